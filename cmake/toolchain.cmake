@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiler cache, linker, warnings and sanitizers. Flags apply to our targets only (weft_flags).
+
+find_program(WEFT_CCACHE ccache)
+if(WEFT_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${WEFT_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
+endif()
+find_program(WEFT_MOLD mold)
+if(WEFT_MOLD AND NOT WEFT_FUZZ)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_library(weft_flags INTERFACE)
+target_compile_options(weft_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+  -Wno-missing-field-initializers -fno-math-errno -fvisibility-inlines-hidden)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(weft_flags INTERFACE -Wthread-safety)
+else()
+  # GCC 12 reports false positives of these through inlined containers.
+  target_compile_options(weft_flags INTERFACE
+    -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict)
+endif()
+target_include_directories(weft_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+
+if(WEFT_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=address,undefined)
+elseif(WEFT_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(WEFT_SANITIZE)
+  message(FATAL_ERROR "WEFT_SANITIZE is '${WEFT_SANITIZE}': expected address, thread or nothing")
+endif()
