@@ -5,10 +5,10 @@
 
 namespace weft {
 
-Status Annotate(const Status& status, std::string_view context) {
+Status Annotate(const Status& status, absl::string_view context) {
   if (status.ok()) return status;
   Status annotated(status.code(), absl::StrCat(context, ": ", status.message()));
-  status.ForEachPayload([&](std::string_view url, const absl::Cord& payload) {
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     annotated.SetPayload(url, payload);
   });
   return annotated;

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+#include "absl/strings/string_view.h"
 #include <utility>
 
 #include "absl/status/status.h"
@@ -21,7 +21,7 @@ using absl::Status;
 using absl::StatusOr;
 
 // Puts `context` in front of the message and keeps code and payloads. OK stays OK.
-Status Annotate(const Status& status, std::string_view context);
+Status Annotate(const Status& status, absl::string_view context);
 
 // Makers that join their arguments with absl::StrCat.
 template <typename... Args>

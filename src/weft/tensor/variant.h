@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The element of a `variant` tensor: any value that knows its name and how it travels.
+#pragma once
+
+#include <string>
+#include "absl/strings/string_view.h"
+
+#include "base/ref.h"
+#include "base/status.h"
+
+namespace weft {
+
+// A value inside a variant tensor (tensor list, optional, dataset). Immutable once shared.
+class VariantValue : public RefCounted {
+ public:
+  virtual absl::string_view type_name() const = 0;
+  // Bytes for VariantTensorDataProto.metadata; Unimplemented where the value cannot leave a process.
+  virtual StatusOr<std::string> Encode() const {
+    return Unimplemented("Variant of type ", type_name(), " cannot be serialized");
+  }
+};
+
+struct Variant {
+  Ref<VariantValue> value;
+};
+
+}  // namespace weft
