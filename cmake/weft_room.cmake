@@ -5,8 +5,8 @@
 #
 # makes the static library weft_tensor (alias weft::tensor) of every *.cc in the calling folder and the
 # sub-folders named by DIRS, and of its *_test.cc files the program tensor_test, label `unit`.
-# DEPS are rooms; tools/check_layers.py holds them against layers.toml. *_fuzz.cc become fuzz targets
-# with WEFT_FUZZ, *_benchmark.cc become programs when Google Benchmark is there.
+# DEPS are rooms; tools/check_layers.py holds them against layers.toml. *_fuzz.cc become libFuzzer targets
+# with WEFT_FUZZ and short tests without, *_benchmark.cc become programs when Google Benchmark is there.
 function(weft_room name)
   cmake_parse_arguments(ROOM "" "" "DEPS;LIBS;DIRS;TEST_DEPS;TEST_LIBS;EXTRA_SOURCES" ${ARGN})
   set(patterns *.cc)
@@ -39,6 +39,16 @@ function(weft_room name)
                           weft_flags GTest::gmock GTest::gtest_main)
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ DISCOVERY_MODE PRE_TEST
                          PROPERTIES LABELS unit TIMEOUT 120)
+  endif()
+  if(WEFT_TESTS AND NOT WEFT_FUZZ)
+    # Without libFuzzer each target runs for a moment on seeded random bytes, as a unit test.
+    foreach(fuzzer IN LISTS fuzzers)
+      get_filename_component(stem ${fuzzer} NAME_WE)
+      add_executable(${stem} ${fuzzer} ${CMAKE_SOURCE_DIR}/tests/fuzz/driver.cc)
+      target_link_libraries(${stem} PRIVATE weft_${name} ${test_dep_targets} ${ROOM_TEST_LIBS} weft_flags)
+      add_test(NAME fuzz/${stem} COMMAND ${stem})
+      set_tests_properties(fuzz/${stem} PROPERTIES LABELS unit TIMEOUT 120)
+    endforeach()
   endif()
   if(WEFT_FUZZ)
     foreach(fuzzer IN LISTS fuzzers)
