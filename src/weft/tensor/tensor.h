@@ -40,7 +40,8 @@ class Tensor {
   static Tensor Scalar(const char* text) { return Scalar<std::string>(text); }
   template <typename T>
   static Tensor Vector(std::initializer_list<T> values) {
-    return FromSpan<T>(Shape{static_cast<int64_t>(values.size())}, absl::MakeConstSpan(values));
+    return FromSpan<T>(Shape{static_cast<int64_t>(values.size())},
+                       absl::MakeConstSpan(values.begin(), values.size()));
   }
   // `values.size()` must equal the shape's number of elements.
   template <typename T>
@@ -70,11 +71,11 @@ class Tensor {
   }
   template <typename T>
   absl::Span<const T> span() const {
-    return {data<T>(), static_cast<size_t>(num_elements())};
+    return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements()));
   }
   template <typename T>
   absl::Span<T> mutable_span() {
-    return {data<T>(), static_cast<size_t>(num_elements())};
+    return absl::Span<T>(data<T>(), static_cast<size_t>(num_elements()));
   }
   template <typename T>
   const T& scalar() const {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
 #include "absl/strings/string_view.h"
 
 #include "base/ref.h"
@@ -10,14 +12,18 @@
 
 namespace weft {
 
+class Tensor;
+
 // A value inside a variant tensor (tensor list, optional, dataset). Immutable once shared.
 class VariantValue : public RefCounted {
  public:
   virtual absl::string_view type_name() const = 0;
-  // Bytes for VariantTensorDataProto.metadata; Unimplemented where the value cannot leave a process.
+  // Bytes for VariantTensorDataProto.metadata; Unimplemented where it cannot leave a process.
   virtual StatusOr<std::string> Encode() const {
     return Unimplemented("Variant of type ", type_name(), " cannot be serialized");
   }
+  // What of the value travels as tensors beside those bytes (the elements of a tensor list).
+  virtual std::vector<Tensor> EncodeTensors() const;
 };
 
 struct Variant {
