@@ -8,7 +8,7 @@
 # DEPS are rooms; tools/check_layers.py holds them against layers.toml. *_fuzz.cc become libFuzzer targets
 # with WEFT_FUZZ and short tests without, *_benchmark.cc become programs when Google Benchmark is there.
 function(weft_room name)
-  cmake_parse_arguments(ROOM "" "" "DEPS;LIBS;DIRS;TEST_DEPS;TEST_LIBS;EXTRA_SOURCES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "DEPS;LIBS;PRIVATE_LIBS;DIRS;TEST_DEPS;TEST_LIBS;EXTRA_SOURCES" ${ARGN})
   set(patterns *.cc)
   foreach(dir IN LISTS ROOM_DIRS)
     list(APPEND patterns ${dir}/*.cc)
@@ -24,7 +24,7 @@ function(weft_room name)
   list(TRANSFORM ROOM_TEST_DEPS PREPEND weft_ OUTPUT_VARIABLE test_dep_targets)
   if(sources OR ROOM_EXTRA_SOURCES)
     add_library(weft_${name} STATIC ${sources} ${ROOM_EXTRA_SOURCES})
-    target_link_libraries(weft_${name} PUBLIC ${dep_targets} ${ROOM_LIBS} PRIVATE weft_flags)
+    target_link_libraries(weft_${name} PUBLIC ${dep_targets} ${ROOM_LIBS} PRIVATE weft_flags ${ROOM_PRIVATE_LIBS})
     target_include_directories(weft_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   else()
     add_library(weft_${name} INTERFACE)

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/graph/shape_inference.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft {
+
+ShapeContext::ShapeContext(const AttrMap& attrs, absl::Span<const PartialShape> inputs,
+                           absl::Span<const Tensor* const> constants, int num_outputs)
+    : attrs_(attrs), inputs_(inputs), constants_(constants), outputs_(num_outputs) {}
+
+StatusOr<PartialShape> ShapeContext::ShapeFromInput(int i) const {
+  const Tensor* value = constants_[i];
+  if (value == nullptr) {
+    if (inputs_[i].rank() == 1 && inputs_[i].dim(0) >= 0 && inputs_[i].dim(0) <= kMaxRank) {
+      return PartialShape::UnknownOfRank(static_cast<int>(inputs_[i].dim(0)));
+    }
+    return PartialShape();
+  }
+  if (value->rank() > 1) {
+    return InvalidArgument("A shape must be a vector, got shape ", value->shape().ToString());
+  }
+  if (value->IsInitialized() && value->rank() == 0) return PartialShape();  // a scalar -1: unknown rank
+  Dims dims;
+  for (int64_t j = 0; j < value->num_elements(); ++j) {
+    if (value->dtype() == DType::kInt32) {
+      dims.push_back(value->data<int32_t>()[j]);
+    } else if (value->dtype() == DType::kInt64) {
+      dims.push_back(value->data<int64_t>()[j]);
+    } else {
+      return InvalidArgument("A shape must be int32 or int64, got ", DTypeName(value->dtype()));
+    }
+  }
+  return PartialShape::Make(dims);
+}
+
+StatusOr<PartialShape> ShapeContext::WithRank(int i, int rank) const {
+  if (!inputs_[i].known_rank()) return PartialShape::UnknownOfRank(rank);
+  if (inputs_[i].rank() == rank) return inputs_[i];
+  return InvalidArgument("Shape must be rank ", rank, " but is rank ", inputs_[i].rank(), " for input ",
+                         i, ": ", inputs_[i].ToString());
+}
+
+StatusOr<PartialShape> ShapeContext::WithRankAtLeast(int i, int rank) const {
+  if (!inputs_[i].known_rank() || inputs_[i].rank() >= rank) return inputs_[i];
+  return InvalidArgument("Shape must be at least rank ", rank, " but is rank ", inputs_[i].rank(),
+                         " for input ", i, ": ", inputs_[i].ToString());
+}
+
+namespace shapes {
+
+Status Unknown(ShapeContext& c) {
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, PartialShape());
+  return absl::OkStatus();
+}
+
+Status Scalar(ShapeContext& c) {
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, Shape());
+  return absl::OkStatus();
+}
+
+Status SameAsInput(ShapeContext& c) {
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, c.input(0));
+  return absl::OkStatus();
+}
+
+Status MergeInputs(ShapeContext& c) {
+  PartialShape merged;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    WEFT_ASSIGN_OR_RETURN(merged, merged.MergeWith(c.input(i)));
+  }
+  c.set_output(0, merged);
+  return absl::OkStatus();
+}
+
+Status NoOutputs(ShapeContext&) { return absl::OkStatus(); }
+
+StatusOr<PartialShape> BroadcastPartial(const PartialShape& a, const PartialShape& b) {
+  if (!a.known_rank() || !b.known_rank()) return PartialShape();
+  const int rank = std::max(a.rank(), b.rank());
+  PartialShape out = PartialShape::UnknownOfRank(rank);
+  for (int i = 0; i < rank; ++i) {
+    const int ai = i - (rank - a.rank());
+    const int bi = i - (rank - b.rank());
+    const int64_t x = ai < 0 ? 1 : a.dim(ai);
+    const int64_t y = bi < 0 ? 1 : b.dim(bi);
+    if (x == 1) {
+      out.SetDim(i, y);
+    } else if (y == 1 || x == y) {
+      out.SetDim(i, x);
+    } else if (x < 0 || y < 0) {
+      out.SetDim(i, std::max(x, y));
+    } else {
+      return InvalidArgument("Dimensions must be equal, but are ", x, " and ", y, " for shapes ",
+                             a.ToString(), " and ", b.ToString());
+    }
+  }
+  return out;
+}
+
+Status Broadcast(ShapeContext& c) {
+  WEFT_ASSIGN_OR_RETURN(PartialShape out, BroadcastPartial(c.input(0), c.input(1)));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+StatusOr<int64_t> WindowedSize(int64_t input, int64_t window, int64_t stride,
+                               absl::string_view padding) {
+  if (stride <= 0) return InvalidArgument("Stride must be > 0, got ", stride);
+  if (input < 0) return int64_t{-1};
+  if (padding == "SAME") return (input + stride - 1) / stride;
+  if (padding != "VALID") return InvalidArgument("Padding must be SAME or VALID, got ", padding);
+  if (window < 0) return int64_t{-1};
+  if (window > input) {
+    return InvalidArgument("Window of size ", window, " is larger than the input of size ", input);
+  }
+  return (input - window + stride) / stride;
+}
+
+}  // namespace shapes
+
+StatusOr<std::vector<PartialShape>> InferShapes(const Node& node, absl::Span<const PartialShape> inputs,
+                                                absl::Span<const Tensor* const> constants) {
+  ShapeContext context(node.attrs(), inputs, constants, node.num_outputs());
+  if (node.definition().shape) {
+    WEFT_RETURN_IF_ERROR(Annotate(node.definition().shape(context),
+                                  absl::StrCat("Shapes of node '", node.name(), "' (", node.op(), ")")));
+  }
+  std::vector<PartialShape> outputs;
+  for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(context.output(i));
+  return outputs;
+}
+
+}  // namespace weft

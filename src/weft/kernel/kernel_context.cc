@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/kernel/kernel_context.h"
+
+#include <utility>
+
+namespace weft {
+namespace {
+// Below this, keeping each slot's own bytes is cheaper than passing them on.
+constexpr size_t kForwardBytes = 16 << 10;
+}  // namespace
+
+const std::string& KernelContext::default_container() const {
+  static const std::string* const standard = new std::string(kDefaultContainer);
+  return environment_->container != nullptr ? *environment_->container : *standard;
+}
+
+StatusOr<Variable*> KernelContext::input_variable(int i) const {
+  Variable* variable = binding_.input_values[i]->variable.get();
+  if (variable != nullptr) return variable;
+  return FailedPrecondition("Input ", i, " of '", name(), "' is not a reference to a variable");
+}
+
+StatusOr<const ResourceHandle*> KernelContext::input_handle(int i) const {
+  const Tensor& tensor = input(i);
+  if (tensor.dtype() != DType::kResource || tensor.num_elements() != 1) {
+    return InvalidArgument("Input ", i, " of '", name(), "' must be one resource handle, got ",
+                           DTypeName(tensor.dtype()), " ", tensor.shape().ToString());
+  }
+  return tensor.data<ResourceHandle>();
+}
+
+StatusOr<Ref<Variable>> KernelContext::input_resource_variable(int i) const {
+  WEFT_ASSIGN_OR_RETURN(const ResourceHandle* handle, input_handle(i));
+  if (auto* variable = dynamic_cast<Variable*>(handle->object.get())) return Ref<Variable>(variable);
+  StatusOr<Ref<Variable>> found = resources().Lookup<Variable>(handle->container, handle->name);
+  if (found.ok()) return found;
+  return NotFound("Could not find variable ", handle->name,
+                  ". This could mean that the variable has been deleted or is uninitialized. "
+                  "(container ", handle->container, ", device ", device().name(), ")");
+}
+
+StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
+  Value& value = *binding_.outputs[i];
+  const DType dtype = binding_.node->output_type(i).dtype;
+  if (value.tensor.dtype() == dtype && value.tensor.shape() == shape && value.tensor.HasOneRef() &&
+      !value.is_shared) [[likely]] {
+    return &value.tensor;
+  }
+  WEFT_ASSIGN_OR_RETURN(value.tensor, Tensor::Allocate(dtype, shape, device().allocator()));
+  value.is_shared = false;
+  return &value.tensor;
+}
+
+StatusOr<Tensor*> KernelContext::ForwardOrAllocateOutput(int from, int i, const Shape& shape) {
+  Value& source = *binding_.input_values[from];
+  const DType dtype = binding_.node->output_type(i).dtype;
+  const bool own = &source.tensor == binding_.inputs[from] && binding_.input_is_last_use[from];
+  if (own && source.tensor.size_bytes() >= kForwardBytes && source.tensor.dtype() == dtype &&
+      source.tensor.num_elements() == shape.num_elements() && source.tensor.HasOneRef()) {
+    Value& value = *binding_.outputs[i];
+    WEFT_ASSIGN_OR_RETURN(value.tensor, source.tensor.Reshaped(shape));
+    value.is_shared = true;
+    return &value.tensor;
+  }
+  return AllocateOutput(i, shape);
+}
+
+void KernelContext::SetOutput(int i, Tensor value) {
+  binding_.outputs[i]->tensor = std::move(value);
+  binding_.outputs[i]->is_shared = true;
+}
+
+void KernelContext::SetOutputVariable(int i, Ref<Variable> variable) {
+  binding_.outputs[i]->variable = std::move(variable);
+}
+
+void KernelContext::SetOutputDead(int i) { binding_.outputs[i]->is_dead = true; }
+
+StatusOr<Tensor> KernelContext::AllocateTemporary(DType dtype, const Shape& shape) const {
+  return Tensor::Allocate(dtype, shape, device().allocator());
+}
+
+void KernelContext::ParallelFor(int64_t total, int64_t min_block,
+                                absl::FunctionRef<void(int64_t, int64_t)> body) const {
+  if (environment_->single_threaded || total <= min_block) {
+    if (total > 0) body(0, total);
+    return;
+  }
+  device().threads().ParallelFor(total, min_block, body);
+}
+
+}  // namespace weft
