@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stand-in for tf.train.Server that runs this task as a `weft server` process.
+
+A session on the target of TensorFlow's own in-process server never leaves that process; this one listens on
+the task's address and serves TensorFlow's sessions from there. The program is WEFT_BINARY, or `weft` of PATH.
+"""
+import atexit
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import tensorflow as tf
+from tensorflow.python.training import server_lib
+
+_START_SECONDS = 60
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+class Server:
+    """Same arguments as tf.train.Server. `config` and `protocol` go into server_def and are not used."""
+
+    def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None, config=None, start=True):
+        self._server_def = server_lib._make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
+        self._process = None
+        tasks = next(job.tasks for job in self._server_def.cluster.job if job.name == self._server_def.job_name)
+        host, port = tasks[self._server_def.task_index].rsplit(':', 1)
+        port = self._claim(int(port))
+        tasks[self._server_def.task_index] = '%s:%s' % (host, port)
+        self._address = (host.strip('[]'), int(port))
+        self._target = 'grpc://%s:%s' % (host, port)
+        if start:
+            self.start()
+
+    @staticmethod
+    def create_local_server(config=None, start=True):
+        return Server({'local': ['localhost:0']}, 'local', 0, 'grpc', config, start)
+
+    @staticmethod
+    def _claim(port):
+        """A free port for 0; else `port` itself, or an error if somebody listens on it."""
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(('', port))
+            except OSError as error:
+                raise tf.errors.UnknownError(None, None, 'Could not start a server on port %d: %s' % (port, error))
+            return probe.getsockname()[1]
+
+    server_def = property(lambda self: self._server_def)
+    target = property(lambda self: self._target)
+
+    def start(self):
+        if self._process is not None:
+            return
+        cluster = server_lib.ClusterSpec(self._server_def.cluster).as_dict()
+        # The signal follows the thread that forks, so only the main thread may ask for it.
+        main = threading.current_thread() is threading.main_thread()
+        self._process = subprocess.Popen(
+            [os.environ.get('WEFT_BINARY', 'weft'), 'server', '--cluster', json.dumps(cluster), '--job_name',
+             self._server_def.job_name, '--task_index', str(self._server_def.task_index)],
+            preexec_fn=_die_with_parent if main else None)
+        atexit.register(self._stop)
+        deadline = time.monotonic() + _START_SECONDS
+        while self._process.poll() is None and time.monotonic() < deadline:
+            try:
+                return socket.create_connection(self._address, timeout=1).close()
+            except OSError:
+                time.sleep(0.02)
+        raise tf.errors.UnknownError(None, None, 'The weft server on %s did not start (exit code %s)' % (
+            self._target, self._process.poll()))
+
+    def join(self):
+        """Waits for the server to end, which it does when it is told to."""
+        self._process.wait()
+
+    def _stop(self):
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+
+def install():
+    for module in server_lib, tf.distribute, tf.compat.v1.train, tf.compat.v1.distribute:
+        module.Server = Server
+
+
+install()

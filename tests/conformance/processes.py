@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts servers and programs for the conformance tests and leaves none behind. Standard library only."""
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(('127.0.0.1', 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def binary_from(argv):
+    """The server program: the first argument, or the real TensorFlow's server in this interpreter."""
+    if len(argv) > 1 and not argv[1].startswith('-'):
+        return os.path.abspath(argv.pop(1))
+    wrapper = os.path.join(tempfile.mkdtemp(prefix='weft-stand-in-'), 'server')
+    with open(wrapper, 'w') as out:
+        out.write('#!/bin/sh\nexec %s %s/stand_in.py "$@"\n' % (sys.executable, HERE))
+    os.chmod(wrapper, 0o755)
+    return wrapper
+
+
+def wait_for_port(port, process, seconds=60):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError('the process for port %d ended with code %s' % (port, process.returncode))
+        try:
+            return socket.create_connection(('127.0.0.1', port), timeout=1).close()
+        except OSError:
+            time.sleep(0.02)
+    raise RuntimeError('nothing listens on port %d after %d s' % (port, seconds))
+
+
+def stop(process):
+    for number in signal.SIGTERM, signal.SIGKILL:
+        if process.poll() is None:
+            process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+
+
+@contextlib.contextmanager
+def cluster(binary, **jobs):
+    """cluster(binary, ps=1, worker=2): yields {job: [grpc target, ...]}; `processes` of the dict has the rest."""
+    ports = {job: free_ports(count) for job, count in jobs.items()}
+    spec = json.dumps({job: ['127.0.0.1:%d' % p for p in numbers] for job, numbers in ports.items()})
+    targets = {job: ['grpc://127.0.0.1:%d' % p for p in numbers] for job, numbers in ports.items()}
+    started = {}
+    try:
+        for job, numbers in ports.items():
+            for index in range(len(numbers)):
+                started[job, index] = subprocess.Popen([binary, 'server', '--cluster', spec, '--job_name', job,
+                                                        '--task_index', str(index)])
+        for (job, index), process in started.items():
+            wait_for_port(ports[job][index], process)
+        yield dict(targets, processes=started)
+    finally:
+        for process in started.values():
+            stop(process)
+
+
+def program(binary, script, *args, **popen):
+    """A TensorFlow program under the shim, its output captured as text."""
+    environment = dict(os.environ, WEFT_BINARY=binary, PYTHONPATH=os.path.join(ROOT, 'python'),
+                       TF_CPP_MIN_LOG_LEVEL='3', PYTHONUNBUFFERED='1')
+    return subprocess.Popen([sys.executable, '-m', 'weft', os.path.join(HERE, script), *args], env=environment,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **popen)

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The stand-in for tf.train.Server: what it accepts, where it listens, how it ends.
+
+    shim_test.py [SERVER BINARY]      default: the real TensorFlow's server
+"""
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import processes
+
+os.environ['WEFT_BINARY'] = processes.binary_from(sys.argv)
+sys.path.insert(0, os.path.join(processes.ROOT, 'python'))
+
+import tensorflow as tf  # noqa: E402
+import weft  # noqa: E402
+
+weft.install()
+tf1 = tf.compat.v1
+
+
+def answers(target):
+    with tf.Graph().as_default(), tf1.Session(target) as session:
+        return session.run(tf.constant(6) * 7) == 42
+
+
+class ShimTest(unittest.TestCase):
+    def test_every_name_of_the_server_is_replaced(self):
+        from tensorflow.python.training import server_lib
+        for module in tf1.train, tf.distribute, server_lib:
+            self.assertEqual(module.Server.__module__, 'weft.tensorflow_server')
+
+    def test_local_server(self):
+        server = tf1.train.Server.create_local_server()
+        self.assertRegex(server.target, r'^grpc://localhost:\d+$')
+        self.assertEqual(server.server_def.job_name, 'local')
+        self.assertTrue(answers(server.target))
+        server.start()  # a second start changes nothing
+        self.assertTrue(answers(server.target))
+
+    def test_server_def_and_sparse_cluster(self):
+        port, = processes.free_ports(1)
+        definition = tf.train.ServerDef(cluster=tf.train.ClusterSpec({'worker': {3: 'localhost:%d' % port}}).as_cluster_def(),
+                                        job_name='worker', task_index=3, protocol='grpc')
+        server = tf1.train.Server(definition)
+        self.assertEqual(server.target, 'grpc://localhost:%d' % port)
+        with tf.Graph().as_default(), tf1.Session(server.target) as session:
+            names = [d.name for d in session.list_devices()]
+        self.assertIn('/job:worker/replica:0/task:3/device:CPU:0', names)
+
+    def test_no_start(self):
+        server = tf1.train.Server({'local': ['localhost:0']}, start=False)
+        server.start()
+        self.assertTrue(answers(server.target))
+
+    def test_a_port_in_use_is_an_error(self):
+        server = tf1.train.Server.create_local_server()
+        address = server.target[len('grpc://'):]
+        with self.assertRaises(tf.errors.UnknownError):
+            tf1.train.Server({'local': [address]})
+
+    def test_the_server_ends_with_its_program(self):
+        code = ('import weft.tensorflow_server as s, time; server = s.Server.create_local_server();'
+                'print(server._process.pid, flush=True); time.sleep(60)')
+        for number in signal.SIGKILL, signal.SIGTERM:
+            program = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, text=True,
+                                       env=dict(os.environ, PYTHONPATH=os.path.join(processes.ROOT, 'python')))
+            child = int(program.stdout.readline())
+            program.send_signal(number)
+            program.wait()
+            program.stdout.close()
+            deadline = time.monotonic() + 20
+            while os.path.exists('/proc/%d' % child) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            self.assertFalse(os.path.exists('/proc/%d' % child), number)
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)
