@@ -51,17 +51,29 @@ StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
   return &value.tensor;
 }
 
-StatusOr<Tensor*> KernelContext::ForwardOrAllocateOutput(int from, int i, const Shape& shape) {
+bool KernelContext::TryForward(int from, int i, const Shape& shape) {
   Value& source = *binding_.input_values[from];
-  const DType dtype = binding_.node->output_type(i).dtype;
-  const bool own = &source.tensor == binding_.inputs[from] && binding_.input_is_last_use[from];
-  if (own && source.tensor.size_bytes() >= kForwardBytes && source.tensor.dtype() == dtype &&
-      source.tensor.num_elements() == shape.num_elements() && source.tensor.HasOneRef()) {
-    Value& value = *binding_.outputs[i];
-    WEFT_ASSIGN_OR_RETURN(value.tensor, source.tensor.Reshaped(shape));
-    value.is_shared = true;
-    return &value.tensor;
+  if (&source.tensor != binding_.inputs[from] || !binding_.input_is_last_use[from] ||
+      source.tensor.size_bytes() < kForwardBytes ||
+      source.tensor.dtype() != binding_.node->output_type(i).dtype ||
+      source.tensor.num_elements() != shape.num_elements() || !source.tensor.HasOneRef()) {
+    return false;
   }
+  StatusOr<Tensor> reshaped = source.tensor.Reshaped(shape);
+  if (!reshaped.ok()) return false;
+  Value& value = *binding_.outputs[i];
+  value.tensor = *std::move(reshaped);
+  value.is_shared = true;
+  return true;
+}
+
+StatusOr<Tensor*> KernelContext::ForwardOrAllocateOutput(int from, int i, const Shape& shape) {
+  if (TryForward(from, i, shape)) return &binding_.outputs[i]->tensor;
+  return AllocateOutput(i, shape);
+}
+
+StatusOr<Tensor*> KernelContext::ForwardOrAllocateOutput(int a, int b, int i, const Shape& shape) {
+  if (TryForward(a, i, shape) || TryForward(b, i, shape)) return &binding_.outputs[i]->tensor;
   return AllocateOutput(i, shape);
 }
 

@@ -100,6 +100,8 @@ class KernelContext {
   // Output i may overwrite input `from` if this is its last use and dtype and size agree; else as
   // AllocateOutput. The kernel must then read each element of the input before it writes there.
   StatusOr<Tensor*> ForwardOrAllocateOutput(int from, int i, const Shape& shape);
+  // The same with the first of inputs `a` and `b` that can be overwritten.
+  StatusOr<Tensor*> ForwardOrAllocateOutput(int a, int b, int i, const Shape& shape);
   void SetOutput(int i, Tensor value);
   void SetOutputVariable(int i, Ref<Variable> variable);
   void SetOutputDead(int i);
@@ -111,6 +113,8 @@ class KernelContext {
                    absl::FunctionRef<void(int64_t begin, int64_t end)> body) const;
 
  private:
+  bool TryForward(int from, int i, const Shape& shape);
+
   Binding binding_;
   const StepEnvironment* environment_ = nullptr;
 };
