@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/subprocess.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+
+namespace weft {
+namespace {
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+struct Pipe {
+  OwnedFd read;
+  OwnedFd write;
+};
+
+StatusOr<Pipe> MakePipe() {
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
+  return Pipe{OwnedFd(fds[0]), OwnedFd(fds[1])};
+}
+
+// As execvp does, but with the child's own PATH, and before the fork, where memory may be had.
+StatusOr<std::string> FindProgram(const SpawnOptions& options) {
+  const std::string& name = options.argv[0];
+  if (absl::StrContains(name, '/')) return name;
+  const std::string path =
+      FindEnvironment(options.environment, "PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
+    const std::string candidate = JoinPath(folder.empty() ? "." : folder, name);
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return NotFound("There is no program '", name, "' in PATH ", path);
+}
+
+struct ChildPlan {
+  const char* program;
+  char* const* argv;
+  char* const* environment;
+  const char* working_directory;  // or null
+  int stdout_fd;                  // or -1
+  int stderr_fd;
+  int error_fd;
+  pid_t parent;
+};
+
+// Between fork and exec only calls that are safe after a signal: other threads may hold any lock.
+[[noreturn]] void RunChild(const ChildPlan& plan) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != plan.parent) ::_exit(127);  // it died before prctl
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int null_fd = ::open("/dev/null", O_RDWR);
+  bool good = null_fd >= 0 && ::dup2(null_fd, STDIN_FILENO) >= 0;
+  if (plan.stdout_fd >= 0) good = good && ::dup2(plan.stdout_fd, STDOUT_FILENO) >= 0;
+  if (plan.stderr_fd >= 0) good = good && ::dup2(plan.stderr_fd, STDERR_FILENO) >= 0;
+  if (good && plan.working_directory != nullptr) good = ::chdir(plan.working_directory) == 0;
+  if (good) {
+    ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
+    ::execve(plan.program, plan.argv, plan.environment);
+  }
+  const int error = errno;
+  [[maybe_unused]] const ssize_t written = ::write(plan.error_fd, &error, sizeof(error));
+  ::_exit(127);
+}
+
+int PidfdOpen(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+
+}  // namespace
+
+std::string DescribeExit(const ExitState& exit) {
+  if (exit.signal == 0) return absl::StrCat("exit code ", exit.code);
+  const char* const name = ::sigabbrev_np(exit.signal);
+  return absl::StrCat("killed by ", name == nullptr ? "signal" : absl::StrCat("SIG", name), " (",
+                      exit.signal, ")");
+}
+
+StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& options) {
+  if (options.argv.empty()) return InvalidArgument("There is no program to run: argv is empty");
+  WEFT_ASSIGN_OR_RETURN(const std::string program, FindProgram(options));
+  Pipe out;
+  Pipe err;
+  if (options.capture_output) {
+    WEFT_ASSIGN_OR_RETURN(out, MakePipe());
+    WEFT_ASSIGN_OR_RETURN(err, MakePipe());
+    ::fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
+    ::fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
+  }
+  WEFT_ASSIGN_OR_RETURN(Pipe error, MakePipe());
+  const std::vector<char*> argv = Pointers(options.argv);
+  const std::vector<char*> environment = Pointers(options.environment);
+  const ChildPlan plan = {program.c_str(),
+                          argv.data(),
+                          environment.data(),
+                          options.working_directory.empty() ? nullptr
+                                                            : options.working_directory.c_str(),
+                          out.write.get(),
+                          err.write.get(),
+                          error.write.get(),
+                          ::getpid()};
+  const pid_t pid = ::fork();
+  if (pid < 0) return ErrnoStatus(errno, "start", program);
+  if (pid == 0) RunChild(plan);
+  ::setpgid(pid, pid);  // whoever is first
+  error.write.Reset();
+  int child_errno = 0;
+  ssize_t count = 0;
+  do {
+    count = ::read(error.read.get(), &child_errno, sizeof(child_errno));
+  } while (count < 0 && errno == EINTR);
+  if (count > 0) {
+    ::waitpid(pid, nullptr, 0);
+    const bool folder = !options.working_directory.empty() &&
+                        ::access(options.working_directory.c_str(), X_OK) != 0;
+    return ErrnoStatus(child_errno, folder ? "use the working directory" : "start",
+                       folder ? options.working_directory : program);
+  }
+  OwnedFd pidfd(PidfdOpen(pid));
+  const int pidfd_errno = errno;
+  std::unique_ptr<Subprocess> process(
+      new Subprocess(pid, std::move(pidfd), std::move(out.read), std::move(err.read)));
+  if (process->pidfd() < 0) return ErrnoStatus(pidfd_errno, "watch", program);
+  return process;
+}
+
+Subprocess::Subprocess(pid_t pid, OwnedFd pidfd, OwnedFd out, OwnedFd err)
+    : pid_(pid), pidfd_(std::move(pidfd)), stdout_(std::move(out)), stderr_(std::move(err)) {}
+
+Subprocess::~Subprocess() {
+  if (exit_.has_value()) return;
+  ::kill(-pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void Subprocess::Signal(int signal) {
+  if (!exit_.has_value()) ::kill(-pid_, signal);
+}
+
+std::optional<ExitState> Subprocess::TryWait() {
+  if (exit_.has_value()) return exit_;
+  siginfo_t info = {};
+  const int flags = WEXITED | WNOHANG;
+  const auto id = static_cast<id_t>(pid_);
+  if (::waitid(P_PID, id, &info, flags | WNOWAIT) != 0 || info.si_pid == 0) return std::nullopt;
+  // Until it is reaped the id of its group cannot be another's.
+  ::kill(-pid_, SIGKILL);
+  ::waitid(P_PID, id, &info, flags);
+  ExitState exit;
+  (info.si_code == CLD_EXITED ? exit.code : exit.signal) = info.si_status;
+  exit_ = exit;
+  return exit_;
+}
+
+StatusOr<ExitState> Subprocess::Wait(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    if (const std::optional<ExitState> exit = TryWait()) return *exit;
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) {
+      return DeadlineExceeded("Process ", pid_, " has not ended after ",
+                              absl::FormatDuration(timeout));
+    }
+    pollfd poll_fd = {pidfd(), POLLIN, 0};
+    ::poll(&poll_fd, 1, static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1,
+                                                           60000)));
+  }
+}
+
+std::optional<std::string> FindEnvironment(const std::vector<std::string>& environment,
+                                           absl::string_view name) {
+  for (auto line = environment.rbegin(); line != environment.rend(); ++line) {
+    if (line->size() > name.size() && absl::StartsWith(*line, name) && (*line)[name.size()] == '=') {
+      return line->substr(name.size() + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+void SetEnvironment(std::vector<std::string>* environment, absl::string_view name,
+                    absl::string_view value) {
+  const std::string prefix = absl::StrCat(name, "=");
+  environment->erase(
+      std::remove_if(environment->begin(), environment->end(),
+                     [&](const std::string& line) { return absl::StartsWith(line, prefix); }),
+      environment->end());
+  environment->push_back(absl::StrCat(prefix, value));
+}
+
+std::vector<std::string> CurrentEnvironment() {
+  std::vector<std::string> lines;
+  for (char** line = environ; line != nullptr && *line != nullptr; ++line) lines.emplace_back(*line);
+  return lines;
+}
+
+}  // namespace weft
