@@ -63,6 +63,11 @@ class AttrValue {
   AttrValue(Shape shape) : value_(PartialShape(shape)) {}     // NOLINT(google-explicit-constructor)
 
   const Value& value() const { return value_; }
+  // Calls the visitor's overload for what it holds.
+  template <typename Visitor>
+  auto Visit(Visitor&& visitor) const {
+    return std::visit(std::forward<Visitor>(visitor), value_);
+  }
   bool IsSet() const { return !std::holds_alternative<std::monostate>(value_); }
   // Null unless it holds a T. An empty list is a T for each list type.
   template <typename T>

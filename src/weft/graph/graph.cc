@@ -263,6 +263,11 @@ const FunctionDef* Graph::FindFunction(absl::string_view name) const {
   return found == library_->functions.end() ? nullptr : found->second.get();
 }
 
+void Graph::RemoveFunction(const std::string& name) {
+  library_->ops.erase(name);
+  library_->functions.erase(name);
+}
+
 std::vector<const FunctionDef*> Graph::functions() const {
   std::vector<const FunctionDef*> all;
   for (const auto& [name, function] : library_->functions) all.push_back(function.get());

@@ -125,6 +125,8 @@ class Graph {
   // Its name becomes an op.
   Status AddFunction(FunctionDef function);
   const FunctionDef* FindFunction(absl::string_view name) const;
+  // Undoes AddFunction; no node may use it. Nothing happens if there is none.
+  void RemoveFunction(const std::string& name);
   std::vector<const FunctionDef*> functions() const;
   void SetGradientFunction(const std::string& function, const std::string& gradient);
   const std::string* FindGradientFunction(absl::string_view function) const;
