@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one value type for JSON, and for YAML once it is read (yaml.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "base/status.h"
+
+namespace weft {
+
+struct JsonMember;
+
+struct JsonLimits {
+  size_t max_bytes = size_t{16} << 20;
+  int max_depth = 64;
+};
+
+// Where a value stood in its text; 0 is unknown.
+struct TextPosition {
+  int line = 0;
+  int column = 0;
+};
+
+// A value: copies deeply, compares deeply (positions aside). Objects keep the order of their members. Thread-
+// compatible.
+class Json {
+ public:
+  using Array = std::vector<Json>;
+  using Object = std::vector<JsonMember>;
+  enum class Kind { kNull, kBool, kInt, kDouble, kString, kArray, kObject };
+
+  Json() = default;
+  Json(bool value) : value_(value) {}                    // NOLINT(google-explicit-constructor)
+  Json(int value) : value_(int64_t{value}) {}            // NOLINT(google-explicit-constructor)
+  Json(int64_t value) : value_(value) {}                 // NOLINT(google-explicit-constructor)
+  Json(double value) : value_(value) {}                  // NOLINT(google-explicit-constructor)
+  Json(std::string value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Json(const char* value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
+  Json(absl::string_view value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
+  Json(Array value) : value_(std::move(value)) {}        // NOLINT(google-explicit-constructor)
+  Json(Object value);                                    // NOLINT(google-explicit-constructor)
+  static Json MakeArray() { return Json(Array()); }
+  static Json MakeObject();
+
+  // InvalidArgument with line and column on anything but one JSON text within the limits; a name that stands
+  // twice in an object is an error.
+  static StatusOr<Json> Parse(absl::string_view text, const JsonLimits& limits = {});
+  // With `indent` 0 on one line without spaces. Bytes that are not UTF-8 become U+FFFD, and numbers that JSON
+  // cannot hold null.
+  std::string Dump(int indent = 0) const;
+
+  Kind kind() const { return static_cast<Kind>(value_.index()); }
+  bool is_null() const { return kind() == Kind::kNull; }
+  bool is_bool() const { return kind() == Kind::kBool; }
+  bool is_int() const { return kind() == Kind::kInt; }
+  bool is_number() const { return kind() == Kind::kInt || kind() == Kind::kDouble; }
+  bool is_string() const { return kind() == Kind::kString; }
+  bool is_array() const { return kind() == Kind::kArray; }
+  bool is_object() const { return kind() == Kind::kObject; }
+
+  // InvalidArgument: "expected a string, found 12". The caller puts the path in front (Annotate).
+  StatusOr<bool> AsBool() const;
+  StatusOr<int64_t> AsInt() const;  // also a double that is whole
+  StatusOr<double> AsDouble() const;
+  StatusOr<std::string> AsString() const;
+
+  // Empty unless it is an array, an object.
+  const Array& items() const;
+  const Object& members() const;
+  size_t size() const { return is_array() ? items().size() : members().size(); }
+
+  // Null when there is no such member or this is no object.
+  const Json* Find(absl::string_view name) const;
+  StatusOr<const Json*> At(absl::string_view name) const;
+  // Replaces or adds at the end. A null becomes an object first; anything else is replaced by one.
+  void Set(absl::string_view name, Json value);
+  // The same for arrays.
+  void Append(Json value);
+
+  // The value in a few words for messages: `12`, `"text"`, `a list of 3`, `a mapping with "name", "image"`.
+  std::string Describe() const;
+
+  TextPosition position() const { return position_; }
+  void set_position(TextPosition position) { position_ = position; }
+
+  bool operator==(const Json& other) const;
+
+ private:
+  std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
+  TextPosition position_;
+};
+
+struct JsonMember {
+  std::string name;
+  Json value;
+  bool operator==(const JsonMember& other) const = default;
+};
+
+inline bool Json::operator==(const Json& other) const { return value_ == other.value_; }
+inline Json::Json(Object value) : value_(std::move(value)) {}
+inline Json Json::MakeObject() { return Json(Object()); }
+
+}  // namespace weft

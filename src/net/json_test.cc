@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/json.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace weft {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string ErrorOf(absl::string_view text, const JsonLimits& limits = {}) {
+  const StatusOr<Json> json = Json::Parse(text, limits);
+  return json.ok() ? "OK" : std::string(json.status().message());
+}
+
+TEST(JsonTest, ParsesAndDumpsEveryKind) {
+  const std::string text =
+      R"({"a":[1,-2.5,true,false,null,"x\"\\\n\u00e9"],"b":{},"c":[],"big":9223372036854775807,"e":1e300})";
+  const Json json = Json::Parse(text).value();
+  EXPECT_EQ(json.Dump(), R"({"a":[1,-2.5,true,false,null,"x\"\\\né"],"b":{},"c":[],"big":9223372036854775807,"e":1e+300})");
+  EXPECT_EQ(Json::Parse(json.Dump()).value(), json);
+  EXPECT_EQ(Json::Parse(json.Dump(2)).value(), json);
+  EXPECT_EQ(json.Find("a")->items()[1].AsDouble().value(), -2.5);
+  EXPECT_EQ(json.Find("big")->AsInt().value(), INT64_MAX);
+  EXPECT_EQ(json.Find("none"), nullptr);
+  EXPECT_EQ(Json::Parse("18446744073709551615").value().AsDouble().value(), 18446744073709551615.0);
+}
+
+TEST(JsonTest, IndentsForPeople) {
+  EXPECT_EQ(Json::Parse(R"({"a":[1,{"b":2}],"c":{}})").value().Dump(2),
+            "{\n  \"a\": [\n    1,\n    {\n      \"b\": 2\n    }\n  ],\n  \"c\": {}\n}");
+}
+
+TEST(JsonTest, KeepsTheOrderOfMembersAndTheirLines) {
+  const Json json = Json::Parse("{\"z\": 1,\n \"a\": \"text\",\n\n \"m\": {\"k\": 3\n}}").value();
+  EXPECT_EQ(json.members()[0].name, "z");
+  EXPECT_EQ(json.members()[0].value.position().line, 1);
+  EXPECT_EQ(json.members()[1].value.position().line, 2);
+  EXPECT_EQ(json.members()[2].value.position().line, 4);
+  EXPECT_EQ(json.Find("m")->Find("k")->position().line, 4);
+}
+
+TEST(JsonTest, SaysWhereItIsMalformed) {
+  EXPECT_THAT(ErrorOf("{\n  \"a\": 1,\n  \"b\" 2}"), HasSubstr("line 3, column 7: did not expect"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("line 1, column 1: the text ends too early"));
+  EXPECT_THAT(ErrorOf("[1, 2"), HasSubstr("the text ends too early"));
+  EXPECT_THAT(ErrorOf("[1] x"), HasSubstr("line 1, column 5"));
+  EXPECT_THAT(ErrorOf("{\"a\":1,\"a\":2}"), HasSubstr("\"a\" stands twice"));
+  EXPECT_THAT(ErrorOf("'single'"), HasSubstr("Malformed JSON"));
+  EXPECT_THAT(ErrorOf("{\"a\":\"\xff\"}"), HasSubstr("Malformed JSON"));
+  EXPECT_THAT(ErrorOf("1e999999"), HasSubstr("Malformed JSON"));
+  EXPECT_THAT(ErrorOf(std::string("\0", 1)), HasSubstr("Malformed JSON"));
+}
+
+TEST(JsonTest, HoldsItsLimits) {
+  const std::string deep(64, '[');
+  EXPECT_EQ(ErrorOf(deep + std::string(64, ']')), "OK");
+  EXPECT_THAT(ErrorOf("[" + deep + std::string(65, ']')), HasSubstr("nested deeper than 64"));
+  EXPECT_THAT(ErrorOf(std::string(1000000, '[')), HasSubstr("nested deeper than 64"));
+  JsonLimits limits;
+  limits.max_bytes = 3;
+  EXPECT_EQ(ErrorOf("[1]", limits), "OK");
+  EXPECT_THAT(ErrorOf("[1] ", limits), HasSubstr("4 bytes, at most 3"));
+}
+
+TEST(JsonTest, AccessorsSayWhatTheyFound) {
+  const Json json = Json::Parse(R"({"n":12,"s":"t","l":[1,2],"w":2.0,"f":2.5})").value();
+  EXPECT_EQ(json.Find("n")->AsString().status().message(), "expected a string, found 12");
+  EXPECT_EQ(json.Find("s")->AsInt().status().message(), "expected a whole number, found \"t\"");
+  EXPECT_EQ(json.Find("l")->AsBool().status().message(), "expected true or false, found a list of 2");
+  EXPECT_EQ(json.Find("w")->AsInt().value(), 2);
+  EXPECT_FALSE(json.Find("f")->AsInt().ok());
+  EXPECT_EQ(json.At("x").status().message(),
+            "there is no \"x\", only a mapping with \"n\", \"s\", \"l\", \"w\", \"f\"");
+  EXPECT_EQ(json.Find("n")->At("x").status().message(), "expected a mapping, found 12");
+}
+
+TEST(JsonTest, BuildsValues) {
+  Json json;
+  json.Set("a", 1);
+  json.Set("b", "two");
+  json.Set("a", 2.5);
+  Json list;
+  list.Append(true);
+  json.Set("c", std::move(list));
+  EXPECT_EQ(json.Dump(), R"({"a":2.5,"b":"two","c":[true]})");
+  EXPECT_EQ(Json(std::nan("")).Dump(), "null");
+  EXPECT_EQ(Json("bad\xff").Dump(), "\"bad\xEF\xBF\xBD\"");
+}
+
+}  // namespace
+}  // namespace weft
