@@ -290,10 +290,15 @@ StatusOr<const OpDefinition*> Graph::FindOp(absl::string_view name) const {
   return ops_->Get(name);
 }
 
+Graph Graph::EmptyTwin() const {
+  Graph twin(ops_);
+  twin.library_ = library_;
+  twin.versions_ = versions_;
+  return twin;
+}
+
 Graph Graph::Clone() const {
-  Graph copy(ops_);
-  copy.library_ = library_;
-  copy.versions_ = versions_;
+  Graph copy = EmptyTwin();
   copy.next_suffix_ = next_suffix_;
   std::vector<Node*> mapped(nodes_.size(), nullptr);
   for (const auto& node : nodes_) {

@@ -138,6 +138,8 @@ class Graph {
 
   // A copy with equal names, edges, devices and functions. Node ids are made dense.
   Graph Clone() const;
+  // A graph without nodes that shares registry, functions and versions.
+  Graph EmptyTwin() const;
 
  private:
   struct Library;

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/compile/plan.h"
+
+#include <algorithm>
+
+#include "weft/compile/function_body.h"
+#include "weft/compile/order.h"
+#include "weft/compile/passes.h"
+
+namespace weft::compile {
+
+StatusOr<std::shared_ptr<OpKernel>> KernelCache::GetOrMake(
+    const Node& node, absl::FunctionRef<StatusOr<std::unique_ptr<OpKernel>>()> make) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = kernels_.find(node.name());
+    if (found != kernels_.end()) return found->second;
+  }
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OpKernel> made, make());
+  absl::MutexLock lock(&mutex_);
+  return kernels_.try_emplace(node.name(), std::move(made)).first->second;
+}
+
+class PlanBuilder {
+ public:
+  PlanBuilder(Graph graph, const PlanOptions& options)
+      : options_(options), plan_(new Plan(std::move(graph))) {
+    plan_->device_ = options.device;
+  }
+
+  Status Build() {
+    WEFT_ASSIGN_OR_RETURN(std::vector<Node*> order, InstructionOrder(plan_->graph_));
+    first_slot_.resize(plan_->graph_.max_id(), 0);
+    position_.resize(plan_->graph_.max_id(), 0);
+    for (size_t i = 0; i < order.size(); ++i) {
+      position_[order[i]->id()] = static_cast<int>(i);
+      first_slot_[order[i]->id()] = plan_->num_slots_;
+      plan_->num_slots_ += order[i]->num_outputs();
+    }
+    plan_->uses_.assign(plan_->num_slots_, 0);
+    for (Node* node : order) WEFT_RETURN_IF_ERROR(AddInstruction(node));
+    FindLastUses();
+    return CheckIndices();
+  }
+
+  std::unique_ptr<Plan> Take() { return std::move(plan_); }
+
+ private:
+  Status AddInstruction(Node* node) {
+    Instruction instruction;
+    instruction.node = node;
+    instruction.first_output = first_slot_[node->id()];
+    instruction.num_outputs = node->num_outputs();
+    for (int i = 0; i < node->num_inputs(); ++i) {
+      const Endpoint& input = node->input(i);
+      if (input.node == nullptr) {
+        return InvalidArgument("Input ", i, " of node '", node->name(), "' is not connected");
+      }
+      const int slot = first_slot_[input.node->id()] + input.port;
+      instruction.inputs.push_back(slot);
+      ++plan_->uses_[slot];
+      if (input.node->output_type(input.port).is_ref && !node->input_type(i).is_ref) {
+        instruction.reference_reads.push_back({i, slot, plan_->num_scratch_++});
+      }
+    }
+    instruction.num_dependencies =
+        node->num_inputs() + static_cast<int>(node->control_inputs().size());
+    for (const Consumer& consumer : node->consumers()) {
+      instruction.dependents.push_back(
+          {position_[consumer.node->id()], consumer.input, consumer.port});
+    }
+    WEFT_RETURN_IF_ERROR(ChooseKind(node, &instruction));
+    const bool straight = instruction.kind == InstructionKind::kKernel ||
+                          instruction.kind == InstructionKind::kArgument ||
+                          instruction.kind == InstructionKind::kResult;
+    if (!straight || instruction.is_async || instruction.cost == KernelCost::kBlocking) {
+      plan_->is_straight_line_ = false;
+    }
+    plan_->instructions_.push_back(std::move(instruction));
+    return absl::OkStatus();
+  }
+
+  Status ChooseKind(Node* node, Instruction* instruction) {
+    using Kind = InstructionKind;
+    static const auto* const kinds = new absl::flat_hash_map<absl::string_view, Kind>{
+        {"_Arg", Kind::kArgument},      {"_Retval", Kind::kResult},
+        {"Switch", Kind::kSwitch},      {"RefSwitch", Kind::kSwitch},
+        {"Merge", Kind::kMerge},        {"RefMerge", Kind::kMerge},
+        {"If", Kind::kBranch},          {"StatelessIf", Kind::kBranch},
+        {"Case", Kind::kBranch},        {"StatelessCase", Kind::kBranch},
+        {"While", Kind::kLoop},         {"StatelessWhile", Kind::kLoop},
+        {"PartitionedCall", Kind::kCall}, {"StatefulPartitionedCall", Kind::kCall},
+        {"Enter", Kind::kEnter},        {"RefEnter", Kind::kEnter},
+        {"Exit", Kind::kExit},          {"RefExit", Kind::kExit},
+        {"NextIteration", Kind::kNextIteration}, {"RefNextIteration", Kind::kNextIteration},
+        {"LoopCond", Kind::kLoopCondition}};
+    const auto found = kinds->find(node->op());
+    if (found != kinds->end()) {
+      instruction->kind = found->second;
+    } else if (plan_->graph_.FindFunction(node->op()) != nullptr) {
+      instruction->kind = Kind::kCall;
+    }
+    switch (instruction->kind) {
+      case Kind::kKernel:
+        return MakeKernelOf(node, instruction);
+      case Kind::kArgument:
+        return AddIndexed(node, node->output_type(0).dtype, &plan_->argument_types_, instruction);
+      case Kind::kResult:
+        return AddIndexed(node, node->input_type(0).dtype, &plan_->result_types_, instruction);
+      case Kind::kCall:
+      case Kind::kBranch:
+      case Kind::kLoop:
+        return AddChildren(node, instruction);
+      case Kind::kEnter:
+      case Kind::kExit:
+      case Kind::kNextIteration:
+      case Kind::kLoopCondition:
+        plan_->has_frames_ = true;
+        return absl::OkStatus();
+      case Kind::kSwitch:
+      case Kind::kMerge:
+        return absl::OkStatus();
+    }
+    return absl::OkStatus();
+  }
+
+  Status MakeKernelOf(Node* node, Instruction* instruction) {
+    WEFT_ASSIGN_OR_RETURN(const KernelDef* def,
+                          options_.kernels->Find(*node, options_.device->type()));
+    const auto make = [&]() -> StatusOr<std::unique_ptr<OpKernel>> {
+      KernelConstruction construction(node, options_.device);
+      StatusOr<std::unique_ptr<OpKernel>> kernel = def->factory(construction);
+      if (kernel.ok()) return kernel;
+      return Annotate(kernel.status(), absl::StrCat("Node '", node->name(), "'"));
+    };
+    std::shared_ptr<OpKernel> kernel;
+    if (node->schema().is_stateful && options_.cache != nullptr) {
+      WEFT_ASSIGN_OR_RETURN(kernel, options_.cache->GetOrMake(*node, make));
+    } else {
+      WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OpKernel> made, make());
+      kernel = std::move(made);
+    }
+    instruction->kernel = kernel.get();
+    instruction->is_async = kernel->is_async();
+    instruction->cost = def->cost;
+    plan_->kernels_.push_back(std::move(kernel));
+    return absl::OkStatus();
+  }
+
+  static Status AddIndexed(const Node* node, DType dtype, std::vector<DType>* types,
+                           Instruction* instruction) {
+    WEFT_ASSIGN_OR_RETURN(const int64_t index, node->Attr<int64_t>("index"));
+    if (index < 0 || index > (1 << 20)) {
+      return InvalidArgument("Node '", node->name(), "' has a bad index: ", index);
+    }
+    instruction->index = static_cast<int>(index);
+    if (types->size() <= static_cast<size_t>(index)) types->resize(index + 1, DType::kInvalid);
+    if ((*types)[index] != DType::kInvalid) {
+      return InvalidArgument("Node '", node->name(), "' has an index used before: ", index);
+    }
+    (*types)[index] = dtype;
+    return absl::OkStatus();
+  }
+
+  Status AddChildren(Node* node, Instruction* instruction) {
+    std::vector<FunctionRef> functions;
+    if (plan_->graph_.FindFunction(node->op()) != nullptr) {
+      functions.push_back({node->op(), std::make_shared<AttrMap>(node->attrs())});
+    } else if (instruction->kind == InstructionKind::kCall) {
+      WEFT_ASSIGN_OR_RETURN(FunctionRef f, node->Attr<FunctionRef>("f"));
+      functions.push_back(std::move(f));
+    } else if (node->op() == "Case" || node->op() == "StatelessCase") {
+      WEFT_ASSIGN_OR_RETURN(functions, node->Attr<AttrValue::FunctionList>("branches"));
+    } else {
+      const bool loop = instruction->kind == InstructionKind::kLoop;
+      for (const char* name : {loop ? "cond" : "then_branch", loop ? "body" : "else_branch"}) {
+        WEFT_ASSIGN_OR_RETURN(FunctionRef f, node->Attr<FunctionRef>(name));
+        functions.push_back(std::move(f));
+      }
+    }
+    for (const FunctionRef& function : functions) {
+      StatusOr<const Plan*> child = AddChild(function);
+      if (!child.ok()) {
+        return Annotate(child.status(), absl::StrCat("Node '", node->name(), "'"));
+      }
+      instruction->children.push_back(*child);
+    }
+    return absl::OkStatus();
+  }
+
+  StatusOr<const Plan*> AddChild(const FunctionRef& function) {
+    const FunctionDef* definition = plan_->graph_.FindFunction(function.name);
+    if (definition == nullptr) return NotFound("Function '", function.name, "' is not defined");
+    static const AttrMap* const none = new AttrMap();
+    WEFT_ASSIGN_OR_RETURN(
+        Graph body, InstantiateFunction(*definition, function.attrs ? *function.attrs : *none,
+                                        plan_->graph_));
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Plan> child, Plan::Compile(std::move(body), options_));
+    plan_->children_.push_back(std::move(child));
+    return plan_->children_.back().get();
+  }
+
+  void FindLastUses() {
+    std::vector<int> last(plan_->num_slots_, -1);
+    for (size_t i = 0; i < plan_->instructions_.size(); ++i) {
+      const Instruction& instruction = plan_->instructions_[i];
+      for (int o = 0; o < instruction.num_outputs; ++o) {
+        last[instruction.first_output + o] = static_cast<int>(i);
+      }
+      for (int slot : instruction.inputs) last[slot] = std::max(last[slot], static_cast<int>(i));
+    }
+    for (int slot = 0; slot < plan_->num_slots_; ++slot) {
+      if (last[slot] >= 0) plan_->instructions_[last[slot]].releases.push_back(slot);
+    }
+  }
+
+  // Results may be spread over devices, arguments that nothing reads have no node: gaps are fine here
+  // and judged by whoever joins the parts. An index beyond all nodes is not.
+  Status CheckIndices() const {
+    const size_t most = plan_->instructions_.size() + (1 << 16);
+    if (plan_->argument_types_.size() > most || plan_->result_types_.size() > most) {
+      return InvalidArgument("Indices of arguments or results are out of range");
+    }
+    return absl::OkStatus();
+  }
+
+  const PlanOptions& options_;
+  std::unique_ptr<Plan> plan_;
+  std::vector<int> first_slot_;  // by node id
+  std::vector<int> position_;    // by node id
+};
+
+StatusOr<std::unique_ptr<Plan>> Plan::Compile(Graph graph, const PlanOptions& options) {
+  WEFT_RETURN_IF_ERROR(RunPasses(options, &graph));
+  PlanBuilder builder(std::move(graph), options);
+  WEFT_RETURN_IF_ERROR(builder.Build());
+  return builder.Take();
+}
+
+}  // namespace weft::compile

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Plan: one device's part of a step as a flat array of instructions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status.h"
+#include "weft/graph/graph.h"
+#include "weft/kernel/kernel_registry.h"
+
+namespace weft::compile {
+
+class Plan;
+
+// What one instruction does. All but kKernel are the compiler's own: the ops behind them have no kernels.
+enum class InstructionKind : uint8_t {
+  kKernel,    // calls the kernel
+  kArgument,  // its output is an argument of the step (_Arg)
+  kResult,    // its input is a result of the step (_Retval)
+  kSwitch,    // passes its data to output 1 or 0; the other output is dead
+  kMerge,     // passes on the first live input, and tells which
+  kCall,      // runs children[0] (PartitionedCall, a function by name)
+  kBranch,    // runs children[then/else or case index] on the other inputs (If, Case)
+  kLoop,      // runs children[1] while children[0] says so (While)
+  kEnter,     // the instructions of loops in version-1 form, run by the frame executor
+  kExit,
+  kNextIteration,
+  kLoopCondition,
+};
+
+// A read of a variable through a reference edge that ends in a plain input: the snapshot is put into
+// scratch slot `scratch` before the kernel runs.
+struct ReferenceRead {
+  int input = 0;
+  int slot = 0;
+  int scratch = 0;
+};
+
+struct Instruction {
+  InstructionKind kind = InstructionKind::kKernel;
+  KernelCost cost = KernelCost::kInline;
+  bool is_async = false;
+  const Node* node = nullptr;
+  OpKernel* kernel = nullptr;
+  int index = 0;                 // of a kArgument or kResult
+  std::vector<int> inputs;       // slots
+  int first_output = 0;          // slots first_output .. + num_outputs
+  int num_outputs = 0;
+  int num_dependencies = 0;      // producers of inputs and control inputs, each edge once
+  // Instructions that wait for this one: (instruction, its input or kControlPort, our port).
+  struct Dependent {
+    int instruction = 0;
+    int input = 0;
+    int port = 0;
+  };
+  std::vector<Dependent> dependents;
+  std::vector<ReferenceRead> reference_reads;
+  std::vector<int> releases;     // slots whose last reader this is, in instruction order
+  std::vector<const Plan*> children;
+};
+
+// Kernels of stateful nodes, shared by the signatures of one session so that a random generator or a
+// cached resource goes on from step to step. Thread-safe.
+class KernelCache {
+ public:
+  // The kernel made for `node` before, or `make`'s.
+  StatusOr<std::shared_ptr<OpKernel>> GetOrMake(
+      const Node& node, absl::FunctionRef<StatusOr<std::unique_ptr<OpKernel>>()> make);
+
+ private:
+  absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, std::shared_ptr<OpKernel>> kernels_ ABSL_GUARDED_BY(mutex_);
+};
+
+struct PlanOptions {
+  const KernelRegistry* kernels = nullptr;
+  Device* device = nullptr;
+  KernelCache* cache = nullptr;  // null: every kernel is the plan's own
+  bool fold = true;
+  bool fuse = true;
+};
+
+// Immutable once made; shared by the steps that run it. Owns its graph and kernels; devices and
+// registries must outlive it.
+class Plan {
+ public:
+  // Compiles all nodes of `graph`, whose arguments and results are `_Arg` and `_Retval` nodes. Errors
+  // name the node: no kernel, bad attributes, a cycle.
+  static StatusOr<std::unique_ptr<Plan>> Compile(Graph graph, const PlanOptions& options);
+
+  const std::vector<Instruction>& instructions() const { return instructions_; }
+  int num_slots() const { return num_slots_; }
+  int num_scratch() const { return num_scratch_; }
+  const std::vector<int>& uses() const { return uses_; }  // readers of each slot
+  const std::vector<DType>& argument_types() const { return argument_types_; }
+  const std::vector<DType>& result_types() const { return result_types_; }
+  // No instruction waits or branches: running them in order is a step.
+  bool is_straight_line() const { return is_straight_line_; }
+  bool has_frames() const { return has_frames_; }
+  const Graph& graph() const { return graph_; }
+  Device* device() const { return device_; }
+
+ private:
+  friend class PlanBuilder;
+  explicit Plan(Graph graph) : graph_(std::move(graph)) {}
+
+  Graph graph_;
+  Device* device_ = nullptr;
+  std::vector<Instruction> instructions_;
+  std::vector<std::shared_ptr<OpKernel>> kernels_;  // shared with the session's KernelCache
+  std::vector<std::unique_ptr<Plan>> children_;
+  std::vector<int> uses_;
+  std::vector<DType> argument_types_;
+  std::vector<DType> result_types_;
+  int num_slots_ = 0;
+  int num_scratch_ = 0;
+  bool is_straight_line_ = true;
+  bool has_frames_ = false;
+};
+
+}  // namespace weft::compile

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/compile/prune.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_join.h"
+
+namespace weft::compile {
+namespace {
+
+class Cutter {
+ public:
+  explicit Cutter(const Graph& graph)
+      : graph_(graph), cut_(graph.EmptyTwin()), needed_(graph.max_id(), false), twins_(graph.max_id()) {}
+
+  Status AddFeed(const std::string& name, int index) {
+    WEFT_ASSIGN_OR_RETURN(Endpoint fed, Find(name, "fed"));
+    NodeDef arg;
+    arg.name = cut_.UniqueName(absl::StrCat("_arg_", fed.node->name(), "_", fed.port));
+    arg.op = "_Arg";
+    arg.device = fed.node->requested_device();
+    arg.attrs["T"] = fed.node->output_type(fed.port).dtype;
+    arg.attrs["index"] = static_cast<int64_t>(index);
+    WEFT_ASSIGN_OR_RETURN(Node * node, cut_.AddNode(std::move(arg), {}));
+    if (!fed_.emplace(fed, Endpoint{node, 0}).second) {
+      return InvalidArgument("Tensor ", name, " is fed more than once");
+    }
+    return absl::OkStatus();
+  }
+
+  StatusOr<Endpoint> Find(const std::string& name, absl::string_view verb) const {
+    StatusOr<Endpoint> found = graph_.FindEndpoint(name);
+    if (!found.ok()) {
+      return Annotate(found.status(), absl::StrCat("Tensor ", name, ", specified to be ", verb));
+    }
+    if (found->port == kControlPort) {
+      return InvalidArgument("Tensor ", name, ", specified to be ", verb, ", is a control input");
+    }
+    return found;
+  }
+
+  void Need(Node* node) {
+    if (needed_[node->id()]) return;
+    needed_[node->id()] = true;
+    stack_.push_back(node);
+  }
+  void NeedTensor(const Endpoint& endpoint) {
+    if (!fed_.contains(endpoint)) Need(endpoint.node);
+  }
+
+  void Close() {
+    while (!stack_.empty()) {
+      Node* node = stack_.back();
+      stack_.pop_back();
+      for (const Endpoint& input : node->inputs()) {
+        if (input.node != nullptr) NeedTensor(input);
+      }
+      for (Node* control : node->control_inputs()) Need(control);
+    }
+  }
+
+  // Copies needed nodes in order; edges back into loops are joined at the end.
+  Status Copy() {
+    WEFT_ASSIGN_OR_RETURN(std::vector<Node*> order, graph_.TopologicalOrder());
+    for (Node* node : order) {
+      if (needed_[node->id()]) WEFT_RETURN_IF_ERROR(CopyNode(*node));
+    }
+    for (const auto& [node, index] : open_inputs_) {
+      WEFT_RETURN_IF_ERROR(
+          cut_.SetInput(twins_[node->id()], index, Map(node->input(index))));
+    }
+    return absl::OkStatus();
+  }
+
+  Status AddFetch(const Endpoint& fetch, int index) {
+    const Endpoint source = Map(fetch);
+    NodeDef retval;
+    retval.name = cut_.UniqueName(absl::StrCat("_retval_", fetch.node->name(), "_", fetch.port));
+    retval.op = "_Retval";
+    retval.device = source.node->requested_device();
+    retval.attrs["T"] = fetch.node->output_type(fetch.port).dtype;
+    retval.attrs["index"] = static_cast<int64_t>(index);
+    if (const auto device = source.node->assigned_device(); !device.empty()) retval.device = device;
+    return cut_.AddNode(std::move(retval), {source}).status();
+  }
+
+  Graph Take() && { return std::move(cut_); }
+
+ private:
+  Endpoint Map(const Endpoint& endpoint) const {
+    const auto fed = fed_.find(endpoint);
+    if (fed != fed_.end()) return fed->second;
+    return {twins_[endpoint.node->id()], endpoint.port};
+  }
+
+  Status CopyNode(const Node& node) {
+    NodeDef def{.name = node.name(), .op = node.op(), .device = node.requested_device()};
+    def.attrs = node.attrs();
+    std::vector<Endpoint> inputs;
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      if (node.input(i).node == nullptr) {
+        return InvalidArgument("Input ", i, " of node '", node.name(), "' is not connected");
+      }
+      const Endpoint mapped = Map(node.input(i));
+      if (mapped.node == nullptr) open_inputs_.push_back({&node, i});
+      inputs.push_back(mapped.node == nullptr ? Endpoint() : mapped);
+    }
+    std::vector<Node*> controls;
+    for (const Node* control : node.control_inputs()) controls.push_back(twins_[control->id()]);
+    WEFT_ASSIGN_OR_RETURN(Node * twin, cut_.AddNode(std::move(def), inputs, controls));
+    twin->set_assigned_device(node.assigned_device());
+    twins_[node.id()] = twin;
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  Graph cut_;
+  std::vector<bool> needed_;
+  std::vector<Node*> twins_;  // by id in graph_
+  std::vector<Node*> stack_;
+  absl::flat_hash_map<Endpoint, Endpoint> fed_;
+  std::vector<std::pair<const Node*, int>> open_inputs_;
+};
+
+std::string Joined(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  return absl::StrJoin(names, ",");
+}
+
+}  // namespace
+
+std::string Signature::SortedKey() const {
+  return absl::StrCat(Joined(feeds), "|", Joined(fetches), "|", Joined(targets));
+}
+
+StatusOr<Graph> CutStepGraph(const Graph& graph, const Signature& signature) {
+  Cutter cutter(graph);
+  for (size_t i = 0; i < signature.feeds.size(); ++i) {
+    WEFT_RETURN_IF_ERROR(cutter.AddFeed(signature.feeds[i], static_cast<int>(i)));
+  }
+  std::vector<Endpoint> fetches;
+  for (const std::string& name : signature.fetches) {
+    WEFT_ASSIGN_OR_RETURN(Endpoint fetch, cutter.Find(name, "fetched"));
+    fetches.push_back(fetch);
+    cutter.NeedTensor(fetch);
+  }
+  for (const std::string& name : signature.targets) {
+    if (!name.empty() && name.front() == '^') {
+      return InvalidArgument("Target '", name, "' must be a node, not a control input");
+    }
+    WEFT_ASSIGN_OR_RETURN(TensorName target, ParseTensorName(name));
+    Node* node = graph.Find(target.node);
+    if (node == nullptr) return NotFound("PruneForTargets: Some target nodes not found: ", name);
+    cutter.Need(node);
+  }
+  cutter.Close();
+  WEFT_RETURN_IF_ERROR(cutter.Copy());
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    WEFT_RETURN_IF_ERROR(cutter.AddFetch(fetches[i], static_cast<int>(i)));
+  }
+  return std::move(cutter).Take();
+}
+
+}  // namespace weft::compile

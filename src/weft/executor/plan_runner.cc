@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/executor/plan_runner.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "weft/executor/dynamic_step.h"
+
+namespace weft::executor {
+
+using compile::Instruction;
+using compile::InstructionKind;
+using compile::Plan;
+
+PlanRunner::PlanRunner(const Plan* plan, ThreadPool* pool) : plan_(plan), pool_(pool) {
+  for (const Instruction& instruction : plan->instructions()) {
+    for (const Plan* child : instruction.children) {
+      children_.try_emplace(child, std::make_unique<PlanRunner>(child, pool));
+    }
+  }
+}
+
+PlanRunner::~PlanRunner() = default;
+
+std::unique_ptr<StepState> PlanRunner::TakeState() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<StepState> state = std::move(idle_.back());
+      idle_.pop_back();
+      return state;
+    }
+  }
+  return std::make_unique<StepState>(*plan_);
+}
+
+void PlanRunner::GiveBack(std::unique_ptr<StepState> state) {
+  constexpr size_t kMostIdle = 16;
+  absl::MutexLock lock(&mutex_);
+  if (idle_.size() < kMostIdle) idle_.push_back(std::move(state));
+}
+
+Status CollectResults(const Plan& plan, StepState& state, std::vector<Tensor>* results) {
+  results->resize(plan.result_types().size());
+  for (const Instruction& instruction : plan.instructions()) {
+    if (instruction.kind != InstructionKind::kResult) continue;
+    const Value& value = state.slot(instruction.inputs[0]);
+    Tensor& result = (*results)[instruction.index];
+    if (value.is_dead) {
+      return InvalidArgument("The tensor returned for ", instruction.node->input(0).node->name(), ":",
+                             instruction.node->input(0).port, " was not valid.");
+    }
+    if (value.variable) {
+      StatusOr<Tensor> read = value.variable->Read();
+      if (!read.ok()) return NodeError(read.status(), *instruction.node->input(0).node);
+      result = *std::move(read);
+    } else {
+      result = value.tensor;
+    }
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+void TraceNode(const Instruction& instruction, StepState& state, absl::Time start, StepTrace* trace) {
+  NodeTrace record{.node = instruction.node->name(),
+                   .op = instruction.node->op(),
+                   .device = instruction.node->assigned_device(),
+                   .start_us = absl::ToUnixMicros(start),
+                   .end_us = absl::ToUnixMicros(absl::Now())};
+  for (int o = 0; o < instruction.num_outputs; ++o) {
+    const Tensor& output = state.slot(instruction.first_output + o).tensor;
+    record.outputs.push_back(absl::StrCat(DTypeName(output.dtype()), " ", output.shape().ToString()));
+  }
+  trace->Add(std::move(record));
+}
+
+template <bool kTraced>
+Status RunStraight(const Plan& plan, StepState& state, StepTrace* trace,
+                   std::vector<Tensor>* results) {
+  const Cancellation& cancellation = *state.environment().cancellation;
+  const std::vector<Instruction>& instructions = plan.instructions();
+  results->resize(plan.result_types().size());
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const Instruction& instruction = instructions[i];
+    if (instruction.kind == InstructionKind::kKernel) {
+      if (cancellation.IsCancelled()) [[unlikely]] return cancellation.status();
+      absl::Time start;
+      if constexpr (kTraced) start = absl::Now();
+      Status status;
+      if (instruction.reference_reads.empty()) {
+        status = instruction.kernel->Compute(state.context(static_cast<int>(i)));
+      } else {
+        status = state.TakeSnapshots(instruction);
+        if (status.ok()) status = instruction.kernel->Compute(state.context(static_cast<int>(i)));
+        state.DropSnapshots(instruction);
+      }
+      if (!status.ok()) [[unlikely]] return NodeError(status, *instruction.node);
+      if constexpr (kTraced) TraceNode(instruction, state, start, trace);
+    } else if (instruction.kind == InstructionKind::kResult) {
+      const Value& value = state.slot(instruction.inputs[0]);
+      if (value.variable) {
+        StatusOr<Tensor> read = value.variable->Read();
+        if (!read.ok()) return NodeError(read.status(), *instruction.node->input(0).node);
+        (*results)[instruction.index] = *std::move(read);
+      } else {
+        (*results)[instruction.index] = value.tensor;
+      }
+    }
+    for (int slot : instruction.releases) state.Release(slot);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status PlanRunner::RunInline(RunRequest& request, std::vector<Tensor>* results) {
+  if (!plan_->is_straight_line()) {
+    return FailedPrecondition("The step waits or branches and cannot run inline");
+  }
+  std::unique_ptr<StepState> state = TakeState();
+  state->environment() = request.environment;
+  Status status = state->SetArguments(request.arguments);
+  if (status.ok()) {
+    status = request.trace == nullptr ? RunStraight<false>(*plan_, *state, nullptr, results)
+                                      : RunStraight<true>(*plan_, *state, request.trace, results);
+  }
+  if (!status.ok()) state->Clear();
+  GiveBack(std::move(state));
+  return status;
+}
+
+void PlanRunner::Run(RunRequest request, RunDone done) {
+  if (plan_->is_straight_line()) {
+    std::vector<Tensor> results;
+    const Status status = RunInline(request, &results);
+    if (!status.ok()) request.environment.cancellation->Cancel(status);
+    done(status, std::move(results));
+    return;
+  }
+  if (plan_->has_frames()) {
+    done(Unimplemented("Loops of Enter and Exit nodes do not run yet"), {});
+    return;
+  }
+  DynamicStep::Start(this, std::move(request), std::move(done));
+}
+
+}  // namespace weft::executor

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a plan, once for each step, steps beside each other.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status.h"
+#include "weft/compile/plan.h"
+#include "weft/executor/step_state.h"
+
+namespace weft::executor {
+
+// One step's call. The environment's cancellation must be set; it is cancelled when the step fails, so
+// that what still waits ends.
+struct RunRequest {
+  StepEnvironment environment;
+  std::vector<Tensor> arguments;  // by index; those that the plan does not read may be empty
+  StepTrace* trace = nullptr;     // null: not traced
+};
+// `results` by index; a result this plan does not compute is empty.
+using RunDone = absl::AnyInvocable<void(Status status, std::vector<Tensor> results)>;
+
+// Thread-safe. The plan and the pool must outlive it, and it must outlive its running steps.
+class PlanRunner {
+ public:
+  PlanRunner(const compile::Plan* plan, ThreadPool* pool);
+  ~PlanRunner();
+
+  // Calls `done` once: before it returns if nothing in the plan waits, else maybe later on another
+  // thread. On error every wait of the step has ended before `done`.
+  void Run(RunRequest request, RunDone done);
+  // The same for plans in which nothing waits; FailedPrecondition for others.
+  Status RunInline(RunRequest& request, std::vector<Tensor>* results);
+
+  const compile::Plan& plan() const { return *plan_; }
+  ThreadPool& pool() const { return *pool_; }
+  PlanRunner& child(const compile::Plan* plan) { return *children_.find(plan)->second; }
+
+ private:
+  friend class DynamicStep;
+  std::unique_ptr<StepState> TakeState();
+  void GiveBack(std::unique_ptr<StepState> state);
+
+  const compile::Plan* const plan_;
+  ThreadPool* const pool_;
+  absl::flat_hash_map<const compile::Plan*, std::unique_ptr<PlanRunner>> children_;
+  absl::Mutex mutex_;
+  std::vector<std::unique_ptr<StepState>> idle_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Copies the results out of their slots; InvalidArgument for a dead one.
+Status CollectResults(const compile::Plan& plan, StepState& state, std::vector<Tensor>* results);
+
+}  // namespace weft::executor

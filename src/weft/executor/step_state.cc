@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/executor/step_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+
+namespace weft::executor {
+
+using compile::Instruction;
+using compile::InstructionKind;
+using compile::ReferenceRead;
+
+StepState::StepState(const compile::Plan& plan)
+    : plan_(plan),
+      slots_(plan.num_slots()),
+      scratch_(plan.num_scratch()),
+      contexts_(plan.instructions().size()) {
+  for (size_t i = 0; i < plan.instructions().size(); ++i) {
+    if (plan.instructions()[i].kind == InstructionKind::kKernel) Bind(static_cast<int>(i));
+  }
+}
+
+void StepState::Bind(int index) {
+  const Instruction& instruction = plan_.instructions()[index];
+  KernelContext::Binding binding;
+  binding.node = instruction.node;
+  for (int slot : instruction.inputs) {
+    Value* value = &slots_[slot];
+    binding.input_values.push_back(value);
+    binding.inputs.push_back(&value->tensor);
+    const bool once = std::count(instruction.inputs.begin(), instruction.inputs.end(), slot) == 1;
+    const bool last = plan_.is_straight_line()
+                          ? std::count(instruction.releases.begin(), instruction.releases.end(), slot) > 0
+                          : plan_.uses()[slot] == 1;
+    binding.input_is_last_use.push_back(once && last);
+  }
+  for (const ReferenceRead& read : instruction.reference_reads) {
+    binding.inputs[read.input] = &scratch_[read.scratch];
+  }
+  for (int o = 0; o < instruction.num_outputs; ++o) {
+    binding.outputs.push_back(&slots_[instruction.first_output + o]);
+  }
+  contexts_[index] = KernelContext(std::move(binding));
+  contexts_[index].set_environment(&environment_);
+}
+
+Status StepState::SetArguments(std::vector<Tensor>& arguments) {
+  for (const Instruction& instruction : plan_.instructions()) {
+    if (instruction.kind != InstructionKind::kArgument) continue;
+    const size_t index = static_cast<size_t>(instruction.index);
+    const DType wanted = plan_.argument_types()[index];
+    if (index >= arguments.size() || !arguments[index].IsInitialized()) {
+      return InvalidArgument("Argument ", index, " ('", instruction.node->name(), "') has no value");
+    }
+    if (arguments[index].dtype() != wanted) {
+      return InvalidArgument("Argument ", index, " ('", instruction.node->name(), "') has dtype ",
+                             DTypeName(arguments[index].dtype()), ", expected ", DTypeName(wanted));
+    }
+    Value& value = slots_[instruction.first_output];
+    value.tensor = std::move(arguments[index]);
+    value.is_shared = true;
+  }
+  return absl::OkStatus();
+}
+
+Status StepState::TakeSnapshots(const Instruction& instruction) {
+  for (const ReferenceRead& read : instruction.reference_reads) {
+    const Variable* variable = slots_[read.slot].variable.get();
+    if (variable == nullptr) {
+      return Internal("Reference input ", read.input, " of '", instruction.node->name(),
+                      "' has no variable");
+    }
+    WEFT_ASSIGN_OR_RETURN(scratch_[read.scratch], variable->Read());
+  }
+  return absl::OkStatus();
+}
+
+void StepState::DropSnapshots(const Instruction& instruction) {
+  for (const ReferenceRead& read : instruction.reference_reads) scratch_[read.scratch] = Tensor();
+}
+
+void StepState::Clear() {
+  for (int slot = 0; slot < static_cast<int>(slots_.size()); ++slot) Release(slot);
+  for (Tensor& tensor : scratch_) tensor = Tensor();
+}
+
+Status NodeError(const Status& status, const Node& node) {
+  const std::string mark = absl::StrCat("[[{{node ", node.name(), "}}]]");
+  if (absl::StrContains(status.message(), "[[{{node ")) return status;
+  Status named(status.code(), absl::StrCat(status.message(), "\n\t ", mark));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    named.SetPayload(url, payload);
+  });
+  return named;
+}
+
+StatusOr<bool> Truth(const Tensor& tensor) {
+  if (tensor.rank() > 0) return tensor.num_elements() > 0;
+  if (tensor.dtype() == DType::kBool) return tensor.scalar<bool>();
+  if (tensor.dtype() == DType::kString) return !tensor.scalar<std::string>().empty();
+  bool truth = false;
+  const bool known = VisitDType(tensor.dtype(), RealNumbers(), [&]<typename T>() {
+    truth = static_cast<double>(tensor.scalar<T>()) != 0;
+  });
+  if (known) return truth;
+  return InvalidArgument("A condition must be a bool, number or string, got ",
+                         DTypeName(tensor.dtype()));
+}
+
+}  // namespace weft::executor
