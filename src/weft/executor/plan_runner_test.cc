@@ -2,7 +2,6 @@
 #include "weft/executor/plan_runner.h"
 
 #include <atomic>
-#include <thread>
 
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
@@ -234,9 +233,9 @@ TEST_F(PlanRunnerTest, CancellationEndsWhatWaits) {
   Result(builder_.Op("Never", {Arg(0)}), 0);
   ASSERT_TRUE(Compile().ok());
   Cancellation parent;
-  std::thread canceller([&] { parent.Cancel(Cancelled("enough")); });
+  Thread canceller("canceller", [&] { parent.Cancel(Cancelled("enough")); });
   EXPECT_EQ(Run({1}, &parent).status().code(), absl::StatusCode::kCancelled);
-  canceller.join();
+  canceller.Join();
 }
 
 TEST_F(PlanRunnerTest, ReadsOfVariablesAreSnapshotsAndUpdatesComeLast) {
@@ -331,17 +330,17 @@ TEST_F(PlanRunnerTest, ALoopRunsManyTimesOnAFlatStack) {
 TEST_F(PlanRunnerTest, StepsRunBesideEachOther) {
   Result(builder_.Op("Add", {builder_.Op("Later", {Arg(0)}), Arg(1)}), 0);
   ASSERT_TRUE(Compile().ok());
-  std::vector<std::thread> threads;
+  std::vector<Thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
+    threads.emplace_back("step", [&, t] {
       for (int64_t i = 0; i < 100; ++i) {
         StatusOr<std::vector<Tensor>> out = Run({i, t});
         if (!out.ok() || (*out)[0].scalar<int64_t>() != i + t) ++wrong;
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();
   EXPECT_EQ(wrong, 0);
 }
 
