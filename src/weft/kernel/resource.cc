@@ -48,6 +48,7 @@ Status ResourceManager::RemoveAny(const char* kind, const std::string& container
     }
     removed = std::move(found->second);
     resources_.erase(found);
+    generation_.fetch_add(1, std::memory_order_release);
   }
   removed->Close();
   return absl::OkStatus();
@@ -65,6 +66,7 @@ Status ResourceManager::RemoveByName(const std::string& container, const std::st
         ++it;
       }
     }
+    generation_.fetch_add(1, std::memory_order_release);
   }
   for (const Ref<Resource>& resource : removed) resource->Close();
   if (removed.empty()) return NotFound("Resource ", container, "/", name, " does not exist.");
@@ -83,6 +85,7 @@ void ResourceManager::Cleanup(const std::string& container) {
         ++it;
       }
     }
+    generation_.fetch_add(1, std::memory_order_release);
   }
   for (const Ref<Resource>& resource : removed) resource->Close();
 }
@@ -92,6 +95,7 @@ void ResourceManager::CleanupAll() {
   {
     absl::MutexLock lock(&mutex_);
     removed.swap(resources_);
+    generation_.fetch_add(1, std::memory_order_release);
   }
   for (const auto& [key, resource] : removed) resource->Close();
 }

@@ -2,6 +2,8 @@
 // State that outlives a step: variables, queues, accumulators, tables, iterators.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
@@ -54,6 +56,9 @@ class ResourceManager {
   }
   // Removes whatever kind has this name.
   Status RemoveByName(const std::string& container, const std::string& name);
+  // Changes whenever something is removed: who keeps a Ref across steps compares it to know when to
+  // look the resource up again (named_resource.h).
+  uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
   // Removes all of a container.
   void Cleanup(const std::string& container);
   void CleanupAll();
@@ -69,6 +74,7 @@ class ResourceManager {
                                             absl::FunctionRef<StatusOr<Ref<Resource>>()> make);
   Status RemoveAny(const char* kind, const std::string& container, const std::string& name);
 
+  std::atomic<uint64_t> generation_{0};
   absl::Mutex mutex_;
   std::map<Key, Ref<Resource>> resources_ ABSL_GUARDED_BY(mutex_);
 };

@@ -17,10 +17,13 @@ namespace weft {
 // update writes in place when no snapshot is alive and copies first otherwise.
 class Variable final : public Resource {
  public:
-  Variable(std::string name, DType dtype) : name_(std::move(name)), dtype_(dtype) {}
+  // `shape` is what was declared: unknown where the first Assign decides.
+  Variable(std::string name, DType dtype, PartialShape shape = {})
+      : name_(std::move(name)), dtype_(dtype), declared_shape_(std::move(shape)) {}
 
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
+  const PartialShape& declared_shape() const { return declared_shape_; }
   bool IsInitialized() const;
   // FailedPrecondition "Attempting to use uninitialized value NAME" before the first Assign.
   StatusOr<Tensor> Read() const;
@@ -29,6 +32,8 @@ class Variable final : public Resource {
   Status Update(absl::FunctionRef<Status(Tensor& value)> update);
   // Forgets the value.
   void Clear();
+  // Removed from its device: forgets the value, whoever still holds the variable.
+  void Close() override { Clear(); }
   std::string DebugString() const override;
 
   // For updates of several variables at once: hold all mutexes, taken in order of address.
@@ -42,6 +47,7 @@ class Variable final : public Resource {
   Status Uninitialized() const;
   const std::string name_;
   const DType dtype_;
+  const PartialShape declared_shape_;
   mutable absl::Mutex mutex_;
   Tensor value_ ABSL_GUARDED_BY(mutex_);
 };
