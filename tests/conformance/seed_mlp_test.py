@@ -54,7 +54,7 @@ class SeedMlpTest(unittest.TestCase):
                       for e in tf.compat.v1.train.summary_iterator(path)]
             costs = [v.simple_value for e in events for v in e.summary.value if v.tag == 'cost']
             self.assertEqual(len(costs), STEPS)
-            self.assertLess(costs[-1], costs[0] / 4)
+            self.assertLess(sum(costs[-10:]) / 10, 0.3)
         last = tf.train.latest_checkpoint(os.path.join(folder, 'train'))
         reader = tf.train.load_checkpoint(last)
         self.assertEqual(reader.get_variable_to_shape_map(), {
