@@ -54,8 +54,11 @@ def stop(process):
 
 
 @contextlib.contextmanager
-def cluster(binary, **jobs):
-    """cluster(binary, ps=1, worker=2): yields {job: [grpc target, ...]}; `processes` of the dict has the rest."""
+def cluster(binary, folder=None, **jobs):
+    """cluster(binary, ps=1, worker=2): yields {job: [grpc target, ...]}; `processes` of the dict has the rest.
+
+    File ops of graphs may use `folder`.
+    """
     ports = {job: free_ports(count) for job, count in jobs.items()}
     spec = json.dumps({job: ['127.0.0.1:%d' % p for p in numbers] for job, numbers in ports.items()})
     targets = {job: ['grpc://127.0.0.1:%d' % p for p in numbers] for job, numbers in ports.items()}
@@ -63,8 +66,10 @@ def cluster(binary, **jobs):
     try:
         for job, numbers in ports.items():
             for index in range(len(numbers)):
-                started[job, index] = subprocess.Popen([binary, 'server', '--cluster', spec, '--job_name', job,
-                                                        '--task_index', str(index)])
+                command = [binary, 'server', '--cluster', spec, '--job_name', job, '--task_index', str(index)]
+                if folder:
+                    command += ['--file_root', folder]
+                started[job, index] = subprocess.Popen(command)
         for (job, index), process in started.items():
             wait_for_port(ports[job][index], process)
         yield dict(targets, processes=started)

@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes, slices, joins, gathers and everything else that moves values without changing them."""
+import numpy as np
+
+from cases import ALL_TYPES, NUMBERS, Case, Step, cases, edges, is_float, numpy_type, script, types_for, values
+
+SHAPES = [[], [0], [1], [3], [2, 0, 3], [2, 3, 4], [1, 1, 5, 1]]
+
+
+def ints(types, attr, *numbers):
+    return np.array(numbers, numpy_type(types.get(attr, 'int32')))
+
+
+def scalar(types, attr, number):
+    return np.array(number, numpy_type(types.get(attr, 'int32')))
+
+
+@script('NoOp', 'ControlTrigger')
+def no_op(b, types):
+    return [Step(b.op('NoOp')), Step(b.op('ControlTrigger'))]
+
+
+@script('Const')
+def constant(b, types):
+    name = types['dtype']
+    made = [b.constant(values(name, shape), name) for shape in SHAPES]
+    made += [b.constant(edges(name), name), b.constant(np.full([400], values(name, [])), name)]
+    return [Step(*made)]
+
+
+types_for('dtype', ALL_TYPES, 'Const', 'Placeholder', 'PlaceholderWithDefault')
+
+
+@script('Placeholder')
+def placeholder(b, types):
+    name = types['dtype']
+    any_shape = b.op('Placeholder', dtype=name, shape=None)
+    fixed = b.op('Placeholder', dtype=name, shape=[2, 3])
+    with_use = b.op('Identity', any_shape)
+    return [Step(any_shape, with_use, feeds={any_shape: values(name, [2])}),
+            Step(any_shape, feeds={any_shape: edges(name)}),
+            Step(fixed, feeds={fixed: values(name, [2, 3])}), Step(with_use, error=True), Step(fixed, error=True)]
+
+
+@script('PlaceholderWithDefault')
+def placeholder_with_default(b, types):
+    name = types['dtype']
+    x = b.op('PlaceholderWithDefault', values(name, [2, 3]), shape=[None, 3])
+    y = b.op('Identity', x)
+    return [Step(x, y), Step(x, y, feeds={x: values(name, [4, 3], key=1)}), Step(x)]
+
+
+@cases('IdentityN')
+def identity_n(op, types):
+    yield Case([[values(t, [2, 3]) for t in ALL_TYPES]])
+    yield Case([[values('float32', [])]])
+
+
+@cases('Shape', 'Rank', 'Size')
+def shape_of(op, types):
+    attrs = {'out_type': types['out_type']} if 'out_type' in types else {}
+    for shape in SHAPES:
+        yield Case([values(types['T'], shape)], attrs)
+
+
+@cases('ShapeN')
+def shape_n(op, types):
+    yield Case([[values(types['T'], shape) for shape in SHAPES]], {'out_type': types['out_type']})
+
+
+types_for('T', ALL_TYPES, 'Shape', 'Rank', 'Size', 'ShapeN')
+
+
+@cases('Reshape')
+def reshape(op, types):
+    for shape, target in ([6], [2, 3]), ([2, 3], [-1]), ([2, 3], [3, -1]), ([1], []), ([], [1, 1]), ([0, 3], [3, 0]), ([0], [-1]), (
+            [2, 3, 4], [4, 6]), ([0], [0, -1]):
+        yield Case([values(types['T'], shape), ints(types, 'Tshape', *target)])
+    for shape, target in ([6], [4]), ([6], [-1, -1]), ([6], [-1, 4]), ([6], [-2, 3]):
+        yield Case([values(types['T'], shape), ints(types, 'Tshape', *target)], error=True)
+    yield Case([values(types['T'], [1]), ints(types, 'Tshape', 1).reshape([1, 1])], error=True)
+
+
+types_for('T', ALL_TYPES, 'Reshape', 'Squeeze', 'ExpandDims')
+
+
+@cases('ExpandDims')
+def expand_dims(op, types):
+    for shape, axis in ([], 0), ([], -1), ([3], 0), ([3], 1), ([2, 3], -2), ([0], 1):
+        yield Case([values(types['T'], shape), scalar(types, 'Tdim', axis)])
+    yield Case([values(types['T'], [2]), ints(types, 'Tdim', 1)])
+    for axis in 3, -4:
+        yield Case([values(types['T'], [2, 3]), scalar(types, 'Tdim', axis)], error=True)
+    yield Case([values(types['T'], [2]), ints(types, 'Tdim', 0, 1)], error=True)
+
+
+@cases('Squeeze')
+def squeeze(op, types):
+    for shape, axes in ([1, 3, 1], []), ([1, 3, 1], [0]), ([1, 3, 1], [-1]), ([1, 3, 1], [0, 2]), ([], []), ([1], []), ([1, 0], []):
+        yield Case([values(types['T'], shape)], {'squeeze_dims': axes})
+    yield Case([values(types['T'], [2, 1])], {'squeeze_dims': [0]}, error=True)
+    yield Case([values(types['T'], [1])], {'squeeze_dims': [3]}, error=True)
+
+
+@cases('Transpose')
+def transpose(op, types):
+    for shape, perm in ([], []), ([3], [0]), ([2, 3], [1, 0]), ([2, 3, 4], [2, 0, 1]), ([2, 3, 4], [0, 2, 1]), ([0, 3], [1, 0]), (
+            [2, 3, 4, 5], [3, 1, 0, 2]), ([33, 65], [1, 0]), ([2, 1, 3, 2, 2], [4, 0, 3, 1, 2]), ([4, 3], [0, 1]):
+        yield Case([values(types['T'], shape), ints(types, 'Tperm', *perm)])
+    for perm in [0], [0, 0], [0, 2], [0, 1, 2]:
+        yield Case([values(types['T'], [2, 3]), ints(types, 'Tperm', *perm)], error=True)
+
+
+types_for('T', ALL_TYPES, 'Transpose')
+
+
+@cases('ConcatV2')
+def concat(op, types):
+    name = types['T']
+    for shapes, axis in ([[2], [3]], 0), ([[2, 3], [2, 1]], 1), ([[2, 3], [4, 3]], 0), ([[2, 3], [2, 3]], -1), ([[0], [2], [0]], 0), (
+            [[1, 2, 3], [1, 5, 3], [1, 1, 3]], 1), ([[100], [7], [300]], 0), ([[0, 2], [0, 3]], 1):
+        yield Case([[values(name, s, key=i) for i, s in enumerate(shapes)], scalar(types, 'Tidx', axis)])
+    for shapes, axis in ([[2], [2, 2]], 0), ([[2, 3], [3, 3]], 1), ([[2], [2]], 1), ([[], []], 0):
+        yield Case([[values(name, s) for s in shapes], scalar(types, 'Tidx', axis)], error=True)
+
+
+@cases('Concat')
+def concat_v1(op, types):
+    name = types['T']
+    for shapes, axis in ([[2], [3]], 0), ([[2, 3], [2, 1]], 1):
+        yield Case([np.array(axis, np.int32), [values(name, s, key=i) for i, s in enumerate(shapes)]])
+    yield Case([np.array(2, np.int32), [values(name, [2]), values(name, [2])]], error=True)
+
+
+@cases('ConcatOffset')
+def concat_offset(op, types):
+    def shapes(*rows):
+        return [ints(types, 'shape_type', *row) for row in rows]
+    yield Case([np.array(0, np.int32), shapes([2, 3], [4, 3], [1, 3])])
+    yield Case([np.array(-1, np.int32), shapes([2, 3], [2, 5])])
+    yield Case([np.array(1, np.int32), shapes([2, 3], [4, 3])], error=True)
+    yield Case([np.array(2, np.int32), shapes([2, 3], [2, 3])], error=True)
+
+
+@cases('Slice')
+def slice_of(op, types):
+    for shape, begin, size in ([5], [1], [3]), ([5], [2], [-1]), ([2, 3], [0, 1], [2, 2]), ([2, 3, 4], [1, 0, 2], [1, -1, 2]), (
+            [], [], []), ([5], [5], [0]), ([0, 3], [0, 1], [0, 2]), ([40, 70], [3, 5], [30, 61]), ([2, 2, 2, 2, 2], [0, 1, 0, 1, 0],
+                                                                                               [2, 1, 2, 1, 2]):
+        yield Case([values(types['T'], shape), ints(types, 'Index', *begin), ints(types, 'Index', *size)])
+    for begin, size in ([1], [9]), ([-1], [1]), ([6], [0]), ([0], [-2]), ([0, 0], [1, 1]), ([0], [1, 1]):
+        yield Case([values(types['T'], [5]), ints(types, 'Index', *begin), ints(types, 'Index', *size)], error=True)
+
+
+types_for('T', ALL_TYPES, 'Slice', 'StridedSlice')
+
+STRIDED = [  # shape, begin, end, strides, masks
+    ([5], [1], [4], [1], {}), ([5], [4], [0], [-2], {}), ([5], [-3], [100], [1], {}), ([5], [3], [1], [1], {}),
+    ([2, 3], [0, 1], [2, 3], [1, 1], {}), ([2, 3], [1], [2], [1], {'shrink_axis_mask': 1}),
+    ([2, 3, 4], [0, 0, 1], [0, 0, 3], [1, 1, 1], {'begin_mask': 3, 'end_mask': 3}),
+    ([2, 3, 4], [0, 1], [0, 2], [1, 1], {'ellipsis_mask': 1}), ([2, 3], [0, 0], [0, 0], [1, 1], {'new_axis_mask': 1, 'end_mask': 2}),
+    ([2, 3, 4], [0, 0, 2], [0, 0, 3], [1, 1, 1], {'ellipsis_mask': 1, 'new_axis_mask': 2, 'shrink_axis_mask': 4}),
+    ([7], [0], [0], [-1], {'begin_mask': 1, 'end_mask': 1}), ([6, 4], [1, 3], [5, 0], [2, -1], {}), ([0], [0], [3], [1], {}),
+    ([], [], [], [], {})]
+
+
+@cases('StridedSlice')
+def strided_slice(op, types):
+    for shape, begin, end, strides, masks in STRIDED:
+        yield Case([values(types['T'], shape)] + [ints(types, 'Index', *v) for v in (begin, end, strides)], masks)
+    for shape, begin, end, strides, masks in ([5], [0], [5], [0], {}), ([5], [9], [10], [1], {'shrink_axis_mask': 1}), (
+            [5], [0, 0], [1, 1], [1, 1], {}), ([5], [0], [5, 1], [1], {}), ([5, 5], [0, 0], [1, 1], [1, 1], {'ellipsis_mask': 3}):
+        yield Case([values(types['T'], shape)] + [ints(types, 'Index', *v) for v in (begin, end, strides)], masks, error=True)
+
+
+@cases('StridedSliceGrad')
+def strided_slice_grad(op, types):
+    name = types['T']
+    for shape, begin, end, strides, masks, out in ([5], [1], [4], [1], {}, [3]), ([5], [4], [0], [-2], {}, [2]), (
+            [2, 3], [1], [2], [1], {'shrink_axis_mask': 1}, [3]), ([2, 3, 4], [0, 1], [0, 2], [1, 1], {'ellipsis_mask': 1}, [2, 3, 1]):
+        yield Case([ints(types, 'Index', *v) for v in (shape, begin, end, strides)] + [values(name, out)], masks)
+    yield Case([ints(types, 'Index', *v) for v in ([5], [1], [4], [1])] + [values(name, [4])], error=True)
+
+
+@cases('Pack')
+def pack(op, types):
+    name = types['T']
+    for shape, count, axis in ([], 3, 0), ([2], 2, 0), ([2], 2, 1), ([2, 3], 3, -1), ([2, 3], 1, -3), ([0], 2, 0):
+        yield Case([[values(name, shape, key=i) for i in range(count)]], {'axis': axis})
+    yield Case([[values(name, [2]), values(name, [3])]], error=True)
+    yield Case([[values(name, [2]), values(name, [2])]], {'axis': 2}, error=True)
+
+
+@cases('Unpack')
+def unpack(op, types):
+    name = types['T']
+    for shape, axis in ([3], 0), ([2, 3], 0), ([2, 3], 1), ([2, 3, 4], -1), ([2, 0], 0):
+        yield Case([values(name, shape)], {'num': shape[axis], 'axis': axis})
+    yield Case([values(name, [3])], {'num': 2}, error=True)
+    yield Case([values(name, [3])], {'num': 3, 'axis': 1}, error=True)
+
+
+types_for('T', ALL_TYPES, 'Pack', 'Unpack', 'Split', 'SplitV')
+
+
+@cases('Split')
+def split(op, types):
+    name = types['T']
+    for shape, axis, count in ([6], 0, 3), ([2, 6], 1, 2), ([2, 6], -1, 6), ([4, 3, 2], 0, 4), ([0, 4], 1, 2), ([5], 0, 1), ([40, 6], 0, 2):
+        yield Case([np.array(axis, np.int32), values(name, shape)], {'num_split': count})
+    yield Case([np.array(0, np.int32), values(name, [5])], {'num_split': 2}, error=True)
+    yield Case([np.array(1, np.int32), values(name, [4])], {'num_split': 2}, error=True)
+
+
+@cases('SplitV')
+def split_v(op, types):
+    name = types['T']
+    for shape, sizes, axis in ([6], [1, 2, 3], 0), ([6], [1, -1, 3], 0), ([2, 6], [6], 1), ([2, 6], [0, 6], -1), ([5, 3], [2, 3], 0):
+        yield Case([values(name, shape), ints(types, 'Tlen', *sizes), np.array(axis, np.int32)], {'num_split': len(sizes)})
+    for sizes, axis in ([1, 2], 0), ([1, 2, 3], 1), ([-1, -1], 0), ([-2, 8], 0):
+        yield Case([values(name, [6]), ints(types, 'Tlen', *sizes), np.array(axis, np.int32)], {'num_split': len(sizes)}, error=True)
+
+
+@cases('Tile')
+def tile(op, types):
+    for shape, multiples in ([], []), ([3], [2]), ([2, 3], [1, 2]), ([2, 3], [3, 1]), ([2, 1, 2], [2, 3, 2]), ([2], [0]), ([0, 2], [2, 2]):
+        yield Case([values(types['T'], shape), ints(types, 'Tmultiples', *multiples)])
+    yield Case([values(types['T'], [3]), ints(types, 'Tmultiples', 1, 1)], error=True)
+    yield Case([values(types['T'], [3]), ints(types, 'Tmultiples', -1)], error=True)
+
+
+types_for('T', [t for t in ALL_TYPES if t not in ('uint16', 'uint32', 'uint64')], 'Tile')
+
+
+@cases('Pad', 'PadV2')
+def pad(op, types):
+    name = types['T']
+    for shape, pads in ([3], [[1, 2]]), ([2, 3], [[0, 1], [2, 0]]), ([], np.zeros([0, 2])), ([0], [[1, 1]]), ([2, 3, 2], [[0, 0]] * 3), (
+            [2, 2, 2, 2], [[1, 0], [0, 1], [1, 1], [0, 0]]):
+        yield Case([values(name, shape), np.array(pads, numpy_type(types['Tpaddings']))] + (
+            [values(name, [], key=3)] if op == 'PadV2' else []))
+    for pads in [[-1, 0]], [[1, 1], [1, 1]]:
+        yield Case([values(name, [3]), np.array(pads, numpy_type(types['Tpaddings']))] + (
+            [values(name, [])] if op == 'PadV2' else []), error=True)
+
+
+types_for('T', ALL_TYPES, 'Pad', 'PadV2', 'Fill', 'BroadcastTo', 'OneHot', 'ReverseV2')
+
+
+@cases('MirrorPad')
+def mirror_pad(op, types):
+    for mode in 'REFLECT', 'SYMMETRIC':
+        for shape, pads in ([3], [[1, 2]]), ([3, 4], [[2, 1], [0, 2]]):
+            yield Case([values(types['T'], shape), np.array(pads, numpy_type(types['Tpaddings']))], {'mode': mode})
+        yield Case([values(types['T'], [3]), np.array([[4, 0]], numpy_type(types['Tpaddings']))], {'mode': mode}, error=True)
+
+
+@cases('Fill')
+def fill(op, types):
+    for shape in [], [3], [2, 3], [0, 2], [1037]:
+        yield Case([ints(types, 'index_type', *shape), values(types['T'], [])])
+    yield Case([ints(types, 'index_type', -1), values(types['T'], [])], error=True)
+    yield Case([ints(types, 'index_type', 2), values(types['T'], [1, 1])], error=True)
+    yield Case([ints(types, 'index_type', 2).reshape([1, 1]), values(types['T'], [])], error=True)
+
+
+@cases('BroadcastTo')
+def broadcast_to(op, types):
+    for shape, target in ([], [2, 3]), ([3], [2, 3]), ([2, 1], [2, 3]), ([1], [0]), ([3], [3]), ([2, 1, 3], [4, 2, 5, 3]):
+        yield Case([values(types['T'], shape), ints(types, 'Tidx', *target)])
+    for shape, target in ([3], [2]), ([2, 3], [3]):
+        yield Case([values(types['T'], shape), ints(types, 'Tidx', *target)], error=True)
+
+
+@cases('GatherV2')
+def gather(op, types):
+    name = types['Tparams']
+    for shape, ids, axis in ([5], [0, 4, 2, 2], 0), ([5, 3], [1, 0], 0), ([5, 3], [2, 0, 1, 1], 1), ([2, 3, 4], [[1, 0], [2, 2]], 1), (
+            [5], 3, 0), ([5, 3], [], 0), ([3, 2], [0, 1], -1), ([100, 33], list(range(99, 0, -7)), 0), ([0, 3], [], 0):
+        yield Case([values(name, shape), np.array(ids, numpy_type(types['Tindices'])), scalar(types, 'Taxis', axis)])
+    yield Case([values(name, [2, 3, 4]), np.array([[0, 2], [1, 1]], numpy_type(types['Tindices'])), scalar(types, 'Taxis', 1)],
+               {'batch_dims': 1})
+    for ids, axis in ([5], 0), ([-1], 0), ([0], 2):
+        yield Case([values(name, [5, 3]), np.array(ids, numpy_type(types['Tindices'])), scalar(types, 'Taxis', axis)], error=True)
+    yield Case([values(name, []), np.array([0], numpy_type(types['Tindices'])), scalar(types, 'Taxis', 0)], error=True)
+
+
+@cases('Gather')
+def gather_v1(op, types):
+    for shape, ids in ([5], [0, 4, 2]), ([5, 3], [[1, 0], [4, 4]]), ([5], []):
+        yield Case([values(types['Tparams'], shape), np.array(ids, numpy_type(types['Tindices']))])
+    yield Case([values(types['Tparams'], [5]), np.array([5], numpy_type(types['Tindices']))], error=True)
+
+
+@cases('GatherNd')
+def gather_nd(op, types):
+    index = numpy_type(types['Tindices'])
+    for shape, ids in ([5], [[0], [4]]), ([2, 3], [[0, 1], [1, 2]]), ([2, 3], [[1], [0]]), ([2, 3, 4], [[[0, 1]], [[1, 2]]]), (
+            [2, 3], np.zeros([2, 0])), ([2], np.zeros([0, 1])):
+        yield Case([values(types['Tparams'], shape), np.array(ids).astype(index)])
+    for ids in [[2, 0]], [[0, -1]], [[0, 0, 0]]:
+        yield Case([values(types['Tparams'], [2, 3]), np.array(ids, index)], error=True)
+
+
+types_for('Tparams', ALL_TYPES, 'GatherV2', 'Gather', 'GatherNd')
+
+
+@cases('Where')
+def where(op, types):
+    name = types['T']
+    for shape in [5], [2, 3], [2, 3, 4], [0], [1, 2, 1, 3, 2], [1037]:
+        yield Case([values(name, shape, 0, 1)])
+    yield Case([np.zeros([4], numpy_type(name))])
+    yield Case([values(name, [], 0, 1)], error=True)
+
+
+types_for('T', [t for t in NUMBERS + ['bool'] if t not in ('float16', 'bfloat16')], 'Where')  # TensorFlow's are broken
+
+
+@cases('OneHot')
+def one_hot(op, types):
+    name, index = types['T'], numpy_type(types['TI'])
+    for ids, depth, axis in ([0, 2, 1], 3, -1), ([[0, 1], [2, 9]], 3, 0), ([1], 2, 1), (1, 3, -1), ([], 3, -1), ([0], 0, -1):
+        yield Case([np.array(ids, index), np.array(depth, np.int32), values(name, [], key=1), values(name, [], key=2)], {'axis': axis})
+    yield Case([np.array([0], index), np.array(-1, np.int32), values(name, []), values(name, [])], error=True)
+    yield Case([np.array([0], index), np.array(2, np.int32), values(name, [2]), values(name, [])], error=True)
+    yield Case([np.array([0], index), np.array(2, np.int32), values(name, []), values(name, [])], {'axis': 3}, error=True)
+
+
+@cases('InvertPermutation')
+def invert_permutation(op, types):
+    for perm in [], [0], [2, 0, 1, 3]:
+        yield Case([ints(types, 'T', *perm)])
+    for perm in [0, 0], [0, 2], [-1, 0]:
+        yield Case([ints(types, 'T', *perm)], error=True)
+
+
+@cases('ReverseV2')
+def reverse(op, types):
+    for shape, axes in ([3], [0]), ([2, 3], [1]), ([2, 3], [0, -1]), ([2, 3], []), ([0], [0]), ([2, 3, 4, 2], [1, 3]):
+        yield Case([values(types['T'], shape), ints(types, 'Tidx', *axes)])
+    for axes in [2], [0, 0]:
+        yield Case([values(types['T'], [2, 3]), ints(types, 'Tidx', *axes)], error=True)
+
+
+@cases('Unique', 'UniqueWithCounts')
+def unique(op, types):
+    attrs = {'out_idx': types['out_idx']}
+    for x in values(types['T'], [9]), values(types['T'], [0]), values(types['T'], [1]), values(types['T'], [300]):
+        yield Case([x], attrs)
+    yield Case([values(types['T'], [2, 2])], attrs, error=True)
+
+
+@cases('UniqueV2')
+def unique_v2(op, types):
+    attrs = {'out_idx': types['out_idx']}
+    axis = numpy_type(types['Taxis'])
+    yield Case([values(types['T'], [9]), np.array([], axis)], attrs)
+    yield Case([values(types['T'], [9]), np.array([0], axis)], attrs)
+    if types['T'] in ('float32', 'int32', 'int64'):
+        yield Case([np.array([[1, 2], [3, 4], [1, 2]], numpy_type(types['T'])), np.array([0], axis)], attrs)
+        yield Case([np.array([[1, 2, 1], [3, 4, 3]], numpy_type(types['T'])), np.array([1], axis)], attrs)
+    yield Case([values(types['T'], [2, 2]), np.array([2], axis)], attrs, error=True)
+
+
+@cases('DynamicPartition')
+def dynamic_partition(op, types):
+    for shape, parts, count in ([4], [0, 1, 0, 2], 3), ([4, 2], [1, 1, 0, 1], 2), ([2, 2], [[0, 1], [1, 0]], 2), ([0], [], 2), ([], 1, 2):
+        yield Case([values(types['T'], shape), np.array(parts, np.int32)], {'num_partitions': count})
+    yield Case([values(types['T'], [2]), np.array([0, 3], np.int32)], {'num_partitions': 3}, error=True)
+    yield Case([values(types['T'], [2]), np.array([0, -1], np.int32)], {'num_partitions': 3}, error=True)
+    yield Case([values(types['T'], [3]), np.array([0, 1], np.int32)], {'num_partitions': 3}, error=True)
+
+
+types_for('T', ALL_TYPES, 'DynamicPartition', 'DynamicStitch', 'ParallelDynamicStitch')
+
+
+@cases('DynamicStitch', 'ParallelDynamicStitch')
+def dynamic_stitch(op, types):
+    name = types['T']
+    for ids, shapes in ([[0, 2], [1, 3]], [[2], [2]]), ([[1], [0, 2]], [[1, 3], [2, 3]]), ([2, [0, 1]], [[], [2]]), ([[[0, 1], [2, 3]]], [
+            [2, 2]]), ([[], [0]], [[0], [1]]):
+        yield Case([[np.array(i, np.int32) for i in ids], [values(name, s, key=k) for k, s in enumerate(shapes)]])
+    yield Case([[np.array([0], np.int32), np.array([1], np.int32)], [values(name, [1, 2]), values(name, [1, 3])]], error=True)
+    yield Case([[np.array([0, 1], np.int32)], [values(name, [1])]], error=True)
+    yield Case([[np.array([-1], np.int32)], [values(name, [1])]], error=True)
+    if op == 'DynamicStitch':
+        yield Case([[np.array([0, 0], np.int32), np.array([0], np.int32)], [values(name, [2]), values(name, [1], key=1)]])
+
+
+@cases('EnsureShape')
+def ensure_shape(op, types):
+    yield Case([values(types['T'], [2, 3])], {'shape': [2, None]})
+    yield Case([values(types['T'], [2, 3])], {'shape': None})
+    yield Case([values(types['T'], [2, 3])], {'shape': [3, 3]}, error=True)
+    yield Case([values(types['T'], [2, 3])], {'shape': [None]}, error=True)
+
+
+types_for('T', ALL_TYPES, 'EnsureShape')
+
+
+@cases('CheckNumerics')
+def check_numerics(op, types):
+    yield Case([values(types['T'], [2, 3])], {'message': 'fine'})
+    for bad in np.nan, np.inf:
+        yield Case([np.array([1, bad], numpy_type(types['T']))], {'message': 'bad'}, error=True)
+
+
+@cases('Assert')
+def assertion(op, types):
+    yield Case([np.array(True), [values('float32', [2]), values('string', [1])]])
+    yield Case([np.array(False), [values('float32', [2]), values('string', [1])]], error=True)
+    yield Case([np.array([True, False]), [values('int32', [2])]], error=True)
+
+
+@script('Print')
+def prints(b, types):
+    return [Step(b.op('Print', values(types['T'], [2]), [values('float32', [2])], message='printed: '))]
+
+
+types_for('T', ['float32', 'string'], 'Print')
+
+
+@script('PrintV2')
+def prints_v2(b, types):
+    return [Step(b.op('PrintV2', np.array(b'printed', object), output_stream='stderr'))]

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a result may lie from TensorFlow's, by op and dtype. Integers, booleans and strings never may.
+
+A value passes if it is within `ulps` units in the last place of the expected one, or within `scale` times the
+largest finite magnitude of the expected tensor (for sums, whose error follows their largest terms). NaN matches
+NaN, infinities match by sign, and results below the smallest normal number match zero, because TensorFlow
+flushes them.
+"""
+import collections
+
+Tolerance = collections.namedtuple('Tolerance', 'ulps scale')
+
+EXACT = Tolerance(0, 0)
+ROUNDED = Tolerance(1, 0)         # one operation, correctly rounded or nearly
+FUNCTION = Tolerance(4, 0)        # transcendental functions; TensorFlow's own are polynomial approximations
+EPSILON = {'float16': 2.0**-10, 'bfloat16': 2.0**-7, 'float32': 2.0**-23, 'float64': 2.0**-52}
+
+_GROUPS = {
+    EXACT: '''Identity IdentityN StopGradient PreventGradient Snapshot Reshape Transpose ConcatV2 Concat Slice StridedSlice
+        StridedSliceGrad Pack Unpack Split SplitV Squeeze ExpandDims Tile Pad PadV2 MirrorPad Fill ZerosLike OnesLike
+        BroadcastTo Gather GatherV2 GatherNd ResourceGather Where OneHot ReverseV2 Unique UniqueV2 UniqueWithCounts
+        DynamicPartition DynamicStitch ParallelDynamicStitch Const Placeholder PlaceholderWithDefault Abs Neg Sign Floor
+        Ceil Round Rint Maximum Minimum Max Min Relu ReluGrad Relu6 Relu6Grad Select SelectV2 ClipByValue MaxPool
+        MaxPoolGrad ReadVariableOp Assign AssignVariableOp VariableV2 RandomUniform RandomUniformInt RandomShuffle
+        SaveV2 Switch Merge RefSwitch EnsureShape CheckNumerics''',
+    ROUNDED: '''Add AddV2 Sub Mul RealDiv Div DivNoNan Square SquaredDifference Sqrt Reciprocal Inv AssignAdd AssignSub
+        AssignAddVariableOp AssignSubVariableOp ScatterAdd ScatterSub ScatterUpdate ResourceScatterAdd
+        ResourceScatterSub BiasAdd BiasAddV1 FloorDiv FloorMod Mod AccumulateNV2 Cast Range LinSpace ApplyGradientDescent
+        ResourceApplyGradientDescent''',
+    Tolerance(2, 0): '''RandomStandardNormal TruncatedNormal AddN Rsqrt ReciprocalGrad InvGrad SqrtGrad TanhGrad SigmoidGrad''',
+    FUNCTION: '''Exp Log Log1p Expm1 Sigmoid Tanh Pow Softplus SoftplusGrad RsqrtGrad Erf Sin Cos Softsign Elu Selu''',
+    Tolerance(4, 2): '''Sum Mean Prod EuclideanNorm L2Loss BiasAddGrad AvgPool AvgPoolGrad UnsortedSegmentSum
+        SparseSegmentSum SegmentSum Softmax LogSoftmax SoftmaxCrossEntropyWithLogits
+        SparseSoftmaxCrossEntropyWithLogits HistogramSummary ScalarSummary TensorSummaryV2''',
+    Tolerance(4, 8): '''MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput Conv2DBackpropFilter
+        FusedBatchNormV3 FusedBatchNormGradV3''',
+    # A step of an optimizer is a handful of operations whose order the fused kernels may choose.
+    Tolerance(8, 4): '''ApplyMomentum ApplyAdam ApplyAdagrad ApplyRMSProp ApplyCenteredRMSProp ApplyFtrl ApplyFtrlV2
+        ApplyAdadelta ResourceApplyMomentum ResourceApplyAdam ResourceApplyAdagrad ResourceApplyRMSProp
+        ResourceApplyCenteredRMSProp ResourceApplyFtrl ResourceApplyFtrlV2 ResourceApplyAdadelta SparseApplyMomentum
+        SparseApplyAdagrad SparseApplyRMSProp SparseApplyCenteredRMSProp SparseApplyFtrl SparseApplyFtrlV2
+        SparseApplyAdadelta ResourceSparseApplyMomentum ResourceSparseApplyAdagrad ResourceSparseApplyRMSProp
+        ResourceSparseApplyCenteredRMSProp ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2 ResourceSparseApplyAdadelta
+        ConditionalAccumulator ResourceConditionalAccumulator SparseConditionalAccumulator''',
+}
+BY_OP = {op: tolerance for tolerance, ops in _GROUPS.items() for op in ops.split()}
+
+# Where TensorFlow's own kernel is coarser than the type, with what was seen.
+BY_OP_AND_TYPE = {
+    ('Tanh', 'float32'): Tolerance(8, 0),     # a rational approximation
+    ('Sigmoid', 'float32'): Tolerance(8, 0),  # the same
+}
+
+
+def tolerance(op, dtype):
+    return BY_OP_AND_TYPE.get((op, dtype)) or BY_OP.get(op, FUNCTION)
