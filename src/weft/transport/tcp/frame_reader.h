@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames out of a socket: headers and meta pass through a small staging buffer, bodies are read
+// straight to where the sink wants them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "base/status.h"
+#include "weft/transport/frame.h"
+#include "weft/transport/region.h"
+
+namespace weft::transport::tcp {
+
+// What the reader tells. An error from either ends the reading and comes back from Read.
+class FrameSink {
+ public:
+  virtual ~FrameSink() = default;
+  // A header and its meta are here and header.body_bytes follow: where to? Empty: drop the frame.
+  virtual StatusOr<Region> FrameBegins(const FrameHeader& header, absl::string_view meta) = 0;
+  virtual Status FrameEnds(const FrameHeader& header, absl::string_view meta, Region body) = 0;
+};
+
+// Not thread-safe: the IO thread's.
+class FrameReader {
+ public:
+  enum class Outcome { kDrained, kMore, kEnd };
+
+  explicit FrameReader(uint64_t max_body_bytes);
+
+  // Reads what is there, at most about `budget` bytes. kDrained: nothing more for now; kMore: the
+  // budget is used; kEnd: the peer has closed. Unavailable if the connection broke, InvalidArgument
+  // or FailedPrecondition if the bytes are not frames.
+  StatusOr<Outcome> Read(int fd, uint64_t budget, FrameSink* sink);
+
+  // From a few KB, enough for a Hello, to the working size.
+  void GrowStaging();
+
+  // Lets go of the region that is being filled; what follows of it is dropped.
+  void DropBody() { body_ = Region(); }
+
+  bool mid_frame() const { return end_ > begin_ || have_header_; }
+  uint64_t bytes() const { return bytes_; }
+  uint64_t frames() const { return frames_; }
+
+ private:
+  StatusOr<size_t> ReadOnce(int fd, uint64_t budget, size_t* wanted, bool* end);
+  Status Take(size_t bytes, FrameSink* sink);
+  Status ParseStaged(FrameSink* sink);
+  // True when a frame's header and meta are staged whole and header_ and meta_ hold them.
+  StatusOr<bool> TakeHead();
+  Status BeginBody(FrameSink* sink);
+  Status EndFrame(FrameSink* sink);
+  void Compact();
+
+  const uint64_t max_body_bytes_;
+  std::vector<std::byte> staging_;
+  size_t begin_ = 0, end_ = 0;  // the unread part of staging_
+  bool have_header_ = false;    // header_ is parsed, its frame is not finished
+  bool have_meta_ = false;      // so is meta_: the body is being read
+  FrameHeader header_;
+  std::string meta_;
+  Region body_;
+  uint64_t body_left_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t frames_ = 0;
+};
+
+}  // namespace weft::transport::tcp

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/transport/tcp/peer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace weft::transport::tcp {
+namespace {
+
+constexpr uint64_t kReadBudget = 16 << 20;  // bytes of one peer before the others have their turn
+constexpr int kFlushWrites = 4;             // system calls of one peer before the others
+constexpr uint64_t kGatherBytes = 1 << 20;  // frames are gathered into one call up to this
+constexpr size_t kGatherFrames = 32;
+constexpr uint64_t kDripBytes = 64 * 1024;  // a begun frame makes this progress in `dead_after`
+
+}  // namespace
+
+int64_t MonotonicNanos() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+TcpPeer::TcpPeer(const Setting& setting, Fd fd, std::string address, bool outgoing,
+                 int64_t deadline_ns)
+    : setting_(setting),
+      outgoing_(outgoing),
+      deadline_ns_(deadline_ns),
+      fd_(std::move(fd)),
+      state_(outgoing ? State::kConnecting : State::kGreeting),
+      queue_(setting.options->max_queued_bytes, setting.options->max_queued_frames),
+      credit_return_(setting.options->credit_bytes),
+      reader_(setting.options->max_body_bytes) {
+  address_ = std::move(address);
+}
+
+bool TcpPeer::greeting() const {
+  const State state = state_.load();
+  return state == State::kConnecting || state == State::kGreeting || state == State::kRefused;
+}
+
+Status TcpPeer::Register() {
+  absl::MutexLock lock(&mutex_);
+  TuneConnection(fd_.get(), setting_.options->dead_after);
+  armed_ = outgoing_;
+  epoll_event event = {};
+  event.events = EPOLLIN | (outgoing_ ? static_cast<uint32_t>(EPOLLOUT) : 0u);
+  event.data.ptr = this;
+  if (epoll_ctl(setting_.epoll_fd, EPOLL_CTL_ADD, fd_.get(), &event) != 0) {
+    return ResourceExhausted("Cannot watch a socket: ", ErrorText(errno));
+  }
+  last_received_ns_ = last_sent_ns_ = MonotonicNanos();
+  return absl::OkStatus();
+}
+
+// ---- Sending, on any thread.
+
+void TcpPeer::Send(FrameHeader header, absl::string_view meta, std::span<Region> body,
+                   SendDone done) {
+  OutFrame frame;
+  Status status = MakeFrame(header, meta, body, &frame);
+  frame.done = std::move(done);
+  if (status.ok()) {
+    absl::MutexLock lock(&mutex_);
+    if (state_.load() != State::kUp) {
+      status = end_;
+    } else {
+      status = queue_.Push(frame);
+      if (status.ok() && !armed_) Pump(1);
+    }
+    if (status.ok()) return;
+  }
+  if (status.code() == absl::StatusCode::kResourceExhausted) status = Annotate(status, name());
+  frame.Finish(status);
+}
+
+void TcpPeer::SendOwn(OutFrame frame) {
+  absl::MutexLock lock(&mutex_);
+  if (state_.load() == State::kDown) return;
+  queue_.PushOwn(std::move(frame));
+  if (!armed_) Pump(1);
+}
+
+void TcpPeer::ReturnCredit(uint64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  const uint64_t announce = credit_return_.Add(bytes);
+  if (announce == 0 || state_.load() != State::kUp) return;
+  queue_.PushOwn(MakeControl(FrameKind::kCredit, announce));
+  if (!armed_) Pump(1);
+}
+
+void TcpPeer::Close(absl::string_view reason) {
+  absl::MutexLock lock(&mutex_);
+  if (state_.load() != State::kUp) return;
+  state_ = State::kClosing;
+  end_ = Cancelled("Connection to ", name(), " was closed here: ", reason);
+  // The IO thread writes the Goodbye after what is queued, and keeps the time.
+  Arm(true);
+}
+
+void TcpPeer::FillWriter() {
+  while (writer_.frames() < kGatherFrames && writer_.bytes() < kGatherBytes && queue_.Ready()) {
+    writer_.Add(queue_.Pop());
+  }
+  if (writer_.empty() && queue_.empty() && state_.load() == State::kClosing && !goodbye_queued_) {
+    goodbye_queued_ = true;
+    writer_.Add(MakeControl(FrameKind::kGoodbye, 0, end_.message()));
+  }
+}
+
+void TcpPeer::Arm(bool want) {
+  if (armed_ == want) return;
+  armed_ = want;
+  epoll_event event = {};
+  event.events = EPOLLIN | (want ? static_cast<uint32_t>(EPOLLOUT) : 0u);
+  event.data.ptr = this;
+  // Fails only for a socket that is gone, which the IO thread then knows.
+  epoll_ctl(setting_.epoll_fd, EPOLL_CTL_MOD, fd_.get(), &event);
+}
+
+void TcpPeer::Pump(int max_writes) {
+  if (writing_ || broken_.load()) return;
+  writing_ = true;
+  std::vector<OutFrame> finished;
+  bool blocked = false;
+  for (int i = 0; i < max_writes && !blocked && state_.load() != State::kDown; ++i) {
+    FillWriter();
+    if (writer_.empty()) break;
+    mutex_.Unlock();
+    const StatusOr<FrameWriter::Outcome> outcome = writer_.Write(fd_.get(), &finished);
+    mutex_.Lock();
+    blocked = !outcome.ok() || *outcome == FrameWriter::Outcome::kBlocked;
+    if (!outcome.ok()) {
+      // The IO thread reads what is left, perhaps a reason, and ends it.
+      broken_ = true;
+      shutdown(fd_.get(), SHUT_RDWR);
+    }
+  }
+  sent_something_.store(true, std::memory_order_relaxed);
+  for (const OutFrame& frame : finished) {
+    ++sent_stats_.frames_sent;
+    sent_stats_.bytes_sent += frame.wire_bytes();
+  }
+  writing_ = false;
+  std::vector<OutFrame> lost;
+  Status end = end_;
+  if (state_.load() == State::kDown) {
+    lost = writer_.TakeAll();
+    fd_.Reset();
+  } else {
+    if (goodbye_queued_ && writer_.empty() && !broken_.load()) shutdown(fd_.get(), SHUT_WR);
+    const bool goodbye_due = state_.load() == State::kClosing && !goodbye_queued_ && queue_.empty();
+    Arm(!broken_.load() && (!writer_.empty() || queue_.Ready() || goodbye_due));
+  }
+  if (finished.empty() && lost.empty()) return;
+  mutex_.Unlock();
+  FinishAll(std::move(finished), absl::OkStatus());
+  FinishAll(std::move(lost), end);
+  mutex_.Lock();
+}
+
+PeerStats TcpPeer::stats() const {
+  absl::MutexLock lock(&mutex_);
+  PeerStats stats = sent_stats_;
+  stats.frames_received = frames_received_.load(std::memory_order_relaxed);
+  stats.bytes_received = bytes_received_.load(std::memory_order_relaxed);
+  stats.queued_bytes = queue_.queued_bytes();
+  stats.round_trip = absl::Nanoseconds(round_trip_ns_.load(std::memory_order_relaxed));
+  return stats;
+}
+
+// ---- The IO thread.
+
+Status TcpPeer::OnEvents(uint32_t events, int64_t now_ns) {
+  if (state_.load() == State::kConnecting) return FinishConnect();
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) WEFT_RETURN_IF_ERROR(OnReadable(now_ns));
+  if ((events & EPOLLOUT) != 0) {
+    absl::MutexLock lock(&mutex_);
+    // Whoever is writing arms again when it stops, if there is more.
+    if (writing_) {
+      Arm(false);
+    } else {
+      Pump(kFlushWrites);
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status TcpPeer::FinishConnect() {
+  WEFT_RETURN_IF_ERROR(ConnectError(fd_.get()));
+  absl::MutexLock lock(&mutex_);
+  state_ = State::kGreeting;
+  queue_.PushOwn(MakeControl(FrameKind::kHello, 0, *setting_.hello));
+  Pump(1);
+  return absl::OkStatus();
+}
+
+Status TcpPeer::OnReadable(int64_t now_ns) {
+  if (state_.load() == State::kRefused) return DrainRefused();
+  const uint64_t before = reader_.bytes();
+  const StatusOr<FrameReader::Outcome> outcome = reader_.Read(fd_.get(), kReadBudget, this);
+  if (reader_.bytes() != before) {
+    last_received_ns_ = now_ns;
+    bytes_received_.store(reader_.bytes(), std::memory_order_relaxed);
+  }
+  if (!outcome.ok()) {
+    const bool refuse = !outgoing_ && state_.load() == State::kGreeting &&
+                        (absl::IsPermissionDenied(outcome.status()) ||
+                         absl::IsFailedPrecondition(outcome.status()));
+    if (absl::IsUnavailable(outcome.status()) && reader_.mid_frame()) {
+      return Unavailable(outcome.status().message(), ", in the middle of a frame");
+    }
+    if (!refuse) return outcome.status();
+    Refuse(outcome.status());
+    return absl::OkStatus();
+  }
+  if (*outcome != FrameReader::Outcome::kEnd) return absl::OkStatus();
+  return Unavailable(reader_.mid_frame() ? "it went away in the middle of a frame"
+                                         : "it went away without a goodbye");
+}
+
+Status TcpPeer::DrainRefused() {
+  // Read until the other side closes: closing first would take back the reason we sent.
+  char waste[4096];
+  const ssize_t got = recv(fd_.get(), waste, sizeof(waste), 0);
+  if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return absl::OkStatus();
+  return Unavailable("it was refused");
+}
+
+void TcpPeer::Refuse(const Status& why) {
+  setting_.host->PeerRefused(this, why);
+  {
+    absl::MutexLock lock(&mutex_);
+    state_ = State::kRefused;
+    OutFrame frame = MakeControl(FrameKind::kGoodbye, 0, why.message());
+    frame.header.key = static_cast<uint32_t>(why.code());
+    queue_.PushOwn(std::move(frame));
+    Pump(1);
+  }
+  shutdown(fd_.get(), SHUT_WR);
+}
+
+StatusOr<Region> TcpPeer::FrameBegins(const FrameHeader& header, absl::string_view meta) {
+  const State state = state_.load();
+  if (state == State::kGreeting) return InvalidArgument("Frame with a body before Hello");
+  const bool bulk = IsBulk(header.kind);
+  if (bulk) {
+    absl::MutexLock lock(&mutex_);
+    credit_return_.Owe(header.body_bytes);
+  }
+  if (state != State::kUp) return Region();
+  Region region = setting_.handler->ReceiveBuffer(shared_from_this(), header, meta);
+  if (region.data == nullptr && bulk) ReturnCredit(header.body_bytes);
+  return region;
+}
+
+Status TcpPeer::FrameEnds(const FrameHeader& header, absl::string_view meta, Region body) {
+  const State state = state_.load();
+  if (state == State::kGreeting) return Greet(header, meta);
+  frames_received_.fetch_add(1, std::memory_order_relaxed);
+  if (!IsCallerKind(header.kind)) return OwnFrame(header, meta);
+  if (state != State::kUp) return absl::OkStatus();
+  setting_.handler->FrameReceived(shared_from_this(), header, meta, std::move(body));
+  if (setting_.options->auto_credit && IsBulk(header.kind)) ReturnCredit(header.body_bytes);
+  return absl::OkStatus();
+}
+
+Status TcpPeer::OwnFrame(const FrameHeader& header, absl::string_view meta) {
+  switch (header.kind) {
+    case FrameKind::kPing:
+      SendOwn(MakeControl(FrameKind::kPong, header.step));
+      return absl::OkStatus();
+    case FrameKind::kPong:
+      if (header.step == static_cast<uint64_t>(last_ping_ns_) && last_ping_ns_ != 0) {
+        round_trip_ns_ = MonotonicNanos() - last_ping_ns_;
+      }
+      return absl::OkStatus();
+    case FrameKind::kCredit: {
+      absl::MutexLock lock(&mutex_);
+      WEFT_RETURN_IF_ERROR(queue_.AddCredit(header.step));
+      if (!armed_) Pump(1);
+      return absl::OkStatus();
+    }
+    case FrameKind::kGoodbye:
+      return Unavailable("it said goodbye: ", meta);
+    default:
+      return InvalidArgument("Frame out of place: kind ", FrameKindName(header.kind));
+  }
+}
+
+Status TcpPeer::Greet(const FrameHeader& header, absl::string_view meta) {
+  if (outgoing_ && header.kind == FrameKind::kGoodbye) {
+    const auto code = static_cast<absl::StatusCode>(header.key);
+    const bool known = code == absl::StatusCode::kPermissionDenied ||
+                       code == absl::StatusCode::kFailedPrecondition;
+    return Status(known ? code : absl::StatusCode::kUnavailable,
+                  absl::StrCat("it refused us: ", meta));
+  }
+  if (header.kind != FrameKind::kHello) {
+    return InvalidArgument("Expected a Hello first, got kind ", FrameKindName(header.kind));
+  }
+  WEFT_ASSIGN_OR_RETURN(const Hello hello, ParseHello(meta));
+  if (!SameToken(setting_.options->token, hello.token)) {
+    return PermissionDenied("Token of the cluster does not match, task ", hello.task);
+  }
+  return ComeUp(hello);
+}
+
+Status TcpPeer::ComeUp(const Hello& hello) {
+  task_ = hello.task;
+  incarnation_ = hello.incarnation;
+  reader_.GrowStaging();
+  {
+    absl::MutexLock lock(&mutex_);
+    queue_.set_window(hello.credit_bytes);
+    state_ = State::kUp;
+    if (!outgoing_) {
+      queue_.PushOwn(MakeControl(FrameKind::kHello, 0, *setting_.hello));
+      Pump(1);
+    }
+  }
+  announced_ = true;
+  setting_.handler->PeerUp(shared_from_this());
+  setting_.host->PeerIsUp(this);
+  return absl::OkStatus();
+}
+
+Status TcpPeer::OnTick(int64_t now_ns) {
+  switch (state_.load()) {
+    case State::kConnecting:
+    case State::kGreeting:
+    case State::kRefused:
+      if (now_ns < deadline_ns_) return absl::OkStatus();
+      return DeadlineExceeded(state_.load() == State::kConnecting ? "no answer in time"
+                                                                  : "no Hello in time");
+    case State::kClosing: {
+      reader_.DropBody();
+      if (linger_end_ns_ == 0) {
+        linger_end_ns_ = now_ns + absl::ToInt64Nanoseconds(setting_.options->linger);
+      }
+      if (now_ns >= linger_end_ns_) return Cancelled("it did not take what was queued in time");
+      return absl::OkStatus();
+    }
+    case State::kUp:
+      return CheckAlive(now_ns);
+    case State::kDown:
+      return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+Status TcpPeer::CheckAlive(int64_t now_ns) {
+  const int64_t dead_ns = absl::ToInt64Nanoseconds(setting_.options->dead_after);
+  if (now_ns - last_received_ns_ > dead_ns) {
+    return Unavailable("no byte came for ", absl::FormatDuration(setting_.options->dead_after));
+  }
+  const bool same_frame = reader_.mid_frame() && reader_.frames() == drip_mark_frames_;
+  if (!same_frame || drip_mark_ns_ == 0 || reader_.bytes() - drip_mark_bytes_ >= kDripBytes) {
+    drip_mark_ns_ = now_ns;
+    drip_mark_bytes_ = reader_.bytes();
+    drip_mark_frames_ = reader_.frames();
+  } else if (now_ns - drip_mark_ns_ > dead_ns) {
+    return Unavailable("a frame dripped in too slowly");
+  }
+  if (sent_something_.exchange(false)) last_sent_ns_ = now_ns;
+  if (now_ns - last_sent_ns_ >= absl::ToInt64Nanoseconds(setting_.options->ping_interval)) {
+    last_ping_ns_ = MonotonicNanos();
+    SendOwn(MakeControl(FrameKind::kPing, static_cast<uint64_t>(last_ping_ns_)));
+  }
+  return absl::OkStatus();
+}
+
+void TcpPeer::GoDown(const Status& why) {
+  std::vector<OutFrame> lost;
+  Status end;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (state_.load() == State::kDown) return;
+    // A close that began here stays Cancelled whatever ends it.
+    if (state_.load() != State::kClosing) end_ = why;
+    end = end_;
+    state_ = State::kDown;
+    epoll_ctl(setting_.epoll_fd, EPOLL_CTL_DEL, fd_.get(), nullptr);
+    lost = queue_.TakeAll();
+    if (!writing_) {
+      for (OutFrame& frame : writer_.TakeAll()) lost.push_back(std::move(frame));
+      fd_.Reset();
+    }
+  }
+  reader_.DropBody();
+  FinishAll(std::move(lost), end);
+  if (announced_) setting_.handler->PeerDown(shared_from_this(), end);
+}
+
+}  // namespace weft::transport::tcp

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/transport/tcp/socket.h"
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace weft::transport::tcp {
+namespace {
+
+Status BadAddress(const std::string& address) {
+  return InvalidArgument("Address must be host:port or [v6]:port, got '", address, "'");
+}
+
+// Splits at the last colon; a bare v6 address is refused because its port cannot be told.
+Status SplitAddress(const std::string& address, std::string* host, std::string* port) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon + 1 == address.size()) return BadAddress(address);
+  *host = address.substr(0, colon);
+  *port = address.substr(colon + 1);
+  if (host->size() > 2 && host->front() == '[' && host->back() == ']') {
+    *host = host->substr(1, host->size() - 2);
+  } else if (host->find(':') != std::string::npos) {
+    return BadAddress(address);
+  }
+  int number = -1;
+  if (host->empty() || !absl::SimpleAtoi(*port, &number) || number < 0 || number > 65535) {
+    return BadAddress(address);
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<Fd> NewSocket(int family) {
+  const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return Unavailable("Cannot make a socket: ", ErrorText(errno));
+  return Fd(fd);
+}
+
+const sockaddr* Raw(const SocketAddress& address) {
+  return reinterpret_cast<const sockaddr*>(&address.storage);
+}
+
+std::string EndText(int fd, int (*end)(int, sockaddr*, socklen_t*)) {
+  SocketAddress address;
+  address.size = sizeof(address.storage);
+  if (end(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size) != 0) {
+    return "unknown address";
+  }
+  return AddressText(address);
+}
+
+int LocalEnd(int fd, sockaddr* address, socklen_t* size) { return getsockname(fd, address, size); }
+int RemoteEnd(int fd, sockaddr* address, socklen_t* size) { return getpeername(fd, address, size); }
+
+}  // namespace
+
+void Fd::Reset() {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+}
+
+std::string ErrorText(int error) { return std::generic_category().message(error); }
+
+StatusOr<std::vector<SocketAddress>> Resolve(const std::string& address) {
+  std::string host, port;
+  WEFT_RETURN_IF_ERROR(SplitAddress(address, &host, &port));
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (error != 0) {
+    hints.ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG;
+    error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  }
+  if (error != 0) {
+    return Unavailable("Host name is not known: ", gai_strerror(error), ", address '", address,
+                       "'");
+  }
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    SocketAddress entry;
+    std::memcpy(&entry.storage, one->ai_addr, one->ai_addrlen);
+    entry.size = one->ai_addrlen;
+    addresses.push_back(entry);
+  }
+  freeaddrinfo(found);
+  if (addresses.empty()) return Unavailable("Host has no address: '", address, "'");
+  return addresses;
+}
+
+std::string AddressText(const SocketAddress& address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address.storage.ss_family == AF_INET6) {
+    const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+    inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
+    return absl::StrCat("[", text, "]:", ntohs(v6->sin6_port));
+  }
+  if (address.storage.ss_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&address.storage);
+    inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
+    return absl::StrCat(text, ":", ntohs(v4->sin_port));
+  }
+  return "unknown address";
+}
+
+std::string LocalText(int fd) { return EndText(fd, LocalEnd); }
+std::string RemoteText(int fd) { return EndText(fd, RemoteEnd); }
+
+StatusOr<Fd> ListenOn(const SocketAddress& address) {
+  WEFT_ASSIGN_OR_RETURN(Fd fd, NewSocket(address.storage.ss_family));
+  // A restarted server takes its port back; SO_REUSEPORT stays off, so two never share one.
+  const int on = 1;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(fd.get(), Raw(address), address.size) != 0 || listen(fd.get(), SOMAXCONN) != 0) {
+    return Unavailable("Cannot listen: ", ErrorText(errno), ", address ", AddressText(address));
+  }
+  return fd;
+}
+
+StatusOr<Fd> StartConnect(const SocketAddress& address) {
+  WEFT_ASSIGN_OR_RETURN(Fd fd, NewSocket(address.storage.ss_family));
+  if (connect(fd.get(), Raw(address), address.size) != 0 && errno != EINPROGRESS) {
+    return Unavailable(ErrorText(errno), ", address ", AddressText(address));
+  }
+  return fd;
+}
+
+Status ConnectError(int fd) {
+  int error = 0;
+  socklen_t size = sizeof(error);
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) return Unavailable(ErrorText(error));
+  return absl::OkStatus();
+}
+
+void TuneConnection(int fd, absl::Duration dead_after) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const unsigned int timeout_ms = static_cast<unsigned int>(absl::ToInt64Milliseconds(dead_after));
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
+}
+
+}  // namespace weft::transport::tcp
