@@ -79,12 +79,21 @@ class KernelContext {
   ResourceManager& resources() const { return environment_->device->resources(); }
   Cancellation& cancellation() const { return *environment_->cancellation; }
   int64_t step_id() const { return environment_->step_id; }
+  // The loop frame and iteration this call runs in; both 0 outside loops. Set by the executor.
+  uint64_t frame() const { return frame_; }
+  int64_t iteration() const { return iteration_; }
+  void set_frame(uint64_t frame, int64_t iteration) {
+    frame_ = frame;
+    iteration_ = iteration;
+  }
   // The container an op's empty `container` attribute means.
   const std::string& default_container() const;
 
   int num_inputs() const { return static_cast<int>(binding_.inputs.size()); }
   int num_outputs() const { return static_cast<int>(binding_.outputs.size()); }
   const Tensor& input(int i) const { return *binding_.inputs[i]; }
+  // True where input i comes from a branch not taken: only _Send is called with such inputs.
+  bool input_is_dead(int i) const { return binding_.input_values[i]->is_dead; }
   DType input_dtype(int i) const { return binding_.inputs[i]->dtype(); }
   DType output_dtype(int i) const { return binding_.node->output_type(i).dtype; }
   // The variable behind reference input i.
@@ -117,6 +126,8 @@ class KernelContext {
 
   Binding binding_;
   const StepEnvironment* environment_ = nullptr;
+  uint64_t frame_ = 0;
+  int64_t iteration_ = 0;
 };
 
 }  // namespace weft
