@@ -13,7 +13,16 @@
 
 namespace weft {
 
-struct JsonMember;
+class Json;
+
+// A template so that it may be named here, before Json is complete.
+template <typename Value>
+struct NamedValue {
+  std::string name;
+  Value value;
+  bool operator==(const NamedValue& other) const = default;
+};
+using JsonMember = NamedValue<Json>;
 
 struct JsonLimits {
   size_t max_bytes = size_t{16} << 20;
@@ -43,9 +52,9 @@ class Json {
   Json(const char* value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
   Json(absl::string_view value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
   Json(Array value) : value_(std::move(value)) {}        // NOLINT(google-explicit-constructor)
-  Json(Object value);                                    // NOLINT(google-explicit-constructor)
+  Json(Object value) : value_(std::move(value)) {}       // NOLINT(google-explicit-constructor)
   static Json MakeArray() { return Json(Array()); }
-  static Json MakeObject();
+  static Json MakeObject() { return Json(Object()); }
 
   // InvalidArgument with line and column on anything but one JSON text within the limits; a name that stands
   // twice in an object is an error.
@@ -88,21 +97,11 @@ class Json {
   TextPosition position() const { return position_; }
   void set_position(TextPosition position) { position_ = position; }
 
-  bool operator==(const Json& other) const;
+  bool operator==(const Json& other) const { return value_ == other.value_; }
 
  private:
   std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
   TextPosition position_;
 };
-
-struct JsonMember {
-  std::string name;
-  Json value;
-  bool operator==(const JsonMember& other) const = default;
-};
-
-inline bool Json::operator==(const Json& other) const { return value_ == other.value_; }
-inline Json::Json(Object value) : value_(std::move(value)) {}
-inline Json Json::MakeObject() { return Json(Object()); }
 
 }  // namespace weft

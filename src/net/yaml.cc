@@ -6,6 +6,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -42,7 +43,7 @@ class DocumentBuilder : public YAML::EventHandler {
  public:
   DocumentBuilder(const std::string& file, const YamlLimits& limits) : file_(file), limits_(limits) {}
 
-  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentStart(const YAML::Mark& mark) override { start_ = mark; }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     Place(mark, anchor, Json(), /*is_plain=*/true);
@@ -88,6 +89,8 @@ class DocumentBuilder : public YAML::EventHandler {
   }
   void OnSequenceEnd() override { Close(); }
   void OnMapEnd() override { Close(); }
+
+  const YAML::Mark& start() const { return start_; }
 
   StatusOr<Json> Finish() {
     if (!error_.ok()) return error_;
@@ -189,12 +192,38 @@ class DocumentBuilder : public YAML::EventHandler {
 
   const std::string& file_;
   const YamlLimits& limits_;
+  YAML::Mark start_;
   std::vector<Frame> frames_;
   absl::flat_hash_map<YAML::anchor_t, Json> anchors_;
   size_t expanded_ = 0;
   Json root_;
   Status error_;
 };
+
+// Where the first byte stands that is not UTF-8, or npos.
+size_t FindBadUtf8(absl::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const auto byte = [&](size_t i) {
+      return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
+    };
+    const unsigned lead = byte(0);
+    const size_t length = lead < 0x80   ? 1
+                          : lead < 0xc2 ? 0
+                          : lead < 0xe0 ? 2
+                          : lead < 0xf0 ? 3
+                          : lead < 0xf5 ? 4
+                                        : 0;
+    if (length == 0) return at;
+    for (size_t i = 1; i < length; ++i) {
+      if ((byte(i) & 0xc0) != 0x80) return at;
+    }
+    const bool is_overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
+    const bool is_outside = (lead == 0xed && byte(1) >= 0xa0) || (lead == 0xf4 && byte(1) >= 0x90);
+    if (is_overlong || is_outside) return at;
+    at += length;
+  }
+  return absl::string_view::npos;
+}
 
 size_t Indent(absl::string_view line) { return std::min(line.find_first_not_of(' '), line.size()); }
 
@@ -227,13 +256,23 @@ StatusOr<std::vector<Json>> ParseYaml(absl::string_view text, const std::string&
     return InvalidArgument(file, ": the text is too long: ", text.size(), " bytes, at most ",
                            limits.max_bytes, " are read");
   }
+  if (const size_t bad = FindBadUtf8(text); bad != absl::string_view::npos) {
+    return InvalidArgument(file, ":", 1 + std::count(text.begin(), text.begin() + bad, '\n'),
+                           ": malformed YAML: byte ", bad, " of the text is not UTF-8");
+  }
   std::vector<Json> documents;
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
+    int last_start = -1;
     while (true) {
       DocumentBuilder builder(file, limits);
       if (!parser.HandleNextDocument(builder)) break;
+      // A stray bracket or comma makes empty documents for ever, all at its place.
+      if (builder.start().pos == last_start) {
+        return ErrorAt(file, PositionOf(builder.start()), "malformed YAML: did not expect this here");
+      }
+      last_start = builder.start().pos;
       WEFT_ASSIGN_OR_RETURN(Json document, builder.Finish());
       if (!document.is_null()) documents.push_back(std::move(document));
     }

@@ -81,6 +81,11 @@ TEST(YamlTest, ErrorsHaveFileLineAndColumn) {
   EXPECT_THAT(ErrorOf("a: !!binary aGk="), HasSubstr("job.yaml:1:4: the tag"));
   EXPECT_THAT(ErrorOf("a: &x [*x]"), StartsWith("job.yaml:1:"));
   EXPECT_NE(ErrorOf(std::string("a: \0b", 5)), "");
+  EXPECT_EQ(ErrorOf("a: 1\nb: \xff"), "job.yaml:2: malformed YAML: byte 8 of the text is not UTF-8");
+  EXPECT_EQ(ErrorOf("a: \xed\xa0\x80"), "job.yaml:1: malformed YAML: byte 3 of the text is not UTF-8");
+  EXPECT_EQ(DumpOf("a: \xe4\xba\x91\xf0\x9f\x98\x80\n"), "{\"a\":\"\xe4\xba\x91\xf0\x9f\x98\x80\"}\n");
+  EXPECT_THAT(ErrorOf(",x"), StartsWith("job.yaml:1:1: malformed YAML"));
+  EXPECT_THAT(ErrorOf("a: 1\n}"), StartsWith("job.yaml:2:1: malformed YAML"));
   EXPECT_THAT(ErrorOf("\ta: 1"), StartsWith("job.yaml:1:"));
 }
 
