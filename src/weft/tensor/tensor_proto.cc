@@ -74,6 +74,8 @@ class Decoder {
   StatusOr<Tensor> FromFloat8Val(const TensorProto& proto, const Shape& shape);
   template <typename T, typename Field>
   StatusOr<Tensor> FromPairs(const Shape& shape, const Field& values, const char* field);
+  StatusOr<Tensor> DecodeObjects(const TensorProto& proto, DType dtype, const Shape& shape,
+                                 int depth);
   StatusOr<Variant> DecodeVariant(const VariantTensorDataProto& proto, int depth);
 
   int64_t broadcast_bytes_left_;
@@ -87,12 +89,12 @@ StatusOr<Tensor> Decoder::Decode(const TensorProto& proto, int depth) {
   WEFT_ASSIGN_OR_RETURN(const DType dtype, DTypeFromNumber(proto.dtype()));
   WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeFromProto(proto.tensor_shape()));
   const bool has_content = !proto.tensor_content().empty();
-  StatusOr<Tensor> tensor = !has_content      ? DecodeValues(proto, dtype, shape, depth)
+  StatusOr<Tensor> tensor = !has_content     ? DecodeValues(proto, dtype, shape, depth)
                             : IsPlain(dtype) ? DecodePlainContent(proto, dtype, shape)
                                              : DecodeListContent(proto, dtype, shape, depth);
   if (!tensor.ok()) {
-    return Annotate(tensor.status(), absl::StrCat("TensorProto of ", DTypeName(dtype), " ",
-                                                  shape.ToString()));
+    return Annotate(tensor.status(),
+                    absl::StrCat("TensorProto of ", DTypeName(dtype), " ", shape.ToString()));
   }
   return tensor;
 }
@@ -265,63 +267,95 @@ StatusOr<Tensor> Decoder::FromPairs(const Shape& shape, const Field& values, con
 StatusOr<Tensor> Decoder::DecodeValues(const TensorProto& proto, DType dtype, const Shape& shape,
                                        int depth) {
   switch (dtype) {
-    case DType::kFloat: return FromField<float>(shape, proto.float_val(), "float_val");
-    case DType::kDouble: return FromField<double>(shape, proto.double_val(), "double_val");
-    case DType::kInt64: return FromField<int64_t>(shape, proto.int64_val(), "int64_val");
-    case DType::kBool: return FromField<bool>(shape, proto.bool_val(), "bool_val");
-    case DType::kUint32: return FromField<uint32_t>(shape, proto.uint32_val(), "uint32_val");
-    case DType::kUint64: return FromField<uint64_t>(shape, proto.uint64_val(), "uint64_val");
-    case DType::kString: return FromField<std::string>(shape, proto.string_val(), "string_val");
+    case DType::kFloat:
+      return FromField<float>(shape, proto.float_val(), "float_val");
+    case DType::kDouble:
+      return FromField<double>(shape, proto.double_val(), "double_val");
+    case DType::kInt64:
+      return FromField<int64_t>(shape, proto.int64_val(), "int64_val");
+    case DType::kBool:
+      return FromField<bool>(shape, proto.bool_val(), "bool_val");
+    case DType::kUint32:
+      return FromField<uint32_t>(shape, proto.uint32_val(), "uint32_val");
+    case DType::kUint64:
+      return FromField<uint64_t>(shape, proto.uint64_val(), "uint64_val");
+    case DType::kString:
+      return FromField<std::string>(shape, proto.string_val(), "string_val");
     case DType::kComplex64:
       return FromPairs<Complex64>(shape, proto.scomplex_val(), "scomplex_val");
     case DType::kComplex128:
       return FromPairs<Complex128>(shape, proto.dcomplex_val(), "dcomplex_val");
-    case DType::kHalf: return FromHalfVal<Half>(proto, shape);
-    case DType::kBfloat16: return FromHalfVal<Bfloat16>(proto, shape);
-    case DType::kFloat8E5m2: return FromFloat8Val<Float8E5m2>(proto, shape);
-    case DType::kFloat8E4m3fn: return FromFloat8Val<Float8E4m3fn>(proto, shape);
-    case DType::kFloat8E4m3fnuz: return FromFloat8Val<Float8E4m3fnuz>(proto, shape);
-    case DType::kFloat8E4m3b11fnuz: return FromFloat8Val<Float8E4m3b11fnuz>(proto, shape);
-    case DType::kFloat8E5m2fnuz: return FromFloat8Val<Float8E5m2fnuz>(proto, shape);
-    case DType::kInt32: return FromIntVal<int32_t>(proto, shape);
-    case DType::kInt16: return FromIntVal<int16_t>(proto, shape);
-    case DType::kInt8: return FromIntVal<int8_t>(proto, shape);
-    case DType::kUint16: return FromIntVal<uint16_t>(proto, shape);
-    case DType::kUint8: return FromIntVal<uint8_t>(proto, shape);
-    case DType::kQint8: return FromIntVal<Qint8>(proto, shape);
-    case DType::kQuint8: return FromIntVal<Quint8>(proto, shape);
-    case DType::kQint16: return FromIntVal<Qint16>(proto, shape);
-    case DType::kQuint16: return FromIntVal<Quint16>(proto, shape);
-    case DType::kQint32: return FromIntVal<Qint32>(proto, shape);
-    case DType::kInt4: return FromIntVal<Int4>(proto, shape);
-    case DType::kUint4: return FromIntVal<Uint4>(proto, shape);
-    case DType::kInt2: return FromIntVal<Int2>(proto, shape);
-    case DType::kUint2: return FromIntVal<Uint2>(proto, shape);
+    case DType::kHalf:
+      return FromHalfVal<Half>(proto, shape);
+    case DType::kBfloat16:
+      return FromHalfVal<Bfloat16>(proto, shape);
+    case DType::kFloat8E5m2:
+      return FromFloat8Val<Float8E5m2>(proto, shape);
+    case DType::kFloat8E4m3fn:
+      return FromFloat8Val<Float8E4m3fn>(proto, shape);
+    case DType::kFloat8E4m3fnuz:
+      return FromFloat8Val<Float8E4m3fnuz>(proto, shape);
+    case DType::kFloat8E4m3b11fnuz:
+      return FromFloat8Val<Float8E4m3b11fnuz>(proto, shape);
+    case DType::kFloat8E5m2fnuz:
+      return FromFloat8Val<Float8E5m2fnuz>(proto, shape);
+    case DType::kInt32:
+      return FromIntVal<int32_t>(proto, shape);
+    case DType::kInt16:
+      return FromIntVal<int16_t>(proto, shape);
+    case DType::kInt8:
+      return FromIntVal<int8_t>(proto, shape);
+    case DType::kUint16:
+      return FromIntVal<uint16_t>(proto, shape);
+    case DType::kUint8:
+      return FromIntVal<uint8_t>(proto, shape);
+    case DType::kQint8:
+      return FromIntVal<Qint8>(proto, shape);
+    case DType::kQuint8:
+      return FromIntVal<Quint8>(proto, shape);
+    case DType::kQint16:
+      return FromIntVal<Qint16>(proto, shape);
+    case DType::kQuint16:
+      return FromIntVal<Quint16>(proto, shape);
+    case DType::kQint32:
+      return FromIntVal<Qint32>(proto, shape);
+    case DType::kInt4:
+      return FromIntVal<Int4>(proto, shape);
+    case DType::kUint4:
+      return FromIntVal<Uint4>(proto, shape);
+    case DType::kInt2:
+      return FromIntVal<Int2>(proto, shape);
+    case DType::kUint2:
+      return FromIntVal<Uint2>(proto, shape);
     case DType::kResource:
-    case DType::kVariant: {
-      Status status;
-      const auto keep = [&status](auto decoded, auto* element) {
-        status = decoded.status();
-        if (decoded.ok()) *element = *std::move(decoded);
-        return status.ok();
-      };
-      StatusOr<Tensor> tensor =
-          dtype == DType::kResource
-              ? FromValues<ResourceHandle>(
-                    shape, proto.resource_handle_val_size(), "resource_handle_val",
-                    [&](int i, ResourceHandle* element) {
-                      return keep(ResourceHandleFromProto(proto.resource_handle_val(i)), element);
-                    })
-              : FromValues<Variant>(shape, proto.variant_val_size(), "variant_val",
-                                    [&](int i, Variant* element) {
-                                      return keep(DecodeVariant(proto.variant_val(i), depth),
-                                                  element);
-                                    });
-      return status.ok() ? std::move(tensor) : status;
-    }
-    case DType::kInvalid: break;
+    case DType::kVariant:
+      return DecodeObjects(proto, dtype, shape, depth);
+    case DType::kInvalid:
+      break;
   }
   return InvalidArgument("DataType has no values: ", static_cast<int>(dtype));
+}
+
+StatusOr<Tensor> Decoder::DecodeObjects(const TensorProto& proto, DType dtype, const Shape& shape,
+                                        int depth) {
+  Status status;  // why the last element was bad
+  const auto keep = [&status](auto decoded, auto* element) {
+    status = decoded.status();
+    if (decoded.ok()) *element = *std::move(decoded);
+    return status.ok();
+  };
+  const auto get_handle = [&](int i, ResourceHandle* element) {
+    return keep(ResourceHandleFromProto(proto.resource_handle_val(i)), element);
+  };
+  const auto get_variant = [&](int i, Variant* element) {
+    return keep(DecodeVariant(proto.variant_val(i), depth), element);
+  };
+  StatusOr<Tensor> tensor =
+      dtype == DType::kResource
+          ? FromValues<ResourceHandle>(shape, proto.resource_handle_val_size(),
+                                       "resource_handle_val", get_handle)
+          : FromValues<Variant>(shape, proto.variant_val_size(), "variant_val", get_variant);
+  return status.ok() ? std::move(tensor) : status;
 }
 
 StatusOr<Variant> Decoder::DecodeVariant(const VariantTensorDataProto& proto, int depth) {

@@ -10,9 +10,9 @@
 namespace weft {
 namespace {
 
+using tensorflow::TensorProto;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using tensorflow::TensorProto;
 
 TensorProto Proto(DType dtype, std::initializer_list<int64_t> dims) {
   TensorProto proto;
@@ -125,10 +125,9 @@ TEST(TensorProtoTest, ReadsEveryValueField) {
 }
 
 TEST(TensorProtoTest, IntegersMustFit) {
-  const std::pair<DType, int> bad[] = {{DType::kUint8, 256}, {DType::kUint8, -1},
-                                       {DType::kInt8, 128},  {DType::kUint16, 65536},
-                                       {DType::kInt4, 8},    {DType::kUint2, 4},
-                                       {DType::kQuint8, -1}, {DType::kInt16, 40000}};
+  const std::pair<DType, int> bad[] = {
+      {DType::kUint8, 256}, {DType::kUint8, -1}, {DType::kInt8, 128},  {DType::kUint16, 65536},
+      {DType::kInt4, 8},    {DType::kUint2, 4},  {DType::kQuint8, -1}, {DType::kInt16, 40000}};
   for (const auto& [dtype, value] : bad) {
     TensorProto proto = Proto(dtype, {1});
     proto.add_int_val(value);
@@ -210,9 +209,9 @@ TEST(TensorProtoTest, StringsInEitherForm) {
   proto = Proto(DType::kString, {3});
   proto.set_tensor_content(std::string("\x03\x00\x02one\0\xff", 8));
   EXPECT_THAT(Values<std::string>(proto), ElementsAre("one", "", blob));
-  for (const absl::string_view bad : {absl::string_view("\x03\x00\x02one\0", 7),
-                                      absl::string_view("\x03\x00", 2),
-                                      absl::string_view("\xff\xff\xff\xff\x7f\x01\x01", 7)}) {
+  for (const absl::string_view bad :
+       {absl::string_view("\x03\x00\x02one\0", 7), absl::string_view("\x03\x00", 2),
+        absl::string_view("\xff\xff\xff\xff\x7f\x01\x01", 7)}) {
     proto.set_tensor_content(std::string(bad));
     EXPECT_THAT(Error(proto), HasSubstr("tensor_content"));
   }
