@@ -22,7 +22,7 @@ template <typename To, typename From>
 inline To FloatToInteger(From x) {
   using Step = std::conditional_t<(sizeof(To) < 4), int32_t, int64_t>;
   if constexpr (std::is_same_v<To, uint64_t>) {
-    if (x >= From(0x1p63)) return x < From(0x1p64) ? static_cast<uint64_t>(x) : 0;
+    if (x >= From(0x1p63)) return x < From(0x1p64) ? static_cast<uint64_t>(x) : uint64_t{1} << 63;
   }
   using Exact = std::conditional_t<std::is_same_v<To, int32_t>, int32_t, Step>;
   constexpr From kLimit = sizeof(Exact) == 4 ? From(0x1p31) : From(0x1p63);
