@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
-#include "weft/ops/testing/tensors.h"
+#include "weft/ops/testing/tensors_test.h"
 
 namespace weft::ops::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <limits>
 #include <map>
 
-#include "weft/ops/testing/tensors.h"
+#include "weft/ops/testing/tensors_test.h"
 
 namespace weft::ops::testing {
 namespace {
