@@ -61,20 +61,27 @@ Status CheckListenAddress(const std::string& address) {
     return Unavailable("Cannot listen at ", address, ": ", gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
+  int absent = 0;  // why, if none of the host's addresses is of this machine
+  bool bound = false;
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
     const int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-    if (fd < 0) continue;  // a family that this machine lacks
+    if (fd < 0) {
+      absent = errno;
+      continue;
+    }
     const int on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     // Without a listen a second bind may pass.
     const bool free = bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, 1) == 0;
     const int why = errno;
     close(fd);
-    const bool no_such_family = why == EADDRNOTAVAIL && at->ai_next != nullptr;
-    if (!free && !no_such_family) {
+    if (!free && why != EADDRNOTAVAIL) {
       return Unavailable("Cannot listen at ", address, ": ", strerror(why));
     }
+    bound = bound || free;
+    if (!free) absent = why;
   }
+  if (!bound) return Unavailable("Cannot listen at ", address, ": ", strerror(absent));
   return absl::OkStatus();
 }
 
