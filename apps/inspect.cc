@@ -82,7 +82,11 @@ void AddInspect(CLI::App& app, Action* action) {
   command->add_flag("--ops", *ops, "Every op with its signature and kernels, as JSON");
   command->callback([ops, action, command] {
     if (*ops) *action = PrintOps;
-    if (!*ops && command->get_subcommands().empty()) throw CLI::CallForHelp();
+    if (*ops || !command->get_subcommands().empty()) return;
+    *action = [command] {
+      std::printf("%s", command->help().c_str());
+      return 2;
+    };
   });
   CLI::App* devices = command->add_subcommand("devices", "The devices of a running cluster");
   auto address = std::make_shared<std::string>();
