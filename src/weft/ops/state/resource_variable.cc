@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resource variables: named by a handle that travels on ordinary edges.
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -104,7 +105,7 @@ class IsInitializedKernel final : public OpKernel {
 class ShapeKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable, c.input_resource_variable(0));
+    WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable, InitializedVariable(c, 0));
     WEFT_ASSIGN_OR_RETURN(Tensor value, variable->Read());
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, Shape{value.rank()}));
     for (int i = 0; i < value.rank(); ++i) {
@@ -233,7 +234,7 @@ class DestroyKernel final : public OpKernel {
 // Reads share bytes until a write needs them, so there is nothing to switch off.
 class CheckHandleKernel final : public OpKernel {
  public:
-  Status Compute(KernelContext& c) override { return c.input_resource_variable(0).status(); }
+  Status Compute(KernelContext& c) override { return InitializedVariable(c, 0).status(); }
 };
 
 Status VectorOfRank(ShapeContext& c) {

@@ -10,13 +10,20 @@ namespace {
 constexpr int64_t kMinBlock = 32 << 10;  // elements a thread should get at least
 }  // namespace
 
+StatusOr<Ref<Variable>> InitializedVariable(const KernelContext& c, int i) {
+  WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable, c.input_resource_variable(i));
+  if (variable->IsInitialized()) return variable;
+  return NotFound("Could not find variable ", variable->name(),
+                  ". This could mean that the variable has been deleted or is uninitialized.");
+}
+
 StatusOr<Ref<Variable>> TargetVariable(const KernelContext& c, int i, DType dtype) {
   Ref<Variable> variable;
   if (c.node().input_type(i).is_ref) {
     WEFT_ASSIGN_OR_RETURN(Variable * found, c.input_variable(i));
     variable = Ref<Variable>(found);
   } else {
-    WEFT_ASSIGN_OR_RETURN(variable, c.input_resource_variable(i));
+    WEFT_ASSIGN_OR_RETURN(variable, InitializedVariable(c, i));
   }
   if (variable->dtype() != dtype) {
     return InvalidArgument("Variable ", variable->name(), " holds ", DTypeName(variable->dtype()),
@@ -90,8 +97,13 @@ StatusOr<LockedVariables> LockedVariables::Lock(const KernelContext& c, int num_
                                                 DType dtype) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   LockedVariables set;
   for (int i = 0; i < num_variables; ++i) {
-    WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable, TargetVariable(c, i, dtype));
-    set.variables_.push_back(std::move(variable));
+    StatusOr<Ref<Variable>> variable = TargetVariable(c, i, dtype);
+    // TensorFlow's code for a handle without a variable behind it, whatever one thinks of it.
+    if (absl::IsNotFound(variable.status())) {
+      return Internal("Invalid variable reference. ", variable.status().message());
+    }
+    WEFT_RETURN_IF_ERROR(variable.status());
+    set.variables_.push_back(*std::move(variable));
   }
   absl::InlinedVector<Variable*, 4> order;
   for (const Ref<Variable>& variable : set.variables_) order.push_back(variable.get());

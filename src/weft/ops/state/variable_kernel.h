@@ -11,8 +11,11 @@
 
 namespace weft::ops::state {
 
+// The variable that handle input i names: NotFound if there is none or it has no value.
+StatusOr<Ref<Variable>> InitializedVariable(const KernelContext& c, int i);
+
 // The variable that input i refers to, which must hold elements of `dtype`. NotFound if a handle
-// names none; it may be uninitialised.
+// names none with a value; behind a reference it may be uninitialised.
 StatusOr<Ref<Variable>> TargetVariable(const KernelContext& c, int i, DType dtype);
 
 // Passes a reference input on to the reference output `output`; nothing for resource handles.

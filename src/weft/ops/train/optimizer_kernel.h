@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/train/rounded.h"
 
 namespace weft::ops::train {
 
@@ -78,8 +79,8 @@ void RegisterOptimizer(Catalogue& catalogue, const OptimizerDescription& optimiz
 
 // What a value of storage type T is computed in.
 template <typename T>
-using ComputeType =
-    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>, float, T>;
+using ComputeType = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>,
+                                       Rounded<T>, T>;
 
 // Runs `rule(variable values..., gradient)` on elements [begin, end).
 template <typename Rule, typename T, size_t... I>
