@@ -18,7 +18,7 @@ HOUSE_TOPS = ('base/', 'net/', 'supervisor/', 'weft/', 'platform/', 'proto/', 'a
     top + '/' for top in ABOVE_THE_ROOMS)
 STRANGERS = ('src/weft', 'src/platform')
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
-CMAKE_KEYWORDS = {'DEPS', 'LIBS', 'DIRS', 'TEST_DEPS', 'TEST_LIBS', 'EXTRA_SOURCES'}
+CMAKE_KEYWORDS = {'DEPS', 'LIBS', 'PRIVATE_LIBS', 'DIRS', 'TEST_DEPS', 'TEST_LIBS', 'EXTRA_SOURCES'}
 SYSTEM_PREFIXES = ('sys/', 'linux/', 'netinet/', 'arpa/', 'net/', 'bits/', 'sanitizer/')
 SYSTEM_HEADERS = set('''
 aio.h alloca.h assert.h cpuid.h ctype.h cxxabi.h dirent.h dlfcn.h elf.h endian.h errno.h execinfo.h fcntl.h

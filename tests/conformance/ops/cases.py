@@ -36,7 +36,7 @@ class Case:
 
 
 class Step:
-    """One session.run: fetches (tensors or operations), feeds, and whether it fails."""
+    """One session.run: fetches (tensors or operations), feeds, and whether it fails ('any': with whatever code)."""
 
     def __init__(self, *fetches, feeds=None, error=False):
         self.fetches, self.feeds, self.error = list(fetches), feeds or {}, error
@@ -156,6 +156,10 @@ class Builder:
 
     def constant(self, value, dtype=None):
         return tf.constant(value, dtype)
+
+    def hidden(self, value):
+        """A constant whose shape the client cannot see, so that the server meets it first."""
+        return self.op('PlaceholderWithDefault', np.asarray(value), shape=None)
 
     def variable(self, initial, ref=True):
         """An initialised variable: (handle, initialiser, read)."""

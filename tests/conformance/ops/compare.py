@@ -74,7 +74,8 @@ def _summary_gap(op, got, want):
 
 def difference(op, got, want, replace):
     """None if `got` is what TensorFlow returned, else what differs. `replace` is ((ours, theirs) folder)."""
-    got, want = np.asarray(got), np.asarray(want)
+    # numpy's own byte strings lose trailing zeros.
+    got, want = (np.array(x, object) if isinstance(x, bytes) else np.asarray(x) for x in (got, want))
     if got.dtype != want.dtype and not (got.dtype.kind in 'OSU' and want.dtype.kind in 'OSU'):
         return 'dtype %s, want %s' % (got.dtype, want.dtype)
     if got.shape != want.shape:

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/timers.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+
+namespace weft {
+namespace {
+
+TEST(TimerQueue, CallsInOrderOfTime) {
+  TimerQueue timers;
+  std::vector<int> order;
+  absl::Notification done;
+  timers.Schedule(absl::Milliseconds(30), [&] {
+    order.push_back(2);
+    done.Notify();
+  });
+  timers.Schedule(absl::Milliseconds(1), [&] { order.push_back(1); });
+  done.WaitForNotification();
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(TimerQueue, CancelledOnesDoNotRun) {
+  TimerQueue timers;
+  bool ran = false;
+  const TimerQueue::Id id = timers.Schedule(absl::Hours(1), [&] { ran = true; });
+  EXPECT_TRUE(timers.Cancel(id));
+  EXPECT_FALSE(timers.Cancel(id));
+  absl::Notification done;
+  timers.Schedule(absl::ZeroDuration(), [&] { done.Notify(); });
+  done.WaitForNotification();
+  EXPECT_FALSE(ran);
+}
+
+TEST(TimerQueue, EndsWithCallsLeft) {
+  TimerQueue timers;
+  timers.Schedule(absl::InfiniteDuration(), [] { FAIL(); });
+  timers.Schedule(absl::Hours(1), [] { FAIL(); });
+}
+
+}  // namespace
+}  // namespace weft

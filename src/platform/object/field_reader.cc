@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/object/field_reader.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "base/nearest_name.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr size_t kMostProblems = 20;
+
+// How the list would look, with the fields that stand there now.
+std::string ListHint(absl::string_view name, const Json& mapping) {
+  std::string text = absl::StrCat("; put a dash before its first field:\n      ", name, ":");
+  for (const JsonMember& member : mapping.members()) {
+    const bool is_first = &member == &mapping.members().front();
+    const bool is_short = !member.value.is_array() && !member.value.is_object();
+    absl::StrAppend(&text, "\n      ", is_first ? "- " : "  ", member.name, ": ",
+                    is_short ? member.value.AsString().value_or(member.value.Dump()) : "...");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string HoldsButAllowed(const Json& value, absl::string_view allowed) {
+  return absl::StrCat("holds ", value.Describe(), ", ", allowed);
+}
+
+void Problems::Add(const Json& at, absl::string_view path, absl::string_view what) {
+  std::string place = file_;
+  const TextPosition position = at.position();
+  if (position.line > 0) absl::StrAppend(&place, ":", position.line, ":", position.column);
+  problems_.push_back(absl::StrCat(place, ": ", path, path.empty() ? "" : ": ", what));
+}
+
+Status Problems::ToStatus() const {
+  if (problems_.empty()) return absl::OkStatus();
+  std::vector<std::string> shown(
+      problems_.begin(), problems_.begin() + static_cast<std::ptrdiff_t>(
+                                                 std::min(problems_.size(), kMostProblems)));
+  if (problems_.size() > kMostProblems) {
+    shown.push_back(absl::StrCat("... and ", problems_.size() - kMostProblems, " more"));
+  }
+  return InvalidArgument(absl::StrJoin(shown, "\n"));
+}
+
+FieldReader::FieldReader(const Json& value, std::string path, Problems* problems)
+    : value_(value), path_(std::move(path)), problems_(problems) {
+  if (!value.is_object()) {
+    problems_->Add(value, path_, HoldsButAllowed(value, "a mapping (name: value) is allowed"));
+  }
+}
+
+std::string FieldReader::PathOf(absl::string_view name) const {
+  return path_.empty() ? std::string(name) : absl::StrCat(path_, ".", name);
+}
+
+const Json* FieldReader::Find(absl::string_view name) {
+  known_.insert(std::string(name));
+  const Json* const value = value_.Find(name);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+void FieldReader::Expected(absl::string_view name, const Json& value, absl::string_view allowed) {
+  problems_->Add(value, PathOf(name), HoldsButAllowed(value, allowed));
+}
+
+void FieldReader::ReadString(absl::string_view name, std::string* out) {
+  const Json* const value = Find(name);
+  if (value == nullptr) return;
+  if (value->is_string()) {
+    *out = value->AsString().value_or("");
+  } else if (value->is_array() || value->is_object()) {
+    Expected(name, *value, "a text is allowed");
+  } else {
+    Expected(name, *value,
+             absl::StrCat("a text is allowed: write it in quotes, \"", value->Dump(), "\""));
+  }
+}
+
+void FieldReader::ReadBool(absl::string_view name, bool* out) {
+  const Json* const value = Find(name);
+  if (value == nullptr) return;
+  if (!value->is_bool()) return Expected(name, *value, "true or false is allowed");
+  *out = value->AsBool().value_or(false);
+}
+
+void FieldReader::ReadInt(absl::string_view name, int64_t min, int64_t max, int64_t* out) {
+  const Json* const value = Find(name);
+  if (value == nullptr) return;
+  const StatusOr<int64_t> number = value->AsInt();
+  if (!number.ok() || *number < min || *number > max) {
+    const std::string range = max == INT32_MAX ? absl::StrCat("of at least ", min)
+                                               : absl::StrCat("from ", min, " to ", max);
+    return Expected(name, *value,
+                    absl::StrCat("a whole number ", range,
+                                 value->is_string() ? ", without quotes," : "", " is allowed"));
+  }
+  *out = *number;
+}
+
+void FieldReader::ReadStrings(absl::string_view name, std::vector<std::string>* out) {
+  const Json* const value = Find(name);
+  if (value == nullptr) return;
+  if (value->is_string()) {
+    return Expected(name, *value,
+                    absl::StrCat("a list is allowed: write [", value->Dump(),
+                                 "], or [\"sh\", \"-c\", ", value->Dump(), "] for a shell's line"));
+  }
+  std::vector<std::string> texts;
+  size_t index = 0;
+  for (const Json& item : ReadList(name)) {
+    const std::string path = absl::StrCat(PathOf(name), "[", index++, "]");
+    if (!item.is_string()) {
+      problems_->Add(item, path,
+                     HoldsButAllowed(item, item.is_array() || item.is_object() || item.is_null()
+                                               ? std::string("a text is allowed")
+                                               : absl::StrCat("a text is allowed: write it in quotes, \"",
+                                                              item.Dump(), "\"")));
+    }
+    texts.push_back(item.AsString().value_or(""));
+  }
+  *out = std::move(texts);
+}
+
+void FieldReader::ReadStringMap(absl::string_view name,
+                                std::vector<std::pair<std::string, std::string>>* out) {
+  const Json* const value = Find(name);
+  if (value == nullptr) return;
+  FieldReader reader(*value, PathOf(name), problems_);
+  for (const JsonMember& member : value->members()) {
+    std::string text;
+    reader.ReadString(member.name, &text);
+    out->emplace_back(member.name, std::move(text));
+  }
+}
+
+void FieldReader::ReadChoice(absl::string_view name, const std::vector<std::string>& allowed,
+                             int* out) {
+  const Json* const value = Find(name);
+  if (value == nullptr) return;
+  const std::string text = value->AsString().value_or("");
+  const auto found = std::find(allowed.begin(), allowed.end(), text);
+  if (value->is_string() && found != allowed.end()) {
+    *out = static_cast<int>(found - allowed.begin());
+    return;
+  }
+  const std::string nearest = NearestName(text, allowed);
+  Expected(name, *value,
+           absl::StrCat("allowed are ", absl::StrJoin(allowed, ", "),
+                        nearest.empty() ? "" : absl::StrCat(". Did you mean '", nearest, "'?")));
+}
+
+const Json::Array& FieldReader::ReadList(absl::string_view name) {
+  static const Json::Array* const empty = new Json::Array;
+  const Json* const value = Find(name);
+  if (value == nullptr) return *empty;
+  if (!value->is_array()) {
+    Expected(name, *value,
+             absl::StrCat("a list is allowed", value->is_object() ? ListHint(name, *value) : ""));
+  }
+  return value->items();
+}
+
+bool FieldReader::Require(absl::string_view name, absl::string_view what) {
+  if (Find(name) != nullptr) return true;
+  if (value_.is_object()) problems_->Add(value_, PathOf(name), absl::StrCat("missing: ", what));
+  return false;
+}
+
+void FieldReader::Accept(const std::vector<std::string>& names) {
+  known_.insert(names.begin(), names.end());
+}
+
+void FieldReader::Finish() {
+  for (const JsonMember& member : value_.members()) {
+    if (known_.count(member.name) != 0) continue;
+    const std::vector<std::string> names(known_.begin(), known_.end());
+    const std::string nearest = NearestName(member.name, names);
+    problems_->Add(member.value, PathOf(member.name),
+                   nearest.empty()
+                       ? absl::StrCat("there is no such field. Known are ", absl::StrJoin(names, ", "))
+                       : absl::StrCat("there is no such field. Did you mean '", nearest, "'?"));
+  }
+}
+
+}  // namespace weft::platform

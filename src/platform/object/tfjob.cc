@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/object/tfjob.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "base/nearest_name.h"
+#include "net/yaml.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr char kV1[] = "kubeflow.org/v1";
+constexpr char kV1Beta1[] = "kubeflow.org/v1beta1";
+constexpr int64_t kMostReplicas = 10000;
+
+const std::vector<std::string>& TypeSpellings() {
+  static const auto* const names =
+      new std::vector<std::string>{"Chief", "Master", "Worker", "PS", "Evaluator"};
+  return *names;
+}
+
+void ReadOptional(FieldReader* reader, absl::string_view name, std::optional<int64_t>* out) {
+  int64_t value = -1;
+  reader->ReadInt(name, 0, INT32_MAX, &value);
+  if (value >= 0) *out = value;
+}
+
+// The fields that v1 has under runPolicy and earlier files right under spec.
+void ReadRunFields(FieldReader* reader, RunPolicy* policy) {
+  int clean = static_cast<int>(policy->clean_pod_policy);
+  reader->ReadChoice("cleanPodPolicy", {"All", "Running", "None"}, &clean);
+  policy->clean_pod_policy = static_cast<CleanPodPolicy>(clean);
+  ReadOptional(reader, "ttlSecondsAfterFinished", &policy->ttl_seconds_after_finished);
+  ReadOptional(reader, "activeDeadlineSeconds", &policy->active_deadline_seconds);
+  ReadOptional(reader, "backoffLimit", &policy->backoff_limit);
+}
+
+void ReadRunPolicy(const Json& value, const std::string& path, Problems* problems,
+                   RunPolicy* policy) {
+  FieldReader reader(value, path, problems);
+  ReadRunFields(&reader, policy);
+  reader.ReadBool("suspend", &policy->suspend);
+  std::string managed_by;
+  reader.ReadString("managedBy", &managed_by);
+  if (const Json* const scheduling = reader.Find("schedulingPolicy")) {
+    FieldReader scheduling_reader(*scheduling, reader.PathOf("schedulingPolicy"), problems);
+    scheduling_reader.Accept(
+        {"minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds"});
+    scheduling_reader.Finish();
+  }
+  reader.Finish();
+}
+
+void CheckContainers(const ReplicaSpec& replica, const Json& value, Problems* problems) {
+  const std::string path = absl::StrCat(replica.path, ".template.spec.containers");
+  if (replica.pod.containers.empty() || replica.TensorFlowContainer() != nullptr) return;
+  std::vector<std::string> names;
+  for (const Container& container : replica.pod.containers) names.push_back(container.name);
+  problems->Add(value, path,
+                absl::StrCat("no container is named 'tensorflow', only '", absl::StrJoin(names, "', '"),
+                             "'; the one that trains must have that name"));
+}
+
+ReplicaSpec ParseReplica(ReplicaType type, const Json& value, const std::string& path,
+                         Problems* problems) {
+  ReplicaSpec replica;
+  replica.type = type;
+  replica.path = path;
+  FieldReader reader(value, path, problems);
+  reader.ReadInt("replicas", 0, kMostReplicas, &replica.replicas);
+  int policy = static_cast<int>(replica.restart_policy);
+  reader.ReadChoice("restartPolicy", {"Always", "OnFailure", "Never", "ExitCode"}, &policy);
+  replica.restart_policy = static_cast<RestartPolicy>(policy);
+  if (reader.Require("template", "the pod of this replica, with spec.containers")) {
+    replica.pod = ParsePodTemplate(*reader.Find("template"), reader.PathOf("template"), problems);
+    CheckContainers(replica, value, problems);
+  }
+  reader.Finish();
+  return replica;
+}
+
+void ParseReplicas(const Json& value, const std::string& path, Problems* problems, TfJob* job) {
+  FieldReader reader(value, path, problems);
+  const std::vector<std::string>& spellings = TypeSpellings();
+  for (const JsonMember& member : value.members()) {
+    const auto spelling =
+        std::find_if(spellings.begin(), spellings.end(), [&](const std::string& candidate) {
+          return absl::EqualsIgnoreCase(candidate, member.name);
+        });
+    const std::string member_path = reader.PathOf(member.name);
+    if (spelling == spellings.end()) {
+      const std::string nearest = NearestName(member.name, spellings);
+      problems->Add(member.value, member_path,
+                    absl::StrCat("there is no such replica type. Allowed are ",
+                                 absl::StrJoin(spellings, ", "),
+                                 nearest.empty() ? "" : absl::StrCat(". Did you mean '", nearest, "'?")));
+      continue;
+    }
+    const auto type = static_cast<ReplicaType>(spelling - spellings.begin());
+    if (job->Find(type) != nullptr) {
+      problems->Add(member.value, member_path,
+                    absl::StrCat(*spelling, " stands twice, as '", member.name, "' and as '",
+                                 job->Find(type)->path.substr(path.size() + 1), "'"));
+      continue;
+    }
+    job->replicas.push_back(ParseReplica(type, member.value, member_path, problems));
+  }
+  if (value.is_object() && value.size() == 0) {
+    problems->Add(value, path, absl::StrCat("is empty. Allowed are ", absl::StrJoin(spellings, ", ")));
+  }
+  if (job->Find(ReplicaType::kChief) != nullptr && job->Find(ReplicaType::kMaster) != nullptr) {
+    problems->Add(value, path, "has Chief and Master, which mean the same: keep one");
+  }
+  std::stable_sort(job->replicas.begin(), job->replicas.end(),
+                   [](const ReplicaSpec& a, const ReplicaSpec& b) { return a.type < b.type; });
+}
+
+void ParseSpec(const Json& value, Problems* problems, TfJob* job) {
+  FieldReader spec(value, "spec", problems);
+  const bool is_v1 = job->version == TfJobVersion::kV1;
+  job->run_policy.clean_pod_policy = is_v1 ? CleanPodPolicy::kNone : CleanPodPolicy::kRunning;
+  ReadRunFields(&spec, &job->run_policy);
+  if (is_v1) {
+    if (const Json* const policy = spec.Find("runPolicy")) {
+      ReadRunPolicy(*policy, "spec.runPolicy", problems, &job->run_policy);
+    }
+    int success = 0;
+    spec.ReadChoice("successPolicy", {"", "AllWorkers"}, &success);
+    job->success_policy = static_cast<SuccessPolicy>(success);
+    spec.ReadBool("enableDynamicWorker", &job->enable_dynamic_worker);
+  }
+  if (spec.Require("tfReplicaSpecs", "the tasks of the job, by type: PS, Worker, Chief, ...")) {
+    ParseReplicas(*spec.Find("tfReplicaSpecs"), "spec.tfReplicaSpecs", problems, job);
+  }
+  spec.Finish();
+}
+
+}  // namespace
+
+absl::string_view ReplicaTypeName(ReplicaType type) {
+  switch (type) {
+    case ReplicaType::kChief:
+      return "chief";
+    case ReplicaType::kMaster:
+      return "master";
+    case ReplicaType::kWorker:
+      return "worker";
+    case ReplicaType::kPs:
+      return "ps";
+    case ReplicaType::kEvaluator:
+      return "evaluator";
+  }
+  return "";
+}
+
+const Container* ReplicaSpec::TensorFlowContainer() const {
+  for (const Container& container : pod.containers) {
+    if (container.name == "tensorflow") return &container;
+  }
+  return nullptr;
+}
+
+const ReplicaSpec* TfJob::Find(ReplicaType type) const {
+  for (const ReplicaSpec& replica : replicas) {
+    if (replica.type == type) return &replica;
+  }
+  return nullptr;
+}
+
+StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file) {
+  Problems problems(file);
+  TfJob job;
+  FieldReader reader(document, "", &problems);
+  std::string kind;
+  reader.ReadString("kind", &kind);
+  int version = 0;
+  if (reader.Require("apiVersion", absl::StrCat("allowed are ", kV1, " and ", kV1Beta1))) {
+    reader.ReadChoice("apiVersion", {kV1, kV1Beta1}, &version);
+  }
+  job.version = static_cast<TfJobVersion>(version);
+  if (document.is_object() && kind != "TFJob") {
+    problems.Add(document, "kind", HoldsButAllowed(Json(kind), "TFJob is allowed"));
+  }
+  if (reader.Require("metadata", "with the name of the job")) {
+    const Json& meta = *reader.Find("metadata");
+    job.metadata = ParseObjectMeta(meta, "metadata", &problems);
+    if (!IsDnsLabel(job.metadata.name)) {
+      problems.Add(meta, "metadata.name",
+                   HoldsButAllowed(Json(job.metadata.name),
+                                   "allowed are 1 to 63 of a-z, 0-9 and '-', a letter first"));
+    }
+  }
+  if (reader.Require("spec", "with tfReplicaSpecs")) ParseSpec(*reader.Find("spec"), &problems, &job);
+  reader.Accept({"status"});
+  reader.Finish();
+  WEFT_RETURN_IF_ERROR(problems.ToStatus());
+  return job;
+}
+
+StatusOr<TfJob> ParseTfJobText(absl::string_view text, const std::string& file,
+                               const std::string& name) {
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYamlOrJson(text, file));
+  std::vector<const Json*> jobs;
+  std::vector<std::string> names;
+  for (const Json& document : documents) {
+    const Json* const kind = document.Find("kind");
+    // A file with one document is meant as a job, whatever it says: its own error is the clearest.
+    if (documents.size() > 1 && (kind == nullptr || *kind != Json("TFJob"))) continue;
+    const Json* const meta = document.Find("metadata");
+    const Json* const job_name = meta == nullptr ? nullptr : meta->Find("name");
+    names.push_back(job_name == nullptr ? "" : job_name->AsString().value_or(""));
+    if (name.empty() || name == names.back()) jobs.push_back(&document);
+  }
+  if (jobs.empty()) {
+    if (names.empty()) return InvalidArgument(file, ": there is no TFJob in this file");
+    return NotFound(file, ": there is no TFJob named '", name, "', only '", absl::StrJoin(names, "', '"), "'");
+  }
+  if (jobs.size() > 1) {
+    return InvalidArgument(file, ": there are several TFJobs, say which one with --job: '",
+                           absl::StrJoin(names, "', '"), "'");
+  }
+  return ParseTfJob(*jobs[0], file);
+}
+
+}  // namespace weft::platform

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/cluster/cluster_client.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "proto/tensorflow/master.pb.h"
+#include "weft/cluster/device_proto.h"
+#include "weft/cluster/grpc_service.h"
+#include "weft/cluster/step_messages.h"
+
+namespace weft::cluster {
+
+StatusOr<std::vector<DeviceAttributes>> ListClusterDevices(const std::string& address,
+                                                           absl::Duration timeout) {
+  const std::string host_port(absl::StripPrefix(address, "grpc://"));
+  ClientCall call{.method = "/tensorflow.MasterService/ListDevices",
+                  .request = SerializeMessage(tensorflow::ListDevicesRequest()),
+                  .deadline = absl::Now() + timeout};
+  StatusOr<std::unique_ptr<ClientReply>> reply =
+      GrpcChannel::Connect(host_port)->CallAndWait(std::move(call));
+  if (!reply.ok()) return Annotate(reply.status(), absl::StrCat("Asking ", host_port));
+  tensorflow::ListDevicesResponse response;
+  WEFT_RETURN_IF_ERROR(ParseMessage((*reply)->response(), &response));
+  std::vector<DeviceAttributes> devices;
+  for (const auto& device : response.local_device()) devices.push_back(DeviceFromProto(device));
+  for (const auto& device : response.remote_device()) devices.push_back(DeviceFromProto(device));
+  return devices;
+}
+
+}  // namespace weft::cluster

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/cluster/grpc_service.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "proto/tensorflow/error_payloads.pb.h"
+#include "weft/cluster/listen_check.h"
+
+namespace weft::cluster {
+namespace {
+
+constexpr size_t kMaxErrorBytes = 3072;
+
+grpc::ByteBuffer ToByteBuffer(Payload payload) {
+  std::vector<grpc::Slice> slices;
+  slices.reserve(payload.pieces().size());
+  for (Payload::Piece& piece : payload.pieces()) {
+    // The slice owns a piece: gRPC frees it when the bytes have left.
+    auto* held = new Payload::Piece(std::move(piece));
+    void* data = held->data == nullptr
+                     ? held->owned.data()
+                     : const_cast<void*>(static_cast<const void*>(held->data));
+    slices.emplace_back(data, held->size,
+                        [](void* user) { delete static_cast<Payload::Piece*>(user); }, held);
+  }
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+// Slices of a received message, and where they lie.
+struct Received {
+  std::vector<grpc::Slice> slices;
+  std::vector<absl::string_view> chunks;
+
+  Status Take(const grpc::ByteBuffer& buffer) {
+    if (buffer.Valid() && !buffer.Dump(&slices).ok()) {
+      return Internal("A received message could not be unpacked");
+    }
+    for (const grpc::Slice& slice : slices) {
+      chunks.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+    return absl::OkStatus();
+  }
+};
+
+grpc::Status ToGrpcStatus(const Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  std::string message(status.message());
+  if (message.size() > kMaxErrorBytes) {
+    message.resize(kMaxErrorBytes);
+    message += " ... [truncated]";
+  }
+  tensorflow::distributed_runtime::GrpcPayloadContainer container;
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    if (!absl::StartsWith(url, "type.googleapis.com/tensorflow.")) return;
+    (*container.mutable_payloads())[std::string(url)] = std::string(payload);
+  });
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message,
+                      container.payloads().empty() ? "" : container.SerializeAsString());
+}
+
+Status FromGrpcStatus(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  auto code = static_cast<absl::StatusCode>(status.error_code());
+  // A peer that dies in the middle of a call.
+  if (code == absl::StatusCode::kUnknown && status.error_message() == "Stream removed") {
+    code = absl::StatusCode::kUnavailable;
+  }
+  Status result(code, status.error_message());
+  tensorflow::distributed_runtime::GrpcPayloadContainer container;
+  if (!status.error_details().empty() && container.ParseFromString(status.error_details())) {
+    for (const auto& [url, payload] : container.payloads()) {
+      result.SetPayload(url, absl::Cord(payload));
+    }
+  }
+  return result;
+}
+
+class Reactor;
+
+// What the reactor and the handler's call share.
+struct CallState {
+  std::string method;
+  std::string peer;
+  Cancellation cancellation;
+  Received received;
+};
+
+class CallHandle final : public ServerCall {
+ public:
+  CallHandle(std::shared_ptr<CallState> state, Reactor* reactor)
+      : state_(std::move(state)), reactor_(reactor) {}
+  ~CallHandle() override {
+    if (reactor_ != nullptr) Reply(Internal("The call was dropped: ", state_->method), Payload());
+  }
+  const std::string& method() const override { return state_->method; }
+  absl::Span<const absl::string_view> request() const override { return state_->received.chunks; }
+  Cancellation& cancellation() override { return state_->cancellation; }
+  std::string peer() const override { return state_->peer; }
+  void Reply(const Status& status, Payload response) override;
+
+ private:
+  const std::shared_ptr<CallState> state_;
+  Reactor* reactor_;  // null once replied: it deletes itself
+};
+
+// One call on the wire. gRPC's threads call it; it only hands over to the pool.
+class Reactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  Reactor(const grpc::GenericCallbackServerContext& context, const CallHandler* handler,
+          ThreadPool* pool)
+      : handler_(handler), pool_(pool), state_(std::make_shared<CallState>()) {
+    state_->method = context.method();
+    state_->peer = context.peer();
+    if (handler_ == nullptr) {
+      Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
+                          absl::StrCat("No such method: ", state_->method)));
+      return;
+    }
+    StartRead(&request_);
+  }
+
+  void Answer(const Status& status, Payload response) {
+    if (!status.ok()) {
+      Finish(ToGrpcStatus(status));
+      return;
+    }
+    response_ = ToByteBuffer(std::move(response));
+    StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      Finish(grpc::Status(grpc::StatusCode::INTERNAL, "The request did not arrive"));
+      return;
+    }
+    auto call = std::make_unique<CallHandle>(state_, this);
+    const Status taken = state_->received.Take(request_);
+    request_.Clear();
+    if (!taken.ok()) {
+      call->Reply(taken, Payload());
+      return;
+    }
+    pool_->Schedule([handler = handler_, call = std::move(call)]() mutable {
+      (*handler)(std::move(call));
+    });
+  }
+
+  void OnCancel() override {
+    pool_->Schedule([state = state_] {
+      state->cancellation.Cancel(Cancelled("The client went away, cancelled or ran out of time"));
+    });
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  const CallHandler* const handler_;
+  ThreadPool* const pool_;
+  const std::shared_ptr<CallState> state_;  // shared with the handler's call, which may live longer
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer response_;
+};
+
+void CallHandle::Reply(const Status& status, Payload response) {
+  Reactor* reactor = std::exchange(reactor_, nullptr);
+  if (reactor != nullptr) reactor->Answer(status, std::move(response));
+}
+
+class Service final : public grpc::CallbackGenericService {
+ public:
+  Service(MethodTable methods, ThreadPool* pool) : methods_(std::move(methods)), pool_(pool) {}
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    const auto found = methods_.find(context->method());
+    return new Reactor(*context, found == methods_.end() ? nullptr : &found->second, pool_);
+  }
+
+ private:
+  const MethodTable methods_;
+  ThreadPool* const pool_;
+};
+
+class Server final : public GrpcServer {
+ public:
+  Server(MethodTable methods, ThreadPool* pool) : service_(std::move(methods), pool) {}
+  ~Server() override { Shutdown(absl::ZeroDuration()); }
+
+  Status Listen(const std::string& address) {
+    WEFT_RETURN_IF_ERROR(CheckListenAddress(address));
+    grpc::ServerBuilder builder;
+    builder.RegisterCallbackGenericService(&service_);
+    builder.SetMaxReceiveMessageSize(-1);
+    builder.SetMaxSendMessageSize(-1);
+    // Two servers on one port would share its clients without a word.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    // A client's machine may vanish without closing its connection.
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port_ <= 0) {
+      return Unavailable("Cannot listen at ", address, ": is the port taken?");
+    }
+    return absl::OkStatus();
+  }
+
+  int port() const override { return port_; }
+
+  void Shutdown(absl::Duration grace) override {
+    if (server_ == nullptr || shut_down_.exchange(true)) return;
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+    server_->Wait();
+  }
+
+ private:
+  Service service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  std::atomic<bool> shut_down_{false};
+};
+
+class Reply final : public ClientReply {
+ public:
+  absl::Span<const absl::string_view> response() const override { return received.chunks; }
+  Received received;
+};
+
+// One call made; lives until gRPC has told its end.
+struct Outgoing {
+  grpc::ClientContext context;
+  grpc::ByteBuffer request;
+  grpc::ByteBuffer response;
+  Cancellation* cancellation = nullptr;
+  Cancellation::Token token = 0;
+  bool registered = false;
+  GrpcChannel::Done done;
+
+  void Finish(const grpc::Status& grpc_status) {
+    if (registered) cancellation->Deregister(token);
+    Status status = FromGrpcStatus(grpc_status);
+    if (cancellation != nullptr && cancellation->IsCancelled() && !status.ok()) {
+      status = cancellation->status();
+    }
+    auto reply = std::make_unique<Reply>();
+    if (status.ok()) status = reply->received.Take(response);
+    if (status.ok()) {
+      done(std::move(reply));
+    } else {
+      done(status);
+    }
+  }
+};
+
+class Channel final : public GrpcChannel {
+ public:
+  explicit Channel(const std::string& address) : stub_(Make(address)) {}
+
+  void Call(ClientCall call, Done done) override {
+    auto out = std::make_shared<Outgoing>();  // shared by gRPC's callback and the cancellation's
+    if (call.deadline != absl::InfiniteFuture()) {
+      out->context.set_deadline(absl::ToChronoTime(call.deadline));
+    }
+    out->context.set_wait_for_ready(call.wait_for_ready);
+    out->request = ToByteBuffer(std::move(call.request));
+    out->done = std::move(done);
+    out->cancellation = call.cancellation;
+    if (call.cancellation != nullptr) {
+      std::weak_ptr<Outgoing> weak = out;
+      out->registered = call.cancellation->Register(&out->token, [weak](const Status&) {
+        if (const std::shared_ptr<Outgoing> alive = weak.lock()) alive->context.TryCancel();
+      });
+      if (!out->registered) {
+        out->done(call.cancellation->status());
+        return;
+      }
+    }
+    Outgoing* raw = out.get();
+    stub_.UnaryCall(&raw->context, call.method, grpc::StubOptions(), &raw->request, &raw->response,
+                    [out = std::move(out)](grpc::Status status) { out->Finish(status); });
+  }
+
+ private:
+  static std::shared_ptr<grpc::Channel> Make(const std::string& address) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetMaxSendMessageSize(-1);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+    const bool is_target = absl::StrContains(address, "://");
+    return grpc::CreateCustomChannel(is_target ? address : absl::StrCat("dns:///", address),
+                                     grpc::InsecureChannelCredentials(), arguments);
+  }
+
+  grpc::GenericStub stub_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string& address,
+                                                        MethodTable methods, ThreadPool* pool) {
+  auto server = std::make_unique<Server>(std::move(methods), pool);
+  WEFT_RETURN_IF_ERROR(server->Listen(address));
+  return std::unique_ptr<GrpcServer>(std::move(server));
+}
+
+std::shared_ptr<GrpcChannel> GrpcChannel::Connect(const std::string& address) {
+  return std::make_shared<Channel>(address);
+}
+
+StatusOr<std::unique_ptr<ClientReply>> GrpcChannel::CallAndWait(ClientCall call) {
+  absl::Notification finished;
+  StatusOr<std::unique_ptr<ClientReply>> result = Internal("The call did not end");
+  Call(std::move(call), [&](StatusOr<std::unique_ptr<ClientReply>> reply) {
+    result = std::move(reply);
+    finished.Notify();
+  });
+  finished.WaitForNotification();
+  return result;
+}
+
+}  // namespace weft::cluster

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/cluster/master_service.h"
+
+#include <memory>
+#include <utility>
+
+#include "weft/cluster/device_proto.h"
+#include "weft/cluster/run_metadata_proto.h"
+#include "weft/cluster/step_messages.h"
+#include "weft/graph/graph_proto.h"
+
+namespace weft::cluster {
+namespace {
+
+using Call = std::unique_ptr<ServerCall>;
+
+// Adds a method that answers at once: `handle(request, call, &response)`.
+template <typename Request, typename Response, typename Handle>
+void AddMethod(const char* name, MethodTable* methods, Handle handle) {
+  methods->emplace(absl::StrCat("/tensorflow.MasterService/", name), [handle](Call call) {
+    Request request;
+    Response response;
+    Status status = ParseMessage(call->request(), &request);
+    if (status.ok()) status = handle(request, *call, &response);
+    call->Reply(status, status.ok() ? SerializeMessage(response) : Payload());
+  });
+}
+
+void ReplyStep(ServerCall& call, bool store_errors, const Status& status, Payload payload) {
+  if (status.ok() || !store_errors) {
+    call.Reply(status, std::move(payload));
+    return;
+  }
+  tensorflow::RunStepResponse response;
+  response.set_status_code(static_cast<tensorflow::error::Code>(status.code()));
+  response.set_status_error_message(std::string(status.message()));
+  call.Reply(absl::OkStatus(), SerializeMessage(response));
+}
+
+SessionStep StepFrom(const tensorflow::RunOptions& options, const MasterSession& session,
+                     ServerCall* call) {
+  SessionStep step;
+  const int64_t timeout_ms = options.timeout_in_ms() > 0 ? options.timeout_in_ms()
+                                                         : session.config().operation_timeout_in_ms();
+  if (timeout_ms > 0) step.timeout = absl::Milliseconds(timeout_ms);
+  step.trace = options.trace_level() != tensorflow::RunOptions::NO_TRACE;
+  step.partition_graphs = options.output_partition_graphs();
+  step.caller = &call->cancellation();
+  return step;
+}
+
+StatusOr<Payload> StepResponse(const std::vector<std::string>& names, const StepResult& result) {
+  Payload payload;
+  WEFT_RETURN_IF_ERROR(AppendFetches(names, result.fetches, &payload));
+  // Clients expect metadata to be there.
+  WEFT_ASSIGN_OR_RETURN(const std::string metadata, SerializeRunMetadata(result.metadata));
+  AppendBytes(tensorflow::RunStepResponse::kMetadataFieldNumber, metadata, &payload);
+  return payload;
+}
+
+void RunStep(Master* master, Call call) {
+  RunStepMessage message;
+  const Status parsed = ParseRunStep(call->request(), &message);
+  const bool store_errors = message.rest.store_errors_in_response_body();
+  const auto fail = [&](const Status& status) { ReplyStep(*call, store_errors, status, Payload()); };
+  if (!parsed.ok()) return fail(parsed);
+  StatusOr<std::shared_ptr<MasterSession>> session = master->Find(message.rest.session_handle());
+  if (!session.ok()) return fail(session.status());
+  if (!message.rest.partial_run_handle().empty()) {
+    return fail(Unimplemented("Partial runs are not supported; run the whole step at once"));
+  }
+  if (Status s = (*session)->AdmitRequest(message.rest.request_id()); !s.ok()) return fail(s);
+  SessionStep step = StepFrom(message.rest.options(), **session, call.get());
+  for (NamedTensor& feed : message.feeds) {
+    step.feeds.emplace_back(std::move(feed.name), std::move(feed.tensor));
+  }
+  std::vector<std::string> names(message.rest.fetch().begin(), message.rest.fetch().end());
+  step.fetches = names;
+  step.targets.assign(message.rest.target().begin(), message.rest.target().end());
+  (*session)->Run(std::move(step), [call = std::move(call), names = std::move(names),
+                                    store_errors](StatusOr<StepResult> result) {
+    StatusOr<Payload> payload = result.ok() ? StepResponse(names, *result) : result.status();
+    ReplyStep(*call, store_errors, payload.status(), payload.ok() ? *std::move(payload) : Payload());
+  });
+}
+
+StatusOr<Payload> CallableResponse(const StepResult& result) {
+  Payload payload;
+  for (const Tensor& fetch : result.fetches) {
+    WEFT_RETURN_IF_ERROR(
+        AppendTensor(tensorflow::RunCallableResponse::kFetchFieldNumber, fetch, &payload));
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::string metadata, SerializeRunMetadata(result.metadata));
+  AppendBytes(tensorflow::RunCallableResponse::kMetadataFieldNumber, metadata, &payload);
+  return payload;
+}
+
+void RunCallable(Master* master, Call call) {
+  const auto fail = [&](const Status& status) { call->Reply(status, Payload()); };
+  RunCallableMessage message;
+  if (Status s = ParseRunCallable(call->request(), &message); !s.ok()) return fail(s);
+  StatusOr<std::shared_ptr<MasterSession>> session = master->Find(message.rest.session_handle());
+  if (!session.ok()) return fail(session.status());
+  StatusOr<tensorflow::CallableOptions> options = (*session)->FindCallable(message.rest.handle());
+  if (!options.ok()) return fail(options.status());
+  if (options->feed_size() != static_cast<int>(message.feeds.size())) {
+    return fail(InvalidArgument("The callable takes ", options->feed_size(), " feeds, got ",
+                                message.feeds.size()));
+  }
+  if (Status s = (*session)->AdmitRequest(message.rest.request_id()); !s.ok()) return fail(s);
+  SessionStep step = StepFrom(options->run_options(), **session, call.get());
+  for (size_t i = 0; i < message.feeds.size(); ++i) {
+    step.feeds.emplace_back(options->feed(static_cast<int>(i)), std::move(message.feeds[i]));
+  }
+  step.fetches.assign(options->fetch().begin(), options->fetch().end());
+  step.targets.assign(options->target().begin(), options->target().end());
+  (*session)->Run(std::move(step), [call = std::move(call)](StatusOr<StepResult> result) {
+    StatusOr<Payload> payload = result.ok() ? CallableResponse(*result) : result.status();
+    call->Reply(payload.status(), payload.ok() ? *std::move(payload) : Payload());
+  });
+}
+
+void CloseSession(Master* master, Call call) {
+  tensorflow::CloseSessionRequest request;
+  Status status = ParseMessage(call->request(), &request);
+  // Shared: of two paths, closed and not found, one answers.
+  auto shared = std::make_shared<Call>(std::move(call));
+  if (status.ok()) {
+    status = master->CloseSession(request.session_handle(), [shared] {
+      (*shared)->Reply(absl::OkStatus(), SerializeMessage(tensorflow::CloseSessionResponse()));
+    });
+  }
+  if (!status.ok()) (*shared)->Reply(status, Payload());
+}
+
+void AddSessionMethods(Master* master, MethodTable* methods) {
+  AddMethod<tensorflow::CreateSessionRequest, tensorflow::CreateSessionResponse>(
+      "CreateSession", methods, [master](const auto& request, ServerCall& call, auto* response) -> Status {
+        WEFT_ASSIGN_OR_RETURN(GraphDef graph, GraphDefFromProto(request.graph_def()));
+        WEFT_ASSIGN_OR_RETURN(std::string handle,
+                              master->CreateSession(std::move(graph), request.config(),
+                                                    &call.cancellation()));
+        response->set_session_handle(std::move(handle));
+        return absl::OkStatus();
+      });
+  AddMethod<tensorflow::ExtendSessionRequest, tensorflow::ExtendSessionResponse>(
+      "ExtendSession", methods, [master](const auto& request, ServerCall&, auto* response) -> Status {
+        WEFT_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
+                              master->Find(request.session_handle()));
+        WEFT_ASSIGN_OR_RETURN(GraphDef graph, GraphDefFromProto(request.graph_def()));
+        WEFT_ASSIGN_OR_RETURN(const int64_t version,
+                              session->Extend(std::move(graph), request.current_graph_version()));
+        response->set_new_graph_version(version);
+        return absl::OkStatus();
+      });
+  AddMethod<tensorflow::ResetRequest, tensorflow::ResetResponse>(
+      "Reset", methods, [master](const auto& request, ServerCall& call, auto*) -> Status {
+        return master->Reset({request.container().begin(), request.container().end()},
+                             {request.device_filters().begin(), request.device_filters().end()},
+                             &call.cancellation());
+      });
+  AddMethod<tensorflow::ListDevicesRequest, tensorflow::ListDevicesResponse>(
+      "ListDevices", methods, [master](const auto& request, ServerCall& call, auto* response) -> Status {
+        WEFT_ASSIGN_OR_RETURN(const Master::Devices devices,
+                              master->ListDevices(request.session_handle(), &call.cancellation()));
+        for (const auto& device : devices.local) DeviceToProto(device, response->add_local_device());
+        for (const auto& device : devices.remote) DeviceToProto(device, response->add_remote_device());
+        return absl::OkStatus();
+      });
+}
+
+void AddCallableMethods(Master* master, MethodTable* methods) {
+  AddMethod<tensorflow::MakeCallableRequest, tensorflow::MakeCallableResponse>(
+      "MakeCallable", methods, [master](const auto& request, ServerCall&, auto* response) -> Status {
+        WEFT_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
+                              master->Find(request.session_handle()));
+        WEFT_ASSIGN_OR_RETURN(const int64_t id,
+                              session->MakeCallable(request.options(), request.request_id()));
+        response->set_handle(id);
+        return absl::OkStatus();
+      });
+  AddMethod<tensorflow::ReleaseCallableRequest, tensorflow::ReleaseCallableResponse>(
+      "ReleaseCallable", methods, [master](const auto& request, ServerCall&, auto*) -> Status {
+        WEFT_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
+                              master->Find(request.session_handle()));
+        return session->ReleaseCallable(request.handle());
+      });
+  AddMethod<tensorflow::PartialRunSetupRequest, tensorflow::PartialRunSetupResponse>(
+      "PartialRunSetup", methods, [master](const auto& request, ServerCall&, auto*) -> Status {
+        WEFT_RETURN_IF_ERROR(master->Find(request.session_handle()).status());
+        return Unimplemented("Partial runs are not supported; run the whole step at once");
+      });
+}
+
+}  // namespace
+
+void AddMasterMethods(Master* master, MethodTable* methods) {
+  AddSessionMethods(master, methods);
+  AddCallableMethods(master, methods);
+  const auto add = [&](const char* name, void (*handle)(Master*, Call)) {
+    methods->emplace(absl::StrCat("/tensorflow.MasterService/", name),
+                     [master, handle](Call call) { handle(master, std::move(call)); });
+  };
+  add("RunStep", RunStep);
+  add("RunCallable", RunCallable);
+  add("CloseSession", CloseSession);
+}
+
+}  // namespace weft::cluster

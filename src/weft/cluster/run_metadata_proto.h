@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step tells beside its tensors, as TensorFlow's RunMetadata.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "weft/session/session.h"
+
+namespace weft::cluster {
+
+// A serialised tensorflow.RunMetadata: step_stats by device, partition graphs. Errors as
+// GraphDefToProto.
+StatusOr<std::string> SerializeRunMetadata(const session::RunMetadata& metadata);
+
+}  // namespace weft::cluster

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages of a step, read and written without copies of their tensors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "base/status.h"
+#include "proto/tensorflow/master.pb.h"
+#include "weft/cluster/payload.h"
+#include "weft/cluster/tensor_wire.h"
+
+namespace weft::cluster {
+
+// `rest` holds every field but the tensors. InvalidArgument for a malformed message; an error in a
+// tensor comes only after the rest was read as far as it goes.
+struct RunStepMessage {
+  tensorflow::RunStepRequest rest;
+  std::vector<NamedTensor> feeds;
+};
+Status ParseRunStep(absl::Span<const absl::string_view> chunks, RunStepMessage* message);
+
+struct RunCallableMessage {
+  tensorflow::RunCallableRequest rest;
+  std::vector<Tensor> feeds;
+};
+Status ParseRunCallable(absl::Span<const absl::string_view> chunks, RunCallableMessage* message);
+
+// Any other message. InvalidArgument naming its type.
+Status ParseMessage(absl::Span<const absl::string_view> chunks,
+                    google::protobuf::MessageLite* message);
+Payload SerializeMessage(const google::protobuf::MessageLite& message);
+
+// RunStepResponse of a step that succeeded: `names` and `tensors` by position.
+Status AppendFetches(absl::Span<const std::string> names, absl::Span<const Tensor> tensors,
+                     Payload* payload);
+
+}  // namespace weft::cluster

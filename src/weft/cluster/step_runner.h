@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a master session runs its steps with: this task alone, or a cluster.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "base/cancellation.h"
+#include "base/status.h"
+#include "weft/graph/node_def.h"
+#include "weft/session/session.h"
+
+namespace weft::cluster {
+
+struct StepResult {
+  std::vector<Tensor> fetches;
+  session::RunMetadata metadata;
+};
+
+// A graph that grows, and steps of it. Thread-safe. Outlives its running steps.
+class StepRunner {
+ public:
+  using Done = absl::AnyInvocable<void(StatusOr<StepResult>)>;
+  struct Step {
+    std::vector<session::Feed> feeds;
+    std::vector<std::string> fetches;
+    std::vector<std::string> targets;
+    bool trace = false;
+    bool partition_graphs = false;
+    // The step's own; cancelled by whoever fails first. Lives until `done` has returned.
+    Cancellation* cancellation = nullptr;
+  };
+
+  virtual ~StepRunner() = default;
+  // All or nothing; running steps are not disturbed.
+  virtual Status Extend(GraphDef graph) = 0;
+  // `done` runs once, maybe before this returns; every part of the step has ended by then.
+  virtual void Run(Step step, Done done) = 0;
+};
+
+}  // namespace weft::cluster

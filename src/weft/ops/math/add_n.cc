@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of many tensors of one shape.
+#include "weft/ops/math/elementwise_kernel.h"
+
+namespace weft::ops::math::add_n {
+namespace {
+
+constexpr int64_t kBlock = 4096;  // elements summed while they are in the nearest cache
+
+class AddNKernel final : public OpKernel {
+ public:
+  static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& k) {
+    for (const TileBody& tile : BinaryTiles<AddOf>(Numbers())) {
+      if (tile.input == k.output_dtype(0)) return std::make_unique<AddNKernel>(tile);
+    }
+    return NotFound("No sum of ", DTypeName(k.output_dtype(0)));
+  }
+  explicit AddNKernel(const TileBody& add) : add_(add.run), size_(DTypeSize(add.input)) {}
+
+  Status Compute(KernelContext& c) override {
+    const Tensor& first = c.input(0);
+    const int count = c.num_inputs();
+    for (int i = 1; i < count; ++i) {
+      if (c.input(i).shape() == first.shape()) continue;
+      return InvalidArgument("Inputs to operation ", c.name(), " of type ", c.node().op(),
+                             " must have the same size and shape.  Input 0: ", first.shape().ToString(),
+                             " != input ", i, ": ", c.input(i).shape().ToString());
+    }
+    if (count == 1) {
+      c.SetOutput(0, first);
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(Tensor * output, c.ForwardOrAllocateOutput(0, 0, first.shape()));
+    std::byte* out = output->bytes();
+    c.ParallelFor(output->num_elements(), 4 * kBlock, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; at += kBlock) {
+        const int64_t n = std::min(kBlock, end - at);
+        const size_t offset = at * size_;
+        add_(c.input(0).bytes() + offset, 1, c.input(1).bytes() + offset, 1, out + offset, n);
+        for (int i = 2; i < count; ++i) {
+          add_(out + offset, 1, c.input(i).bytes() + offset, 1, out + offset, n);
+        }
+      }
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  const TileFunction add_;
+  const size_t size_;
+};
+
+Status PassToAll(GradientContext& c) {
+  for (int i = 0; i < c.node().num_inputs(); ++i) c.set_input(i, c.gradient());
+  return absl::OkStatus();
+}
+
+OpSpec Sum(const char* name, const char* doc) {
+  OpSpec spec(name);
+  spec.Doc(doc).Input("inputs: N * T").Output("sum: T").Attr("N: int >= 1");
+  spec.Commutative().Aggregate().Gradient(PassToAll);
+  spec.Kernel({.types = {{"T", DTypesOf(Numbers())}}, .factory = MakeKernel<AddNKernel>()});
+  return spec;
+}
+
+}  // namespace
+
+void Register(Catalogue& catalogue) {
+  catalogue.Add(Sum("AddN", "The sum of N tensors of one shape.")
+                    .Attr("T: {numbertype, variant}")
+                    .Shape(shapes::MergeInputs));
+  catalogue.Add(Sum("AccumulateNV2", "The sum of N tensors, which all have the shape `shape`.")
+                    .Attr("T: numbertype")
+                    .Attr("shape: shape")
+                    .Shape([](ShapeContext& c) -> Status {
+                      WEFT_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
+                      c.set_output(0, std::move(shape));
+                      return absl::OkStatus();
+                    }));
+}
+
+}  // namespace weft::ops::math::add_n

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues, accumulators, Switch and Merge, conditionals and loops."""
+import numpy as np
+import tensorflow as tf
+
+from cases import ALL_TYPES, Case, Step, cases, numpy_type, script, types_for, values
+
+tf1 = tf.compat.v1
+
+
+def _queue_steps(b, queue, name):
+    one = b.op('QueueEnqueueV2', queue, [values(name, [2]), np.int64(7)])
+    many = b.op('QueueEnqueueManyV2', queue, [values(name, [3, 2], key=1), np.arange(3)])
+    types = [name, 'int64']
+    take = b.op('QueueDequeueV2', queue, component_types=types)
+    take_many = b.op('QueueDequeueManyV2', queue, 2, component_types=types)
+    up_to = b.op('QueueDequeueUpToV2', queue, 5, component_types=types)
+    size, closed = b.op('QueueSizeV2', queue), b.op('QueueIsClosedV2', queue)
+    close = b.op('QueueCloseV2', queue)
+    return [Step(size, closed), Step(one), Step(many), Step(size), Step(*take), Step(*take_many), Step(size), Step(close), Step(closed),
+            Step(one, error=True), Step(many, error=True), Step(*up_to), Step(*take, error=True), Step(*take_many, error=True),
+            Step(*up_to, error=True)]
+
+
+@script('FIFOQueueV2', 'QueueEnqueueV2', 'QueueEnqueueManyV2', 'QueueDequeueV2', 'QueueDequeueManyV2', 'QueueDequeueUpToV2', 'QueueSizeV2',
+        'QueueIsClosedV2', 'QueueCloseV2')
+def fifo_queue(b, types):
+    steps = []
+    for name in ALL_TYPES:
+        queue = b.op('FIFOQueueV2', component_types=[name, 'int64'], shapes=[[2], []], shared_name=b.name(name))
+        steps += _queue_steps(b, queue, name)
+    return steps
+
+
+@script('FIFOQueueV2')
+def fifo_queue_errors(b, types):
+    queue = b.op('FIFOQueueV2', component_types=['float32'], shapes=[[2]], capacity=3, shared_name=b.name('q'))
+    wrong_shape = b.op('QueueEnqueueV2', queue, [b.hidden(values('float32', [3]))])
+    other = b.op('FIFOQueueV2', component_types=['int32'], shapes=[[2]], capacity=3, shared_name=b.name('q'))
+    free = b.op('FIFOQueueV2', component_types=['float32'], shapes=[], shared_name=b.name('free'))
+    put_free = [b.op('QueueEnqueueV2', free, [values('float32', s)]) for s in ([2], [3, 1])]
+    take_many_free = b.op('QueueDequeueManyV2', free, 2, component_types=['float32'])
+    take_free = b.op('QueueDequeueV2', free, component_types=['float32'])
+    wrong_type = b.op('QueueDequeueV2', queue, component_types=['int32'])
+    # The token queue of synchronous training: int64 scalars without a limit.
+    tokens = b.op('FIFOQueueV2', component_types=['int64'], shapes=[[]], capacity=-1, shared_name=b.name('tokens'))
+    fill = b.op('QueueEnqueueManyV2', tokens, [np.full([5], 3)])
+    return [Step(b.op('QueueSizeV2', queue)), Step(wrong_shape, error=True), Step(b.op('QueueSizeV2', other), error=True),
+            Step(put_free[0]), Step(put_free[1]), Step(take_many_free, error=True), Step(take_free), Step(take_free),
+            Step(wrong_type, error=True), Step(fill), Step(b.op('QueueDequeueV2', tokens, component_types=['int64'])),
+            Step(b.op('QueueSizeV2', tokens)), Step(b.op('QueueCloseV2', tokens, cancel_pending_enqueues=True))]
+
+
+@script('PaddingFIFOQueueV2')
+def padding_queue(b, types):
+    queue = b.op('PaddingFIFOQueueV2', component_types=['int32'], shapes=[[None]], shared_name=b.name('q'))
+    puts = [b.op('QueueEnqueueV2', queue, [np.arange(n, dtype=np.int32)]) for n in (1, 3, 2)]
+    return [Step(p) for p in puts] + [Step(b.op('QueueDequeueManyV2', queue, 3, component_types=['int32']))]
+
+
+@script('RandomShuffleQueueV2')
+def shuffle_queue(b, types):
+    queue = b.op('RandomShuffleQueueV2', component_types=['int32'], shapes=[[]], capacity=20, min_after_dequeue=2, seed=1, seed2=2,
+                 shared_name=b.name('q'))
+    put = b.op('QueueEnqueueManyV2', queue, [np.arange(10, dtype=np.int32)])
+    return [Step(put), Step(b.op('QueueDequeueManyV2', queue, 4, component_types=['int32'])),
+            Step(b.op('QueueDequeueV2', queue, component_types=['int32'])), Step(b.op('QueueSizeV2', queue))]
+
+
+def _accumulator(b, types, make, prefix):
+    name = types['dtype']
+    steps = []
+    for reduction in 'MEAN', 'SUM':
+        handle = b.op(make, dtype=name, shape=[2, 3], shared_name=b.name(reduction), reduction_type=reduction)
+
+        def apply(step, key, shape=(2, 3)):
+            return b.op(prefix + 'ApplyGradient', handle, np.int64(step), b.hidden(values(name, shape, key=key)))
+        count = b.op(prefix + 'NumAccumulated', handle)
+        take = b.op(prefix + 'TakeGradient', handle, 2, dtype=name)
+        none = b.op(prefix + 'TakeGradient', handle, b.hidden(np.int32(0)), dtype=name)
+        steps += [Step(count), Step(apply(0, 1)), Step(apply(0, 2)), Step(apply(5, 3)), Step(count), Step(take), Step(count),
+                  Step(apply(0, 4)), Step(count), Step(apply(1, 5)), Step(apply(1, 6)), Step(take),  # the step of 0 is stale by now
+                  Step(b.op(prefix + 'SetGlobalStep', handle, np.int64(9))), Step(apply(8, 1)), Step(count), Step(apply(9, 1)), Step(count),
+                  Step(apply(9, 1, (3, 2)), error=True), Step(none, error=True)]
+    return steps
+
+
+@script('ResourceConditionalAccumulator', 'ResourceAccumulatorApplyGradient', 'ResourceAccumulatorTakeGradient',
+        'ResourceAccumulatorNumAccumulated', 'ResourceAccumulatorSetGlobalStep')
+def resource_accumulator(b, types):
+    return _accumulator(b, types, 'ResourceConditionalAccumulator', 'ResourceAccumulator')
+
+
+@script('ConditionalAccumulator', 'AccumulatorApplyGradient', 'AccumulatorTakeGradient', 'AccumulatorNumAccumulated', 'AccumulatorSetGlobalStep')
+def reference_accumulator(b, types):
+    return _accumulator(b, types, 'ConditionalAccumulator', 'Accumulator')
+
+
+@script('SparseConditionalAccumulator', 'SparseAccumulatorApplyGradient', 'SparseAccumulatorTakeGradient')
+def sparse_accumulator(b, types):
+    name = types['dtype']
+    steps = []
+    for reduction in 'MEAN', 'SUM':
+        handle = b.op('SparseConditionalAccumulator', dtype=name, shape=[5, 2], shared_name=b.name(reduction), reduction_type=reduction)
+
+        def apply(step, ids, key, width=2):
+            return b.op('SparseAccumulatorApplyGradient', handle, np.int64(step), b.hidden(np.array(ids, np.int64)),
+                        b.hidden(values(name, [len(ids), width], key=key)), np.array([5, width], np.int64), has_known_shape=True)
+        count = b.op('AccumulatorNumAccumulated', handle)
+        take = b.op('SparseAccumulatorTakeGradient', handle, 2, dtype=name)
+        steps += [Step(apply(0, [1, 3], 1)), Step(apply(0, [0, 3], 2)), Step(count), Step(*take), Step(apply(0, [1], 3)), Step(count),
+                  Step(apply(1, [4], 4)), Step(apply(1, [2], 5)), Step(*take),
+                  Step(b.op('AccumulatorSetGlobalStep', handle, np.int64(7))), Step(apply(6, [1], 1)), Step(count),
+                  Step(apply(7, [1], 1)), Step(apply(7, [1], 1, width=3), error=True), Step(apply(7, [2], 3)), Step(*take)]
+    return steps
+
+
+@script('Switch', 'Merge')
+def switch_merge(b, types):
+    name = types['T']
+    pred = b.op('Placeholder', dtype='bool', shape=None)
+    no, yes = b.op('Switch', values(name, [2]), pred)
+    merged = b.op('Merge', [b.op('Identity', no), b.op('Identity', yes)])
+    side = [b.op('Identity', one) for one in (no, yes)]
+    return [step for value in (True, False) for step in (
+        Step(*merged, feeds={pred: np.array(value)}), Step(side[value], feeds={pred: np.array(value)}),
+        Step(side[not value], feeds={pred: np.array(value)}, error='any'))]  # TensorFlow's servers and sessions differ
+
+
+types_for('T', ALL_TYPES, 'Switch')
+
+
+@script('RefSwitch', 'RefMerge')
+def ref_switch(b, types):
+    steps = []
+    v, start, read = b.variable(values('float32', [2]))
+    pred = b.op('Placeholder', dtype='bool', shape=None)
+    no, yes = b.op('RefSwitch', v, pred)
+    change = b.op('AssignAdd', yes, np.ones([2], np.float32))
+    merged = b.op('RefMerge', [no, change])
+    for value in True, False, True:
+        steps += [Step(merged[0], feeds={pred: np.array(value)}), Step(read)]
+    return [Step(start)] + steps
+
+
+@script('RefSelect')
+def ref_select(b, types):
+    (v, start, _), (w, start_too, _) = (b.variable(values('float32', [2], key=k)) for k in (1, 2))
+    index = b.op('Placeholder', dtype='int32', shape=None)
+    chosen = b.op('Identity', b.op('RefSelect', index, [v, w]))
+    return [Step(start, start_too), Step(chosen, feeds={index: np.int32(0)}), Step(chosen, feeds={index: np.int32(1)}),
+            Step(chosen, feeds={index: np.int32(2)}, error=True)]
+
+
+@script('Enter', 'Exit', 'NextIteration', 'LoopCond')
+def while_loop_v1(b, types):
+    n = tf1.placeholder(tf.int32, [])
+    count, total = tf1.while_loop(lambda i, _: i < n, lambda i, t: (i + 1, t * 2.0 + 1.0), [0, tf.zeros([2])])
+    nested = tf1.while_loop(lambda i, _: i < n, lambda i, t: (i + 1, t + tf1.while_loop(
+        lambda j, _: j < i, lambda j, u: (j + 1, u + 1), [0, 0])[1]), [0, 0])[1]
+    return [Step(count, total, nested, feeds={n: np.int32(k)}) for k in (0, 1, 7, 40)]
+
+
+@script('If')
+def functional_if(b, types):
+    pred = tf1.placeholder(tf.bool, [])
+    x = tf1.placeholder(tf.float32, [None])
+    tf1.enable_control_flow_v2()
+    try:
+        chosen = tf1.cond(pred, lambda: x * 2.0, lambda: tf.reduce_sum(x, keepdims=True))
+    finally:
+        tf1.disable_control_flow_v2()
+    return [Step(chosen, feeds={pred: np.array(value), x: values('float32', [3])}) for value in (True, False)]

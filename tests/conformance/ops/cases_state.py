@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variables of both kinds and what reads, assigns and scatters into them."""
+import numpy as np
+import tensorflow as tf
+
+from cases import ALL_TYPES, FLOATS, NUMBERS, Step, numpy_type, script, types_for, values
+
+types_for('dtype', ALL_TYPES, 'VariableV2', 'VarHandleOp')
+types_for('dtype', ['float32', 'int64', 'string'], 'Variable')
+
+
+@script('VariableV2', 'Assign', 'IsVariableInitialized')
+def reference_variable(b, types):
+    name = types['dtype']
+    v = b.op('VariableV2', shape=[2, 3], dtype=name, shared_name=b.name('v'))
+    ready = b.op('IsVariableInitialized', v)
+    read = b.op('Identity', v)
+    first = b.op('Assign', v, values(name, [2, 3]))
+    second = b.op('Assign', v, values(name, [2, 3], key=1))
+    other_shape = b.op('Assign', v, b.hidden(values(name, [4])), validate_shape=False)
+    wrong_shape = b.op('Assign', v, b.hidden(values(name, [3, 2])))
+    return [Step(ready), Step(read, error=True), Step(v, error=True), Step(first), Step(ready, read, v), Step(second), Step(read),
+            Step(wrong_shape, error=True), Step(read), Step(other_shape), Step(read)]
+
+
+@script('Variable')
+def variable_v1(b, types):
+    v = b.op('Variable', shape=[2], dtype=types['dtype'], shared_name=b.name('v'))
+    return [Step(b.op('Assign', v, values(types['dtype'], [2]))), Step(v)]
+
+
+@script('AssignAdd')
+def assign_add(b, types):
+    return _accumulate(b, types, 'AssignAdd')
+
+
+@script('AssignSub')
+def assign_sub(b, types):
+    return _accumulate(b, types, 'AssignSub')
+
+
+def _accumulate(b, types, op):
+    name = types['T']
+    v, start, read = b.variable(values(name, [2, 3]))
+    change = b.op(op, v, values(name, [2, 3], key=1))
+    locked = b.op(op, v, values(name, [2, 3], key=2), use_locking=True)
+    wrong = b.op(op, v, b.hidden(values(name, [3])))
+    fresh = b.op('VariableV2', shape=[2, 3], dtype=name, shared_name=b.name('fresh'))
+    early = b.op(op, fresh, values(name, [2, 3]))
+    return [Step(start), Step(change), Step(change), Step(read), Step(locked), Step(wrong, error=True), Step(read), Step(early, error=True)]
+
+
+@script('CountUpTo')
+def count_up_to(b, types):
+    v, start, read = b.variable(values(types['T'], [], 0, 0))
+    count = b.op('CountUpTo', v, limit=2)
+    return [Step(start), Step(count), Step(count), Step(count, error=True), Step(read)]
+
+
+@script('VarHandleOp', 'AssignVariableOp', 'ReadVariableOp', 'VarIsInitializedOp', 'VariableShape', 'DestroyResourceOp', 'DisableCopyOnRead')
+def resource_variable(b, types):
+    name = types['dtype']
+    v = b.op('VarHandleOp', shape=[2, 3], dtype=name, shared_name=b.name('v'))
+    ready = b.op('VarIsInitializedOp', v)
+    read = b.op('ReadVariableOp', v, dtype=name)
+    shape = [b.op('VariableShape', v, out_type=t) for t in ('int32', 'int64')]
+    assign = b.op('AssignVariableOp', v, values(name, [2, 3]))
+    again = b.op('AssignVariableOp', v, values(name, [2, 3], key=1))
+    any_handle = b.op('VarHandleOp', shape=None, dtype=name, shared_name=b.name('v'))
+    other_shape = b.op('AssignVariableOp', any_handle, values(name, [4]))
+    read_any = b.op('ReadVariableOp', any_handle, dtype=name)
+    destroy = b.op('DestroyResourceOp', v, ignore_lookup_error=False)
+    gone = b.op('DestroyResourceOp', v)
+    other = 'int32' if name != 'int32' else 'int64'
+    wrong_type = b.op('ReadVariableOp', b.op('VarHandleOp', shape=[2, 3], dtype=other, shared_name=b.name('v')), dtype=other)
+    return [Step(ready), Step(read, error=True), Step(assign), Step(ready, read, *shape), Step(again), Step(read, read_any),
+            Step(b.op('DisableCopyOnRead', v)), Step(other_shape), Step(read_any), Step(wrong_type, error=True), Step(destroy),
+            Step(ready), Step(read, error=True), Step(destroy, error=True), Step(gone)]
+
+
+@script('AssignAddVariableOp')
+def assign_add_variable(b, types):
+    return _accumulate_resource(b, types, 'AssignAddVariableOp')
+
+
+@script('AssignSubVariableOp')
+def assign_sub_variable(b, types):
+    return _accumulate_resource(b, types, 'AssignSubVariableOp')
+
+
+types_for('dtype', NUMBERS, 'AssignAddVariableOp', 'AssignSubVariableOp')
+
+
+def _accumulate_resource(b, types, op):
+    name = types['dtype']
+    v, start, read = b.variable(values(name, [2, 3]), ref=False)
+    change = b.op(op, v, values(name, [2, 3], key=1))
+    wrong = b.op(op, v, b.hidden(values(name, [3])))
+    fresh = b.op('VarHandleOp', shape=[2, 3], dtype=name, shared_name=b.name('fresh'))
+    return [Step(start), Step(change), Step(change), Step(read), Step(wrong, error=True), Step(read),
+            Step(b.op(op, fresh, values(name, [2, 3])), error=True)]
+
+
+def _scatter(op, resource):
+    def scatter(b, types):
+        name, index = types['dtype' if resource else 'T'], numpy_type(types['Tindices'])
+        v, start, read = b.variable(values(name, [5, 2]), ref=not resource)
+        ids = np.array([0, 3, 4] if op.endswith('Update') else [3, 0, 3], index)
+        change = b.op(op, v, ids, values(name, [3, 2], key=1))
+        matrix = b.op(op, v, np.array([[1], [2]], index), values(name, [2, 1, 2], key=2))
+        scalar = b.op(op, v, np.array([0, 2], index), values(name, [], key=3))
+        nothing = b.op(op, v, np.array([], index), values(name, [0, 2]))
+        outside = [b.op(op, v, b.hidden(np.array([i], index)), values(name, [1, 2])) for i in (5, -1)]
+        wrong = b.op(op, v, b.hidden(ids), b.hidden(values(name, [2, 2])))
+        return [Step(start), Step(change), Step(read), Step(matrix), Step(scalar), Step(nothing), Step(read),
+                Step(outside[0], error=True), Step(outside[1], error=True), Step(wrong, error=True), Step(read)]
+    scatter.__name__ = op
+    return scatter
+
+
+for _op in 'ScatterAdd', 'ScatterSub', 'ScatterUpdate':
+    script(_op)(_scatter(_op, False))
+    script('Resource' + _op)(_scatter('Resource' + _op, True))
+types_for('T', NUMBERS, 'ScatterAdd', 'ScatterSub', 'ScatterUpdate')
+types_for('dtype', NUMBERS, 'ResourceScatterAdd', 'ResourceScatterSub', 'ResourceScatterUpdate')
+
+
+@script('ResourceGather')
+def resource_gather(b, types):
+    name, index = types['dtype'], numpy_type(types['Tindices'])
+    v, start, _ = b.variable(values(name, [5, 2]), ref=False)
+
+    def gather(ids, **attrs):
+        return b.op('ResourceGather', v, b.hidden(np.array(ids, index)), dtype=name, **attrs)
+    return [Step(start), Step(gather([0, 4, 4]), gather([[1], [2]]), gather(3), gather([])), Step(gather([5]), error=True),
+            Step(gather([-1]), error=True)]
+
+
+types_for('dtype', ALL_TYPES, 'ResourceGather')
