@@ -39,7 +39,8 @@ _GROUPS = {
         ApplyAdadelta ResourceApplyMomentum ResourceApplyAdam ResourceApplyAdagrad ResourceApplyRMSProp
         ResourceApplyCenteredRMSProp ResourceApplyFtrl ResourceApplyFtrlV2 ResourceApplyAdadelta SparseApplyMomentum
         SparseApplyAdagrad SparseApplyRMSProp SparseApplyCenteredRMSProp SparseApplyFtrl SparseApplyFtrlV2
-        SparseApplyAdadelta ApplyProximalAdagrad ResourceApplyProximalAdagrad ResourceSparseApplyMomentum ResourceSparseApplyAdagrad ResourceSparseApplyRMSProp
+        SparseApplyAdadelta ApplyProximalAdagrad ResourceApplyProximalAdagrad ResourceSparseApplyMomentum
+        ResourceSparseApplyAdagrad ResourceSparseApplyRMSProp
         ResourceSparseApplyCenteredRMSProp ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2 ResourceSparseApplyAdadelta
         ConditionalAccumulator ResourceConditionalAccumulator SparseConditionalAccumulator''',
 }
