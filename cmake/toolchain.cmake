@@ -30,6 +30,12 @@ if(WEFT_SANITIZE STREQUAL "address")
 elseif(WEFT_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
   add_link_options(-fsanitize=thread)
+  include(tsan)
 elseif(WEFT_SANITIZE)
   message(FATAL_ERROR "WEFT_SANITIZE is '${WEFT_SANITIZE}': expected address, thread or nothing")
+endif()
+
+if(WEFT_FUZZ)
+  # The code under the fuzzer tells it which paths an input took.
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()

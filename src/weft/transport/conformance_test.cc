@@ -2,6 +2,7 @@
 // What every sibling must do, run against each.
 #include <map>
 
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -332,6 +333,26 @@ TEST_P(Transport, ConnectMayNotWaitOnTheIoThread) {
   link_->Send(Header(FrameKind::kStepStart), "", {}, nullptr);
   ASSERT_TRUE(ps_told_.WaitFrames(1));
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+}
+
+TEST_P(Transport, ConnectCanBeCancelled) {
+  Serve();
+  // The server's IO thread is kept busy, so that nobody answers.
+  absl::Notification let_go;
+  ps_told_.on_frame = [&](const PeerRef&, const FrameHeader&) { let_go.WaitForNotification(); };
+  worker_ = Make(worker_options_, &worker_told_);
+  auto first = worker_->Connect(address_, Soon());
+  ASSERT_TRUE(first.ok()) << first.status();
+  (*first)->Send(Header(FrameKind::kStepStart), "", {}, nullptr);
+  Cancellation cancellation;
+  Thread canceller("canceller", [&] {
+    absl::SleepFor(absl::Milliseconds(20));
+    cancellation.Cancel(Aborted("the user left"));
+  });
+  const Status status = worker_->Connect(address_, Soon(), &cancellation).status();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_TRUE(absl::IsAborted(worker_->Connect(address_, Soon(), &cancellation).status()));
+  let_go.Notify();
 }
 
 TEST_P(Transport, CloseSendsWhatIsQueuedAndTellsBothSidesOnce) {

@@ -13,7 +13,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
+#include "base/cancellation.h"
 #include "base/status.h"
+#include "base/waits.h"
 #include "weft/transport/frame.h"
 #include "weft/transport/region.h"
 
@@ -34,6 +36,7 @@ struct EndpointOptions {
   uint64_t credit_bytes = uint64_t{256} << 20;       // bulk bytes under way to this side, per peer
   uint64_t max_queued_bytes = uint64_t{4} << 30;     // waiting to be sent, per peer
   size_t max_queued_frames = 65536;                  // waiting to be sent, per peer
+  WaitRegistry* waits = nullptr;  // where Connect is registered while it waits; may be null
   bool auto_credit =
       true;  // a frame's credit goes back when FrameReceived returns; else ReturnCredit
 };
@@ -136,8 +139,10 @@ class Endpoint {
   // `done` runs on the IO thread; names are resolved on the caller's.
   virtual void ConnectAsync(const std::string& address, absl::Time deadline, Connected done) = 0;
 
-  // The same, waiting for it. FailedPrecondition on the IO thread, which must not wait.
-  StatusOr<PeerRef> Connect(const std::string& address, absl::Time deadline);
+  // The same, waiting for it, registered and cancellable (`cancellation` may be null).
+  // FailedPrecondition on the IO thread, which must not wait.
+  StatusOr<PeerRef> Connect(const std::string& address, absl::Time deadline,
+                            Cancellation* cancellation = nullptr);
 
   // Closes every peer (PeerDown is called for each), refuses new ones and ends the IO thread; no
   // handler call comes after. May be called twice, but not on the IO thread.
@@ -147,6 +152,13 @@ class Endpoint {
 
   // Connections turned away or dropped before they were let in.
   virtual uint64_t refused() const = 0;
+
+ protected:
+  explicit Endpoint(const EndpointOptions& options) : waits_(options.waits), task_(options.task) {}
+
+ private:
+  WaitRegistry* const waits_;
+  const std::string task_;
 };
 
 }  // namespace weft::transport

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from anywhere through the two parsers of the wire; what parses must encode to itself.
+// Bytes from anywhere through the parsers of the wire; what parses must encode to itself.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
+#include "weft/transport/batch.h"
 #include "weft/transport/frame.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -26,6 +27,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (hello.ok()) {
     const auto again = weft::transport::EncodeHello(*hello);
     if (!again.ok() || *again != meta) std::abort();
+  }
+  const auto batch = weft::transport::ParseBatch(meta, size);
+  if (batch.ok()) {
+    for (const auto& entry : *batch) {
+      if (entry.offset > size || entry.bytes > size - entry.offset) std::abort();
+    }
   }
   return 0;
 }

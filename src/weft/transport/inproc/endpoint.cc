@@ -61,7 +61,8 @@ class Names {
 class InprocEndpoint final : public Endpoint {
  public:
   InprocEndpoint(EndpointOptions options, FrameHandler* handler)
-      : options_(std::move(options)),
+      : Endpoint(options),
+        options_(std::move(options)),
         handler_(handler),
         mailbox_(std::make_shared<Mailbox>(options_.spin_us)),
         io_(std::make_unique<Thread>("transport", [this] { Run(); })) {}

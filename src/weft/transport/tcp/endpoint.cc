@@ -40,7 +40,10 @@ struct Dial {
 class TcpEndpoint final : public Endpoint, private PeerHost {
  public:
   TcpEndpoint(EndpointOptions options, FrameHandler* handler, std::string hello)
-      : options_(std::move(options)), handler_(handler), hello_(std::move(hello)) {}
+      : Endpoint(options),
+        options_(std::move(options)),
+        handler_(handler),
+        hello_(std::move(hello)) {}
   ~TcpEndpoint() override { Shutdown(); }
 
   Status Start();

@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t kGreetingStaging = 4 * 1024;
 constexpr size_t kWorkingStaging = 32 * 1024;
+constexpr uint64_t kLowWater = 1 << 20;
+constexpr uint64_t kLeastLowWater = 64 * 1024;
 static_assert(kGreetingStaging >= kHeaderBytes + kMaxHelloBytes);
 
 // A hint for the log: who knocks on this port by mistake.
@@ -47,7 +49,10 @@ StatusOr<FrameReader::Outcome> FrameReader::Read(int fd, uint64_t budget, FrameS
     if (end) return Outcome::kEnd;
     if (got == 0) return Outcome::kDrained;
     WEFT_RETURN_IF_ERROR(Take(got, sink));
-    if (got < wanted) return Outcome::kDrained;
+    if (got < wanted) {
+      AdjustLowWater(fd);
+      return Outcome::kDrained;
+    }
   }
   return Outcome::kMore;
 }
@@ -72,6 +77,21 @@ StatusOr<size_t> FrameReader::ReadOnce(int fd, uint64_t budget, size_t* wanted, 
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
   if (got < 0) return Unavailable(ErrorText(errno));
   return static_cast<size_t>(got);
+}
+
+void FrameReader::AdjustLowWater(int fd) {
+  // A piece at a time is cheaper than a wake-up for each packet; a quarter of the frame at most, so
+  // that the sender's copy and ours overlap.
+  const uint64_t piece = std::min(kLowWater, header_.body_bytes / 4);
+  const bool in_place = body_left_ > 0 && body_.data != nullptr;
+  SetLowWater(
+      fd, in_place && piece >= kLeastLowWater && body_left_ >= piece ? static_cast<int>(piece) : 1);
+}
+
+void FrameReader::SetLowWater(int fd, int bytes) {
+  if (bytes == low_water_) return;
+  low_water_ = bytes;
+  setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
 }
 
 Status FrameReader::Take(size_t bytes, FrameSink* sink) {

@@ -42,6 +42,9 @@ class FrameReader {
   // Lets go of the region that is being filled; what follows of it is dropped.
   void DropBody() { body_ = Region(); }
 
+  // Has the socket report every byte again, however slowly it comes; until the next read.
+  void ReportEveryByte(int fd) { SetLowWater(fd, 1); }
+
   bool mid_frame() const { return end_ > begin_ || have_header_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t frames() const { return frames_; }
@@ -55,6 +58,9 @@ class FrameReader {
   Status BeginBody(FrameSink* sink);
   Status EndFrame(FrameSink* sink);
   void Compact();
+  // How many bytes have to be there before the socket is said to be readable.
+  void AdjustLowWater(int fd);
+  void SetLowWater(int fd, int bytes);
 
   const uint64_t max_body_bytes_;
   std::vector<std::byte> staging_;
@@ -67,6 +73,7 @@ class FrameReader {
   uint64_t body_left_ = 0;
   uint64_t bytes_ = 0;
   uint64_t frames_ = 0;
+  int low_water_ = 1;
 };
 
 }  // namespace weft::transport::tcp

@@ -359,6 +359,8 @@ Status TcpPeer::CheckAlive(int64_t now_ns) {
   if (now_ns - last_received_ns_ > dead_ns) {
     return Unavailable("no byte came for ", absl::FormatDuration(setting_.options->dead_after));
   }
+  // Bytes may have come, too few to wake us: on a slow network that is life.
+  if (now_ns - last_received_ns_ > dead_ns / 4) reader_.ReportEveryByte(fd_.get());
   const bool same_frame = reader_.mid_frame() && reader_.frames() == drip_mark_frames_;
   if (!same_frame || drip_mark_ns_ == 0 || reader_.bytes() - drip_mark_bytes_ >= kDripBytes) {
     drip_mark_ns_ = now_ns;
