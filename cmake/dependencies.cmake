@@ -15,11 +15,18 @@ find_package(Snappy REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(hwy REQUIRED)
 
-# Debian's dnnl CMake config demands OpenCL headers; link the library by hand.
+# oneDNN: headers only. The library is loaded when it is first needed (device/cpu/dnnl_library.h), by
+# the name that programs linked against it would ask for.
 find_library(WEFT_DNNL_LIBRARY dnnl REQUIRED)
-find_path(WEFT_DNNL_INCLUDE dnnl.hpp REQUIRED)
+find_path(WEFT_DNNL_INCLUDE dnnl.h REQUIRED)
+execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${WEFT_DNNL_LIBRARY} OUTPUT_VARIABLE dnnl_headers)
+string(REGEX MATCH "SONAME +([^ \n]+)" dnnl_soname "${dnnl_headers}")
+if(NOT CMAKE_MATCH_1)
+  message(FATAL_ERROR "${WEFT_DNNL_LIBRARY} tells no SONAME")
+endif()
 add_library(weft_dnnl INTERFACE)
-target_link_libraries(weft_dnnl INTERFACE ${WEFT_DNNL_LIBRARY})
+target_compile_definitions(weft_dnnl INTERFACE WEFT_DNNL_SONAME="${CMAKE_MATCH_1}")
+target_link_libraries(weft_dnnl INTERFACE ${CMAKE_DL_LIBS})
 target_include_directories(weft_dnnl SYSTEM INTERFACE ${WEFT_DNNL_INCLUDE})
 
 if(WEFT_TESTS)

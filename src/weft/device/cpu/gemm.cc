@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/device/cpu/gemm.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "weft/device/cpu/dnnl_library.h"
+#include "weft/device/cpu/gemm_block.h"
+
+namespace weft {
+namespace {
+
+// Multiply-adds below which a call of oneDNN costs more than it saves, and those that one thread
+// should at least get.
+constexpr int64_t kLibraryWork = 64 * 64 * 64;
+constexpr int64_t kShareWork = 1 << 18;
+
+// Unsigned for integers, so that they wrap.
+template <typename T, bool integer = std::is_integral_v<T>>
+struct SumT {
+  using type = T;
+};
+template <typename T>
+struct SumT<T, true> {
+  using type = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+};
+
+template <typename T>
+void PlainProduct(const MatrixProduct<T>& p) {
+  using S = typename SumT<T>::type;
+  std::vector<T> transposed;
+  const T* b = p.b;
+  int64_t b_stride = p.b_stride;
+  if (p.transpose_b) {
+    transposed.resize(p.k * p.n);
+    for (int64_t j = 0; j < p.n; ++j) {
+      for (int64_t i = 0; i < p.k; ++i) transposed[i * p.n + j] = p.b[j * p.b_stride + i];
+    }
+    b = transposed.data();
+    b_stride = p.n;
+  }
+  std::vector<S> sums(p.n);
+  for (int64_t i = 0; i < p.m; ++i) {
+    std::fill(sums.begin(), sums.end(), S(0));
+    for (int64_t l = 0; l < p.k; ++l) {
+      const S factor = static_cast<S>(p.transpose_a ? p.a[l * p.a_stride + i] : p.a[i * p.a_stride + l]);
+      for (int64_t j = 0; j < p.n; ++j) sums[j] += factor * static_cast<S>(b[l * b_stride + j]);
+    }
+    for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_stride + j] = static_cast<T>(sums[j]);
+  }
+}
+
+template <typename T>
+std::vector<float> Widened(const T* from, int64_t rows, int64_t columns, int64_t stride) {
+  std::vector<float> wide(rows * columns);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) wide[i * columns + j] = static_cast<float>(from[i * stride + j]);
+  }
+  return wide;
+}
+
+template <typename T>
+void NarrowProduct(const MatrixProduct<T>& p) {
+  const int64_t a_rows = p.transpose_a ? p.k : p.m;
+  const int64_t b_rows = p.transpose_b ? p.n : p.k;
+  const int64_t a_columns = p.transpose_a ? p.m : p.k;
+  const int64_t b_columns = p.transpose_b ? p.k : p.n;
+  const std::vector<float> a = Widened(p.a, a_rows, a_columns, p.a_stride);
+  const std::vector<float> b = Widened(p.b, b_rows, b_columns, p.b_stride);
+  std::vector<float> c(p.m * p.n);
+  Multiply<float>({p.transpose_a, p.transpose_b, p.m, p.n, p.k, a.data(), a_columns, b.data(), b_columns,
+                   c.data(), p.n});
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_stride + j] = T(c[i * p.n + j]);
+  }
+}
+
+// Rows [begin, end) of the product.
+template <typename T>
+MatrixProduct<T> RowsOf(MatrixProduct<T> p, int64_t begin, int64_t end) {
+  p.a += p.transpose_a ? begin : begin * p.a_stride;
+  p.c += begin * p.c_stride;
+  p.m = end - begin;
+  return p;
+}
+template <typename T>
+MatrixProduct<T> ColumnsOf(MatrixProduct<T> p, int64_t begin, int64_t end) {
+  p.b += p.transpose_b ? begin * p.b_stride : begin;
+  p.c += begin;
+  p.n = end - begin;
+  return p;
+}
+
+template <typename T>
+void Finish(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, int64_t first_column) {
+  const T* bias = static_cast<const T*>(epilogue.bias);
+  if (bias == nullptr && epilogue.activation == nullptr) return;
+  for (int64_t i = 0; i < p.m; ++i) {
+    T* row = p.c + i * p.c_stride;
+    if (bias != nullptr) {
+      for (int64_t j = 0; j < p.n; ++j) row[j] = static_cast<T>(row[j] + bias[first_column + j]);
+    }
+    if (epilogue.activation != nullptr) {
+      auto* bytes = reinterpret_cast<std::byte*>(row);
+      epilogue.activation(bytes, 1, nullptr, 0, bytes, p.n);
+    }
+  }
+}
+
+// Rounds shares to whole register blocks.
+constexpr int64_t kRowUnit = 4;
+constexpr int64_t kColumnUnit = 32;
+
+}  // namespace
+
+template <typename T>
+void Multiply(const MatrixProduct<T>& p) {
+  if (p.m == 0 || p.n == 0) return;
+  if (p.k == 0) {
+    for (int64_t i = 0; i < p.m; ++i) std::fill_n(p.c + i * p.c_stride, p.n, T(0.0f));
+    return;
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (p.m > 4 && p.n > 4 && p.m * p.n * p.k > kLibraryWork) {
+      if (DnnlSgemm sgemm = LoadDnnlSgemm()) {
+        const int failed = sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, 1.0f,
+                                 p.a, p.a_stride, p.b, p.b_stride, 0.0f, p.c, p.c_stride);
+        if (failed == 0) return;
+      }
+    }
+    GetBlockProducts().of_float(p);
+  } else if constexpr (std::is_same_v<T, double>) {
+    GetBlockProducts().of_double(p);
+  } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>) {
+    NarrowProduct(p);
+  } else {
+    PlainProduct(p);
+  }
+}
+
+template <typename T>
+void Multiply(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, WorkSharer share) {
+  const int64_t work = p.m * p.n * std::max<int64_t>(1, p.k);
+  if (work <= 2 * kShareWork) {
+    Multiply(p);
+    Finish(p, epilogue, 0);
+    return;
+  }
+  if (p.m >= p.n || p.m >= 64) {
+    const int64_t units = (p.m + kRowUnit - 1) / kRowUnit;
+    share(units, std::max<int64_t>(1, kShareWork / (work / units + 1)), [&](int64_t begin, int64_t end) {
+      const MatrixProduct<T> part = RowsOf(p, begin * kRowUnit, std::min(p.m, end * kRowUnit));
+      Multiply(part);
+      Finish(part, epilogue, 0);
+    });
+    return;
+  }
+  const int64_t units = (p.n + kColumnUnit - 1) / kColumnUnit;
+  share(units, std::max<int64_t>(1, kShareWork / (work / units + 1)), [&](int64_t begin, int64_t end) {
+    const MatrixProduct<T> part = ColumnsOf(p, begin * kColumnUnit, std::min(p.n, end * kColumnUnit));
+    Multiply(part);
+    Finish(part, epilogue, begin * kColumnUnit);
+  });
+}
+
+#define WEFT_MULTIPLY(T)                                                                   \
+  template void Multiply<T>(const MatrixProduct<T>&);                                      \
+  template void Multiply<T>(const MatrixProduct<T>&, const ProductEpilogue&, WorkSharer);
+WEFT_MULTIPLY_TYPES(WEFT_MULTIPLY)
+#undef WEFT_MULTIPLY
+
+}  // namespace weft
