@@ -2,10 +2,10 @@
 #include "weft/device/cpu/dnnl_library.h"
 
 #include <dlfcn.h>
+#include <dnnl.h>
 
 #include <type_traits>
 
-#include "dnnl.h"
 
 namespace weft {
 namespace {
