@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/launch/failure_screen.h"
+
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace weft::platform {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+LocalJob MakeJob(int workers) {
+  LocalJob job;
+  job.name = "digits";
+  for (int i = 0; i < workers; ++i) {
+    LocalTask task;
+    task.name = absl::StrCat("worker-", i);
+    task.argv = {"python", "train.py"};
+    job.tasks.push_back(task);
+  }
+  return job;
+}
+
+JobOutcome MakeFailure(int workers, ExitState exit) {
+  JobOutcome outcome;
+  outcome.kind = JobOutcome::Kind::kFailed;
+  outcome.failed_task = 1;
+  outcome.exit_code = exit.ShellCode();
+  outcome.reason = DescribeExit(exit);
+  outcome.elapsed = absl::Seconds(12);
+  for (int i = 1; i <= 20; ++i) outcome.failed_lines.push_back(absl::StrCat("line ", i));
+  outcome.tasks.resize(static_cast<size_t>(workers));
+  for (TaskState& state : outcome.tasks) {
+    state.phase = TaskPhase::kStopped;
+    state.started = absl::Seconds(1);
+  }
+  outcome.tasks[1].phase = TaskPhase::kFailed;
+  outcome.tasks[1].last_exit = exit;
+  return outcome;
+}
+
+ScreenOptions Typed() {
+  ScreenOptions options;
+  options.command_line = {"weft", "run", "my job.yaml"};
+  return options;
+}
+
+TEST(FailureScreenTest, SaysWhoWhyTheLastLinesAndWhatToType) {
+  const std::string screen = FailureScreen(MakeJob(3), MakeFailure(3, {3, 0}), Typed());
+  EXPECT_THAT(screen, HasSubstr("\nworker-1 failed: exit code 3\n"));
+  EXPECT_THAT(screen, HasSubstr("job 'digits', 12.0 s after its start; weft's exit code is 3\n"));
+  EXPECT_THAT(screen, HasSubstr("  | line 1\n"));
+  EXPECT_THAT(screen, HasSubstr("  | line 20\n"));
+  EXPECT_THAT(screen, HasSubstr("  worker-0  ended by weft\n  worker-1  FAILED: exit code 3\n"));
+  EXPECT_THAT(screen, HasSubstr("\n  weft run --log_dir logs 'my job.yaml'\n"));
+}
+
+TEST(FailureScreenTest, FitsOnAScreen) {
+  JobOutcome outcome = MakeFailure(500, {3, 0});
+  outcome.failed_lines[3] = std::string(10000, 'x');
+  outcome.reason = std::string(10000, 'y');
+  const std::string screen = FailureScreen(MakeJob(500), outcome, Typed());
+  EXPECT_LE(std::count(screen.begin(), screen.end(), '\n'), 45);
+  EXPECT_LT(screen.size(), 6000u);
+  EXPECT_THAT(screen, HasSubstr("... and 488 more"));
+}
+
+TEST(FailureScreenTest, KnowsWhatUsuallyHelps) {
+  ScreenOptions options = Typed();
+  EXPECT_THAT(FailureScreen(MakeJob(2), MakeFailure(2, {0, 9}), options),
+              HasSubstr("dmesg | tail -20\nits restartPolicy is Never; to have it started again:\n"
+                        "  weft run --restart OnFailure 'my job.yaml'"));
+  options.log_folder = "logs";
+  EXPECT_THAT(FailureScreen(MakeJob(2), MakeFailure(2, {3, 0}), options), HasSubstr("less logs/worker-1.log"));
+  JobOutcome missing = MakeFailure(2, {127, 0});
+  missing.tasks[1].last_exit = std::nullopt;
+  missing.failed_lines.clear();
+  const std::string screen = FailureScreen(MakeJob(2), missing, options);
+  EXPECT_THAT(screen, HasSubstr("It printed nothing."));
+  EXPECT_THAT(screen, HasSubstr("type python"));
+  JobOutcome late = MakeFailure(2, {124, 0});
+  late.failed_task = std::nullopt;
+  EXPECT_THAT(FailureScreen(MakeJob(2), late, options), Not(HasSubstr("printed")));
+}
+
+TEST(FailureScreenTest, QuotesForAShell) {
+  EXPECT_EQ(ShellQuote("a/b-c.d=1"), "a/b-c.d=1");
+  EXPECT_EQ(ShellQuote(""), "''");
+  EXPECT_EQ(ShellQuote("it's $x"), "'it'\\''s $x'");
+}
+
+}  // namespace
+}  // namespace weft::platform
