@@ -5,13 +5,22 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace weft::apps {
 
 // What the chosen subcommand does; the exit code.
 using Action = std::function<int()>;
 
-void AddServer(CLI::App& app, Action* action);
+// As typed: `program` is what stands after the first "--", which the flags never see.
+struct CommandLine {
+  std::vector<std::string> words;
+  std::vector<std::string> program;
+};
+
 void AddInspect(CLI::App& app, Action* action);
+void AddRun(CLI::App& app, const CommandLine& line, Action* action);
+void AddServer(CLI::App& app, Action* action);
 
 }  // namespace weft::apps

@@ -1,16 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft: one program, one subcommand a task.
+#include <algorithm>
 #include <cstdio>
 
 #include "apps/command.h"
+#include "base/nearest_name.h"
+
+namespace {
+
+// Empty when the first word is a subcommand, a flag or not there.
+std::string UnknownCommand(const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.size() < 2 || words[1].empty() || words[1][0] == '-') return "";
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), words[1]) != names.end()) return "";
+  const std::string nearest = weft::NearestName(words[1], names);
+  std::string message = "weft: there is no command '" + words[1] + "'";
+  if (!nearest.empty()) return message + ". Did you mean 'weft " + nearest + "'?";
+  message += ". There are:";
+  for (const std::string& name : names) message += " " + name;
+  return message;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
+  weft::apps::CommandLine line;
+  line.words.assign(argv, argv + argc);
+  const auto dashes = std::find(line.words.begin(), line.words.end(), "--");
+  const auto flag_count = static_cast<int>(dashes - line.words.begin());
+  if (dashes != line.words.end()) line.program.assign(dashes + 1, line.words.end());
+
   CLI::App app("weft: distributed training for TensorFlow graphs");
-  app.set_version_flag("--version", "weft 0.1.0");
+  app.set_version_flag("--version", "weft " WEFT_VERSION);
   app.require_subcommand(1);
   weft::apps::Action action;
+  weft::apps::AddRun(app, line, &action);
   weft::apps::AddServer(app, &action);
   weft::apps::AddInspect(app, &action);
-  CLI11_PARSE(app, argc, argv);
+  const std::string unknown = UnknownCommand(app, line.words);
+  if (!unknown.empty()) {
+    std::fprintf(stderr, "%s\n", unknown.c_str());
+    return 2;
+  }
+  CLI11_PARSE(app, flag_count, argv);
   return action ? action() : 2;
 }

@@ -99,6 +99,10 @@ TEST_F(FilesTest, StickyFaultsStay) {
   EXPECT_FALSE(faulty.Stat(folder_).ok());
 }
 
+TEST_F(FilesTest, ReadsFilesThatDoNotKnowTheirSize) {
+  EXPECT_GT(ReadFile(disk_, "/proc/sys/net/ipv4/ip_local_port_range", 64).value().size(), 3u);
+}
+
 TEST_F(FilesTest, JoinsAndSplitsPaths) {
   EXPECT_EQ(JoinPath("a", "b"), "a/b");
   EXPECT_EQ(JoinPath("a/", "b"), "a/b");

@@ -5,13 +5,16 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "base/files.h"
 
 namespace weft {
 namespace {
@@ -37,6 +40,20 @@ bool IsHostName(absl::string_view host) {
     if (!absl::ascii_isalnum(u) && c != '.' && c != '-' && c != '_') return false;
   }
   return !host.empty() && host.size() <= 253;
+}
+
+constexpr int kLowestPort = 10000;
+
+// The first port that the system gives to outgoing connections: one of those could be taken while a server is being
+// started again.
+int EphemeralFloor() {
+  RealFileSystem files;
+  const StatusOr<std::string> range = ReadFile(files, "/proc/sys/net/ipv4/ip_local_port_range", 64);
+  int floor = 0;
+  if (!range.ok() || !absl::SimpleAtoi(range->substr(0, range->find_first_of(" \t")), &floor)) {
+    return 32768;
+  }
+  return floor;
 }
 
 StatusOr<socklen_t> FillAddress(const SocketAddress& address, AnyAddress* out) {
@@ -139,13 +156,20 @@ StatusOr<int> LocalPort(int fd) {
 }
 
 StatusOr<std::vector<int>> FindFreeLoopbackPorts(int count) {
+  const int ceiling = EphemeralFloor();
   std::vector<OwnedFd> held;  // all at once, so that no port comes twice
   std::vector<int> ports;
-  for (int i = 0; i < count; ++i) {
-    WEFT_ASSIGN_OR_RETURN(OwnedFd fd, ListenTcp({"127.0.0.1", 0}, 1));
-    WEFT_ASSIGN_OR_RETURN(const int port, LocalPort(fd.get()));
+  std::random_device random;
+  std::uniform_int_distribution<int> pick(kLowestPort, std::max(kLowestPort, ceiling - 1));
+  for (int tries = 0; ports.size() < static_cast<size_t>(std::max(count, 0));) {
+    // After many misses the system chooses, and the port may be another's before it is used.
+    const int wanted = tries++ < 20 * count && ceiling > kLowestPort ? pick(random) : 0;
+    StatusOr<OwnedFd> fd = ListenTcp({"127.0.0.1", wanted}, 1);
+    if (!fd.ok() && wanted != 0) continue;
+    WEFT_RETURN_IF_ERROR(fd.status());
+    WEFT_ASSIGN_OR_RETURN(const int port, LocalPort(fd->get()));
     ports.push_back(port);
-    held.push_back(std::move(fd));
+    held.push_back(*std::move(fd));
   }
   return ports;
 }

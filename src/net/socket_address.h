@@ -32,7 +32,8 @@ StatusOr<OwnedFd> ListenTcp(const SocketAddress& address, int backlog = 128);
 // The port that a socket got.
 StatusOr<int> LocalPort(int fd);
 
-// Ports of 127.0.0.1 that were free a moment ago, all different. Another process may take one before it is used.
+// Ports of 127.0.0.1 that were free a moment ago, all different, and below those that outgoing connections get.
+// Another process may take one before it is used.
 StatusOr<std::vector<int>> FindFreeLoopbackPorts(int count);
 
 }  // namespace weft
