@@ -214,12 +214,12 @@ StatusOr<ArgSchema> ParseArgSchema(absl::string_view text, const std::vector<Att
   ArgSchema arg;
   arg.name = std::string(absl::StripAsciiWhitespace(text.substr(0, colon)));
   absl::string_view type = absl::StripAsciiWhitespace(text.substr(colon + 1));
-  if (absl::ConsumePrefix(&type, "Ref(") && absl::ConsumeSuffix(&type, ")")) arg.is_ref = true;
   const size_t star = type.find('*');
   if (star != absl::string_view::npos) {
     arg.number_attr = std::string(absl::StripAsciiWhitespace(type.substr(0, star)));
     type = absl::StripAsciiWhitespace(type.substr(star + 1));
   }
+  if (absl::ConsumePrefix(&type, "Ref(") && absl::ConsumeSuffix(&type, ")")) arg.is_ref = true;
   const auto attr = std::find_if(attrs.begin(), attrs.end(),
                                  [&](const AttrSchema& a) { return a.name == type; });
   if (attr == attrs.end()) {

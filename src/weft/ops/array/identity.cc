@@ -15,9 +15,33 @@ class PassOn final : public OpKernel {
   }
 };
 
+class PassReferenceOn final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    WEFT_ASSIGN_OR_RETURN(Variable * variable, c.input_variable(0));
+    c.SetOutputVariable(0, Ref<Variable>(variable));
+    return absl::OkStatus();
+  }
+};
+
+class DeepCopyKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    if (!c.input(0).IsInitialized()) return FailedPrecondition("The input has no value");
+    WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, c.input(0).shape()));
+    output->CopyFrom(c.input(0));
+    return absl::OkStatus();
+  }
+};
+
 Status PassGradientOn(GradientContext& c) {
   c.set_input(0, c.gradient());
   return absl::OkStatus();
+}
+
+Status RefuseGradient(GradientContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const std::string message, c.Attr<std::string>("message"));
+  return InvalidArgument("Gradient explicitly disabled. Reason: ", message);
 }
 
 Status SameShapes(ShapeContext& c) {
@@ -25,17 +49,56 @@ Status SameShapes(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// "Identity" and its like: one input of type T, passed on.
+OpSpec PassOnSpec(const char* name, const char* doc) {
+  OpSpec spec(name);
+  spec.Doc(doc)
+      .Input("input: T")
+      .Output("output: T")
+      .Attr("T: type")
+      .Shape(shapes::SameAsInput)
+      .Kernel(MakeKernel<PassOn>(), KernelCost::kInline);
+  return spec;
+}
+
+void RegisterRareForms(Catalogue& catalogue) {
+  catalogue.Add(PassOnSpec("Snapshot", "Returns a copy of the input.").Gradient(PassGradientOn));
+  catalogue.Add(PassOnSpec("GuaranteeConst", "Returns the input, which the caller promises never changes.")
+                    .Stateful()
+                    .Gradient(PassGradientOn));
+  catalogue.Add(PassOnSpec("DebugGradientIdentity", "Returns the input; marks a gradient for debuggers.")
+                    .AllowsUninitializedInput()
+                    .Gradient(PassGradientOn));
+  catalogue.Add(PassOnSpec("PreventGradient",
+                           "Returns the input; asking for a gradient through it is an error with `message`.")
+                    .Attr("message: string = ''")
+                    .Gradient(RefuseGradient));
+  catalogue.Add(OpSpec("DeepCopy")
+                    .Doc("Returns a copy of `x` with bytes of its own.")
+                    .Input("x: T")
+                    .Output("y: T")
+                    .Attr("T: type")
+                    .Stateful()
+                    .Shape(shapes::SameAsInput)
+                    .NoGradient()
+                    .Kernel(MakeKernel<DeepCopyKernel>()));
+  catalogue.Add(OpSpec("RefIdentity")
+                    .Doc("Returns the same reference as the input.")
+                    .Input("input: Ref(T)")
+                    .Output("output: Ref(T)")
+                    .Attr("T: type")
+                    .AllowsUninitializedInput()
+                    .Shape(shapes::SameAsInput)
+                    .Gradient(PassGradientOn)
+                    .Kernel(MakeKernel<PassReferenceOn>(), KernelCost::kInline));
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Identity")
-                    .Doc("Returns a tensor with the same shape and contents as the input.")
-                    .Input("input: T")
-                    .Output("output: T")
-                    .Attr("T: type")
-                    .Shape(shapes::SameAsInput)
-                    .Gradient(PassGradientOn)
-                    .Kernel(MakeKernel<PassOn>(), KernelCost::kInline));
+  catalogue.Add(PassOnSpec("Identity", "Returns a tensor with the same shape and contents as the input.")
+                    .Gradient(PassGradientOn));
+  catalogue.Add(PassOnSpec("StopGradient", "Returns the input; no gradient flows through it.").NoGradient());
   catalogue.Add(OpSpec("IdentityN")
                     .Doc("Returns tensors with the same shapes and contents as the inputs.")
                     .Input("input: T")
@@ -47,14 +110,7 @@ void Register(Catalogue& catalogue) {
                       return absl::OkStatus();
                     })
                     .Kernel(MakeKernel<PassOn>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("StopGradient")
-                    .Doc("Returns the input; no gradient flows through it.")
-                    .Input("input: T")
-                    .Output("output: T")
-                    .Attr("T: type")
-                    .Shape(shapes::SameAsInput)
-                    .NoGradient()
-                    .Kernel(MakeKernel<PassOn>(), KernelCost::kInline));
+  RegisterRareForms(catalogue);
 }
 
 }  // namespace weft::ops::array::identity

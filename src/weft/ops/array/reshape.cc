@@ -9,30 +9,33 @@
 namespace weft::ops::array::reshape {
 namespace {
 
-// `sizes` with its one -1 replaced by what is left of `num_elements`.
+// `sizes` with its one -1 replaced by what is left of the input. Where a size is 0, that is the quotient
+// of the sizes that are not: [0, 3] as [0, -1] stays [0, 3].
 StatusOr<Shape> CompleteShape(IndexVector sizes, const Shape& input) {
   std::optional<size_t> unknown;
   int64_t product = 1;
+  bool has_zero = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == -1) {
       if (unknown) {
         return InvalidArgument("Only one input size may be -1, not both ", *unknown, " and ", i);
       }
       unknown = i;
-      continue;
+    } else if (sizes[i] < 0) {
+      return InvalidArgument("Size ", i, " must be non-negative, not ", sizes[i]);
+    } else if (sizes[i] == 0) {
+      has_zero = true;
+    } else {
+      WEFT_ASSIGN_OR_RETURN(product, MultiplySizes(product, sizes[i]));
     }
-    if (sizes[i] < 0) return InvalidArgument("Size ", i, " must be non-negative, not ", sizes[i]);
-    WEFT_ASSIGN_OR_RETURN(product, MultiplySizes(product, sizes[i]));
   }
   const int64_t elements = input.num_elements();
   if (unknown) {
-    if (product == 0 && elements > 0) {
-      return InvalidArgument("Reshape cannot infer the missing input size for an empty tensor unless all "
-                             "specified input sizes are non-zero");
-    }
-    const int64_t missing = product == 0 ? 0 : elements / product;
-    if (missing * product != elements) {
-      return InvalidArgument("Input to reshape is a tensor with ", elements,
+    int64_t divided = 1;
+    for (const int64_t size : input.dims()) divided *= has_zero && size == 0 ? 1 : size;
+    const int64_t missing = divided / product;
+    if (missing * product != divided && (elements > 0 || !has_zero)) {
+      return InvalidArgument("Input to reshape is a tensor with ", divided,
                              " values, but the requested shape requires a multiple of ", product);
     }
     sizes[*unknown] = missing;

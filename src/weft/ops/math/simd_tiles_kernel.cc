@@ -4,6 +4,7 @@
 
 #include "weft/ops/math/simd_table_kernel.h"
 #include "weft/ops/math/tile_loop.h"
+#include "weft/ops/nn/activation_functors.h"
 
 // Two targets are enough here: these loops wait for memory.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
@@ -45,7 +46,10 @@ constexpr SimdTile kTiles[] = {
     WEFT_FLOATS(RunBinary, InvGradOf),    WEFT_NUMBERS(RunUnary, NegOf),
     WEFT_FLOATS(RunUnary, SquareOf),      WEFT_FLOATS(RunUnary, ReciprocalOf),
     WEFT_FLOATS(RunUnary, AbsOf),         WEFT_FLOATS(RunUnary, SqrtOf),
-    WEFT_FLOATS(RunUnary, RsqrtOf),
+    WEFT_FLOATS(RunUnary, RsqrtOf),       WEFT_FLOATS(RunUnary, nn::ReluOf),
+    WEFT_FLOATS(RunUnary, nn::Relu6Of),   WEFT_FLOATS(RunUnary, nn::SoftsignOf),
+    WEFT_FLOATS(RunBinary, nn::ReluGradOf), WEFT_FLOATS(RunBinary, nn::Relu6GradOf),
+    WEFT_FLOATS(RunBinary, nn::SoftsignGradOf),
 };
 #undef WEFT_NUMBERS
 #undef WEFT_FLOATS
