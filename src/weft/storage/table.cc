@@ -25,6 +25,23 @@ void AppendHandle(BlockHandle handle, std::string* out) {
   AppendVarint(handle.size, out);
 }
 
+// A short key from `last` up to, but not, `next`.
+std::string Separator(const std::string& last, absl::string_view next) {
+  size_t same = 0;
+  while (same < last.size() && same < next.size() && last[same] == next[same]) ++same;
+  if (same == last.size() || same == next.size()) return last;
+  const auto byte = static_cast<uint8_t>(last[same]);
+  if (byte == 0xff || byte + 1 >= static_cast<uint8_t>(next[same])) return last;
+  return last.substr(0, same) + static_cast<char>(byte + 1);
+}
+
+// A short key that is not less than `last`.
+std::string Successor(const std::string& last) {
+  const size_t same = last.find_first_not_of('\xff');
+  if (same == std::string::npos) return last;
+  return last.substr(0, same) + static_cast<char>(last[same] + 1);
+}
+
 bool TakeHandle(absl::string_view* input, BlockHandle* handle) {
   return TakeVarint64(input, &handle->offset) && TakeVarint64(input, &handle->size);
 }
@@ -35,21 +52,25 @@ Status TableWriter::Add(absl::string_view key, absl::string_view value) {
   if (any_ && key <= last_key_) {
     return InvalidArgument("Table keys must rise: \"", key, "\" comes after \"", last_key_, "\"");
   }
-  if (data_.size_bytes() >= block_bytes_) WEFT_RETURN_IF_ERROR(EndDataBlock());
+  if (pending_) AddPending(Separator(last_key_, key));
   data_.Add(key, value);
   last_key_.assign(key.data(), key.size());
   any_ = true;
-  return absl::OkStatus();
+  return data_.size_bytes() >= block_bytes_ ? EndDataBlock() : absl::OkStatus();
+}
+
+void TableWriter::AddPending(const std::string& index_key) {
+  std::string encoded;
+  AppendHandle(*pending_, &encoded);
+  index_.Add(index_key, encoded);
+  pending_.reset();
 }
 
 Status TableWriter::EndDataBlock() {
   if (data_.empty()) return absl::OkStatus();
   BlockHandle handle;
   WEFT_RETURN_IF_ERROR(WriteBlock(data_.Finish(), &handle));
-  std::string encoded;
-  AppendHandle(handle, &encoded);
-  // Any key from this block's last up to the next one's first would do.
-  index_.Add(last_key_, encoded);
+  pending_ = handle;
   return absl::OkStatus();
 }
 
@@ -64,6 +85,7 @@ Status TableWriter::WriteBlock(const std::string& block, BlockHandle* handle) {
 
 Status TableWriter::Finish() {
   WEFT_RETURN_IF_ERROR(EndDataBlock());
+  if (pending_) AddPending(Successor(last_key_));
   BlockHandle metaindex, index;
   WEFT_RETURN_IF_ERROR(WriteBlock(BlockBuilder(1).Finish(), &metaindex));
   WEFT_RETURN_IF_ERROR(WriteBlock(index_.Finish(), &index));

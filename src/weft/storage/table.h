@@ -39,12 +39,15 @@ class TableWriter {
  private:
   Status WriteBlock(const std::string& block, BlockHandle* handle);
   Status EndDataBlock();
+  void AddPending(const std::string& index_key);
 
   ByteSink* const sink_;
   const size_t block_bytes_;
   uint64_t offset_ = 0;
   bool any_ = false;
   std::string last_key_;
+  // The last data block, whose index entry waits for the key that follows.
+  std::optional<BlockHandle> pending_;
   BlockBuilder data_{16};
   BlockBuilder index_{1};
 };
