@@ -51,16 +51,15 @@ StatusOr<platform::TfJob> ReadJob(const Flags& flags) {
     return InvalidArgument("Either a file or a program: '", flags.file,
                            "' says itself how many tasks there are and what they run");
   }
-  RealFileSystem files;
-  const StatusOr<std::string> text = ReadFile(files, flags.file, 4 << 20);
-  if (!text.ok()) return text.status();
   const bool is_yaml = absl::EndsWith(flags.file, ".yaml") || absl::EndsWith(flags.file, ".yml") ||
                        absl::EndsWith(flags.file, ".json");
   if (!is_yaml && ::access(flags.file.c_str(), X_OK) == 0) {
     return InvalidArgument("'", flags.file, "' is a program, not a TFJob: write two dashes before it, "
                            "`weft run --ps 1 --workers 2 -- ", flags.file, "`");
   }
-  return platform::ParseTfJobText(*text, flags.file, flags.job);
+  RealFileSystem files;
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, flags.file, 4 << 20));
+  return platform::ParseTfJobText(text, flags.file, flags.job);
 }
 
 std::string OurFolder() {

@@ -60,6 +60,7 @@ struct ChildPlan {
   int stdout_fd;                  // or -1
   int stderr_fd;
   int error_fd;
+  int guard_fd;  // or -1
   pid_t parent;
 };
 
@@ -72,8 +73,11 @@ struct ChildPlan {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Before the program can fork: were we killed now, all of it would still be found.
+  const pid_t self = ::getpid();
+  bool good = plan.guard_fd < 0 || ::write(plan.guard_fd, &self, sizeof(self)) == sizeof(self);
   const int null_fd = ::open("/dev/null", O_RDWR);
-  bool good = null_fd >= 0 && ::dup2(null_fd, STDIN_FILENO) >= 0;
+  good = good && null_fd >= 0 && ::dup2(null_fd, STDIN_FILENO) >= 0;
   if (plan.stdout_fd >= 0) good = good && ::dup2(plan.stdout_fd, STDOUT_FILENO) >= 0;
   if (plan.stderr_fd >= 0) good = good && ::dup2(plan.stderr_fd, STDERR_FILENO) >= 0;
   if (good && plan.working_directory != nullptr) good = ::chdir(plan.working_directory) == 0;
@@ -119,6 +123,7 @@ StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& opti
                           out.write.get(),
                           err.write.get(),
                           error.write.get(),
+                          options.guard == nullptr ? -1 : options.guard->fd(),
                           ::getpid()};
   const pid_t pid = ::fork();
   if (pid < 0) return ErrnoStatus(errno, "start", program);
@@ -131,6 +136,7 @@ StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& opti
     count = ::read(error.read.get(), &child_errno, sizeof(child_errno));
   } while (count < 0 && errno == EINTR);
   if (count > 0) {
+    if (options.guard != nullptr) options.guard->Remove(pid);
     ::waitpid(pid, nullptr, 0);
     const bool folder = !options.working_directory.empty() &&
                         ::access(options.working_directory.c_str(), X_OK) != 0;
@@ -140,18 +146,34 @@ StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& opti
   OwnedFd pidfd(PidfdOpen(pid));
   const int pidfd_errno = errno;
   std::unique_ptr<Subprocess> process(
-      new Subprocess(pid, std::move(pidfd), std::move(out.read), std::move(err.read)));
+      new Subprocess(pid, options.guard, std::move(pidfd), std::move(out.read), std::move(err.read)));
   if (process->pidfd() < 0) return ErrnoStatus(pidfd_errno, "watch", program);
   return process;
 }
 
-Subprocess::Subprocess(pid_t pid, OwnedFd pidfd, OwnedFd out, OwnedFd err)
-    : pid_(pid), pidfd_(std::move(pidfd)), stdout_(std::move(out)), stderr_(std::move(err)) {}
+Subprocess::Subprocess(pid_t pid, ProcessGuard* guard, OwnedFd pidfd, OwnedFd out, OwnedFd err)
+    : pid_(pid),
+      guard_(guard),
+      pidfd_(std::move(pidfd)),
+      stdout_(std::move(out)),
+      stderr_(std::move(err)) {}
 
 Subprocess::~Subprocess() {
   if (exit_.has_value()) return;
   ::kill(-pid_, SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
+  ExitState unused;
+  Reap(&unused);
+}
+
+void Subprocess::Reap(ExitState* exit) {
+  siginfo_t info = {};
+  const auto id = static_cast<id_t>(pid_);
+  ::waitid(P_PID, id, &info, WEXITED | WNOWAIT);
+  // Until it is reaped the id of its group cannot be another's.
+  ::kill(-pid_, SIGKILL);
+  if (guard_ != nullptr) guard_->Remove(pid_);
+  ::waitid(P_PID, id, &info, WEXITED);
+  (info.si_code == CLD_EXITED ? exit->code : exit->signal) = info.si_status;
 }
 
 void Subprocess::Signal(int signal) {
@@ -161,15 +183,11 @@ void Subprocess::Signal(int signal) {
 std::optional<ExitState> Subprocess::TryWait() {
   if (exit_.has_value()) return exit_;
   siginfo_t info = {};
-  const int flags = WEXITED | WNOHANG;
   const auto id = static_cast<id_t>(pid_);
-  if (::waitid(P_PID, id, &info, flags | WNOWAIT) != 0 || info.si_pid == 0) return std::nullopt;
-  // Until it is reaped the id of its group cannot be another's.
-  ::kill(-pid_, SIGKILL);
-  ::waitid(P_PID, id, &info, flags);
-  ExitState exit;
-  (info.si_code == CLD_EXITED ? exit.code : exit.signal) = info.si_status;
-  exit_ = exit;
+  if (::waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
+    return std::nullopt;
+  }
+  Reap(&exit_.emplace());
   return exit_;
 }
 

@@ -28,11 +28,14 @@ struct ExitState {
 // "exit code 3", "killed by SIGKILL (9)"
 std::string DescribeExit(const ExitState& exit);
 
+class ProcessGuard;
+
 struct SpawnOptions {
   std::vector<std::string> argv;      // argv[0] is looked up in the PATH of `environment`
   std::vector<std::string> environment;  // "NAME=value", all of it
   std::string working_directory;      // empty: ours
   bool capture_output = false;        // stdout and stderr become pipes
+  ProcessGuard* guard = nullptr;      // borrowed; knows the process from before its program runs until it is reaped
 };
 
 // A child in a process group of its own, with /dev/null as stdin, default signals and no descriptor of
@@ -61,9 +64,11 @@ class Subprocess {
   StatusOr<ExitState> Wait(absl::Duration timeout);
 
  private:
-  Subprocess(pid_t pid, OwnedFd pidfd, OwnedFd out, OwnedFd err);
+  Subprocess(pid_t pid, ProcessGuard* guard, OwnedFd pidfd, OwnedFd out, OwnedFd err);
+  void Reap(ExitState* exit);
 
   const pid_t pid_;
+  ProcessGuard* const guard_;
   const OwnedFd pidfd_;
   OwnedFd stdout_;
   OwnedFd stderr_;
@@ -82,6 +87,8 @@ class ProcessGuard {
   void Add(pid_t group);
   void Remove(pid_t group);
   pid_t pid() const { return pid_; }
+  // Where to write a pid_t to add it, for a child that has forked.
+  int fd() const { return pipe_.get(); }
 
  private:
   ProcessGuard(pid_t pid, OwnedFd pipe) : pid_(pid), pipe_(std::move(pipe)) {}

@@ -128,12 +128,13 @@ TEST(SubprocessTest, TheGuardEndsWhatItsDeadOwnerLeft) {
   const pid_t owner = ::fork();
   if (owner == 0) {
     auto guard = ProcessGuard::Start();
-    auto kept = Subprocess::Spawn(Shell("sleep 1000 & echo $!; wait"));
-    auto removed = Subprocess::Spawn(Shell("true"));
-    if (!guard.ok() || !kept.ok() || !removed.ok()) ::_exit(1);
-    (*guard)->Add((*removed)->pid());
-    (*guard)->Add((*kept)->pid());
-    (*guard)->Remove((*removed)->pid());
+    if (!guard.ok()) ::_exit(1);
+    SpawnOptions options = Shell("sleep 1000 & echo $!; wait");
+    options.guard = guard->get();
+    auto kept = Subprocess::Spawn(options);
+    options.argv = {"true"};
+    auto ended = Subprocess::Spawn(options);
+    if (!kept.ok() || !ended.ok() || !(*ended)->Wait(kLong).ok()) ::_exit(1);
     char text[32] = {};
     pollfd poll_fd = {(*kept)->stdout_pipe().get(), POLLIN, 0};
     ::poll(&poll_fd, 1, 60000);

@@ -77,9 +77,9 @@ Status LocalProcesses::Start(size_t index) {
   options.environment = plan.environment;
   options.working_directory = plan.working_directory;
   options.capture_output = true;
+  options.guard = guard_;
   Task& task = tasks_[index];
   WEFT_ASSIGN_OR_RETURN(task.process, Subprocess::Spawn(options));
-  guard_->Add(task.process->pid());
   const auto open = [&](OwnedFd& pipe, int target) {
     return Stream{std::move(pipe), target, std::make_unique<LineFilter>(output_.progress_period)};
   };
@@ -127,7 +127,6 @@ std::vector<TaskEvent> LocalProcesses::Wait(absl::Duration timeout) {
     if (poll_fds[3 * i + 1].revents == 0) continue;
     const std::optional<ExitState> exit = task.process->TryWait();
     if (!exit.has_value()) continue;
-    guard_->Remove(task.process->pid());
     FinishOutput(i);
     task.process = nullptr;
     events.push_back({TaskEvent::Kind::kExited, i, *exit, 0});
