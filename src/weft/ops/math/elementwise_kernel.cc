@@ -127,13 +127,14 @@ void AddElementwise(OpSpec& spec, Elementwise elementwise) {
   }
   def.factory = [elementwise](KernelConstruction& k) -> StatusOr<std::unique_ptr<OpKernel>> {
     for (const TileBody& tile : elementwise.tiles) {
-      if (tile.input != k.input_dtype(0)) continue;
+      if (tile.input != k.input_dtype(0) || tile.output != k.output_dtype(0)) continue;
       if (tile.num_inputs == 1) return std::make_unique<UnaryKernel>(tile, elementwise.grain);
       const bool allows = elementwise.has_incompatible_value &&
                           !k.AttrOr<bool>("incompatible_shape_error", true);
       return std::make_unique<BinaryKernel>(tile, elementwise, allows);
     }
-    return NotFound("No loop of ", k.op(), " for ", DTypeName(k.input_dtype(0)));
+    return NotFound("No kernel of ", k.op(), " makes ", DTypeName(k.output_dtype(0)), " of ",
+                    DTypeName(k.input_dtype(0)));
   };
   spec.Kernel(std::move(def));
 }

@@ -11,57 +11,6 @@ namespace {
 using E = Endpoint;
 using G = GradientContext&;
 
-struct Plain {
-  template <typename A> static A Apply(A total, int64_t) { return total; }
-};
-struct Average {
-  template <typename A> static A Apply(A total, int64_t count) {
-    if constexpr (kIsInteger<A>) {
-      const A divisor = static_cast<A>(count);
-      return divisor == 0 ? A(0) : DivOf::Apply<A>(total, divisor);
-    } else if constexpr (kIsComplex<A>) {
-      return total / static_cast<typename A::value_type>(count);
-    } else {
-      return total / static_cast<A>(count);
-    }
-  }
-};
-struct Root {
-  template <typename A> static A Apply(A total, int64_t) {
-    if constexpr (kIsInteger<A>) return static_cast<A>(std::sqrt(static_cast<double>(total)));
-    else return std::sqrt(total);
-  }
-};
-
-template <typename R, typename Finish, typename T>
-Reduction MakeReduction() {
-  using A = Accumulator<T>;
-  Reduction reduction;
-  reduction.loops = MakeReduceLoops<R, T>();
-  reduction.start = [](std::byte* accumulators, int64_t n) {
-    std::fill_n(reinterpret_cast<A*>(accumulators), n, R::template Start<A>());
-  };
-  reduction.join = [](const std::byte* partial, int64_t n, std::byte* accumulator) {
-    A& total = *reinterpret_cast<A*>(accumulator);
-    for (int64_t i = 0; i < n; ++i) {
-      total = R::Join::template Apply<A>(total, reinterpret_cast<const A*>(partial)[i]);
-    }
-  };
-  reduction.finish = [](const std::byte* accumulators, int64_t n, int64_t count, std::byte* out) {
-    const A* totals = reinterpret_cast<const A*>(accumulators);
-    T* results = reinterpret_cast<T*>(out);
-    if constexpr (std::is_same_v<Finish, Plain> && std::is_same_v<A, T>) {
-      if (results == totals) return;
-    }
-    for (int64_t i = 0; i < n; ++i) {
-      results[i] = static_cast<T>(Finish::template Apply<A>(totals[i], count));
-    }
-  };
-  reduction.accumulator = DTypeOf<A>;
-  reduction.is_identity_alone = !std::is_same_v<Finish, Root>;
-  return reduction;
-}
-
 template <typename R, typename Finish, typename... Ts>
 void AddKernels(OpSpec& spec, TypeList<Ts...> types) {
   KernelDef def{.types = {{"T", DTypesOf(types)}}};
@@ -194,7 +143,7 @@ void Register(Catalogue& catalogue) {
   AddKernels<SumReduction, Plain>(sum.Gradient(SumGradient), Numbers());
   catalogue.Add(std::move(sum));
   OpSpec mean = Reduce("Mean", "The mean over the given axes; NaN of nothing.", kNumbers);
-  AddKernels<SumReduction, Average>(mean.Gradient(MeanGradient), Numbers());
+  AddKernels<MeanReduction, Average>(mean.Gradient(MeanGradient), Numbers());
   catalogue.Add(std::move(mean));
   OpSpec prod = Reduce("Prod", "The product over the given axes; 1 of nothing.", kNumbers);
   AddKernels<ProdReduction, Plain>(prod.Gradient(ProdGradient), Numbers());

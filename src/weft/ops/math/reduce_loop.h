@@ -31,32 +31,42 @@ struct MinimumStart {
   }
 };
 
-// Start<A>() is the value of an empty reduction; Map is applied to each element first.
-struct SumReduction {
+// Acc<T> is what elements of T are joined in, Start<A>() the value of an empty reduction; Map is applied
+// to each element first.
+struct Reducing {
+  template <typename T> using Acc = Accumulator<T>;
+};
+struct SumReduction : Reducing {
   static constexpr char kName[] = "Sum";
   using Join = AddOf;
   template <typename A> WEFT_INLINE A Start() { return A(0); }
   template <typename A> WEFT_INLINE A Map(A x) { return x; }
 };
-struct ProdReduction {
+// Means of integers are exact where their sum fits 64 bits.
+struct MeanReduction : SumReduction {
+  static constexpr char kName[] = "Mean";
+  template <typename T>
+  using Acc = std::conditional_t<kIsInteger<T> && !std::is_same_v<T, uint64_t>, int64_t, Accumulator<T>>;
+};
+struct ProdReduction : Reducing {
   static constexpr char kName[] = "Prod";
   using Join = MulOf;
   template <typename A> WEFT_INLINE A Start() { return A(1); }
   template <typename A> WEFT_INLINE A Map(A x) { return x; }
 };
-struct MaxReduction {
+struct MaxReduction : Reducing {
   static constexpr char kName[] = "Max";
   using Join = MaximumOf;
   template <typename A> WEFT_INLINE A Start() { return MaximumStart<A>::value(); }
   template <typename A> WEFT_INLINE A Map(A x) { return x; }
 };
-struct MinReduction {
+struct MinReduction : Reducing {
   static constexpr char kName[] = "Min";
   using Join = MinimumOf;
   template <typename A> WEFT_INLINE A Start() { return MinimumStart<A>::value(); }
   template <typename A> WEFT_INLINE A Map(A x) { return x; }
 };
-struct SquareSumReduction {
+struct SquareSumReduction : Reducing {
   static constexpr char kName[] = "SquareSum";
   using Join = AddOf;
   template <typename A> WEFT_INLINE A Start() { return A(0); }
@@ -74,7 +84,7 @@ struct ReduceLoops {
 // Many lanes at once, and blocks whose results are joined, so that float sums lose few bits.
 template <typename R, typename T>
 WEFT_INLINE void ReduceRow(const std::byte* in_bytes, int64_t n, std::byte* accumulator) {
-  using A = Accumulator<T>;
+  using A = typename R::template Acc<T>;
   constexpr int kLanes = 32;
   constexpr int64_t kBlock = 8192;
   const T* in = reinterpret_cast<const T*>(in_bytes);
@@ -103,7 +113,7 @@ WEFT_INLINE void ReduceRow(const std::byte* in_bytes, int64_t n, std::byte* accu
 
 template <typename R, typename T>
 WEFT_INLINE void ReduceColumn(const std::byte* in_bytes, int64_t n, std::byte* accumulators) {
-  using A = Accumulator<T>;
+  using A = typename R::template Acc<T>;
   const T* __restrict in = reinterpret_cast<const T*>(in_bytes);
   A* __restrict totals = reinterpret_cast<A*>(accumulators);
   for (int64_t i = 0; i < n; ++i) {

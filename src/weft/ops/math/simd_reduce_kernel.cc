@@ -43,6 +43,7 @@ void Column(const std::byte* in, int64_t n, std::byte* accumulators) {
 #define WEFT_REDUCE(R, T) {R::kName, DTypeOf<T>, {Row<R, T>, Column<R, T>}}
 constexpr ReduceEntry kEntries[] = {
     WEFT_REDUCE(SumReduction, float),       WEFT_REDUCE(SumReduction, double),
+    WEFT_REDUCE(MeanReduction, float),      WEFT_REDUCE(MeanReduction, double),
     WEFT_REDUCE(ProdReduction, float),      WEFT_REDUCE(ProdReduction, double),
     WEFT_REDUCE(MaxReduction, float),       WEFT_REDUCE(MaxReduction, double),
     WEFT_REDUCE(MinReduction, float),       WEFT_REDUCE(MinReduction, double),
