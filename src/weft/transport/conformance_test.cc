@@ -353,6 +353,7 @@ TEST_P(Transport, ConnectCanBeCancelled) {
   EXPECT_TRUE(absl::IsAborted(status)) << status;
   EXPECT_TRUE(absl::IsAborted(worker_->Connect(address_, Soon(), &cancellation).status()));
   let_go.Notify();
+  EXPECT_TRUE(ps_told_.WaitFrames(1));
 }
 
 TEST_P(Transport, CloseSendsWhatIsQueuedAndTellsBothSidesOnce) {
