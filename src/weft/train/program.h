@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph being built for training, with what it collects: variables, summaries, the global step.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "weft/graph/builder.h"
+#include "weft/train/variable.h"
+
+namespace weft::train {
+
+struct VariableOptions {
+  bool trainable = true;
+  bool local = false;
+  std::string device;  // overrides the placement
+};
+
+// Owns the graph. Building errors stick to builder().status(). Not thread-safe.
+class Program {
+ public:
+  Program();
+  explicit Program(const OpRegistry* ops);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  Graph& graph() { return graph_; }
+  GraphBuilder& builder() { return builder_; }
+  const Status& status() const { return builder_.status(); }
+
+  // Later variables go where `placement` says.
+  void set_placement(std::unique_ptr<VariablePlacement> placement) { placement_ = std::move(placement); }
+
+  // A variable named by the builder's prefix and `name`; InvalidArgument if the name is taken.
+  Variable AddVariable(const std::string& name, DType dtype, const Shape& shape,
+                       const Initializer& initial, const VariableOptions& options = {});
+  // `num_parts` variables that hold the rows of one, as evenly as can be, each placed by itself.
+  std::vector<Variable> AddPartitionedVariable(const std::string& name, DType dtype, const Shape& shape,
+                                               const Initializer& initial, int num_parts);
+  // An optimizer's slot of `of`: same shape, device and partition, named "<of>/<slot>" (with _1, _2, ...
+  // when taken), not trainable.
+  Variable AddSlot(const Variable& of, const std::string& slot, const Initializer& initial);
+  const std::vector<Variable>& variables() const { return variables_; }
+  std::vector<Variable> TrainableVariables() const;
+  // Those that a checkpoint keeps.
+  std::vector<Variable> SavedVariables() const;
+
+  // The int64 count of steps, made on first use, saved with the rest.
+  const Variable& GlobalStep();
+
+  // Nodes that initialize all variables, made when first asked for after the last variable.
+  Node* InitializeVariables();
+  // A string vector of the names of variables without a value: empty when all have one.
+  Endpoint ReportUninitialized();
+  // A node that runs after all of `nodes`.
+  Node* Group(const std::vector<Node*>& nodes, const std::string& name = "group");
+
+  void AddSummary(Endpoint serialized) { summaries_.push_back(serialized); }
+  // All summaries as one serialized Summary; empty if there are none.
+  Endpoint MergedSummaries();
+
+ private:
+  std::string DeviceFor(int64_t size_bytes, const VariableOptions& options);
+  // `full_name` says all: no prefix is added.
+  Variable Make(const std::string& full_name, DType dtype, const Shape& shape, const Initializer& initial,
+                const VariableOptions& options);
+
+  Graph graph_;
+  GraphBuilder builder_;
+  std::unique_ptr<VariablePlacement> placement_;
+  std::vector<Variable> variables_;
+  int global_step_ = -1;
+  std::vector<Endpoint> summaries_;
+};
+
+// Rows `ids` of a table partitioned by AddPartitionedVariable (or of one variable): row i of the table
+// lies in the part that holds it. ids: int32 or int64 of any shape; gives ids' shape + [row]. Gradients
+// are row gradients, one for each part.
+Endpoint EmbeddingLookup(GraphBuilder& builder, const std::vector<Variable>& parts, Endpoint ids);
+
+}  // namespace weft::train
