@@ -137,11 +137,12 @@ Node* Program::InitializeVariables() {
   return Group(initializers, "init");
 }
 
-Endpoint Program::ReportUninitialized() {
+Endpoint Program::ReportUninitialized(bool local) {
   builder_.PushName("report_uninitialized");
   std::vector<Endpoint> flags;
   std::vector<std::string> names;
   for (const Variable& variable : variables_) {
+    if (variable.local && !local) continue;
     flags.push_back(variable.is_initialized);
     names.push_back(variable.name);
   }

@@ -52,8 +52,9 @@ class Program {
 
   // Nodes that initialize all variables, made when first asked for after the last variable.
   Node* InitializeVariables();
-  // A string vector of the names of variables without a value: empty when all have one.
-  Endpoint ReportUninitialized();
+  // A string vector of the names of variables without a value: empty when all have one. Workers' local
+  // variables count only if `local`.
+  Endpoint ReportUninitialized(bool local = true);
   // A node that runs after all of `nodes`.
   Node* Group(const std::vector<Node*>& nodes, const std::string& name = "group");
 

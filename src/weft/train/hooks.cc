@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/train/hooks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "base/log.h"
+#include "weft/graph/graph_proto.h"
+#include "weft/graph/import.h"
+#include "weft/storage/event_file.h"
+
+namespace weft::train {
+namespace {
+
+class StopHook final : public Hook {
+ public:
+  explicit StopHook(int64_t last_step) : last_step_(last_step) {}
+  Status AfterCreate(session::Session&, int64_t) override { return absl::OkStatus(); }
+  Status AfterRun(const StepContext& context) override {
+    if (context.global_step >= last_step_) *context.stop = true;
+    return absl::OkStatus();
+  }
+
+ private:
+  const int64_t last_step_;
+};
+
+class SaveHook final : public Hook {
+ public:
+  SaveHook(Saver* saver, std::string folder, int64_t steps)
+      : saver_(saver), folder_(std::move(folder)), steps_(std::max<int64_t>(1, steps)) {}
+
+  Status AfterCreate(session::Session& session, int64_t global_step) override {
+    return SaveOnce(session, global_step);
+  }
+  Status AfterRun(const StepContext& context) override {
+    if (context.global_step < last_saved_ + steps_) return absl::OkStatus();
+    return SaveOnce(*context.session, context.global_step);
+  }
+  Status End(session::Session& session, int64_t global_step) override {
+    return SaveOnce(session, global_step);
+  }
+
+ private:
+  Status SaveOnce(session::Session& session, int64_t step) {
+    if (step == last_saved_) return absl::OkStatus();
+    StatusOr<std::string> path = saver_->Save(session, folder_, step);
+    if (path.ok()) {
+      last_saved_ = step;
+      return absl::OkStatus();
+    }
+    // A full disk must not end training: the last good checkpoint is still there.
+    if (path.status().code() == absl::StatusCode::kResourceExhausted) {
+      WEFT_LOG(WARNING) << path.status().message() << "; training goes on";
+      last_saved_ = step;
+      return absl::OkStatus();
+    }
+    return path.status();
+  }
+
+  Saver* const saver_;
+  const std::string folder_;
+  const int64_t steps_;
+  int64_t last_saved_ = -1;
+};
+
+class SummaryHook final : public Hook {
+ public:
+  SummaryHook(std::string folder, int64_t steps)
+      : folder_(std::move(folder)), steps_(std::max<int64_t>(1, steps)) {}
+
+  Status Begin(Program& program) override {
+    const Endpoint merged = program.MergedSummaries();
+    WEFT_RETURN_IF_ERROR(program.status());
+    if (merged.node != nullptr) fetch_ = merged.node->name() + ":0";
+    WEFT_ASSIGN_OR_RETURN(graph_, SerializeGraphDef(ExportGraph(program.graph())));
+    return absl::OkStatus();
+  }
+  Status AfterCreate(session::Session&, int64_t) override {
+    if (writer_ != nullptr) return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(writer_, storage::EventFileWriter::Create(files_, clock_, folder_, {}));
+    return writer_->WriteGraph(graph_);
+  }
+  std::vector<std::string> Fetches() override {
+    if (fetch_.empty() || !due_) return {};
+    return {fetch_};
+  }
+  Status AfterRun(const StepContext& context) override {
+    Status status;
+    if (!context.values->empty() && writer_ != nullptr) {
+      status = writer_->WriteSummary(context.global_step, (*context.values)[0].scalar<std::string>());
+      next_ = context.global_step + steps_;
+    }
+    due_ = context.global_step + 1 >= next_;
+    return status;
+  }
+  Status End(session::Session&, int64_t) override {
+    return writer_ != nullptr ? writer_->Flush() : absl::OkStatus();
+  }
+
+ private:
+  const std::string folder_;
+  const int64_t steps_;
+  RealFileSystem files_;
+  RealClock clock_;
+  std::string fetch_;
+  std::string graph_;
+  std::unique_ptr<storage::EventFileWriter> writer_;
+  bool due_ = true;
+  int64_t next_ = 0;
+};
+
+class ProgressHook final : public Hook {
+ public:
+  ProgressHook(Endpoint loss, int64_t last_step, int64_t batch, absl::Duration every,
+               std::function<void(const Progress&)> show)
+      : loss_(absl::StrCat(loss.node != nullptr ? loss.node->name() : "", ":", loss.port)),
+        last_step_(last_step),
+        batch_(batch),
+        every_(every),
+        show_(std::move(show)) {}
+
+  Status AfterCreate(session::Session&, int64_t global_step) override {
+    first_step_ = global_step;
+    started_ = absl::Now();
+    return absl::OkStatus();
+  }
+  std::vector<std::string> Fetches() override { return {loss_}; }
+  Status AfterRun(const StepContext& context) override {
+    last_ = {.step = context.global_step, .last_step = last_step_};
+    if (!context.values->empty() && (*context.values)[0].dtype() == DType::kFloat) {
+      last_.loss = (*context.values)[0].scalar<float>();
+    }
+    const absl::Time now = absl::Now();
+    const double seconds = absl::ToDoubleSeconds(now - started_);
+    const auto steps = static_cast<double>(context.global_step - first_step_);
+    if (steps > 0 && seconds > 0) {
+      last_.examples_per_second = steps * static_cast<double>(batch_) / seconds;
+      last_.left = absl::Seconds(seconds / steps * static_cast<double>(last_step_ - context.global_step));
+    }
+    if (now - shown_ < every_) return absl::OkStatus();
+    shown_ = now;
+    show_(last_);
+    return absl::OkStatus();
+  }
+  Status End(session::Session&, int64_t global_step) override {
+    last_.step = std::max(last_.step, global_step);
+    last_.is_last = true;
+    show_(last_);
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string loss_;
+  const int64_t last_step_;
+  const int64_t batch_;
+  const absl::Duration every_;
+  const std::function<void(const Progress&)> show_;
+  int64_t first_step_ = 0;
+  absl::Time started_ = absl::Now();
+  absl::Time shown_ = absl::InfinitePast();
+  Progress last_;
+};
+
+}  // namespace
+
+std::unique_ptr<Hook> StopAtStep(int64_t last_step) { return std::make_unique<StopHook>(last_step); }
+std::unique_ptr<Hook> SaveCheckpoints(Saver* saver, std::string folder, int64_t steps) {
+  return std::make_unique<SaveHook>(saver, std::move(folder), steps);
+}
+std::unique_ptr<Hook> WriteSummaries(std::string folder, int64_t steps) {
+  return std::make_unique<SummaryHook>(std::move(folder), steps);
+}
+std::unique_ptr<Hook> ReportProgress(Endpoint loss, int64_t last_step, int64_t batch, absl::Duration every,
+                                     std::function<void(const Progress&)> show) {
+  return std::make_unique<ProgressHook>(loss, last_step, batch, every, std::move(show));
+}
+
+std::string ProgressText(const Progress& progress) {
+  std::string text = absl::StrFormat("step %d/%d  loss %.4f", progress.step, progress.last_step, progress.loss);
+  if (progress.examples_per_second > 0) {
+    absl::StrAppendFormat(&text, "  %.0f examples/s", progress.examples_per_second);
+  }
+  if (!progress.is_last && progress.left < absl::InfiniteDuration()) {
+    const int64_t seconds = std::max<int64_t>(0, absl::ToInt64Seconds(progress.left));
+    if (seconds >= 3600) {
+      absl::StrAppendFormat(&text, "  %dh%02dm left", seconds / 3600, seconds / 60 % 60);
+    } else if (seconds >= 60) {
+      absl::StrAppendFormat(&text, "  %dm%02ds left", seconds / 60, seconds % 60);
+    } else {
+      absl::StrAppendFormat(&text, "  %ds left", seconds);
+    }
+  }
+  return text;
+}
+
+std::function<void(const Progress&)> ProgressPrinter() {
+  const char* term = std::getenv("TERM");
+  const bool live = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && term != nullptr &&
+                    std::string(term) != "dumb";
+  return [live](const Progress& progress) {
+    const std::string text = ProgressText(progress);
+    if (live) {
+      std::printf("\r\033[K%s%s", text.c_str(), progress.is_last ? "\n" : "");
+    } else {
+      std::printf("%s\n", text.c_str());
+    }
+    std::fflush(stdout);
+  };
+}
+
+}  // namespace weft::train

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens around the steps of a monitored session.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/status.h"
+#include "weft/session/session.h"
+#include "weft/train/program.h"
+#include "weft/train/saver.h"
+
+namespace weft::train {
+
+// One finished step.
+struct StepContext {
+  session::Session* session = nullptr;
+  int64_t global_step = 0;
+  const std::vector<Tensor>* values = nullptr;  // of this hook's Fetches()
+  bool* stop = nullptr;                         // set to end training
+};
+
+// Called in order by MonitoredSession, on its thread. All parts are optional.
+class Hook {
+ public:
+  virtual ~Hook() = default;
+  // While the graph may still grow.
+  virtual Status Begin(Program&) { return absl::OkStatus(); }
+  // A session is ready: the first, or another after a failure.
+  virtual Status AfterCreate(session::Session&, int64_t /*global_step*/) { return absl::OkStatus(); }
+  // Tensors to fetch with the next step.
+  virtual std::vector<std::string> Fetches() { return {}; }
+  virtual Status AfterRun(const StepContext&) { return absl::OkStatus(); }
+  // Training is over and the session still works.
+  virtual Status End(session::Session&, int64_t /*global_step*/) { return absl::OkStatus(); }
+};
+
+// Ends training when the global step reaches `last_step`.
+std::unique_ptr<Hook> StopAtStep(int64_t last_step);
+// Saves every `steps` steps, at the start, and at the end. Borrows the saver.
+std::unique_ptr<Hook> SaveCheckpoints(Saver* saver, std::string folder, int64_t steps);
+// Writes merged summaries (and the graph) every `steps` steps as an event file in `folder`.
+std::unique_ptr<Hook> WriteSummaries(std::string folder, int64_t steps);
+
+// What a progress line says.
+struct Progress {
+  int64_t step = 0;
+  int64_t last_step = 0;
+  float loss = 0;
+  double examples_per_second = 0;
+  absl::Duration left = absl::InfiniteDuration();
+  bool is_last = false;
+};
+// Fetches `loss` each step and tells `show` at most every `every`; examples/s from `batch` examples a step
+// of the global count.
+std::unique_ptr<Hook> ReportProgress(Endpoint loss, int64_t last_step, int64_t batch, absl::Duration every,
+                                     std::function<void(const Progress&)> show);
+// One line as people read it: "step 120/600  loss 0.2314  45210 examples/s  3s left".
+std::string ProgressText(const Progress& progress);
+// Shows one live line on a terminal, plain lines elsewhere (NO_COLOR and TERM=dumb count as elsewhere).
+std::function<void(const Progress&)> ProgressPrinter();
+
+}  // namespace weft::train

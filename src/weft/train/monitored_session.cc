@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/train/monitored_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "base/log.h"
+#include "weft/graph/import.h"
+
+namespace weft::train {
+namespace {
+
+std::string NameOf(const Endpoint& endpoint) {
+  return absl::StrCat(endpoint.node != nullptr ? endpoint.node->name() : "", ":", endpoint.port);
+}
+
+}  // namespace
+
+bool IsLostPeer(const Status& status) {
+  return status.code() == absl::StatusCode::kAborted || status.code() == absl::StatusCode::kUnavailable;
+}
+
+StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(Program& program,
+                                                                     const MonitoredOptions& options) {
+  if (!options.make_session) return InvalidArgument("A monitored session needs make_session");
+  std::unique_ptr<MonitoredSession> session(new MonitoredSession(options));
+  WEFT_RETURN_IF_ERROR(session->Finalize(program));
+  WEFT_RETURN_IF_ERROR(session->Connect());
+  return session;
+}
+
+MonitoredSession::~MonitoredSession() {
+  if (session_ != nullptr) session_->Close().IgnoreError();
+}
+
+Status MonitoredSession::Finalize(Program& program) {
+  for (Hook* hook : options_.hooks) WEFT_RETURN_IF_ERROR(hook->Begin(program));
+  step_name_ = NameOf(program.GlobalStep().value);
+  if (options_.train != nullptr) {
+    GraphBuilder builder(&program.graph());
+    builder.set_device(program.GlobalStep().device);
+    builder.set_control_inputs({options_.train});
+    step_after_train_ = NameOf(builder.Op("ReadVariableOp", {program.GlobalStep().handle},
+                                          {{"dtype", DType::kInt64}}, "global_step_after_train"));
+    WEFT_RETURN_IF_ERROR(builder.status());
+    train_ = options_.train->name();
+  }
+  std::vector<Node*> shared;
+  std::vector<Node*> local;
+  for (const Variable& variable : program.variables()) {
+    (variable.local ? local : shared).push_back(variable.initializer);
+  }
+  Node* init = program.Group(shared, "init_variables");
+  Node* local_init = program.Group(local, "init_local_variables");
+  const Endpoint missing = program.ReportUninitialized(/*local=*/false);
+  WEFT_RETURN_IF_ERROR(program.status());
+  init_ = init->name();
+  local_init_ = local_init->name();
+  missing_ = NameOf(missing);
+  for (Node* node : options_.chief_init) chief_init_.push_back(node->name());
+  graph_ = ExportGraph(program.graph());
+  return absl::OkStatus();
+}
+
+Status MonitoredSession::Connect() {
+  const absl::Time give_up = absl::Now() + options_.max_wait;
+  while (true) {
+    const Status status = TryConnect();
+    if (status.ok()) return status;
+    const bool may_pass = IsLostPeer(status) || status.code() == absl::StatusCode::kDeadlineExceeded ||
+                          absl::StrContains(status.message(), "uninitialized");
+    if (!may_pass || absl::Now() > give_up) return status;
+    WEFT_LOG(WARNING) << "Waiting for the cluster: " << status.message();
+    absl::SleepFor(options_.poll);
+  }
+}
+
+Status MonitoredSession::TryConnect() {
+  session_.reset();
+  WEFT_ASSIGN_OR_RETURN(session_, options_.make_session());
+  WEFT_RETURN_IF_ERROR(session_->Extend(graph_));
+  WEFT_RETURN_IF_ERROR(options_.is_chief ? ReadyAsChief() : WaitForChief());
+  WEFT_RETURN_IF_ERROR(session_->Run({}, {}, {local_init_}, nullptr));
+  WEFT_RETURN_IF_ERROR(ReadGlobalStep());
+  for (Hook* hook : options_.hooks) {
+    WEFT_RETURN_IF_ERROR(hook->AfterCreate(*session_, global_step_));
+  }
+  return absl::OkStatus();
+}
+
+Status MonitoredSession::ReadyAsChief() {
+  std::vector<Tensor> missing;
+  WEFT_RETURN_IF_ERROR(session_->Run({}, {missing_}, {}, &missing));
+  // Variables outlive a chief that was restarted: they are newer than any checkpoint.
+  if (missing[0].num_elements() > 0) {
+    StatusOr<std::string> latest = NotFound("no checkpoint folder");
+    if (options_.saver != nullptr && !options_.checkpoint_folder.empty()) {
+      latest = options_.saver->Latest(options_.checkpoint_folder);
+    }
+    if (latest.ok()) {
+      WEFT_RETURN_IF_ERROR(options_.saver->Restore(*session_, *latest));
+      WEFT_LOG(INFO) << "Restored " << *latest;
+    } else if (latest.status().code() != absl::StatusCode::kNotFound) {
+      return latest.status();
+    } else {
+      WEFT_RETURN_IF_ERROR(session_->Run({}, {}, {init_}, nullptr));
+    }
+  }
+  if (chief_init_.empty()) return absl::OkStatus();
+  return session_->Run({}, {}, chief_init_, nullptr);
+}
+
+Status MonitoredSession::WaitForChief() {
+  const absl::Time give_up = absl::Now() + options_.max_wait;
+  absl::Time next_word = absl::Now() + absl::Seconds(10);
+  while (true) {
+    std::vector<Tensor> missing;
+    WEFT_RETURN_IF_ERROR(session_->Run({}, {missing_}, {}, &missing));
+    if (missing[0].num_elements() == 0) return absl::OkStatus();
+    const std::string names = absl::StrJoin(missing[0].span<std::string>().subspan(0, 5), ", ");
+    if (absl::Now() > give_up) {
+      return DeadlineExceeded("The chief has not initialized all variables; without a value: ", names);
+    }
+    if (absl::Now() > next_word) {
+      WEFT_LOG(INFO) << "Waiting for the chief to initialize " << names;
+      next_word = absl::Now() + absl::Seconds(10);
+    }
+    absl::SleepFor(options_.poll);
+  }
+}
+
+Status MonitoredSession::ReadGlobalStep() {
+  std::vector<Tensor> step;
+  WEFT_RETURN_IF_ERROR(session_->Run({}, {step_name_}, {}, &step));
+  global_step_ = step[0].scalar<int64_t>();
+  return absl::OkStatus();
+}
+
+Status MonitoredSession::RunPlain(const std::vector<session::Feed>& feeds,
+                                  const std::vector<Endpoint>& fetches, const std::vector<Node*>& targets,
+                                  std::vector<Tensor>* results) {
+  std::vector<std::string> fetch_names;
+  std::vector<std::string> target_names;
+  for (const Endpoint& fetch : fetches) fetch_names.push_back(NameOf(fetch));
+  for (const Node* node : targets) target_names.push_back(node->name());
+  return session_->Run(feeds, fetch_names, target_names, results);
+}
+
+Status MonitoredSession::RunOnce(const std::vector<session::Feed>& feeds,
+                                 const std::vector<Endpoint>& fetches, const std::vector<Node*>& targets,
+                                 std::vector<Tensor>* results) {
+  std::vector<std::string> names;
+  std::vector<std::string> target_names;
+  for (const Endpoint& fetch : fetches) names.push_back(NameOf(fetch));
+  for (const Node* node : targets) target_names.push_back(node->name());
+  std::vector<std::vector<size_t>> hook_values(options_.hooks.size());
+  const auto place_of = [&](const std::string& name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end()) return static_cast<size_t>(found - names.begin());
+    names.push_back(name);
+    return names.size() - 1;
+  };
+  for (size_t h = 0; h < options_.hooks.size(); ++h) {
+    for (const std::string& name : options_.hooks[h]->Fetches()) hook_values[h].push_back(place_of(name));
+  }
+  const bool trains = !train_.empty() && std::count(target_names.begin(), target_names.end(), train_) > 0;
+  const size_t step_place = trains ? place_of(step_after_train_) : 0;
+  std::vector<Tensor> values;
+  WEFT_RETURN_IF_ERROR(session_->Run(feeds, names, target_names, &values));
+  if (trains) {
+    global_step_ = values[step_place].scalar<int64_t>();
+  } else {
+    WEFT_RETURN_IF_ERROR(ReadGlobalStep());
+  }
+  for (size_t h = 0; h < options_.hooks.size(); ++h) {
+    std::vector<Tensor> own;
+    for (size_t place : hook_values[h]) own.push_back(values[place]);
+    WEFT_RETURN_IF_ERROR(options_.hooks[h]->AfterRun(
+        {.session = session_.get(), .global_step = global_step_, .values = &own, .stop = &stop_}));
+  }
+  values.resize(fetches.size());
+  if (results != nullptr) *results = std::move(values);
+  return absl::OkStatus();
+}
+
+Status MonitoredSession::Run(const std::vector<session::Feed>& feeds, const std::vector<Endpoint>& fetches,
+                             const std::vector<Node*>& targets, std::vector<Tensor>* results) {
+  while (true) {
+    const Status status = RunOnce(feeds, fetches, targets, results);
+    const bool lost = IsLostPeer(status) || (status.code() == absl::StatusCode::kFailedPrecondition &&
+                                             absl::StrContains(status.message(), "uninitialized"));
+    if (!lost) return status;
+    WEFT_LOG(WARNING) << "A step failed and is run again in a new session: " << status.message();
+    WEFT_RETURN_IF_ERROR(Connect());
+  }
+}
+
+Status MonitoredSession::End() {
+  Status first;
+  for (Hook* hook : options_.hooks) {
+    const Status status = hook->End(*session_, global_step_);
+    if (first.ok()) first = status;
+  }
+  return first;
+}
+
+}  // namespace weft::train
