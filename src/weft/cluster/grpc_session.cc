@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/cluster/grpc_session.h"
+
+#include <google/protobuf/io/coded_stream.h>
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "proto/tensorflow/master.pb.h"
+#include "weft/cluster/device_proto.h"
+#include "weft/cluster/grpc_service.h"
+#include "weft/cluster/step_messages.h"
+#include "weft/graph/graph_proto.h"
+#include "weft/ops/catalogue.h"
+#include "weft/session/direct_session.h"
+
+namespace weft::cluster {
+namespace {
+
+using google::protobuf::io::CodedInputStream;
+
+// A RunStepResponse: tensors read straight into their buffers, the rest as a message.
+struct StepReply {
+  std::map<std::string, Tensor> tensors;
+  tensorflow::RunStepResponse rest;
+};
+
+Status ParseStepReply(absl::Span<const absl::string_view> chunks, StepReply* reply) {
+  constexpr uint32_t kTensorTag = (1 << 3) | 2;
+  ChunkStream stream(chunks);
+  CodedInputStream in(&stream);
+  in.SetTotalBytesLimit(INT32_MAX);
+  std::string rest;
+  while (const uint32_t tag = in.ReadTag()) {
+    uint32_t size = 0;
+    if (tag == kTensorTag) {
+      if (!in.ReadVarint32(&size) || size > INT32_MAX) return DataLoss("Malformed RunStepResponse");
+      WEFT_ASSIGN_OR_RETURN(NamedTensor named, ReadNamedTensor(&in, static_cast<int>(size)));
+      reply->tensors[named.name] = std::move(named.tensor);
+      continue;
+    }
+    google::protobuf::io::StringOutputStream out(&rest);
+    google::protobuf::io::CodedOutputStream coded(&out);
+    coded.WriteTag(tag);
+    if ((tag & 7) == 0) {
+      uint64_t value = 0;
+      if (!in.ReadVarint64(&value)) return DataLoss("Malformed RunStepResponse");
+      coded.WriteVarint64(value);
+    } else if ((tag & 7) == 2) {
+      std::string bytes;
+      if (!in.ReadVarint32(&size) || !in.ReadString(&bytes, static_cast<int>(size))) {
+        return DataLoss("Malformed RunStepResponse");
+      }
+      coded.WriteVarint32(size);
+      coded.WriteString(bytes);
+    } else {
+      return DataLoss("Malformed RunStepResponse");
+    }
+  }
+  if (!reply->rest.ParseFromString(rest)) return DataLoss("Malformed RunStepResponse");
+  return absl::OkStatus();
+}
+
+class GrpcSession final : public session::Session {
+ public:
+  explicit GrpcSession(const SessionOptions& options)
+      : options_(options),
+        address_(absl::StripPrefix(options.target, "grpc://")),
+        channel_(GrpcChannel::Connect(address_)) {}
+  ~GrpcSession() override { Close().IgnoreError(); }
+
+  Status Extend(const GraphDef& graph) override {
+    tensorflow::GraphDef proto;
+    WEFT_RETURN_IF_ERROR(GraphDefToProto(graph, &proto));
+    absl::MutexLock lock(&mutex_);
+    if (closed_) return FailedPrecondition("Session has been closed.");
+    if (handle_.empty()) return CreateLocked(std::move(proto));
+    tensorflow::ExtendSessionRequest request;
+    request.set_session_handle(handle_);
+    *request.mutable_graph_def() = std::move(proto);
+    request.set_current_graph_version(version_);
+    tensorflow::ExtendSessionResponse response;
+    WEFT_RETURN_IF_ERROR(Ask("ExtendSession", request, &response));
+    version_ = response.new_graph_version();
+    return absl::OkStatus();
+  }
+
+  Status Run(const session::RunOptions& options, const std::vector<session::Feed>& feeds,
+             const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
+             std::vector<Tensor>* results, session::RunMetadata* metadata) override {
+    tensorflow::RunStepRequest rest;
+    WEFT_ASSIGN_OR_RETURN(*rest.mutable_session_handle(), Handle());
+    std::vector<std::string> names;
+    for (const std::string& fetch : fetches) {
+      names.push_back(absl::StrContains(fetch, ':') ? fetch : fetch + ":0");
+      rest.add_fetch(names.back());
+    }
+    for (const std::string& target : targets) rest.add_target(target);
+    rest.set_store_errors_in_response_body(true);
+    const bool trace = options.trace && metadata != nullptr;
+    if (trace) rest.mutable_options()->set_trace_level(tensorflow::RunOptions::FULL_TRACE);
+    if (options.timeout < absl::InfiniteDuration()) {
+      rest.mutable_options()->set_timeout_in_ms(absl::ToInt64Milliseconds(options.timeout));
+    }
+    Payload payload = SerializeMessage(rest);
+    for (const auto& [name, value] : feeds) {
+      WEFT_RETURN_IF_ERROR(AppendNamedTensor(2, name, value, &payload));
+    }
+    ClientCall call{.method = "/tensorflow.MasterService/RunStep",
+                    .request = std::move(payload),
+                    .cancellation = &cancellation_};
+    // The server ends the step by itself; the margin lets its answer, which says more, come first.
+    if (options.timeout < absl::InfiniteDuration()) {
+      call.deadline = absl::Now() + options.timeout + absl::Seconds(5);
+    }
+    StatusOr<std::unique_ptr<ClientReply>> answer = channel_->CallAndWait(std::move(call));
+    if (!answer.ok()) return Explain(answer.status());
+    StepReply reply;
+    WEFT_RETURN_IF_ERROR(ParseStepReply((*answer)->response(), &reply));
+    if (reply.rest.status_code() != 0) {
+      return Status(static_cast<absl::StatusCode>(reply.rest.status_code()),
+                    reply.rest.status_error_message());
+    }
+    if (trace) TakeTrace(reply.rest.metadata(), metadata);
+    return TakeResults(names, &reply, results);
+  }
+
+  StatusOr<std::vector<DeviceAttributes>> ListDevices() override {
+    tensorflow::ListDevicesRequest request;
+    WEFT_ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    tensorflow::ListDevicesResponse response;
+    WEFT_RETURN_IF_ERROR(Ask("ListDevices", request, &response));
+    std::vector<DeviceAttributes> devices;
+    for (const auto& device : response.local_device()) devices.push_back(DeviceFromProto(device));
+    for (const auto& device : response.remote_device()) devices.push_back(DeviceFromProto(device));
+    return devices;
+  }
+
+  Status Close() override {
+    std::string handle;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (closed_) return absl::OkStatus();
+      closed_ = true;
+      handle = handle_;
+    }
+    Status status;
+    if (!handle.empty()) {
+      tensorflow::CloseSessionRequest request;
+      request.set_session_handle(handle);
+      tensorflow::CloseSessionResponse response;
+      status = Ask("CloseSession", request, &response, absl::Seconds(10));
+    }
+    cancellation_.Cancel(Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
+    return status;
+  }
+
+ private:
+  Status CreateLocked(tensorflow::GraphDef graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    tensorflow::CreateSessionRequest request;
+    *request.mutable_graph_def() = std::move(graph);
+    request.set_target(options_.target);
+    request.mutable_config()->set_allow_soft_placement(options_.soft_placement);
+    for (const std::string& filter : options_.device_filters) {
+      request.mutable_config()->add_device_filters(filter);
+    }
+    tensorflow::CreateSessionResponse response;
+    WEFT_RETURN_IF_ERROR(Ask("CreateSession", request, &response));
+    handle_ = response.session_handle();
+    version_ = response.graph_version();
+    return absl::OkStatus();
+  }
+
+  // The handle; a session without a graph is made when it is first needed.
+  StatusOr<std::string> Handle() {
+    absl::MutexLock lock(&mutex_);
+    if (closed_) return FailedPrecondition("Session has been closed.");
+    if (handle_.empty()) WEFT_RETURN_IF_ERROR(CreateLocked({}));
+    return handle_;
+  }
+
+  Status Explain(const Status& status) const {
+    return Annotate(status, absl::StrCat("Session at ", address_));
+  }
+
+  template <typename Request, typename Response>
+  Status Ask(const char* method, const Request& request, Response* response,
+             absl::Duration timeout = absl::ZeroDuration()) {
+    if (timeout == absl::ZeroDuration()) timeout = options_.connect_timeout;
+    ClientCall call{.method = absl::StrCat("/tensorflow.MasterService/", method),
+                    .request = SerializeMessage(request),
+                    .deadline = absl::Now() + timeout,
+                    .wait_for_ready = true};
+    StatusOr<std::unique_ptr<ClientReply>> reply = channel_->CallAndWait(std::move(call));
+    if (!reply.ok()) {
+      const Status status = reply.status();
+      if (status.code() == absl::StatusCode::kDeadlineExceeded) {
+        return Unavailable("No answer from ", address_, " to ", method, " within ",
+                           absl::FormatDuration(timeout));
+      }
+      return Explain(status);
+    }
+    return ParseMessage((*reply)->response(), response);
+  }
+
+  static Status TakeResults(const std::vector<std::string>& names, StepReply* reply,
+                            std::vector<Tensor>* results) {
+    if (results == nullptr) return absl::OkStatus();
+    results->clear();
+    for (const std::string& name : names) {
+      const auto found = reply->tensors.find(name);
+      if (found == reply->tensors.end()) return Internal("The master's answer lacks tensor ", name);
+      results->push_back(found->second);
+    }
+    return absl::OkStatus();
+  }
+
+  static void TakeTrace(const tensorflow::RunMetadata& from, session::RunMetadata* metadata) {
+    for (const auto& device : from.step_stats().dev_stats()) {
+      for (const auto& node : device.node_stats()) {
+        metadata->trace.push_back({.node = node.node_name(),
+                                   .op = node.timeline_label(),
+                                   .device = device.device(),
+                                   .start_us = node.all_start_micros(),
+                                   .end_us = node.all_start_micros() + node.all_end_rel_micros()});
+      }
+    }
+  }
+
+  const SessionOptions options_;
+  const std::string address_;
+  const std::shared_ptr<GrpcChannel> channel_;  // shared with calls that outlive the session
+  Cancellation cancellation_;
+  absl::Mutex mutex_;
+  std::string handle_ ABSL_GUARDED_BY(mutex_);
+  int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<session::Session>> NewSession(const SessionOptions& options) {
+  if (options.target.empty() || options.target == "local") {
+    return session::NewDirectSession(
+        {.catalogue = options.catalogue != nullptr ? options.catalogue : &StandardCatalogue(),
+         .soft_placement = options.soft_placement});
+  }
+  if (!absl::StartsWith(options.target, "grpc://") || options.target.size() <= 7) {
+    return InvalidArgument("Session target is '", options.target,
+                           "', expected nothing (this process) or grpc://host:port");
+  }
+  return std::unique_ptr<session::Session>(std::make_unique<GrpcSession>(options));
+}
+
+Status ResetCluster(const SessionOptions& options, const std::vector<std::string>& containers) {
+  const std::string address(absl::StripPrefix(options.target, "grpc://"));
+  tensorflow::ResetRequest request;
+  for (const std::string& container : containers) request.add_container(container);
+  for (const std::string& filter : options.device_filters) request.add_device_filters(filter);
+  ClientCall call{.method = "/tensorflow.MasterService/Reset",
+                  .request = SerializeMessage(request),
+                  .deadline = absl::Now() + options.connect_timeout,
+                  .wait_for_ready = true};
+  return Annotate(GrpcChannel::Connect(address)->CallAndWait(std::move(call)).status(),
+                  absl::StrCat("Resetting ", address));
+}
+
+}  // namespace weft::cluster
