@@ -26,7 +26,7 @@ struct Part {
   std::vector<const Variable*> variables;
 };
 
-Node* Save(GraphBuilder& builder, Endpoint file, const Part& part) {
+Node* AddSave(GraphBuilder& builder, Endpoint file, const Part& part) {
   return builder.AddNode("SaveV2", {file, Strings(builder, part.names), Strings(builder, part.slices),
                                     part.values});
 }
@@ -71,7 +71,7 @@ Status Saver::Build(Program& program) {
                                             builder.Scalar<int32_t>(num_parts)});
       files.push_back(file);
     }
-    saved.push_back(Save(builder, file, part));
+    saved.push_back(AddSave(builder, file, part));
     Node* read = builder.AddNode(
         "RestoreV2", {prefix, Strings(builder, part.names), Strings(builder, part.slices)},
         {{"dtypes", part.dtypes}});
