@@ -36,6 +36,8 @@ class Hook {
   // Tensors to fetch with the next step.
   virtual std::vector<std::string> Fetches() { return {}; }
   virtual Status AfterRun(const StepContext&) { return absl::OkStatus(); }
+  // The session has been closed, for whatever reason, and goes away: let go of it.
+  virtual void AfterClose() {}
   // Training is over and the session still works.
   virtual Status End(session::Session&, int64_t /*global_step*/) { return absl::OkStatus(); }
 };

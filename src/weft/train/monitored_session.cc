@@ -32,8 +32,14 @@ StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(Program& pr
   return session;
 }
 
-MonitoredSession::~MonitoredSession() {
-  if (session_ != nullptr) session_->Close().IgnoreError();
+MonitoredSession::~MonitoredSession() { Disconnect(); }
+
+void MonitoredSession::Disconnect() {
+  if (session_ == nullptr) return;
+  // Closing cancels what hooks still run on the session, then they let go of it.
+  session_->Close().IgnoreError();
+  for (Hook* hook : options_.hooks) hook->AfterClose();
+  session_.reset();
 }
 
 Status MonitoredSession::Finalize(Program& program) {
@@ -79,7 +85,7 @@ Status MonitoredSession::Connect() {
 }
 
 Status MonitoredSession::TryConnect() {
-  session_.reset();
+  Disconnect();
   WEFT_ASSIGN_OR_RETURN(session_, options_.make_session());
   WEFT_RETURN_IF_ERROR(session_->Extend(graph_));
   WEFT_RETURN_IF_ERROR(options_.is_chief ? ReadyAsChief() : WaitForChief());

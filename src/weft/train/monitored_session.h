@@ -59,6 +59,7 @@ class MonitoredSession {
   // Makes and readies a session, again and again until it works or max_wait is over.
   Status Connect();
   Status TryConnect();
+  void Disconnect();
   Status ReadyAsChief();
   Status WaitForChief();
   Status ReadGlobalStep();

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains a digit classifier on a cluster: one process a task, which TF_CONFIG tells who it is. Without
+// TF_CONFIG it trains in this process. `weft run examples/digits/tfjob.yaml` starts all tasks.
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "digits_data.h"
+#include "weft/api/ops.h"
+#include "weft/cluster/grpc_session.h"
+#include "weft/cluster/server.h"
+#include "weft/ops/catalogue.h"
+#include "weft/train/monitored_session.h"
+#include "weft/train/optimizer.h"
+#include "weft/train/sync_replicas.h"
+
+namespace {
+
+using namespace weft;  // NOLINT: an example reads better so
+
+struct Flags {
+  std::string data = "examples/digits/digits.csv";
+  std::string model_dir = "/tmp/weft-digits";
+  int64_t steps = 600;
+  int64_t batch = 64;
+  int64_t seed = 1;
+  bool async = false;
+};
+
+// What this process is in the job.
+struct Task {
+  cluster::ServerOptions server;
+  int num_ps = 0;
+  int num_workers = 1;
+  int worker = 0;  // among chief, master and workers
+  bool is_ps = false;
+  bool is_chief = true;
+  bool is_evaluator = false;
+  bool distributed = false;
+};
+
+StatusOr<Task> ThisTask() {
+  Task task;
+  const char* config = std::getenv("TF_CONFIG");
+  if (config == nullptr || *config == '\0') return task;
+  WEFT_ASSIGN_OR_RETURN(cluster::TaskConfig parsed, cluster::ParseTfConfig(config));
+  task.distributed = true;
+  task.is_ps = parsed.task.job == "ps";
+  task.is_evaluator = parsed.task.job == "evaluator";
+  int workers = 0;
+  int chiefs = 0;
+  for (const auto& [id, address] : parsed.cluster.tasks()) {
+    task.num_ps += id.job == "ps" ? 1 : 0;
+    workers += id.job == "worker" ? 1 : 0;
+    chiefs += id.job == "chief" || id.job == "master" ? 1 : 0;
+  }
+  task.num_workers = workers + chiefs;
+  const bool leads = parsed.task.job == "chief" || parsed.task.job == "master";
+  task.worker = leads ? 0 : parsed.task.index + chiefs;
+  task.is_chief = leads || (chiefs == 0 && parsed.task.job == "worker" && parsed.task.index == 0);
+  task.server = {.cluster = std::move(parsed.cluster), .task = std::move(parsed.task),
+                 .catalogue = &StandardCatalogue()};
+  return task;
+}
+
+struct Model {
+  Endpoint images, labels, loss, correct;
+};
+
+Model Build(train::Program& program, int64_t seed) {
+  GraphBuilder& b = program.builder();
+  Model m;
+  m.images = op::Placeholder(b, DType::kFloat, {.shape = {-1, digits::kPixels}, .name = "images"});
+  m.labels = op::Placeholder(b, DType::kInt64, {.shape = {-1}, .name = "labels"});
+  const train::Variable w1 = program.AddVariable("hidden/w", DType::kFloat, {digits::kPixels, 64},
+                                                 train::GlorotUniform(seed, 1));
+  const train::Variable b1 = program.AddVariable("hidden/b", DType::kFloat, {64}, train::Zeros());
+  const train::Variable w2 = program.AddVariable("out/w", DType::kFloat, {64, digits::kClasses},
+                                                 train::GlorotUniform(seed, 2));
+  const train::Variable b2 = program.AddVariable("out/b", DType::kFloat, {digits::kClasses}, train::Zeros());
+  const Endpoint hidden = op::Relu(b, op::BiasAdd(b, op::MatMul(b, m.images, w1.value), b1.value));
+  const Endpoint logits = op::BiasAdd(b, op::MatMul(b, hidden, w2.value), b2.value);
+  const Endpoint losses = op::SparseSoftmaxCrossEntropyWithLogits(b, logits, m.labels).loss;
+  m.loss = op::Mean(b, losses, b.Scalar<int32_t>(0));
+  const Endpoint hits = op::Equal(b, op::ArgMax(b, logits, b.Scalar<int32_t>(1)), m.labels);
+  m.correct = op::Mean(b, op::Cast(b, hits, DType::kFloat), b.Scalar<int32_t>(0));
+  program.AddSummary(op::ScalarSummary(b, b.Scalar<std::string>("loss"), m.loss));
+  return m;
+}
+
+Status Train(const Flags& flags, const Task& task, const std::string& target) {
+  WEFT_ASSIGN_OR_RETURN(const digits::Data data, digits::Load(flags.data));
+  train::Program program;
+  if (task.num_ps > 0) program.set_placement(train::GreedyPlacement(task.num_ps));
+  if (task.distributed) {
+    program.builder().set_device(absl::StrCat(task.server.task.ToString()));
+  }
+  const Model model = Build(program, flags.seed);
+  WEFT_RETURN_IF_ERROR(program.status());
+  const bool sync = task.num_workers > 1 && !flags.async;
+  train::SyncReplicas replicas(train::Adam(0.005), task.num_workers, task.num_workers);
+  std::unique_ptr<train::Optimizer> adam = train::Adam(0.005);
+  Node* train_node = nullptr;
+  if (sync) {
+    WEFT_ASSIGN_OR_RETURN(train_node, replicas.Minimize(program, model.loss));
+  } else {
+    WEFT_ASSIGN_OR_RETURN(train_node, adam->Minimize(program, model.loss));
+  }
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<train::Saver> saver, train::Saver::Create(program));
+  std::vector<std::unique_ptr<train::Hook>> hooks;
+  hooks.push_back(train::StopAtStep(flags.steps));
+  if (task.is_chief) {
+    hooks.push_back(train::SaveCheckpoints(saver.get(), flags.model_dir, 100));
+    hooks.push_back(train::WriteSummaries(flags.model_dir, 20));
+    hooks.push_back(train::ReportProgress(model.loss, flags.steps, flags.batch * (sync ? task.num_workers : 1),
+                                          absl::Milliseconds(500), train::ProgressPrinter()));
+    if (sync) hooks.push_back(replicas.ChiefHook());
+  }
+  train::MonitoredOptions options{
+      .make_session = [&] {
+        return cluster::NewSession({.target = target, .device_filters = task.distributed
+            ? std::vector<std::string>{"/job:ps", task.server.task.ToString()} : std::vector<std::string>{}});
+      },
+      .is_chief = task.is_chief,
+      .saver = saver.get(),
+      .checkpoint_folder = flags.model_dir};
+  for (const auto& hook : hooks) options.hooks.push_back(hook.get());
+  options.train = train_node;
+  if (sync) options.chief_init = replicas.chief_init();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<train::MonitoredSession> session,
+                        train::MonitoredSession::Create(program, options));
+  if (task.is_chief && session->global_step() > 0) {
+    std::printf("Resuming at step %ld of %ld\n", session->global_step(), flags.steps);
+  }
+  digits::Batches batches(data.train, static_cast<int>(flags.batch),
+                          static_cast<unsigned>(flags.seed * 1000 + task.worker));
+  while (!session->ShouldStop() && session->global_step() < flags.steps) {
+    const digits::Set batch = batches.Next();
+    WEFT_RETURN_IF_ERROR(session->Run({{"images:0", batch.images}, {"labels:0", batch.labels}}, {},
+                                      {train_node}, nullptr));
+  }
+  if (!task.is_chief) return absl::OkStatus();
+  std::vector<Tensor> accuracy;
+  WEFT_RETURN_IF_ERROR(session->RunPlain({{"images:0", data.test.images}, {"labels:0", data.test.labels}},
+                                         {model.correct}, {}, &accuracy));
+  WEFT_RETURN_IF_ERROR(session->End());
+  std::printf("\nTest accuracy: %.4f (%d digits not seen in training)\n", accuracy[0].scalar<float>(),
+              digits::kTest);
+  std::printf("Checkpoints and TensorBoard files: %s\n", flags.model_dir.c_str());
+  std::printf("Next: tensorboard --logdir %s\n      weft inspect checkpoint %s\n", flags.model_dir.c_str(),
+              flags.model_dir.c_str());
+  std::fflush(stdout);
+  return absl::OkStatus();
+}
+
+Status RunTask(const Flags& flags) {
+  WEFT_ASSIGN_OR_RETURN(const Task task, ThisTask());
+  if (!task.distributed) return Train(flags, task, "");
+  if (task.is_evaluator) return absl::OkStatus();
+  // A server's threads must not take the signals that its owner waits for.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  if (task.is_ps) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Server> server, cluster::Server::Start(task.server));
+  if (task.is_ps) {
+    int received = 0;
+    sigwait(&signals, &received);
+    server->Shutdown(absl::Seconds(2));
+    return absl::OkStatus();
+  }
+  return Train(flags, task, server->target());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Trains a digit classifier, alone or as a task of a job");
+  app.add_option("--data", flags.data, "The digits: digits.csv");
+  app.add_option("--model_dir", flags.model_dir, "Where checkpoints and summaries go; training resumes there");
+  app.add_option("--steps", flags.steps, "Global steps");
+  app.add_option("--batch", flags.batch, "Digits a step and worker");
+  app.add_option("--seed", flags.seed, "Of first values and batches");
+  app.add_flag("--async", flags.async, "Workers apply their gradients without waiting for each other");
+  CLI11_PARSE(app, argc, argv);
+  const Status status = RunTask(flags);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "digits: %s\n", std::string(status.message()).c_str());
+  return 1;
+}
