@@ -21,7 +21,17 @@
 
 namespace {
 
-using namespace weft;  // NOLINT: an example reads better so
+namespace cluster = weft::cluster;
+namespace op = weft::op;
+namespace train = weft::train;
+using weft::DType;
+using weft::Endpoint;
+using weft::GraphBuilder;
+using weft::Node;
+using weft::StandardCatalogue;
+using weft::Status;
+using weft::StatusOr;
+using weft::Tensor;
 
 struct Flags {
   std::string data = "examples/digits/digits.csv";
@@ -83,7 +93,7 @@ Model Build(train::Program& program, int64_t seed) {
   const train::Variable w2 = program.AddVariable("out/w", DType::kFloat, {64, digits::kClasses},
                                                  train::GlorotUniform(seed, 2));
   const train::Variable b2 = program.AddVariable("out/b", DType::kFloat, {digits::kClasses}, train::Zeros());
-  const Endpoint hidden = op::Tanh(b, op::BiasAdd(b, op::MatMul(b, m.images, w1.value), b1.value));
+  const Endpoint hidden = op::Relu(b, op::BiasAdd(b, op::MatMul(b, m.images, w1.value), b1.value));
   const Endpoint logits = op::BiasAdd(b, op::MatMul(b, hidden, w2.value), b2.value);
   const Endpoint losses = op::SparseSoftmaxCrossEntropyWithLogits(b, logits, m.labels).loss;
   m.loss = op::Mean(b, losses, b.Scalar<int32_t>(0));
