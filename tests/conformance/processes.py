@@ -68,7 +68,7 @@ def cluster(binary, folder=None, **jobs):
             for index in range(len(numbers)):
                 command = [binary, 'server', '--cluster', spec, '--job_name', job, '--task_index', str(index)]
                 if folder:
-                    command += ['--file_root', folder]
+                    command += ['--root', folder]
                 started[job, index] = subprocess.Popen(command)
         for (job, index), process in started.items():
             wait_for_port(ports[job][index], process)

@@ -102,7 +102,7 @@ def squeeze(op, types):
     yield Case([values(types['T'], [1])], {'squeeze_dims': [3]}, error=True)
 
 
-@cases('Transpose')
+@cases('Transpose', 'ConjugateTranspose')
 def transpose(op, types):
     for shape, perm in ([], []), ([3], [0]), ([2, 3], [1, 0]), ([2, 3, 4], [2, 0, 1]), ([2, 3, 4], [0, 2, 1]), ([0, 3], [1, 0]), (
             [2, 3, 4, 5], [3, 1, 0, 2]), ([33, 65], [1, 0]), ([2, 1, 3, 2, 2], [4, 0, 3, 1, 2]), ([4, 3], [0, 1]):
@@ -112,6 +112,7 @@ def transpose(op, types):
 
 
 types_for('T', ALL_TYPES, 'Transpose')
+types_for('T', NUMBERS + ['bool'], 'ConjugateTranspose')  # strings abort TensorFlow
 
 
 @cases('ConcatV2')
@@ -351,7 +352,7 @@ def unique(op, types):
     yield Case([values(types['T'], [2, 2])], attrs, error=True)
 
 
-@cases('UniqueV2')
+@cases('UniqueV2', 'UniqueWithCountsV2')
 def unique_v2(op, types):
     attrs = {'out_idx': types['out_idx']}
     axis = numpy_type(types['Taxis'])
@@ -424,3 +425,100 @@ types_for('T', ['float32', 'string'], 'Print')
 @script('PrintV2')
 def prints_v2(b, types):
     return [Step(b.op('PrintV2', np.array(b'printed', object), output_stream='stderr'))]
+
+
+@script('PlaceholderV2')
+def placeholder_v2(b, types):
+    return []  # refused by graphs of today's producers, which is the client's check
+
+
+@cases('Bitcast')
+def bitcast(op, types):
+    size = {t: numpy_type(t).itemsize for t in NUMBERS}
+    source = types['T']
+    for target in NUMBERS:
+        if size[source] == size[target]:
+            yield Case([values(source, [2, 3])], {'type': target})
+        elif size[source] > size[target]:
+            yield Case([values(source, [2])], {'type': target})
+        else:
+            ratio = size[target] // size[source]
+            yield Case([values(source, [3, ratio])], {'type': target})
+            yield Case([values(source, [3, ratio + 1])], {'type': target}, error=True)
+
+
+types_for('T', NUMBERS, 'Bitcast')
+types_for('type', ['float32'], 'Bitcast')  # the cases go through all
+
+
+@cases('TensorStridedSliceUpdate')
+def tensor_strided_slice_update(op, types):
+    name = types['T']
+    for shape, begin, end, strides, masks, part in ([5], [1], [4], [1], {}, [3]), ([5], [4], [0], [-2], {}, [2]), (
+            [2, 3], [1], [2], [1], {'shrink_axis_mask': 1}, [3]), ([2, 3], [0, 0], [2, 2], [1, 1], {}, [2, 2]):
+        yield Case([values(name, shape)] + [ints(types, 'Index', *v) for v in (begin, end, strides)] + [values(name, part, key=1)], masks)
+    yield Case([values(name, [5])] + [ints(types, 'Index', *v) for v in ([1], [4], [1])] + [values(name, [2])], error=True)
+
+
+@cases('MirrorPadGrad')
+def mirror_pad_grad(op, types):
+    for mode in 'REFLECT', 'SYMMETRIC':
+        yield Case([values(types['T'], [6, 6]), np.array([[2, 1], [0, 2]], numpy_type(types['Tpaddings']))], {'mode': mode})
+
+
+@cases('ListDiff')
+def list_diff(op, types):
+    name = types['T']
+    attrs = {'out_idx': types['out_idx']}
+    yield Case([values(name, [9]), values(name, [3], key=1)], attrs)
+    yield Case([values(name, [0]), values(name, [3])], attrs)
+    yield Case([values(name, [3]), values(name, [0])], attrs)
+    yield Case([values(name, [2, 2]), values(name, [1])], attrs, error=True)
+
+
+@cases('Reverse')
+def reverse_v1(op, types):
+    yield Case([values(types['T'], [2, 3]), np.array([True, False])])
+    yield Case([values(types['T'], [2, 3]), np.array([True, True])])
+    yield Case([values(types['T'], [2, 3]), np.array([True])], error=True)
+
+
+@cases('ReverseSequence')
+def reverse_sequence(op, types):
+    name, length = types['T'], numpy_type(types['Tlen'])
+    yield Case([values(name, [3, 4]), np.array([2, 4, 0], length)], {'seq_dim': 1, 'batch_dim': 0})
+    yield Case([values(name, [4, 3, 2]), np.array([2, 4, 1], length)], {'seq_dim': 0, 'batch_dim': 1})
+    yield Case([values(name, [3, 4]), np.array([2, 5, 0], length)], {'seq_dim': 1, 'batch_dim': 0}, error=True)
+    yield Case([values(name, [3, 4]), np.array([2, 3], length)], {'seq_dim': 1, 'batch_dim': 0}, error=True)
+
+
+@cases('Roll')
+def roll(op, types):
+    shift, axis = numpy_type(types['Tshift']), numpy_type(types['Taxis'])
+    for shape, by, along in ([5], [2], [0]), ([5], 2, 0), ([2, 3], [1, -1], [0, 1]), ([2, 3], [4, 1], [1, 1]), ([0], [1], [0]):
+        yield Case([values(types['T'], shape), np.array(by, shift), np.array(along, axis)])
+    yield Case([values(types['T'], [3]), np.array([1], shift), np.array([1], axis)], error=True)
+    yield Case([values(types['T'], [3]), np.array([1, 2], shift), np.array([0], axis)], error=True)
+
+
+types_for('T', ALL_TYPES, 'Roll', 'MirrorPadGrad')
+
+
+@cases('ScatterNd')
+def scatter_nd(op, types):
+    name, index = types['T'], numpy_type(types['Tindices'])
+    for ids, part, shape in ([[1], [3]], [2], [5]), ([[0], [0]], [2], [3]), ([[0, 1], [1, 0]], [2], [2, 2]), ([[1]], [1, 3], [2, 3]):
+        yield Case([np.array(ids, index), values(name, part, 1, 4) if name != 'string' else values(name, part), np.array(shape, index)])
+    yield Case([np.array([[5]], index), values(name, [1]), np.array([5], index)], error=True)
+    yield Case([np.array([[0]], index), values(name, [2]), np.array([5], index)], error=True)
+
+
+@cases('TensorScatterUpdate', 'TensorScatterAdd', 'TensorScatterSub', 'TensorScatterMax', 'TensorScatterMin', 'ScatterNdNonAliasingAdd')
+def tensor_scatter(op, types):
+    name, index = types['T'], numpy_type(types['Tindices'])
+    if name == 'string' and op != 'TensorScatterUpdate':
+        return
+    for shape, ids, part in ([5], [[1], [3]], [2]), ([4, 3], [[0], [2]], [2, 3]), ([2, 2], [[0, 1], [1, 0]], [2]):
+        yield Case([values(name, shape), np.array(ids, index), values(name, part, key=1)])
+    yield Case([values(name, [5]), np.array([[5]], index), values(name, [1])], error=True)
+    yield Case([values(name, [5]), np.array([[0]], index), values(name, [2])], error=True)

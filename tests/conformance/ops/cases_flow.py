@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues, accumulators, Switch and Merge, conditionals and loops."""
+import time
+
 import numpy as np
 import tensorflow as tf
 
@@ -161,13 +163,84 @@ def while_loop_v1(b, types):
     return [Step(count, total, nested, feeds={n: np.int32(k)}) for k in (0, 1, 7, 40)]
 
 
-@script('If')
-def functional_if(b, types):
-    pred = tf1.placeholder(tf.bool, [])
+def _functional(steps):
+    """A script whose control flow stays functional, as it does for programs that keep TensorFlow 2's control flow."""
+    def build(b, types):
+        tf1.enable_control_flow_v2()
+        try:
+            return steps(b)
+        finally:
+            tf1.disable_control_flow_v2()
+    build.__name__ = steps.__name__
+    return build
+
+
+@script('StatelessIf', 'If')
+@_functional
+def functional_if(b):
+    pred, x = tf1.placeholder(tf.bool, []), tf1.placeholder(tf.float32, [None])
+    v, start, read = b.variable(values('float32', [3]), ref=False)
+
+    def change():
+        with tf.control_dependencies([b.op('AssignAddVariableOp', v, x)]):
+            return tf.identity(x)
+    pure = tf1.cond(pred, lambda: x * 2.0, lambda: tf.reduce_sum(x, keepdims=True))
+    stateful = tf1.cond(pred, change, lambda: x)
+    return [Step(start)] + [step for value in (True, False) for step in (
+        Step(pure, stateful, feeds={pred: np.array(value), x: values('float32', [3])}), Step(read))]
+
+
+@script('StatelessWhile', 'While')
+@_functional
+def functional_while(b):
+    n = tf1.placeholder(tf.int32, [])
+    v, start, read = b.variable(np.zeros([], np.float32), ref=False)
+
+    def count(i, t):
+        with tf.control_dependencies([b.op('AssignAddVariableOp', v, t)]):
+            return i + 1, t + 1.0
+    pure = tf1.while_loop(lambda i, _: i < n, lambda i, t: (i + 1, t * 2.0), [0, tf.ones([2])])
+    stateful = tf1.while_loop(lambda i, _: i < n, count, [0, 1.0])
+    return [Step(start)] + [step for k in (0, 1, 6) for step in (Step(*pure, *stateful, feeds={n: np.int32(k)}), Step(read))]
+
+
+@script('StatelessCase', 'Case')
+@_functional
+def functional_case(b):
+    index, x = tf1.placeholder(tf.int32, []), tf1.placeholder(tf.float32, [2])
+    v, start, read = b.variable(np.zeros([2], np.float32), ref=False)
+
+    def change():
+        with tf.control_dependencies([b.op('AssignAddVariableOp', v, x)]):
+            return tf.identity(x)
+    pure = tf.switch_case(index, [lambda: x, lambda: x * 2.0, lambda: -x])
+    stateful = tf.switch_case(index, [lambda: x, change])
+    return [Step(start)] + [step for k in (0, 1, 2, 7, -1) for step in (
+        Step(pure, stateful, feeds={index: np.int32(k), x: values('float32', [2])}), Step(read))]
+
+
+@script('PartitionedCall', 'StatefulPartitionedCall')
+@_functional
+def function_call(b):
     x = tf1.placeholder(tf.float32, [None])
-    tf1.enable_control_flow_v2()
-    try:
-        chosen = tf1.cond(pred, lambda: x * 2.0, lambda: tf.reduce_sum(x, keepdims=True))
-    finally:
-        tf1.disable_control_flow_v2()
-    return [Step(chosen, feeds={pred: np.array(value), x: values('float32', [3])}) for value in (True, False)]
+    v, start, read = b.variable(values('float32', [2]), ref=False)
+
+    @tf.function(autograph=False)
+    def inner(t):
+        return t * 3.0 + 1.0
+
+    @tf.function(autograph=False)
+    def outer(t, u):
+        return inner(t), inner(inner(u)), u
+
+    @tf.function(autograph=False)
+    def change(t):
+        b.op('AssignAddVariableOp', v, t)
+        return b.op('ReadVariableOp', v, dtype='float32')
+    return [Step(start), Step(*outer(x, x + 1.0), change(x), feeds={x: values('float32', [2])}), Step(read)]
+
+
+@script('Timestamp')
+def timestamp(b, types):
+    now = tf1.placeholder(tf.float64, [])
+    return [Step(b.op('Less', b.op('Abs', b.op('Sub', b.op('Timestamp'), now)), np.float64(3600)), feeds={now: np.float64(time.time())})]

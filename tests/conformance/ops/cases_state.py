@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from cases import ALL_TYPES, FLOATS, NUMBERS, Step, numpy_type, script, types_for, values
+from cases import ALL_TYPES, NUMBERS, Step, nonzero, numpy_type, script, types_for, values
 
 types_for('dtype', ALL_TYPES, 'VariableV2', 'VarHandleOp')
 types_for('dtype', ['float32', 'int64', 'string'], 'Variable')
@@ -105,12 +105,13 @@ def _scatter(op, resource):
     def scatter(b, types):
         name, index = types['dtype' if resource else 'T'], numpy_type(types['Tindices'])
         v, start, read = b.variable(values(name, [5, 2]), ref=not resource)
+        fill = nonzero if op.endswith('Div') else values
         ids = np.array([0, 3, 4] if op.endswith('Update') else [3, 0, 3], index)
-        change = b.op(op, v, ids, values(name, [3, 2], key=1))
-        matrix = b.op(op, v, np.array([[1], [2]], index), values(name, [2, 1, 2], key=2))
-        scalar = b.op(op, v, np.array([0, 2], index), values(name, [], key=3))
+        change = b.op(op, v, ids, fill(name, [3, 2], key=1))
+        matrix = b.op(op, v, np.array([[1], [2]], index), fill(name, [2, 1, 2], key=2))
+        scalar = b.op(op, v, np.array([0, 2], index), fill(name, [], key=3))
         nothing = b.op(op, v, np.array([], index), values(name, [0, 2]))
-        outside = [b.op(op, v, b.hidden(np.array([i], index)), values(name, [1, 2])) for i in (5, -1)]
+        outside = [b.op(op, v, b.hidden(np.array([i], index)), fill(name, [1, 2])) for i in (5, -1)]
         wrong = b.op(op, v, b.hidden(ids), b.hidden(values(name, [2, 2])))
         return [Step(start), Step(change), Step(read), Step(matrix), Step(scalar), Step(nothing), Step(read),
                 Step(outside[0], error=True), Step(outside[1], error=True), Step(wrong, error=True), Step(read)]
@@ -118,11 +119,12 @@ def _scatter(op, resource):
     return scatter
 
 
-for _op in 'ScatterAdd', 'ScatterSub', 'ScatterUpdate':
+_SCATTERS = ['Scatter' + rule for rule in ('Add', 'Sub', 'Update', 'Mul', 'Div', 'Max', 'Min')]
+for _op in _SCATTERS:
     script(_op)(_scatter(_op, False))
     script('Resource' + _op)(_scatter('Resource' + _op, True))
-types_for('T', NUMBERS, 'ScatterAdd', 'ScatterSub', 'ScatterUpdate')
-types_for('dtype', NUMBERS, 'ResourceScatterAdd', 'ResourceScatterSub', 'ResourceScatterUpdate')
+types_for('T', NUMBERS, *_SCATTERS)
+types_for('dtype', NUMBERS, *['Resource' + _op for _op in _SCATTERS])
 
 
 @script('ResourceGather')
@@ -137,3 +139,68 @@ def resource_gather(b, types):
 
 
 types_for('dtype', ALL_TYPES, 'ResourceGather')
+
+
+def _scatter_nd(op, resource):
+    def scatter_nd(b, types):
+        name, index = types['T'], numpy_type(types['Tindices'])
+        v, start, read = b.variable(values(name, [4, 3]), ref=not resource)
+        rows = b.op(op, v, np.array([[0], [2]], index), values(name, [2, 3], key=1))
+        cells = b.op(op, v, np.array([[0, 1], [3, 2]], index), values(name, [2], key=2))
+        outside = b.op(op, v, b.hidden(np.array([[4]], index)), values(name, [1, 3]))
+        wrong = b.op(op, v, b.hidden(np.array([[0]], index)), b.hidden(values(name, [1, 2])))
+        return [Step(start), Step(rows), Step(read), Step(cells), Step(read), Step(outside, error=True), Step(wrong, error=True), Step(read)]
+    scatter_nd.__name__ = op
+    return scatter_nd
+
+
+_SCATTERS_ND = ['ScatterNd' + rule for rule in ('Add', 'Sub', 'Update')]
+for _op in _SCATTERS_ND:
+    script(_op)(_scatter_nd(_op, False))
+    script('Resource' + _op)(_scatter_nd('Resource' + _op, True))
+types_for('T', NUMBERS, *_SCATTERS_ND)
+types_for('T', NUMBERS, *['Resource' + _op for _op in _SCATTERS_ND])
+
+
+@script('ResourceGatherNd')
+def resource_gather_nd(b, types):
+    name, index = types['dtype'], numpy_type(types['Tindices'])
+    v, start, _ = b.variable(values(name, [4, 3]), ref=False)
+
+    def gather(ids):
+        return b.op('ResourceGatherNd', v, b.hidden(np.array(ids, index)), dtype=name)
+    return [Step(start), Step(gather([[0], [3]]), gather([[0, 1], [3, 2]])), Step(gather([[4]]), error=True)]
+
+
+types_for('dtype', NUMBERS, 'ResourceGatherNd')
+
+
+@script('ResourceCountUpTo')
+def resource_count_up_to(b, types):
+    v, start, read = b.variable(values(types['T'], [], 0, 0), ref=False)
+    count = b.op('ResourceCountUpTo', v, limit=2, T=types['T'])
+    return [Step(start), Step(count), Step(count), Step(count, error=True), Step(read)]
+
+
+@script('_ReadVariablesOp')
+def read_variables(b, types):
+    made = [b.variable(values(t, [2]), ref=False) for t in ('float32', 'int64', 'string')]
+    return [Step(*[start for _, start, _ in made]),
+            Step(*b.op('_ReadVariablesOp', [v for v, _, _ in made], dtypes=['float32', 'int64', 'string']))]
+
+
+@script('TemporaryVariable', 'DestroyTemporaryVariable')
+def temporary_variable(b, types):
+    v = b.op('TemporaryVariable', shape=[2], dtype=types['dtype'], var_name=b.name('t'))
+    full = b.op('Assign', v, values(types['dtype'], [2]))
+    return [Step(b.op('DestroyTemporaryVariable', full, var_name=b.name('t')))] * 2
+
+
+types_for('dtype', NUMBERS, 'TemporaryVariable')
+
+
+@script('RefIdentity')
+def ref_identity(b, types):
+    v, start, read = b.variable(values('float32', [2]))
+    same = b.op('RefIdentity', v)
+    return [Step(start), Step(same), Step(b.op('AssignAdd', same, np.ones([2], np.float32))), Step(read)]

@@ -6,7 +6,8 @@ from cases import Step, numpy_type, positive, script, values
 from signatures import op_def
 
 HYPERPARAMETERS = {'alpha': 0.1, 'lr': 0.1, 'momentum': 0.9, 'beta1_power': 0.9, 'beta2_power': 0.99, 'beta1': 0.9, 'beta2': 0.99,
-                   'rho': 0.9, 'epsilon': 0.01, 'l1': 0.1, 'l2': 0.1, 'l2_shrinkage': 0.05, 'lr_power': -0.5}
+                   'rho': 0.9, 'epsilon': 0.01, 'l1': 0.1, 'l2': 0.1, 'l2_shrinkage': 0.05, 'lr_power': -0.5,
+                   'sign_decay': 0.9, 'beta': 0.9, 'logbase': 2.7}
 POSITIVE_SLOTS = {'accum', 'accum_update', 'v', 'ms'}  # of which a root is taken
 VARIANTS = [{}, {'use_locking': True}, {'use_nesterov': True}, {'update_slots': False}, {'multiply_linear_by_lr': True}]
 DENSE = [[2, 3], [1037], []]
@@ -78,8 +79,9 @@ def _optimizer(op, resource):
     return run
 
 
-DENSE_RULES = ['GradientDescent', 'Momentum', 'Adam', 'Adagrad', 'AdagradV2', 'RMSProp', 'CenteredRMSProp', 'Ftrl', 'FtrlV2', 'Adadelta']
-SPARSE_RULES = ['Momentum', 'Adagrad', 'AdagradV2', 'RMSProp', 'CenteredRMSProp', 'Ftrl', 'FtrlV2', 'Adadelta']
+DENSE_RULES = ['GradientDescent', 'ProximalGradientDescent', 'ProximalAdagrad', 'AdaMax', 'AddSign', 'PowerSign',
+                'Momentum', 'Adam', 'Adagrad', 'AdagradV2', 'RMSProp', 'CenteredRMSProp', 'Ftrl', 'FtrlV2', 'Adadelta']
+SPARSE_RULES = ['ProximalGradientDescent', 'ProximalAdagrad', 'Momentum', 'Adagrad', 'AdagradV2', 'RMSProp', 'CenteredRMSProp', 'Ftrl', 'FtrlV2', 'Adadelta']
 for _resource, _prefix in (False, ''), (True, 'Resource'):
     for _kind, _rules in ('Apply', DENSE_RULES), ('SparseApply', SPARSE_RULES):
         for _rule in _rules:

@@ -19,6 +19,7 @@ def _float_gap(op, name, got, want):
     with np.errstate(all='ignore'):
         gap = np.abs(got - want)
         allowed = limit.ulps * EPSILON[name] * np.abs(want)
+        allowed = np.maximum(allowed, limit.floor * EPSILON[name])
         if limit.scale and finite.any():
             allowed = np.maximum(allowed, limit.scale * EPSILON[name] * np.abs(want[finite]).max())
     near = finite & np.isfinite(got) & (gap <= np.maximum(allowed, tiny))
@@ -32,7 +33,7 @@ def _float_gap(op, name, got, want):
     with np.errstate(all='ignore'):
         ulps = gap / np.maximum(np.abs(want) * EPSILON[name], tiny)
     worst = np.unravel_index(np.argmax(np.where(bad, np.where(np.isfinite(ulps), ulps, 1e300), -1)), want.shape)
-    return '%d of %d values differ; at %s got %r, want %r (%.3g ulp, %s ulp or %s of the largest allowed)' % (
+    return '%d of %d values differ; at %s got %r, want %r (%.3g ulp; allowed %s ulp, %s of the largest, %s of 1)' % (
         bad.sum(), want.size, list(map(int, worst)), float(got[worst]), float(want[worst]), ulps[worst], *limit)
 
 
@@ -102,7 +103,7 @@ def difference(op, got, want, replace):
         finite = np.isfinite(size)
         with np.errstate(all='ignore'):
             gap = np.abs(got - want)
-        if (gap[finite] <= 8 * EPSILON[part] * np.maximum(size[finite], 1e-30)).all() and (
+        if (gap[finite] <= max(8, tolerance(op, name).ulps) * EPSILON[part] * np.maximum(size[finite], 1e-30)).all() and (
                 np.isfinite(got) == np.isfinite(want)).all():
             return None
         return _float_gap(op, part, *pair)
