@@ -182,13 +182,6 @@ def resource_count_up_to(b, types):
     return [Step(start), Step(count), Step(count), Step(count, error=True), Step(read)]
 
 
-@script('_ReadVariablesOp')
-def read_variables(b, types):
-    made = [b.variable(values(t, [2]), ref=False) for t in ('float32', 'int64', 'string')]
-    return [Step(*[start for _, start, _ in made]),
-            Step(*b.op('_ReadVariablesOp', [v for v, _, _ in made], dtypes=['float32', 'int64', 'string']))]
-
-
 @script('TemporaryVariable', 'DestroyTemporaryVariable')
 def temporary_variable(b, types):
     v = b.op('TemporaryVariable', shape=[2], dtype=types['dtype'], var_name=b.name('t'))

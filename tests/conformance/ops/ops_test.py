@@ -41,6 +41,7 @@ tf1.logging.set_verbosity('ERROR')
 # Ops that a client's graph cannot hold alone, with the test that covers them.
 ELSEWHERE = {
     **dict.fromkeys(['_Arg', '_Retval', '_Send', '_Recv', '_HostSend', '_HostRecv'], 'every step that crosses tasks'),
+    '_ReadVariablesOp': 'a client may not send it',
     'FakeParam': 'functional If; its value is undefined',
 }
 STEP_MS = 60000

@@ -24,7 +24,7 @@ class RandomShuffleKernel final : public OpKernel {
       return Unimplemented("Shuffling of ", rows, " rows: at most 2^31 - 1 are supported");
     }
     // Each place swaps with one that is not settled yet.
-    PhiloxWords words(generator_.Reserve((rows + 3) / 4));
+    PhiloxWords words(generator_.Reserve((rows - 1 + 3) / 4));
     std::vector<int64_t> order(rows);
     std::iota(order.begin(), order.end(), 0);
     for (int64_t i = 0; i + 1 < rows; ++i) {

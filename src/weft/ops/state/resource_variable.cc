@@ -327,7 +327,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("N: int >= 0")
                     .Input("resources: N * resource")
                     .Output("values: dtypes")
-                    .Attr("dtypes: list(type)")
+                    .Attr("dtypes: list(type) >= 1")
                     .Stateful()
                     .Shape(shapes::Unknown)
                     .NoGradient()
