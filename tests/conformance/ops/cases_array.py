@@ -427,11 +427,6 @@ def prints_v2(b, types):
     return [Step(b.op('PrintV2', np.array(b'printed', object), output_stream='stderr'))]
 
 
-@script('PlaceholderV2')
-def placeholder_v2(b, types):
-    return []  # refused by graphs of today's producers, which is the client's check
-
-
 @cases('Bitcast')
 def bitcast(op, types):
     size = {t: numpy_type(t).itemsize for t in NUMBERS}

@@ -154,13 +154,19 @@ def ref_select(b, types):
             Step(chosen, feeds={index: np.int32(2)}, error=True)]
 
 
-@script('Enter', 'Exit', 'NextIteration', 'LoopCond')
+types_for('T', ['float32'], 'Enter')
+
+
+@script('Enter', 'Exit', 'NextIteration', 'LoopCond', 'RefEnter', 'RefExit', 'RefNextIteration')
 def while_loop_v1(b, types):
     n = tf1.placeholder(tf.int32, [])
     count, total = tf1.while_loop(lambda i, _: i < n, lambda i, t: (i + 1, t * 2.0 + 1.0), [0, tf.zeros([2])])
     nested = tf1.while_loop(lambda i, _: i < n, lambda i, t: (i + 1, t + tf1.while_loop(
         lambda j, _: j < i, lambda j, u: (j + 1, u + 1), [0, 0])[1]), [0, 0])[1]
-    return [Step(count, total, nested, feeds={n: np.int32(k)}) for k in (0, 1, 7, 40)]
+    v, start, read = b.variable(values('float32', [2]))
+    inside = b.op('RefEnter', v, frame_name=b.name('frame'))
+    out = b.op('RefExit', b.op('AssignAdd', inside, b.op('Enter', np.ones([2], np.float32), frame_name=b.name('frame'))))
+    return [Step(count, total, nested, feeds={n: np.int32(k)}) for k in (0, 1, 7, 40)] + [Step(start), Step(out), Step(read)]
 
 
 def _functional(steps):

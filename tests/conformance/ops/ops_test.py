@@ -32,7 +32,7 @@ from cases import GENERATORS, SCRIPTS, Builder, Path  # noqa: E402
 from compare import difference  # noqa: E402
 from pipe_session import PipeSession  # noqa: E402
 from signatures import op_def, read_catalogue, signature_gaps, type_sets  # noqa: E402
-from tolerances import UNINITIALIZED  # noqa: E402
+from tolerances import code_may_stand_for  # noqa: E402
 
 tf1 = tf.compat.v1
 tf1.disable_v2_behavior()
@@ -42,8 +42,11 @@ tf1.logging.set_verbosity('ERROR')
 ELSEWHERE = {
     **dict.fromkeys(['_Arg', '_Retval', '_Send', '_Recv', '_HostSend', '_HostRecv'], 'every step that crosses tasks'),
     '_ReadVariablesOp': 'a client may not send it',
+    **dict.fromkeys(['TopK', 'PlaceholderV2'], 'deprecated: graphs of today may not hold it'),
     'FakeParam': 'functional If; its value is undefined',
 }
+# Ops whose cases answer Unimplemented for now, and why. When they pass, their line here is a failure.
+LATER = {'Enter': 'loops of Enter and Exit nodes compile, but do not run in a session yet'}
 STEP_MS = 60000
 SHOWN = 4  # failures printed for each op
 
@@ -140,7 +143,7 @@ class Side:
 class Suite:
     def __init__(self, binary, verbose):
         self.binary, self.verbose = binary, verbose
-        self.failures, self.missing, self.count = {}, {}, 0
+        self.failures, self.later, self.count = {}, set(), 0
 
     def fail(self, op, text):
         self.failures.setdefault(op, []).append(text)
@@ -156,11 +159,12 @@ class Suite:
             return self.fail(op, '%s: accepted, TensorFlow says %d: %s' % (
                 item.label, their_error.error_code, reason(their_error)))
         if their_error:
-            mine, theirs = my_error.error_code, their_error.error_code
-            if mine != theirs and theirs not in UNINITIALIZED.get(mine, ()) and item.error != 'any':
+            if item.error != 'any' and not code_may_stand_for(op, my_error.error_code, their_error.error_code):
                 self.fail(op, '%s: error %d (%s), TensorFlow says %d (%s)' % (
                     item.label, my_error.error_code, reason(my_error), their_error.error_code, reason(their_error)))
             return None
+        if my_error and op in LATER and my_error.error_code == tf.errors.UNIMPLEMENTED:
+            return self.later.add(op)
         if my_error:
             return self.fail(op, '%s: error %d: %s' % (item.label, my_error.error_code, reason(my_error)))
         for k, (a, b) in enumerate(zip(mine, theirs)):
@@ -221,7 +225,7 @@ class Suite:
             for item in items:
                 before = len(self.failures.get(op, []))
                 self.compare(op, item, self.remote.run(theirs, item), self.local.run(mine, item))
-                if len(self.failures.get(op, [])) > before:
+                if len(self.failures.get(op, [])) > before or op in self.later:
                     break  # later steps only repeat it
 
     def run_op(self, op):
@@ -253,6 +257,8 @@ class Suite:
                 self.run_op(op)
             except Exception:
                 self.fail(op, 'the case is wrong: %s' % traceback.format_exc(limit=-3))
+            if op in LATER and op not in self.later and self.failures.get(op) is None:
+                self.fail(op, 'works now: remove it from LATER')
             if self.verbose:
                 print('%-40s %6.2f s %4d failures' % (op, time.monotonic() - started, len(self.failures.get(op, []))),
                       flush=True)
@@ -289,6 +295,8 @@ def main():
     if not args.signatures:
         shard, shards = map(int, args.shard.split('/'))
         chosen = args.ops or [op for op in known if GENERATORS[op] or SCRIPTS[op]][shard::shards]
+        if catalogue is None:
+            LATER.clear()
         suite.run(chosen)
     for op, failures in sorted(suite.failures.items()):
         for failure in failures if args.verbose else failures[:SHOWN]:

@@ -22,20 +22,21 @@ _GROUPS = {
         DynamicPartition DynamicStitch ParallelDynamicStitch Const Placeholder PlaceholderWithDefault Abs Neg Sign Floor
         Ceil Round Rint Maximum Minimum Max Min Relu ReluGrad Relu6 Relu6Grad Select SelectV2 ClipByValue MaxPool
         MaxPoolGrad ReadVariableOp Assign AssignVariableOp VariableV2 Bitcast Roll Reverse ReverseSequence ScatterNd
-        TensorScatterUpdate TensorScatterMax TensorScatterMin GuaranteeConst DebugGradientIdentity ListDiff RandomUniform
+        TensorScatterUpdate TensorScatterMax TensorScatterMin GuaranteeConst DebugGradientIdentity ListDiff SegmentMax
+        SegmentMin UnsortedSegmentMax UnsortedSegmentMin TopK TopKV2 NthElement NextAfter Complex Real Imag RandomUniform
         RandomUniformInt RandomShuffle
         SaveV2 Switch Merge RefSwitch EnsureShape CheckNumerics''',
     ROUNDED: '''Add AddV2 Sub Mul RealDiv Div DivNoNan Square SquaredDifference Sqrt AssignAdd AssignSub
         AssignAddVariableOp AssignSubVariableOp ScatterAdd ScatterSub ScatterUpdate ResourceScatterAdd
         ResourceScatterSub BiasAdd BiasAddV1 FloorDiv FloorMod Mod Cast Range LinSpace''',
     Tolerance(2): '''RandomStandardNormal TruncatedNormal Rsqrt Reciprocal Inv ReciprocalGrad InvGrad SqrtGrad''',
-    Tolerance(4, 2): '''Elu Selu''',
+    Tolerance(4, 2): '''Elu Selu EluGrad SeluGrad''',
     Tolerance(2, 1): '''AddN AccumulateNV2 TanhGrad SigmoidGrad ApplyGradientDescent ResourceApplyGradientDescent
         ApplyProximalGradientDescent ResourceApplyProximalGradientDescent SparseApplyProximalGradientDescent
         ResourceSparseApplyProximalGradientDescent''',
     FUNCTION: '''Exp Log Log1p Expm1 Sigmoid Tanh Pow Softplus SoftplusGrad RsqrtGrad Erf Sin Cos Softsign''',
     Tolerance(16, 4, 1): '''Sum Mean Prod EuclideanNorm L2Loss BiasAddGrad AvgPool AvgPoolGrad UnsortedSegmentSum
-        SparseSegmentSum SegmentSum Cumsum Cumprod HistogramSummary
+        SparseSegmentSum SegmentSum SegmentMean SegmentProd UnsortedSegmentProd CumulativeLogsumexp Cumsum Cumprod HistogramSummary
         ScalarSummary TensorSummaryV2''',
     Tolerance(4, 2, 4): '''Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits''',
     Tolerance(4, 8): '''MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput Conv2DBackpropFilter
@@ -63,9 +64,18 @@ BY_OP_AND_TYPE = {
     ('Sigmoid', 'complex64'): Tolerance(64),
 }
 
-# Error codes of ours that stand for another of TensorFlow's: {op: {ours: theirs}}. A variable that was never initialised is
-# FailedPrecondition (9) in every op here, whereas TensorFlow's kernels say NotFound (5) or Internal (13) by chance.
-UNINITIALIZED = {9: (5, 13)}
+# Error codes of ours that stand for others of TensorFlow's.
+_OTHER_CODES = {
+    # A variable that was never initialised is FailedPrecondition (9) in every op here, whereas TensorFlow's kernels say
+    # NotFound (5) or Internal (13) by chance.
+    9: lambda op: (5, 13),
+    # A division by zero is InvalidArgument (3); two of TensorFlow's kernels did not expect it.
+    3: lambda op: (13,) if op in ('TruncateDiv', 'TruncateMod') else (),
+}
+
+
+def code_may_stand_for(op, mine, theirs):
+    return mine == theirs or theirs in _OTHER_CODES.get(mine, lambda op: ())(op)
 
 
 def tolerance(op, dtype):
