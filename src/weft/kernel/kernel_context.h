@@ -20,6 +20,7 @@
 namespace weft {
 
 class FileSystem;
+class WaitRegistry;
 class CollectiveRunner;
 
 // Runs functions of the graph's library for kernels that take them (datasets, remote calls).
@@ -40,6 +41,7 @@ struct StepEnvironment {
   ResourceManager* step_resources = nullptr;  // dies with the step
   FunctionRunner* functions = nullptr;
   CollectiveRunner* collectives = nullptr;
+  WaitRegistry* waits = nullptr;  // where kernels that wait report it (base/waits.h); may be null
   FileSystem* files = nullptr;  // file ops go through it; it keeps them under the allowed root
   const std::string* container = nullptr;  // default container of this session ("localhost" if null)
   bool deterministic = false;
