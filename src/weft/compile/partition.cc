@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/compile/partition.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace weft::compile {
+namespace {
+
+bool StartsLoop(const Node& node) { return node.op() == "Enter" || node.op() == "RefEnter"; }
+
+// Deadness of a node and of its outputs may differ.
+bool MayKillOutputs(const Node& node) {
+  return node.op() == "Switch" || node.op() == "RefSwitch" || node.op() == "_SwitchN";
+}
+
+// A crossing value: what it is and where it goes.
+struct Crossing {
+  const Node* node;
+  int port;
+  std::string place;
+  bool operator==(const Crossing&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const Crossing& c) {
+    return H::combine(std::move(h), c.node, c.port, c.place);
+  }
+};
+
+class Partitioner {
+ public:
+  Partitioner(const Graph& graph, const PartitionOptions& options)
+      : graph_(graph),
+        options_(options),
+        twins_(graph.max_id()),
+        places_(graph.max_id()),
+        next_edge_(options.first_edge) {}
+
+  StatusOr<Partitioned> Run() {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
+    for (const Node* node : order) {
+      if (node->assigned_device().empty()) return Internal("Node '", node->name(), "' has no device");
+      places_[node->id()] = options_.place_of(node->assigned_device());
+      result_.parts.try_emplace(places_[node->id()], graph_.EmptyTwin());
+    }
+    WEFT_RETURN_IF_ERROR(CheckLoops(order));
+    for (const Node* node : order) WEFT_RETURN_IF_ERROR(Copy(*node));
+    for (const auto& [node, index] : open_inputs_) {
+      const Endpoint& source = node->input(index);
+      WEFT_RETURN_IF_ERROR(part(places_[node->id()])
+                               .SetInput(twins_[node->id()], index, {twins_[source.node->id()], source.port}));
+    }
+    result_.next_edge = next_edge_;
+    return std::move(result_);
+  }
+
+ private:
+  Graph& part(const std::string& place) { return result_.parts.find(place)->second; }
+
+  // Each iteration of a loop needs keys of its own at every place, which nothing here drives.
+  Status CheckLoops(const std::vector<Node*>& order) const {
+    std::vector<bool> in_loop(graph_.max_id(), false);
+    for (const Node* node : order) {
+      const bool leaves = node->op() == "Exit" || node->op() == "RefExit";
+      bool inside = StartsLoop(*node);
+      const auto look_at = [&](const Node& source) -> Status {
+        if (!in_loop[source.id()]) return absl::OkStatus();
+        inside = true;
+        if (places_[source.id()] == places_[node->id()]) return absl::OkStatus();
+        return Unimplemented("A loop spans ", places_[source.id()], " (node '", source.name(), "') and ",
+                             places_[node->id()], " (node '", node->name(),
+                             "'): put the whole loop on one task");
+      };
+      for (const Endpoint& input : node->inputs()) {
+        if (input.node != nullptr) WEFT_RETURN_IF_ERROR(look_at(*input.node));
+      }
+      for (const Node* control : node->control_inputs()) WEFT_RETURN_IF_ERROR(look_at(*control));
+      in_loop[node->id()] = inside && !leaves;
+    }
+    return absl::OkStatus();
+  }
+
+  Status Copy(const Node& node) {
+    const std::string& place = places_[node.id()];
+    std::vector<Endpoint> inputs;
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const Endpoint& source = node.input(i);
+      if (source.node == nullptr) {
+        return InvalidArgument("Input ", i, " of node '", node.name(), "' is not connected");
+      }
+      if (places_[source.node->id()] == place) {
+        Node* twin = twins_[source.node->id()];
+        if (twin == nullptr) open_inputs_.push_back({&node, i});  // the way back of a loop
+        inputs.push_back(twin == nullptr ? Endpoint() : Endpoint{twin, source.port});
+        continue;
+      }
+      if (node.input_type(i).is_ref) {
+        return InvalidArgument("Input ", i, " of node '", node.name(), "' at ", place,
+                               " needs a reference to '", source.node->name(), "', which is at ",
+                               places_[source.node->id()]);
+      }
+      WEFT_ASSIGN_OR_RETURN(Node * receive, Receive(source, node));
+      inputs.push_back({receive, 0});
+    }
+    std::vector<Node*> controls;
+    for (const Node* control : node.control_inputs()) {
+      WEFT_ASSIGN_OR_RETURN(Node * local, LocalControl(*control, node));
+      controls.push_back(local);
+    }
+    NodeDef def{.name = node.name(), .op = node.op(), .device = node.assigned_device()};
+    def.attrs = node.attrs();
+    WEFT_ASSIGN_OR_RETURN(Node * twin, part(place).AddNode(std::move(def), inputs, controls));
+    twin->set_assigned_device(node.assigned_device());
+    twins_[node.id()] = twin;
+    return absl::OkStatus();
+  }
+
+  // The node at the reader's place that gives `source`'s value.
+  StatusOr<Node*> Receive(const Endpoint& source, const Node& reader) {
+    const bool is_ref = source.node->output_type(source.port).is_ref;
+    const Crossing crossing{source.node, source.port, places_[reader.id()]};
+    if (!is_ref) {
+      const auto known = receives_.find(crossing);
+      if (known != receives_.end()) return known->second;
+    }
+    std::vector<Node*> controls;
+    if (is_ref) {
+      // What the reader waits for may change the variable: read it after.
+      for (const Node* control : reader.control_inputs()) {
+        if (places_[control->id()] == places_[source.node->id()]) {
+          controls.push_back(twins_[control->id()]);
+        }
+      }
+    }
+    WEFT_ASSIGN_OR_RETURN(Node * receive, Cross({twins_[source.node->id()], source.port},
+                                                source.node->output_type(source.port).dtype, *source.node,
+                                                reader, controls));
+    if (!is_ref) receives_.emplace(crossing, receive);
+    if (!MayKillOutputs(*source.node)) controls_.try_emplace({source.node, kControlPort, places_[reader.id()]}, receive);
+    return receive;
+  }
+
+  StatusOr<Node*> LocalControl(const Node& control, const Node& reader) {
+    const std::string& place = places_[reader.id()];
+    if (places_[control.id()] == place) return twins_[control.id()];
+    const Crossing crossing{&control, kControlPort, place};
+    const auto known = controls_.find(crossing);
+    if (known != controls_.end()) return known->second;
+    Graph& source_part = part(places_[control.id()]);
+    NodeDef token{.name = source_part.UniqueName(absl::StrCat(control.name(), "/_token")),
+                  .op = "Const",
+                  .device = control.assigned_device()};
+    WEFT_ASSIGN_OR_RETURN(Tensor nothing, Tensor::Zeros(DType::kFloat, Shape{0}));
+    token.attrs["dtype"] = DType::kFloat;
+    token.attrs["value"] = std::move(nothing);
+    Node* const after[] = {twins_[control.id()]};
+    WEFT_ASSIGN_OR_RETURN(Node * made, source_part.AddNode(std::move(token), {}, after));
+    made->set_assigned_device(control.assigned_device());
+    WEFT_ASSIGN_OR_RETURN(Node * receive, Cross({made, 0}, DType::kFloat, control, reader, {}));
+    controls_.emplace(crossing, receive);
+    return receive;
+  }
+
+  // Adds the pair for one crossing; gives the receive.
+  StatusOr<Node*> Cross(Endpoint value, DType dtype, const Node& source, const Node& reader,
+                        const std::vector<Node*>& controls) {
+    const int64_t edge = next_edge_++;
+    AttrMap attrs;
+    attrs["tensor_name"] = absl::StrCat("edge_", edge, "_", source.name());
+    attrs["send_device"] = source.assigned_device();
+    attrs["send_device_incarnation"] =
+        static_cast<int64_t>(options_.incarnation_of(source.assigned_device()));
+    attrs["recv_device"] = reader.assigned_device();
+    attrs["client_terminated"] = false;
+    attrs["_src"] = source.name();
+    attrs["_dst"] = reader.name();
+    attrs[kEdgeAttr] = edge;
+
+    Graph& from = part(places_[source.id()]);
+    NodeDef send{.name = from.UniqueName(absl::StrCat(source.name(), "/_send_", edge)),
+                 .op = "_Send",
+                 .device = source.assigned_device(),
+                 .attrs = attrs};
+    send.attrs["T"] = dtype;
+    WEFT_ASSIGN_OR_RETURN(Node * sent, from.AddNode(std::move(send), {value}, controls));
+    sent->set_assigned_device(source.assigned_device());
+
+    Graph& to = part(places_[reader.id()]);
+    NodeDef receive{.name = to.UniqueName(absl::StrCat(source.name(), "/_recv_", edge)),
+                    .op = "_Recv",
+                    .device = reader.assigned_device(),
+                    .attrs = std::move(attrs)};
+    receive.attrs["tensor_type"] = dtype;
+    WEFT_ASSIGN_OR_RETURN(Node * received, to.AddNode(std::move(receive), {}));
+    received->set_assigned_device(reader.assigned_device());
+    return received;
+  }
+
+  const Graph& graph_;
+  const PartitionOptions& options_;
+  Partitioned result_;
+  std::vector<Node*> twins_;         // by id
+  std::vector<std::string> places_;  // by id
+  int64_t next_edge_;
+  absl::flat_hash_map<Crossing, Node*> receives_;
+  absl::flat_hash_map<Crossing, Node*> controls_;
+  std::vector<std::pair<const Node*, int>> open_inputs_;
+};
+
+}  // namespace
+
+StatusOr<Partitioned> PartitionGraph(const Graph& graph, const PartitionOptions& options) {
+  return Partitioner(graph, options).Run();
+}
+
+}  // namespace weft::compile

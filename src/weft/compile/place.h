@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives every node of a graph a device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "weft/graph/device_name.h"
+#include "weft/graph/graph.h"
+#include "weft/kernel/kernel_registry.h"
+
+namespace weft::compile {
+
+struct PlaceOptions {
+  const KernelRegistry* kernels = nullptr;
+  std::vector<DeviceName> devices;  // in full, the preferred first
+  DeviceName default_device;        // in full, one of `devices`: for nodes that do not say
+  // A device type or number that there is not may become another one of the same task.
+  bool soft = false;
+};
+
+// Sets assigned_device of every node that has none. Nodes of one group share a device: those that name
+// each other in `_class`, and readers of references and resource handles with what made them, whatever
+// they ask for themselves. InvalidArgument names the node, what it asked for and what there is.
+Status PlaceGraph(const PlaceOptions& options, Graph* graph);
+
+}  // namespace weft::compile
