@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "base/cancellation.h"
 #include "base/ref.h"
 #include "base/status.h"
+#include "base/waits.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
@@ -21,6 +23,10 @@ struct RendezvousKey {
   std::string edge;
   uint64_t frame = 0;
   int64_t iteration = 0;
+  // The edge's number where the partitioner gave one: quicker to look up, as good as the names.
+  int64_t number = -1;
+  // What a receiver waits for, as the watchdog reports it; shared by the waits of all steps.
+  std::shared_ptr<const WaitSubject> wait;
 
   // "send;incarnation as 16 hex digits;receive;edge;frame:iteration".
   std::string ToString() const;

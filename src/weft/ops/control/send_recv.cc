@@ -14,6 +14,11 @@ StatusOr<RendezvousKey> KeyOf(KernelConstruction& c) {
   WEFT_ASSIGN_OR_RETURN(key.edge, c.Attr<std::string>("tensor_name"));
   WEFT_ASSIGN_OR_RETURN(const int64_t incarnation, c.Attr<int64_t>("send_device_incarnation"));
   key.send_incarnation = static_cast<uint64_t>(incarnation);
+  key.number = c.AttrOr<int64_t>("_edge", -1);
+  key.wait = std::make_shared<const WaitSubject>(
+      WaitSubject{.waiter = key.receive_device,
+                  .what = absl::StrCat("tensor '", c.AttrOr<std::string>("_src", key.edge), "'"),
+                  .on = key.send_device});
   return key;
 }
 
