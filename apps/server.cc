@@ -20,6 +20,7 @@ struct Flags {
   std::string cluster;
   std::string job_name;
   int task_index = 0;
+  int data_port = 0;
   std::string bind;
   std::string root;
   int threads = 0;
@@ -30,6 +31,7 @@ struct Flags {
 StatusOr<cluster::ServerOptions> OptionsFrom(const Flags& flags) {
   cluster::ServerOptions options{.catalogue = &StandardCatalogue(),
                                  .bind = flags.bind,
+                                 .data_port = flags.data_port,
                                  .root = flags.root,
                                  .num_threads = flags.threads,
                                  .num_cpu_devices = flags.devices};
@@ -86,7 +88,9 @@ void AddServer(CLI::App& app, Action* action) {
   command->add_option("--job_name", flags->job_name, "Which job of the cluster this task is of");
   command->add_option("--task_index", flags->task_index, "Which task of the job");
   command->add_option("--bind", flags->bind, "Host to listen at, instead of what the address says");
-  command->add_option("--root", flags->root, "Directory that file ops of graphs stay under");
+  command->add_option("--data_port", flags->data_port, "Port for tensors between tasks; 0: any free one")
+      ->check(CLI::Range(0, 65535));
+  command->add_option("--file_root,--root", flags->root, "Directory that file ops of graphs stay under");
   command->add_option("--threads", flags->threads, "Compute threads; 0: one a usable core");
   command->add_option("--cpu_devices", flags->devices, "CPU devices to offer")->check(CLI::Range(1, 64));
   command->add_option("--grace", flags->grace_s, "Seconds for running calls after SIGTERM");

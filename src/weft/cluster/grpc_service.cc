@@ -113,12 +113,11 @@ class CallHandle final : public ServerCall {
 // One call on the wire. gRPC's threads call it; it only hands over to the pool.
 class Reactor final : public grpc::ServerGenericBidiReactor {
  public:
-  Reactor(const grpc::GenericCallbackServerContext& context, const CallHandler* handler,
-          ThreadPool* pool)
-      : handler_(handler), pool_(pool), state_(std::make_shared<CallState>()) {
+  Reactor(const grpc::GenericCallbackServerContext& context, const Method* method, ThreadPool* pool)
+      : served_(method), pool_(pool), state_(std::make_shared<CallState>()) {
     state_->method = context.method();
     state_->peer = context.peer();
-    if (handler_ == nullptr) {
+    if (served_ == nullptr) {
       Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
                           absl::StrCat("No such method: ", state_->method)));
       return;
@@ -147,8 +146,8 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
       call->Reply(taken, Payload());
       return;
     }
-    pool_->Schedule([handler = handler_, call = std::move(call)]() mutable {
-      (*handler)(std::move(call));
+    pool_->Schedule([served = served_, call = std::move(call)]() mutable {
+      served->handle(std::move(call));
     });
   }
 
@@ -161,7 +160,7 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
   void OnDone() override { delete this; }
 
  private:
-  const CallHandler* const handler_;
+  const Method* const served_;
   ThreadPool* const pool_;
   const std::shared_ptr<CallState> state_;  // shared with the handler's call, which may live longer
   grpc::ByteBuffer request_;
@@ -175,21 +174,26 @@ void CallHandle::Reply(const Status& status, Payload response) {
 
 class Service final : public grpc::CallbackGenericService {
  public:
-  Service(MethodTable methods, ThreadPool* pool) : methods_(std::move(methods)), pool_(pool) {}
+  Service(MethodTable methods, ThreadPool* pool, ThreadPool* blocking_pool)
+      : methods_(std::move(methods)), pool_(pool), blocking_pool_(blocking_pool) {}
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     const auto found = methods_.find(context->method());
-    return new Reactor(*context, found == methods_.end() ? nullptr : &found->second, pool_);
+    const Method* method = found == methods_.end() ? nullptr : &found->second;
+    return new Reactor(*context, method,
+                       method != nullptr && method->may_block ? blocking_pool_ : pool_);
   }
 
  private:
   const MethodTable methods_;
   ThreadPool* const pool_;
+  ThreadPool* const blocking_pool_;
 };
 
 class Server final : public GrpcServer {
  public:
-  Server(MethodTable methods, ThreadPool* pool) : service_(std::move(methods), pool) {}
+  Server(MethodTable methods, ThreadPool* pool, ThreadPool* blocking_pool)
+      : service_(std::move(methods), pool, blocking_pool) {}
   ~Server() override { Shutdown(absl::ZeroDuration()); }
 
   Status Listen(const std::string& address) {
@@ -307,8 +311,9 @@ class Channel final : public GrpcChannel {
 }  // namespace
 
 StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string& address,
-                                                        MethodTable methods, ThreadPool* pool) {
-  auto server = std::make_unique<Server>(std::move(methods), pool);
+                                                        MethodTable methods, ThreadPool* pool,
+                                                        ThreadPool* blocking_pool) {
+  auto server = std::make_unique<Server>(std::move(methods), pool, blocking_pool);
   WEFT_RETURN_IF_ERROR(server->Listen(address));
   return std::unique_ptr<GrpcServer>(std::move(server));
 }

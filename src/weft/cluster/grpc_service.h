@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -36,19 +37,25 @@ class ServerCall {
   virtual void Reply(const Status& status, Payload response) = 0;
 };
 
-// Runs on the server's pool, any number at once.
-using CallHandler = std::function<void(std::unique_ptr<ServerCall>)>;
+// Any number run at once, on the server's pool, or on its other one if they may wait for other tasks.
+struct Method {
+  template <typename Handle>
+  Method(Handle body, bool blocks = false)  // NOLINT(google-explicit-constructor): a lambda is one
+      : handle(std::move(body)), may_block(blocks) {}
+  std::function<void(std::unique_ptr<ServerCall>)> handle;
+  bool may_block;
+};
 // By path: "/tensorflow.MasterService/RunStep".
-using MethodTable = std::map<std::string, CallHandler, std::less<>>;
+using MethodTable = std::map<std::string, Method, std::less<>>;
 
 // A port that serves a method table; other methods get UNIMPLEMENTED. Thread-safe.
 class GrpcServer {
  public:
   virtual ~GrpcServer() = default;
   // Listens at "host:port", port 0 for any. Unavailable naming the address and the cause if it cannot.
-  // `pool` must outlive the server.
+  // The pools must outlive the server.
   static StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& address, MethodTable methods,
-                                                     ThreadPool* pool);
+                                                     ThreadPool* pool, ThreadPool* blocking_pool);
   virtual int port() const = 0;
   // Refuses new calls, gives running ones `grace`, then cancels them, and returns when all have ended.
   virtual void Shutdown(absl::Duration grace) = 0;

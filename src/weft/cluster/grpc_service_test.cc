@@ -24,7 +24,7 @@ class GrpcServiceTest : public ::testing::Test {
  protected:
   void Start(MethodTable methods) {
     StatusOr<std::unique_ptr<GrpcServer>> server =
-        GrpcServer::Start("127.0.0.1:0", std::move(methods), &pool_);
+        GrpcServer::Start("127.0.0.1:0", std::move(methods), &pool_, &pool_);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     channel_ = GrpcChannel::Connect(absl::StrCat("127.0.0.1:", server_->port()));
@@ -84,8 +84,7 @@ TEST_F(GrpcServiceTest, ErrorsKeepCodeAndPayloadAndAreCut) {
 TEST_F(GrpcServiceTest, WaitingCallsHoldNoThread) {
   absl::Mutex mutex;
   std::vector<std::unique_ptr<ServerCall>> parked;
-  Start({{"/a.B/Wait",
-          [&](std::unique_ptr<ServerCall> call) {
+  Start({{"/a.B/Wait", [&](std::unique_ptr<ServerCall> call) {
             absl::MutexLock lock(&mutex);
             parked.push_back(std::move(call));
           }},
@@ -153,7 +152,7 @@ TEST_F(GrpcServiceTest, CallsCanBeCancelledHere) {
 TEST_F(GrpcServiceTest, SaysWhenThePortIsTaken) {
   Start({});
   const std::string address = absl::StrCat("127.0.0.1:", server_->port());
-  const StatusOr<std::unique_ptr<GrpcServer>> second = GrpcServer::Start(address, {}, &pool_);
+  const StatusOr<std::unique_ptr<GrpcServer>> second = GrpcServer::Start(address, {}, &pool_, &pool_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(address));
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("in use"));

@@ -81,10 +81,10 @@ StatusOr<std::string> Master::CreateSession(GraphDef graph, const tensorflow::Co
   WEFT_RETURN_IF_ERROR(CheckConfig(merged));
   std::string handle = NewHandle();
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<StepRunner> runner,
-                        cluster_->OpenSession(handle, merged, cancellation));
+                        cluster_->OpenSession(handle, merged));
   auto session =
       std::make_shared<MasterSession>(handle, std::move(merged), std::move(runner), timers_);
-  WEFT_RETURN_IF_ERROR(session->Create(std::move(graph)));
+  WEFT_RETURN_IF_ERROR(session->Create(std::move(graph), cancellation));
   absl::MutexLock lock(&mutex_);
   if (shut_down_) return Unavailable("The server is shutting down");
   if (sessions_.size() >= options_.max_sessions) {

@@ -23,13 +23,11 @@ namespace weft::cluster {
 class ClusterAccess {
  public:
   virtual ~ClusterAccess() = default;
-  // Runs steps of a session whose merged configuration is `config`. Blocks until every task that the
-  // configuration lets it see has answered. `cancellation` ends the wait.
+  // Runs steps of a session whose merged configuration is `config`.
   virtual StatusOr<std::unique_ptr<StepRunner>> OpenSession(const std::string& handle,
-                                                            const tensorflow::ConfigProto& config,
-                                                            Cancellation* cancellation) = 0;
+                                                            const tensorflow::ConfigProto& config) = 0;
   virtual std::vector<DeviceAttributes> LocalDevices() = 0;
-  // Devices of the other tasks that `filters` match (all if empty).
+  // Devices of the other tasks that `filters` match (all if empty); waits for them.
   virtual StatusOr<std::vector<DeviceAttributes>> RemoteDevices(
       const std::vector<std::string>& filters, Cancellation* cancellation) = 0;
   // Drops the resources of containers on every task that `filters` match.

@@ -17,13 +17,14 @@ using Call = std::unique_ptr<ServerCall>;
 // Adds a method that answers at once: `handle(request, call, &response)`.
 template <typename Request, typename Response, typename Handle>
 void AddMethod(const char* name, MethodTable* methods, Handle handle) {
-  methods->emplace(absl::StrCat("/tensorflow.MasterService/", name), [handle](Call call) {
-    Request request;
-    Response response;
-    Status status = ParseMessage(call->request(), &request);
-    if (status.ok()) status = handle(request, *call, &response);
-    call->Reply(status, status.ok() ? SerializeMessage(response) : Payload());
-  });
+  methods->emplace(absl::StrCat("/tensorflow.MasterService/", name), Method{[handle](Call call) {
+                     Request request;
+                     Response response;
+                     Status status = ParseMessage(call->request(), &request);
+                     if (status.ok()) status = handle(request, *call, &response);
+                     call->Reply(status, status.ok() ? SerializeMessage(response) : Payload());
+                   },
+                   /*may_block=*/true});
 }
 
 void ReplyStep(ServerCall& call, bool store_errors, const Status& status, Payload payload) {
@@ -144,12 +145,13 @@ void AddSessionMethods(Master* master, MethodTable* methods) {
         return absl::OkStatus();
       });
   AddMethod<tensorflow::ExtendSessionRequest, tensorflow::ExtendSessionResponse>(
-      "ExtendSession", methods, [master](const auto& request, ServerCall&, auto* response) -> Status {
+      "ExtendSession", methods, [master](const auto& request, ServerCall& call, auto* response) -> Status {
         WEFT_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
                               master->Find(request.session_handle()));
         WEFT_ASSIGN_OR_RETURN(GraphDef graph, GraphDefFromProto(request.graph_def()));
         WEFT_ASSIGN_OR_RETURN(const int64_t version,
-                              session->Extend(std::move(graph), request.current_graph_version()));
+                              session->Extend(std::move(graph), request.current_graph_version(),
+                                              &call.cancellation()));
         response->set_new_graph_version(version);
         return absl::OkStatus();
       });
@@ -199,7 +201,7 @@ void AddMasterMethods(Master* master, MethodTable* methods) {
   AddCallableMethods(master, methods);
   const auto add = [&](const char* name, void (*handle)(Master*, Call)) {
     methods->emplace(absl::StrCat("/tensorflow.MasterService/", name),
-                     [master, handle](Call call) { handle(master, std::move(call)); });
+                     Method{[master, handle](Call call) { handle(master, std::move(call)); }});
   };
   add("RunStep", RunStep);
   add("RunCallable", RunCallable);

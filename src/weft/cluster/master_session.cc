@@ -34,12 +34,13 @@ MasterSession::MasterSession(std::string handle, tensorflow::ConfigProto config,
       timers_(timers),
       last_used_(absl::Now()) {}
 
-Status MasterSession::Create(GraphDef graph) {
+Status MasterSession::Create(GraphDef graph, Cancellation* caller) {
   absl::MutexLock lock(&extend_mutex_);
-  return runner_->Extend(std::move(graph));
+  return runner_->Extend(std::move(graph), caller);
 }
 
-StatusOr<int64_t> MasterSession::Extend(GraphDef graph, int64_t expected_version) {
+StatusOr<int64_t> MasterSession::Extend(GraphDef graph, int64_t expected_version,
+                                        Cancellation* caller) {
   absl::MutexLock lock(&extend_mutex_);
   {
     absl::MutexLock state(&mutex_);
@@ -49,7 +50,7 @@ StatusOr<int64_t> MasterSession::Extend(GraphDef graph, int64_t expected_version
   if (version_ != expected_version) {
     return Aborted("Current version is ", version_, " but caller expected ", expected_version, ".");
   }
-  WEFT_RETURN_IF_ERROR(runner_->Extend(std::move(graph)));
+  WEFT_RETURN_IF_ERROR(runner_->Extend(std::move(graph), caller));
   return ++version_;
 }
 
@@ -89,7 +90,7 @@ void MasterSession::Run(SessionStep request, Done done) {
                          .targets = std::move(request.targets),
                          .trace = request.trace,
                          .partition_graphs = request.partition_graphs,
-                         .cancellation = &step->cancellation};
+                         .cancellation = {step, &step->cancellation}};
   runner_->Run(std::move(inner), [step](StatusOr<StepResult> result) {
     step->session->EndStep(step, std::move(result));
   });

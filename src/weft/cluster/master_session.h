@@ -44,9 +44,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const tensorflow::ConfigProto& config() const { return config_; }
 
   // The new version. Aborted if `expected_version` is not the current one; all or nothing.
-  StatusOr<int64_t> Extend(GraphDef graph, int64_t expected_version);
+  StatusOr<int64_t> Extend(GraphDef graph, int64_t expected_version, Cancellation* caller);
   // The first graph: keeps the version at 0.
-  Status Create(GraphDef graph);
+  Status Create(GraphDef graph, Cancellation* caller);
 
   // `done` runs once, maybe before this returns. FailedPrecondition after Close.
   void Run(SessionStep step, Done done);

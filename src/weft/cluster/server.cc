@@ -11,24 +11,44 @@
 #include "base/log.h"
 #include "base/threads.h"
 #include "base/timers.h"
+#include "base/waits.h"
 #include "weft/cluster/grpc_service.h"
 #include "weft/cluster/listen_check.h"
-#include "weft/cluster/local_cluster.h"
 #include "weft/cluster/master.h"
 #include "weft/cluster/master_service.h"
+#include "weft/cluster/step_host.h"
+#include "weft/cluster/task_cluster.h"
+#include "weft/cluster/worker.h"
+#include "weft/cluster/worker_service.h"
 #include "weft/device/cpu/cpu_device.h"
 
 namespace weft::cluster {
 namespace {
 
-// Calls that set things up may wait for other tasks; they get threads of their own.
 constexpr int kCallThreads = 8;
+// Calls that may wait for other tasks get threads of their own, so that steps go on beside them.
+constexpr int kSetupThreads = 32;
+
+// Tasks of one cluster greet each other with it: a task of another cluster is not let in by mistake.
+std::string ClusterToken(const ClusterSpec& cluster) {
+  std::string token = "weft";
+  for (const auto& [task, address] : cluster.tasks()) absl::StrAppend(&token, " ", task.ToString());
+  constexpr size_t kMostBytes = 512;
+  if (token.size() > kMostBytes) token.resize(kMostBytes);
+  return token;
+}
 
 class TaskServer final : public Server {
  public:
   explicit TaskServer(const ServerOptions& options)
       : task_(options.task),
+        device_task_{.job = options.task.job, .replica = 0, .task = options.task.index},
+        waits_(&clock_),
+        watchdog_(&waits_),
         compute_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores()),
+        directory_(options.cluster, options.task, &waits_),
+        host_(device_task_.TaskName(), &compute_),
+        setup_("weft-setup", kSetupThreads),
         calls_("weft-calls", std::max(kCallThreads, compute_.num_threads())) {}
 
   ~TaskServer() override { Shutdown(absl::ZeroDuration()); }
@@ -36,60 +56,109 @@ class TaskServer final : public Server {
   Status Init(const ServerOptions& options) {
     WEFT_ASSIGN_OR_RETURN(const std::string own, options.cluster.AddressOf(options.task));
     WEFT_ASSIGN_OR_RETURN(const auto host_port, SplitHostPort(own));
+    host_name_ = host_port.first;
     if (!options.root.empty()) {
       WEFT_ASSIGN_OR_RETURN(files_, RootedFileSystem::Create(options.root));
     } else {
       files_ = std::make_unique<RealFileSystem>();
     }
-    const DeviceName task{.job = options.task.job, .replica = 0, .task = options.task.index};
-    session::EngineOptions engine{.catalogue = options.catalogue,
-                                  .pool = &compute_,
-                                  .files = files_.get(),
-                                  .single_threaded = compute_.num_threads() == 1};
-    for (int i = 0; i < std::max(1, options.num_cpu_devices); ++i) {
-      devices_.push_back(MakeCpuDevice(task, i, &compute_));
-      engine.devices.push_back(devices_.back().get());
-    }
-    cluster_ = std::make_unique<LocalCluster>(task, std::move(engine));
-    master_.emplace(MasterOptions{.lease = options.session_lease}, cluster_.get(), &timers_);
-    return Listen(host_port.first, host_port.second, options.bind);
+    const std::string bind = BindHost(options.bind, host_port.second);
+    WEFT_RETURN_IF_ERROR(MakeWorker(options));
+    WEFT_RETURN_IF_ERROR(StartDataPlane(options, bind));
+    MakeMaster(options);
+    MethodTable methods;
+    AddMasterMethods(&*master_, &methods);
+    AddWorkerMethods(&*worker_, plane_.get(), self_, &methods);
+    WEFT_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(JoinHostPort(bind, host_port.second),
+                                                   std::move(methods), &calls_, &setup_));
+    watchdog_.Start();
+    WEFT_LOG(INFO) << task_.ToString() << " serves at " << target();
+    return absl::OkStatus();
   }
 
   int port() const override { return grpc_->port(); }
-  std::string target() const override { return absl::StrCat("grpc://", JoinHostPort(host_, port())); }
+  std::string target() const override {
+    return absl::StrCat("grpc://", JoinHostPort(host_name_, port()));
+  }
 
   void Shutdown(absl::Duration grace) override {
     if (shut_down_.exchange(true)) return;
     if (master_) master_->Shutdown();
     if (grpc_) grpc_->Shutdown(grace);
+    if (plane_) plane_->Shutdown();
   }
 
  private:
-  Status Listen(const std::string& host, int port, const std::string& bind) {
-    host_ = host;
-    std::string at = bind;
-    if (at.empty()) at = IsLoopbackHost(host) ? host : "::";
-    if (!IsLoopbackHost(at)) {
-      WEFT_LOG(WARNING) << "Listening at " << JoinHostPort(at, port)
+  std::string BindHost(const std::string& asked, int port) const {
+    const std::string host = !asked.empty()               ? asked
+                             : IsLoopbackHost(host_name_) ? host_name_
+                                                          : std::string("::");
+    if (!IsLoopbackHost(host)) {
+      WEFT_LOG(WARNING) << "Listening at " << JoinHostPort(host, port)
                         << " WITHOUT ENCRYPTION OR PASSWORD: whoever reaches this port can run any "
                            "graph here. Keep it inside a private network, or use --bind.";
     }
-    MethodTable methods;
-    AddMasterMethods(&*master_, &methods);
-    WEFT_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(JoinHostPort(at, port), std::move(methods), &calls_));
-    WEFT_LOG(INFO) << task_.ToString() << " serves at " << target();
+    return host;
+  }
+
+  Status MakeWorker(const ServerOptions& options) {
+    WorkerOptions worker{.task = device_task_,
+                         .catalogue = options.catalogue,
+                         .pool = &compute_,
+                         .files = files_.get(),
+                         .waits = &waits_,
+                         .clock = &clock_,
+                         .single_threaded = compute_.num_threads() == 1};
+    for (int i = 0; i < std::max(1, options.num_cpu_devices); ++i) {
+      devices_.push_back(MakeCpuDevice(device_task_, i, &compute_));
+      worker.devices.push_back(devices_.back().get());
+    }
+    worker_.emplace(std::move(worker), &host_);
     return absl::OkStatus();
+  }
+
+  Status StartDataPlane(const ServerOptions& options, const std::string& bind) {
+    DataPlaneOptions data{.task = worker_->task(),
+                          .incarnation = devices_.front()->attributes().incarnation,
+                          .token = ClusterToken(options.cluster),
+                          .bind = JoinHostPort(bind == "localhost" ? "127.0.0.1" : bind, options.data_port)};
+    WEFT_ASSIGN_OR_RETURN(plane_, DataPlane::Start(data, &host_, &compute_));
+    host_.Attach(&*worker_, plane_.get());
+    WEFT_ASSIGN_OR_RETURN(const auto bound, SplitHostPort(plane_->address()));
+    // Others reach it where they reach the task.
+    self_ = {worker_->task(), JoinHostPort(host_name_ == "localhost" ? "127.0.0.1" : host_name_, bound.second),
+             data.incarnation};
+    return absl::OkStatus();
+  }
+
+  void MakeMaster(const ServerOptions& options) {
+    cluster_ = std::make_unique<TaskCluster>(SessionEnvironment{.worker = &*worker_,
+                                                                .host = &host_,
+                                                                .directory = &directory_,
+                                                                .setup = &setup_,
+                                                                .self = self_});
+    master_.emplace(MasterOptions{.lease = options.session_lease}, cluster_.get(), &timers_);
   }
 
   // In the order in which they need each other: the last goes first.
   const TaskId task_;
-  std::string host_;
+  const DeviceName device_task_;
+  std::string host_name_;
+  TaskAddress self_;
+  RealClock clock_;
+  WaitRegistry waits_;
+  WaitWatchdog watchdog_;
   std::unique_ptr<FileSystem> files_;
-  ThreadPool compute_;
   TimerQueue timers_;
   std::vector<std::unique_ptr<Device>> devices_;
+  std::optional<Worker> worker_;
+  ThreadPool compute_;
+  TaskDirectory directory_;
+  StepHost host_;
+  std::unique_ptr<DataPlane> plane_;
   std::unique_ptr<ClusterAccess> cluster_;
   std::optional<Master> master_;
+  ThreadPool setup_;
   ThreadPool calls_;
   std::unique_ptr<GrpcServer> grpc_;
   std::atomic<bool> shut_down_{false};

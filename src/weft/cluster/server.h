@@ -22,6 +22,7 @@ struct ServerOptions {
   const Catalogue* catalogue = nullptr;  // required; must outlive the server
   // The host to listen at. Empty: loopback if the task's own address is loopback, else every interface.
   std::string bind;
+  int data_port = 0;  // of the connections between tasks; 0: any
   // File ops stay under this directory. Empty: no limit.
   std::string root;
   int num_threads = 0;  // 0: the cores this process may use

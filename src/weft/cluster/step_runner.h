@@ -29,13 +29,14 @@ class StepRunner {
     std::vector<std::string> targets;
     bool trace = false;
     bool partition_graphs = false;
-    // The step's own; cancelled by whoever fails first. Lives until `done` has returned.
-    Cancellation* cancellation = nullptr;
+    // The step's own; cancelled by whoever fails first. Shared with frames that may cancel it late.
+    std::shared_ptr<Cancellation> cancellation;
   };
 
   virtual ~StepRunner() = default;
-  // All or nothing; running steps are not disturbed.
-  virtual Status Extend(GraphDef graph) = 0;
+  // All or nothing; running steps are not disturbed. May wait for other tasks, until `cancellation` (may
+  // be null).
+  virtual Status Extend(GraphDef graph, Cancellation* cancellation) = 0;
   // `done` runs once, maybe before this returns; every part of the step has ended by then.
   virtual void Run(Step step, Done done) = 0;
 };

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster of this task alone: steps run here.
+// The cluster as this task's master sees it.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "weft/cluster/cluster_session.h"
 #include "weft/cluster/master.h"
-#include "weft/session/step_engine.h"
 
 namespace weft::cluster {
 
 // Thread-safe.
-class LocalCluster : public ClusterAccess {
+class TaskCluster final : public ClusterAccess {
  public:
-  // `engine` says what every session runs with; its devices are those that sessions share.
-  LocalCluster(DeviceName task, session::EngineOptions engine);
+  explicit TaskCluster(SessionEnvironment environment) : environment_(std::move(environment)) {}
 
   StatusOr<std::unique_ptr<StepRunner>> OpenSession(const std::string& handle,
-                                                    const tensorflow::ConfigProto& config,
-                                                    Cancellation* cancellation) override;
+                                                    const tensorflow::ConfigProto& config) override;
   std::vector<DeviceAttributes> LocalDevices() override;
   StatusOr<std::vector<DeviceAttributes>> RemoteDevices(const std::vector<std::string>& filters,
                                                         Cancellation* cancellation) override;
@@ -27,8 +25,7 @@ class LocalCluster : public ClusterAccess {
                  Cancellation* cancellation) override;
 
  private:
-  const DeviceName task_;
-  const session::EngineOptions engine_;
+  const SessionEnvironment environment_;
 };
 
 }  // namespace weft::cluster

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/cluster/cluster_session.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "weft/cluster/device_proto.h"
+#include "weft/cluster/step_run.h"
+#include "weft/compile/partition.h"
+#include "weft/compile/place.h"
+#include "weft/graph/graph_proto.h"
+#include "weft/graph/import.h"
+
+namespace weft::cluster {
+namespace {
+
+std::string KeyOf(const StepRunner::Step& step) {
+  std::string key;
+  for (const session::Feed& feed : step.feeds) absl::StrAppend(&key, feed.first, ",");
+  absl::StrAppend(&key, "|", absl::StrJoin(step.fetches, ","), "|", absl::StrJoin(step.targets, ","));
+  return key;
+}
+
+compile::Signature SignatureOf(const StepRunner::Step& step) {
+  compile::Signature signature;
+  for (const session::Feed& feed : step.feeds) signature.feeds.push_back(feed.first);
+  signature.fetches = step.fetches;
+  signature.targets = step.targets;
+  return signature;
+}
+
+}  // namespace
+
+// A signature as first seen, with what runs it.
+struct ClusterSession::Executable {
+  StepParts parts;
+  std::vector<PartialShape> feed_shapes;  // what placeholders demand, by feed
+};
+
+ClusterSession::ClusterSession(std::string handle, tensorflow::ConfigProto config,
+                               SessionEnvironment environment)
+    : handle_(std::move(handle)),
+      config_(std::move(config)),
+      environment_(std::move(environment)),
+      client_device_([this] {
+        DeviceName device = environment_.worker->options().task;
+        device.type = "CPU";
+        device.index = 0;
+        return device;
+      }()),
+      graph_(&environment_.worker->options().catalogue->ops()) {}
+
+ClusterSession::~ClusterSession() {
+  environment_.worker->DeleteSession(handle_).IgnoreError();
+  for (const auto& [name, task] : tasks_) environment_.directory->DeleteWorkerSession(task.id, handle_);
+}
+
+Status ClusterSession::Open() {
+  return environment_.worker->CreateSession(
+      {.handle = handle_, .isolate = config_.isolate_session_state()});
+}
+
+std::vector<TaskId> ClusterSession::TasksNamedBy(const GraphDef& graph) const {
+  std::set<std::string> devices;
+  for (const NodeDef& node : graph.nodes) devices.insert(node.device);
+  const std::vector<std::string> filters(config_.device_filters().begin(), config_.device_filters().end());
+  std::vector<TaskId> named;
+  for (const TaskId& task : environment_.directory->OthersMatching(filters)) {
+    DeviceName name{.job = task.job, .replica = 0, .task = task.index};
+    for (const std::string& device : devices) {
+      StatusOr<DeviceName> wish = DeviceName::Parse(device);
+      if (!wish.ok() || !wish->job) continue;
+      wish->type.reset();
+      wish->index.reset();
+      if (!wish->Matches(name)) continue;
+      named.push_back(task);
+      break;
+    }
+  }
+  return named;
+}
+
+Status ClusterSession::EnsureTasks(const std::vector<TaskId>& tasks, Cancellation* cancellation) {
+  std::vector<TaskId> fresh;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const TaskId& task : tasks) {
+      if (!tasks_.contains(task.DeviceTask())) fresh.push_back(task);
+    }
+  }
+  if (fresh.empty()) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(
+      const std::vector<TaskStatus> found,
+      environment_.directory->GetStatus(fresh, environment_.patience, cancellation));
+  for (const TaskStatus& task : found) {
+    if (task.data.address.empty()) {
+      return FailedPrecondition("Task ", task.id.ToString(),
+                                " is no weft server: the tasks of a cluster are all of one kind");
+    }
+    tensorflow::CreateWorkerSessionRequest request;
+    request.set_session_handle(handle_);
+    request.set_isolate_session_state(config_.isolate_session_state());
+    request.set_master_task(environment_.worker->task());
+    request.set_master_incarnation(static_cast<int64_t>(environment_.self.incarnation));
+    request.mutable_server_def()->set_protocol("grpc");
+    request.mutable_server_def()->set_job_name(task.id.job);
+    request.mutable_server_def()->set_task_index(task.id.index);
+    WEFT_RETURN_IF_ERROR(environment_.directory->CreateWorkerSession(task.id, request, cancellation));
+    environment_.host->Know(task.data);
+    absl::MutexLock lock(&mutex_);
+    tasks_[task.id.DeviceTask()] = task;
+  }
+  return absl::OkStatus();
+}
+
+Status ClusterSession::Place() {
+  compile::PlaceOptions options{.kernels = &environment_.worker->options().catalogue->kernels(),
+                                .default_device = client_device_,
+                                .soft = config_.allow_soft_placement()};
+  const auto add = [&](const DeviceAttributes& device) -> Status {
+    WEFT_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(device.name));
+    options.devices.push_back(std::move(name));
+    return absl::OkStatus();
+  };
+  for (const DeviceAttributes& device : environment_.worker->devices()) WEFT_RETURN_IF_ERROR(add(device));
+  for (const auto& [name, task] : tasks_) {
+    for (const DeviceAttributes& device : task.devices) WEFT_RETURN_IF_ERROR(add(device));
+  }
+  return compile::PlaceGraph(options, &graph_);
+}
+
+Status ClusterSession::Extend(GraphDef def, Cancellation* cancellation) {
+  absl::MutexLock setup(&setup_mutex_);
+  WEFT_RETURN_IF_ERROR(EnsureTasks(TasksNamedBy(def), cancellation));
+  absl::MutexLock lock(&mutex_);
+  const int old_end = graph_.max_id();
+  const Versions old_versions = graph_.versions();
+  WEFT_RETURN_IF_ERROR(ImportGraph(std::move(def), ImportOptions(), &graph_));
+  const Status placed = Place();
+  if (placed.ok()) return absl::OkStatus();
+  // Nodes that were there before do not read new ones, so the new ones can go, last first.
+  std::vector<Node*> nodes = graph_.nodes();
+  for (auto node = nodes.rbegin(); node != nodes.rend() && (*node)->id() >= old_end; ++node) {
+    graph_.RemoveNode(*node);
+  }
+  graph_.versions() = old_versions;
+  return placed;
+}
+
+StatusOr<Graph> ClusterSession::CutAndPin(const compile::Signature& signature, Executable* executable) {
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& feed : signature.feeds) {
+    StatusOr<Endpoint> fed = graph_.FindEndpoint(feed);
+    PartialShape shape;
+    if (fed.ok() && (fed->node->op() == "Placeholder" || fed->node->op() == "PlaceholderV2")) {
+      shape = FindAttrOr<PartialShape>(fed->node->attrs(), "shape", PartialShape());
+    }
+    // Before version 24 a Placeholder without sizes meant "any shape".
+    if (graph_.versions().producer < 24 && shape.rank() == 0) shape = PartialShape();
+    executable->feed_shapes.push_back(std::move(shape));
+  }
+  WEFT_ASSIGN_OR_RETURN(Graph step, compile::CutStepGraph(graph_, signature));
+  // What is fed and fetched is here, with the client's call.
+  for (Node* node : step.nodes()) {
+    if (node->op() == "_Arg" || node->op() == "_Retval") node->set_assigned_device(client_device_.ToString());
+  }
+  return step;
+}
+
+StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(
+    const compile::Signature& signature) {
+  auto executable = std::make_shared<Executable>();
+  WEFT_ASSIGN_OR_RETURN(Graph step, CutAndPin(signature, executable.get()));
+  std::map<std::string, uint64_t> incarnations;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [name, task] : tasks_) {
+      for (const DeviceAttributes& device : task.devices) incarnations[device.name] = device.incarnation;
+    }
+  }
+  for (const DeviceAttributes& device : environment_.worker->devices()) {
+    incarnations[device.name] = device.incarnation;
+  }
+  const auto task_of = [](const std::string& device) { return device.substr(0, device.find("/device:")); };
+  WEFT_ASSIGN_OR_RETURN(
+      compile::Partitioned split,
+      compile::PartitionGraph(step, {.place_of = task_of, .incarnation_of = [&](const std::string& device) {
+                                       const auto found = incarnations.find(device);
+                                       return found == incarnations.end() ? 0 : found->second;
+                                     }}));
+  for (auto& [task, part] : split.parts) {
+    WEFT_RETURN_IF_ERROR(RegisterPart(task, std::move(part), executable.get()));
+  }
+  return executable;
+}
+
+Status ClusterSession::RegisterPart(const std::string& task, Graph part, Executable* executable) {
+  Worker* worker = environment_.worker;
+  if (task == worker->task()) {
+    WEFT_ASSIGN_OR_RETURN(const uint32_t graph,
+                          worker->RegisterGraph(handle_, std::move(part), OptionsFromConfig(config_)));
+    executable->parts.local = graph;
+    return absl::OkStatus();
+  }
+  TaskId id;
+  wire::RegisterGraphExtension extension;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = tasks_.find(task);
+    if (found == tasks_.end()) return Internal("A node was placed at ", task, ", which is not open");
+    id = found->second.id;
+    const auto add = [&](const TaskAddress& address) {
+      wire::TaskInfo* info = extension.add_tasks();
+      info->set_task(address.task);
+      info->set_data_address(address.address);
+      info->set_incarnation(address.incarnation);
+    };
+    add(environment_.self);
+    for (const auto& [name, other] : tasks_) add(other.data);
+  }
+  tensorflow::RegisterGraphRequest request;
+  request.set_session_handle(handle_);
+  request.set_create_worker_session_called(true);
+  *request.mutable_config_proto() = config_;
+  *request.mutable_graph_options() = config_.graph_options();
+  WEFT_RETURN_IF_ERROR(GraphDefToProto(ExportGraph(part, {.assigned_devices = true, .strip_defaults = true}),
+                                       request.mutable_graph_def()));
+  WEFT_ASSIGN_OR_RETURN(const uint32_t graph,
+                        environment_.directory->RegisterGraph(id, request, extension, nullptr));
+  executable->parts.remote.push_back({task, graph});
+  return absl::OkStatus();
+}
+
+std::shared_ptr<ClusterSession::Executable> ClusterSession::Known(const std::string& key) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = executables_.find(key);
+  return found == executables_.end() ? nullptr : found->second;
+}
+
+void ClusterSession::Run(Step step, Done done) {
+  std::string key = KeyOf(step);
+  if (std::shared_ptr<Executable> known = Known(key)) {
+    Start(std::move(known), std::move(step), std::move(done));
+    return;
+  }
+  // Registering waits for other tasks: not on the caller's thread. The step holds this session.
+  environment_.setup->Schedule([this, key = std::move(key), step = std::move(step),
+                                done = std::move(done)]() mutable {
+    StatusOr<std::shared_ptr<Executable>> executable = nullptr;
+    {
+      absl::MutexLock setup(&setup_mutex_);
+      executable = Known(key);
+      if (*executable == nullptr) {
+        executable = Compile(SignatureOf(step));
+        if (executable.ok()) {
+          absl::MutexLock lock(&mutex_);
+          executables_.emplace(key, *executable);
+        }
+      }
+    }
+    if (executable.ok()) {
+      Start(*std::move(executable), std::move(step), std::move(done));
+    } else {
+      done(executable.status());
+    }
+  });
+}
+
+void ClusterSession::Start(std::shared_ptr<Executable> executable, Step step, Done done) {
+  for (size_t i = 0; i < step.feeds.size(); ++i) {
+    const auto& [name, value] = step.feeds[i];
+    const PartialShape& shape = executable->feed_shapes[i];
+    if (shape.IsCompatibleWith(value.shape())) continue;
+    done(InvalidArgument("Cannot feed value of shape ", value.shape().ToString(), " for Tensor '", name,
+                         "', which has shape ", shape.ToString()));
+    return;
+  }
+  const StepParts& parts = executable->parts;
+  RunParts(environment_.worker, environment_.host, parts, std::move(step),
+           [executable, done = std::move(done)](StatusOr<StepResult> result) mutable {
+             done(std::move(result));
+           });
+}
+
+}  // namespace weft::cluster

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session's graph over the tasks of a cluster: placed, split, registered once a signature, then run by one
+// frame to each task a step.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status.h"
+#include "base/threads.h"
+#include "proto/tensorflow/config.pb.h"
+#include "weft/cluster/step_host.h"
+#include "weft/cluster/step_runner.h"
+#include "weft/cluster/task_directory.h"
+#include "weft/cluster/worker.h"
+#include "weft/compile/prune.h"
+#include "weft/graph/graph.h"
+
+namespace weft::cluster {
+
+// What sessions of a task's master borrow; all must outlive them.
+struct SessionEnvironment {
+  Worker* worker = nullptr;  // this task's
+  StepHost* host = nullptr;
+  TaskDirectory* directory = nullptr;
+  ThreadPool* setup = nullptr;  // for work that may wait for other tasks
+  TaskAddress self;             // this task's data connection
+  absl::Duration patience = absl::Minutes(10);  // for tasks that are not up yet
+};
+
+// Thread-safe. Its destructor lets the tasks forget the session.
+class ClusterSession final : public StepRunner {
+ public:
+  ClusterSession(std::string handle, tensorflow::ConfigProto config, SessionEnvironment environment);
+  ~ClusterSession() override;
+
+  // Opens the session at this task.
+  Status Open();
+
+  // Waits for the tasks that the graph names; blocks.
+  Status Extend(GraphDef graph, Cancellation* cancellation) override;
+  void Run(Step step, Done done) override;
+
+ private:
+  struct Executable;
+
+  std::vector<TaskId> TasksNamedBy(const GraphDef& graph) const;
+  Status EnsureTasks(const std::vector<TaskId>& tasks, Cancellation* cancellation);
+  Status Place() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StatusOr<std::shared_ptr<Executable>> Compile(const compile::Signature& signature);
+  StatusOr<Graph> CutAndPin(const compile::Signature& signature, Executable* executable);
+  Status RegisterPart(const std::string& task, Graph part, Executable* executable);
+  std::shared_ptr<Executable> Known(const std::string& key);
+  void Start(std::shared_ptr<Executable> executable, Step step, Done done);
+
+  const std::string handle_;
+  const tensorflow::ConfigProto config_;
+  const SessionEnvironment environment_;
+  const DeviceName client_device_;
+
+  absl::Mutex setup_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // one Extend or Compile at a time
+  absl::Mutex mutex_;
+  Graph graph_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, TaskStatus> tasks_ ABSL_GUARDED_BY(mutex_);  // opened, by device task
+  // Shared with running steps.
+  std::map<std::string, std::shared_ptr<Executable>> executables_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace weft::cluster

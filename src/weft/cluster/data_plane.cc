@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/cluster/data_plane.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/log.h"
+#include "weft/transport/tcp/endpoint.h"
+
+namespace weft::cluster {
+
+using transport::FrameHeader;
+using transport::PeerRef;
+using transport::Region;
+using transport::SendDone;
+
+StatusOr<std::unique_ptr<DataPlane>> DataPlane::Start(DataPlaneOptions options, FrameReceiver* receiver,
+                                                      ThreadPool* pool) {
+  std::unique_ptr<DataPlane> plane(new DataPlane(std::move(options), receiver, pool));
+  transport::EndpointOptions endpoint;
+  endpoint.task = plane->options_.task;
+  endpoint.incarnation = plane->options_.incarnation;
+  endpoint.token = plane->options_.token;
+  WEFT_ASSIGN_OR_RETURN(plane->endpoint_, transport::tcp::MakeEndpoint(endpoint, plane.get()));
+  WEFT_ASSIGN_OR_RETURN(plane->address_, plane->endpoint_->Listen(plane->options_.bind));
+  return plane;
+}
+
+DataPlane::~DataPlane() { Shutdown(); }
+
+void DataPlane::Shutdown() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (shut_down_) return;
+    shut_down_ = true;
+    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return dialling_ == 0; };
+    mutex_.Await(absl::Condition(&idle));
+  }
+  if (endpoint_ != nullptr) endpoint_->Shutdown();
+  std::vector<std::string> tasks;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [task, link] : links_) tasks.push_back(task);
+  }
+  for (const std::string& task : tasks) FailPending(task, Cancelled("The server is shutting down"));
+}
+
+void DataPlane::Know(const TaskAddress& task) {
+  std::vector<PeerRef> old;
+  {
+    absl::MutexLock lock(&mutex_);
+    Link& link = links_[task.task];
+    if (link.incarnation != task.incarnation) {
+      for (const PeerRef& peer : link.peers) {
+        if (peer->incarnation() != task.incarnation) old.push_back(peer);
+      }
+    }
+    link.address = task.address;
+    link.incarnation = task.incarnation;
+  }
+  for (const PeerRef& peer : old) peer->Close("the task was started again");
+}
+
+void DataPlane::SendTo(transport::Peer& peer, Pending frame) {
+  peer.Send(frame.header, frame.meta, std::span<Region>(frame.body), std::move(frame.done));
+}
+
+void DataPlane::Send(const std::string& task, const FrameHeader& header, std::string meta,
+                     std::vector<Region> body, SendDone done) {
+  Pending frame{header, std::move(meta), std::move(body), std::move(done)};
+  PeerRef peer;
+  std::string dial;
+  Status refused;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = links_.find(task);
+    if (shut_down_) {
+      refused = Cancelled("The server is shutting down");
+    } else if (found == links_.end()) {
+      refused = Unavailable("No way to ", task, " is known to ", options_.task);
+    } else {
+      Link& link = found->second;
+      if (!link.peers.empty() && !link.flushing && link.pending.empty()) {
+        peer = link.peers.back();
+      } else if (link.peers.empty() && !link.connecting && link.address.empty()) {
+        refused = Unavailable("Lost the connection to ", task);
+      } else {
+        link.pending.push_back(std::move(frame));
+        if (link.peers.empty() && !link.connecting) {
+          link.connecting = true;
+          ++dialling_;
+          dial = link.address;
+        }
+      }
+    }
+  }
+  if (!refused.ok()) {
+    if (frame.done) frame.done(refused);
+  } else if (peer != nullptr) {
+    SendTo(*peer, std::move(frame));
+  } else if (!dial.empty()) {
+    // Names are resolved on the caller's thread, which may take its time.
+    pool_->Schedule([this, task, dial] { Connect(task, dial); });
+  }
+}
+
+void DataPlane::Connect(const std::string& task, const std::string& address) {
+  endpoint_->ConnectAsync(address, absl::Now() + options_.connect_timeout,
+                          [this, task](StatusOr<PeerRef> peer) { Connected(task, std::move(peer)); });
+  absl::MutexLock lock(&mutex_);
+  --dialling_;
+}
+
+void DataPlane::Connected(const std::string& task, StatusOr<PeerRef> peer) {
+  Status status = peer.status();
+  if (status.ok() && (*peer)->task() != task) {
+    status = Unavailable("At the address of ", task, " there is ", (*peer)->name());
+    (*peer)->Close("another task was expected");
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    Link& link = links_[task];
+    link.connecting = false;
+    if (status.ok() && link.peers.empty() && !link.pending.empty()) {
+      status = Unavailable("The connection to ", task, " broke at once");
+    }
+  }
+  if (!status.ok()) {
+    FailPending(task, absl::IsAborted(status)
+                          ? status
+                          : Unavailable("Cannot reach ", task, ": ", status.message()));
+  }
+}
+
+void DataPlane::FailPending(const std::string& task, const Status& why) {
+  std::vector<Pending> failed;
+  {
+    absl::MutexLock lock(&mutex_);
+    failed.swap(links_[task].pending);
+  }
+  for (Pending& frame : failed) {
+    if (frame.done) frame.done(why);
+  }
+}
+
+// Sends what waited, in order; later frames queue up behind it until nothing is left.
+void DataPlane::Flush(const std::string& task) {
+  while (true) {
+    std::vector<Pending> batch;
+    PeerRef peer;
+    {
+      absl::MutexLock lock(&mutex_);
+      Link& link = links_[task];
+      if (link.peers.empty() || link.pending.empty()) {
+        link.flushing = false;
+        return;
+      }
+      link.flushing = true;
+      batch.swap(link.pending);
+      peer = link.peers.back();
+    }
+    for (Pending& frame : batch) SendTo(*peer, std::move(frame));
+  }
+}
+
+void DataPlane::PeerUp(const PeerRef& peer) {
+  bool other_process = false;
+  std::vector<PeerRef> old;
+  {
+    absl::MutexLock lock(&mutex_);
+    Link& link = links_[peer->task()];
+    other_process = link.incarnation != 0 && link.incarnation != peer->incarnation();
+    if (other_process) old.swap(link.peers);
+    link.incarnation = peer->incarnation();
+    link.peers.push_back(peer);
+  }
+  for (const PeerRef& gone : old) gone->Close("the task was started again");
+  if (other_process) {
+    const Status restarted = Aborted("Task ", peer->name(), " was started again");
+    FailPending(peer->task(), restarted);
+    receiver_->TaskLost(peer->task(), restarted);
+  }
+  Flush(peer->task());
+}
+
+void DataPlane::PeerDown(const PeerRef& peer, const Status& why) {
+  bool last = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    Link& link = links_[peer->task()];
+    const auto found = std::find(link.peers.begin(), link.peers.end(), peer);
+    if (found == link.peers.end()) return;  // replaced by a later process's
+    link.peers.erase(found);
+    last = link.peers.empty();
+  }
+  if (last) receiver_->TaskLost(peer->task(), why);
+}
+
+Region DataPlane::ReceiveBuffer(const PeerRef& peer, const FrameHeader& header, absl::string_view meta) {
+  return receiver_->BodyFor(peer->task(), header, meta);
+}
+
+void DataPlane::FrameReceived(const PeerRef& peer, const FrameHeader& header, absl::string_view meta,
+                              Region body) {
+  receiver_->Received(peer->task(), header, meta, std::move(body));
+}
+
+}  // namespace weft::cluster

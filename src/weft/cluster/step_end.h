@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a part of a step ended, as bytes.
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "base/status.h"
+#include "weft/cluster/worker.h"
+
+namespace weft::cluster {
+
+// Everything of a report but its results.
+std::string EncodeStepEnd(const TaskReport& report);
+StatusOr<TaskReport> ParseStepEnd(absl::string_view bytes);
+
+}  // namespace weft::cluster

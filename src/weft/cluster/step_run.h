@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step over several tasks, from its first frame to its last report.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/cluster/step_host.h"
+#include "weft/cluster/step_runner.h"
+#include "weft/cluster/worker.h"
+
+namespace weft::cluster {
+
+// Where a signature is registered.
+struct StepParts {
+  struct Remote {
+    std::string task;  // "/job:ps/replica:0/task:0"
+    uint32_t graph = 0;
+  };
+  std::optional<uint32_t> local;  // the graph's number at this task
+  std::vector<Remote> remote;
+};
+
+// Starts every part and calls `done` once, when all have ended. The first failure aborts the others and is
+// what `done` gets; one of another task says from where it is. `parts` must outlive the step.
+void RunParts(Worker* worker, StepHost* host, const StepParts& parts, StepRunner::Step step,
+              StepRunner::Done done);
+
+}  // namespace weft::cluster

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/cluster/task_directory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/time/clock.h"
+#include "base/log.h"
+#include "weft/cluster/device_proto.h"
+#include "weft/cluster/step_messages.h"
+#include "weft/graph/device_name.h"
+
+namespace weft::cluster {
+namespace {
+
+constexpr absl::Duration kCallTimeout = absl::Seconds(60);
+constexpr absl::Duration kCleanupTimeout = absl::Seconds(10);
+constexpr absl::Duration kNagEvery = absl::Seconds(10);
+
+std::string MethodPath(const char* method) {
+  return absl::StrCat("/tensorflow.WorkerService/", method);
+}
+
+StatusOr<TaskStatus> ReadStatus(const TaskId& task, const ClientReply& reply) {
+  tensorflow::GetStatusResponse response;
+  wire::GetStatusExtension extension;
+  WEFT_RETURN_IF_ERROR(ParseMessage(reply.response(), &response));
+  WEFT_RETURN_IF_ERROR(ParseMessage(reply.response(), &extension));
+  TaskStatus status{.id = task};
+  for (const auto& device : response.device_attributes()) {
+    status.devices.push_back(DeviceFromProto(device));
+    StatusOr<DeviceName> name = DeviceName::Parse(device.name());
+    if (!name.ok() || name->TaskName() != task.DeviceTask()) {
+      return FailedPrecondition("The server at the address of ", task.ToString(), " says it is ",
+                                device.name(), ": do all tasks have the same cluster?");
+    }
+  }
+  status.data = {task.DeviceTask(), extension.task().data_address(), extension.task().incarnation()};
+  return status;
+}
+
+}  // namespace
+
+TaskDirectory::TaskDirectory(ClusterSpec cluster, TaskId self, WaitRegistry* waits)
+    : cluster_(std::move(cluster)), self_(std::move(self)), waits_(waits) {}
+
+std::vector<TaskId> TaskDirectory::OthersMatching(const std::vector<std::string>& filters) const {
+  std::vector<TaskId> matching;
+  for (const auto& [task, address] : cluster_.tasks()) {
+    if (task == self_) continue;
+    const DeviceName name{.job = task.job, .replica = 0, .task = task.index};
+    const auto matches = [&](const std::string& filter) {
+      StatusOr<DeviceName> wanted = DeviceName::Parse(filter);
+      if (!wanted.ok()) return false;
+      wanted->type.reset();
+      wanted->index.reset();
+      return wanted->Matches(name);
+    };
+    if (filters.empty() || std::any_of(filters.begin(), filters.end(), matches)) matching.push_back(task);
+  }
+  return matching;
+}
+
+StatusOr<std::shared_ptr<GrpcChannel>> TaskDirectory::ChannelTo(const TaskId& task) {
+  WEFT_ASSIGN_OR_RETURN(const std::string address, cluster_.AddressOf(task));
+  absl::MutexLock lock(&mutex_);
+  std::shared_ptr<GrpcChannel>& channel = channels_[task];
+  if (channel == nullptr) channel = GrpcChannel::Connect(address);
+  return channel;
+}
+
+StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<TaskId>& tasks,
+                                                           absl::Duration patience,
+                                                           Cancellation* cancellation) {
+  struct Answers {
+    absl::Mutex mutex;
+    std::map<TaskId, StatusOr<TaskStatus>> by_task ABSL_GUARDED_BY(mutex);
+  };
+  auto answers = std::make_shared<Answers>();  // shared with calls that end after we left
+  std::vector<Wait> waits;
+  for (const TaskId& task : tasks) {
+    WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<GrpcChannel> channel, ChannelTo(task));
+    waits.push_back(waits_->Begin(
+        WaitSubject{.waiter = self_.ToString(), .what = "the task to answer", .on = task.ToString()}));
+    ClientCall call{.method = MethodPath("GetStatus"),
+                    .deadline = absl::Now() + patience,
+                    .wait_for_ready = true,
+                    .cancellation = cancellation};
+    channel->Call(std::move(call), [answers, task](StatusOr<std::unique_ptr<ClientReply>> reply) {
+      StatusOr<TaskStatus> status = reply.ok() ? ReadStatus(task, **reply) : reply.status();
+      absl::MutexLock lock(&answers->mutex);
+      answers->by_task.emplace(task, std::move(status));
+    });
+  }
+  absl::MutexLock lock(&answers->mutex);
+  const auto all_in = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return answers->by_task.size() == tasks.size();
+  };
+  while (!answers->mutex.AwaitWithTimeout(absl::Condition(&all_in), kNagEvery)) {
+    for (const TaskId& task : tasks) {
+      if (!answers->by_task.contains(task)) {
+        WEFT_LOG(INFO) << "CreateSession still waiting for response from worker: " << task.DeviceTask();
+      }
+    }
+  }
+  std::vector<TaskStatus> all;
+  std::vector<std::string> missing;
+  for (auto& [task, status] : answers->by_task) {
+    if (status.ok()) {
+      all.push_back(*std::move(status));
+    } else if (absl::IsDeadlineExceeded(status.status()) || absl::IsUnavailable(status.status())) {
+      missing.push_back(absl::StrCat(task.ToString(), " at ", cluster_.AddressOf(task).value_or("?")));
+    } else {
+      return status.status();
+    }
+  }
+  if (missing.empty()) return all;
+  return Unavailable("No answer within ", absl::FormatDuration(patience), " from ",
+                     absl::StrJoin(missing, ", "), ": is it running?");
+}
+
+Status TaskDirectory::Call(const TaskId& task, const char* method, Payload request,
+                           absl::Duration timeout, Cancellation* cancellation,
+                           google::protobuf::MessageLite* response) {
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<GrpcChannel> channel, ChannelTo(task));
+  const Wait wait = waits_->Begin(
+      WaitSubject{.waiter = self_.ToString(), .what = absl::StrCat(method, " to answer"), .on = task.ToString()});
+  StatusOr<std::unique_ptr<ClientReply>> reply =
+      channel->CallAndWait({.method = MethodPath(method),
+                            .request = std::move(request),
+                            .deadline = absl::Now() + timeout,
+                            .cancellation = cancellation});
+  if (!reply.ok()) {
+    return Annotate(reply.status(), absl::StrCat("From ", task.DeviceTask(), ":\n", method));
+  }
+  return ParseMessage((*reply)->response(), response);
+}
+
+Status TaskDirectory::CreateWorkerSession(const TaskId& task,
+                                          const tensorflow::CreateWorkerSessionRequest& request,
+                                          Cancellation* cancellation) {
+  tensorflow::CreateWorkerSessionResponse response;
+  return Call(task, "CreateWorkerSession", SerializeMessage(request), kCallTimeout, cancellation, &response);
+}
+
+void TaskDirectory::DeleteWorkerSession(const TaskId& task, const std::string& handle) {
+  StatusOr<std::shared_ptr<GrpcChannel>> channel = ChannelTo(task);
+  if (!channel.ok()) return;
+  tensorflow::DeleteWorkerSessionRequest request;
+  request.set_session_handle(handle);
+  (*channel)->Call({.method = MethodPath("DeleteWorkerSession"),
+                    .request = SerializeMessage(request),
+                    .deadline = absl::Now() + kCleanupTimeout},
+                   [](const StatusOr<std::unique_ptr<ClientReply>>&) {});
+}
+
+StatusOr<uint32_t> TaskDirectory::RegisterGraph(const TaskId& task,
+                                                const tensorflow::RegisterGraphRequest& request,
+                                                const wire::RegisterGraphExtension& extension,
+                                                Cancellation* cancellation) {
+  Payload payload = SerializeMessage(request);
+  payload.Append(extension.SerializeAsString());
+  tensorflow::RegisterGraphResponse response;
+  WEFT_RETURN_IF_ERROR(
+      Call(task, "RegisterGraph", std::move(payload), kCallTimeout, cancellation, &response));
+  uint32_t graph = 0;
+  if (!absl::SimpleAtoi(response.graph_handle(), &graph)) {
+    return Internal("Task ", task.ToString(), " gave a graph handle that is no number: '",
+                    response.graph_handle(), "'");
+  }
+  return graph;
+}
+
+Status TaskDirectory::CleanupAll(const TaskId& task, const std::vector<std::string>& containers,
+                                 Cancellation* cancellation) {
+  tensorflow::CleanupAllRequest request;
+  for (const std::string& container : containers) request.add_container(container);
+  tensorflow::CleanupAllResponse response;
+  return Call(task, "CleanupAll", SerializeMessage(request), kCleanupTimeout, cancellation, &response);
+}
+
+}  // namespace weft::cluster

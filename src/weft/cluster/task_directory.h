@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other tasks of the cluster as their worker services answer: what they are and what is asked of them
+// outside of steps.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/cancellation.h"
+#include "base/status.h"
+#include "base/waits.h"
+#include "proto/tensorflow/worker.pb.h"
+#include "proto/weft/cluster.pb.h"
+#include "weft/cluster/cluster_spec.h"
+#include "weft/cluster/data_plane.h"
+#include "weft/cluster/grpc_service.h"
+#include "weft/kernel/device.h"
+
+namespace weft::cluster {
+
+// What a task said of itself.
+struct TaskStatus {
+  TaskId id;
+  std::vector<DeviceAttributes> devices;
+  TaskAddress data;  // its address is empty where the task is not one of ours
+};
+
+// Thread-safe. Calls block; all have a deadline, register their wait and end when `cancellation` (may be
+// null) says so.
+class TaskDirectory {
+ public:
+  TaskDirectory(ClusterSpec cluster, TaskId self, WaitRegistry* waits);
+
+  const ClusterSpec& cluster() const { return cluster_; }
+  const TaskId& self() const { return self_; }
+  // The other tasks that one of `filters` (device names in part) matches; all if there are none.
+  std::vector<TaskId> OthersMatching(const std::vector<std::string>& filters) const;
+
+  // Asks all of them at once; waits for those that are not up yet. Unavailable names who did not answer.
+  StatusOr<std::vector<TaskStatus>> GetStatus(const std::vector<TaskId>& tasks, absl::Duration patience,
+                                              Cancellation* cancellation);
+  Status CreateWorkerSession(const TaskId& task, const tensorflow::CreateWorkerSessionRequest& request,
+                             Cancellation* cancellation);
+  // Without waiting for the answer.
+  void DeleteWorkerSession(const TaskId& task, const std::string& handle);
+  StatusOr<uint32_t> RegisterGraph(const TaskId& task, const tensorflow::RegisterGraphRequest& request,
+                                   const wire::RegisterGraphExtension& extension,
+                                   Cancellation* cancellation);
+  Status CleanupAll(const TaskId& task, const std::vector<std::string>& containers,
+                    Cancellation* cancellation);
+
+ private:
+  StatusOr<std::shared_ptr<GrpcChannel>> ChannelTo(const TaskId& task);
+  Status Call(const TaskId& task, const char* method, Payload request, absl::Duration timeout,
+              Cancellation* cancellation, google::protobuf::MessageLite* response);
+
+  const ClusterSpec cluster_;
+  const TaskId self_;
+  WaitRegistry* const waits_;
+  absl::Mutex mutex_;
+  std::map<TaskId, std::shared_ptr<GrpcChannel>> channels_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace weft::cluster

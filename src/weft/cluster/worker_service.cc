@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/cluster/worker_service.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "proto/tensorflow/worker.pb.h"
+#include "proto/weft/cluster.pb.h"
+#include "weft/cluster/device_proto.h"
+#include "weft/cluster/step_messages.h"
+#include "weft/graph/graph_proto.h"
+#include "weft/graph/import.h"
+
+namespace weft::cluster {
+namespace {
+
+template <typename Request, typename Response, typename Handle>
+void AddMethod(const char* name, MethodTable* methods, Handle handle) {
+  methods->emplace(absl::StrCat("/tensorflow.WorkerService/", name),
+                   Method{[handle](std::unique_ptr<ServerCall> call) {
+                            Request request;
+                            Response response;
+                            Status status = ParseMessage(call->request(), &request);
+                            if (status.ok()) status = handle(request, *call, &response);
+                            call->Reply(status, status.ok() ? SerializeMessage(response) : Payload());
+                          },
+                          /*may_block=*/true});
+}
+
+StatusOr<uint32_t> RegisterGraph(Worker* worker, DataPlane* plane,
+                                 const tensorflow::RegisterGraphRequest& request,
+                                 const ServerCall& call) {
+  wire::RegisterGraphExtension extension;
+  WEFT_RETURN_IF_ERROR(ParseMessage(call.request(), &extension));
+  for (const wire::TaskInfo& task : extension.tasks()) {
+    if (task.task() != worker->task()) plane->Know({task.task(), task.data_address(), task.incarnation()});
+  }
+  WEFT_ASSIGN_OR_RETURN(GraphDef def, GraphDefFromProto(request.graph_def()));
+  Graph part(&worker->options().catalogue->ops());
+  WEFT_RETURN_IF_ERROR(ImportGraph(std::move(def), {.allow_internal = true}, &part));
+  for (Node* node : part.nodes()) node->set_assigned_device(node->requested_device());
+  return worker->RegisterGraph(request.session_handle(), std::move(part),
+                               OptionsFromConfig(request.config_proto()));
+}
+
+void AddGraphMethods(Worker* worker, DataPlane* plane, MethodTable* methods) {
+  AddMethod<tensorflow::RegisterGraphRequest, tensorflow::RegisterGraphResponse>(
+      "RegisterGraph", methods, [=](const auto& request, const ServerCall& call, auto* response) -> Status {
+        WEFT_ASSIGN_OR_RETURN(const uint32_t graph, RegisterGraph(worker, plane, request, call));
+        response->set_graph_handle(absl::StrCat(graph));
+        return absl::OkStatus();
+      });
+  AddMethod<tensorflow::DeregisterGraphRequest, tensorflow::DeregisterGraphResponse>(
+      "DeregisterGraph", methods, [=](const auto& request, const ServerCall&, auto*) -> Status {
+        uint32_t graph = 0;
+        if (!absl::SimpleAtoi(request.graph_handle(), &graph)) {
+          return Aborted("Graph handle is not found: ", request.graph_handle());
+        }
+        return worker->DeregisterGraph(graph);
+      });
+}
+
+void AddSessionMethods(Worker* worker, const TaskAddress& data, MethodTable* methods) {
+  methods->emplace("/tensorflow.WorkerService/GetStatus", Method{[=](std::unique_ptr<ServerCall> call) {
+                     tensorflow::GetStatusResponse response;
+                     for (const DeviceAttributes& device : worker->devices()) {
+                       DeviceToProto(device, response.add_device_attributes());
+                     }
+                     wire::GetStatusExtension extension;
+                     extension.mutable_task()->set_task(data.task);
+                     extension.mutable_task()->set_data_address(data.address);
+                     extension.mutable_task()->set_incarnation(data.incarnation);
+                     Payload payload = SerializeMessage(response);
+                     payload.Append(extension.SerializeAsString());
+                     call->Reply(absl::OkStatus(), std::move(payload));
+                   }});
+  AddMethod<tensorflow::CreateWorkerSessionRequest, tensorflow::CreateWorkerSessionResponse>(
+      "CreateWorkerSession", methods, [=](const auto& request, const ServerCall&, auto*) -> Status {
+        return worker->CreateSession({.handle = request.session_handle(),
+                                      .isolate = request.isolate_session_state(),
+                                      .master = request.master_task(),
+                                      .master_incarnation =
+                                          static_cast<uint64_t>(request.master_incarnation())});
+      });
+  AddMethod<tensorflow::DeleteWorkerSessionRequest, tensorflow::DeleteWorkerSessionResponse>(
+      "DeleteWorkerSession", methods, [=](const auto& request, const ServerCall&, auto*) -> Status {
+        return worker->DeleteSession(request.session_handle());
+      });
+  AddMethod<tensorflow::CleanupAllRequest, tensorflow::CleanupAllResponse>(
+      "CleanupAll", methods, [=](const auto& request, const ServerCall&, auto*) -> Status {
+        worker->Cleanup({request.container().begin(), request.container().end()});
+        return absl::OkStatus();
+      });
+  // State of steps is freed when they end; logs and traces are not kept.
+  AddMethod<tensorflow::CleanupGraphRequest, tensorflow::CleanupGraphResponse>(
+      "CleanupGraph", methods, [](const auto&, const ServerCall&, auto*) -> Status { return absl::OkStatus(); });
+  AddMethod<tensorflow::LoggingRequest, tensorflow::LoggingResponse>(
+      "Logging", methods, [](const auto&, const ServerCall&, auto*) -> Status { return absl::OkStatus(); });
+}
+
+}  // namespace
+
+void AddWorkerMethods(Worker* worker, DataPlane* plane, const TaskAddress& data, MethodTable* methods) {
+  AddSessionMethods(worker, data, methods);
+  AddGraphMethods(worker, plane, methods);
+  for (const char* name : {"RunGraph", "RecvTensor"}) {
+    methods->emplace(absl::StrCat("/tensorflow.WorkerService/", name),
+                     Method{[](std::unique_ptr<ServerCall> call) {
+                       call->Reply(Unimplemented("This is a weft server: the tasks of a cluster are either "
+                                                 "all weft or all TensorFlow"),
+                                   Payload());
+                     }});
+  }
+}
+
+}  // namespace weft::cluster
