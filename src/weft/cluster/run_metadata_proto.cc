@@ -32,4 +32,28 @@ StatusOr<std::string> SerializeRunMetadata(const session::RunMetadata& metadata)
   return proto.SerializeAsString();
 }
 
+Status ReadRunMetadata(const tensorflow::RunMetadata& proto, session::RunMetadata* metadata) {
+  for (const auto& device : proto.step_stats().dev_stats()) {
+    for (const auto& node : device.node_stats()) {
+      // "name = Op()", as written above.
+      const std::string& label = node.timeline_label();
+      const size_t equals = label.find(" = ");
+      const std::string op = equals == std::string::npos
+                                 ? std::string()
+                                 : label.substr(equals + 3, label.find('(', equals) - equals - 3);
+      metadata->trace.push_back({.node = node.node_name(),
+                                 .op = op,
+                                 .device = device.device(),
+                                 .start_us = node.all_start_micros(),
+                                 .end_us = node.all_start_micros() + node.all_end_rel_micros(),
+                                 .thread = node.thread_id()});
+    }
+  }
+  for (const auto& graph : proto.partition_graphs()) {
+    WEFT_ASSIGN_OR_RETURN(GraphDef parsed, GraphDefFromProto(graph));
+    metadata->partition_graphs.push_back(std::move(parsed));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace weft::cluster

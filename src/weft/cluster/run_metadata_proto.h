@@ -7,10 +7,15 @@
 #include "base/status.h"
 #include "weft/session/session.h"
 
+namespace tensorflow {
+class RunMetadata;
+}
+
 namespace weft::cluster {
 
 // A serialised tensorflow.RunMetadata: step_stats by device, partition graphs. Errors as
 // GraphDefToProto.
 StatusOr<std::string> SerializeRunMetadata(const session::RunMetadata& metadata);
+Status ReadRunMetadata(const tensorflow::RunMetadata& proto, session::RunMetadata* metadata);
 
 }  // namespace weft::cluster

@@ -72,6 +72,21 @@ Status ParseRunStep(absl::Span<const absl::string_view> chunks, RunStepMessage* 
   return tensor_error;
 }
 
+Status ParseRunStepReply(absl::Span<const absl::string_view> chunks, RunStepReply* reply) {
+  std::string rest;
+  Status tensor_error;
+  const auto read = [&](CodedInputStream* in, int size) -> Status {
+    WEFT_ASSIGN_OR_RETURN(NamedTensor fetch, ReadNamedTensor(in, size));
+    reply->fetches.push_back(std::move(fetch));
+    return absl::OkStatus();
+  };
+  const Status split = SplitMessage(chunks, tensorflow::RunStepResponse::kTensorFieldNumber, read,
+                                    &rest, &tensor_error);
+  if (!reply->rest.ParseFromString(rest)) return Internal("RunStepResponse is malformed");
+  WEFT_RETURN_IF_ERROR(split);
+  return tensor_error;
+}
+
 Status ParseRunCallable(absl::Span<const absl::string_view> chunks, RunCallableMessage* message) {
   std::string rest;
   Status tensor_error;

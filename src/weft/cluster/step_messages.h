@@ -22,6 +22,13 @@ struct RunStepMessage {
 };
 Status ParseRunStep(absl::Span<const absl::string_view> chunks, RunStepMessage* message);
 
+// A client's side of it.
+struct RunStepReply {
+  tensorflow::RunStepResponse rest;
+  std::vector<NamedTensor> fetches;
+};
+Status ParseRunStepReply(absl::Span<const absl::string_view> chunks, RunStepReply* reply);
+
 struct RunCallableMessage {
   tensorflow::RunCallableRequest rest;
   std::vector<Tensor> feeds;

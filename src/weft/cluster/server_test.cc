@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole servers in one process, driven by the session of a C++ program.
+#include "weft/cluster/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <set>
+
+#include "absl/synchronization/notification.h"
+#include "base/threads.h"
+#include "weft/cluster/cluster_client.h"
+#include "weft/cluster/grpc_session.h"
+#include "weft/cluster/grpc_service.h"
+#include "weft/graph/builder.h"
+#include "weft/graph/import.h"
+#include "weft/ops/catalogue.h"
+
+namespace weft::cluster {
+namespace {
+
+using session::Session;
+using ::testing::HasSubstr;
+
+int FreePort() {
+  ThreadPool pool("port", 1);
+  StatusOr<std::unique_ptr<GrpcServer>> probe = GrpcServer::Start("127.0.0.1:0", {}, &pool, &pool);
+  return probe.ok() ? (*probe)->port() : 0;
+}
+
+class ServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    spec_ = absl::StrCat(R"({"ps":["127.0.0.1:)", FreePort(), R"("],"worker":["127.0.0.1:)", FreePort(),
+                         R"("]})");
+    StartTask("ps");
+    StartTask("worker");
+  }
+
+  void StartTask(const std::string& job) {
+    ServerOptions options{.task = {job, 0}, .catalogue = &StandardCatalogue(), .num_threads = 2};
+    StatusOr<ClusterSpec> cluster = ClusterSpec::FromJson(spec_);
+    ASSERT_TRUE(cluster.ok());
+    options.cluster = *cluster;
+    StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
+    ASSERT_TRUE(server.ok()) << server.status();
+    servers_[job] = *std::move(server);
+  }
+
+  std::unique_ptr<Session> NewSession(const std::string& job = "worker", GrpcSessionOptions options = {}) {
+    StatusOr<std::unique_ptr<Session>> session = NewGrpcSession(servers_[job]->target(), options);
+    EXPECT_TRUE(session.ok());
+    return *std::move(session);
+  }
+
+  // y = x (worker) * w (ps) + 1; "grow" adds x to w.
+  GraphDef TwoTaskGraph() {
+    Graph graph(&StandardCatalogue().ops());
+    GraphBuilder builder(&graph);
+    builder.set_device("/job:ps/task:0");
+    const Endpoint w = builder.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{2}}, {"shared_name", "w"}}, "w");
+    builder.Op("AssignVariableOp", {w, builder.Constant(Tensor::Vector<float>({2, 3}))}, {}, "init");
+    const Endpoint read = builder.Op("ReadVariableOp", {w}, {{"dtype", DType::kFloat}}, "w/read");
+    builder.set_device("/job:worker/task:0");
+    const Endpoint x = builder.Op("Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape({2})}}, "x");
+    const Endpoint product = builder.Op("Mul", {x, read}, {}, "product");
+    builder.Op("AddV2", {product, builder.Scalar<float>(1)}, {}, "y");
+    builder.set_device("/job:ps/task:0");
+    builder.Op("AssignAddVariableOp", {w, x}, {}, "grow");
+    EXPECT_TRUE(builder.ok()) << builder.status();
+    return ExportGraph(graph);
+  }
+
+  std::string spec_;
+  std::map<std::string, std::unique_ptr<Server>> servers_;
+};
+
+TEST_F(ServerTest, StepsCrossTasks) {
+  const std::unique_ptr<Session> session = NewSession();
+  ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
+  ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
+  const Tensor x = Tensor::Vector<float>({1, 10});
+  std::vector<Tensor> results;
+  ASSERT_EQ(session->Run({{"x", x}}, {"y", "w/read"}, {}, &results), absl::OkStatus());
+  EXPECT_EQ(results[0].ToString(), Tensor::Vector<float>({3, 31}).ToString());
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(session->Run({{"x", x}}, {}, {"grow"}, nullptr), absl::OkStatus());
+  ASSERT_EQ(session->Run({}, {"w/read"}, {}, &results), absl::OkStatus());
+  EXPECT_EQ(results[0].ToString(), Tensor::Vector<float>({52, 503}).ToString());
+
+  // Another master sees the same variables.
+  const std::unique_ptr<Session> other = NewSession("ps");
+  ASSERT_EQ(other->Extend(TwoTaskGraph()), absl::OkStatus());
+  ASSERT_EQ(other->Run({}, {"w/read"}, {}, &results), absl::OkStatus());
+  EXPECT_EQ(results[0].data<float>()[0], 52);
+}
+
+TEST_F(ServerTest, TracesAndPartitionGraphsComeFromEveryTask) {
+  const std::unique_ptr<Session> session = NewSession();
+  ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
+  ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
+  session::RunMetadata metadata;
+  std::vector<Tensor> results;
+  ASSERT_EQ(session->Run({.trace = true, .partition_graphs = true}, {{"x", Tensor::Vector<float>({1, 1})}},
+                         {"y"}, {}, &results, &metadata),
+            absl::OkStatus());
+  EXPECT_EQ(metadata.partition_graphs.size(), 2u);
+  std::set<std::string> devices;
+  for (const executor::NodeTrace& node : metadata.trace) devices.insert(node.device);
+  EXPECT_EQ(devices.size(), 2u);
+}
+
+TEST_F(ServerTest, ErrorsOfAnotherTaskSayWhere) {
+  const std::unique_ptr<Session> session = NewSession();
+  ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
+  const Status missing = session->Run({{"x", Tensor::Vector<float>({1, 1})}}, {"y"}, {}, nullptr);
+  EXPECT_EQ(missing.code(), absl::StatusCode::kFailedPrecondition) << missing;
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("From /job:ps/replica:0/task:0:"));
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("{{node w/read}}"));
+}
+
+TEST_F(ServerTest, BadCallsAreRefusedAndHarmNothing) {
+  const std::unique_ptr<Session> session = NewSession();
+  ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
+  const Tensor x = Tensor::Vector<float>({1, 1});
+  const auto message = [&](const Status& status) { return std::string(status.message()); };
+  EXPECT_THAT(message(session->Run({{"x", Tensor::Vector<float>({1, 1, 1})}}, {"y"}, {}, nullptr)),
+              HasSubstr("Cannot feed value of shape [3] for Tensor 'x:0', which has shape [2]"));
+  EXPECT_FALSE(session->Run({{"x", Tensor::Vector<int32_t>({1, 1})}}, {"y"}, {}, nullptr).ok());
+  EXPECT_FALSE(session->Run({{"nobody", x}}, {"y"}, {}, nullptr).ok());
+  EXPECT_THAT(message(session->Run({}, {"nothing:0"}, {}, nullptr)), HasSubstr("nothing"));
+  EXPECT_FALSE(session->Run({}, {}, {"nothing"}, nullptr).ok());
+  GraphDef nowhere;
+  nowhere.nodes = {{.name = "lost", .op = "NoOp", .device = "/job:evaluator/task:0"}};
+  EXPECT_THAT(message(session->Extend(nowhere)), HasSubstr("/job:evaluator/task:0"));
+  nowhere.nodes[0].device = "/job:ps/task:0";
+  EXPECT_EQ(session->Extend(nowhere), absl::OkStatus()) << "the failed one left nothing behind";
+  ASSERT_EQ(session->Run({}, {}, {"init", "lost"}, nullptr), absl::OkStatus());
+}
+
+TEST_F(ServerTest, ADeadTaskIsUnavailableAndItsSuccessorAborts) {
+  const std::unique_ptr<Session> session = NewSession();
+  ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
+  ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
+  const std::vector<session::Feed> feeds = {{"x", Tensor::Vector<float>({1, 1})}};
+  servers_["ps"].reset();
+  const Status dead = session->Run(feeds, {"y"}, {}, nullptr);
+  EXPECT_EQ(dead.code(), absl::StatusCode::kUnavailable) << dead;
+  EXPECT_THAT(std::string(dead.message()), HasSubstr("/job:ps/replica:0/task:0"));
+  StartTask("ps");
+  const Status restarted = session->Run(feeds, {"y"}, {}, nullptr);
+  EXPECT_TRUE(absl::IsUnavailable(restarted) || absl::IsAborted(restarted)) << restarted;
+
+  const std::unique_ptr<Session> fresh = NewSession();
+  ASSERT_EQ(fresh->Extend(TwoTaskGraph()), absl::OkStatus());
+  ASSERT_EQ(fresh->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
+  EXPECT_EQ(fresh->Run(feeds, {"y"}, {}, nullptr), absl::OkStatus());
+}
+
+TEST_F(ServerTest, ManySessionsAtOnce) {
+  {
+    const std::unique_ptr<Session> session = NewSession();
+    ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
+    ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
+  }
+  std::vector<Thread> threads;
+  std::atomic<int> good{0};
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back("client", [&, i] {
+      const std::unique_ptr<Session> session = NewSession(i % 2 ? "worker" : "ps");
+      if (!session->Extend(TwoTaskGraph()).ok()) return;
+      for (int k = 0; k < 20; ++k) {
+        std::vector<Tensor> results;
+        good += session->Run({{"x", Tensor::Vector<float>({1, 1})}}, {"y"}, {"grow"}, &results).ok();
+      }
+    });
+  }
+  for (Thread& thread : threads) thread.Join();
+  EXPECT_EQ(good, 8 * 20);
+  const std::unique_ptr<Session> session = NewSession();
+  ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
+  std::vector<Tensor> results;
+  ASSERT_EQ(session->Run({}, {"w/read"}, {}, &results), absl::OkStatus());
+  EXPECT_EQ(results[0].data<float>()[0], 2 + 8 * 20);
+}
+
+TEST_F(ServerTest, ListsTheDevicesOfAll) {
+  const StatusOr<std::vector<DeviceAttributes>> devices =
+      ListClusterDevices(servers_["worker"]->target(), absl::Seconds(60));
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_EQ(devices->size(), 2u);
+  EXPECT_EQ((*devices)[0].name, "/job:worker/replica:0/task:0/device:CPU:0");
+  EXPECT_FALSE(ListClusterDevices("127.0.0.1:1", absl::Seconds(2)).ok());
+}
+
+TEST_F(ServerTest, ATakenPortIsSaid) {
+  ServerOptions options{.task = {"ps", 0}, .catalogue = &StandardCatalogue()};
+  options.cluster = *ClusterSpec::FromJson(spec_);
+  const StatusOr<std::unique_ptr<Server>> second = Server::Start(options);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  options.task = {"chief", 0};
+  EXPECT_THAT(std::string(Server::Start(options).status().message()), HasSubstr("/job:chief/task:0"));
+}
+
+}  // namespace
+}  // namespace weft::cluster
