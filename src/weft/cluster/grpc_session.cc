@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/cluster/grpc_session.h"
 
-#include <google/protobuf/io/coded_stream.h>
-
 #include <map>
 #include <utility>
 
@@ -12,6 +10,7 @@
 #include "proto/tensorflow/master.pb.h"
 #include "weft/cluster/device_proto.h"
 #include "weft/cluster/grpc_service.h"
+#include "weft/cluster/run_metadata_proto.h"
 #include "weft/cluster/step_messages.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/ops/catalogue.h"
@@ -19,50 +18,6 @@
 
 namespace weft::cluster {
 namespace {
-
-using google::protobuf::io::CodedInputStream;
-
-// A RunStepResponse: tensors read straight into their buffers, the rest as a message.
-struct StepReply {
-  std::map<std::string, Tensor> tensors;
-  tensorflow::RunStepResponse rest;
-};
-
-Status ParseStepReply(absl::Span<const absl::string_view> chunks, StepReply* reply) {
-  constexpr uint32_t kTensorTag = (1 << 3) | 2;
-  ChunkStream stream(chunks);
-  CodedInputStream in(&stream);
-  in.SetTotalBytesLimit(INT32_MAX);
-  std::string rest;
-  while (const uint32_t tag = in.ReadTag()) {
-    uint32_t size = 0;
-    if (tag == kTensorTag) {
-      if (!in.ReadVarint32(&size) || size > INT32_MAX) return DataLoss("Malformed RunStepResponse");
-      WEFT_ASSIGN_OR_RETURN(NamedTensor named, ReadNamedTensor(&in, static_cast<int>(size)));
-      reply->tensors[named.name] = std::move(named.tensor);
-      continue;
-    }
-    google::protobuf::io::StringOutputStream out(&rest);
-    google::protobuf::io::CodedOutputStream coded(&out);
-    coded.WriteTag(tag);
-    if ((tag & 7) == 0) {
-      uint64_t value = 0;
-      if (!in.ReadVarint64(&value)) return DataLoss("Malformed RunStepResponse");
-      coded.WriteVarint64(value);
-    } else if ((tag & 7) == 2) {
-      std::string bytes;
-      if (!in.ReadVarint32(&size) || !in.ReadString(&bytes, static_cast<int>(size))) {
-        return DataLoss("Malformed RunStepResponse");
-      }
-      coded.WriteVarint32(size);
-      coded.WriteString(bytes);
-    } else {
-      return DataLoss("Malformed RunStepResponse");
-    }
-  }
-  if (!reply->rest.ParseFromString(rest)) return DataLoss("Malformed RunStepResponse");
-  return absl::OkStatus();
-}
 
 class GrpcSession final : public session::Session {
  public:
@@ -102,6 +57,9 @@ class GrpcSession final : public session::Session {
     rest.set_store_errors_in_response_body(true);
     const bool trace = options.trace && metadata != nullptr;
     if (trace) rest.mutable_options()->set_trace_level(tensorflow::RunOptions::FULL_TRACE);
+    if (metadata != nullptr) {
+      rest.mutable_options()->set_output_partition_graphs(options.partition_graphs);
+    }
     if (options.timeout < absl::InfiniteDuration()) {
       rest.mutable_options()->set_timeout_in_ms(absl::ToInt64Milliseconds(options.timeout));
     }
@@ -118,14 +76,14 @@ class GrpcSession final : public session::Session {
     }
     StatusOr<std::unique_ptr<ClientReply>> answer = channel_->CallAndWait(std::move(call));
     if (!answer.ok()) return Explain(answer.status());
-    StepReply reply;
-    WEFT_RETURN_IF_ERROR(ParseStepReply((*answer)->response(), &reply));
+    RunStepReply reply;
+    WEFT_RETURN_IF_ERROR(ParseRunStepReply((*answer)->response(), &reply));
     if (reply.rest.status_code() != 0) {
       return Status(static_cast<absl::StatusCode>(reply.rest.status_code()),
                     reply.rest.status_error_message());
     }
-    if (trace) TakeTrace(reply.rest.metadata(), metadata);
-    return TakeResults(names, &reply, results);
+    if (metadata != nullptr) WEFT_RETURN_IF_ERROR(ReadRunMetadata(reply.rest.metadata(), metadata));
+    return TakeResults(names, std::move(reply.fetches), results);
   }
 
   StatusOr<std::vector<DeviceAttributes>> ListDevices() override {
@@ -206,28 +164,19 @@ class GrpcSession final : public session::Session {
     return ParseMessage((*reply)->response(), response);
   }
 
-  static Status TakeResults(const std::vector<std::string>& names, StepReply* reply,
+  // The answer's tensors come in any order.
+  static Status TakeResults(const std::vector<std::string>& names, std::vector<NamedTensor> answers,
                             std::vector<Tensor>* results) {
     if (results == nullptr) return absl::OkStatus();
+    std::map<std::string, Tensor> tensors;
+    for (NamedTensor& answer : answers) tensors[answer.name] = std::move(answer.tensor);
     results->clear();
     for (const std::string& name : names) {
-      const auto found = reply->tensors.find(name);
-      if (found == reply->tensors.end()) return Internal("The master's answer lacks tensor ", name);
+      const auto found = tensors.find(name);
+      if (found == tensors.end()) return Internal("The master's answer lacks tensor ", name);
       results->push_back(found->second);
     }
     return absl::OkStatus();
-  }
-
-  static void TakeTrace(const tensorflow::RunMetadata& from, session::RunMetadata* metadata) {
-    for (const auto& device : from.step_stats().dev_stats()) {
-      for (const auto& node : device.node_stats()) {
-        metadata->trace.push_back({.node = node.node_name(),
-                                   .op = node.timeline_label(),
-                                   .device = device.device(),
-                                   .start_us = node.all_start_micros(),
-                                   .end_us = node.all_start_micros() + node.all_end_rel_micros()});
-      }
-    }
   }
 
   const SessionOptions options_;

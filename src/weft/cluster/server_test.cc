@@ -49,8 +49,9 @@ class ServerTest : public ::testing::Test {
     servers_[job] = *std::move(server);
   }
 
-  std::unique_ptr<Session> NewSession(const std::string& job = "worker", GrpcSessionOptions options = {}) {
-    StatusOr<std::unique_ptr<Session>> session = NewGrpcSession(servers_[job]->target(), options);
+  std::unique_ptr<Session> NewSession(const std::string& job = "worker") {
+    StatusOr<std::unique_ptr<Session>> session =
+        weft::cluster::NewSession({.target = servers_[job]->target(), .soft_placement = false});
     EXPECT_TRUE(session.ok());
     return *std::move(session);
   }
@@ -126,7 +127,7 @@ TEST_F(ServerTest, BadCallsAreRefusedAndHarmNothing) {
   const Tensor x = Tensor::Vector<float>({1, 1});
   const auto message = [&](const Status& status) { return std::string(status.message()); };
   EXPECT_THAT(message(session->Run({{"x", Tensor::Vector<float>({1, 1, 1})}}, {"y"}, {}, nullptr)),
-              HasSubstr("Cannot feed value of shape [3] for Tensor 'x:0', which has shape [2]"));
+              HasSubstr("Cannot feed value of shape [3] for Tensor 'x', which has shape [2]"));
   EXPECT_FALSE(session->Run({{"x", Tensor::Vector<int32_t>({1, 1})}}, {"y"}, {}, nullptr).ok());
   EXPECT_FALSE(session->Run({{"nobody", x}}, {"y"}, {}, nullptr).ok());
   EXPECT_THAT(message(session->Run({}, {"nothing:0"}, {}, nullptr)), HasSubstr("nothing"));
