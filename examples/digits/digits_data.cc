@@ -2,6 +2,7 @@
 #include "digits_data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <numeric>
 #include <random>
@@ -9,6 +10,8 @@
 
 namespace digits {
 namespace {
+
+constexpr int kSide = 8;
 
 weft::StatusOr<Set> ToSet(const std::vector<std::vector<int>>& rows, int begin, int end) {
   Set set;
@@ -21,6 +24,41 @@ weft::StatusOr<Set> ToSet(const std::vector<std::vector<int>>& rows, int begin, 
     set.labels.data<int64_t>()[i - begin] = rows[i][kPixels];
   }
   return set;
+}
+
+// The ink at a place between pixels; none outside.
+float InkAt(const float* pixels, float y, float x) {
+  const int top = static_cast<int>(std::floor(y));
+  const int left = static_cast<int>(std::floor(x));
+  float ink = 0;
+  for (int row : {top, top + 1}) {
+    for (int column : {left, left + 1}) {
+      if (row < 0 || row >= kSide || column < 0 || column >= kSide) continue;
+      const float near = (1 - std::fabs(y - static_cast<float>(row))) * (1 - std::fabs(x - static_cast<float>(column)));
+      ink += near * pixels[row * kSide + column];
+    }
+  }
+  return ink;
+}
+
+// Appends the digit as another hand might write it: a little turned, slanted, stretched and moved.
+void AppendMoved(const float* pixels, std::mt19937& random, std::vector<float>* out) {
+  std::uniform_real_distribution<float> small(-1, 1);
+  const float turn = 0.25f * small(random);
+  const float slant = 0.25f * small(random);
+  const float tall = 1 + 0.15f * small(random);
+  const float wide = 1 + 0.15f * small(random);
+  const float down = 1.0f * small(random);
+  const float right = 1.0f * small(random);
+  constexpr float kMiddle = (kSide - 1) / 2.0f;
+  for (int y = 0; y < kSide; ++y) {
+    for (int x = 0; x < kSide; ++x) {
+      const float v = (static_cast<float>(y) - kMiddle - down) * tall;
+      const float u = (static_cast<float>(x) - kMiddle - right) * wide + slant * v;
+      out->push_back(InkAt(pixels, kMiddle + std::cos(turn) * v - std::sin(turn) * u,
+                           kMiddle + std::sin(turn) * v + std::cos(turn) * u));
+    }
+  }
 }
 
 }  // namespace
@@ -51,22 +89,21 @@ weft::StatusOr<Data> Load(const std::string& path) {
 }
 
 Batches::Batches(const Set& set, int batch_size, unsigned seed)
-    : set_(set), batch_size_(batch_size), state_(seed), order_(set.labels.num_elements()) {
+    : set_(set), batch_size_(batch_size), random_(seed), order_(set.labels.num_elements()) {
   std::iota(order_.begin(), order_.end(), 0);
   next_ = order_.size();
 }
 
 Set Batches::Next() {
   if (next_ + batch_size_ > order_.size()) {
-    std::shuffle(order_.begin(), order_.end(), std::mt19937(state_++));
+    std::shuffle(order_.begin(), order_.end(), random_);
     next_ = 0;
   }
   std::vector<float> images;
   std::vector<int64_t> labels;
   for (int i = 0; i < batch_size_; ++i) {
     const int row = order_[next_++];
-    const float* pixels = set_.images.data<float>() + row * kPixels;
-    images.insert(images.end(), pixels, pixels + kPixels);
+    AppendMoved(set_.images.data<float>() + row * kPixels, random_, &images);
     labels.push_back(set_.labels.data<int64_t>()[row]);
   }
   return {weft::Tensor::FromSpan<float>({batch_size_, kPixels}, images),

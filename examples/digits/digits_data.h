@@ -2,6 +2,7 @@
 // The UCI optical digits as tensors; see DATA.md.
 #pragma once
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct Data {
 // Reads digits.csv: a line a digit, 64 pixels of 0..16, then the label. InvalidArgument names the line.
 weft::StatusOr<Data> Load(const std::string& path);
 
-// Batches of random digits without repeats within an epoch, by `seed`.
+// Batches of random digits without repeats within an epoch, by `seed`. Each is moved by up to a pixel, so
+// that a model learns shapes and not places.
 class Batches {
  public:
   Batches(const Set& set, int batch_size, unsigned seed);
@@ -37,7 +39,7 @@ class Batches {
  private:
   const Set& set_;
   const int batch_size_;
-  unsigned state_;
+  std::mt19937 random_;
   std::vector<int> order_;
   size_t next_ = 0;
 };

@@ -33,12 +33,15 @@ using weft::Status;
 using weft::StatusOr;
 using weft::Tensor;
 
+constexpr int64_t kHidden = 256;
+
 struct Flags {
   std::string data = "examples/digits/digits.csv";
   std::string model_dir = "/tmp/weft-digits";
   int64_t steps = 600;
   int64_t batch = 64;
   int64_t seed = 1;
+  double learning_rate = 0.002;
   bool async = false;
 };
 
@@ -87,10 +90,10 @@ Model Build(train::Program& program, int64_t seed) {
   Model m;
   m.images = op::Placeholder(b, DType::kFloat, {.shape = {-1, digits::kPixels}, .name = "images"});
   m.labels = op::Placeholder(b, DType::kInt64, {.shape = {-1}, .name = "labels"});
-  const train::Variable w1 = program.AddVariable("hidden/w", DType::kFloat, {digits::kPixels, 64},
+  const train::Variable w1 = program.AddVariable("hidden/w", DType::kFloat, {digits::kPixels, kHidden},
                                                  train::GlorotUniform(seed, 1));
-  const train::Variable b1 = program.AddVariable("hidden/b", DType::kFloat, {64}, train::Zeros());
-  const train::Variable w2 = program.AddVariable("out/w", DType::kFloat, {64, digits::kClasses},
+  const train::Variable b1 = program.AddVariable("hidden/b", DType::kFloat, {kHidden}, train::Zeros());
+  const train::Variable w2 = program.AddVariable("out/w", DType::kFloat, {kHidden, digits::kClasses},
                                                  train::GlorotUniform(seed, 2));
   const train::Variable b2 = program.AddVariable("out/b", DType::kFloat, {digits::kClasses}, train::Zeros());
   const Endpoint hidden = op::Relu(b, op::BiasAdd(b, op::MatMul(b, m.images, w1.value), b1.value));
@@ -113,8 +116,8 @@ Status Train(const Flags& flags, const Task& task, const std::string& target) {
   const Model model = Build(program, flags.seed);
   WEFT_RETURN_IF_ERROR(program.status());
   const bool sync = task.num_workers > 1 && !flags.async;
-  train::SyncReplicas replicas(train::Adam(0.005), task.num_workers, task.num_workers);
-  std::unique_ptr<train::Optimizer> adam = train::Adam(0.005);
+  train::SyncReplicas replicas(train::Adam(flags.learning_rate), task.num_workers, task.num_workers);
+  std::unique_ptr<train::Optimizer> adam = train::Adam(flags.learning_rate);
   Node* train_node = nullptr;
   if (sync) {
     WEFT_ASSIGN_OR_RETURN(train_node, replicas.Minimize(program, model.loss));
@@ -197,6 +200,7 @@ int main(int argc, char** argv) {
   app.add_option("--model_dir", flags.model_dir, "Where checkpoints and summaries go; training resumes there");
   app.add_option("--steps", flags.steps, "Global steps");
   app.add_option("--batch", flags.batch, "Digits a step and worker");
+  app.add_option("--learning_rate", flags.learning_rate, "Of Adam");
   app.add_option("--seed", flags.seed, "Of first values and batches");
   app.add_flag("--async", flags.async, "Workers apply their gradients without waiting for each other");
   CLI11_PARSE(app, argc, argv);
