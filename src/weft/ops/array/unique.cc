@@ -64,7 +64,8 @@ template <typename T>
 struct SameKey {
   Keys<T> keys;
   bool operator()(int64_t a, int64_t b) const {
-    return keys.All(a, [&](int64_t element, const auto& x) { return x == KeyOf(keys.At(b, element)); });
+    // A NaN is like no other, but a table needs each key to be like itself.
+    return a == b || keys.All(a, [&](int64_t element, const auto& x) { return x == KeyOf(keys.At(b, element)); });
   }
 };
 
@@ -165,9 +166,13 @@ class ListDiffKernel final : public OpKernel {
     const bool known = VisitDType(x.dtype(), KeyTypes(), [&]<typename T>() {
       using Key = std::decay_t<decltype(KeyOf(std::declval<T>()))>;
       absl::flat_hash_map<Key, bool> excluded;
-      for (int64_t i = 0; i < y.num_elements(); ++i) excluded.emplace(KeyOf(y.data<T>()[i]), true);
+      for (int64_t i = 0; i < y.num_elements(); ++i) {
+        const Key key = KeyOf(y.data<T>()[i]);
+        if (key == key) excluded.emplace(key, true);  // NaN excludes nothing
+      }
       for (int64_t i = 0; i < x.num_elements(); ++i) {
-        if (!excluded.contains(KeyOf(x.data<T>()[i]))) kept.push_back(i);
+        const Key key = KeyOf(x.data<T>()[i]);
+        if (key != key || !excluded.contains(key)) kept.push_back(i);
       }
     });
     if (!known) return Unimplemented("ListDiff of ", DTypeName(x.dtype()));

@@ -95,7 +95,8 @@ HWY_INLINE T ExpRow(const T* x, int64_t columns, T max, T* y) {
   const auto shift = hn::Set(d, max);
   auto sum = hn::Zero(d);
   ForVectors<T>(columns, [&](int64_t i, int64_t n) {
-    const auto e = hn::Exp(d, hn::Sub(LoadPart(x + i, n, -std::numeric_limits<T>::infinity()), shift));
+    const auto shifted = hn::Sub(LoadPart(x + i, n, -std::numeric_limits<T>::infinity()), shift);
+    const auto e = hn::IfThenElse(hn::IsNaN(shifted), shifted, hn::Exp(d, shifted));
     sum = hn::Add(sum, e);
     if (y != nullptr) StorePart(e, n, y + i);
   });
