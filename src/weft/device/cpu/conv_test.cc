@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/device/cpu/conv.h"
+
+#include <cmath>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace weft {
+namespace {
+
+struct Arrays {
+  std::vector<double> input, filter, output;
+};
+
+int64_t InputSize(const ConvShape& s) { return s.batch * s.in_height * s.in_width * s.in_channels; }
+int64_t FilterSize(const ConvShape& s) { return s.patch() * s.out_channels; }
+int64_t OutputSize(const ConvShape& s) { return s.out_pixels() * s.out_channels; }
+
+std::vector<double> Numbers(int64_t n, uint64_t seed) {
+  std::vector<double> values(static_cast<size_t>(n));
+  uint64_t state = seed;
+  for (double& v : values) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    v = static_cast<double>(state >> 40) * 0x1p-23 - 1;
+  }
+  return values;
+}
+
+// Calls visit(input, filter, output element) for every multiply-add of the convolution.
+template <typename Visit>
+void ForEachProduct(const ConvShape& s, const Visit& visit) {
+  const int64_t group_out = s.out_channels / s.groups;
+  for (int64_t n = 0; n < s.batch; ++n)
+    for (int64_t oy = 0; oy < s.out_height; ++oy)
+      for (int64_t ox = 0; ox < s.out_width; ++ox)
+        for (int64_t oc = 0; oc < s.out_channels; ++oc)
+          for (int64_t fy = 0; fy < s.filter_height; ++fy)
+            for (int64_t fx = 0; fx < s.filter_width; ++fx)
+              for (int64_t c = 0; c < s.group_channels(); ++c) {
+                const int64_t y = oy * s.stride_height - s.pad_top + fy * s.dilation_height;
+                const int64_t x = ox * s.stride_width - s.pad_left + fx * s.dilation_width;
+                if (y < 0 || y >= s.in_height || x < 0 || x >= s.in_width) continue;
+                const int64_t channel = oc / group_out * s.group_channels() + c;
+                visit(((n * s.in_height + y) * s.in_width + x) * s.in_channels + channel,
+                      ((fy * s.filter_width + fx) * s.group_channels() + c) * s.out_channels + oc,
+                      ((n * s.out_height + oy) * s.out_width + ox) * s.out_channels + oc);
+              }
+}
+
+void ShareAlone(int64_t total, int64_t, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  if (total > 0) body(0, total);
+}
+void ShareInTwo(int64_t total, int64_t, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  if (total > 1) body(total / 2, total);
+  if (total > 0) body(0, total > 1 ? total / 2 : total);
+}
+
+void ExpectClose(const std::vector<double>& actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-9) << i;
+}
+
+const std::vector<ConvShape>& Shapes() {
+  static const auto* const shapes = new std::vector<ConvShape>{
+      {2, 5, 6, 3, 3, 3, 5, 6, 4, 1, 1, 1, 1, 1, 1, 1},      // 3 x 3 with a border
+      {1, 8, 8, 1, 3, 3, 8, 8, 8, 1, 1, 1, 1, 1, 1, 1},      // one channel
+      {3, 4, 4, 5, 1, 1, 4, 4, 7, 1, 1, 1, 1, 0, 0, 1},      // pixels as they lie
+      {2, 7, 7, 2, 1, 1, 4, 4, 3, 2, 2, 1, 1, 0, 0, 1},      // every other pixel
+      {1, 9, 8, 2, 3, 2, 5, 3, 3, 2, 3, 2, 2, 2, 1, 1},      // strides and dilations
+      {2, 5, 5, 4, 3, 3, 5, 5, 6, 1, 1, 1, 1, 1, 1, 2},      // two groups
+      {1, 2, 2, 1, 5, 5, 2, 2, 2, 1, 1, 1, 1, 2, 2, 1},      // a filter larger than the image
+      {1, 3, 3, 2, 2, 2, 6, 6, 2, 1, 1, 1, 1, 3, 3, 1},      // windows that see nothing but padding
+      {4, 16, 16, 16, 3, 3, 16, 16, 33, 1, 1, 1, 1, 1, 1, 1},  // several blocks of patches
+      {0, 4, 4, 1, 2, 2, 4, 4, 2, 1, 1, 1, 1, 0, 0, 1},      // no image
+      {1, 2, 2, 1, 3, 3, 0, 0, 2, 1, 1, 1, 1, 0, 0, 1}};     // no position
+  return *shapes;
+}
+
+TEST(ConvTest, ForwardAndBothGradientsMatchPlainLoops) {
+  for (const ConvShape& s : Shapes()) {
+    const std::vector<double> input = Numbers(InputSize(s), 1), filter = Numbers(FilterSize(s), 2);
+    const std::vector<double> dy = Numbers(OutputSize(s), 3);
+    std::vector<double> y(dy.size(), 0), dx(input.size(), 0), dw(filter.size(), 0);
+    ForEachProduct(s, [&](int64_t i, int64_t f, int64_t o) {
+      y[o] += input[i] * filter[f];
+      dx[i] += dy[o] * filter[f];
+      dw[f] += dy[o] * input[i];
+    });
+    for (auto* share : {ShareAlone, ShareInTwo}) {
+      std::vector<double> a(y.size(), 77), b(dx.size(), 77), c(dw.size(), 77);
+      ASSERT_TRUE(ConvForward(s, input.data(), filter.data(), a.data(), share));
+      ASSERT_TRUE(ConvBackwardInput(s, filter.data(), dy.data(), b.data(), share));
+      ASSERT_TRUE(ConvBackwardFilter(s, input.data(), dy.data(), c.data(), share));
+      ExpectClose(a, y);
+      ExpectClose(b, dx);
+      ExpectClose(c, dw);
+    }
+  }
+}
+
+TEST(ConvTest, IntegersWrap) {
+  const ConvShape s{1, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1};
+  const std::vector<int32_t> input = {INT32_MAX, 1}, filter = {1, 1};
+  std::vector<int32_t> output(1);
+  ASSERT_TRUE(ConvForward(s, input.data(), filter.data(), output.data(), ShareAlone));
+  EXPECT_EQ(output[0], INT32_MIN);
+}
+
+}  // namespace
+}  // namespace weft
