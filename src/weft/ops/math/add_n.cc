@@ -5,7 +5,7 @@
 namespace weft::ops::math::add_n {
 namespace {
 
-constexpr int64_t kBlock = 4096;  // elements summed while they are in the nearest cache
+constexpr int64_t kBlock = 512;  // elements summed while they are in the nearest cache
 
 class AddNKernel final : public OpKernel {
  public:
@@ -32,20 +32,30 @@ class AddNKernel final : public OpKernel {
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.ForwardOrAllocateOutput(0, 0, first.shape()));
     std::byte* out = output->bytes();
-    c.ParallelFor(output->num_elements(), 4 * kBlock, [&](int64_t begin, int64_t end) {
-      for (int64_t at = begin; at < end; at += kBlock) {
-        const int64_t n = std::min(kBlock, end - at);
-        const size_t offset = at * size_;
-        add_(c.input(0).bytes() + offset, 1, c.input(1).bytes() + offset, 1, out + offset, n);
-        for (int i = 2; i < count; ++i) {
-          add_(out + offset, 1, c.input(i).bytes() + offset, 1, out + offset, n);
-        }
-      }
+    c.ParallelFor(output->num_elements(), 32 * kBlock, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; at += kBlock) SumBlock(c, out, at, std::min(kBlock, end - at));
     });
     return absl::OkStatus();
   }
 
  private:
+  // In TensorFlow's order, so that roundings agree: what is left over of groups of eight (nine for a
+  // single one) comes first, then the sum of each group.
+  void SumBlock(KernelContext& c, std::byte* out, int64_t at, int64_t n) const {
+    const size_t offset = at * size_;
+    const int count = c.num_inputs();
+    const auto sum = [&](int begin, int end, std::byte* to) {
+      add_(c.input(begin).bytes() + offset, 1, c.input(begin + 1).bytes() + offset, 1, to, n);
+      for (int i = begin + 2; i < end; ++i) add_(to, 1, c.input(i).bytes() + offset, 1, to, n);
+    };
+    int done = count % 8 < 2 ? count % 8 + 8 : count % 8;
+    sum(0, done, out + offset);
+    for (alignas(64) std::byte group[kBlock * 16]; done < count; done += 8) {
+      sum(done, done + 8, group);
+      add_(out + offset, 1, group, 1, out + offset, n);
+    }
+  }
+
   const TileFunction add_;
   const size_t size_;
 };

@@ -60,14 +60,21 @@ struct FloorModOf {
   }
 };
 
-Status RefuseZeroDivisor(const Tensor& a, const Tensor& b) {
+bool DividesByZero(const Tensor& a, const Tensor& b) {
   bool has_zero = false;
   if (a.num_elements() > 0) {
     VisitDType(b.dtype(), Integers(), [&]<typename T>() {
       for (const T value : b.span<T>()) has_zero |= value == 0;
     });
   }
-  return has_zero ? InvalidArgument("Integer division by zero") : absl::OkStatus();
+  return has_zero;
+}
+Status RefuseZeroDivisor(const Tensor& a, const Tensor& b) {
+  return DividesByZero(a, b) ? InvalidArgument("Integer division by zero") : absl::OkStatus();
+}
+// TensorFlow's code for the truncating ops.
+Status RefuseZeroDivisorInternally(const Tensor& a, const Tensor& b) {
+  return DividesByZero(a, b) ? Internal("Integer division by zero") : absl::OkStatus();
 }
 
 Status FloorModGradient(GradientContext& c) {
@@ -82,9 +89,10 @@ OpSpec Quotient(const char* name, const char* doc, const char* types) {
   return spec;
 }
 template <typename Op, typename FloatTypes, typename IntegerTypes>
-void Add(Catalogue& catalogue, OpSpec spec, FloatTypes floats, IntegerTypes integers) {
+void Add(Catalogue& catalogue, OpSpec spec, FloatTypes floats, IntegerTypes integers,
+         Status (*check)(const Tensor&, const Tensor&) = RefuseZeroDivisor) {
   AddElementwise(spec, {.tiles = BinaryTiles<Op>(floats)});
-  AddElementwise(spec, {.tiles = BinaryTiles<Op>(integers), .check = RefuseZeroDivisor});
+  AddElementwise(spec, {.tiles = BinaryTiles<Op>(integers), .check = check});
   catalogue.Add(std::move(spec));
 }
 
@@ -99,7 +107,7 @@ void Register(Catalogue& catalogue) {
                   Quotient("FloorDiv", "x / y rounded toward minus infinity.", kTypes).NoGradient(),
                   RealFloats(), Integers());
   Add<TruncateDivOf>(catalogue, Quotient("TruncateDiv", "x / y rounded toward 0.", kTypes).NoGradient(),
-                     RealFloats(), Integers());
+                     RealFloats(), Integers(), RefuseZeroDivisorInternally);
   Add<FloorModOf>(catalogue,
                   Quotient("FloorMod", "The remainder of FloorDiv: it has the sign of y.",
                            "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, "
@@ -113,7 +121,7 @@ void Register(Catalogue& catalogue) {
   Add<TruncateModOf>(catalogue,
                      Quotient("TruncateMod", "The remainder of TruncateDiv: it has the sign of x.",
                               "T: {int32, int64, bfloat16, half, float, double}"),
-                     TypeList<float, double>(), Wholes());
+                     TypeList<float, double>(), Wholes(), RefuseZeroDivisorInternally);
 }
 
 }  // namespace weft::ops::math::division

@@ -10,14 +10,17 @@ namespace {
 
 using RealAndComplexFloats = TypeList<float, double, Half, Bfloat16, Complex64, Complex128>;
 
+// Complex64 is computed in double, so that it loses nothing where parts cancel.
+template <typename T>
+using Exact = std::conditional_t<std::is_same_v<T, Complex64>, Complex128, Wide<T>>;
+
 // float and double of the common ones come from simd_math_kernel.cc under the same name.
 #define WEFT_FUNCTION(name, expression)        \
   struct name {                                \
     static constexpr char kName[] = #name;     \
     template <typename T>                      \
     static T Apply(T x) {                      \
-      using W = Wide<T>;                       \
-      using std::exp, std::log, std::tanh;     \
+      using W = Exact<T>;                      \
       const W a = static_cast<W>(x);           \
       return static_cast<T>(expression);       \
     }                                          \

@@ -35,6 +35,12 @@ using Arithmetic = typename ArithmeticT<T>::type;
 template <typename T>
 using Wide = std::conditional_t<kIsNarrow<T>, float, T>;
 
+// An intermediate result as T can hold it: TensorFlow rounds each step of narrow floats.
+template <typename T, typename A>
+WEFT_INLINE A Rounded(A a) {
+  if constexpr (kIsNarrow<T>) return static_cast<A>(static_cast<T>(a));
+  return a;
+}
 template <typename A>
 WEFT_INLINE A Conj(A a) {
   if constexpr (kIsComplex<A>) return A(a.real(), -a.imag());
@@ -55,9 +61,9 @@ WEFT_INLINE A Conj(A a) {
 WEFT_BINARY_FUNCTOR(AddOf, a + b)
 WEFT_BINARY_FUNCTOR(SubOf, a - b)
 WEFT_BINARY_FUNCTOR(MulOf, a* b)
-WEFT_BINARY_FUNCTOR(SquaredDifferenceOf, (a - b) * Conj(a - b))
-WEFT_BINARY_FUNCTOR(SigmoidGradOf, b* a*(A(1) - a))
-WEFT_BINARY_FUNCTOR(TanhGradOf, b*(A(1) - a * a))
+WEFT_BINARY_FUNCTOR(SquaredDifferenceOf, Rounded<T>(a - b) * Conj(Rounded<T>(a - b)))
+WEFT_BINARY_FUNCTOR(SigmoidGradOf, Rounded<T>(b * a) * Rounded<T>(A(1) - a))
+WEFT_BINARY_FUNCTOR(TanhGradOf, b* Rounded<T>(A(1) - Rounded<T>(a * a)))
 WEFT_BINARY_FUNCTOR(SqrtGradOf, A(0.5) * b / Conj(a))
 WEFT_BINARY_FUNCTOR(RsqrtGradOf, A(-0.5) * (b * Conj(a)) * (Conj(a) * Conj(a)))
 WEFT_BINARY_FUNCTOR(InvGradOf, -Conj(a) * b * Conj(a))
