@@ -8,6 +8,7 @@ import time
 import unittest
 
 import processes
+from tensorflow.core.protobuf import config_pb2
 from harness import BINARY, TrapTest, tf, tf1  # noqa: F401
 import harness
 
@@ -91,7 +92,7 @@ class TwoTaskTraps(unittest.TestCase):
                     take = queue.dequeue()
             with tf1.Session(targets['worker'][0]) as session:
                 session.run(count.initializer)
-                options = tf1.CallableOptions(fetch=[take.name])
+                options = config_pb2.CallableOptions(fetch=[take.name])
                 call = session._make_callable_from_options(options)
                 ends = []
 
