@@ -38,10 +38,10 @@ constexpr int64_t kHidden = 256;
 struct Flags {
   std::string data = "examples/digits/digits.csv";
   std::string model_dir = "/tmp/weft-digits";
-  int64_t steps = 600;
+  int64_t steps = 4000;
   int64_t batch = 64;
   int64_t seed = 1;
-  double learning_rate = 0.002;
+  double learning_rate = 0.003;
   bool async = false;
 };
 
