@@ -25,6 +25,8 @@ struct Flags {
   std::string root;
   int threads = 0;
   int devices = 1;
+  int http_port = 0;
+  double session_lease_s = 12 * 3600;
   double grace_s = 10;
 };
 
@@ -34,7 +36,9 @@ StatusOr<cluster::ServerOptions> OptionsFrom(const Flags& flags) {
                                  .data_port = flags.data_port,
                                  .root = flags.root,
                                  .num_threads = flags.threads,
-                                 .num_cpu_devices = flags.devices};
+                                 .num_cpu_devices = flags.devices,
+                                 .session_lease = absl::Seconds(flags.session_lease_s),
+                                 .http_port = flags.http_port};
   if (!flags.cluster.empty()) {
     WEFT_ASSIGN_OR_RETURN(options.cluster, cluster::ClusterSpec::FromJson(flags.cluster));
     if (flags.job_name.empty()) return InvalidArgument("--cluster needs --job_name");
@@ -93,6 +97,11 @@ void AddServer(CLI::App& app, Action* action) {
   command->add_option("--file_root,--root", flags->root, "Directory that file ops of graphs stay under");
   command->add_option("--threads", flags->threads, "Compute threads; 0: one a usable core");
   command->add_option("--cpu_devices", flags->devices, "CPU devices to offer")->check(CLI::Range(1, 64));
+  command->add_option("--http_port", flags->http_port,
+                      "Loopback port of /healthz, /metrics and /waits; 0: any free one, -1: none")
+      ->check(CLI::Range(-1, 65535));
+  command->add_option("--session_lease", flags->session_lease_s,
+                      "Seconds after which a session that nobody uses is closed");
   command->add_option("--grace", flags->grace_s, "Seconds for running calls after SIGTERM");
   command->callback([flags, action] { *action = [flags] { return RunServer(*flags); }; });
 }

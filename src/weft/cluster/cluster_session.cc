@@ -229,7 +229,10 @@ Status ClusterSession::RegisterPart(const std::string& task, Graph part, Executa
                                        request.mutable_graph_def()));
   WEFT_ASSIGN_OR_RETURN(const uint32_t graph,
                         environment_.directory->RegisterGraph(id, request, extension, nullptr));
-  executable->parts.remote.push_back({task, graph});
+  executable->parts.remote.push_back(
+      {task, graph,
+       std::make_shared<const WaitSubject>(WaitSubject{
+           .waiter = environment_.worker->task(), .what = "the end of its part", .on = task})});
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "weft/cluster/device_proto.h"
 #include "weft/cluster/run_metadata_proto.h"
 #include "weft/cluster/step_messages.h"
@@ -59,13 +60,32 @@ StatusOr<Payload> StepResponse(const std::vector<std::string>& names, const Step
   return payload;
 }
 
-void RunStep(Master* master, Call call) {
+// Counts one step from its arrival to its answer.
+class StepTimer {
+ public:
+  explicit StepTimer(StepMetrics* metrics) : metrics_(metrics), start_(absl::Now()) {}
+  void End(const Status& status) const {
+    metrics_->steps.Add();
+    if (!status.ok()) metrics_->failed.Add();
+    metrics_->seconds.Observe(absl::ToDoubleSeconds(absl::Now() - start_));
+  }
+
+ private:
+  StepMetrics* metrics_;
+  absl::Time start_;
+};
+
+void RunStep(const MasterService& service, Call call) {
+  const StepTimer timer(service.metrics);
   RunStepMessage message;
   const Status parsed = ParseRunStep(call->request(), &message);
   const bool store_errors = message.rest.store_errors_in_response_body();
-  const auto fail = [&](const Status& status) { ReplyStep(*call, store_errors, status, Payload()); };
+  const auto fail = [&](const Status& status) {
+    timer.End(status);
+    ReplyStep(*call, store_errors, status, Payload());
+  };
   if (!parsed.ok()) return fail(parsed);
-  StatusOr<std::shared_ptr<MasterSession>> session = master->Find(message.rest.session_handle());
+  StatusOr<std::shared_ptr<MasterSession>> session = service.master->Find(message.rest.session_handle());
   if (!session.ok()) return fail(session.status());
   if (!message.rest.partial_run_handle().empty()) {
     return fail(Unimplemented("Partial runs are not supported; run the whole step at once"));
@@ -78,9 +98,10 @@ void RunStep(Master* master, Call call) {
   std::vector<std::string> names(message.rest.fetch().begin(), message.rest.fetch().end());
   step.fetches = names;
   step.targets.assign(message.rest.target().begin(), message.rest.target().end());
-  (*session)->Run(std::move(step), [call = std::move(call), names = std::move(names),
-                                    store_errors](StatusOr<StepResult> result) {
+  (*session)->Run(std::move(step), [call = std::move(call), names = std::move(names), store_errors,
+                                    timer](StatusOr<StepResult> result) {
     StatusOr<Payload> payload = result.ok() ? StepResponse(names, *result) : result.status();
+    timer.End(payload.status());
     ReplyStep(*call, store_errors, payload.status(), payload.ok() ? *std::move(payload) : Payload());
   });
 }
@@ -96,11 +117,15 @@ StatusOr<Payload> CallableResponse(const StepResult& result) {
   return payload;
 }
 
-void RunCallable(Master* master, Call call) {
-  const auto fail = [&](const Status& status) { call->Reply(status, Payload()); };
+void RunCallable(const MasterService& service, Call call) {
+  const StepTimer timer(service.metrics);
+  const auto fail = [&](const Status& status) {
+    timer.End(status);
+    call->Reply(status, Payload());
+  };
   RunCallableMessage message;
   if (Status s = ParseRunCallable(call->request(), &message); !s.ok()) return fail(s);
-  StatusOr<std::shared_ptr<MasterSession>> session = master->Find(message.rest.session_handle());
+  StatusOr<std::shared_ptr<MasterSession>> session = service.master->Find(message.rest.session_handle());
   if (!session.ok()) return fail(session.status());
   StatusOr<tensorflow::CallableOptions> options = (*session)->FindCallable(message.rest.handle());
   if (!options.ok()) return fail(options.status());
@@ -115,35 +140,46 @@ void RunCallable(Master* master, Call call) {
   }
   step.fetches.assign(options->fetch().begin(), options->fetch().end());
   step.targets.assign(options->target().begin(), options->target().end());
-  (*session)->Run(std::move(step), [call = std::move(call)](StatusOr<StepResult> result) {
+  (*session)->Run(std::move(step), [call = std::move(call), timer](StatusOr<StepResult> result) {
     StatusOr<Payload> payload = result.ok() ? CallableResponse(*result) : result.status();
-    call->Reply(payload.status(), payload.ok() ? *std::move(payload) : Payload());
+    timer.End(payload.status());
+    // A client repeats what is UNAVAILABLE, but the step may have changed things already.
+    const Status status = absl::IsUnavailable(payload.status()) ? Aborted(payload.status().message())
+                                                                : payload.status();
+    call->Reply(status, payload.ok() ? *std::move(payload) : Payload());
   });
 }
 
-void CloseSession(Master* master, Call call) {
+void CloseSession(const MasterService& service, Call call) {
   tensorflow::CloseSessionRequest request;
   Status status = ParseMessage(call->request(), &request);
   // Shared: of two paths, closed and not found, one answers.
   auto shared = std::make_shared<Call>(std::move(call));
   if (status.ok()) {
-    status = master->CloseSession(request.session_handle(), [shared] {
+    status = service.master->CloseSession(request.session_handle(), [shared] {
       (*shared)->Reply(absl::OkStatus(), SerializeMessage(tensorflow::CloseSessionResponse()));
     });
   }
   if (!status.ok()) (*shared)->Reply(status, Payload());
 }
 
-void AddSessionMethods(Master* master, MethodTable* methods) {
-  AddMethod<tensorflow::CreateSessionRequest, tensorflow::CreateSessionResponse>(
-      "CreateSession", methods, [master](const auto& request, ServerCall& call, auto* response) -> Status {
-        WEFT_ASSIGN_OR_RETURN(GraphDef graph, GraphDefFromProto(request.graph_def()));
-        WEFT_ASSIGN_OR_RETURN(std::string handle,
-                              master->CreateSession(std::move(graph), request.config(),
-                                                    &call.cancellation()));
-        response->set_session_handle(std::move(handle));
-        return absl::OkStatus();
-      });
+StatusOr<std::string> CreateSession(const MasterService& service, ServerCall& call) {
+  CreateSessionMessage message;
+  WEFT_RETURN_IF_ERROR(ParseCreateSession(call.request(), &message));
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const GraphDef> graph, service.graphs->Parse(message.graph));
+  return service.master->CreateSession(*graph, message.rest.config(), &call.cancellation());
+}
+
+void AddSessionMethods(const MasterService& service, MethodTable* methods) {
+  Master* master = service.master;
+  methods->emplace("/tensorflow.MasterService/CreateSession",
+                   Method{[service](Call call) {
+                            const StatusOr<std::string> handle = CreateSession(service, *call);
+                            tensorflow::CreateSessionResponse response;
+                            if (handle.ok()) response.set_session_handle(*handle);
+                            call->Reply(handle.status(), SerializeMessage(response));
+                          },
+                          /*may_block=*/true});
   AddMethod<tensorflow::ExtendSessionRequest, tensorflow::ExtendSessionResponse>(
       "ExtendSession", methods, [master](const auto& request, ServerCall& call, auto* response) -> Status {
         WEFT_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
@@ -196,12 +232,18 @@ void AddCallableMethods(Master* master, MethodTable* methods) {
 
 }  // namespace
 
-void AddMasterMethods(Master* master, MethodTable* methods) {
-  AddSessionMethods(master, methods);
-  AddCallableMethods(master, methods);
-  const auto add = [&](const char* name, void (*handle)(Master*, Call)) {
+StepMetrics::StepMetrics(MetricRegistry* registry)
+    : steps(registry->GetCounter("weft_steps_total", "Steps that ended, well or not")),
+      failed(registry->GetCounter("weft_failed_steps_total", "Steps that ended with an error")),
+      seconds(registry->GetHistogram("weft_step_seconds", "From a step's arrival to its answer",
+                                     ExponentialBounds(1e-4, 4, 12))) {}
+
+void AddMasterMethods(const MasterService& service, MethodTable* methods) {
+  AddSessionMethods(service, methods);
+  AddCallableMethods(service.master, methods);
+  const auto add = [&](const char* name, void (*handle)(const MasterService&, Call)) {
     methods->emplace(absl::StrCat("/tensorflow.MasterService/", name),
-                     Method{[master, handle](Call call) { handle(master, std::move(call)); }});
+                     Method{[service, handle](Call call) { handle(service, std::move(call)); }});
   };
   add("RunStep", RunStep);
   add("RunCallable", RunCallable);

@@ -3,15 +3,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/threads.h"
 #include "base/timers.h"
 #include "base/waits.h"
+#include "net/http_server.h"
 #include "weft/cluster/grpc_service.h"
 #include "weft/cluster/listen_check.h"
 #include "weft/cluster/master.h"
@@ -67,11 +70,13 @@ class TaskServer final : public Server {
     WEFT_RETURN_IF_ERROR(StartDataPlane(options, bind));
     MakeMaster(options);
     MethodTable methods;
-    AddMasterMethods(&*master_, &methods);
+    AddMasterMethods({.master = &*master_, .graphs = &graphs_, .metrics = &step_metrics_}, &methods);
     AddWorkerMethods(&*worker_, plane_.get(), self_, &methods);
     WEFT_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(JoinHostPort(bind, host_port.second),
                                                    std::move(methods), &calls_, &setup_));
+    WEFT_RETURN_IF_ERROR(StartHttp(options.http_port));
     watchdog_.Start();
+    ScheduleSweep();
     WEFT_LOG(INFO) << task_.ToString() << " serves at " << target();
     return absl::OkStatus();
   }
@@ -83,6 +88,7 @@ class TaskServer final : public Server {
 
   void Shutdown(absl::Duration grace) override {
     if (shut_down_.exchange(true)) return;
+    http_.reset();
     if (master_) master_->Shutdown();
     if (grpc_) grpc_->Shutdown(grace);
     if (plane_) plane_->Shutdown();
@@ -140,6 +146,41 @@ class TaskServer final : public Server {
     master_.emplace(MasterOptions{.lease = options.session_lease}, cluster_.get(), &timers_);
   }
 
+  // Steps whose tensors came but which never started are forgotten.
+  void ScheduleSweep() {
+    timers_.Schedule(absl::Minutes(1), [this] {
+      worker_->Sweep();
+      ScheduleSweep();
+    });
+  }
+
+  Status StartHttp(int port) {
+    if (port < 0) return absl::OkStatus();
+    std::map<std::string, HttpHandler> routes;
+    routes["/healthz"] = [](const HttpRequest&) { return HttpResponse{.body = "ok\n"}; };
+    routes["/metrics"] = [this](const HttpRequest&) {
+      metrics_.GetGauge("weft_sessions", "Sessions that clients hold here")
+          .Set(static_cast<double>(master_->num_sessions()));
+      metrics_.GetGauge("weft_waits", "Waits for tasks and tensors that go on now")
+          .Set(static_cast<double>(waits_.Snapshot().size()));
+      metrics_.GetGauge("weft_tensor_memory_bytes", "Host memory that tensors hold")
+          .Set(static_cast<double>(HostPoolStatistics().bytes_in_use));
+      return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = metrics_.PrometheusText()};
+    };
+    routes["/waits"] = [this](const HttpRequest&) {
+      HttpResponse response;
+      for (const WaitRecord& wait : waits_.Snapshot()) {
+        absl::StrAppend(&response.body, DescribeWait(wait), "\n");
+      }
+      return response;
+    };
+    HttpServer::Options options;
+    options.address.port = static_cast<uint16_t>(port);
+    WEFT_ASSIGN_OR_RETURN(http_, HttpServer::Start(std::move(options), std::move(routes)));
+    WEFT_LOG(INFO) << "Health and metrics at http://127.0.0.1:" << http_->port() << "/metrics";
+    return absl::OkStatus();
+  }
+
   // In the order in which they need each other: the last goes first.
   const TaskId task_;
   const DeviceName device_task_;
@@ -148,19 +189,23 @@ class TaskServer final : public Server {
   RealClock clock_;
   WaitRegistry waits_;
   WaitWatchdog watchdog_;
+  MetricRegistry metrics_;
+  StepMetrics step_metrics_{&metrics_};
+  GraphCache graphs_;
   std::unique_ptr<FileSystem> files_;
-  TimerQueue timers_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::optional<Worker> worker_;
   ThreadPool compute_;
   TaskDirectory directory_;
   StepHost host_;
   std::unique_ptr<DataPlane> plane_;
+  TimerQueue timers_;
   std::unique_ptr<ClusterAccess> cluster_;
   std::optional<Master> master_;
   ThreadPool setup_;
   ThreadPool calls_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<HttpServer> http_;
   std::atomic<bool> shut_down_{false};
 };
 

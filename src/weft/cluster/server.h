@@ -27,7 +27,10 @@ struct ServerOptions {
   std::string root;
   int num_threads = 0;  // 0: the cores this process may use
   int num_cpu_devices = 1;
+  // A session that nobody used for this long is closed.
   absl::Duration session_lease = absl::Hours(12);
+  // Loopback port of /healthz, /metrics and /waits; 0 for any, -1 for none.
+  int http_port = -1;
 };
 
 // Thread-safe. The destructor shuts it down.

@@ -102,6 +102,23 @@ Status ParseRunCallable(absl::Span<const absl::string_view> chunks, RunCallableM
   return tensor_error;
 }
 
+Status ParseCreateSession(absl::Span<const absl::string_view> chunks, CreateSessionMessage* message) {
+  std::string rest;
+  Status graph_error;
+  const auto read = [&](CodedInputStream* in, int size) -> Status {
+    std::string bytes;
+    if (!in->ReadString(&bytes, size)) return InvalidArgument("CreateSessionRequest is cut short");
+    // A field that stands twice is merged, as protobuf does.
+    message->graph += bytes;
+    return absl::OkStatus();
+  };
+  WEFT_RETURN_IF_ERROR(SplitMessage(chunks, tensorflow::CreateSessionRequest::kGraphDefFieldNumber, read,
+                                    &rest, &graph_error));
+  WEFT_RETURN_IF_ERROR(graph_error);
+  if (message->rest.ParseFromString(rest)) return absl::OkStatus();
+  return InvalidArgument("CreateSessionRequest is malformed");
+}
+
 Status ParseMessage(absl::Span<const absl::string_view> chunks,
                     google::protobuf::MessageLite* message) {
   if (const size_t size = TotalSize(chunks); size > std::numeric_limits<int32_t>::max()) {

@@ -35,6 +35,13 @@ struct RunCallableMessage {
 };
 Status ParseRunCallable(absl::Span<const absl::string_view> chunks, RunCallableMessage* message);
 
+// CreateSessionRequest with the bytes of its graph kept apart.
+struct CreateSessionMessage {
+  tensorflow::CreateSessionRequest rest;
+  std::string graph;
+};
+Status ParseCreateSession(absl::Span<const absl::string_view> chunks, CreateSessionMessage* message);
+
 // Any other message. InvalidArgument naming its type.
 Status ParseMessage(absl::Span<const absl::string_view> chunks,
                     google::protobuf::MessageLite* message);

@@ -2,8 +2,9 @@
 #include "weft/cluster/step_run.h"
 
 #include <atomic>
+#include <map>
 #include <random>
-#include <set>
+#include <vector>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -37,9 +38,10 @@ class StepRun final : public StepWatcher, public std::enable_shared_from_this<St
   void Start(const StepParts& parts) {
     {
       absl::MutexLock lock(&mutex_);
-      for (const StepParts::Remote& remote : parts.remote) running_.insert(remote.task);
-      if (parts.local) running_.insert(worker_->task());
-      if (running_.empty()) running_.insert(worker_->task());
+      for (const StepParts::Remote& remote : parts.remote) {
+        running_[remote.task] = worker_->options().waits->Begin(remote.wait, id_);
+      }
+      if (parts.local || running_.empty()) running_[worker_->task()] = Wait();
     }
     host_->Watch(id_, shared_from_this());
     std::weak_ptr<StepRun> weak = weak_from_this();
@@ -93,12 +95,13 @@ class StepRun final : public StepWatcher, public std::enable_shared_from_this<St
 
   // Tells the other tasks; this one's part is told by the cancellation itself.
   void Abort(const Status& why) {
-    std::set<std::string> others;
+    std::vector<std::string> others;
     {
       absl::MutexLock lock(&mutex_);
-      others = running_;
+      for (const auto& [task, wait] : running_) {
+        if (task != worker_->task()) others.push_back(task);
+      }
     }
-    others.erase(worker_->task());
     for (const std::string& task : others) host_->AbortRemote(task, id_, why);
   }
 
@@ -122,7 +125,7 @@ class StepRun final : public StepWatcher, public std::enable_shared_from_this<St
   Cancellation::Token token_ = 0;
   bool watching_ = false;
   absl::Mutex mutex_;
-  std::set<std::string> running_ ABSL_GUARDED_BY(mutex_);  // tasks whose parts have not ended
+  std::map<std::string, Wait> running_ ABSL_GUARDED_BY(mutex_);  // tasks whose parts have not ended
   Status status_ ABSL_GUARDED_BY(mutex_);
   StepResult result_ ABSL_GUARDED_BY(mutex_);
 };

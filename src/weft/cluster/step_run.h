@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/waits.h"
 #include "weft/cluster/step_host.h"
 #include "weft/cluster/step_runner.h"
 #include "weft/cluster/worker.h"
@@ -18,6 +20,7 @@ struct StepParts {
   struct Remote {
     std::string task;  // "/job:ps/replica:0/task:0"
     uint32_t graph = 0;
+    std::shared_ptr<const WaitSubject> wait;  // for the end of its part
   };
   std::optional<uint32_t> local;  // the graph's number at this task
   std::vector<Remote> remote;
