@@ -82,6 +82,27 @@ Status FromGrpcStatus(const grpc::Status& status) {
   return result;
 }
 
+// gRPC's callbacks run on the threads of one queue, which whoever releases it last destroys. A call may outlive its
+// channel and so release it on one of these threads, which would then go on in freed memory. So a channel that leads
+// nowhere holds the queue until the process ends.
+class CallbackQueue {
+ public:
+  static void Hold() {
+    static const auto* const held = new CallbackQueue;
+    static_cast<void>(held);
+  }
+
+ private:
+  CallbackQueue() : stub_(grpc::CreateCustomChannel("", nullptr, grpc::ChannelArguments())) {
+    // A channel takes hold at its first call.
+    stub_.UnaryCall(&context_, "/", grpc::StubOptions(), &request_, &response_, [](const grpc::Status&) {});
+  }
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer request_{nullptr, 0};  // without bytes, but a message
+  grpc::ByteBuffer response_;
+};
+
 class Reactor;
 
 // What the reactor and the handler's call share.
@@ -198,6 +219,7 @@ class Server final : public GrpcServer {
 
   Status Listen(const std::string& address) {
     WEFT_RETURN_IF_ERROR(CheckListenAddress(address));
+    CallbackQueue::Hold();
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(&service_);
     builder.SetMaxReceiveMessageSize(-1);
@@ -295,6 +317,7 @@ class Channel final : public GrpcChannel {
 
  private:
   static std::shared_ptr<grpc::Channel> Make(const std::string& address) {
+    CallbackQueue::Hold();
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetMaxSendMessageSize(-1);

@@ -169,6 +169,19 @@ TEST_F(GrpcServiceTest, NobodyThereIsUnavailable) {
   EXPECT_EQ(Call("/a.B/Echo", "").status().code(), absl::StatusCode::kUnavailable);
 }
 
+TEST_F(GrpcServiceTest, CallsMayOutliveTheirChannelAndServer) {
+  for (int i = 0; i < 100; ++i) {
+    Start({{"/a.B/Echo", [](std::unique_ptr<ServerCall> call) {
+              call->Reply(absl::OkStatus(), Payload());
+            }}});
+    auto ended = std::make_shared<absl::Notification>();
+    channel_->Call({.method = "/a.B/Echo"}, [ended](StatusOr<std::unique_ptr<ClientReply>>) { ended->Notify(); });
+    channel_.reset();  // the call holds the rest of it
+    ended->WaitForNotification();
+    server_.reset();
+  }
+}
+
 TEST(ListenCheck, Addresses) {
   EXPECT_EQ(SplitHostPort("a.b:80")->first, "a.b");
   EXPECT_EQ(SplitHostPort("[::1]:80")->second, 80);
