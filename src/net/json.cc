@@ -314,6 +314,16 @@ void Json::Append(Json value) {
   std::get_if<Array>(&value_)->push_back(std::move(value));
 }
 
+Json* Json::FindMutable(absl::string_view name) {
+  return const_cast<Json*>(std::as_const(*this).Find(name));
+}
+
+bool Json::Erase(absl::string_view name) {
+  Object* const members = mutable_members();
+  if (members == nullptr) return false;
+  return std::erase_if(*members, [&](const JsonMember& member) { return member.name == name; }) > 0;
+}
+
 std::string Json::Describe() const {
   constexpr size_t kMostNames = 6;
   switch (kind()) {

@@ -90,6 +90,13 @@ class Json {
   void Set(absl::string_view name, Json value);
   // The same for arrays.
   void Append(Json value);
+  // To edit in place. Null when there is no such member, or this is no object.
+  Json* FindMutable(absl::string_view name);
+  // The items or members to edit; null unless it is an array, an object.
+  Array* mutable_items() { return std::get_if<Array>(&value_); }
+  Object* mutable_members() { return std::get_if<Object>(&value_); }
+  // True if there was such a member.
+  bool Erase(absl::string_view name);
 
   // The value in a few words for messages: `12`, `"text"`, `a list of 3`, `a mapping with "name", "image"`.
   std::string Describe() const;

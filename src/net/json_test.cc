@@ -91,5 +91,17 @@ TEST(JsonTest, BuildsValues) {
   EXPECT_EQ(Json("bad\xff").Dump(), "\"bad\xEF\xBF\xBD\"");
 }
 
+TEST(JsonTest, IsEditedInPlace) {
+  StatusOr<Json> json = Json::Parse(R"({"a": {"b": 1}, "list": [1, 2]})");
+  ASSERT_TRUE(json.ok());
+  json->FindMutable("a")->Set("c", true);
+  json->FindMutable("list")->mutable_items()->pop_back();
+  EXPECT_TRUE(json->FindMutable("a")->Erase("b"));
+  EXPECT_FALSE(json->FindMutable("a")->Erase("b"));
+  EXPECT_EQ(json->FindMutable("none"), nullptr);
+  EXPECT_EQ(Json("text").FindMutable("a"), nullptr);
+  EXPECT_EQ(json->Dump(), R"({"a":{"c":true},"list":[1]})");
+}
+
 }  // namespace
 }  // namespace weft

@@ -29,7 +29,8 @@ std::string HoldsButAllowed(const Json& value, absl::string_view allowed) {
   return absl::StrCat("holds ", value.Describe(), ", ", allowed);
 }
 
-void Problems::Add(const Json& at, absl::string_view path, absl::string_view what) {
+void Problems::Add(const Json& at, absl::string_view path, absl::string_view what, bool is_unknown_field) {
+  fields_.push_back({std::string(path), std::string(what), is_unknown_field});
   std::string place = file_;
   const TextPosition position = at.position();
   if (position.line > 0) absl::StrAppend(&place, ":", position.line, ":", position.column);
@@ -183,7 +184,8 @@ void FieldReader::Finish() {
     problems_->Add(member.value, PathOf(member.name),
                    nearest.empty()
                        ? absl::StrCat("there is no such field. Known are ", absl::StrJoin(names, ", "))
-                       : absl::StrCat("there is no such field. Did you mean '", nearest, "'?"));
+                       : absl::StrCat("there is no such field. Did you mean '", nearest, "'?"),
+                   /*is_unknown_field=*/true);
   }
 }
 

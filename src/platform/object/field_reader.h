@@ -14,19 +14,27 @@
 
 namespace weft::platform {
 
+struct FieldProblem {
+  std::string path;  // "spec.replicas"
+  std::string what;  // "holds "two", a whole number is allowed"
+  bool is_unknown_field = false;
+};
+
 // All that is wrong with one file, in the order found. Not thread-safe.
 class Problems {
  public:
   explicit Problems(std::string file) : file_(std::move(file)) {}
   // "job.yaml:12:5: spec.replicas: holds "two", a whole number is allowed"
-  void Add(const Json& at, absl::string_view path, absl::string_view what);
+  void Add(const Json& at, absl::string_view path, absl::string_view what, bool is_unknown_field = false);
   bool empty() const { return problems_.empty(); }
+  const std::vector<FieldProblem>& fields() const { return fields_; }
   // OK, or InvalidArgument with one problem a line.
   Status ToStatus() const;
 
  private:
   const std::string file_;
   std::vector<std::string> problems_;
+  std::vector<FieldProblem> fields_;
 };
 
 // Reads the fields of one mapping. A field that is missing or null leaves its target as it is. The destructor does

@@ -174,8 +174,14 @@ const ReplicaSpec* TfJob::Find(ReplicaType type) const {
 
 StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file) {
   Problems problems(file);
+  TfJob job = ParseTfJob(document, &problems);
+  WEFT_RETURN_IF_ERROR(problems.ToStatus());
+  return job;
+}
+
+TfJob ParseTfJob(const Json& document, Problems* problems) {
   TfJob job;
-  FieldReader reader(document, "", &problems);
+  FieldReader reader(document, "", problems);
   std::string kind;
   reader.ReadString("kind", &kind);
   int version = 0;
@@ -184,21 +190,20 @@ StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file) {
   }
   job.version = static_cast<TfJobVersion>(version);
   if (document.is_object() && kind != "TFJob") {
-    problems.Add(document, "kind", HoldsButAllowed(Json(kind), "TFJob is allowed"));
+    problems->Add(document, "kind", HoldsButAllowed(Json(kind), "TFJob is allowed"));
   }
   if (reader.Require("metadata", "with the name of the job")) {
     const Json& meta = *reader.Find("metadata");
-    job.metadata = ParseObjectMeta(meta, "metadata", &problems);
+    job.metadata = ParseObjectMeta(meta, "metadata", problems);
     if (!IsDnsLabel(job.metadata.name)) {
-      problems.Add(meta, "metadata.name",
+      problems->Add(meta, "metadata.name",
                    HoldsButAllowed(Json(job.metadata.name),
                                    "allowed are 1 to 63 of a-z, 0-9 and '-', a letter first"));
     }
   }
-  if (reader.Require("spec", "with tfReplicaSpecs")) ParseSpec(*reader.Find("spec"), &problems, &job);
+  if (reader.Require("spec", "with tfReplicaSpecs")) ParseSpec(*reader.Find("spec"), problems, &job);
   reader.Accept({"status"});
   reader.Finish();
-  WEFT_RETURN_IF_ERROR(problems.ToStatus());
   return job;
 }
 

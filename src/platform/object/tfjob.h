@@ -57,6 +57,9 @@ struct TfJob {
 // "job.yaml:12:5: <field path>: holds ..., ... is allowed". Replica types are read in any case.
 StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file);
 
+// The same with the problems as a list; the job means nothing when there are any.
+TfJob ParseTfJob(const Json& document, Problems* problems);
+
 // The one TFJob among the documents of a text in YAML or JSON; `name` chooses when there are several.
 StatusOr<TfJob> ParseTfJobText(absl::string_view text, const std::string& file,
                                const std::string& name = "");

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/object/fields.h"
+
+#include <utility>
+
+namespace weft::platform {
+
+const Json* FindField(const Json& object, FieldPath path) {
+  const Json* at = &object;
+  for (const absl::string_view name : path) {
+    at = at->Find(name);
+    if (at == nullptr || at->is_null()) return nullptr;
+  }
+  return at;
+}
+
+std::string StringField(const Json& object, FieldPath path) {
+  const Json* const field = FindField(object, path);
+  return field == nullptr ? "" : field->AsString().value_or("");
+}
+
+int64_t IntField(const Json& object, FieldPath path, int64_t missing) {
+  const Json* const field = FindField(object, path);
+  return field == nullptr ? missing : field->AsInt().value_or(missing);
+}
+
+bool BoolField(const Json& object, FieldPath path) {
+  const Json* const field = FindField(object, path);
+  return field != nullptr && field->AsBool().value_or(false);
+}
+
+void SetField(Json* object, FieldPath path, Json value) {
+  Json* at = object;
+  for (const absl::string_view* name = path.begin(); name != path.end(); ++name) {
+    if (name + 1 == path.end()) {
+      at->Set(*name, std::move(value));
+      return;
+    }
+    if (at->FindMutable(*name) == nullptr) at->Set(*name, Json::MakeObject());
+    at = at->FindMutable(*name);
+  }
+}
+
+void EraseField(Json* object, FieldPath path) {
+  Json* at = object;
+  for (const absl::string_view* name = path.begin(); name != path.end(); ++name) {
+    if (name + 1 == path.end()) {
+      at->Erase(*name);
+      return;
+    }
+    at = at->FindMutable(*name);
+    if (at == nullptr) return;
+  }
+}
+
+bool SameJson(const Json& a, const Json& b) {
+  if (a.is_object() && b.is_object()) {
+    if (a.size() != b.size()) return false;
+    for (const JsonMember& member : a.members()) {
+      const Json* const other = b.Find(member.name);
+      if (other == nullptr || !SameJson(member.value, *other)) return false;
+    }
+    return true;
+  }
+  if (a.is_array() && b.is_array()) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (!SameJson(a.items()[i], b.items()[i])) return false;
+    }
+    return true;
+  }
+  return a == b;
+}
+
+const Json* ControllerOf(const Json& object) {
+  const Json* const owners = FindField(object, {"metadata", "ownerReferences"});
+  if (owners == nullptr) return nullptr;
+  for (const Json& owner : owners->items()) {
+    if (BoolField(owner, {"controller"})) return &owner;
+  }
+  return nullptr;
+}
+
+}  // namespace weft::platform

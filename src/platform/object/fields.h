@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields of objects that are kept as Json: by path, with defaults for what is missing or of another kind.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "net/json.h"
+
+namespace weft::platform {
+
+using FieldPath = std::initializer_list<absl::string_view>;
+
+// Null when any part is missing.
+const Json* FindField(const Json& object, FieldPath path);
+std::string StringField(const Json& object, FieldPath path);
+int64_t IntField(const Json& object, FieldPath path, int64_t missing = 0);
+bool BoolField(const Json& object, FieldPath path);
+
+// Makes the mappings on the way.
+void SetField(Json* object, FieldPath path, Json value);
+void EraseField(Json* object, FieldPath path);
+
+// Equal, whatever the order of members in objects.
+bool SameJson(const Json& a, const Json& b);
+
+// Shorthands for metadata.
+inline std::string NameOf(const Json& object) { return StringField(object, {"metadata", "name"}); }
+inline std::string NamespaceOf(const Json& object) {
+  return StringField(object, {"metadata", "namespace"});
+}
+inline std::string UidOf(const Json& object) { return StringField(object, {"metadata", "uid"}); }
+inline std::string RevisionOf(const Json& object) {
+  return StringField(object, {"metadata", "resourceVersion"});
+}
+inline bool IsTerminating(const Json& object) {
+  return FindField(object, {"metadata", "deletionTimestamp"}) != nullptr;
+}
+// The owner reference with `controller: true`, or null.
+const Json* ControllerOf(const Json& object);
+
+}  // namespace weft::platform

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/store/embedded/embedded_store.h"
+
+#include <sys/random.h>
+
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "platform/object/fields.h"
+#include "platform/store/api_error.h"
+#include "platform/store/embedded/rules.h"
+#include "platform/store/selector.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr size_t kMostBytes = 1536 << 10;  // as much as etcd takes
+constexpr int kNameTries = 8;
+
+uint64_t SystemRandom() {
+  uint64_t value = 0;
+  while (::getrandom(&value, sizeof(value), 0) != sizeof(value)) {
+  }
+  return value;
+}
+
+ObjectKey KeyOf(const ResourceType& type, const ObjectName& name) {
+  return {type.Id(), type.is_namespaced ? name.namespace_name : "", name.name};
+}
+
+StatusOr<Scope> MakeScope(const ResourceType& type, const std::string& namespace_name,
+                          const std::string& labels, const std::string& fields) {
+  Scope scope;
+  scope.resource = type.Id();
+  scope.namespace_name = type.is_namespaced ? namespace_name : "";
+  WEFT_ASSIGN_OR_RETURN(scope.labels, Selector::ParseLabels(labels));
+  WEFT_ASSIGN_OR_RETURN(scope.fields, Selector::ParseFields(fields));
+  return scope;
+}
+
+StatusOr<int64_t> ParseRevision(const std::string& text) {
+  int64_t revision = 0;
+  if (text.empty()) return revision;
+  if (!absl::SimpleAtoi(text, &revision) || revision < 0) {
+    return ApiError(400, "BadRequest", absl::StrCat("Invalid value: \"", text, "\": a resourceVersion is a whole number"));
+  }
+  return revision;
+}
+
+// Where a list goes on: the revision of its first page, and the last key that it gave.
+std::string EncodeContinue(int64_t revision, const ObjectKey& last) {
+  std::string token;
+  absl::WebSafeBase64Escape(absl::StrCat(revision, "\n", last.namespace_name, "\n", last.name), &token);
+  return token;
+}
+
+struct ContinueToken {
+  int64_t revision = 0;
+  ObjectKey last;
+};
+
+StatusOr<ContinueToken> DecodeContinue(const std::string& resource, const std::string& token) {
+  std::string text;
+  ContinueToken decoded;
+  if (absl::WebSafeBase64Unescape(token, &text)) {
+    const std::vector<std::string> parts = absl::StrSplit(text, '\n');
+    if (parts.size() == 3 && absl::SimpleAtoi(parts[0], &decoded.revision)) {
+      decoded.last = {resource, parts[1], parts[2]};
+      return decoded;
+    }
+  }
+  return ApiError(400, "BadRequest", "continue key is not valid: it does not come from a list of this server");
+}
+
+Status CheckSize(const ResourceType& type, const Json& object) {
+  const size_t bytes = object.Dump().size();
+  if (bytes <= kMostBytes) return absl::OkStatus();
+  return ApiError(413, "RequestEntityTooLarge",
+                  absl::StrCat(type.Id(), " \"", NameOf(object), "\" is too large: ", bytes, " bytes, at most ",
+                               kMostBytes, " are kept"));
+}
+
+// What is not metadata or status.
+bool SameDesire(const Json& a, const Json& b) {
+  Json left = a;
+  Json right = b;
+  for (Json* object : {&left, &right}) {
+    object->Erase("metadata");
+    object->Erase("status");
+    object->Erase("apiVersion");
+  }
+  return SameJson(left, right);
+}
+
+}  // namespace
+
+// Borrows the store, which must outlive it.
+class EmbeddedStore::TableWatch : public Watch {
+ public:
+  TableWatch(EmbeddedStore* store, ObjectTable::WatcherId id) : store_(store), id_(id) {}
+  ~TableWatch() override {
+    absl::MutexLock lock(&store_->mutex_);
+    store_->table_.RemoveWatcher(id_);
+  }
+
+ private:
+  EmbeddedStore* const store_;
+  const ObjectTable::WatcherId id_;
+};
+
+EmbeddedStore::EmbeddedStore(Options options)
+    : options_(std::move(options)), table_(options_.history_window) {}
+
+EmbeddedStore::~EmbeddedStore() = default;
+
+StatusOr<std::unique_ptr<EmbeddedStore>> EmbeddedStore::Open(Options options) {
+  if (options.random == nullptr) options.random = SystemRandom;
+  std::unique_ptr<EmbeddedStore> store(new EmbeddedStore(std::move(options)));
+  if (store->options_.journal != nullptr) {
+    WEFT_ASSIGN_OR_RETURN(JournalContents contents, store->options_.journal->Load());
+    absl::MutexLock lock(&store->mutex_);
+    store->table_.Restore(contents.revision, std::move(contents.objects));
+  }
+  for (const char* name : {"default", "kube-system"}) {
+    Json space;
+    space.Set("apiVersion", "v1");
+    space.Set("kind", "Namespace");
+    SetField(&space, {"metadata", "name"}, name);
+    const Status status = store->Create(Namespaces(), "", std::move(space), {}).status();
+    if (!status.ok() && !IsObjectExists(status)) return status;
+  }
+  return store;
+}
+
+std::string EmbeddedStore::MakeUid() {
+  const uint64_t high = options_.random();
+  const uint64_t low = options_.random();
+  return absl::StrFormat("%08x-%04x-4%03x-%04x-%012x", high >> 32, (high >> 16) & 0xffff, high & 0xfff,
+                         0x8000 | ((low >> 48) & 0x3fff), low & 0xffffffffffffull);
+}
+
+std::string EmbeddedStore::MakeNameSuffix() {
+  static constexpr char kLetters[] = "bcdfghjklmnpqrstvwxz2456789";
+  std::string suffix;
+  uint64_t random = options_.random();
+  for (int i = 0; i < 5; ++i, random /= sizeof(kLetters) - 1) {
+    suffix.push_back(kLetters[random % (sizeof(kLetters) - 1)]);
+  }
+  return suffix;
+}
+
+StatusOr<ObjectPtr> EmbeddedStore::FindLocked(const ResourceType& type, const ObjectName& name) {
+  ObjectPtr object = table_.Find(KeyOf(type, name));
+  if (object == nullptr) return ObjectNotFound(type, name.name);
+  return object;
+}
+
+StatusOr<ObjectPtr> EmbeddedStore::Get(const ResourceType& type, const ObjectName& name) {
+  absl::MutexLock lock(&mutex_);
+  return FindLocked(type, name);
+}
+
+StatusOr<ObjectList> EmbeddedStore::List(const ResourceType& type, const ListOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(const Scope scope, MakeScope(type, options.namespace_name, options.label_selector,
+                                                     options.field_selector));
+  absl::MutexLock lock(&mutex_);
+  return ListPage(scope, options);
+}
+
+StatusOr<ObjectList> EmbeddedStore::ListPage(const Scope& scope, const ListOptions& options) {
+  int64_t revision = table_.revision();
+  ObjectKey after;
+  if (!options.continue_token.empty()) {
+    WEFT_ASSIGN_OR_RETURN(const ContinueToken token, DecodeContinue(scope.resource, options.continue_token));
+    revision = token.revision;
+    after = token.last;
+  } else if (!options.revision.empty()) {
+    WEFT_ASSIGN_OR_RETURN(const int64_t wanted, ParseRevision(options.revision));
+    // Too large a revision is refused either way; not older than it is what we have anyhow.
+    if (options.is_exact || wanted > revision) revision = wanted;
+  }
+  WEFT_ASSIGN_OR_RETURN(const auto rows, table_.Snapshot(scope, revision));
+  ObjectList list;
+  list.revision = absl::StrCat(revision);
+  const ObjectKey* last = nullptr;
+  for (const auto& [key, object] : rows) {
+    if (!options.continue_token.empty() && key <= after) continue;
+    if (options.limit > 0 && static_cast<int64_t>(list.items.size()) == options.limit) {
+      if (list.remaining++ == 0) list.continue_token = EncodeContinue(revision, *last);
+      continue;
+    }
+    list.items.push_back(object);
+    last = &key;
+  }
+  return list;
+}
+
+StatusOr<std::unique_ptr<Watch>> EmbeddedStore::StartWatch(const ResourceType& type,
+                                                           const WatchOptions& options, WatchSink sink) {
+  WEFT_ASSIGN_OR_RETURN(Scope scope, MakeScope(type, options.namespace_name, options.label_selector,
+                                               options.field_selector));
+  WEFT_ASSIGN_OR_RETURN(int64_t revision, ParseRevision(options.revision));
+  if (revision == 0) revision = -1;
+  absl::MutexLock lock(&mutex_);
+  WEFT_ASSIGN_OR_RETURN(const ObjectTable::WatcherId id,
+                        table_.AddWatcher(std::move(scope), revision, options.marks_initial_end,
+                                          type.ApiVersion(), type.kind, std::move(sink)));
+  return std::make_unique<TableWatch>(this, id);
+}
+
+Status EmbeddedStore::CheckNamespace(const std::string& name) {
+  const ObjectPtr space = table_.Find({"namespaces", "", name});
+  if (space == nullptr) return ObjectNotFound(Namespaces(), name);
+  if (!IsTerminating(*space)) return absl::OkStatus();
+  return ObjectForbidden(Namespaces(), name,
+                         "nothing can be created in it because it is being terminated");
+}
+
+Status EmbeddedStore::FillMetadata(const ResourceType& type, const std::string& namespace_name,
+                                   Json* object) {
+  Json* meta = object->FindMutable("metadata");
+  if (meta == nullptr || !meta->is_object()) {
+    return ObjectInvalid(type, "", {{"metadata", "missing: an object needs a name"}});
+  }
+  for (const char* ours : {"resourceVersion", "uid", "creationTimestamp", "deletionTimestamp", "selfLink",
+                           "deletionGracePeriodSeconds", "managedFields", "generation"}) {
+    meta->Erase(ours);
+  }
+  if (NameOf(*object).empty()) {
+    const std::string prefix = StringField(*object, {"metadata", "generateName"});
+    if (prefix.empty()) {
+      return ObjectInvalid(type, "", {{"metadata.name", "missing: name or generateName is required"}});
+    }
+    std::string name;
+    for (int i = 0; i < kNameTries && (name.empty() || table_.Find(KeyOf(type, {namespace_name, name}))); ++i) {
+      name = prefix + MakeNameSuffix();
+    }
+    meta->Set("name", name);
+  }
+  WEFT_RETURN_IF_ERROR(CheckObjectName(type, NameOf(*object)));
+  if (type.is_namespaced) {
+    meta->Set("namespace", namespace_name);
+  } else {
+    meta->Erase("namespace");
+  }
+  meta->Set("uid", MakeUid());
+  meta->Set("creationTimestamp", FormatObjectTime(options_.clock->Now()));
+  if (type.has_status && type.group != "") meta->Set("generation", 1);
+  return absl::OkStatus();
+}
+
+bool EmbeddedStore::HasNoLivingOwner(const Json& object) {
+  const Json* const owners = FindField(object, {"metadata", "ownerReferences"});
+  if (owners == nullptr || owners->size() == 0) return false;
+  for (const Json& owner : owners->items()) {
+    if (table_.HasUid(StringField(owner, {"uid"}))) return false;
+  }
+  return true;
+}
+
+StatusOr<ObjectPtr> EmbeddedStore::Create(const ResourceType& type, const std::string& namespace_name,
+                                          Json object, const WriteOptions& options) {
+  const std::string version = SplitApiVersion(StringField(object, {"apiVersion"})).version;
+  absl::MutexLock lock(&mutex_);
+  if (type.is_namespaced) WEFT_RETURN_IF_ERROR(CheckNamespace(namespace_name));
+  object.Set("kind", type.kind);
+  object.Set("apiVersion", type.ApiVersion());
+  WEFT_RETURN_IF_ERROR(FillMetadata(type, namespace_name, &object));
+  const std::string name = NameOf(object);
+  const ObjectKey key = KeyOf(type, {namespace_name, name});
+  WEFT_RETURN_IF_ERROR(PrepareCreate(type, version, options, &object));
+  WEFT_RETURN_IF_ERROR(CheckSize(type, object));
+  if (table_.Find(key) != nullptr) return ObjectExists(type, name);
+  Batch batch(&table_, options_.clock->Now());
+  ObjectPtr created = batch.Put(key, std::move(object));
+  // Whoever made it did not know that its owner had gone meanwhile.
+  if (HasNoLivingOwner(*created)) batch.Delete(key, DeleteOptions());
+  WEFT_RETURN_IF_ERROR(Commit(batch, options.is_dry_run));
+  return created;
+}
+
+StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const ObjectPtr& old, Json object,
+                                                const WriteOptions& options) {
+  const std::string name = NameOf(*old);
+  const std::string revision = RevisionOf(object);
+  if (!revision.empty() && revision != RevisionOf(*old)) {
+    return ObjectConflict(type, name, "the object has been modified; please apply your changes to the latest "
+                                      "version and try again");
+  }
+  if (const std::string uid = UidOf(object); !uid.empty() && uid != UidOf(*old)) {
+    return ObjectConflict(type, name, absl::StrCat("Precondition failed: UID in precondition: ", uid,
+                                                   ", UID in object meta: ", UidOf(*old)));
+  }
+  Json next = std::move(object);
+  if (options.subresource == "status") {
+    Json status = next.Find("status") == nullptr ? Json::MakeObject() : *next.Find("status");
+    next = *old;
+    next.Set("status", std::move(status));
+  } else if (type.has_status && options.subresource != "binding") {
+    next.Erase("status");
+    if (const Json* const status = old->Find("status")) next.Set("status", *status);
+  }
+  next.Set("kind", type.kind);
+  next.Set("apiVersion", type.ApiVersion());
+  if (next.FindMutable("metadata") == nullptr) next.Set("metadata", Json::MakeObject());
+  Json* const meta = next.FindMutable("metadata");
+  meta->Erase("managedFields");
+  for (const char* ours : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp",
+                           "deletionTimestamp", "deletionGracePeriodSeconds", "generation"}) {
+    const Json* const held = FindField(*old, {"metadata", ours});
+    held == nullptr ? (void)meta->Erase(ours) : meta->Set(ours, *held);
+  }
+  WEFT_RETURN_IF_ERROR(PrepareUpdate(type, options, *old, &next));
+  WEFT_RETURN_IF_ERROR(CheckSize(type, next));
+  if (SameJson(next, *old)) return old;
+  const int64_t generation = IntField(*old, {"metadata", "generation"}, -1);
+  if (generation >= 0 && !SameDesire(next, *old)) SetField(&next, {"metadata", "generation"}, generation + 1);
+  const ObjectKey key = KeyOf(type, {NamespaceOf(*old), name});
+  Batch batch(&table_, options_.clock->Now());
+  ObjectPtr updated = batch.Put(key, std::move(next));
+  batch.Settle(key);
+  WEFT_RETURN_IF_ERROR(Commit(batch, options.is_dry_run));
+  return updated;
+}
+
+StatusOr<ObjectPtr> EmbeddedStore::Update(const ResourceType& type, Json object,
+                                          const WriteOptions& options) {
+  absl::MutexLock lock(&mutex_);
+  WEFT_ASSIGN_OR_RETURN(const ObjectPtr old, FindLocked(type, {NamespaceOf(object), NameOf(object)}));
+  if (type.is_custom && RevisionOf(object).empty()) {
+    return ObjectInvalid(type, NameOf(object),
+                         {{"metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update"}});
+  }
+  return UpdateLocked(type, old, std::move(object), options);
+}
+
+StatusOr<ObjectPtr> EmbeddedStore::Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
+                                         const Json& patch, const WriteOptions& options) {
+  if (kind == PatchKind::kStrategic && type.is_custom) {
+    return ApiError(415, "UnsupportedMediaType",
+                    "the body of the request was in an unknown format - accepted media types include: "
+                    "application/json-patch+json, application/merge-patch+json");
+  }
+  absl::MutexLock lock(&mutex_);
+  WEFT_ASSIGN_OR_RETURN(const ObjectPtr old, FindLocked(type, name));
+  WEFT_ASSIGN_OR_RETURN(Json patched, ApplyPatch(kind, *old, patch));
+  if (NameOf(patched) != name.name) {
+    return ObjectInvalid(type, name.name, {{"metadata.name", "Forbidden: a name does not change"}});
+  }
+  return UpdateLocked(type, old, std::move(patched), options);
+}
+
+StatusOr<ObjectPtr> EmbeddedStore::Delete(const ResourceType& type, const ObjectName& name,
+                                          const DeleteOptions& options) {
+  absl::MutexLock lock(&mutex_);
+  WEFT_ASSIGN_OR_RETURN(const ObjectPtr object, FindLocked(type, name));
+  if (!options.uid.empty() && options.uid != UidOf(*object)) {
+    return ObjectConflict(type, name.name, absl::StrCat("Precondition failed: UID in precondition: ", options.uid,
+                                                        ", UID in object meta: ", UidOf(*object)));
+  }
+  if (!options.revision.empty() && options.revision != RevisionOf(*object)) {
+    return ObjectConflict(type, name.name, "Precondition failed: it has another resourceVersion");
+  }
+  if (type.plural == "namespaces" && (name.name == "default" || name.name == "kube-system")) {
+    return ObjectForbidden(type, name.name, "this namespace may not be deleted");
+  }
+  Batch batch(&table_, options_.clock->Now());
+  ObjectPtr last = batch.Delete(KeyOf(type, name), options);
+  WEFT_RETURN_IF_ERROR(Commit(batch, options.is_dry_run));
+  return last;
+}
+
+Status EmbeddedStore::Commit(const Batch& batch, bool is_dry_run) {
+  if (is_dry_run || batch.changes().empty()) return absl::OkStatus();
+  if (options_.journal != nullptr) {
+    WEFT_RETURN_IF_ERROR(options_.journal->Write(batch.revision(), batch.changes()));
+  }
+  table_.Apply(batch.changes());
+  return absl::OkStatus();
+}
+
+void EmbeddedStore::SendBookmarks() {
+  absl::MutexLock lock(&mutex_);
+  table_.SendBookmarks();
+}
+
+}  // namespace weft::platform

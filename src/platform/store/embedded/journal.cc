@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/store/embedded/journal.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "base/files.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr int64_t kFormat = 1;
+
+StatusOr<OwnedFd> LockFolder(const std::string& folder) {
+  const std::string path = JoinPath(folder, "lock");
+  OwnedFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd.is_open()) return ErrnoStatus(errno, "open", path);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return ErrnoStatus(errno, "lock", path);
+    char owner[32] = {};
+    const ssize_t count = ::pread(fd.get(), owner, sizeof(owner) - 1, 0);
+    const std::string process(
+        absl::StripAsciiWhitespace(absl::string_view(owner, count > 0 ? static_cast<size_t>(count) : 0)));
+    return AlreadyExists("The state folder is in use by process ", process.empty() ? "unknown" : process,
+                         ": ", folder, ". Stop that one first, or give another folder with --state");
+  }
+  const std::string self = absl::StrCat(::getpid(), "\n");
+  if (::ftruncate(fd.get(), 0) != 0 ||
+      ::pwrite(fd.get(), self.data(), self.size(), 0) != static_cast<ssize_t>(self.size())) {
+    return ErrnoStatus(errno, "write", path);
+  }
+  return fd;
+}
+
+}  // namespace
+
+// A prepared statement, finalized with it.
+class SqliteJournal::Statement {
+ public:
+  Statement(sqlite3* database, const char* sql) {
+    code_ = ::sqlite3_prepare_v2(database, sql, -1, &statement_, nullptr);
+  }
+  ~Statement() { ::sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  bool ok() const { return code_ == SQLITE_OK; }
+  void Bind(int index, absl::string_view text) {
+    ::sqlite3_bind_text64(statement_, index, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  }
+  void Bind(int index, int64_t value) { ::sqlite3_bind_int64(statement_, index, value); }
+  int Step() { return ::sqlite3_step(statement_); }
+  void Reset() { ::sqlite3_reset(statement_); }
+  std::string Text(int column) const {
+    const auto* const text = reinterpret_cast<const char*>(::sqlite3_column_text(statement_, column));
+    return text == nullptr
+               ? ""
+               : std::string(text, static_cast<size_t>(::sqlite3_column_bytes(statement_, column)));
+  }
+  int64_t Int(int column) const { return ::sqlite3_column_int64(statement_, column); }
+
+ private:
+  sqlite3_stmt* statement_ = nullptr;
+  int code_ = SQLITE_OK;
+};
+
+SqliteJournal::SqliteJournal(std::string folder, OwnedFd lock, sqlite3* database)
+    : folder_(std::move(folder)), lock_(std::move(lock)), database_(database) {}
+
+SqliteJournal::~SqliteJournal() { ::sqlite3_close(database_); }
+
+Status SqliteJournal::Failure(absl::string_view what) const {
+  const int code = ::sqlite3_errcode(database_);
+  const std::string says = ::sqlite3_errmsg(database_);
+  if (code == SQLITE_FULL) {
+    return ResourceExhausted("The disk of the state folder is full, so nothing was written: ", folder_);
+  }
+  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
+    return DataLoss("The state folder's file is damaged (", says, "): ", folder_,
+                    "/objects.db. Move it away to start anew");
+  }
+  return Unavailable(what, " failed in the state folder ", folder_, ": ", says);
+}
+
+Status SqliteJournal::Execute(const char* sql) {
+  if (::sqlite3_exec(database_, sql, nullptr, nullptr, nullptr) == SQLITE_OK) return absl::OkStatus();
+  return Failure(sql);
+}
+
+StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::string& folder,
+                                                             int64_t max_pages) {
+  RealFileSystem files;
+  WEFT_RETURN_IF_ERROR(files.MakeDirectories(folder));
+  // It holds secrets.
+  if (::chmod(folder.c_str(), 0700) != 0) return ErrnoStatus(errno, "protect", folder);
+  WEFT_ASSIGN_OR_RETURN(OwnedFd lock, LockFolder(folder));
+  sqlite3* database = nullptr;
+  const std::string path = JoinPath(folder, "objects.db");
+  const int code = ::sqlite3_open_v2(path.c_str(), &database,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX,
+                                     nullptr);
+  std::unique_ptr<SqliteJournal> journal(new SqliteJournal(folder, std::move(lock), database));
+  if (code != SQLITE_OK) return journal->Failure("Opening objects.db");
+  // Full: a commit is on the disk when it returns.
+  WEFT_RETURN_IF_ERROR(journal->Execute(
+      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=5000;"));
+  WEFT_RETURN_IF_ERROR(journal->Execute(
+      "CREATE TABLE IF NOT EXISTS facts(name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;"
+      "CREATE TABLE IF NOT EXISTS objects(resource TEXT, namespace TEXT, name TEXT, body TEXT,"
+      " PRIMARY KEY(resource, namespace, name)) WITHOUT ROWID;"));
+  if (max_pages > 0) {
+    WEFT_RETURN_IF_ERROR(journal->Execute(absl::StrCat("PRAGMA max_page_count=", max_pages).c_str()));
+  }
+  return journal;
+}
+
+StatusOr<JournalContents> SqliteJournal::Load() {
+  JournalContents contents;
+  int64_t format = kFormat;
+  Statement facts(database_, "SELECT name, value FROM facts");
+  if (!facts.ok()) return Failure("Reading");
+  int code = 0;
+  while ((code = facts.Step()) == SQLITE_ROW) {
+    if (facts.Text(0) == "revision") contents.revision = facts.Int(1);
+    if (facts.Text(0) == "format") format = facts.Int(1);
+  }
+  if (code != SQLITE_DONE) return Failure("Reading");
+  if (format != kFormat) {
+    return FailedPrecondition("The state folder is of another version of weft: ", folder_, " has format ",
+                              format, ", this program reads ", kFormat);
+  }
+  Statement rows(database_, "SELECT resource, namespace, name, body FROM objects");
+  if (!rows.ok()) return Failure("Reading");
+  while ((code = rows.Step()) == SQLITE_ROW) {
+    ObjectKey key{rows.Text(0), rows.Text(1), rows.Text(2)};
+    StatusOr<Json> object = Json::Parse(rows.Text(3));
+    if (!object.ok()) {
+      return DataLoss("The state folder holds a damaged object, ", key.resource, " '", key.namespace_name,
+                      "/", key.name, "': ", object.status().message());
+    }
+    contents.objects.emplace_back(std::move(key), *std::move(object));
+  }
+  if (code != SQLITE_DONE) return Failure("Reading");
+  return contents;
+}
+
+Status SqliteJournal::Write(int64_t revision, absl::Span<const Change> changes) {
+  WEFT_RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE"));
+  Status status = WriteChanges(revision, changes);
+  if (status.ok()) status = Execute("COMMIT");
+  // SQLite may have rolled back by itself, so its complaint then means nothing.
+  if (!status.ok()) ::sqlite3_exec(database_, "ROLLBACK", nullptr, nullptr, nullptr);
+  return status;
+}
+
+Status SqliteJournal::WriteChanges(int64_t revision, absl::Span<const Change> changes) {
+  Statement put(database_, "INSERT OR REPLACE INTO objects(resource, namespace, name, body) VALUES(?,?,?,?)");
+  Statement erase(database_, "DELETE FROM objects WHERE resource=? AND namespace=? AND name=?");
+  Statement fact(database_, "INSERT OR REPLACE INTO facts(name, value) VALUES(?,?)");
+  if (!put.ok() || !erase.ok() || !fact.ok()) return Failure("Writing");
+  for (const Change& change : changes) {
+    Statement& statement = change.is_removal ? erase : put;
+    statement.Reset();
+    statement.Bind(1, change.key.resource);
+    statement.Bind(2, change.key.namespace_name);
+    statement.Bind(3, change.key.name);
+    if (!change.is_removal) statement.Bind(4, change.object->Dump());
+    if (statement.Step() != SQLITE_DONE) return Failure("Writing");
+  }
+  for (const auto& [name, value] : {std::pair<const char*, int64_t>{"revision", revision},
+                                    std::pair<const char*, int64_t>{"format", kFormat}}) {
+    fact.Reset();
+    fact.Bind(1, name);
+    fact.Bind(2, value);
+    if (fact.Step() != SQLITE_DONE) return Failure("Writing");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft::platform

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the embedded store keeps its objects over restarts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "base/posix_file.h"
+#include "base/status.h"
+#include "platform/store/embedded/object_table.h"
+
+struct sqlite3;
+
+namespace weft::platform {
+
+struct JournalContents {
+  int64_t revision = 0;
+  std::vector<std::pair<ObjectKey, Json>> objects;
+};
+
+// Not thread-safe.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+  virtual StatusOr<JournalContents> Load() = 0;
+  // All of the changes or, on an error, none. They survive the loss of power once this returns. ResourceExhausted:
+  // the disk is full.
+  virtual Status Write(int64_t revision, absl::Span<const Change> changes) = 0;
+};
+
+// A SQLite file in a folder that it locks: AlreadyExists while another process has it, naming that process.
+class SqliteJournal : public Journal {
+ public:
+  // Makes the folder. `max_pages` bounds the file (0: not), as a full disk would.
+  static StatusOr<std::unique_ptr<SqliteJournal>> Open(const std::string& folder, int64_t max_pages = 0);
+  ~SqliteJournal() override;
+  SqliteJournal(const SqliteJournal&) = delete;
+  SqliteJournal& operator=(const SqliteJournal&) = delete;
+
+  StatusOr<JournalContents> Load() override;
+  Status Write(int64_t revision, absl::Span<const Change> changes) override;
+
+ private:
+  class Statement;
+  SqliteJournal(std::string folder, OwnedFd lock, sqlite3* database);
+  Status Execute(const char* sql);
+  Status WriteChanges(int64_t revision, absl::Span<const Change> changes);
+  // What SQLite says of its last error.
+  Status Failure(absl::string_view what) const;
+
+  const std::string folder_;
+  const OwnedFd lock_;
+  sqlite3* const database_;
+};
+
+}  // namespace weft::platform

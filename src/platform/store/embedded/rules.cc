@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/store/embedded/rules.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "platform/object/fields.h"
+#include "platform/object/pod.h"
+#include "platform/object/tfjob.h"
+#include "platform/store/api_error.h"
+
+namespace weft::platform {
+namespace {
+
+void SetDefault(Json* object, FieldPath path, Json value) {
+  if (FindField(*object, path) == nullptr) SetField(object, path, std::move(value));
+}
+
+// Unless it is strict, fields that are not known are left to whoever knows them.
+Status Invalid(const ResourceType& type, const Json& object, const Problems& problems,
+               bool is_strict = true) {
+  std::vector<FieldCause> causes;
+  for (const FieldProblem& problem : problems.fields()) {
+    if (is_strict || !problem.is_unknown_field) causes.push_back({problem.path, problem.what});
+  }
+  return causes.empty() ? absl::OkStatus() : ObjectInvalid(type, NameOf(object), causes);
+}
+
+void DefaultContainer(Json* container) {
+  const std::string image = StringField(*container, {"image"});
+  const size_t slash = image.rfind('/');
+  const std::string last = slash == std::string::npos ? image : image.substr(slash + 1);
+  const bool is_latest = !absl::StrContains(last, ':') || absl::EndsWith(last, ":latest");
+  SetDefault(container, {"imagePullPolicy"}, is_latest ? "Always" : "IfNotPresent");
+  SetDefault(container, {"terminationMessagePath"}, "/dev/termination-log");
+  SetDefault(container, {"terminationMessagePolicy"}, "File");
+  SetDefault(container, {"resources"}, Json::MakeObject());
+  if (Json* const ports = container->FindMutable("ports"); ports != nullptr && ports->is_array()) {
+    for (Json& port : *ports->mutable_items()) SetDefault(&port, {"protocol"}, "TCP");
+  }
+}
+
+void DefaultPodSpec(Json* object, FieldPath spec_path) {
+  Json spec = FindField(*object, spec_path) == nullptr ? Json::MakeObject() : *FindField(*object, spec_path);
+  SetDefault(&spec, {"restartPolicy"}, "Always");
+  SetDefault(&spec, {"terminationGracePeriodSeconds"}, 30);
+  SetDefault(&spec, {"dnsPolicy"}, "ClusterFirst");
+  SetDefault(&spec, {"schedulerName"}, "default-scheduler");
+  SetDefault(&spec, {"securityContext"}, Json::MakeObject());
+  for (const char* list : {"containers", "initContainers"}) {
+    Json* const containers = spec.FindMutable(list);
+    if (containers == nullptr || !containers->is_array()) continue;
+    for (Json& container : *containers->mutable_items()) {
+      if (container.is_object()) DefaultContainer(&container);
+    }
+  }
+  SetField(object, spec_path, std::move(spec));
+}
+
+Status CheckPod(const ResourceType& type, const Json& pod, bool is_strict) {
+  Problems problems("");
+  Json shape;
+  shape.Set("spec", FindField(pod, {"spec"}) == nullptr ? Json() : *FindField(pod, {"spec"}));
+  const PodTemplate parsed = ParsePodTemplate(shape, "", &problems);
+  if (parsed.containers.empty() && problems.empty()) {
+    problems.Add(Json(), "spec.containers", "holds an empty list, at least one container is needed");
+  }
+  for (size_t i = 0; i < parsed.containers.size(); ++i) {
+    if (!parsed.containers[i].image.empty()) continue;
+    problems.Add(Json(), absl::StrCat("spec.containers[", i, "].image"), "missing: the image to run");
+  }
+  const std::string policy = StringField(pod, {"spec", "restartPolicy"});
+  if (policy != "Always" && policy != "OnFailure" && policy != "Never") {
+    problems.Add(Json(), "spec.restartPolicy",
+                 HoldsButAllowed(Json(policy), "Always, OnFailure and Never are allowed"));
+  }
+  return Invalid(type, pod, problems, is_strict);
+}
+
+Status PreparePod(const ResourceType& type, const WriteOptions& options, Json* pod) {
+  DefaultPodSpec(pod, {"spec"});
+  SetField(pod, {"status"}, Json::MakeObject());
+  SetField(pod, {"status", "phase"}, "Pending");
+  SetField(pod, {"status", "qosClass"}, "BestEffort");
+  return CheckPod(type, *pod, options.is_strict);
+}
+
+Status PrepareService(const ResourceType& type, Json* service) {
+  Problems problems("");
+  SetDefault(service, {"spec"}, Json::MakeObject());
+  SetDefault(service, {"spec", "type"}, "ClusterIP");
+  SetDefault(service, {"spec", "sessionAffinity"}, "None");
+  // There is no network of services here: names lead to the loopback interface.
+  SetDefault(service, {"spec", "clusterIP"}, "None");
+  Json* const spec = service->FindMutable("spec");
+  if (Json* const ports = spec->FindMutable("ports"); ports != nullptr && ports->is_array()) {
+    size_t index = 0;
+    for (Json& port : *ports->mutable_items()) {
+      const int64_t number = IntField(port, {"port"});
+      if (number < 1 || number > 65535) {
+        const Json* const held = port.Find("port");
+        problems.Add(port, absl::StrCat("spec.ports[", index, "].port"),
+                     HoldsButAllowed(held == nullptr ? Json() : *held, "1 to 65535 is allowed"));
+      }
+      SetDefault(&port, {"protocol"}, "TCP");
+      SetDefault(&port, {"targetPort"}, number);
+      ++index;
+    }
+  }
+  SetDefault(service, {"status"}, Json::MakeObject());
+  SetDefault(service, {"status", "loadBalancer"}, Json::MakeObject());
+  return Invalid(type, *service, problems);
+}
+
+Status PrepareData(const ResourceType& type, Json* object) {
+  Problems problems("");
+  if (const Json* const plain = object->Find("stringData"); plain != nullptr && type.plural == "secrets") {
+    const Json added = *plain;
+    for (const JsonMember& member : added.members()) {
+      std::string encoded;
+      absl::Base64Escape(member.value.AsString().value_or(""), &encoded);
+      SetField(object, {"data", member.name}, encoded);
+    }
+    object->Erase("stringData");
+  }
+  if (type.plural == "secrets") SetDefault(object, {"type"}, "Opaque");
+  const Json* const data = object->Find("data");
+  if (data != nullptr && !data->is_null()) {
+    FieldReader reader(*data, "data", &problems);
+    for (const JsonMember& member : data->members()) {
+      std::string value;
+      reader.ReadString(member.name, &value);
+      std::string decoded;
+      if (type.plural == "secrets" && !absl::Base64Unescape(value, &decoded)) {
+        problems.Add(member.value, absl::StrCat("data.", member.name), "is not base64");
+      }
+    }
+  }
+  return Invalid(type, *object, problems);
+}
+
+Status CheckTfJob(const ResourceType& type, const Json& job, const WriteOptions& options) {
+  Problems problems("");
+  ParseTfJob(job, &problems);
+  return Invalid(type, job, problems, options.is_strict);
+}
+
+Status PrepareWorkload(const ResourceType& type, Json* object) {
+  Problems problems("");
+  SetDefault(object, {"spec", "replicas"}, 1);
+  if (IntField(*object, {"spec", "replicas"}, -1) < 0) {
+    problems.Add(Json(), "spec.replicas",
+                 HoldsButAllowed(*FindField(*object, {"spec", "replicas"}), "0 and more is allowed"));
+  }
+  if (FindField(*object, {"spec", "selector"}) == nullptr) {
+    problems.Add(Json(), "spec.selector", "missing: which pods are its own");
+  }
+  SetField(object, {"status"}, Json::MakeObject());
+  return Invalid(type, *object, problems);
+}
+
+// Of a pod only what the server lets a client change.
+Status CheckPodUpdate(const ResourceType& type, const Json& old, const Json& pod) {
+  const auto fixed = [](const Json& object) {
+    Json spec = FindField(object, {"spec"}) == nullptr ? Json::MakeObject() : *FindField(object, {"spec"});
+    for (const char* free : {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}) {
+      spec.Erase(free);
+    }
+    for (const char* list : {"containers", "initContainers"}) {
+      Json* const containers = spec.FindMutable(list);
+      if (containers == nullptr || !containers->is_array()) continue;
+      for (Json& container : *containers->mutable_items()) container.Erase("image");
+    }
+    return spec;
+  };
+  if (SameJson(fixed(old), fixed(pod))) return absl::OkStatus();
+  return ObjectInvalid(type, NameOf(pod),
+                       {{"spec", "Forbidden: pod updates may not change fields other than "
+                                 "`spec.containers[*].image`, `spec.initContainers[*].image`, "
+                                 "`spec.activeDeadlineSeconds`, `spec.terminationGracePeriodSeconds` "
+                                 "and `spec.tolerations`"}});
+}
+
+bool IsDnsSubdomain(absl::string_view name) {
+  if (name.empty() || name.size() > 253) return false;
+  const auto is_alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  if (!is_alphanumeric(name.front()) || !is_alphanumeric(name.back())) return false;
+  return std::all_of(name.begin(), name.end(),
+                     [&](char c) { return is_alphanumeric(c) || c == '-' || c == '.'; }) &&
+         !absl::StrContains(name, "..");
+}
+
+}  // namespace
+
+Status CheckObjectName(const ResourceType& type, absl::string_view name) {
+  const bool is_label = type.plural == "tfjobs" || type.plural == "services";
+  if (is_label ? IsDnsLabel(name) : IsDnsSubdomain(name)) return absl::OkStatus();
+  return ObjectInvalid(
+      type, name,
+      {{"metadata.name",
+        HoldsButAllowed(Json(name), is_label ? "allowed are 1 to 63 of a-z, 0-9 and '-', a letter first"
+                                             : "allowed are 1 to 253 of a-z, 0-9, '-' and '.', a letter or "
+                                               "digit first and last")}});
+}
+
+Status PrepareCreate(const ResourceType& type, const std::string& version, const WriteOptions& options,
+                     Json* object) {
+  if (type.plural == "pods") return PreparePod(type, options, object);
+  if (type.plural == "services") return PrepareService(type, object);
+  if (type.plural == "configmaps" || type.plural == "secrets") return PrepareData(type, object);
+  if (type.group == "apps") return PrepareWorkload(type, object);
+  if (type.plural == "namespaces") {
+    SetField(object, {"metadata", "labels", "kubernetes.io/metadata.name"}, NameOf(*object));
+    SetField(object, {"spec", "finalizers"}, Json(Json::Array{Json("kubernetes")}));
+    SetField(object, {"status", "phase"}, "Active");
+  }
+  if (type.plural == "tfjobs") {
+    object->Erase("status");
+    // Its place under spec tells the versions apart ever after.
+    if (version == "v1beta1") SetDefault(object, {"spec", "cleanPodPolicy"}, "Running");
+    return CheckTfJob(type, *object, options);
+  }
+  return absl::OkStatus();
+}
+
+Status PrepareUpdate(const ResourceType& type, const WriteOptions& options, const Json& old,
+                     Json* object) {
+  if (options.subresource == "binding") return absl::OkStatus();
+  if (type.plural == "pods" && options.subresource.empty()) {
+    WEFT_RETURN_IF_ERROR(CheckPodUpdate(type, old, *object));
+    return CheckPod(type, *object, options.is_strict);
+  }
+  if (type.plural == "configmaps" || type.plural == "secrets") return PrepareData(type, object);
+  if (type.plural == "services" && options.subresource.empty()) return PrepareService(type, object);
+  if (type.plural == "tfjobs" && options.subresource != "status") return CheckTfJob(type, *object, options);
+  return absl::OkStatus();
+}
+
+}  // namespace weft::platform
