@@ -153,10 +153,31 @@ class Instantiation {
         def.op = "_Retval";
         def.attrs["T"] = tensor.node->output_type(tensor.port).dtype;
         def.attrs["index"] = static_cast<int64_t>(index++);
-        WEFT_RETURN_IF_ERROR(body_.AddNode(std::move(def), {tensor}).status());
+        WEFT_ASSIGN_OR_RETURN(Node * result, body_.AddNode(std::move(def), {tensor}));
+        controls.push_back(result);
       }
     }
+    RemoveAllBut(std::move(controls));
     return absl::OkStatus();
+  }
+
+  // Keeps what `wanted` and nodes with effects need. Arguments stay: they are the signature.
+  void RemoveAllBut(std::vector<Node*> wanted) {
+    std::vector<bool> needed(body_.max_id(), false);
+    for (Node* node : body_.nodes()) {
+      if (node->schema().is_stateful || node->op() == "_Arg") wanted.push_back(node);
+    }
+    while (!wanted.empty()) {
+      Node* node = wanted.back();
+      wanted.pop_back();
+      if (node == nullptr || needed[node->id()]) continue;
+      needed[node->id()] = true;
+      for (const Endpoint& input : node->inputs()) wanted.push_back(input.node);
+      wanted.insert(wanted.end(), node->control_inputs().begin(), node->control_inputs().end());
+    }
+    for (Node* node : body_.nodes()) {
+      if (!needed[node->id()]) body_.RemoveNode(node);
+    }
   }
 
   const FunctionDef& function_;

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "base/cancellation.h"
+#include "weft/compile/passes.h"
+#include "weft/graph/shape_inference.h"
+#include "weft/kernel/kernel_context.h"
+
+namespace weft::compile {
+namespace {
+
+// A folded value may be this large, and larger only if it is no larger than what it is made of.
+constexpr size_t kMostBytes = 64 << 10;
+
+class Folder {
+ public:
+  Folder(const PlanOptions& options, Graph* graph) : options_(options), graph_(graph) {}
+
+  Status Run() {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_->TopologicalOrder());
+    for (Node* node : order) {
+      if (node->op() == "Const") {
+        Remember(node);
+        continue;
+      }
+      std::optional<std::vector<Tensor>> values = ValuesOf(*node);
+      if (values && Fits(*node, *values)) {
+        WEFT_RETURN_IF_ERROR(Replace(node, *values));
+      } else {
+        InferShapesOf(*node);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void Remember(Node* constant) {
+    StatusOr<Tensor> value = constant->Attr<Tensor>("value");
+    if (!value.ok()) return;
+    shapes_[{constant, 0}] = PartialShape(value->shape());
+    constants_[{constant, 0}] = *std::move(value);
+  }
+
+  const Tensor* ConstantOf(const Endpoint& endpoint) const {
+    const auto found = constants_.find(endpoint);
+    return found == constants_.end() ? nullptr : &found->second;
+  }
+
+  // The node's outputs, if they can be told before any step.
+  std::optional<std::vector<Tensor>> ValuesOf(const Node& node) const {
+    if (node.num_outputs() == 0 || node.schema().is_stateful) return std::nullopt;
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      if (node.input(i).node == nullptr || node.input_type(i).is_ref) return std::nullopt;
+    }
+    for (const ArgType& type : node.output_types()) {
+      if (type.is_ref || !(IsPlain(type.dtype) || type.dtype == DType::kString)) return std::nullopt;
+    }
+    if (auto told = ValuesOfShapes(node)) return told;
+    // Sources that are not Const are arguments and placeholders.
+    if (node.num_inputs() == 0) return std::nullopt;
+    for (const Endpoint& input : node.inputs()) {
+      if (ConstantOf(input) == nullptr) return std::nullopt;
+    }
+    return Compute(node);
+  }
+
+  std::optional<std::vector<Tensor>> ValuesOfShapes(const Node& node) const {
+    const std::string& op = node.op();
+    if (op != "Shape" && op != "ShapeN" && op != "Size" && op != "Rank") return std::nullopt;
+    std::vector<Tensor> values;
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const auto known = shapes_.find(node.input(i));
+      if (known == shapes_.end() || !known->second.IsFullyDefined()) return std::nullopt;
+      const StatusOr<Shape> defined = known->second.ToShape();
+      if (!defined.ok()) return std::nullopt;
+      const Shape& shape = *defined;
+      std::vector<int64_t> numbers;
+      if (op == "Rank") {
+        numbers = {shape.rank()};
+      } else if (op == "Size") {
+        numbers = {shape.num_elements()};
+      } else {
+        for (int d = 0; d < shape.rank(); ++d) numbers.push_back(shape.dim(d));
+      }
+      const Shape out = op == "Rank" || op == "Size" ? Shape() : Shape{static_cast<int64_t>(numbers.size())};
+      if (node.output_type(i).dtype == DType::kInt64) {
+        values.push_back(Tensor::FromSpan<int64_t>(out, numbers));
+        continue;
+      }
+      std::vector<int32_t> narrow;
+      for (const int64_t number : numbers) {
+        if (number > INT32_MAX) return std::nullopt;  // the kernel says what is wrong
+        narrow.push_back(static_cast<int32_t>(number));
+      }
+      values.push_back(Tensor::FromSpan<int32_t>(out, narrow));
+    }
+    return values;
+  }
+
+  std::optional<std::vector<Tensor>> Compute(const Node& node) const {
+    const auto def = options_.kernels->Find(node, options_.device->type());
+    if (!def.ok() || (*def)->cost == KernelCost::kBlocking) return std::nullopt;
+    KernelConstruction construction(&node, options_.device);
+    StatusOr<std::unique_ptr<OpKernel>> kernel = (*def)->factory(construction);
+    if (!kernel.ok() || (*kernel)->is_async()) return std::nullopt;
+    std::vector<Value> inputs(node.num_inputs());
+    std::vector<Value> outputs(node.num_outputs());
+    KernelContext::Binding binding{.node = &node};
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      inputs[i].tensor = *ConstantOf(node.input(i));
+      binding.inputs.push_back(&inputs[i].tensor);
+      binding.input_values.push_back(&inputs[i]);
+      binding.input_is_last_use.push_back(false);
+    }
+    for (Value& output : outputs) binding.outputs.push_back(&output);
+    Cancellation cancellation;
+    const StepEnvironment environment{.device = options_.device, .cancellation = &cancellation};
+    KernelContext context(std::move(binding));
+    context.set_environment(&environment);
+    if (!(*kernel)->Compute(context).ok()) return std::nullopt;
+    std::vector<Tensor> values;
+    for (Value& output : outputs) {
+      if (output.is_dead || output.variable || !output.tensor.IsInitialized()) return std::nullopt;
+      values.push_back(std::move(output.tensor));
+    }
+    return values;
+  }
+
+  bool Fits(const Node& node, const std::vector<Tensor>& values) const {
+    size_t made = 0;
+    size_t given = 0;
+    for (const Tensor& value : values) made += value.size_bytes();
+    for (const Endpoint& input : node.inputs()) {
+      if (const Tensor* constant = ConstantOf(input)) given += constant->size_bytes();
+    }
+    return made <= kMostBytes || made <= given;
+  }
+
+  Status Replace(Node* node, const std::vector<Tensor>& values) {
+    for (int o = 0; o < node->num_outputs(); ++o) {
+      NodeDef def{.name = graph_->UniqueName(absl::StrCat(node->name(), "/folded")),
+                  .op = "Const",
+                  .device = node->requested_device()};
+      def.attrs["dtype"] = values[o].dtype();
+      def.attrs["value"] = values[o];
+      WEFT_ASSIGN_OR_RETURN(Node * constant, graph_->AddNode(std::move(def), {}, node->control_inputs()));
+      constant->set_assigned_device(node->assigned_device());
+      Remember(constant);
+      graph_->RedirectConsumers({node, o}, {constant, 0});
+      if (o > 0) continue;
+      for (const Consumer& consumer : std::vector<Consumer>(node->consumers())) {
+        if (consumer.input == kControlPort) graph_->AddControlEdge(constant, consumer.node);
+      }
+    }
+    // A node that lost its last reader goes too: nothing else asks for it.
+    std::vector<Node*> sources;
+    for (const Endpoint& input : node->inputs()) sources.push_back(input.node);
+    graph_->RemoveNode(node);
+    for (Node* source : sources) {
+      if (removed_.contains(source) || source->op() != "Const" || !source->consumers().empty()) continue;
+      constants_.erase({source, 0});
+      shapes_.erase({source, 0});
+      removed_.insert(source);
+      graph_->RemoveNode(source);
+    }
+    return absl::OkStatus();
+  }
+
+  void InferShapesOf(const Node& node) {
+    std::vector<PartialShape> inputs;
+    std::vector<const Tensor*> constants;
+    for (const Endpoint& input : node.inputs()) {
+      const auto known = shapes_.find(input);
+      inputs.push_back(known == shapes_.end() ? PartialShape() : known->second);
+      constants.push_back(input.node == nullptr ? nullptr : ConstantOf(input));
+    }
+    if (node.op() == "ReadVariableOp" && node.num_inputs() == 1 && node.input(0).node != nullptr &&
+        node.input(0).node->op() == "VarHandleOp") {
+      // Assignments may be of another shape when the variable says that it checks none.
+      const PartialShape declared = FindAttrOr<PartialShape>(node.input(0).node->attrs(), "shape", PartialShape());
+      if (declared.IsFullyDefined()) shapes_[{const_cast<Node*>(&node), 0}] = declared;
+      return;
+    }
+    // A variable by reference may be assigned another shape (validate_shape = false).
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      if (node.input(i).node != nullptr &&
+          node.input(i).node->output_type(node.input(i).port).is_ref) {
+        inputs[i] = PartialShape();
+      }
+    }
+    StatusOr<std::vector<PartialShape>> shapes = InferShapes(node, inputs, constants);
+    if (!shapes.ok()) return;  // the kernel says what is wrong
+    for (int o = 0; o < node.num_outputs(); ++o) {
+      shapes_[{const_cast<Node*>(&node), o}] = std::move((*shapes)[o]);
+    }
+  }
+
+  const PlanOptions& options_;
+  Graph* const graph_;
+  absl::flat_hash_map<Endpoint, Tensor> constants_;
+  absl::flat_hash_map<Endpoint, PartialShape> shapes_;
+  absl::flat_hash_set<Node*> removed_;
+};
+
+}  // namespace
+
+Status FoldConstants(const PlanOptions& options, Graph* graph) { return Folder(options, graph).Run(); }
+
+}  // namespace weft::compile

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// MatMul, a bias and an activation in one call: what the compiler makes of the three.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/device/cpu/gemm.h"
+#include "weft/kernel/op_spec.h"
+#include "weft/ops/broadcast.h"
+
+namespace weft::ops::math::fused_product {
+namespace {
+
+// An error of a part, under the name that the part has in the user's graph.
+Status ErrorOf(const std::string& name, const Status& status) {
+  return Status(status.code(), absl::StrCat(status.message(), "\n\t [[{{node ", name, "}}]]"));
+}
+
+template <typename T>
+class FusedProductKernel final : public OpKernel {
+ public:
+  FusedProductKernel(KernelConstruction& k, const TileBody& add, const TileBody* activation)
+      : transpose_a_(k.AttrOr<bool>("transpose_a", false)),
+        transpose_b_(k.AttrOr<bool>("transpose_b", false)),
+        strict_(k.AttrOr<std::string>("bias_op", "") == "BiasAdd"),
+        bias_is_left_(k.AttrOr<bool>("bias_is_left", false)),
+        names_(k.AttrOr<AttrValue::StringList>("names", {})),
+        add_(add.run),
+        activation_(activation == nullptr ? nullptr : activation->run) {
+    names_.resize(2);
+  }
+
+  Status Compute(KernelContext& c) override {
+    const Tensor& a = c.input(0);
+    const Tensor& b = c.input(1);
+    const Tensor& bias = c.input(2);
+    MatrixProduct<T> p{.transpose_a = transpose_a_, .transpose_b = transpose_b_};
+    WEFT_RETURN_IF_ERROR(CheckMatrices(a, b, &p));
+    p.a = a.data<T>();
+    p.a_stride = a.dim(1);
+    p.b = b.data<T>();
+    p.b_stride = b.dim(1);
+    p.c_stride = p.n;
+    if (bias.rank() != 1 || bias.dim(0) != p.n) return Broadcast(c, p, bias);
+    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape{p.m, p.n}));
+    p.c = out->data<T>();
+    Multiply<T>(p, {.bias = bias.data<T>(), .activation = activation_},
+                [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
+                  c.ParallelFor(total, least, body);
+                });
+    return absl::OkStatus();
+  }
+
+ private:
+  Status CheckMatrices(const Tensor& a, const Tensor& b, MatrixProduct<T>* p) const {
+    if (a.rank() != b.rank()) {
+      return ErrorOf(names_[0], InvalidArgument("In[0] and In[1] has different ndims: ", a.shape().ToString(),
+                                                " vs. ", b.shape().ToString()));
+    }
+    if (a.rank() != 2) {
+      return ErrorOf(names_[0], InvalidArgument("In[0] is not a matrix. Instead it has shape ",
+                                                a.shape().ToString()));
+    }
+    p->m = a.dim(transpose_a_ ? 1 : 0);
+    p->k = a.dim(transpose_a_ ? 0 : 1);
+    p->n = b.dim(transpose_b_ ? 0 : 1);
+    if (b.dim(transpose_b_ ? 1 : 0) == p->k) return absl::OkStatus();
+    return ErrorOf(names_[0], InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(),
+                                              ", In[1]: ", b.shape().ToString()));
+  }
+
+  // A bias that is no row: the parts one after the other.
+  Status Broadcast(KernelContext& c, MatrixProduct<T> p, const Tensor& bias) const {
+    const Shape product_shape{p.m, p.n};
+    if (strict_) {
+      if (bias.rank() != 1) {
+        return ErrorOf(names_[1], InvalidArgument("Biases must be 1D: ", bias.shape().ToString()));
+      }
+      return ErrorOf(names_[1],
+                     InvalidArgument("Must provide as many biases as the last dimension of the input tensor: ",
+                                     bias.shape().ToString(), " vs. ", product_shape.ToString()));
+    }
+    WEFT_ASSIGN_OR_RETURN(Tensor product, c.AllocateTemporary(DTypeOf<T>, product_shape));
+    p.c = product.data<T>();
+    Multiply<T>(p);
+    StatusOr<Shape> shape = bias_is_left_ ? BroadcastShapes(bias.shape(), product_shape)
+                                          : BroadcastShapes(product_shape, bias.shape());
+    if (!shape.ok()) return ErrorOf(names_[1], shape.status());
+    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, *shape));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    const auto loops = MakeBroadcastLoops<2>(*shape, {&product_shape, &bias.shape()});
+    loops.ForEachRow(0, loops.num_rows(), [&](const std::array<int64_t, 2>& from, int64_t at) {
+      auto* row = reinterpret_cast<std::byte*>(out->data<T>() + at);
+      add_(reinterpret_cast<const std::byte*>(product.data<T>() + from[0]),
+           static_cast<int>(loops.inner.stride[0]),
+           reinterpret_cast<const std::byte*>(bias.data<T>() + from[1]),
+           static_cast<int>(loops.inner.stride[1]), row, loops.inner.size);
+      if (activation_ != nullptr) activation_(row, 1, nullptr, 0, row, loops.inner.size);
+    });
+    return absl::OkStatus();
+  }
+
+  const bool transpose_a_;
+  const bool transpose_b_;
+  const bool strict_;  // BiasAdd: the bias must be a row
+  const bool bias_is_left_;
+  std::vector<std::string> names_;  // of the MatMul and the addition in the user's graph
+  decltype(TileBody::run) const add_;
+  decltype(TileBody::run) const activation_;
+};
+
+template <typename T>
+KernelDef KernelFor(const KernelRegistry* kernels) {
+  return {.types = {{"T", {DTypeOf<T>}}},
+          .factory = [kernels](KernelConstruction& k) -> StatusOr<std::unique_ptr<OpKernel>> {
+            const TileBody* add = kernels->FindTile("AddV2", DTypeOf<T>);
+            const std::string activation = k.AttrOr<std::string>("activation", "");
+            const TileBody* tile = activation.empty() ? nullptr : kernels->FindTile(activation, DTypeOf<T>);
+            if (add == nullptr || (tile == nullptr && !activation.empty())) {
+              return NotFound("No element-wise body of '", activation, "' for ", DTypeName(DTypeOf<T>));
+            }
+            return std::make_unique<FusedProductKernel<T>>(k, *add, tile);
+          }};
+}
+
+}  // namespace
+
+void Register(Catalogue& catalogue) {
+  const KernelRegistry* kernels = &catalogue.kernels();
+  catalogue.Add(OpSpec("_FusedProduct")
+                    .Doc("The product of two matrices plus a bias, through an activation. Made by the "
+                         "compiler; graphs of clients may not hold it.")
+                    .Input("a: T")
+                    .Input("b: T")
+                    .Input("bias: T")
+                    .Output("product: T")
+                    .Attr("transpose_a: bool = false")
+                    .Attr("transpose_b: bool = false")
+                    .Attr("T: {float, double}")
+                    .Attr("bias_op: {'BiasAdd', 'Add', 'AddV2'}")
+                    .Attr("bias_is_left: bool = false")
+                    .Attr("activation: string = ''")
+                    .Attr("names: list(string) = []")
+                    .Shape(shapes::Unknown)
+                    .NoGradient()
+                    .Kernel(KernelFor<float>(kernels))
+                    .Kernel(KernelFor<double>(kernels)));
+}
+
+}  // namespace weft::ops::math::fused_product
