@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "weft/compile/place.h"
 #include "weft/graph/import.h"
 
 namespace weft::session {
@@ -54,6 +55,19 @@ Status StepEngine::Extend(const GraphDef& graph) {
   return absl::OkStatus();
 }
 
+Status StepEngine::Place(Graph* step) const {
+  compile::PlaceOptions place{.kernels = &options_.catalogue->kernels(), .soft = options_.soft_placement};
+  for (const Device* device : options_.devices) {
+    WEFT_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(device->name()));
+    place.devices.push_back(std::move(name));
+  }
+  place.default_device = place.devices.front();
+  WEFT_RETURN_IF_ERROR(compile::PlaceGraph(place, step));
+  // The devices of one process share memory and threads: a step runs as one plan on the first.
+  for (Node* node : step->nodes()) node->set_assigned_device(options_.devices.front()->name());
+  return absl::OkStatus();
+}
+
 StatusOr<std::shared_ptr<StepEngine::Executable>> StepEngine::Compile(
     const compile::Signature& signature) {
   auto executable = std::make_shared<Executable>();
@@ -70,7 +84,7 @@ StatusOr<std::shared_ptr<StepEngine::Executable>> StepEngine::Compile(
     executable->feed_shapes.push_back(std::move(shape));
   }
   WEFT_ASSIGN_OR_RETURN(Graph step, compile::CutStepGraph(graph_, signature));
-  for (Node* node : step.nodes()) node->set_assigned_device(options_.devices.front()->name());
+  WEFT_RETURN_IF_ERROR(Place(&step));
   executable->partition = ExportGraph(step, {.assigned_devices = true});
   const compile::PlanOptions plan_options{.kernels = &options_.catalogue->kernels(),
                                           .device = options_.devices.front(),

@@ -61,6 +61,8 @@ class StepEngine {
   struct Executable;
   StatusOr<std::shared_ptr<Executable>> Prepare(const StepCall& call);
   StatusOr<std::shared_ptr<Executable>> Compile(const compile::Signature& signature);
+  // Refuses what asks for a device that there is not.
+  Status Place(Graph* step) const;
   Status CheckFeeds(const Executable& executable, const StepCall& call) const;
 
   const EngineOptions options_;

@@ -41,6 +41,7 @@ tf1.logging.set_verbosity('ERROR')
 # Ops that a client's graph cannot hold alone, with the test that covers them.
 ELSEWHERE = {
     **dict.fromkeys(['_Arg', '_Retval', '_Send', '_Recv', '_HostSend', '_HostRecv'], 'every step that crosses tasks'),
+    **dict.fromkeys(['_FusedElementwise', '_FusedProduct'], 'made by the compiler: session/passes_test'),
     '_ReadVariablesOp': 'a client may not send it',
     **dict.fromkeys(['TopK', 'PlaceholderV2'], 'deprecated: graphs of today may not hold it'),
     'FakeParam': 'functional If; its value is undefined',

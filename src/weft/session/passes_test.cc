@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the compiler makes of graphs, seen through sessions: fewer nodes run, results stay as they are.
+#include <algorithm>
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weft/graph/builder.h"
+#include "weft/graph/graph_proto.h"
+#include "weft/graph/import.h"
+#include "weft/ops/catalogue.h"
+#include "weft/session/direct_session.h"
+
+namespace weft::session {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Outcome {
+  Status status;
+  std::vector<Tensor> results;
+  std::vector<std::string> ops;  // that ran, in order, without arguments and results
+};
+
+Outcome RunGraph(const Graph& graph, bool optimise, const std::vector<Feed>& feeds,
+                 const std::vector<std::string>& fetches) {
+  Outcome outcome;
+  auto session = NewDirectSession({.catalogue = &StandardCatalogue(), .num_threads = 2, .fold = optimise,
+                                   .fuse = optimise});
+  EXPECT_TRUE(session.ok()) << session.status();
+  outcome.status = (*session)->Extend(ExportGraph(graph, {}));
+  if (!outcome.status.ok()) return outcome;
+  RunMetadata metadata;
+  outcome.status = (*session)->Run({.trace = true}, feeds, fetches, {}, &outcome.results, &metadata);
+  for (const executor::NodeTrace& node : metadata.trace) outcome.ops.push_back(node.op);
+  return outcome;
+}
+
+class PassesTest : public ::testing::Test {
+ protected:
+  Endpoint Feed(const char* name, DType dtype = DType::kFloat) {
+    return b_.Op("Placeholder", {}, {{"dtype", dtype}}, name);
+  }
+  Endpoint Floats(const Shape& shape, std::vector<float> values) {
+    return b_.Constant(Tensor::FromSpan<float>(shape, values));
+  }
+  Outcome Run(std::vector<session::Feed> feeds, std::vector<std::string> fetches) {
+    EXPECT_TRUE(b_.ok()) << b_.status();
+    const Outcome plain = RunGraph(graph_, false, feeds, fetches);
+    Outcome optimised = RunGraph(graph_, true, feeds, fetches);
+    EXPECT_EQ(plain.status.code(), optimised.status.code()) << plain.status << "\n" << optimised.status;
+    EXPECT_EQ(plain.results.size(), optimised.results.size());
+    for (size_t i = 0; i < std::min(plain.results.size(), optimised.results.size()); ++i) {
+      EXPECT_EQ(plain.results[i].ToString(1000), optimised.results[i].ToString(1000)) << fetches[i];
+    }
+    return optimised;
+  }
+
+  Graph graph_{&StandardCatalogue().ops()};
+  GraphBuilder b_{&graph_};
+};
+
+TEST_F(PassesTest, ConstantsAreFoldedAndEqualNodesMerged) {
+  const Endpoint x = Feed("x");
+  const Endpoint two = b_.Op("AddV2", {b_.Scalar(1.0f), b_.Scalar(1.0f)});
+  const Endpoint first = b_.Op("Exp", {x});
+  const Endpoint second = b_.Op("Exp", {x});
+  b_.Op("Pack", {std::vector<Endpoint>{first, second, two}}, {}, "out");
+  const Outcome run = Run({{"x:0", Tensor::Scalar(1.0f)}}, {"out:0"});
+  EXPECT_THAT(run.ops, Not(Contains("AddV2")));
+  EXPECT_EQ(std::count(run.ops.begin(), run.ops.end(), "Exp"), 1);
+}
+
+TEST_F(PassesTest, ShapesThatAreKnownAreConstants) {
+  const Endpoint variable =
+      b_.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3, 4}}, {"shared_name", "v"}});
+  const Endpoint read = b_.Op("ReadVariableOp", {variable}, {{"dtype", DType::kFloat}});
+  b_.Op("Shape", {read}, {}, "shape");
+  EXPECT_TRUE(b_.ok()) << b_.status();
+  const Outcome run = RunGraph(graph_, true, {}, {"shape:0"});
+  EXPECT_THAT(run.ops, Not(Contains("Shape")));
+}
+
+TEST_F(PassesTest, AFailingConstantFailsInTheStepThatNeedsIt) {
+  b_.Op("Reshape", {Floats(Shape{3}, {1, 2, 3}), b_.Constant(Tensor::Vector<int32_t>({2, 2}))}, {}, "bad");
+  b_.Op("AddV2", {b_.Scalar(1.0f), b_.Scalar(1.0f)}, {}, "good");
+  EXPECT_TRUE(Run({}, {"good:0"}).status.ok());
+  EXPECT_THAT(std::string(Run({}, {"bad:0"}).status.message()), HasSubstr("bad"));
+}
+
+TEST_F(PassesTest, RandomOpsAreNeitherFoldedNorMerged) {
+  const Endpoint shape = b_.Constant(Tensor::Vector<int32_t>({4}));
+  const Endpoint a = b_.Op("RandomUniform", {shape}, {{"dtype", DType::kFloat}, {"seed", 1}, {"seed2", 2}});
+  const Endpoint b = b_.Op("RandomUniform", {shape}, {{"dtype", DType::kFloat}, {"seed", 1}, {"seed2", 2}});
+  b_.Op("Pack", {std::vector<Endpoint>{a, b}}, {}, "out");
+  const Outcome run = Run({}, {"out:0"});
+  EXPECT_EQ(std::count(run.ops.begin(), run.ops.end(), "RandomUniform"), 2);
+}
+
+TEST_F(PassesTest, ChainsRunAsOneNode) {
+  const Endpoint x = Feed("x");
+  Endpoint y = x;
+  for (int i = 0; i < 5; ++i) y = b_.Op("Mul", {b_.Op("AddV2", {y, x}), b_.Scalar(0.5f)});
+  b_.Op("Tanh", {y}, {}, "out");
+  const Outcome run = Run({{"x:0", *Tensor::Zeros(DType::kFloat, Shape{7, 333})}}, {"out:0"});
+  EXPECT_THAT(run.ops, ElementsAre("Const", "_FusedElementwise"));
+}
+
+TEST_F(PassesTest, WhatIsFetchedInsideAChainStays) {
+  const Endpoint x = Feed("x");
+  const Endpoint inner = b_.Op("Exp", {x}, {}, "inner");
+  b_.Op("Neg", {inner}, {}, "out");
+  const Outcome run = Run({{"x:0", Tensor::Vector<float>({1, 2})}}, {"out:0", "inner:0"});
+  EXPECT_THAT(run.ops, ElementsAre("Exp", "Neg"));
+}
+
+TEST_F(PassesTest, AnErrorInsideAFusedNodeNamesTheUsersNode) {
+  const Endpoint x = Feed("x");
+  const Endpoint sum = b_.Op("AddV2", {x, Floats(Shape{3}, {1, 2, 3})}, {}, "the_sum");
+  b_.Op("Exp", {sum}, {}, "out");
+  const Outcome run = Run({{"x:0", Tensor::Vector<float>({1, 2})}}, {"out:0"});
+  EXPECT_THAT(std::string(run.status.message()), HasSubstr("{{node the_sum}}"));
+  EXPECT_THAT(std::string(run.status.message()), HasSubstr("[2] vs. [3]"));
+}
+
+TEST_F(PassesTest, ProductsTakeBiasAndActivationAlong) {
+  const Endpoint x = Feed("x");
+  const Endpoint w = Floats(Shape{2, 3}, {1, -2, 3, -4, 5, -6});
+  const Endpoint biased = b_.Op("BiasAdd", {b_.Op("MatMul", {x, w}), Floats(Shape{3}, {1, 2, 3})});
+  b_.Op("Relu", {biased}, {}, "out");
+  const Tensor rows = Tensor::FromSpan<float>(Shape{2, 2}, {1.f, 2.f, -3.f, 4.f});
+  const Outcome run = Run({{"x:0", rows}}, {"out:0"});
+  EXPECT_THAT(run.ops, Contains("_FusedProduct"));
+  EXPECT_THAT(run.ops, Not(Contains("Relu")));
+  EXPECT_THAT(run.ops, Not(Contains("BiasAdd")));
+}
+
+TEST_F(PassesTest, AProductPlusWhatIsNoRowStillBroadcasts) {
+  const Endpoint x = Feed("x");
+  const Endpoint other = Feed("other");
+  const Endpoint sum = b_.Op("AddV2", {other, b_.Op("MatMul", {x, x}, {}, "product")}, {}, "sum");
+  b_.Op("Sigmoid", {sum}, {}, "out");
+  const Tensor square = Tensor::FromSpan<float>(Shape{2, 2}, {1.f, 2.f, -3.f, 4.f});
+  for (const Shape& shape : {Shape{2}, Shape{}, Shape{1}, Shape{2, 1}, Shape{2, 2}, Shape{3, 1, 2}, Shape{0, 2, 2}}) {
+    const Outcome run = Run({{"x:0", square}, {"other:0", *Tensor::Zeros(DType::kFloat, shape)}}, {"out:0"});
+    EXPECT_TRUE(run.status.ok()) << shape.ToString() << ": " << run.status;
+    EXPECT_THAT(run.ops, Contains("_FusedProduct"));
+  }
+  const Outcome wrong = Run({{"x:0", square}, {"other:0", *Tensor::Zeros(DType::kFloat, Shape{3})}}, {"out:0"});
+  EXPECT_THAT(std::string(wrong.status.message()), HasSubstr("{{node sum}}"));
+  const Outcome flat = Run({{"x:0", Tensor::Vector<float>({1})}, {"other:0", square}}, {"out:0"});
+  EXPECT_THAT(std::string(flat.status.message()), HasSubstr("{{node product}}"));
+}
+
+// Random graphs of element-wise ops over shapes that broadcast, with constants and shared parts.
+TEST_F(PassesTest, RandomGraphsGiveTheSameBits) {
+  const std::vector<Shape> shapes = {Shape{}, Shape{1}, Shape{5}, Shape{3, 5}, Shape{3, 1}, Shape{1, 5},
+                                     Shape{2, 3, 5}, Shape{2, 1, 1}};
+  for (int seed = 1; seed <= 40; ++seed) {
+    std::mt19937 random(seed);
+    const auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
+    Graph graph(&StandardCatalogue().ops());
+    GraphBuilder b(&graph);
+    std::vector<Endpoint> values;
+    std::vector<session::Feed> feeds;
+    for (int i = 0; i < 4; ++i) {
+      Tensor value = *Tensor::Zeros(DType::kFloat, shapes[pick(shapes.size())]);
+      for (float& x : value.mutable_span<float>()) x = static_cast<float>(random() % 2000) / 1000 - 1;
+      if (pick(2) == 0) {
+        values.push_back(b.Constant(value));
+      } else {
+        const std::string name = absl::StrCat("x", i);
+        values.push_back(b.Op("Placeholder", {}, {{"dtype", DType::kFloat}}, name));
+        feeds.push_back({absl::StrCat(name, ":0"), value});
+      }
+    }
+    const char* const unary[] = {"Exp", "Tanh", "Neg", "Square", "Relu", "Abs", "Identity"};
+    const char* const binary[] = {"AddV2", "Sub", "Mul", "Maximum", "SquaredDifference", "RealDiv"};
+    std::vector<std::string> fetches;
+    for (int i = 0; i < 25; ++i) {
+      const Endpoint a = values[pick(values.size())];
+      const Endpoint c = values[pick(values.size())];
+      values.push_back(pick(3) == 0 ? b.Op(unary[pick(7)], {a}) : b.Op(binary[pick(6)], {a, c}));
+      if (pick(8) == 0) fetches.push_back(absl::StrCat(values.back().node->name(), ":0"));
+    }
+    fetches.push_back(absl::StrCat(values.back().node->name(), ":0"));
+    ASSERT_TRUE(b.ok()) << b.status();
+    const Outcome plain = RunGraph(graph, false, feeds, fetches);
+    const Outcome optimised = RunGraph(graph, true, feeds, fetches);
+    ASSERT_TRUE(plain.status.ok()) << plain.status;
+    ASSERT_TRUE(optimised.status.ok()) << optimised.status;
+    EXPECT_LE(optimised.ops.size(), plain.ops.size());
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      ASSERT_EQ(plain.results[i].shape(), optimised.results[i].shape()) << "seed " << seed;
+      EXPECT_EQ(std::memcmp(plain.results[i].bytes(), optimised.results[i].bytes(), plain.results[i].size_bytes()), 0)
+          << "seed " << seed << ", " << fetches[i];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::session
