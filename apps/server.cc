@@ -23,9 +23,10 @@ struct Flags {
   int data_port = 0;
   std::string bind;
   std::string root;
+  std::string log_format = "text";
   int threads = 0;
   int devices = 1;
-  int http_port = 0;
+  int status_port = 0;
   double session_lease_s = 12 * 3600;
   double grace_s = 10;
 };
@@ -38,7 +39,7 @@ StatusOr<cluster::ServerOptions> OptionsFrom(const Flags& flags) {
                                  .num_threads = flags.threads,
                                  .num_cpu_devices = flags.devices,
                                  .session_lease = absl::Seconds(flags.session_lease_s),
-                                 .http_port = flags.http_port};
+                                 .status_port = flags.status_port};
   if (!flags.cluster.empty()) {
     WEFT_ASSIGN_OR_RETURN(options.cluster, cluster::ClusterSpec::FromJson(flags.cluster));
     if (flags.job_name.empty()) return InvalidArgument("--cluster needs --job_name");
@@ -69,6 +70,13 @@ int RunServer(const Flags& flags) {
     std::fprintf(stderr, "weft server: %s\n", std::string(options.status().message()).c_str());
     return 2;
   }
+  if (flags.log_format == "json") {
+    LogOptions log = LogOptionsFromEnvironment();
+    log.form = LogForm::kJson;
+    log.job = options->task.job;
+    log.task = options->task.index;
+    ConfigureLog(log);
+  }
   StatusOr<std::unique_ptr<cluster::Server>> server = cluster::Server::Start(*options);
   if (!server.ok()) {
     std::fprintf(stderr, "weft server: %s\n", std::string(server.status().message()).c_str());
@@ -97,9 +105,13 @@ void AddServer(CLI::App& app, Action* action) {
   command->add_option("--file_root,--root", flags->root, "Directory that file ops of graphs stay under");
   command->add_option("--threads", flags->threads, "Compute threads; 0: one a usable core");
   command->add_option("--cpu_devices", flags->devices, "CPU devices to offer")->check(CLI::Range(1, 64));
-  command->add_option("--http_port", flags->http_port,
-                      "Loopback port of /healthz, /metrics and /waits; 0: any free one, -1: none")
+  command->add_option("--status_port", flags->status_port,
+                      "Loopback port of /healthz, /metrics and /waits; 0: any free one, which the log names; -1: none")
+      ->capture_default_str()
       ->check(CLI::Range(-1, 65535));
+  command->add_option("--log_format", flags->log_format, "text, or json: one object a line")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
   command->add_option("--session_lease", flags->session_lease_s,
                       "Seconds after which a session that nobody uses is closed");
   command->add_option("--grace", flags->grace_s, "Seconds for running calls after SIGTERM");

@@ -15,6 +15,13 @@ using transport::PeerRef;
 using transport::Region;
 using transport::SendDone;
 
+DataMetrics::DataMetrics(MetricRegistry* registry)
+    : frames_sent(registry->GetCounter("weft_data_frames_sent_total", "Frames pushed to other tasks")),
+      bytes_sent(registry->GetCounter("weft_data_sent_bytes_total", "Bytes pushed to other tasks")),
+      frames_received(registry->GetCounter("weft_data_frames_received_total", "Frames from other tasks")),
+      bytes_received(registry->GetCounter("weft_data_received_bytes_total", "Bytes from other tasks")),
+      tasks_lost(registry->GetCounter("weft_tasks_lost_total", "Times that a task's last connection ended")) {}
+
 StatusOr<std::unique_ptr<DataPlane>> DataPlane::Start(DataPlaneOptions options, FrameReceiver* receiver,
                                                       ThreadPool* pool) {
   std::unique_ptr<DataPlane> plane(new DataPlane(std::move(options), receiver, pool));
@@ -63,6 +70,12 @@ void DataPlane::Know(const TaskAddress& task) {
 }
 
 void DataPlane::SendTo(transport::Peer& peer, Pending frame) {
+  if (options_.metrics != nullptr) {
+    size_t bytes = frame.meta.size();
+    for (const Region& region : frame.body) bytes += region.size;
+    options_.metrics->frames_sent.Add();
+    options_.metrics->bytes_sent.Add(static_cast<int64_t>(bytes));
+  }
   peer.Send(frame.header, frame.meta, std::span<Region>(frame.body), std::move(frame.done));
 }
 
@@ -194,7 +207,9 @@ void DataPlane::PeerDown(const PeerRef& peer, const Status& why) {
     link.peers.erase(found);
     last = link.peers.empty();
   }
-  if (last) receiver_->TaskLost(peer->task(), why);
+  if (!last) return;
+  if (options_.metrics != nullptr) options_.metrics->tasks_lost.Add();
+  receiver_->TaskLost(peer->task(), why);
 }
 
 Region DataPlane::ReceiveBuffer(const PeerRef& peer, const FrameHeader& header, absl::string_view meta) {
@@ -203,6 +218,10 @@ Region DataPlane::ReceiveBuffer(const PeerRef& peer, const FrameHeader& header, 
 
 void DataPlane::FrameReceived(const PeerRef& peer, const FrameHeader& header, absl::string_view meta,
                               Region body) {
+  if (options_.metrics != nullptr) {
+    options_.metrics->frames_received.Add();
+    options_.metrics->bytes_received.Add(static_cast<int64_t>(meta.size() + body.size));
+  }
   receiver_->Received(peer->task(), header, meta, std::move(body));
 }
 

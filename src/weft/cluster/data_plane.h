@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "base/metrics.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "weft/transport/endpoint.h"
@@ -37,12 +38,23 @@ class FrameReceiver {
   virtual void TaskLost(const std::string& task, const Status& why) = 0;
 };
 
+// What is counted of data connections.
+struct DataMetrics {
+  explicit DataMetrics(MetricRegistry* registry);
+  Counter& frames_sent;
+  Counter& bytes_sent;
+  Counter& frames_received;
+  Counter& bytes_received;
+  Counter& tasks_lost;
+};
+
 struct DataPlaneOptions {
   std::string task;  // this one
   uint64_t incarnation = 0;
   std::string token;  // tasks of one cluster share it
   std::string bind;   // "host:port"
   absl::Duration connect_timeout = absl::Seconds(10);
+  DataMetrics* metrics = nullptr;  // may be null
 };
 
 // Thread-safe.
@@ -90,7 +102,7 @@ class DataPlane final : private transport::FrameHandler {
   void Connected(const std::string& task, StatusOr<transport::PeerRef> peer);
   void Flush(const std::string& task);
   void FailPending(const std::string& task, const Status& why);
-  static void SendTo(transport::Peer& peer, Pending frame);
+  void SendTo(transport::Peer& peer, Pending frame);
 
   void PeerUp(const transport::PeerRef& peer) override;
   transport::Region ReceiveBuffer(const transport::PeerRef& peer, const transport::FrameHeader& header,

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,11 +13,11 @@
 #include "base/threads.h"
 #include "base/timers.h"
 #include "base/waits.h"
-#include "net/http_server.h"
 #include "weft/cluster/grpc_service.h"
 #include "weft/cluster/listen_check.h"
 #include "weft/cluster/master.h"
 #include "weft/cluster/master_service.h"
+#include "weft/cluster/status_page.h"
 #include "weft/cluster/step_host.h"
 #include "weft/cluster/task_cluster.h"
 #include "weft/cluster/worker.h"
@@ -65,6 +64,7 @@ class TaskServer final : public Server {
     } else {
       files_ = std::make_unique<RealFileSystem>();
     }
+    WEFT_RETURN_IF_ERROR(StartStatusPage(options.status_port));
     const std::string bind = BindHost(options.bind, host_port.second);
     WEFT_RETURN_IF_ERROR(MakeWorker(options));
     WEFT_RETURN_IF_ERROR(StartDataPlane(options, bind));
@@ -74,21 +74,22 @@ class TaskServer final : public Server {
     AddWorkerMethods(&*worker_, plane_.get(), self_, &methods);
     WEFT_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(JoinHostPort(bind, host_port.second),
                                                    std::move(methods), &calls_, &setup_));
-    WEFT_RETURN_IF_ERROR(StartHttp(options.http_port));
     watchdog_.Start();
     ScheduleSweep();
+    if (status_page_) status_page_->SetReady();
     WEFT_LOG(INFO) << task_.ToString() << " serves at " << target();
     return absl::OkStatus();
   }
 
   int port() const override { return grpc_->port(); }
+  int status_port() const override { return status_page_ ? status_page_->port() : -1; }
   std::string target() const override {
     return absl::StrCat("grpc://", JoinHostPort(host_name_, port()));
   }
 
   void Shutdown(absl::Duration grace) override {
     if (shut_down_.exchange(true)) return;
-    http_.reset();
+    if (status_page_) status_page_->SetStopping();
     if (master_) master_->Shutdown();
     if (grpc_) grpc_->Shutdown(grace);
     if (plane_) plane_->Shutdown();
@@ -127,7 +128,8 @@ class TaskServer final : public Server {
     DataPlaneOptions data{.task = worker_->task(),
                           .incarnation = devices_.front()->attributes().incarnation,
                           .token = ClusterToken(options.cluster),
-                          .bind = JoinHostPort(bind == "localhost" ? "127.0.0.1" : bind, options.data_port)};
+                          .bind = JoinHostPort(bind == "localhost" ? "127.0.0.1" : bind, options.data_port),
+                          .metrics = &data_metrics_};
     WEFT_ASSIGN_OR_RETURN(plane_, DataPlane::Start(data, &host_, &compute_));
     host_.Attach(&*worker_, plane_.get());
     WEFT_ASSIGN_OR_RETURN(const auto bound, SplitHostPort(plane_->address()));
@@ -154,30 +156,22 @@ class TaskServer final : public Server {
     });
   }
 
-  Status StartHttp(int port) {
+  Status StartStatusPage(int port) {
     if (port < 0) return absl::OkStatus();
-    std::map<std::string, HttpHandler> routes;
-    routes["/healthz"] = [](const HttpRequest&) { return HttpResponse{.body = "ok\n"}; };
-    routes["/metrics"] = [this](const HttpRequest&) {
-      metrics_.GetGauge("weft_sessions", "Sessions that clients hold here")
-          .Set(static_cast<double>(master_->num_sessions()));
-      metrics_.GetGauge("weft_waits", "Waits for tasks and tensors that go on now")
-          .Set(static_cast<double>(waits_.Snapshot().size()));
-      metrics_.GetGauge("weft_tensor_memory_bytes", "Host memory that tensors hold")
-          .Set(static_cast<double>(HostPoolStatistics().bytes_in_use));
-      return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = metrics_.PrometheusText()};
+    const auto update = [this](MetricRegistry* metrics) {
+      const auto set = [&](const char* name, const char* help, size_t value) {
+        metrics->GetGauge(name, help).Set(static_cast<double>(value));
+      };
+      const Worker::Counts counts = worker_->counts();
+      set("weft_sessions", "Sessions that clients hold here", master_->num_sessions());
+      set("weft_task_sessions", "Sessions of any task's master that use this task", counts.sessions);
+      set("weft_graphs", "Compiled graphs that are registered here", counts.graphs);
+      set("weft_running_parts", "Parts of steps that exchange tensors and run here now", counts.running);
+      set("weft_open_steps", "Steps that hold tensors here now", counts.open_steps);
+      set("weft_tensor_memory_bytes", "Host memory that tensors hold", HostPoolStatistics().bytes_in_use);
     };
-    routes["/waits"] = [this](const HttpRequest&) {
-      HttpResponse response;
-      for (const WaitRecord& wait : waits_.Snapshot()) {
-        absl::StrAppend(&response.body, DescribeWait(wait), "\n");
-      }
-      return response;
-    };
-    HttpServer::Options options;
-    options.address.port = static_cast<uint16_t>(port);
-    WEFT_ASSIGN_OR_RETURN(http_, HttpServer::Start(std::move(options), std::move(routes)));
-    WEFT_LOG(INFO) << "Health and metrics at http://127.0.0.1:" << http_->port() << "/metrics";
+    WEFT_ASSIGN_OR_RETURN(status_page_, StatusPage::Start(port, &metrics_, &waits_, update));
+    WEFT_LOG(INFO) << "Health, metrics and waits at http://127.0.0.1:" << status_page_->port() << "/metrics";
     return absl::OkStatus();
   }
 
@@ -191,6 +185,7 @@ class TaskServer final : public Server {
   WaitWatchdog watchdog_;
   MetricRegistry metrics_;
   StepMetrics step_metrics_{&metrics_};
+  DataMetrics data_metrics_{&metrics_};
   GraphCache graphs_;
   std::unique_ptr<FileSystem> files_;
   std::vector<std::unique_ptr<Device>> devices_;
@@ -205,7 +200,7 @@ class TaskServer final : public Server {
   ThreadPool setup_;
   ThreadPool calls_;
   std::unique_ptr<GrpcServer> grpc_;
-  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<StatusPage> status_page_;
   std::atomic<bool> shut_down_{false};
 };
 

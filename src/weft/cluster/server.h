@@ -30,7 +30,7 @@ struct ServerOptions {
   // A session that nobody used for this long is closed.
   absl::Duration session_lease = absl::Hours(12);
   // Loopback port of /healthz, /metrics and /waits; 0 for any, -1 for none.
-  int http_port = -1;
+  int status_port = -1;
 };
 
 // Thread-safe. The destructor shuts it down.
@@ -43,6 +43,7 @@ class Server {
 
   // The port it listens at: the task's, or the one chosen for port 0.
   virtual int port() const = 0;
+  virtual int status_port() const = 0;  // -1 for none
   // "grpc://host:port"
   virtual std::string target() const = 0;
   // Refuses new calls, cancels sessions, waits at most `grace` for running calls. Once; blocks.

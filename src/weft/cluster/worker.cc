@@ -60,6 +60,12 @@ std::vector<DeviceAttributes> Worker::devices() const {
   return all;
 }
 
+Worker::Counts Worker::counts() const {
+  const size_t open_steps = steps_.size();
+  absl::MutexLock lock(&mutex_);
+  return {.sessions = sessions_.size(), .graphs = graphs_.size(), .running = running_.size(), .open_steps = open_steps};
+}
+
 Status Worker::CreateSession(const WorkerSessionSpec& spec) {
   auto session = std::make_shared<Session>();
   session->spec = spec;

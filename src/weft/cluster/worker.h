@@ -92,6 +92,13 @@ class Worker {
   // The meeting place for a tensor that came from elsewhere; null if its step is dead.
   Ref<rendezvous::StepRendezvous> RendezvousOf(int64_t step) { return steps_.FindOrMake(step); }
   bool IsDead(int64_t step) const { return steps_.IsDead(step); }
+  struct Counts {
+    size_t sessions = 0;
+    size_t graphs = 0;
+    size_t running = 0;     // parts that exchange tensors
+    size_t open_steps = 0;  // with tensors here, started or not
+  };
+  Counts counts() const;
   // Forgets steps that never started; called now and then.
   void Sweep() { steps_.Sweep(); }
 
