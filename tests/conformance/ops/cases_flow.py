@@ -250,3 +250,20 @@ def function_call(b):
 def timestamp(b, types):
     now = tf1.placeholder(tf.float64, [])
     return [Step(b.op('Less', b.op('Abs', b.op('Sub', b.op('Timestamp'), now)), np.float64(3600)), feeds={now: np.float64(time.time())})]
+
+
+@script('OptionalFromValue', 'OptionalNone', 'OptionalHasValue', 'OptionalGetValue')
+@_functional
+def optionals(b):
+    full = b.op('OptionalFromValue', [values('float32', [2]), np.array(b'text', object)])
+    empty = b.op('OptionalNone')
+    asked = [b.op('OptionalHasValue', one) for one in (full, empty)]
+    got = b.op('OptionalGetValue', full, output_types=['float32', 'string'], output_shapes=[[2], []])
+    wrong = [b.op('OptionalGetValue', one, output_types=names, output_shapes=shapes) for one, names, shapes in (
+        (empty, ['float32'], [None]), (full, ['float32'], [None]), (full, ['int32', 'string'], [None, None]),
+        (full, ['float32', 'string'], [[3], None]))]
+    # The gradient of a functional conditional hands its intermediate results on in them.
+    pred, x = tf1.placeholder(tf.bool, []), tf1.placeholder(tf.float32, [3])
+    gradient = tf1.gradients(tf1.cond(pred, lambda: tf.exp(x) * 2.0, lambda: x), x)[0]
+    return [Step(*asked), Step(*got)] + [Step(*one, error=True) for one in wrong] + [
+        Step(gradient, feeds={pred: np.array(value), x: values('float32', [3])}) for value in (True, False)]

@@ -156,6 +156,24 @@ def pool(op, types):
     yield Case([values(name, [4, 4, 1])], pool_attrs(2, 2, 'SAME'), error=True)
 
 
+@cases('MaxPoolV2')
+def max_pool_v2(op, types):
+    for shape, k, stride, padding in POOLS:
+        window, strides = np.array([1, k, k, 1], np.int32), np.array([1, stride, stride, 1], np.int32)
+        yield Case([values(types['T'], shape, 0, 100), window, strides], {'padding': padding})
+    yield Case([values(types['T'], [1, 4, 4, 1]), np.array([1, 2, 2], np.int32), np.array([1, 1, 1, 1], np.int32)],
+               {'padding': 'SAME'}, error=True)
+
+
+@cases('MaxPoolGradV2')
+def max_pool_grad_v2(op, types):
+    for shape, k, stride, padding in POOLS:
+        x = (np.random.RandomState(1).permutation(int(np.prod(shape))) % 120).astype(numpy_type(types['T'])).reshape(shape)
+        out = reference_max_pool(x, k, stride, padding)
+        window, strides = np.array([1, k, k, 1], np.int32), np.array([1, stride, stride, 1], np.int32)
+        yield Case([x, out, values(types['T'], out.shape, key=2), window, strides], {'padding': padding})
+
+
 @cases('MaxPoolGrad')
 def max_pool_grad(op, types):
     name = types['T']

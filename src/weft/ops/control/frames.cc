@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow by dead tensors and loop frames: the ops of TensorFlow 1's cond and while_loop. They have
-// no kernels: the compiler makes plan instructions of them.
+// Control flow by dead tensors and loop frames: the ops of TensorFlow 1's cond and while_loop. But
+// for RefSelect they have no kernels: the compiler makes plan instructions of them.
+#include <memory>
+
 #include "weft/kernel/op_spec.h"
 
 namespace weft::ops::control::frames {
 namespace {
+
+class RefSelectKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    if (!c.input(0).shape().IsScalar()) {
+      return InvalidArgument("Index must be a scalar, but it has shape ", c.input(0).shape().ToString());
+    }
+    const int32_t index = *c.input(0).data<int32_t>();
+    if (index < 0 || index >= c.num_inputs() - 1) {
+      return InvalidArgument("Index must be in the range [0, ", c.num_inputs() - 1, ") but got ", index);
+    }
+    WEFT_ASSIGN_OR_RETURN(Variable * variable, c.input_variable(index + 1));
+    c.SetOutputVariable(0, Ref<Variable>(variable));
+    return absl::OkStatus();
+  }
+};
 
 Status BothLikeData(ShapeContext& c) {
   WEFT_RETURN_IF_ERROR(c.WithRank(1, 0).status());
@@ -141,6 +159,16 @@ void Register(Catalogue& catalogue) {
   AddPassing(catalogue, "RefExit", true, "Passes a reference out of its loop frame.");
   AddPassing(catalogue, "NextIteration", false, "Passes `data` to the next iteration of its loop frame.");
   AddPassing(catalogue, "RefNextIteration", true, "Passes a reference to the next iteration of its loop frame.");
+  catalogue.Add(OpSpec("RefSelect")
+                    .Doc("Returns the reference `inputs[index]`. InvalidArgument for an index out of range.")
+                    .Input("index: int32")
+                    .Input("inputs: N * Ref(T)")
+                    .Output("output: Ref(T)")
+                    .Attr("T: type")
+                    .Attr("N: int >= 1")
+                    .Shape(shapes::Unknown)
+                    .NoGradient()
+                    .Kernel(MakeKernel<RefSelectKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("LoopCond")
                     .Doc("Marks the condition on which the loop goes on.")
                     .Input("input: bool")
