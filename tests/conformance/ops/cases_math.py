@@ -352,3 +352,24 @@ def shift(op, types):
 def cumulative_logsumexp(op, types):
     for attrs in {}, {'exclusive': True}, {'reverse': True}:
         yield Case([values(types['T'], [3, 5]), np.array(1, numpy_type(types['Tidx']))], attrs)
+
+
+@cases('Lgamma', 'Digamma', 'Erfinv', 'Ndtri')
+def special(op, types):
+    name = types['T']
+    low, high = {'Erfinv': (-0.99, 0.99), 'Ndtri': (0.01, 0.99)}.get(op, (0.1, 9))
+    for shape in [], [0], [2, 3, 4], [1037]:
+        yield Case([values(name, shape, low, high)])
+    if op in ('Erfinv', 'Ndtri'):
+        yield Case([np.array([-1, 0, 0.5, 1, 2, np.nan], numpy_type(name))])
+    else:
+        yield Case([values(name, [40], -3.9, -3.1)])
+
+
+@cases('Polygamma', 'Zeta')
+def of_orders(op, types):
+    name = types['T']
+    orders = np.array([1, 2, 3, 7], numpy_type(name)) + (1 if op == 'Zeta' else 0)
+    yield Case([orders, values(name, [5, 4], 0.5, 9)])
+    yield Case([orders[:1], values(name, [200], 0.5, 30)])
+    yield Case([orders, values(name, [3])], error=True)

@@ -40,7 +40,9 @@ _GROUPS = {
         ScalarSummary TensorSummaryV2''',
     Tolerance(4, 2, 4): '''Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits''',
     Tolerance(4, 8): '''MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput Conv2DBackpropFilter
-        FusedBatchNormV3 FusedBatchNormGradV3''',
+        DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter LRNGrad
+        FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3''',
+    Tolerance(8, 0, 8): 'Digamma Erfinv Polygamma',
     # A step of an optimizer is a handful of operations whose order the fused kernels may choose.
     Tolerance(8, 4): '''ApplyMomentum ApplyAdam ApplyAdagrad ApplyRMSProp ApplyCenteredRMSProp ApplyFtrl ApplyFtrlV2
         ApplyAdadelta ResourceApplyMomentum ResourceApplyAdam ResourceApplyAdagrad ResourceApplyRMSProp

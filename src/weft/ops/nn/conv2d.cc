@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two-dimensional convolution and the gradients of its input and filter.
+// Two-dimensional convolution, also depthwise (a filter of its own for each channel), and the gradients of
+// its input and filter.
 #include <memory>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "weft/device/cpu/conv.h"
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/elements.h"
@@ -15,8 +17,15 @@ namespace {
 constexpr std::initializer_list<const char*> kWindowAttrs = {
     "strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format", "dilations"};
 
+// What a node says: its window, and whether filters are [height, width, channels, multiplier].
+struct Options {
+  Window window;
+  bool depthwise = false;
+};
+
 // The sizes of a convolution of `input` with `filter`; InvalidArgument where they do not go together.
-StatusOr<ConvShape> ConvShapeOf(const Window& w, const Shape& input, const Shape& filter) {
+StatusOr<ConvShape> ConvShapeOf(const Options& options, const Shape& input, const Shape& filter) {
+  const Window& w = options.window;
   if (input.rank() != 4) return InvalidArgument("input must be 4-dimensional: ", input.ToString());
   if (filter.rank() != 4) return InvalidArgument("filter must be 4-dimensional: ", filter.ToString());
   if (filter.num_elements() == 0) {
@@ -31,11 +40,17 @@ StatusOr<ConvShape> ConvShapeOf(const Window& w, const Shape& input, const Shape
   s.filter_height = filter.dim(0);
   s.filter_width = filter.dim(1);
   s.out_channels = filter.dim(3);
-  if (s.in_channels % filter.dim(2) != 0 || s.in_channels == 0) {
-    return InvalidArgument("input depth must be evenly divisible by filter depth: ", s.in_channels, " vs ",
-                           filter.dim(2));
+  const int64_t depth = filter.dim(2);
+  if (s.in_channels == 0 || (options.depthwise ? s.in_channels != depth : s.in_channels % depth != 0)) {
+    return InvalidArgument(options.depthwise ? "input and filter must have the same depth: "
+                                             : "input depth must be evenly divisible by filter depth: ",
+                           s.in_channels, " vs ", depth);
   }
-  s.groups = s.in_channels / filter.dim(2);
+  s.groups = options.depthwise ? depth : s.in_channels / depth;
+  if (options.depthwise) {
+    // [height, width, channels, multiplier] lies in memory as [height, width, 1, channels * multiplier].
+    WEFT_ASSIGN_OR_RETURN(s.out_channels, MultiplySizes(depth, filter.dim(3)));
+  }
   if (s.out_channels % s.groups != 0) {
     return InvalidArgument("output depth must be evenly divisible by number of groups: ", s.out_channels, " vs ",
                            s.groups);
@@ -97,20 +112,21 @@ using ConvTypes = TypeList<float, double, int32_t>;
 // Kernels that share attributes.
 class ConvKernel : public OpKernel {
  public:
-  explicit ConvKernel(Window window) : window_(std::move(window)) {}
+  explicit ConvKernel(Options options) : options_(std::move(options)) {}
 
  protected:
-  const Window window_;
+  const Options options_;
 };
 
 template <typename K>
 StatusOr<std::unique_ptr<OpKernel>> MakeConv(KernelConstruction& c) {
-  WEFT_ASSIGN_OR_RETURN(Window window, Window::FromAttrs(c.node().attrs()));
-  if (window.channels_first) {
+  Options options{.depthwise = absl::StartsWith(c.op(), "Depthwise")};
+  WEFT_ASSIGN_OR_RETURN(options.window, Window::FromAttrs(c.node().attrs()));
+  if (options.window.channels_first) {
     return Unimplemented("The ", c.op(), " op currently only supports the NHWC tensor format on the CPU. The op was "
                          "given the format: NCHW");
   }
-  return std::make_unique<K>(std::move(window));
+  return std::make_unique<K>(std::move(options));
 }
 
 class Conv2DKernel final : public ConvKernel {
@@ -118,7 +134,7 @@ class Conv2DKernel final : public ConvKernel {
   static constexpr auto Create = MakeConv<Conv2DKernel>;
   using ConvKernel::ConvKernel;
   Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(window_, c.input(0).shape(), c.input(1).shape()));
+    WEFT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(options_, c.input(0).shape(), c.input(1).shape()));
     WEFT_ASSIGN_OR_RETURN(const Shape shape, OutputShape(s));
     return ComputeWide(c, c.input(0), c.input(1), shape,
                        [&](DType dtype, const Tensor& in, const Tensor& filter, Tensor* out, WorkSharer share) {
@@ -145,7 +161,7 @@ class BackpropInputKernel final : public ConvKernel {
   Status Compute(KernelContext& c) override {
     const Tensor& gradient = c.input(2);
     WEFT_ASSIGN_OR_RETURN(const Shape input, InputShape(c.input(0), c.input(1), gradient));
-    WEFT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(window_, input, c.input(1).shape()));
+    WEFT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(options_, input, c.input(1).shape()));
     WEFT_RETURN_IF_ERROR(CheckOutputGradient(s, gradient));
     return ComputeWide(c, c.input(1), gradient, input,
                        [&](DType dtype, const Tensor& filter, const Tensor& dy, Tensor* out, WorkSharer share) {
@@ -181,7 +197,7 @@ class BackpropFilterKernel final : public ConvKernel {
                              c.input(1).shape().ToString());
     }
     WEFT_ASSIGN_OR_RETURN(const Shape filter, ShapeFromValues(c.input(1), "filter_sizes"));
-    WEFT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(window_, c.input(0).shape(), filter));
+    WEFT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(options_, c.input(0).shape(), filter));
     WEFT_RETURN_IF_ERROR(CheckOutputGradient(s, c.input(2)));
     return ComputeWide(c, c.input(0), c.input(2), filter,
                        [&](DType dtype, const Tensor& in, const Tensor& dy, Tensor* out, WorkSharer share) {
@@ -194,13 +210,20 @@ class BackpropFilterKernel final : public ConvKernel {
   }
 };
 
-Status Conv2DShape(ShapeContext& c) {
+Status ForwardShape(ShapeContext& c, bool depthwise) {
   WEFT_ASSIGN_OR_RETURN(const PartialShape input, c.WithRank(0, 4));
   WEFT_ASSIGN_OR_RETURN(const PartialShape filter, c.WithRank(1, 4));
   WEFT_ASSIGN_OR_RETURN(const Window w, Window::FromAttrs(c.attrs()));
   PartialShape out = PartialShape::UnknownOfRank(4);
   out.SetDim(0, input.dim(0));
-  out.SetDim(w.channel_axis(), filter.dim(3));
+  int64_t channels = filter.dim(3);
+  if (depthwise && channels >= 0) {
+    channels = -1;
+    if (filter.dim(2) >= 0) {
+      WEFT_ASSIGN_OR_RETURN(channels, MultiplySizes(filter.dim(2), filter.dim(3)));
+    }
+  }
+  out.SetDim(w.channel_axis(), channels);
   WEFT_ASSIGN_OR_RETURN(const int64_t rows,
                         OutputSize(w, w.height_axis(), input.dim(w.height_axis()), filter.dim(0)));
   WEFT_ASSIGN_OR_RETURN(const int64_t columns,
@@ -221,77 +244,104 @@ Status SizesShape(ShapeContext& c, int input) {
   return absl::OkStatus();
 }
 
-// A node of `op` with this node's window.
-Endpoint WithWindow(GradientContext& c, const char* op, const std::vector<Argument>& inputs) {
-  return {c.builder().AddNode(op, inputs, CopyAttrs(c.node().attrs(), kWindowAttrs)), 0};
+// Which of the three ops of a family.
+enum class Role { kForward, kInput, kFilter };
+
+// A node of this node's family with its window.
+Endpoint InFamily(GradientContext& c, Role role, const std::vector<Argument>& inputs) {
+  const bool depthwise = absl::StartsWith(c.node().op(), "Depthwise");
+  const char* suffix = role == Role::kForward ? "" : role == Role::kInput ? "BackpropInput" : "BackpropFilter";
+  return {c.builder().AddNode(absl::StrCat(depthwise ? "DepthwiseConv2dNative" : "Conv2D", suffix), inputs,
+                              CopyAttrs(c.node().attrs(), kWindowAttrs)),
+          0};
 }
 
-Status Conv2DGradient(GradientContext& c) {
+Status ForwardGradient(GradientContext& c) {
   Node* shapes = c.builder().AddNode("ShapeN", {std::vector<Endpoint>{c.input(0), c.input(1)}});
   if (shapes == nullptr) return c.builder().status();
-  c.set_input(0, WithWindow(c, "Conv2DBackpropInput", {Endpoint{shapes, 0}, c.input(1), c.gradient()}));
-  c.set_input(1, WithWindow(c, "Conv2DBackpropFilter", {c.input(0), Endpoint{shapes, 1}, c.gradient()}));
+  c.set_input(0, InFamily(c, Role::kInput, {Endpoint{shapes, 0}, c.input(1), c.gradient()}));
+  c.set_input(1, InFamily(c, Role::kFilter, {c.input(0), Endpoint{shapes, 1}, c.gradient()}));
   return absl::OkStatus();
 }
 
 Status BackpropInputGradient(GradientContext& c) {
   const Endpoint sizes = c.Op("Shape", {c.input(1)});
-  c.set_input(1, WithWindow(c, "Conv2DBackpropFilter", {c.gradient(), sizes, c.input(2)}));
-  c.set_input(2, WithWindow(c, "Conv2D", {c.gradient(), c.input(1)}));
+  c.set_input(1, InFamily(c, Role::kFilter, {c.gradient(), sizes, c.input(2)}));
+  c.set_input(2, InFamily(c, Role::kForward, {c.gradient(), c.input(1)}));
   return absl::OkStatus();
 }
 
 Status BackpropFilterGradient(GradientContext& c) {
   const Endpoint sizes = c.Op("Shape", {c.input(0)});
-  c.set_input(0, WithWindow(c, "Conv2DBackpropInput", {sizes, c.gradient(), c.input(2)}));
-  c.set_input(2, WithWindow(c, "Conv2D", {c.input(0), c.gradient()}));
+  c.set_input(0, InFamily(c, Role::kInput, {sizes, c.gradient(), c.input(2)}));
+  c.set_input(2, InFamily(c, Role::kForward, {c.input(0), c.gradient()}));
   return absl::OkStatus();
 }
 
-OpSpec& AddWindowAttrs(OpSpec& spec) {
-  return spec.Attr("strides: list(int)")
-      .Attr("use_cudnn_on_gpu: bool = true")
-      .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
-      .Attr("explicit_paddings: list(int) = []")
-      .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-      .Attr("dilations: list(int) = [1, 1, 1, 1]");
+// Both families differ in names, types and one attribute.
+struct Family {
+  bool depthwise;
+  const char* types;         // of attribute T
+  const char* filter_types;  // of the filter's gradient
+  const char* what;
+
+  OpSpec Spec(absl::string_view suffix) const {
+    return OpSpec(absl::StrCat(depthwise ? "DepthwiseConv2dNative" : "Conv2D", suffix));
+  }
+  OpSpec& AddAttrs(OpSpec& spec, const char* t) const {
+    spec.Attr(t).Attr("strides: list(int)");
+    if (!depthwise) spec.Attr("use_cudnn_on_gpu: bool = true");
+    return spec.Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+        .Attr("explicit_paddings: list(int) = []")
+        .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+        .Attr("dilations: list(int) = [1, 1, 1, 1]");
+  }
+};
+
+void AddFamily(Catalogue& catalogue, const Family& family) {
+  OpSpec forward = family.Spec("");
+  forward
+      .Doc(absl::StrCat(family.what,
+                        "\nInvalidArgument where shapes do not go together; Unimplemented for data_format NCHW."))
+      .Input("input: T")
+      .Input("filter: T")
+      .Output("output: T");
+  catalogue.Add(family.AddAttrs(forward, family.types)
+                    .Shape([depthwise = family.depthwise](ShapeContext& c) { return ForwardShape(c, depthwise); })
+                    .Gradient(ForwardGradient)
+                    .Kernel(MakeKernel<Conv2DKernel>()));
+  OpSpec input = family.Spec("BackpropInput");
+  input.Doc("The gradient of a convolution's input, of sizes `input_sizes`.")
+      .Input("input_sizes: int32")
+      .Input("filter: T")
+      .Input("out_backprop: T")
+      .Output("output: T");
+  catalogue.Add(family.AddAttrs(input, family.types)
+                    .Shape([](ShapeContext& c) { return SizesShape(c, 0); })
+                    .Gradient(BackpropInputGradient)
+                    .Kernel(MakeKernel<BackpropInputKernel>()));
+  OpSpec filter = family.Spec("BackpropFilter");
+  filter.Doc("The gradient of a convolution's filter, of sizes `filter_sizes`.")
+      .Input("input: T")
+      .Input("filter_sizes: int32")
+      .Input("out_backprop: T")
+      .Output("output: T");
+  catalogue.Add(family.AddAttrs(filter, family.filter_types)
+                    .Shape([](ShapeContext& c) { return SizesShape(c, 1); })
+                    .Gradient(BackpropFilterGradient)
+                    .Kernel(MakeKernel<BackpropFilterKernel>()));
 }
 
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  OpSpec forward("Conv2D");
-  forward
-      .Doc("Convolves images [batch, height, width, channels] with a filter [height, width, in channels, out "
-           "channels].\n"
-           "InvalidArgument where shapes do not go together; Unimplemented for data_format NCHW.")
-      .Input("input: T")
-      .Input("filter: T")
-      .Output("output: T")
-      .Attr("T: {half, bfloat16, float, double, int32}");
-  catalogue.Add(AddWindowAttrs(forward).Shape(Conv2DShape).Gradient(Conv2DGradient).Kernel(MakeKernel<Conv2DKernel>()));
-  OpSpec input("Conv2DBackpropInput");
-  input.Doc("The gradient of Conv2D's input, of sizes `input_sizes`.")
-      .Input("input_sizes: int32")
-      .Input("filter: T")
-      .Input("out_backprop: T")
-      .Output("output: T")
-      .Attr("T: {half, bfloat16, float, double, int32}");
-  catalogue.Add(AddWindowAttrs(input)
-                    .Shape([](ShapeContext& c) { return SizesShape(c, 0); })
-                    .Gradient(BackpropInputGradient)
-                    .Kernel(MakeKernel<BackpropInputKernel>()));
-  OpSpec filter("Conv2DBackpropFilter");
-  filter.Doc("The gradient of Conv2D's filter, of sizes `filter_sizes`.")
-      .Input("input: T")
-      .Input("filter_sizes: int32")
-      .Input("out_backprop: T")
-      .Output("output: T")
-      .Attr("T: {half, bfloat16, float, double}");
-  catalogue.Add(AddWindowAttrs(filter)
-                    .Shape([](ShapeContext& c) { return SizesShape(c, 1); })
-                    .Gradient(BackpropFilterGradient)
-                    .Kernel(MakeKernel<BackpropFilterKernel>()));
+  constexpr char kFloats[] = "T: {half, bfloat16, float, double}";
+  AddFamily(catalogue, {false, "T: {half, bfloat16, float, double, int32}", kFloats,
+                        "Convolves images [batch, height, width, channels] with a filter [height, width, in channels, "
+                        "out channels]."});
+  AddFamily(catalogue, {true, kFloats, kFloats,
+                        "Convolves each channel of images [batch, height, width, channels] with filters of its own: "
+                        "[height, width, channels, multiplier]."});
 }
 
 }  // namespace weft::ops::nn::conv2d
