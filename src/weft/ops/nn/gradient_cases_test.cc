@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/ops/gradient_cases_test.h"
+
+#include "weft/ops/testing/tensors_test.h"
+
+namespace weft::ops::testing {
+namespace {
+
+using Cases = std::vector<GradientCase>;
+
+Tensor D(const Shape& shape, double low = -1, double high = 1, uint64_t seed = 1) {
+  return Fill<double>(shape, low, high, seed);
+}
+
+void AddActivations(Cases& cases) {
+  for (const char* op : {"Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign"}) {
+    cases.push_back({op, {D({2, 3}, 0.2, 2)}, {}, 1, "positive"});
+    cases.push_back({op, {D({2, 3}, -2, -0.2)}, {}, 1, "negative"});
+  }
+  for (const char* op : {"ReluGrad", "Relu6Grad", "LeakyReluGrad", "SoftplusGrad"}) {
+    cases.push_back({op, {D({2, 3}), D({2, 3}, 0.2, 2, 2)}, {}, 2});
+  }
+  // Their second input is an output: linear above 0, as the op is.
+  for (const char* op : {"EluGrad", "SeluGrad"}) {
+    cases.push_back({op, {D({2, 3}), D({2, 3}, 0.2, 0.8, 2)}, {}, 2, "positive"});
+    cases.push_back({op, {D({2, 3}), D({2, 3}, -0.8, -0.2, 2)}, {}, 2, "negative"});
+  }
+  for (const char* op : {"Softmax", "LogSoftmax"}) cases.push_back({op, {D({3, 4}, -2, 2)}});
+}
+
+void AddLosses(Cases& cases) {
+  cases.push_back({"BiasAdd", {D({2, 3, 4}), D({4})}, {}, 2});
+  cases.push_back({"BiasAdd", {D({2, 3, 2, 2}), D({3})}, {{"data_format", "NCHW"}}, 2, "channels first"});
+  cases.push_back({"BiasAddV1", {D({2, 3}), D({3})}, {}, 2});
+  cases.push_back({"BiasAddGrad", {D({2, 3, 4})}});
+  const Tensor labels = Make<double>({2, 3}, {0.2, 0.3, 0.5, 1, 0, 0});
+  cases.push_back({"SparseSoftmaxCrossEntropyWithLogits", {D({2, 3}), Tensor::Vector<int32_t>({2, 0})}});
+  cases.push_back({"SoftmaxCrossEntropyWithLogits", {D({2, 3}), labels}, {}, 2, "loss", 1});
+  cases.push_back({"SoftmaxCrossEntropyWithLogits", {D({2, 3}), labels}, {}, 1, "both", -1, {1}});
+}
+
+void AddConvolutions(Cases& cases) {
+  const AttrValue::IntList two = {1, 2, 2, 1};
+  const AttrMap attrs = {{"strides", two}, {"padding", "SAME"}};
+  cases.push_back({"Conv2D", {D({2, 5, 4, 2}), D({3, 2, 2, 3}, -1, 1, 2)}, attrs, 2});
+  const Tensor input_sizes = Tensor::Vector<int32_t>({2, 5, 4, 2});
+  const Tensor filter_sizes = Tensor::Vector<int32_t>({3, 2, 2, 3});
+  const Tensor out = D({2, 3, 2, 3}, -1, 1, 3);
+  cases.push_back({"Conv2DBackpropInput", {input_sizes, D({3, 2, 2, 3}), out}, attrs, 2});
+  cases.push_back({"Conv2DBackpropFilter", {D({2, 5, 4, 2}), filter_sizes, out}, attrs, 2});
+  AttrMap pool = attrs;
+  pool.emplace("ksize", AttrValue::IntList{1, 3, 2, 1});
+  cases.push_back({"MaxPool", {D({2, 5, 4, 2})}, pool});
+  cases.push_back({"AvgPool", {D({2, 5, 4, 2})}, pool});
+  cases.push_back({"AvgPoolGrad", {input_sizes, D({2, 3, 2, 2})}, pool});
+  cases.push_back({"MaxPoolV2",
+                   {D({1, 4, 4, 2}), Tensor::Vector<int32_t>({1, 2, 2, 1}), Tensor::Vector<int32_t>({1, 2, 1, 1})},
+                   {{"padding", "VALID"}}});
+}
+
+void AddWaysToConvolve(Cases& cases) {
+  const AttrValue::IntList one = {1, 1, 1, 1};
+  const Tensor filter = D({3, 2, 2, 3}, -1, 1, 2);
+  cases.push_back({"Conv2D", {D({1, 5, 4, 2}), filter}, {{"strides", one}, {"padding", "VALID"}}, 2, "valid"});
+  cases.push_back({"Conv2D",
+                   {D({1, 6, 5, 2}), filter},
+                   {{"strides", one}, {"padding", "SAME"}, {"dilations", AttrValue::IntList{1, 2, 2, 1}}},
+                   2,
+                   "dilated"});
+  cases.push_back({"Conv2D",
+                   {D({1, 4, 4, 2}), filter},
+                   {{"strides", one},
+                    {"padding", "EXPLICIT"},
+                    {"explicit_paddings", AttrValue::IntList{0, 0, 2, 1, 0, 1, 0, 0}}},
+                   2,
+                   "padded by hand"});
+}
+
+void AddChannelwise(Cases& cases) {
+  const AttrMap attrs = {{"strides", AttrValue::IntList{1, 2, 2, 1}}, {"padding", "SAME"}};
+  const Tensor images = D({1, 5, 4, 2});
+  const Tensor filter = D({3, 2, 2, 2}, -1, 1, 2);
+  const Tensor out = D({1, 3, 2, 4}, -1, 1, 3);
+  const Tensor image_sizes = Tensor::Vector<int32_t>({1, 5, 4, 2});
+  const Tensor filter_sizes = Tensor::Vector<int32_t>({3, 2, 2, 2});
+  cases.push_back({"DepthwiseConv2dNative", {images, filter}, attrs, 2});
+  cases.push_back({"DepthwiseConv2dNativeBackpropInput", {image_sizes, filter, out}, attrs, 2});
+  cases.push_back({"DepthwiseConv2dNativeBackpropFilter", {images, filter_sizes, out}, attrs, 2});
+}
+
+void AddNormalizations(Cases& cases) {
+  const auto f = [](const Shape& shape, double low, double high, uint64_t seed) {
+    return Fill<float>(shape, low, high, seed);
+  };
+  for (const char* op : {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}) {
+    for (const bool training : {true, false}) {
+      const std::vector<TestInput> inputs = {f({2, 2, 2, 3}, -2, 2, 1), f({3}, 0.5, 2, 2), f({3}, -1, 1, 3),
+                                             f({3}, -1, 1, 4), f({3}, 0.5, 2, 5)};
+      // Running statistics are inputs without a gradient; outputs beyond the first carry none.
+      std::vector<TestInput> given = inputs;
+      if (training) given[3] = given[4] = f({0}, 0, 1, 1);
+      cases.push_back({op, given, {{"is_training", training}, {"epsilon", 0.01f}}, 3,
+                       training ? "training" : "serving", 1, {3, 4}});
+    }
+  }
+  cases.push_back({"LRN", {f({1, 2, 2, 5}, -2, 2, 1)}, {{"depth_radius", 2}, {"bias", 2.0f}, {"alpha", 0.5f}}});
+}
+
+}  // namespace
+
+std::vector<GradientCase> NetworkGradientCases() {
+  Cases cases;
+  AddActivations(cases);
+  AddLosses(cases);
+  AddConvolutions(cases);
+  AddWaysToConvolve(cases);
+  AddChannelwise(cases);
+  AddNormalizations(cases);
+  return cases;
+}
+
+}  // namespace weft::ops::testing
