@@ -14,7 +14,6 @@ find_package(OpenSSL REQUIRED)
 find_package(Snappy REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(SQLite3 REQUIRED)
-find_package(CURL REQUIRED)
 find_package(hwy REQUIRED)
 
 # oneDNN: headers only. The library is loaded when it is first needed (device/cpu/dnnl_library.h), by

@@ -2,7 +2,9 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "net/http_server.h"
@@ -63,13 +65,49 @@ StatusOr<HttpRequest> ParseHttpRequest(absl::string_view head) {
     if (lines[i].empty()) break;
     WEFT_RETURN_IF_ERROR(AddHeader(lines[i], &request));
   }
-  const auto length = request.headers.find("content-length");
-  if (request.headers.count("transfer-encoding") != 0 ||
-      (length != request.headers.end() && length->second != "0")) {
-    return InvalidArgument("Requests with a body are not taken");
+  if (request.headers.count("transfer-encoding") != 0) {
+    return InvalidArgument("A request says its length with Content-Length, not with Transfer-Encoding");
   }
   if (start[2] == "HTTP/1.0") request.headers.emplace("connection", "close");
   return request;
+}
+
+std::string DecodePercent(absl::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool is_escape = text[i] == '%' && i + 2 < text.size() &&
+                           absl::ascii_isxdigit(static_cast<unsigned char>(text[i + 1])) &&
+                           absl::ascii_isxdigit(static_cast<unsigned char>(text[i + 2]));
+    if (is_escape) {
+      decoded.append(absl::HexStringToBytes(text.substr(i + 1, 2)));
+      i += 2;
+    } else {
+      decoded.push_back(text[i]);
+    }
+  }
+  return decoded;
+}
+
+std::string EncodePercent(absl::string_view text) {
+  std::string encoded;
+  for (const char c : text) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-._~", c)) {
+      encoded.push_back(c);
+    } else {
+      absl::StrAppend(&encoded, "%", absl::AsciiStrToUpper(absl::BytesToHexString(absl::string_view(&c, 1))));
+    }
+  }
+  return encoded;
+}
+
+std::map<std::string, std::string> ParseHttpQuery(absl::string_view query) {
+  std::map<std::string, std::string> values;
+  for (const absl::string_view part : absl::StrSplit(query, '&', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> pair = absl::StrSplit(part, absl::MaxSplits('=', 1));
+    const std::string spaced = absl::StrReplaceAll(pair.second, {{"+", " "}});
+    values[DecodePercent(pair.first)] = DecodePercent(spaced);
+  }
+  return values;
 }
 
 }  // namespace weft

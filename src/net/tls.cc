@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/tls.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "net/openssl_handles.h"
+
+namespace weft {
+
+std::string TakeOpensslError() {
+  std::string text;
+  for (unsigned long code = ::ERR_get_error(); code != 0; code = ::ERR_get_error()) {
+    const char* const reason = ::ERR_reason_error_string(code);
+    absl::StrAppend(&text, text.empty() ? "" : ", ", reason == nullptr ? "unknown error" : reason);
+  }
+  return text.empty() ? "unknown error" : text;
+}
+
+BioPtr MemoryBio(const std::string& text) {
+  return BioPtr(::BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), &::BIO_free);
+}
+
+TlsSession::~TlsSession() { ::SSL_free(ssl_); }
+
+ssize_t TlsSession::Outcome(int result) {
+  wants_write_ = false;
+  if (result > 0) return result;
+  const int saved_errno = errno;
+  switch (::SSL_get_error(ssl_, result)) {
+    case SSL_ERROR_WANT_WRITE:
+      wants_write_ = true;
+      errno = EAGAIN;
+      return -1;
+    case SSL_ERROR_WANT_READ:
+      errno = EAGAIN;
+      return -1;
+    case SSL_ERROR_ZERO_RETURN:
+      return 0;
+    case SSL_ERROR_SYSCALL:
+      if (saved_errno != 0) {
+        errno = saved_errno;
+        return -1;
+      }
+      return 0;
+    default: {
+      const long verify = ::SSL_get_verify_result(ssl_);
+      error_ = TakeOpensslError();
+      if (verify != X509_V_OK) error_ = ::X509_verify_cert_error_string(verify);
+      errno = EPROTO;
+      return -1;
+    }
+  }
+}
+
+ssize_t TlsSession::Read(char* buffer, size_t size) {
+  ::ERR_clear_error();
+  errno = 0;
+  return Outcome(::SSL_read(ssl_, buffer, static_cast<int>(std::min<size_t>(size, INT_MAX))));
+}
+
+ssize_t TlsSession::Write(const char* data, size_t size) {
+  ::ERR_clear_error();
+  errno = 0;
+  return Outcome(::SSL_write(ssl_, data, static_cast<int>(std::min<size_t>(size, INT_MAX))));
+}
+
+void TlsSession::Close() {
+  ::ERR_clear_error();
+  ::SSL_shutdown(ssl_);
+}
+
+TlsConfig::~TlsConfig() { ::SSL_CTX_free(context_); }
+
+Status TlsConfig::UseCertificate(const std::string& certificate_pem, const std::string& key_pem) {
+  const BioPtr certificate_bio = MemoryBio(certificate_pem);
+  const X509Ptr certificate(::PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr), &::X509_free);
+  if (certificate == nullptr || ::SSL_CTX_use_certificate(context_, certificate.get()) != 1) {
+    return InvalidArgument("This is no certificate in PEM form: ", TakeOpensslError());
+  }
+  // What stands behind the first one leads to the authority.
+  while (X509* const next = ::PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr)) {
+    ::SSL_CTX_add_extra_chain_cert(context_, next);
+  }
+  ::ERR_clear_error();
+  const BioPtr key_bio = MemoryBio(key_pem);
+  const KeyPtr key(::PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr), &::EVP_PKEY_free);
+  if (key == nullptr || ::SSL_CTX_use_PrivateKey(context_, key.get()) != 1 ||
+      ::SSL_CTX_check_private_key(context_) != 1) {
+    return InvalidArgument("This is not the certificate's private key in PEM form: ", TakeOpensslError());
+  }
+  return absl::OkStatus();
+}
+
+Status TlsConfig::TrustAuthority(const std::string& pem) {
+  X509_STORE* const store = ::SSL_CTX_get_cert_store(context_);
+  const BioPtr bio = MemoryBio(pem);
+  int count = 0;
+  while (true) {
+    const X509Ptr certificate(::PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), &::X509_free);
+    if (certificate == nullptr) break;
+    ::X509_STORE_add_cert(store, certificate.get());
+    ++count;
+  }
+  ::ERR_clear_error();
+  if (count == 0) return InvalidArgument("The certificate authority is no certificate in PEM form");
+  return absl::OkStatus();
+}
+
+StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Server(const std::string& certificate_pem,
+                                                       const std::string& key_pem) {
+  std::shared_ptr<TlsConfig> config(new TlsConfig(::SSL_CTX_new(::TLS_server_method())));
+  ::SSL_CTX_set_min_proto_version(config->context_, TLS1_2_VERSION);
+  ::SSL_CTX_set_mode(config->context_, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                           SSL_MODE_RELEASE_BUFFERS);
+  WEFT_RETURN_IF_ERROR(config->UseCertificate(certificate_pem, key_pem));
+  return config;
+}
+
+StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Client(const TlsClientOptions& options) {
+  std::shared_ptr<TlsConfig> config(new TlsConfig(::SSL_CTX_new(::TLS_client_method())));
+  ::SSL_CTX_set_min_proto_version(config->context_, TLS1_2_VERSION);
+  ::SSL_CTX_set_mode(config->context_, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  if (!options.certificate_pem.empty()) {
+    WEFT_RETURN_IF_ERROR(config->UseCertificate(options.certificate_pem, options.key_pem));
+  }
+  if (options.skip_verification) return config;
+  ::SSL_CTX_set_verify(config->context_, SSL_VERIFY_PEER, nullptr);
+  if (options.authority_pem.empty()) {
+    ::SSL_CTX_set_default_verify_paths(config->context_);
+  } else {
+    WEFT_RETURN_IF_ERROR(config->TrustAuthority(options.authority_pem));
+  }
+  return config;
+}
+
+StatusOr<std::unique_ptr<TlsSession>> TlsConfig::Accept(int fd) const {
+  SSL* const ssl = ::SSL_new(context_);
+  if (ssl == nullptr || ::SSL_set_fd(ssl, fd) != 1) {
+    ::SSL_free(ssl);
+    return Internal("Cannot make a TLS session: ", TakeOpensslError());
+  }
+  ::SSL_set_accept_state(ssl);
+  return std::unique_ptr<TlsSession>(new TlsSession(ssl));
+}
+
+StatusOr<std::unique_ptr<TlsSession>> TlsConfig::Connect(int fd, const std::string& host) const {
+  SSL* const ssl = ::SSL_new(context_);
+  if (ssl == nullptr || ::SSL_set_fd(ssl, fd) != 1) {
+    ::SSL_free(ssl);
+    return Internal("Cannot make a TLS session: ", TakeOpensslError());
+  }
+  ::SSL_set_connect_state(ssl);
+  // An address is compared with the certificate's addresses, and is not sent as a name.
+  if (::X509_VERIFY_PARAM_set1_ip_asc(::SSL_get0_param(ssl), host.c_str()) != 1) {
+    ::ERR_clear_error();
+    ::SSL_set_tlsext_host_name(ssl, host.c_str());
+    ::SSL_set1_host(ssl, host.c_str());
+  }
+  return std::unique_ptr<TlsSession>(new TlsSession(ssl));
+}
+
+}  // namespace weft
