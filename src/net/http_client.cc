@@ -323,9 +323,11 @@ StatusOr<HttpAnswer> HttpClient::Exchange(const HttpCall& call, const Sink* sink
     absl::StrAppend(&text, "Content-Length: ", call.body.size(), "\r\n");
   }
   absl::StrAppend(&text, "\r\n", call.body);
-  WEFT_RETURN_IF_ERROR(connection->Write(text, guard));
   HttpAnswer answer;
-  WEFT_RETURN_IF_ERROR(connection->ReadHead(guard, &answer));
+  const Status written = connection->Write(text, guard);
+  const Status read = connection->ReadHead(guard, &answer);
+  // A server that refuses a call may have stopped reading before its end.
+  if (!read.ok()) return written.ok() ? read : written;
   const bool streams = sink != nullptr && answer.status / 100 == 2;
   if (streams) guard.set_timeout(call.idle_timeout);
   const Sink collect = [&](absl::string_view piece) {

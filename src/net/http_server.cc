@@ -19,6 +19,8 @@
 namespace weft {
 namespace {
 
+constexpr absl::Duration kLinger = absl::Seconds(1);
+
 HttpResponse Plain(int status, absl::string_view text) {
   HttpResponse response;
   response.status = status;
@@ -169,7 +171,7 @@ bool HttpServerLoop::Read(uint64_t id, Connection* connection) {
       break;
     }
     if (count < 0) return false;
-    connection->in.append(buffer, static_cast<size_t>(count));
+    if (!connection->discards) connection->in.append(buffer, static_cast<size_t>(count));
     if (connection->tls == nullptr) break;
   }
   if (was_empty && !connection->in.empty() && connection->reply == nullptr) {
@@ -181,12 +183,14 @@ bool HttpServerLoop::Read(uint64_t id, Connection* connection) {
 bool HttpServerLoop::Refuse(uint64_t id, Connection* connection, int status, absl::string_view text) {
   connection->reply = std::make_shared<PendingReply>(mailbox_, id, true, false, options_.max_unsent_bytes);
   connection->deadline = absl::InfiniteDuration();
+  connection->discards = true;
+  connection->in.clear();
   connection->reply->Send(Plain(status, text));
   return true;
 }
 
 bool HttpServerLoop::HandleInput(uint64_t id, Connection* connection) {
-  if (connection->reply != nullptr || !connection->out.empty()) return true;
+  if (connection->reply != nullptr || !connection->out.empty() || connection->discards) return true;
   const size_t end = connection->in.find("\r\n\r\n");
   if (std::min(end, connection->in.size()) > options_.max_header_bytes) {
     return Refuse(id, connection, 431, "The request is too long");
@@ -258,7 +262,13 @@ bool HttpServerLoop::Write(uint64_t id, Connection* connection) {
     connection->deadline = absl::InfiniteDuration();
     return true;
   }
-  if (connection->close_after_reply) return false;
+  if (connection->close_after_reply) {
+    if (!connection->discards) return false;
+    if (connection->tls != nullptr) connection->tls->Close();
+    ::shutdown(connection->fd.get(), SHUT_WR);
+    connection->deadline = clock_.Monotonic() + kLinger;
+    return true;
+  }
   connection->deadline =
       clock_.Monotonic() + (connection->in.empty() ? options_.idle_timeout : options_.request_timeout);
   // A client may have sent its next request already.

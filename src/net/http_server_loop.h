@@ -59,6 +59,7 @@ class HttpServerLoop {
     bool close_after_reply = false;
     bool read_wants_write = false;
     bool said_continue = false;
+    bool discards = false;  // refused: what still comes is read, or the client would miss our answer
     std::shared_ptr<PendingReply> reply;  // null: waits for a request
     absl::Duration deadline;
     bool is_idle() const { return in.empty() && out.empty() && reply == nullptr; }

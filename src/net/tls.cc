@@ -6,6 +6,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,6 +28,56 @@ std::string TakeOpensslError() {
 BioPtr MemoryBio(const std::string& text) {
   return BioPtr(::BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), &::BIO_free);
 }
+
+namespace {
+
+int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(::BIO_get_data(bio))); }
+
+int Transfer(BIO* bio, ssize_t count) {
+  BIO_clear_retry_flags(bio);
+  if (count >= 0) return static_cast<int>(count);
+  return errno == EAGAIN || errno == EINTR ? -2 : -1;
+}
+
+int SendSome(BIO* bio, const char* data, int size) {
+  // OpenSSL's own would raise SIGPIPE when the peer has gone.
+  const int result = Transfer(bio, ::send(SocketOf(bio), data, static_cast<size_t>(size), MSG_NOSIGNAL));
+  if (result == -2) BIO_set_retry_write(bio);
+  return std::max(result, -1);
+}
+
+int ReceiveSome(BIO* bio, char* buffer, int size) {
+  const int result = Transfer(bio, ::recv(SocketOf(bio), buffer, static_cast<size_t>(size), 0));
+  if (result == -2) BIO_set_retry_read(bio);
+  return std::max(result, -1);
+}
+
+long Control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+
+// The socket stays its owner's.
+BIO* SocketBio(int fd) {
+  static BIO_METHOD* const method = [] {
+    BIO_METHOD* const made = ::BIO_meth_new(::BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
+    ::BIO_meth_set_write(made, &SendSome);
+    ::BIO_meth_set_read(made, &ReceiveSome);
+    ::BIO_meth_set_ctrl(made, &Control);
+    return made;
+  }();
+  BIO* const bio = ::BIO_new(method);
+  ::BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd)));
+  ::BIO_set_init(bio, 1);
+  return bio;
+}
+
+StatusOr<SSL*> NewSession(SSL_CTX* context, int fd) {
+  SSL* const ssl = ::SSL_new(context);
+  if (ssl == nullptr) return Internal("Cannot make a TLS session: ", TakeOpensslError());
+  BIO* const bio = SocketBio(fd);
+  ::SSL_set_bio(ssl, bio, bio);
+  return ssl;
+}
+
+}  // namespace
 
 TlsSession::~TlsSession() { ::SSL_free(ssl_); }
 
@@ -142,21 +193,13 @@ StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Client(const TlsClientOptions& o
 }
 
 StatusOr<std::unique_ptr<TlsSession>> TlsConfig::Accept(int fd) const {
-  SSL* const ssl = ::SSL_new(context_);
-  if (ssl == nullptr || ::SSL_set_fd(ssl, fd) != 1) {
-    ::SSL_free(ssl);
-    return Internal("Cannot make a TLS session: ", TakeOpensslError());
-  }
+  WEFT_ASSIGN_OR_RETURN(SSL* const ssl, NewSession(context_, fd));
   ::SSL_set_accept_state(ssl);
   return std::unique_ptr<TlsSession>(new TlsSession(ssl));
 }
 
 StatusOr<std::unique_ptr<TlsSession>> TlsConfig::Connect(int fd, const std::string& host) const {
-  SSL* const ssl = ::SSL_new(context_);
-  if (ssl == nullptr || ::SSL_set_fd(ssl, fd) != 1) {
-    ::SSL_free(ssl);
-    return Internal("Cannot make a TLS session: ", TakeOpensslError());
-  }
+  WEFT_ASSIGN_OR_RETURN(SSL* const ssl, NewSession(context_, fd));
   ::SSL_set_connect_state(ssl);
   // An address is compared with the certificate's addresses, and is not sent as a name.
   if (::X509_VERIFY_PARAM_set1_ip_asc(::SSL_get0_param(ssl), host.c_str()) != 1) {
