@@ -23,7 +23,13 @@ std::string EncodeStepEnd(const TaskReport& report) {
     out->set_start_us(node.start_us);
     out->set_end_us(node.end_us);
     out->set_thread(node.thread);
-    for (const std::string& output : node.outputs) out->add_output(output);
+    for (const std::string& input : node.inputs) out->add_input(input);
+    for (const executor::OutputTrace& output : node.outputs) {
+      wire::StepEnd::Output* traced = out->add_output();
+      traced->set_dtype(static_cast<int>(output.dtype));
+      for (int64_t dim : output.dims) traced->add_dim(dim);
+      traced->set_bytes(output.bytes);
+    }
   }
   for (const GraphDef& graph : report.metadata.partition_graphs) {
     // A graph that cannot travel is left out: it is only shown to people.
@@ -52,7 +58,12 @@ StatusOr<TaskReport> ParseStepEnd(absl::string_view bytes) {
                                      .start_us = node.start_us(),
                                      .end_us = node.end_us(),
                                      .thread = node.thread(),
-                                     .outputs = {node.output().begin(), node.output().end()}});
+                                     .inputs = {node.input().begin(), node.input().end()}});
+    for (const wire::StepEnd::Output& output : node.output()) {
+      report.metadata.trace.back().outputs.push_back({.dtype = static_cast<DType>(output.dtype()),
+                                                      .dims = {output.dim().begin(), output.dim().end()},
+                                                      .bytes = output.bytes()});
+    }
   }
   for (const std::string& graph : proto.partition_graphs()) {
     WEFT_ASSIGN_OR_RETURN(GraphDef parsed, ParseGraphDef(graph));

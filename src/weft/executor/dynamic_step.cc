@@ -22,6 +22,7 @@ DynamicStep::DynamicStep(PlanRunner* runner, RunRequest request, RunDone done)
       progress_(plan_.instructions().size()),
       uses_(plan_.uses()) {
   state_->environment() = request_.environment;
+  if (request_.trace != nullptr) starts_.resize(progress_.size());
   for (size_t i = 0; i < progress_.size(); ++i) {
     progress_[i].pending = plan_.instructions()[i].num_dependencies;
   }
@@ -64,6 +65,7 @@ void DynamicStep::Drive() {
       if (!completion.status.ok()) {
         Fail(NodeError(completion.status, *plan_.instructions()[completion.instruction].node));
       } else if (status_.ok()) {
+        if (!starts_.empty()) Trace(completion.instruction, completion.end, completion.thread);
         Finish(completion.instruction);
       }
     }
@@ -84,6 +86,7 @@ void DynamicStep::Execute(int index) {
       return;
     }
   }
+  if (!starts_.empty()) starts_[index] = absl::Now();
   switch (instruction.kind) {
     case InstructionKind::kKernel:
       ExecuteKernel(index);
@@ -138,20 +141,13 @@ void DynamicStep::ExecuteKernel(int index) {
     });
     return;
   }
-  const absl::Time start = request_.trace != nullptr ? absl::Now() : absl::Time();
   status = instruction.kernel->Compute(context);
   state_->DropSnapshots(instruction);
   if (!status.ok()) {
     Fail(NodeError(status, *instruction.node));
     return;
   }
-  if (request_.trace != nullptr) {
-    request_.trace->Add({.node = instruction.node->name(),
-                         .op = instruction.node->op(),
-                         .device = instruction.node->assigned_device(),
-                         .start_us = absl::ToUnixMicros(start),
-                         .end_us = absl::ToUnixMicros(absl::Now())});
-  }
+  if (!starts_.empty()) Trace(index, absl::Now(), ThreadNumber());
   Finish(index);
 }
 
@@ -301,10 +297,19 @@ void DynamicStep::MarkDead(int index) {
   }
 }
 
+void DynamicStep::Trace(int index, absl::Time end, uint64_t thread) {
+  TraceInstruction(plan_.instructions()[index], {starts_[index], end, thread}, *state_, request_.trace);
+}
+
 void DynamicStep::Complete(int index, Status status) {
+  Completion completion{index, std::move(status)};
+  if (!starts_.empty()) {
+    completion.end = absl::Now();
+    completion.thread = ThreadNumber();
+  }
   {
     absl::MutexLock lock(&mutex_);
-    completions_.push_back({index, std::move(status)});
+    completions_.push_back(std::move(completion));
     if (driving_) return;
     driving_ = true;
   }

@@ -29,6 +29,9 @@ class DynamicStep {
   struct Completion {
     int instruction;
     Status status;
+    // Of a traced step.
+    absl::Time end;
+    uint64_t thread = 0;
   };
 
   DynamicStep(PlanRunner* runner, RunRequest request, RunDone done);
@@ -45,6 +48,8 @@ class DynamicStep {
   std::vector<Tensor> ArgumentsFrom(int index, int first_input);
   void SetResults(int index, std::vector<Tensor> results);
   void MarkDead(int index);
+  // In a traced step: an instruction has ended, its outputs are set.
+  void Trace(int index, absl::Time end, uint64_t thread);
   // From any thread: an instruction that was started has ended.
   void Complete(int index, Status status);
   // On the driver: tells dependents, releases inputs.
@@ -64,6 +69,7 @@ class DynamicStep {
   std::vector<int> late_;  // instructions that change variables: after all else that is ready
   int outstanding_ = 0;    // started, not completed
   Status status_;
+  std::vector<absl::Time> starts_;  // by instruction; empty unless traced
 
   absl::Mutex mutex_;
   std::vector<Completion> completions_ ABSL_GUARDED_BY(mutex_);

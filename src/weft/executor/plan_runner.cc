@@ -63,19 +63,6 @@ Status CollectResults(const Plan& plan, StepState& state, std::vector<Tensor>* r
 
 namespace {
 
-void TraceNode(const Instruction& instruction, StepState& state, absl::Time start, StepTrace* trace) {
-  NodeTrace record{.node = instruction.node->name(),
-                   .op = instruction.node->op(),
-                   .device = instruction.node->assigned_device(),
-                   .start_us = absl::ToUnixMicros(start),
-                   .end_us = absl::ToUnixMicros(absl::Now())};
-  for (int o = 0; o < instruction.num_outputs; ++o) {
-    const Tensor& output = state.slot(instruction.first_output + o).tensor;
-    record.outputs.push_back(absl::StrCat(DTypeName(output.dtype()), " ", output.shape().ToString()));
-  }
-  trace->Add(std::move(record));
-}
-
 template <bool kTraced>
 Status RunStraight(const Plan& plan, StepState& state, StepTrace* trace,
                    std::vector<Tensor>* results) {
@@ -97,7 +84,7 @@ Status RunStraight(const Plan& plan, StepState& state, StepTrace* trace,
         state.DropSnapshots(instruction);
       }
       if (!status.ok()) [[unlikely]] return NodeError(status, *instruction.node);
-      if constexpr (kTraced) TraceNode(instruction, state, start, trace);
+      if constexpr (kTraced) TraceInstruction(instruction, {start, absl::Now(), ThreadNumber()}, state, trace);
     } else if (instruction.kind == InstructionKind::kResult) {
       const Value& value = state.slot(instruction.inputs[0]);
       if (value.variable) {

@@ -22,6 +22,7 @@ struct StepContext {
   session::Session* session = nullptr;
   int64_t global_step = 0;
   const std::vector<Tensor>* values = nullptr;  // of this hook's Fetches()
+  const session::RunMetadata* metadata = nullptr;  // of a traced step
   bool* stop = nullptr;                         // set to end training
 };
 
@@ -35,6 +36,8 @@ class Hook {
   virtual Status AfterCreate(session::Session&, int64_t /*global_step*/) { return absl::OkStatus(); }
   // Tensors to fetch with the next step.
   virtual std::vector<std::string> Fetches() { return {}; }
+  // Whether the next step shall be traced.
+  virtual bool WantsTrace() { return false; }
   virtual Status AfterRun(const StepContext&) { return absl::OkStatus(); }
   // The session has been closed, for whatever reason, and goes away: let go of it.
   virtual void AfterClose() {}
@@ -48,6 +51,8 @@ std::unique_ptr<Hook> StopAtStep(int64_t last_step);
 std::unique_ptr<Hook> SaveCheckpoints(Saver* saver, std::string folder, int64_t steps);
 // Writes merged summaries (and the graph) every `steps` steps as an event file in `folder`.
 std::unique_ptr<Hook> WriteSummaries(std::string folder, int64_t steps);
+// Traces the first step and every `steps`-th after it: `folder`/trace-<global step>.json, for ui.perfetto.dev.
+std::unique_ptr<Hook> WriteTraces(std::string folder, int64_t steps);
 
 // What a progress line says.
 struct Progress {

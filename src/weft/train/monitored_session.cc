@@ -175,7 +175,11 @@ Status MonitoredSession::RunOnce(const std::vector<session::Feed>& feeds,
   const bool trains = !train_.empty() && std::count(target_names.begin(), target_names.end(), train_) > 0;
   const size_t step_place = trains ? place_of(step_after_train_) : 0;
   std::vector<Tensor> values;
-  WEFT_RETURN_IF_ERROR(session_->Run(feeds, names, target_names, &values));
+  session::RunOptions run;
+  for (Hook* hook : options_.hooks) run.trace = hook->WantsTrace() || run.trace;
+  session::RunMetadata metadata;
+  session::RunMetadata* const traced = run.trace ? &metadata : nullptr;
+  WEFT_RETURN_IF_ERROR(session_->Run(run, feeds, names, target_names, &values, traced));
   if (trains) {
     global_step_ = values[step_place].scalar<int64_t>();
   } else {
@@ -185,7 +189,7 @@ Status MonitoredSession::RunOnce(const std::vector<session::Feed>& feeds,
     std::vector<Tensor> own;
     for (size_t place : hook_values[h]) own.push_back(values[place]);
     WEFT_RETURN_IF_ERROR(options_.hooks[h]->AfterRun(
-        {.session = session_.get(), .global_step = global_step_, .values = &own, .stop = &stop_}));
+        {.session = session_.get(), .global_step = global_step_, .values = &own, .metadata = traced, .stop = &stop_}));
   }
   values.resize(fetches.size());
   if (results != nullptr) *results = std::move(values);
