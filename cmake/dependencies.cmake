@@ -15,6 +15,10 @@ find_package(Snappy REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(hwy REQUIRED)
+find_package(PNG REQUIRED)
+
+# Debian's libre2 has no CMake config.
+find_library(WEFT_RE2_LIBRARY re2 REQUIRED)
 
 # oneDNN: headers only. The library is loaded when it is first needed (device/cpu/dnnl_library.h), by
 # the name that programs linked against it would ask for.

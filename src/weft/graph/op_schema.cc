@@ -82,8 +82,26 @@ StatusOr<AttrValue> ParseScalar(absl::string_view kind, absl::string_view text) 
   return InvalidArgument("Bad default '", text, "' for an attribute of kind ", kind);
 }
 
+// The default of an attribute of kind tensor, a vector of whole numbers: "color: tensor = uint8 [255, 0]".
+StatusOr<AttrValue> ParseTensorLiteral(absl::string_view text) {
+  const size_t bracket = text.find('[');
+  if (bracket == absl::string_view::npos || !absl::ConsumeSuffix(&text, "]")) {
+    return InvalidArgument("Bad tensor default '", text, "', expected 'dtype [1, 2]'");
+  }
+  WEFT_ASSIGN_OR_RETURN(DType dtype, DTypeFromName(absl::StripAsciiWhitespace(text.substr(0, bracket))));
+  const std::vector<std::string> pieces = SplitList(text.substr(bracket + 1));
+  WEFT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Zeros(dtype, Shape{static_cast<int64_t>(pieces.size())}));
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(pieces[i], &value)) return InvalidArgument("Bad number '", pieces[i], "'");
+    VisitDType(dtype, RealNumbers{}, [&]<typename T>() { tensor.data<T>()[i] = static_cast<T>(value); });
+  }
+  return AttrValue(std::move(tensor));
+}
+
 StatusOr<AttrValue> ParseDefault(absl::string_view kind, absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
+  if (kind == "tensor") return ParseTensorLiteral(text);
   if (!absl::StartsWith(kind, "list(")) return ParseScalar(kind, text);
   if (!absl::ConsumePrefix(&text, "[") || !absl::ConsumeSuffix(&text, "]")) {
     return InvalidArgument("Bad list default '", text, "'");

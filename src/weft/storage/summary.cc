@@ -66,11 +66,30 @@ StatusOr<std::string> TensorSummary(absl::string_view tag, const Tensor& tensor,
                                     absl::string_view metadata) {
   tensorflow::Summary summary;
   tensorflow::Summary::Value* value = AddValue(tag, &summary);
-  if (!metadata.empty() && !value->mutable_metadata()->ParseFromArray(
-                               metadata.data(), static_cast<int>(metadata.size()))) {
+  if (!value->mutable_metadata()->ParseFromArray(metadata.data(), static_cast<int>(metadata.size()))) {
     return InvalidArgument("Summary metadata is malformed for: ", tag);
   }
   WEFT_RETURN_IF_ERROR(TensorToProto(tensor, value->mutable_tensor()));
+  return summary.SerializeAsString();
+}
+
+StatusOr<std::string> NodeTensorSummary(absl::string_view node_name, const Tensor& tensor) {
+  tensorflow::Summary summary;
+  tensorflow::Summary::Value* value = summary.add_value();
+  value->set_node_name(std::string(node_name));
+  WEFT_RETURN_IF_ERROR(TensorToProto(tensor, value->mutable_tensor()));
+  return summary.SerializeAsString();
+}
+
+std::string AudioSummary(absl::string_view tag, float sample_rate, int64_t channels, int64_t frames,
+                         absl::string_view wav) {
+  tensorflow::Summary summary;
+  tensorflow::Summary::Audio* audio = AddValue(tag, &summary)->mutable_audio();
+  audio->set_sample_rate(sample_rate);
+  audio->set_num_channels(channels);
+  audio->set_length_frames(frames);
+  audio->set_encoded_audio_string(std::string(wav));
+  audio->set_content_type("audio/wav");
   return summary.SerializeAsString();
 }
 

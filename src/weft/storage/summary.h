@@ -21,6 +21,11 @@ StatusOr<std::string> TextSummary(absl::string_view tag, const Tensor& text);
 // A tensor for any plugin: `metadata` is a serialized SummaryMetadata (may be empty).
 StatusOr<std::string> TensorSummary(absl::string_view tag, const Tensor& tensor,
                                     absl::string_view metadata);
+// The older form, under a node's name instead of a tag.
+StatusOr<std::string> NodeTensorSummary(absl::string_view node_name, const Tensor& tensor);
+// Encoded sound (WAV) of `frames` samples a channel.
+std::string AudioSummary(absl::string_view tag, float sample_rate, int64_t channels, int64_t frames,
+                         absl::string_view wav);
 // An encoded picture (PNG); `channels` is 1, 3 or 4.
 std::string ImageSummary(absl::string_view tag, int height, int width, int channels,
                          absl::string_view png);

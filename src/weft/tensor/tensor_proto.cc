@@ -433,6 +433,22 @@ StatusOr<Tensor> TensorFromProto(const TensorProto& proto, const TensorProtoLimi
 
 Status TensorToProto(const Tensor& tensor, TensorProto* proto) { return Encode(tensor, proto, 0); }
 
+StatusOr<std::string> SerializeTensorProto(const Tensor& tensor) {
+  tensorflow::TensorProto proto;
+  WEFT_RETURN_IF_ERROR(TensorToProto(tensor, &proto));
+  return proto.SerializeAsString();
+}
+
+StatusOr<Tensor> ParseTensorProto(absl::string_view bytes, const TensorProtoLimits& limits,
+                                  Allocator& allocator) {
+  tensorflow::TensorProto proto;
+  if (bytes.size() > std::numeric_limits<int>::max() ||
+      !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return InvalidArgument("Could not parse ", bytes.size(), " bytes as a TensorProto");
+  }
+  return TensorFromProto(proto, limits, allocator);
+}
+
 void ResourceHandleToProto(const ResourceHandle& handle, tensorflow::ResourceHandleProto* proto) {
   proto->Clear();
   proto->set_device(handle.device);

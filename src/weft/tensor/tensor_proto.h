@@ -35,6 +35,11 @@ StatusOr<Tensor> TensorFromProto(const tensorflow::TensorProto& proto,
 // Unimplemented for a variant that cannot leave the process.
 Status TensorToProto(const Tensor& tensor, tensorflow::TensorProto* proto);
 
+// The same as bytes of the message. InvalidArgument where `bytes` are none.
+StatusOr<std::string> SerializeTensorProto(const Tensor& tensor);
+StatusOr<Tensor> ParseTensorProto(absl::string_view bytes, const TensorProtoLimits& limits = {},
+                                  Allocator& allocator = HostAllocator());
+
 // `object` stays behind: the receiver looks the resource up by its names.
 void ResourceHandleToProto(const ResourceHandle& handle, tensorflow::ResourceHandleProto* proto);
 StatusOr<ResourceHandle> ResourceHandleFromProto(const tensorflow::ResourceHandleProto& proto);

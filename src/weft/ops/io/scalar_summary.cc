@@ -14,8 +14,7 @@ class ScalarSummaryKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     const Tensor& tags = c.input(0);
     const Tensor& values = c.input(1);
-    const bool both_scalar = tags.num_elements() == 1 && values.num_elements() == 1;
-    if (!both_scalar && !(tags.shape() == values.shape())) {
+    if (tags.shape() != values.shape()) {
       return InvalidArgument("tags and values are not the same shape: ", tags.shape().ToString(), " != ",
                              values.shape().ToString());
     }
