@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts servers and programs for the conformance tests and leaves none behind. Standard library only."""
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -45,6 +46,11 @@ def wait_for_port(port, process, seconds=60):
     raise RuntimeError('nothing listens on port %d after %d s' % (port, seconds))
 
 
+def die_with_parent():
+    """For preexec_fn: a test that is killed takes its servers along."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
 def stop(process):
     for number in signal.SIGTERM, signal.SIGKILL:
         if process.poll() is None:
@@ -69,7 +75,7 @@ def cluster(binary, folder=None, **jobs):
                 command = [binary, 'server', '--cluster', spec, '--job_name', job, '--task_index', str(index)]
                 if folder:
                     command += ['--root', folder]
-                started[job, index] = subprocess.Popen(command)
+                started[job, index] = subprocess.Popen(command, preexec_fn=die_with_parent)
         for (job, index), process in started.items():
             wait_for_port(ports[job][index], process)
         yield dict(targets, processes=started)
@@ -83,4 +89,5 @@ def program(binary, script, *args, **popen):
     environment = dict(os.environ, WEFT_BINARY=binary, PYTHONPATH=os.path.join(ROOT, 'python'),
                        TF_CPP_MIN_LOG_LEVEL='3', PYTHONUNBUFFERED='1')
     return subprocess.Popen([sys.executable, '-m', 'weft', os.path.join(HERE, script), *args], env=environment,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **popen)
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent,
+                            **popen)

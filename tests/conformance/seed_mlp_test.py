@@ -21,8 +21,8 @@ class SeedMlpTest(unittest.TestCase):
     def train(self, *extra):
         ports = processes.free_ports(3)
         folder = tempfile.mkdtemp(prefix='weft-seed-')
-        flags = ['--ps_hosts=localhost:%d' % ports[0], '--training_epochs=%d' % EPOCHS, '--learning_rate=0.5',
-                 '--worker_hosts=localhost:%d,localhost:%d' % tuple(ports[1:]), *extra]
+        flags = ['--ps_hosts=127.0.0.1:%d' % ports[0], '--training_epochs=%d' % EPOCHS, '--learning_rate=0.5',
+                 '--worker_hosts=127.0.0.1:%d,127.0.0.1:%d' % tuple(ports[1:]), *extra]
         started = []
         try:
             started.append(processes.program(BINARY, 'seed_mlp.py', '--job_name=ps', *flags))

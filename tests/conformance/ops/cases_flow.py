@@ -10,15 +10,15 @@ from cases import ALL_TYPES, Case, Step, cases, numpy_type, script, types_for, v
 tf1 = tf.compat.v1
 
 
-def _queue_steps(b, queue, name):
-    one = b.op('QueueEnqueueV2', queue, [values(name, [2]), np.int64(7)])
-    many = b.op('QueueEnqueueManyV2', queue, [values(name, [3, 2], key=1), np.arange(3)])
+def _queue_steps(b, queue, name, v='V2'):
+    one = b.op('QueueEnqueue' + v, queue, [values(name, [2]), np.int64(7)])
+    many = b.op('QueueEnqueueMany' + v, queue, [values(name, [3, 2], key=1), np.arange(3)])
     types = [name, 'int64']
-    take = b.op('QueueDequeueV2', queue, component_types=types)
-    take_many = b.op('QueueDequeueManyV2', queue, 2, component_types=types)
-    up_to = b.op('QueueDequeueUpToV2', queue, 5, component_types=types)
-    size, closed = b.op('QueueSizeV2', queue), b.op('QueueIsClosedV2', queue)
-    close = b.op('QueueCloseV2', queue)
+    take = b.op('QueueDequeue' + v, queue, component_types=types)
+    take_many = b.op('QueueDequeueMany' + v, queue, 2, component_types=types)
+    up_to = b.op('QueueDequeueUpTo' + v, queue, 5, component_types=types)
+    size, closed = b.op('QueueSize' + v, queue), b.op('QueueIsClosed' + v, queue)
+    close = b.op('QueueClose' + v, queue)
     return [Step(size, closed), Step(one), Step(many), Step(size), Step(*take), Step(*take_many), Step(size), Step(close), Step(closed),
             Step(one, error=True), Step(many, error=True), Step(*up_to), Step(*take, error=True), Step(*take_many, error=True),
             Step(*up_to, error=True)]
@@ -32,6 +32,32 @@ def fifo_queue(b, types):
         queue = b.op('FIFOQueueV2', component_types=[name, 'int64'], shapes=[[2], []], shared_name=b.name(name))
         steps += _queue_steps(b, queue, name)
     return steps
+
+
+@script('FIFOQueue', 'QueueEnqueue', 'QueueEnqueueMany', 'QueueDequeue', 'QueueDequeueMany', 'QueueDequeueUpTo', 'QueueSize', 'QueueIsClosed',
+        'QueueClose')
+def fifo_queue_v1(b, types):
+    queue = b.op('FIFOQueue', component_types=['string', 'int64'], shapes=[[2], []], shared_name=b.name('q'))
+    return _queue_steps(b, queue, 'string', '')
+
+
+@script('PriorityQueueV2')
+def priority_queue(b, types):
+    queue = b.op('PriorityQueueV2', component_types=['float32'], shapes=[[]], shared_name=b.name('q'))
+    return _priority_steps(b, queue, 'V2')
+
+
+@script('PriorityQueue')
+def priority_queue_v1(b, types):
+    return _priority_steps(b, b.op('PriorityQueue', component_types=['float32'], shapes=[[]], shared_name=b.name('q')), '')
+
+
+def _priority_steps(b, queue, v):
+    put = b.op('QueueEnqueueMany' + v, queue, [np.array([5, 1, 9, 3]), values('float32', [4])])
+    one = b.op('QueueEnqueue' + v, queue, [np.int64(2), np.float32(7)])
+    take = b.op('QueueDequeue' + v, queue, component_types=['int64', 'float32'])
+    take_many = b.op('QueueDequeueMany' + v, queue, 3, component_types=['int64', 'float32'])
+    return [Step(put), Step(one), Step(*take), Step(*take_many), Step(b.op('QueueSize' + v, queue)), Step(*take)]
 
 
 @script('FIFOQueueV2')
@@ -53,20 +79,38 @@ def fifo_queue_errors(b, types):
             Step(b.op('QueueSizeV2', tokens)), Step(b.op('QueueCloseV2', tokens, cancel_pending_enqueues=True))]
 
 
+def _padding_queue(b, v):
+    queue = b.op('PaddingFIFOQueue' + v, component_types=['int32'], shapes=[[None]], shared_name=b.name('q'))
+    puts = [b.op('QueueEnqueue' + v, queue, [np.arange(n, dtype=np.int32)]) for n in (1, 3, 2)]
+    return [Step(p) for p in puts] + [Step(b.op('QueueDequeueMany' + v, queue, 3, component_types=['int32']))]
+
+
 @script('PaddingFIFOQueueV2')
 def padding_queue(b, types):
-    queue = b.op('PaddingFIFOQueueV2', component_types=['int32'], shapes=[[None]], shared_name=b.name('q'))
-    puts = [b.op('QueueEnqueueV2', queue, [np.arange(n, dtype=np.int32)]) for n in (1, 3, 2)]
-    return [Step(p) for p in puts] + [Step(b.op('QueueDequeueManyV2', queue, 3, component_types=['int32']))]
+    return _padding_queue(b, 'V2')
+
+
+@script('PaddingFIFOQueue')
+def padding_queue_v1(b, types):
+    return _padding_queue(b, '')
+
+
+def _shuffle_queue(b, v):
+    queue = b.op('RandomShuffleQueue' + v, component_types=['int32'], shapes=[[]], capacity=20, min_after_dequeue=2, seed=1, seed2=2,
+                 shared_name=b.name('q'))
+    put = b.op('QueueEnqueueMany' + v, queue, [np.arange(10, dtype=np.int32)])
+    return [Step(put), Step(b.op('QueueDequeueMany' + v, queue, 4, component_types=['int32'])),
+            Step(b.op('QueueDequeue' + v, queue, component_types=['int32'])), Step(b.op('QueueSize' + v, queue))]
 
 
 @script('RandomShuffleQueueV2')
 def shuffle_queue(b, types):
-    queue = b.op('RandomShuffleQueueV2', component_types=['int32'], shapes=[[]], capacity=20, min_after_dequeue=2, seed=1, seed2=2,
-                 shared_name=b.name('q'))
-    put = b.op('QueueEnqueueManyV2', queue, [np.arange(10, dtype=np.int32)])
-    return [Step(put), Step(b.op('QueueDequeueManyV2', queue, 4, component_types=['int32'])),
-            Step(b.op('QueueDequeueV2', queue, component_types=['int32'])), Step(b.op('QueueSizeV2', queue))]
+    return _shuffle_queue(b, 'V2')
+
+
+@script('RandomShuffleQueue')
+def shuffle_queue_v1(b, types):
+    return _shuffle_queue(b, '')
 
 
 def _accumulator(b, types, make, prefix):
@@ -267,3 +311,10 @@ def optionals(b):
     gradient = tf1.gradients(tf1.cond(pred, lambda: tf.exp(x) * 2.0, lambda: x), x)[0]
     return [Step(*asked), Step(*got)] + [Step(*one, error=True) for one in wrong] + [
         Step(gradient, feeds={pred: np.array(value), x: values('float32', [3])}) for value in (True, False)]
+
+
+@script('PyFunc', 'PyFuncStateless', 'EagerPyFunc')
+def python_functions(b, types):
+    """They are of another process: TensorFlow's servers do not find them either."""
+    return [Step(b.op(op, [np.float32(1)], token='pyfunc_of_nobody', Tout=['float32']), error='any')
+            for op in ('PyFunc', 'PyFuncStateless', 'EagerPyFunc')]

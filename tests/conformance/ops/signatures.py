@@ -40,10 +40,19 @@ def _args(args):
     return [(a.name, a.type and tf.as_dtype(a.type).name, a.type_attr, a.number_attr, a.type_list_attr, a.is_ref) for a in args]
 
 
+def _default(attr):
+    if not attr.HasField('default_value'):
+        return None
+    if attr.type == 'tensor':  # whose values have two forms
+        value = tf.make_ndarray(attr.default_value.tensor)
+        return value.dtype.name, value.tolist()
+    return attr.default_value.SerializeToString(deterministic=True)
+
+
 def _attr(attr):
     allowed = attr.allowed_values.list
     return {'type': attr.type,
-            'default': attr.default_value.SerializeToString(deterministic=True) if attr.HasField('default_value') else None,
+            'default': _default(attr),
             'minimum': attr.minimum if attr.has_minimum else None,
             'allowed types': sorted(_names(allowed.type)), 'allowed strings': sorted(allowed.s)}
 

@@ -71,8 +71,10 @@ _OTHER_CODES = {
     # A variable that was never initialised is FailedPrecondition (9) in every op here, whereas TensorFlow's kernels say
     # NotFound (5) or Internal (13) by chance.
     9: lambda op: (5, 13),
-    # A division by zero is InvalidArgument (3); two of TensorFlow's kernels did not expect it.
-    3: lambda op: (13,) if op in ('TruncateDiv', 'TruncateMod') else (),
+    # A division by zero and a bad slice are InvalidArgument (3); these kernels of TensorFlow's say Internal.
+    3: lambda op: (13,) if op in ('TruncateDiv', 'TruncateMod', 'SaveV2') else (),
+    # A file that is not there is NotFound (5) everywhere here.
+    5: lambda op: (3,) if op == 'MergeV2Checkpoints' else (),
 }
 
 
