@@ -67,6 +67,7 @@ Status MonitoredSession::Finalize(Program& program) {
   local_init_ = local_init->name();
   missing_ = NameOf(missing);
   for (Node* node : options_.chief_init) chief_init_.push_back(node->name());
+  for (Node* node : options_.chief_resume) chief_resume_.push_back(node->name());
   graph_ = ExportGraph(program.graph());
   return absl::OkStatus();
 }
@@ -114,6 +115,9 @@ Status MonitoredSession::ReadyAsChief() {
     } else {
       WEFT_RETURN_IF_ERROR(session_->Run({}, {}, {init_}, nullptr));
     }
+  }
+  if (missing[0].num_elements() == 0 && !chief_resume_.empty()) {
+    WEFT_RETURN_IF_ERROR(session_->Run({}, {}, chief_resume_, nullptr));
   }
   if (chief_init_.empty()) return absl::OkStatus();
   return session_->Run({}, {}, chief_init_, nullptr);

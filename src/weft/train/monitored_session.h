@@ -27,7 +27,8 @@ struct MonitoredOptions {
   std::vector<Hook*> hooks;     // borrowed
   // The node that trains: the global step after it comes with the same step instead of another.
   Node* train = nullptr;
-  std::vector<Node*> chief_init;  // run by the chief after the variables have values
+  std::vector<Node*> chief_init;    // run by the chief after the variables have values
+  std::vector<Node*> chief_resume;  // and before that, if it found them with values
   absl::Duration max_wait = absl::Hours(2);  // for the chief, or for peers that are away
   absl::Duration poll = absl::Milliseconds(200);
 };
@@ -69,7 +70,7 @@ class MonitoredSession {
   const MonitoredOptions options_;
   GraphDef graph_;
   std::string init_, local_init_, missing_, step_name_, train_, step_after_train_;
-  std::vector<std::string> chief_init_;
+  std::vector<std::string> chief_init_, chief_resume_;
   std::unique_ptr<session::Session> session_;
   int64_t global_step_ = 0;
   bool stop_ = false;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/train/optimizer.h"
 
+#include <algorithm>
+
 #include "weft/train/gradients.h"
 
 namespace weft::train {
@@ -29,7 +31,32 @@ std::pair<Endpoint, Endpoint> UniqueRows(GraphBuilder& builder, const TensorGrad
   return {values, rows};
 }
 
+Endpoint Number(GraphBuilder& builder, DType dtype, double value) {
+  if (dtype == DType::kFloat) return builder.Scalar<float>(static_cast<float>(value));
+  if (dtype == DType::kDouble) return builder.Scalar<double>(value);
+  return builder.Op("Cast", {builder.Scalar<float>(static_cast<float>(value))}, {{"DstT", dtype}});
+}
+
 }  // namespace
+
+LearningRate LearningRate::Line(double start, double end, int64_t last_step) {
+  LearningRate rate(start);
+  rate.end_ = end;
+  rate.last_step_ = std::max<int64_t>(1, last_step);
+  return rate;
+}
+
+Endpoint LearningRate::Value(Program& program, DType dtype, double factor) const {
+  GraphBuilder& b = program.builder();
+  if (last_step_ == 0) return Number(b, dtype, factor * start_);
+  const auto number = [&b](double value) { return Number(b, DType::kFloat, value); };
+  const Endpoint step = b.Op("Cast", {program.GlobalStep().value}, {{"DstT", DType::kFloat}});
+  const Endpoint done =
+      b.Op("Minimum", {b.Op("Mul", {step, number(1.0 / static_cast<double>(last_step_))}), number(1)});
+  const Endpoint rate =
+      b.Op("AddV2", {b.Op("Mul", {done, number(factor * (end_ - start_))}), number(factor * start_)});
+  return dtype == DType::kFloat ? rate : b.Op("Cast", {rate}, {{"DstT", dtype}});
+}
 
 StatusOr<std::vector<GradientAndVariable>> Optimizer::ComputeGradients(Program& program, Endpoint loss,
                                                                        std::vector<Variable> variables) {
@@ -101,10 +128,7 @@ Variable Optimizer::Slot(Program& program, const Variable& variable, const std::
 }
 
 Endpoint Optimizer::Scalar(Program& program, DType dtype, double value) {
-  GraphBuilder& builder = program.builder();
-  if (dtype == DType::kFloat) return builder.Scalar<float>(static_cast<float>(value));
-  if (dtype == DType::kDouble) return builder.Scalar<double>(value);
-  return builder.Op("Cast", {builder.Scalar<float>(static_cast<float>(value))}, {{"DstT", dtype}});
+  return Number(program.builder(), dtype, value);
 }
 
 }  // namespace weft::train

@@ -19,6 +19,21 @@ struct GradientAndVariable {
   Variable variable;
 };
 
+// How far an optimizer goes: a number, or a line from one to another.
+class LearningRate {
+ public:
+  LearningRate(double rate) : start_(rate), end_(rate) {}  // NOLINT: a number is a rate
+  // `start` at global step 0, `end` from `last_step` on, a straight line between.
+  static LearningRate Line(double start, double end, int64_t last_step);
+
+  // As a scalar of `dtype`, computed on the builder's device.
+  Endpoint Value(Program& program, DType dtype, double factor = 1) const;
+
+ private:
+  double start_, end_;
+  int64_t last_step_ = 0;
+};
+
 // One optimizer. Slot variables are named as TensorFlow names them ("w/Adam", "w/Adam_1"), so that its
 // checkpoints can be read. Use one for one program.
 class Optimizer {
@@ -60,22 +75,22 @@ class Optimizer {
 };
 
 // var -= rate * grad
-std::unique_ptr<Optimizer> GradientDescent(double learning_rate);
+std::unique_ptr<Optimizer> GradientDescent(LearningRate learning_rate);
 // accum = momentum * accum + grad; var -= rate * accum (Nesterov: Sutskever et al. 2013)
-std::unique_ptr<Optimizer> Momentum(double learning_rate, double momentum, bool use_nesterov = false);
+std::unique_ptr<Optimizer> Momentum(LearningRate learning_rate, double momentum, bool use_nesterov = false);
 // Kingma and Ba 2015, without the amsgrad form
-std::unique_ptr<Optimizer> Adam(double learning_rate = 0.001, double beta1 = 0.9, double beta2 = 0.999,
-                                double epsilon = 1e-8);
+std::unique_ptr<Optimizer> Adam(LearningRate learning_rate = 0.001, double beta1 = 0.9,
+                                double beta2 = 0.999, double epsilon = 1e-8);
 // Duchi et al. 2011
-std::unique_ptr<Optimizer> Adagrad(double learning_rate, double initial_accumulator = 0.1);
+std::unique_ptr<Optimizer> Adagrad(LearningRate learning_rate, double initial_accumulator = 0.1);
 // Tieleman and Hinton 2012
-std::unique_ptr<Optimizer> RmsProp(double learning_rate, double decay = 0.9, double momentum = 0.0,
+std::unique_ptr<Optimizer> RmsProp(LearningRate learning_rate, double decay = 0.9, double momentum = 0.0,
                                    double epsilon = 1e-10);
 // McMahan et al. 2013
-std::unique_ptr<Optimizer> Ftrl(double learning_rate, double learning_rate_power = -0.5,
+std::unique_ptr<Optimizer> Ftrl(LearningRate learning_rate, double learning_rate_power = -0.5,
                                 double initial_accumulator = 0.1, double l1 = 0, double l2 = 0);
 // Zeiler 2012
-std::unique_ptr<Optimizer> Adadelta(double learning_rate = 0.001, double rho = 0.95,
+std::unique_ptr<Optimizer> Adadelta(LearningRate learning_rate = 0.001, double rho = 0.95,
                                     double epsilon = 1e-8);
 
 }  // namespace weft::train

@@ -9,47 +9,48 @@ namespace {
 
 class GradientDescentOptimizer final : public Optimizer {
  public:
-  explicit GradientDescentOptimizer(double rate) : Optimizer("GradientDescent"), rate_(rate) {}
+  explicit GradientDescentOptimizer(LearningRate rate) : Optimizer("GradientDescent"), rate_(rate) {}
 
  private:
   Node* ApplyDense(Program& p, const Variable& v, Endpoint gradient) override {
     return p.builder().AddNode("ResourceApplyGradientDescent",
-                               {v.handle, Scalar(p, v.dtype, rate_), gradient});
+                               {v.handle, rate_.Value(p, v.dtype), gradient});
   }
   Node* ApplySparse(Program& p, const Variable& v, Endpoint values, Endpoint indices) override {
-    const Endpoint step = p.builder().Op("Mul", {values, Scalar(p, v.dtype, -rate_)});
+    const Endpoint step = p.builder().Op("Mul", {values, rate_.Value(p, v.dtype, -1)});
     return p.builder().AddNode("ResourceScatterAdd", {v.handle, indices, step}, {{"dtype", v.dtype}});
   }
-  const double rate_;
+  const LearningRate rate_;
 };
 
 class MomentumOptimizer final : public Optimizer {
  public:
-  MomentumOptimizer(double rate, double momentum, bool nesterov)
+  MomentumOptimizer(LearningRate rate, double momentum, bool nesterov)
       : Optimizer("Momentum"), rate_(rate), momentum_(momentum), nesterov_(nesterov) {}
 
  private:
   Node* ApplyDense(Program& p, const Variable& v, Endpoint gradient) override {
     const Variable slot = Slot(p, v, name(), Zeros());
     return p.builder().AddNode("ResourceApplyMomentum",
-                               {v.handle, slot.handle, Scalar(p, v.dtype, rate_), gradient,
+                               {v.handle, slot.handle, rate_.Value(p, v.dtype), gradient,
                                 Scalar(p, v.dtype, momentum_)},
                                {{"use_nesterov", nesterov_}});
   }
   Node* ApplySparse(Program& p, const Variable& v, Endpoint values, Endpoint indices) override {
     const Variable slot = Slot(p, v, name(), Zeros());
     return p.builder().AddNode("ResourceSparseApplyMomentum",
-                               {v.handle, slot.handle, Scalar(p, v.dtype, rate_), values, indices,
+                               {v.handle, slot.handle, rate_.Value(p, v.dtype), values, indices,
                                 Scalar(p, v.dtype, momentum_)},
                                {{"use_nesterov", nesterov_}});
   }
-  const double rate_, momentum_;
+  const LearningRate rate_;
+  const double momentum_;
   const bool nesterov_;
 };
 
 class AdamOptimizer final : public Optimizer {
  public:
-  AdamOptimizer(double rate, double beta1, double beta2, double epsilon)
+  AdamOptimizer(LearningRate rate, double beta1, double beta2, double epsilon)
       : Optimizer("Adam"), rate_(rate), beta1_(beta1), beta2_(beta2), epsilon_(epsilon) {}
 
  private:
@@ -76,7 +77,7 @@ class AdamOptimizer final : public Optimizer {
     return p.builder().AddNode(
         "ResourceApplyAdam",
         {v.handle, m.handle, n.handle, As(p, power1_, v.dtype), As(p, power2_, v.dtype),
-         Scalar(p, v.dtype, rate_), Scalar(p, v.dtype, beta1_), Scalar(p, v.dtype, beta2_),
+         rate_.Value(p, v.dtype), Scalar(p, v.dtype, beta1_), Scalar(p, v.dtype, beta2_),
          Scalar(p, v.dtype, epsilon_), gradient});
   }
 
@@ -88,7 +89,7 @@ class AdamOptimizer final : public Optimizer {
     const auto number = [&](double value) { return Scalar(p, v.dtype, value); };
     const Endpoint one = number(1);
     const Endpoint rate = b.Op(
-        "RealDiv", {b.Op("Mul", {number(rate_), b.Op("Sqrt", {b.Op("Sub", {one, As(p, power2_, v.dtype)})})}),
+        "RealDiv", {b.Op("Mul", {rate_.Value(p, v.dtype), b.Op("Sqrt", {b.Op("Sub", {one, As(p, power2_, v.dtype)})})}),
                     b.Op("Sub", {one, As(p, power1_, v.dtype)})});
     const Endpoint m_now = Moment(b, m, number(beta1_), b.Op("Mul", {values, number(1 - beta1_)}), indices);
     const Endpoint squares = b.Op("Mul", {values, values});
@@ -128,38 +129,40 @@ class AdamOptimizer final : public Optimizer {
     return nodes;
   }
 
-  const double rate_, beta1_, beta2_, epsilon_;
+  const LearningRate rate_;
+  const double beta1_, beta2_, epsilon_;
   Variable power1_, power2_;
 };
 
 class AdagradOptimizer final : public Optimizer {
  public:
-  AdagradOptimizer(double rate, double initial) : Optimizer("Adagrad"), rate_(rate), initial_(initial) {}
+  AdagradOptimizer(LearningRate rate, double initial) : Optimizer("Adagrad"), rate_(rate), initial_(initial) {}
 
  private:
   Node* ApplyDense(Program& p, const Variable& v, Endpoint gradient) override {
     const Variable slot = Slot(p, v, name(), Constant(initial_));
     return p.builder().AddNode("ResourceApplyAdagrad",
-                               {v.handle, slot.handle, Scalar(p, v.dtype, rate_), gradient});
+                               {v.handle, slot.handle, rate_.Value(p, v.dtype), gradient});
   }
   Node* ApplySparse(Program& p, const Variable& v, Endpoint values, Endpoint indices) override {
     const Variable slot = Slot(p, v, name(), Constant(initial_));
     return p.builder().AddNode("ResourceSparseApplyAdagrad",
-                               {v.handle, slot.handle, Scalar(p, v.dtype, rate_), values, indices});
+                               {v.handle, slot.handle, rate_.Value(p, v.dtype), values, indices});
   }
-  const double rate_, initial_;
+  const LearningRate rate_;
+  const double initial_;
 };
 
 class RmsPropOptimizer final : public Optimizer {
  public:
-  RmsPropOptimizer(double rate, double decay, double momentum, double epsilon)
+  RmsPropOptimizer(LearningRate rate, double decay, double momentum, double epsilon)
       : Optimizer("RMSProp"), rate_(rate), decay_(decay), momentum_(momentum), epsilon_(epsilon) {}
 
  private:
   std::vector<Argument> Arguments(Program& p, const Variable& v, Endpoint gradient) {
     const Variable square = Slot(p, v, name(), Ones());
     const Variable momentum = Slot(p, v, name() + "_1", Zeros());
-    return {v.handle, square.handle, momentum.handle, Scalar(p, v.dtype, rate_), Scalar(p, v.dtype, decay_),
+    return {v.handle, square.handle, momentum.handle, rate_.Value(p, v.dtype), Scalar(p, v.dtype, decay_),
             Scalar(p, v.dtype, momentum_), Scalar(p, v.dtype, epsilon_), gradient};
   }
   Node* ApplyDense(Program& p, const Variable& v, Endpoint gradient) override {
@@ -170,12 +173,13 @@ class RmsPropOptimizer final : public Optimizer {
     arguments.push_back(indices);
     return p.builder().AddNode("ResourceSparseApplyRMSProp", arguments);
   }
-  const double rate_, decay_, momentum_, epsilon_;
+  const LearningRate rate_;
+  const double decay_, momentum_, epsilon_;
 };
 
 class FtrlOptimizer final : public Optimizer {
  public:
-  FtrlOptimizer(double rate, double power, double initial, double l1, double l2)
+  FtrlOptimizer(LearningRate rate, double power, double initial, double l1, double l2)
       : Optimizer("Ftrl"), rate_(rate), power_(power), initial_(initial), l1_(l1), l2_(l2) {}
 
  private:
@@ -183,7 +187,8 @@ class FtrlOptimizer final : public Optimizer {
     return {v.handle, Slot(p, v, name(), Constant(initial_)).handle, Slot(p, v, name() + "_1", Zeros()).handle};
   }
   void AddRates(Program& p, const Variable& v, std::vector<Argument>* arguments) const {
-    for (double value : {rate_, l1_, l2_, power_}) arguments->push_back(Scalar(p, v.dtype, value));
+    arguments->push_back(rate_.Value(p, v.dtype));
+    for (double value : {l1_, l2_, power_}) arguments->push_back(Scalar(p, v.dtype, value));
   }
   Node* ApplyDense(Program& p, const Variable& v, Endpoint gradient) override {
     std::vector<Argument> arguments = Slots(p, v);
@@ -198,18 +203,19 @@ class FtrlOptimizer final : public Optimizer {
     AddRates(p, v, &arguments);
     return p.builder().AddNode("ResourceSparseApplyFtrl", arguments);
   }
-  const double rate_, power_, initial_, l1_, l2_;
+  const LearningRate rate_;
+  const double power_, initial_, l1_, l2_;
 };
 
 class AdadeltaOptimizer final : public Optimizer {
  public:
-  AdadeltaOptimizer(double rate, double rho, double epsilon)
+  AdadeltaOptimizer(LearningRate rate, double rho, double epsilon)
       : Optimizer("Adadelta"), rate_(rate), rho_(rho), epsilon_(epsilon) {}
 
  private:
   std::vector<Argument> Arguments(Program& p, const Variable& v, Endpoint gradient) {
     return {v.handle, Slot(p, v, name(), Zeros()).handle, Slot(p, v, name() + "_1", Zeros()).handle,
-            Scalar(p, v.dtype, rate_), Scalar(p, v.dtype, rho_), Scalar(p, v.dtype, epsilon_), gradient};
+            rate_.Value(p, v.dtype), Scalar(p, v.dtype, rho_), Scalar(p, v.dtype, epsilon_), gradient};
   }
   Node* ApplyDense(Program& p, const Variable& v, Endpoint gradient) override {
     return p.builder().AddNode("ResourceApplyAdadelta", Arguments(p, v, gradient));
@@ -219,31 +225,32 @@ class AdadeltaOptimizer final : public Optimizer {
     arguments.push_back(indices);
     return p.builder().AddNode("ResourceSparseApplyAdadelta", arguments);
   }
-  const double rate_, rho_, epsilon_;
+  const LearningRate rate_;
+  const double rho_, epsilon_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> GradientDescent(double learning_rate) {
+std::unique_ptr<Optimizer> GradientDescent(LearningRate learning_rate) {
   return std::make_unique<GradientDescentOptimizer>(learning_rate);
 }
-std::unique_ptr<Optimizer> Momentum(double learning_rate, double momentum, bool use_nesterov) {
+std::unique_ptr<Optimizer> Momentum(LearningRate learning_rate, double momentum, bool use_nesterov) {
   return std::make_unique<MomentumOptimizer>(learning_rate, momentum, use_nesterov);
 }
-std::unique_ptr<Optimizer> Adam(double learning_rate, double beta1, double beta2, double epsilon) {
+std::unique_ptr<Optimizer> Adam(LearningRate learning_rate, double beta1, double beta2, double epsilon) {
   return std::make_unique<AdamOptimizer>(learning_rate, beta1, beta2, epsilon);
 }
-std::unique_ptr<Optimizer> Adagrad(double learning_rate, double initial_accumulator) {
+std::unique_ptr<Optimizer> Adagrad(LearningRate learning_rate, double initial_accumulator) {
   return std::make_unique<AdagradOptimizer>(learning_rate, initial_accumulator);
 }
-std::unique_ptr<Optimizer> RmsProp(double learning_rate, double decay, double momentum, double epsilon) {
+std::unique_ptr<Optimizer> RmsProp(LearningRate learning_rate, double decay, double momentum, double epsilon) {
   return std::make_unique<RmsPropOptimizer>(learning_rate, decay, momentum, epsilon);
 }
-std::unique_ptr<Optimizer> Ftrl(double learning_rate, double learning_rate_power,
+std::unique_ptr<Optimizer> Ftrl(LearningRate learning_rate, double learning_rate_power,
                                 double initial_accumulator, double l1, double l2) {
   return std::make_unique<FtrlOptimizer>(learning_rate, learning_rate_power, initial_accumulator, l1, l2);
 }
-std::unique_ptr<Optimizer> Adadelta(double learning_rate, double rho, double epsilon) {
+std::unique_ptr<Optimizer> Adadelta(LearningRate learning_rate, double rho, double epsilon) {
   return std::make_unique<AdadeltaOptimizer>(learning_rate, rho, epsilon);
 }
 

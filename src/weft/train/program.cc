@@ -112,7 +112,7 @@ std::vector<Variable> Program::SavedVariables() const {
   return out;
 }
 
-const Variable& Program::GlobalStep() {
+Variable Program::GlobalStep() {
   if (global_step_ < 0) {
     global_step_ = static_cast<int>(variables_.size());
     const Variable made = Make("global_step", DType::kInt64, Shape(), Zeros(), {.trainable = false});

@@ -48,7 +48,7 @@ class Program {
   std::vector<Variable> SavedVariables() const;
 
   // The int64 count of steps, made on first use, saved with the rest.
-  const Variable& GlobalStep();
+  Variable GlobalStep();
 
   // Nodes that initialize all variables, made when first asked for after the last variable.
   Node* InitializeVariables();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/train/sync_replicas.h"
 
-#include <atomic>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "base/log.h"
 
 namespace weft::train {
@@ -17,35 +18,48 @@ class ChiefRunner final : public Hook {
 
   Status AfterCreate(session::Session& session, int64_t) override {
     Stop();
-    stopping_ = false;
+    SetStopping(false);
     thread_ = std::make_unique<Thread>("weft-sync-chief", [this, &session] { Loop(session); });
     return absl::OkStatus();
   }
   void AfterClose() override { Stop(); }
   Status End(session::Session&, int64_t) override {
-    stopping_ = true;
+    SetStopping(true);
     return absl::OkStatus();
   }
 
  private:
+  // A failure here is mostly one that the training thread's step meets too: it makes a new session and
+  // calls AfterCreate. Where it does not, trying again is what gets that step its token.
   void Loop(session::Session& session) {
-    while (!stopping_) {
+    bool told = false;
+    bool stopping = false;
+    while (!stopping) {
       const Status status = session.Run({}, {}, {apply_}, nullptr);
-      if (status.ok()) continue;
-      // A lost peer ends the training thread's step too, which makes a new session and calls AfterCreate.
-      if (!stopping_ && status.code() != absl::StatusCode::kCancelled) {
+      absl::MutexLock lock(&mutex_);
+      // A closed session is no news: the training thread closed it, or knows.
+      const bool closed = status.code() == absl::StatusCode::kCancelled ||
+                          status.code() == absl::StatusCode::kFailedPrecondition;
+      if (!status.ok() && !closed && !stopping_ && !told) {
         WEFT_LOG(WARNING) << "Applying gradients stopped: " << status.message();
+        told = true;
       }
-      return;
+      if (!status.ok()) mutex_.AwaitWithTimeout(absl::Condition(&stopping_), absl::Milliseconds(200));
+      stopping = stopping_;
     }
   }
+  void SetStopping(bool stopping) {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = stopping;
+  }
   void Stop() {
-    stopping_ = true;
+    SetStopping(true);
     thread_.reset();
   }
 
   const std::string apply_;
-  std::atomic<bool> stopping_{false};
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<Thread> thread_;
 };
 
@@ -98,7 +112,7 @@ TensorGradient SyncReplicas::Accumulate(Program& program, const GradientAndVaria
 
 Status SyncReplicas::BuildChief(Program& program, const std::vector<GradientAndVariable>& means) {
   GraphBuilder& builder = program.builder();
-  const Variable& global_step = program.GlobalStep();
+  const Variable global_step = program.GlobalStep();
   const std::string worker = builder.device();
   builder.set_device(global_step.device);
   WEFT_ASSIGN_OR_RETURN(Node * update, optimizer_->ApplyGradients(program, means, &global_step));
@@ -109,9 +123,13 @@ Status SyncReplicas::BuildChief(Program& program, const std::vector<GradientAndV
   const Endpoint count = builder.Constant(Tensor::Vector<int32_t>({total_}));
   const Endpoint tokens = builder.Op("Fill", {count, step_now});
   apply_ = builder.AddNode("QueueEnqueueManyV2", {queue_, std::vector<Endpoint>{tokens}}, {}, "chief_apply");
-  // The first tokens let every worker start.
-  const Endpoint first = builder.Op("Fill", {count, global_step.value});
-  chief_init_.push_back(builder.AddNode("QueueEnqueueManyV2", {queue_, std::vector<Endpoint>{first}}));
+  // A chief that was lost may have taken gradients without handing out tokens: let those who wait go on.
+  const Endpoint waiting = builder.Op("QueueSizeV2", {queue_});
+  const Endpoint absent = builder.Op("Maximum", {builder.Op("Sub", {builder.Scalar<int32_t>(total_), waiting}),
+                                                 builder.Scalar<int32_t>(0)});
+  const Endpoint shape = builder.Op("Reshape", {absent, builder.Constant(Tensor::Vector<int32_t>({1}))});
+  const Endpoint more = builder.Op("Fill", {shape, global_step.value});
+  chief_resume_.push_back(builder.AddNode("QueueEnqueueManyV2", {queue_, std::vector<Endpoint>{more}}));
   builder.set_device(worker);
   return builder.status();
 }
@@ -126,8 +144,11 @@ StatusOr<Node*> SyncReplicas::Minimize(Program& program, Endpoint loss) {
   WEFT_ASSIGN_OR_RETURN(std::vector<GradientAndVariable> pairs,
                         optimizer_->ComputeGradients(program, loss));
   builder.PushName("sync_replicas");
-  const Variable local_step =
-      program.AddVariable("local_step", DType::kInt64, Shape(), Zeros(), {.local = true, .device = builder.device()});
+  // A worker that starts again joins the step that is under way: what it sends is of use, and brings the
+  // tokens that it and the others wait for.
+  const Initializer step_now = [&](GraphBuilder&, DType, const Shape&) { return global_step.value; };
+  const Variable local_step = program.AddVariable("local_step", DType::kInt64, Shape(), step_now,
+                                                  {.local = true, .device = builder.device()});
   const std::string worker = builder.device();
   builder.set_device(global_step.device);
   queue_ = builder.Op("FIFOQueueV2", {},

@@ -15,7 +15,7 @@ namespace weft::train {
 
 // Every worker sends its gradients to accumulators beside the variables. When `to_aggregate` of them have
 // come, the chief applies their mean, adds one to the global step and gives each of `total` workers a token
-// to go on; gradients of older steps are dropped. total > to_aggregate makes the slowest workers backups.
+// to go on; gradients of older steps are dropped. A worker starts with a gradient of the step under way. total > to_aggregate makes the slowest workers backups.
 class SyncReplicas {
  public:
   SyncReplicas(std::unique_ptr<Optimizer> optimizer, int to_aggregate, int total)
@@ -25,6 +25,8 @@ class SyncReplicas {
   StatusOr<Node*> Minimize(Program& program, Endpoint loss);
   // Nodes the chief runs once after the variables have values (MonitoredOptions::chief_init).
   const std::vector<Node*>& chief_init() const { return chief_init_; }
+  // And when it finds that training was under way (MonitoredOptions::chief_resume).
+  const std::vector<Node*>& chief_resume() const { return chief_resume_; }
   // Applies means on a thread of its own while the session lives; the chief's MonitoredSession needs it.
   std::unique_ptr<Hook> ChiefHook() const;
 
@@ -40,6 +42,7 @@ class SyncReplicas {
   Endpoint queue_;
   Node* apply_ = nullptr;  // takes means, applies them, hands out tokens
   std::vector<Node*> chief_init_;
+  std::vector<Node*> chief_resume_;
 };
 
 }  // namespace weft::train
