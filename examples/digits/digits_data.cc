@@ -41,22 +41,25 @@ float InkAt(const float* pixels, float y, float x) {
   return ink;
 }
 
-// Appends the digit as another hand might write it: a little turned, slanted, stretched and moved.
+// Appends the digit as another hand and pen might write it: a little turned, slanted, stretched, moved and
+// smudged.
 void AppendMoved(const float* pixels, std::mt19937& random, std::vector<float>* out) {
   std::uniform_real_distribution<float> small(-1, 1);
-  const float turn = 0.25f * small(random);
-  const float slant = 0.25f * small(random);
-  const float tall = 1 + 0.15f * small(random);
-  const float wide = 1 + 0.15f * small(random);
-  const float down = 1.0f * small(random);
-  const float right = 1.0f * small(random);
+  const float turn = 0.15f * small(random);
+  const float slant = 0.15f * small(random);
+  const float tall = 1 + 0.1f * small(random);
+  const float wide = 1 + 0.1f * small(random);
+  const float down = 0.6f * small(random);
+  const float right = 0.6f * small(random);
+  std::normal_distribution<float> smudge(0, 0.1f);
   constexpr float kMiddle = (kSide - 1) / 2.0f;
   for (int y = 0; y < kSide; ++y) {
     for (int x = 0; x < kSide; ++x) {
       const float v = (static_cast<float>(y) - kMiddle - down) * tall;
       const float u = (static_cast<float>(x) - kMiddle - right) * wide + slant * v;
       out->push_back(InkAt(pixels, kMiddle + std::cos(turn) * v - std::sin(turn) * u,
-                           kMiddle + std::sin(turn) * v + std::cos(turn) * u));
+                           kMiddle + std::sin(turn) * v + std::cos(turn) * u) +
+                     smudge(random));
     }
   }
 }

@@ -3,6 +3,7 @@
 // TF_CONFIG it trains in this process. `weft run examples/digits/tfjob.yaml` starts all tasks.
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -33,7 +34,8 @@ using weft::Status;
 using weft::StatusOr;
 using weft::Tensor;
 
-constexpr int64_t kHidden = 256;
+constexpr int64_t kFirst = 256;
+constexpr int64_t kSecond = 128;
 
 struct Flags {
   std::string data = "examples/digits/digits.csv";
@@ -41,6 +43,7 @@ struct Flags {
   int64_t steps = 4000;
   int64_t batch = 64;
   int64_t seed = 1;
+  int64_t backups = 0;
   double learning_rate = 0.003;
   bool async = false;
 };
@@ -90,20 +93,30 @@ Model Build(train::Program& program, int64_t seed) {
   Model m;
   m.images = op::Placeholder(b, DType::kFloat, {.shape = {-1, digits::kPixels}, .name = "images"});
   m.labels = op::Placeholder(b, DType::kInt64, {.shape = {-1}, .name = "labels"});
-  const train::Variable w1 = program.AddVariable("hidden/w", DType::kFloat, {digits::kPixels, kHidden},
-                                                 train::GlorotUniform(seed, 1));
-  const train::Variable b1 = program.AddVariable("hidden/b", DType::kFloat, {kHidden}, train::Zeros());
-  const train::Variable w2 = program.AddVariable("out/w", DType::kFloat, {kHidden, digits::kClasses},
-                                                 train::GlorotUniform(seed, 2));
-  const train::Variable b2 = program.AddVariable("out/b", DType::kFloat, {digits::kClasses}, train::Zeros());
-  const Endpoint hidden = op::Relu(b, op::BiasAdd(b, op::MatMul(b, m.images, w1.value), b1.value));
-  const Endpoint logits = op::BiasAdd(b, op::MatMul(b, hidden, w2.value), b2.value);
+  // The first values are those of `seed`, whatever else is random.
+  const auto layer = [&](const std::string& name, Endpoint x, int64_t in, int64_t out, int64_t number) {
+    const train::Variable w =
+        program.AddVariable(name + "/w", DType::kFloat, {in, out}, train::GlorotUniform(seed, number));
+    const train::Variable bias = program.AddVariable(name + "/b", DType::kFloat, {out}, train::Zeros());
+    return op::BiasAdd(b, op::MatMul(b, x, w.value), bias.value);
+  };
+  const Endpoint first = op::Relu(b, layer("first", m.images, digits::kPixels, kFirst, 1));
+  const Endpoint second = op::Relu(b, layer("second", first, kFirst, kSecond, 2));
+  const Endpoint logits = layer("out", second, kSecond, digits::kClasses, 3);
   const Endpoint losses = op::SparseSoftmaxCrossEntropyWithLogits(b, logits, m.labels).loss;
   m.loss = op::Mean(b, losses, b.Scalar<int32_t>(0));
   const Endpoint hits = op::Equal(b, op::ArgMax(b, logits, b.Scalar<int32_t>(1)), m.labels);
   m.correct = op::Mean(b, op::Cast(b, hits, DType::kFloat), b.Scalar<int32_t>(0));
   program.AddSummary(op::ScalarSummary(b, b.Scalar<std::string>("loss"), m.loss));
   return m;
+}
+
+void TellWhereItStarts(const Flags& flags, int64_t step) {
+  if (step >= flags.steps) {
+    std::printf("Trained already, to step %ld: more --steps train on, another --model_dir starts anew\n", step);
+  } else if (step > 0) {
+    std::printf("Resuming at step %ld of %ld from %s\n", step, flags.steps, flags.model_dir.c_str());
+  }
 }
 
 Status Train(const Flags& flags, const Task& task, const std::string& target) {
@@ -116,8 +129,10 @@ Status Train(const Flags& flags, const Task& task, const std::string& target) {
   const Model model = Build(program, flags.seed);
   WEFT_RETURN_IF_ERROR(program.status());
   const bool sync = task.num_workers > 1 && !flags.async;
-  train::SyncReplicas replicas(train::Adam(flags.learning_rate), task.num_workers, task.num_workers);
-  std::unique_ptr<train::Optimizer> adam = train::Adam(flags.learning_rate);
+  const train::LearningRate rate = train::LearningRate::Line(flags.learning_rate, 0, flags.steps);
+  const int needed = std::max<int>(1, task.num_workers - static_cast<int>(flags.backups));
+  train::SyncReplicas replicas(train::Adam(rate), needed, task.num_workers);
+  std::unique_ptr<train::Optimizer> adam = train::Adam(rate);
   Node* train_node = nullptr;
   if (sync) {
     WEFT_ASSIGN_OR_RETURN(train_node, replicas.Minimize(program, model.loss));
@@ -130,7 +145,7 @@ Status Train(const Flags& flags, const Task& task, const std::string& target) {
   if (task.is_chief) {
     hooks.push_back(train::SaveCheckpoints(saver.get(), flags.model_dir, 100));
     hooks.push_back(train::WriteSummaries(flags.model_dir, 20));
-    hooks.push_back(train::ReportProgress(model.loss, flags.steps, flags.batch * (sync ? task.num_workers : 1),
+    hooks.push_back(train::ReportProgress(model.loss, flags.steps, flags.batch * (sync ? needed : 1),
                                           absl::Milliseconds(500), train::ProgressPrinter()));
     if (sync) hooks.push_back(replicas.ChiefHook());
   }
@@ -144,12 +159,13 @@ Status Train(const Flags& flags, const Task& task, const std::string& target) {
       .checkpoint_folder = flags.model_dir};
   for (const auto& hook : hooks) options.hooks.push_back(hook.get());
   options.train = train_node;
-  if (sync) options.chief_init = replicas.chief_init();
+  if (sync) {
+    options.chief_init = replicas.chief_init();
+    options.chief_resume = replicas.chief_resume();
+  }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<train::MonitoredSession> session,
                         train::MonitoredSession::Create(program, options));
-  if (task.is_chief && session->global_step() > 0) {
-    std::printf("Resuming at step %ld of %ld\n", session->global_step(), flags.steps);
-  }
+  if (task.is_chief) TellWhereItStarts(flags, session->global_step());
   digits::Batches batches(data.train, static_cast<int>(flags.batch),
                           static_cast<unsigned>(flags.seed * 1000 + task.worker));
   while (!session->ShouldStop() && session->global_step() < flags.steps) {
@@ -202,6 +218,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", flags.batch, "Digits a step and worker");
   app.add_option("--learning_rate", flags.learning_rate, "Of Adam");
   app.add_option("--seed", flags.seed, "Of first values and batches");
+  app.add_option("--backups", flags.backups, "Workers whose gradients a synchronous step does not wait for");
   app.add_flag("--async", flags.async, "Workers apply their gradients without waiting for each other");
   CLI11_PARSE(app, argc, argv);
   const Status status = RunTask(flags);

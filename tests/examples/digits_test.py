@@ -23,15 +23,24 @@ class Digits(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
-        self.flags = ['--data', FOLDER + '/digits.csv', '--model_dir', self.folder.name + '/model', '--async']
+        self.flags = ['--data', FOLDER + '/digits.csv', '--model_dir', self.folder.name + '/model']
+        self.job = [WEFT, 'run', '--ps', '1', '--workers', '2', '--', DIGITS, *self.flags]
 
     def test_trains_alone_and_resumes(self):
-        self.assertGreaterEqual(accuracy(run(DIGITS, *self.flags, '--steps', '3000')), 0.93)
-        self.assertIn('Resuming at step 3000', run(DIGITS, *self.flags, '--steps', '3100'))
+        self.assertGreaterEqual(accuracy(run(DIGITS, *self.flags, '--steps', '4000')), 0.93)
+        self.assertIn('Resuming at step 4000 of 4100', run(DIGITS, *self.flags, '--steps', '4100'))
 
-    def test_trains_on_a_cluster(self):
-        text = run(WEFT, 'run', '--ps', '1', '--workers', '2', '--', DIGITS, *self.flags, '--steps', '4000')
-        self.assertGreaterEqual(accuracy(text), 0.93)
+    def test_trains_in_step_and_finds_the_work_done(self):
+        text = run(*self.job)
+        self.assertGreaterEqual(accuracy(text), 0.95)
+        self.assertRegex(text, r'step \d+/4000  loss \d\.\d{4}  \d+ examples/s  \d+s left\n')
+        self.assertIn('tensorboard --logdir ' + self.folder.name, text)
+        again = run(*self.job)
+        self.assertIn('Trained already, to step 4000', again)
+        self.assertEqual(accuracy(again), accuracy(text))
+
+    def test_trains_at_the_workers_own_pace(self):
+        self.assertGreaterEqual(accuracy(run(*self.job, '--async')), 0.93)
 
 
 if __name__ == '__main__':
