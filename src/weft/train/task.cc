@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/train/task.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "weft/cluster/grpc_session.h"
+#include "weft/cluster/server.h"
+#include "weft/ops/catalogue.h"
+
+namespace weft::train {
+namespace {
+
+bool Leads(const std::string& job) { return job == "chief" || job == "master"; }
+
+sigset_t EndSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+// `signals` must be blocked.
+void ServeUntilTold(cluster::Server& server, const sigset_t& signals) {
+  int received = 0;
+  sigwait(&signals, &received);
+  // A second signal ends the process at once.
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  server.Shutdown(absl::Seconds(2));
+}
+
+}  // namespace
+
+std::string Task::WorkerDevice(int n) const {
+  if (!distributed) return "";
+  for (const auto& [task, address] : cluster.tasks()) {
+    if (Leads(task.job)) {
+      if (n == 0) return task.ToString();
+      --n;
+    }
+  }
+  return absl::StrCat("/job:worker/task:", n);
+}
+
+StatusOr<std::unique_ptr<session::Session>> Task::NewSession() const {
+  cluster::SessionOptions options{.target = target, .catalogue = catalogue};
+  if (distributed) options.device_filters = {"/job:ps", Device()};
+  return cluster::NewSession(options);
+}
+
+StatusOr<std::unique_ptr<session::Session>> Task::NewClusterSession() const {
+  return cluster::NewSession({.target = target, .catalogue = catalogue});
+}
+
+std::unique_ptr<VariablePlacement> Task::Placement() const {
+  return num_ps > 0 ? RoundRobinPlacement(num_ps) : nullptr;
+}
+
+StatusOr<Task> TaskFromEnvironment() {
+  Task task;
+  task.catalogue = &StandardCatalogue();
+  const char* config = std::getenv("TF_CONFIG");
+  if (config == nullptr || *config == '\0') return task;
+  WEFT_ASSIGN_OR_RETURN(cluster::TaskConfig parsed, cluster::ParseTfConfig(config));
+  int workers = 0;
+  int chiefs = 0;
+  for (const auto& [id, address] : parsed.cluster.tasks()) {
+    task.num_ps += id.job == "ps" ? 1 : 0;
+    workers += id.job == "worker" ? 1 : 0;
+    chiefs += Leads(id.job) ? 1 : 0;
+  }
+  task.cluster = std::move(parsed.cluster);
+  task.id = std::move(parsed.task);
+  task.distributed = true;
+  task.num_workers = workers + chiefs;
+  task.is_ps = task.id.job == "ps";
+  task.is_evaluator = task.id.job == "evaluator";
+  task.worker = Leads(task.id.job) ? 0 : task.id.index + chiefs;
+  task.is_chief = Leads(task.id.job) || (chiefs == 0 && task.id.job == "worker" && task.id.index == 0);
+  return task;
+}
+
+Status RunTask(const std::function<Status(const Task&)>& train, const TaskOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(Task task, TaskFromEnvironment());
+  if (options.catalogue != nullptr) task.catalogue = options.catalogue;
+  if (!task.distributed) return train(task);
+  if (task.is_evaluator) return absl::OkStatus();
+  const bool serves = task.is_ps || (options.only_chief_trains && !task.is_chief);
+  // Blocked before the server's threads are made, so that none of them takes a signal.
+  const sigset_t signals = EndSignals();
+  if (serves) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  cluster::ServerOptions server_options;
+  server_options.cluster = task.cluster;
+  server_options.task = task.id;
+  server_options.catalogue = task.catalogue;
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Server> server, cluster::Server::Start(server_options));
+  if (serves) {
+    ServeUntilTold(*server, signals);
+    return absl::OkStatus();
+  }
+  task.target = server->target();
+  return train(task);
+}
+
+}  // namespace weft::train

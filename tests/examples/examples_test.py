@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each example as its README runs it: examples_test.py WEFT BIN_FOLDER EXAMPLES_FOLDER [TEST ...]."""
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WEFT, BIN, FOLDER = sys.argv[1:4]
+
+
+def run(*command, timeout=150):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
+
+
+def job(flags, program, *arguments):
+    return run(WEFT, 'run', *flags, '--', '%s/%s' % (BIN, program), *arguments)
+
+
+def number(pattern, text):
+    found = re.search(pattern, text)
+    assert found, '%s is not in:\n%s' % (pattern, text[-3000:])
+    return float(found[1])
+
+
+class Alone(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def test_linear_regression(self):
+        text = run(BIN + '/linear_regression', '--model_dir', self.folder)
+        self.assertLess(number(r'loss (\S+)', text), 1e-4)
+        self.assertAlmostEqual(number(r'at 10: (\S+)', text), 32, delta=0.05)
+        self.assertIn(self.folder + '/model.ckpt-200', text)
+        with open(self.folder + '/model.ckpt-200.index', 'rb') as index:
+            names = index.read()
+        self.assertIn(b'slope', names)
+        self.assertIn(b'offset', names)
+
+    def test_linear_regression_is_short(self):
+        with open(FOLDER + '/linear_regression/main.cc') as source:
+            self.assertLess(len(source.readlines()), 60)
+
+    def test_convnet(self):
+        text = run(BIN + '/convnet', '--data', FOLDER + '/digits/digits.csv', '--seed', '1')
+        self.assertGreaterEqual(number(r'Test accuracy: (\S+)', text), 0.97)
+
+    def test_custom_op(self):
+        text = run(BIN + '/custom_op')
+        first, last = number(r'loss (\S+) at first', text), number(r'(\S+) at last', text)
+        self.assertGreater(first, 0.1)
+        self.assertLess(last, 0.005)
+
+    def test_wrong_flags_and_targets_say_what_is_wrong(self):
+        for flags, said in ((['--steps', '0'], '--steps'), (['--target', 'http://x:1'], 'http://x:1')):
+            done = subprocess.run([BIN + '/linear_regression', *flags], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, timeout=60)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(said, done.stdout)
+
+
+class Cluster(unittest.TestCase):
+    def test_between_graph(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = job(['--ps', '1', '--workers', '2'], 'between_graph', '--model_dir', folder, '--steps', '1500')
+            self.assertGreaterEqual(number(r'worker 0: \d+ of (\d+) steps', text), 1500)
+            self.assertLess(number(r'worker 0: .* loss (\S+)', text), 0.01)
+            again = job(['--ps', '1', '--workers', '2'], 'between_graph', '--model_dir', folder, '--steps', '1600')
+            own = [int(n) for n in re.findall(r'worker \d: (\d+) of', again)]
+            self.assertLessEqual(sum(own), 200, 'it did not go on from the checkpoint:\n' + again)
+
+    def test_in_graph(self):
+        text = job(['--workers', '3'], 'in_graph')
+        self.assertIn('3 replicas', text)
+        self.assertLess(number(r'loss (\S+)', text), 1e-3)
+
+    def test_split_model(self):
+        text = job(['--workers', '2'], 'split_model')
+        self.assertIn("layers on '/job:worker/task:0' and '/job:worker/task:1'", text)
+        self.assertLess(number(r'loss (\S+)', text), 0.01)
+
+    def test_recommender_moves_the_rows_of_a_batch_only(self):
+        text = job(['--ps', '2', '--workers', '1'], 'recommender')
+        moved, there, rows = (number(r'%s: (\d+)' % name, text) for name in ('rows moved', 'rows in the batch', 'rows'))
+        self.assertEqual(moved, there)
+        self.assertLess(there, rows)
+        self.assertLess(number(r'AUC before: (\S+)', text), 0.6)
+        self.assertGreater(number(r'AUC after: +(\S+)', text), 0.85)
+
+    def test_recommender_with_two_workers(self):
+        text = job(['--ps', '2', '--workers', '2'], 'recommender')
+        self.assertGreater(number(r'AUC after: +(\S+)', text), 0.85)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
