@@ -22,5 +22,6 @@ struct CommandLine {
 void AddInspect(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, const CommandLine& line, Action* action);
 void AddServer(CLI::App& app, Action* action);
+void AddUp(CLI::App& app, Action* action);
 
 }  // namespace weft::apps

@@ -138,6 +138,11 @@ bool PendingReply::IsOpen() const {
   return !is_closed_ && state_ != State::kDone;
 }
 
+size_t PendingReply::unsent_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return unsent_;
+}
+
 void PendingReply::OnClose(absl::AnyInvocable<void()> callback) {
   {
     absl::MutexLock lock(&mutex_);

@@ -48,6 +48,8 @@ class HttpReply {
   virtual bool Write(absl::string_view chunk) = 0;
   virtual void Finish() = 0;
   virtual bool IsOpen() const = 0;
+  // Of a stream: what waits for the client to read. Whoever writes much should wait until this is small.
+  virtual size_t unsent_bytes() const = 0;
   // Called once on the server's thread, which it must not block, when the answer is finished or the client has gone;
   // at once if that was before.
   virtual void OnClose(absl::AnyInvocable<void()> callback) = 0;

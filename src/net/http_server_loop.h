@@ -110,6 +110,7 @@ class PendingReply : public HttpReply {
   bool Write(absl::string_view chunk) override;
   void Finish() override;
   bool IsOpen() const override;
+  size_t unsent_bytes() const override;
   void OnClose(absl::AnyInvocable<void()> callback) override;
 
   // Of the server: the client has gone; so many bytes have left.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft up`: a control plane on this machine.
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "apps/command.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/timers.h"
+#include "platform/apiserver/api_server.h"
+#include "platform/apiserver/kubeconfig_file.h"
+#include "platform/apiserver/server_identity.h"
+#include "platform/store/embedded/embedded_store.h"
+
+namespace weft::apps {
+namespace {
+
+struct Flags {
+  std::string state;
+  std::string kubeconfig;
+  int port = 0;
+};
+
+std::string DefaultState() {
+  if (const char* const folder = std::getenv("XDG_STATE_HOME")) return JoinPath(folder, "weft");
+  const char* const home = std::getenv("HOME");
+  return JoinPath(home == nullptr ? "/tmp" : home, ".local/state/weft");
+}
+
+// The port of the last run when it is free, so that kubeconfigs stay right.
+StatusOr<std::unique_ptr<platform::ApiServer>> StartServer(platform::ApiServer::Options options, int wanted,
+                                                           int last) {
+  options.address.port = wanted != 0 ? wanted : last;
+  StatusOr<std::unique_ptr<platform::ApiServer>> server = platform::ApiServer::Start(options);
+  if (server.ok() || wanted != 0 || last == 0) return server;
+  options.address.port = 0;
+  return platform::ApiServer::Start(std::move(options));
+}
+
+Status RunControlPlane(const Flags& flags) {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  RealClock clock;
+  const std::string state = flags.state.empty() ? DefaultState() : flags.state;
+  platform::EmbeddedStore::Options store_options;
+  store_options.clock = &clock;
+  WEFT_ASSIGN_OR_RETURN(store_options.journal, platform::SqliteJournal::Open(state));
+  WEFT_ASSIGN_OR_RETURN(const auto store, platform::EmbeddedStore::Open(std::move(store_options)));
+  const std::string identity_folder = JoinPath(state, "server");
+  WEFT_ASSIGN_OR_RETURN(const platform::ServerIdentity identity,
+                        platform::LoadServerIdentity(identity_folder, clock.Now()));
+  platform::ApiServer::Options server_options;
+  server_options.store = store.get();
+  server_options.clock = &clock;
+  server_options.identity = identity.identity;
+  server_options.token = identity.token;
+  WEFT_ASSIGN_OR_RETURN(const auto server, StartServer(server_options, flags.port, identity.port));
+  WEFT_RETURN_IF_ERROR(platform::SaveServerPort(identity_folder, server->port()));
+  const std::string kubeconfig = flags.kubeconfig.empty() ? JoinPath(state, "kubeconfig") : flags.kubeconfig;
+  WEFT_RETURN_IF_ERROR(platform::WriteKubeconfig(kubeconfig, "weft",
+                                                 absl::StrCat("https://127.0.0.1:", server->port()),
+                                                 identity.authority_pem, identity.token));
+  std::printf("weft is up. Try:\n  export KUBECONFIG=%s\n  kubectl get tfjobs\n", kubeconfig.c_str());
+  std::fflush(stdout);
+  int signal = 0;
+  ::sigwait(&signals, &signal);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddUp(CLI::App& app, Action* action) {
+  CLI::App* up = app.add_subcommand("up", "Start a control plane on this machine, for kubectl and weft apply");
+  const auto flags = std::make_shared<Flags>();
+  up->add_option("--state", flags->state, "Folder for objects and logs (default: ~/.local/state/weft)");
+  up->add_option("--kubeconfig", flags->kubeconfig, "Write the way to reach it here (default: in the state folder)");
+  up->add_option("--port", flags->port, "Port on 127.0.0.1 (default: that of the last time, or any)")
+      ->check(CLI::Range(0, 65535));
+  up->callback([action, flags] {
+    *action = [flags] {
+      const Status status = RunControlPlane(*flags);
+      if (status.ok()) return 0;
+      std::fprintf(stderr, "weft up: %s\n", std::string(status.message()).c_str());
+      return 1;
+    };
+  });
+}
+
+}  // namespace weft::apps

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/apiserver/api_server.h"
+
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/threads.h"
+#include "base/timers.h"
+#include "platform/apiserver/api_request.h"
+#include "platform/apiserver/discovery.h"
+#include "platform/apiserver/log_stream.h"
+#include "platform/apiserver/object_requests.h"
+#include "platform/apiserver/watch_stream.h"
+#include "platform/store/api_error.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr size_t kMostBodyBytes = 3 << 20;  // as a real API server
+
+// Takes the same time wherever they differ.
+bool SameSecret(absl::string_view a, absl::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return difference == 0;
+}
+
+HttpResponse Text(absl::string_view text) {
+  HttpResponse response;
+  response.body = std::string(text);
+  return response;
+}
+
+}  // namespace
+
+class ApiServer::Requests {
+ public:
+  explicit Requests(Options options)
+      : options_(std::move(options)), threads_("api", options_.threads) {}
+
+  // On the thread of the HTTP server.
+  void Take(HttpRequest http, std::shared_ptr<HttpReply> reply) {
+    if (http.path == "/livez" || http.path == "/readyz" || http.path == "/healthz") {
+      return reply->Send(Text("ok"));
+    }
+    const auto header = http.headers.find("authorization");
+    if (header == http.headers.end() || !SameSecret(header->second, absl::StrCat("Bearer ", options_.token))) {
+      return reply->Send(ErrorResponse(ApiError(401, "Unauthorized", "Unauthorized")));
+    }
+    threads_.Schedule([this, http = std::move(http), reply = std::move(reply)]() mutable {
+      Answer(std::move(http), std::move(reply));
+    });
+  }
+
+  void set_port(int port) { port_.store(port); }
+
+ private:
+  void Answer(HttpRequest http, std::shared_ptr<HttpReply> reply) {
+    if (http.method == "GET" && AnswerPage(http, *reply)) return;
+    StatusOr<ApiRequest> request = ReadApiRequest(std::move(http));
+    if (!request.ok()) return reply->Send(ErrorResponse(request.status()));
+    const bool is_get = request->http.method == "GET";
+    if (request->path.subresource == "log") {
+      return StreamLog(options_.store, options_.clock, &timers_, options_.log_path, *std::move(request),
+                       std::move(reply));
+    }
+    if (is_get && request->IsWatch() && request->path.subresource.empty()) {
+      return StreamWatch(options_.store, options_.clock, &timers_, *std::move(request), std::move(reply));
+    }
+    const StatusOr<HttpResponse> response = AnswerObjectRequest(options_.store, *options_.clock, *request);
+    reply->Send(response.ok() ? *response : ErrorResponse(response.status()));
+  }
+
+  // False when there is no such page.
+  bool AnswerPage(const HttpRequest& http, HttpReply& reply) {
+    const std::optional<Json> page = DiscoveryPage(http.path, absl::StrCat("127.0.0.1:", port_.load()));
+    if (!page.has_value()) return false;
+    const auto accept = http.headers.find("accept");
+    const StatusOr<AnswerForm> form = ChooseAnswerForm(accept == http.headers.end() ? "" : accept->second);
+    reply.Send(form.ok() ? JsonResponse(200, *page) : ErrorResponse(form.status()));
+    return true;
+  }
+
+  const Options options_;
+  std::atomic<int> port_{0};
+  TimerQueue timers_;
+  ThreadPool threads_;  // last: it uses all of the above
+};
+
+ApiServer::ApiServer() = default;
+
+ApiServer::~ApiServer() {
+  // Connections first: no request comes any more and watches end.
+  http_.reset();
+  requests_.reset();
+}
+
+StatusOr<std::unique_ptr<ApiServer>> ApiServer::Start(Options options) {
+  HttpServer::Options http;
+  http.address = options.address;
+  http.max_body_bytes = kMostBodyBytes;
+  http.max_connections = 512;
+  http.request_timeout = absl::Seconds(30);
+  http.idle_timeout = absl::Seconds(90);
+  WEFT_ASSIGN_OR_RETURN(http.tls, TlsConfig::Server(options.identity.certificate_pem, options.identity.key_pem));
+  if (options.token.empty()) return InvalidArgument("The API server needs a token");
+  std::unique_ptr<ApiServer> server(new ApiServer());
+  server->requests_ = std::make_unique<Requests>(std::move(options));
+  Requests* const requests = server->requests_.get();
+  WEFT_ASSIGN_OR_RETURN(server->http_, HttpServer::StartWithHandler(
+                                           std::move(http), [requests](HttpRequest request,
+                                                                       std::shared_ptr<HttpReply> reply) {
+                                             requests->Take(std::move(request), std::move(reply));
+                                           }));
+  requests->set_port(server->port());
+  return server;
+}
+
+int ApiServer::port() const { return http_->port(); }
+
+}  // namespace weft::platform

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/apiserver/schemas.h"
+
+#include <initializer_list>
+#include <utility>
+
+#include "platform/object/fields.h"
+
+namespace weft::platform {
+namespace {
+
+Json Field(const char* type, const char* description) {
+  Json schema;
+  schema.Set("type", type);
+  schema.Set("description", description);
+  return schema;
+}
+
+Json Mapping(const char* description, std::initializer_list<std::pair<const char*, Json>> properties) {
+  Json schema = Field("object", description);
+  for (const auto& [name, property] : properties) SetField(&schema, {"properties", name}, property);
+  return schema;
+}
+
+Json List(const char* description, Json items) {
+  Json schema = Field("array", description);
+  schema.Set("items", std::move(items));
+  return schema;
+}
+
+Json MapOf(const char* description, Json values) {
+  Json schema = Field("object", description);
+  schema.Set("additionalProperties", std::move(values));
+  return schema;
+}
+
+Json Choice(const char* description, std::initializer_list<const char*> values) {
+  Json schema = Field("string", description);
+  Json list = Json::MakeArray();
+  for (const char* value : values) list.Append(value);
+  schema.Set("enum", std::move(list));
+  return schema;
+}
+
+Json MetaSchema() {
+  return Mapping("Name, labels and owners of the object.",
+                 {{"name", Field("string", "Unique in its namespace.")},
+                  {"generateName", Field("string", "A prefix; the server adds five letters.")},
+                  {"namespace", Field("string", "Where it lies; \"default\" when left out.")},
+                  {"labels", MapOf("Words to select objects by.", Field("string", "Value"))},
+                  {"annotations", MapOf("Words for tools and people.", Field("string", "Value"))},
+                  {"finalizers", List("Who must act before it is removed.", Field("string", "Name"))}});
+}
+
+Json TfJobSpec() {
+  const Json clean = Choice("Which pods are deleted when the job has ended.", {"All", "Running", "None"});
+  Json replica = Mapping(
+      "Tasks of one type.",
+      {{"replicas", Field("integer", "How many; 1 when left out.")},
+       {"restartPolicy", Choice("What happens when a task ends. ExitCode: codes of 128 and more start it again, "
+                                "others fail the job. Never when left out.",
+                                {"Always", "OnFailure", "Never", "ExitCode"})},
+       {"template", Field("object", "The pod of a task. The container named tensorflow gets TF_CONFIG.")}});
+  return Mapping(
+      "What shall run.",
+      {{"tfReplicaSpecs", MapOf("The tasks by type: Chief (or Master), Worker, PS, Evaluator.", std::move(replica))},
+       {"successPolicy", Choice("Empty: the job has succeeded with its chief, or worker 0. AllWorkers: with all "
+                                "workers.",
+                                {"", "AllWorkers"})},
+       {"enableDynamicWorker", Field("boolean", "Workers may come and go: each is told only itself and the PS.")},
+       {"runPolicy",
+        Mapping("How long it runs and what remains.",
+                {{"cleanPodPolicy", clean},
+                 {"ttlSecondsAfterFinished", Field("integer", "The job is deleted so long after its end.")},
+                 {"activeDeadlineSeconds", Field("integer", "It fails when it has run for so long.")},
+                 {"backoffLimit", Field("integer", "It fails after so many restarts of tasks.")},
+                 {"suspend", Field("boolean", "No pods while this is true.")},
+                 {"managedBy", Field("string", "Another controller that cares for it.")},
+                 {"schedulingPolicy", Field("object", "For gang schedulers: minAvailable, queue, priorityClass, "
+                                                      "minResources, scheduleTimeoutSeconds.")}})}});
+}
+
+Json TfJobStatus() {
+  const Json condition = Mapping("A state that the job is in or was in.",
+                                 {{"type", Field("string", "Created, Running, Restarting, Suspended, Succeeded or "
+                                                           "Failed.")},
+                                  {"status", Field("string", "True or False.")},
+                                  {"reason", Field("string", "In one word.")},
+                                  {"message", Field("string", "In words.")},
+                                  {"lastUpdateTime", Field("string", "When it was written.")},
+                                  {"lastTransitionTime", Field("string", "When the status changed.")}});
+  const Json counts = Mapping("Tasks of one type.", {{"active", Field("integer", "Waiting or running.")},
+                                                     {"succeeded", Field("integer", "Ended with 0.")},
+                                                     {"failed", Field("integer", "Ended with another code.")},
+                                                     {"selector", Field("string", "Labels of their pods.")}});
+  return Mapping("How it goes; written by the controller.",
+                 {{"conditions", List("Oldest first.", condition)},
+                  {"replicaStatuses", MapOf("By type.", counts)},
+                  {"startTime", Field("string", "When the controller took it up.")},
+                  {"completionTime", Field("string", "When it ended.")},
+                  {"lastReconcileTime", Field("string", "When the controller last looked.")}});
+}
+
+}  // namespace
+
+Json SchemaOf(const ResourceType& type) {
+  Json schema = Field("object", "");
+  SetField(&schema, {"properties", "apiVersion"}, Field("string", "Group and version of the kind."));
+  SetField(&schema, {"properties", "kind"}, Field("string", "What kind of object it is."));
+  SetField(&schema, {"properties", "metadata"}, MetaSchema());
+  if (&type == &TfJobs()) {
+    schema.Set("description", "A distributed training job in tasks that know of each other by TF_CONFIG.");
+    SetField(&schema, {"properties", "spec"}, TfJobSpec());
+    SetField(&schema, {"properties", "status"}, TfJobStatus());
+    return schema;
+  }
+  schema.Set("description", type.kind + " of Kubernetes; its own documentation has the fields.");
+  schema.Set("x-kubernetes-preserve-unknown-fields", true);
+  if (type.plural == "configmaps" || type.plural == "secrets") {
+    SetField(&schema, {"properties", "data"}, MapOf("The contents.", Field("string", "Value")));
+  } else {
+    SetField(&schema, {"properties", "spec"}, Field("object", "What is wanted."));
+  }
+  if (type.has_status) SetField(&schema, {"properties", "status"}, Field("object", "What is."));
+  return schema;
+}
+
+}  // namespace weft::platform

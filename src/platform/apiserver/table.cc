@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/apiserver/table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "platform/object/fields.h"
+#include "platform/store/embedded/batch.h"
+
+namespace weft::platform {
+namespace {
+
+using Cells = std::vector<Json>;
+
+struct Layout {
+  std::vector<PrinterColumn> columns;
+  Cells (*cells)(const Json& object, absl::Time now);
+};
+
+std::string AgeOf(const Json& object, FieldPath path, absl::Time now) {
+  const absl::Time time = ParseObjectTime(StringField(object, path));
+  return time == absl::InfinitePast() ? "<unknown>" : HumanDuration(now - time);
+}
+
+std::string Age(const Json& object, absl::Time now) {
+  return AgeOf(object, {"metadata", "creationTimestamp"}, now);
+}
+
+std::string OrNone(std::string text) { return text.empty() ? "<none>" : text; }
+
+size_t CountOf(const Json& object, FieldPath path) {
+  const Json* const field = FindField(object, path);
+  return field == nullptr ? 0 : field->size();
+}
+
+// Why a pod is where it is, in one word.
+std::string PodReason(const Json& pod) {
+  std::string reason = StringField(pod, {"status", "phase"});
+  if (const std::string given = StringField(pod, {"status", "reason"}); !given.empty()) reason = given;
+  if (const Json* const statuses = FindField(pod, {"status", "containerStatuses"})) {
+    for (const Json& status : statuses->items()) {
+      for (const char* state : {"waiting", "terminated"}) {
+        const std::string word = StringField(status, {"state", state, "reason"});
+        if (!word.empty()) reason = word;
+      }
+    }
+  }
+  return IsTerminating(pod) ? "Terminating" : reason;
+}
+
+Cells PodCells(const Json& pod, absl::Time now) {
+  int64_t ready = 0;
+  int64_t restarts = 0;
+  if (const Json* const statuses = FindField(pod, {"status", "containerStatuses"})) {
+    for (const Json& status : statuses->items()) {
+      ready += BoolField(status, {"ready"}) ? 1 : 0;
+      restarts += IntField(status, {"restartCount"});
+    }
+  }
+  return {NameOf(pod), absl::StrCat(ready, "/", CountOf(pod, {"spec", "containers"})), PodReason(pod),
+          absl::StrCat(restarts), Age(pod, now), OrNone(StringField(pod, {"status", "podIP"})),
+          OrNone(StringField(pod, {"spec", "nodeName"})), "<none>", "<none>"};
+}
+
+Cells ServiceCells(const Json& service, absl::Time now) {
+  std::vector<std::string> ports;
+  if (const Json* const list = FindField(service, {"spec", "ports"})) {
+    for (const Json& port : list->items()) {
+      ports.push_back(absl::StrCat(IntField(port, {"port"}), "/", StringField(port, {"protocol"})));
+    }
+  }
+  std::vector<std::string> selector;
+  if (const Json* const labels = FindField(service, {"spec", "selector"})) {
+    for (const JsonMember& label : labels->members()) {
+      selector.push_back(absl::StrCat(label.name, "=", label.value.AsString().value_or("")));
+    }
+  }
+  return {NameOf(service), StringField(service, {"spec", "type"}), OrNone(StringField(service, {"spec", "clusterIP"})),
+          "<none>", OrNone(absl::StrJoin(ports, ",")), Age(service, now), OrNone(absl::StrJoin(selector, ","))};
+}
+
+Cells EventCells(const Json& event, absl::Time now) {
+  const std::string object = absl::StrCat(absl::AsciiStrToLower(StringField(event, {"involvedObject", "kind"})), "/",
+                                          StringField(event, {"involvedObject", "name"}));
+  const std::string first = AgeOf(event, {"firstTimestamp"}, now);
+  std::string last = AgeOf(event, {"lastTimestamp"}, now);
+  return {last, StringField(event, {"type"}), StringField(event, {"reason"}), object,
+          StringField(event, {"source", "component"}), StringField(event, {"message"}), first,
+          IntField(event, {"count"}, 1), NameOf(event)};
+}
+
+Cells DataCells(const Json& object, absl::Time now) {
+  return {NameOf(object), static_cast<int64_t>(CountOf(object, {"data"})), Age(object, now)};
+}
+
+Cells SecretCells(const Json& object, absl::Time now) {
+  return {NameOf(object), StringField(object, {"type"}), static_cast<int64_t>(CountOf(object, {"data"})),
+          Age(object, now)};
+}
+
+Cells NamespaceCells(const Json& object, absl::Time now) {
+  return {NameOf(object), StringField(object, {"status", "phase"}), Age(object, now)};
+}
+
+Cells NodeCells(const Json& node, absl::Time now) {
+  std::string state = "Unknown";
+  if (const Json* const conditions = FindField(node, {"status", "conditions"})) {
+    for (const Json& condition : conditions->items()) {
+      if (StringField(condition, {"type"}) != "Ready") continue;
+      state = StringField(condition, {"status"}) == "True" ? "Ready" : "NotReady";
+    }
+  }
+  return {NameOf(node), state, "<none>", Age(node, now), StringField(node, {"status", "nodeInfo", "kubeletVersion"})};
+}
+
+Cells WorkloadCells(const Json& object, absl::Time now) {
+  const int64_t wanted = IntField(object, {"spec", "replicas"});
+  return {NameOf(object), absl::StrCat(IntField(object, {"status", "readyReplicas"}), "/", wanted), Age(object, now)};
+}
+
+Cells LeaseCells(const Json& object, absl::Time now) {
+  return {NameOf(object), StringField(object, {"spec", "holderIdentity"}), Age(object, now)};
+}
+
+Cells PlainCells(const Json& object, absl::Time now) { return {NameOf(object), Age(object, now)}; }
+
+PrinterColumn Column(const char* name, const char* type = "string", int priority = 0) {
+  return {name, type, "", name, priority};
+}
+
+Layout LayoutOf(const ResourceType& type) {
+  const PrinterColumn name = Column("Name");
+  const PrinterColumn age = Column("Age");
+  if (type.plural == "pods") {
+    return {{name, Column("Ready"), Column("Status"), Column("Restarts"), age, Column("IP", "string", 1),
+             Column("Node", "string", 1), Column("Nominated Node", "string", 1),
+             Column("Readiness Gates", "string", 1)},
+            &PodCells};
+  }
+  if (type.plural == "services") {
+    return {{name, Column("Type"), Column("Cluster-IP"), Column("External-IP"), Column("Port(s)"), age,
+             Column("Selector", "string", 1)},
+            &ServiceCells};
+  }
+  if (type.plural == "events") {
+    return {{Column("Last Seen"), Column("Type"), Column("Reason"), Column("Object"), Column("Source", "string", 1),
+             Column("Message"), Column("First Seen", "string", 1), Column("Count", "integer", 1),
+             Column("Name", "string", 1)},
+            &EventCells};
+  }
+  if (type.plural == "configmaps") return {{name, Column("Data", "integer"), age}, &DataCells};
+  if (type.plural == "secrets") return {{name, Column("Type"), Column("Data", "integer"), age}, &SecretCells};
+  if (type.plural == "namespaces") return {{name, Column("Status"), age}, &NamespaceCells};
+  if (type.plural == "nodes") return {{name, Column("Status"), Column("Roles"), age, Column("Version")}, &NodeCells};
+  if (type.plural == "leases") return {{name, Column("Holder"), age}, &LeaseCells};
+  if (type.group == "apps") return {{name, Column("Ready"), age}, &WorkloadCells};
+  return {{name, age}, &PlainCells};
+}
+
+Cells CustomCells(const ResourceType& type, const Json& object, absl::Time now) {
+  Cells cells = {NameOf(object)};
+  for (const PrinterColumn& column : type.columns) {
+    const Json* const value = FindByJsonPath(object, column.path);
+    if (value == nullptr) {
+      cells.push_back(column.type == "date" ? Json("<unknown>") : Json(""));
+    } else if (column.type == "date") {
+      const absl::Time time = ParseObjectTime(value->AsString().value_or(""));
+      cells.push_back(time == absl::InfinitePast() ? "<invalid>" : HumanDuration(now - time));
+    } else {
+      cells.push_back(*value);
+    }
+  }
+  return cells;
+}
+
+Json ColumnDefinitions(const std::vector<PrinterColumn>& columns) {
+  Json list = Json::MakeArray();
+  for (const PrinterColumn& column : columns) {
+    Json definition;
+    definition.Set("name", column.name);
+    definition.Set("type", column.type);
+    definition.Set("format", column.name == "Name" ? "name" : "");
+    definition.Set("description", column.description);
+    definition.Set("priority", column.priority);
+    list.Append(std::move(definition));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string HumanDuration(absl::Duration duration) {
+  const int64_t seconds = absl::ToInt64Seconds(duration);
+  if (seconds < -1) return "<invalid>";
+  if (seconds < 120) return absl::StrCat(std::max<int64_t>(seconds, 0), "s");
+  const int64_t minutes = seconds / 60;
+  const auto two = [](int64_t big, const char* unit, int64_t small, const char* small_unit) {
+    return small == 0 ? absl::StrCat(big, unit) : absl::StrCat(big, unit, small, small_unit);
+  };
+  if (minutes < 10) return two(minutes, "m", seconds % 60, "s");
+  if (minutes < 180) return absl::StrCat(minutes, "m");
+  const int64_t hours = minutes / 60;
+  if (hours < 8) return two(hours, "h", minutes % 60, "m");
+  if (hours < 48) return absl::StrCat(hours, "h");
+  const int64_t days = hours / 24;
+  if (days < 8) return two(days, "d", hours % 24, "h");
+  if (days < 365 * 2) return absl::StrCat(days, "d");
+  if (days < 365 * 8) return two(days / 365, "y", days % 365, "d");
+  return absl::StrCat(days / 365, "y");
+}
+
+const Json* FindByJsonPath(const Json& object, absl::string_view path) {
+  const Json* at = &object;
+  while (!path.empty() && at != nullptr) {
+    if (path[0] == '.') {
+      const size_t end = std::min(path.find_first_of(".[", 1), path.size());
+      at = at->Find(path.substr(1, end - 1));
+      path.remove_prefix(end);
+      continue;
+    }
+    const size_t close = path.find(']');
+    if (path[0] != '[' || close == absl::string_view::npos || at->size() == 0) return nullptr;
+    const absl::string_view index = path.substr(1, close - 1);
+    uint64_t number = at->size() - 1;
+    if (index != "-1:" && (!absl::SimpleAtoi(index, &number) || number >= at->items().size())) return nullptr;
+    if (!at->is_array()) return nullptr;
+    at = &at->items()[number];
+    path.remove_prefix(close + 1);
+  }
+  return at != nullptr && at->is_null() ? nullptr : at;
+}
+
+Json PartialMetadata(const Json& object) {
+  Json partial;
+  partial.Set("kind", "PartialObjectMetadata");
+  partial.Set("apiVersion", "meta.k8s.io/v1");
+  if (const Json* const meta = object.Find("metadata")) partial.Set("metadata", *meta);
+  return partial;
+}
+
+Json MakeTable(const ResourceType& type, const std::vector<ObjectPtr>& objects, absl::Time now,
+               bool with_columns, RowObject row_object) {
+  Json table;
+  table.Set("kind", "Table");
+  table.Set("apiVersion", "meta.k8s.io/v1");
+  table.Set("metadata", Json::MakeObject());
+  const Layout layout = LayoutOf(type);
+  if (with_columns) {
+    std::vector<PrinterColumn> columns = layout.columns;
+    if (type.is_custom) {
+      columns = {Column("Name")};
+      columns.insert(columns.end(), type.columns.begin(), type.columns.end());
+    }
+    table.Set("columnDefinitions", ColumnDefinitions(columns));
+  } else {
+    table.Set("columnDefinitions", Json());
+  }
+  Json rows = Json::MakeArray();
+  for (const ObjectPtr& object : objects) {
+    Json row;
+    row.Set("cells", Json(Json::Array(type.is_custom ? CustomCells(type, *object, now) : layout.cells(*object, now))));
+    if (row_object == RowObject::kMetadata) row.Set("object", PartialMetadata(*object));
+    if (row_object == RowObject::kObject) row.Set("object", *object);
+    rows.Append(std::move(row));
+  }
+  table.Set("rows", std::move(rows));
+  return table;
+}
+
+}  // namespace weft::platform
