@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each example as its README runs it: examples_test.py WEFT BIN_FOLDER EXAMPLES_FOLDER [TEST ...]."""
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,20 @@ class Alone(unittest.TestCase):
 
 
 class Cluster(unittest.TestCase):
+    def test_linear_regression_on_a_server(self):
+        with socket.socket() as free:
+            free.bind(('127.0.0.1', 0))
+            address = '127.0.0.1:%d' % free.getsockname()[1]
+        server = subprocess.Popen([WEFT, 'server', '--cluster', '{"worker": ["%s"]}' % address, '--job_name', 'worker'],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                text = run(BIN + '/linear_regression', '--target', 'grpc://' + address, '--model_dir', folder)
+            self.assertAlmostEqual(number(r'at 10: (\S+)', text), 32, delta=0.05)
+        finally:
+            server.terminate()
+            self.assertEqual(server.wait(30), 0)
+
     def test_between_graph(self):
         with tempfile.TemporaryDirectory() as folder:
             text = job(['--ps', '1', '--workers', '2'], 'between_graph', '--model_dir', folder, '--steps', '1500')

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages say what is so: docs_test.py WEFT BIN_FOLDER DOCS_FOLDER REFERENCE"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+from extract import blocks
+
+WEFT, BIN, DOCS, REFERENCE = (pathlib.Path(word) for word in sys.argv[1:5])
+PROGRAMS = ('first_program', 'write_an_op')
+
+
+def run(*command):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
+
+
+class Pages(unittest.TestCase):
+    def test_programs_print_what_their_pages_say(self):
+        for name in PROGRAMS:
+            with self.subTest(name):
+                promised = blocks((DOCS / (name + '.md')).read_text(), 'output')
+                self.assertEqual(len(promised), 1)
+                self.assertEqual(run(BIN / ('docs_' + name)), promised[0])
+
+    def test_links_lead_somewhere(self):
+        readme = DOCS.parent / 'README.md'
+        for page in [readme, *DOCS.glob('*.md')]:
+            for link in re.findall(r'\]\(([^)#]+)[^)]*\)', re.sub(r'^```.*?^```$', '', page.read_text(), flags=re.M | re.S)):
+                if '://' in link or link == 'ops.md':
+                    continue
+                self.assertTrue((page.parent / link).exists(), '%s: %s' % (page.name, link))
+
+    def test_the_reference_has_every_op(self):
+        listed = {op['name'] for op in json.loads(run(WEFT, 'inspect', '--ops'))}
+        told = set(re.findall(r'^## (\w+)$', REFERENCE.read_text(), re.M))
+        self.assertGreater(len(told), 300)
+        self.assertEqual(told ^ listed, set())
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An installed weft: install_test.py BUILD_FOLDER EXAMPLES_FOLDER installs, moves it elsewhere, builds and runs."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD, EXAMPLES = sys.argv[1:3]
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=300, **options)
+    assert done.returncode == 0, '%s\n%s' % (command, done.stdout[-4000:])
+    return done.stdout
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        root = pathlib.Path(cls.folder.name)
+        run('cmake', '--install', BUILD, '--prefix', root / 'first')
+        cls.prefix = root / 'weft'
+        os.rename(root / 'first', cls.prefix)
+        cls.root = root
+        cls.library = next(cls.prefix.rglob('libweft.so'))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def build(self, name):
+        source, build = self.root / name, self.root / (name + '-build')
+        shutil.copytree(os.path.join(EXAMPLES, name), source)
+        run('cmake', '-G', 'Ninja', '-S', source, '-B', build, '-DCMAKE_PREFIX_PATH=%s' % self.prefix)
+        run('cmake', '--build', build)
+        return build / name
+
+    def test_the_program_runs(self):
+        self.assertRegex(run(self.prefix / 'bin' / 'weft', '--version'), r'\d+\.\d+')
+
+    def test_a_project_of_its_own_trains(self):
+        program = self.build('linear_regression')
+        text = run(program, '--model_dir', self.root / 'model')
+        self.assertAlmostEqual(float(re.search(r'at 10: (\S+)', text)[1]), 32, delta=0.05)
+
+    def test_only_weft_is_exported(self):
+        names = run('nm', '-D', '-C', '--defined-only', self.library).splitlines()
+        foreign = [line for line in names if ' weft::' not in line and 'for weft::' not in line and 'to weft::' not in line]
+        self.assertEqual(foreign[:5], [])
+        inner = [line for line in names if re.search(r'[ABDRTVW] weft::(ops|executor|compile|transport|storage|cluster::Master)', line)]
+        self.assertEqual(inner[:5], [])
+        self.assertGreater(len(names), 500)
+
+    def test_headers_stand_alone(self):
+        headers = self.prefix / 'include' / 'weft'
+        for path in headers.rglob('*.h'):
+            text = path.read_text()
+            self.assertNotRegex(text, r'#include [<"](grpc|google/protobuf|proto/|dnnl|nlohmann|spdlog)', path)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1], verbosity=2)
