@@ -19,6 +19,7 @@ struct CommandLine {
   std::vector<std::string> program;
 };
 
+void AddCheck(CLI::App& app, Action* action);
 void AddInspect(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, const CommandLine& line, Action* action);
 void AddServer(CLI::App& app, Action* action);

@@ -6,10 +6,13 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "apps/command.h"
+#include "base/files.h"
 #include "net/json.h"
 #include "weft/cluster/cluster_client.h"
 #include "weft/graph/op_list.h"
+#include "weft/inspect/describe.h"
 #include "weft/ops/catalogue.h"
 
 namespace weft::apps {
@@ -62,36 +65,66 @@ int PrintOps() {
   return 0;
 }
 
-int PrintDevices(const std::string& address) {
+int PrintDevices(const std::string& address, bool as_json) {
   const StatusOr<std::vector<DeviceAttributes>> devices =
       cluster::ListClusterDevices(address, absl::Seconds(10));
   if (!devices.ok()) return Fail(devices.status());
+  Json list = Json::MakeArray();
   for (const DeviceAttributes& device : *devices) {
+    Json item = Json::MakeObject();
+    item.Set("name", device.name);
+    item.Set("type", device.type);
+    item.Set("memory_bytes", device.memory_limit_bytes);
+    item.Set("incarnation", absl::StrCat(absl::Hex(device.incarnation, absl::kZeroPad16)));
+    list.Append(std::move(item));
+    if (as_json) continue;
     std::printf("%-48s %-4s %6lld MB  incarnation %016llx  %s\n", device.name.c_str(),
                 device.type.c_str(), static_cast<long long>(device.memory_limit_bytes >> 20),
                 static_cast<unsigned long long>(device.incarnation), device.description.c_str());
   }
+  if (as_json) std::printf("%s\n", list.Dump(1).c_str());
   return 0;
+}
+
+int PrintFile(const std::string& path, const inspect::DescribeOptions& options, bool as_json) {
+  RealFileSystem files;
+  const StatusOr<inspect::Description> found = inspect::DescribeFile(files, path, options);
+  if (!found.ok()) return Fail(found.status());
+  std::printf("%s", as_json ? (found->json.Dump(1) + "\n").c_str() : found->text.c_str());
+  return found->status.ok() ? 0 : Fail(found->status);
+}
+
+struct Flags {
+  std::string target;
+  inspect::DescribeOptions describe;
+  bool ops = false;
+  bool as_json = false;
+};
+
+int Inspect(const Flags& flags, const CLI::App& command) {
+  constexpr absl::string_view kScheme = "grpc://";
+  if (flags.ops) return PrintOps();
+  if (absl::StartsWith(flags.target, kScheme)) {
+    return PrintDevices(flags.target.substr(kScheme.size()), flags.as_json);
+  }
+  if (!flags.target.empty()) return PrintFile(flags.target, flags.describe, flags.as_json);
+  std::printf("%s", command.help().c_str());
+  return 2;
 }
 
 }  // namespace
 
 void AddInspect(CLI::App& app, Action* action) {
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a file or a running server");
-  auto ops = std::make_shared<bool>(false);  // shared with the action, which outlives this call
-  command->add_flag("--ops", *ops, "Every op with its signature and kernels, as JSON");
-  command->callback([ops, action, command] {
-    if (*ops) *action = PrintOps;
-    if (*ops || !command->get_subcommands().empty()) return;
-    *action = [command] {
-      std::printf("%s", command->help().c_str());
-      return 2;
-    };
-  });
-  CLI::App* devices = command->add_subcommand("devices", "The devices of a running cluster");
-  auto address = std::make_shared<std::string>();
-  devices->add_option("address", *address, "host:port of one of its tasks")->required();
-  devices->callback([address, action] { *action = [address] { return PrintDevices(*address); }; });
+  auto flags = std::make_shared<Flags>();  // shared with the action, which outlives this call
+  command->add_option("target", flags->target,
+                      "A graph, SavedModel, checkpoint, event file or TFRecord; or grpc://host:port of a running "
+                      "server, for the devices of its cluster");
+  command->add_option("--tensor", flags->describe.tensor, "Print the values of this tensor of a checkpoint, or constant");
+  command->add_option("--max_values", flags->describe.max_values, "At most so many")->capture_default_str();
+  command->add_flag("--json", flags->as_json, "As JSON");
+  command->add_flag("--ops", flags->ops, "Every op with its signature and kernels, as JSON");
+  command->callback([flags, action, command] { *action = [flags, command] { return Inspect(*flags, *command); }; });
 }
 
 }  // namespace weft::apps

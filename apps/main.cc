@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   weft::apps::AddRun(app, line, &action);
   weft::apps::AddServer(app, &action);
   weft::apps::AddInspect(app, &action);
+  weft::apps::AddCheck(app, &action);
   weft::apps::AddUp(app, &action);
   const std::string unknown = UnknownCommand(app, line.words);
   if (!unknown.empty()) {

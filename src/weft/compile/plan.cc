@@ -2,12 +2,38 @@
 #include "weft/compile/plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "weft/compile/function_body.h"
 #include "weft/compile/order.h"
 #include "weft/compile/passes.h"
 
 namespace weft::compile {
+namespace {
+
+// The instruction that the compiler makes of an op by itself.
+std::optional<InstructionKind> OwnKind(absl::string_view op) {
+  using Kind = InstructionKind;
+  static const auto* const kinds = new absl::flat_hash_map<absl::string_view, Kind>{
+      {"_Arg", Kind::kArgument},      {"_Retval", Kind::kResult},
+      {"Switch", Kind::kSwitch},      {"RefSwitch", Kind::kSwitch},
+      {"Merge", Kind::kMerge},        {"RefMerge", Kind::kMerge},
+      {"If", Kind::kBranch},          {"StatelessIf", Kind::kBranch},
+      {"Case", Kind::kBranch},        {"StatelessCase", Kind::kBranch},
+      {"While", Kind::kLoop},         {"StatelessWhile", Kind::kLoop},
+      {"PartitionedCall", Kind::kCall}, {"StatefulPartitionedCall", Kind::kCall},
+      {"Enter", Kind::kEnter},        {"RefEnter", Kind::kEnter},
+      {"Exit", Kind::kExit},          {"RefExit", Kind::kExit},
+      {"NextIteration", Kind::kNextIteration}, {"RefNextIteration", Kind::kNextIteration},
+      {"LoopCond", Kind::kLoopCondition}};
+  const auto found = kinds->find(op);
+  if (found == kinds->end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace
+
+bool RunsWithoutKernel(absl::string_view op) { return OwnKind(op).has_value(); }
 
 StatusOr<std::shared_ptr<OpKernel>> KernelCache::GetOrMake(
     const Node& node, absl::FunctionRef<StatusOr<std::unique_ptr<OpKernel>>()> make) {
@@ -82,21 +108,8 @@ class PlanBuilder {
 
   Status ChooseKind(Node* node, Instruction* instruction) {
     using Kind = InstructionKind;
-    static const auto* const kinds = new absl::flat_hash_map<absl::string_view, Kind>{
-        {"_Arg", Kind::kArgument},      {"_Retval", Kind::kResult},
-        {"Switch", Kind::kSwitch},      {"RefSwitch", Kind::kSwitch},
-        {"Merge", Kind::kMerge},        {"RefMerge", Kind::kMerge},
-        {"If", Kind::kBranch},          {"StatelessIf", Kind::kBranch},
-        {"Case", Kind::kBranch},        {"StatelessCase", Kind::kBranch},
-        {"While", Kind::kLoop},         {"StatelessWhile", Kind::kLoop},
-        {"PartitionedCall", Kind::kCall}, {"StatefulPartitionedCall", Kind::kCall},
-        {"Enter", Kind::kEnter},        {"RefEnter", Kind::kEnter},
-        {"Exit", Kind::kExit},          {"RefExit", Kind::kExit},
-        {"NextIteration", Kind::kNextIteration}, {"RefNextIteration", Kind::kNextIteration},
-        {"LoopCond", Kind::kLoopCondition}};
-    const auto found = kinds->find(node->op());
-    if (found != kinds->end()) {
-      instruction->kind = found->second;
+    if (const std::optional<Kind> own = OwnKind(node->op())) {
+      instruction->kind = *own;
     } else if (plan_->graph_.FindFunction(node->op()) != nullptr) {
       instruction->kind = Kind::kCall;
     }

@@ -35,6 +35,9 @@ enum class InstructionKind : uint8_t {
   kLoopCondition,
 };
 
+// True for ops that the compiler itself turns into instructions, so that they need no kernel: calls, branches, loops.
+bool RunsWithoutKernel(absl::string_view op);
+
 // A read of a variable through a reference edge that ends in a plain input: the snapshot is put into
 // scratch slot `scratch` before the kernel runs.
 struct ReferenceRead {

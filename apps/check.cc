@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft check`: what of a graph would not run.
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "apps/command.h"
+#include "base/files.h"
+#include "base/threads.h"
+#include "net/json.h"
+#include "weft/device/cpu/cpu_device.h"
+#include "weft/inspect/check_graph.h"
+#include "weft/inspect/graph_file.h"
+#include "weft/ops/catalogue.h"
+
+namespace weft::apps {
+namespace {
+
+int Fail(const Status& status) {
+  std::fprintf(stderr, "weft check: %s\n", std::string(status.message()).c_str());
+  return 2;
+}
+
+int CheckFile(const std::string& path, bool as_json) {
+  const Catalogue& catalogue = StandardCatalogue();
+  if (!catalogue.status().ok()) return Fail(catalogue.status());
+  RealFileSystem files;
+  const StatusOr<inspect::GraphFile> file = inspect::ReadGraphFile(files, path);
+  if (!file.ok()) return Fail(file.status());
+  ThreadPool threads("check", 1);
+  const std::unique_ptr<Device> device =
+      MakeCpuDevice({.job = "localhost", .replica = 0, .task = 0}, 0, &threads);
+  bool all_run = true;
+  Json reports = Json::MakeArray();
+  for (const tensorflow::MetaGraphDef& meta : file->graphs) {
+    const inspect::CheckReport report = inspect::CheckGraph(meta.graph_def(), catalogue, device.get());
+    all_run = all_run && report.ok();
+    if (as_json) {
+      reports.Append(report.AsJson());
+      continue;
+    }
+    std::printf("%s: %s, %lld nodes of %lld ops, %lld functions\n%s%s\n", file->path.c_str(), file->form.c_str(),
+                static_cast<long long>(report.num_nodes), static_cast<long long>(report.num_ops),
+                static_cast<long long>(report.num_functions), report.Text().c_str(),
+                report.ok() ? "It would run." : "It would not run yet.");
+  }
+  if (as_json) {
+    Json json = Json::MakeObject();
+    json.Set("path", file->path);
+    json.Set("form", file->form);
+    json.Set("runs", all_run);
+    json.Set("graphs", std::move(reports));
+    std::printf("%s\n", json.Dump(1).c_str());
+  }
+  return all_run ? 0 : 1;
+}
+
+}  // namespace
+
+void AddCheck(CLI::App& app, Action* action) {
+  CLI::App* command = app.add_subcommand(
+      "check", "Say what of a graph would not run yet: exit code 0 if all would, 1 if not, 2 if it cannot be read");
+  auto path = std::make_shared<std::string>();  // shared with the action, which outlives this call
+  auto as_json = std::make_shared<bool>(false);
+  command->add_option("file", *path, "GraphDef, MetaGraphDef or SavedModel, binary or text; its folder; a checkpoint's")
+      ->required();
+  command->add_flag("--json", *as_json, "As JSON");
+  command->callback([path, as_json, action] { *action = [path, as_json] { return CheckFile(*path, *as_json); }; });
+}
+
+}  // namespace weft::apps
