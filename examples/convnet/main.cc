@@ -42,7 +42,7 @@ weft::Status Train(const std::string& path, int steps, double learning_rate, int
   WEFT_ASSIGN_OR_RETURN(const digits::Data data, digits::Load(path));
   train::Program program;
   const Model m = Build(program, seed);
-  WEFT_ASSIGN_OR_RETURN(weft::Node* step, train::Adam(learning_rate)->Minimize(program, m.loss));
+  WEFT_ASSIGN_OR_RETURN(weft::Node* step, train::Adam(train::LearningRate::Line(learning_rate, 0, steps))->Minimize(program, m.loss));
   weft::Node* init = program.InitializeVariables();
   WEFT_RETURN_IF_ERROR(program.status());
 
@@ -69,13 +69,13 @@ weft::Status Train(const std::string& path, int steps, double learning_rate, int
 
 int main(int argc, char** argv) {
   std::string data = "examples/digits/digits.csv";
-  int steps = 2500;
-  double learning_rate = 0.002;
+  int steps = 2000;
+  double learning_rate = 0.003;
   int64_t seed = 1;
   CLI::App app("Trains a small convolutional network on the digits");
   app.add_option("--data", data, "The digits: digits.csv");
   app.add_option("--steps", steps, "Steps of 64 digits")->check(CLI::PositiveNumber);
-  app.add_option("--learning_rate", learning_rate, "Of Adam");
+  app.add_option("--learning_rate", learning_rate, "Of Adam, at first; it falls to 0");
   app.add_option("--seed", seed, "Of first values, batches and dropout");
   CLI11_PARSE(app, argc, argv);
   const weft::Status status = Train(data, steps, learning_rate, seed);

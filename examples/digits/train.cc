@@ -1,37 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains a digit classifier on a cluster: one process a task, which TF_CONFIG tells who it is. Without
 // TF_CONFIG it trains in this process. `weft run examples/digits/tfjob.yaml` starts all tasks.
-#include <signal.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "digits_data.h"
-#include "weft/api/ops.h"
-#include "weft/cluster/grpc_session.h"
-#include "weft/cluster/server.h"
-#include "weft/ops/catalogue.h"
-#include "weft/train/monitored_session.h"
-#include "weft/train/optimizer.h"
-#include "weft/train/sync_replicas.h"
+#include "weft/weft.h"
 
 namespace {
 
-namespace cluster = weft::cluster;
 namespace op = weft::op;
 namespace train = weft::train;
 using weft::DType;
 using weft::Endpoint;
 using weft::GraphBuilder;
 using weft::Node;
-using weft::StandardCatalogue;
 using weft::Status;
-using weft::StatusOr;
 using weft::Tensor;
 
 constexpr int64_t kFirst = 256;
@@ -47,42 +35,6 @@ struct Flags {
   double learning_rate = 0.003;
   bool async = false;
 };
-
-// What this process is in the job.
-struct Task {
-  cluster::ServerOptions server;
-  int num_ps = 0;
-  int num_workers = 1;
-  int worker = 0;  // among chief, master and workers
-  bool is_ps = false;
-  bool is_chief = true;
-  bool is_evaluator = false;
-  bool distributed = false;
-};
-
-StatusOr<Task> ThisTask() {
-  Task task;
-  const char* config = std::getenv("TF_CONFIG");
-  if (config == nullptr || *config == '\0') return task;
-  WEFT_ASSIGN_OR_RETURN(cluster::TaskConfig parsed, cluster::ParseTfConfig(config));
-  task.distributed = true;
-  task.is_ps = parsed.task.job == "ps";
-  task.is_evaluator = parsed.task.job == "evaluator";
-  int workers = 0;
-  int chiefs = 0;
-  for (const auto& [id, address] : parsed.cluster.tasks()) {
-    task.num_ps += id.job == "ps" ? 1 : 0;
-    workers += id.job == "worker" ? 1 : 0;
-    chiefs += id.job == "chief" || id.job == "master" ? 1 : 0;
-  }
-  task.num_workers = workers + chiefs;
-  const bool leads = parsed.task.job == "chief" || parsed.task.job == "master";
-  task.worker = leads ? 0 : parsed.task.index + chiefs;
-  task.is_chief = leads || (chiefs == 0 && parsed.task.job == "worker" && parsed.task.index == 0);
-  task.server = {.cluster = std::move(parsed.cluster), .task = std::move(parsed.task),
-                 .catalogue = &StandardCatalogue()};
-  return task;
-}
 
 struct Model {
   Endpoint images, labels, loss, correct;
@@ -119,13 +71,11 @@ void TellWhereItStarts(const Flags& flags, int64_t step) {
   }
 }
 
-Status Train(const Flags& flags, const Task& task, const std::string& target) {
+Status Train(const Flags& flags, const train::Task& task) {
   WEFT_ASSIGN_OR_RETURN(const digits::Data data, digits::Load(flags.data));
   train::Program program;
   if (task.num_ps > 0) program.set_placement(train::GreedyPlacement(task.num_ps));
-  if (task.distributed) {
-    program.builder().set_device(absl::StrCat(task.server.task.ToString()));
-  }
+  program.builder().set_device(task.Device());
   const Model model = Build(program, flags.seed);
   WEFT_RETURN_IF_ERROR(program.status());
   const bool sync = task.num_workers > 1 && !flags.async;
@@ -150,10 +100,7 @@ Status Train(const Flags& flags, const Task& task, const std::string& target) {
     if (sync) hooks.push_back(replicas.ChiefHook());
   }
   train::MonitoredOptions options{
-      .make_session = [&] {
-        return cluster::NewSession({.target = target, .device_filters = task.distributed
-            ? std::vector<std::string>{"/job:ps", task.server.task.ToString()} : std::vector<std::string>{}});
-      },
+      .make_session = [&] { return task.NewSession(); },
       .is_chief = task.is_chief,
       .saver = saver.get(),
       .checkpoint_folder = flags.model_dir};
@@ -187,26 +134,6 @@ Status Train(const Flags& flags, const Task& task, const std::string& target) {
   return absl::OkStatus();
 }
 
-Status RunTask(const Flags& flags) {
-  WEFT_ASSIGN_OR_RETURN(const Task task, ThisTask());
-  if (!task.distributed) return Train(flags, task, "");
-  if (task.is_evaluator) return absl::OkStatus();
-  // A server's threads must not take the signals that its owner waits for.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  if (task.is_ps) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Server> server, cluster::Server::Start(task.server));
-  if (task.is_ps) {
-    int received = 0;
-    sigwait(&signals, &received);
-    server->Shutdown(absl::Seconds(2));
-    return absl::OkStatus();
-  }
-  return Train(flags, task, server->target());
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -221,7 +148,7 @@ int main(int argc, char** argv) {
   app.add_option("--backups", flags.backups, "Workers whose gradients a synchronous step does not wait for");
   app.add_flag("--async", flags.async, "Workers apply their gradients without waiting for each other");
   CLI11_PARSE(app, argc, argv);
-  const Status status = RunTask(flags);
+  const Status status = train::RunTask([&](const train::Task& task) { return Train(flags, task); });
   if (status.ok()) return 0;
   std::fprintf(stderr, "digits: %s\n", std::string(status.message()).c_str());
   return 1;

@@ -34,20 +34,26 @@ class Installed(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def build(self, name):
-        source, build = self.root / name, self.root / (name + '-build')
-        shutil.copytree(os.path.join(EXAMPLES, name), source)
-        run('cmake', '-G', 'Ninja', '-S', source, '-B', build, '-DCMAKE_PREFIX_PATH=%s' % self.prefix)
-        run('cmake', '--build', build)
-        return build / name
+    def build(self, source, *programs):
+        """Builds the project in `source`, a copy of what lies in examples/."""
+        copy, build = self.root / ('source-' + programs[0]), self.root / ('build-' + programs[0])
+        shutil.copytree(os.path.join(EXAMPLES, source), copy)
+        run('cmake', '-G', 'Ninja', '-S', copy, '-B', build, '-DCMAKE_PREFIX_PATH=%s' % self.prefix)
+        run('cmake', '--build', build, '--target', *programs)
+        return build
 
     def test_the_program_runs(self):
         self.assertRegex(run(self.prefix / 'bin' / 'weft', '--version'), r'\d+\.\d+')
 
     def test_a_project_of_its_own_trains(self):
-        program = self.build('linear_regression')
+        program = self.build('linear_regression', 'linear_regression') / 'linear_regression'
         text = run(program, '--model_dir', self.root / 'model')
         self.assertAlmostEqual(float(re.search(r'at 10: (\S+)', text)[1]), 32, delta=0.05)
+
+    def test_the_examples_build_elsewhere(self):
+        build = self.build('.', 'custom_op', 'recommender')
+        self.assertLess(float(re.search(r'(\S+) at last', run(build / 'custom_op'))[1]), 0.005)
+        self.assertGreater(float(re.search(r'AUC after: +(\S+)', run(build / 'recommender'))[1]), 0.85)
 
     def test_only_weft_is_exported(self):
         names = run('nm', '-D', '-C', '--defined-only', self.library).splitlines()
