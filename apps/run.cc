@@ -68,11 +68,20 @@ std::string OurFolder() {
   return length <= 0 ? "" : ParentPath(absl::string_view(path, static_cast<size_t>(length)));
 }
 
+// A terminal where a line can be written over.
+bool IsLive() {
+  const char* term = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr && term != nullptr &&
+         absl::string_view(term) != "dumb";
+}
+
 StatusOr<platform::LocalJob> PlanJob(const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const platform::TfJob job, ReadJob(flags));
   platform::LocalSettings settings;
   settings.file = flags.file.empty() ? "command line" : flags.file;
   settings.environment = CurrentEnvironment();
+  // Tasks write to a pipe, and would not know.
+  if (IsLive()) settings.environment.push_back("WEFT_LIVE=1");
   settings.program_folder = OurFolder();
   settings.working_directory = flags.working_directory;
   if (flags.backoff_limit >= 0) settings.backoff_limit = flags.backoff_limit;
@@ -96,7 +105,10 @@ int RunJob(const Flags& flags) {
   options.run.grace = absl::Seconds(flags.grace_s);
   options.output.log_folder = flags.log_folder;
   options.output.use_color = std::getenv("NO_COLOR") == nullptr;
-  options.output.progress_period = ::isatty(STDOUT_FILENO) == 1 ? absl::Seconds(1) : absl::Seconds(10);
+  options.output.is_live = IsLive();
+  options.output.progress_period = absl::Seconds(10);
+  if (::isatty(STDOUT_FILENO) == 1) options.output.progress_period = absl::Seconds(1);
+  if (options.output.is_live) options.output.progress_period = absl::Milliseconds(100);
   options.screen.command_line = flags.command_line;
   options.screen.log_folder = flags.log_folder;
   const StatusOr<int> exit_code = platform::RunLocally(*job, options);

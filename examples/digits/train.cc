@@ -125,7 +125,7 @@ Status Train(const Flags& flags, const train::Task& task) {
   WEFT_RETURN_IF_ERROR(session->RunPlain({{"images:0", data.test.images}, {"labels:0", data.test.labels}},
                                          {model.correct}, {}, &accuracy));
   WEFT_RETURN_IF_ERROR(session->End());
-  std::printf("\nTest accuracy: %.4f (%d digits not seen in training)\n", accuracy[0].scalar<float>(),
+  std::printf("Test accuracy: %.4f (%d digits not seen in training)\n", accuracy[0].scalar<float>(),
               digits::kTest);
   std::printf("Checkpoints and TensorBoard files: %s\n", flags.model_dir.c_str());
   std::printf("Next: tensorboard --logdir %s\n      weft inspect checkpoint %s\n", flags.model_dir.c_str(),

@@ -204,13 +204,14 @@ class RunTest(unittest.TestCase):
         process.communicate(timeout=LONG)
         self.assert_nothing_left()
 
-    def test_ctrl_c_on_a_terminal(self):
-        job = self.job('echo $$ > $D/pid; sleep 1000')
+    def on_a_terminal(self, *args, interrupted=None):
+        """Exit code and text of `weft run` in front of a terminal; Ctrl-C once interrupted() is over."""
         pid, terminal = pty.fork()
         if pid == 0:
-            os.execve(WEFT, [WEFT, 'run', job], self.environment)
-        self.read_pid('pid')
-        os.write(terminal, b'\x03')
+            os.execve(WEFT, [WEFT, 'run', *args], dict(self.environment, TERM='xterm'))
+        if interrupted is not None:
+            interrupted()
+            os.write(terminal, b'\x03')
         text = b''
         try:
             while chunk := os.read(terminal, 4096):
@@ -219,7 +220,24 @@ class RunTest(unittest.TestCase):
             pass
         _, status = os.waitpid(pid, 0)
         os.close(terminal)
-        self.assertEqual(os.waitstatus_to_exitcode(status), 130, text)
+        return os.waitstatus_to_exitcode(status), text
+
+    def test_a_progress_line_stays_at_the_foot_of_a_terminal(self):
+        code, text = self.on_a_terminal(
+            '--workers', '1', '--', 'sh', '-c',
+            'printf "1 of 3\\r"; sleep 0.5; echo aside >&2; printf "2 of 3\\r"; sleep 0.5; echo "3 of 3"; echo live=$WEFT_LIVE')
+        self.assertEqual(code, 0, text)
+        name = b'[worker-0] ' if b'[worker-0] ' in text else b'[worker-0]\x1b[0m '
+        clear, first, second = b'\r\x1b[K', name + b'1 of 3', name + b'2 of 3'
+        for part in first, clear, name + b'aside\r\n', first, clear, second, clear, name + b'3 of 3\r\n', b'live=1':
+            self.assertIn(part, text)
+            text = text[text.index(part) + len(part):]
+        self.assertNotIn(b' of 3', text)
+
+    def test_ctrl_c_on_a_terminal(self):
+        job = self.job('echo $$ > $D/pid; sleep 1000')
+        code, text = self.on_a_terminal(job, interrupted=lambda: self.read_pid('pid'))
+        self.assertEqual(code, 130, text)
         self.assertIn(b'interrupted by SIGINT', text)
         self.assert_nothing_left()
 

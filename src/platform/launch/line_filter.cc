@@ -70,6 +70,7 @@ void LineFilter::Tick(absl::Duration now, std::vector<std::string>* lines) {
   // Shown: if nothing overwrites it, its line end need not show it again.
   if (progress_ == line_) line_.clear();
   lines->push_back(std::exchange(progress_, ""));
+  if (keep_returns_) lines->back().push_back('\r');
   is_overwriting_ = true;
   next_progress_ = now + period_;
 }

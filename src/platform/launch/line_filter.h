@@ -15,7 +15,9 @@ namespace weft::platform {
 // KiB. Not thread-safe.
 class LineFilter {
  public:
-  explicit LineFilter(absl::Duration period) : period_(period) {}
+  // With `keep_returns` a line that is to be overwritten still ends in its carriage return.
+  explicit LineFilter(absl::Duration period, bool keep_returns = false)
+      : period_(period), keep_returns_(keep_returns) {}
 
   // `now` is monotonic. Lines come without their ends.
   void Feed(absl::string_view data, absl::Duration now, std::vector<std::string>* lines);
@@ -33,6 +35,7 @@ class LineFilter {
   bool Filter(char c);
 
   const absl::Duration period_;
+  const bool keep_returns_;
   std::string line_;      // since the last line end or carriage return
   std::string progress_;  // the line before the last carriage return, not shown yet
   bool has_return_ = false;  // a carriage return was the last character

@@ -34,6 +34,15 @@ TEST(LineFilterTest, PassesTheFirstAndTheLastOfAProgressBar) {
   EXPECT_THAT(Lines({"99 %\r100 %\r\nnext\n"}), ElementsAre("100 %", "next"));
 }
 
+TEST(LineFilterTest, TellsWhatIsToBeOverwritten) {
+  LineFilter filter(kPeriod, true);
+  std::vector<std::string> lines;
+  filter.Feed("1 %\r", absl::ZeroDuration(), &lines);
+  filter.Feed("2 %\r", kPeriod, &lines);
+  filter.Feed("100 %\ndone\n", kPeriod, &lines);
+  EXPECT_THAT(lines, ElementsAre("1 %\r", "2 %\r", "100 %", "done"));
+}
+
 TEST(LineFilterTest, PassesProgressOncePerPeriod) {
   LineFilter filter(kPeriod);
   std::vector<std::string> lines;

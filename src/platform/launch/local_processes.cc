@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,10 +12,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/match.h"
+
 namespace weft::platform {
 namespace {
 
 constexpr size_t kLastLines = 20;
+constexpr absl::string_view kClearLine = "\r\x1b[K";
 // Cyan, yellow, green, magenta, blue: red is for errors.
 constexpr int kColors[] = {36, 33, 32, 35, 34};
 
@@ -81,7 +85,9 @@ Status LocalProcesses::Start(size_t index) {
   Task& task = tasks_[index];
   WEFT_ASSIGN_OR_RETURN(task.process, Subprocess::Spawn(options));
   const auto open = [&](OwnedFd& pipe, int target) {
-    return Stream{std::move(pipe), target, std::make_unique<LineFilter>(output_.progress_period)};
+    return Stream{std::move(pipe), target, 
+                  std::make_unique<LineFilter>(output_.progress_period,
+                                               output_.is_live && target == STDOUT_FILENO)};
   };
   task.out = open(task.process->stdout_pipe(), STDOUT_FILENO);
   task.err = open(task.process->stderr_pipe(), STDERR_FILENO);
@@ -178,11 +184,40 @@ void LocalProcesses::FinishOutput(size_t task) {
     stream->pipe.Reset();
     stream->filter = nullptr;
   }
+  tasks_[task].last_is_progress = false;
+  if (live_.empty() || live_task_ != task) return;
+  live_.clear();
+  WriteAll(STDOUT_FILENO, "\n");
 }
 
 std::string LocalProcesses::Prefix(const std::string& name, size_t color, int target) const {
   if (!output_.use_color || ::isatty(target) != 1) return absl::StrCat("[", name, "] ");
   return absl::StrCat("\x1b[", kColors[color % std::size(kColors)], "m[", name, "]\x1b[0m ");
+}
+
+void LocalProcesses::Write(int target, const std::string& text) {
+  if (text.empty()) return;
+  if (!live_.empty()) WriteAll(STDOUT_FILENO, kClearLine);
+  WriteAll(target, text);
+  WriteAll(STDOUT_FILENO, live_);
+}
+
+// A line that wraps could not be overwritten.
+std::string LocalProcesses::LiveLine(size_t task, absl::string_view line) const {
+  winsize size = {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
+  const std::string& name = job_->tasks[task].name;
+  const size_t taken = name.size() + 4;
+  size_t room = size.ws_col > taken ? size.ws_col - taken : 0;
+  while (room < line.size() && room > 0 && (static_cast<uint8_t>(line[room]) & 0xC0) == 0x80) --room;
+  return absl::StrCat(Prefix(name, task, STDOUT_FILENO), line.substr(0, room));
+}
+
+void LocalProcesses::Keep(Task* task, const std::string& line, bool is_progress) {
+  if (task->last_is_progress) task->last_lines.pop_back();
+  task->last_is_progress = is_progress;
+  task->last_lines.push_back(line);
+  if (task->last_lines.size() > kLastLines) task->last_lines.pop_front();
 }
 
 void LocalProcesses::Print(size_t index, int target, const std::vector<std::string>& lines) {
@@ -191,13 +226,25 @@ void LocalProcesses::Print(size_t index, int target, const std::vector<std::stri
   const std::string prefix = Prefix(job_->tasks[index].name, index, target);
   std::string text;
   std::string log;
+  std::string live = live_;
   for (const std::string& line : lines) {
+    if (absl::EndsWith(line, "\r")) {
+      const std::string progress = line.substr(0, line.size() - 1);
+      Keep(&task, progress, true);
+      live = LiveLine(index, progress);
+      live_task_ = index;
+      continue;
+    }
+    // What comes after a progress line takes its place.
+    if (live_task_ == index && target == STDOUT_FILENO) live.clear();
     absl::StrAppend(&text, prefix, line, "\n");
     if (task.log != nullptr) absl::StrAppend(&log, line, "\n");
-    task.last_lines.push_back(line);
-    if (task.last_lines.size() > kLastLines) task.last_lines.pop_front();
+    Keep(&task, line, false);
   }
+  if (!live_.empty()) WriteAll(STDOUT_FILENO, kClearLine);
   WriteAll(target, text);
+  live_ = std::move(live);
+  WriteAll(STDOUT_FILENO, live_);
   if (task.log == nullptr) return;
   const Status status = task.log->Append(log);
   if (!status.ok()) {
@@ -212,7 +259,7 @@ std::vector<std::string> LocalProcesses::LastLines(size_t task) const {
 }
 
 void LocalProcesses::Say(const std::string& line) {
-  WriteAll(STDERR_FILENO, absl::StrCat("[weft] ", line, "\n"));
+  Write(STDERR_FILENO, absl::StrCat("[weft] ", line, "\n"));
 }
 
 }  // namespace weft::platform

@@ -20,6 +20,8 @@ struct OutputOptions {
   std::string log_folder;  // also write each task's lines to <folder>/<task>.log; empty: do not
   bool use_color = false;
   absl::Duration progress_period = absl::Seconds(1);  // between lines of a progress bar
+  // Our stdout is a terminal: the latest line of a progress bar stays at its foot and is overwritten.
+  bool is_live = false;
 };
 
 // While it lives SIGINT, SIGTERM and SIGHUP of the calling thread come out of Wait instead of ending us: make it
@@ -51,6 +53,7 @@ class LocalProcesses : public TaskProcesses {
     Stream out;
     Stream err;
     std::deque<std::string> last_lines;
+    bool last_is_progress = false;
     std::unique_ptr<WritableFile> log;
   };
 
@@ -59,6 +62,10 @@ class LocalProcesses : public TaskProcesses {
   bool ReadSome(size_t task, Stream* stream);
   void FinishOutput(size_t task);
   void Print(size_t task, int target, const std::vector<std::string>& lines);
+  // Above the live line, if there is one.
+  void Write(int target, const std::string& text);
+  void Keep(Task* task, const std::string& line, bool is_progress);
+  std::string LiveLine(size_t task, absl::string_view line) const;
   std::string Prefix(const std::string& name, size_t color, int target) const;
   void ReadSignals(std::vector<TaskEvent>* events);
   void ReapOrphans();
@@ -71,6 +78,8 @@ class LocalProcesses : public TaskProcesses {
   RealFileSystem files_;
   OwnedFd signals_;
   std::vector<Task> tasks_;
+  std::string live_;      // at the foot of the terminal, without a line end; may be empty
+  size_t live_task_ = 0;  // whose it is
 };
 
 }  // namespace weft::platform

@@ -150,6 +150,7 @@ class ProgressHook final : public Hook {
     return absl::OkStatus();
   }
   Status End(session::Session&, int64_t global_step) override {
+    if (last_.last_step == 0) return absl::OkStatus();  // no step was run
     last_.step = std::max(last_.step, global_step);
     last_.is_last = true;
     show_(last_);
@@ -204,13 +205,13 @@ std::function<void(const Progress&)> ProgressPrinter() {
   const char* term = std::getenv("TERM");
   const bool live = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && term != nullptr &&
                     std::string(term) != "dumb";
-  return [live](const Progress& progress) {
+  // `weft run` reads our output, and has a terminal.
+  const char* passed_on = std::getenv("WEFT_LIVE");
+  const bool live_there = passed_on != nullptr && std::string(passed_on) == "1";
+  return [live, live_there](const Progress& progress) {
     const std::string text = ProgressText(progress);
-    if (live) {
-      std::printf("\r\033[K%s%s", text.c_str(), progress.is_last ? "\n" : "");
-    } else {
-      std::printf("%s\n", text.c_str());
-    }
+    const bool stays = progress.is_last || !(live || live_there);
+    std::printf("%s%s%s", live ? "\r\033[K" : "", text.c_str(), stays ? "\n" : live ? "" : "\r");
     std::fflush(stdout);
   };
 }

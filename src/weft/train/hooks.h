@@ -69,7 +69,8 @@ std::unique_ptr<Hook> ReportProgress(Endpoint loss, int64_t last_step, int64_t b
                                      std::function<void(const Progress&)> show);
 // One line as people read it: "step 120/600  loss 0.2314  45210 examples/s  3s left".
 std::string ProgressText(const Progress& progress);
-// Shows one live line on a terminal, plain lines elsewhere (NO_COLOR and TERM=dumb count as elsewhere).
+// Shows one live line on a terminal, also on that of `weft run`, plain lines elsewhere (NO_COLOR and
+// TERM=dumb count as elsewhere).
 std::function<void(const Progress&)> ProgressPrinter();
 
 }  // namespace weft::train

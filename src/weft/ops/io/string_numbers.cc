@@ -104,7 +104,7 @@ class AsStringKernel final : public OpKernel {
     if constexpr (std::is_same_v<T, std::string>) {
       return format_.Word(value);
     } else if constexpr (std::is_same_v<T, bool>) {
-      return format_.Word(value ? "true" : "false");
+      return value ? "true" : "false";  // of whatever width
     } else if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>) {
       return absl::StrCat("(", format_.Real(value.real()), ",", format_.Real(value.imag()), ")");
     } else if constexpr (std::is_integral_v<T>) {

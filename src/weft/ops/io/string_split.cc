@@ -14,7 +14,7 @@ namespace {
 
 using Pieces = std::vector<absl::string_view>;
 
-// At any byte of `delimiters`; between all bytes if there are none.
+// At any byte of `delimiters`; between all bytes if there are none. No text has no pieces.
 Pieces SplitAtAny(absl::string_view text, absl::string_view delimiters, bool skip_empty) {
   Pieces pieces;
   if (delimiters.empty()) {
@@ -22,7 +22,7 @@ Pieces SplitAtAny(absl::string_view text, absl::string_view delimiters, bool ski
     return pieces;
   }
   size_t start = 0;
-  while (start <= text.size()) {
+  while (!text.empty() && start <= text.size()) {
     const size_t end = std::min(text.find_first_of(delimiters, start), text.size());
     if (end > start || !skip_empty) pieces.push_back(text.substr(start, end - start));
     start = end + 1;
