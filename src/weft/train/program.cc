@@ -62,7 +62,8 @@ Variable Program::AddSlot(const Variable& of, const std::string& slot, const Ini
   if (of.IsPart()) {
     made.whole_name = absl::StrCat(of.whole_name, name.substr(of.name.size()));
     made.whole_shape = of.whole_shape;
-    made.first_row = of.first_row;
+    made.part_axis = of.part_axis;
+    made.part_begin = of.part_begin;
   }
   variables_.back() = made;
   return made;
@@ -71,26 +72,36 @@ Variable Program::AddSlot(const Variable& of, const std::string& slot, const Ini
 std::vector<Variable> Program::AddPartitionedVariable(const std::string& name, DType dtype,
                                                       const Shape& shape, const Initializer& initial,
                                                       int num_parts) {
+  return AddPartitionedVariable(name, dtype, shape, initial, [num_parts](DType, const Shape&) {
+    return StatusOr<Partition>(Partition{0, num_parts});
+  });
+}
+
+std::vector<Variable> Program::AddPartitionedVariable(const std::string& name, DType dtype,
+                                                      const Shape& shape, const Initializer& initial,
+                                                      const Partitioner& partitioner) {
   std::vector<Variable> parts;
-  if (shape.rank() == 0 || num_parts < 1 || num_parts > std::max<int64_t>(1, shape.dim(0))) {
-    builder_.Fail(InvalidArgument("Variable '", name, "' of shape ", shape.ToString(),
-                                  " cannot be split into ", num_parts, " parts of rows"));
+  const StatusOr<Partition> partition = partitioner(dtype, shape);
+  const StatusOr<std::vector<int64_t>> sizes =
+      partition.ok() ? PartSizes(*partition, shape) : partition.status();
+  if (!sizes.ok()) {
+    builder_.Fail(Annotate(sizes.status(), absl::StrCat("Variable '", name, "'")));
     return parts;
   }
-  int64_t first_row = 0;
+  int64_t begin = 0;
   builder_.PushName(name);
-  for (int part = 0; part < num_parts; ++part) {
-    const int64_t rows = shape.dim(0) / num_parts + (part < shape.dim(0) % num_parts ? 1 : 0);
+  for (const int64_t size : *sizes) {
     Shape part_shape = shape;
-    part_shape.SetDim(0, rows);
-    Variable variable = AddVariable(absl::StrCat("part_", part), dtype, part_shape, initial);
+    part_shape.SetDim(partition->axis, size);
+    Variable variable = AddVariable(absl::StrCat("part_", parts.size()), dtype, part_shape, initial);
     variable.whole_name = builder_.name_prefix().substr(0, builder_.name_prefix().size() - 1);
     variable.whole_shape = shape;
-    variable.first_row = first_row;
+    variable.part_axis = partition->axis;
+    variable.part_begin = begin;
     if (!builder_.ok()) break;
     variables_.back() = variable;
     parts.push_back(std::move(variable));
-    first_row += rows;
+    begin += size;
   }
   builder_.PopName();
   return parts;
@@ -172,6 +183,11 @@ Endpoint EmbeddingLookup(GraphBuilder& builder, const std::vector<Variable>& par
     builder.Fail(InvalidArgument("An embedding lookup needs at least one variable"));
     return {};
   }
+  if (parts[0].IsPart() && parts[0].part_axis != 0) {
+    builder.Fail(InvalidArgument("Rows of '", parts[0].whole_name, "' cannot be looked up: its parts lie along axis ",
+                                 parts[0].part_axis, ", expected 0"));
+    return {};
+  }
   if (parts.size() == 1) {
     const std::string outer = builder.device();
     if (!parts[0].device.empty()) builder.set_device(parts[0].device);
@@ -189,7 +205,7 @@ Endpoint EmbeddingLookup(GraphBuilder& builder, const std::vector<Variable>& par
   };
   Endpoint owner = builder.Op("ZerosLike", {builder.Op("Cast", {flat}, {{"DstT", DType::kInt32}})});
   for (size_t p = 1; p < parts.size(); ++p) {
-    const Endpoint beyond = builder.Op("GreaterEqual", {flat, typed(parts[p].first_row)});
+    const Endpoint beyond = builder.Op("GreaterEqual", {flat, typed(parts[p].part_begin)});
     owner = builder.Op("AddV2", {owner, builder.Op("Cast", {beyond}, {{"DstT", DType::kInt32}})});
   }
   const auto num_parts = static_cast<int64_t>(parts.size());
@@ -201,7 +217,7 @@ Endpoint EmbeddingLookup(GraphBuilder& builder, const std::vector<Variable>& par
   std::vector<Endpoint> rows;
   for (size_t p = 0; p < parts.size(); ++p) {
     const int port = static_cast<int>(p);
-    const Endpoint local = builder.Op("Sub", {Endpoint{split, port}, typed(parts[p].first_row)});
+    const Endpoint local = builder.Op("Sub", {Endpoint{split, port}, typed(parts[p].part_begin)});
     const std::string outer = builder.device();
     if (!parts[p].device.empty()) builder.set_device(parts[p].device);
     rows.push_back(builder.Op("ResourceGather", {parts[p].handle, local}, {{"dtype", parts[p].dtype}}));

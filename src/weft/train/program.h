@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "weft/graph/builder.h"
+#include "weft/train/partition.h"
 #include "weft/train/variable.h"
 
 namespace weft::train {
@@ -36,7 +37,11 @@ class Program {
   // A variable named by the builder's prefix and `name`; InvalidArgument if the name is taken.
   Variable AddVariable(const std::string& name, DType dtype, const Shape& shape,
                        const Initializer& initial, const VariableOptions& options = {});
-  // `num_parts` variables that hold the rows of one, as evenly as can be, each placed by itself.
+  // The parts of one variable, <name>/part_0, ..., as `partitioner` splits it, each placed by itself. A
+  // checkpoint holds them as slices of `name`, and restores them however it was split when saved.
+  std::vector<Variable> AddPartitionedVariable(const std::string& name, DType dtype, const Shape& shape,
+                                               const Initializer& initial, const Partitioner& partitioner);
+  // The rows in `num_parts` parts.
   std::vector<Variable> AddPartitionedVariable(const std::string& name, DType dtype, const Shape& shape,
                                                const Initializer& initial, int num_parts);
   // An optimizer's slot of `of`: same shape, device and partition, named "<of>/<slot>" (with _1, _2, ...

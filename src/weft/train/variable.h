@@ -24,10 +24,11 @@ struct Variable {
   Endpoint value;          // a read made for the whole graph
   Endpoint is_initialized;
   Node* initializer = nullptr;
-  // A part of a partitioned variable: the whole's name and shape, and the first row of this part.
+  // A part of a partitioned variable: the whole's name and shape, and where along which axis it begins.
   std::string whole_name;
   Shape whole_shape;
-  int64_t first_row = 0;
+  int part_axis = 0;
+  int64_t part_begin = 0;
 
   bool IsPart() const { return !whole_name.empty(); }
   // How the Saver writes it: "" for a whole variable, "10 4 0,5:0,4" for a part.
@@ -39,7 +40,8 @@ using Initializer = std::function<Endpoint(GraphBuilder&, DType, const Shape&)>;
 Initializer Zeros();
 Initializer Ones();
 Initializer Constant(double value);
-// Seeds as TensorFlow's ops take them; both zero gives another value at each start.
+// Seeds as TensorFlow's ops take them; both zero gives another value at each start. Parts of one variable
+// ("w/part_0", "w/part_1") draw different numbers from the same seeds.
 Initializer RandomUniform(float low, float high, int64_t seed = 0, int64_t seed2 = 0);
 Initializer RandomNormal(float mean, float stddev, int64_t seed = 0, int64_t seed2 = 0);
 Initializer TruncatedNormal(float mean, float stddev, int64_t seed = 0, int64_t seed2 = 0);
@@ -56,7 +58,11 @@ class VariablePlacement {
 };
 // /job:<job>/task:0, 1, ... in turn.
 std::unique_ptr<VariablePlacement> RoundRobinPlacement(int num_tasks, const std::string& job = "ps");
-// The task with the fewest bytes so far.
-std::unique_ptr<VariablePlacement> GreedyPlacement(int num_tasks, const std::string& job = "ps");
+// The task with the least load so far, first of equals. The load of a variable is its bytes, or what `load`
+// makes of them.
+std::unique_ptr<VariablePlacement> GreedyPlacement(int num_tasks, const std::string& job = "ps",
+                                                   std::function<int64_t(int64_t size_bytes)> load = nullptr);
+// The value of a partitioned variable: its parts, joined along their axis.
+Endpoint JoinParts(GraphBuilder& builder, const std::vector<Variable>& parts);
 
 }  // namespace weft::train
