@@ -30,24 +30,26 @@ Pieces SplitAtAny(absl::string_view text, absl::string_view delimiters, bool ski
   return pieces;
 }
 
-// At runs of white space, none of which ends up in a piece; the last piece keeps the rest.
+// At runs of white space, none of which ends up in a piece; after `most` of them the rest follows, even
+// if there is none.
 Pieces SplitAtSpace(absl::string_view text, int64_t most) {
   Pieces pieces;
   text = absl::StripLeadingAsciiWhitespace(text);
   while (!text.empty()) {
-    if (most >= 0 && static_cast<int64_t>(pieces.size()) == most) {
-      pieces.push_back(text);
-      return pieces;
-    }
     const auto space = std::find_if(text.begin(), text.end(), absl::ascii_isspace);
     pieces.push_back(text.substr(0, static_cast<size_t>(space - text.begin())));
     text = absl::StripLeadingAsciiWhitespace(text.substr(static_cast<size_t>(space - text.begin())));
+    if (static_cast<int64_t>(pieces.size()) == most) {
+      pieces.push_back(text);
+      break;
+    }
   }
   return pieces;
 }
 
 // At each `separator`, at most `most` times.
 Pieces SplitAt(absl::string_view text, absl::string_view separator, int64_t most) {
+  if (most == 0) return {text};
   if (separator.empty()) return SplitAtSpace(text, most);
   Pieces pieces;
   while (most < 0 || static_cast<int64_t>(pieces.size()) < most) {
