@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "base/cancellation.h"
 #include "weft/compile/passes.h"
 #include "weft/graph/shape_inference.h"
@@ -21,6 +23,9 @@ class Folder {
 
   Status Run() {
     WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_->TopologicalOrder());
+    for (const Node* node : order) {
+      has_branches_ = has_branches_ || absl::StrContains(node->op(), "Switch") || absl::StrContains(node->op(), "Enter");
+    }
     for (Node* node : order) {
       if (node->op() == "Const") {
         Remember(node);
@@ -70,6 +75,8 @@ class Folder {
   std::optional<std::vector<Tensor>> ValuesOfShapes(const Node& node) const {
     const std::string& op = node.op();
     if (op != "Shape" && op != "ShapeN" && op != "Size" && op != "Rank") return std::nullopt;
+    // A constant runs where its control inputs put it: it would leave its branch or loop.
+    if (has_branches_) return std::nullopt;
     std::vector<Tensor> values;
     for (int i = 0; i < node.num_inputs(); ++i) {
       const auto known = shapes_.find(node.input(i));
@@ -140,13 +147,21 @@ class Folder {
   }
 
   Status Replace(Node* node, const std::vector<Tensor>& values) {
+    // Control inputs of the constants it read still say when, and in which branch or loop, it runs.
+    std::vector<Node*> controls = node->control_inputs();
+    for (const Endpoint& input : node->inputs()) {
+      const std::vector<Node*>& more = input.node->control_inputs();
+      if (input.node->op() == "Const") controls.insert(controls.end(), more.begin(), more.end());
+    }
+    std::sort(controls.begin(), controls.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
+    controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
     for (int o = 0; o < node->num_outputs(); ++o) {
       NodeDef def{.name = graph_->UniqueName(absl::StrCat(node->name(), "/folded")),
                   .op = "Const",
                   .device = node->requested_device()};
       def.attrs["dtype"] = values[o].dtype();
       def.attrs["value"] = values[o];
-      WEFT_ASSIGN_OR_RETURN(Node * constant, graph_->AddNode(std::move(def), {}, node->control_inputs()));
+      WEFT_ASSIGN_OR_RETURN(Node * constant, graph_->AddNode(std::move(def), {}, controls));
       constant->set_assigned_device(node->assigned_device());
       Remember(constant);
       graph_->RedirectConsumers({node, o}, {constant, 0});
@@ -203,6 +218,7 @@ class Folder {
   absl::flat_hash_map<Endpoint, Tensor> constants_;
   absl::flat_hash_map<Endpoint, PartialShape> shapes_;
   absl::flat_hash_set<Node*> removed_;
+  bool has_branches_ = false;
 };
 
 }  // namespace

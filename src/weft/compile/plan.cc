@@ -63,8 +63,10 @@ class PlanBuilder {
       first_slot_[order[i]->id()] = plan_->num_slots_;
       plan_->num_slots_ += order[i]->num_outputs();
     }
+    WEFT_ASSIGN_OR_RETURN(layout_, LayOutFrames(order, plan_->graph_.max_id()));
     plan_->uses_.assign(plan_->num_slots_, 0);
     for (Node* node : order) WEFT_RETURN_IF_ERROR(AddInstruction(node));
+    plan_->frames_ = std::move(layout_.frames);
     FindLastUses();
     return CheckIndices();
   }
@@ -91,6 +93,8 @@ class PlanBuilder {
     }
     instruction.num_dependencies =
         node->num_inputs() + static_cast<int>(node->control_inputs().size());
+    instruction.num_controls = static_cast<int>(node->control_inputs().size());
+    instruction.frame = layout_.leads_to[node->id()];
     for (const Consumer& consumer : node->consumers()) {
       instruction.dependents.push_back(
           {position_[consumer.node->id()], consumer.input, consumer.port});
@@ -128,7 +132,6 @@ class PlanBuilder {
       case Kind::kExit:
       case Kind::kNextIteration:
       case Kind::kLoopCondition:
-        plan_->has_frames_ = true;
         return absl::OkStatus();
       case Kind::kSwitch:
       case Kind::kMerge:
@@ -241,6 +244,7 @@ class PlanBuilder {
   std::unique_ptr<Plan> plan_;
   std::vector<int> first_slot_;  // by node id
   std::vector<int> position_;    // by node id
+  FrameLayout layout_;
 };
 
 StatusOr<std::unique_ptr<Plan>> Plan::Compile(Graph graph, const PlanOptions& options) {

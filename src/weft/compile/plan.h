@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status.h"
+#include "weft/compile/frames.h"
 #include "weft/graph/graph.h"
 #include "weft/kernel/kernel_registry.h"
 
@@ -29,7 +30,7 @@ enum class InstructionKind : uint8_t {
   kCall,      // runs children[0] (PartitionedCall, a function by name)
   kBranch,    // runs children[then/else or case index] on the other inputs (If, Case)
   kLoop,      // runs children[1] while children[0] says so (While)
-  kEnter,     // the instructions of loops in version-1 form, run by the frame executor
+  kEnter,     // loops in version-1 form: into a loop's first iteration (or each, if constant)
   kExit,
   kNextIteration,
   kLoopCondition,
@@ -57,6 +58,8 @@ struct Instruction {
   int first_output = 0;          // slots first_output .. + num_outputs
   int num_outputs = 0;
   int num_dependencies = 0;      // producers of inputs and control inputs, each edge once
+  int num_controls = 0;          // those of them that are control inputs
+  int frame = 0;                 // of Plan::frames(): the one that the outputs of an Enter are in
   // Instructions that wait for this one: (instruction, its input or kControlPort, our port).
   struct Dependent {
     int instruction = 0;
@@ -106,7 +109,8 @@ class Plan {
   const std::vector<DType>& result_types() const { return result_types_; }
   // No instruction waits or branches: running them in order is a step.
   bool is_straight_line() const { return is_straight_line_; }
-  bool has_frames() const { return has_frames_; }
+  // The graph itself and its loops of Enter and Exit nodes.
+  const std::vector<LoopFrame>& frames() const { return frames_; }
   const Graph& graph() const { return graph_; }
   Device* device() const { return device_; }
 
@@ -125,7 +129,7 @@ class Plan {
   int num_slots_ = 0;
   int num_scratch_ = 0;
   bool is_straight_line_ = true;
-  bool has_frames_ = false;
+  std::vector<LoopFrame> frames_;
 };
 
 }  // namespace weft::compile

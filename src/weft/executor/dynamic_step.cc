@@ -14,26 +14,24 @@ using compile::InstructionKind;
 using compile::Plan;
 
 DynamicStep::DynamicStep(PlanRunner* runner, RunRequest request, RunDone done)
-    : runner_(runner),
-      plan_(runner->plan()),
-      request_(std::move(request)),
-      done_(std::move(done)),
-      state_(runner->TakeState()),
-      progress_(plan_.instructions().size()),
-      uses_(plan_.uses()) {
-  state_->environment() = request_.environment;
-  if (request_.trace != nullptr) starts_.resize(progress_.size());
-  for (size_t i = 0; i < progress_.size(); ++i) {
-    progress_[i].pending = plan_.instructions()[i].num_dependencies;
-  }
+    : runner_(runner), plan_(runner->plan()), request_(std::move(request)), done_(std::move(done)) {
+  auto top = std::make_unique<Iteration>(plan_, runner->TakeState());
+  top_ = top.get();
+  top_->frame = &root_;
+  top_->state->environment() = request_.environment;
+  if (request_.trace != nullptr) top_->starts.resize(top_->progress.size());
+  root_.iterations.emplace(0, std::move(top));
 }
 
 void DynamicStep::Start(PlanRunner* runner, RunRequest request, RunDone done) {
   auto* step = new DynamicStep(runner, std::move(request), std::move(done));
-  step->status_ = step->state_->SetArguments(step->request_.arguments);
+  Iteration* top = step->top_;
+  step->status_ = top->state->SetArguments(step->request_.arguments);
   if (step->status_.ok()) {
-    for (int i = static_cast<int>(step->progress_.size()) - 1; i >= 0; --i) {
-      if (step->progress_[i].pending == 0) step->ready_.push_back(i);
+    for (int i = static_cast<int>(top->progress.size()) - 1; i >= 0; --i) {
+      if (step->plan_.instructions()[i].num_dependencies > 0) continue;
+      ++top->running;
+      step->ready_.push_back({i, top});
     }
   }
   step->Drive();
@@ -42,10 +40,10 @@ void DynamicStep::Start(PlanRunner* runner, RunRequest request, RunDone done) {
 void DynamicStep::Drive() {
   while (true) {
     while (status_.ok() && (!ready_.empty() || !late_.empty())) {
-      std::vector<int>& from = ready_.empty() ? late_ : ready_;
-      const int index = from.back();
+      std::vector<Task>& from = ready_.empty() ? late_ : ready_;
+      const Task task = from.back();
       from.pop_back();
-      Execute(index);
+      Execute(task);
     }
     std::vector<Completion> completed;
     {
@@ -60,70 +58,73 @@ void DynamicStep::Drive() {
       completed.swap(completions_);
     }
     for (Completion& completion : completed) {
+      const Task task = completion.task;
       --outstanding_;
-      state_->DropSnapshots(plan_.instructions()[completion.instruction]);
+      task.at->state->DropSnapshots(plan_.instructions()[task.index]);
       if (!completion.status.ok()) {
-        Fail(NodeError(completion.status, *plan_.instructions()[completion.instruction].node));
+        Fail(NodeError(completion.status, *plan_.instructions()[task.index].node));
       } else if (status_.ok()) {
-        if (!starts_.empty()) Trace(completion.instruction, completion.end, completion.thread);
-        Finish(completion.instruction);
+        if (!task.at->starts.empty()) Trace(task, completion.end, completion.thread);
+        Finish(task);
       }
     }
   }
   End();
 }
 
-void DynamicStep::Execute(int index) {
-  const Instruction& instruction = plan_.instructions()[index];
+void DynamicStep::Execute(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
   if (request_.environment.cancellation->IsCancelled()) {
     Fail(request_.environment.cancellation->status());
     return;
   }
-  if (progress_[index].any_dead && instruction.kind != InstructionKind::kMerge) {
+  if (task.at->progress[task.index].any_dead && instruction.kind != InstructionKind::kMerge) {
     if (instruction.node->op() != "_Send") {
-      MarkDead(index);
-      Finish(index);
+      MarkDead(task);
+      Finish(task);
       return;
     }
   }
-  if (!starts_.empty()) starts_[index] = absl::Now();
+  if (!task.at->starts.empty()) task.at->starts[task.index] = absl::Now();
   switch (instruction.kind) {
     case InstructionKind::kKernel:
-      ExecuteKernel(index);
+      ExecuteKernel(task);
       return;
     case InstructionKind::kSwitch:
-      ExecuteSwitch(index);
+      ExecuteSwitch(task);
       return;
     case InstructionKind::kMerge:
-      ExecuteMerge(index);
+      ExecuteMerge(task);
       return;
     case InstructionKind::kCall:
       ++outstanding_;
-      ExecuteCall(index);
+      ExecuteCall(task);
       return;
     case InstructionKind::kBranch:
       ++outstanding_;
-      ExecuteBranch(index);
+      ExecuteBranch(task);
       return;
     case InstructionKind::kLoop:
       ++outstanding_;
-      ExecuteLoop(index);
+      ExecuteLoop(task);
       return;
-    case InstructionKind::kArgument:
-    case InstructionKind::kResult:
     case InstructionKind::kEnter:
     case InstructionKind::kExit:
     case InstructionKind::kNextIteration:
     case InstructionKind::kLoopCondition:
-      Finish(index);
+      ExecutePass(task);
+      return;
+    case InstructionKind::kArgument:
+    case InstructionKind::kResult:
+      Finish(task);
       return;
   }
 }
 
-void DynamicStep::ExecuteKernel(int index) {
-  const Instruction& instruction = plan_.instructions()[index];
-  Status status = state_->TakeSnapshots(instruction);
-  KernelContext& context = state_->context(index);
+void DynamicStep::ExecuteKernel(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
+  Status status = task.at->state->TakeSnapshots(instruction);
+  KernelContext& context = task.at->state->context(task.index);
   if (!status.ok()) {
     Fail(NodeError(status, *instruction.node));
     return;
@@ -131,31 +132,31 @@ void DynamicStep::ExecuteKernel(int index) {
   if (instruction.is_async) {
     ++outstanding_;
     instruction.kernel->ComputeAsync(context,
-                                     [this, index](Status s) { Complete(index, std::move(s)); });
+                                     [this, task](Status s) { Complete(task, std::move(s)); });
     return;
   }
   if (instruction.cost == KernelCost::kBlocking) {
     ++outstanding_;
-    runner_->pool().Schedule([this, index, &instruction, &context] {
-      Complete(index, instruction.kernel->Compute(context));
+    runner_->pool().Schedule([this, task, &instruction, &context] {
+      Complete(task, instruction.kernel->Compute(context));
     });
     return;
   }
   status = instruction.kernel->Compute(context);
-  state_->DropSnapshots(instruction);
+  task.at->state->DropSnapshots(instruction);
   if (!status.ok()) {
     Fail(NodeError(status, *instruction.node));
     return;
   }
-  if (!starts_.empty()) Trace(index, absl::Now(), ThreadNumber());
-  Finish(index);
+  if (!task.at->starts.empty()) Trace(task, absl::Now(), ThreadNumber());
+  Finish(task);
 }
 
-void DynamicStep::ExecuteSwitch(int index) {
-  const Instruction& instruction = plan_.instructions()[index];
-  const Value& data = state_->slot(instruction.inputs[0]);
-  Status status = state_->TakeSnapshots(instruction);
-  const Value& condition = state_->slot(instruction.inputs[1]);
+void DynamicStep::ExecuteSwitch(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
+  const Value& data = task.at->state->slot(instruction.inputs[0]);
+  Status status = task.at->state->TakeSnapshots(instruction);
+  const Value& condition = task.at->state->slot(instruction.inputs[1]);
   StatusOr<bool> taken = false;
   if (status.ok()) {
     Tensor value = condition.tensor;
@@ -175,7 +176,7 @@ void DynamicStep::ExecuteSwitch(int index) {
     return;
   }
   const int live = *taken ? 1 : 0;
-  Value& output = state_->slot(instruction.first_output + live);
+  Value& output = task.at->state->slot(instruction.first_output + live);
   output.is_shared = true;
   output.variable = instruction.node->output_type(0).is_ref ? data.variable : Ref<Variable>();
   output.tensor = data.tensor;
@@ -187,21 +188,21 @@ void DynamicStep::ExecuteSwitch(int index) {
     }
     output.tensor = *read;
   }
-  state_->DropSnapshots(instruction);
-  state_->slot(instruction.first_output + 1 - live).is_dead = true;
-  Finish(index);
+  task.at->state->DropSnapshots(instruction);
+  task.at->state->slot(instruction.first_output + 1 - live).is_dead = true;
+  Finish(task);
 }
 
-void DynamicStep::ExecuteMerge(int index) {
-  const Instruction& instruction = plan_.instructions()[index];
-  const int live = progress_[index].live_input;
+void DynamicStep::ExecuteMerge(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
+  const int live = task.at->progress[task.index].live_input;
   if (live < 0) {
-    MarkDead(index);
-    Finish(index);
+    MarkDead(task);
+    Finish(task);
     return;
   }
-  const Value& source = state_->slot(instruction.inputs[live]);
-  Value& output = state_->slot(instruction.first_output);
+  const Value& source = task.at->state->slot(instruction.inputs[live]);
+  Value& output = task.at->state->slot(instruction.first_output);
   output.tensor = source.tensor;
   output.variable = source.variable;
   output.is_shared = true;
@@ -214,17 +215,37 @@ void DynamicStep::ExecuteMerge(int index) {
     output.tensor = *read;
     output.variable.reset();
   }
-  Value& which = state_->slot(instruction.first_output + 1);
+  Value& which = task.at->state->slot(instruction.first_output + 1);
   which.tensor = Tensor::Scalar<int32_t>(live);
   which.is_shared = true;
-  Finish(index);
+  Finish(task);
 }
 
-std::vector<Tensor> DynamicStep::ArgumentsFrom(int index, int first_input) {
-  const Instruction& instruction = plan_.instructions()[index];
+// The input becomes the output; where to is for Finish.
+void DynamicStep::ExecutePass(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
+  const Value& source = task.at->state->slot(instruction.inputs[0]);
+  Value value{.is_shared = true};
+  value.tensor = source.tensor;
+  if (source.variable && instruction.node->output_type(0).is_ref) {
+    value.variable = source.variable;
+  } else if (source.variable) {
+    StatusOr<Tensor> read = source.variable->Read();
+    if (!read.ok()) {
+      Fail(NodeError(read.status(), *instruction.node));
+      return;
+    }
+    value.tensor = *std::move(read);
+  }
+  task.at->state->slot(instruction.first_output) = std::move(value);
+  Finish(task);
+}
+
+std::vector<Tensor> DynamicStep::ArgumentsFrom(Task task, int first_input) {
+  const Instruction& instruction = plan_.instructions()[task.index];
   std::vector<Tensor> arguments;
   for (size_t i = static_cast<size_t>(first_input); i < instruction.inputs.size(); ++i) {
-    const Value& value = state_->slot(instruction.inputs[i]);
+    const Value& value = task.at->state->slot(instruction.inputs[i]);
     if (value.variable) {
       StatusOr<Tensor> read = value.variable->Read();
       arguments.push_back(read.ok() ? *read : Tensor());
@@ -235,33 +256,33 @@ std::vector<Tensor> DynamicStep::ArgumentsFrom(int index, int first_input) {
   return arguments;
 }
 
-void DynamicStep::SetResults(int index, std::vector<Tensor> results) {
-  const Instruction& instruction = plan_.instructions()[index];
+void DynamicStep::SetResults(Task task, std::vector<Tensor> results) {
+  const Instruction& instruction = plan_.instructions()[task.index];
   for (int o = 0; o < instruction.num_outputs && o < static_cast<int>(results.size()); ++o) {
-    Value& output = state_->slot(instruction.first_output + o);
+    Value& output = task.at->state->slot(instruction.first_output + o);
     output.tensor = std::move(results[o]);
     output.is_shared = true;
   }
 }
 
-void DynamicStep::RunChild(int index, const Plan* child, std::vector<Tensor> arguments) {
+void DynamicStep::RunChild(Task task, const Plan* child, std::vector<Tensor> arguments) {
   RunRequest request{.environment = request_.environment,
                      .arguments = std::move(arguments),
                      .trace = request_.trace};
   runner_->child(child).Run(std::move(request),
-                            [this, index](Status status, std::vector<Tensor> results) {
-                              if (status.ok()) SetResults(index, std::move(results));
-                              Complete(index, std::move(status));
+                            [this, task](Status status, std::vector<Tensor> results) {
+                              if (status.ok()) SetResults(task, std::move(results));
+                              Complete(task, std::move(status));
                             });
 }
 
-void DynamicStep::ExecuteCall(int index) {
-  RunChild(index, plan_.instructions()[index].children[0], ArgumentsFrom(index, 0));
+void DynamicStep::ExecuteCall(Task task) {
+  RunChild(task, plan_.instructions()[task.index].children[0], ArgumentsFrom(task, 0));
 }
 
-void DynamicStep::ExecuteBranch(int index) {
-  const Instruction& instruction = plan_.instructions()[index];
-  const Tensor condition = ArgumentsFrom(index, 0)[0];
+void DynamicStep::ExecuteBranch(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
+  const Tensor condition = ArgumentsFrom(task, 0)[0];
   size_t branch = 0;
   if (instruction.node->op() == "Case" || instruction.node->op() == "StatelessCase") {
     const int32_t wanted = condition.scalar<int32_t>();
@@ -270,40 +291,40 @@ void DynamicStep::ExecuteBranch(int index) {
   } else {
     StatusOr<bool> truth = Truth(condition);
     if (!truth.ok()) {
-      Complete(index, truth.status());
+      Complete(task, truth.status());
       return;
     }
     branch = *truth ? 0 : 1;
   }
-  RunChild(index, instruction.children[branch], ArgumentsFrom(index, 1));
+  RunChild(task, instruction.children[branch], ArgumentsFrom(task, 1));
 }
 
-void DynamicStep::ExecuteLoop(int index) {
-  const Instruction& instruction = plan_.instructions()[index];
+void DynamicStep::ExecuteLoop(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
   RunRequest request{.environment = request_.environment,
-                     .arguments = ArgumentsFrom(index, 0),
+                     .arguments = ArgumentsFrom(task, 0),
                      .trace = request_.trace};
   LoopRun::Start(&runner_->child(instruction.children[0]), &runner_->child(instruction.children[1]),
-                 std::move(request), [this, index](Status status, std::vector<Tensor> results) {
-                   if (status.ok()) SetResults(index, std::move(results));
-                   Complete(index, std::move(status));
+                 std::move(request), [this, task](Status status, std::vector<Tensor> results) {
+                   if (status.ok()) SetResults(task, std::move(results));
+                   Complete(task, std::move(status));
                  });
 }
 
-void DynamicStep::MarkDead(int index) {
-  const Instruction& instruction = plan_.instructions()[index];
+void DynamicStep::MarkDead(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
   for (int o = 0; o < instruction.num_outputs; ++o) {
-    state_->slot(instruction.first_output + o).is_dead = true;
+    task.at->state->slot(instruction.first_output + o).is_dead = true;
   }
 }
 
-void DynamicStep::Trace(int index, absl::Time end, uint64_t thread) {
-  TraceInstruction(plan_.instructions()[index], {starts_[index], end, thread}, *state_, request_.trace);
+void DynamicStep::Trace(Task task, absl::Time end, uint64_t thread) {
+  TraceInstruction(plan_.instructions()[task.index], {task.at->starts[task.index], end, thread}, *task.at->state, request_.trace);
 }
 
-void DynamicStep::Complete(int index, Status status) {
-  Completion completion{index, std::move(status)};
-  if (!starts_.empty()) {
+void DynamicStep::Complete(Task task, Status status) {
+  Completion completion{task, std::move(status)};
+  if (!task.at->starts.empty()) {
     completion.end = absl::Now();
     completion.thread = ThreadNumber();
   }
@@ -316,37 +337,66 @@ void DynamicStep::Complete(int index, Status status) {
   Drive();
 }
 
-void DynamicStep::Finish(int index) {
-  const Instruction& instruction = plan_.instructions()[index];
-  const bool died = instruction.kind == InstructionKind::kMerge ? progress_[index].live_input < 0
-                                                                : progress_[index].any_dead;
-  for (const Instruction::Dependent& dependent : instruction.dependents) {
-    const bool is_dead = dependent.port == kControlPort
-                             ? died
-                             : state_->slot(instruction.first_output + dependent.port).is_dead;
-    Deliver(dependent, is_dead);
+void DynamicStep::Finish(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
+  const Progress& progress = task.at->progress[task.index];
+  const bool died = instruction.kind == InstructionKind::kMerge ? progress.live_input < 0 : progress.any_dead;
+  switch (instruction.kind) {
+    case InstructionKind::kEnter:
+      FinishEnter(task, died);
+      break;
+    case InstructionKind::kExit:
+      FinishExit(task, died);
+      break;
+    case InstructionKind::kNextIteration:
+      FinishNextIteration(task, died);
+      break;
+    default:
+      TellDependents(task, died, task.at);
   }
-  if (instruction.kind == InstructionKind::kResult) return;  // read at the end
-  for (int slot : instruction.inputs) {
-    if (--uses_[slot] == 0) state_->Release(slot);
+  if (instruction.kind != InstructionKind::kResult) {  // read at the end
+    for (int slot : instruction.inputs) {
+      if (--task.at->uses[slot] == 0) task.at->state->Release(slot);
+    }
+  }
+  if (--task.at->running == 0) EndIfIdle(task.at);
+}
+
+void DynamicStep::TellDependents(Task task, bool died, Iteration* to) {
+  const Instruction& instruction = plan_.instructions()[task.index];
+  for (const Instruction::Dependent& dependent : instruction.dependents) {
+    const bool is_dead = died || (dependent.port != kControlPort &&
+                                  to->state->slot(instruction.first_output + dependent.port).is_dead);
+    Deliver(instruction, dependent, is_dead, to);
   }
 }
 
-void DynamicStep::Deliver(const Instruction::Dependent& dependent, bool is_dead) {
-  Progress& progress = progress_[dependent.instruction];
+void DynamicStep::Deliver(const Instruction& source, const Instruction::Dependent& dependent, bool is_dead,
+                          Iteration* to) {
+  Progress& progress = to->progress[dependent.instruction];
   const Instruction& target = plan_.instructions()[dependent.instruction];
-  --progress.pending;
+  bool starts = false;
   if (target.kind == InstructionKind::kMerge) {
-    if (dependent.input != kControlPort && !is_dead && progress.live_input < 0) {
-      progress.live_input = dependent.input;
+    if (dependent.input == kControlPort) {
+      --progress.pending;
+    } else if (!is_dead) {
+      if (progress.live_input < 0) progress.live_input = dependent.input;
+    } else {
+      // The back edge of a loop that is dead from the start never comes.
+      progress.dead_inputs += source.kind == InstructionKind::kEnter ? static_cast<int>(target.inputs.size()) : 1;
     }
-  } else if (is_dead) {
-    progress.any_dead = true;
+    const bool is_told = progress.live_input >= 0 || progress.dead_inputs >= static_cast<int>(target.inputs.size());
+    starts = progress.pending == 0 && is_told;
+  } else {
+    --progress.pending;
+    progress.any_dead = progress.any_dead || is_dead;
+    starts = progress.pending == 0;
   }
-  if (progress.started || progress.pending > 0) return;
+  if (progress.started || !starts) return;
   progress.started = true;
+  ++to->running;
   const bool late = target.kind == InstructionKind::kKernel && compile::ChangesVariable(*target.node);
-  (late ? late_ : ready_).push_back(dependent.instruction);
+  (late ? late_ : ready_).push_back({dependent.instruction, to});
 }
 
 void DynamicStep::Fail(Status status) {
@@ -358,9 +408,9 @@ void DynamicStep::Fail(Status status) {
 
 void DynamicStep::End() {
   std::vector<Tensor> results;
-  if (status_.ok()) status_ = CollectResults(plan_, *state_, &results);
-  state_->Clear();
-  runner_->GiveBack(std::move(state_));
+  if (status_.ok()) status_ = CollectResults(plan_, *top_->state, &results);
+  top_->state->Clear();
+  runner_->GiveBack(std::move(top_->state));
   RunDone done = std::move(done_);
   const Status status = std::move(status_);
   delete this;

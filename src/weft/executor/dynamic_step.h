@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "weft/executor/iteration.h"
 #include "weft/executor/plan_runner.h"
 
 namespace weft::executor {
@@ -20,14 +21,13 @@ class DynamicStep {
   static void Start(PlanRunner* runner, RunRequest request, RunDone done);
 
  private:
-  struct Progress {
-    int pending = 0;       // inputs and control inputs still to come
-    int live_input = -1;   // of a Merge: the first that came alive
-    bool any_dead = false;
-    bool started = false;
+  // An instruction in the iteration it runs in.
+  struct Task {
+    int index = 0;
+    Iteration* at = nullptr;
   };
   struct Completion {
-    int instruction;
+    Task task;
     Status status;
     // Of a traced step.
     absl::Time end;
@@ -37,39 +37,51 @@ class DynamicStep {
   DynamicStep(PlanRunner* runner, RunRequest request, RunDone done);
 
   void Drive();
-  void Execute(int index);
-  void ExecuteKernel(int index);
-  void ExecuteSwitch(int index);
-  void ExecuteMerge(int index);
-  void ExecuteCall(int index);
-  void ExecuteBranch(int index);
-  void ExecuteLoop(int index);
-  void RunChild(int index, const compile::Plan* child, std::vector<Tensor> arguments);
-  std::vector<Tensor> ArgumentsFrom(int index, int first_input);
-  void SetResults(int index, std::vector<Tensor> results);
-  void MarkDead(int index);
+  void Execute(Task task);
+  void ExecuteKernel(Task task);
+  void ExecuteSwitch(Task task);
+  void ExecuteMerge(Task task);
+  void ExecutePass(Task task);
+  void ExecuteCall(Task task);
+  void ExecuteBranch(Task task);
+  void ExecuteLoop(Task task);
+  void RunChild(Task task, const compile::Plan* child, std::vector<Tensor> arguments);
+  std::vector<Tensor> ArgumentsFrom(Task task, int first_input);
+  void SetResults(Task task, std::vector<Tensor> results);
+  void MarkDead(Task task);
   // In a traced step: an instruction has ended, its outputs are set.
-  void Trace(int index, absl::Time end, uint64_t thread);
+  void Trace(Task task, absl::Time end, uint64_t thread);
   // From any thread: an instruction that was started has ended.
-  void Complete(int index, Status status);
+  void Complete(Task task, Status status);
   // On the driver: tells dependents, releases inputs.
-  void Finish(int index);
-  void Deliver(const compile::Instruction::Dependent& dependent, bool is_dead);
+  void Finish(Task task);
+  void TellDependents(Task task, bool died, Iteration* to);
+  void Deliver(const compile::Instruction& source, const compile::Instruction::Dependent& dependent,
+               bool is_dead, Iteration* to);
   void Fail(Status status);
   void End();
+
+  // Loops (dynamic_loops.cc). Each moves the task's output to where its readers are.
+  void FinishEnter(Task task, bool died);
+  void FinishExit(Task task, bool died);
+  void FinishNextIteration(Task task, bool died);
+  void Pass(int index, const Value& value, Iteration* to);
+  Iteration* AddIteration(Frame* frame, int64_t number);
+  // Ends iterations, and then loops, in which nothing can run any more.
+  void EndIfIdle(Iteration* at);
+  void EndFrame(Frame* frame);
 
   PlanRunner* const runner_;
   const compile::Plan& plan_;
   RunRequest request_;
   RunDone done_;
-  std::unique_ptr<StepState> state_;
-  std::vector<Progress> progress_;
-  std::vector<int> uses_;
-  std::vector<int> ready_;
-  std::vector<int> late_;  // instructions that change variables: after all else that is ready
-  int outstanding_ = 0;    // started, not completed
+  Frame root_;
+  Iteration* top_ = nullptr;  // the graph itself
+  std::vector<std::unique_ptr<Iteration>> free_;  // iterations to use again
+  std::vector<Task> ready_;
+  std::vector<Task> late_;  // instructions that change variables: after all else that is ready
+  int outstanding_ = 0;     // started, not completed
   Status status_;
-  std::vector<absl::Time> starts_;  // by instruction; empty unless traced
 
   absl::Mutex mutex_;
   std::vector<Completion> completions_ ABSL_GUARDED_BY(mutex_);

@@ -63,39 +63,47 @@ Status CollectResults(const Plan& plan, StepState& state, std::vector<Tensor>* r
 
 namespace {
 
+Status TakeResult(const Instruction& instruction, StepState& state, std::vector<Tensor>* results) {
+  const Value& value = state.slot(instruction.inputs[0]);
+  if (!value.variable) {
+    (*results)[instruction.index] = value.tensor;
+    return absl::OkStatus();
+  }
+  StatusOr<Tensor> read = value.variable->Read();
+  if (!read.ok()) return NodeError(read.status(), *instruction.node->input(0).node);
+  (*results)[instruction.index] = *std::move(read);
+  return absl::OkStatus();
+}
+
+Status ComputeWithSnapshots(const StepState::Call& call, const Instruction& instruction, StepState& state) {
+  Status status = state.TakeSnapshots(instruction);
+  if (status.ok()) status = call.kernel->Compute(*call.context);
+  state.DropSnapshots(instruction);
+  return status;
+}
+
 template <bool kTraced>
 Status RunStraight(const Plan& plan, StepState& state, StepTrace* trace,
                    std::vector<Tensor>* results) {
   const Cancellation& cancellation = *state.environment().cancellation;
-  const std::vector<Instruction>& instructions = plan.instructions();
+  const Instruction* const instructions = plan.instructions().data();
   results->resize(plan.result_types().size());
-  for (size_t i = 0; i < instructions.size(); ++i) {
-    const Instruction& instruction = instructions[i];
-    if (instruction.kind == InstructionKind::kKernel) {
+  for (const StepState::Call& call : state.calls()) {
+    if (call.kernel != nullptr) [[likely]] {
       if (cancellation.IsCancelled()) [[unlikely]] return cancellation.status();
       absl::Time start;
       if constexpr (kTraced) start = absl::Now();
-      Status status;
-      if (instruction.reference_reads.empty()) {
-        status = instruction.kernel->Compute(state.context(static_cast<int>(i)));
-      } else {
-        status = state.TakeSnapshots(instruction);
-        if (status.ok()) status = instruction.kernel->Compute(state.context(static_cast<int>(i)));
-        state.DropSnapshots(instruction);
+      const Status status = call.reads_references
+                                ? ComputeWithSnapshots(call, instructions[call.instruction], state)
+                                : call.kernel->Compute(*call.context);
+      if (!status.ok()) [[unlikely]] return NodeError(status, *instructions[call.instruction].node);
+      if constexpr (kTraced) {
+        TraceInstruction(instructions[call.instruction], {start, absl::Now(), ThreadNumber()}, state, trace);
       }
-      if (!status.ok()) [[unlikely]] return NodeError(status, *instruction.node);
-      if constexpr (kTraced) TraceInstruction(instruction, {start, absl::Now(), ThreadNumber()}, state, trace);
-    } else if (instruction.kind == InstructionKind::kResult) {
-      const Value& value = state.slot(instruction.inputs[0]);
-      if (value.variable) {
-        StatusOr<Tensor> read = value.variable->Read();
-        if (!read.ok()) return NodeError(read.status(), *instruction.node->input(0).node);
-        (*results)[instruction.index] = *std::move(read);
-      } else {
-        (*results)[instruction.index] = value.tensor;
-      }
+    } else if (instructions[call.instruction].kind == InstructionKind::kResult) {
+      WEFT_RETURN_IF_ERROR(TakeResult(instructions[call.instruction], state, results));
     }
-    for (int slot : instruction.releases) state.Release(slot);
+    for (int i = 0; i < call.num_releases; ++i) state.Release(call.releases[i]);
   }
   return absl::OkStatus();
 }
@@ -124,10 +132,6 @@ void PlanRunner::Run(RunRequest request, RunDone done) {
     const Status status = RunInline(request, &results);
     if (!status.ok()) request.environment.cancellation->Cancel(status);
     done(status, std::move(results));
-    return;
-  }
-  if (plan_->has_frames()) {
-    done(Unimplemented("Loops of Enter and Exit nodes do not run yet"), {});
     return;
   }
   DynamicStep::Start(this, std::move(request), std::move(done));

@@ -20,6 +20,7 @@ StepState::StepState(const compile::Plan& plan)
   for (size_t i = 0; i < plan.instructions().size(); ++i) {
     if (plan.instructions()[i].kind == InstructionKind::kKernel) Bind(static_cast<int>(i));
   }
+  if (plan.is_straight_line()) ListCalls();
 }
 
 void StepState::Bind(int index) {
@@ -44,6 +45,18 @@ void StepState::Bind(int index) {
   }
   contexts_[index] = KernelContext(std::move(binding));
   contexts_[index].set_environment(&environment_);
+}
+
+void StepState::ListCalls() {
+  for (size_t i = 0; i < plan_.instructions().size(); ++i) {
+    const Instruction& instruction = plan_.instructions()[i];
+    calls_.push_back({.kernel = instruction.kind == InstructionKind::kKernel ? instruction.kernel : nullptr,
+                      .context = &contexts_[i],
+                      .releases = instruction.releases.data(),
+                      .num_releases = static_cast<int>(instruction.releases.size()),
+                      .instruction = static_cast<int>(i),
+                      .reads_references = !instruction.reference_reads.empty()});
+  }
 }
 
 Status StepState::SetArguments(std::vector<Tensor>& arguments) {

@@ -20,6 +20,17 @@ class StepState {
 
   StepEnvironment& environment() { return environment_; }
   Value& slot(int i) { return slots_[i]; }
+  // The plan's kernels in order with what the loop over them needs side by side: a plan of a thousand
+  // small kernels then fits the cache. Empty unless the plan is a straight line.
+  struct Call {
+    OpKernel* kernel = nullptr;  // null: the result or argument is the loop's own to handle
+    KernelContext* context = nullptr;
+    const int* releases = nullptr;
+    int num_releases = 0;
+    int instruction = 0;
+    bool reads_references = false;
+  };
+  const std::vector<Call>& calls() const { return calls_; }
   KernelContext& context(int instruction) { return contexts_[instruction]; }
 
   // Puts `arguments` into the slots of argument instructions; InvalidArgument for a missing one or
@@ -32,7 +43,8 @@ class StepState {
   // worth sharing between slots.
   void Release(int slot) {
     Value& value = slots_[slot];
-    if (value.is_shared || value.tensor.size_bytes() >= kKeepBytes || !value.tensor.HasOneRef()) {
+    const Buffer* buffer = value.tensor.buffer().get();
+    if (value.is_shared || (buffer != nullptr && (!buffer->HasOneRef() || buffer->size() >= kKeepBytes))) {
       value.tensor = Tensor();
       value.is_shared = false;
     }
@@ -47,12 +59,14 @@ class StepState {
   static constexpr size_t kKeepBytes = 256 << 10;
 
   void Bind(int index);
+  void ListCalls();
 
   const compile::Plan& plan_;
   StepEnvironment environment_;
   std::vector<Value> slots_;
   std::vector<Tensor> scratch_;
   std::vector<KernelContext> contexts_;
+  std::vector<Call> calls_;
 };
 
 // The error of a node's kernel, with the node's name where clients look for it.

@@ -18,7 +18,8 @@ namespace {
 class DirectSession final : public Session {
  public:
   explicit DirectSession(const DirectOptions& options)
-      : pool_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores()) {
+      : pool_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores(),
+              options.num_threads <= UsableCores() ? kSpinMicros : 0) {
     const DeviceName task{.job = "localhost", .replica = 0, .task = 0};
     EngineOptions engine{.catalogue = options.catalogue,
                          .pool = &pool_,
@@ -114,6 +115,9 @@ class DirectSession final : public Session {
     if (results != nullptr) *results = *std::move(outcome->results);
     return absl::OkStatus();
   }
+  // A thread that has just worked polls this long for more: about what it costs to be woken.
+  static constexpr int kSpinMicros = 40;
+
   ThreadPool pool_;
   RealFileSystem real_files_;
   std::vector<std::unique_ptr<Device>> devices_;
