@@ -19,6 +19,14 @@ namespace weft {
 namespace {
 thread_local const void* current_pool = nullptr;
 
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 void NameThisThread(const std::string& name) {
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
 }
@@ -32,6 +40,8 @@ struct ThreadPool::State {
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   std::atomic<int64_t> queued{0};
   int spin_us = 0;
+  int most_spinners = 0;  // the caller of ParallelFor has a core too
+  std::atomic<int> spinners{0};
   std::vector<std::thread> threads;
 
   bool Take(absl::AnyInvocable<void()>* work) {
@@ -48,18 +58,28 @@ struct ThreadPool::State {
     return true;
   }
 
-  void Spin() const {
+  // Polls until `ready` or the budget is spent.
+  template <typename Ready>
+  void Spin(Ready ready) const {
     if (spin_us <= 0) return;
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(spin_us);
-    while (queued.load(std::memory_order_relaxed) == 0 && std::chrono::steady_clock::now() < end) {
-      for (int i = 0; i < 32; ++i) __builtin_ia32_pause();
+    while (!ready() && std::chrono::steady_clock::now() < end) {
+      for (int i = 0; i < 32; ++i) Pause();
     }
+  }
+
+  void SpinForWork() {
+    if (most_spinners == 0) return;
+    if (spinners.fetch_add(1, std::memory_order_relaxed) < most_spinners) {
+      Spin([this] { return queued.load(std::memory_order_relaxed) > 0; });
+    }
+    spinners.fetch_sub(1, std::memory_order_relaxed);
   }
 
   void Run() {
     absl::AnyInvocable<void()> work;
     while (true) {
-      Spin();
+      SpinForWork();
       if (!Take(&work)) return;
       work();
       work = nullptr;
@@ -70,6 +90,7 @@ struct ThreadPool::State {
 ThreadPool::ThreadPool(std::string name, int num_threads, int spin_us)
     : num_threads_(std::max(1, num_threads)), state_(std::make_unique<State>()) {
   state_->spin_us = spin_us;
+  state_->most_spinners = spin_us > 0 ? num_threads_ - 1 : 0;
   for (int i = 0; i < num_threads_; ++i) {
     state_->threads.emplace_back([this, name] {
       NameThisThread(name);
@@ -127,13 +148,14 @@ void ThreadPool::ParallelFor(int64_t total, int64_t min_block,
       }
     }
   };
-  const int helpers = static_cast<int>(std::min<int64_t>(num_threads_ - (IsWorker() ? 1 : 0), num_blocks - 1));
+  const int helpers = static_cast<int>(std::min<int64_t>(num_threads_ - 1, num_blocks - 1));
   for (int i = 0; i < helpers; ++i) Schedule(work);
   work();
+  const auto all_done = [&] { return loop->blocks_done.load(std::memory_order_acquire) >= num_blocks; };
+  state_->Spin(all_done);
+  if (all_done()) return;
   absl::MutexLock lock(&loop->mutex);
-  while (loop->blocks_done.load(std::memory_order_acquire) < num_blocks) {
-    loop->done.Wait(&loop->mutex);
-  }
+  while (!all_done()) loop->done.Wait(&loop->mutex);
 }
 
 Thread::Thread(std::string name, absl::AnyInvocable<void()> body)

@@ -7,6 +7,18 @@ namespace weft {
 namespace {
 // Below this, keeping each slot's own bytes is cheaper than passing them on.
 constexpr size_t kForwardBytes = 16 << 10;
+// No element is larger, so fewer elements than this cannot be that many bytes.
+constexpr int64_t kForwardElements = kForwardBytes / sizeof(Complex128);
+
+// Shapes of a few dimensions, without a call of memcmp.
+bool SameShape(const Shape& a, const Shape& b) {
+  if (a.num_elements() != b.num_elements() || a.rank() != b.rank()) return false;
+  for (int i = 0; i < a.rank(); ++i) {
+    if (a.dim(i) != b.dim(i)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 const std::string& KernelContext::default_container() const {
@@ -42,7 +54,7 @@ StatusOr<Ref<Variable>> KernelContext::input_resource_variable(int i) const {
 StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
   Value& value = *binding_.outputs[i];
   const DType dtype = binding_.node->output_type(i).dtype;
-  if (value.tensor.dtype() == dtype && value.tensor.shape() == shape && value.tensor.HasOneRef() &&
+  if (value.tensor.dtype() == dtype && SameShape(value.tensor.shape(), shape) && value.tensor.HasOneRef() &&
       !value.is_shared) [[likely]] {
     return &value.tensor;
   }
@@ -52,8 +64,9 @@ StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
 }
 
 bool KernelContext::TryForward(int from, int i, const Shape& shape) {
+  if (!binding_.input_is_last_use[from] || shape.num_elements() < kForwardElements) return false;
   Value& source = *binding_.input_values[from];
-  if (&source.tensor != binding_.inputs[from] || !binding_.input_is_last_use[from] ||
+  if (&source.tensor != binding_.inputs[from] ||
       source.tensor.size_bytes() < kForwardBytes ||
       source.tensor.dtype() != binding_.node->output_type(i).dtype ||
       source.tensor.num_elements() != shape.num_elements() || !source.tensor.HasOneRef()) {

@@ -14,7 +14,7 @@ namespace {
 // Multiply-adds below which a call of oneDNN costs more than it saves, and those that one thread
 // should at least get.
 constexpr int64_t kLibraryWork = 64 * 64 * 64;
-constexpr int64_t kShareWork = 1 << 18;
+constexpr int64_t kShareWork = 1 << 21;
 
 // Unsigned for integers, so that they wrap.
 template <typename T, bool integer = std::is_integral_v<T>>

@@ -12,9 +12,35 @@ namespace {
 // Shared parts keep the whole alive and must stay aligned for SIMD.
 constexpr int64_t kAlignment = 64;
 
+// Rows of the input as views of it, where that pays and all of them start aligned. False otherwise.
+StatusOr<bool> ShareRows(KernelContext& c, const Tensor& input, absl::Span<const int64_t> sizes, bool keep_axis) {
+  if (input.size_bytes() < 4096 || input.dim(0) == 0) return false;
+  const int64_t row = input.num_elements() / input.dim(0);
+  const int64_t row_bytes = row * static_cast<int64_t>(DTypeSize(input.dtype()));
+  int64_t begin = 0;
+  for (const int64_t size : sizes) {
+    if (begin * row_bytes % kAlignment != 0) return false;
+    begin += size;
+  }
+  Shape shape = input.shape();
+  if (!keep_axis) shape.RemoveDim(0);
+  const auto base = reinterpret_cast<const std::byte*>(input.buffer()->data());
+  size_t offset = static_cast<size_t>(input.bytes() - base);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (keep_axis && shape.dim(0) != sizes[i]) shape.SetDim(0, sizes[i]);
+    c.SetOutput(static_cast<int>(i), Tensor(input.dtype(), shape, input.buffer(), offset));
+    offset += static_cast<size_t>(sizes[i] * row_bytes);
+  }
+  return true;
+}
+
 // Output i takes sizes[i] of the input's `axis`; without `keep_axis` that dimension goes.
 Status Cut(KernelContext& c, const Tensor& input, int axis, absl::Span<const int64_t> sizes,
            bool keep_axis) {
+  if (axis == 0) {
+    WEFT_ASSIGN_OR_RETURN(const bool shared, ShareRows(c, input, sizes, keep_axis));
+    if (shared) return absl::OkStatus();
+  }
   const IndexVector strides = StridesOf(input.shape());
   int64_t begin = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -27,12 +53,6 @@ Status Cut(KernelContext& c, const Tensor& input, int axis, absl::Span<const int
     if (!keep_axis) dims.erase(dims.begin() + axis);
     WEFT_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
     begin += sizes[i];
-    const int64_t offset_bytes = copy.source_offset * static_cast<int64_t>(DTypeSize(input.dtype()));
-    if (axis == 0 && input.size_bytes() >= 4096 && offset_bytes % kAlignment == 0) {
-      WEFT_ASSIGN_OR_RETURN(Tensor view, input.SliceRows(begin - sizes[i], begin).Reshaped(shape));
-      c.SetOutput(output_index, std::move(view));
-      continue;
-    }
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(output_index, shape));
     copy.MakeTargetDense();
     Copy(c, std::move(copy), input, output);

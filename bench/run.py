@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures weft beside TensorFlow and PyTorch and prints ratios.
+
+    ./dev bench [--rows dispatch,mlp,...] [--rounds 7] [--json FILE]
+
+Every line is one table row: our time, each peer's best setting, and the ratio of the two in this run. Sides take turns, round by
+round, so that all see the same machine; a round is the fastest burst of a quarter of a second, a figure the median of
+the rounds with the smallest beside it. Results are checked against the peers' before anything counts.
+"""
+import argparse
+import contextlib
+import json
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+
+
+class Side:
+    """A program that measures a round for each line it reads."""
+
+    def __init__(self, name, command, **env):
+        self.name, self.times, self.check = name, [], None
+        self.log = tempfile.TemporaryFile(mode='w+')  # what it says is shown only if it fails
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
+                                        env=dict(os.environ, **env))
+
+    def round(self):
+        try:
+            self.process.stdin.write('\n')
+            self.process.stdin.flush()
+            answer = json.loads(self.process.stdout.readline())
+        except (ValueError, OSError) as error:
+            self.log.seek(0)
+            raise RuntimeError('%s gave no figure (exit code %s):\n%s' % (self.name, self.process.wait(), self.log.read()[-2000:])) from error
+        self.times.append(answer['us'])
+        self.check = answer['check']
+
+    def end(self):
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    @property
+    def median(self):
+        return statistics.median(self.times)
+
+    @property
+    def least(self):
+        return min(self.times)
+
+
+def text_of(us):
+    return '%.1f us' % us if us < 1e4 else '%.2f ms' % (us / 1e3) if us < 1e6 else '%.2f s' % (us / 1e6)
+
+
+class Table:
+    def __init__(self):
+        self.lines = []
+
+    def section(self, title):
+        print('\n%s' % title, flush=True)
+
+    def add(self, what, ours, peer_name, peers, goal, note=''):
+        """`ours` and `peers`: (median, least) in us. The goal: ours is at most this part of the peer's time."""
+        ratio, ratio_least = ours[0] / peers[0], ours[1] / peers[1]
+        met = max(ratio, ratio_least) <= goal
+        line = '  %-40s %11s  |  %-28s %11s  |  %7.3fx (min %.3fx)  goal %.3gx  %s%s' % (
+            what, text_of(ours[0]), peer_name, text_of(peers[0]), ratio, ratio_least, goal, 'met' if met else 'MISSED',
+            '  ' + note if note else '')
+        print(line, flush=True)
+        self.lines.append(dict(what=what, us=ours[0], peer=peer_name, peer_us=peers[0], ratio=ratio, ratio_least=ratio_least,
+                               goal=goal, met=met, note=note))
+
+    def say(self, text):
+        print('  ' + text, flush=True)
+
+
+def measure(sides, rounds, tolerance=1e-3):
+    """Rounds of all sides in turn; refuses a side whose result differs from the first's."""
+    try:
+        for _ in range(rounds):
+            for side in sides:
+                side.round()
+    finally:
+        for side in sides:
+            side.end()
+    for side in sides[1:]:
+        scale = max(1.0, abs(sides[0].check))
+        if tolerance is not None and abs(side.check - sides[0].check) > tolerance * scale:
+            raise RuntimeError('%s computes %g, %s computes %g' % (side.name, side.check, sides[0].name, sides[0].check))
+    return sides
+
+
+def best(sides):
+    return min(sides, key=lambda side: side.median)
+
+
+def figures(side):
+    return side.median, side.least
+
+
+class Bench:
+    def __init__(self, arguments):
+        self.weft = os.path.abspath(arguments.weft)
+        self.ours = os.path.join(os.path.dirname(self.weft), 'session_rounds')
+        self.rounds = arguments.rounds
+        self.table = Table()
+
+    def mine(self, *args, name='weft'):
+        return Side(name, [self.ours, *map(str, args)])
+
+    @staticmethod
+    def tensorflow(*args, name='TensorFlow', **env):
+        return Side(name, [sys.executable, os.path.join(HERE, 'peers', 'tensorflow_rounds.py'), *map(str, args)], **env)
+
+    @staticmethod
+    def torch(*args, name='PyTorch'):
+        return Side(name, [sys.executable, os.path.join(HERE, 'peers', 'torch_rounds.py'), *map(str, args)])
+
+    def dispatch(self):
+        self.table.section('Dispatch: 1,000 nodes on 4x4 a step, fed and fetched (row 1)')
+        for threads in 1, 2:
+            for form in 'plain', 'fused':
+                for kind in 'matmul', 'add':
+                    for shape in 'chain', 'wide':
+                        what = ('dispatch', kind, shape, threads, form)
+                        sides = measure([self.mine(*what)] + [
+                            self.tensorflow(*what, setting, name='TensorFlow, ' + setting)
+                            for setting in ('executor', 'single', 'function')], self.rounds)
+                        peer = best(sides[1:])
+                        note = '%.0f ns a node' % sides[0].median  # us for 1,000 nodes
+                        self.table.add('%s, %s, %d threads, %s' % (kind, shape, threads, form), figures(sides[0]), peer.name,
+                                       figures(peer), 0.1, note)
+
+    def mlp(self):
+        self.table.section('One step of an MLP 784-100-10 with SGD (row 2)')
+        for batch, goal in (1, 0.2), (100, 0.5):
+            sides = [self.mine('mlp', batch, threads, name='weft, %d threads' % threads) for threads in (1, 2)]
+            peers = [self.torch('mlp', batch, threads, name='PyTorch, %d threads' % threads) for threads in (1, 2)]
+            peers += [self.tensorflow('mlp', batch, threads, setting, name='TensorFlow %s %d %s' % (
+                          setting, threads, 'oneDNN' if library == '1' else 'Eigen'), TF_ENABLE_ONEDNN_OPTS=library)
+                      for threads in (1, 2) for setting in ('executor', 'function') for library in '01']
+            measure(sides + peers, self.rounds)
+            ours = best(sides)
+            for name, group in ('PyTorch', peers[:2]), ('TensorFlow', peers[2:]):
+                peer = best(group)
+                self.table.add('batch %d (%s)' % (batch, ours.name), figures(ours), peer.name, figures(peer), goal)
+
+    @contextlib.contextmanager
+    def cluster(self, kind, **jobs):
+        """Servers of `kind` (weft or tensorflow): yields {job: [target]} and the seconds until all listened."""
+        with contextlib.ExitStack() as stack:
+            ports = {}
+            for job, count in jobs.items():
+                held = [stack.enter_context(socket.socket()) for _ in range(count)]
+                for one in held:
+                    one.bind(('127.0.0.1', 0))
+                ports[job] = [one.getsockname()[1] for one in held]
+        spec = {job: ['127.0.0.1:%d' % port for port in numbers] for job, numbers in ports.items()}
+        started = []
+        begin = time.perf_counter()
+        try:
+            for job, numbers in ports.items():
+                for index in range(len(numbers)):
+                    if kind == 'weft':
+                        command = [self.weft, 'server', '--cluster', json.dumps(spec), '--job_name', job, '--task_index', str(index)]
+                    else:
+                        command = [sys.executable, os.path.join(HERE, 'peers', 'tensorflow_server.py'), json.dumps(spec), job,
+                                   str(index)]
+                    started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            for port in [port for numbers in ports.values() for port in numbers]:
+                while True:
+                    try:
+                        socket.create_connection(('127.0.0.1', port), timeout=1).close()
+                        break
+                    except OSError:
+                        if any(process.poll() is not None for process in started):
+                            raise RuntimeError('a %s server ended before it listened' % kind) from None
+                        time.sleep(0.0005)
+            yield {job: ['grpc://' + address for address in addresses] for job, addresses in spec.items()}, \
+                time.perf_counter() - begin
+        finally:
+            for process in started:
+                process.terminate()
+            for process in started:
+                try:
+                    process.wait(5)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+    def ps(self):
+        self.table.section("The seeds' MLP on 1 parameter server and 2 workers, asynchronous, batch 100 (row 7)")
+        with self.cluster('weft', ps=1, worker=2) as (ours, _), self.cluster('tensorflow', ps=1, worker=2) as (theirs, _):
+            def pair(client, targets, name, *more):
+                make = self.mine if client == 'c++' else self.tensorflow
+                return [make('cluster', targets['worker'][i], '/job:worker/task:%d' % i, 100, *more, name=name) for i in (0, 1)]
+            groups = [pair('python', ours, 'weft servers, Python'), pair('python', theirs, 'TensorFlow servers'),
+                      pair('c++', ours, 'weft servers, C++'), pair('python', ours, 'weft, empty step', 'empty'),
+                      pair('python', theirs, 'TensorFlow, empty step', 'empty')]
+            one = [group[0] for group in groups]
+            # Workers share the variables: what they compute depends on who came first.
+            measure([side for group in groups for side in group], self.rounds, tolerance=None)
+        python, peer, native, empty, peer_empty = one
+        self.table.add('the same Python client', figures(python), peer.name, figures(peer), 1 / 3)
+        self.table.add('less an empty RunStep of each', (python.median - empty.median, python.least - empty.least), peer.name,
+                       (peer.median - peer_empty.median, peer.least - peer_empty.least), 1 / 5)
+        self.table.add('the C++ client', figures(native), peer.name, figures(peer), 1 / 10)
+        self.table.say('an empty step of the Python client: %s (weft), %s (TensorFlow)' % (text_of(empty.median),
+                                                                                     text_of(peer_empty.median)))
+
+    def wire(self):
+        self.table.section('A tensor from the worker to the parameter server and back over TCP (row 8)')
+        with self.cluster('weft', ps=1, worker=1) as (ours, _), self.cluster('tensorflow', ps=1, worker=1) as (theirs, _):
+            for size, elements in ('1 KB', 256), ('1 MB', 262144), ('128 MB', 33554432):
+                sides = [self.mine('bounce', ours['worker'][0], '/job:worker/task:0', elements, name='weft, C++ client'),
+                         self.tensorflow('bounce', ours['worker'][0], '/job:worker/task:0', elements, name='weft, Python client'),
+                         self.tensorflow('bounce', theirs['worker'][0], '/job:worker/task:0', elements)]
+                measure(sides, self.rounds, tolerance=1e-6)
+                for side in sides[:2]:
+                    self.table.add('%s, %s' % (size, side.name), figures(side), sides[2].name, figures(sides[2]), 1 / 5)
+        out = subprocess.run([os.path.join(os.path.dirname(self.weft), 'transport_roundtrip'), '--rounds=%d' % self.rounds],
+                             stdout=subprocess.PIPE, text=True, check=True).stdout
+        found = re.findall(r'(\d+) KB +(plain sockets|weft, handler) +median +([\d.]+) us +p10 +([\d.]+)', out)
+        times = {(int(size), who): (float(median), float(least)) for size, who, median, least in found}
+        for size in sorted({size for size, _ in times}):
+            # Small ones cost a wake-up more than a socket program's; large ones have a goal.
+            self.table.add('%d KB, transport alone' % size, times[size, 'weft, handler'], 'a plain socket program',
+                           times[size, 'plain sockets'], 1 / 0.8 if size >= 1024 else 2)
+
+    def start(self):
+        self.table.section('Start: server processes of a job of 1 parameter server and 2 workers, and its first step (row 16)')
+        ready = {'weft': [], 'tensorflow': []}
+        first = {'weft': [], 'tensorflow': []}
+        for _ in range(self.rounds if self.rounds < 5 else 5):
+            for kind in ready:
+                begin = time.perf_counter()
+                with self.cluster(kind, ps=1, worker=2) as (targets, seconds):
+                    ready[kind].append(seconds * 1e6)
+                    make = self.mine if kind == 'weft' else self.tensorflow
+                    side = make('cluster', targets['worker'][0], '/job:worker/task:0', 100, name=kind)
+                    side.round()
+                    first[kind].append((time.perf_counter() - begin) * 1e6 - 0.25e6)
+                    side.end()
+        for what, times, goal in ('all three listen', ready, 1 / 20), ('and a client has done 10 steps', first, 1 / 7):
+            self.table.add(what, (statistics.median(times['weft']), min(times['weft'])), 'TensorFlow',
+                           (statistics.median(times['tensorflow']), min(times['tensorflow'])), goal)
+
+
+ROWS = ('dispatch', 'mlp', 'ps', 'wire', 'start')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--weft', default=os.path.join(ROOT, 'build', 'bin', 'weft'))
+    parser.add_argument('--rows', type=lambda text: text.split(','), default=list(ROWS), help='some of ' + ','.join(ROWS))
+    parser.add_argument('--rounds', type=int, default=7)
+    parser.add_argument('--json', help='also write the figures here')
+    arguments = parser.parse_args()
+    unknown = set(arguments.rows) - set(ROWS)
+    if unknown:
+        parser.error('there is no row %s: expected some of %s' % (', '.join(sorted(unknown)), ', '.join(ROWS)))
+    bench = Bench(arguments)
+    for row in arguments.rows:
+        getattr(bench, row)()
+    met = sum(line['met'] for line in bench.table.lines)
+    print('\n%d of %d goals met on %d cores' % (met, len(bench.table.lines), os.cpu_count()))
+    if arguments.json:
+        with open(arguments.json, 'w') as out:
+            json.dump(bench.table.lines, out, indent=1)
+
+
+if __name__ == '__main__':
+    main()
