@@ -174,6 +174,17 @@ def max_pool_grad_v2(op, types):
         yield Case([x, out, values(types['T'], out.shape, key=2), window, strides], {'padding': padding})
 
 
+@cases('MaxPoolGradGrad', 'MaxPoolGradGradV2')
+def max_pool_grad_grad(op, types):
+    for shape, k, stride, padding in POOLS:
+        x = (np.random.RandomState(1).permutation(int(np.prod(shape))) % 120).astype(numpy_type(types['T'])).reshape(shape)
+        inputs = [x, reference_max_pool(x, k, stride, padding), values(types['T'], shape, key=2)]
+        attrs = pool_attrs(k, stride, padding)
+        if op.endswith('V2'):
+            inputs += [np.array(attrs.pop(name), np.int32) for name in ('ksize', 'strides')]
+        yield Case(inputs, attrs)
+
+
 @cases('MaxPoolGrad')
 def max_pool_grad(op, types):
     name = types['T']

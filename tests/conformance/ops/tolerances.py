@@ -21,7 +21,7 @@ _GROUPS = {
         BroadcastTo Gather GatherV2 GatherNd ResourceGather Where OneHot ReverseV2 Unique UniqueV2 UniqueWithCounts
         DynamicPartition DynamicStitch ParallelDynamicStitch Const Placeholder PlaceholderWithDefault Abs Neg Sign Floor
         Ceil Round Rint Maximum Minimum Max Min Relu ReluGrad Relu6 Relu6Grad Select SelectV2 ClipByValue MaxPool
-        MaxPoolGrad ReadVariableOp Assign AssignVariableOp VariableV2 Bitcast Roll Reverse ReverseSequence ScatterNd
+        MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 ReadVariableOp Assign AssignVariableOp VariableV2 Bitcast Roll Reverse ReverseSequence ScatterNd
         TensorScatterUpdate TensorScatterMax TensorScatterMin GuaranteeConst DebugGradientIdentity ListDiff SegmentMax
         SegmentMin UnsortedSegmentMax UnsortedSegmentMin TopK TopKV2 NthElement NextAfter Complex Real Imag RandomUniform
         RandomUniformInt RandomShuffle

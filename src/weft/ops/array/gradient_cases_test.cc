@@ -82,7 +82,8 @@ void AddGathers(Cases& cases) {
   cases.push_back({"GatherNd", {D({3, 4}), Matrix({3, 2}, {0, 1, 2, 3, 0, 1})}});
   const Tensor places = Matrix({2, 1}, {3, 1});
   cases.push_back({"ScatterNd", {places, D({2, 2}), I({5, 2})}});
-  for (const char* op : {"TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub"}) {
+  for (const char* op : {"TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub", "TensorScatterMin",
+                         "TensorScatterMax"}) {
     cases.push_back({op, {D({5, 2}), places, D({2, 2}, 2)}, {}, 2});
   }
 }

@@ -108,6 +108,22 @@ Status TensorScatterAddGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
+// Whatever gave the output gets the gradient; where several did, they share it.
+Status TensorScatterExtremeGradient(GradientContext& c) {
+  const auto ones_where_equal = [&](Endpoint a, Endpoint b) {
+    return c.Op("Cast", {c.Op("Equal", {a, b})}, {{"DstT", c.node().output_type(0).dtype}});
+  };
+  const Endpoint indices = c.input(1);
+  const Endpoint kept = ones_where_equal(c.input(0), c.output(0));
+  const Endpoint taken = ones_where_equal(c.input(2), c.Op("GatherNd", {c.output(0), indices}));
+  const Endpoint shape = c.Op("Shape", {c.input(0)}, {{"out_type", c.node().input_type(1).dtype}});
+  const Endpoint count = c.Op("AddV2", {kept, c.Op("ScatterNd", {indices, taken, shape})});
+  const Endpoint share = c.Op("RealDiv", {c.gradient(), count});
+  c.set_input(0, c.Op("Mul", {share, kept}));
+  c.set_input(2, c.Op("Mul", {c.Op("GatherNd", {share, indices}), taken}));
+  return absl::OkStatus();
+}
+
 template <ScatterMode kMode>
 void AddTensorScatter(Catalogue& catalogue, const char* name, const char* doc, const char* index_types,
                       GradientFunction gradient) {
@@ -121,12 +137,8 @@ void AddTensorScatter(Catalogue& catalogue, const char* name, const char* doc, c
       .Attr(index_types)
       .Attr("bad_indices_policy: string = ''")
       .Shape(TensorScatterShape)
+      .Gradient(std::move(gradient))
       .Kernel(MakeKernel<TensorScatterKernel<kMode>>());
-  if (gradient) {
-    spec.Gradient(std::move(gradient));
-  } else {
-    spec.NoGradient();
-  }
   catalogue.Add(std::move(spec));
 }
 
@@ -158,9 +170,11 @@ void Register(Catalogue& catalogue) {
                                       "Returns `tensor` with `updates` subtracted from slices.", kIndices,
                                       TensorScatterAddGradient);
   AddTensorScatter<ScatterMode::kMin>(catalogue, "TensorScatterMin",
-                                      "Returns `tensor` with slices lowered to `updates`.", kIndices, nullptr);
+                                      "Returns `tensor` with slices lowered to `updates`.", kIndices,
+                                      TensorScatterExtremeGradient);
   AddTensorScatter<ScatterMode::kMax>(catalogue, "TensorScatterMax",
-                                      "Returns `tensor` with slices raised to `updates`.", kIndices, nullptr);
+                                      "Returns `tensor` with slices raised to `updates`.", kIndices,
+                                      TensorScatterExtremeGradient);
 }
 
 }  // namespace weft::ops::array::scatter_nd

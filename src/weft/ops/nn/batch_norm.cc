@@ -349,7 +349,6 @@ void AddBackward(Catalogue& catalogue, const Version& v) {
       .Attr(absl::StrCat("data_format: ", v.formats, " = 'NHWC'"))
       .Attr("is_training: bool = true")
       .Shape(BackwardShape)
-      .NoGradient()
       .Kernel(MakeKernel<BatchNormGradKernel>());
   catalogue.Add(std::move(spec));
 }

@@ -51,6 +51,14 @@ void AddConvolutions(Cases& cases) {
   AttrMap pool = attrs;
   pool.emplace("ksize", AttrValue::IntList{1, 3, 2, 1});
   cases.push_back({"MaxPool", {D({2, 5, 4, 2})}, pool});
+  const Tensor pooled = D({2, 3, 2, 2}, -1, 1, 4);  // only its shape counts
+  cases.push_back({"MaxPoolGrad", {D({2, 5, 4, 2}), pooled, D({2, 3, 2, 2})}, pool});
+  cases.push_back({"MaxPoolGradGrad", {D({2, 5, 4, 2}), pooled, D({2, 5, 4, 2}, -1, 1, 5)}, pool});
+  const Tensor size = Tensor::Vector<int32_t>({1, 3, 2, 1});
+  const Tensor steps = Tensor::Vector<int32_t>({1, 2, 2, 1});
+  cases.push_back({"MaxPoolGradV2", {D({2, 5, 4, 2}), pooled, D({2, 3, 2, 2}), size, steps}, {{"padding", "SAME"}}});
+  cases.push_back(
+      {"MaxPoolGradGradV2", {D({2, 5, 4, 2}), pooled, D({2, 5, 4, 2}), size, steps}, {{"padding", "SAME"}}});
   cases.push_back({"AvgPool", {D({2, 5, 4, 2})}, pool});
   cases.push_back({"AvgPoolGrad", {input_sizes, D({2, 3, 2, 2})}, pool});
   cases.push_back({"MaxPoolV2",

@@ -104,29 +104,47 @@ void MaxForward(const KernelContext& c, const PoolShape& p, const T* in, T* out)
   });
 }
 
-// The gradient goes to the first of the largest elements, row by row.
+// Calls body(pixel, best) for each window of image n: best[ch] is the place of its first largest element,
+// row by row.
+template <typename T, typename Body>
+void ForEachBest(const PoolShape& p, int64_t n, const T* in, const Body& body) {
+  absl::InlinedVector<int64_t, 256> best(static_cast<size_t>(p.channels));
+  ForEachWindow(p, n, [&](int64_t pixel, Span rows, Span columns) {
+    if (rows.begin == rows.end || columns.begin == columns.end) return;
+    const int64_t first = ((n * p.in_height + rows.begin) * p.in_width + columns.begin) * p.channels;
+    for (int64_t ch = 0; ch < p.channels; ++ch) best[ch] = first + ch;
+    for (int64_t y = rows.begin; y < rows.end; ++y) {
+      for (int64_t x = columns.begin; x < columns.end; ++x) {
+        const int64_t at = ((n * p.in_height + y) * p.in_width + x) * p.channels;
+        for (int64_t ch = 0; ch < p.channels; ++ch) {
+          if (in[best[ch]] < in[at + ch]) best[ch] = at + ch;
+        }
+      }
+    }
+    body(pixel, best.data());
+  });
+}
+
 template <typename T>
 void MaxBackward(const KernelContext& c, const PoolShape& p, const T* in, const T* gradient, T* out) {
   using A = Arithmetic<T>;
   ForEachImage(c, p, [&](int64_t n) {
     std::fill_n(out + n * p.image(), p.image(), T(0));
-    absl::InlinedVector<int64_t, 256> best(static_cast<size_t>(p.channels));
-    ForEachWindow(p, n, [&](int64_t pixel, Span rows, Span columns) {
-      if (rows.begin == rows.end || columns.begin == columns.end) return;
-      const int64_t first = ((n * p.in_height + rows.begin) * p.in_width + columns.begin) * p.channels;
-      for (int64_t ch = 0; ch < p.channels; ++ch) best[ch] = first + ch;
-      for (int64_t y = rows.begin; y < rows.end; ++y) {
-        for (int64_t x = columns.begin; x < columns.end; ++x) {
-          const int64_t at = ((n * p.in_height + y) * p.in_width + x) * p.channels;
-          for (int64_t ch = 0; ch < p.channels; ++ch) {
-            if (in[best[ch]] < in[at + ch]) best[ch] = at + ch;
-          }
-        }
-      }
+    ForEachBest(p, n, in, [&](int64_t pixel, const int64_t* best) {
       for (int64_t ch = 0; ch < p.channels; ++ch) {
         T& to = out[best[ch]];
         to = static_cast<T>(static_cast<A>(to) + static_cast<A>(gradient[pixel * p.channels + ch]));
       }
+    });
+  });
+}
+
+// The gradient of that: each window takes what its largest element's place holds.
+template <typename T>
+void MaxBackwardTwice(const KernelContext& c, const PoolShape& p, const T* in, const T* gradient, T* out) {
+  ForEachImage(c, p, [&](int64_t n) {
+    ForEachBest(p, n, in, [&](int64_t pixel, const int64_t* best) {
+      for (int64_t ch = 0; ch < p.channels; ++ch) out[pixel * p.channels + ch] = gradient[best[ch]];
     });
   });
 }
@@ -265,6 +283,28 @@ class MaxPoolGradKernel final : public PoolKernel {
   }
 };
 
+class MaxPoolGradGradKernel final : public PoolKernel {
+ public:
+  static constexpr auto Create = MakePool<MaxPoolGradGradKernel>;
+  using PoolKernel::PoolKernel;
+  Status Compute(KernelContext& c) override {
+    const Tensor& in = c.input(0);
+    const Tensor& gradient = c.input(2);
+    WEFT_ASSIGN_OR_RETURN(const Window w, WindowOf(c));
+    WEFT_ASSIGN_OR_RETURN(const PoolShape p, PoolShapeOf(w, in.shape()));
+    WEFT_RETURN_IF_ERROR(CheckShape("orig_output", c.input(1), p));
+    if (gradient.shape() != in.shape()) {
+      return InvalidArgument("Expected grad shape to be ", in.shape().ToString(), ", but got ",
+                             gradient.shape().ToString());
+    }
+    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, p.output()));
+    VisitDType(in.dtype(), MaxTypes(), [&]<typename T>() {
+      MaxBackwardTwice(c, p, in.data<T>(), gradient.data<T>(), out->data<T>());
+    });
+    return absl::OkStatus();
+  }
+};
+
 class AvgPoolGradKernel final : public PoolKernel {
  public:
   static constexpr auto Create = MakePool<AvgPoolGradKernel>;
@@ -333,6 +373,26 @@ Status MaxPoolGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
+// Steps of the input do not move which element is largest: only `grad` has a gradient.
+Status MaxPoolGradGradient(GradientContext& c) {
+  std::vector<Argument> inputs = {c.input(0), c.input(1), c.gradient()};
+  for (int i = 3; i < c.node().num_inputs(); ++i) inputs.push_back(c.input(i));
+  Node* node = c.builder().AddNode(c.node().op() == "MaxPoolGradV2" ? "MaxPoolGradGradV2" : "MaxPoolGradGrad", inputs,
+                                   CopyAttrs(c.node().attrs(), {"ksize", "strides", "padding", "data_format"}));
+  c.set_input(2, {node, 0});
+  return absl::OkStatus();
+}
+
+// The gradient of a gradient of a gradient is the first again.
+Status MaxPoolGradGradGradient(GradientContext& c) {
+  std::vector<Argument> inputs = {c.input(0), c.input(1), c.gradient()};
+  for (int i = 3; i < c.node().num_inputs(); ++i) inputs.push_back(c.input(i));
+  Node* node = c.builder().AddNode(c.node().op() == "MaxPoolGradGradV2" ? "MaxPoolGradV2" : "MaxPoolGrad", inputs,
+                                   CopyAttrs(c.node().attrs(), kPoolAttrs));
+  c.set_input(2, {node, 0});
+  return absl::OkStatus();
+}
+
 Status AvgPoolGradient(GradientContext& c) {
   Node* node = c.builder().AddNode("AvgPoolGrad", {c.Op("Shape", {c.input(0)}), c.gradient()},
                                    CopyAttrs(c.node().attrs(), kPoolAttrs));
@@ -389,7 +449,7 @@ void RegisterMaxPool(Catalogue& catalogue) {
                     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
                     .Attr("T: realnumbertype = DT_FLOAT")
                     .Shape(MaxGradShape)
-                    .NoGradient()
+                    .Gradient(MaxPoolGradGradient)
                     .Kernel(backward));
   catalogue.Add(OpSpec("MaxPoolGradV2")
                     .Doc("MaxPoolGrad whose window and strides are inputs.")
@@ -403,14 +463,40 @@ void RegisterMaxPool(Catalogue& catalogue) {
                     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
                     .Attr("T: realnumbertype = DT_FLOAT")
                     .Shape(MaxGradShape)
-                    .NoGradient()
+                    .Gradient(MaxPoolGradGradient)
                     .Kernel(backward));
+}
+
+Status MaxGradGradShape(ShapeContext& c) {
+  WEFT_ASSIGN_OR_RETURN(PartialShape shape, c.WithRank(1, 4));
+  c.set_output(0, std::move(shape));
+  return absl::OkStatus();
+}
+
+void RegisterMaxPoolGradGrad(Catalogue& catalogue) {
+  const KernelDef kernel{.types = {{"T", DTypesOf(MaxTypes())}}, .factory = MakeKernel<MaxPoolGradGradKernel>()};
+  for (const bool from_inputs : {false, true}) {
+    OpSpec spec(from_inputs ? "MaxPoolGradGradV2" : "MaxPoolGradGrad");
+    spec.Doc("The gradient of MaxPoolGrad: each window takes `grad` where its first largest element lies.");
+    spec.Input("orig_input: T").Input("orig_output: T").Input("grad: T");
+    if (from_inputs) spec.Input("ksize: int32").Input("strides: int32");
+    spec.Output("output: T");
+    if (!from_inputs) spec.Attr("ksize: list(int) >= 4").Attr("strides: list(int) >= 4");
+    spec.Attr("padding: {'SAME', 'VALID'}")
+        .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+        .Attr("T: realnumbertype")
+        .Shape(MaxGradGradShape)
+        .Gradient(MaxPoolGradGradGradient)
+        .Kernel(kernel);
+    catalogue.Add(std::move(spec));
+  }
 }
 
 }  // namespace
 
 void Register(Catalogue& catalogue) {
   RegisterMaxPool(catalogue);
+  RegisterMaxPoolGradGrad(catalogue);
   catalogue.Add(OpSpec("AvgPool")
                     .Doc("The average under each window of images [batch, height, width, channels].\n"
                          "Positions outside of the image do not count.")
