@@ -41,7 +41,9 @@ StatusOr<cluster::ServerOptions> OptionsFrom(const Flags& flags) {
                                  .session_lease = absl::Seconds(flags.session_lease_s),
                                  .status_port = flags.status_port};
   if (!flags.cluster.empty()) {
-    WEFT_ASSIGN_OR_RETURN(options.cluster, cluster::ClusterSpec::FromJson(flags.cluster));
+    StatusOr<cluster::ClusterSpec> spec = cluster::ClusterSpec::FromJson(flags.cluster);
+    if (!spec.ok()) return Annotate(spec.status(), "--cluster");
+    options.cluster = *std::move(spec);
     if (flags.job_name.empty()) return InvalidArgument("--cluster needs --job_name");
     options.task = {flags.job_name, flags.task_index};
     return options;

@@ -30,6 +30,8 @@ namespace {
 constexpr int kCallThreads = 8;
 // Calls that may wait for other tasks get threads of their own, so that steps go on beside them.
 constexpr int kSetupThreads = 32;
+// Look-ups of other tasks' names may take seconds.
+constexpr int kDialThreads = 2;
 
 // Tasks of one cluster greet each other with it: a task of another cluster is not let in by mistake.
 std::string ClusterToken(const ClusterSpec& cluster) {
@@ -50,6 +52,7 @@ class TaskServer final : public Server {
         compute_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores()),
         directory_(options.cluster, options.task, &waits_),
         host_(device_task_.TaskName(), &compute_),
+        dial_("weft-dial", kDialThreads),
         setup_("weft-setup", kSetupThreads),
         calls_("weft-calls", std::max(kCallThreads, compute_.num_threads())) {}
 
@@ -130,7 +133,7 @@ class TaskServer final : public Server {
                           .token = ClusterToken(options.cluster),
                           .bind = JoinHostPort(bind == "localhost" ? "127.0.0.1" : bind, options.data_port),
                           .metrics = &data_metrics_};
-    WEFT_ASSIGN_OR_RETURN(plane_, DataPlane::Start(data, &host_, &compute_));
+    WEFT_ASSIGN_OR_RETURN(plane_, DataPlane::Start(data, &host_, &dial_));
     host_.Attach(&*worker_, plane_.get());
     WEFT_ASSIGN_OR_RETURN(const auto bound, SplitHostPort(plane_->address()));
     // Others reach it where they reach the task.
@@ -193,6 +196,7 @@ class TaskServer final : public Server {
   ThreadPool compute_;
   TaskDirectory directory_;
   StepHost host_;
+  ThreadPool dial_;
   std::unique_ptr<DataPlane> plane_;
   TimerQueue timers_;
   std::unique_ptr<ClusterAccess> cluster_;

@@ -173,7 +173,7 @@ void TcpEndpoint::ConnectAsync(const std::string& address, absl::Time deadline, 
   const absl::Duration left = std::min(deadline - absl::Now(), absl::Hours(24));
   dial->deadline_ns = MonotonicNanos() + absl::ToInt64Nanoseconds(left);
   dial->done = std::move(done);
-  StatusOr<std::vector<SocketAddress>> addresses = Resolve(address);
+  StatusOr<std::vector<SocketAddress>> addresses = Resolve(address, deadline);
   if (!addresses.ok()) {
     dial->done(Annotate(addresses.status(), "Cannot connect"));
     return;

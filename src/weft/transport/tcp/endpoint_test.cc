@@ -350,6 +350,23 @@ TEST_F(TcpEndpointTest, AKilledProcessFailsItsFramesAtOnce) {
   ExpectAlive();
 }
 
+TEST(Resolve, NumbersNeedNoTimeAndNamesGetNoMoreThanTheirs) {
+  EXPECT_TRUE(Resolve("127.0.0.1:80", absl::InfinitePast()).ok());
+  EXPECT_TRUE(Resolve("[::1]:80", absl::InfinitePast()).ok());
+  const auto local = Resolve("localhost:80");
+  ASSERT_TRUE(local.ok()) << local.status();
+  EXPECT_FALSE(local->empty());
+  for (int i = 0; i < 20; ++i) {
+    const absl::Time start = absl::Now();
+    const auto none = Resolve("no-such-host.invalid:80", start + absl::Milliseconds(i % 2));
+    EXPECT_TRUE(absl::IsDeadlineExceeded(none.status()) || absl::IsUnavailable(none.status())) << none.status();
+    EXPECT_THAT(std::string(none.status().message()), HasSubstr("no-such-host.invalid:80"));
+    EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+  }
+  const auto past = Resolve("no-such-host.invalid:80", absl::InfinitePast());
+  EXPECT_FALSE(past.ok());
+}
+
 TEST_F(TcpEndpointTest, AServerThatNeverAnswersIsGivenUpAtTheDeadline) {
   const auto any = Resolve("127.0.0.1:0");
   const auto mute = ListenOn(any->front());

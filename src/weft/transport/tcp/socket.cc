@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/transport/tcp/socket.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <system_error>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -13,6 +16,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 
 namespace weft::transport::tcp {
 namespace {
@@ -49,6 +54,81 @@ const sockaddr* Raw(const SocketAddress& address) {
   return reinterpret_cast<const sockaddr*>(&address.storage);
 }
 
+std::vector<SocketAddress> AddressesOf(const addrinfo* found) {
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    SocketAddress entry;
+    std::memcpy(&entry.storage, one->ai_addr, one->ai_addrlen);
+    entry.size = one->ai_addrlen;
+    addresses.push_back(entry);
+  }
+  return addresses;
+}
+
+// A look-up by name. The resolver writes to it until it has ended, even if nobody waits any more.
+struct Lookup {
+  Lookup(std::string the_host, std::string the_port) : host(std::move(the_host)), port(std::move(the_port)) {
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG;
+    request.ar_name = host.c_str();
+    request.ar_service = port.c_str();
+    request.ar_request = &hints;
+  }
+  Lookup(const Lookup&) = delete;
+  Lookup& operator=(const Lookup&) = delete;
+  ~Lookup() {
+    if (request.ar_result != nullptr) freeaddrinfo(request.ar_result);
+  }
+  bool HasEnded() { return gai_error(&request) != EAI_INPROGRESS; }
+  // False if the deadline came first.
+  bool WaitUntil(absl::Time deadline) {
+    const gaicb* const list[] = {&request};
+    while (!HasEnded()) {
+      // In slices, because a far deadline has no timespec.
+      const absl::Duration left = std::min(deadline - absl::Now(), absl::Minutes(1));
+      if (left <= absl::ZeroDuration()) return false;
+      const timespec wait = absl::ToTimespec(left);
+      gai_suspend(list, 1, &wait);
+    }
+    return true;
+  }
+
+  const std::string host;
+  const std::string port;
+  addrinfo hints = {};
+  gaicb request = {};
+};
+
+// Keeps what the resolver still writes to, and drops what has ended since.
+void Abandon(std::unique_ptr<Lookup> lookup) {
+  static absl::Mutex mutex(absl::kConstInit);
+  static auto* const abandoned = new std::vector<std::unique_ptr<Lookup>>;
+  absl::MutexLock lock(&mutex);
+  abandoned->erase(std::remove_if(abandoned->begin(), abandoned->end(),
+                                  [](const std::unique_ptr<Lookup>& old) { return old->HasEnded(); }),
+                   abandoned->end());
+  abandoned->push_back(std::move(lookup));
+}
+
+StatusOr<std::vector<SocketAddress>> LookUp(const std::string& address, std::unique_ptr<Lookup> lookup,
+                                            absl::Time deadline) {
+  gaicb* list[] = {&lookup->request};
+  int error = getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr);
+  if (error == 0) {
+    if (!lookup->WaitUntil(deadline)) {
+      if (gai_cancel(&lookup->request) == EAI_NOTCANCELED) Abandon(std::move(lookup));
+      return DeadlineExceeded("No answer in time to the look-up of the host name, address '", address, "'");
+    }
+    error = gai_error(&lookup->request);
+  }
+  if (error != 0) {
+    return Unavailable("Host name is not known: ", gai_strerror(error), ", address '", address, "'");
+  }
+  std::vector<SocketAddress> addresses = AddressesOf(lookup->request.ar_result);
+  if (addresses.empty()) return Unavailable("Host has no address: '", address, "'");
+  return addresses;
+}
+
 std::string EndText(int fd, int (*end)(int, sockaddr*, socklen_t*)) {
   SocketAddress address;
   address.size = sizeof(address.storage);
@@ -69,32 +149,19 @@ void Fd::Reset() {
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }
 
-StatusOr<std::vector<SocketAddress>> Resolve(const std::string& address) {
+StatusOr<std::vector<SocketAddress>> Resolve(const std::string& address, absl::Time deadline) {
   std::string host, port;
   WEFT_RETURN_IF_ERROR(SplitAddress(address, &host, &port));
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-  if (error != 0) {
-    hints.ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG;
-    error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) == 0) {
+    std::vector<SocketAddress> addresses = AddressesOf(found);
+    freeaddrinfo(found);
+    return addresses;
   }
-  if (error != 0) {
-    return Unavailable("Host name is not known: ", gai_strerror(error), ", address '", address,
-                       "'");
-  }
-  std::vector<SocketAddress> addresses;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    SocketAddress entry;
-    std::memcpy(&entry.storage, one->ai_addr, one->ai_addrlen);
-    entry.size = one->ai_addrlen;
-    addresses.push_back(entry);
-  }
-  freeaddrinfo(found);
-  if (addresses.empty()) return Unavailable("Host has no address: '", address, "'");
-  return addresses;
+  return LookUp(address, std::make_unique<Lookup>(host, port), deadline);
 }
 
 std::string AddressText(const SocketAddress& address) {

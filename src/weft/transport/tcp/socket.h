@@ -41,8 +41,10 @@ struct SocketAddress {
 };
 
 // "host:port" and "[v6]:port" to addresses, in the order to try them. Waits for the resolver unless
-// the host is a number. InvalidArgument for bad syntax, Unavailable if the name is not known.
-StatusOr<std::vector<SocketAddress>> Resolve(const std::string& address);
+// the host is a number. InvalidArgument for bad syntax, Unavailable if the name is not known,
+// DeadlineExceeded.
+StatusOr<std::vector<SocketAddress>> Resolve(const std::string& address,
+                                             absl::Time deadline = absl::InfiniteFuture());
 
 // "10.0.0.2:2222" or "[::1]:2222".
 std::string AddressText(const SocketAddress& address);

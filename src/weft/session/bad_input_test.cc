@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever a program hands to a session: an error that says what is wrong where, and a session that goes on.
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "base/faulty_files.h"
+#include "base/memory_files.h"
+#include "proto/tensorflow/graph.pb.h"
+#include "weft/graph/graph_proto.h"
+#include "weft/ops/catalogue.h"
+#include "weft/session/direct_session.h"
+
+namespace weft::session {
+namespace {
+
+using ::testing::HasSubstr;
+
+class BadInputTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    StatusOr<std::unique_ptr<Session>> session =
+        NewDirectSession({.catalogue = &StandardCatalogue(), .num_threads = 2, .files = &disk_});
+    ASSERT_TRUE(session.ok()) << session.status();
+    session_ = *std::move(session);
+    ASSERT_EQ(Extend(R"(
+        node { name: "ok" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+               attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 7 tensor_shape {} } } } }
+        node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+               attr { key: "shape" value { shape { dim { size: 2 } } } } }
+        node { name: "y" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } })"),
+              absl::OkStatus());
+  }
+  // After whatever happened the session still works.
+  void TearDown() override {
+    std::vector<Tensor> results;
+    ASSERT_EQ(session_->Run({}, {"ok"}, {}, &results), absl::OkStatus());
+    EXPECT_EQ(results[0].scalar<float>(), 7);
+  }
+
+  Status Extend(const std::string& text) {
+    tensorflow::GraphDef proto;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
+    WEFT_ASSIGN_OR_RETURN(const GraphDef graph, GraphDefFromProto(proto));
+    return session_->Extend(graph);
+  }
+  void ExpectRefused(const std::string& graph, const std::vector<std::string>& words) {
+    const Status status = Extend(graph);
+    EXPECT_FALSE(status.ok()) << graph;
+    for (const std::string& word : words) EXPECT_THAT(std::string(status.message()), HasSubstr(word));
+  }
+  Status Run(const std::vector<Feed>& feeds, const std::string& fetch) {
+    std::vector<Tensor> results;
+    return session_->Run(feeds, {fetch}, {}, &results);
+  }
+
+  MemoryFileSystem memory_;
+  FaultyFileSystem disk_{&memory_};
+  std::unique_ptr<Session> session_;
+};
+
+constexpr char kFloatT[] = R"(attr { key: "T" value { type: DT_FLOAT } } )";
+
+TEST_F(BadInputTest, GraphsThatCannotBe) {
+  ExpectRefused(R"(node { name: "n" op: "Ngg" })", {"'n'", "Ngg", "Neg"});
+  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Neg" )", kFloatT, "}"), {"'n'"});
+  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Neg" input: "ok" input: "ok" )", kFloatT, "}"), {"'n'"});
+  ExpectRefused(R"(node { name: "n" op: "Neg" input: "ok" attr { key: "T" value { type: DT_DOUBLE } } })",
+                {"'n'", "float", "double"});
+  ExpectRefused(R"(node { name: "n" op: "Neg" input: "ok" attr { key: "T" value { type: DT_STRING } } })", {"'n'"});
+  ExpectRefused(R"(node { name: "n" op: "Neg" input: "ok" })", {"'n'"});
+  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Neg" input: "nowhere" )", kFloatT, "}"), {"'n'", "nowhere"});
+  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Neg" input: "ok:3" )", kFloatT, "}"), {"'n'"});
+  ExpectRefused(absl::StrCat(R"(node { name: "a" op: "Neg" input: "b" )", kFloatT,
+                             R"(} node { name: "b" op: "Neg" input: "a" )", kFloatT, "}"),
+                {"cycle", "a", "b"});
+  ExpectRefused(R"(node { name: "ok" op: "NoOp" })", {"'ok'"});
+  ExpectRefused(R"(node { name: "bad name" op: "NoOp" })", {"bad name"});
+  ExpectRefused(R"(node { name: "n" op: "NoOp" device: "/job:a/quark:7" })", {"'n'", "/job:a/quark:7"});
+}
+
+TEST_F(BadInputTest, FunctionsThatCallThemselves) {
+  ExpectRefused(R"(library {
+      function { signature { name: "f" } node_def { name: "g" op: "g" } }
+      function { signature { name: "g" } node_def { name: "f" op: "f" } } }
+      node { name: "call" op: "f" })",
+                {"f", "g"});
+}
+
+TEST_F(BadInputTest, ShapesThatOverflow) {
+  constexpr char kDims[] = "dim { size: 4611686018427387904 } dim { size: 4 }";
+  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "shape" value { shape { )", kDims, R"( } } } })"), {"n"});
+  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1 tensor_shape { )", kDims, R"( } } } } })"), {"n"});
+  ASSERT_EQ(Extend(R"(
+      node { name: "dims" op: "Placeholder" attr { key: "dtype" value { type: DT_INT64 } } }
+      node { name: "full" op: "Fill" input: "dims" input: "ok" attr { key: "T" value { type: DT_FLOAT } }
+             attr { key: "index_type" value { type: DT_INT64 } } })"),
+            absl::OkStatus());
+  for (const Tensor& dims : {Tensor::Vector<int64_t>({int64_t{1} << 62, 4}), Tensor::Vector<int64_t>({int64_t{1} << 50}),
+                             Tensor::Vector<int64_t>({-1})}) {
+    const Status status = Run({{"dims", dims}}, "full");
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(std::string(status.message()), HasSubstr("full"));
+  }
+}
+
+TEST_F(BadInputTest, FeedsAndFetchesThatDoNotFit) {
+  EXPECT_THAT(std::string(Run({{"x", Tensor::Vector<float>({1, 2, 3})}}, "y").message()), HasSubstr("x"));
+  EXPECT_THAT(std::string(Run({{"x", Tensor::Vector<int32_t>({1, 2})}}, "y").message()), HasSubstr("x"));
+  EXPECT_FALSE(Run({{"x", Tensor()}}, "y").ok());
+  EXPECT_THAT(std::string(Run({}, "y").message()), HasSubstr("x"));
+  EXPECT_THAT(std::string(Run({}, "nothing:0").message()), HasSubstr("nothing"));
+  EXPECT_THAT(std::string(Run({}, "ok:5").message()), HasSubstr("ok:5"));
+  EXPECT_THAT(std::string(Run({{"gone:0", Tensor::Scalar<float>(1)}}, "ok").message()), HasSubstr("gone"));
+  EXPECT_FALSE(Run({{"x", Tensor::Vector<float>({1, 2})}, {"x:0", Tensor::Vector<float>({1, 2})}}, "y").ok());
+  EXPECT_FALSE(session_->Run({}, {}, {"nobody"}, nullptr).ok());
+}
+
+TEST_F(BadInputTest, VariablesWithoutAValue) {
+  ASSERT_EQ(Extend(R"(
+      node { name: "w" op: "VarHandleOp" attr { key: "dtype" value { type: DT_FLOAT } }
+             attr { key: "shape" value { shape {} } } attr { key: "shared_name" value { s: "weights" } } }
+      node { name: "read" op: "ReadVariableOp" input: "w" attr { key: "dtype" value { type: DT_FLOAT } } })"),
+            absl::OkStatus());
+  const Status status = Run({}, "read");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("weights"));
+}
+
+class CheckpointTest : public BadInputTest {
+ protected:
+  void SetUp() override {
+    BadInputTest::SetUp();
+    const auto text = [](const char* name, const char* value) {
+      return absl::StrCat(R"(node { name: ")", name, R"(" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+          attr { key: "value" value { tensor { dtype: DT_STRING string_val: ")", value, "\" ",
+                          absl::string_view(name) == "prefix" ? "tensor_shape {}" : "tensor_shape { dim { size: 1 } }",
+                          " } } } }\n");
+    };
+    ASSERT_EQ(Extend(absl::StrCat(text("prefix", "/ckpt/model"), text("names", "ok"), text("slices", ""), R"(
+        node { name: "save" op: "SaveV2" input: "prefix" input: "names" input: "slices" input: "ok"
+               attr { key: "dtypes" value { list { type: DT_FLOAT } } } }
+        node { name: "restore" op: "RestoreV2" input: "prefix" input: "names" input: "slices"
+               attr { key: "dtypes" value { list { type: DT_FLOAT } } } })")),
+              absl::OkStatus());
+  }
+  Status Save() { return session_->Run({}, {}, {"save"}, nullptr); }
+};
+
+TEST_F(CheckpointTest, AFullDiskIsSaidAndTheOldCheckpointStays) {
+  ASSERT_EQ(Save(), absl::OkStatus());
+  disk_.LimitBytes(3);
+  const Status full = Save();
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
+  EXPECT_THAT(std::string(full.message()), HasSubstr("/ckpt/model"));
+  EXPECT_THAT(std::string(full.message()), HasSubstr("save"));
+  disk_.LimitBytes(INT64_MAX);
+  EXPECT_EQ(Run({}, "restore"), absl::OkStatus());
+}
+
+TEST_F(CheckpointTest, ATornOrMissingCheckpointNamesItsFile) {
+  const Status missing = Run({}, "restore");
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound) << missing;
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("/ckpt/model"));
+  ASSERT_EQ(Save(), absl::OkStatus());
+  for (const char* name : {"/ckpt/model.data-00000-of-00001", "/ckpt/model.index"}) {
+    const StatusOr<std::string> whole = ReadFile(memory_, name);
+    ASSERT_TRUE(whole.ok());
+    ASSERT_EQ(WriteFile(memory_, name, whole->substr(0, whole->size() / 2)), absl::OkStatus());
+    const Status torn = Run({}, "restore");
+    EXPECT_FALSE(torn.ok()) << name;
+    EXPECT_THAT(std::string(torn.message()), HasSubstr(name));
+    ASSERT_EQ(WriteFile(memory_, name, *whole), absl::OkStatus());
+    EXPECT_EQ(Run({}, "restore"), absl::OkStatus());
+  }
+}
+
+}  // namespace
+}  // namespace weft::session
