@@ -28,6 +28,7 @@ struct Flags {
   int devices = 1;
   int status_port = 0;
   double session_lease_s = 12 * 3600;
+  double report_waits_s = 30;
   double grace_s = 10;
 };
 
@@ -39,6 +40,7 @@ StatusOr<cluster::ServerOptions> OptionsFrom(const Flags& flags) {
                                  .num_threads = flags.threads,
                                  .num_cpu_devices = flags.devices,
                                  .session_lease = absl::Seconds(flags.session_lease_s),
+                                 .report_waits_after = absl::Seconds(flags.report_waits_s),
                                  .status_port = flags.status_port};
   if (!flags.cluster.empty()) {
     StatusOr<cluster::ClusterSpec> spec = cluster::ClusterSpec::FromJson(flags.cluster);
@@ -116,6 +118,10 @@ void AddServer(CLI::App& app, Action* action) {
       ->check(CLI::IsMember({"text", "json"}));
   command->add_option("--session_lease", flags->session_lease_s,
                       "Seconds after which a session that nobody uses is closed");
+  command->add_option("--report_waits_after", flags->report_waits_s,
+                      "Seconds after which the log says who waits for what on whom")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->add_option("--grace", flags->grace_s, "Seconds for running calls after SIGTERM");
   command->callback([flags, action] { *action = [flags] { return RunServer(*flags); }; });
 }

@@ -37,7 +37,8 @@ class Server:
         self.status_port, = processes.free_ports(1)
         self.log = tempfile.TemporaryFile('w+')
         self.process = subprocess.Popen([BINARY, 'server', '--cluster', json.dumps(spec), '--job_name', job,
-                                         '--status_port', str(self.status_port), *flags], stderr=self.log)
+                                         '--status_port', str(self.status_port), *flags], stderr=self.log,
+                                        env=processes.talkative())
         processes.wait_for_port(self.port, self.process)
 
     def metrics(self):

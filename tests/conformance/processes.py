@@ -34,6 +34,11 @@ def binary_from(argv):
     return wrapper
 
 
+def talkative():
+    """The environment for a server whose log is read: tests keep TensorFlow quiet, and it with it."""
+    return {key: value for key, value in os.environ.items() if key != 'TF_CPP_MIN_LOG_LEVEL'}
+
+
 def wait_for_port(port, process, seconds=60):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -32,7 +32,7 @@ class Task:
         command = [BINARY, 'server', '--cluster', json.dumps(spec), '--job_name', job,
                    '--status_port', str(self.status_port), *flags]
         with open(self.log_path, 'w') as log:
-            self.process = subprocess.Popen(command, stderr=log)
+            self.process = subprocess.Popen(command, stderr=log, env=processes.talkative())
 
     def get(self, path):
         try:

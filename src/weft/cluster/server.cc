@@ -42,13 +42,20 @@ std::string ClusterToken(const ClusterSpec& cluster) {
   return token;
 }
 
+WaitWatchdog::Options WatchdogOptions(absl::Duration report_after) {
+  WaitWatchdog::Options options;
+  options.threshold = report_after;
+  options.period = std::clamp(report_after / 2, absl::Milliseconds(50), options.period);
+  return options;
+}
+
 class TaskServer final : public Server {
  public:
   explicit TaskServer(const ServerOptions& options)
       : task_(options.task),
         device_task_{.job = options.task.job, .replica = 0, .task = options.task.index},
         waits_(&clock_),
-        watchdog_(&waits_),
+        watchdog_(&waits_, WatchdogOptions(options.report_waits_after), nullptr),
         compute_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores()),
         directory_(options.cluster, options.task, &waits_),
         host_(device_task_.TaskName(), &compute_),

@@ -29,6 +29,8 @@ struct ServerOptions {
   int num_cpu_devices = 1;
   // A session that nobody used for this long is closed.
   absl::Duration session_lease = absl::Hours(12);
+  // A wait older than this is reported in the log, and again whenever its age has doubled.
+  absl::Duration report_waits_after = absl::Seconds(30);
   // Loopback port of /healthz, /metrics and /waits; 0 for any, -1 for none.
   int status_port = -1;
 };

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Several clients, one that vanishes, timeouts and long waits: clients_test.py PATH_OF_WEFT [unittest arguments]."""
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+import processes
+import status_test
+from status_test import tasks, tf, tf1, wait_until
+
+_VANISHING_CLIENT = '''
+import sys
+import tensorflow as tf
+tf1 = tf.compat.v1
+tf1.disable_eager_execution()
+with tf.device('/job:ps/task:0'):
+    queue = tf1.FIFOQueue(1, [tf.float32], shapes=[[]], shared_name='q')
+    size, value = queue.size(), queue.dequeue()
+with tf.device('/job:worker/task:0'):
+    doubled = value + value
+with tf1.Session(sys.argv[1]) as session:
+    session.run(size)
+    print('blocking', flush=True)
+    session.run(doubled)
+'''
+
+
+class Clients(unittest.TestCase):
+    def setUp(self):
+        context = tf.Graph().as_default()
+        context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+
+    def blocked_step(self):
+        """(queue on the parameter server, tensor on the worker that waits for its element)"""
+        with tf.device('/job:ps/task:0'):
+            queue = tf1.FIFOQueue(1, [tf.float32], shapes=[[]], shared_name='q')
+            value = queue.dequeue(name='take')
+        with tf.device('/job:worker/task:0'):
+            return queue, tf.add(value, value, name='doubled')
+
+    def test_several_clients_at_several_masters(self):
+        with tasks() as cluster, tf.Graph().as_default() as graph:
+            with tf.device('/job:ps/task:0'):
+                w = tf1.get_variable('w', initializer=tf.zeros([10]), use_resource=True)
+            with tf.device('/job:worker/task:0'):
+                grow = w.assign_add(tf.ones([10]), read_value=False)
+            with tf1.Session(cluster['ps'].target) as session:
+                session.run(w.initializer)
+            errors = []
+
+            def client(target):
+                try:
+                    with tf1.Session(target, graph) as session:
+                        for _ in range(50):
+                            session.run(grow)
+                except Exception as error:  # pylint: disable=broad-except
+                    errors.append(error)
+
+            threads = [threading.Thread(target=client, args=[cluster[job].target]) for job in ('ps', 'worker') * 3]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(120)
+            self.assertEqual(errors, [])
+            with tf1.Session(cluster['worker'].target) as session:
+                self.assertEqual(session.run(w).tolist(), [300.0] * 10)
+            for task in cluster.values():
+                wait_until(lambda: task.metrics()['weft_graphs'] == 0, 'the end of all sessions')  # noqa: B023
+
+    def test_a_client_that_vanishes_leaves_nothing(self):
+        with tasks('--session_lease', '3') as cluster:
+            worker, ps = cluster['worker'], cluster['ps']
+            client = subprocess.Popen([sys.executable, '-c', _VANISHING_CLIENT, worker.target],
+                                      stdout=subprocess.PIPE, text=True)
+            self.addCleanup(client.stdout.close)
+            self.assertEqual(client.stdout.readline().strip(), 'blocking')
+            wait_until(lambda: ps.metrics()['weft_running_parts'] > 0, 'the step at the parameter server')
+            client.send_signal(signal.SIGKILL)
+            client.wait()
+            for task in cluster.values():
+                wait_until(lambda: task.metrics()['weft_running_parts'] == 0, 'the end of its step')  # noqa: B023
+                for name in 'weft_sessions', 'weft_task_sessions', 'weft_graphs', 'weft_open_steps', 'weft_waits':
+                    wait_until(lambda: task.metrics()[name] == 0, name + ' to become 0')  # noqa: B023
+            # Its dequeue is gone too: the element stays for others.
+            queue, doubled = self.blocked_step()
+            with tf1.Session(worker.target) as session:
+                session.run(queue.enqueue(4.0))
+                self.assertEqual(session.run(doubled), 8.0)
+
+    def test_timeouts_end_a_step_everywhere(self):
+        with tasks() as cluster:
+            worker, ps = cluster['worker'], cluster['ps']
+            queue, doubled = self.blocked_step()
+            with tf1.Session(worker.target) as session:
+                self.assertEqual(session.run(queue.size()), 0)
+                for _ in range(3):
+                    with self.assertRaises(tf.errors.DeadlineExceededError):
+                        session.run(doubled, options=tf1.RunOptions(timeout_in_ms=200))
+                for task in worker, ps:
+                    wait_until(lambda: task.metrics()['weft_open_steps'] == 0, 'the end of the steps')  # noqa: B023
+                session.run(queue.enqueue(5.0))
+                self.assertEqual(session.run(doubled, options=tf1.RunOptions(timeout_in_ms=60000)), 10.0)
+
+    def test_long_waits_are_reported(self):
+        with tasks('--report_waits_after', '0.5') as cluster:
+            worker = cluster['worker']
+            queue, doubled = self.blocked_step()
+            with tf1.Session(worker.target) as session:
+                self.assertEqual(session.run(queue.size()), 0)
+                thread = threading.Thread(target=lambda: session.run(doubled))
+                thread.start()
+                try:
+                    def reported():
+                        return [line for line in worker.log() if ' waits ' in line and 'take' in line and '/job:ps' in line]
+                    wait_until(reported, 'a line on the wait', 15)
+                    self.assertTrue(reported()[0].startswith('W'), reported())
+                    self.assertIn('/job:worker/replica:0/task:0', reported()[0])
+                finally:
+                    session.run(queue.enqueue(1.0))
+                    thread.join(60)
+
+    def test_list_devices(self):
+        names = {'/job:%s/replica:0/task:0/device:CPU:%d' % (job, i) for job in ('ps', 'worker') for i in range(2)}
+        with tasks('--cpu_devices', '2') as cluster:
+            seen = {}
+            for job in cluster:
+                with tf1.Session(cluster[job].target) as session:
+                    devices = session.list_devices()
+                self.assertEqual({device.name for device in devices}, names)
+                self.assertEqual(len({device.incarnation for device in devices}), 4)
+                seen[job] = {(device.name, device.incarnation, device.device_type) for device in devices}
+            self.assertEqual(seen['ps'], seen['worker'])
+            config = tf1.ConfigProto(device_filters=['/job:worker'])
+            with tf1.Session(cluster['worker'].target, config=config) as session:
+                session.run(tf.constant(1.0))
+                self.assertEqual({device.name for device in session.list_devices()},
+                                 {name for name in names if 'worker' in name})
+            out = subprocess.run([status_test.BINARY, 'inspect', cluster['ps'].target], stdout=subprocess.PIPE, text=True,
+                                 check=True).stdout
+            for name in names:
+                self.assertIn(name, out)
+
+
+if __name__ == '__main__':
+    status_test.BINARY = processes.binary_from(sys.argv)
+    unittest.main()
