@@ -128,7 +128,7 @@ Status Train(const Flags& flags, const train::Task& task) {
   std::printf("Test accuracy: %.4f (%d digits not seen in training)\n", accuracy[0].scalar<float>(),
               digits::kTest);
   std::printf("Checkpoints and TensorBoard files: %s\n", flags.model_dir.c_str());
-  std::printf("Next: tensorboard --logdir %s\n      weft inspect checkpoint %s\n", flags.model_dir.c_str(),
+  std::printf("Next: tensorboard --logdir %s\n      weft inspect %s\n", flags.model_dir.c_str(),
               flags.model_dir.c_str());
   std::fflush(stdout);
   return absl::OkStatus();

@@ -37,10 +37,8 @@ class Alone(unittest.TestCase):
         self.assertLess(number(r'loss (\S+)', text), 1e-4)
         self.assertAlmostEqual(number(r'at 10: (\S+)', text), 32, delta=0.05)
         self.assertIn(self.folder + '/model.ckpt-200', text)
-        with open(self.folder + '/model.ckpt-200.index', 'rb') as index:
-            names = index.read()
-        self.assertIn(b'slope', names)
-        self.assertIn(b'offset', names)
+        self.assertRegex(run(WEFT, 'inspect', self.folder), r'checkpoint of 3 tensors(.|\n)*offset(.|\n)*slope')
+        self.assertAlmostEqual(number(r'\[\] \[(\S+)\]', run(WEFT, 'inspect', self.folder, '--tensor', 'slope')), 3, delta=0.01)
 
     def test_linear_regression_is_short(self):
         with open(FOLDER + '/linear_regression/main.cc') as source:

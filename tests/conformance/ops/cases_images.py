@@ -172,7 +172,9 @@ def depthwise_padded(op, types):
 
 
 @cases('Conv2D')
-def convolutions_in_groups(op, types):
+def convolutions_of_many_kinds(op, types):
+    for attrs in {'strides': [1, 2, 3, 1]}, {'dilations': [1, 3, 1, 1]}, {'strides': [1, 2, 1, 1], 'padding': 'VALID'}:
+        yield Case([values(types['T'], [2, 9, 8, 2], -2, 2), values(types['T'], [3, 2, 2, 3], -2, 2, key=1)], conv_attrs(attrs))
     for shape, kernel in ([1, 5, 5, 4], [3, 3, 2, 4]), ([2, 4, 4, 6], [2, 2, 2, 3]):
         yield Case([values(types['T'], shape, -2, 2), values(types['T'], kernel, -2, 2, key=1)], conv_attrs({}))
 

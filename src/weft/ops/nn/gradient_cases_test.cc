@@ -92,6 +92,13 @@ void AddChannelwise(Cases& cases) {
   const Tensor image_sizes = Tensor::Vector<int32_t>({1, 5, 4, 2});
   const Tensor filter_sizes = Tensor::Vector<int32_t>({3, 2, 2, 2});
   cases.push_back({"DepthwiseConv2dNative", {images, filter}, attrs, 2});
+  cases.push_back({"DepthwiseConv2dNative",
+                   {D({1, 6, 5, 2}), filter},
+                   {{"strides", AttrValue::IntList{1, 1, 1, 1}},
+                    {"padding", "VALID"},
+                    {"dilations", AttrValue::IntList{1, 2, 2, 1}}},
+                   2,
+                   "dilated"});
   cases.push_back({"DepthwiseConv2dNativeBackpropInput", {image_sizes, filter, out}, attrs, 2});
   cases.push_back({"DepthwiseConv2dNativeBackpropFilter", {images, filter_sizes, out}, attrs, 2});
 }
