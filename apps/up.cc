@@ -8,14 +8,18 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "apps/command.h"
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/timers.h"
+#include "base/subprocess.h"
 #include "platform/apiserver/api_server.h"
 #include "platform/apiserver/kubeconfig_file.h"
 #include "platform/apiserver/server_identity.h"
+#include "platform/jobs/tfjob_controller.h"
+#include "platform/pods/pod_executor.h"
 #include "platform/store/embedded/embedded_store.h"
 
 namespace weft::apps {
@@ -25,6 +29,7 @@ struct Flags {
   std::string state;
   std::string kubeconfig;
   int port = 0;
+  int threads = 2;
 };
 
 std::string DefaultState() {
@@ -43,7 +48,51 @@ StatusOr<std::unique_ptr<platform::ApiServer>> StartServer(platform::ApiServer::
   return platform::ApiServer::Start(std::move(options));
 }
 
+std::string OurFolder() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
+  return length <= 0 ? "" : ParentPath(absl::string_view(path, static_cast<size_t>(length)));
+}
+
+// What pods inherit: ours, with our programs first in PATH, without what belongs to another job or control plane.
+std::vector<std::string> PodEnvironment() {
+  std::vector<std::string> environment;
+  for (const std::string& line : CurrentEnvironment()) {
+    if (!absl::StartsWith(line, "TF_CONFIG=") && !absl::StartsWith(line, "KUBECONFIG=")) environment.push_back(line);
+  }
+  const std::string path = FindEnvironment(environment, "PATH").value_or("/usr/bin:/bin");
+  SetEnvironment(&environment, "PATH", absl::StrCat(OurFolder(), ":", path));
+  if (!FindEnvironment(environment, "PYTHONUNBUFFERED").has_value()) {
+    SetEnvironment(&environment, "PYTHONUNBUFFERED", "1");
+  }
+  return environment;
+}
+
+std::string WorkingDirectory() {
+  char path[4096];
+  return ::getcwd(path, sizeof(path)) == nullptr ? "/" : path;
+}
+
+platform::PodExecutor::Options ExecutorOptions(platform::ObjectStore* store, const Clock* clock,
+                                               ProcessGuard* guard, const std::string& log_folder) {
+  platform::PodExecutor::Options options;
+  options.store = store;
+  options.clock = clock;
+  options.guard = guard;
+  options.log_folder = log_folder;
+  options.environment = PodEnvironment();
+  options.working_directory = WorkingDirectory();
+  return options;
+}
+
+void WaitForSignal(const sigset_t& signals, platform::EmbeddedStore* store) {
+  const timespec period = {30, 0};
+  while (::sigtimedwait(&signals, nullptr, &period) < 0) store->SendBookmarks();
+}
+
 Status RunControlPlane(const Flags& flags) {
+  WEFT_ASSIGN_OR_RETURN(const auto guard, ProcessGuard::Start());
+  AdoptOrphans();
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
@@ -62,6 +111,10 @@ Status RunControlPlane(const Flags& flags) {
   server_options.clock = &clock;
   server_options.identity = identity.identity;
   server_options.token = identity.token;
+  const std::string log_folder = JoinPath(state, "logs");
+  server_options.log_path = [log_folder](const Json& pod, const std::string& container, bool is_previous) {
+    return platform::PodExecutor::LogPath(log_folder, pod, container, is_previous);
+  };
   WEFT_ASSIGN_OR_RETURN(const auto server, StartServer(server_options, flags.port, identity.port));
   WEFT_RETURN_IF_ERROR(platform::SaveServerPort(identity_folder, server->port()));
   const std::string kubeconfig = flags.kubeconfig.empty() ? JoinPath(state, "kubeconfig") : flags.kubeconfig;
@@ -70,8 +123,17 @@ Status RunControlPlane(const Flags& flags) {
                                                  identity.authority_pem, identity.token));
   std::printf("weft is up. Try:\n  export KUBECONFIG=%s\n  kubectl get tfjobs\n", kubeconfig.c_str());
   std::fflush(stdout);
-  int signal = 0;
-  ::sigwait(&signals, &signal);
+  {
+    platform::TfJobController::Options job_options;
+    job_options.store = store.get();
+    job_options.clock = &clock;
+    platform::TfJobController jobs(job_options);
+    platform::PodExecutor executor(ExecutorOptions(store.get(), &clock, guard.get(), log_folder));
+    executor.Start();
+    jobs.Start(flags.threads);
+    WaitForSignal(signals, store.get());
+  }
+  KillDescendants(guard->pid());
   return absl::OkStatus();
 }
 
@@ -84,6 +146,9 @@ void AddUp(CLI::App& app, Action* action) {
   up->add_option("--kubeconfig", flags->kubeconfig, "Write the way to reach it here (default: in the state folder)");
   up->add_option("--port", flags->port, "Port on 127.0.0.1 (default: that of the last time, or any)")
       ->check(CLI::Range(0, 65535));
+  up->add_option("--controller_threads", flags->threads, "Jobs that are looked at together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
   up->callback([action, flags] {
     *action = [flags] {
       const Status status = RunControlPlane(*flags);

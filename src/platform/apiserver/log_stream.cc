@@ -10,7 +10,7 @@
 #include "platform/apiserver/object_requests.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
-#include "platform/store/embedded/batch.h"
+#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {

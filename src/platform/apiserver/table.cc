@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "platform/object/fields.h"
-#include "platform/store/embedded/batch.h"
+#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "platform/object/fields.h"
+#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {
@@ -54,16 +55,6 @@ bool IsFinishedPod(const Json& pod) {
 }
 
 }  // namespace
-
-std::string FormatObjectTime(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
-}
-
-absl::Time ParseObjectTime(absl::string_view text) {
-  absl::Time time;
-  std::string error;
-  return absl::ParseTime(absl::RFC3339_full, text, &time, &error) ? time : absl::InfinitePast();
-}
 
 ObjectPtr Batch::Find(const ObjectKey& key) const {
   const auto found = overlay_.find(key);

@@ -13,10 +13,6 @@
 
 namespace weft::platform {
 
-// "2026-11-21T12:20:02Z"
-std::string FormatObjectTime(absl::Time time);
-absl::Time ParseObjectTime(absl::string_view text);  // InfinitePast when it is none
-
 // Sees its own changes over the table's objects. Not thread-safe; borrows the table, which must not change meanwhile.
 class Batch {
  public:

@@ -12,6 +12,7 @@
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 #include "platform/store/embedded/rules.h"
+#include "platform/store/object_time.h"
 #include "platform/store/selector.h"
 
 namespace weft::platform {

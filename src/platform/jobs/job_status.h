@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The status of a job, as the reference operator writes it: conditions and counts by type.
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "net/json.h"
+
+namespace weft::platform {
+
+// Works on a copy of the object's status. Not thread-safe.
+class JobStatus {
+ public:
+  // `kind` goes into reasons: "TFJobRunning".
+  JobStatus(Json status, std::string kind, absl::Time now)
+      : json_(std::move(status)), kind_(std::move(kind)), now_(now) {}
+
+  bool IsTrue(absl::string_view type) const;
+  bool IsFinished() const { return IsTrue("Succeeded") || IsTrue("Failed"); }
+  bool HasCondition(absl::string_view type) const { return FindCondition(type) != nullptr; }
+  // The condition that says so, or null.
+  const Json* FindCondition(absl::string_view type) const;
+
+  // Nothing changes after Failed, nor when status and reason are the same. Running and Restarting replace each other;
+  // Succeeded and Failed make Running false. The reason is kind + `word`.
+  void SetCondition(absl::string_view type, bool is_true, absl::string_view word, absl::string_view message);
+
+  void SetTimeOnce(absl::string_view field);  // "startTime", "completionTime"
+  void SetTime(absl::string_view field);
+  absl::Time Time(absl::string_view field) const;  // InfinitePast when missing
+
+  // Of one type, in its spelling ("Worker"). Zeros are left out.
+  void SetCounts(const std::string& type, int64_t active, int64_t succeeded, int64_t failed,
+                 const std::string& selector);
+  int64_t Count(const std::string& type, absl::string_view field) const;
+
+  // How often a task ("worker-1") was started again with a new pod. `uid` is the pod that failed: told twice, counted
+  // once.
+  void CountRestart(const std::string& task, const std::string& uid);
+  int64_t Restarts(const std::string& task) const;
+  int64_t AllRestarts() const;
+  bool HasCounted(const std::string& task, const std::string& uid) const;
+  absl::Time LastRestart(const std::string& task) const;
+
+  const Json& json() const { return json_; }
+  const std::string& kind() const { return kind_; }
+
+ private:
+  Json json_;
+  const std::string kind_;
+  const absl::Time now_;
+};
+
+}  // namespace weft::platform

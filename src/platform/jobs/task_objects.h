@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pod and the service that a task of a job becomes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/json.h"
+#include "platform/object/tfjob.h"
+
+namespace weft::platform {
+
+inline constexpr char kOperatorName[] = "tfjob-controller";
+inline constexpr char kTypeLabel[] = "training.kubeflow.org/replica-type";
+inline constexpr char kIndexLabel[] = "training.kubeflow.org/replica-index";
+inline constexpr char kRoleLabel[] = "training.kubeflow.org/job-role";
+inline constexpr char kJobLabel[] = "training.kubeflow.org/job-name";
+inline constexpr char kOperatorLabel[] = "training.kubeflow.org/operator-name";
+
+// A job as it is kept, typed. Borrowed by what is made of it.
+struct JobView {
+  TfJob job;
+  const Json* object = nullptr;
+  // As the seed's API version means it: another clean-up default, other codes, no evaluator in the cluster.
+  bool is_v1beta1 = false;
+  std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN; usually empty
+};
+
+// "Worker": the spelling of status.replicaStatuses.
+std::string TypeSpelling(ReplicaType type);
+// "worker-1"
+std::string TaskName(ReplicaType type, int64_t index);
+// "digits-worker-1": of pod and service.
+std::string TaskObjectName(const JobView& view, ReplicaType type, int64_t index);
+// The chief, the master, or without them worker 0.
+bool IsMasterRole(const TfJob& job, ReplicaType type, int64_t index);
+// "training.kubeflow.org/job-name=...,..." of one type, as the status shows it.
+std::string TypeSelector(const JobView& view, ReplicaType type);
+
+// The value of TF_CONFIG, empty when the job has one task alone: nobody is to be found.
+std::string MakeTfConfig(const JobView& view, ReplicaType type, int64_t index);
+
+Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index);
+Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t index);
+// True when the template says how to restart, which the job says for it.
+bool TemplateHasRestartPolicy(const ReplicaSpec& replica, const Json& job_object);
+
+}  // namespace weft::platform

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/jobs/tfjob_controller.h"
+
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "platform/jobs/job_status.h"
+#include "platform/object/fields.h"
+#include "platform/store/api_error.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr char kPods[] = "pods/";
+constexpr char kServices[] = "services/";
+constexpr absl::Duration kStaleRetry = absl::Seconds(30);
+
+bool IsManagedByOthers(const Json& job) {
+  const std::string manager = StringField(job, {"spec", "runPolicy", "managedBy"});
+  return !manager.empty() && manager != "kubeflow.org/training-operator";
+}
+
+// The first API version has its clean-up policy right under spec, where the server puts its default.
+bool IsV1Beta1(const Json& job) { return FindField(job, {"spec", "cleanPodPolicy"}) != nullptr; }
+
+}  // namespace
+
+TfJobController::TfJobController(Options options)
+    : options_(std::move(options)),
+      store_(options_.store),
+      queue_(options_.clock),
+      expectations_(options_.clock),
+      events_(store_, options_.clock, kOperatorName),
+      jobs_(store_, TfJobs(), {options_.namespace_name, ""}, options_.clock),
+      pods_(store_, Pods(), {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", kOperatorName)},
+            options_.clock),
+      services_(store_, Services(), {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", kOperatorName)},
+                options_.clock) {
+  jobs_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) { OnJob(previous, object); });
+  pods_.AddHandler(
+      [this](const ObjectPtr& previous, const ObjectPtr& object) { OnOwned(kPods, previous, object); });
+  services_.AddHandler(
+      [this](const ObjectPtr& previous, const ObjectPtr& object) { OnOwned(kServices, previous, object); });
+}
+
+TfJobController::~TfJobController() { loop_.reset(); }
+
+void TfJobController::Start(int threads) {
+  loop_ = std::make_unique<ControllerLoop>(
+      "tfjobs", &queue_, std::vector<Informer*>{&pods_, &services_, &jobs_},
+      [this](const std::string& key) { return Reconcile(key); }, threads);
+}
+
+void TfJobController::Maintain() {
+  for (Informer* informer : {&pods_, &services_, &jobs_}) informer->Maintain();
+}
+
+bool TfJobController::Step() {
+  if (!jobs_.HasSynced() || !pods_.HasSynced() || !services_.HasSynced()) return false;
+  return ControllerLoop::Step(
+      "tfjobs", &queue_, [this](const std::string& key) { return Reconcile(key); }, absl::ZeroDuration());
+}
+
+void TfJobController::OnJob(const ObjectPtr& previous, const ObjectPtr& object) {
+  if (object == nullptr) expectations_.Forget(UidOf(*previous));
+  queue_.Add(KeyOfObject(object == nullptr ? *previous : *object));
+}
+
+void TfJobController::OnOwned(const char* prefix, const ObjectPtr& previous, const ObjectPtr& object) {
+  const Json& changed = object == nullptr ? *previous : *object;
+  const Json* const owner = ControllerOf(changed);
+  if (owner == nullptr || StringField(*owner, {"kind"}) != "TFJob") return;
+  const std::string uid = StringField(*owner, {"uid"});
+  // One that took the place of another means that the other has gone.
+  const bool is_other = previous != nullptr && object != nullptr && UidOf(*previous) != UidOf(*object);
+  if (object == nullptr || is_other || IsTerminating(*object)) {
+    expectations_.Deleted(uid, UidOf(previous == nullptr ? *object : *previous));
+  }
+  if (object != nullptr) expectations_.Created(uid, prefix + NameOf(*object));
+  queue_.Add(absl::StrCat(NamespaceOf(changed), "/", StringField(*owner, {"name"})));
+}
+
+JobObservation TfJobController::Observe(const Json& object, TfJob job) const {
+  JobObservation observation;
+  observation.view.job = std::move(job);
+  observation.view.object = &object;
+  observation.view.is_v1beta1 = IsV1Beta1(object);
+  observation.view.cluster_domain = options_.cluster_domain;
+  observation.pods = pods_.OwnedBy(UidOf(object));
+  observation.services = services_.OwnedBy(UidOf(object));
+  observation.now = options_.clock->Now();
+  return observation;
+}
+
+StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
+  const auto [namespace_name, name] = SplitKey(key);
+  const ObjectPtr object = jobs_.Get(namespace_name, name);
+  // What a deleted job owned goes with it.
+  if (object == nullptr || IsTerminating(*object) || IsManagedByOthers(*object)) return absl::InfiniteDuration();
+  if (!expectations_.AreMet(UidOf(*object))) return kStaleRetry;
+  Problems problems(key);
+  TfJob job = ParseTfJob(*object, &problems);
+  if (!problems.empty()) return RejectInvalid(*object, std::string(problems.ToStatus().message()));
+  const JobPlan plan = PlanTfJob(Observe(*object, std::move(job)));
+  if (plan.deletes_job) {
+    DeleteOptions options;
+    options.uid = UidOf(*object);
+    const Status status = store_->Delete(TfJobs(), {namespace_name, name}, options).status();
+    if (!status.ok() && !IsObjectNotFound(status)) return status;
+    return absl::InfiniteDuration();
+  }
+  if (plan.status_first) WEFT_RETURN_IF_ERROR(WriteStatus(*object, plan.status));
+  for (const PlannedEvent& event : plan.events) events_.Record(*object, event.type, event.reason, event.message);
+  WEFT_RETURN_IF_ERROR(Act(object, plan));
+  if (!plan.status_first) WEFT_RETURN_IF_ERROR(WriteStatus(*object, plan.status));
+  return plan.look_again;
+}
+
+StatusOr<absl::Duration> TfJobController::RejectInvalid(const Json& object, const std::string& problems) {
+  JobStatus status(object.Find("status") == nullptr ? Json::MakeObject() : *object.Find("status"), "TFJob",
+                   options_.clock->Now());
+  if (status.IsFinished()) return absl::InfiniteDuration();
+  const std::string message = absl::StrCat("Failed to understand the TFJob: ", problems);
+  status.SetCondition("Failed", true, "FailedValidation", message);
+  WEFT_RETURN_IF_ERROR(WriteStatus(object, status.json()));
+  events_.Record(object, "Warning", "TFJobFailedValidation", message);
+  return absl::InfiniteDuration();
+}
+
+Status TfJobController::WriteStatus(const Json& object, const Json& status) {
+  const Json* const held = object.Find("status");
+  if (held != nullptr ? SameJson(*held, status) : status.size() == 0) return absl::OkStatus();
+  Json next = object;
+  next.Set("status", status);
+  WriteOptions options;
+  options.subresource = "status";
+  options.is_strict = false;
+  return store_->Update(TfJobs(), std::move(next), options).status();
+}
+
+StatusOr<bool> TfJobController::MayCreate(const Json& object) {
+  const StatusOr<ObjectPtr> live = store_->Get(TfJobs(), {NamespaceOf(object), NameOf(object)});
+  if (!live.ok()) {
+    if (IsObjectNotFound(live.status())) return false;
+    return live.status();
+  }
+  if (UidOf(**live) != UidOf(object) || IsTerminating(**live)) return false;
+  if (BoolField(**live, {"spec", "runPolicy", "suspend"})) return false;
+  const Json* const status = (*live)->Find("status");
+  return status == nullptr || !JobStatus(*status, "TFJob", absl::InfinitePast()).IsFinished();
+}
+
+Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
+  const std::string uid = UidOf(*object);
+  for (const ObjectPtr& pod : plan.delete_pods) WEFT_RETURN_IF_ERROR(Delete(Pods(), uid, pod));
+  for (const ObjectPtr& service : plan.delete_services) {
+    WEFT_RETURN_IF_ERROR(Delete(Services(), uid, service));
+  }
+  if (plan.create_pods.empty() && plan.create_services.empty()) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(const bool may_create, MayCreate(*object));
+  if (!may_create) return absl::OkStatus();
+  WEFT_RETURN_IF_ERROR(CreateAll(Services(), kServices, *object, plan.create_services));
+  return CreateAll(Pods(), kPods, *object, plan.create_pods);
+}
+
+Status TfJobController::Delete(const ResourceType& type, const std::string& owner, const ObjectPtr& object) {
+  DeleteOptions options;
+  options.uid = UidOf(*object);
+  expectations_.ExpectDeletion(owner, options.uid);
+  const Status status = store_->Delete(type, {NamespaceOf(*object), NameOf(*object)}, options).status();
+  if (status.ok()) return status;
+  // Gone already, or another one has its place: nothing will be seen.
+  expectations_.Deleted(owner, options.uid);
+  return IsObjectNotFound(status) || IsConflict(status) ? absl::OkStatus() : status;
+}
+
+Status TfJobController::Create(const ResourceType& type, const char* prefix, const Json& owner,
+                               const Json& object) {
+  const std::string uid = UidOf(owner);
+  const std::string name = NameOf(object);
+  const std::string what = type.kind == "Pod" ? "pod" : "service";
+  expectations_.ExpectCreation(uid, prefix + name);
+  WriteOptions options;
+  options.is_strict = false;
+  const Status status = store_->Create(type, NamespaceOf(owner), object, options).status();
+  if (status.ok()) {
+    events_.Record(owner, "Normal", absl::StrCat("SuccessfulCreate", type.kind),
+                   absl::StrCat("Created ", what, ": ", name));
+    return status;
+  }
+  expectations_.Created(uid, prefix + name);
+  if (IsObjectExists(status)) {
+    const StatusOr<ObjectPtr> held = store_->Get(type, {NamespaceOf(owner), name});
+    const Json* const controller = held.ok() ? ControllerOf(**held) : nullptr;
+    // Ours: the copy that we planned on was old.
+    if (controller != nullptr && StringField(*controller, {"uid"}) == uid) return absl::OkStatus();
+  }
+  events_.Record(owner, "Warning", absl::StrCat("FailedCreate", type.kind),
+                 absl::StrCat("Error creating ", what, " ", name, ": ", status.message()));
+  return status;
+}
+
+Status TfJobController::CreateAll(const ResourceType& type, const char* prefix, const Json& owner,
+                                  const std::vector<Json>& objects) {
+  if (options_.pool == nullptr || objects.size() < 2) {
+    for (const Json& object : objects) WEFT_RETURN_IF_ERROR(Create(type, prefix, owner, object));
+    return absl::OkStatus();
+  }
+  absl::Mutex mutex;
+  Status first;
+  options_.pool->ParallelFor(static_cast<int64_t>(objects.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Status status = Create(type, prefix, owner, objects[static_cast<size_t>(i)]);
+      absl::MutexLock lock(&mutex);
+      if (first.ok()) first = status;
+    }
+  });
+  absl::MutexLock lock(&mutex);
+  return first;
+}
+
+}  // namespace weft::platform

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes of each TFJob the pods and services that it asks for, and writes how it goes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/threads.h"
+#include "platform/jobs/tfjob_plan.h"
+#include "platform/reconcile/controller_loop.h"
+#include "platform/reconcile/event_recorder.h"
+#include "platform/reconcile/expectations.h"
+#include "platform/reconcile/informer.h"
+#include "platform/reconcile/work_queue.h"
+#include "platform/store/object_store.h"
+
+namespace weft::platform {
+
+// Thread-safe. Borrows store, clock and pool.
+class TfJobController {
+ public:
+  struct Options {
+    ObjectStore* store = nullptr;
+    const Clock* clock = nullptr;
+    std::string namespace_name;  // empty: all
+    std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN
+    ThreadPool* pool = nullptr;  // creates objects of one job at once; null: one after the other
+  };
+  explicit TfJobController(Options options);
+  ~TfJobController();
+  TfJobController(const TfJobController&) = delete;
+  TfJobController& operator=(const TfJobController&) = delete;
+
+  // Works on threads until destroyed.
+  void Start(int threads);
+  // For simulations instead: keeps the informers going; looks at one job that is due, false when there is none.
+  void Maintain();
+  bool Step();
+  absl::Duration NextDue() const { return queue_.NextDue(); }
+
+  // One look at a job. Fetches, observes, plans, acts, writes the status.
+  StatusOr<absl::Duration> Reconcile(const std::string& key);
+
+ private:
+  void OnJob(const ObjectPtr& previous, const ObjectPtr& object);
+  void OnOwned(const char* prefix, const ObjectPtr& previous, const ObjectPtr& object);
+  JobObservation Observe(const Json& object, TfJob job) const;
+  Status Act(const ObjectPtr& object, const JobPlan& plan);
+  Status Delete(const ResourceType& type, const std::string& owner, const ObjectPtr& object);
+  Status Create(const ResourceType& type, const char* prefix, const Json& owner, const Json& object);
+  Status CreateAll(const ResourceType& type, const char* prefix, const Json& owner, const std::vector<Json>& objects);
+  // The cache may be older than the job's end: nothing is created for one that is finished or gone.
+  StatusOr<bool> MayCreate(const Json& object);
+  // Writes it when it differs from what the object has.
+  Status WriteStatus(const Json& object, const Json& status);
+  StatusOr<absl::Duration> RejectInvalid(const Json& object, const std::string& problems);
+
+  const Options options_;
+  ObjectStore* const store_;
+  WorkQueue queue_;
+  Expectations expectations_;
+  EventRecorder events_;
+  Informer jobs_;
+  Informer pods_;
+  Informer services_;
+  std::unique_ptr<ControllerLoop> loop_;  // last: its threads use all of the above
+};
+
+}  // namespace weft::platform

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+// The controller on the embedded store with a clock of the test's own; the test is the kubelet.
+#include "platform/jobs/tfjob_controller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "platform/object/fields.h"
+#include "platform/store/api_error.h"
+#include "platform/store/embedded/embedded_store.h"
+
+namespace weft::platform {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Json Replica(int64_t replicas, const std::string& policy) {
+  Json replica = Json::Parse(R"({"template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}})").value();
+  replica.Set("replicas", replicas);
+  if (!policy.empty()) replica.Set("restartPolicy", policy);
+  return replica;
+}
+
+Json Job(const std::string& version = "v1") {
+  Json job = Json::Parse(R"({"kind":"TFJob","metadata":{"name":"job"},"spec":{"tfReplicaSpecs":{}}})").value();
+  job.Set("apiVersion", "kubeflow.org/" + version);
+  return job;
+}
+
+Json JobOf(std::initializer_list<std::pair<const char*, Json>> replicas, const std::string& version = "v1") {
+  Json job = Job(version);
+  for (const auto& [type, replica] : replicas) SetField(&job, {"spec", "tfReplicaSpecs", type}, replica);
+  return job;
+}
+
+class TfJobControllerTest : public ::testing::Test {
+ protected:
+  TfJobControllerTest() {
+    EmbeddedStore::Options options;
+    options.clock = &clock_;
+    store_ = EmbeddedStore::Open(std::move(options)).value();
+    MakeController();
+  }
+  // As after a crash: nothing is left but the store.
+  void MakeController() {
+    controller_.reset();
+    TfJobController::Options options;
+    options.store = store_.get();
+    options.clock = &clock_;
+    controller_ = std::make_unique<TfJobController>(options);
+  }
+  void Submit(const Json& job) {
+    const auto created = store_->Create(TfJobs(), "default", job, {});
+    ASSERT_TRUE(created.ok()) << created.status();
+    Settle();
+  }
+  void Settle() {
+    controller_->Maintain();
+    for (int i = 0; i < 100 && controller_->Step(); ++i) {
+    }
+  }
+  void Advance(absl::Duration by) {
+    clock_.Advance(by);
+    Settle();
+  }
+  std::string Names(const ResourceType& type) {
+    std::vector<std::string> names;
+    const ObjectList list = store_->List(type, {"default"}).value();
+    for (const ObjectPtr& object : list.items) names.push_back(NameOf(*object));
+    return absl::StrJoin(names, " ");
+  }
+  Json Pod(const std::string& name) { return *store_->Get(Pods(), {"default", name}).value(); }
+  Json JobNow() { return *store_->Get(TfJobs(), {"default", "job"}).value(); }
+  // What the kubelet would write; a negative code: no container status.
+  void Fate(const std::string& name, const std::string& phase, int64_t code = 0, int64_t restarts = 0) {
+    Json pod = Pod(name);
+    SetField(&pod, {"status", "phase"}, phase);
+    if (code >= 0) {
+      Json status;
+      status.Set("name", "tensorflow");
+      status.Set("restartCount", restarts);
+      if (phase != "Running") SetField(&status, {"state", "terminated", "exitCode"}, code);
+      SetField(&pod, {"status", "containerStatuses"}, Json(Json::Array{std::move(status)}));
+    }
+    ASSERT_TRUE(store_->Update(Pods(), pod, {"status"}).ok());
+    Settle();
+  }
+  std::string Conditions() {
+    std::vector<std::string> words;
+    const Json job = JobNow();
+    if (const Json* const conditions = FindField(job, {"status", "conditions"})) {
+      for (const Json& condition : conditions->items()) {
+        words.push_back(StringField(condition, {"type"}) + (StringField(condition, {"status"}) == "True" ? "+" : "-"));
+      }
+    }
+    return absl::StrJoin(words, " ");
+  }
+  Json TfConfig(const std::string& pod) {
+    const Json object = Pod(pod);
+    for (const Json& variable : FindField(object, {"spec", "containers"})->items()[0].Find("env")->items()) {
+      if (StringField(variable, {"name"}) == "TF_CONFIG") return Json::Parse(StringField(variable, {"value"})).value();
+    }
+    return Json();
+  }
+  int64_t Revision() {
+    int64_t revision = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(store_->List(Pods(), {}).value().revision, &revision));
+    return revision;
+  }
+
+  FakeClock clock_{absl::FromUnixSeconds(1700000000)};
+  std::unique_ptr<EmbeddedStore> store_;
+  std::unique_ptr<TfJobController> controller_;
+};
+
+TEST_F(TfJobControllerTest, MakesPodsAndServices) {
+  Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "OnFailure")}}));
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1");
+  EXPECT_EQ(Names(Services()), "job-ps-0 job-worker-0 job-worker-1");
+  EXPECT_EQ(Conditions(), "Created+");
+  const Json pod = Pod("job-worker-0");
+  EXPECT_EQ(FindField(pod, {"metadata", "labels"})->Dump(),
+            R"({"training.kubeflow.org/job-name":"job","training.kubeflow.org/operator-name":"tfjob-controller",)"
+            R"("training.kubeflow.org/replica-type":"worker","training.kubeflow.org/replica-index":"0",)"
+            R"("training.kubeflow.org/job-role":"master"})");
+  EXPECT_EQ(StringField(pod, {"spec", "restartPolicy"}), "OnFailure");
+  EXPECT_EQ(StringField(Pod("job-ps-0"), {"spec", "restartPolicy"}), "Never");
+  EXPECT_EQ(TfConfig("job-worker-1").Dump(),
+            R"({"cluster":{"ps":["job-ps-0.default.svc:2222"],"worker":["job-worker-0.default.svc:2222",)"
+            R"("job-worker-1.default.svc:2222"]},"task":{"type":"worker","index":1},"environment":"cloud"})");
+  const Json service = *store_->Get(Services(), {"default", "job-ps-0"}).value();
+  EXPECT_EQ(StringField(service, {"spec", "clusterIP"}), "None");
+  EXPECT_EQ(service.Find("spec")->Find("ports")->items()[0].Find("port")->Dump(), "2222");
+}
+
+TEST_F(TfJobControllerTest, ASecondLookWritesNothing) {
+  Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "")}}));
+  Fate("job-worker-0", "Running");
+  Fate("job-worker-1", "Succeeded");
+  const int64_t revision = Revision();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(controller_->Reconcile("default/job").ok());
+  MakeController();
+  Settle();
+  EXPECT_EQ(Revision(), revision);
+}
+
+TEST_F(TfJobControllerTest, SaysWhenItRunsAndSucceeds) {
+  Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "")}}));
+  Fate("job-worker-1", "Running");
+  EXPECT_EQ(Conditions(), "Created+ Running+");
+  EXPECT_EQ(IntField(JobNow(), {"status", "replicaStatuses", "Worker", "active"}), 1);
+  Fate("job-worker-1", "Succeeded");
+  EXPECT_EQ(Conditions(), "Created+ Running+");
+  Fate("job-worker-0", "Succeeded");
+  EXPECT_EQ(Conditions(), "Created+ Running- Succeeded+");
+  EXPECT_EQ(StringField(JobNow(), {"status", "completionTime"}), "2023-11-14T22:13:20Z");
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1");
+}
+
+TEST_F(TfJobControllerTest, TheChiefDecides) {
+  Submit(JobOf({{"chief", Replica(1, "")}, {"worker", Replica(1, "")}}));
+  Fate("job-worker-0", "Succeeded");
+  EXPECT_EQ(Conditions(), "Created+");
+  Fate("job-chief-0", "Running");
+  EXPECT_EQ(Conditions(), "Created+ Running+");
+  Fate("job-chief-0", "Succeeded");
+  EXPECT_EQ(Conditions(), "Created+ Running- Succeeded+");
+}
+
+TEST_F(TfJobControllerTest, AllWorkersMustSucceedWhenAsked) {
+  Json job = JobOf({{"Worker", Replica(2, "")}});
+  SetField(&job, {"spec", "successPolicy"}, "AllWorkers");
+  Submit(job);
+  Fate("job-worker-0", "Succeeded");
+  EXPECT_EQ(Conditions(), "Created+");
+  Fate("job-worker-1", "Succeeded");
+  EXPECT_EQ(Conditions(), "Created+ Succeeded+");
+}
+
+struct FailureRow {
+  const char* version;
+  const char* policy;
+  int64_t code;  // -1: no container status
+  bool restarts;
+};
+
+class FailureTest : public TfJobControllerTest, public ::testing::WithParamInterface<FailureRow> {};
+
+TEST_P(FailureTest, RestartsOrFails) {
+  const FailureRow& row = GetParam();
+  Submit(JobOf({{"Worker", Replica(2, row.policy)}}, row.version));
+  const std::string uid = UidOf(Pod("job-worker-1"));
+  Fate("job-worker-1", "Failed", row.code);
+  if (row.restarts) {
+    EXPECT_EQ(Conditions(), "Created+ Restarting+");
+    EXPECT_NE(UidOf(Pod("job-worker-1")), uid);
+    EXPECT_EQ(IntField(JobNow(), {"status", "restarts", "worker-1", "count"}), 1);
+    Fate("job-worker-1", "Running");
+    EXPECT_EQ(Conditions(), "Created+ Running+");
+  } else {
+    EXPECT_EQ(Conditions(), "Created+ Failed+");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Policies, FailureTest,
+    ::testing::Values(FailureRow{"v1", "Always", 1, true}, FailureRow{"v1", "OnFailure", 1, true},
+                      FailureRow{"v1", "Never", 1, false}, FailureRow{"v1", "", 137, false},
+                      FailureRow{"v1", "ExitCode", 1, false}, FailureRow{"v1", "ExitCode", 127, false},
+                      FailureRow{"v1", "ExitCode", 128, true}, FailureRow{"v1", "ExitCode", 139, true},
+                      FailureRow{"v1", "ExitCode", -1, true}, FailureRow{"v1beta1", "ExitCode", 137, true},
+                      FailureRow{"v1beta1", "ExitCode", 138, true}, FailureRow{"v1beta1", "ExitCode", 128, false},
+                      FailureRow{"v1beta1", "ExitCode", 139, false}, FailureRow{"v1beta1", "ExitCode", -1, false}));
+
+TEST_F(TfJobControllerTest, ATaskThatFailsAgainWaitsLonger) {
+  Submit(JobOf({{"Worker", Replica(1, "ExitCode")}}));
+  Fate("job-worker-0", "Failed", 137);
+  EXPECT_EQ(Names(Pods()), "job-worker-0");
+  Fate("job-worker-0", "Failed", 137);
+  EXPECT_EQ(Names(Pods()), "");
+  Advance(absl::Seconds(9));
+  EXPECT_EQ(Names(Pods()), "");
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(Names(Pods()), "job-worker-0");
+  Fate("job-worker-0", "Failed", 137);
+  Advance(absl::Seconds(19));
+  EXPECT_EQ(Names(Pods()), "");
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(Names(Pods()), "job-worker-0");
+}
+
+TEST_F(TfJobControllerTest, NewPodsCountAgainstTheBackoffLimit) {
+  Json job = JobOf({{"Worker", Replica(1, "ExitCode")}});
+  SetField(&job, {"spec", "runPolicy", "backoffLimit"}, 2);
+  Submit(job);
+  for (int i = 0; i < 2; ++i) {
+    Fate("job-worker-0", "Failed", 137);
+    EXPECT_EQ(Conditions(), "Created+ Restarting+");
+    MakeController();  // which must not forget
+    Advance(absl::Minutes(1));
+  }
+  Fate("job-worker-0", "Failed", 137);
+  EXPECT_EQ(Conditions(), "Created+ Restarting+ Failed+");
+  Advance(absl::Hours(1));
+  EXPECT_EQ(Names(Pods()), "job-worker-0");
+}
+
+TEST_F(TfJobControllerTest, RestartsInPlaceCountToo) {
+  Json job = JobOf({{"Worker", Replica(1, "OnFailure")}});
+  SetField(&job, {"spec", "runPolicy", "backoffLimit"}, 3);
+  Submit(job);
+  Fate("job-worker-0", "Running", 0, 2);
+  EXPECT_EQ(Conditions(), "Created+ Running+");
+  Fate("job-worker-0", "Running", 0, 3);
+  EXPECT_EQ(Conditions(), "Created+ Running- Failed+");
+}
+
+TEST_F(TfJobControllerTest, TheDeadlineComesByItself) {
+  Json job = JobOf({{"Worker", Replica(1, "")}});
+  SetField(&job, {"spec", "runPolicy", "activeDeadlineSeconds"}, 60);
+  SetField(&job, {"spec", "runPolicy", "cleanPodPolicy"}, "Running");
+  Submit(job);
+  Fate("job-worker-0", "Running");
+  Advance(absl::Seconds(59));
+  EXPECT_EQ(Conditions(), "Created+ Running+");
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(Conditions(), "Created+ Running- Failed+");
+  EXPECT_EQ(Names(Pods()), "");
+  EXPECT_EQ(Names(Services()), "");
+}
+
+struct CleanRow {
+  const char* policy;
+  const char* pods;
+};
+class CleanTest : public TfJobControllerTest, public ::testing::WithParamInterface<CleanRow> {};
+
+TEST_P(CleanTest, KeepsWhatThePolicySays) {
+  Json job = JobOf({{"PS", Replica(2, "")}, {"Worker", Replica(2, "")}});
+  if (*GetParam().policy != '\0') SetField(&job, {"spec", "runPolicy", "cleanPodPolicy"}, GetParam().policy);
+  Submit(job);
+  Fate("job-ps-0", "Running");  // ps-1 waits
+  Fate("job-worker-1", "Succeeded");
+  Fate("job-worker-0", "Succeeded");
+  EXPECT_EQ(Names(Pods()), GetParam().pods);
+  EXPECT_EQ(Names(Services()), GetParam().pods);
+  // Nothing comes back.
+  Advance(absl::Hours(1));
+  EXPECT_EQ(Names(Pods()), GetParam().pods);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, CleanTest,
+                         ::testing::Values(CleanRow{"", "job-ps-0 job-ps-1 job-worker-0 job-worker-1"},
+                                           CleanRow{"None", "job-ps-0 job-ps-1 job-worker-0 job-worker-1"},
+                                           CleanRow{"Running", "job-worker-0 job-worker-1"}, CleanRow{"All", ""}));
+
+TEST_F(TfJobControllerTest, TheJobGoesAfterItsTime) {
+  Json job = JobOf({{"Worker", Replica(1, "")}});
+  SetField(&job, {"spec", "runPolicy", "ttlSecondsAfterFinished"}, 100);
+  Submit(job);
+  Fate("job-worker-0", "Succeeded");
+  Advance(absl::Seconds(99));
+  EXPECT_EQ(Names(TfJobs()), "job");
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(Names(TfJobs()), "");
+  EXPECT_EQ(Names(Pods()), "");
+}
+
+TEST_F(TfJobControllerTest, SuspendsAndResumes) {
+  Json job = JobOf({{"Worker", Replica(2, "")}});
+  SetField(&job, {"spec", "runPolicy", "suspend"}, true);
+  Submit(job);
+  EXPECT_EQ(Names(Pods()), "");
+  EXPECT_EQ(Conditions(), "Created+ Suspended+");
+  const auto set = [&](bool suspend) {
+    Json now = JobNow();
+    SetField(&now, {"spec", "runPolicy", "suspend"}, suspend);
+    ASSERT_TRUE(store_->Update(TfJobs(), now, {}).ok());
+    Settle();
+  };
+  Advance(absl::Hours(1));
+  set(false);
+  EXPECT_EQ(Conditions(), "Created+ Suspended-");
+  EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1");
+  EXPECT_EQ(StringField(JobNow(), {"status", "startTime"}), "2023-11-14T23:13:20Z");
+  Fate("job-worker-0", "Running");
+  set(true);
+  EXPECT_EQ(Names(Pods()), "");
+  EXPECT_EQ(Names(Services()), "");
+  EXPECT_EQ(Conditions(), "Created+ Running- Suspended+");
+}
+
+TEST_F(TfJobControllerTest, Scales) {
+  Submit(JobOf({{"Worker", Replica(2, "")}}));
+  const auto scale = [&](int64_t replicas) {
+    Json now = JobNow();
+    SetField(&now, {"spec", "tfReplicaSpecs", "Worker", "replicas"}, replicas);
+    ASSERT_TRUE(store_->Update(TfJobs(), now, {}).ok());
+    Settle();
+  };
+  scale(3);
+  EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1 job-worker-2");
+  scale(1);
+  EXPECT_EQ(Names(Pods()), "job-worker-0");
+  EXPECT_EQ(Names(Services()), "job-worker-0");
+}
+
+TEST_F(TfJobControllerTest, DynamicWorkersKnowThemselvesAndThePs) {
+  Json job = JobOf({{"Chief", Replica(1, "")}, {"PS", Replica(2, "")}, {"Worker", Replica(2, "")}});
+  SetField(&job, {"spec", "enableDynamicWorker"}, true);
+  Submit(job);
+  EXPECT_EQ(TfConfig("job-worker-1").Dump(),
+            R"({"cluster":{"worker":{"1":"job-worker-1.default.svc:2222"},"ps":["job-ps-0.default.svc:2222",)"
+            R"("job-ps-1.default.svc:2222"]},"task":{"type":"worker","index":1}})");
+  EXPECT_EQ(TfConfig("job-ps-1").Find("cluster")->Dump(), R"({"worker":{},"ps":["job-ps-1.default.svc:2222"]})");
+  EXPECT_EQ(TfConfig("job-chief-0").Find("cluster")->Dump(),
+            R"({"chief":["job-chief-0.default.svc:2222"],"worker":{},"ps":["job-ps-0.default.svc:2222",)"
+            R"("job-ps-1.default.svc:2222"]})");
+  Fate("job-worker-1", "Failed", 1);
+  EXPECT_EQ(Conditions(), "Created+");
+}
+
+TEST_F(TfJobControllerTest, EvaluatorsAreInTheClusterOfV1Only) {
+  Submit(JobOf({{"Worker", Replica(1, "")}, {"Evaluator", Replica(1, "")}}));
+  EXPECT_NE(TfConfig("job-worker-0").Find("cluster")->Find("evaluator"), nullptr);
+  ASSERT_TRUE(store_->Delete(TfJobs(), {"default", "job"}, {}).ok());
+  Settle();
+  Submit(JobOf({{"Worker", Replica(1, "")}, {"Evaluator", Replica(1, "")}}, "v1beta1"));
+  EXPECT_EQ(TfConfig("job-worker-0").Find("cluster")->Find("evaluator"), nullptr);
+  EXPECT_EQ(StringField(Pod("job-worker-0"), {"metadata", "labels", "tf-replica-type"}), "worker");
+}
+
+TEST_F(TfJobControllerTest, AloneThereIsNobodyToFind) {
+  Submit(JobOf({{"Worker", Replica(1, "")}}));
+  EXPECT_EQ(FindField(Pod("job-worker-0"), {"spec", "containers"})->items()[0].Find("env"), nullptr);
+}
+
+TEST_F(TfJobControllerTest, AnInvalidJobFailsWithItsProblems) {
+  Json job = JobOf({{"Worker", Replica(1, "")}});
+  WriteOptions lenient;
+  lenient.is_strict = false;
+  SetField(&job, {"spec", "tfReplicaSpec"}, Json::MakeObject());
+  ASSERT_TRUE(store_->Create(TfJobs(), "default", job, lenient).ok());
+  Settle();
+  EXPECT_EQ(Conditions(), "Failed+");
+  EXPECT_THAT(StringField(FindField(JobNow(), {"status", "conditions"})->items()[0], {"message"}),
+              HasSubstr("spec.tfReplicaSpec: there is no such field"));
+}
+
+TEST_F(TfJobControllerTest, LeavesJobsOfOthersAlone) {
+  Json job = JobOf({{"Worker", Replica(1, "")}});
+  SetField(&job, {"spec", "runPolicy", "managedBy"}, "kueue.x-k8s.io/multikueue");
+  Submit(job);
+  EXPECT_EQ(Names(Pods()), "");
+  EXPECT_EQ(Conditions(), "");
+}
+
+TEST_F(TfJobControllerTest, APodOfSomebodyElseIsNotTaken) {
+  Json foreign = Json::Parse(R"({"metadata":{"name":"job-worker-0"},"spec":{"containers":[{"name":"c","image":"i"}]}})").value();
+  ASSERT_TRUE(store_->Create(Pods(), "default", foreign, {}).ok());
+  Submit(JobOf({{"Worker", Replica(1, "")}}));
+  EXPECT_EQ(ControllerOf(Pod("job-worker-0")), nullptr);
+  ListOptions events;
+  events.field_selector = "reason=FailedCreatePod";
+  EXPECT_FALSE(store_->List(Events(), events).value().items.empty());
+  ASSERT_TRUE(store_->Delete(Pods(), {"default", "job-worker-0"}, {}).ok());
+  Advance(absl::Minutes(10));
+  EXPECT_NE(ControllerOf(Pod("job-worker-0")), nullptr);
+}
+
+TEST_F(TfJobControllerTest, DeletionTakesAllAlong) {
+  Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "")}}));
+  ASSERT_TRUE(store_->Delete(TfJobs(), {"default", "job"}, {}).ok());
+  Settle();
+  EXPECT_EQ(Names(Pods()), "");
+  EXPECT_EQ(Names(Services()), "");
+}
+
+TEST_F(TfJobControllerTest, AFinishedJobIsNotRevived) {
+  Json job = JobOf({{"Worker", Replica(2, "")}});
+  SetField(&job, {"spec", "runPolicy", "cleanPodPolicy"}, "All");
+  Submit(job);
+  Fate("job-worker-0", "Succeeded");
+  EXPECT_EQ(Names(Pods()), "");
+  Json scaled = JobNow();
+  SetField(&scaled, {"spec", "tfReplicaSpecs", "Worker", "replicas"}, 5);
+  ASSERT_TRUE(store_->Update(TfJobs(), scaled, {}).ok());
+  MakeController();
+  Advance(absl::Hours(1));
+  EXPECT_EQ(Names(Pods()), "");
+  EXPECT_EQ(Conditions(), "Created+ Succeeded+");
+}
+
+}  // namespace
+}  // namespace weft::platform

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/jobs/tfjob_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "platform/jobs/exit_codes.h"
+#include "platform/jobs/job_status.h"
+#include "platform/object/fields.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr char kKind[] = "TFJob";
+constexpr absl::Duration kFirstWait = absl::Seconds(10);
+constexpr absl::Duration kLongestWait = absl::Minutes(5);
+
+std::string PhaseOf(const Json& pod) { return StringField(pod, {"status", "phase"}); }
+
+// Of the container that trains, when it has ended.
+std::optional<int64_t> ExitCodeOf(const Json& pod) {
+  const Json* const statuses = FindField(pod, {"status", "containerStatuses"});
+  if (statuses == nullptr) return std::nullopt;
+  for (const Json& status : statuses->items()) {
+    const Json* const terminated = FindField(status, {"state", "terminated"});
+    if (StringField(status, {"name"}) == "tensorflow" && terminated != nullptr) {
+      return IntField(*terminated, {"exitCode"});
+    }
+  }
+  return std::nullopt;
+}
+
+int64_t RestartsInPlace(const Json& pod) {
+  const Json* const statuses = FindField(pod, {"status", "containerStatuses"});
+  int64_t restarts = 0;
+  if (statuses == nullptr) return restarts;
+  for (const Json& status : statuses->items()) restarts += IntField(status, {"restartCount"});
+  return restarts;
+}
+
+std::string LabelOf(const Json& object, absl::string_view label) {
+  return StringField(object, {"metadata", "labels", label});
+}
+
+// The index that the label says, or -1.
+int64_t IndexOf(const Json& object) {
+  int64_t index = -1;
+  return absl::SimpleAtoi(LabelOf(object, kIndexLabel), &index) ? index : -1;
+}
+
+class Planner {
+ public:
+  explicit Planner(const JobObservation& observation)
+      : seen_(observation),
+        job_(observation.view.job),
+        policy_(observation.view.job.run_policy),
+        status_(StatusOf(*observation.view.object), kKind, observation.now) {}
+
+  JobPlan Plan() {
+    if (!status_.HasCondition("Created")) Condition("Created", true, "Created", " is created.");
+    if (status_.IsFinished()) {
+      Finish();
+    } else if (policy_.suspend) {
+      Suspend();
+    } else {
+      Run();
+    }
+    plan_.status = status_.json();
+    return std::move(plan_);
+  }
+
+ private:
+  static Json StatusOf(const Json& object) {
+    const Json* const status = object.Find("status");
+    return status == nullptr || !status->is_object() ? Json::MakeObject() : *status;
+  }
+
+  std::string FullName() const {
+    return absl::StrCat(kKind, " ", NamespaceOf(*seen_.view.object), "/", job_.metadata.name);
+  }
+  void Event(const char* type, absl::string_view reason, const std::string& message) {
+    plan_.events.push_back({type, std::string(reason), message});
+  }
+  void Condition(absl::string_view type, bool is_true, absl::string_view word, absl::string_view rest) {
+    status_.SetCondition(type, is_true, word, absl::StrCat(kKind, " ", job_.metadata.name, rest));
+  }
+  void LookAgain(absl::Duration after) { plan_.look_again = std::min(plan_.look_again, after); }
+
+  // The job has ended: what the policy says goes, and in time the job itself.
+  void Finish() {
+    CleanUp(policy_.clean_pod_policy, /*only_services_of_pods=*/true);
+    if (status_.IsTrue("Succeeded")) {
+      for (const ReplicaSpec& replica : job_.replicas) {
+        const std::string type = TypeSpelling(replica.type);
+        const int64_t active = status_.Count(type, "active");
+        if (active == 0) continue;
+        status_.SetCounts(type, 0, status_.Count(type, "succeeded") + active, status_.Count(type, "failed"),
+                          TypeSelector(seen_.view, replica.type));
+      }
+    }
+    if (!policy_.ttl_seconds_after_finished.has_value()) return;
+    const absl::Time end = status_.Time("completionTime") == absl::InfinitePast() ? seen_.now
+                                                                                 : status_.Time("completionTime");
+    const absl::Time due = end + absl::Seconds(*policy_.ttl_seconds_after_finished);
+    if (due <= seen_.now) {
+      plan_.deletes_job = true;
+    } else {
+      LookAgain(due - seen_.now);
+    }
+  }
+
+  void CleanUp(CleanPodPolicy policy, bool only_services_of_pods) {
+    if (policy == CleanPodPolicy::kNone) return;
+    std::set<std::string> gone;
+    for (const ObjectPtr& pod : seen_.pods) {
+      const std::string phase = PhaseOf(*pod);
+      // A pod that waits would run one day.
+      if (policy == CleanPodPolicy::kRunning && phase != "Running" && phase != "Pending") continue;
+      gone.insert(NameOf(*pod));
+      DeletePod(pod);
+    }
+    for (const ObjectPtr& service : seen_.services) {
+      const bool goes = policy == CleanPodPolicy::kAll || !only_services_of_pods || gone.count(NameOf(*service)) != 0;
+      if (goes && !IsTerminating(*service)) plan_.delete_services.push_back(service);
+    }
+  }
+
+  void DeletePod(const ObjectPtr& pod) {
+    if (!IsTerminating(*pod)) plan_.delete_pods.push_back(pod);
+  }
+
+  void Suspend() {
+    CleanUp(CleanPodPolicy::kAll, false);
+    for (const ReplicaSpec& replica : job_.replicas) {
+      status_.SetCounts(TypeSpelling(replica.type), 0, 0, 0, TypeSelector(seen_.view, replica.type));
+    }
+    if (status_.IsTrue("Running")) Condition("Running", false, "Suspended", " is suspended.");
+    if (status_.IsTrue("Suspended")) return;
+    Condition("Suspended", true, "Suspended", " is suspended.");
+    Event("Normal", "TFJobSuspended", absl::StrCat(kKind, " ", job_.metadata.name, " is suspended."));
+  }
+
+  void Run() {
+    if (status_.IsTrue("Suspended")) {
+      Condition("Suspended", false, "Resumed", " is resumed.");
+      // The time that it was away does not count.
+      status_.SetTime("startTime");
+      Event("Normal", "TFJobResumed", absl::StrCat(kKind, " ", job_.metadata.name, " is resumed."));
+    }
+    status_.SetTimeOnce("startTime");
+    if (ExceedsLimits()) return;
+    for (const ReplicaSpec& replica : job_.replicas) {
+      PlanReplica(replica);
+      // The back-off limit or a code that means no.
+      if (status_.IsTrue("Failed")) break;
+    }
+    DropForeignTypes();
+    if (!status_.IsTrue("Failed")) JudgeReplicas();
+    // What shall stay when it has ended is decided then; nothing new begins.
+    if (status_.IsFinished()) {
+      plan_.create_pods.clear();
+      plan_.create_services.clear();
+      plan_.delete_pods.clear();
+      plan_.delete_services.clear();
+    }
+  }
+
+  bool ExceedsLimits() {
+    if (policy_.backoff_limit.has_value()) {
+      int64_t in_place = 0;
+      for (const ReplicaSpec& replica : job_.replicas) {
+        const bool counts = replica.restart_policy == RestartPolicy::kOnFailure ||
+                            replica.restart_policy == RestartPolicy::kAlways;
+        for (const ObjectPtr& pod : PodsOf(replica.type)) {
+          if (counts && PhaseOf(*pod) == "Running") in_place += RestartsInPlace(*pod);
+        }
+      }
+      if (in_place > 0 && in_place >= *policy_.backoff_limit) {
+        FailAll("reached the specified backoff limit");
+        return true;
+      }
+    }
+    if (!policy_.active_deadline_seconds.has_value()) return false;
+    const absl::Time due = status_.Time("startTime") + absl::Seconds(*policy_.active_deadline_seconds);
+    if (due > seen_.now) {
+      LookAgain(due - seen_.now);
+      return false;
+    }
+    Fail(absl::StrCat("Job ", job_.metadata.name, " has failed because it was active longer than specified deadline"));
+    return true;
+  }
+
+  void FailAll(absl::string_view why) {
+    Fail(absl::StrCat("Job ", job_.metadata.name, " has failed because it has ", why));
+  }
+
+  void Fail(const std::string& message) {
+    status_.SetTimeOnce("completionTime");
+    Event("Normal", "TFJobFailed", message);
+    status_.SetCondition("Failed", true, "Failed", message);
+    // Its clean-up follows at once, with the failure written.
+    LookAgain(absl::ZeroDuration());
+  }
+
+  std::vector<ObjectPtr> PodsOf(ReplicaType type) const {
+    std::vector<ObjectPtr> pods;
+    for (const ObjectPtr& pod : seen_.pods) {
+      if (LabelOf(*pod, kTypeLabel) == ReplicaTypeName(type)) pods.push_back(pod);
+    }
+    return pods;
+  }
+
+  void PlanReplica(const ReplicaSpec& replica) {
+    std::map<int64_t, std::vector<ObjectPtr>> by_index;
+    for (const ObjectPtr& pod : PodsOf(replica.type)) by_index[IndexOf(*pod)].push_back(pod);
+    int64_t active = 0;
+    int64_t succeeded = 0;
+    int64_t failed = 0;
+    for (const auto& [index, pods] : by_index) {
+      if (index < 0 || index >= replica.replicas) {
+        for (const ObjectPtr& pod : pods) DeletePod(pod);
+        continue;
+      }
+      const ObjectPtr& pod = pods.front();
+      const std::string phase = PhaseOf(*pod);
+      if (phase == "Failed") HandleFailure(replica, index, pod);
+      if (phase == "Running" && !IsTerminating(*pod)) ++active;
+      if (phase == "Succeeded") ++succeeded;
+      if (phase == "Failed" && !IsTerminating(*pod)) ++failed;
+    }
+    const std::string type = TypeSpelling(replica.type);
+    const bool has_news = succeeded + failed > status_.Count(type, "succeeded") + status_.Count(type, "failed");
+    status_.SetCounts(type, active, succeeded, failed, TypeSelector(seen_.view, replica.type));
+    for (const auto& [index, pods] : by_index) {
+      if (has_news) ReportExit(*pods.front());
+    }
+    for (int64_t index = 0; index < replica.replicas; ++index) {
+      if (by_index.count(index) == 0) CreateTask(replica, index);
+    }
+    PlanServices(replica);
+  }
+
+  void ReportExit(const Json& pod) {
+    const std::optional<int64_t> code = ExitCodeOf(pod);
+    const std::string phase = PhaseOf(pod);
+    if (!code.has_value() || (phase != "Failed" && phase != "Succeeded")) return;
+    Event("Normal", "ExitedWithCode",
+          absl::StrCat("Pod: ", NamespaceOf(pod), ".", NameOf(pod), " exited with code ", *code));
+  }
+
+  void HandleFailure(const ReplicaSpec& replica, int64_t index, const ObjectPtr& pod) {
+    const RestartPolicy policy = replica.restart_policy;
+    if (policy == RestartPolicy::kNever) return;
+    const std::string type = TypeSpelling(replica.type);
+    if (policy == RestartPolicy::kExitCode && !IsRetryableExitCode(ExitCodeOf(*pod), seen_.view.is_v1beta1)) {
+      Fail(absl::StrCat(FullName(), " has failed because 1 ", type, " replica(s) failed."));
+      return;
+    }
+    const std::string task = TaskName(replica.type, index);
+    if (!status_.HasCounted(task, UidOf(*pod))) {
+      const bool is_last = policy_.backoff_limit.has_value() && status_.AllRestarts() + 1 > *policy_.backoff_limit;
+      if (is_last) return FailAll("reached the specified backoff limit");
+      status_.CountRestart(task, UidOf(*pod));
+      // Once the pod is deleted nobody could count it.
+      plan_.status_first = true;
+      const std::string message = absl::StrCat(kKind, " ", job_.metadata.name, " is restarting because ", type,
+                                               " replica(s) failed.");
+      Event("Warning", "TFJobRestarting", message);
+      status_.SetCondition("Restarting", true, "Restarting", message);
+    }
+    DeletePod(pod);
+  }
+
+  // A task that has failed before waits, twice as long each time, but for the first.
+  void CreateTask(const ReplicaSpec& replica, int64_t index) {
+    const std::string task = TaskName(replica.type, index);
+    const int64_t restarts = status_.Restarts(task);
+    if (restarts > 1) {
+      absl::Duration wait = kFirstWait;
+      for (int64_t i = 2; i < restarts && wait < kLongestWait; ++i) wait *= 2;
+      const absl::Time due = status_.LastRestart(task) + std::min(wait, kLongestWait);
+      if (due > seen_.now) return LookAgain(due - seen_.now);
+    }
+    if (TemplateHasRestartPolicy(replica, *seen_.view.object)) {
+      Event("Warning", "SetPodTemplateRestartPolicy",
+            "Restart policy in pod template will be overwritten by restart policy in replica spec");
+    }
+    plan_.create_pods.push_back(MakeTaskPod(seen_.view, replica, index));
+  }
+
+  void PlanServices(const ReplicaSpec& replica) {
+    std::set<int64_t> there;
+    for (const ObjectPtr& service : seen_.services) {
+      if (LabelOf(*service, kTypeLabel) != ReplicaTypeName(replica.type)) continue;
+      const int64_t index = IndexOf(*service);
+      there.insert(index);
+      if ((index < 0 || index >= replica.replicas) && !IsTerminating(*service)) {
+        plan_.delete_services.push_back(service);
+      }
+    }
+    for (int64_t index = 0; index < replica.replicas; ++index) {
+      if (there.count(index) == 0) plan_.create_services.push_back(MakeTaskService(seen_.view, replica, index));
+    }
+  }
+
+  // Pods and services of types that the job no longer has.
+  void DropForeignTypes() {
+    const auto is_foreign = [&](const ObjectPtr& object) {
+      return std::none_of(job_.replicas.begin(), job_.replicas.end(), [&](const ReplicaSpec& replica) {
+        return LabelOf(*object, kTypeLabel) == ReplicaTypeName(replica.type);
+      });
+    };
+    for (const ObjectPtr& pod : seen_.pods) {
+      if (is_foreign(pod)) DeletePod(pod);
+    }
+    for (const ObjectPtr& service : seen_.services) {
+      if (is_foreign(service) && !IsTerminating(*service)) plan_.delete_services.push_back(service);
+    }
+  }
+
+  bool IsWorkerZeroDone() const {
+    for (const ObjectPtr& pod : PodsOf(ReplicaType::kWorker)) {
+      if (IndexOf(*pod) == 0 && PhaseOf(*pod) == "Succeeded") return true;
+    }
+    return false;
+  }
+
+  void Succeed() {
+    const std::string message = absl::StrCat(FullName(), " successfully completed.");
+    Event("Normal", "TFJobSucceeded", message);
+    status_.SetTimeOnce("completionTime");
+    status_.SetCondition("Succeeded", true, "Succeeded", message);
+    LookAgain(absl::ZeroDuration());
+  }
+
+  // In the order of the reference: chief, evaluator, master, PS, worker.
+  void JudgeReplicas() {
+    for (const ReplicaType type : {ReplicaType::kChief, ReplicaType::kEvaluator, ReplicaType::kMaster,
+                                   ReplicaType::kPs, ReplicaType::kWorker}) {
+      const ReplicaSpec* const replica = job_.Find(type);
+      if (replica != nullptr) JudgeReplica(*replica);
+      if (status_.IsFinished()) return;
+    }
+  }
+
+  void JudgeReplica(const ReplicaSpec& replica) {
+    const std::string type = TypeSpelling(replica.type);
+    const int64_t running = status_.Count(type, "active");
+    const int64_t failed = status_.Count(type, "failed");
+    const bool all_done = status_.Count(type, "succeeded") == replica.replicas;
+    const bool has_chief = job_.Find(ReplicaType::kChief) != nullptr || job_.Find(ReplicaType::kMaster) != nullptr;
+    const bool is_chief = replica.type == ReplicaType::kChief || replica.type == ReplicaType::kMaster;
+    const bool decides = has_chief ? is_chief : replica.type == ReplicaType::kWorker;
+    if (decides) {
+      const bool by_worker_zero =
+          !has_chief && job_.success_policy != SuccessPolicy::kAllWorkers && IsWorkerZeroDone();
+      if (all_done || by_worker_zero) return Succeed();
+      if (running > 0) {
+        status_.SetCondition("Running", true, "Running", absl::StrCat(FullName(), " is running."));
+      }
+    }
+    if (failed == 0) return;
+    if (RestartsAllFailed(replica)) return;
+    if (job_.enable_dynamic_worker && replica.type == ReplicaType::kWorker) return;
+    Fail(absl::StrCat(FullName(), " has failed because ", failed, " ", type, " replica(s) failed."));
+  }
+
+  // Its failed pods were dealt with: each will be replaced.
+  static bool RestartsAllFailed(const ReplicaSpec& replica) {
+    return replica.restart_policy != RestartPolicy::kNever;
+  }
+
+  const JobObservation& seen_;
+  const TfJob& job_;
+  const RunPolicy& policy_;
+  JobStatus status_;
+  JobPlan plan_;
+};
+
+}  // namespace
+
+JobPlan PlanTfJob(const JobObservation& observation) { return Planner(observation).Plan(); }
+
+}  // namespace weft::platform

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has to be done for a TFJob: a pure function of what is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "platform/jobs/task_objects.h"
+#include "platform/store/object_store.h"
+
+namespace weft::platform {
+
+struct JobObservation {
+  JobView view;
+  std::vector<ObjectPtr> pods;      // whose controller it is
+  std::vector<ObjectPtr> services;  // the same
+  absl::Time now;
+};
+
+struct PlannedEvent {
+  std::string type;  // "Normal", "Warning"
+  std::string reason;
+  std::string message;
+};
+
+struct JobPlan {
+  std::vector<Json> create_services;  // before the pods, so that names are there
+  std::vector<Json> create_pods;
+  std::vector<ObjectPtr> delete_pods;
+  std::vector<ObjectPtr> delete_services;
+  Json status;              // as it shall be
+  bool status_first = false;  // it holds what must not be lost when the deletions are done: write it before them
+  bool deletes_job = false;
+  std::vector<PlannedEvent> events;
+  absl::Duration look_again = absl::InfiniteDuration();
+};
+
+// The semantics of training-operator 1.9, but that deadlines are met without another event, that restarts with new
+// pods count against the back-off limit, and that a task which fails again and again waits longer each time.
+JobPlan PlanTfJob(const JobObservation& observation);
+
+}  // namespace weft::platform

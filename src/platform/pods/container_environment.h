@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a container's program gets: its variables and its command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "net/json.h"
+#include "platform/pods/service_addresses.h"
+#include "platform/store/object_store.h"
+
+namespace weft::platform {
+
+struct ContainerCommand {
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;  // "NAME=value", all of it
+  std::string working_directory;
+};
+
+// Of `container` of `pod`: the inherited variables, then envFrom and env with their sources (fields of the pod, config
+// maps, secrets), $(NAME) expanded, names of services led to this machine. InvalidArgument when there is no command:
+// there is no image here to say what to run. NotFound names what a variable comes from.
+StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& pod, const Json& container,
+                                                const std::vector<std::string>& inherited,
+                                                ServiceAddresses* services);
+
+}  // namespace weft::platform

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/pods/container_run.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "platform/object/fields.h"
+#include "platform/store/object_time.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr int kCannotStart = 127;
+constexpr absl::Duration kProgressPeriod = absl::Seconds(1);
+
+}  // namespace
+
+std::string ContainerLogPath(const std::string& pod_folder, const std::string& container, int64_t restart) {
+  return absl::StrCat(pod_folder, "/", container, "/", restart, ".log");
+}
+
+void ContainerRun::OpenLog() {
+  const std::string path = ContainerLogPath(log_folder_, name_, restart_count_);
+  Status status = files_.MakeDirectories(ParentPath(path));
+  if (status.ok()) {
+    StatusOr<std::unique_ptr<WritableFile>> file = files_.OpenWrite(path, WriteMode::kTruncate);
+    status = file.status();
+    if (file.ok()) log_ = *std::move(file);
+  }
+  if (!status.ok()) WEFT_LOG(WARNING) << "A container runs without a log: " << status.message();
+}
+
+void ContainerRun::CountStart() {
+  if (state_ == State::kTerminated) last_ = DescribeTermination();
+  if (has_run_) ++restart_count_;
+  has_run_ = true;
+}
+
+void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, absl::Time now) {
+  CountStart();
+  OpenLog();
+  SpawnOptions options;
+  options.argv = command.argv;
+  options.environment = command.environment;
+  options.working_directory = command.working_directory;
+  options.capture_output = true;
+  options.guard = guard;
+  StatusOr<std::unique_ptr<Subprocess>> process = Subprocess::Spawn(options);
+  started_ = now;
+  if (!process.ok()) {
+    Log({std::string(process.status().message())}, now);
+    log_ = nullptr;
+    Terminate(kCannotStart, 0, "ContainerCannotRun", std::string(process.status().message()), now);
+    return;
+  }
+  process_ = *std::move(process);
+  out_ = {std::move(process_->stdout_pipe()), std::make_unique<LineFilter>(kProgressPeriod)};
+  err_ = {std::move(process_->stderr_pipe()), std::make_unique<LineFilter>(kProgressPeriod)};
+  state_ = State::kRunning;
+  reason_.clear();
+  message_.clear();
+}
+
+void ContainerRun::Recover(int64_t restart_count, absl::Time now) {
+  restart_count_ = restart_count;
+  has_run_ = true;
+  started_ = now;
+  Terminate(128 + SIGKILL, SIGKILL, "ContainerStatusUnknown", "it ended with the control plane that ran it", now);
+}
+
+void ContainerRun::FailToStart(const std::string& reason, const std::string& message, absl::Time now) {
+  CountStart();
+  started_ = now;
+  OpenLog();
+  Log({message}, now);
+  log_ = nullptr;
+  Terminate(kCannotStart, 0, reason, message, now);
+}
+
+void ContainerRun::SetWaiting(const std::string& reason, const std::string& message) {
+  if (state_ == State::kTerminated) last_ = DescribeTermination();
+  state_ = State::kWaiting;
+  reason_ = reason;
+  message_ = message;
+}
+
+void ContainerRun::Terminate(int exit_code, int signal, const std::string& reason, const std::string& message,
+                             absl::Time now) {
+  state_ = State::kTerminated;
+  exit_code_ = exit_code;
+  signal_ = signal;
+  reason_ = reason;
+  message_ = message;
+  finished_ = now;
+}
+
+void ContainerRun::Signal(int signal) {
+  if (process_ != nullptr) process_->Signal(signal);
+}
+
+bool ContainerRun::ReadSome(Stream* stream, absl::Duration monotonic_now, absl::Time now) {
+  char buffer[16 << 10];
+  const ssize_t count = ::read(stream->pipe.get(), buffer, sizeof(buffer));
+  if (count < 0 && errno == EINTR) return true;
+  if (count == 0) stream->pipe.Reset();
+  if (count <= 0) return false;
+  std::vector<std::string> lines;
+  stream->filter->Feed(absl::string_view(buffer, static_cast<size_t>(count)), monotonic_now, &lines);
+  Log(lines, now);
+  return true;
+}
+
+void ContainerRun::Log(const std::vector<std::string>& lines, absl::Time now) {
+  if (lines.empty() || log_ == nullptr) return;
+  const std::string time = absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", now, absl::UTCTimeZone());
+  std::string text;
+  for (const std::string& line : lines) absl::StrAppend(&text, time, " ", line, "\n");
+  const Status status = log_->Append(text);
+  if (status.ok()) return;
+  WEFT_LOG(WARNING) << "The log of container " << name_ << " ends here: " << status.message();
+  log_ = nullptr;
+}
+
+absl::Duration ContainerRun::output_due() const {
+  absl::Duration due = absl::InfiniteDuration();
+  for (const Stream* stream : {&out_, &err_}) {
+    if (stream->filter != nullptr) due = std::min(due, stream->filter->due());
+  }
+  return due;
+}
+
+bool ContainerRun::Advance(absl::Duration monotonic_now, absl::Time now) {
+  if (process_ == nullptr) return false;
+  for (Stream* stream : {&out_, &err_}) {
+    while (stream->pipe.is_open() && ReadSome(stream, monotonic_now, now)) {
+    }
+    std::vector<std::string> lines;
+    stream->filter->Tick(monotonic_now, &lines);
+    Log(lines, now);
+  }
+  const std::optional<ExitState> exit = process_->TryWait();
+  if (!exit.has_value()) return false;
+  for (Stream* stream : {&out_, &err_}) {
+    while (stream->pipe.is_open() && ReadSome(stream, monotonic_now, now)) {
+    }
+    std::vector<std::string> lines;
+    stream->filter->Finish(&lines);
+    Log(lines, now);
+    *stream = Stream();
+  }
+  log_ = nullptr;
+  process_ = nullptr;
+  Terminate(exit->ShellCode(), exit->signal, exit->ok() ? "Completed" : "Error",
+            exit->signal == 0 ? "" : DescribeExit(*exit), now);
+  return true;
+}
+
+Json ContainerRun::DescribeTermination() const {
+  Json terminated;
+  terminated.Set("exitCode", exit_code_);
+  if (signal_ != 0) terminated.Set("signal", signal_);
+  terminated.Set("reason", reason_);
+  if (!message_.empty()) terminated.Set("message", message_);
+  terminated.Set("startedAt", FormatObjectTime(started_));
+  terminated.Set("finishedAt", FormatObjectTime(finished_));
+  return terminated;
+}
+
+Json ContainerRun::Describe(const std::string& image) const {
+  Json status;
+  status.Set("name", name_);
+  status.Set("image", image);
+  status.Set("imageID", "");
+  status.Set("restartCount", restart_count_);
+  status.Set("started", state_ == State::kRunning);
+  status.Set("ready", is_init_ ? has_succeeded() : state_ == State::kRunning);
+  switch (state_) {
+    case State::kWaiting:
+      SetField(&status, {"state", "waiting", "reason"}, reason_);
+      if (!message_.empty()) SetField(&status, {"state", "waiting", "message"}, message_);
+      break;
+    case State::kRunning:
+      SetField(&status, {"state", "running", "startedAt"}, FormatObjectTime(started_));
+      break;
+    case State::kTerminated:
+      SetField(&status, {"state", "terminated"}, DescribeTermination());
+      break;
+  }
+  status.Set("lastState", Json::MakeObject());
+  if (last_.is_object()) SetField(&status, {"lastState", "terminated"}, last_);
+  return status;
+}
+
+}  // namespace weft::platform

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// One container of a pod, as a process that may be started again.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "net/json.h"
+#include "platform/launch/line_filter.h"
+#include "platform/pods/container_environment.h"
+
+namespace weft::platform {
+
+// Not thread-safe. Its destructor kills what runs.
+class ContainerRun {
+ public:
+  enum class State { kWaiting, kRunning, kTerminated };
+
+  ContainerRun(std::string name, bool is_init, std::string log_folder)
+      : name_(std::move(name)), is_init_(is_init), log_folder_(std::move(log_folder)) {}
+
+  // Of one that ran before we did: it was lost, and its restarts go on from there.
+  void Recover(int64_t restart_count, absl::Time now);
+  // Spawns; what cannot be spawned has ended with 127. Times are of the wall clock.
+  void Start(const ContainerCommand& command, ProcessGuard* guard, absl::Time now);
+  // Ended without having begun.
+  void FailToStart(const std::string& reason, const std::string& message, absl::Time now);
+  void SetWaiting(const std::string& reason, const std::string& message);
+  void Signal(int signal);
+
+  // Reads what it printed; notices its end, true when it just came.
+  bool Advance(absl::Duration monotonic_now, absl::Time now);
+  int pidfd() const { return process_ == nullptr ? -1 : process_->pidfd(); }
+  int stdout_fd() const { return out_.pipe.get(); }
+  int stderr_fd() const { return err_.pipe.get(); }
+  absl::Duration output_due() const;
+
+  State state() const { return state_; }
+  const std::string& name() const { return name_; }
+  bool is_init() const { return is_init_; }
+  bool has_succeeded() const { return state_ == State::kTerminated && exit_code_ == 0; }
+  int64_t restart_count() const { return restart_count_; }
+  absl::Time finished() const { return finished_; }
+  absl::Time started() const { return started_; }
+  // As in status.containerStatuses.
+  Json Describe(const std::string& image) const;
+
+ private:
+  struct Stream {
+    OwnedFd pipe;
+    std::unique_ptr<LineFilter> filter;
+  };
+  // False: it has ended or has nothing more for now.
+  bool ReadSome(Stream* stream, absl::Duration monotonic_now, absl::Time now);
+  void Log(const std::vector<std::string>& lines, absl::Time now);
+  void OpenLog();
+  void CountStart();
+  void Terminate(int exit_code, int signal, const std::string& reason, const std::string& message, absl::Time now);
+  Json DescribeTermination() const;
+
+  const std::string name_;
+  const bool is_init_;
+  const std::string log_folder_;
+  RealFileSystem files_;
+  State state_ = State::kWaiting;
+  std::string reason_ = "ContainerCreating";
+  std::string message_;
+  int exit_code_ = 0;
+  int signal_ = 0;
+  bool has_run_ = false;
+  int64_t restart_count_ = 0;
+  absl::Time started_;
+  absl::Time finished_;
+  Json last_;  // how the run before ended
+  std::unique_ptr<Subprocess> process_;
+  Stream out_;
+  Stream err_;
+  std::unique_ptr<WritableFile> log_;
+};
+
+// <folder>/<container>/<restart>.log
+std::string ContainerLogPath(const std::string& pod_folder, const std::string& container, int64_t restart);
+
+}  // namespace weft::platform

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/pods/pod_executor.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "platform/object/fields.h"
+#include "platform/store/api_error.h"
+#include "platform/store/object_time.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr absl::Duration kLongestWait = absl::Milliseconds(500);
+
+std::string FolderOf(const std::string& log_folder, const std::string& uid) { return JoinPath(log_folder, uid); }
+
+bool IsFinished(const Json& pod) {
+  const std::string phase = StringField(pod, {"status", "phase"});
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+}  // namespace
+
+PodExecutor::PodExecutor(Options options)
+    : options_(std::move(options)),
+      store_(options_.store),
+      events_(store_, options_.clock, "weft-executor"),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      pods_(store_, Pods(), {}, options_.clock) {
+  pods_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {
+    const Json& changed = object == nullptr ? *previous : *object;
+    {
+      absl::MutexLock lock(&mutex_);
+      changed_.emplace(NamespaceOf(changed), NameOf(changed));
+      const bool is_other = previous != nullptr && (object == nullptr || UidOf(*previous) != UidOf(*object));
+      if (is_other && !UidOf(*previous).empty()) gone_.insert(UidOf(*previous));
+    }
+    Wake();
+  });
+}
+
+PodExecutor::~PodExecutor() {
+  stopping_.store(true);
+  Wake();
+  thread_.reset();
+}
+
+void PodExecutor::Start() {
+  thread_ = std::make_unique<Thread>("executor", [this] { Run(); });
+}
+
+void PodExecutor::Wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
+}
+
+StatusOr<std::string> PodExecutor::LogPath(const std::string& log_folder, const Json& pod,
+                                           const std::string& container, bool is_previous) {
+  const auto waits = [&](absl::string_view reason) {
+    return FailedPrecondition("container \"", container, "\" in pod \"", NameOf(pod), "\" is waiting to start: ",
+                              reason);
+  };
+  for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
+    const Json* const statuses = FindField(pod, {"status", list});
+    if (statuses == nullptr) continue;
+    for (const Json& status : statuses->items()) {
+      if (StringField(status, {"name"}) != container) continue;
+      const int64_t restart = IntField(status, {"restartCount"}) - (is_previous ? 1 : 0);
+      if (restart < 0) {
+        return NotFound("previous terminated container \"", container, "\" in pod \"", NameOf(pod), "\" not found");
+      }
+      std::string path = ContainerLogPath(FolderOf(log_folder, UidOf(pod)), container, restart);
+      if (::access(path.c_str(), R_OK) != 0) return waits(StringField(status, {"state", "waiting", "reason"}));
+      return path;
+    }
+  }
+  return waits("ContainerCreating");
+}
+
+void PodExecutor::Run() {
+  while (!stopping_.load()) {
+    pods_.Maintain();
+    Join();
+    for (const Key& key : TakeChanged()) Look(key);
+    DropLogs();
+    StepAll();
+    WaitForNews();
+  }
+  // On this thread, which spawned them.
+  runs_.clear();
+}
+
+// Shows this machine as a node.
+void PodExecutor::Join() {
+  if (has_joined_) return;
+  Json node;
+  node.Set("apiVersion", "v1");
+  node.Set("kind", "Node");
+  SetField(&node, {"metadata", "name"}, options_.node_name);
+  SetField(&node, {"metadata", "labels", "kubernetes.io/hostname"}, options_.node_name);
+  StatusOr<ObjectPtr> held = store_->Create(Nodes(), "", node, WriteOptions());
+  if (!held.ok() && !IsObjectExists(held.status())) {
+    WEFT_LOG_EVERY(WARNING, absl::Seconds(30)) << "This machine is no node yet: " << held.status().message();
+    return;
+  }
+  Json condition;
+  condition.Set("type", "Ready");
+  condition.Set("status", "True");
+  condition.Set("reason", "WeftExecutor");
+  condition.Set("lastTransitionTime", FormatObjectTime(options_.clock->Now()));
+  Json status;
+  SetField(&status, {"status", "conditions"}, Json(Json::Array{std::move(condition)}));
+  SetField(&status, {"status", "nodeInfo", "kubeletVersion"}, "weft");
+  SetField(&status, {"status", "capacity", "cpu"}, absl::StrCat(UsableCores()));
+  WriteOptions options;
+  options.subresource = "status";
+  const Status written =
+      store_->Patch(Nodes(), {"", options_.node_name}, PatchKind::kMerge, status, options).status();
+  has_joined_ = written.ok();
+}
+
+std::set<PodExecutor::Key> PodExecutor::TakeChanged() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(changed_, {});
+}
+
+void PodExecutor::ComeAgain(const Json& pod) {
+  absl::MutexLock lock(&mutex_);
+  changed_.emplace(NamespaceOf(pod), NameOf(pod));
+}
+
+// After their processes, which may still write.
+void PodExecutor::DropLogs() {
+  std::set<std::string> gone;
+  {
+    absl::MutexLock lock(&mutex_);
+    gone = std::exchange(gone_, {});
+  }
+  for (const std::string& uid : gone) {
+    Remove(uid);
+    std::error_code error;
+    std::filesystem::remove_all(FolderOf(options_.log_folder, uid), error);
+    if (error) WEFT_LOG(WARNING) << "The logs of a deleted pod stay: " << error.message();
+  }
+}
+
+void PodExecutor::Look(const Key& key) {
+  const ObjectPtr pod = pods_.Get(key.first, key.second);
+  const std::string uid = pod == nullptr ? "" : UidOf(*pod);
+  // Gone, or another one by that name.
+  std::vector<std::string> gone;
+  for (const auto& [known, run] : runs_) {
+    const Json& known_pod = *run->pod();
+    if (NamespaceOf(known_pod) == key.first && NameOf(known_pod) == key.second && known != uid) gone.push_back(known);
+  }
+  for (const std::string& known : gone) Remove(known);
+  if (pod == nullptr) return;
+  const std::string node = StringField(*pod, {"spec", "nodeName"});
+  if (node.empty()) {
+    if (options_.binds_pods && !IsTerminating(*pod)) Bind(*pod);
+    return;
+  }
+  if (node != options_.node_name) return;
+  const auto run = runs_.find(uid);
+  if (run == runs_.end()) {
+    if (!IsFinished(*pod) && !IsTerminating(*pod)) return Begin(pod);
+    // Nothing of it runs here any more.
+    if (IsTerminating(*pod)) FinishDeletion(*pod);
+    return;
+  }
+  run->second->SetPod(pod);
+  if (!IsTerminating(*pod)) return;
+  if (!run->second->is_terminating()) {
+    events_.Record(*pod, "Normal", "Killing", "Stopping its containers");
+  }
+  const absl::Duration grace = absl::Seconds(IntField(*pod, {"metadata", "deletionGracePeriodSeconds"}, 30));
+  run->second->Terminate(grace, options_.clock->Now());
+}
+
+void PodExecutor::Bind(const Json& pod) {
+  Json bound = pod;
+  SetField(&bound, {"spec", "nodeName"}, options_.node_name);
+  WriteOptions options;
+  options.subresource = "binding";
+  const Status status = store_->Update(Pods(), std::move(bound), options).status();
+  if (status.ok()) {
+    events_.Record(pod, "Normal", "Scheduled",
+                   absl::StrCat("Successfully assigned ", NamespaceOf(pod), "/", NameOf(pod), " to ",
+                                options_.node_name));
+  } else if (!IsConflict(status) && !IsObjectNotFound(status)) {
+    WEFT_LOG(WARNING) << "Pod " << NameOf(pod) << " is not bound: " << status.message();
+    ComeAgain(pod);
+  }
+}
+
+void PodExecutor::Begin(const ObjectPtr& pod) {
+  const std::string uid = UidOf(*pod);
+  runs_[uid] = std::make_unique<PodRun>(pod, FolderOf(options_.log_folder, uid), options_.clock->Now());
+  events_.Record(*pod, "Normal", "Started", "Starting its containers as processes of this machine");
+}
+
+void PodExecutor::StepAll() {
+  const CommandMaker maker = [this](const Json& pod, const Json& container) -> StatusOr<ContainerCommand> {
+    WEFT_ASSIGN_OR_RETURN(ContainerCommand command, MakeContainerCommand(store_, pod, container,
+                                                                         options_.environment, &services_));
+    if (command.working_directory.empty()) command.working_directory = options_.working_directory;
+    return command;
+  };
+  std::vector<std::string> uids;
+  for (const auto& [uid, run] : runs_) uids.push_back(uid);
+  for (const std::string& uid : uids) {
+    PodRun& run = *runs_[uid];
+    run.Step(maker, options_.guard, options_.clock->Monotonic(), options_.clock->Now());
+    WriteStatus(uid);
+    if (!run.IsOver()) continue;
+    if (run.is_terminating()) {
+      FinishDeletion(*run.pod());
+    } else if (written_.count(uid) != 0) {
+      // What it leaves are its logs and its status.
+      runs_.erase(uid);
+      written_.erase(uid);
+    }
+  }
+}
+
+void PodExecutor::WriteStatus(const std::string& uid) {
+  const PodRun& run = *runs_[uid];
+  Json status = run.MakeStatus();
+  const auto written = written_.find(uid);
+  if (written != written_.end() && SameJson(written->second, status)) return;
+  Json patch;
+  SetField(&patch, {"metadata", "uid"}, uid);
+  patch.Set("status", status);
+  WriteOptions options;
+  options.subresource = "status";
+  const Json& pod = *run.pod();
+  const Status result =
+      store_->Patch(Pods(), {NamespaceOf(pod), NameOf(pod)}, PatchKind::kMerge, patch, options).status();
+  if (result.ok() || IsObjectNotFound(result) || IsConflict(result)) {
+    // Whoever deleted it will be seen.
+    written_[uid] = std::move(status);
+    return;
+  }
+  written_.erase(uid);
+  WEFT_LOG_EVERY(WARNING, absl::Seconds(10)) << "The status of a pod is not written: " << result.message();
+}
+
+void PodExecutor::FinishDeletion(const Json& pod) {
+  DeleteOptions options;
+  options.grace_seconds = 0;
+  options.uid = UidOf(pod);
+  const Status status = store_->Delete(Pods(), {NamespaceOf(pod), NameOf(pod)}, options).status();
+  if (!status.ok() && !IsObjectNotFound(status) && !IsConflict(status)) {
+    WEFT_LOG_EVERY(WARNING, absl::Seconds(10)) << "A pod is not deleted: " << status.message();
+    ComeAgain(pod);
+  }
+}
+
+void PodExecutor::Remove(const std::string& uid) {
+  runs_.erase(uid);
+  written_.erase(uid);
+}
+
+void PodExecutor::WaitForNews() {
+  std::vector<pollfd> poll_fds = {{wake_.get(), POLLIN, 0}};
+  absl::Duration wait = kLongestWait;
+  const absl::Duration monotonic = options_.clock->Monotonic();
+  const absl::Time now = options_.clock->Now();
+  for (const auto& [uid, run] : runs_) {
+    for (const int fd : run->Descriptors()) poll_fds.push_back({fd, POLLIN, 0});
+    wait = std::min({wait, run->NextDue() - now, run->OutputDue() - monotonic});
+  }
+  wait = std::max(wait, absl::ZeroDuration());
+  ::poll(poll_fds.data(), poll_fds.size(), static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1);
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t drained = ::read(wake_.get(), &count, sizeof(count));
+}
+
+}  // namespace weft::platform

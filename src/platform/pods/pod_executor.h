@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the pods of a store as processes of this machine.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "base/posix_file.h"
+#include "base/subprocess.h"
+#include "base/threads.h"
+#include "platform/pods/pod_run.h"
+#include "platform/pods/service_addresses.h"
+#include "platform/reconcile/event_recorder.h"
+#include "platform/reconcile/informer.h"
+#include "platform/store/object_store.h"
+
+namespace weft::platform {
+
+// One thread that joins the store as a node: binds pods that no node has (where it may), starts their containers, keeps
+// their logs and writes their status. When it ends so do the processes. Borrows store, clock and guard.
+class PodExecutor {
+ public:
+  struct Options {
+    ObjectStore* store = nullptr;
+    const Clock* clock = nullptr;
+    ProcessGuard* guard = nullptr;
+    std::string node_name = "local";
+    bool binds_pods = true;   // there is no scheduler
+    std::string log_folder;   // <folder>/<pod's uid>/<container>/<restart>.log
+    std::vector<std::string> environment;  // what every container inherits
+    std::string working_directory;         // of containers that name none
+  };
+  explicit PodExecutor(Options options);
+  ~PodExecutor();
+  PodExecutor(const PodExecutor&) = delete;
+  PodExecutor& operator=(const PodExecutor&) = delete;
+
+  void Start();
+
+  // Where the log of a pod's container is. FailedPrecondition while it has not begun.
+  static StatusOr<std::string> LogPath(const std::string& log_folder, const Json& pod,
+                                       const std::string& container, bool is_previous);
+
+ private:
+  using Key = std::pair<std::string, std::string>;
+  void Run();
+  void Join();
+  std::set<Key> TakeChanged();
+  void DropLogs();
+  void ComeAgain(const Json& pod);
+  void Look(const Key& key);
+  void Bind(const Json& pod);
+  void Begin(const ObjectPtr& pod);
+  void StepAll();
+  void WriteStatus(const std::string& uid);
+  void Remove(const std::string& uid);
+  void FinishDeletion(const Json& pod);
+  void WaitForNews();
+  void Wake();
+
+  const Options options_;
+  ObjectStore* const store_;
+  EventRecorder events_;
+  ServiceAddresses services_;
+  const OwnedFd wake_;
+  std::atomic<bool> stopping_{false};
+  absl::Mutex mutex_;
+  std::set<Key> changed_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> gone_ ABSL_GUARDED_BY(mutex_);  // uids whose logs go
+  std::map<std::string, std::unique_ptr<PodRun>> runs_;  // by uid; of the thread
+  std::map<std::string, Json> written_;                  // the status that the store has, by uid
+  bool has_joined_ = false;
+  Informer pods_;
+  std::unique_ptr<Thread> thread_;  // last: it uses all of the above
+};
+
+}  // namespace weft::platform

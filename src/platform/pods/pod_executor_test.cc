@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/pods/pod_executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "base/files.h"
+#include "platform/object/fields.h"
+#include "platform/store/api_error.h"
+#include "platform/store/embedded/embedded_store.h"
+
+namespace weft::platform {
+namespace {
+
+using ::testing::HasSubstr;
+
+Json Words(std::initializer_list<const char*> words) {
+  Json list = Json::MakeArray();
+  for (const char* word : words) list.Append(word);
+  return list;
+}
+
+Json PodThatRuns(const std::string& script, const std::string& policy = "Never") {
+  Json container;
+  container.Set("name", "main");
+  container.Set("image", "i");
+  container.Set("command", Words({"sh", "-c", script.c_str()}));
+  Json pod = Json::Parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}})").value();
+  SetField(&pod, {"spec", "containers"}, Json(Json::Array{std::move(container)}));
+  SetField(&pod, {"spec", "restartPolicy"}, policy);
+  return pod;
+}
+
+Json* Container(Json* pod) { return &(*pod->FindMutable("spec")->FindMutable("containers")->mutable_items())[0]; }
+
+TEST(ServiceAddressesTest, LeadsNamesToLoopback) {
+  ServiceAddresses services;
+  const std::string one = services.Rewrite("job-ps-0.default.svc:2222").value();
+  EXPECT_TRUE(absl::StartsWith(one, "127.0.0.1:")) << one;
+  EXPECT_EQ(services.Rewrite("job-ps-0.default.svc:2222").value(), one);
+  EXPECT_EQ(services.Rewrite("job-ps-0.default.svc.cluster.local:2222").value(), one);
+  EXPECT_NE(services.Rewrite("job-ps-0.default.svc:2223").value(), one);
+  EXPECT_NE(services.Rewrite("job-ps-0.other.svc:2222").value(), one);
+  EXPECT_EQ(services.Rewrite(R"({"ps":["job-ps-0.default.svc:2222"],"x":1})").value(),
+            absl::StrCat(R"({"ps":[")", one, R"("],"x":1})"));
+  EXPECT_EQ(services.Rewrite("--ps_hosts=job-ps-0.default.svc:2222,job-ps-0.default.svc:2222").value(),
+            absl::StrCat("--ps_hosts=", one, ",", one));
+  for (const char* text : {"", ".svc:1", "a.svc:1", "a.b.svc", "a.b.svc:", "a.b.svc:x", "a.b.svc:70000", "a.b.c.svc:1",
+                           "a..svc:1", ".b.svc:1", "a.b.service:1", "photo.svc"}) {
+    EXPECT_EQ(services.Rewrite(text).value(), text);
+  }
+}
+
+class PodExecutorTest : public ::testing::Test {
+ protected:
+  PodExecutorTest()
+      : folder_(absl::StrCat(::testing::TempDir(), "weft-pods-", ::getpid())), guard_(ProcessGuard::Start().value()) {
+    EmbeddedStore::Options options;
+    options.clock = &clock_;
+    store_ = EmbeddedStore::Open(std::move(options)).value();
+    StartExecutor();
+  }
+  ~PodExecutorTest() override {
+    executor_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void StartExecutor() {
+    executor_.reset();
+    PodExecutor::Options options;
+    options.store = store_.get();
+    options.clock = &clock_;
+    options.guard = guard_.get();
+    options.log_folder = folder_;
+    options.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "INHERITED=yes"};
+    executor_ = std::make_unique<PodExecutor>(options);
+    executor_->Start();
+  }
+  void Create(const Json& pod) {
+    const auto created = store_->Create(Pods(), "default", pod, {});
+    ASSERT_TRUE(created.ok()) << created.status();
+  }
+  // Waits until the pod is as `done` says; the last state of it.
+  Json Await(const std::function<bool(const Json&)>& done) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    Json pod;
+    while (absl::Now() < deadline) {
+      const auto found = store_->Get(Pods(), {"default", "p"});
+      pod = found.ok() ? **found : Json();
+      if (done(pod)) return pod;
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    ADD_FAILURE() << "It stays " << pod.Dump(1);
+    return pod;
+  }
+  Json AwaitPhase(const std::string& phase) {
+    return Await([&](const Json& pod) { return StringField(pod, {"status", "phase"}) == phase; });
+  }
+  Json StateOf(const Json& pod) {
+    const Json* const statuses = FindField(pod, {"status", "containerStatuses"});
+    return statuses == nullptr || statuses->size() == 0 ? Json() : statuses->items()[0];
+  }
+  std::string Log(const Json& pod, bool is_previous = false) {
+    const auto path = PodExecutor::LogPath(folder_, pod, "main", is_previous);
+    if (!path.ok()) return std::string(path.status().message());
+    RealFileSystem files;
+    std::string text;
+    for (absl::string_view line : absl::StrSplit(ReadFile(files, *path).value_or(""), '\n')) {
+      absl::StrAppend(&text, line.substr(std::min(line.size(), line.find(' ') + 1)), "\n");
+    }
+    return text;
+  }
+
+  RealClock clock_;
+  const std::string folder_;
+  std::unique_ptr<ProcessGuard> guard_;
+  std::unique_ptr<EmbeddedStore> store_;
+  std::unique_ptr<PodExecutor> executor_;
+};
+
+TEST_F(PodExecutorTest, RunsAPodToItsEnd) {
+  Json pod = PodThatRuns("echo out $INHERITED $OWN $NAME $ADDRESS $KEY $(ARG); echo err >&2");
+  Container(&pod)->Set("args", Words({"ignored"}));
+  Json data = Json::Parse(R"({"metadata":{"name":"conf"},"data":{"k":"from-map"}})").value();
+  ASSERT_TRUE(store_->Create(*FindResource("", "configmaps"), "default", data, {}).ok());
+  Container(&pod)->Set("env", Json::Parse(R"([{"name":"OWN","value":"a"},
+      {"name":"NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}},
+      {"name":"ADDRESS","value":"$(OWN)-x.default.svc:80"},{"name":"ARG","value":"true"},
+      {"name":"KEY","valueFrom":{"configMapKeyRef":{"name":"conf","key":"k"}}}])").value());
+  Create(pod);
+  const Json done = AwaitPhase("Succeeded");
+  EXPECT_EQ(IntField(StateOf(done), {"state", "terminated", "exitCode"}, -1), 0);
+  EXPECT_EQ(StringField(StateOf(done), {"state", "terminated", "reason"}), "Completed");
+  EXPECT_EQ(StringField(done, {"spec", "nodeName"}), "local");
+  EXPECT_THAT(Log(done), HasSubstr("out yes a p 127.0.0.1:"));
+  EXPECT_THAT(Log(done), HasSubstr(" from-map"));
+  EXPECT_THAT(Log(done), HasSubstr("err\n"));
+  EXPECT_TRUE(store_->Get(Nodes(), {"", "local"}).ok());
+}
+
+TEST_F(PodExecutorTest, TellsHowItFailed) {
+  Create(PodThatRuns("exit 3"));
+  EXPECT_EQ(IntField(StateOf(AwaitPhase("Failed")), {"state", "terminated", "exitCode"}), 3);
+}
+
+TEST_F(PodExecutorTest, TellsTheSignal) {
+  Create(PodThatRuns("kill -9 $$$$"));
+  const Json state = StateOf(AwaitPhase("Failed"));
+  EXPECT_EQ(IntField(state, {"state", "terminated", "exitCode"}), 137);
+  EXPECT_EQ(IntField(state, {"state", "terminated", "signal"}), 9);
+}
+
+TEST_F(PodExecutorTest, SaysWhatCannotRun) {
+  Json pod = PodThatRuns("");
+  Container(&pod)->Erase("command");
+  Create(pod);
+  Json state = StateOf(AwaitPhase("Failed"));
+  EXPECT_THAT(StringField(state, {"state", "terminated", "message"}), HasSubstr("write its command"));
+  EXPECT_EQ(IntField(state, {"state", "terminated", "exitCode"}), 127);
+  ASSERT_TRUE(store_->Delete(Pods(), {"default", "p"}, {}).ok());
+  Container(&pod)->Set("command", Words({"no-such-program-here"}));
+  Create(pod);
+  state = StateOf(AwaitPhase("Failed"));
+  EXPECT_THAT(StringField(state, {"state", "terminated", "message"}), HasSubstr("no-such-program-here"));
+}
+
+TEST_F(PodExecutorTest, RestartsByItsPolicy) {
+  Create(PodThatRuns("echo here; test -e " + folder_ + "/mark || { touch " + folder_ + "/mark; exit 1; }", "OnFailure"));
+  const Json done = AwaitPhase("Succeeded");
+  EXPECT_EQ(IntField(StateOf(done), {"restartCount"}), 1);
+  EXPECT_EQ(IntField(StateOf(done), {"lastState", "terminated", "exitCode"}), 1);
+  EXPECT_THAT(Log(done, true), HasSubstr("here"));
+}
+
+TEST_F(PodExecutorTest, WaitsBeforeItRestartsAgain) {
+  Create(PodThatRuns("exit 1", "Always"));
+  const Json pod = Await([&](const Json& now) {
+    return StringField(StateOf(now), {"state", "waiting", "reason"}) == "CrashLoopBackOff";
+  });
+  EXPECT_EQ(StringField(pod, {"status", "phase"}), "Running");
+  EXPECT_EQ(IntField(StateOf(pod), {"restartCount"}), 1);
+}
+
+TEST_F(PodExecutorTest, EndsProcessesOfDeletedPods) {
+  Create(PodThatRuns("trap 'echo asked; exit 0' TERM; echo ready; while :; do sleep 0.05; done"));
+  const Json pod = Await([&](const Json& now) { return absl::StrContains(Log(now), "ready"); });
+  const auto terminating = store_->Delete(Pods(), {"default", "p"}, {});
+  ASSERT_TRUE(terminating.ok());
+  EXPECT_TRUE(IsTerminating(**terminating));
+  Await([](const Json& now) { return now.is_null(); });
+  // The logs go with it.
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (std::filesystem::exists(absl::StrCat(folder_, "/", UidOf(pod))) && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_FALSE(std::filesystem::exists(absl::StrCat(folder_, "/", UidOf(pod))));
+}
+
+TEST_F(PodExecutorTest, KillsWhatDoesNotListen) {
+  Json pod = PodThatRuns("trap '' TERM; echo ready; while :; do sleep 0.05; done");
+  SetField(&pod, {"spec", "terminationGracePeriodSeconds"}, 1);
+  Create(pod);
+  Await([&](const Json& now) { return absl::StrContains(Log(now), "ready"); });
+  ASSERT_TRUE(store_->Delete(Pods(), {"default", "p"}, {}).ok());
+  Await([](const Json& now) { return now.is_null(); });
+}
+
+TEST_F(PodExecutorTest, InitContainersComeFirst) {
+  Json pod = PodThatRuns("cat " + folder_ + "/made");
+  Json init = *Container(&pod);
+  init.Set("name", "init");
+  init.Set("command", Words({"sh", "-c", ("echo by-init > " + folder_ + "/made").c_str()}));
+  SetField(&pod, {"spec", "initContainers"}, Json(Json::Array{std::move(init)}));
+  std::filesystem::create_directories(folder_);
+  Create(pod);
+  EXPECT_THAT(Log(AwaitPhase("Succeeded")), HasSubstr("by-init"));
+}
+
+TEST_F(PodExecutorTest, WhatRanBeforeARestartIsLost) {
+  Create(PodThatRuns("sleep 1000"));
+  AwaitPhase("Running");
+  StartExecutor();
+  const Json pod = AwaitPhase("Failed");
+  EXPECT_EQ(IntField(StateOf(pod), {"state", "terminated", "exitCode"}), 137);
+}
+
+TEST_F(PodExecutorTest, SecretsOfOthersAreErrors) {
+  Json pod = PodThatRuns("true");
+  Container(&pod)->Set(
+      "env", Json::Parse(R"([{"name":"S","valueFrom":{"secretKeyRef":{"name":"none","key":"k"}}}])").value());
+  Create(pod);
+  EXPECT_THAT(StringField(StateOf(AwaitPhase("Failed")), {"state", "terminated", "message"}),
+              HasSubstr("secrets \"none\" not found"));
+}
+
+}  // namespace
+}  // namespace weft::platform

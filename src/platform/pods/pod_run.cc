@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/pods/pod_run.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "platform/object/fields.h"
+#include "platform/store/object_time.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr absl::Duration kFirstPause = absl::Seconds(10);
+constexpr absl::Duration kLongestPause = absl::Minutes(5);
+
+Json Condition(const char* type, bool is_true, absl::Time since, const char* reason) {
+  Json condition;
+  condition.Set("type", type);
+  condition.Set("status", is_true ? "True" : "False");
+  condition.Set("lastTransitionTime", FormatObjectTime(since));
+  if (!is_true) condition.Set("reason", reason);
+  return condition;
+}
+
+// What status.containerStatuses says of the container, or null.
+const Json* OldStatus(const Json& pod, const char* list, const std::string& name) {
+  const Json* const statuses = FindField(pod, {"status", list});
+  if (statuses == nullptr) return nullptr;
+  for (const Json& status : statuses->items()) {
+    if (StringField(status, {"name"}) == name) return &status;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+PodRun::PodRun(ObjectPtr pod, std::string log_folder, absl::Time now)
+    : pod_(std::move(pod)), restart_policy_(StringField(*pod_, {"spec", "restartPolicy"})), started_(now) {
+  const absl::Time began = ParseObjectTime(StringField(*pod_, {"status", "startTime"}));
+  if (began != absl::InfinitePast()) started_ = began;
+  for (const auto& [list, statuses] : {std::pair{"initContainers", "initContainerStatuses"},
+                                       std::pair{"containers", "containerStatuses"}}) {
+    const Json* const specs = FindField(*pod_, {"spec", list});
+    if (specs == nullptr) continue;
+    for (const Json& spec : specs->items()) {
+      const std::string name = StringField(spec, {"name"});
+      auto container = std::make_unique<ContainerRun>(name, std::string(list) == "initContainers", log_folder);
+      const Json* const old = OldStatus(*pod_, statuses, name);
+      const bool ran = old != nullptr && FindField(*old, {"state", "waiting"}) == nullptr;
+      if (ran) container->Recover(IntField(*old, {"restartCount"}), now);
+      containers_.push_back(std::move(container));
+    }
+  }
+}
+
+const Json* PodRun::SpecOf(const ContainerRun& container) const {
+  const Json* const specs = FindField(*pod_, {"spec", container.is_init() ? "initContainers" : "containers"});
+  if (specs == nullptr) return nullptr;
+  for (const Json& spec : specs->items()) {
+    if (StringField(spec, {"name"}) == container.name()) return &spec;
+  }
+  return nullptr;
+}
+
+bool PodRun::WillRestart(const ContainerRun& container) const {
+  if (is_terminating_ || container.state() != ContainerRun::State::kTerminated) return false;
+  if (container.has_succeeded()) return !container.is_init() && restart_policy_ == "Always";
+  return restart_policy_ != "Never";
+}
+
+// At once the first time, then ever later, as a kubelet does.
+absl::Time PodRun::RestartTime(const ContainerRun& container) const {
+  if (container.restart_count() == 0) return container.finished();
+  absl::Duration pause = kFirstPause;
+  for (int64_t i = 1; i < container.restart_count() && pause < kLongestPause; ++i) pause *= 2;
+  return container.finished() + std::min(pause, kLongestPause);
+}
+
+PodRun::Fate PodRun::FateOf(const ContainerRun& container) const {
+  if (container.state() != ContainerRun::State::kTerminated) return Fate::kRuns;
+  if (WillRestart(container)) return Fate::kWillRestart;
+  return container.has_succeeded() ? Fate::kSucceeded : Fate::kFailed;
+}
+
+bool PodRun::AreInitsDone() const {
+  return std::all_of(containers_.begin(), containers_.end(),
+                     [](const auto& container) { return !container->is_init() || container->has_succeeded(); });
+}
+
+bool PodRun::HasInitFailed() const {
+  return std::any_of(containers_.begin(), containers_.end(), [&](const auto& container) {
+    return container->is_init() && FateOf(*container) == Fate::kFailed;
+  });
+}
+
+void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, ProcessGuard* guard,
+                            absl::Time now) {
+  const Json* const spec = SpecOf(*container);
+  const StatusOr<ContainerCommand> command =
+      spec == nullptr ? Internal("The pod has lost container ", container->name()) : maker(*pod_, *spec);
+  if (command.ok()) {
+    container->Start(*command, guard, now);
+  } else {
+    container->FailToStart("CreateContainerConfigError", std::string(command.status().message()), now);
+  }
+}
+
+void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration monotonic_now, absl::Time now) {
+  for (const auto& container : containers_) container->Advance(monotonic_now, now);
+  if (is_terminating_) {
+    if (now >= kill_time_) {
+      for (const auto& container : containers_) container->Signal(SIGKILL);
+    }
+    return;
+  }
+  for (const auto& container : containers_) {
+    const bool may_run = container->is_init() || AreInitsDone();
+    if (!may_run || HasInitFailed()) break;
+    const bool is_new = container->state() == ContainerRun::State::kWaiting;
+    if (is_new || (WillRestart(*container) && now >= RestartTime(*container))) {
+      StartContainer(container.get(), maker, guard, now);
+    }
+    // Init containers run one after the other.
+    if (container->is_init() && !container->has_succeeded()) break;
+  }
+}
+
+void PodRun::Terminate(absl::Duration grace, absl::Time now) {
+  if (!is_terminating_) {
+    for (const auto& container : containers_) container->Signal(SIGTERM);
+  }
+  is_terminating_ = true;
+  kill_time_ = std::min(kill_time_, now + grace);
+}
+
+bool PodRun::IsOver() const {
+  const bool nothing_runs = std::all_of(containers_.begin(), containers_.end(), [](const auto& container) {
+    return container->state() != ContainerRun::State::kRunning;
+  });
+  const std::string phase = Phase();
+  return nothing_runs && (is_terminating_ || phase == "Succeeded" || phase == "Failed");
+}
+
+absl::Time PodRun::NextDue() const {
+  absl::Time due = absl::InfiniteFuture();
+  if (is_terminating_ && !IsOver()) due = kill_time_;
+  for (const auto& container : containers_) {
+    if (WillRestart(*container)) due = std::min(due, RestartTime(*container));
+  }
+  return due;
+}
+
+absl::Duration PodRun::OutputDue() const {
+  absl::Duration due = absl::InfiniteDuration();
+  for (const auto& container : containers_) due = std::min(due, container->output_due());
+  return due;
+}
+
+std::vector<int> PodRun::Descriptors() const {
+  std::vector<int> descriptors;
+  for (const auto& container : containers_) {
+    for (const int fd : {container->pidfd(), container->stdout_fd(), container->stderr_fd()}) {
+      if (fd >= 0) descriptors.push_back(fd);
+    }
+  }
+  return descriptors;
+}
+
+std::string PodRun::Phase() const {
+  if (HasInitFailed()) return "Failed";
+  if (!AreInitsDone()) return "Pending";
+  bool has_failed = false;
+  bool has_begun = false;
+  bool goes_on = false;
+  for (const auto& container : containers_) {
+    if (container->is_init()) continue;
+    const Fate fate = FateOf(*container);
+    has_begun = has_begun || container->state() != ContainerRun::State::kWaiting;
+    has_failed = has_failed || fate == Fate::kFailed;
+    goes_on = goes_on || fate == Fate::kRuns || fate == Fate::kWillRestart;
+  }
+  if (!has_begun) return is_terminating_ ? "Failed" : "Pending";
+  if (goes_on) return "Running";
+  return has_failed ? "Failed" : "Succeeded";
+}
+
+Json PodRun::MakeStatus() const {
+  Json status;
+  const std::string phase = Phase();
+  status.Set("phase", phase);
+  const bool is_ready = phase == "Running" && std::all_of(containers_.begin(), containers_.end(), [](const auto& c) {
+                          return c->is_init() || c->state() == ContainerRun::State::kRunning;
+                        });
+  const char* const why = phase == "Succeeded" ? "PodCompleted" : "ContainersNotReady";
+  status.Set("conditions",
+             Json(Json::Array{Condition("PodScheduled", true, started_, ""),
+                              Condition("Initialized", AreInitsDone(), started_, "ContainersNotInitialized"),
+                              Condition("ContainersReady", is_ready, started_, why),
+                              Condition("Ready", is_ready, started_, why)}));
+  Json inits = Json::MakeArray();
+  Json mains = Json::MakeArray();
+  for (const auto& container : containers_) {
+    const Json* const spec = SpecOf(*container);
+    Json described = container->Describe(spec == nullptr ? "" : StringField(*spec, {"image"}));
+    if (WillRestart(*container) && container->restart_count() > 0) {
+      Json waiting;
+      SetField(&waiting, {"waiting", "reason"}, "CrashLoopBackOff");
+      SetField(&waiting, {"waiting", "message"}, "it waits before it is started again");
+      SetField(&described, {"lastState"}, *described.Find("state"));
+      SetField(&described, {"state"}, std::move(waiting));
+    }
+    (container->is_init() ? inits : mains).Append(std::move(described));
+  }
+  if (inits.size() > 0) status.Set("initContainerStatuses", std::move(inits));
+  status.Set("containerStatuses", std::move(mains));
+  status.Set("startTime", FormatObjectTime(started_));
+  status.Set("hostIP", "127.0.0.1");
+  status.Set("podIP", "127.0.0.1");
+  status.Set("podIPs", Json(Json::Array{[] {
+               Json ip;
+               ip.Set("ip", "127.0.0.1");
+               return ip;
+             }()}));
+  status.Set("qosClass", "BestEffort");
+  return status;
+}
+
+}  // namespace weft::platform

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pod as processes of this machine: what starts when, when it is over, what its status says.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "platform/pods/container_run.h"
+#include "platform/store/object_store.h"
+
+namespace weft::platform {
+
+// Makes the command of one container of the pod.
+using CommandMaker = std::function<StatusOr<ContainerCommand>(const Json& pod, const Json& container)>;
+
+// Not thread-safe. Its destructor kills what runs.
+class PodRun {
+ public:
+  // `log_folder` is the pod's own. What the pod's status says ran before is lost (exit code 137).
+  PodRun(ObjectPtr pod, std::string log_folder, absl::Time now);
+
+  // Starts what may start now, ends what must end. To be called when something happened and at NextDue.
+  void Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration monotonic_now, absl::Time now);
+  // It shall end: SIGTERM now, SIGKILL after `grace`.
+  void Terminate(absl::Duration grace, absl::Time now);
+  // A newer version of the object, for its metadata.
+  void SetPod(ObjectPtr pod) { pod_ = std::move(pod); }
+
+  const ObjectPtr& pod() const { return pod_; }
+  bool is_terminating() const { return is_terminating_; }
+  // No process is left and none will come.
+  bool IsOver() const;
+  // When Step has something to do on its own (wall clock); InfiniteFuture: never.
+  absl::Time NextDue() const;
+  absl::Duration OutputDue() const;
+  std::vector<int> Descriptors() const;
+  // The whole of the pod's status.
+  Json MakeStatus() const;
+
+ private:
+  enum class Fate { kRuns, kWillRestart, kSucceeded, kFailed };
+  Fate FateOf(const ContainerRun& container) const;
+  bool WillRestart(const ContainerRun& container) const;
+  absl::Time RestartTime(const ContainerRun& container) const;
+  bool AreInitsDone() const;
+  bool HasInitFailed() const;
+  std::string Phase() const;
+  const Json* SpecOf(const ContainerRun& container) const;
+  void StartContainer(ContainerRun* container, const CommandMaker& maker, ProcessGuard* guard, absl::Time now);
+
+  ObjectPtr pod_;
+  std::string restart_policy_;
+  std::vector<std::unique_ptr<ContainerRun>> containers_;  // init containers first
+  absl::Time started_;
+  bool is_terminating_ = false;
+  absl::Time kill_time_ = absl::InfiniteFuture();
+};
+
+}  // namespace weft::platform

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the services of a cluster are when all of their pods are processes of this machine.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "base/status.h"
+
+namespace weft::platform {
+
+// Each "<name>.<namespace>.svc:<port>" gets a loopback port of its own when it is first named, and keeps it. Not
+// thread-safe.
+class ServiceAddresses {
+ public:
+  // `text` with every such name, also with a cluster domain behind "svc", as "127.0.0.1:<port>".
+  StatusOr<std::string> Rewrite(absl::string_view text);
+
+ private:
+  StatusOr<int> PortOf(const std::string& service, int port);
+  std::map<std::string, int> ports_;
+};
+
+}  // namespace weft::platform

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A copy of all objects of one type, kept up to date by a watch.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "platform/store/object_store.h"
+
+namespace weft::platform {
+
+// The copy may be older than the store, never newer, and goes forward only. Thread-safe; borrows store and clock.
+class Informer {
+ public:
+  struct Options {
+    std::string namespace_name;  // empty: all
+    std::string label_selector;
+  };
+  // Called for each change, one at a time, maybe under the store's lock: must not block, nor call the store or this.
+  // Either may be null: of a new object, of one that has gone.
+  using Handler = std::function<void(const ObjectPtr& previous, const ObjectPtr& object)>;
+
+  Informer(ObjectStore* store, const ResourceType& type, Options options, const Clock* clock);
+  ~Informer();
+  Informer(const Informer&) = delete;
+  Informer& operator=(const Informer&) = delete;
+
+  // Before the first Maintain.
+  void AddHandler(Handler handler);
+  // Starts the watch, or starts it anew after it broke, with growing pauses. To be called often, by one thread.
+  void Maintain();
+  // All that was there at the start is known.
+  bool HasSynced() const;
+
+  ObjectPtr Get(const std::string& namespace_name, const std::string& name) const;
+  std::vector<ObjectPtr> List(const std::string& namespace_name = "") const;
+  // Those whose controller has this uid.
+  std::vector<ObjectPtr> OwnedBy(const std::string& uid) const;
+
+ private:
+  using Key = std::pair<std::string, std::string>;
+  void OnEvent(uint64_t round, const WatchEvent& event);
+  void Store(const Key& key, const ObjectPtr& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FinishInitialList() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  ObjectStore* const store_;
+  const ResourceType& type_;
+  const Options options_;
+  const Clock* const clock_;
+  std::vector<Handler> handlers_;
+  mutable absl::Mutex mutex_;
+  std::map<Key, ObjectPtr> objects_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::map<Key, ObjectPtr>> by_owner_ ABSL_GUARDED_BY(mutex_);
+  std::set<Key> seen_ ABSL_GUARDED_BY(mutex_);  // since the watch began, until its first bookmark
+  bool is_listing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_synced_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_broken_ ABSL_GUARDED_BY(mutex_) = true;
+  uint64_t round_ ABSL_GUARDED_BY(mutex_) = 0;
+  int failures_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Duration not_before_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
+  std::unique_ptr<Watch> watch_;  // of the thread that maintains; last: its sink uses all of the above
+};
+
+}  // namespace weft::platform

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/timers.h"
+#include "platform/object/fields.h"
+#include "platform/reconcile/controller_loop.h"
+#include "platform/reconcile/event_recorder.h"
+#include "platform/reconcile/expectations.h"
+#include "platform/reconcile/informer.h"
+#include "platform/reconcile/work_queue.h"
+#include "platform/store/embedded/embedded_store.h"
+
+namespace weft::platform {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+std::string TakeNow(WorkQueue* queue) { return queue->Take(absl::ZeroDuration()).value_or(""); }
+
+TEST(WorkQueueTest, HoldsAKeyOnceAndWithOneWorker) {
+  FakeClock clock;
+  WorkQueue queue(&clock);
+  queue.Add("a");
+  queue.Add("a");
+  queue.Add("b");
+  EXPECT_EQ(TakeNow(&queue), "a");
+  queue.Add("a");
+  EXPECT_EQ(TakeNow(&queue), "b");
+  EXPECT_EQ(TakeNow(&queue), "");
+  queue.Done("a");
+  EXPECT_EQ(TakeNow(&queue), "a");
+  queue.Done("a");
+  queue.Done("b");
+  EXPECT_EQ(TakeNow(&queue), "");
+}
+
+TEST(WorkQueueTest, KeepsTheEarlierTime) {
+  FakeClock clock;
+  WorkQueue queue(&clock);
+  queue.AddAfter("a", absl::Seconds(10));
+  queue.AddAfter("a", absl::Seconds(5));
+  queue.AddAfter("a", absl::Seconds(20));
+  EXPECT_EQ(queue.NextDue(), clock.Monotonic() + absl::Seconds(5));
+  clock.Advance(absl::Seconds(4));
+  EXPECT_EQ(TakeNow(&queue), "");
+  clock.Advance(absl::Seconds(1));
+  EXPECT_EQ(TakeNow(&queue), "a");
+  queue.Done("a");
+  clock.Advance(absl::Hours(1));
+  EXPECT_EQ(TakeNow(&queue), "");
+}
+
+TEST(WorkQueueTest, WaitsLongerAfterEachFailure) {
+  FakeClock clock;
+  WorkQueue queue(&clock, {absl::Seconds(1), absl::Seconds(5)});
+  for (const int want : {1, 2, 4, 5, 5}) {
+    queue.AddRateLimited("a");
+    EXPECT_EQ(queue.NextDue() - clock.Monotonic(), absl::Seconds(want));
+    clock.Advance(absl::Seconds(want));
+    EXPECT_EQ(TakeNow(&queue), "a");
+    queue.Done("a");
+  }
+  queue.Forget("a");
+  queue.AddRateLimited("a");
+  EXPECT_EQ(queue.NextDue() - clock.Monotonic(), absl::Seconds(1));
+}
+
+TEST(WorkQueueTest, ShuttingDownWakesWhoWaits) {
+  RealClock clock;
+  WorkQueue queue(&clock);
+  TimerQueue timers;
+  timers.Schedule(absl::Milliseconds(20), [&] { queue.ShutDown(); });
+  EXPECT_FALSE(queue.Take(absl::InfiniteDuration()).has_value());
+}
+
+TEST(ExpectationsTest, AreMetWhenSeenOrGivenUp) {
+  FakeClock clock;
+  Expectations expectations(&clock);
+  EXPECT_TRUE(expectations.AreMet("job"));
+  expectations.ExpectCreation("job", "pods/a");
+  expectations.ExpectDeletion("job", "uid");
+  expectations.Created("job", "pods/a");
+  expectations.Created("job", "pods/other");
+  EXPECT_FALSE(expectations.AreMet("job"));
+  EXPECT_TRUE(expectations.AreMet("another"));
+  expectations.Deleted("job", "uid");
+  EXPECT_TRUE(expectations.AreMet("job"));
+  expectations.ExpectCreation("job", "pods/lost");
+  EXPECT_FALSE(expectations.AreMet("job"));
+  clock.Advance(absl::Minutes(6));
+  EXPECT_TRUE(expectations.AreMet("job"));
+}
+
+std::unique_ptr<EmbeddedStore> MakeStore(const Clock* clock) {
+  EmbeddedStore::Options options;
+  options.clock = clock;
+  return EmbeddedStore::Open(std::move(options)).value();
+}
+
+class InformerTest : public ::testing::Test {
+ protected:
+  InformerTest() : store_(MakeStore(&clock_)) {}
+  void Put(const std::string& name, const std::string& owner = "") {
+    Json object = Json::Parse(R"({"apiVersion":"v1","kind":"ConfigMap"})").value();
+    SetField(&object, {"metadata", "name"}, name);
+    if (!owner.empty()) {
+      Json reference;
+      reference.Set("apiVersion", "v1");
+      reference.Set("kind", "ConfigMap");
+      reference.Set("name", "owner");
+      reference.Set("uid", owner);
+      reference.Set("controller", true);
+      SetField(&object, {"metadata", "ownerReferences"}, Json(Json::Array{std::move(reference)}));
+    }
+    ASSERT_TRUE(store_->Create(type_, "default", std::move(object), {}).ok());
+  }
+  std::vector<std::string> Names(const std::vector<ObjectPtr>& objects) {
+    std::vector<std::string> names;
+    for (const ObjectPtr& object : objects) names.push_back(NameOf(*object));
+    return names;
+  }
+  FakeClock clock_;
+  const ResourceType& type_ = *FindResource("", "configmaps");
+  std::unique_ptr<EmbeddedStore> store_;
+};
+
+TEST_F(InformerTest, FollowsTheStore) {
+  Put("a");
+  const std::string uid = UidOf(*store_->Get(type_, {"default", "a"}).value());
+  Informer informer(store_.get(), type_, {"default", ""}, &clock_);
+  std::vector<std::string> seen;
+  informer.AddHandler([&](const ObjectPtr& previous, const ObjectPtr& object) {
+    seen.push_back((previous == nullptr ? "+" : object == nullptr ? "-" : "~") +
+                   NameOf(object == nullptr ? *previous : *object));
+  });
+  EXPECT_FALSE(informer.HasSynced());
+  informer.Maintain();
+  EXPECT_TRUE(informer.HasSynced());
+  Put("b", uid);
+  EXPECT_THAT(Names(informer.List()), ElementsAre("a", "b"));
+  EXPECT_THAT(Names(informer.OwnedBy(uid)), ElementsAre("b"));
+  ASSERT_TRUE(store_->Delete(type_, {"default", "a"}, {}).ok());
+  EXPECT_THAT(informer.List(), IsEmpty());
+  EXPECT_THAT(informer.OwnedBy(uid), IsEmpty());
+  EXPECT_THAT(seen, ElementsAre("+a", "+b", "-a", "-b"));
+  EXPECT_EQ(informer.Get("default", "a"), nullptr);
+}
+
+// A store whose watches the test breaks.
+class WatchBreaker : public ObjectStore {
+ public:
+  explicit WatchBreaker(ObjectStore* store) : store_(store) {}
+  StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override { return store_->Get(type, name); }
+  StatusOr<ObjectList> List(const ResourceType& type, const ListOptions& options) override {
+    return store_->List(type, options);
+  }
+  StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
+                                              WatchSink sink) override {
+    ++starts;
+    if (refuses) return Unavailable("no watch");
+    sink_ = sink;
+    return store_->StartWatch(type, options, [this](const WatchEvent& event) {
+      if (!is_deaf) sink_(event);
+    });
+  }
+  StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& space, Json object,
+                             const WriteOptions& options) override {
+    return store_->Create(type, space, std::move(object), options);
+  }
+  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object, const WriteOptions& options) override {
+    return store_->Update(type, std::move(object), options);
+  }
+  StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind, const Json& patch,
+                            const WriteOptions& options) override {
+    return store_->Patch(type, name, kind, patch, options);
+  }
+  StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name, const DeleteOptions& options) override {
+    return store_->Delete(type, name, options);
+  }
+  void Break() { sink_(WatchEvent{WatchEvent::Kind::kError, nullptr, Unavailable("broken")}); }
+
+  bool refuses = false;
+  bool is_deaf = false;
+  int starts = 0;
+
+ private:
+  ObjectStore* const store_;
+  WatchSink sink_;
+};
+
+TEST_F(InformerTest, CatchesUpAfterABrokenWatch) {
+  Put("a");
+  Put("b");
+  WatchBreaker breaker(store_.get());
+  Informer informer(&breaker, type_, {}, &clock_);
+  int removed = 0;
+  informer.AddHandler([&](const ObjectPtr&, const ObjectPtr& object) { removed += object == nullptr ? 1 : 0; });
+  informer.Maintain();
+  breaker.is_deaf = true;
+  ASSERT_TRUE(store_->Delete(type_, {"default", "a"}, {}).ok());
+  Put("c");
+  EXPECT_THAT(Names(informer.List()), ElementsAre("a", "b"));
+  breaker.is_deaf = false;
+  breaker.refuses = true;
+  breaker.Break();
+  informer.Maintain();  // the pause after the first failure
+  EXPECT_EQ(breaker.starts, 1);
+  clock_.Advance(absl::Seconds(1));
+  informer.Maintain();
+  EXPECT_EQ(breaker.starts, 2);
+  breaker.refuses = false;
+  clock_.Advance(absl::Minutes(1));
+  informer.Maintain();
+  EXPECT_THAT(Names(informer.List()), UnorderedElementsAre("b", "c"));
+  EXPECT_EQ(removed, 1);
+}
+
+TEST_F(InformerTest, EventsThatRepeatAreCounted) {
+  Put("a");
+  const Json object = *store_->Get(type_, {"default", "a"}).value();
+  EventRecorder recorder(store_.get(), &clock_, "tester");
+  recorder.Record(object, "Normal", "Done", "it is done");
+  recorder.Record(object, "Normal", "Done", "it is done");
+  recorder.Record(object, "Warning", "Done", "it is done");
+  ListOptions options;
+  options.field_selector = absl::StrCat("involvedObject.uid=", UidOf(object), ",type=Normal");
+  const ObjectList events = store_->List(Events(), options).value();
+  ASSERT_EQ(events.items.size(), 1u);
+  EXPECT_EQ(IntField(*events.items[0], {"count"}), 2);
+  ASSERT_TRUE(store_->Delete(Events(), {"default", NameOf(*events.items[0])}, {}).ok());
+  recorder.Record(object, "Normal", "Done", "it is done");
+  EXPECT_EQ(store_->List(Events(), options).value().items.size(), 1u);
+}
+
+TEST_F(InformerTest, ALoopWorksUntilItEnds) {
+  RealClock real;
+  WorkQueue queue(&real);
+  Informer informer(store_.get(), type_, {}, &real);
+  informer.AddHandler([&](const ObjectPtr&, const ObjectPtr& object) { queue.Add(KeyOfObject(*object)); });
+  absl::Mutex mutex;
+  std::vector<std::string> done;
+  int failures = 2;
+  {
+    ControllerLoop loop("test", &queue, {&informer}, [&](const std::string& key) -> StatusOr<absl::Duration> {
+      absl::MutexLock lock(&mutex);
+      if (failures-- > 0) return Unavailable("not yet");
+      done.push_back(key);
+      return absl::InfiniteDuration();
+    }, 2);
+    Put("a");
+    absl::MutexLock lock(&mutex);
+    const auto is_done = [&] { return !done.empty(); };
+    EXPECT_TRUE(mutex.AwaitWithTimeout(absl::Condition(&is_done), absl::Seconds(30)));
+  }
+  EXPECT_THAT(done, ElementsAre("default/a"));
+  EXPECT_EQ(SplitKey("default/a"), (std::pair<std::string, std::string>("default", "a")));
+}
+
+}  // namespace
+}  // namespace weft::platform

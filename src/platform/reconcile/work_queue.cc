@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/reconcile/work_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::platform {
+
+void WorkQueue::AddLocked(const std::string& key) {
+  if (!dirty_.insert(key).second) return;
+  if (processing_.count(key) != 0) return;
+  ready_.push_back(key);
+  changed_.Signal();
+}
+
+void WorkQueue::Add(const std::string& key) {
+  absl::MutexLock lock(&mutex_);
+  AddLocked(key);
+}
+
+void WorkQueue::AddAfterLocked(const std::string& key, absl::Duration delay) {
+  const absl::Duration due = clock_->Monotonic() + delay;
+  const auto [entry, is_new] = delayed_.emplace(key, due);
+  if (!is_new) entry->second = std::min(entry->second, due);
+  changed_.Signal();
+}
+
+void WorkQueue::AddAfter(const std::string& key, absl::Duration delay) {
+  absl::MutexLock lock(&mutex_);
+  if (delay <= absl::ZeroDuration()) return AddLocked(key);
+  AddAfterLocked(key, delay);
+}
+
+void WorkQueue::AddRateLimited(const std::string& key) {
+  absl::MutexLock lock(&mutex_);
+  const int failures = failures_[key]++;
+  absl::Duration delay = options_.first_retry;
+  for (int i = 0; i < failures && delay < options_.longest_retry; ++i) delay *= 2;
+  AddAfterLocked(key, std::min(delay, options_.longest_retry));
+}
+
+void WorkQueue::Forget(const std::string& key) {
+  absl::MutexLock lock(&mutex_);
+  failures_.erase(key);
+}
+
+void WorkQueue::MoveDue() {
+  const absl::Duration now = clock_->Monotonic();
+  for (auto entry = delayed_.begin(); entry != delayed_.end();) {
+    if (entry->second > now) {
+      ++entry;
+      continue;
+    }
+    AddLocked(entry->first);
+    entry = delayed_.erase(entry);
+  }
+}
+
+std::optional<std::string> WorkQueue::Take(absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    MoveDue();
+    if (is_shut_down_) return std::nullopt;
+    if (!ready_.empty()) break;
+    const absl::Time now = absl::Now();
+    if (now >= deadline) return std::nullopt;
+    absl::Time until = deadline;
+    for (const auto& [key, due] : delayed_) until = std::min(until, now + (due - clock_->Monotonic()));
+    changed_.WaitWithDeadline(&mutex_, until);
+  }
+  std::string key = std::move(ready_.front());
+  ready_.pop_front();
+  dirty_.erase(key);
+  processing_.insert(key);
+  return key;
+}
+
+void WorkQueue::Done(const std::string& key) {
+  absl::MutexLock lock(&mutex_);
+  processing_.erase(key);
+  if (dirty_.count(key) == 0) return;
+  ready_.push_back(key);
+  changed_.Signal();
+}
+
+void WorkQueue::ShutDown() {
+  absl::MutexLock lock(&mutex_);
+  is_shut_down_ = true;
+  changed_.SignalAll();
+}
+
+absl::Duration WorkQueue::NextDue() const {
+  absl::MutexLock lock(&mutex_);
+  absl::Duration next = absl::InfiniteDuration();
+  for (const auto& [key, due] : delayed_) next = std::min(next, due);
+  return next;
+}
+
+bool WorkQueue::HasReady() const {
+  absl::MutexLock lock(&mutex_);
+  return !ready_.empty();
+}
+
+}  // namespace weft::platform
