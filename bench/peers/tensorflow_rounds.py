@@ -127,9 +127,9 @@ def cluster(target, worker, batch, empty):
 def bounce(target, worker, elements):
     tf1.disable_eager_execution()
     with tf1.device('/job:ps/task:0'):
-        there = tf1.get_variable('there', [elements], initializer=tf1.zeros_initializer(), use_resource=False)
+        there = tf1.get_variable('there%d' % elements, [elements], initializer=tf1.zeros_initializer(), use_resource=False)
     with tf1.device(worker):
-        here = tf1.get_variable('here', [elements], initializer=tf1.ones_initializer(), use_resource=False)
+        here = tf1.get_variable('here%d' % elements, [elements], initializer=tf1.ones_initializer(), use_resource=False)
         sent = tf.negative(here)
     with tf1.device('/job:ps/task:0'):
         pushed = tf1.assign(there, sent)
