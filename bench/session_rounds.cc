@@ -5,6 +5,7 @@
 //   session_rounds dispatch (matmul|add) (chain|wide) THREADS (plain|fused)
 //   session_rounds mlp BATCH THREADS
 //   session_rounds cluster TARGET WORKER BATCH    the seeds' MLP, variables on /job:ps/task:0
+//   session_rounds worker CLUSTER INDEX BATCH     the same in a process that is the worker too
 //   session_rounds bounce TARGET WORKER ELEMENTS  float32 from the worker to the parameter server and back
 //
 // {"us": microseconds a step, "check": what the tenth step gave: peers must agree on it}
@@ -22,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "weft/api/ops.h"
 #include "weft/cluster/grpc_session.h"
+#include "weft/cluster/server.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
@@ -192,7 +194,8 @@ StatusOr<Step> Bounce(const std::string& target, const std::string& worker, int6
   });
 }
 
-StatusOr<Step> Choose(const std::vector<std::string>& args) {
+// A server that the step needs goes into `server`.
+StatusOr<Step> Choose(const std::vector<std::string>& args, std::unique_ptr<cluster::Server>* server) {
   int threads = 0;
   int64_t batch = 0;
   if (args.size() == 5 && args[0] == "dispatch" && absl::SimpleAtoi(args[3], &threads)) {
@@ -205,15 +208,24 @@ StatusOr<Step> Choose(const std::vector<std::string>& args) {
   if (args.size() == 4 && args[0] == "cluster" && absl::SimpleAtoi(args[3], &batch)) {
     return ClusterMlp(args[1], args[2], batch);
   }
+  if (args.size() == 4 && args[0] == "worker" && absl::SimpleAtoi(args[2], &threads) &&
+      absl::SimpleAtoi(args[3], &batch)) {
+    WEFT_ASSIGN_OR_RETURN(cluster::ClusterSpec spec, cluster::ClusterSpec::FromJson(args[1]));
+    const cluster::TaskId task{.job = "worker", .index = threads};
+    WEFT_ASSIGN_OR_RETURN(*server, cluster::Server::Start({.cluster = std::move(spec), .task = task,
+                                                           .catalogue = &StandardCatalogue()}));
+    return ClusterMlp((*server)->target(), task.ToString(), batch);
+  }
   if (args.size() == 4 && args[0] == "bounce" && absl::SimpleAtoi(args[3], &batch)) {
     return Bounce(args[1], args[2], batch);
   }
   return InvalidArgument("usage: session_rounds dispatch (matmul|add) (chain|wide) THREADS (plain|fused) | "
-                         "mlp BATCH THREADS | cluster TARGET WORKER BATCH | bounce TARGET WORKER ELEMENTS");
+                         "mlp BATCH THREADS | cluster TARGET WORKER BATCH | worker CLUSTER INDEX BATCH | bounce TARGET WORKER ELEMENTS");
 }
 
 Status Main(const std::vector<std::string>& args) {
-  WEFT_ASSIGN_OR_RETURN(const Step step, Choose(args));
+  std::unique_ptr<cluster::Server> server;
+  WEFT_ASSIGN_OR_RETURN(const Step step, Choose(args, &server));
   double check = 0;
   for (int i = 0; i < 10; ++i) {
     WEFT_ASSIGN_OR_RETURN(check, step());

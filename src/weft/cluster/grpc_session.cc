@@ -10,6 +10,7 @@
 #include "proto/tensorflow/master.pb.h"
 #include "weft/cluster/device_proto.h"
 #include "weft/cluster/grpc_service.h"
+#include "weft/cluster/local_masters.h"
 #include "weft/cluster/run_metadata_proto.h"
 #include "weft/cluster/step_messages.h"
 #include "weft/graph/graph_proto.h"
@@ -147,11 +148,13 @@ class GrpcSession final : public session::Session {
   template <typename Request, typename Response>
   Status Ask(const char* method, const Request& request, Response* response,
              absl::Duration timeout = absl::ZeroDuration()) {
-    if (timeout == absl::ZeroDuration()) timeout = options_.connect_timeout;
+    // What has a limit of its own is not worth waiting for a server that is not there.
+    const bool wait_for_server = timeout == absl::ZeroDuration();
+    if (wait_for_server) timeout = options_.connect_timeout;
     ClientCall call{.method = absl::StrCat("/tensorflow.MasterService/", method),
                     .request = SerializeMessage(request),
                     .deadline = absl::Now() + timeout,
-                    .wait_for_ready = true};
+                    .wait_for_ready = wait_for_server};
     StatusOr<std::unique_ptr<ClientReply>> reply = channel_->CallAndWait(std::move(call));
     if (!reply.ok()) {
       const Status status = reply.status();
@@ -200,6 +203,10 @@ StatusOr<std::unique_ptr<session::Session>> NewSession(const SessionOptions& opt
   if (!absl::StartsWith(options.target, "grpc://") || options.target.size() <= 7) {
     return InvalidArgument("Session target is '", options.target,
                            "', expected nothing (this process) or grpc://host:port");
+  }
+  std::shared_ptr<LocalMaster> here = options.always_dial ? nullptr : FindLocalMaster(options.target);
+  if (here != nullptr) {
+    return NewLocalMasterSession(std::move(here), options);
   }
   return std::unique_ptr<session::Session>(std::make_unique<GrpcSession>(options));
 }

@@ -15,6 +15,7 @@
 #include "base/waits.h"
 #include "weft/cluster/grpc_service.h"
 #include "weft/cluster/listen_check.h"
+#include "weft/cluster/local_masters.h"
 #include "weft/cluster/master.h"
 #include "weft/cluster/master_service.h"
 #include "weft/cluster/status_page.h"
@@ -86,6 +87,7 @@ class TaskServer final : public Server {
                                                    std::move(methods), &calls_, &setup_));
     watchdog_.Start();
     ScheduleSweep();
+    local_.emplace(target(), &*master_, &step_metrics_);
     if (status_page_) status_page_->SetReady();
     WEFT_LOG(INFO) << task_.ToString() << " serves at " << target();
     return absl::OkStatus();
@@ -101,6 +103,7 @@ class TaskServer final : public Server {
     if (shut_down_.exchange(true)) return;
     if (status_page_) status_page_->SetStopping();
     if (master_) master_->Shutdown();
+    local_.reset();
     if (grpc_) grpc_->Shutdown(grace);
     if (plane_) plane_->Shutdown();
   }
@@ -211,6 +214,7 @@ class TaskServer final : public Server {
   ThreadPool setup_;
   ThreadPool calls_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::optional<LocalMasterRegistration> local_;
   std::unique_ptr<StatusPage> status_page_;
   std::atomic<bool> shut_down_{false};
 };

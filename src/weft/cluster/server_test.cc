@@ -30,7 +30,8 @@ int FreePort() {
   return probe.ok() ? (*probe)->port() : 0;
 }
 
-class ServerTest : public ::testing::Test {
+// Sessions dial the master (true) or call it in this process.
+class ServerTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     spec_ = absl::StrCat(R"({"ps":["127.0.0.1:)", FreePort(), R"("],"worker":["127.0.0.1:)", FreePort(),
@@ -51,7 +52,7 @@ class ServerTest : public ::testing::Test {
 
   std::unique_ptr<Session> NewSession(const std::string& job = "worker") {
     StatusOr<std::unique_ptr<Session>> session =
-        weft::cluster::NewSession({.target = servers_[job]->target(), .soft_placement = false});
+        weft::cluster::NewSession({.target = servers_[job]->target(), .soft_placement = false, .always_dial = GetParam()});
     EXPECT_TRUE(session.ok());
     return *std::move(session);
   }
@@ -78,7 +79,7 @@ class ServerTest : public ::testing::Test {
   std::map<std::string, std::unique_ptr<Server>> servers_;
 };
 
-TEST_F(ServerTest, StepsCrossTasks) {
+TEST_P(ServerTest, StepsCrossTasks) {
   const std::unique_ptr<Session> session = NewSession();
   ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
   ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
@@ -97,7 +98,7 @@ TEST_F(ServerTest, StepsCrossTasks) {
   EXPECT_EQ(results[0].data<float>()[0], 52);
 }
 
-TEST_F(ServerTest, TracesAndPartitionGraphsComeFromEveryTask) {
+TEST_P(ServerTest, TracesAndPartitionGraphsComeFromEveryTask) {
   const std::unique_ptr<Session> session = NewSession();
   ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
   ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
@@ -112,7 +113,7 @@ TEST_F(ServerTest, TracesAndPartitionGraphsComeFromEveryTask) {
   EXPECT_EQ(devices.size(), 2u);
 }
 
-TEST_F(ServerTest, ErrorsOfAnotherTaskSayWhere) {
+TEST_P(ServerTest, ErrorsOfAnotherTaskSayWhere) {
   const std::unique_ptr<Session> session = NewSession();
   ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
   const Status missing = session->Run({{"x", Tensor::Vector<float>({1, 1})}}, {"y"}, {}, nullptr);
@@ -121,7 +122,7 @@ TEST_F(ServerTest, ErrorsOfAnotherTaskSayWhere) {
   EXPECT_THAT(std::string(missing.message()), HasSubstr("{{node w/read}}"));
 }
 
-TEST_F(ServerTest, BadCallsAreRefusedAndHarmNothing) {
+TEST_P(ServerTest, BadCallsAreRefusedAndHarmNothing) {
   const std::unique_ptr<Session> session = NewSession();
   ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
   const Tensor x = Tensor::Vector<float>({1, 1});
@@ -140,7 +141,7 @@ TEST_F(ServerTest, BadCallsAreRefusedAndHarmNothing) {
   ASSERT_EQ(session->Run({}, {}, {"init", "lost"}, nullptr), absl::OkStatus());
 }
 
-TEST_F(ServerTest, ADeadTaskIsUnavailableAndItsSuccessorAborts) {
+TEST_P(ServerTest, ADeadTaskIsUnavailableAndItsSuccessorAborts) {
   const std::unique_ptr<Session> session = NewSession();
   ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
   ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
@@ -159,7 +160,7 @@ TEST_F(ServerTest, ADeadTaskIsUnavailableAndItsSuccessorAborts) {
   EXPECT_EQ(fresh->Run(feeds, {"y"}, {}, nullptr), absl::OkStatus());
 }
 
-TEST_F(ServerTest, ManySessionsAtOnce) {
+TEST_P(ServerTest, ManySessionsAtOnce) {
   {
     const std::unique_ptr<Session> session = NewSession();
     ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
@@ -186,7 +187,7 @@ TEST_F(ServerTest, ManySessionsAtOnce) {
   EXPECT_EQ(results[0].data<float>()[0], 2 + 8 * 20);
 }
 
-TEST_F(ServerTest, ListsTheDevicesOfAll) {
+TEST_P(ServerTest, ListsTheDevicesOfAll) {
   const StatusOr<std::vector<DeviceAttributes>> devices =
       ListClusterDevices(servers_["worker"]->target(), absl::Seconds(60));
   ASSERT_TRUE(devices.ok()) << devices.status();
@@ -195,7 +196,7 @@ TEST_F(ServerTest, ListsTheDevicesOfAll) {
   EXPECT_FALSE(ListClusterDevices("127.0.0.1:1", absl::Seconds(2)).ok());
 }
 
-TEST_F(ServerTest, ATakenPortIsSaid) {
+TEST_P(ServerTest, ATakenPortIsSaid) {
   ServerOptions options{.task = {"ps", 0}, .catalogue = &StandardCatalogue()};
   options.cluster = *ClusterSpec::FromJson(spec_);
   const StatusOr<std::unique_ptr<Server>> second = Server::Start(options);
@@ -203,6 +204,18 @@ TEST_F(ServerTest, ATakenPortIsSaid) {
   options.task = {"chief", 0};
   EXPECT_THAT(std::string(Server::Start(options).status().message()), HasSubstr("/job:chief/task:0"));
 }
+
+TEST_P(ServerTest, ASessionThatOutlivesItsServerSaysSo) {
+  const std::unique_ptr<Session> session = NewSession();
+  ASSERT_TRUE(session->Extend(TwoTaskGraph()).ok());
+  ASSERT_TRUE(session->Run({}, {}, {"init"}, nullptr).ok());
+  servers_.erase("worker");
+  EXPECT_EQ(session->Run({}, {"w/read:0"}, {}, nullptr).code(), absl::StatusCode::kUnavailable);
+  session->Close().IgnoreError();
+}
+
+INSTANTIATE_TEST_SUITE_P(Dialled, ServerTest, ::testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(InProcess, ServerTest, ::testing::Values(false));
 
 }  // namespace
 }  // namespace weft::cluster
