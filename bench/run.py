@@ -160,8 +160,9 @@ class Bench:
                 self.table.add('batch %d (%s)' % (batch, ours.name), figures(ours), peer.name, figures(peer), goal)
 
     @contextlib.contextmanager
-    def cluster(self, kind, **jobs):
-        """Servers of `kind` (weft or tensorflow): yields {job: [target]} and the seconds until all listened."""
+    def cluster(self, kind, start=None, **jobs):
+        """Servers of `kind` (weft or tensorflow) for the jobs named in `start` (all if None): yields {job: [target]}, the
+        cluster as JSON, and the seconds until all listened."""
         with contextlib.ExitStack() as stack:
             ports = {}
             for job, count in jobs.items():
@@ -173,7 +174,8 @@ class Bench:
         started = []
         begin = time.perf_counter()
         try:
-            for job, numbers in ports.items():
+            mine = {job: numbers for job, numbers in ports.items() if start is None or job in start}
+            for job, numbers in mine.items():
                 for index in range(len(numbers)):
                     if kind == 'weft':
                         command = [self.weft, 'server', '--cluster', json.dumps(spec), '--job_name', job, '--task_index', str(index)]
@@ -181,7 +183,7 @@ class Bench:
                         command = [sys.executable, os.path.join(HERE, 'peers', 'tensorflow_server.py'), json.dumps(spec), job,
                                    str(index)]
                     started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-            for port in [port for numbers in ports.values() for port in numbers]:
+            for port in [port for numbers in mine.values() for port in numbers]:
                 while True:
                     try:
                         socket.create_connection(('127.0.0.1', port), timeout=1).close()
@@ -191,7 +193,7 @@ class Bench:
                             raise RuntimeError('a %s server ended before it listened' % kind) from None
                         time.sleep(0.0005)
             yield {job: ['grpc://' + address for address in addresses] for job, addresses in spec.items()}, \
-                time.perf_counter() - begin
+                json.dumps(spec), time.perf_counter() - begin
         finally:
             for process in started:
                 process.terminate()
@@ -204,12 +206,14 @@ class Bench:
 
     def ps(self):
         self.table.section("The seeds' MLP on 1 parameter server and 2 workers, asynchronous, batch 100 (row 7)")
-        with self.cluster('weft', ps=1, worker=2) as (ours, _), self.cluster('tensorflow', ps=1, worker=2) as (theirs, _):
+        with self.cluster('weft', ps=1, worker=2) as (ours, _, _), \
+                self.cluster('tensorflow', ps=1, worker=2) as (theirs, _, _), \
+                self.cluster('weft', start=['ps'], ps=1, worker=2) as (_, alone, _):
             def pair(client, targets, name, *more):
                 make = self.mine if client == 'c++' else self.tensorflow
                 return [make('cluster', targets['worker'][i], '/job:worker/task:%d' % i, 100, *more, name=name) for i in (0, 1)]
             groups = [pair('python', ours, 'weft servers, Python'), pair('python', theirs, 'TensorFlow servers'),
-                      pair('c++', ours, 'weft servers, C++'), pair('python', ours, 'weft, empty step', 'empty'),
+                      [self.mine('worker', alone, i, 100, name='weft, C++ workers') for i in (0, 1)], pair('python', ours, 'weft, empty step', 'empty'),
                       pair('python', theirs, 'TensorFlow, empty step', 'empty')]
             one = [group[0] for group in groups]
             # Workers share the variables: what they compute depends on who came first.
@@ -218,13 +222,14 @@ class Bench:
         self.table.add('the same Python client', figures(python), peer.name, figures(peer), 1 / 3)
         self.table.add('less an empty RunStep of each', (python.median - empty.median, python.least - empty.least), peer.name,
                        (peer.median - peer_empty.median, peer.least - peer_empty.least), 1 / 5)
-        self.table.add('the C++ client', figures(native), peer.name, figures(peer), 1 / 10)
+        self.table.add('C++ workers', figures(native), peer.name, figures(peer), 1 / 10)
         self.table.say('an empty step of the Python client: %s (weft), %s (TensorFlow)' % (text_of(empty.median),
                                                                                      text_of(peer_empty.median)))
 
     def wire(self):
         self.table.section('A tensor from the worker to the parameter server and back over TCP (row 8)')
-        with self.cluster('weft', ps=1, worker=1) as (ours, _), self.cluster('tensorflow', ps=1, worker=1) as (theirs, _):
+        with self.cluster('weft', ps=1, worker=1) as (ours, _, _), \
+                self.cluster('tensorflow', ps=1, worker=1) as (theirs, _, _):
             for size, elements in ('1 KB', 256), ('1 MB', 262144), ('128 MB', 33554432):
                 sides = [self.mine('bounce', ours['worker'][0], '/job:worker/task:0', elements, name='weft, C++ client'),
                          self.tensorflow('bounce', ours['worker'][0], '/job:worker/task:0', elements, name='weft, Python client'),
@@ -248,7 +253,7 @@ class Bench:
         for _ in range(self.rounds if self.rounds < 5 else 5):
             for kind in ready:
                 begin = time.perf_counter()
-                with self.cluster(kind, ps=1, worker=2) as (targets, seconds):
+                with self.cluster(kind, ps=1, worker=2) as (targets, _, seconds):
                     ready[kind].append(seconds * 1e6)
                     make = self.mine if kind == 'weft' else self.tensorflow
                     side = make('cluster', targets['worker'][0], '/job:worker/task:0', 100, name=kind)

@@ -16,6 +16,9 @@
 namespace weft::cluster {
 namespace {
 
+constexpr int kWindowBytes = 16 << 20;  // what may be under way on one call
+constexpr int kFrameBytes = 1 << 20;
+
 constexpr size_t kMaxErrorBytes = 3072;
 
 grpc::ByteBuffer ToByteBuffer(Payload payload) {
@@ -227,6 +230,10 @@ class Server final : public GrpcServer {
     // Two servers on one port would share its clients without a word.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     // A client's machine may vanish without closing its connection.
+    // A feed arrives without waiting for leave every 64 KB, nor for estimates of the link.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -321,6 +328,9 @@ class Channel final : public GrpcChannel {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetMaxSendMessageSize(-1);
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     const bool is_target = absl::StrContains(address, "://");

@@ -158,6 +158,7 @@ class PlanBuilder {
     }
     instruction->kernel = kernel.get();
     instruction->is_async = kernel->is_async();
+    instruction->changes_variable = ChangesVariable(*node);
     instruction->cost = def->cost;
     plan_->kernels_.push_back(std::move(kernel));
     return absl::OkStatus();

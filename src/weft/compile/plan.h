@@ -51,6 +51,7 @@ struct Instruction {
   InstructionKind kind = InstructionKind::kKernel;
   KernelCost cost = KernelCost::kInline;
   bool is_async = false;
+  bool changes_variable = false;
   const Node* node = nullptr;
   OpKernel* kernel = nullptr;
   int index = 0;                 // of a kArgument or kResult

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "absl/time/clock.h"
-#include "weft/compile/order.h"
 #include "weft/executor/loop_run.h"
 
 namespace weft::executor {
@@ -395,8 +394,7 @@ void DynamicStep::Deliver(const Instruction& source, const Instruction::Dependen
   if (progress.started || !starts) return;
   progress.started = true;
   ++to->running;
-  const bool late = target.kind == InstructionKind::kKernel && compile::ChangesVariable(*target.node);
-  (late ? late_ : ready_).push_back({dependent.instruction, to});
+  (target.changes_variable ? late_ : ready_).push_back({dependent.instruction, to});
 }
 
 void DynamicStep::Fail(Status status) {
