@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An installed weft: install_test.py BUILD_FOLDER EXAMPLES_FOLDER installs, moves it elsewhere, builds and runs."""
+"""An installed weft: install_test.py BUILD_FOLDER EXAMPLES_FOLDER [PYTHON ...] installs, moves it elsewhere, builds, runs.
+
+Each PYTHON has a TensorFlow of its own.
+"""
 import os
 import pathlib
 import re
@@ -9,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-BUILD, EXAMPLES = sys.argv[1:3]
+BUILD, EXAMPLES, *PYTHONS = sys.argv[1:]
 
 
 def run(*command, **options):
@@ -62,6 +65,19 @@ class Installed(unittest.TestCase):
         inner = [line for line in names if re.search(r'[ABDRTVW] weft::(ops|executor|compile|transport|storage|cluster::Master)', line)]
         self.assertEqual(inner[:5], [])
         self.assertGreater(len(names), 500)
+
+    def test_tensorflow_may_come_after_it_in_a_process(self):
+        program = """
+import ctypes
+catalogue = ctypes.CDLL(%r)._ZN4weft17StandardCatalogueEv
+catalogue.restype = ctypes.c_void_p
+assert catalogue()
+import tensorflow as tf
+print('sum', int(tf.constant(20) + 3))
+""" % str(self.library)
+        for python in PYTHONS:
+            with self.subTest(python):
+                self.assertIn('sum 23', run(python, '-c', program))
 
     def test_headers_stand_alone(self):
         headers = self.prefix / 'include' / 'weft'

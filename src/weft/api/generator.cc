@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -194,6 +195,45 @@ std::string KernelText(const Catalogue& catalogue, const std::string& op) {
   return absl::StrCat("CPU: ", absl::StrJoin(parts, "; "));
 }
 
+// "`T: {float, double}`", "`rate: float = 0.5`"
+std::string AttrText(const AttrSchema& attr) {
+  std::string kind = attr.kind;
+  std::vector<std::string> allowed;
+  for (const DType dtype : attr.allowed_types) allowed.emplace_back(DTypeName(dtype));
+  for (const std::string& text : attr.allowed_strings) allowed.push_back(absl::StrCat("'", text, "'"));
+  if (!allowed.empty()) {
+    const std::string set = absl::StrCat("{", absl::StrJoin(allowed, ", "), "}");
+    kind = kind.rfind("list(", 0) == 0 ? absl::StrCat("list(", set, ")") : set;
+  }
+  if (attr.minimum) absl::StrAppend(&kind, " >= ", *attr.minimum);
+  if (attr.default_value) absl::StrAppend(&kind, " = ", attr.default_value->ToString());
+  return absl::StrCat("`", attr.name, ": ", kind, "`");
+}
+
+// "`op::Mean(builder, input, reduction_indices)`; options `keep_dims`"
+std::string CallText(const OpSchema& op) {
+  const Shape shape = Classify(op);
+  std::vector<std::string> arguments = {"builder"};
+  for (const ArgSchema& input : op.inputs) arguments.push_back(Identifier(input.name));
+  for (const AttrSchema* attr : shape.required) arguments.push_back(Identifier(attr->name));
+  std::vector<std::string> options;
+  for (const AttrSchema* attr : shape.optional) options.push_back(absl::StrCat("`", Identifier(attr->name), "`"));
+  return absl::StrCat("`op::", op.name, "(", absl::StrJoin(arguments, ", "), ")`",
+                      options.empty() ? "" : "; options ", absl::StrJoin(options, ", "));
+}
+
+// A line of links for each first letter.
+void AppendIndex(const std::vector<const OpDefinition*>& ops, std::string* out) {
+  char letter = 0;
+  for (const OpDefinition* op : ops) {
+    const char first = op->schema.name.front();
+    absl::StrAppend(out, first == letter ? ", " : letter == 0 ? "\n" : "\n\n", "[", op->schema.name, "](#",
+                    absl::AsciiStrToLower(op->schema.name), ")");
+    if (first != letter) letter = first;
+  }
+  absl::StrAppend(out, "\n");
+}
+
 }  // namespace
 
 Constructors GenerateConstructors(const Catalogue& catalogue) {
@@ -229,21 +269,23 @@ Constructors GenerateConstructors(const Catalogue& catalogue) {
 std::string GenerateReference(const Catalogue& catalogue) {
   const std::vector<const OpDefinition*> ops = catalogue.ops().All();
   std::string out = absl::StrCat("# Ops\n\nThe ", ops.size(), " ops of this build, from the catalogue.\n");
+  AppendIndex(ops, &out);
   for (const OpDefinition* op : ops) {
     const auto join = [](const std::vector<ArgSchema>& args) {
-      return args.empty() ? std::string("none") : absl::StrJoin(args, ", ", [](std::string* s, const ArgSchema& a) {
-        *s += ArgText(a);
+      return args.empty() ? std::string("none") : absl::StrJoin(args, ", ", [](std::string* text, const ArgSchema& a) {
+        *text += ArgText(a);
       });
     };
     absl::StrAppend(&out, "\n## ", op->schema.name, "\n\n", op->documentation, "\n\n- inputs: ",
                     join(op->schema.inputs), "\n- outputs: ", join(op->schema.outputs), "\n");
-    for (const AttrSchema& attr : op->schema.attrs) {
-      absl::StrAppend(&out, "- attribute `", attr.name, ": ", attr.kind, "`",
-                      attr.default_value ? absl::StrCat(", default ", attr.default_value->ToString()) : "",
-                      "\n");
-    }
+    for (const AttrSchema& attr : op->schema.attrs) absl::StrAppend(&out, "- attribute ", AttrText(attr), "\n");
+    if (op->schema.name.front() != '_') absl::StrAppend(&out, "- C++: ", CallText(op->schema), "\n");
     absl::StrAppend(&out, "- kernels: ", KernelText(catalogue, op->schema.name), "\n- gradient: ",
                     op->gradient ? "yes" : op->has_no_gradient ? "none, stops here" : "not defined", "\n");
+    if (op->schema.deprecated_since > 0) {
+      absl::StrAppend(&out, "- deprecated since graph version ", op->schema.deprecated_since, ": ",
+                      op->schema.deprecation, "\n");
+    }
   }
   return out;
 }

@@ -31,7 +31,12 @@ TEST(GeneratorTest, InputsThenRequiredAttributesThenOptions) {
                                      "const DemoOptions& options = {});"));
   EXPECT_THAT(code.header, HasSubstr("float rate = 0.5f;"));
   EXPECT_THAT(code.header, HasSubstr("std::vector<int64_t> sizes = {1, 2};"));
-  EXPECT_THAT(GenerateReference(catalogue), HasSubstr("## Demo\n\nShows a constructor."));
+  const std::string reference = GenerateReference(catalogue);
+  EXPECT_THAT(reference, HasSubstr("\n[Demo](#demo)\n"));
+  EXPECT_THAT(reference, HasSubstr("## Demo\n\nShows a constructor."));
+  EXPECT_THAT(reference, HasSubstr("- attribute `N: int >= 1`\n"));
+  EXPECT_THAT(reference, HasSubstr("- attribute `rate: float = 0.5`\n"));
+  EXPECT_THAT(reference, HasSubstr("- C++: `op::Demo(builder, x, rest, mode)`; options `rate`, `sizes`\n"));
 }
 
 TEST(GeneratorTest, ConstructorsBuildNodes) {
