@@ -91,6 +91,20 @@ class Clients(unittest.TestCase):
                 session.run(queue.enqueue(4.0))
                 self.assertEqual(session.run(doubled), 8.0)
 
+    def test_a_master_that_vanishes_leaves_nothing(self):
+        with tasks('--session_lease', '2') as cluster:
+            worker, ps = cluster['worker'], cluster['ps']
+            queue, _ = self.blocked_step()
+            session = tf1.Session(worker.target, config=tf1.ConfigProto(operation_timeout_in_ms=5000))
+            self.assertEqual(session.run(queue.size()), 0)
+            self.assertEqual(ps.metrics()['weft_task_sessions'], 1)
+            worker.process.kill()
+            worker.process.wait()
+            for name in 'weft_task_sessions', 'weft_graphs':
+                wait_until(lambda: ps.metrics()[name] == 0, name + ' to become 0')  # noqa: B023
+            with self.assertRaises(tf.errors.OpError):
+                session.close()
+
     def test_timeouts_end_a_step_everywhere(self):
         with tasks() as cluster:
             worker, ps = cluster['worker'], cluster['ps']

@@ -91,10 +91,14 @@ Status ClusterSession::EnsureTasks(const std::vector<TaskId>& tasks, Cancellatio
     }
   }
   if (fresh.empty()) return absl::OkStatus();
-  WEFT_ASSIGN_OR_RETURN(
-      const std::vector<TaskStatus> found,
-      environment_.directory->GetStatus(fresh, environment_.patience, cancellation));
-  for (const TaskStatus& task : found) {
+  const StatusOr<std::vector<TaskStatus>> found =
+      environment_.directory->GetStatus(fresh, environment_.patience, cancellation);
+  if (absl::IsUnavailable(found.status()) && config_.operation_timeout_in_ms() > 0) {
+    // Clients repeat what is UNAVAILABLE: beyond the time that they gave.
+    return DeadlineExceeded(found.status().message());
+  }
+  WEFT_RETURN_IF_ERROR(found.status());
+  for (const TaskStatus& task : *found) {
     if (task.data.address.empty()) {
       return FailedPrecondition("Task ", task.id.ToString(),
                                 " is no weft server: the tasks of a cluster are all of one kind");

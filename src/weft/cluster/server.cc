@@ -18,6 +18,7 @@
 #include "weft/cluster/local_masters.h"
 #include "weft/cluster/master.h"
 #include "weft/cluster/master_service.h"
+#include "weft/cluster/master_watch.h"
 #include "weft/cluster/status_page.h"
 #include "weft/cluster/step_host.h"
 #include "weft/cluster/task_cluster.h"
@@ -33,6 +34,9 @@ constexpr int kCallThreads = 8;
 constexpr int kSetupThreads = 32;
 // Look-ups of other tasks' names may take seconds.
 constexpr int kDialThreads = 2;
+// Sessions of another task's master are dropped when it has not answered for so long.
+constexpr absl::Duration kMasterPatience = absl::Minutes(10);
+constexpr absl::Duration kProbePatience = absl::Seconds(5);
 
 // Tasks of one cluster greet each other with it: a task of another cluster is not let in by mistake.
 std::string ClusterToken(const ClusterSpec& cluster) {
@@ -59,6 +63,7 @@ class TaskServer final : public Server {
         watchdog_(&waits_, WatchdogOptions(options.report_waits_after), nullptr),
         compute_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores()),
         directory_(options.cluster, options.task, &waits_),
+        master_patience_(std::min(options.session_lease, kMasterPatience)),
         host_(device_task_.TaskName(), &compute_),
         dial_("weft-dial", kDialThreads),
         setup_("weft-setup", kSetupThreads),
@@ -102,6 +107,8 @@ class TaskServer final : public Server {
   void Shutdown(absl::Duration grace) override {
     if (shut_down_.exchange(true)) return;
     if (status_page_) status_page_->SetStopping();
+    stopping_.Cancel(Cancelled("The server is shutting down"));
+    StopSweeps();
     if (master_) master_->Shutdown();
     local_.reset();
     if (grpc_) grpc_->Shutdown(grace);
@@ -134,6 +141,8 @@ class TaskServer final : public Server {
       worker.devices.push_back(devices_.back().get());
     }
     worker_.emplace(std::move(worker), &host_);
+    master_watch_.emplace(&*worker_, &clock_, master_patience_,
+                          [this](const std::string& master) { return ProbeMaster(master); });
     return absl::OkStatus();
   }
 
@@ -161,12 +170,40 @@ class TaskServer final : public Server {
     master_.emplace(MasterOptions{.lease = options.session_lease}, cluster_.get(), &timers_);
   }
 
-  // Steps whose tensors came but which never started are forgotten.
+  // Steps whose tensors came but which never started are forgotten, and so are sessions of masters that are gone.
   void ScheduleSweep() {
-    timers_.Schedule(absl::Minutes(1), [this] {
+    absl::MutexLock lock(&sweep_mutex_);
+    if (stopping_.IsCancelled()) return;
+    sweep_ = timers_.Schedule(std::clamp(master_patience_ / 4, absl::Milliseconds(100), absl::Minutes(1)), [this] {
       worker_->Sweep();
+      // One at a time: it waits for masters to answer.
+      if (!checking_masters_.exchange(true)) {
+        setup_.Schedule([this] {
+          master_watch_->Check();
+          checking_masters_ = false;
+        });
+      }
       ScheduleSweep();
     });
+  }
+
+  // None runs when this returns.
+  void StopSweeps() {
+    TimerQueue::Id last = 0;
+    {
+      absl::MutexLock lock(&sweep_mutex_);
+      last = std::exchange(sweep_, 0);
+    }
+    if (last != 0) timers_.Cancel(last);
+  }
+
+  StatusOr<uint64_t> ProbeMaster(const std::string& master) {
+    WEFT_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(master));
+    if (!name.job || !name.task) return InvalidArgument("Not a task: ", master);
+    WEFT_ASSIGN_OR_RETURN(const std::vector<TaskStatus> answers,
+                          directory_.GetStatus({TaskId{*name.job, *name.task}}, kProbePatience, &stopping_));
+    if (answers.empty()) return Unavailable("No answer from ", master);
+    return answers.front().data.incarnation;
   }
 
   Status StartStatusPage(int port) {
@@ -205,9 +242,15 @@ class TaskServer final : public Server {
   std::optional<Worker> worker_;
   ThreadPool compute_;
   TaskDirectory directory_;
+  const absl::Duration master_patience_;
+  Cancellation stopping_;
+  std::atomic<bool> checking_masters_{false};
+  absl::Mutex sweep_mutex_;
+  TimerQueue::Id sweep_ ABSL_GUARDED_BY(sweep_mutex_) = 0;
   StepHost host_;
   ThreadPool dial_;
   std::unique_ptr<DataPlane> plane_;
+  std::optional<MasterWatch> master_watch_;
   TimerQueue timers_;
   std::unique_ptr<ClusterAccess> cluster_;
   std::optional<Master> master_;

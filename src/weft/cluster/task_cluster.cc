@@ -11,7 +11,8 @@ StatusOr<std::unique_ptr<StepRunner>> TaskCluster::OpenSession(const std::string
                                                                const tensorflow::ConfigProto& config) {
   SessionEnvironment environment = environment_;
   if (config.operation_timeout_in_ms() > 0) {
-    environment.patience = absl::Milliseconds(config.operation_timeout_in_ms());
+    // A little less than the client's own, so that it is told who is missing.
+    environment.patience = 0.9 * absl::Milliseconds(config.operation_timeout_in_ms());
   }
   auto session = std::make_unique<ClusterSession>(handle, config, std::move(environment));
   WEFT_RETURN_IF_ERROR(session->Open());

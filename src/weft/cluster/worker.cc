@@ -98,6 +98,26 @@ Status Worker::CreateSession(const WorkerSessionSpec& spec) {
   return absl::OkStatus();
 }
 
+std::set<std::pair<std::string, uint64_t>> Worker::masters() const {
+  std::set<std::pair<std::string, uint64_t>> all;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [handle, session] : sessions_) {
+    if (!session->spec.master.empty()) all.emplace(session->spec.master, session->spec.master_incarnation);
+  }
+  return all;
+}
+
+void Worker::DropSessionsOf(const std::string& master, uint64_t incarnation) {
+  std::vector<std::string> handles;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [handle, session] : sessions_) {
+      if (session->spec.master == master && session->spec.master_incarnation == incarnation) handles.push_back(handle);
+    }
+  }
+  for (const std::string& handle : handles) DeleteSession(handle).IgnoreError();
+}
+
 Status Worker::DeleteSession(const std::string& handle) {
   std::shared_ptr<Session> dropped;
   std::vector<std::shared_ptr<RegisteredGraph>> graphs;

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -75,6 +77,9 @@ class Worker {
   // behind are dropped.
   Status CreateSession(const WorkerSessionSpec& spec);
   Status DeleteSession(const std::string& handle);
+  // The processes, task and incarnation, whose masters have sessions here; without this one.
+  std::set<std::pair<std::string, uint64_t>> masters() const;
+  void DropSessionsOf(const std::string& master, uint64_t incarnation);
   // The graph's number. Aborted for a session that is not here.
   StatusOr<uint32_t> RegisterGraph(const std::string& session, Graph part, const RegisterOptions& options);
   // Steps that run it go on.
