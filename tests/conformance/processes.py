@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,11 +17,16 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 
 
 def free_ports(count):
+    """Below those that outgoing connections get, one of which could be taken before the server starts."""
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(('127.0.0.1', 0))
-        return [one.getsockname()[1] for one in sockets]
+        ports = []
+        while len(ports) < count:
+            one = stack.enter_context(socket.socket())
+            port = random.randrange(10000, 32768)
+            with contextlib.suppress(OSError):
+                one.bind(('127.0.0.1', port))
+                ports.append(port)
+        return ports
 
 
 def binary_from(argv):

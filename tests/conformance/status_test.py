@@ -143,6 +143,18 @@ class StatusTest(unittest.TestCase):
         self.assertIn('serves at ' + ps.target, text)
         self.assertIn('http://127.0.0.1:%d/metrics' % ps.status_port, text)
 
+    def test_the_page_lists_what_there_is(self):
+        with open(os.path.join(processes.ROOT, 'docs', 'operating.md')) as page:
+            words = set(re.findall(r'`(?:weft server )?([\w-]+)[^`]*`', page.read()))
+        with tasks() as cluster:
+            wait_until(lambda: cluster['ps'].get('/healthz')[0] == 200, 'a healthy server')
+            types = re.findall(r'^# TYPE (\w+)', cluster['ps'].get('/metrics')[1], re.M)
+        self.assertGreater(len(types), 15)
+        self.assertEqual({word for word in words if word.startswith(('weft_', 'process_'))}, set(types))
+        usage = subprocess.run([BINARY, 'server', '--help'], stdout=subprocess.PIPE, text=True, check=True).stdout
+        flags = set(re.findall(r'--\w+', usage)) - {'--help', '--root', '--job_name', '--task_index'}
+        self.assertEqual(flags - words, set())
+
     def test_version(self):
         out = subprocess.run([BINARY, '--version'], stdout=subprocess.PIPE, text=True, check=True).stdout
         self.assertRegex(out, re.compile(r'^weft \d+\.\d+\.\d+$', re.M))

@@ -11,6 +11,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "base/threads.h"
+#include "net/socket_address.h"
 #include "weft/cluster/cluster_client.h"
 #include "weft/cluster/grpc_session.h"
 #include "weft/cluster/grpc_service.h"
@@ -24,18 +25,13 @@ namespace {
 using session::Session;
 using ::testing::HasSubstr;
 
-int FreePort() {
-  ThreadPool pool("port", 1);
-  StatusOr<std::unique_ptr<GrpcServer>> probe = GrpcServer::Start("127.0.0.1:0", {}, &pool, &pool);
-  return probe.ok() ? (*probe)->port() : 0;
-}
-
 // Sessions dial the master (true) or call it in this process.
 class ServerTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    spec_ = absl::StrCat(R"({"ps":["127.0.0.1:)", FreePort(), R"("],"worker":["127.0.0.1:)", FreePort(),
-                         R"("]})");
+    const StatusOr<std::vector<int>> ports = FindFreeLoopbackPorts(2);
+    ASSERT_TRUE(ports.ok()) << ports.status();
+    spec_ = absl::StrCat(R"({"ps":["127.0.0.1:)", (*ports)[0], R"("],"worker":["127.0.0.1:)", (*ports)[1], R"("]})");
     StartTask("ps");
     StartTask("worker");
   }
