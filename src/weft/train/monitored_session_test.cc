@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/train/monitored_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/memory_files.h"
+#include "weft/ops/catalogue.h"
+#include "weft/session/direct_session.h"
+
+namespace weft::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Passes calls on; steps that run "train" fail when `fail` says so.
+class FailingSession final : public session::Session {
+ public:
+  FailingSession(std::unique_ptr<session::Session> inner, std::function<Status()> fail)
+      : inner_(std::move(inner)), fail_(std::move(fail)) {}
+  Status Extend(const GraphDef& graph) override { return inner_->Extend(graph); }
+  Status Run(const session::RunOptions& options, const std::vector<session::Feed>& feeds,
+             const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
+             std::vector<Tensor>* results, session::RunMetadata* metadata) override {
+    for (const std::string& target : targets) {
+      if (target == "train") WEFT_RETURN_IF_ERROR(fail_());
+    }
+    return inner_->Run(options, feeds, fetches, targets, results, metadata);
+  }
+  StatusOr<std::vector<DeviceAttributes>> ListDevices() override { return inner_->ListDevices(); }
+  Status Close() override { return inner_->Close(); }
+
+ private:
+  const std::unique_ptr<session::Session> inner_;
+  const std::function<Status()> fail_;
+};
+
+// Notes what a session tells its hooks.
+class NotingHook final : public Hook {
+ public:
+  Status AfterCreate(session::Session&, int64_t step) override {
+    notes.push_back(absl::StrCat("create ", step));
+    return absl::OkStatus();
+  }
+  Status AfterRun(const StepContext& context) override {
+    notes.push_back(absl::StrCat("run ", context.global_step));
+    return absl::OkStatus();
+  }
+  void AfterClose() override { notes.push_back("close"); }
+  Status End(session::Session&, int64_t step) override {
+    notes.push_back(absl::StrCat("end ", step));
+    return absl::OkStatus();
+  }
+  std::vector<std::string> notes;
+};
+
+// Each step adds one to the global step. A new session has lost all variables, as after the loss of a
+// parameter server.
+class MonitoredSessionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Variable step = program_.GlobalStep();
+    GraphBuilder& b = program_.builder();
+    Node* add = b.AddNode("AssignAddVariableOp", {step.handle, b.Scalar<int64_t>(1)});
+    train_ = program_.Group({add}, "train");
+    Saver::Options saving;
+    saving.files = &files_;
+    auto saver = Saver::Create(program_, saving);
+    ASSERT_TRUE(saver.ok()) << saver.status();
+    saver_ = *std::move(saver);
+    options_.make_session = [this] { return NewSession(); };
+    options_.saver = saver_.get();
+    options_.checkpoint_folder = "/model";
+    options_.train = train_;
+    options_.poll = absl::Milliseconds(1);
+    options_.max_wait = absl::Milliseconds(50);
+  }
+  StatusOr<std::unique_ptr<session::Session>> NewSession() {
+    ++sessions_;
+    session::DirectOptions direct{.catalogue = &StandardCatalogue(), .num_threads = 1};
+    direct.files = &files_;
+    WEFT_ASSIGN_OR_RETURN(auto inner, session::NewDirectSession(direct));
+    return std::make_unique<FailingSession>(std::move(inner), [this] { return ++steps_ == failing_ ? error_ : absl::OkStatus(); });
+  }
+  std::unique_ptr<MonitoredSession> Create() {
+    auto session = MonitoredSession::Create(program_, options_);
+    EXPECT_TRUE(session.ok()) << session.status();
+    return session.ok() ? *std::move(session) : nullptr;
+  }
+  Status Train(MonitoredSession& session, int steps) {
+    for (int i = 0; i < steps; ++i) WEFT_RETURN_IF_ERROR(session.Run({}, {}, {train_}, nullptr));
+    return absl::OkStatus();
+  }
+
+  MemoryFileSystem files_;
+  Program program_;
+  Node* train_ = nullptr;
+  std::unique_ptr<Saver> saver_;
+  MonitoredOptions options_;
+  NotingHook notes_;
+  int sessions_ = 0;
+  int steps_ = 0;
+  int failing_ = 0;  // which train step fails, counted from 1
+  Status error_ = Unavailable("the parameter server is gone");
+};
+
+TEST_F(MonitoredSessionTest, TellsHooksInOrder) {
+  options_.hooks = {&notes_};
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  ASSERT_TRUE(Train(*session, 2).ok());
+  ASSERT_TRUE(session->End().ok());
+  session.reset();
+  EXPECT_THAT(notes_.notes, ElementsAre("create 0", "run 1", "run 2", "end 2", "close"));
+}
+
+TEST_F(MonitoredSessionTest, ALostPeerCostsTheStepsSinceTheCheckpoint) {
+  const auto save = SaveCheckpoints(saver_.get(), "/model", 3);
+  options_.hooks = {save.get(), &notes_};
+  failing_ = 6;
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  ASSERT_TRUE(Train(*session, 6).ok());
+  EXPECT_EQ(sessions_, 2);
+  // The sixth step failed, and was run again from the checkpoint of step 3.
+  EXPECT_EQ(session->global_step(), 4);
+  EXPECT_THAT(notes_.notes, ElementsAre("create 0", "run 1", "run 2", "run 3", "run 4", "run 5", "close", "create 3", "run 4"));
+}
+
+TEST_F(MonitoredSessionTest, ResumesFromTheNewestCheckpoint) {
+  const auto save = SaveCheckpoints(saver_.get(), "/model", 100);
+  options_.hooks = {save.get()};
+  {
+    auto session = Create();
+    ASSERT_TRUE(session != nullptr);
+    ASSERT_TRUE(Train(*session, 5).ok());
+    ASSERT_TRUE(session->End().ok());
+  }
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  EXPECT_EQ(session->global_step(), 5);
+}
+
+TEST_F(MonitoredSessionTest, OtherErrorsAreTheProgramsOwn) {
+  failing_ = 2;
+  error_ = InvalidArgument("a bad batch");
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  EXPECT_EQ(Train(*session, 2).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(sessions_, 1);
+  EXPECT_TRUE(Train(*session, 1).ok());
+}
+
+TEST_F(MonitoredSessionTest, AWorkerWaitsForItsChiefNotForEver) {
+  options_.is_chief = false;
+  const auto session = MonitoredSession::Create(program_, options_);
+  EXPECT_EQ(session.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(session.status().message()), HasSubstr("global_step"));
+}
+
+TEST_F(MonitoredSessionTest, GivesUpOnACheckpointThatCannotBeRead) {
+  ASSERT_TRUE(files_.MakeDirectories("/model").ok());
+  for (const auto& [name, text] : {std::pair("checkpoint", "model_checkpoint_path: \"model.ckpt-1\"\n"),
+                                   std::pair("model.ckpt-1.index", "no table")}) {
+    auto file = files_.OpenWrite(absl::StrCat("/model/", name), WriteMode::kTruncate);
+    ASSERT_TRUE(file.ok() && (*file)->Append(text).ok() && (*file)->Close().ok());
+  }
+  const auto session = MonitoredSession::Create(program_, options_);
+  EXPECT_EQ(session.status().code(), absl::StatusCode::kDataLoss) << session.status();
+  EXPECT_THAT(std::string(session.status().message()), HasSubstr("model.ckpt-1"));
+}
+
+TEST(ProgressTest, ReadsWell) {
+  EXPECT_EQ(ProgressText({.step = 120, .last_step = 600, .loss = 0.23144f, .examples_per_second = 45210.4, .left = absl::Seconds(3)}),
+            "step 120/600  loss 0.2314  45210 examples/s  3s left");
+  EXPECT_EQ(ProgressText({.step = 1, .last_step = 600}), "step 1/600  loss 0.0000");
+  EXPECT_EQ(ProgressText({.step = 1, .last_step = 2, .examples_per_second = 1, .left = absl::Seconds(3725)}),
+            "step 1/2  loss 0.0000  1 examples/s  1h02m left");
+  EXPECT_EQ(ProgressText({.step = 2, .last_step = 2, .examples_per_second = 1, .left = absl::Seconds(65), .is_last = true}),
+            "step 2/2  loss 0.0000  1 examples/s");
+}
+
+}  // namespace
+}  // namespace weft::train
