@@ -133,7 +133,8 @@ class ProgressHook final : public Hook {
   }
   std::vector<std::string> Fetches() override { return {loss_}; }
   Status AfterRun(const StepContext& context) override {
-    last_ = {.step = context.global_step, .last_step = last_step_};
+    // Workers that do not wait for each other may go a step too far.
+    last_ = {.step = std::min(context.global_step, last_step_), .last_step = last_step_};
     if (!context.values->empty() && (*context.values)[0].dtype() == DType::kFloat) {
       last_.loss = (*context.values)[0].scalar<float>();
     }
@@ -151,7 +152,7 @@ class ProgressHook final : public Hook {
   }
   Status End(session::Session&, int64_t global_step) override {
     if (last_.last_step == 0) return absl::OkStatus();  // no step was run
-    last_.step = std::max(last_.step, global_step);
+    last_.step = std::min(std::max(last_.step, global_step), last_step_);
     last_.is_last = true;
     show_(last_);
     return absl::OkStatus();
