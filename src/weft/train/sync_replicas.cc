@@ -63,6 +63,18 @@ class ChiefRunner final : public Hook {
   std::unique_ptr<Thread> thread_;
 };
 
+// Each row once, in order: accumulators merge sorted lists.
+TensorGradient::Slices SortedRows(GraphBuilder& b, const TensorGradient::Slices& slices) {
+  const Endpoint indices = b.Op("Cast", {slices.indices}, {{"DstT", DType::kInt64}});
+  Node* unique = b.AddNode("Unique", {indices});
+  const Endpoint rows = {unique, 0};
+  const Endpoint count = b.Op("Size", {rows});
+  const Endpoint values = b.Op("UnsortedSegmentSum", {slices.values, Endpoint{unique, 1}, count});
+  const Endpoint order = {b.AddNode("TopKV2", {b.Op("Neg", {rows}), count}), 1};
+  const Endpoint axis = b.Scalar<int32_t>(0);
+  return {.values = b.Op("GatherV2", {values, order, axis}), .indices = b.Op("GatherV2", {rows, order, axis})};
+}
+
 std::vector<Node*> With(GraphBuilder& builder, std::vector<Node*> controls) {
   std::vector<Node*> outer = builder.control_inputs();
   builder.set_control_inputs(std::move(controls));
@@ -80,15 +92,15 @@ TensorGradient SyncReplicas::Accumulate(Program& program, const GradientAndVaria
   const Endpoint required = builder.Scalar<int32_t>(to_aggregate_);
   const Endpoint step = program.GlobalStep().value;
   TensorGradient mean;
-  builder.set_device(variable.device);
   if (pair.gradient.slices) {
+    const TensorGradient::Slices rows = SortedRows(builder, *pair.gradient.slices);
+    builder.set_device(variable.device);
     const Endpoint accumulator =
         builder.Op("SparseConditionalAccumulator", {},
                    {{"dtype", variable.dtype}, {"shape", variable.shape}, {"shared_name", name}});
-    const Endpoint indices = builder.Op("Cast", {pair.gradient.slices->indices}, {{"DstT", DType::kInt64}});
     sent->push_back(builder.AddNode(
         "SparseAccumulatorApplyGradient",
-        {accumulator, local_step, indices, pair.gradient.slices->values,
+        {accumulator, local_step, rows.indices, rows.values,
          builder.Constant(Tensor::FromSpan<int64_t>(Shape{0}, {}))},
         {{"has_known_shape", false}}));
     Node* taken = builder.AddNode("SparseAccumulatorTakeGradient", {accumulator, required},
@@ -97,6 +109,7 @@ TensorGradient SyncReplicas::Accumulate(Program& program, const GradientAndVaria
     mean.slices = TensorGradient::Slices{
         .values = {taken, 1}, .indices = {taken, 0}, .dense_shape = {taken, 2}};
   } else {
+    builder.set_device(variable.device);
     const Endpoint accumulator =
         builder.Op("ResourceConditionalAccumulator", {},
                    {{"dtype", variable.dtype}, {"shape", variable.shape}, {"shared_name", name}});

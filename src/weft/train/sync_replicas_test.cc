@@ -118,10 +118,11 @@ TEST(SyncReplicasTest, RowsAreAveragedEachOverTheWorkersThatHadIt) {
   Replica other(cluster, 1, {.last_step = 2, .rows = true});
   ASSERT_TRUE(chief.ok() && other.ok());
   {
-    Thread thread("worker", [&] { other.Train(Tensor::Vector<int32_t>({1, 3})); });
-    chief.Train(Tensor::Vector<int32_t>({0, 1}));
+    Thread thread("worker", [&] { other.Train(Tensor::Vector<int32_t>({3, 1, 1})); });
+    chief.Train(Tensor::Vector<int32_t>({1, 0}));
   }
-  EXPECT_THAT(chief.Weights(), ::testing::ElementsAre(-1, -1, 0, -1));
+  // Two steps of 0.5; row 1 had gradients of 1 and of 1 + 1.
+  EXPECT_THAT(chief.Weights(), ::testing::ElementsAre(-1, -1.5, 0, -1));
 }
 
 TEST(SyncReplicasTest, DoesNotWaitForABackupWorker) {
