@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
   weft::apps::AddInspect(app, &action);
   weft::apps::AddCheck(app, &action);
   weft::apps::AddUp(app, &action);
+  weft::apps::AddObjects(app, &action);
   const std::string unknown = UnknownCommand(app, line.words);
   if (!unknown.empty()) {
     std::fprintf(stderr, "%s\n", unknown.c_str());

@@ -27,4 +27,8 @@ StatusOr<std::vector<Json>> ParseYaml(absl::string_view text, const std::string&
 // One JSON text or any number of YAML documents.
 StatusOr<std::vector<Json>> ParseYamlOrJson(absl::string_view text, const std::string& file);
 
+// One document that reads back as the same value: two spaces a level, lists at the level of their name, quotes where
+// they are needed, blocks for text of several lines.
+std::string DumpYaml(const Json& value);
+
 }  // namespace weft

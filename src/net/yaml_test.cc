@@ -110,5 +110,17 @@ TEST(YamlTest, TakesJsonToo) {
               StartsWith("f: Malformed JSON at line 1"));
 }
 
+TEST(YamlTest, WritesWhatItReads) {
+  const Json value = Json::Parse(R"({"kind":"A","empty":{},"none":[],"null":null,"n":1,"d":1.5,"b":true,
+      "words":["yes","1","a: b","#x","-","", " lead","trail ","multi\nline","x'y","tab\t","a:","~","0x1f","1e3","ünï"],
+      "nested":[{"name":"x","list":[1,[2,3],{"k":"v"}]},{"name":"y"}],
+      "text":"one\ntwo\n\nthree\n","text2":"one\n  two","odd key: ":1})").value();
+  const StatusOr<std::vector<Json>> read = ParseYaml(DumpYaml(value), "written");
+  ASSERT_TRUE(read.ok()) << read.status() << DumpYaml(value);
+  EXPECT_EQ((*read)[0], value) << DumpYaml(value);
+  EXPECT_EQ(DumpYaml(Json::Parse(R"({"a":[{"b":1,"c":"x"}],"d":"l1\nl2\n"})").value()),
+            "a:\n- b: 1\n  c: x\nd: |\n  l1\n  l2\n");
+}
+
 }  // namespace
 }  // namespace weft

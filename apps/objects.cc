@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft apply, get, describe, logs, wait, delete`: kubectl's daily work, on any cluster or on `weft up`.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/command.h"
+#include "base/cancellation.h"
+#include "base/clock.h"
+#include "platform/console/commands.h"
+#include "platform/store/kubernetes/kubeconfig.h"
+#include "platform/store/kubernetes/kubernetes_store.h"
+
+namespace weft::apps {
+namespace {
+
+using platform::Console;
+using platform::KubernetesStore;
+
+struct Flags {
+  std::string kubeconfig;
+  std::string context;
+  std::string namespace_name;
+  platform::Selection selection;
+  platform::GetOptions get;
+  platform::LogOptions logs;
+  platform::DeleteRequest deletion;
+  std::string dry_run;
+  std::string wait_for;
+  std::string cascade = "background";
+  std::string timeout = "30s";
+  int64_t grace_s = -1;
+};
+
+using Body = std::function<Status(const Console& console, KubernetesStore* server)>;
+
+Status WithServer(const Flags& flags, const Body& body) {
+  RealClock clock;
+  WEFT_ASSIGN_OR_RETURN(platform::ClusterAccess access,
+                        platform::FindClusterAccess(flags.kubeconfig, flags.context));
+  WEFT_ASSIGN_OR_RETURN(const auto server, KubernetesStore::Connect(access, &clock));
+  Console console;
+  console.store = server.get();
+  console.clock = &clock;
+  console.namespace_name = flags.namespace_name.empty() ? access.namespace_name : flags.namespace_name;
+  console.print = [](absl::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  return body(console, server.get());
+}
+
+// What the subcommand's callback leaves for main.
+void SetAction(CLI::App* command, Action* action, const std::shared_ptr<Flags>& flags, Body body) {
+  const std::string name = command->get_name();
+  command->callback([action, flags, body, name] {
+    *action = [flags, body, name] {
+      const Status status = WithServer(*flags, body);
+      if (status.ok()) return 0;
+      std::fprintf(stderr, "weft %s: %s\n", name.c_str(), std::string(status.message()).c_str());
+      return 1;
+    };
+  });
+}
+
+std::shared_ptr<Flags> AddShared(CLI::App* command) {
+  const auto flags = std::make_shared<Flags>();
+  command->add_option("--kubeconfig", flags->kubeconfig, "How to reach the cluster (default: $KUBECONFIG, the pod's "
+                                                         "own account, ~/.kube/config)");
+  command->add_option("--context", flags->context, "Context of the kubeconfig (default: the current one)");
+  command->add_option("-n,--namespace", flags->namespace_name, "Namespace (default: the context's)");
+  return flags;
+}
+
+void AddSelection(CLI::App* command, const std::shared_ptr<Flags>& flags) {
+  command->add_option("objects", flags->selection.words, "A type and names (tfjob digits), or type/name ...");
+  command->add_option("-l,--selector", flags->selection.label_selector, "Those with these labels");
+}
+
+StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
+  absl::Duration timeout;
+  if (!absl::ParseDuration(text, &timeout)) {
+    return InvalidArgument("--timeout takes a duration such as 30s or 5m, not '", text, "'");
+  }
+  // As kubectl: none at all means once round, below zero for a week.
+  if (timeout < absl::ZeroDuration()) return absl::Hours(24 * 7);
+  return timeout;
+}
+
+void AddApply(CLI::App& app, Action* action) {
+  CLI::App* const command = app.add_subcommand("apply", "Make objects as files say");
+  const auto flags = AddShared(command);
+  command->add_option("-f,--filename", flags->selection.files, "Files in YAML or JSON, - for stdin")->required();
+  command->add_option("--dry-run", flags->dry_run, "server: check, but keep nothing")
+      ->check(CLI::IsMember({"none", "server"}));
+  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
+    return ApplyFiles(console, flags->selection.files, flags->dry_run == "server");
+  });
+}
+
+void AddGet(CLI::App& app, Action* action) {
+  CLI::App* const command = app.add_subcommand("get", "List objects");
+  const auto flags = AddShared(command);
+  AddSelection(command, flags);
+  command->add_option("-o,--output", flags->get.form, "wide, name, yaml or json");
+  command->add_flag("-w,--watch", flags->get.watches, "Go on with what changes");
+  command->add_flag("-A,--all-namespaces", flags->selection.all_namespaces, "In all namespaces");
+  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
+    Cancellation cancellation;
+    platform::GetOptions options = flags->get;
+    options.cancellation = &cancellation;
+    return GetObjects(console, flags->selection, options);
+  });
+}
+
+void AddDescribe(CLI::App& app, Action* action) {
+  CLI::App* const command = app.add_subcommand("describe", "Show objects with their events");
+  const auto flags = AddShared(command);
+  AddSelection(command, flags);
+  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
+    return DescribeObjects(console, flags->selection);
+  });
+}
+
+void AddLogs(CLI::App& app, Action* action) {
+  CLI::App* const command = app.add_subcommand("logs", "Show what a pod, or all pods of a job (tfjob/NAME), printed");
+  const auto flags = AddShared(command);
+  command->add_option("object", flags->selection.words, "POD, pod/POD or tfjob/JOB")->required()->expected(1);
+  command->add_option("-c,--container", flags->logs.container, "Container of the pod, when it has several");
+  command->add_flag("-f,--follow", flags->logs.follows, "Go on until it ends");
+  command->add_flag("-p,--previous", flags->logs.is_previous, "Of the run before the last restart");
+  command->add_flag("--timestamps", flags->logs.with_times, "Each line with its time");
+  command->add_option("--tail", flags->logs.tail_lines, "The last lines only");
+  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore* server) {
+    Cancellation cancellation;
+    return ShowLogs(console, server, flags->selection.words[0], flags->logs, &cancellation);
+  });
+}
+
+void AddWait(CLI::App& app, Action* action) {
+  CLI::App* const command = app.add_subcommand("wait", "Wait until objects are in a condition, or gone");
+  const auto flags = AddShared(command);
+  AddSelection(command, flags);
+  command->add_option("-f,--filename", flags->selection.files, "Those of files");
+  command->add_option("--for", flags->wait_for, "condition=TYPE[=STATUS] or delete")->required();
+  command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");
+  command->add_option("--timeout", flags->timeout, "How long at most: 30s, 5m; below 0: a week")->capture_default_str();
+  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) -> Status {
+    WEFT_ASSIGN_OR_RETURN(const absl::Duration timeout, ParseTimeout(flags->timeout));
+    return WaitForObjects(console, flags->selection, flags->wait_for, timeout);
+  });
+}
+
+void AddDelete(CLI::App& app, Action* action) {
+  CLI::App* const command = app.add_subcommand("delete", "Delete objects, with what they own");
+  const auto flags = AddShared(command);
+  AddSelection(command, flags);
+  command->add_option("-f,--filename", flags->selection.files, "Those of files");
+  command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");
+  command->add_flag("--wait,!--no-wait", flags->deletion.waits, "Return when they have gone (the default)");
+  command->add_flag("--ignore-not-found", flags->deletion.ignores_missing, "What is not there is no error");
+  command->add_option("--grace-period", flags->grace_s, "Seconds between SIGTERM and SIGKILL")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--cascade", flags->cascade, "What becomes of what they own")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"background", "foreground", "orphan"}));
+  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
+    platform::DeleteRequest request = flags->deletion;
+    if (flags->grace_s >= 0) request.grace_seconds = flags->grace_s;
+    if (flags->cascade == "foreground") request.propagation = platform::Propagation::kForeground;
+    if (flags->cascade == "orphan") request.propagation = platform::Propagation::kOrphan;
+    return DeleteObjects(console, flags->selection, request);
+  });
+}
+
+}  // namespace
+
+void AddObjects(CLI::App& app, Action* action) {
+  AddApply(app, action);
+  AddGet(app, action);
+  AddDescribe(app, action);
+  AddLogs(app, action);
+  AddWait(app, action);
+  AddDelete(app, action);
+}
+
+}  // namespace weft::apps

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/console/commands.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
+#include "base/nearest_name.h"
+#include "base/threads.h"
+#include "platform/console/manifests.h"
+#include "platform/console/printing.h"
+#include "platform/object/fields.h"
+#include "platform/store/api_error.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr char kJobLabel[] = "training.kubeflow.org/job-name";
+
+// Objects of one type; no names: all that the selection's selector says.
+struct Group {
+  const ResourceType* type = nullptr;
+  std::vector<std::string> names;
+};
+
+StatusOr<const ResourceType*> TypeOf(const std::string& word) {
+  const ResourceType* const type = FindResourceByWord(word);
+  if (type != nullptr) return type;
+  std::vector<std::string> names;
+  for (const ResourceType& known : KnownResources()) names.push_back(known.singular);
+  const std::string nearest = NearestName(word, names);
+  return InvalidArgument("There is no type of objects named '", word, "'",
+                         nearest.empty() ? "" : absl::StrCat(". Did you mean '", nearest, "'?"));
+}
+
+// "tfjob digits other", "tfjob/digits pod/x", "pods,services"
+StatusOr<std::vector<Group>> GroupsOf(const std::vector<std::string>& words) {
+  std::vector<Group> groups;
+  if (words.empty()) return InvalidArgument("Say which objects: a type and a name, as in `tfjob digits`");
+  if (absl::StrContains(words[0], '/')) {
+    for (const std::string& word : words) {
+      const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits('/', 1));
+      if (parts.size() != 2) return InvalidArgument("Either all words are like type/name, or none: '", word, "'");
+      WEFT_ASSIGN_OR_RETURN(const ResourceType* const type, TypeOf(parts[0]));
+      groups.push_back({type, {parts[1]}});
+    }
+    return groups;
+  }
+  for (const absl::string_view word : absl::StrSplit(words[0], ',')) {
+    if (word == "all") {
+      for (const ResourceType& type : KnownResources()) {
+        if (!type.categories.empty()) groups.push_back({&type, {}});
+      }
+      continue;
+    }
+    WEFT_ASSIGN_OR_RETURN(const ResourceType* const type, TypeOf(std::string(word)));
+    groups.push_back({type, {words.begin() + 1, words.end()}});
+  }
+  return groups;
+}
+
+std::string SpaceOf(const Console& console, const ResourceType& type) {
+  return type.is_namespaced ? console.namespace_name : "";
+}
+
+StatusOr<std::vector<ObjectPtr>> Fetch(const Console& console, const Group& group, const Selection& selection) {
+  std::vector<ObjectPtr> objects;
+  for (const std::string& name : group.names) {
+    WEFT_ASSIGN_OR_RETURN(ObjectPtr object, console.store->Get(*group.type, {SpaceOf(console, *group.type), name}));
+    objects.push_back(std::move(object));
+  }
+  if (!group.names.empty()) return objects;
+  ListOptions options;
+  if (!selection.all_namespaces) options.namespace_name = SpaceOf(console, *group.type);
+  options.label_selector = selection.label_selector;
+  WEFT_ASSIGN_OR_RETURN(ObjectList list, console.store->List(*group.type, options));
+  return std::move(list.items);
+}
+
+struct Target {
+  const ResourceType* type = nullptr;
+  ObjectName name;
+};
+
+// Of files, or of words; all of a type only when that is said.
+StatusOr<std::vector<Target>> TargetsOf(const Console& console, const Selection& selection) {
+  std::vector<Target> targets;
+  for (const std::string& file : selection.files) {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Manifest> manifests, ReadManifests(file, console.namespace_name));
+    for (const Manifest& manifest : manifests) targets.push_back({manifest.type, manifest.name});
+  }
+  if (!selection.files.empty()) return targets;
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(selection.words));
+  for (const Group& group : groups) {
+    for (const std::string& name : group.names) targets.push_back({group.type, {SpaceOf(console, *group.type), name}});
+    if (!group.names.empty()) continue;
+    if (!selection.is_all && selection.label_selector.empty()) {
+      return InvalidArgument("Say which ", group.type->plural, ": names, -l labels, or --all");
+    }
+    WEFT_ASSIGN_OR_RETURN(const std::vector<ObjectPtr> objects, Fetch(console, group, selection));
+    for (const ObjectPtr& object : objects) targets.push_back({group.type, {NamespaceOf(*object), NameOf(*object)}});
+  }
+  return targets;
+}
+
+// Calls `is_done` with the object (null when it is gone) each time it changes, until it says so.
+Status AwaitObject(const Console& console, const Target& target, absl::Duration timeout,
+                   const std::function<bool(const Json*)>& is_done, const std::string& what) {
+  struct Seen {
+    absl::Mutex mutex;
+    bool is_done = false;
+    Status error;
+  };
+  const auto seen = std::make_shared<Seen>();
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    seen->error = absl::OkStatus();
+    WatchOptions options;
+    options.namespace_name = target.name.namespace_name;
+    options.field_selector = absl::StrCat("metadata.name=", target.name.name);
+    options.marks_initial_end = true;
+    const auto is_there = std::make_shared<bool>(false);
+    StatusOr<std::unique_ptr<Watch>> watch = console.store->StartWatch(
+        *target.type, options, [seen, is_there, &is_done](const WatchEvent& event) {
+          absl::MutexLock lock(&seen->mutex);
+          if (event.kind == WatchEvent::Kind::kError) seen->error = event.error;
+          if (event.kind == WatchEvent::Kind::kAdded || event.kind == WatchEvent::Kind::kModified) {
+            *is_there = true;
+            seen->is_done = seen->is_done || is_done(event.object.get());
+          }
+          const bool is_missing = event.kind == WatchEvent::Kind::kBookmark && !*is_there;
+          if (event.kind == WatchEvent::Kind::kDeleted || is_missing) {
+            *is_there = false;
+            seen->is_done = seen->is_done || is_done(nullptr);
+          }
+        });
+    WEFT_RETURN_IF_ERROR(watch.status());
+    {
+      absl::MutexLock lock(&seen->mutex);
+      const auto has_news = [&] { return seen->is_done || !seen->error.ok(); };
+      seen->mutex.AwaitWithDeadline(absl::Condition(&has_news), deadline);
+      if (seen->is_done) return absl::OkStatus();
+    }
+    if (absl::Now() >= deadline) {
+      return DeadlineExceeded("timed out waiting for ", what, " of ", DisplayName(*target.type, target.name.name));
+    }
+    watch->reset();
+    absl::SleepFor(absl::Milliseconds(200));
+  }
+}
+
+}  // namespace
+
+Status ApplyFiles(const Console& console, const std::vector<std::string>& files, bool is_dry_run) {
+  for (const std::string& file : files) {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Manifest> manifests, ReadManifests(file, console.namespace_name));
+    for (const Manifest& manifest : manifests) {
+      const StatusOr<ApplyOutcome> outcome = ApplyManifest(console.store, manifest, is_dry_run);
+      if (!outcome.ok()) return Annotate(outcome.status(), file);
+      const char* const word = *outcome == ApplyOutcome::kCreated      ? " created"
+                               : *outcome == ApplyOutcome::kConfigured ? " configured"
+                                                                       : " unchanged";
+      console.print(absl::StrCat(DisplayName(*manifest.type, manifest.name.name), word,
+                                 is_dry_run ? " (server dry run)" : "", "\n"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status GetObjects(const Console& console, const Selection& selection, const GetOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(selection.words));
+  const bool is_table = options.form.empty() || options.form == "wide";
+  bool has_printed = false;
+  for (const Group& group : groups) {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<ObjectPtr> objects, Fetch(console, group, selection));
+    if (objects.empty() && is_table) continue;
+    if (is_table) {
+      console.print(absl::StrCat(has_printed ? "\n" : "",
+                                 PrintTable(*group.type, objects, console.clock->Now(), options.form == "wide",
+                                            selection.all_namespaces && group.type->is_namespaced)));
+    } else {
+      WEFT_ASSIGN_OR_RETURN(const std::string text,
+                            PrintObjects(options.form, *group.type, objects, group.names.size() == 1));
+      console.print(text);
+    }
+    has_printed = true;
+  }
+  if (!has_printed && is_table && !options.watches) {
+    console.print(selection.all_namespaces
+                      ? "No resources found\n"
+                      : absl::StrCat("No resources found in ", console.namespace_name, " namespace.\n"));
+  }
+  if (!options.watches || groups.empty()) return absl::OkStatus();
+  const Group& group = groups[0];
+  WatchOptions watch_options;
+  if (!selection.all_namespaces) watch_options.namespace_name = SpaceOf(console, *group.type);
+  watch_options.label_selector = selection.label_selector;
+  watch_options.marks_initial_end = true;
+  if (group.names.size() == 1) watch_options.field_selector = absl::StrCat("metadata.name=", group.names[0]);
+  bool is_initial = true;
+  WEFT_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Watch> watch,
+      console.store->StartWatch(*group.type, watch_options, [&](const WatchEvent& event) {
+        if (event.kind == WatchEvent::Kind::kBookmark) is_initial = false;
+        if (event.kind == WatchEvent::Kind::kError) options.cancellation->Cancel(event.error);
+        if (is_initial || event.kind >= WatchEvent::Kind::kBookmark) return;
+        console.print(PrintTable(*group.type, {event.object}, console.clock->Now(), options.form == "wide",
+                                 selection.all_namespaces, /*with_head=*/false));
+      }));
+  while (!options.cancellation->IsCancelled()) absl::SleepFor(absl::Milliseconds(50));
+  return absl::IsCancelled(options.cancellation->status()) ? absl::OkStatus() : options.cancellation->status();
+}
+
+Status DescribeObjects(const Console& console, const Selection& selection) {
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(selection.words));
+  for (const Group& group : groups) {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<ObjectPtr> objects, Fetch(console, group, selection));
+    for (const ObjectPtr& object : objects) {
+      ListOptions options;
+      options.namespace_name = NamespaceOf(*object).empty() ? "default" : NamespaceOf(*object);
+      options.field_selector = absl::StrCat("involvedObject.uid=", UidOf(*object));
+      WEFT_ASSIGN_OR_RETURN(ObjectList events, console.store->List(Events(), options));
+      std::stable_sort(events.items.begin(), events.items.end(), [](const ObjectPtr& a, const ObjectPtr& b) {
+        return StringField(*a, {"lastTimestamp"}) < StringField(*b, {"lastTimestamp"});
+      });
+      console.print(DescribeObject(*object, events.items, console.clock->Now()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status DeleteObjects(const Console& console, const Selection& selection, const DeleteRequest& request) {
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Target> targets, TargetsOf(console, selection));
+  std::vector<std::pair<Target, std::string>> waiting;
+  for (const Target& target : targets) {
+    DeleteOptions options;
+    options.propagation = request.propagation;
+    options.grace_seconds = request.grace_seconds;
+    const StatusOr<ObjectPtr> last = console.store->Delete(*target.type, target.name, options);
+    if (!last.ok()) {
+      if (request.ignores_missing && IsObjectNotFound(last.status())) continue;
+      return last.status();
+    }
+    console.print(absl::StrCat(target.type->singular, target.type->group.empty() ? "" : ".", target.type->group, " \"",
+                               target.name.name, "\" deleted\n"));
+    // The object itself, or what a server says of it.
+    std::string uid = UidOf(**last);
+    if (uid.empty()) uid = StringField(**last, {"details", "uid"});
+    waiting.emplace_back(target, uid);
+  }
+  if (!request.waits) return absl::OkStatus();
+  for (const auto& [target, uid] : waiting) {
+    const std::string gone = uid;
+    WEFT_RETURN_IF_ERROR(AwaitObject(
+        console, target, request.timeout,
+        [gone](const Json* object) { return object == nullptr || UidOf(*object) != gone; }, "the deletion"));
+  }
+  return absl::OkStatus();
+}
+
+Status WaitForObjects(const Console& console, const Selection& selection, const std::string& what,
+                      absl::Duration timeout) {
+  absl::string_view rest = what;
+  const bool is_deletion = what == "delete";
+  if (!is_deletion && !absl::ConsumePrefix(&rest, "condition=")) {
+    return InvalidArgument("--for takes condition=<type>[=<status>] or delete, not '", what, "'");
+  }
+  const std::pair<std::string, std::string> parts = absl::StrSplit(rest, absl::MaxSplits('=', 1));
+  const std::string type = parts.first;
+  const std::string value = parts.second.empty() ? "True" : parts.second;
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Target> targets, TargetsOf(console, selection));
+  if (targets.empty()) return NotFound("no matching resources found");
+  const absl::Time deadline = absl::Now() + timeout;
+  for (const Target& target : targets) {
+    const auto is_done = [&](const Json* object) {
+      if (is_deletion || object == nullptr) return is_deletion && object == nullptr;
+      const Json* const conditions = FindField(*object, {"status", "conditions"});
+      return conditions != nullptr &&
+             std::any_of(conditions->items().begin(), conditions->items().end(), [&](const Json& condition) {
+               return absl::EqualsIgnoreCase(StringField(condition, {"type"}), type) &&
+                      absl::EqualsIgnoreCase(StringField(condition, {"status"}), value);
+             });
+    };
+    WEFT_RETURN_IF_ERROR(AwaitObject(console, target, deadline - absl::Now(), is_done, absl::StrCat("'", what, "'")));
+    console.print(absl::StrCat(DisplayName(*target.type, target.name.name), " condition met\n"));
+  }
+  return absl::OkStatus();
+}
+
+Status ShowLogs(const Console& console, KubernetesStore* server, const std::string& word, const LogOptions& options,
+                Cancellation* cancellation) {
+  const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits('/', 1));
+  const ResourceType* type = &Pods();
+  if (parts.size() == 2) {
+    WEFT_ASSIGN_OR_RETURN(type, TypeOf(parts[0]));
+  }
+  const std::string& name = parts.back();
+  const auto print = [&](absl::string_view piece) {
+    console.print(piece);
+    return absl::OkStatus();
+  };
+  if (type == &Pods()) return server->StreamLog({console.namespace_name, name}, options, print, cancellation);
+  if (type != &TfJobs()) return InvalidArgument("Logs are of pods and tfjobs, not of ", type->plural);
+  ListOptions list_options;
+  list_options.namespace_name = console.namespace_name;
+  list_options.label_selector = absl::StrCat(kJobLabel, "=", name);
+  WEFT_ASSIGN_OR_RETURN(const ObjectList pods, console.store->List(Pods(), list_options));
+  if (pods.items.empty()) return NotFound("There are no pods of the job '", name, "'");
+  absl::Mutex mutex;
+  Status first;
+  {
+    std::vector<std::unique_ptr<Thread>> readers;
+    for (const ObjectPtr& pod : pods.items) {
+      readers.push_back(std::make_unique<Thread>("logs", [&, pod] {
+        std::string line;
+        const auto print_lines = [&](absl::string_view piece) {
+          line.append(piece.data(), piece.size());
+          const size_t end = line.rfind('\n');
+          if (end == std::string::npos) return absl::OkStatus();
+          std::string text;
+          for (const absl::string_view whole : absl::StrSplit(line.substr(0, end), '\n')) {
+            absl::StrAppend(&text, "[", NameOf(*pod), "] ", whole, "\n");
+          }
+          line.erase(0, end + 1);
+          absl::MutexLock lock(&mutex);
+          console.print(text);
+          return absl::OkStatus();
+        };
+        const Status status = server->StreamLog({NamespaceOf(*pod), NameOf(*pod)}, options, print_lines, cancellation);
+        absl::MutexLock lock(&mutex);
+        if (first.ok()) first = status;
+      }));
+    }
+  }
+  absl::MutexLock lock(&mutex);
+  return first;
+}
+
+}  // namespace weft::platform

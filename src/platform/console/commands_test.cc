@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/console/commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/files.h"
+#include "base/threads.h"
+#include "platform/console/manifests.h"
+#include "platform/object/fields.h"
+#include "platform/store/api_error.h"
+#include "platform/store/embedded/embedded_store.h"
+
+namespace weft::platform {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kJob[] = R"(apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: job}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers: [{name: tensorflow, image: i}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: conf}
+data: {a: "1", b: "2"}
+)";
+
+class ConsoleTest : public ::testing::Test {
+ protected:
+  ConsoleTest() : file_(absl::StrCat(::testing::TempDir(), "weft-console-", ::getpid(), ".yaml")) {
+    EmbeddedStore::Options options;
+    options.clock = &clock_;
+    store_ = EmbeddedStore::Open(std::move(options)).value();
+    console_.store = store_.get();
+    console_.clock = &clock_;
+    console_.print = [this](absl::string_view text) { out_.append(text.data(), text.size()); };
+  }
+  ~ConsoleTest() override { std::remove(file_.c_str()); }
+  void Write(const std::string& text) {
+    RealFileSystem files;
+    ASSERT_TRUE(WriteFile(files, file_, text).ok());
+  }
+  std::string Apply(const std::string& text, bool is_dry_run = false) {
+    Write(text);
+    const Status status = ApplyFiles(console_, {file_}, is_dry_run);
+    return status.ok() ? std::exchange(out_, "") : std::string(status.message());
+  }
+  std::string Get(std::vector<std::string> words, const std::string& form = "") {
+    Selection selection;
+    selection.words = std::move(words);
+    const Status status = GetObjects(console_, selection, {form});
+    return status.ok() ? std::exchange(out_, "") : std::string(status.message());
+  }
+
+  FakeClock clock_{absl::FromUnixSeconds(1700000000)};
+  const std::string file_;
+  std::unique_ptr<EmbeddedStore> store_;
+  Console console_;
+  std::string out_;
+};
+
+TEST_F(ConsoleTest, AppliesAsOftenAsAsked) {
+  EXPECT_EQ(Apply(kJob, true), "tfjob.kubeflow.org/job created (server dry run)\nconfigmap/conf created (server dry run)\n");
+  EXPECT_EQ(Apply(kJob), "tfjob.kubeflow.org/job created\nconfigmap/conf created\n");
+  EXPECT_EQ(Apply(kJob), "tfjob.kubeflow.org/job unchanged\nconfigmap/conf unchanged\n");
+}
+
+TEST_F(ConsoleTest, RemovesWhatAFileHeldBefore) {
+  Apply(kJob);
+  // Of somebody else.
+  ASSERT_TRUE(store_->Patch(*FindResource("", "configmaps"), {"default", "conf"}, PatchKind::kMerge,
+                            Json::Parse(R"({"data":{"theirs":"x"}})").value(), {}).ok());
+  std::string changed = kJob;
+  changed.replace(changed.find(R"(a: "1", b: "2")"), 14, R"(a: "3")");
+  EXPECT_EQ(Apply(changed), "tfjob.kubeflow.org/job unchanged\nconfigmap/conf configured\n");
+  EXPECT_EQ(FindField(*store_->Get(*FindResource("", "configmaps"), {"default", "conf"}).value(), {"data"})->Dump(),
+            R"({"a":"3","theirs":"x"})");
+}
+
+TEST_F(ConsoleTest, SaysWhatIsWrongWithAFile) {
+  EXPECT_THAT(Apply("kind: TFJob\n"), HasSubstr("apiVersion and kind are missing"));
+  EXPECT_THAT(Apply("apiVersion: kubeflow.org/v1\nkind: TFJobb\n"), HasSubstr("Did you mean TFJob?"));
+  EXPECT_THAT(Apply("apiVersion: v1\nkind: Pod\n"), HasSubstr("metadata.name is missing"));
+  EXPECT_THAT(Apply("- 1\n"), HasSubstr("expected an object"));
+  EXPECT_THAT(Apply(""), HasSubstr("there is no object"));
+  std::string bad = kJob;
+  bad.replace(bad.find("replicas: 2"), 11, "replicas: x");
+  EXPECT_THAT(Apply(bad), HasSubstr("spec.tfReplicaSpecs.Worker.replicas: holds \"x\""));
+}
+
+TEST_F(ConsoleTest, ShowsObjects) {
+  EXPECT_EQ(Get({"tfjobs"}), "No resources found in default namespace.\n");
+  Apply(kJob);
+  EXPECT_EQ(Get({"tfjob", "job"}), "NAME   STATE   AGE\njob            0s\n");
+  EXPECT_EQ(Get({"tfjob/job"}, "name"), "tfjob.kubeflow.org/job\n");
+  EXPECT_THAT(Get({"tfjob", "job"}, "yaml"), StartsWith("apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata:\n"));
+  EXPECT_THAT(Get({"tfjob,cm"}, "json"), HasSubstr("\"kind\": \"List\""));
+  EXPECT_EQ(Get({"frog"}), "There is no type of objects named 'frog'");
+  EXPECT_THAT(Get({"tfjb"}), HasSubstr("Did you mean 'tfjob'?"));
+  EXPECT_THAT(Get({"tfjob", "none"}), HasSubstr("not found"));
+  EXPECT_THAT(Get({"tfjob"}, "xml"), HasSubstr("no output form 'xml'"));
+  EXPECT_THAT(Get({}), HasSubstr("Say which objects"));
+  Selection selection;
+  selection.words = {"tfjob", "job"};
+  EXPECT_TRUE(DescribeObjects(console_, selection).ok());
+  EXPECT_THAT(out_, HasSubstr("Events:  <none>"));
+}
+
+TEST_F(ConsoleTest, WaitsForConditions) {
+  Apply(kJob);
+  Selection selection;
+  selection.words = {"tfjob"};
+  EXPECT_THAT(std::string(WaitForObjects(console_, selection, "condition=Succeeded", absl::ZeroDuration()).message()),
+              HasSubstr("--all"));
+  selection.is_all = true;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      WaitForObjects(console_, selection, "condition=Succeeded", absl::Milliseconds(20))));
+  EXPECT_TRUE(absl::IsInvalidArgument(WaitForObjects(console_, selection, "Succeeded", absl::ZeroDuration())));
+  Thread finisher("finisher", [this] {
+    absl::SleepFor(absl::Milliseconds(30));
+    Json job = *store_->Get(TfJobs(), {"default", "job"}).value();
+    SetField(&job, {"status", "conditions"}, Json::Parse(R"([{"type":"Succeeded","status":"True"}])").value());
+    EXPECT_TRUE(store_->Update(TfJobs(), job, {"status"}).ok());
+  });
+  EXPECT_TRUE(WaitForObjects(console_, selection, "condition=succeeded", absl::Seconds(60)).ok());
+  finisher.Join();
+  EXPECT_EQ(out_, "tfjob.kubeflow.org/job condition met\n");
+  selection.words = {"tfjob", "none"};
+  EXPECT_TRUE(WaitForObjects(console_, selection, "delete", absl::Seconds(60)).ok());
+}
+
+TEST_F(ConsoleTest, Deletes) {
+  Apply(kJob);
+  Selection selection;
+  selection.words = {"tfjob"};
+  EXPECT_TRUE(absl::IsInvalidArgument(DeleteObjects(console_, selection, {})));
+  selection.words.push_back("job");
+  EXPECT_TRUE(DeleteObjects(console_, selection, {}).ok());
+  EXPECT_EQ(out_, "tfjob.kubeflow.org \"job\" deleted\n");
+  EXPECT_TRUE(IsObjectNotFound(DeleteObjects(console_, selection, {})));
+  DeleteRequest lenient;
+  lenient.ignores_missing = true;
+  EXPECT_TRUE(DeleteObjects(console_, selection, lenient).ok());
+  Selection files;
+  files.files = {file_};
+  EXPECT_TRUE(DeleteObjects(console_, files, lenient).ok());
+  EXPECT_THAT(out_, HasSubstr("configmap \"conf\" deleted"));
+}
+
+}  // namespace
+}  // namespace weft::platform

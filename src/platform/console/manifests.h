@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of objects, and how they are applied.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "net/json.h"
+#include "platform/store/object_store.h"
+
+namespace weft::platform {
+
+struct Manifest {
+  const ResourceType* type = nullptr;
+  ObjectName name;
+  Json object;
+  std::string file;
+};
+
+// Every object of the file ("-": stdin), also those in lists. `namespace_name` is for those that name none.
+// InvalidArgument names the file and the document.
+StatusOr<std::vector<Manifest>> ReadManifests(const std::string& file, const std::string& namespace_name);
+
+enum class ApplyOutcome { kCreated, kConfigured, kUnchanged };
+
+// As `kubectl apply` does, so that both may be used in turn: what the file holds is set, what the last applied file
+// held and this one does not is removed, everything else stays.
+StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, const Manifest& manifest, bool is_dry_run);
+
+// The merge patch that leads from `live` to `wanted`, given what was applied last (null: nothing).
+Json ThreeWayPatch(const Json& last, const Json& wanted, const Json& live);
+
+// "tfjob.kubeflow.org/digits"
+std::string DisplayName(const ResourceType& type, const std::string& name);
+
+}  // namespace weft::platform

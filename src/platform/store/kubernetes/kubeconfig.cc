@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/store/kubernetes/kubeconfig.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_split.h"
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "net/yaml.h"
+#include "platform/object/fields.h"
+#include "platform/store/object_time.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr char kAccountFolder[] = "/var/run/secrets/kubernetes.io/serviceaccount";
+constexpr uint64_t kMostBytes = 4 << 20;
+constexpr absl::Duration kPluginTimeout = absl::Seconds(60);
+constexpr absl::Duration kFileLifetime = absl::Minutes(1);
+
+// The entry of that name in a list of {name, <field>: {...}}.
+StatusOr<const Json*> FindNamed(const Json& config, const std::string& path, const char* list, const char* field,
+                                const std::string& name) {
+  std::string names;
+  if (const Json* const entries = config.Find(list)) {
+    for (const Json& entry : entries->items()) {
+      const std::string found = StringField(entry, {"name"});
+      absl::StrAppend(&names, names.empty() ? "" : ", ", found);
+      const Json* const value = entry.Find(field);
+      if (found == name && value != nullptr && value->is_object()) return value;
+    }
+  }
+  return InvalidArgument(path, ": ", list, " has no '", name, "', only: ", names.empty() ? "nothing" : names);
+}
+
+// <field>-data in base64, or the contents of the file that <field> names.
+StatusOr<std::string> DataOrFile(const Json& entry, const std::string& path, const std::string& field) {
+  const std::string data = StringField(entry, {field + "-data"});
+  if (!data.empty()) {
+    std::string decoded;
+    if (!absl::Base64Unescape(data, &decoded)) return InvalidArgument(path, ": ", field, "-data is not base64");
+    return decoded;
+  }
+  const std::string name = StringField(entry, {field});
+  if (name.empty()) return std::string();
+  RealFileSystem files;
+  return ReadFile(files, JoinPath(ParentPath(path), name), kMostBytes);
+}
+
+Status ReadUser(const Json& user, const std::string& path, ClusterAccess* access) {
+  WEFT_ASSIGN_OR_RETURN(access->tls.certificate_pem, DataOrFile(user, path, "client-certificate"));
+  WEFT_ASSIGN_OR_RETURN(access->tls.key_pem, DataOrFile(user, path, "client-key"));
+  access->token = StringField(user, {"token"});
+  if (const std::string file = StringField(user, {"tokenFile"}); !file.empty()) {
+    access->token_file = JoinPath(ParentPath(path), file);
+  }
+  if (const std::string name = StringField(user, {"username"}); !name.empty()) {
+    access->basic = absl::StrCat(name, ":", StringField(user, {"password"}));
+  }
+  const Json* const exec = FindField(user, {"exec"});
+  if (exec == nullptr) return absl::OkStatus();
+  access->exec.api_version = StringField(*exec, {"apiVersion"});
+  access->exec.argv.push_back(StringField(*exec, {"command"}));
+  if (access->exec.argv[0].empty()) return InvalidArgument(path, ": the user's exec names no command");
+  if (const Json* const words = FindField(*exec, {"args"})) {
+    for (const Json& word : words->items()) access->exec.argv.push_back(word.AsString().value_or(""));
+  }
+  if (const Json* const variables = FindField(*exec, {"env"})) {
+    for (const Json& variable : variables->items()) {
+      access->exec.environment.emplace_back(StringField(variable, {"name"}), StringField(variable, {"value"}));
+    }
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<ClusterAccess> InClusterAccess(const std::string& host, const std::string& port) {
+  RealFileSystem files;
+  ClusterAccess access;
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  access.server = absl::StrCat("https://", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", ":", port);
+  WEFT_ASSIGN_OR_RETURN(access.tls.authority_pem, ReadFile(files, JoinPath(kAccountFolder, "ca.crt"), kMostBytes));
+  access.token_file = JoinPath(kAccountFolder, "token");
+  const StatusOr<std::string> space = ReadFile(files, JoinPath(kAccountFolder, "namespace"), 256);
+  if (space.ok()) access.namespace_name = std::string(absl::StripAsciiWhitespace(*space));
+  return access;
+}
+
+// All that the program prints on stdout, once it has ended well.
+StatusOr<std::string> RunPlugin(const SpawnOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Subprocess> process, Subprocess::Spawn(options));
+  std::string out;
+  std::string err;
+  const absl::Time deadline = absl::Now() + kPluginTimeout;
+  while (process->stdout_pipe().is_open() || process->stderr_pipe().is_open()) {
+    if (absl::Now() > deadline || out.size() + err.size() > kMostBytes) {
+      return absl::UnauthenticatedError(absl::StrCat("The credential plug-in takes too long: ", options.argv[0]));
+    }
+    pollfd poll_fds[2] = {{process->stdout_pipe().get(), POLLIN, 0}, {process->stderr_pipe().get(), POLLIN, 0}};
+    ::poll(poll_fds, 2, 1000);
+    for (auto [pipe, text] : {std::pair{&process->stdout_pipe(), &out}, std::pair{&process->stderr_pipe(), &err}}) {
+      char buffer[4096];
+      const ssize_t count = pipe->is_open() ? ::read(pipe->get(), buffer, sizeof(buffer)) : -1;
+      if (count > 0) text->append(buffer, static_cast<size_t>(count));
+      if (count == 0) pipe->Reset();
+    }
+  }
+  WEFT_ASSIGN_OR_RETURN(const ExitState exit, process->Wait(deadline - absl::Now()));
+  if (exit.ok()) return out;
+  return absl::UnauthenticatedError(absl::StrCat("The credential plug-in '", options.argv[0], "' failed, ",
+                                                 DescribeExit(exit), ": ", err.substr(0, 1000)));
+}
+
+}  // namespace
+
+StatusOr<ClusterAccess> ReadKubeconfig(const std::string& path, const std::string& context) {
+  RealFileSystem files;
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, kMostBytes));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYamlOrJson(text, path));
+  if (documents.size() != 1 || !documents[0].is_object()) return InvalidArgument(path, ": this is no kubeconfig");
+  const Json& config = documents[0];
+  const std::string name = context.empty() ? StringField(config, {"current-context"}) : context;
+  if (name.empty()) return InvalidArgument(path, ": there is no current-context: choose one with --context");
+  WEFT_ASSIGN_OR_RETURN(const Json* const chosen, FindNamed(config, path, "contexts", "context", name));
+  WEFT_ASSIGN_OR_RETURN(const Json* const cluster,
+                        FindNamed(config, path, "clusters", "cluster", StringField(*chosen, {"cluster"})));
+  ClusterAccess access;
+  access.server = StringField(*cluster, {"server"});
+  if (access.server.empty()) return InvalidArgument(path, ": the cluster of context '", name, "' has no server");
+  WEFT_ASSIGN_OR_RETURN(access.tls.authority_pem, DataOrFile(*cluster, path, "certificate-authority"));
+  access.tls.skip_verification = BoolField(*cluster, {"insecure-skip-tls-verify"});
+  if (const std::string space = StringField(*chosen, {"namespace"}); !space.empty()) access.namespace_name = space;
+  const std::string user_name = StringField(*chosen, {"user"});
+  if (user_name.empty()) return access;
+  WEFT_ASSIGN_OR_RETURN(const Json* const user, FindNamed(config, path, "users", "user", user_name));
+  WEFT_RETURN_IF_ERROR(ReadUser(*user, path, &access));
+  return access;
+}
+
+StatusOr<ClusterAccess> FindClusterAccess(const std::string& path, const std::string& context) {
+  if (!path.empty()) return ReadKubeconfig(path, context);
+  if (const char* const list = std::getenv("KUBECONFIG"); list != nullptr && *list != '\0') {
+    for (const absl::string_view file : absl::StrSplit(list, ':', absl::SkipEmpty())) {
+      if (::access(std::string(file).c_str(), R_OK) == 0) return ReadKubeconfig(std::string(file), context);
+    }
+    return NotFound("There is no file that KUBECONFIG names: ", list);
+  }
+  const char* const host = std::getenv("KUBERNETES_SERVICE_HOST");
+  const char* const port = std::getenv("KUBERNETES_SERVICE_PORT");
+  if (host != nullptr && port != nullptr && ::access(kAccountFolder, R_OK) == 0) return InClusterAccess(host, port);
+  const char* const home = std::getenv("HOME");
+  const std::string fallback = JoinPath(home == nullptr ? "/" : home, ".kube/config");
+  if (::access(fallback.c_str(), R_OK) == 0) return ReadKubeconfig(fallback, context);
+  return NotFound("There is no cluster to talk to: KUBECONFIG is not set and there is no ", fallback,
+                  ". `weft up` starts a control plane on this machine");
+}
+
+StatusOr<std::string> Credentials::TokenOfFile() {
+  const absl::Time now = clock_->Now();
+  if (now < expires_) return token_;
+  RealFileSystem files;
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, access_.token_file, 1 << 20));
+  token_ = std::string(absl::StripAsciiWhitespace(text));
+  expires_ = now + kFileLifetime;
+  return token_;
+}
+
+StatusOr<std::string> Credentials::TokenOfPlugin() {
+  const absl::Time now = clock_->Now();
+  if (now < expires_) return token_;
+  SpawnOptions options;
+  options.argv = access_.exec.argv;
+  options.environment = CurrentEnvironment();
+  for (const auto& [name, value] : access_.exec.environment) SetEnvironment(&options.environment, name, value);
+  Json info;
+  info.Set("kind", "ExecCredential");
+  info.Set("apiVersion", access_.exec.api_version);
+  SetField(&info, {"spec", "interactive"}, false);
+  SetEnvironment(&options.environment, "KUBERNETES_EXEC_INFO", info.Dump());
+  options.capture_output = true;
+  WEFT_ASSIGN_OR_RETURN(const std::string text, RunPlugin(options));
+  const StatusOr<Json> credential = Json::Parse(text);
+  const std::string token = credential.ok() ? StringField(*credential, {"status", "token"}) : "";
+  if (token.empty()) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("The credential plug-in '", options.argv[0], "' printed no ExecCredential with a status.token"));
+  }
+  token_ = token;
+  expires_ = ParseObjectTime(StringField(*credential, {"status", "expirationTimestamp"}));
+  if (expires_ == absl::InfinitePast()) expires_ = absl::InfiniteFuture();
+  return token_;
+}
+
+StatusOr<std::string> Credentials::AuthorizationHeader() {
+  absl::MutexLock lock(&mutex_);
+  if (!access_.token.empty()) return absl::StrCat("Bearer ", access_.token);
+  if (!access_.token_file.empty()) {
+    WEFT_ASSIGN_OR_RETURN(const std::string token, TokenOfFile());
+    return absl::StrCat("Bearer ", token);
+  }
+  if (!access_.exec.argv.empty()) {
+    WEFT_ASSIGN_OR_RETURN(const std::string token, TokenOfPlugin());
+    return absl::StrCat("Bearer ", token);
+  }
+  if (access_.basic.empty()) return std::string();
+  std::string encoded;
+  absl::Base64Escape(access_.basic, &encoded);
+  return absl::StrCat("Basic ", encoded);
+}
+
+void Credentials::Forget() {
+  absl::MutexLock lock(&mutex_);
+  expires_ = absl::InfinitePast();
+}
+
+}  // namespace weft::platform

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// How to reach a cluster, as kubectl's configuration says it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "net/json.h"
+#include "net/tls.h"
+
+namespace weft::platform {
+
+// A program that prints an ExecCredential.
+struct ExecPlugin {
+  std::string api_version;
+  std::vector<std::string> argv;  // empty: none
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+
+struct ClusterAccess {
+  std::string server;  // "https://host:port"
+  TlsClientOptions tls;
+  std::string namespace_name = "default";
+  std::string token;
+  std::string token_file;  // read again and again: it is rotated
+  std::string basic;       // "user:password"
+  ExecPlugin exec;
+};
+
+// The context named `context` (empty: the current one) of the file. Data in the file wins over files that it names;
+// relative names start at its folder. InvalidArgument names what is missing or wrong and where.
+StatusOr<ClusterAccess> ReadKubeconfig(const std::string& path, const std::string& context = "");
+// `path` when it is not empty, else the first file of $KUBECONFIG, else the pod's own account inside a cluster, else
+// ~/.kube/config. NotFound says where was looked.
+StatusOr<ClusterAccess> FindClusterAccess(const std::string& path, const std::string& context = "");
+
+// What goes into the Authorization header, fresh. Thread-safe; borrows the clock.
+class Credentials {
+ public:
+  Credentials(ClusterAccess access, const Clock* clock) : access_(std::move(access)), clock_(clock) {}
+  // Empty when a client certificate does it. Unauthenticated when the plug-in fails, with what it said.
+  StatusOr<std::string> AuthorizationHeader();
+  // The server refused: what is kept is not used again.
+  void Forget();
+
+ private:
+  StatusOr<std::string> TokenOfPlugin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StatusOr<std::string> TokenOfFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const ClusterAccess access_;
+  const Clock* const clock_;
+  absl::Mutex mutex_;
+  std::string token_ ABSL_GUARDED_BY(mutex_);
+  absl::Time expires_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+};
+
+}  // namespace weft::platform

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`weft up` in a folder of its own, for tests."""
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+
+class ControlPlane:
+    def __init__(self, weft, folder, programs):
+        self.weft = weft
+        self.folder = pathlib.Path(folder)
+        self.kubeconfig = self.folder / 'kubeconfig'
+        self.log = self.folder / 'up.log'
+        path = os.pathsep.join([str(pathlib.Path(programs).parent), os.environ['PATH']])
+        self.environment = dict(os.environ, PATH=path, KUBECONFIG=str(self.kubeconfig))
+        self.process = None
+
+    def start(self):
+        log = self.log.open('w')
+        self.process = subprocess.Popen(
+            [self.weft, 'up', '--state', str(self.folder / 'state'), '--kubeconfig', str(self.kubeconfig)],
+            stdout=log, stderr=subprocess.STDOUT, env=self.environment, cwd=self.folder)
+        log.close()
+        deadline = time.monotonic() + 60
+        while 'weft is up' not in self.log.read_text():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError('weft up does not come up: ' + self.log.read_text())
+            time.sleep(0.02)
+
+    def stop(self, by=signal.SIGTERM):
+        if self.process is None:
+            return None
+        self.process.send_signal(by)
+        code = self.process.wait(60)
+        self.process = None
+        return code
+
+    def run(self, *words, stdin=None, check=True, timeout=300):
+        """The stdout of a command; with check=False (code, stdout + stderr)."""
+        done = subprocess.run(words, input=stdin, env=self.environment, capture_output=True, text=True,
+                              timeout=timeout, cwd=self.folder)
+        if not check:
+            return done.returncode, done.stdout + done.stderr
+        if done.returncode != 0:
+            raise AssertionError('%s exits with %d:\n%s%s\n%s' % (' '.join(map(str, words)), done.returncode, done.stdout,
+                                                                done.stderr, self.log.read_text()))
+        return done.stdout
+
+    def digits(self, example):
+        """The example's job, short, with a model folder of its own."""
+        text = (pathlib.Path(example) / 'tfjob.yaml').read_text()
+        command = 'command: [digits, --data, %s, --model_dir, %s, --steps, "400"]' % (
+            pathlib.Path(example) / 'digits.csv', self.folder / 'model')
+        assert text.count('command: ["digits"]') == 2, text
+        return text.replace('command: ["digits"]', command)

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`weft up` by weft's own commands: the digits, restarts of the control plane, a folder that is taken.
+
+    up_test.py WEFT DIGITS EXAMPLE_FOLDER
+"""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import control_plane
+
+WEFT, DIGITS, EXAMPLE = sys.argv[1:4]
+
+SLEEPER = '''apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: sleeper}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      replicas: 2
+      restartPolicy: ExitCode
+      template:
+        spec:
+          terminationGracePeriodSeconds: 1
+          containers:
+          - name: tensorflow
+            image: i
+            command: [sh, -c, "echo begun; exec sleep 1000.5"]
+'''
+
+
+def sleepers():
+    listed = subprocess.run(['ps', '-eo', 'args'], capture_output=True, text=True, check=True).stdout
+    return sum(line.strip() == 'sleep 1000.5' for line in listed.splitlines())
+
+
+class UpTest(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.plane = control_plane.ControlPlane(WEFT, self.temporary.name, DIGITS)
+        self.plane.start()
+
+    def tearDown(self):
+        self.plane.stop()
+        self.temporary.cleanup()
+
+    def weft(self, *words, stdin=None):
+        return self.plane.run(WEFT, *words, stdin=stdin)
+
+    def test_the_digits_train(self):
+        job = str(self.plane.folder / 'job.yaml')
+        pathlib.Path(job).write_text(self.plane.digits(EXAMPLE))
+        self.assertEqual(self.weft('apply', '-f', job), 'tfjob.kubeflow.org/digits created\n')
+        followed = subprocess.Popen([WEFT, 'logs', '-f', 'tfjob/digits'], env=self.plane.environment,
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(self.weft('wait', '--for=condition=Succeeded', 'tfjob', '--all', '--timeout=100s'),
+                         'tfjob.kubeflow.org/digits condition met\n')
+        followed.kill()
+        followed.communicate()
+        self.assertRegex(self.weft('get', 'tfjobs'), r'^NAME +STATE +AGE\ndigits +Succeeded +')
+        self.assertIn('accuracy', self.weft('logs', 'digits-worker-0'))
+        self.assertIn('[digits-worker-1] ', self.weft('logs', 'tfjob/digits'))
+        self.assertIn('successfully completed', self.weft('describe', 'tfjob', 'digits'))
+        self.assertEqual(self.weft('delete', '-f', job), 'tfjob.kubeflow.org "digits" deleted\n')
+        self.assertEqual(self.weft('get', 'pods'), 'No resources found in default namespace.\n')
+
+    def test_killed_control_planes_leave_nothing_and_go_on(self):
+        self.weft('apply', '-f', '-', stdin=SLEEPER)
+        self.weft('wait', '--for=condition=Ready', 'pod/sleeper-worker-0', 'pod/sleeper-worker-1', '--timeout=60s')
+        self.assertEqual(sleepers(), 2)
+        self.plane.stop(signal.SIGKILL)
+        for _ in range(200):
+            if sleepers() == 0:
+                break
+            signal.sigtimedwait([], 0.05)
+        self.assertEqual(sleepers(), 0)
+        self.plane.start()
+        # What was lost counts as killed, which this policy starts again.
+        self.weft('wait', '--for=condition=Running', 'tfjob/sleeper', '--timeout=60s')
+        self.weft('wait', '--for=condition=Ready', 'pod/sleeper-worker-0', 'pod/sleeper-worker-1', '--timeout=60s')
+        self.weft('delete', 'tfjob', 'sleeper')
+        self.weft('wait', '--for=delete', 'pod/sleeper-worker-0', 'pod/sleeper-worker-1', '--timeout=60s')
+        self.assertEqual(sleepers(), 0)
+
+    def test_a_state_folder_has_one_control_plane(self):
+        code, output = self.plane.run(WEFT, 'up', '--state', str(self.plane.folder / 'state'), check=False)
+        self.assertEqual(code, 1)
+        self.assertIn('in use by process %d' % self.plane.process.pid, output)
+
+    def test_it_keeps_its_address_and_its_objects(self):
+        self.weft('apply', '-f', '-', stdin=SLEEPER.replace('spec:\n  tf', 'spec:\n  runPolicy: {suspend: true}\n  tf'))
+        before = self.plane.kubeconfig.read_text()
+        self.assertEqual(self.plane.kubeconfig.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(self.plane.stop(), 0)
+        self.plane.start()
+        self.assertEqual(self.plane.kubeconfig.read_text(), before)
+        self.assertIn('sleeper', self.weft('get', 'tfjob', '-o', 'name'))
+
+    def test_without_a_cluster_it_says_what_to_do(self):
+        environment = dict(os.environ, KUBECONFIG='', HOME=self.temporary.name)
+        done = subprocess.run([WEFT, 'get', 'pods'], env=environment, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('`weft up` starts a control plane', done.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1], verbosity=2)
