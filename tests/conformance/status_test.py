@@ -118,7 +118,7 @@ class StatusTest(unittest.TestCase):
                 results = []
                 thread = threading.Thread(target=lambda: results.append(session.run(doubled)))
                 thread.start()
-                wait_until(lambda: '/job:ps' in worker.get('/waits')[1], 'a wait for the parameter server')
+                wait_until(lambda: "'take" in worker.get('/waits')[1], 'a wait for the tensor')
                 waits = json.loads(worker.get('/waits?json')[1])
                 self.assertTrue(all(wait['waiter'].startswith('/job:worker/replica:0/task:0') for wait in waits), waits)
                 self.assertTrue(any(wait['on'].startswith('/job:ps/replica:0/task:0') and 'take' in wait['what']
