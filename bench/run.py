@@ -33,16 +33,23 @@ class Side:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         env=dict(os.environ, **env))
 
-    def round(self):
-        try:
+    def start_round(self):
+        with contextlib.suppress(OSError):  # end_round tells what happened
             self.process.stdin.write('\n')
             self.process.stdin.flush()
+
+    def end_round(self):
+        try:
             answer = json.loads(self.process.stdout.readline())
         except (ValueError, OSError) as error:
             self.log.seek(0)
             raise RuntimeError('%s gave no figure (exit code %s):\n%s' % (self.name, self.process.wait(), self.log.read()[-2000:])) from error
         self.times.append(answer['us'])
         self.check = answer['check']
+
+    def round(self):
+        self.start_round()
+        self.end_round()
 
     def end(self):
         with contextlib.suppress(OSError):
@@ -60,6 +67,35 @@ class Side:
     @property
     def least(self):
         return min(self.times)
+
+
+class Together:
+    """Several programs whose rounds run at the same time; its figures are the mean of theirs."""
+
+    def __init__(self, sides):
+        self.name, self.sides = sides[0].name, sides
+
+    def round(self):
+        for side in self.sides:
+            side.start_round()
+        for side in self.sides:
+            side.end_round()
+
+    def end(self):
+        for side in self.sides:
+            side.end()
+
+    @property
+    def check(self):
+        return self.sides[0].check
+
+    @property
+    def median(self):
+        return statistics.mean(side.median for side in self.sides)
+
+    @property
+    def least(self):
+        return statistics.mean(side.least for side in self.sides)
 
 
 def text_of(us):
@@ -209,16 +245,19 @@ class Bench:
         with self.cluster('weft', ps=1, worker=2) as (ours, _, _), \
                 self.cluster('tensorflow', ps=1, worker=2) as (theirs, _, _), \
                 self.cluster('weft', start=['ps'], ps=1, worker=2) as (_, alone, _):
-            def pair(client, targets, name, *more):
-                make = self.mine if client == 'c++' else self.tensorflow
-                return [make('cluster', targets['worker'][i], '/job:worker/task:%d' % i, 100, *more, name=name) for i in (0, 1)]
-            groups = [pair('python', ours, 'weft servers, Python'), pair('python', theirs, 'TensorFlow servers'),
-                      [self.mine('worker', alone, i, 100, name='weft, C++ workers') for i in (0, 1)], pair('python', ours, 'weft, empty step', 'empty'),
-                      pair('python', theirs, 'TensorFlow, empty step', 'empty')]
-            one = [group[0] for group in groups]
+            def workers(make, *more, name):
+                return Together([make(i, *more, name=name) for i in (0, 1)])
+
+            def python(targets):
+                return lambda i, *more, name: self.tensorflow('cluster', targets['worker'][i], '/job:worker/task:%d' % i, 100, *more,
+                                                              name=name)
             # Workers share the variables: what they compute depends on who came first.
-            measure([side for group in groups for side in group], self.rounds, tolerance=None)
-        python, peer, native, empty, peer_empty = one
+            sides = measure([workers(python(ours), name='weft servers, Python'),
+                             workers(python(theirs), name='TensorFlow servers'),
+                             workers(lambda i, name: self.mine('worker', alone, i, 100, name=name), name='C++ workers'),
+                             workers(python(ours), 'empty', name='weft, empty step'),
+                             workers(python(theirs), 'empty', name='TensorFlow, empty step')], self.rounds, tolerance=None)
+        python, peer, native, empty, peer_empty = sides
         self.table.add('the same Python client', figures(python), peer.name, figures(peer), 1 / 3)
         self.table.add('less an empty RunStep of each', (python.median - empty.median, python.least - empty.least), peer.name,
                        (peer.median - peer_empty.median, peer.least - peer_empty.least), 1 / 5)

@@ -14,7 +14,7 @@ using compile::Plan;
 
 DynamicStep::DynamicStep(PlanRunner* runner, RunRequest request, RunDone done)
     : runner_(runner), plan_(runner->plan()), request_(std::move(request)), done_(std::move(done)) {
-  auto top = std::make_unique<Iteration>(plan_, runner->TakeState());
+  auto top = std::make_unique<Iteration>(plan_, runner->TakeState(request_.arguments));
   top_ = top.get();
   top_->frame = &root_;
   top_->state->environment() = request_.environment;

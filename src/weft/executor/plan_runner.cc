@@ -22,20 +22,27 @@ PlanRunner::PlanRunner(const Plan* plan, ThreadPool* pool) : plan_(plan), pool_(
 
 PlanRunner::~PlanRunner() = default;
 
-std::unique_ptr<StepState> PlanRunner::TakeState() {
+std::unique_ptr<StepState> PlanRunner::TakeState(const std::vector<Tensor>& arguments) {
+  std::unique_ptr<StepState> state;
   {
     absl::MutexLock lock(&mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<StepState> state = std::move(idle_.back());
-      idle_.pop_back();
+    const auto take = [&](size_t i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      state = std::move(idle_[i]);
+      idle_.erase(idle_.begin() + static_cast<ptrdiff_t>(i));
+    };
+    for (size_t i = idle_.size(); i-- > 0;) {
+      if (!idle_[i]->HasShapesOf(arguments)) continue;
+      take(i);
       return state;
     }
+    if (idle_.size() >= kShapesKept) take(0);  // the one that rested longest
   }
-  return std::make_unique<StepState>(*plan_);
+  if (state == nullptr) state = std::make_unique<StepState>(*plan_);
+  state->SettleFor(arguments);
+  return state;
 }
 
 void PlanRunner::GiveBack(std::unique_ptr<StepState> state) {
-  constexpr size_t kMostIdle = 16;
   absl::MutexLock lock(&mutex_);
   if (idle_.size() < kMostIdle) idle_.push_back(std::move(state));
 }
@@ -82,28 +89,38 @@ Status ComputeWithSnapshots(const StepState::Call& call, const Instruction& inst
   return status;
 }
 
-template <bool kTraced>
+// kWatched: the step is traced, or its memory observed.
+template <bool kWatched>
 Status RunStraight(const Plan& plan, StepState& state, StepTrace* trace,
                    std::vector<Tensor>* results) {
   const Cancellation& cancellation = *state.environment().cancellation;
   const Instruction* const instructions = plan.instructions().data();
+  const bool has_arena = state.has_arena();
   results->resize(plan.result_types().size());
   for (const StepState::Call& call : state.calls()) {
     if (call.kernel != nullptr) [[likely]] {
       if (cancellation.IsCancelled()) [[unlikely]] return cancellation.status();
+      if (has_arena) state.PlaceOutputs(call.instruction);
       absl::Time start;
-      if constexpr (kTraced) start = absl::Now();
+      if constexpr (kWatched) start = absl::Now();
       const Status status = call.reads_references
                                 ? ComputeWithSnapshots(call, instructions[call.instruction], state)
                                 : call.kernel->Compute(*call.context);
       if (!status.ok()) [[unlikely]] return NodeError(status, *instructions[call.instruction].node);
-      if constexpr (kTraced) {
-        TraceInstruction(instructions[call.instruction], {start, absl::Now(), ThreadNumber()}, state, trace);
+      if constexpr (kWatched) {
+        const Instruction& instruction = instructions[call.instruction];
+        if (trace != nullptr) TraceInstruction(instruction, {start, absl::Now(), ThreadNumber()}, state, trace);
+        if (state.observer() != nullptr) state.Watch(call.instruction);
       }
     } else if (instructions[call.instruction].kind == InstructionKind::kResult) {
       WEFT_RETURN_IF_ERROR(TakeResult(instructions[call.instruction], state, results));
     }
-    for (int i = 0; i < call.num_releases; ++i) state.Release(call.releases[i]);
+    for (int i = 0; i < call.num_releases; ++i) {
+      if constexpr (kWatched) {
+        if (state.observer() != nullptr) state.observer()->Releasing(state.slot(call.releases[i]));
+      }
+      state.Release(call.releases[i]);
+    }
   }
   return absl::OkStatus();
 }
@@ -114,13 +131,16 @@ Status PlanRunner::RunInline(RunRequest& request, std::vector<Tensor>* results) 
   if (!plan_->is_straight_line()) {
     return FailedPrecondition("The step waits or branches and cannot run inline");
   }
-  std::unique_ptr<StepState> state = TakeState();
+  std::unique_ptr<StepState> state = TakeState(request.arguments);
   state->environment() = request.environment;
   Status status = state->SetArguments(request.arguments);
+  state->BeginStep();
   if (status.ok()) {
-    status = request.trace == nullptr ? RunStraight<false>(*plan_, *state, nullptr, results)
-                                      : RunStraight<true>(*plan_, *state, request.trace, results);
+    const bool watched = request.trace != nullptr || state->observer() != nullptr;
+    status = watched ? RunStraight<true>(*plan_, *state, request.trace, results)
+                     : RunStraight<false>(*plan_, *state, nullptr, results);
   }
+  state->EndStep(status);
   if (!status.ok()) state->Clear();
   GiveBack(std::move(state));
   return status;

@@ -43,7 +43,11 @@ class PlanRunner {
 
  private:
   friend class DynamicStep;
-  std::unique_ptr<StepState> TakeState();
+  // States keep the memory of steps with arguments of the same shapes, for a few shapes; another step
+  // than these lets the one that rested longest start anew.
+  static constexpr size_t kShapesKept = 4;
+  static constexpr size_t kMostIdle = 16;
+  std::unique_ptr<StepState> TakeState(const std::vector<Tensor>& arguments);
   void GiveBack(std::unique_ptr<StepState> state);
 
   const compile::Plan* const plan_;

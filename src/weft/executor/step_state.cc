@@ -78,6 +78,32 @@ Status StepState::SetArguments(std::vector<Tensor>& arguments) {
   return absl::OkStatus();
 }
 
+bool StepState::HasShapesOf(const std::vector<Tensor>& arguments) const {
+  if (shapes_.size() != arguments.size()) return false;
+  for (size_t i = 0; i < shapes_.size(); ++i) {
+    if (!(shapes_[i] == arguments[i].shape())) return false;
+  }
+  return true;
+}
+
+void StepState::SettleFor(const std::vector<Tensor>& arguments) {
+  shapes_.clear();
+  for (const Tensor& argument : arguments) shapes_.push_back(argument.shape());
+  steps_ = 0;
+  observer_.reset();
+  arena_.reset();
+}
+
+void StepState::BeginStep() {
+  if (++steps_ == 2) observer_ = std::make_unique<StepObserver>(plan_);
+}
+
+void StepState::EndStep(const Status& status) {
+  if (observer_ == nullptr) return;
+  if (status.ok()) arena_ = StepArena::Make(plan_, std::move(*observer_).Take());
+  observer_.reset();
+}
+
 Status StepState::TakeSnapshots(const Instruction& instruction) {
   for (const ReferenceRead& read : instruction.reference_reads) {
     const Variable* variable = slots_[read.slot].variable.get();

@@ -2,9 +2,11 @@
 // What a running step writes to: the slots of its plan, kept from step to step.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "weft/compile/plan.h"
+#include "weft/executor/step_arena.h"
 #include "weft/executor/step_trace.h"
 #include "weft/kernel/kernel_context.h"
 
@@ -44,20 +46,32 @@ class StepState {
   void Release(int slot) {
     Value& value = slots_[slot];
     const Buffer* buffer = value.tensor.buffer().get();
-    if (value.is_shared || (buffer != nullptr && (!buffer->HasOneRef() || buffer->size() >= kKeepBytes))) {
-      value.tensor = Tensor();
+    if (value.is_shared || (buffer != nullptr && (!buffer->HasOneRef() || buffer->size() >= kLargeBytes))) {
+      if (arena_ == nullptr || !arena_->Keeps(slot, value)) value.tensor = Tensor();
       value.is_shared = false;
     }
     if (value.variable) value.variable.reset();
     value.is_dead = false;
   }
+  // Straight-line plans: the second step with arguments of the same shapes is watched, those after it
+  // find their large outputs in an arena. The caller calls PlaceOutputs before each kernel if has_arena().
+  void BeginStep();
+  StepObserver* observer() { return observer_.get(); }
+  void EndStep(const Status& status);
+  bool has_arena() const { return arena_ != nullptr; }
+  void PlaceOutputs(int instruction) {
+    if (arena_->IsPlacedAt(instruction)) arena_->Place(instruction, slots_);
+  }
+  void Watch(int instruction) { observer_->Saw(instruction, slots_); }
+  size_t arena_bytes() const { return arena_ == nullptr ? 0 : arena_->bytes(); }
+  // The shapes of the arguments that this state has settled for.
+  bool HasShapesOf(const std::vector<Tensor>& arguments) const;
+  void SettleFor(const std::vector<Tensor>& arguments);
+
   // After a failed step: releases every slot.
   void Clear();
 
  private:
-  // Larger buffers go back to the pool at once, where the next instruction finds them warm.
-  static constexpr size_t kKeepBytes = 256 << 10;
-
   void Bind(int index);
   void ListCalls();
 
@@ -67,6 +81,10 @@ class StepState {
   std::vector<Tensor> scratch_;
   std::vector<KernelContext> contexts_;
   std::vector<Call> calls_;
+  std::vector<Shape> shapes_;  // of arguments
+  int steps_ = 0;              // with these shapes
+  std::unique_ptr<StepObserver> observer_;
+  std::unique_ptr<StepArena> arena_;
 };
 
 // The error of a node's kernel, with the node's name where clients look for it.
