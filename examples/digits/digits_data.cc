@@ -51,7 +51,7 @@ void AppendMoved(const float* pixels, std::mt19937& random, std::vector<float>* 
   const float wide = 1 + 0.1f * small(random);
   const float down = 0.6f * small(random);
   const float right = 0.6f * small(random);
-  std::normal_distribution<float> smudge(0, 0.1f);
+  std::normal_distribution<float> smudge(0, 0.15f);
   constexpr float kMiddle = (kSide - 1) / 2.0f;
   for (int y = 0; y < kSide; ++y) {
     for (int x = 0; x < kSide; ++x) {

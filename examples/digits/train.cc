@@ -24,6 +24,7 @@ using weft::Tensor;
 
 constexpr int64_t kFirst = 256;
 constexpr int64_t kSecond = 128;
+constexpr int64_t kThird = 64;
 
 struct Flags {
   std::string data = "examples/digits/digits.csv";
@@ -54,7 +55,8 @@ Model Build(train::Program& program, int64_t seed) {
   };
   const Endpoint first = op::Relu(b, layer("first", m.images, digits::kPixels, kFirst, 1));
   const Endpoint second = op::Relu(b, layer("second", first, kFirst, kSecond, 2));
-  const Endpoint logits = layer("out", second, kSecond, digits::kClasses, 3);
+  const Endpoint third = op::Relu(b, layer("third", second, kSecond, kThird, 3));
+  const Endpoint logits = layer("out", third, kThird, digits::kClasses, 4);
   const Endpoint losses = op::SparseSoftmaxCrossEntropyWithLogits(b, logits, m.labels).loss;
   m.loss = op::Mean(b, losses, b.Scalar<int32_t>(0));
   const Endpoint hits = op::Equal(b, op::ArgMax(b, logits, b.Scalar<int32_t>(1)), m.labels);

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The digits: alone, as a job of one parameter server and two workers, and going on from a checkpoint."""
+import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 WEFT, DIGITS, FOLDER = sys.argv[1:4]
@@ -39,8 +42,29 @@ class Digits(unittest.TestCase):
         self.assertIn('Trained already, to step 4000', again)
         self.assertEqual(accuracy(again), accuracy(text))
 
-    def test_trains_at_the_workers_own_pace(self):
-        self.assertGreaterEqual(accuracy(run(*self.job, '--async')), 0.93)
+    def test_five_seeds(self):
+        for seed in '12345':
+            for flags, least in ([], 0.95), (['--async'], 0.93):
+                with self.subTest(seed=seed, flags=flags):
+                    started = time.monotonic()
+                    model = os.path.join(self.folder.name, 'seed-' + seed + ''.join(flags))
+                    text = run(WEFT, 'run', '--ps', '1', '--workers', '2', '--', DIGITS, '--data', FOLDER + '/digits.csv',
+                               '--model_dir', model, '--seed', seed, *flags)
+                    self.assertGreaterEqual(accuracy(text), least)
+                    self.assertLess(time.monotonic() - started, 60)
+
+    def test_the_files_of_jobs(self):
+        for name, flags in ('tfjob.yaml', []), ('tfjob-async.yaml', ['--async']):
+            with open(os.path.join(FOLDER, name)) as file:
+                text = file.read()
+            command = json.dumps([DIGITS, '--data', FOLDER + '/digits.csv', '--steps', '200', *flags,
+                                  '--model_dir', os.path.join(self.folder.name, name)])
+            text, count = re.subn(r'command: \["digits".*\]', lambda _: 'command: ' + command, text)
+            self.assertEqual(count, 2, text)
+            path = os.path.join(self.folder.name, 'of-' + name)
+            with open(path, 'w') as file:
+                file.write(text)
+            self.assertIn('step 200/200', run(WEFT, 'run', path))
 
 
 if __name__ == '__main__':
