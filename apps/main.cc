@@ -41,6 +41,8 @@ int main(int argc, char** argv) {
   weft::apps::AddCheck(app, &action);
   weft::apps::AddUp(app, &action);
   weft::apps::AddObjects(app, &action);
+  weft::apps::AddOperator(app, &action);
+  weft::apps::AddNode(app, &action);
   const std::string unknown = UnknownCommand(app, line.words);
   if (!unknown.empty()) {
     std::fprintf(stderr, "%s\n", unknown.c_str());

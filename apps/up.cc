@@ -8,10 +8,9 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "absl/strings/match.h"
 #include "apps/command.h"
+#include "apps/pods.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/subprocess.h"
@@ -46,43 +45,6 @@ StatusOr<std::unique_ptr<platform::ApiServer>> StartServer(platform::ApiServer::
   if (server.ok() || wanted != 0 || last == 0) return server;
   options.address.port = 0;
   return platform::ApiServer::Start(std::move(options));
-}
-
-std::string OurFolder() {
-  char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
-  return length <= 0 ? "" : ParentPath(absl::string_view(path, static_cast<size_t>(length)));
-}
-
-// What pods inherit: ours, with our programs first in PATH, without what belongs to another job or control plane.
-std::vector<std::string> PodEnvironment() {
-  std::vector<std::string> environment;
-  for (const std::string& line : CurrentEnvironment()) {
-    if (!absl::StartsWith(line, "TF_CONFIG=") && !absl::StartsWith(line, "KUBECONFIG=")) environment.push_back(line);
-  }
-  const std::string path = FindEnvironment(environment, "PATH").value_or("/usr/bin:/bin");
-  SetEnvironment(&environment, "PATH", absl::StrCat(OurFolder(), ":", path));
-  if (!FindEnvironment(environment, "PYTHONUNBUFFERED").has_value()) {
-    SetEnvironment(&environment, "PYTHONUNBUFFERED", "1");
-  }
-  return environment;
-}
-
-std::string WorkingDirectory() {
-  char path[4096];
-  return ::getcwd(path, sizeof(path)) == nullptr ? "/" : path;
-}
-
-platform::PodExecutor::Options ExecutorOptions(platform::ObjectStore* store, const Clock* clock,
-                                               ProcessGuard* guard, const std::string& log_folder) {
-  platform::PodExecutor::Options options;
-  options.store = store;
-  options.clock = clock;
-  options.guard = guard;
-  options.log_folder = log_folder;
-  options.environment = PodEnvironment();
-  options.working_directory = WorkingDirectory();
-  return options;
 }
 
 void WaitForSignal(const sigset_t& signals, platform::EmbeddedStore* store) {
@@ -128,7 +90,7 @@ Status RunControlPlane(const Flags& flags) {
     job_options.store = store.get();
     job_options.clock = &clock;
     platform::TfJobController jobs(job_options);
-    platform::PodExecutor executor(ExecutorOptions(store.get(), &clock, guard.get(), log_folder));
+    platform::PodExecutor executor(PodOptions(store.get(), &clock, guard.get(), log_folder));
     executor.Start();
     jobs.Start(flags.threads);
     WaitForSignal(signals, store.get());

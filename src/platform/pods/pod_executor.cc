@@ -19,6 +19,8 @@ namespace weft::platform {
 namespace {
 
 constexpr absl::Duration kLongestWait = absl::Milliseconds(500);
+constexpr absl::Duration kJoinRetry = absl::Seconds(1);
+constexpr absl::Duration kHeartbeatPeriod = absl::Seconds(10);
 
 std::string FolderOf(const std::string& log_folder, const std::string& uid) { return JoinPath(log_folder, uid); }
 
@@ -33,6 +35,7 @@ PodExecutor::PodExecutor(Options options)
     : options_(std::move(options)),
       store_(options_.store),
       events_(store_, options_.clock, "weft-executor"),
+      begun_(options_.clock->Now()),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       pods_(store_, Pods(), {}, options_.clock) {
   pods_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {
@@ -98,9 +101,11 @@ void PodExecutor::Run() {
   runs_.clear();
 }
 
-// Shows this machine as a node.
+// Shows this machine as a node, again and again where that is its sign of life.
 void PodExecutor::Join() {
-  if (has_joined_) return;
+  const absl::Duration now = options_.clock->Monotonic();
+  if (now < next_join_) return;
+  next_join_ = now + kJoinRetry;
   Json node;
   node.Set("apiVersion", "v1");
   node.Set("kind", "Node");
@@ -115,7 +120,8 @@ void PodExecutor::Join() {
   condition.Set("type", "Ready");
   condition.Set("status", "True");
   condition.Set("reason", "WeftExecutor");
-  condition.Set("lastTransitionTime", FormatObjectTime(options_.clock->Now()));
+  if (options_.has_heartbeat) condition.Set("lastHeartbeatTime", FormatObjectTime(options_.clock->Now()));
+  condition.Set("lastTransitionTime", FormatObjectTime(begun_));
   Json status;
   SetField(&status, {"status", "conditions"}, Json(Json::Array{std::move(condition)}));
   SetField(&status, {"status", "nodeInfo", "kubeletVersion"}, "weft");
@@ -124,7 +130,7 @@ void PodExecutor::Join() {
   options.subresource = "status";
   const Status written =
       store_->Patch(Nodes(), {"", options_.node_name}, PatchKind::kMerge, status, options).status();
-  has_joined_ = written.ok();
+  if (written.ok()) next_join_ = options_.has_heartbeat ? now + kHeartbeatPeriod : absl::InfiniteDuration();
 }
 
 std::set<PodExecutor::Key> PodExecutor::TakeChanged() {

@@ -33,6 +33,7 @@ class PodExecutor {
     ProcessGuard* guard = nullptr;
     std::string node_name = "local";
     bool binds_pods = true;   // there is no scheduler
+    bool has_heartbeat = false;  // a cluster takes nodes that say nothing for dead
     std::string log_folder;   // <folder>/<pod's uid>/<container>/<restart>.log
     std::vector<std::string> environment;  // what every container inherits
     std::string working_directory;         // of containers that name none
@@ -68,6 +69,7 @@ class PodExecutor {
   const Options options_;
   ObjectStore* const store_;
   EventRecorder events_;
+  const absl::Time begun_;
   ServiceAddresses services_;
   const OwnedFd wake_;
   std::atomic<bool> stopping_{false};
@@ -76,7 +78,7 @@ class PodExecutor {
   std::set<std::string> gone_ ABSL_GUARDED_BY(mutex_);  // uids whose logs go
   std::map<std::string, std::unique_ptr<PodRun>> runs_;  // by uid; of the thread
   std::map<std::string, Json> written_;                  // the status that the store has, by uid
-  bool has_joined_ = false;
+  absl::Duration next_join_ = -absl::InfiniteDuration();
   Informer pods_;
   std::unique_ptr<Thread> thread_;  // last: it uses all of the above
 };

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft operator`: the controllers on a cluster. `weft node`: this machine as one of its nodes.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/command.h"
+#include "apps/pods.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/subprocess.h"
+#include "base/threads.h"
+#include "platform/jobs/tfjob_controller.h"
+#include "platform/pods/pod_executor.h"
+#include "platform/store/kubernetes/kubeconfig.h"
+#include "platform/store/kubernetes/kubernetes_store.h"
+
+namespace weft::apps {
+namespace {
+
+struct Flags {
+  std::string kubeconfig;
+  std::string context;
+  std::string namespace_name;
+  std::string node = "local";
+  std::string state;
+  bool binds_pods = false;
+  int threads = 4;
+  int parallel_calls = 32;
+};
+
+sigset_t BlockSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+Status RunOperator(const Flags& flags) {
+  const sigset_t signals = BlockSignals();
+  RealClock clock;
+  WEFT_ASSIGN_OR_RETURN(const platform::ClusterAccess access,
+                        platform::FindClusterAccess(flags.kubeconfig, flags.context));
+  WEFT_ASSIGN_OR_RETURN(const auto store, platform::KubernetesStore::Connect(access, &clock));
+  WEFT_RETURN_IF_ERROR(Annotate(store->GetPage("/version").status(), absl::StrCat("The cluster at ", access.server)));
+  ThreadPool pool("calls", flags.parallel_calls);
+  platform::TfJobController::Options options;
+  options.store = store.get();
+  options.clock = &clock;
+  options.namespace_name = flags.namespace_name;
+  options.pool = &pool;
+  if (const char* const domain = std::getenv("CUSTOM_CLUSTER_DOMAIN")) options.cluster_domain = domain;
+  platform::TfJobController jobs(options);
+  jobs.Start(flags.threads);
+  WEFT_LOG(INFO) << "The operator cares for the TFJobs of "
+                 << (flags.namespace_name.empty() ? "all namespaces" : flags.namespace_name) << " at " << access.server;
+  int signal = 0;
+  ::sigwait(&signals, &signal);
+  return absl::OkStatus();
+}
+
+Status RunNode(const Flags& flags) {
+  WEFT_ASSIGN_OR_RETURN(const auto guard, ProcessGuard::Start());
+  AdoptOrphans();
+  const sigset_t signals = BlockSignals();
+  RealClock clock;
+  WEFT_ASSIGN_OR_RETURN(const platform::ClusterAccess access,
+                        platform::FindClusterAccess(flags.kubeconfig, flags.context));
+  WEFT_ASSIGN_OR_RETURN(const auto store, platform::KubernetesStore::Connect(access, &clock));
+  WEFT_RETURN_IF_ERROR(Annotate(store->GetPage("/version").status(), absl::StrCat("The cluster at ", access.server)));
+  {
+    platform::PodExecutor::Options options = PodOptions(store.get(), &clock, guard.get(), flags.state);
+    options.node_name = flags.node;
+    options.binds_pods = flags.binds_pods;
+    options.has_heartbeat = true;
+    platform::PodExecutor executor(options);
+    executor.Start();
+    WEFT_LOG(INFO) << "This machine is node '" << flags.node << "' of " << access.server;
+    int signal = 0;
+    ::sigwait(&signals, &signal);
+  }
+  KillDescendants(guard->pid());
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Flags> AddShared(CLI::App* command) {
+  const auto flags = std::make_shared<Flags>();
+  command->add_option("--kubeconfig", flags->kubeconfig, "How to reach the cluster (default: $KUBECONFIG, the pod's "
+                                                         "own account, ~/.kube/config)");
+  command->add_option("--context", flags->context, "Context of the kubeconfig (default: the current one)");
+  return flags;
+}
+
+void SetAction(CLI::App* command, Action* action, const std::shared_ptr<Flags>& flags,
+               Status (*run)(const Flags& flags)) {
+  const std::string name = command->get_name();
+  command->callback([action, flags, run, name] {
+    *action = [flags, run, name] {
+      const Status status = run(*flags);
+      if (status.ok()) return 0;
+      std::fprintf(stderr, "weft %s: %s\n", name.c_str(), std::string(status.message()).c_str());
+      return 1;
+    };
+  });
+}
+
+}  // namespace
+
+void AddOperator(CLI::App& app, Action* action) {
+  CLI::App* const command = app.add_subcommand("operator", "Run the controllers of TFJobs on a cluster");
+  const auto flags = AddShared(command);
+  command->add_option("-n,--namespace", flags->namespace_name, "Care for this namespace alone");
+  command->add_option("--controller_threads", flags->threads, "Jobs that are looked at together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 256));
+  command->add_option("--parallel_calls", flags->parallel_calls, "Pods and services that are made together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 256));
+  SetAction(command, action, flags, &RunOperator);
+}
+
+void AddNode(CLI::App& app, Action* action) {
+  CLI::App* const command =
+      app.add_subcommand("node", "Join a cluster as a node that runs pods as processes of this machine");
+  const auto flags = AddShared(command);
+  command->add_option("--name", flags->node, "Name of the node")->capture_default_str();
+  command->add_option("--state", flags->state, "Folder for the logs of pods")->required();
+  command->add_flag("--bind_pods", flags->binds_pods, "Take every pod that no scheduler has placed");
+  SetAction(command, action, flags, &RunNode);
+}
+
+}  // namespace weft::apps

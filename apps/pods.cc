@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/pods.h"
+
+#include <unistd.h>
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "base/files.h"
+#include "base/subprocess.h"
+
+namespace weft::apps {
+namespace {
+
+std::string OurFolder() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
+  return length <= 0 ? "" : ParentPath(absl::string_view(path, static_cast<size_t>(length)));
+}
+
+// What pods inherit: ours, with our programs first in PATH, without what belongs to another job or control plane.
+std::vector<std::string> PodEnvironment() {
+  std::vector<std::string> environment;
+  for (const std::string& line : CurrentEnvironment()) {
+    if (!absl::StartsWith(line, "TF_CONFIG=") && !absl::StartsWith(line, "KUBECONFIG=")) environment.push_back(line);
+  }
+  const std::string path = FindEnvironment(environment, "PATH").value_or("/usr/bin:/bin");
+  SetEnvironment(&environment, "PATH", absl::StrCat(OurFolder(), ":", path));
+  if (!FindEnvironment(environment, "PYTHONUNBUFFERED").has_value()) {
+    SetEnvironment(&environment, "PYTHONUNBUFFERED", "1");
+  }
+  return environment;
+}
+
+std::string WorkingDirectory() {
+  char path[4096];
+  return ::getcwd(path, sizeof(path)) == nullptr ? "/" : path;
+}
+
+}  // namespace
+
+platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Clock* clock, ProcessGuard* guard,
+                                          const std::string& log_folder) {
+  platform::PodExecutor::Options options;
+  options.store = store;
+  options.clock = clock;
+  options.guard = guard;
+  options.log_folder = log_folder;
+  options.environment = PodEnvironment();
+  options.working_directory = WorkingDirectory();
+  return options;
+}
+
+}  // namespace weft::apps

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands that run pods share.
+#pragma once
+
+#include <string>
+
+#include "platform/pods/pod_executor.h"
+
+namespace weft::apps {
+
+// Pods inherit our environment, with our programs first in PATH, without what belongs to another job or cluster, and
+// run in our working directory. Logs go below `log_folder`. All is borrowed.
+platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Clock* clock, ProcessGuard* guard,
+                                          const std::string& log_folder);
+
+}  // namespace weft::apps

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`weft operator` and `weft node` on a real control plane: the digits train by a TFJob there.
+
+    operator_test.py WEFT DIGITS EXAMPLE_FOLDER
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import control_plane
+import real_control_plane
+
+WEFT, DIGITS, EXAMPLE = sys.argv[1:4]
+HERE = pathlib.Path(__file__).parent
+DEPLOY = HERE.parent.parent / 'deploy'
+
+SLEEPER = '''apiVersion: kubeflow.org/%s
+kind: TFJob
+metadata: {name: sleeper}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      replicas: 2
+      restartPolicy: ExitCode
+      template:
+        spec:
+          terminationGracePeriodSeconds: 1
+          containers:
+          - name: tensorflow
+            image: i
+            command: [sleep, "1000.25"]
+'''
+
+
+def build(program):
+    return subprocess.run([HERE / 'build.sh', program], check=True, capture_output=True, text=True).stdout.strip()
+
+
+class OperatorTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.kubectl = build('kubectl')
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.real = real_control_plane.RealControlPlane(build('controlplane'), cls.temporary.name)
+        cls.ours = []
+        # Only for its commands and its environment: nothing of `weft up` runs here.
+        cls.plane = control_plane.ControlPlane(WEFT, cls.temporary.name, DIGITS)
+        try:
+            cls.real.start()
+            cls.real.await_(lambda: cls.plane.run(cls.kubectl, 'get', '--raw', '/readyz', check=False)[0] == 0, 'API')
+            cls.real.start_controllers()
+            cls.k('apply', '-f', str(DEPLOY / 'crds' / 'tfjobs.yaml'))
+            cls.k('wait', '--for=condition=Established', 'crd/tfjobs.kubeflow.org', '--timeout=60s')
+            cls.real.await_(lambda: cls.plane.run(cls.kubectl, 'get', 'ns', 'default', check=False)[0] == 0, 'namespace')
+            cls.log = (pathlib.Path(cls.temporary.name) / 'ours.out').open('w')
+            cls.spawn('operator')
+            cls.spawn('node', '--bind_pods', '--state', str(pathlib.Path(cls.temporary.name) / 'node'))
+        except BaseException:
+            cls.tearDownClass()
+            raise
+
+    @classmethod
+    def spawn(cls, *words):
+        cls.ours.append(subprocess.Popen([WEFT, *words], env=cls.plane.environment, cwd=cls.temporary.name,
+                                         stdout=cls.log, stderr=subprocess.STDOUT))
+
+    @classmethod
+    def tearDownClass(cls):
+        for process in cls.ours:
+            process.terminate()
+            process.wait(60)
+        if cls.ours:
+            cls.log.close()
+        cls.real.stop()
+        cls.temporary.cleanup()
+
+    @classmethod
+    def k(cls, *words, stdin=None):
+        return cls.plane.run(cls.kubectl, *words, stdin=stdin)
+
+    def setUp(self):
+        self.plane.log = pathlib.Path(self.temporary.name) / 'ours.out'
+
+    def test_the_digits_train(self):
+        self.assertEqual(self.k('apply', '-f', '-', stdin=self.plane.digits(EXAMPLE)),
+                         'tfjob.kubeflow.org/digits created\n')
+        self.assertIn('condition met', self.k('wait', '--for=condition=Succeeded', 'tfjob/digits', '--timeout=100s'))
+        self.assertRegex(self.k('get', 'tfjob'), r'digits +Succeeded')
+        self.assertIn('successfully completed', self.k('describe', 'tfjob', 'digits'))
+        self.assertIn('Succeeded', self.plane.run(WEFT, 'get', 'tfjob'))
+        self.k('delete', 'tfjob', 'digits')
+        self.k('wait', '--for=delete', 'pod/digits-worker-0', 'pod/digits-worker-1', '--timeout=60s')
+
+    def test_a_killed_operator_goes_on(self):
+        self.k('apply', '-f', '-', stdin=SLEEPER % 'v1')
+        self.ours[0].send_signal(signal.SIGKILL)
+        self.ours[0].wait()
+        del self.ours[0]
+        self.spawn('operator')
+        self.ours.insert(0, self.ours.pop())
+        self.k('wait', '--for=condition=Running', 'tfjob/sleeper', '--timeout=60s')
+        self.k('scale', 'tfjob/sleeper', '--replicas=3')
+        self.plane.run(WEFT, 'wait', '--for=condition=Ready', 'pod/sleeper-worker-2', '--timeout=60s')
+        self.k('delete', 'tfjob', 'sleeper')
+        self.k('wait', '--for=delete', 'pod/sleeper-worker-0', 'pod/sleeper-worker-2', '--timeout=60s')
+
+    def test_the_old_version_keeps_its_meaning(self):
+        self.k('apply', '-f', '-', stdin=(SLEEPER % 'v1beta1').replace('sleeper', 'old'))
+        self.k('wait', '--for=condition=Running', 'tfjob/old', '--timeout=60s')
+        job = json.loads(self.k('get', 'tfjob', 'old', '-o', 'json'))
+        self.assertEqual(job['spec']['cleanPodPolicy'], 'Running')
+        pod = json.loads(self.k('get', 'pod', 'old-worker-0', '-o', 'json'))
+        self.assertEqual(pod['metadata']['labels']['tf-replica-type'], 'worker')
+        self.k('delete', 'tfjob', 'old')
+
+    def test_the_schema_refuses_nonsense(self):
+        for wrong, text in (('replicas: 2', 'replicas: two'), ('Worker:', 'Wroker:'), ('ExitCode', 'Sometimes')):
+            code, output = self.plane.run(self.kubectl, 'apply', '-f', '-', stdin=(SLEEPER % 'v1').replace(wrong, text),
+                                          check=False)
+            self.assertNotEqual(code, 0, output)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1], verbosity=2)
