@@ -9,13 +9,25 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/weft/kubernetes
 stamp=$(cat go.mod go.sum "$program"/*.go | sha256sum | cut -c1-16)
 binary=$cache/$program-$stamp
 if [ ! -x "$binary" ]; then
-  command -v go >/dev/null || { echo "build.sh: there is no Go on this machine: install golang 1.21 or newer" >&2; exit 1; }
+  command -v go >/dev/null || { echo "build.sh: there is no Go on this machine: apt-get install golang-go" >&2; exit 1; }
+  go=go
+  # Go 1.21 and later get the release that go.mod wants by themselves. Older ones, as Debian 12 has, can still
+  # fetch it: it is a module, whose files the module cache keeps without their execute bits.
+  if [ "$(go env GOVERSION | awk -F. '{print $2 + 0}')" -lt 21 ]; then
+    release=$(awk '$1 == "go" {print $2; exit}' go.mod)
+    module="golang.org/toolchain@v0.0.1-go$release.$(go env GOOS)-$(go env GOARCH)"
+    folder=$(cd / && go mod download -json "$module" | awk -F'"' '$2 == "Dir" {print $4}') || folder=
+    [ -d "$folder" ] || { echo "build.sh: cannot fetch $module: go mod download -json $module says why" >&2; exit 1; }
+    chmod -R u+w,a+x "$folder/bin" "$folder/pkg/tool"
+    go=$folder/bin/go
+    export GOROOT=$folder GOTOOLCHAIN=local
+  fi
   mkdir -p "$cache"
   version=$(awk '$1 == "k8s.io/kubernetes" && $2 ~ /^v/ {print $2; exit}' go.mod)
   minor=$(cut -d. -f2 <<<"$version")
   flags="-s -w -X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1"
   flags+=" -X k8s.io/component-base/version.gitMinor=$minor -X k8s.io/client-go/pkg/version.gitVersion=$version"
-  CGO_ENABLED=0 go build -mod=readonly -trimpath -ldflags "$flags" -o "$binary.tmp.$$" "./$program" >&2
+  CGO_ENABLED=0 "$go" build -mod=readonly -trimpath -ldflags "$flags" -o "$binary.tmp.$$" "./$program" >&2
   mv "$binary.tmp.$$" "$binary"
 fi
 echo "$binary"
