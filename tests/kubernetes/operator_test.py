@@ -59,7 +59,12 @@ class OperatorTest(unittest.TestCase):
             cls.k('wait', '--for=condition=Established', 'crd/tfjobs.kubeflow.org', '--timeout=60s')
             cls.real.await_(lambda: cls.plane.run(cls.kubectl, 'get', 'ns', 'default', check=False)[0] == 0, 'namespace')
             cls.log = (pathlib.Path(cls.temporary.name) / 'ours.out').open('w')
-            cls.spawn('operator')
+            # With its own rights and no more.
+            cls.k('apply', '-f', str(DEPLOY / 'rbac' / 'operator.yaml'))
+            token = cls.k('create', 'token', 'weft-operator', '-n', 'weft-system').strip()
+            cls.operator = pathlib.Path(cls.temporary.name) / 'operator.kubeconfig'
+            cls.operator.write_text(cls.real.kubeconfig.read_text().replace(cls.real.token, token))
+            cls.spawn('operator', '--kubeconfig', str(cls.operator))
             cls.spawn('node', '--bind_pods', '--state', str(pathlib.Path(cls.temporary.name) / 'node'))
         except BaseException:
             cls.tearDownClass()
@@ -87,6 +92,11 @@ class OperatorTest(unittest.TestCase):
     def setUp(self):
         self.plane.log = pathlib.Path(self.temporary.name) / 'ours.out'
 
+    def test_the_operator_may_not_read_secrets(self):
+        code, output = self.plane.run(self.kubectl, '--kubeconfig', str(self.operator), 'get', 'secrets', check=False)
+        self.assertNotEqual(code, 0)
+        self.assertIn('Forbidden', output)
+
     def test_the_digits_train(self):
         self.assertEqual(self.k('apply', '-f', '-', stdin=self.plane.digits(EXAMPLE)),
                          'tfjob.kubeflow.org/digits created\n')
@@ -94,6 +104,7 @@ class OperatorTest(unittest.TestCase):
         self.assertRegex(self.k('get', 'tfjob'), r'digits +Succeeded')
         self.assertIn('successfully completed', self.k('describe', 'tfjob', 'digits'))
         self.assertIn('Succeeded', self.plane.run(WEFT, 'get', 'tfjob'))
+        self.assertIn('Created pod: digits-ps-0', self.k('describe', 'tfjob', 'digits'))
         self.k('delete', 'tfjob', 'digits')
         self.k('wait', '--for=delete', 'pod/digits-worker-0', 'pod/digits-worker-1', '--timeout=60s')
 
@@ -102,7 +113,7 @@ class OperatorTest(unittest.TestCase):
         self.ours[0].send_signal(signal.SIGKILL)
         self.ours[0].wait()
         del self.ours[0]
-        self.spawn('operator')
+        self.spawn('operator', '--kubeconfig', str(self.operator))
         self.ours.insert(0, self.ours.pop())
         self.k('wait', '--for=condition=Running', 'tfjob/sleeper', '--timeout=60s')
         self.k('scale', 'tfjob/sleeper', '--replicas=3')

@@ -34,6 +34,7 @@ class ContainerRun {
 
   // Reads what it printed; notices its end, true when it just came.
   bool Advance(absl::Duration monotonic_now, absl::Time now);
+  pid_t pid() const { return process_ == nullptr ? 0 : process_->pid(); }
   int pidfd() const { return process_ == nullptr ? -1 : process_->pidfd(); }
   int stdout_fd() const { return out_.pipe.get(); }
   int stderr_fd() const { return err_.pipe.get(); }

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,6 +96,7 @@ void PodExecutor::Run() {
     for (const Key& key : TakeChanged()) Look(key);
     DropLogs();
     StepAll();
+    ReapOrphans();
     WaitForNews();
   }
   // On this thread, which spawned them.
@@ -273,6 +275,18 @@ void PodExecutor::FinishDeletion(const Json& pod) {
 void PodExecutor::Remove(const std::string& uid) {
   runs_.erase(uid);
   written_.erase(uid);
+}
+
+// What containers left behind comes to us (AdoptOrphans); a zombie at a time is looked at and left if it is a container.
+void PodExecutor::ReapOrphans() {
+  while (true) {
+    siginfo_t info = {};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    const bool is_ours = std::any_of(runs_.begin(), runs_.end(),
+                                     [&](const auto& entry) { return entry.second->Owns(info.si_pid); });
+    if (is_ours || (options_.guard != nullptr && info.si_pid == options_.guard->pid())) return;
+    ::waitpid(info.si_pid, nullptr, 0);
+  }
 }
 
 void PodExecutor::WaitForNews() {

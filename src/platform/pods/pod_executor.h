@@ -63,6 +63,7 @@ class PodExecutor {
   void WriteStatus(const std::string& uid);
   void Remove(const std::string& uid);
   void FinishDeletion(const Json& pod);
+  void ReapOrphans();
   void WaitForNews();
   void Wake();
 

@@ -169,6 +169,11 @@ std::vector<int> PodRun::Descriptors() const {
   return descriptors;
 }
 
+bool PodRun::Owns(pid_t pid) const {
+  return std::any_of(containers_.begin(), containers_.end(),
+                     [&](const auto& container) { return container->pid() == pid; });
+}
+
 std::string PodRun::Phase() const {
   if (HasInitFailed()) return "Failed";
   if (!AreInitsDone()) return "Pending";

@@ -37,6 +37,7 @@ class PodRun {
   absl::Time NextDue() const;
   absl::Duration OutputDue() const;
   std::vector<int> Descriptors() const;
+  bool Owns(pid_t pid) const;
   // The whole of the pod's status.
   Json MakeStatus() const;
 

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The controller killed, or refused, at every single call that it makes: it must end where it ends without faults.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "platform/jobs/tfjob_controller.h"
+#include "platform/object/fields.h"
+#include "platform/store/api_error.h"
+#include "platform/store/embedded/embedded_store.h"
+
+namespace weft::platform {
+namespace {
+
+enum class Fault { kKilledBefore, kKilledAfter, kRefused, kErrorAfterEffect };
+constexpr Fault kFaults[] = {Fault::kKilledBefore, Fault::kKilledAfter, Fault::kRefused, Fault::kErrorAfterEffect};
+
+// Fails one call of those that go through it, and when that killed the caller all that follow. Watches are not calls.
+class FaultyStore : public ObjectStore {
+ public:
+  FaultyStore(ObjectStore* store, int64_t at, Fault fault) : store_(store), at_(at), fault_(fault) {}
+
+  StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override {
+    return Call<ObjectPtr>([&] { return store_->Get(type, name); });
+  }
+  StatusOr<ObjectList> List(const ResourceType& type, const ListOptions& options) override {
+    return Call<ObjectList>([&] { return store_->List(type, options); });
+  }
+  StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
+                                              WatchSink sink) override {
+    return store_->StartWatch(type, options, std::move(sink));
+  }
+  StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& space, Json object,
+                             const WriteOptions& options) override {
+    return Call<ObjectPtr>([&] { return store_->Create(type, space, std::move(object), options); });
+  }
+  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object, const WriteOptions& options) override {
+    return Call<ObjectPtr>([&] { return store_->Update(type, std::move(object), options); });
+  }
+  StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind, const Json& patch,
+                            const WriteOptions& options) override {
+    return Call<ObjectPtr>([&] { return store_->Patch(type, name, kind, patch, options); });
+  }
+  StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name, const DeleteOptions& options) override {
+    return Call<ObjectPtr>([&] { return store_->Delete(type, name, options); });
+  }
+
+  bool is_dead() const { return is_dead_; }
+  bool has_failed() const { return calls_ > at_; }
+  int64_t calls() const { return calls_; }
+
+ private:
+  template <typename Value>
+  StatusOr<Value> Call(const std::function<StatusOr<Value>()>& call) {
+    if (is_dead_) return Unavailable("the controller is dead");
+    if (calls_++ != at_) return call();
+    is_dead_ = fault_ == Fault::kKilledBefore || fault_ == Fault::kKilledAfter;
+    if (fault_ == Fault::kKilledAfter || fault_ == Fault::kErrorAfterEffect) call().status().IgnoreError();
+    return Unavailable("planted");
+  }
+
+  ObjectStore* const store_;
+  const int64_t at_;
+  const Fault fault_;
+  int64_t calls_ = 0;
+  bool is_dead_ = false;
+};
+
+Json JobWithARestart() {
+  return Json::Parse(R"({"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"job"},"spec":{
+      "runPolicy":{"cleanPodPolicy":"All","backoffLimit":3,"activeDeadlineSeconds":100000},
+      "tfReplicaSpecs":{
+        "PS":{"replicas":1,"template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}},
+        "Worker":{"replicas":2,"restartPolicy":"ExitCode",
+                  "template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}}}}})").value();
+}
+
+// A job that is made, loses a worker twice, is scaled, suspended, resumed and succeeds.
+class Scenario {
+ public:
+  Scenario(int64_t at, Fault fault) {
+    EmbeddedStore::Options options;
+    options.clock = &clock_;
+    store_ = EmbeddedStore::Open(std::move(options)).value();
+    faulty_ = std::make_unique<FaultyStore>(store_.get(), at, fault);
+    MakeController(faulty_.get());
+  }
+
+  // What is left in the end, in words.
+  std::string Run() {
+    EXPECT_TRUE(store_->Create(TfJobs(), "default", JobWithARestart(), {}).ok());
+    Settle();
+    for (int i = 0; i < 2; ++i) {
+      AllRun();
+      Fate("job-worker-1", "Failed", 137);
+      Settle();
+    }
+    Change({"spec", "tfReplicaSpecs", "Worker", "replicas"}, 3);
+    Change({"spec", "runPolicy", "suspend"}, true);
+    Change({"spec", "runPolicy", "suspend"}, false);
+    AllRun();
+    const std::string running = Describe();
+    Fate("job-worker-0", "Succeeded", 0);
+    Settle();
+    return absl::StrCat(running, "\n", Describe());
+  }
+  int64_t calls() const { return faulty_->calls(); }
+  bool has_failed() const { return faulty_->has_failed(); }
+  bool was_revived() const { return was_revived_; }
+
+ private:
+  void MakeController(ObjectStore* store) {
+    controller_.reset();
+    TfJobController::Options options;
+    options.store = store;
+    options.clock = &clock_;
+    controller_ = std::make_unique<TfJobController>(options);
+  }
+
+  void Settle() {
+    for (int round = 0; round < 12; ++round) {
+      controller_->Maintain();
+      for (int i = 0; i < 50 && controller_->Step(); ++i) NoteRevival();
+      // Its successor starts from the store alone.
+      if (faulty_->is_dead() && !is_replaced_) {
+        is_replaced_ = true;
+        MakeController(store_.get());
+      }
+      clock_.Advance(absl::Minutes(1));
+    }
+  }
+
+  // A job that has ended makes no pod any more.
+  void NoteRevival() {
+    const ObjectPtr job = store_->Get(TfJobs(), {"default", "job"}).value();
+    const Json* const conditions = FindField(*job, {"status", "conditions"});
+    bool has_ended = false;
+    for (const Json& condition : conditions == nullptr ? Json::Array() : conditions->items()) {
+      const std::string type = StringField(condition, {"type"});
+      has_ended = has_ended || ((type == "Succeeded" || type == "Failed") && StringField(condition, {"status"}) == "True");
+    }
+    const size_t pods = store_->List(Pods(), {}).value().items.size();
+    was_revived_ = was_revived_ || (had_ended_ && pods > pods_at_end_);
+    had_ended_ = has_ended;
+    pods_at_end_ = pods;
+  }
+
+  void Change(FieldPath path, Json value) {
+    Json job = *store_->Get(TfJobs(), {"default", "job"}).value();
+    SetField(&job, path, std::move(value));
+    EXPECT_TRUE(store_->Update(TfJobs(), job, {}).ok());
+    Settle();
+  }
+  void AllRun() {
+    const ObjectList pods = store_->List(Pods(), {}).value();
+    for (const ObjectPtr& pod : pods.items) {
+      if (StringField(*pod, {"status", "phase"}) == "Pending") Fate(NameOf(*pod), "Running", 0);
+    }
+    Settle();
+  }
+  void Fate(const std::string& name, const std::string& phase, int64_t code) {
+    const StatusOr<ObjectPtr> found = store_->Get(Pods(), {"default", name});
+    ASSERT_TRUE(found.ok()) << found.status();
+    Json pod = **found;
+    SetField(&pod, {"status", "phase"}, phase);
+    Json status;
+    status.Set("name", "tensorflow");
+    if (phase != "Running") SetField(&status, {"state", "terminated", "exitCode"}, code);
+    SetField(&pod, {"status", "containerStatuses"}, Json(Json::Array{std::move(status)}));
+    ASSERT_TRUE(store_->Update(Pods(), pod, {"status"}).ok());
+  }
+
+  std::string Describe() {
+    std::string text;
+    for (const ResourceType* type : {&Pods(), &Services()}) {
+      const ObjectList list = store_->List(*type, {}).value();
+      for (const ObjectPtr& object : list.items) {
+        absl::StrAppend(&text, type->kind, " ", NameOf(*object), " ", StringField(*object, {"status", "phase"}), "; ");
+      }
+    }
+    const Json job = *store_->Get(TfJobs(), {"default", "job"}).value();
+    for (const Json& condition : FindField(job, {"status", "conditions"})->items()) {
+      absl::StrAppend(&text, StringField(condition, {"type"}), "=", StringField(condition, {"status"}), " ");
+    }
+    return absl::StrCat(text, "restarts ", IntField(job, {"status", "restarts", "worker-1", "count"}));
+  }
+
+  FakeClock clock_{absl::FromUnixSeconds(1700000000)};
+  std::unique_ptr<EmbeddedStore> store_;
+  std::unique_ptr<FaultyStore> faulty_;
+  std::unique_ptr<TfJobController> controller_;
+  bool is_replaced_ = false;
+  bool had_ended_ = false;
+  bool was_revived_ = false;
+  size_t pods_at_end_ = 0;
+};
+
+TEST(TfJobFaultsTest, EndsInTheSamePlaceWhereverItIsInterrupted) {
+  Scenario calm(INT64_MAX, Fault::kRefused);
+  const std::string wanted = calm.Run();
+  ASSERT_EQ(wanted,
+            "Pod job-ps-0 Running; Pod job-worker-0 Running; Pod job-worker-1 Running; Pod job-worker-2 Running; "
+            "Service job-ps-0 ; Service job-worker-0 ; Service job-worker-1 ; Service job-worker-2 ; "
+            "Created=True Suspended=False Running=True restarts 2\n"
+            "Created=True Suspended=False Running=False Succeeded=True restarts 2");
+  ASSERT_GT(calm.calls(), 50);
+  for (const Fault fault : kFaults) {
+    for (int64_t at = 0; at < calm.calls(); ++at) {
+      Scenario scenario(at, fault);
+      ASSERT_EQ(scenario.Run(), wanted) << "call " << at << ", fault " << static_cast<int>(fault);
+      EXPECT_TRUE(scenario.has_failed()) << "call " << at;
+      ASSERT_FALSE(scenario.was_revived()) << "call " << at << ", fault " << static_cast<int>(fault);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::platform
