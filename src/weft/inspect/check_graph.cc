@@ -18,12 +18,6 @@ namespace {
 
 using Kind = Problem::Kind;
 
-bool IsLoopPart(const std::string& op) {
-  static const auto* const ops = new std::set<std::string>{"Enter",   "RefEnter",      "Exit",
-                                                           "RefExit", "NextIteration", "RefNextIteration"};
-  return ops->contains(op);
-}
-
 class Checker {
  public:
   Checker(const tensorflow::GraphDef& graph, const Catalogue& catalogue, Device* device)
@@ -57,13 +51,6 @@ class Checker {
     ops_.insert(proto.op());
     const StatusOr<DeviceName> asked = DeviceName::Parse(proto.device());
     if (asked.ok() && asked->type && *asked->type != device_->type()) ++on_device_[*asked->type];
-    if (IsLoopPart(proto.op())) {
-      // A loop has many of these nodes: it is named by where it is entered.
-      const auto frame = proto.attr().find("frame_name");
-      if (frame != proto.attr().end()) frames_.insert(frame->second.s());
-      Add(Kind::kLoop, "loops of Enter and Exit nodes", proto.name(), function);
-      return;
-    }
     if (functions_.contains(proto.op())) return;
     const OpDefinition* op = catalogue_.ops().Find(proto.op());
     if (op == nullptr) {
@@ -123,7 +110,6 @@ class Checker {
   void AddNotes() {
     for (Problem& problem : report_.problems) {
       if (problem.kind == Kind::kUnknownOp) problem.nearest = Nearest(problem.what);
-      if (problem.kind == Kind::kLoop) absl::StrAppend(&problem.what, " (", frames_.size(), " loops)");
     }
     for (const auto& [type, count] : on_device_) {
       report_.notes.push_back(absl::StrCat(count, " nodes ask for a ", type,
@@ -143,7 +129,6 @@ class Checker {
   CheckReport report_;
   std::set<std::string> functions_;
   std::set<std::string> ops_;
-  std::set<std::string> frames_;
   std::set<std::string> no_kernel_;
   std::map<std::string, int64_t> on_device_;
   std::map<std::pair<Kind, std::string>, Problem> problems_;
@@ -156,8 +141,6 @@ const char* Word(Kind kind) {
       return "unknown_op";
     case Kind::kNoKernel:
       return "no_kernel";
-    case Kind::kLoop:
-      return "loop";
     case Kind::kAttribute:
       return "attribute";
     case Kind::kMalformed:
@@ -167,18 +150,9 @@ const char* Word(Kind kind) {
 }
 
 std::string Sentence(const Problem& problem) {
-  switch (problem.kind) {
-    case Kind::kUnknownOp:
-      return absl::StrCat("There is no op ", problem.what, " yet",
-                          problem.nearest.empty() ? "" : absl::StrCat(" (is ", problem.nearest, " meant?)"));
-    case Kind::kLoop:
-      return absl::StrCat("Not run yet: ", problem.what);
-    case Kind::kNoKernel:
-    case Kind::kAttribute:
-    case Kind::kMalformed:
-      break;
-  }
-  return problem.what;
+  if (problem.kind != Kind::kUnknownOp) return problem.what;
+  return absl::StrCat("There is no op ", problem.what, " yet",
+                      problem.nearest.empty() ? "" : absl::StrCat(" (is ", problem.nearest, " meant?)"));
 }
 
 }  // namespace

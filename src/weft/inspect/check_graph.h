@@ -15,7 +15,7 @@ namespace weft::inspect {
 
 // One reason, with the nodes that it holds for.
 struct Problem {
-  enum class Kind { kUnknownOp, kNoKernel, kLoop, kAttribute, kMalformed };
+  enum class Kind { kUnknownOp, kNoKernel, kAttribute, kMalformed };
   Kind kind = Kind::kMalformed;
   std::string what;     // the op, or a sentence
   std::string nearest;  // of an unknown op: the op that may have been meant, or empty
@@ -36,7 +36,7 @@ struct CheckReport {
 };
 
 // Looks for ops and functions that are not there, types without a kernel on `device`, attributes that a kernel
-// refuses, loops, and for what any graph must fulfil: names, inputs, types, no cycles. Thread-safe.
+// refuses, and for what any graph must fulfil: names, inputs, types, no cycles. Thread-safe.
 CheckReport CheckGraph(const tensorflow::GraphDef& graph, const Catalogue& catalogue, Device* device);
 
 }  // namespace weft::inspect
