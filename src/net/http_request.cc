@@ -46,6 +46,7 @@ Status AddHeader(absl::string_view line, HttpRequest* request) {
 }  // namespace
 
 StatusOr<HttpRequest> ParseHttpRequest(absl::string_view head) {
+  if (head.empty()) return InvalidArgument("The request is empty");
   std::vector<absl::string_view> lines = absl::StrSplit(head, "\r\n");
   const std::vector<absl::string_view> start = absl::StrSplit(lines[0], ' ');
   if (start.size() != 3 || !IsToken(start[0]) || !absl::StartsWith(start[1], "/") ||
