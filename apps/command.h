@@ -24,6 +24,7 @@ void AddInspect(CLI::App& app, Action* action);
 void AddNode(CLI::App& app, Action* action);
 void AddObjects(CLI::App& app, Action* action);
 void AddOperator(CLI::App& app, Action* action);
+void AddRender(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, const CommandLine& line, Action* action);
 void AddServer(CLI::App& app, Action* action);
 void AddUp(CLI::App& app, Action* action);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft render`: the plain objects that TFJobs become, for clusters without an operator.
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/command.h"
+#include "base/files.h"
+#include "net/yaml.h"
+#include "platform/jobs/render.h"
+
+namespace weft::apps {
+namespace {
+
+Status Render(const std::string& file, const std::string& namespace_name) {
+  RealFileSystem files;
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, file, 4 << 20));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYamlOrJson(text, file));
+  std::string out;
+  for (const Json& document : documents) {
+    // What is no job goes on as it is.
+    std::vector<Json> objects = {document};
+    const Json* const kind = document.Find("kind");
+    if (documents.size() == 1 || (kind != nullptr && *kind == Json("TFJob"))) {
+      WEFT_ASSIGN_OR_RETURN(objects, platform::RenderTfJob(document, file, namespace_name));
+    }
+    for (const Json& object : objects) absl::StrAppend(&out, out.empty() ? "" : "---\n", DumpYaml(object));
+  }
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddRender(CLI::App& app, Action* action) {
+  CLI::App* const command =
+      app.add_subcommand("render", "Print the pods and services that a TFJob becomes, for `kubectl apply -f -`");
+  const auto file = std::make_shared<std::string>();
+  const auto space = std::make_shared<std::string>("default");
+  command->add_option("file", *file, "The TFJob, in YAML or JSON")->required();
+  command->add_option("-n,--namespace", *space, "Namespace, when the file names none")->capture_default_str();
+  command->callback([action, file, space] {
+    *action = [file, space] {
+      const Status status = Render(*file, *space);
+      if (status.ok()) return 0;
+      std::fprintf(stderr, "weft render: %s\n", std::string(status.message()).c_str());
+      return 1;
+    };
+  });
+}
+
+}  // namespace weft::apps
