@@ -116,11 +116,9 @@ Status MonitoredSession::ReadyAsChief() {
       WEFT_RETURN_IF_ERROR(session_->Run({}, {}, {init_}, nullptr));
     }
   }
-  if (missing[0].num_elements() == 0 && !chief_resume_.empty()) {
-    WEFT_RETURN_IF_ERROR(session_->Run({}, {}, chief_resume_, nullptr));
-  }
-  if (chief_init_.empty()) return absl::OkStatus();
-  return session_->Run({}, {}, chief_init_, nullptr);
+  if (!chief_init_.empty()) WEFT_RETURN_IF_ERROR(session_->Run({}, {}, chief_init_, nullptr));
+  if (missing[0].num_elements() > 0 || chief_resume_.empty()) return absl::OkStatus();
+  return session_->Run({}, {}, chief_resume_, nullptr);
 }
 
 Status MonitoredSession::WaitForChief() {

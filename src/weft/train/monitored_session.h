@@ -28,7 +28,7 @@ struct MonitoredOptions {
   // The node that trains: the global step after it comes with the same step instead of another.
   Node* train = nullptr;
   std::vector<Node*> chief_init;    // run by the chief after the variables have values
-  std::vector<Node*> chief_resume;  // and before that, if it found them with values
+  std::vector<Node*> chief_resume;  // and after that, if it found them with values
   absl::Duration max_wait = absl::Hours(2);  // for the chief, or for peers that are away
   absl::Duration poll = absl::Milliseconds(200);
 };
