@@ -43,12 +43,12 @@ def expected(steps):
 
 
 class SyncReplicasTest(unittest.TestCase):
-    def train(self, declared, started):
+    def train(self, declared, started, steps=STEPS):
         ports = processes.free_ports(1 + declared)
         folder = tempfile.TemporaryDirectory(prefix='weft-sync-')
         self.addCleanup(folder.cleanup)
         flags = ['--ps_hosts=127.0.0.1:%d' % ports[0], '--worker_hosts=' + ','.join('127.0.0.1:%d' % p for p in ports[1:]),
-                 '--steps=%d' % STEPS]
+                 '--steps=%d' % steps]
         running = []
         try:
             running.append(processes.program(BINARY, 'sync_replicas.py', '--job_name=ps', *flags))
@@ -70,24 +70,21 @@ class SyncReplicasTest(unittest.TestCase):
             self.assertIn('done', output)  # the chief's queue runner may print how it was cancelled
         return tf.train.load_checkpoint(folder.name), outputs
 
-    def test_each_step_is_the_mean_of_both_workers(self):
-        # Tokens name no worker: while one is held up the other may give two gradients to a step, as with TensorFlow's
-        # own servers. On a busy machine that happens now and then, but not each time.
-        for attempts_left in reversed(range(4)):
-            reader, outputs = self.train(declared=2, started=2)
-            steps = int(reader.get_tensor('global_step'))
-            # The chief stops when the last step is seen, while the other may have begun one more.
-            self.assertIn(steps, (STEPS, STEPS + 1))
-            losses = [float(n) for n in re.findall(r'loss (\S+)', outputs[0])]
+    def test_a_step_is_the_mean_of_both_workers(self):
+        # Later a quick worker may take the token of one that is late to ask, and give two gradients.
+        reader, _ = self.train(declared=2, started=2, steps=1)
+        self.assertEqual(reader.get_tensor('global_step'), 1)
+        weights, table = expected(1)
+        np.testing.assert_allclose(reader.get_tensor('weights'), weights, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(reader.get_tensor('table'), table, rtol=1e-4, atol=1e-5)
+
+    def test_both_workers_learn(self):
+        reader, outputs = self.train(declared=2, started=2)
+        # The chief stops when the last step is seen, while the other may have begun one more.
+        self.assertIn(int(reader.get_tensor('global_step')), (STEPS, STEPS + 1))
+        for output in outputs:
+            losses = [float(n) for n in re.findall(r'loss (\S+)', output)]
             self.assertLess(losses[-1], losses[0] / 4)
-            weights, table = expected(steps)
-            try:
-                np.testing.assert_allclose(reader.get_tensor('weights'), weights, rtol=1e-4, atol=1e-5)
-                np.testing.assert_allclose(reader.get_tensor('table'), table, rtol=1e-4, atol=1e-5)
-                return
-            except AssertionError:
-                if not attempts_left:
-                    raise
 
     def test_a_worker_that_is_away_is_not_missed(self):
         reader, _ = self.train(declared=3, started=2)

@@ -15,7 +15,8 @@ namespace weft::train {
 
 // Every worker sends its gradients to accumulators beside the variables. When `to_aggregate` of them have
 // come, the chief applies their mean, adds one to the global step and gives each of `total` workers a token
-// to go on; gradients of older steps are dropped. A worker starts with a gradient of the step under way. total > to_aggregate makes the slowest workers backups.
+// to go on; gradients of older steps are dropped. A worker starts with a gradient of the step under way.
+// A quick worker may take the token of one that is late to ask, as with TensorFlow. total > to_aggregate makes the slowest workers backups.
 class SyncReplicas {
  public:
   SyncReplicas(std::unique_ptr<Optimizer> optimizer, int to_aggregate, int total)
