@@ -57,14 +57,19 @@ class Matcher {
  public:
   explicit Matcher(FileSystem& files) : files_(files) {}
 
-  Status Match(const std::string& pattern) {
-    const bool is_absolute = !pattern.empty() && pattern[0] == '/';
-    return Descend(is_absolute ? "/" : "", pattern.substr(is_absolute ? 1 : 0));
+  Status Match(std::string pattern) {
+    while (pattern.size() > 1 && pattern.back() == '/') pattern.pop_back();
+    if (IsPlain(pattern)) return Enter(pattern, "");
+    // From the last folder before the first wildcard on: those above it may be out of reach.
+    const size_t slash = pattern.rfind('/', pattern.find_first_of(kWildcards));
+    const size_t start = slash == std::string::npos ? 0 : slash + 1;
+    return Descend(pattern.substr(0, start), pattern.substr(start));
   }
   std::vector<std::string>& found() { return found_; }
 
  private:
-  static bool IsPlain(const std::string& text) { return text.find_first_of("*?[\\") == std::string::npos; }
+  static constexpr char kWildcards[] = "*?[\\";
+  static bool IsPlain(const std::string& text) { return text.find_first_of(kWildcards) == std::string::npos; }
 
   Status Descend(const std::string& folder, const std::string& rest) {
     const size_t slash = rest.find('/');
