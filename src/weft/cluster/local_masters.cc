@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 
 namespace weft::cluster {
 namespace {
@@ -42,7 +41,7 @@ class LocalMasterSession final : public session::Session {
     return Inside([&](Master& master) -> Status {
       WEFT_ASSIGN_OR_RETURN(const std::string handle, Handle(master));
       WEFT_ASSIGN_OR_RETURN(const auto session, master.Find(handle));
-      const absl::Time start = absl::Now();
+      const StepTimer timer(&master_->metrics());
       StatusOr<StepResult> result = RunAndWait(
           *session, {.feeds = feeds,
                      .fetches = fetches,
@@ -51,10 +50,7 @@ class LocalMasterSession final : public session::Session {
                      .trace = options.trace && metadata != nullptr,
                      .partition_graphs = options.partition_graphs && metadata != nullptr,
                      .caller = &cancellation_});
-      StepMetrics& metrics = master_->metrics();
-      metrics.steps.Add();
-      if (!result.ok()) metrics.failed.Add();
-      metrics.seconds.Observe(absl::ToDoubleSeconds(absl::Now() - start));
+      timer.End(result.status());
       WEFT_RETURN_IF_ERROR(result.status());
       if (metadata != nullptr) *metadata = std::move(result->metadata);
       if (results != nullptr) *results = std::move(result->fetches);

@@ -60,21 +60,6 @@ StatusOr<Payload> StepResponse(const std::vector<std::string>& names, const Step
   return payload;
 }
 
-// Counts one step from its arrival to its answer.
-class StepTimer {
- public:
-  explicit StepTimer(StepMetrics* metrics) : metrics_(metrics), start_(absl::Now()) {}
-  void End(const Status& status) const {
-    metrics_->steps.Add();
-    if (!status.ok()) metrics_->failed.Add();
-    metrics_->seconds.Observe(absl::ToDoubleSeconds(absl::Now() - start_));
-  }
-
- private:
-  StepMetrics* metrics_;
-  absl::Time start_;
-};
-
 void RunStep(const MasterService& service, Call call) {
   const StepTimer timer(service.metrics);
   RunStepMessage message;

@@ -2,7 +2,10 @@
 // The MasterService of TensorFlow's clients, over a Master.
 #pragma once
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/metrics.h"
+#include "base/status.h"
 #include "weft/cluster/graph_cache.h"
 #include "weft/cluster/grpc_service.h"
 #include "weft/cluster/master.h"
@@ -15,6 +18,21 @@ struct StepMetrics {
   Counter& steps;
   Counter& failed;
   Histogram& seconds;
+};
+
+// Counts one step from its arrival to its answer.
+class StepTimer {
+ public:
+  explicit StepTimer(StepMetrics* metrics) : metrics_(metrics), start_(absl::Now()) {}
+  void End(const Status& status) const {
+    metrics_->steps.Add();
+    if (!status.ok()) metrics_->failed.Add();
+    metrics_->seconds.Observe(absl::ToDoubleSeconds(absl::Now() - start_));
+  }
+
+ private:
+  StepMetrics* metrics_;
+  absl::Time start_;
 };
 
 // What the methods work on; all must outlive the server.

@@ -85,7 +85,6 @@ std::unique_ptr<StepArena> StepArena::Make(const compile::Plan& plan, std::vecto
   arena->block_ = std::make_shared<Block>(large.size());
   arena->block_->memory = plan.device()->allocator().Allocate(layout.total);
   if (!arena->block_->memory) return nullptr;
-  arena->total_ = layout.total;
   arena->spots_of_.resize(plan.instructions().size());
   arena->spot_of_.assign(plan.num_slots(), -1);
   for (size_t k = 0; k < large.size(); ++k) {

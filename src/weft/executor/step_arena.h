@@ -58,7 +58,6 @@ class StepArena {
   bool IsPlacedAt(int instruction) const { return !spots_of_[instruction].empty(); }
   // True if the slot holds its own place and nobody else does: it stays for the next step.
   bool Keeps(int slot, const Value& value) const;
-  size_t bytes() const { return total_; }
 
  private:
   struct Block;
@@ -77,7 +76,6 @@ class StepArena {
   std::vector<Spot> spots_;
   std::vector<std::vector<int>> spots_of_;  // by instruction
   std::vector<int> spot_of_;                // by slot, -1
-  size_t total_ = 0;
 };
 
 }  // namespace weft::executor

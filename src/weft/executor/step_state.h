@@ -63,7 +63,6 @@ class StepState {
     if (arena_->IsPlacedAt(instruction)) arena_->Place(instruction, slots_);
   }
   void Watch(int instruction) { observer_->Saw(instruction, slots_); }
-  size_t arena_bytes() const { return arena_ == nullptr ? 0 : arena_->bytes(); }
   // The shapes of the arguments that this state has settled for.
   bool HasShapesOf(const std::vector<Tensor>& arguments) const;
   void SettleFor(const std::vector<Tensor>& arguments);
