@@ -225,7 +225,7 @@ class RunTest(unittest.TestCase):
     def test_a_progress_line_stays_at_the_foot_of_a_terminal(self):
         code, text = self.on_a_terminal(
             '--workers', '1', '--', 'sh', '-c',
-            'printf "1 of 3\\r"; sleep 1.5; echo aside >&2; printf "2 of 3\\r"; sleep 1.5; echo "3 of 3"; echo live=$WEFT_LIVE')
+            'printf "1 of 3\\r"; sleep 1.5; echo aside >&2; sleep 1.5; printf "2 of 3\\r"; sleep 1.5; echo "3 of 3"; echo live=$WEFT_LIVE')
         self.assertEqual(code, 0, text)
         name = b'[worker-0] ' if b'[worker-0] ' in text else b'[worker-0]\x1b[0m '
         clear, first, second = b'\r\x1b[K', name + b'1 of 3', name + b'2 of 3'
