@@ -34,14 +34,16 @@ int CheckFile(const std::string& path, bool as_json) {
   bool all_run = true;
   Json reports = Json::MakeArray();
   for (const tensorflow::MetaGraphDef& meta : file->graphs) {
-    const inspect::CheckReport report = inspect::CheckGraph(meta.graph_def(), catalogue, device.get());
+    const inspect::CheckReport report =
+        inspect::CheckGraph(meta.graph_def(), catalogue, device.get());
     all_run = all_run && report.ok();
     if (as_json) {
       reports.Append(report.AsJson());
       continue;
     }
-    std::printf("%s: %s, %lld nodes of %lld ops, %lld functions\n%s%s\n", file->path.c_str(), file->form.c_str(),
-                static_cast<long long>(report.num_nodes), static_cast<long long>(report.num_ops),
+    std::printf("%s: %s, %lld nodes of %lld ops, %lld functions\n%s%s\n", file->path.c_str(),
+                file->form.c_str(), static_cast<long long>(report.num_nodes),
+                static_cast<long long>(report.num_ops),
                 static_cast<long long>(report.num_functions), report.Text().c_str(),
                 report.ok() ? "It would run." : "It would not run yet.");
   }
@@ -59,14 +61,20 @@ int CheckFile(const std::string& path, bool as_json) {
 }  // namespace
 
 void AddCheck(CLI::App& app, Action* action) {
-  CLI::App* command = app.add_subcommand(
-      "check", "Say what of a graph would not run yet: exit code 0 if all would, 1 if not, 2 if it cannot be read");
+  CLI::App* command = app.add_subcommand("check",
+                                         "Say what of a graph would not run yet: exit code 0 if "
+                                         "all would, 1 if not, 2 if it cannot be read");
   auto path = std::make_shared<std::string>();  // shared with the action, which outlives this call
   auto as_json = std::make_shared<bool>(false);
-  command->add_option("file", *path, "GraphDef, MetaGraphDef or SavedModel, binary or text; its folder; a checkpoint's")
+  command
+      ->add_option(
+          "file", *path,
+          "GraphDef, MetaGraphDef or SavedModel, binary or text; its folder; a checkpoint's")
       ->required();
   command->add_flag("--json", *as_json, "As JSON");
-  command->callback([path, as_json, action] { *action = [path, as_json] { return CheckFile(*path, *as_json); }; });
+  command->callback([path, as_json, action] {
+    *action = [path, as_json] { return CheckFile(*path, *as_json); };
+  });
 }
 
 }  // namespace weft::apps

@@ -2,11 +2,11 @@
 // How a subcommand joins the program: each file of this folder adds one.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 namespace weft::apps {
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+
 #include "apps/command.h"
 #include "base/files.h"
 #include "net/json.h"
@@ -117,14 +118,19 @@ int Inspect(const Flags& flags, const CLI::App& command) {
 void AddInspect(CLI::App& app, Action* action) {
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a file or a running server");
   auto flags = std::make_shared<Flags>();  // shared with the action, which outlives this call
-  command->add_option("target", flags->target,
-                      "A graph, SavedModel, checkpoint, event file or TFRecord; or grpc://host:port of a running "
-                      "server, for the devices of its cluster");
-  command->add_option("--tensor", flags->describe.tensor, "Print the values of this tensor of a checkpoint, or constant");
-  command->add_option("--max_values", flags->describe.max_values, "At most so many")->capture_default_str();
+  command->add_option(
+      "target", flags->target,
+      "A graph, SavedModel, checkpoint, event file or TFRecord; or grpc://host:port of a running "
+      "server, for the devices of its cluster");
+  command->add_option("--tensor", flags->describe.tensor,
+                      "Print the values of this tensor of a checkpoint, or constant");
+  command->add_option("--max_values", flags->describe.max_values, "At most so many")
+      ->capture_default_str();
   command->add_flag("--json", flags->as_json, "As JSON");
   command->add_flag("--ops", flags->ops, "Every op with its signature and kernels, as JSON");
-  command->callback([flags, action, command] { *action = [flags, command] { return Inspect(*flags, *command); }; });
+  command->callback([flags, action, command] {
+    *action = [flags, command] { return Inspect(*flags, *command); };
+  });
 }
 
 }  // namespace weft::apps

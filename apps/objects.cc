@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft apply, get, describe, logs, wait, delete`: kubectl's daily work, on any cluster or on `weft up`.
-#include <signal.h>
-#include <unistd.h>
-
+// `weft apply, get, describe, logs, wait, delete`: kubectl's daily work, on any cluster or on `weft
+// up`.
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <signal.h>
+#include <unistd.h>
 
 #include "apps/command.h"
 #include "base/cancellation.h"
@@ -46,7 +47,8 @@ Status WithServer(const Flags& flags, const Body& body) {
   Console console;
   console.store = server.get();
   console.clock = &clock;
-  console.namespace_name = flags.namespace_name.empty() ? access.namespace_name : flags.namespace_name;
+  console.namespace_name =
+      flags.namespace_name.empty() ? access.namespace_name : flags.namespace_name;
   console.print = [](absl::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
@@ -69,15 +71,19 @@ void SetAction(CLI::App* command, Action* action, const std::shared_ptr<Flags>& 
 
 std::shared_ptr<Flags> AddShared(CLI::App* command) {
   const auto flags = std::make_shared<Flags>();
-  command->add_option("--kubeconfig", flags->kubeconfig, "How to reach the cluster (default: $KUBECONFIG, the pod's "
-                                                         "own account, ~/.kube/config)");
-  command->add_option("--context", flags->context, "Context of the kubeconfig (default: the current one)");
-  command->add_option("-n,--namespace", flags->namespace_name, "Namespace (default: the context's)");
+  command->add_option("--kubeconfig", flags->kubeconfig,
+                      "How to reach the cluster (default: $KUBECONFIG, the pod's "
+                      "own account, ~/.kube/config)");
+  command->add_option("--context", flags->context,
+                      "Context of the kubeconfig (default: the current one)");
+  command->add_option("-n,--namespace", flags->namespace_name,
+                      "Namespace (default: the context's)");
   return flags;
 }
 
 void AddSelection(CLI::App* command, const std::shared_ptr<Flags>& flags) {
-  command->add_option("objects", flags->selection.words, "A type and names (tfjob digits), or type/name ...");
+  command->add_option("objects", flags->selection.words,
+                      "A type and names (tfjob digits), or type/name ...");
   command->add_option("-l,--selector", flags->selection.label_selector, "Those with these labels");
 }
 
@@ -94,7 +100,8 @@ StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
 void AddApply(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand("apply", "Make objects as files say");
   const auto flags = AddShared(command);
-  command->add_option("-f,--filename", flags->selection.files, "Files in YAML or JSON, - for stdin")->required();
+  command->add_option("-f,--filename", flags->selection.files, "Files in YAML or JSON, - for stdin")
+      ->required();
   command->add_option("--dry-run", flags->dry_run, "server: check, but keep nothing")
       ->check(CLI::IsMember({"none", "server"}));
   SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
@@ -127,10 +134,14 @@ void AddDescribe(CLI::App& app, Action* action) {
 }
 
 void AddLogs(CLI::App& app, Action* action) {
-  CLI::App* const command = app.add_subcommand("logs", "Show what a pod, or all pods of a job (tfjob/NAME), printed");
+  CLI::App* const command =
+      app.add_subcommand("logs", "Show what a pod, or all pods of a job (tfjob/NAME), printed");
   const auto flags = AddShared(command);
-  command->add_option("object", flags->selection.words, "POD, pod/POD or tfjob/JOB")->required()->expected(1);
-  command->add_option("-c,--container", flags->logs.container, "Container of the pod, when it has several");
+  command->add_option("object", flags->selection.words, "POD, pod/POD or tfjob/JOB")
+      ->required()
+      ->expected(1);
+  command->add_option("-c,--container", flags->logs.container,
+                      "Container of the pod, when it has several");
   command->add_flag("-f,--follow", flags->logs.follows, "Go on until it ends");
   command->add_flag("-p,--previous", flags->logs.is_previous, "Of the run before the last restart");
   command->add_flag("--timestamps", flags->logs.with_times, "Each line with its time");
@@ -142,13 +153,15 @@ void AddLogs(CLI::App& app, Action* action) {
 }
 
 void AddWait(CLI::App& app, Action* action) {
-  CLI::App* const command = app.add_subcommand("wait", "Wait until objects are in a condition, or gone");
+  CLI::App* const command =
+      app.add_subcommand("wait", "Wait until objects are in a condition, or gone");
   const auto flags = AddShared(command);
   AddSelection(command, flags);
   command->add_option("-f,--filename", flags->selection.files, "Those of files");
   command->add_option("--for", flags->wait_for, "condition=TYPE[=STATUS] or delete")->required();
   command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");
-  command->add_option("--timeout", flags->timeout, "How long at most: 30s, 5m; below 0: a week")->capture_default_str();
+  command->add_option("--timeout", flags->timeout, "How long at most: 30s, 5m; below 0: a week")
+      ->capture_default_str();
   SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) -> Status {
     WEFT_ASSIGN_OR_RETURN(const absl::Duration timeout, ParseTimeout(flags->timeout));
     return WaitForObjects(console, flags->selection, flags->wait_for, timeout);
@@ -161,8 +174,10 @@ void AddDelete(CLI::App& app, Action* action) {
   AddSelection(command, flags);
   command->add_option("-f,--filename", flags->selection.files, "Those of files");
   command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");
-  command->add_flag("--wait,!--no-wait", flags->deletion.waits, "Return when they have gone (the default)");
-  command->add_flag("--ignore-not-found", flags->deletion.ignores_missing, "What is not there is no error");
+  command->add_flag("--wait,!--no-wait", flags->deletion.waits,
+                    "Return when they have gone (the default)");
+  command->add_flag("--ignore-not-found", flags->deletion.ignores_missing,
+                    "What is not there is no error");
   command->add_option("--grace-period", flags->grace_s, "Seconds between SIGTERM and SIGKILL")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--cascade", flags->cascade, "What becomes of what they own")

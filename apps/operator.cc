@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft operator`: the controllers on a cluster. `weft node`: this machine as one of its nodes.
-#include <signal.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <signal.h>
+#include <unistd.h>
 
 #include "apps/command.h"
 #include "apps/pods.h"
@@ -48,18 +48,21 @@ Status RunOperator(const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const platform::ClusterAccess access,
                         platform::FindClusterAccess(flags.kubeconfig, flags.context));
   WEFT_ASSIGN_OR_RETURN(const auto store, platform::KubernetesStore::Connect(access, &clock));
-  WEFT_RETURN_IF_ERROR(Annotate(store->GetPage("/version").status(), absl::StrCat("The cluster at ", access.server)));
+  WEFT_RETURN_IF_ERROR(Annotate(store->GetPage("/version").status(),
+                                absl::StrCat("The cluster at ", access.server)));
   ThreadPool pool("calls", flags.parallel_calls);
   platform::TfJobController::Options options;
   options.store = store.get();
   options.clock = &clock;
   options.namespace_name = flags.namespace_name;
   options.pool = &pool;
-  if (const char* const domain = std::getenv("CUSTOM_CLUSTER_DOMAIN")) options.cluster_domain = domain;
+  if (const char* const domain = std::getenv("CUSTOM_CLUSTER_DOMAIN"))
+    options.cluster_domain = domain;
   platform::TfJobController jobs(options);
   jobs.Start(flags.threads);
   WEFT_LOG(INFO) << "The operator cares for the TFJobs of "
-                 << (flags.namespace_name.empty() ? "all namespaces" : flags.namespace_name) << " at " << access.server;
+                 << (flags.namespace_name.empty() ? "all namespaces" : flags.namespace_name)
+                 << " at " << access.server;
   int signal = 0;
   ::sigwait(&signals, &signal);
   return absl::OkStatus();
@@ -73,9 +76,11 @@ Status RunNode(const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const platform::ClusterAccess access,
                         platform::FindClusterAccess(flags.kubeconfig, flags.context));
   WEFT_ASSIGN_OR_RETURN(const auto store, platform::KubernetesStore::Connect(access, &clock));
-  WEFT_RETURN_IF_ERROR(Annotate(store->GetPage("/version").status(), absl::StrCat("The cluster at ", access.server)));
+  WEFT_RETURN_IF_ERROR(Annotate(store->GetPage("/version").status(),
+                                absl::StrCat("The cluster at ", access.server)));
   {
-    platform::PodExecutor::Options options = PodOptions(store.get(), &clock, guard.get(), flags.state);
+    platform::PodExecutor::Options options =
+        PodOptions(store.get(), &clock, guard.get(), flags.state);
     options.node_name = flags.node;
     options.binds_pods = flags.binds_pods;
     options.has_heartbeat = true;
@@ -91,9 +96,11 @@ Status RunNode(const Flags& flags) {
 
 std::shared_ptr<Flags> AddShared(CLI::App* command) {
   const auto flags = std::make_shared<Flags>();
-  command->add_option("--kubeconfig", flags->kubeconfig, "How to reach the cluster (default: $KUBECONFIG, the pod's "
-                                                         "own account, ~/.kube/config)");
-  command->add_option("--context", flags->context, "Context of the kubeconfig (default: the current one)");
+  command->add_option("--kubeconfig", flags->kubeconfig,
+                      "How to reach the cluster (default: $KUBECONFIG, the pod's "
+                      "own account, ~/.kube/config)");
+  command->add_option("--context", flags->context,
+                      "Context of the kubeconfig (default: the current one)");
   return flags;
 }
 
@@ -113,25 +120,29 @@ void SetAction(CLI::App* command, Action* action, const std::shared_ptr<Flags>& 
 }  // namespace
 
 void AddOperator(CLI::App& app, Action* action) {
-  CLI::App* const command = app.add_subcommand("operator", "Run the controllers of TFJobs on a cluster");
+  CLI::App* const command =
+      app.add_subcommand("operator", "Run the controllers of TFJobs on a cluster");
   const auto flags = AddShared(command);
   command->add_option("-n,--namespace", flags->namespace_name, "Care for this namespace alone");
   command->add_option("--controller_threads", flags->threads, "Jobs that are looked at together")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
-  command->add_option("--parallel_calls", flags->parallel_calls, "Pods and services that are made together")
+  command
+      ->add_option("--parallel_calls", flags->parallel_calls,
+                   "Pods and services that are made together")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
   SetAction(command, action, flags, &RunOperator);
 }
 
 void AddNode(CLI::App& app, Action* action) {
-  CLI::App* const command =
-      app.add_subcommand("node", "Join a cluster as a node that runs pods as processes of this machine");
+  CLI::App* const command = app.add_subcommand(
+      "node", "Join a cluster as a node that runs pods as processes of this machine");
   const auto flags = AddShared(command);
   command->add_option("--name", flags->node, "Name of the node")->capture_default_str();
   command->add_option("--state", flags->state, "Folder for the logs of pods")->required();
-  command->add_flag("--bind_pods", flags->binds_pods, "Take every pod that no scheduler has placed");
+  command->add_flag("--bind_pods", flags->binds_pods,
+                    "Take every pod that no scheduler has placed");
   SetAction(command, action, flags, &RunNode);
 }
 

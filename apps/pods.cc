@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/pods.h"
 
-#include <unistd.h>
-
 #include <vector>
 
+#include <unistd.h>
+
 #include "absl/strings/match.h"
+
 #include "base/files.h"
 #include "base/subprocess.h"
 
@@ -18,11 +19,13 @@ std::string OurFolder() {
   return length <= 0 ? "" : ParentPath(absl::string_view(path, static_cast<size_t>(length)));
 }
 
-// What pods inherit: ours, with our programs first in PATH, without what belongs to another job or control plane.
+// What pods inherit: ours, with our programs first in PATH, without what belongs to another job or
+// control plane.
 std::vector<std::string> PodEnvironment() {
   std::vector<std::string> environment;
   for (const std::string& line : CurrentEnvironment()) {
-    if (!absl::StartsWith(line, "TF_CONFIG=") && !absl::StartsWith(line, "KUBECONFIG=")) environment.push_back(line);
+    if (!absl::StartsWith(line, "TF_CONFIG=") && !absl::StartsWith(line, "KUBECONFIG="))
+      environment.push_back(line);
   }
   const std::string path = FindEnvironment(environment, "PATH").value_or("/usr/bin:/bin");
   SetEnvironment(&environment, "PATH", absl::StrCat(OurFolder(), ":", path));
@@ -39,8 +42,8 @@ std::string WorkingDirectory() {
 
 }  // namespace
 
-platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Clock* clock, ProcessGuard* guard,
-                                          const std::string& log_folder) {
+platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Clock* clock,
+                                          ProcessGuard* guard, const std::string& log_folder) {
   platform::PodExecutor::Options options;
   options.store = store;
   options.clock = clock;

@@ -8,9 +8,9 @@
 
 namespace weft::apps {
 
-// Pods inherit our environment, with our programs first in PATH, without what belongs to another job or cluster, and
-// run in our working directory. Logs go below `log_folder`. All is borrowed.
-platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Clock* clock, ProcessGuard* guard,
-                                          const std::string& log_folder);
+// Pods inherit our environment, with our programs first in PATH, without what belongs to another
+// job or cluster, and run in our working directory. Logs go below `log_folder`. All is borrowed.
+platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Clock* clock,
+                                          ProcessGuard* guard, const std::string& log_folder);
 
 }  // namespace weft::apps

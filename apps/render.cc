@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft render`: the plain objects that TFJobs become, for clusters without an operator.
+#include "platform/jobs/render.h"
+
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -8,7 +10,6 @@
 #include "apps/command.h"
 #include "base/files.h"
 #include "net/yaml.h"
-#include "platform/jobs/render.h"
 
 namespace weft::apps {
 namespace {
@@ -25,7 +26,8 @@ Status Render(const std::string& file, const std::string& namespace_name) {
     if (documents.size() == 1 || (kind != nullptr && *kind == Json("TFJob"))) {
       WEFT_ASSIGN_OR_RETURN(objects, platform::RenderTfJob(document, file, namespace_name));
     }
-    for (const Json& object : objects) absl::StrAppend(&out, out.empty() ? "" : "---\n", DumpYaml(object));
+    for (const Json& object : objects)
+      absl::StrAppend(&out, out.empty() ? "" : "---\n", DumpYaml(object));
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
   return absl::OkStatus();
@@ -34,12 +36,13 @@ Status Render(const std::string& file, const std::string& namespace_name) {
 }  // namespace
 
 void AddRender(CLI::App& app, Action* action) {
-  CLI::App* const command =
-      app.add_subcommand("render", "Print the pods and services that a TFJob becomes, for `kubectl apply -f -`");
+  CLI::App* const command = app.add_subcommand(
+      "render", "Print the pods and services that a TFJob becomes, for `kubectl apply -f -`");
   const auto file = std::make_shared<std::string>();
   const auto space = std::make_shared<std::string>("default");
   command->add_option("file", *file, "The TFJob, in YAML or JSON")->required();
-  command->add_option("-n,--namespace", *space, "Namespace, when the file names none")->capture_default_str();
+  command->add_option("-n,--namespace", *space, "Namespace, when the file names none")
+      ->capture_default_str();
   command->callback([action, file, space] {
     *action = [file, space] {
       const Status status = Render(*file, *space);

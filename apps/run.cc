@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft run`: a TFJob, or one program in several roles, as local processes.
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -10,7 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 #include "absl/strings/match.h"
+
 #include "apps/command.h"
 #include "net/socket_address.h"
 #include "platform/launch/local_run.h"
@@ -40,8 +41,9 @@ bool UsesFlagsOfAProgram(const Flags& flags) {
 StatusOr<platform::TfJob> ReadJob(const Flags& flags) {
   if (flags.file.empty()) {
     if (!UsesFlagsOfAProgram(flags) && flags.program.command.empty()) {
-      return InvalidArgument("What shall run? Give a TFJob, `weft run job.yaml`, or a program, "
-                             "`weft run --ps 1 --workers 2 -- python train.py`");
+      return InvalidArgument(
+          "What shall run? Give a TFJob, `weft run job.yaml`, or a program, "
+          "`weft run --ps 1 --workers 2 -- python train.py`");
     }
     platform::ProgramJob program = flags.program;
     if (!UsesFlagsOfAProgram(flags)) program.workers = 1;
@@ -54,8 +56,10 @@ StatusOr<platform::TfJob> ReadJob(const Flags& flags) {
   const bool is_yaml = absl::EndsWith(flags.file, ".yaml") || absl::EndsWith(flags.file, ".yml") ||
                        absl::EndsWith(flags.file, ".json");
   if (!is_yaml && ::access(flags.file.c_str(), X_OK) == 0) {
-    return InvalidArgument("'", flags.file, "' is a program, not a TFJob: write two dashes before it, "
-                           "`weft run --ps 1 --workers 2 -- ", flags.file, "`");
+    return InvalidArgument("'", flags.file,
+                           "' is a program, not a TFJob: write two dashes before it, "
+                           "`weft run --ps 1 --workers 2 -- ",
+                           flags.file, "`");
   }
   RealFileSystem files;
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, flags.file, 4 << 20));
@@ -145,8 +149,9 @@ void AddRun(CLI::App& app, const CommandLine& line, Action* action) {
   run->add_option("--log_dir", flags->log_folder, "Also write each task's lines to DIR/<task>.log");
   run->add_option("--working_dir", flags->working_directory,
                   "Where the tasks run, instead of the file's workingDir or this folder");
-  run->footer("Flags come before the two dashes, the program after them:\n"
-              "  weft run --ps 1 --workers 2 -- python train.py --steps 1000");
+  run->footer(
+      "Flags come before the two dashes, the program after them:\n"
+      "  weft run --ps 1 --workers 2 -- python train.py --steps 1000");
   run->callback([flags, action] { *action = [flags] { return RunJob(*flags); }; });
 }
 

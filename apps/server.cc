@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft server`: one task of a cluster.
-#include <pthread.h>
-#include <signal.h>
+#include "weft/cluster/server.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 
+#include <pthread.h>
+#include <signal.h>
+
 #include "apps/command.h"
 #include "base/log.h"
-#include "weft/cluster/server.h"
 #include "weft/ops/catalogue.h"
 
 namespace weft::apps {
@@ -98,19 +99,27 @@ int RunServer(const Flags& flags) {
 }  // namespace
 
 void AddServer(CLI::App& app, Action* action) {
-  CLI::App* command = app.add_subcommand("server", "Run one task of a cluster (or take it from TF_CONFIG)");
+  CLI::App* command =
+      app.add_subcommand("server", "Run one task of a cluster (or take it from TF_CONFIG)");
   auto flags = std::make_shared<Flags>();  // shared with the action, which outlives this call
-  command->add_option("--cluster", flags->cluster, R"({"ps": ["host:port"], "worker": ["host:port"]})");
+  command->add_option("--cluster", flags->cluster,
+                      R"({"ps": ["host:port"], "worker": ["host:port"]})");
   command->add_option("--job_name", flags->job_name, "Which job of the cluster this task is of");
   command->add_option("--task_index", flags->task_index, "Which task of the job");
   command->add_option("--bind", flags->bind, "Host to listen at, instead of what the address says");
-  command->add_option("--data_port", flags->data_port, "Port for tensors between tasks; 0: any free one")
+  command
+      ->add_option("--data_port", flags->data_port,
+                   "Port for tensors between tasks; 0: any free one")
       ->check(CLI::Range(0, 65535));
-  command->add_option("--file_root,--root", flags->root, "Directory that file ops of graphs stay under");
+  command->add_option("--file_root,--root", flags->root,
+                      "Directory that file ops of graphs stay under");
   command->add_option("--threads", flags->threads, "Compute threads; 0: one a usable core");
-  command->add_option("--cpu_devices", flags->devices, "CPU devices to offer")->check(CLI::Range(1, 64));
-  command->add_option("--status_port", flags->status_port,
-                      "Loopback port of /healthz, /metrics and /waits; 0: any free one, which the log names; -1: none")
+  command->add_option("--cpu_devices", flags->devices, "CPU devices to offer")
+      ->check(CLI::Range(1, 64));
+  command
+      ->add_option("--status_port", flags->status_port,
+                   "Loopback port of /healthz, /metrics and /waits; 0: any free one, which the log "
+                   "names; -1: none")
       ->capture_default_str()
       ->check(CLI::Range(-1, 65535));
   command->add_option("--log_format", flags->log_format, "text, or json: one object a line")
@@ -118,8 +127,9 @@ void AddServer(CLI::App& app, Action* action) {
       ->check(CLI::IsMember({"text", "json"}));
   command->add_option("--session_lease", flags->session_lease_s,
                       "Seconds after which a session that nobody uses is closed");
-  command->add_option("--report_waits_after", flags->report_waits_s,
-                      "Seconds after which the log says who waits for what on whom")
+  command
+      ->add_option("--report_waits_after", flags->report_waits_s,
+                   "Seconds after which the log says who waits for what on whom")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command->add_option("--grace", flags->grace_s, "Seconds for running calls after SIGTERM");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft up`: a control plane on this machine.
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "apps/command.h"
 #include "apps/pods.h"
@@ -38,8 +38,8 @@ std::string DefaultState() {
 }
 
 // The port of the last run when it is free, so that kubeconfigs stay right.
-StatusOr<std::unique_ptr<platform::ApiServer>> StartServer(platform::ApiServer::Options options, int wanted,
-                                                           int last) {
+StatusOr<std::unique_ptr<platform::ApiServer>> StartServer(platform::ApiServer::Options options,
+                                                           int wanted, int last) {
   options.address.port = wanted != 0 ? wanted : last;
   StatusOr<std::unique_ptr<platform::ApiServer>> server = platform::ApiServer::Start(options);
   if (server.ok() || wanted != 0 || last == 0) return server;
@@ -74,16 +74,19 @@ Status RunControlPlane(const Flags& flags) {
   server_options.identity = identity.identity;
   server_options.token = identity.token;
   const std::string log_folder = JoinPath(state, "logs");
-  server_options.log_path = [log_folder](const Json& pod, const std::string& container, bool is_previous) {
+  server_options.log_path = [log_folder](const Json& pod, const std::string& container,
+                                         bool is_previous) {
     return platform::PodExecutor::LogPath(log_folder, pod, container, is_previous);
   };
   WEFT_ASSIGN_OR_RETURN(const auto server, StartServer(server_options, flags.port, identity.port));
   WEFT_RETURN_IF_ERROR(platform::SaveServerPort(identity_folder, server->port()));
-  const std::string kubeconfig = flags.kubeconfig.empty() ? JoinPath(state, "kubeconfig") : flags.kubeconfig;
+  const std::string kubeconfig =
+      flags.kubeconfig.empty() ? JoinPath(state, "kubeconfig") : flags.kubeconfig;
   WEFT_RETURN_IF_ERROR(platform::WriteKubeconfig(kubeconfig, "weft",
                                                  absl::StrCat("https://127.0.0.1:", server->port()),
                                                  identity.authority_pem, identity.token));
-  std::printf("weft is up. Try:\n  export KUBECONFIG=%s\n  kubectl get tfjobs\n", kubeconfig.c_str());
+  std::printf("weft is up. Try:\n  export KUBECONFIG=%s\n  kubectl get tfjobs\n",
+              kubeconfig.c_str());
   std::fflush(stdout);
   {
     platform::TfJobController::Options job_options;
@@ -102,11 +105,15 @@ Status RunControlPlane(const Flags& flags) {
 }  // namespace
 
 void AddUp(CLI::App& app, Action* action) {
-  CLI::App* up = app.add_subcommand("up", "Start a control plane on this machine, for kubectl and weft apply");
+  CLI::App* up =
+      app.add_subcommand("up", "Start a control plane on this machine, for kubectl and weft apply");
   const auto flags = std::make_shared<Flags>();
-  up->add_option("--state", flags->state, "Folder for objects and logs (default: ~/.local/state/weft)");
-  up->add_option("--kubeconfig", flags->kubeconfig, "Write the way to reach it here (default: in the state folder)");
-  up->add_option("--port", flags->port, "Port on 127.0.0.1 (default: that of the last time, or any)")
+  up->add_option("--state", flags->state,
+                 "Folder for objects and logs (default: ~/.local/state/weft)");
+  up->add_option("--kubeconfig", flags->kubeconfig,
+                 "Write the way to reach it here (default: in the state folder)");
+  up->add_option("--port", flags->port,
+                 "Port on 127.0.0.1 (default: that of the last time, or any)")
       ->check(CLI::Range(0, 65535));
   up->add_option("--controller_threads", flags->threads, "Jobs that are looked at together")
       ->capture_default_str()

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft's side of the session benchmarks. Reads a line, measures one round, prints it as JSON; bench/run.py
-// starts it beside its peers and takes turns, so that all see the same machine.
+// weft's side of the session benchmarks. Reads a line, measures one round, prints it as JSON;
+// bench/run.py starts it beside its peers and takes turns, so that all see the same machine.
 //
 //   session_rounds dispatch (matmul|add) (chain|wide) THREADS (plain|fused)
 //   session_rounds mlp BATCH THREADS
 //   session_rounds cluster TARGET WORKER BATCH    the seeds' MLP, variables on /job:ps/task:0
 //   session_rounds worker CLUSTER INDEX BATCH     the same in a process that is the worker too
-//   session_rounds bounce TARGET WORKER ELEMENTS  float32 from the worker to the parameter server and back
+//   session_rounds bounce TARGET WORKER ELEMENTS  float32 from the worker to the parameter server
+//   and back
 //
 // {"us": microseconds a step, "check": what the tenth step gave: peers must agree on it}
 #include <algorithm>
@@ -21,6 +22,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+
 #include "weft/api/ops.h"
 #include "weft/cluster/grpc_session.h"
 #include "weft/cluster/server.h"
@@ -59,9 +61,10 @@ Status Round(const Step& step, double check) {
 }
 
 StatusOr<std::unique_ptr<Session>> Open(const Graph& graph, int threads, bool optimise) {
-  WEFT_ASSIGN_OR_RETURN(auto session,
-                        session::NewDirectSession({.catalogue = &StandardCatalogue(), .num_threads = threads,
-                                                   .fold = optimise, .fuse = optimise}));
+  WEFT_ASSIGN_OR_RETURN(auto session, session::NewDirectSession({.catalogue = &StandardCatalogue(),
+                                                                 .num_threads = threads,
+                                                                 .fold = optimise,
+                                                                 .fuse = optimise}));
   WEFT_RETURN_IF_ERROR(session->Extend(ExportGraph(graph)));
   return session;
 }
@@ -77,7 +80,9 @@ StatusOr<Step> Dispatch(const std::string& kind, bool chain, int threads, bool o
   constexpr int kNodes = 1000;
   const Endpoint x = op::Placeholder(b, DType::kFloat, {.name = "x"});
   const Endpoint y = op::Placeholder(b, DType::kFloat, {.shape = {4, 4}, .name = "y"});
-  const auto node = [&](Endpoint a) { return kind == "matmul" ? op::MatMul(b, a, y) : op::AddV2(b, a, y); };
+  const auto node = [&](Endpoint a) {
+    return kind == "matmul" ? op::MatMul(b, a, y) : op::AddV2(b, a, y);
+  };
   Endpoint out = x;
   if (chain) {
     for (int i = 0; i < kNodes; ++i) out = node(out);
@@ -116,18 +121,20 @@ StatusOr<Mlp> BuildMlp(train::Program& program) {
   const Endpoint hidden = op::Relu(b, op::BiasAdd(b, op::MatMul(b, x, w1.value), b1.value));
   const Endpoint logits = op::BiasAdd(b, op::MatMul(b, hidden, w2.value), b2.value);
   Mlp mlp;
-  mlp.loss = op::Mean(b, op::SoftmaxCrossEntropyWithLogits(b, logits, y).loss, b.Scalar<int32_t>(0));
+  mlp.loss =
+      op::Mean(b, op::SoftmaxCrossEntropyWithLogits(b, logits, y).loss, b.Scalar<int32_t>(0));
   WEFT_RETURN_IF_ERROR(program.status());
   WEFT_ASSIGN_OR_RETURN(mlp.train, train::GradientDescent(0.001)->Minimize(program, mlp.loss));
   return mlp;
 }
 
-StatusOr<Step> MlpStep(std::unique_ptr<Session> opened, const Mlp& mlp, const std::vector<std::string>& init,
-                       int64_t batch) {
+StatusOr<Step> MlpStep(std::unique_ptr<Session> opened, const Mlp& mlp,
+                       const std::vector<std::string>& init, int64_t batch) {
   std::shared_ptr<Session> session = std::move(opened);  // shared by copies of the step
   WEFT_RETURN_IF_ERROR(session->Run({}, {}, init, nullptr));
   Tensor x = Filled(Shape{batch, 784}, 0);
-  for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = static_cast<float>(i % 97) / 97;
+  for (int64_t i = 0; i < x.num_elements(); ++i)
+    x.data<float>()[i] = static_cast<float>(i % 97) / 97;
   Tensor y = Filled(Shape{batch, 10}, 0);
   for (int64_t i = 0; i < batch; ++i) y.data<float>()[i * 10 + i % 10] = 1;
   const std::string loss = absl::StrCat(mlp.loss.node->name(), ":0");
@@ -155,8 +162,8 @@ StatusOr<Step> ClusterMlp(const std::string& target, const std::string& worker, 
   WEFT_ASSIGN_OR_RETURN(const Mlp mlp, BuildMlp(program));
   Node* init = program.InitializeVariables();
   WEFT_RETURN_IF_ERROR(program.status());
-  WEFT_ASSIGN_OR_RETURN(auto session,
-                        cluster::NewSession({.target = target, .device_filters = {"/job:ps", worker}}));
+  WEFT_ASSIGN_OR_RETURN(
+      auto session, cluster::NewSession({.target = target, .device_filters = {"/job:ps", worker}}));
   WEFT_RETURN_IF_ERROR(session->Extend(ExportGraph(program.graph())));
   return MlpStep(std::move(session), mlp, {init->name()}, batch);
 }
@@ -183,11 +190,13 @@ StatusOr<Step> Bounce(const std::string& target, const std::string& worker, int6
                                                   b.Constant(Tensor::Vector<int32_t>({1}))));
   Node* init = program.InitializeVariables();
   WEFT_RETURN_IF_ERROR(program.status());
-  WEFT_ASSIGN_OR_RETURN(auto opened, cluster::NewSession({.target = target, .device_filters = {"/job:ps", worker}}));
+  WEFT_ASSIGN_OR_RETURN(
+      auto opened, cluster::NewSession({.target = target, .device_filters = {"/job:ps", worker}}));
   std::shared_ptr<Session> session = std::move(opened);  // shared by copies of the step
   WEFT_RETURN_IF_ERROR(session->Extend(ExportGraph(program.graph())));
   WEFT_RETURN_IF_ERROR(session->Run({}, {}, {init->name()}, nullptr));
-  return Step([session, fetch = absl::StrCat(first.node->name(), ":0"), target_node = stored->name()]() -> StatusOr<double> {
+  return Step([session, fetch = absl::StrCat(first.node->name(), ":0"),
+               target_node = stored->name()]() -> StatusOr<double> {
     std::vector<Tensor> results;
     WEFT_RETURN_IF_ERROR(session->Run({}, {fetch}, {target_node}, &results));
     return results[0].data<float>()[0];
@@ -195,7 +204,8 @@ StatusOr<Step> Bounce(const std::string& target, const std::string& worker, int6
 }
 
 // A server that the step needs goes into `server`.
-StatusOr<Step> Choose(const std::vector<std::string>& args, std::unique_ptr<cluster::Server>* server) {
+StatusOr<Step> Choose(const std::vector<std::string>& args,
+                      std::unique_ptr<cluster::Server>* server) {
   int threads = 0;
   int64_t batch = 0;
   if (args.size() == 5 && args[0] == "dispatch" && absl::SimpleAtoi(args[3], &threads)) {
@@ -212,15 +222,18 @@ StatusOr<Step> Choose(const std::vector<std::string>& args, std::unique_ptr<clus
       absl::SimpleAtoi(args[3], &batch)) {
     WEFT_ASSIGN_OR_RETURN(cluster::ClusterSpec spec, cluster::ClusterSpec::FromJson(args[1]));
     const cluster::TaskId task{.job = "worker", .index = threads};
-    WEFT_ASSIGN_OR_RETURN(*server, cluster::Server::Start({.cluster = std::move(spec), .task = task,
+    WEFT_ASSIGN_OR_RETURN(*server, cluster::Server::Start({.cluster = std::move(spec),
+                                                           .task = task,
                                                            .catalogue = &StandardCatalogue()}));
     return ClusterMlp((*server)->target(), task.ToString(), batch);
   }
   if (args.size() == 4 && args[0] == "bounce" && absl::SimpleAtoi(args[3], &batch)) {
     return Bounce(args[1], args[2], batch);
   }
-  return InvalidArgument("usage: session_rounds dispatch (matmul|add) (chain|wide) THREADS (plain|fused) | "
-                         "mlp BATCH THREADS | cluster TARGET WORKER BATCH | worker CLUSTER INDEX BATCH | bounce TARGET WORKER ELEMENTS");
+  return InvalidArgument(
+      "usage: session_rounds dispatch (matmul|add) (chain|wide) THREADS (plain|fused) | "
+      "mlp BATCH THREADS | cluster TARGET WORKER BATCH | worker CLUSTER INDEX BATCH | bounce "
+      "TARGET WORKER ELEMENTS");
 }
 
 Status Main(const std::vector<std::string>& args) {

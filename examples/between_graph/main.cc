@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between-graph replication: every worker builds the same graph and applies its gradients to the variables
-// of the parameter servers when it has them, without waiting for others.
+// Between-graph replication: every worker builds the same graph and applies its gradients to the
+// variables of the parameter servers when it has them, without waiting for others.
 //   weft run --ps 1 --workers 2 -- build/bin/between_graph
 #include <cstdio>
 #include <random>
@@ -26,7 +26,8 @@ std::vector<weft::session::Feed> MakeBatch(std::mt19937& random) {
     x[i] = normal(random);
     y[i / kInputs] += static_cast<float>(i % kInputs + 1) * x[i];
   }
-  return {{"x:0", Tensor::FromSpan<float>({kBatch, kInputs}, x)}, {"y:0", Tensor::FromSpan<float>({kBatch, 1}, y)}};
+  return {{"x:0", Tensor::FromSpan<float>({kBatch, kInputs}, x)},
+          {"y:0", Tensor::FromSpan<float>({kBatch, 1}, y)}};
 }
 
 weft::Status Train(const train::Task& task, int64_t steps, const std::string& folder) {
@@ -39,7 +40,7 @@ weft::Status Train(const train::Task& task, int64_t steps, const std::string& fo
   const Endpoint guess = train::Dense(program, "line", x, 1);
   const Endpoint axes = b.Constant(Tensor::Vector<int32_t>({0, 1}));
   const Endpoint loss = op::Mean(b, op::SquaredDifference(b, guess, y), axes);
-  WEFT_ASSIGN_OR_RETURN(weft::Node* step, train::GradientDescent(0.02)->Minimize(program, loss));
+  WEFT_ASSIGN_OR_RETURN(weft::Node * step, train::GradientDescent(0.02)->Minimize(program, loss));
   WEFT_ASSIGN_OR_RETURN(const auto saver, train::Saver::Create(program));
 
   const auto stop = train::StopAtStep(steps);
@@ -59,8 +60,8 @@ weft::Status Train(const train::Task& task, int64_t steps, const std::string& fo
     WEFT_RETURN_IF_ERROR(session->Run(MakeBatch(random), {loss}, {step}, &results));
   }
   if (!results.empty()) {
-    std::printf("worker %d: %ld of %ld steps, loss %.6f\n", task.worker, own, session->global_step(),
-                results[0].scalar<float>());
+    std::printf("worker %d: %ld of %ld steps, loss %.6f\n", task.worker, own,
+                session->global_step(), results[0].scalar<float>());
     std::fflush(stdout);
   }
   return session->End();
@@ -75,7 +76,9 @@ int main(int argc, char** argv) {
   app.add_option("--steps", steps, "Steps of all workers together");
   app.add_option("--model_dir", folder, "Where checkpoints go; training resumes there");
   CLI11_PARSE(app, argc, argv);
-  const weft::Status status = train::RunTask([&](const train::Task& task) { return Train(task, steps, folder); });
-  if (!status.ok()) std::fprintf(stderr, "between_graph: %s\n", std::string(status.message()).c_str());
+  const weft::Status status =
+      train::RunTask([&](const train::Task& task) { return Train(task, steps, folder); });
+  if (!status.ok())
+    std::fprintf(stderr, "between_graph: %s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 1;
 }

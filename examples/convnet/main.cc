@@ -20,7 +20,8 @@ struct Model {
 Model Build(train::Program& program, int64_t seed) {
   weft::GraphBuilder& b = program.builder();
   Model m;
-  m.images = op::Placeholder(b, weft::DType::kFloat, {.shape = {-1, digits::kPixels}, .name = "images"});
+  m.images =
+      op::Placeholder(b, weft::DType::kFloat, {.shape = {-1, digits::kPixels}, .name = "images"});
   m.labels = op::Placeholder(b, weft::DType::kInt64, {.shape = {-1}, .name = "labels"});
   m.training = op::Placeholder(b, weft::DType::kBool, {.shape = weft::Shape(), .name = "training"});
   Endpoint x = op::Reshape(b, m.images, b.Constant(Tensor::Vector<int32_t>({-1, 8, 8, 1})));
@@ -33,8 +34,8 @@ Model Build(train::Program& program, int64_t seed) {
   const Endpoint losses = op::SparseSoftmaxCrossEntropyWithLogits(b, logits, m.labels).loss;
   m.loss = op::Mean(b, losses, b.Scalar<int32_t>(0), {.name = "loss"});
   const Endpoint hits = op::Equal(b, op::ArgMax(b, logits, b.Scalar<int32_t>(1)), m.labels);
-  m.accuracy =
-      op::Mean(b, op::Cast(b, hits, weft::DType::kFloat), b.Scalar<int32_t>(0), {.name = "accuracy"});
+  m.accuracy = op::Mean(b, op::Cast(b, hits, weft::DType::kFloat), b.Scalar<int32_t>(0),
+                        {.name = "accuracy"});
   return m;
 }
 
@@ -42,7 +43,9 @@ weft::Status Train(const std::string& path, int steps, double learning_rate, int
   WEFT_ASSIGN_OR_RETURN(const digits::Data data, digits::Load(path));
   train::Program program;
   const Model m = Build(program, seed);
-  WEFT_ASSIGN_OR_RETURN(weft::Node* step, train::Adam(train::LearningRate::Line(learning_rate, 0, steps))->Minimize(program, m.loss));
+  WEFT_ASSIGN_OR_RETURN(
+      weft::Node * step,
+      train::Adam(train::LearningRate::Line(learning_rate, 0, steps))->Minimize(program, m.loss));
   weft::Node* init = program.InitializeVariables();
   WEFT_RETURN_IF_ERROR(program.status());
 
@@ -54,13 +57,14 @@ weft::Status Train(const std::string& path, int steps, double learning_rate, int
   std::vector<Tensor> results;
   for (int i = 1; i <= steps; ++i) {
     const digits::Set batch = batches.Next();
-    WEFT_RETURN_IF_ERROR(session->Run({{"images:0", batch.images}, {"labels:0", batch.labels}, {"training:0", yes}},
-                                      {"loss:0"}, {step->name()}, &results));
+    WEFT_RETURN_IF_ERROR(
+        session->Run({{"images:0", batch.images}, {"labels:0", batch.labels}, {"training:0", yes}},
+                     {"loss:0"}, {step->name()}, &results));
     if (i % 200 == 0) std::printf("step %d  loss %.4f\n", i, results[0].scalar<float>());
   }
-  WEFT_RETURN_IF_ERROR(
-      session->Run({{"images:0", data.test.images}, {"labels:0", data.test.labels}, {"training:0", no}},
-                   {"accuracy:0"}, {}, &results));
+  WEFT_RETURN_IF_ERROR(session->Run(
+      {{"images:0", data.test.images}, {"labels:0", data.test.labels}, {"training:0", no}},
+      {"accuracy:0"}, {}, &results));
   std::printf("Test accuracy: %.4f\n", results[0].scalar<float>());
   return session->Close();
 }

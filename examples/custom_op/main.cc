@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An op of one's own: signature, shape, gradient and kernel, registered by the program and used in training.
+// An op of one's own: signature, shape, gradient and kernel, registered by the program and used in
+// training.
 #include <cmath>
 #include <cstdio>
 
@@ -21,7 +22,8 @@ class BumpKernel final : public weft::OpKernel {
     const Tensor& x = c.input(0);
     WEFT_ASSIGN_OR_RETURN(Tensor * y, c.AllocateOutput(0, x.shape()));
     c.ParallelFor(x.num_elements(), 1024, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) y->data<float>()[i] = std::exp(-x.data<float>()[i] * x.data<float>()[i]);
+      for (int64_t i = begin; i < end; ++i)
+        y->data<float>()[i] = std::exp(-x.data<float>()[i] * x.data<float>()[i]);
     });
     return absl::OkStatus();
   }
@@ -51,12 +53,14 @@ weft::Status Train(const weft::Catalogue& catalogue, int steps) {
   weft::GraphBuilder& b = program.builder();
   const Endpoint x = op::Placeholder(b, DType::kFloat, {.shape = {-1, 1}, .name = "x"});
   const Endpoint y = op::Placeholder(b, DType::kFloat, {.shape = {-1, 1}, .name = "y"});
-  const auto bump = [](weft::GraphBuilder& builder, Endpoint in) { return builder.Op("Bump", {in}); };
+  const auto bump = [](weft::GraphBuilder& builder, Endpoint in) {
+    return builder.Op("Bump", {in});
+  };
   const Endpoint hidden = train::Dense(program, "bumps", x, 24, {.activation = bump, .seed = 1});
   const Endpoint guess = train::Dense(program, "sum", hidden, 1, {.seed = 2});
   const Endpoint axes = b.Constant(Tensor::Vector<int32_t>({0, 1}));
   const Endpoint loss = op::Mean(b, op::SquaredDifference(b, guess, y), axes, {.name = "loss"});
-  WEFT_ASSIGN_OR_RETURN(weft::Node* step, train::Adam(0.02)->Minimize(program, loss));
+  WEFT_ASSIGN_OR_RETURN(weft::Node * step, train::Adam(0.02)->Minimize(program, loss));
   weft::Node* init = program.InitializeVariables();
   WEFT_RETURN_IF_ERROR(program.status());
 
@@ -72,10 +76,11 @@ weft::Status Train(const weft::Catalogue& catalogue, int steps) {
   std::vector<Tensor> first, last;
   for (int i = 0; i < steps; ++i) {
     WEFT_RETURN_IF_ERROR(session->Run(
-        {{"x:0", Tensor::FromSpan<float>(shape, xs)}, {"y:0", Tensor::FromSpan<float>(shape, ys)}}, {"loss:0"},
-        {step->name()}, i == 0 ? &first : &last));
+        {{"x:0", Tensor::FromSpan<float>(shape, xs)}, {"y:0", Tensor::FromSpan<float>(shape, ys)}},
+        {"loss:0"}, {step->name()}, i == 0 ? &first : &last));
   }
-  std::printf("loss %.5f at first, %.5f at last\n", first[0].scalar<float>(), last[0].scalar<float>());
+  std::printf("loss %.5f at first, %.5f at last\n", first[0].scalar<float>(),
+              last[0].scalar<float>());
   return session->Close();
 }
 
@@ -89,7 +94,8 @@ int main(int argc, char** argv) {
   weft::Catalogue catalogue;
   weft::RegisterOps(catalogue);
   RegisterBump(catalogue);
-  const weft::Status status = catalogue.status().ok() ? Train(catalogue, steps) : catalogue.status();
+  const weft::Status status =
+      catalogue.status().ok() ? Train(catalogue, steps) : catalogue.status();
   if (!status.ok()) std::fprintf(stderr, "custom_op: %s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 1;
 }

@@ -15,7 +15,8 @@ constexpr int kSide = 8;
 
 weft::StatusOr<Set> ToSet(const std::vector<std::vector<int>>& rows, int begin, int end) {
   Set set;
-  WEFT_ASSIGN_OR_RETURN(set.images, weft::Tensor::Allocate(weft::DType::kFloat, {end - begin, kPixels}));
+  WEFT_ASSIGN_OR_RETURN(set.images,
+                        weft::Tensor::Allocate(weft::DType::kFloat, {end - begin, kPixels}));
   WEFT_ASSIGN_OR_RETURN(set.labels, weft::Tensor::Allocate(weft::DType::kInt64, {end - begin}));
   for (int i = begin; i < end; ++i) {
     for (int p = 0; p < kPixels; ++p) {
@@ -34,15 +35,16 @@ float InkAt(const float* pixels, float y, float x) {
   for (int row : {top, top + 1}) {
     for (int column : {left, left + 1}) {
       if (row < 0 || row >= kSide || column < 0 || column >= kSide) continue;
-      const float near = (1 - std::fabs(y - static_cast<float>(row))) * (1 - std::fabs(x - static_cast<float>(column)));
+      const float near = (1 - std::fabs(y - static_cast<float>(row))) *
+                         (1 - std::fabs(x - static_cast<float>(column)));
       ink += near * pixels[row * kSide + column];
     }
   }
   return ink;
 }
 
-// Appends the digit as another hand and pen might write it: a little turned, slanted, stretched, moved and
-// smudged.
+// Appends the digit as another hand and pen might write it: a little turned, slanted, stretched,
+// moved and smudged.
 void AppendMoved(const float* pixels, std::mt19937& random, std::vector<float>* out) {
   std::uniform_real_distribution<float> small(-1, 1);
   const float turn = 0.15f * small(random);
@@ -68,7 +70,8 @@ void AppendMoved(const float* pixels, std::mt19937& random, std::vector<float>* 
 
 weft::StatusOr<Data> Load(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return weft::NotFound("Cannot open the digits at ", path, "; give their path with --data");
+  if (!file)
+    return weft::NotFound("Cannot open the digits at ", path, "; give their path with --data");
   std::vector<std::vector<int>> rows;
   std::string line;
   while (std::getline(file, line)) {
@@ -77,8 +80,9 @@ weft::StatusOr<Data> Load(const std::string& path) {
     std::string cell;
     while (std::getline(cells, cell, ',')) row.push_back(std::atoi(cell.c_str()));
     if (row.size() != kPixels + 1 || row[kPixels] < 0 || row[kPixels] >= kClasses) {
-      return weft::InvalidArgument(path, ":", rows.size() + 1, ": expected 64 pixels and a label, got '",
-                                   line.substr(0, 40), "'");
+      return weft::InvalidArgument(path, ":", rows.size() + 1,
+                                   ": expected 64 pixels and a label, got '", line.substr(0, 40),
+                                   "'");
     }
     rows.push_back(std::move(row));
   }

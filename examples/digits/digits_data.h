@@ -26,11 +26,12 @@ struct Data {
   Set test;
 };
 
-// Reads digits.csv: a line a digit, 64 pixels of 0..16, then the label. InvalidArgument names the line.
+// Reads digits.csv: a line a digit, 64 pixels of 0..16, then the label. InvalidArgument names the
+// line.
 weft::StatusOr<Data> Load(const std::string& path);
 
-// Batches of random digits without repeats within an epoch, by `seed`. Each is moved by a little, so
-// that a model learns shapes and not places.
+// Batches of random digits without repeats within an epoch, by `seed`. Each is moved by a little,
+// so that a model learns shapes and not places.
 class Batches {
  public:
   Batches(const Set& set, int batch_size, unsigned seed);

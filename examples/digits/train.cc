@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a digit classifier on a cluster: one process a task, which TF_CONFIG tells who it is. Without
-// TF_CONFIG it trains in this process. `weft run examples/digits/tfjob.yaml` starts all tasks.
+// Trains a digit classifier on a cluster: one process a task, which TF_CONFIG tells who it is.
+// Without TF_CONFIG it trains in this process. `weft run examples/digits/tfjob.yaml` starts all
+// tasks.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -47,10 +48,12 @@ Model Build(train::Program& program, int64_t seed) {
   m.images = op::Placeholder(b, DType::kFloat, {.shape = {-1, digits::kPixels}, .name = "images"});
   m.labels = op::Placeholder(b, DType::kInt64, {.shape = {-1}, .name = "labels"});
   // The first values are those of `seed`, whatever else is random.
-  const auto layer = [&](const std::string& name, Endpoint x, int64_t in, int64_t out, int64_t number) {
-    const train::Variable w =
-        program.AddVariable(name + "/w", DType::kFloat, {in, out}, train::GlorotUniform(seed, number));
-    const train::Variable bias = program.AddVariable(name + "/b", DType::kFloat, {out}, train::Zeros());
+  const auto layer = [&](const std::string& name, Endpoint x, int64_t in, int64_t out,
+                         int64_t number) {
+    const train::Variable w = program.AddVariable(name + "/w", DType::kFloat, {in, out},
+                                                  train::GlorotUniform(seed, number));
+    const train::Variable bias =
+        program.AddVariable(name + "/b", DType::kFloat, {out}, train::Zeros());
     return op::BiasAdd(b, op::MatMul(b, x, w.value), bias.value);
   };
   const Endpoint first = op::Relu(b, layer("first", m.images, digits::kPixels, kFirst, 1));
@@ -67,9 +70,12 @@ Model Build(train::Program& program, int64_t seed) {
 
 void TellWhereItStarts(const Flags& flags, int64_t step) {
   if (step >= flags.steps) {
-    std::printf("Trained already, to step %ld: more --steps train on, another --model_dir starts anew\n", step);
+    std::printf(
+        "Trained already, to step %ld: more --steps train on, another --model_dir starts anew\n",
+        step);
   } else if (step > 0) {
-    std::printf("Resuming at step %ld of %ld from %s\n", step, flags.steps, flags.model_dir.c_str());
+    std::printf("Resuming at step %ld of %ld from %s\n", step, flags.steps,
+                flags.model_dir.c_str());
   }
 }
 
@@ -97,15 +103,15 @@ Status Train(const Flags& flags, const train::Task& task) {
   if (task.is_chief) {
     hooks.push_back(train::SaveCheckpoints(saver.get(), flags.model_dir, 100));
     hooks.push_back(train::WriteSummaries(flags.model_dir, 20));
-    hooks.push_back(train::ReportProgress(model.loss, flags.steps, flags.batch * (sync ? needed : 1),
+    hooks.push_back(train::ReportProgress(model.loss, flags.steps,
+                                          flags.batch * (sync ? needed : 1),
                                           absl::Milliseconds(500), train::ProgressPrinter()));
     if (sync) hooks.push_back(replicas.ChiefHook());
   }
-  train::MonitoredOptions options{
-      .make_session = [&] { return task.NewSession(); },
-      .is_chief = task.is_chief,
-      .saver = saver.get(),
-      .checkpoint_folder = flags.model_dir};
+  train::MonitoredOptions options{.make_session = [&] { return task.NewSession(); },
+                                  .is_chief = task.is_chief,
+                                  .saver = saver.get(),
+                                  .checkpoint_folder = flags.model_dir};
   for (const auto& hook : hooks) options.hooks.push_back(hook.get());
   options.train = train_node;
   if (sync) {
@@ -124,8 +130,9 @@ Status Train(const Flags& flags, const train::Task& task) {
   }
   if (!task.is_chief) return absl::OkStatus();
   std::vector<Tensor> accuracy;
-  WEFT_RETURN_IF_ERROR(session->RunPlain({{"images:0", data.test.images}, {"labels:0", data.test.labels}},
-                                         {model.correct}, {}, &accuracy));
+  WEFT_RETURN_IF_ERROR(
+      session->RunPlain({{"images:0", data.test.images}, {"labels:0", data.test.labels}},
+                        {model.correct}, {}, &accuracy));
   WEFT_RETURN_IF_ERROR(session->End());
   std::printf("Test accuracy: %.4f (%d digits not seen in training)\n", accuracy[0].scalar<float>(),
               digits::kTest);
@@ -142,13 +149,16 @@ int main(int argc, char** argv) {
   Flags flags;
   CLI::App app("Trains a digit classifier, alone or as a task of a job");
   app.add_option("--data", flags.data, "The digits: digits.csv");
-  app.add_option("--model_dir", flags.model_dir, "Where checkpoints and summaries go; training resumes there");
+  app.add_option("--model_dir", flags.model_dir,
+                 "Where checkpoints and summaries go; training resumes there");
   app.add_option("--steps", flags.steps, "Global steps");
   app.add_option("--batch", flags.batch, "Digits a step and worker");
   app.add_option("--learning_rate", flags.learning_rate, "Of Adam");
   app.add_option("--seed", flags.seed, "Of first values and batches");
-  app.add_option("--backups", flags.backups, "Workers whose gradients a synchronous step does not wait for");
-  app.add_flag("--async", flags.async, "Workers apply their gradients without waiting for each other");
+  app.add_option("--backups", flags.backups,
+                 "Workers whose gradients a synchronous step does not wait for");
+  app.add_flag("--async", flags.async,
+               "Workers apply their gradients without waiting for each other");
   CLI11_PARSE(app, argc, argv);
   const Status status = train::RunTask([&](const train::Task& task) { return Train(flags, task); });
   if (status.ok()) return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In-graph replication: one client builds one graph with a replica for each worker task; the workers lend
-// their devices.
+// In-graph replication: one client builds one graph with a replica for each worker task; the
+// workers lend their devices.
 //   weft run --workers 3 -- build/bin/in_graph
 #include <cstdio>
 #include <random>
@@ -19,8 +19,8 @@ constexpr int kInputs = 4;
 constexpr int kBatch = 60;
 
 // The mean loss of one replica's part of the batch, on its worker's device.
-Endpoint Replica(train::Program& program, const train::Task& task, int n, const train::Variable& w, Endpoint x,
-                 Endpoint y) {
+Endpoint Replica(train::Program& program, const train::Task& task, int n, const train::Variable& w,
+                 Endpoint x, Endpoint y) {
   weft::GraphBuilder& b = program.builder();
   b.set_device(task.WorkerDevice(n));
   b.PushName("replica_" + std::to_string(n));
@@ -35,17 +35,19 @@ Endpoint Replica(train::Program& program, const train::Task& task, int n, const 
 weft::Status Train(const train::Task& task, int steps) {
   train::Program program;
   weft::GraphBuilder& b = program.builder();
-  const Endpoint x = op::Placeholder(b, weft::DType::kFloat, {.shape = {kBatch, kInputs}, .name = "x"});
+  const Endpoint x =
+      op::Placeholder(b, weft::DType::kFloat, {.shape = {kBatch, kInputs}, .name = "x"});
   const Endpoint y = op::Placeholder(b, weft::DType::kFloat, {.shape = {kBatch, 1}, .name = "y"});
-  const train::Variable w = program.AddVariable("w", weft::DType::kFloat, {kInputs, 1}, train::Zeros(),
-                                                {.device = task.WorkerDevice(0)});
+  const train::Variable w = program.AddVariable("w", weft::DType::kFloat, {kInputs, 1},
+                                                train::Zeros(), {.device = task.WorkerDevice(0)});
   const std::vector<Endpoint> xs = op::Split(b, b.Scalar<int32_t>(0), x, task.num_workers);
   const std::vector<Endpoint> ys = op::Split(b, b.Scalar<int32_t>(0), y, task.num_workers);
   std::vector<Endpoint> losses;
-  for (int n = 0; n < task.num_workers; ++n) losses.push_back(Replica(program, task, n, w, xs[n], ys[n]));
+  for (int n = 0; n < task.num_workers; ++n)
+    losses.push_back(Replica(program, task, n, w, xs[n], ys[n]));
   const Endpoint share = b.Scalar<float>(1.0f / static_cast<float>(task.num_workers));
   const Endpoint loss = op::Mul(b, op::AddN(b, losses), share, {.name = "loss"});
-  WEFT_ASSIGN_OR_RETURN(weft::Node* step, train::GradientDescent(0.1)->Minimize(program, loss));
+  WEFT_ASSIGN_OR_RETURN(weft::Node * step, train::GradientDescent(0.1)->Minimize(program, loss));
   weft::Node* init = program.InitializeVariables();
   WEFT_RETURN_IF_ERROR(program.status());
 
@@ -76,8 +78,8 @@ int main(int argc, char** argv) {
   CLI::App app("Trains one graph with a replica on each worker");
   app.add_option("--steps", steps, "Steps")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
-  const weft::Status status = train::RunTask([&](const train::Task& task) { return Train(task, steps); },
-                                             {.only_chief_trains = true});
+  const weft::Status status = train::RunTask(
+      [&](const train::Task& task) { return Train(task, steps); }, {.only_chief_trains = true});
   if (!status.ok()) std::fprintf(stderr, "in_graph: %s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 1;
 }

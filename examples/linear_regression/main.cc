@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fits a line to points of y = 3x + 2: builds a graph, differentiates it, trains it, saves it, predicts.
+// Fits a line to points of y = 3x + 2: builds a graph, differentiates it, trains it, saves it,
+// predicts.
 #include <cstdio>
 
 #include "CLI/CLI.hpp"
@@ -19,8 +20,9 @@ weft::Status Fit(const std::string& target, const std::string& folder, int steps
   const train::Variable slope = program.AddVariable("slope", DType::kFloat, {}, train::Zeros());
   const train::Variable offset = program.AddVariable("offset", DType::kFloat, {}, train::Zeros());
   const Endpoint line = op::AddV2(b, op::Mul(b, slope.value, x), offset.value, {.name = "line"});
-  const Endpoint loss = op::Mean(b, op::SquaredDifference(b, line, y), b.Scalar<int32_t>(0), {.name = "loss"});
-  WEFT_ASSIGN_OR_RETURN(weft::Node* step, train::GradientDescent(0.1)->Minimize(program, loss));
+  const Endpoint loss =
+      op::Mean(b, op::SquaredDifference(b, line, y), b.Scalar<int32_t>(0), {.name = "loss"});
+  WEFT_ASSIGN_OR_RETURN(weft::Node * step, train::GradientDescent(0.1)->Minimize(program, loss));
   weft::Node* init = program.InitializeVariables();
   WEFT_ASSIGN_OR_RETURN(const auto saver, train::Saver::Create(program));
   WEFT_RETURN_IF_ERROR(program.status());
@@ -32,11 +34,13 @@ weft::Status Fit(const std::string& target, const std::string& folder, int steps
   const Tensor ys = Tensor::Vector<float>({-1, 2, 5, 8});
   std::vector<Tensor> results;
   for (int i = 0; i < steps; ++i) {
-    WEFT_RETURN_IF_ERROR(session->Run({{"x:0", xs}, {"y:0", ys}}, {"loss:0"}, {step->name()}, &results));
+    WEFT_RETURN_IF_ERROR(
+        session->Run({{"x:0", xs}, {"y:0", ys}}, {"loss:0"}, {step->name()}, &results));
   }
   std::printf("loss %.6f after %d steps\n", results[0].scalar<float>(), steps);
   WEFT_ASSIGN_OR_RETURN(const std::string path, saver->Save(*session, folder, steps));
-  WEFT_RETURN_IF_ERROR(session->Run({{"x:0", Tensor::Vector<float>({10})}}, {"line:0"}, {}, &results));
+  WEFT_RETURN_IF_ERROR(
+      session->Run({{"x:0", Tensor::Vector<float>({10})}}, {"line:0"}, {}, &results));
   std::printf("at 10: %.3f\nsaved: %s\n", results[0].span<float>()[0], path.c_str());
   return session->Close();
 }
@@ -50,6 +54,7 @@ int main(int argc, char** argv) {
   app.add_option("--steps", steps, "Steps of gradient descent")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   const weft::Status status = Fit(target, folder, steps);
-  if (!status.ok()) std::fprintf(stderr, "linear_regression: %s\n", std::string(status.message()).c_str());
+  if (!status.ok())
+    std::fprintf(stderr, "linear_regression: %s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 1;
 }

@@ -21,7 +21,9 @@ std::vector<float> Normals(int64_t count, unsigned seed) {
 }  // namespace
 
 World::World(unsigned seed)
-    : tastes_(Normals(kUsers * kTraits, 1001)), looks_(Normals(kItems * kTraits, 1002)), random_(seed) {}
+    : tastes_(Normals(kUsers * kTraits, 1001)),
+      looks_(Normals(kItems * kTraits, 1002)),
+      random_(seed) {}
 
 Batch World::Next(int64_t size) {
   std::uniform_int_distribution<int64_t> any_user(0, kUsers - 1), any_item(0, kItems - 1);
@@ -32,7 +34,8 @@ Batch World::Next(int64_t size) {
     users.push_back(any_user(random_));
     items.push_back(any_item(random_));
     float liking = 0;
-    for (int t = 0; t < kTraits; ++t) liking += tastes_[users.back() * kTraits + t] * looks_[items.back() * kTraits + t];
+    for (int t = 0; t < kTraits; ++t)
+      liking += tastes_[users.back() * kTraits + t] * looks_[items.back() * kTraits + t];
     clicks.push_back(chance(random_) < 1 / (1 + std::exp(-3 * liking)) ? 1.0f : 0.0f);
   }
   const weft::Shape shape = {size};

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/status.h"
 
 namespace weft {

@@ -66,7 +66,8 @@ uint32_t ExtendPortable(uint32_t crc, absl::string_view data) {
 
 namespace {
 
-// The instruction takes three cycles and one may start in each: three streams side by side hide that.
+// The instruction takes three cycles and one may start in each: three streams side by side hide
+// that.
 constexpr size_t kLongStream = 8192;
 constexpr size_t kShortStream = 256;
 

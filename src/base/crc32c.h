@@ -12,7 +12,8 @@ namespace weft {
 uint32_t Crc32cExtend(uint32_t crc, absl::string_view data);
 inline uint32_t Crc32c(absl::string_view data) { return Crc32cExtend(0, data); }
 
-// The form that TFRecord and tables store, so that a checksum of bytes that hold checksums stays good.
+// The form that TFRecord and tables store, so that a checksum of bytes that hold checksums stays
+// good.
 constexpr uint32_t kCrc32cMaskDelta = 0xa282ead8u;
 constexpr uint32_t MaskCrc32c(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + kCrc32cMaskDelta;

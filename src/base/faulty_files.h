@@ -9,12 +9,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/files.h"
 
 namespace weft {
 
-// Passes calls on to `base`, which it borrows, and counts them: each call of FileSystem, Append, Sync,
-// Close and ReadAt is one. Thread-safe.
+// Passes calls on to `base`, which it borrows, and counts them: each call of FileSystem, Append,
+// Sync, Close and ReadAt is one. Thread-safe.
 class FaultyFileSystem : public FileSystem {
  public:
   explicit FaultyFileSystem(FileSystem* base) : base_(base) {}

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "absl/strings/match.h"
+
 #include "base/posix_file.h"
 
 namespace weft {
@@ -87,9 +88,10 @@ StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path, uint6
   WEFT_ASSIGN_OR_RETURN(const FileStat stat, files.Stat(path));
   if (stat.is_directory) return FailedPrecondition("Cannot read '", path, "': it is a directory");
   std::string data;
-  // One byte more than announced, so that a file that grew goes on; files of /proc announce 0 and want
-  // to be read in one go.
-  size_t step = std::max<size_t>(static_cast<size_t>(std::min(stat.size_bytes, max_bytes)) + 1, 4096);
+  // One byte more than announced, so that a file that grew goes on; files of /proc announce 0 and
+  // want to be read in one go.
+  size_t step =
+      std::max<size_t>(static_cast<size_t>(std::min(stat.size_bytes, max_bytes)) + 1, 4096);
   while (true) {
     const size_t old_size = data.size();
     data.resize(old_size + step);

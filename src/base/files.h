@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+
 #include "base/status.h"
 
 namespace weft {
@@ -79,7 +80,8 @@ class RealFileSystem : public FileSystem {
 // out (PermissionDenied). Relative paths start at the root; absolute ones must name a place in it.
 class RootedFileSystem : public FileSystem {
  public:
-  // With `walk`, as on kernels without openat2: every part is opened by itself and links are refused.
+  // With `walk`, as on kernels without openat2: every part is opened by itself and links are
+  // refused.
   static StatusOr<std::unique_ptr<RootedFileSystem>> Create(const std::string& root,
                                                             bool walk = false);
   ~RootedFileSystem() override;

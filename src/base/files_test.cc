@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/files.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/faulty_files.h"
+#include <unistd.h>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "base/faulty_files.h"
 
 namespace weft {
 namespace {

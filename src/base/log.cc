@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
-#include <spdlog/logger.h>
-#include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/base_sink.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +8,11 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -25,7 +25,8 @@ constexpr char kGlogPattern[] = "%L%m%d %H:%M:%S.%f %P %s:%#] %v";
 
 std::atomic<ScopedLogCapture*> capture{nullptr};
 
-// Writes each line with one write(2), so that lines of several processes on one terminal stay whole.
+// Writes each line with one write(2), so that lines of several processes on one terminal stay
+// whole.
 class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {

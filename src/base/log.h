@@ -87,19 +87,20 @@ struct Voidify {
 }  // namespace weft
 
 // WEFT_LOG(INFO) << "restored step " << step;   severities INFO, WARNING, ERROR
-#define WEFT_LOG(severity)                               \
-  !::weft::LogEnabled(::weft::LogLevel::severity)        \
-      ? (void)0                                          \
-      : ::weft::log_internal::Voidify() &                \
+#define WEFT_LOG(severity)                        \
+  !::weft::LogEnabled(::weft::LogLevel::severity) \
+      ? (void)0                                   \
+      : ::weft::log_internal::Voidify() &         \
             ::weft::LogMessage(::weft::LogLevel::severity, __FILE__, __LINE__).stream()
 
 // At most one line a `period` from this place; the next one says how many were held back.
-#define WEFT_LOG_EVERY(severity, period)                                                       \
-  for (auto weft_admitted_ = ::weft::LogEnabled(::weft::LogLevel::severity)                    \
-                                 ? []() -> ::weft::LogThrottle& {                              \
-                                     static ::weft::LogThrottle weft_throttle_;                \
-                                     return weft_throttle_;                                    \
-                                   }().Admit(period)                                           \
-                                 : ::std::optional<int64_t>();                                 \
-       weft_admitted_.has_value(); weft_admitted_.reset())                                     \
+#define WEFT_LOG_EVERY(severity, period)                                    \
+  for (auto weft_admitted_ = ::weft::LogEnabled(::weft::LogLevel::severity) \
+       ? []() -> ::weft::LogThrottle& {                                     \
+         static ::weft::LogThrottle weft_throttle_;                         \
+         return weft_throttle_;                                             \
+       }()                                                                  \
+                     .Admit(period)                                         \
+       : ::std::optional<int64_t>();                                        \
+       weft_admitted_.has_value(); weft_admitted_.reset())                  \
   ::weft::LogMessage(::weft::LogLevel::severity, __FILE__, __LINE__, *weft_admitted_).stream()

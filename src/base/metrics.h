@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/status.h"
 
 namespace weft {
@@ -25,9 +26,7 @@ size_t MetricShard();  // of the calling thread
 // Only grows. Thread-safe.
 class Counter {
  public:
-  void Add(int64_t by = 1) {
-    cells_[MetricShard()].value.fetch_add(by, std::memory_order_relaxed);
-  }
+  void Add(int64_t by = 1) { cells_[MetricShard()].value.fetch_add(by, std::memory_order_relaxed); }
   int64_t value() const;
 
  private:
@@ -74,10 +73,10 @@ std::vector<double> ExponentialBounds(double first, double factor, int count);
 
 using MetricLabels = std::vector<std::pair<std::string, std::string>>;
 
-// All metrics of a process (or of one server in a test). Thread-safe. What it hands out lives as long as
-// it does; the same name and labels give the same object. Names follow Prometheus' rules and carry
-// their unit (`_seconds`, `_bytes`, `_total`); a bad name or a name used as another kind gives an object that
-// counts but is not shown, and one log line: a metric never fails its caller.
+// All metrics of a process (or of one server in a test). Thread-safe. What it hands out lives as
+// long as it does; the same name and labels give the same object. Names follow Prometheus' rules
+// and carry their unit (`_seconds`, `_bytes`, `_total`); a bad name or a name used as another kind
+// gives an object that counts but is not shown, and one log line: a metric never fails its caller.
 class MetricRegistry {
  public:
   MetricRegistry() = default;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/metrics.h"
 
-#include "base/log.h"
-#include "base/threads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "base/log.h"
+#include "base/threads.h"
 
 namespace weft {
 namespace {
@@ -16,7 +17,8 @@ TEST(MetricsTest, WritesThePrometheusForm) {
   MetricRegistry metrics;
   metrics.GetCounter("weft_steps_total", "Steps run.\nOf all sessions.").Add(3);
   metrics.GetGauge("weft_queue", "Waiting.", {{"task", "a\"b\\c\nd"}}).Set(0.1);
-  Histogram& seconds = metrics.GetHistogram("weft_step_seconds", "Time.", {0.5, 2}, {{"job", "ps"}});
+  Histogram& seconds =
+      metrics.GetHistogram("weft_step_seconds", "Time.", {0.5, 2}, {{"job", "ps"}});
   seconds.Observe(0.5);
   seconds.Observe(1);
   seconds.Observe(8);

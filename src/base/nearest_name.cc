@@ -40,7 +40,8 @@ std::string NearestName(absl::string_view name, const std::vector<std::string>& 
   for (const std::string& candidate : known) {
     if (candidate.size() > name.size() + best_distance) continue;
     const size_t distance = EditDistance(name, candidate);
-    if (distance < best_distance || (distance == best_distance && !best.empty() && candidate < best)) {
+    if (distance < best_distance ||
+        (distance == best_distance && !best.empty() && candidate < best)) {
       best = candidate;
       best_distance = distance;
     }

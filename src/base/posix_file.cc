@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/posix_file.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace weft {
 namespace {
@@ -80,8 +80,8 @@ void OwnedFd::Reset(int fd) {
 }
 
 Status ErrnoStatus(int error, absl::string_view verb, absl::string_view path) {
-  const std::string message = absl::StrCat("Cannot ", verb, " '", path,
-                                           "': ", std::generic_category().message(error));
+  const std::string message =
+      absl::StrCat("Cannot ", verb, " '", path, "': ", std::generic_category().message(error));
   switch (error) {
     case ENOENT:
       return absl::NotFoundError(message);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <map>
+#include <set>
+#include <utility>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <map>
-#include <set>
-#include <utility>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+
 #include "base/subprocess.h"
 
 namespace weft {
@@ -19,7 +20,8 @@ namespace {
 
 constexpr size_t kMostGroups = 4096;
 
-// The guard's whole life: groups come in as pid_t, negative to remove one, until the pipe's other end is gone.
+// The guard's whole life: groups come in as pid_t, negative to remove one, until the pipe's other
+// end is gone.
 [[noreturn]] void Guard(int pipe) {
   static pid_t groups[kMostGroups];
   size_t count = 0;
@@ -117,7 +119,8 @@ void AdoptOrphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 int KillDescendants(pid_t spare) {
   std::set<pid_t> killed;
-  // A process may fork while we look; a few rounds are enough, since each round halts the parents first.
+  // A process may fork while we look; a few rounds are enough, since each round halts the parents
+  // first.
   for (int round = 0; round < 16; ++round) {
     const std::set<pid_t> descendants = Descendants(spare);
     if (descendants.empty()) break;

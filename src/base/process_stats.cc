@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process_stats.h"
 
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 namespace weft {
 namespace {
@@ -40,18 +40,21 @@ ProcessStats ReadProcessStats() {
     if (name == "Threads:") stats.threads = value;
   }
   std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end; it.increment(error)) {
+  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
+       it.increment(error)) {
     ++stats.open_files;
   }
   rusage usage = {};
   if (getrusage(RUSAGE_SELF, &usage) == 0) {
-    stats.cpu_time = absl::DurationFromTimeval(usage.ru_utime) + absl::DurationFromTimeval(usage.ru_stime);
+    stats.cpu_time =
+        absl::DurationFromTimeval(usage.ru_utime) + absl::DurationFromTimeval(usage.ru_stime);
   }
   std::string stat;
   std::ifstream file("/proc/self/stat");
   timespec now = {};
   if (std::getline(file, stat) && clock_gettime(CLOCK_BOOTTIME, &now) == 0) {
-    const double started = static_cast<double>(StartTicks(stat)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+    const double started =
+        static_cast<double>(StartTicks(stat)) / static_cast<double>(sysconf(_SC_CLK_TCK));
     stats.uptime = absl::DurationFromTimespec(now) - absl::Seconds(started);
   }
   return stats;

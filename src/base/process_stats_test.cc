@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process_stats.h"
 
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "base/threads.h"
 

@@ -8,7 +8,8 @@
 
 namespace weft {
 
-// Starts with no owner; the first Ref owns it. Counting is thread-safe, the object itself need not be.
+// Starts with no owner; the first Ref owns it. Counting is thread-safe, the object itself need not
+// be.
 class RefCounted {
  public:
   RefCounted() = default;
@@ -44,8 +45,8 @@ class Ref {
   Ref(const Ref& other) : Ref(other.object_) {}
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   template <typename U>
-    requires std::is_convertible_v<U*, T*>
-  Ref(const Ref<U>& other) : Ref(other.get()) {}  // NOLINT(google-explicit-constructor)
+  requires std::is_convertible_v<U*, T*> Ref(const Ref<U>& other)
+      : Ref(other.get()) {}  // NOLINT(google-explicit-constructor)
   ~Ref() {
     if (object_ != nullptr) object_->DropRef();
   }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <climits>
+#include <utility>
+
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
@@ -6,13 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <climits>
-#include <utility>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+
 #include "base/files.h"
 #include "base/posix_file.h"
 
@@ -106,10 +107,10 @@ StatusOr<int> RootedFileSystem::Walk(const std::string& path, const std::string&
     OwnedFd next(
         ::openat(folder.get(), parts[i].c_str(), part_flags | O_NOFOLLOW | O_CLOEXEC, 0666));
     struct stat found;
-    const bool is_link =
-        next.is_open() ? ::fstat(next.get(), &found) == 0 && S_ISLNK(found.st_mode)
-                       : ::fstatat(folder.get(), parts[i].c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
-                             S_ISLNK(found.st_mode);
+    const bool is_link = next.is_open() ? ::fstat(next.get(), &found) == 0 && S_ISLNK(found.st_mode)
+                                        : ::fstatat(folder.get(), parts[i].c_str(), &found,
+                                                    AT_SYMLINK_NOFOLLOW) == 0 &&
+                                              S_ISLNK(found.st_mode);
     if (is_link) return LeavesRoot(path, real_root_);
     if (!next.is_open()) return ErrnoStatus(errno, "open", path);
     folder = std::move(next);

@@ -8,12 +8,12 @@
 #pragma once
 
 #include <string>
-#include "absl/strings/string_view.h"
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace weft {
 
@@ -84,18 +84,19 @@ Status PermissionDenied(const Args&... args) {
 }  // namespace weft
 
 // Returns the status of `expression` from the enclosing function unless it is OK.
-#define WEFT_RETURN_IF_ERROR(expression)                     \
-  do {                                                       \
-    ::absl::Status weft_status_ = (expression);              \
-    if (!weft_status_.ok()) [[unlikely]] return weft_status_; \
+#define WEFT_RETURN_IF_ERROR(expression)        \
+  do {                                          \
+    ::absl::Status weft_status_ = (expression); \
+    if (!weft_status_.ok()) [[unlikely]]        \
+      return weft_status_;                      \
   } while (false)
 
 #define WEFT_CONCATENATE_INNER(a, b) a##b
 #define WEFT_CONCATENATE(a, b) WEFT_CONCATENATE_INNER(a, b)
 
 // WEFT_ASSIGN_OR_RETURN(auto x, F()): x is F()'s value, or its status is returned.
-#define WEFT_ASSIGN_OR_RETURN(target, expression)                                       \
-  auto WEFT_CONCATENATE(weft_status_or_, __LINE__) = (expression);                      \
-  if (!WEFT_CONCATENATE(weft_status_or_, __LINE__).ok()) [[unlikely]]                    \
-    return ::std::move(WEFT_CONCATENATE(weft_status_or_, __LINE__)).status();           \
+#define WEFT_ASSIGN_OR_RETURN(target, expression)                             \
+  auto WEFT_CONCATENATE(weft_status_or_, __LINE__) = (expression);            \
+  if (!WEFT_CONCATENATE(weft_status_or_, __LINE__).ok()) [[unlikely]]         \
+    return ::std::move(WEFT_CONCATENATE(weft_status_or_, __LINE__)).status(); \
   target = *::std::move(WEFT_CONCATENATE(weft_status_or_, __LINE__))

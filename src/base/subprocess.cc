@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/subprocess.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
@@ -10,10 +14,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
@@ -115,16 +115,16 @@ StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& opti
   WEFT_ASSIGN_OR_RETURN(Pipe error, MakePipe());
   const std::vector<char*> argv = Pointers(options.argv);
   const std::vector<char*> environment = Pointers(options.environment);
-  const ChildPlan plan = {program.c_str(),
-                          argv.data(),
-                          environment.data(),
-                          options.working_directory.empty() ? nullptr
-                                                            : options.working_directory.c_str(),
-                          out.write.get(),
-                          err.write.get(),
-                          error.write.get(),
-                          options.guard == nullptr ? -1 : options.guard->fd(),
-                          ::getpid()};
+  const ChildPlan plan = {
+      program.c_str(),
+      argv.data(),
+      environment.data(),
+      options.working_directory.empty() ? nullptr : options.working_directory.c_str(),
+      out.write.get(),
+      err.write.get(),
+      error.write.get(),
+      options.guard == nullptr ? -1 : options.guard->fd(),
+      ::getpid()};
   const pid_t pid = ::fork();
   if (pid < 0) return ErrnoStatus(errno, "start", program);
   if (pid == 0) RunChild(plan);
@@ -145,8 +145,8 @@ StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& opti
   }
   OwnedFd pidfd(PidfdOpen(pid));
   const int pidfd_errno = errno;
-  std::unique_ptr<Subprocess> process(
-      new Subprocess(pid, options.guard, std::move(pidfd), std::move(out.read), std::move(err.read)));
+  std::unique_ptr<Subprocess> process(new Subprocess(pid, options.guard, std::move(pidfd),
+                                                     std::move(out.read), std::move(err.read)));
   if (process->pidfd() < 0) return ErrnoStatus(pidfd_errno, "watch", program);
   return process;
 }
@@ -201,15 +201,16 @@ StatusOr<ExitState> Subprocess::Wait(absl::Duration timeout) {
                               absl::FormatDuration(timeout));
     }
     pollfd poll_fd = {pidfd(), POLLIN, 0};
-    ::poll(&poll_fd, 1, static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1,
-                                                           60000)));
+    ::poll(&poll_fd, 1,
+           static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 60000)));
   }
 }
 
 std::optional<std::string> FindEnvironment(const std::vector<std::string>& environment,
                                            absl::string_view name) {
   for (auto line = environment.rbegin(); line != environment.rend(); ++line) {
-    if (line->size() > name.size() && absl::StartsWith(*line, name) && (*line)[name.size()] == '=') {
+    if (line->size() > name.size() && absl::StartsWith(*line, name) &&
+        (*line)[name.size()] == '=') {
       return line->substr(name.size() + 1);
     }
   }
@@ -228,7 +229,8 @@ void SetEnvironment(std::vector<std::string>* environment, absl::string_view nam
 
 std::vector<std::string> CurrentEnvironment() {
   std::vector<std::string> lines;
-  for (char** line = environ; line != nullptr && *line != nullptr; ++line) lines.emplace_back(*line);
+  for (char** line = environ; line != nullptr && *line != nullptr; ++line)
+    lines.emplace_back(*line);
   return lines;
 }
 

@@ -2,15 +2,16 @@
 // Child processes that cannot be left behind.
 #pragma once
 
-#include <sys/types.h>
-
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+
 #include "base/posix_file.h"
 #include "base/status.h"
 
@@ -31,16 +32,17 @@ std::string DescribeExit(const ExitState& exit);
 class ProcessGuard;
 
 struct SpawnOptions {
-  std::vector<std::string> argv;      // argv[0] is looked up in the PATH of `environment`
+  std::vector<std::string> argv;         // argv[0] is looked up in the PATH of `environment`
   std::vector<std::string> environment;  // "NAME=value", all of it
-  std::string working_directory;      // empty: ours
-  bool capture_output = false;        // stdout and stderr become pipes
-  ProcessGuard* guard = nullptr;      // borrowed; knows the process from before its program runs until it is reaped
+  std::string working_directory;         // empty: ours
+  bool capture_output = false;           // stdout and stderr become pipes
+  ProcessGuard* guard =
+      nullptr;  // borrowed; knows the process from before its program runs until it is reaped
 };
 
-// A child in a process group of its own, with /dev/null as stdin, default signals and no descriptor of
-// ours; the kernel kills it when the thread that spawned it ends, so spawn from one that lives long. Not
-// thread-safe. The destructor kills the group and reaps.
+// A child in a process group of its own, with /dev/null as stdin, default signals and no descriptor
+// of ours; the kernel kills it when the thread that spawned it ends, so spawn from one that lives
+// long. Not thread-safe. The destructor kills the group and reaps.
 class Subprocess {
  public:
   // NotFound or PermissionDenied when there is no such program, naming it and the PATH searched.
@@ -75,8 +77,8 @@ class Subprocess {
   std::optional<ExitState> exit_;
 };
 
-// A tiny process that outlives us by a moment: when we die, however, it kills every group that was added
-// and not removed. Start it before other threads exist. Thread-safe.
+// A tiny process that outlives us by a moment: when we die, however, it kills every group that was
+// added and not removed. Start it before other threads exist. Thread-safe.
 class ProcessGuard {
  public:
   static StatusOr<std::unique_ptr<ProcessGuard>> Start();
@@ -98,7 +100,8 @@ class ProcessGuard {
 
 // Makes us the parent of every orphan below us, so that KillDescendants finds what left its group.
 void AdoptOrphans();
-// Kills and reaps all that descends from us except `spare` (0: no one). Returns how many there were.
+// Kills and reaps all that descends from us except `spare` (0: no one). Returns how many there
+// were.
 int KillDescendants(pid_t spare = 0);
 
 // Value of `name` in "NAME=value" lines; the last one wins.

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/threads.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -11,6 +8,9 @@
 #include <deque>
 #include <fstream>
 #include <utility>
+
+#include <pthread.h>
+#include <sched.h>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -31,8 +31,8 @@ void NameThisThread(const std::string& name) {
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
 }
 
-// Debian's Abseil looks for lock cycles at every Lock, which costs more than the locks do. Builds with a
-// sanitizer look for them their own way.
+// Debian's Abseil looks for lock cycles at every Lock, which costs more than the locks do. Builds
+// with a sanitizer look for them their own way.
 void SkipLockCycleChecks() {
   static const bool done = [] {
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
@@ -162,7 +162,9 @@ void ThreadPool::ParallelFor(int64_t total, int64_t min_block,
   const int helpers = static_cast<int>(std::min<int64_t>(num_threads_ - 1, num_blocks - 1));
   for (int i = 0; i < helpers; ++i) Schedule(work);
   work();
-  const auto all_done = [&] { return loop->blocks_done.load(std::memory_order_acquire) >= num_blocks; };
+  const auto all_done = [&] {
+    return loop->blocks_done.load(std::memory_order_acquire) >= num_blocks;
+  };
   state_->Spin(all_done);
   if (all_done()) return;
   absl::MutexLock lock(&loop->mutex);

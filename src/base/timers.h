@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+
 #include "base/threads.h"
 
 namespace weft {
@@ -29,8 +30,8 @@ class TimerQueue {
 
   // Calls `callback` once, `delay` from now on the real clock.
   Id Schedule(absl::Duration delay, absl::AnyInvocable<void()> callback);
-  // True if it will not run, false if it has run. One that is running has ended on return, unless this
-  // is called from inside it.
+  // True if it will not run, false if it has run. One that is running has ended on return, unless
+  // this is called from inside it.
   bool Cancel(Id id);
 
  private:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+
 #include "base/log.h"
 #include "base/metrics.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waits for what, on whom, since when: every wait of a process has an entry here, so that none hangs in
-// silence.
+// Who waits for what, on whom, since when: every wait of a process has an entry here, so that none
+// hangs in silence.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+
 #include "base/clock.h"
 #include "base/threads.h"
 
@@ -84,7 +85,8 @@ class WaitRegistry {
   std::array<Shard, kShards> shards_;
 };
 
-// Reports each wait when it is older than `threshold`, and again whenever its age has doubled since.
+// Reports each wait when it is older than `threshold`, and again whenever its age has doubled
+// since.
 class WaitWatchdog {
  public:
   struct Options {
@@ -94,7 +96,8 @@ class WaitWatchdog {
   using Report = absl::AnyInvocable<void(const WaitRecord&)>;
 
   // Without `report` a warning goes to the log. Borrows `registry`. The thread starts with Start.
-  explicit WaitWatchdog(const WaitRegistry* registry) : WaitWatchdog(registry, Options(), nullptr) {}
+  explicit WaitWatchdog(const WaitRegistry* registry)
+      : WaitWatchdog(registry, Options(), nullptr) {}
   WaitWatchdog(const WaitRegistry* registry, Options options, Report report);
   ~WaitWatchdog();
 

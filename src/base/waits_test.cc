@@ -41,7 +41,8 @@ TEST(WaitsTest, TheWatchdogNamesWhoWaitsOnWhomAndRepeatsWhenTheAgeDoubled) {
   FakeClock clock;
   WaitRegistry registry(&clock);
   std::vector<std::string> reports;
-  WaitWatchdog watchdog(&registry, {}, [&](const WaitRecord& w) { reports.push_back(DescribeWait(w)); });
+  WaitWatchdog watchdog(&registry, {},
+                        [&](const WaitRecord& w) { reports.push_back(DescribeWait(w)); });
   Wait wait = registry.Begin(kRead, 12);
   for (int second = 0; second < 29; ++second) {
     clock.Advance(absl::Seconds(1));
@@ -54,9 +55,11 @@ TEST(WaitsTest, TheWatchdogNamesWhoWaitsOnWhomAndRepeatsWhenTheAgeDoubled) {
     if (second == 40) late.End();
     watchdog.Check();
   }
-  EXPECT_THAT(reports,
-              ElementsAre("/job:worker/task:1 waits 30 s for tensor 'w/read' of step 12 from /job:ps/task:0",
-                          "/job:worker/task:1 waits 60 s for tensor 'w/read' of step 12 from /job:ps/task:0"));
+  EXPECT_THAT(
+      reports,
+      ElementsAre(
+          "/job:worker/task:1 waits 30 s for tensor 'w/read' of step 12 from /job:ps/task:0",
+          "/job:worker/task:1 waits 60 s for tensor 'w/read' of step 12 from /job:ps/task:0"));
 }
 
 TEST(WaitsTest, TheThreadReportsAndStops) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
+
 #include "net/openssl_handles.h"
 
 namespace weft {
@@ -75,7 +76,8 @@ StatusOr<KeyPtr> MakeKey() {
 
 }  // namespace
 
-StatusOr<Identity> MakeAuthority(const std::string& common_name, absl::Time now, absl::Duration validity) {
+StatusOr<Identity> MakeAuthority(const std::string& common_name, absl::Time now,
+                                 absl::Duration validity) {
   WEFT_ASSIGN_OR_RETURN(const KeyPtr key, MakeKey());
   WEFT_ASSIGN_OR_RETURN(const X509Ptr certificate, Draft(key.get(), common_name, now, validity));
   ::X509_set_issuer_name(certificate.get(), ::X509_get_subject_name(certificate.get()));
@@ -88,20 +90,23 @@ StatusOr<Identity> MakeAuthority(const std::string& common_name, absl::Time now,
   return ToPem(certificate.get(), key.get());
 }
 
-StatusOr<Identity> IssueServerCertificate(const Identity& authority, const CertificateRequest& request,
-                                          absl::Time now) {
+StatusOr<Identity> IssueServerCertificate(const Identity& authority,
+                                          const CertificateRequest& request, absl::Time now) {
   const BioPtr issuer_bio = MemoryBio(authority.certificate_pem);
-  const X509Ptr issuer(::PEM_read_bio_X509(issuer_bio.get(), nullptr, nullptr, nullptr), &::X509_free);
+  const X509Ptr issuer(::PEM_read_bio_X509(issuer_bio.get(), nullptr, nullptr, nullptr),
+                       &::X509_free);
   const BioPtr issuer_key_bio = MemoryBio(authority.key_pem);
-  const KeyPtr issuer_key(::PEM_read_bio_PrivateKey(issuer_key_bio.get(), nullptr, nullptr, nullptr),
-                          &::EVP_PKEY_free);
+  const KeyPtr issuer_key(
+      ::PEM_read_bio_PrivateKey(issuer_key_bio.get(), nullptr, nullptr, nullptr), &::EVP_PKEY_free);
   if (issuer == nullptr || issuer_key == nullptr) return Failed("read the authority of");
   WEFT_ASSIGN_OR_RETURN(const KeyPtr key, MakeKey());
-  WEFT_ASSIGN_OR_RETURN(const X509Ptr certificate, Draft(key.get(), request.common_name, now, request.validity));
+  WEFT_ASSIGN_OR_RETURN(const X509Ptr certificate,
+                        Draft(key.get(), request.common_name, now, request.validity));
   ::X509_set_issuer_name(certificate.get(), ::X509_get_subject_name(issuer.get()));
   std::vector<std::string> names;
   for (const std::string& name : request.dns_names) names.push_back(absl::StrCat("DNS:", name));
-  for (const std::string& address : request.addresses) names.push_back(absl::StrCat("IP:", address));
+  for (const std::string& address : request.addresses)
+    names.push_back(absl::StrCat("IP:", address));
   for (const auto& [id, value] :
        {std::pair<int, std::string>{NID_basic_constraints, "critical,CA:FALSE"},
         std::pair<int, std::string>{NID_key_usage, "critical,digitalSignature,keyEncipherment"},
@@ -116,10 +121,13 @@ StatusOr<Identity> IssueServerCertificate(const Identity& authority, const Certi
 
 StatusOr<absl::Time> CertificateEnd(const std::string& certificate_pem) {
   const BioPtr bio = MemoryBio(certificate_pem);
-  const X509Ptr certificate(::PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), &::X509_free);
-  if (certificate == nullptr) return InvalidArgument("This is no certificate in PEM form: ", TakeOpensslError());
+  const X509Ptr certificate(::PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr),
+                            &::X509_free);
+  if (certificate == nullptr)
+    return InvalidArgument("This is no certificate in PEM form: ", TakeOpensslError());
   tm end = {};
-  if (::ASN1_TIME_to_tm(::X509_get0_notAfter(certificate.get()), &end) != 1) return Failed("read the end of");
+  if (::ASN1_TIME_to_tm(::X509_get0_notAfter(certificate.get()), &end) != 1)
+    return Failed("read the end of");
   return absl::FromTimeT(::timegm(&end));
 }
 

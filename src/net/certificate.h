@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "base/status.h"
 
 namespace weft {
@@ -24,10 +25,11 @@ struct CertificateRequest {
 };
 
 // A P-256 key with a certificate that signs itself and may sign others.
-StatusOr<Identity> MakeAuthority(const std::string& common_name, absl::Time now, absl::Duration validity);
+StatusOr<Identity> MakeAuthority(const std::string& common_name, absl::Time now,
+                                 absl::Duration validity);
 // A server's certificate, signed by `authority`.
-StatusOr<Identity> IssueServerCertificate(const Identity& authority, const CertificateRequest& request,
-                                          absl::Time now);
+StatusOr<Identity> IssueServerCertificate(const Identity& authority,
+                                          const CertificateRequest& request, absl::Time now);
 // When the first certificate of the text ends.
 StatusOr<absl::Time> CertificateEnd(const std::string& certificate_pem);
 // Random bytes in hex, for tokens.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/http_client.h"
 
+#include <algorithm>
+#include <cerrno>
+
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,14 +12,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+
 #include "base/clock.h"
 #include "base/posix_file.h"
 #include "net/socket_address.h"
@@ -52,10 +53,12 @@ class CallGuard {
     while (true) {
       if (cancellation_ != nullptr && cancellation_->IsCancelled()) return cancellation_->status();
       const absl::Duration left = deadline_ - clock_.Monotonic();
-      if (left <= absl::ZeroDuration()) return DeadlineExceeded("The server did not answer in time");
+      if (left <= absl::ZeroDuration())
+        return DeadlineExceeded("The server did not answer in time");
       pollfd poll_fds[2] = {{fd, events, 0}, {wake_.get(), POLLIN, 0}};
-      const int ready = ::poll(poll_fds, wake_.is_open() ? 2 : 1,
-                               static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 60000)));
+      const int ready =
+          ::poll(poll_fds, wake_.is_open() ? 2 : 1,
+                 static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 60000)));
       if (ready > 0 && poll_fds[0].revents != 0) return absl::OkStatus();
     }
   }
@@ -74,7 +77,8 @@ StatusOr<OwnedFd> ConnectTcp(const HttpUrl& url, const CallGuard& guard) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int code = ::getaddrinfo(url.host.c_str(), absl::StrCat(url.port).c_str(), &hints, &found);
-  if (code != 0) return Unavailable("Cannot find the host '", url.host, "': ", ::gai_strerror(code));
+  if (code != 0)
+    return Unavailable("Cannot find the host '", url.host, "': ", ::gai_strerror(code));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   Status last = Unavailable("The host has no address: ", url.host);
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
@@ -101,8 +105,10 @@ StatusOr<OwnedFd> ConnectTcp(const HttpUrl& url, const CallGuard& guard) {
 Status ParseAnswerHead(absl::string_view head, HttpAnswer* answer) {
   const std::vector<absl::string_view> lines = absl::StrSplit(head, "\r\n");
   const std::vector<absl::string_view> start = absl::StrSplit(lines[0], absl::MaxSplits(' ', 2));
-  if (start.size() < 2 || !absl::StartsWith(start[0], "HTTP/1.") || !absl::SimpleAtoi(start[1], &answer->status)) {
-    return Unavailable("The server does not speak HTTP/1.1; it began with: ", lines[0].substr(0, 60));
+  if (start.size() < 2 || !absl::StartsWith(start[0], "HTTP/1.") ||
+      !absl::SimpleAtoi(start[1], &answer->status)) {
+    return Unavailable("The server does not speak HTTP/1.1; it began with: ",
+                       lines[0].substr(0, 60));
   }
   answer->headers.clear();
   for (size_t i = 1; i < lines.size(); ++i) {
@@ -131,7 +137,8 @@ StatusOr<HttpUrl> ParseHttpUrl(absl::string_view url) {
     rest = rest.substr(0, slash);
   }
   const size_t colon = rest.rfind(':');
-  const bool has_port = colon != absl::string_view::npos && !absl::StrContains(rest.substr(colon), "]");
+  const bool has_port =
+      colon != absl::string_view::npos && !absl::StrContains(rest.substr(colon), "]");
   if (has_port) {
     WEFT_ASSIGN_OR_RETURN(const SocketAddress address, ParseSocketAddress(rest));
     parsed.host = address.host;
@@ -164,12 +171,14 @@ class HttpClient::Connection {
 
   Status Write(absl::string_view data, const CallGuard& guard) {
     while (!data.empty()) {
-      const ssize_t count = tls_ != nullptr ? tls_->Write(data.data(), data.size())
-                                            : ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL);
+      const ssize_t count = tls_ != nullptr
+                                ? tls_->Write(data.data(), data.size())
+                                : ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL);
       if (count > 0) {
         data.remove_prefix(static_cast<size_t>(count));
       } else if (count < 0 && errno == EAGAIN) {
-        WEFT_RETURN_IF_ERROR(guard.Wait(fd_.get(), tls_ != nullptr && !tls_->wants_write() ? POLLIN : POLLOUT));
+        WEFT_RETURN_IF_ERROR(
+            guard.Wait(fd_.get(), tls_ != nullptr && !tls_->wants_write() ? POLLIN : POLLOUT));
       } else if (count == 0 || errno != EINTR) {
         return Broken();
       }
@@ -190,7 +199,8 @@ class HttpClient::Connection {
       if (count == 0) return OutOfRange("The server closed the connection");
       if (errno == EINTR) continue;
       if (errno != EAGAIN) return Broken();
-      WEFT_RETURN_IF_ERROR(guard.Wait(fd_.get(), tls_ != nullptr && tls_->wants_write() ? POLLOUT : POLLIN));
+      WEFT_RETURN_IF_ERROR(
+          guard.Wait(fd_.get(), tls_ != nullptr && tls_->wants_write() ? POLLOUT : POLLIN));
     }
   }
 
@@ -203,14 +213,16 @@ class HttpClient::Connection {
         if (answer->status != 100) return absl::OkStatus();
         continue;
       }
-      if (in_.size() > kMostHeaderBytes) return Unavailable("The server's answer has an endless head");
+      if (in_.size() > kMostHeaderBytes)
+        return Unavailable("The server's answer has an endless head");
       WEFT_RETURN_IF_ERROR(EndIsError(ReadMore(guard)));
     }
   }
 
-  // Calls `take` with the body's pieces; `guard` is given `idle_timeout` anew with each when that is finite.
-  Status ReadBody(const HttpAnswer& answer, bool has_body, CallGuard* guard, absl::Duration idle_timeout,
-                  const Sink& take) {
+  // Calls `take` with the body's pieces; `guard` is given `idle_timeout` anew with each when that
+  // is finite.
+  Status ReadBody(const HttpAnswer& answer, bool has_body, CallGuard* guard,
+                  absl::Duration idle_timeout, const Sink& take) {
     if (!has_body || answer.status == 204 || answer.status == 304) return absl::OkStatus();
     const auto encoding = answer.headers.find("transfer-encoding");
     if (encoding != answer.headers.end() && absl::EqualsIgnoreCase(encoding->second, "chunked")) {
@@ -270,8 +282,9 @@ class HttpClient::Connection {
   }
 
   static Status EndIsError(const Status& status) {
-    return absl::IsOutOfRange(status) ? Unavailable("The server closed the connection before it had answered")
-                                      : status;
+    return absl::IsOutOfRange(status)
+               ? Unavailable("The server closed the connection before it had answered")
+               : status;
   }
 
   Status Broken() const {
@@ -291,7 +304,8 @@ HttpClient::HttpClient(HttpUrl url, std::shared_ptr<TlsConfig> tls)
     : url_(std::move(url)), tls_(std::move(tls)) {}
 HttpClient::~HttpClient() = default;
 
-StatusOr<std::unique_ptr<HttpClient>> HttpClient::Create(const std::string& url, const TlsClientOptions& tls) {
+StatusOr<std::unique_ptr<HttpClient>> HttpClient::Create(const std::string& url,
+                                                         const TlsClientOptions& tls) {
   WEFT_ASSIGN_OR_RETURN(HttpUrl parsed, ParseHttpUrl(url));
   std::shared_ptr<TlsConfig> config;
   if (parsed.is_tls) {
@@ -316,8 +330,9 @@ StatusOr<HttpAnswer> HttpClient::Exchange(const HttpCall& call, const Sink* sink
   if (connection == nullptr) {
     WEFT_ASSIGN_OR_RETURN(connection, Connection::Open(url_, tls_.get(), guard));
   }
-  std::string text = absl::StrCat(call.method, " ", url_.path, call.path, " HTTP/1.1\r\nHost: ",
-                                  SocketAddress{url_.host, url_.port}.ToString(), "\r\n");
+  std::string text =
+      absl::StrCat(call.method, " ", url_.path, call.path,
+                   " HTTP/1.1\r\nHost: ", SocketAddress{url_.host, url_.port}.ToString(), "\r\n");
   for (const auto& [name, value] : call.headers) absl::StrAppend(&text, name, ": ", value, "\r\n");
   if (!call.body.empty() || call.method != "GET") {
     absl::StrAppend(&text, "Content-Length: ", call.body.size(), "\r\n");
@@ -331,7 +346,8 @@ StatusOr<HttpAnswer> HttpClient::Exchange(const HttpCall& call, const Sink* sink
   const bool streams = sink != nullptr && answer.status / 100 == 2;
   if (streams) guard.set_timeout(call.idle_timeout);
   const Sink collect = [&](absl::string_view piece) {
-    if (answer.body.size() + piece.size() > kMostBodyBytes) return ResourceExhausted("The server's answer is too long");
+    if (answer.body.size() + piece.size() > kMostBodyBytes)
+      return ResourceExhausted("The server's answer is too long");
     answer.body.append(piece.data(), piece.size());
     return absl::OkStatus();
   };
@@ -339,7 +355,8 @@ StatusOr<HttpAnswer> HttpClient::Exchange(const HttpCall& call, const Sink* sink
                                             streams ? call.idle_timeout : absl::ZeroDuration(),
                                             streams ? *sink : collect));
   const auto close = answer.headers.find("connection");
-  if (close != answer.headers.end() && absl::EqualsIgnoreCase(close->second, "close")) return answer;
+  if (close != answer.headers.end() && absl::EqualsIgnoreCase(close->second, "close"))
+    return answer;
   absl::MutexLock lock(&mutex_);
   if (idle_.size() < kMostIdle) idle_.push_back(std::move(connection));
   return answer;
@@ -347,6 +364,8 @@ StatusOr<HttpAnswer> HttpClient::Exchange(const HttpCall& call, const Sink* sink
 
 StatusOr<HttpAnswer> HttpClient::Send(const HttpCall& call) { return Exchange(call, nullptr); }
 
-StatusOr<HttpAnswer> HttpClient::Stream(const HttpCall& call, const Sink& sink) { return Exchange(call, &sink); }
+StatusOr<HttpAnswer> HttpClient::Stream(const HttpCall& call, const Sink& sink) {
+  return Exchange(call, &sink);
+}
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An HTTP/1.1 client for one server, with TLS, connections that are kept, and answers that come in a stream.
+// An HTTP/1.1 client for one server, with TLS, connections that are kept, and answers that come in
+// a stream.
 #pragma once
 
 #include <functional>
@@ -13,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+
 #include "base/cancellation.h"
 #include "base/status.h"
 #include "net/tls.h"
@@ -35,7 +37,7 @@ struct HttpCall {
   std::string body;
   absl::Duration timeout = absl::Seconds(60);  // of the whole call; of a stream until it begins
   absl::Duration idle_timeout = absl::InfiniteDuration();  // of a stream: without any byte
-  Cancellation* cancellation = nullptr;        // borrowed
+  Cancellation* cancellation = nullptr;                    // borrowed
 };
 
 struct HttpAnswer {
@@ -44,19 +46,20 @@ struct HttpAnswer {
   std::string body;
 };
 
-// Thread-safe; calls block the thread that makes them. Errors: Unavailable (no connection, or it broke; the call may
-// have had its effect), DeadlineExceeded, Cancelled's reason, Unauthenticated (a certificate that is not trusted). An
-// HTTP status is no error.
+// Thread-safe; calls block the thread that makes them. Errors: Unavailable (no connection, or it
+// broke; the call may have had its effect), DeadlineExceeded, Cancelled's reason, Unauthenticated
+// (a certificate that is not trusted). An HTTP status is no error.
 class HttpClient {
  public:
-  static StatusOr<std::unique_ptr<HttpClient>> Create(const std::string& url, const TlsClientOptions& tls);
+  static StatusOr<std::unique_ptr<HttpClient>> Create(const std::string& url,
+                                                      const TlsClientOptions& tls);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
   StatusOr<HttpAnswer> Send(const HttpCall& call);
-  // The sink gets the body of a 2xx answer piece by piece and ends the call by returning an error, which comes back.
-  // Any other answer comes back whole.
+  // The sink gets the body of a 2xx answer piece by piece and ends the call by returning an error,
+  // which comes back. Any other answer comes back whole.
   using Sink = std::function<Status(absl::string_view piece)>;
   StatusOr<HttpAnswer> Stream(const HttpCall& call, const Sink& sink);
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/http_client.h"
 
+#include <atomic>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-
 #include "absl/synchronization/notification.h"
+
 #include "base/threads.h"
 #include "base/timers.h"
 #include "net/certificate.h"
@@ -32,7 +33,8 @@ class HttpClientTest : public ::testing::Test {
     options.tls = TlsConfig::Server(identity.certificate_pem, identity.key_pem).value();
     options.max_body_bytes = 1 << 20;
     options.max_unsent_bytes = 1 << 20;
-    server_ = HttpServer::StartWithHandler(options, [this](HttpRequest request_in, std::shared_ptr<HttpReply> reply) {
+    server_ = HttpServer::StartWithHandler(options, [this](HttpRequest request_in,
+                                                           std::shared_ptr<HttpReply> reply) {
                 Handle(std::move(request_in), std::move(reply));
               }).value();
   }
@@ -41,7 +43,8 @@ class HttpClientTest : public ::testing::Test {
     if (request.path == "/echo") {
       HttpResponse response;
       response.status = 201;
-      response.body = absl::StrCat(request.method, " ", request.query, " ", request.headers["x-test"], " ", request.body);
+      response.body = absl::StrCat(request.method, " ", request.query, " ",
+                                   request.headers["x-test"], " ", request.body);
       response.headers = {{"X-Back", "yes"}};
       pool_.Schedule([reply, response] { reply->Send(response); });
     } else if (request.path == "/stream") {
@@ -67,12 +70,14 @@ class HttpClientTest : public ::testing::Test {
     // Anything else is not answered.
   }
 
-  std::unique_ptr<HttpClient> Client(const std::string& authority, absl::string_view host = "127.0.0.1") {
+  std::unique_ptr<HttpClient> Client(const std::string& authority,
+                                     absl::string_view host = "127.0.0.1") {
     TlsClientOptions tls;
     tls.authority_pem = authority;
     return HttpClient::Create(absl::StrCat("https://", host, ":", server_->port()), tls).value();
   }
-  StatusOr<HttpAnswer> Ask(const std::string& path, const std::string& method = "GET", const std::string& body = "") {
+  StatusOr<HttpAnswer> Ask(const std::string& path, const std::string& method = "GET",
+                           const std::string& body = "") {
     HttpCall call;
     call.method = method;
     call.path = path;
@@ -121,10 +126,13 @@ TEST_F(HttpClientTest, ReadsStreams) {
   std::string text;
   HttpCall call;
   call.path = "/stream";
-  const Status status = client->Stream(call, [&](absl::string_view piece) {
-    text.append(piece.data(), piece.size());
-    return absl::OkStatus();
-  }).status();
+  const Status status = client
+                            ->Stream(call,
+                                     [&](absl::string_view piece) {
+                                       text.append(piece.data(), piece.size());
+                                       return absl::OkStatus();
+                                     })
+                            .status();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(text, "piece0;piece1;piece2;");
   EXPECT_EQ(Ask("/stream")->body, "piece0;piece1;piece2;");
@@ -162,10 +170,14 @@ TEST_F(HttpClientTest, AStreamThatNobodyReadsIsCutOff) {
   HttpCall call;
   call.path = "/flood";
   call.timeout = absl::Seconds(30);
-  const Status status = client->Stream(call, [&](absl::string_view) {
-    // The writer runs on the server's thread, so nothing leaves before it has ended.
-    return absl::OkStatus();
-  }).status();
+  const Status status = client
+                            ->Stream(call,
+                                     [&](absl::string_view) {
+                                       // The writer runs on the server's thread, so nothing leaves
+                                       // before it has ended.
+                                       return absl::OkStatus();
+                                     })
+                            .status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_LT(flooded_.load(), 20);
 }
@@ -175,7 +187,8 @@ TEST_F(HttpClientTest, TrustsOnlyItsAuthorityAndTheRightHost) {
   const Status foreign = Client(other.certificate_pem)->Send({}).status();
   EXPECT_TRUE(absl::IsUnauthenticated(foreign)) << foreign;
   EXPECT_THAT(std::string(foreign.message()), HasSubstr("certificate"));
-  EXPECT_TRUE(absl::IsUnauthenticated(Client(authority_.certificate_pem, "localhost")->Send({}).status()));
+  EXPECT_TRUE(
+      absl::IsUnauthenticated(Client(authority_.certificate_pem, "localhost")->Send({}).status()));
 }
 
 TEST_F(HttpClientTest, SaysWhoCannotBeReached) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <utility>
 
+#include <unistd.h>
+
 #include "absl/strings/str_format.h"
+
 #include "net/http_server_loop.h"
 
 namespace weft {
@@ -82,7 +83,8 @@ void PendingReply::Send(HttpResponse response) {
                                   "\r\nContent-Type: ", response.content_type,
                                   "\r\nContent-Length: ", response.body.size(),
                                   "\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store");
-  for (const auto& [name, value] : response.headers) absl::StrAppend(&text, "\r\n", name, ": ", value);
+  for (const auto& [name, value] : response.headers)
+    absl::StrAppend(&text, "\r\n", name, ": ", value);
   absl::StrAppend(&text, "\r\nConnection: ", keep_alive_ ? "keep-alive" : "close", "\r\n\r\n",
                   with_body_ ? absl::string_view(response.body) : "");
   absl::MutexLock lock(&mutex_);
@@ -94,10 +96,11 @@ void PendingReply::Start(int status, const std::string& content_type) {
   absl::MutexLock lock(&mutex_);
   if (is_closed_ || state_ != State::kWaiting) return;
   state_ = State::kStreaming;
-  Post(absl::StrCat("HTTP/1.1 ", status, " ", HttpReason(status), "\r\nContent-Type: ", content_type,
-                    "\r\nTransfer-Encoding: chunked\r\nCache-Control: no-store\r\nConnection: ",
-                    keep_alive_ ? "keep-alive" : "close", "\r\n\r\n"),
-       false, false);
+  Post(
+      absl::StrCat("HTTP/1.1 ", status, " ", HttpReason(status), "\r\nContent-Type: ", content_type,
+                   "\r\nTransfer-Encoding: chunked\r\nCache-Control: no-store\r\nConnection: ",
+                   keep_alive_ ? "keep-alive" : "close", "\r\n\r\n"),
+      false, false);
 }
 
 bool PendingReply::Write(absl::string_view chunk) {

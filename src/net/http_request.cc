@@ -7,6 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+
 #include "net/http_server.h"
 
 namespace weft {
@@ -34,7 +35,8 @@ Status AddHeader(absl::string_view line, HttpRequest* request) {
   }
   const std::string name = absl::AsciiStrToLower(line.substr(0, colon));
   const absl::string_view value = absl::StripAsciiWhitespace(line.substr(colon + 1));
-  if (HasControlCharacter(value)) return InvalidArgument("A header holds control characters: ", name);
+  if (HasControlCharacter(value))
+    return InvalidArgument("A header holds control characters: ", name);
   const bool added = request->headers.emplace(name, value).second;
   // Two of these would let two readers see two requests.
   if (!added && (name == "host" || name == "content-length" || name == "transfer-encoding")) {
@@ -67,7 +69,8 @@ StatusOr<HttpRequest> ParseHttpRequest(absl::string_view head) {
     WEFT_RETURN_IF_ERROR(AddHeader(lines[i], &request));
   }
   if (request.headers.count("transfer-encoding") != 0) {
-    return InvalidArgument("A request says its length with Content-Length, not with Transfer-Encoding");
+    return InvalidArgument(
+        "A request says its length with Content-Length, not with Transfer-Encoding");
   }
   if (start[2] == "HTTP/1.0") request.headers.emplace("connection", "close");
   return request;
@@ -95,7 +98,8 @@ std::string EncodePercent(absl::string_view text) {
     if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-._~", c)) {
       encoded.push_back(c);
     } else {
-      absl::StrAppend(&encoded, "%", absl::AsciiStrToUpper(absl::BytesToHexString(absl::string_view(&c, 1))));
+      absl::StrAppend(&encoded, "%",
+                      absl::AsciiStrToUpper(absl::BytesToHexString(absl::string_view(&c, 1))));
     }
   }
   return encoded;

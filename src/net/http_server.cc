@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/http_server.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <utility>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+
 #include "base/log.h"
 #include "net/http_server_loop.h"
 
@@ -41,8 +42,8 @@ int64_t BodyLength(const HttpRequest& request) {
 
 }  // namespace
 
-HttpServerLoop::HttpServerLoop(HttpServer::Options options, HttpStreamHandler handler, OwnedFd listener,
-                               std::shared_ptr<HttpMailbox> mailbox)
+HttpServerLoop::HttpServerLoop(HttpServer::Options options, HttpStreamHandler handler,
+                               OwnedFd listener, std::shared_ptr<HttpMailbox> mailbox)
     : options_(std::move(options)),
       handler_(std::move(handler)),
       listener_(std::move(listener)),
@@ -92,7 +93,8 @@ void HttpServerLoop::Drop(Connections::iterator connection) {
 }
 
 short HttpServerLoop::EventsOf(const Connection& connection) const {
-  // While one is answered the next request may come, but no more than that; the end of the client is seen by reading.
+  // While one is answered the next request may come, but no more than that; the end of the client
+  // is seen by reading.
   const bool is_full = connection.in.size() > options_.max_header_bytes + options_.max_body_bytes;
   const bool writes = !connection.out.empty() || connection.read_wants_write;
   return static_cast<short>((is_full ? 0 : POLLIN) | (writes ? POLLOUT : 0));
@@ -101,7 +103,8 @@ short HttpServerLoop::EventsOf(const Connection& connection) const {
 int HttpServerLoop::PollTimeoutMs() const {
   absl::Duration first = absl::Hours(1);
   const absl::Duration now = clock_.Monotonic();
-  for (const auto& [id, connection] : connections_) first = std::min(first, connection.deadline - now);
+  for (const auto& [id, connection] : connections_)
+    first = std::min(first, connection.deadline - now);
   return static_cast<int>(std::max<int64_t>(0, absl::ToInt64Milliseconds(first) + 1));
 }
 
@@ -151,7 +154,8 @@ void HttpServerLoop::TakeMessages() {
 bool HttpServerLoop::Advance(uint64_t id, Connection* connection, short events) {
   if ((events & (POLLERR | POLLNVAL)) != 0) return false;
   if ((events & POLLOUT) != 0 && !Write(id, connection)) return false;
-  if ((events & (POLLIN | POLLHUP)) != 0 || connection->read_wants_write) return Read(id, connection);
+  if ((events & (POLLIN | POLLHUP)) != 0 || connection->read_wants_write)
+    return Read(id, connection);
   return true;
 }
 
@@ -180,8 +184,10 @@ bool HttpServerLoop::Read(uint64_t id, Connection* connection) {
   return HandleInput(id, connection);
 }
 
-bool HttpServerLoop::Refuse(uint64_t id, Connection* connection, int status, absl::string_view text) {
-  connection->reply = std::make_shared<PendingReply>(mailbox_, id, true, false, options_.max_unsent_bytes);
+bool HttpServerLoop::Refuse(uint64_t id, Connection* connection, int status,
+                            absl::string_view text) {
+  connection->reply =
+      std::make_shared<PendingReply>(mailbox_, id, true, false, options_.max_unsent_bytes);
   connection->deadline = absl::InfiniteDuration();
   connection->discards = true;
   connection->in.clear();
@@ -196,7 +202,8 @@ bool HttpServerLoop::HandleInput(uint64_t id, Connection* connection) {
     return Refuse(id, connection, 431, "The request is too long");
   }
   if (end == std::string::npos) return true;
-  StatusOr<HttpRequest> request = ParseHttpRequest(absl::string_view(connection->in).substr(0, end + 2));
+  StatusOr<HttpRequest> request =
+      ParseHttpRequest(absl::string_view(connection->in).substr(0, end + 2));
   if (!request.ok()) return Refuse(id, connection, 400, request.status().message());
   const int64_t length = BodyLength(*request);
   if (length < 0) return Refuse(id, connection, 400, "The Content-Length header holds no number");
@@ -204,8 +211,9 @@ bool HttpServerLoop::HandleInput(uint64_t id, Connection* connection) {
     return Refuse(id, connection, 400, "Requests with a body are not taken");
   }
   if (static_cast<uint64_t>(length) > options_.max_body_bytes) {
-    return Refuse(id, connection, 413, absl::StrCat("The body is too long: ", length, " bytes, at most ",
-                                                    options_.max_body_bytes, " are taken"));
+    return Refuse(id, connection, 413,
+                  absl::StrCat("The body is too long: ", length, " bytes, at most ",
+                               options_.max_body_bytes, " are taken"));
   }
   const size_t total = end + 4 + static_cast<size_t>(length);
   if (connection->in.size() < total) {
@@ -226,9 +234,10 @@ bool HttpServerLoop::HandleInput(uint64_t id, Connection* connection) {
 
 void HttpServerLoop::Dispatch(uint64_t id, Connection* connection, HttpRequest request) {
   const auto close = request.headers.find("connection");
-  const bool keep_alive = close == request.headers.end() || !absl::EqualsIgnoreCase(close->second, "close");
-  const auto reply = std::make_shared<PendingReply>(mailbox_, id, request.method != "HEAD", keep_alive,
-                                                    options_.max_unsent_bytes);
+  const bool keep_alive =
+      close == request.headers.end() || !absl::EqualsIgnoreCase(close->second, "close");
+  const auto reply = std::make_shared<PendingReply>(mailbox_, id, request.method != "HEAD",
+                                                    keep_alive, options_.max_unsent_bytes);
   connection->reply = reply;
   // How long an answer takes to begin is the handler's affair.
   connection->deadline = absl::InfiniteDuration();
@@ -269,8 +278,8 @@ bool HttpServerLoop::Write(uint64_t id, Connection* connection) {
     connection->deadline = clock_.Monotonic() + kLinger;
     return true;
   }
-  connection->deadline =
-      clock_.Monotonic() + (connection->in.empty() ? options_.idle_timeout : options_.request_timeout);
+  connection->deadline = clock_.Monotonic() + (connection->in.empty() ? options_.idle_timeout
+                                                                      : options_.request_timeout);
   // A client may have sent its next request already.
   return connection->in.empty() || HandleInput(id, connection);
 }
@@ -285,8 +294,9 @@ bool HttpServerLoop::IsAllowedHost(const HttpRequest& request) const {
   } else {
     host = host.substr(0, host.find(':'));
   }
-  return std::any_of(options_.allowed_hosts.begin(), options_.allowed_hosts.end(),
-                     [&](const std::string& allowed) { return absl::EqualsIgnoreCase(allowed, host); });
+  return std::any_of(
+      options_.allowed_hosts.begin(), options_.allowed_hosts.end(),
+      [&](const std::string& allowed) { return absl::EqualsIgnoreCase(allowed, host); });
 }
 
 HttpServer::HttpServer(int port) : port_(port) {}
@@ -299,25 +309,27 @@ StatusOr<std::unique_ptr<HttpServer>> HttpServer::StartWithHandler(Options optio
   OwnedFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) return ErrnoStatus(errno, "make", "an eventfd");
   std::unique_ptr<HttpServer> server(new HttpServer(port));
-  server->loop_ = std::make_unique<HttpServerLoop>(std::move(options), std::move(handler), std::move(listener),
-                                                   std::make_shared<HttpMailbox>(std::move(wake)));
+  server->loop_ =
+      std::make_unique<HttpServerLoop>(std::move(options), std::move(handler), std::move(listener),
+                                       std::make_shared<HttpMailbox>(std::move(wake)));
   return server;
 }
 
 StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(Options options,
                                                         std::map<std::string, HttpHandler> routes) {
-  return StartWithHandler(std::move(options), [routes = std::move(routes)](
-                                                  const HttpRequest& request,
-                                                  const std::shared_ptr<HttpReply>& reply) {
-    if (request.method != "GET" && request.method != "HEAD") {
-      return reply->Send(Plain(405, "Only GET and HEAD are served here"));
-    }
-    const auto route = routes.find(request.path);
-    if (route != routes.end()) return reply->Send(route->second(request));
-    std::string text = "There is no such page here. There are:";
-    for (const auto& [path, handler] : routes) absl::StrAppend(&text, " ", path);
-    reply->Send(Plain(404, text));
-  });
+  return StartWithHandler(std::move(options),
+                          [routes = std::move(routes)](const HttpRequest& request,
+                                                       const std::shared_ptr<HttpReply>& reply) {
+                            if (request.method != "GET" && request.method != "HEAD") {
+                              return reply->Send(Plain(405, "Only GET and HEAD are served here"));
+                            }
+                            const auto route = routes.find(request.path);
+                            if (route != routes.end()) return reply->Send(route->second(request));
+                            std::string text = "There is no such page here. There are:";
+                            for (const auto& [path, handler] : routes)
+                              absl::StrAppend(&text, " ", path);
+                            reply->Send(Plain(404, text));
+                          });
 }
 
 }  // namespace weft

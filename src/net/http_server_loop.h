@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/clock.h"
 #include "base/posix_file.h"
 #include "base/threads.h"
@@ -18,7 +19,8 @@
 
 namespace weft {
 
-// How replies of other threads reach the server's own. Thread-safe; outlives the server as long as a reply does.
+// How replies of other threads reach the server's own. Thread-safe; outlives the server as long as
+// a reply does.
 class HttpMailbox {
  public:
   struct Message {
@@ -59,7 +61,8 @@ class HttpServerLoop {
     bool close_after_reply = false;
     bool read_wants_write = false;
     bool said_continue = false;
-    bool discards = false;  // refused: what still comes is read, or the client would miss our answer
+    bool discards =
+        false;  // refused: what still comes is read, or the client would miss our answer
     std::shared_ptr<PendingReply> reply;  // null: waits for a request
     absl::Duration deadline;
     bool is_idle() const { return in.empty() && out.empty() && reply == nullptr; }
@@ -96,8 +99,8 @@ class HttpServerLoop {
 // The reply to one request of a connection.
 class PendingReply : public HttpReply {
  public:
-  PendingReply(std::shared_ptr<HttpMailbox> mailbox, uint64_t connection, bool with_body, bool keep_alive,
-               size_t max_unsent)
+  PendingReply(std::shared_ptr<HttpMailbox> mailbox, uint64_t connection, bool with_body,
+               bool keep_alive, size_t max_unsent)
       : mailbox_(std::move(mailbox)),
         connection_(connection),
         with_body_(with_body),

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -22,7 +23,8 @@ struct Cursor {
   TextPosition PositionOf(size_t offset) const {
     offset = std::min(offset, text.size());
     const absl::string_view before = text.substr(0, offset);
-    const size_t line_start = before.rfind('\n') == absl::string_view::npos ? 0 : before.rfind('\n') + 1;
+    const size_t line_start =
+        before.rfind('\n') == absl::string_view::npos ? 0 : before.rfind('\n') + 1;
     return {1 + static_cast<int>(std::count(before.begin(), before.end(), '\n')),
             1 + static_cast<int>(offset - line_start)};
   }
@@ -167,8 +169,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 };
 
 void AppendQuoted(const std::string& text, std::string* out) {
-  out->append(
-      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  out->append(nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void AppendNumber(double value, std::string* out) {
@@ -180,8 +181,10 @@ void AppendNumber(double value, std::string* out) {
 }
 
 void Write(const Json& json, int indent, int depth, std::string* out) {
-  const std::string inner = indent > 0 ? "\n" + std::string(static_cast<size_t>(indent * (depth + 1)), ' ') : "";
-  const std::string outer = indent > 0 ? "\n" + std::string(static_cast<size_t>(indent * depth), ' ') : "";
+  const std::string inner =
+      indent > 0 ? "\n" + std::string(static_cast<size_t>(indent * (depth + 1)), ' ') : "";
+  const std::string outer =
+      indent > 0 ? "\n" + std::string(static_cast<size_t>(indent * depth), ' ') : "";
   switch (json.kind()) {
     case Json::Kind::kNull:
       out->append("null");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 
 namespace weft {
@@ -35,8 +36,8 @@ struct TextPosition {
   int column = 0;
 };
 
-// A value: copies deeply, compares deeply (positions aside). Objects keep the order of their members. Thread-
-// compatible.
+// A value: copies deeply, compares deeply (positions aside). Objects keep the order of their
+// members. Thread- compatible.
 class Json {
  public:
   using Array = std::vector<Json>;
@@ -44,23 +45,24 @@ class Json {
   enum class Kind { kNull, kBool, kInt, kDouble, kString, kArray, kObject };
 
   Json() = default;
-  Json(bool value) : value_(value) {}                    // NOLINT(google-explicit-constructor)
-  Json(int value) : value_(int64_t{value}) {}            // NOLINT(google-explicit-constructor)
-  Json(int64_t value) : value_(value) {}                 // NOLINT(google-explicit-constructor)
-  Json(double value) : value_(value) {}                  // NOLINT(google-explicit-constructor)
-  Json(std::string value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Json(bool value) : value_(value) {}                      // NOLINT(google-explicit-constructor)
+  Json(int value) : value_(int64_t{value}) {}              // NOLINT(google-explicit-constructor)
+  Json(int64_t value) : value_(value) {}                   // NOLINT(google-explicit-constructor)
+  Json(double value) : value_(value) {}                    // NOLINT(google-explicit-constructor)
+  Json(std::string value) : value_(std::move(value)) {}    // NOLINT(google-explicit-constructor)
   Json(const char* value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
-  Json(absl::string_view value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
-  Json(Array value) : value_(std::move(value)) {}        // NOLINT(google-explicit-constructor)
-  Json(Object value) : value_(std::move(value)) {}       // NOLINT(google-explicit-constructor)
+  Json(absl::string_view value)
+      : value_(std::string(value)) {}               // NOLINT(google-explicit-constructor)
+  Json(Array value) : value_(std::move(value)) {}   // NOLINT(google-explicit-constructor)
+  Json(Object value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
   static Json MakeArray() { return Json(Array()); }
   static Json MakeObject() { return Json(Object()); }
 
-  // InvalidArgument with line and column on anything but one JSON text within the limits; a name that stands
-  // twice in an object is an error.
+  // InvalidArgument with line and column on anything but one JSON text within the limits; a name
+  // that stands twice in an object is an error.
   static StatusOr<Json> Parse(absl::string_view text, const JsonLimits& limits = {});
-  // With `indent` 0 on one line without spaces. Bytes that are not UTF-8 become U+FFFD, and numbers that JSON
-  // cannot hold null.
+  // With `indent` 0 on one line without spaces. Bytes that are not UTF-8 become U+FFFD, and numbers
+  // that JSON cannot hold null.
   std::string Dump(int indent = 0) const;
 
   Kind kind() const { return static_cast<Kind>(value_.index()); }
@@ -98,7 +100,8 @@ class Json {
   // True if there was such a member.
   bool Erase(absl::string_view name);
 
-  // The value in a few words for messages: `12`, `"text"`, `a list of 3`, `a mapping with "name", "image"`.
+  // The value in a few words for messages: `12`, `"text"`, `a list of 3`, `a mapping with "name",
+  // "image"`.
   std::string Describe() const;
 
   TextPosition position() const { return position_; }

@@ -20,7 +20,9 @@ TEST(JsonTest, ParsesAndDumpsEveryKind) {
   const std::string text =
       R"({"a":[1,-2.5,true,false,null,"x\"\\\n\u00e9"],"b":{},"c":[],"big":9223372036854775807,"e":1e300})";
   const Json json = Json::Parse(text).value();
-  EXPECT_EQ(json.Dump(), R"({"a":[1,-2.5,true,false,null,"x\"\\\né"],"b":{},"c":[],"big":9223372036854775807,"e":1e+300})");
+  EXPECT_EQ(
+      json.Dump(),
+      R"({"a":[1,-2.5,true,false,null,"x\"\\\né"],"b":{},"c":[],"big":9223372036854775807,"e":1e+300})");
   EXPECT_EQ(Json::Parse(json.Dump()).value(), json);
   EXPECT_EQ(Json::Parse(json.Dump(2)).value(), json);
   EXPECT_EQ(json.Find("a")->items()[1].AsDouble().value(), -2.5);
@@ -70,7 +72,8 @@ TEST(JsonTest, AccessorsSayWhatTheyFound) {
   const Json json = Json::Parse(R"({"n":12,"s":"t","l":[1,2],"w":2.0,"f":2.5})").value();
   EXPECT_EQ(json.Find("n")->AsString().status().message(), "expected a string, found 12");
   EXPECT_EQ(json.Find("s")->AsInt().status().message(), "expected a whole number, found \"t\"");
-  EXPECT_EQ(json.Find("l")->AsBool().status().message(), "expected true or false, found a list of 2");
+  EXPECT_EQ(json.Find("l")->AsBool().status().message(),
+            "expected true or false, found a list of 2");
   EXPECT_EQ(json.Find("w")->AsInt().value(), 2);
   EXPECT_FALSE(json.Find("f")->AsInt().ok());
   EXPECT_EQ(json.At("x").status().message(),

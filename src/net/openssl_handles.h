@@ -2,12 +2,12 @@
 // OpenSSL's objects with owners, for the files of this room that use it.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include <openssl/bio.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
-
-#include <memory>
-#include <string>
 
 namespace weft {
 

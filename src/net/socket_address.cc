@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/socket_address.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <random>
 #include <utility>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+
 #include "base/files.h"
 
 namespace weft {
@@ -29,7 +30,8 @@ StatusOr<int> ParsePort(absl::string_view text, absl::string_view whole) {
   int port = -1;
   const bool digits = !text.empty() && absl::ascii_isdigit(static_cast<unsigned char>(text[0]));
   if (!digits || !absl::SimpleAtoi(text, &port) || port < 0 || port > 65535) {
-    return InvalidArgument("The port of an address must be a number from 0 to 65535: '", whole, "'");
+    return InvalidArgument("The port of an address must be a number from 0 to 65535: '", whole,
+                           "'");
   }
   return port;
 }
@@ -44,8 +46,8 @@ bool IsHostName(absl::string_view host) {
 
 constexpr int kLowestPort = 10000;
 
-// The first port that the system gives to outgoing connections: one of those could be taken while a server is being
-// started again.
+// The first port that the system gives to outgoing connections: one of those could be taken while a
+// server is being started again.
 int EphemeralFloor() {
   RealFileSystem files;
   const StatusOr<std::string> range = ReadFile(files, "/proc/sys/net/ipv4/ip_local_port_range", 64);
@@ -109,7 +111,8 @@ StatusOr<SocketAddress> ParseSocketAddress(absl::string_view text) {
     return InvalidArgument("An IPv6 address is written [address]:port, found '", text, "'");
   }
   if (!IsHostName(host)) {
-    return InvalidArgument("The host of an address must be a name or an address, found '", text, "'");
+    return InvalidArgument("The host of an address must be a name or an address, found '", text,
+                           "'");
   }
   WEFT_ASSIGN_OR_RETURN(const int port, ParsePort(text.substr(colon + 1), text));
   return SocketAddress{std::string(host), port};
@@ -137,7 +140,8 @@ StatusOr<OwnedFd> ListenTcp(const SocketAddress& address, int backlog) {
   const int off = 0;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (any.any.sa_family == AF_INET6) {
-    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, address.host.empty() ? &off : &on, sizeof(on));
+    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, address.host.empty() ? &off : &on,
+                 sizeof(on));
   }
   if (::bind(fd.get(), &any.any, size) != 0 || ::listen(fd.get(), backlog) != 0) {
     if (errno == EADDRINUSE) {
@@ -151,7 +155,8 @@ StatusOr<OwnedFd> ListenTcp(const SocketAddress& address, int backlog) {
 StatusOr<int> LocalPort(int fd) {
   AnyAddress any;
   socklen_t size = sizeof(any);
-  if (::getsockname(fd, &any.any, &size) != 0) return ErrnoStatus(errno, "read the address of", "a socket");
+  if (::getsockname(fd, &any.any, &size) != 0)
+    return ErrnoStatus(errno, "read the address of", "a socket");
   return ntohs(any.any.sa_family == AF_INET6 ? any.v6.sin6_port : any.v4.sin_port);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/posix_file.h"
 #include "base/status.h"
 
@@ -26,14 +27,15 @@ StatusOr<SocketAddress> ParseSocketAddress(absl::string_view text);
 // "localhost", 127.0.0.0/8 and ::1; a name is not looked up.
 bool IsLoopbackHost(absl::string_view host);
 
-// A bound, listening TCP socket (non-blocking, closed on exec). `host` is an address or "localhost"; empty is
-// every interface. AlreadyExists when the port is taken. SO_REUSEPORT stays off, or two servers would share it.
+// A bound, listening TCP socket (non-blocking, closed on exec). `host` is an address or
+// "localhost"; empty is every interface. AlreadyExists when the port is taken. SO_REUSEPORT stays
+// off, or two servers would share it.
 StatusOr<OwnedFd> ListenTcp(const SocketAddress& address, int backlog = 128);
 // The port that a socket got.
 StatusOr<int> LocalPort(int fd);
 
-// Ports of 127.0.0.1 that were free a moment ago, all different, and below those that outgoing connections get.
-// Another process may take one before it is used.
+// Ports of 127.0.0.1 that were free a moment ago, all different, and below those that outgoing
+// connections get. Another process may take one before it is used.
 StatusOr<std::vector<int>> FindFreeLoopbackPorts(int count);
 
 }  // namespace weft

@@ -22,8 +22,9 @@ TEST(SocketAddressTest, ParsesAndPrints) {
 }
 
 TEST(SocketAddressTest, SaysWhatIsWrong) {
-  for (const char* text : {"", "host", "::1", "1:2:3", "[::1]", "[::1]80", "[::1", "[x]:1", ":80", "h:",
-                           "h:-1", "h:65536", "h:+1", "h: 1", "h:1x", "a b:1", "a/b:1", "h:99999999999"}) {
+  for (const char* text :
+       {"", "host", "::1", "1:2:3", "[::1]", "[::1]80", "[::1", "[x]:1", ":80", "h:", "h:-1",
+        "h:65536", "h:+1", "h: 1", "h:1x", "a b:1", "a/b:1", "h:99999999999"}) {
     const Status status = ParseSocketAddress(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("'", text, "'")));

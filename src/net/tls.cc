@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/tls.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <climits>
 
 #include "net/openssl_handles.h"
 
@@ -41,7 +41,8 @@ int Transfer(BIO* bio, ssize_t count) {
 
 int SendSome(BIO* bio, const char* data, int size) {
   // OpenSSL's own would raise SIGPIPE when the peer has gone.
-  const int result = Transfer(bio, ::send(SocketOf(bio), data, static_cast<size_t>(size), MSG_NOSIGNAL));
+  const int result =
+      Transfer(bio, ::send(SocketOf(bio), data, static_cast<size_t>(size), MSG_NOSIGNAL));
   if (result == -2) BIO_set_retry_write(bio);
   return std::max(result, -1);
 }
@@ -132,7 +133,8 @@ TlsConfig::~TlsConfig() { ::SSL_CTX_free(context_); }
 
 Status TlsConfig::UseCertificate(const std::string& certificate_pem, const std::string& key_pem) {
   const BioPtr certificate_bio = MemoryBio(certificate_pem);
-  const X509Ptr certificate(::PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr), &::X509_free);
+  const X509Ptr certificate(::PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr),
+                            &::X509_free);
   if (certificate == nullptr || ::SSL_CTX_use_certificate(context_, certificate.get()) != 1) {
     return InvalidArgument("This is no certificate in PEM form: ", TakeOpensslError());
   }
@@ -142,10 +144,12 @@ Status TlsConfig::UseCertificate(const std::string& certificate_pem, const std::
   }
   ::ERR_clear_error();
   const BioPtr key_bio = MemoryBio(key_pem);
-  const KeyPtr key(::PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr), &::EVP_PKEY_free);
+  const KeyPtr key(::PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr),
+                   &::EVP_PKEY_free);
   if (key == nullptr || ::SSL_CTX_use_PrivateKey(context_, key.get()) != 1 ||
       ::SSL_CTX_check_private_key(context_) != 1) {
-    return InvalidArgument("This is not the certificate's private key in PEM form: ", TakeOpensslError());
+    return InvalidArgument("This is not the certificate's private key in PEM form: ",
+                           TakeOpensslError());
   }
   return absl::OkStatus();
 }
@@ -155,7 +159,8 @@ Status TlsConfig::TrustAuthority(const std::string& pem) {
   const BioPtr bio = MemoryBio(pem);
   int count = 0;
   while (true) {
-    const X509Ptr certificate(::PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), &::X509_free);
+    const X509Ptr certificate(::PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr),
+                              &::X509_free);
     if (certificate == nullptr) break;
     ::X509_STORE_add_cert(store, certificate.get());
     ++count;
@@ -169,7 +174,8 @@ StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Server(const std::string& certif
                                                        const std::string& key_pem) {
   std::shared_ptr<TlsConfig> config(new TlsConfig(::SSL_CTX_new(::TLS_server_method())));
   ::SSL_CTX_set_min_proto_version(config->context_, TLS1_2_VERSION);
-  ::SSL_CTX_set_mode(config->context_, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+  ::SSL_CTX_set_mode(config->context_, SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                           SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                            SSL_MODE_RELEASE_BUFFERS);
   WEFT_RETURN_IF_ERROR(config->UseCertificate(certificate_pem, key_pem));
   return config;
@@ -178,7 +184,8 @@ StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Server(const std::string& certif
 StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Client(const TlsClientOptions& options) {
   std::shared_ptr<TlsConfig> config(new TlsConfig(::SSL_CTX_new(::TLS_client_method())));
   ::SSL_CTX_set_min_proto_version(config->context_, TLS1_2_VERSION);
-  ::SSL_CTX_set_mode(config->context_, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  ::SSL_CTX_set_mode(config->context_,
+                     SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (!options.certificate_pem.empty()) {
     WEFT_RETURN_IF_ERROR(config->UseCertificate(options.certificate_pem, options.key_pem));
   }

@@ -2,10 +2,10 @@
 // TLS 1.2 and newer over sockets that do not block.
 #pragma once
 
-#include <sys/types.h>
-
 #include <memory>
 #include <string>
+
+#include <sys/types.h>
 
 #include "base/status.h"
 
@@ -21,8 +21,9 @@ class TlsSession {
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
-  // As recv and send: bytes, 0 when the peer has ended, or -1 with errno; EAGAIN: wait until the socket can be read,
-  // or written when wants_write(). EPROTO: error() says why. The handshake happens on the way.
+  // As recv and send: bytes, 0 when the peer has ended, or -1 with errno; EAGAIN: wait until the
+  // socket can be read, or written when wants_write(). EPROTO: error() says why. The handshake
+  // happens on the way.
   ssize_t Read(char* buffer, size_t size);
   ssize_t Write(const char* data, size_t size);
   // The last call waits for room to write, whichever it was.

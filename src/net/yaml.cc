@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/yaml.h"
 
-#include <yaml-cpp/anchor.h>
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
-
 #include <algorithm>
 #include <set>
 #include <sstream>
 #include <utility>
+
+#include <yaml-cpp/anchor.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+
 #include "net/yaml_scalar.h"
 
 namespace weft {
@@ -32,16 +33,18 @@ Status ErrorAt(const std::string& file, TextPosition position, absl::string_view
 size_t Weight(const Json& json) {
   size_t weight = 1;
   for (const Json& item : json.items()) weight += Weight(item);
-  for (const JsonMember& member : json.members()) weight += member.name.size() + Weight(member.value);
+  for (const JsonMember& member : json.members())
+    weight += member.name.size() + Weight(member.value);
   if (json.is_string()) weight += json.AsString().value_or("").size();
   return weight;
 }
 
-// Builds one document from the parser's events. The parser cannot be told to stop without an exception, so after
-// an error it goes on and nothing is kept.
+// Builds one document from the parser's events. The parser cannot be told to stop without an
+// exception, so after an error it goes on and nothing is kept.
 class DocumentBuilder : public YAML::EventHandler {
  public:
-  DocumentBuilder(const std::string& file, const YamlLimits& limits) : file_(file), limits_(limits) {}
+  DocumentBuilder(const std::string& file, const YamlLimits& limits)
+      : file_(file), limits_(limits) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override { start_ = mark; }
   void OnDocumentEnd() override {}
@@ -242,7 +245,8 @@ std::string MissingDashHint(absl::string_view text, int line_number) {
   const std::string list =
       parent == absl::string_view::npos
           ? ""
-          : absl::StrCat(" of '", absl::StripAsciiWhitespace(lines[index - 2].substr(0, parent)), "'");
+          : absl::StrCat(" of '", absl::StripAsciiWhitespace(lines[index - 2].substr(0, parent)),
+                         "'");
   return absl::StrCat("; '", value, "' in the line above has its value already, so '", name,
                       "' cannot stand under it. If it is an item", list, ", write '- ", value,
                       "' and '", name, "' two columns to the right of that dash");
@@ -270,7 +274,8 @@ StatusOr<std::vector<Json>> ParseYaml(absl::string_view text, const std::string&
       if (!parser.HandleNextDocument(builder)) break;
       // A stray bracket or comma makes empty documents for ever, all at its place.
       if (builder.start().pos == last_start) {
-        return ErrorAt(file, PositionOf(builder.start()), "malformed YAML: did not expect this here");
+        return ErrorAt(file, PositionOf(builder.start()),
+                       "malformed YAML: did not expect this here");
       }
       last_start = builder.start().pos;
       WEFT_ASSIGN_OR_RETURN(Json document, builder.Finish());
@@ -290,7 +295,8 @@ StatusOr<std::vector<Json>> ParseYamlOrJson(absl::string_view text, const std::s
   const absl::string_view start = absl::StripLeadingAsciiWhitespace(text);
   if (!absl::StartsWith(start, "{") && !absl::StartsWith(start, "[")) return ParseYaml(text, file);
   StatusOr<Json> json = Json::Parse(text);
-  // A flow mapping of YAML begins like JSON and is read too; the error of JSON is the better one if neither is.
+  // A flow mapping of YAML begins like JSON and is read too; the error of JSON is the better one if
+  // neither is.
   if (!json.ok()) {
     StatusOr<std::vector<Json>> documents = ParseYaml(text, file);
     if (documents.ok()) return documents;

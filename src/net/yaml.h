@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "net/json.h"
 
@@ -18,17 +19,18 @@ struct YamlLimits {
   size_t max_alias_expansion = size_t{1} << 20;
 };
 
-// The documents of `text`, each with the positions of its values; empty ones are left out. Plain words are
-// null, true, false, yes, no, on, off and numbers as in YAML 1.1; `<<` merges. Errors are
-// InvalidArgument: "<file>:<line>:<column>: what is wrong", with a hint where a dash seems to be missing.
+// The documents of `text`, each with the positions of its values; empty ones are left out. Plain
+// words are null, true, false, yes, no, on, off and numbers as in YAML 1.1; `<<` merges. Errors are
+// InvalidArgument: "<file>:<line>:<column>: what is wrong", with a hint where a dash seems to be
+// missing.
 StatusOr<std::vector<Json>> ParseYaml(absl::string_view text, const std::string& file,
                                       const YamlLimits& limits = {});
 
 // One JSON text or any number of YAML documents.
 StatusOr<std::vector<Json>> ParseYamlOrJson(absl::string_view text, const std::string& file);
 
-// One document that reads back as the same value: two spaces a level, lists at the level of their name, quotes where
-// they are needed, blocks for text of several lines.
+// One document that reads back as the same value: two spaces a level, lists at the level of their
+// name, quotes where they are needed, blocks for text of several lines.
 std::string DumpYaml(const Json& value);
 
 }  // namespace weft

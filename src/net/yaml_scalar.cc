@@ -18,7 +18,8 @@ const absl::flat_hash_map<std::string, Json>& Words() {
   static const auto* const words = [] {
     auto* all = new absl::flat_hash_map<std::string, Json>;
     for (const char* word : {"", "~", "null", "Null", "NULL"}) all->emplace(word, Json());
-    for (const char* word : {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"}) {
+    for (const char* word :
+         {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"}) {
       all->emplace(word, Json(true));
     }
     for (const char* word :

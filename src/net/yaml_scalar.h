@@ -8,7 +8,8 @@
 
 namespace weft {
 
-// null, a boolean, a number or else the text itself, by the rules of YAML 1.1 that Kubernetes' reader has.
+// null, a boolean, a number or else the text itself, by the rules of YAML 1.1 that Kubernetes'
+// reader has.
 Json ResolveYamlScalar(const std::string& text);
 
 }  // namespace weft

@@ -34,15 +34,17 @@ TEST(YamlTest, ReadsBlocksFlowsAndDocuments) {
 TEST(YamlTest, ResolvesPlainWordsAsKubernetesDoes) {
   EXPECT_EQ(DumpOf("[~, null, true, no, on, 12, -3, +4, 0x1F, 010, 0o17, 0b11, 1.5, .5, 1e3, 1.]"),
             "[null,null,true,false,true,12,-3,4,31,8,15,3,1.5,0.5,1000.0,1.0]\n");
-  EXPECT_EQ(DumpOf("['12', \"true\", !!str 7, 1.2.3, 0x, 08, 1_000, e3, +, -, ., 12a]"),
-            "[\"12\",\"true\",\"7\",\"1.2.3\",\"0x\",8.0,\"1_000\",\"e3\",\"+\",\"-\",\".\",\"12a\"]\n");
+  EXPECT_EQ(
+      DumpOf("['12', \"true\", !!str 7, 1.2.3, 0x, 08, 1_000, e3, +, -, ., 12a]"),
+      "[\"12\",\"true\",\"7\",\"1.2.3\",\"0x\",8.0,\"1_000\",\"e3\",\"+\",\"-\",\".\",\"12a\"]\n");
   EXPECT_EQ(DumpOf("{1: a, true: b, ~: c}"), "{\"1\":\"a\",\"true\":\"b\",\"null\":\"c\"}\n");
   EXPECT_EQ(DumpOf("99999999999999999999"), "1e+20\n");
 }
 
 TEST(YamlTest, ExpandsAliasesAndMerges) {
   EXPECT_EQ(DumpOf("base: &b {x: 1, y: 2}\nuse:\n  <<: *b\n  y: 3\nlist: [*b, *b]\n"),
-            "{\"base\":{\"x\":1,\"y\":2},\"use\":{\"y\":3,\"x\":1},\"list\":[{\"x\":1,\"y\":2},{\"x\":1,\"y\":2}]}\n");
+            "{\"base\":{\"x\":1,\"y\":2},\"use\":{\"y\":3,\"x\":1},\"list\":[{\"x\":1,\"y\":2},{"
+            "\"x\":1,\"y\":2}]}\n");
   EXPECT_EQ(DumpOf("a: &a {x: 1}\nb: &b {x: 2, y: 3}\nc: {<<: [*a, *b]}"),
             "{\"a\":{\"x\":1},\"b\":{\"x\":2,\"y\":3},\"c\":{\"x\":1,\"y\":3}}\n");
   EXPECT_THAT(ErrorOf("a: {<<: 3}"), HasSubstr("'<<' merges mappings, found 3"));
@@ -65,7 +67,8 @@ TEST(YamlTest, AnAliasBombStopsAtTheCap) {
 
 TEST(YamlTest, HoldsItsLimits) {
   EXPECT_EQ(ErrorOf(std::string(64, '[') + std::string(64, ']')), "OK");
-  EXPECT_THAT(ErrorOf(std::string(65, '[') + std::string(65, ']')), HasSubstr("nested deeper than 64"));
+  EXPECT_THAT(ErrorOf(std::string(65, '[') + std::string(65, ']')),
+              HasSubstr("nested deeper than 64"));
   EXPECT_NE(ErrorOf(std::string(100000, '[')), "OK");
   EXPECT_NE(ErrorOf(std::string(100000, '{')), "OK");
   EXPECT_NE(ErrorOf(std::string(100000, '-')), "");
@@ -77,21 +80,26 @@ TEST(YamlTest, HoldsItsLimits) {
 TEST(YamlTest, ErrorsHaveFileLineAndColumn) {
   EXPECT_THAT(ErrorOf("a: 1\nb: [1, 2\nc: 3\n"), StartsWith("job.yaml:"));
   EXPECT_EQ(ErrorOf("a: 1\nb: 2\na: 3\n"), "job.yaml:3:1: 'a' stands twice in one mapping");
-  EXPECT_EQ(ErrorOf("? [1, 2]\n: x\n"), "job.yaml:1:3: a name must be one word, not a list or mapping");
+  EXPECT_EQ(ErrorOf("? [1, 2]\n: x\n"),
+            "job.yaml:1:3: a name must be one word, not a list or mapping");
   EXPECT_THAT(ErrorOf("a: !!binary aGk="), HasSubstr("job.yaml:1:4: the tag"));
   EXPECT_THAT(ErrorOf("a: &x [*x]"), StartsWith("job.yaml:1:"));
   EXPECT_NE(ErrorOf(std::string("a: \0b", 5)), "");
-  EXPECT_EQ(ErrorOf("a: 1\nb: \xff"), "job.yaml:2: malformed YAML: byte 8 of the text is not UTF-8");
-  EXPECT_EQ(ErrorOf("a: \xed\xa0\x80"), "job.yaml:1: malformed YAML: byte 3 of the text is not UTF-8");
-  EXPECT_EQ(DumpOf("a: \xe4\xba\x91\xf0\x9f\x98\x80\n"), "{\"a\":\"\xe4\xba\x91\xf0\x9f\x98\x80\"}\n");
+  EXPECT_EQ(ErrorOf("a: 1\nb: \xff"),
+            "job.yaml:2: malformed YAML: byte 8 of the text is not UTF-8");
+  EXPECT_EQ(ErrorOf("a: \xed\xa0\x80"),
+            "job.yaml:1: malformed YAML: byte 3 of the text is not UTF-8");
+  EXPECT_EQ(DumpOf("a: \xe4\xba\x91\xf0\x9f\x98\x80\n"),
+            "{\"a\":\"\xe4\xba\x91\xf0\x9f\x98\x80\"}\n");
   EXPECT_THAT(ErrorOf(",x"), StartsWith("job.yaml:1:1: malformed YAML"));
   EXPECT_THAT(ErrorOf("a: 1\n}"), StartsWith("job.yaml:2:1: malformed YAML"));
   EXPECT_THAT(ErrorOf("\ta: 1"), StartsWith("job.yaml:1:"));
 }
 
 TEST(YamlTest, HintsAtAMissingDash) {
-  EXPECT_THAT(ErrorOf("containers:\n  name: tensorflow\n    image: mnist:1.0\n"),
-              HasSubstr("If it is an item of 'containers', write '- name: tensorflow' and 'image'"));
+  EXPECT_THAT(
+      ErrorOf("containers:\n  name: tensorflow\n    image: mnist:1.0\n"),
+      HasSubstr("If it is an item of 'containers', write '- name: tensorflow' and 'image'"));
 }
 
 TEST(YamlTest, ValuesHaveTheirPositions) {
@@ -111,10 +119,12 @@ TEST(YamlTest, TakesJsonToo) {
 }
 
 TEST(YamlTest, WritesWhatItReads) {
-  const Json value = Json::Parse(R"({"kind":"A","empty":{},"none":[],"null":null,"n":1,"d":1.5,"b":true,
+  const Json value =
+      Json::Parse(R"({"kind":"A","empty":{},"none":[],"null":null,"n":1,"d":1.5,"b":true,
       "words":["yes","1","a: b","#x","-","", " lead","trail ","multi\nline","x'y","tab\t","a:","~","0x1f","1e3","ünï"],
       "nested":[{"name":"x","list":[1,[2,3],{"k":"v"}]},{"name":"y"}],
-      "text":"one\ntwo\n\nthree\n","text2":"one\n  two","odd key: ":1})").value();
+      "text":"one\ntwo\n\nthree\n","text2":"one\n  two","odd key: ":1})")
+          .value();
   const StatusOr<std::vector<Json>> read = ParseYaml(DumpYaml(value), "written");
   ASSERT_TRUE(read.ok()) << read.status() << DumpYaml(value);
   EXPECT_EQ((*read)[0], value) << DumpYaml(value);

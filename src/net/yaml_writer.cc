@@ -5,23 +5,26 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+
 #include "net/yaml.h"
 #include "net/yaml_scalar.h"
 
 namespace weft {
 namespace {
 
-// May stand without quotes: nothing in it means something to YAML, and it reads back as the same text.
+// May stand without quotes: nothing in it means something to YAML, and it reads back as the same
+// text.
 bool IsPlain(const std::string& text) {
   if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return false;
   const auto is_plain_character = [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("_-./+ ()=,$~;<>:@^", c);
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+           absl::StrContains("_-./+ ()=,$~;<>:@^", c);
   };
   if (!std::all_of(text.begin(), text.end(), is_plain_character)) return false;
   if (absl::StrContains(text, ": ") || absl::StrContains(text, " #")) return false;
   const char first = text.front();
-  if (!absl::ascii_isalnum(static_cast<unsigned char>(first)) && first != '/' && first != '_' && first != '.' &&
-      first != '$') {
+  if (!absl::ascii_isalnum(static_cast<unsigned char>(first)) && first != '/' && first != '_' &&
+      first != '.' && first != '$') {
     return false;
   }
   return ResolveYamlScalar(text).is_string();

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints of a partitioned variable, written and read by two parameter servers in this process.
-//   partitioned_tool save FOLDER PARTS AXIS      a table [7, 3] of 0, 1, 2, ... and its momentum; prints the path
-//   partitioned_tool restore PATH PARTS AXIS     prints the table of the checkpoint, a number a line
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
+//   partitioned_tool save FOLDER PARTS AXIS      a table [7, 3] of 0, 1, 2, ... and its momentum;
+//   prints the path partitioned_tool restore PATH PARTS AXIS     prints the table of the
+//   checkpoint, a number a line
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "weft/cluster/grpc_session.h"
 #include "weft/cluster/server.h"
@@ -59,15 +60,18 @@ struct Cluster {
 
 StatusOr<Cluster> Start() {
   WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> at, FreeAddresses());
-  WEFT_ASSIGN_OR_RETURN(const cluster::ClusterSpec spec,
-                        cluster::ClusterSpec::FromJson(absl::StrCat(R"({"ps":[")", at[0], R"(",")", at[1],
-                                                                    R"("],"worker":[")", at[2], R"("]})")));
+  WEFT_ASSIGN_OR_RETURN(
+      const cluster::ClusterSpec spec,
+      cluster::ClusterSpec::FromJson(absl::StrCat(R"({"ps":[")", at[0], R"(",")", at[1],
+                                                  R"("],"worker":[")", at[2], R"("]})")));
   Cluster out;
   for (int i = 0; i < kTasks; ++i) {
     const cluster::TaskId task = i < 2 ? cluster::TaskId{"ps", i} : cluster::TaskId{"worker", 0};
     WEFT_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Server> server,
-                          cluster::Server::Start({.cluster = spec, .task = task,
-                                                  .catalogue = &weft::StandardCatalogue(), .num_threads = 1}));
+                          cluster::Server::Start({.cluster = spec,
+                                                  .task = task,
+                                                  .catalogue = &weft::StandardCatalogue(),
+                                                  .num_threads = 1}));
     out.servers.push_back(std::move(server));
   }
   WEFT_ASSIGN_OR_RETURN(out.session, cluster::NewSession({.target = out.servers[2]->target()}));
@@ -85,7 +89,8 @@ Status Run(const std::string& what, const std::string& where, int64_t parts, int
   // The gradient is -weights, so one step from 0 makes the table 0, 1, 2, ...
   std::vector<float> weights;
   for (int i = 0; i < 21; ++i) weights.push_back(static_cast<float>(-i));
-  const Endpoint product = b.Op("Mul", {whole, b.Constant(Tensor::FromSpan<float>(Shape{7, 3}, weights))});
+  const Endpoint product =
+      b.Op("Mul", {whole, b.Constant(Tensor::FromSpan<float>(Shape{7, 3}, weights))});
   const Endpoint loss = b.Op("Sum", {product, b.Constant(Tensor::Vector<int32_t>({0, 1}))});
   const auto optimizer = train::Momentum(1, 0.9);
   WEFT_ASSIGN_OR_RETURN(weft::Node * step, optimizer->Minimize(program, loss));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a libFuzzer target without libFuzzer: on files named on the command line, or for a moment on seeded
-// random bytes and small mutations of them, so that every compiler's test run touches every target.
+// Runs a libFuzzer target without libFuzzer: on files named on the command line, or for a moment on
+// seeded random bytes and small mutations of them, so that every compiler's test run touches every
+// target.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -37,10 +38,17 @@ void Mutate(std::mt19937& random, Bytes& bytes) {
   }
   const size_t at = random() % bytes.size();
   switch (random() % 4) {
-    case 0: bytes[at] ^= 1u << random() % 8; break;
-    case 1: bytes[at] = random() % 2 ? 0xff : 0; break;
-    case 2: bytes.resize(at); break;
-    default: bytes.insert(bytes.begin() + at, bytes.begin(), bytes.begin() + at / 2 + 1);
+    case 0:
+      bytes[at] ^= 1u << random() % 8;
+      break;
+    case 1:
+      bytes[at] = random() % 2 ? 0xff : 0;
+      break;
+    case 2:
+      bytes.resize(at);
+      break;
+    default:
+      bytes.insert(bytes.begin() + at, bytes.begin(), bytes.begin() + at / 2 + 1);
   }
   if (bytes.size() > 65536) bytes.clear();
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+
 #include "net/yaml.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
@@ -57,7 +58,9 @@ StatusOr<AnswerForm> ChooseAnswerForm(absl::string_view accept) {
   if (accept.empty()) return AnswerForm::kObject;
   for (const absl::string_view range : absl::StrSplit(accept, ',')) {
     const std::string type = MediaType(range);
-    if (type != "application/json" && type != "*/*" && type != "application/*" && type != "text/plain") continue;
+    if (type != "application/json" && type != "*/*" && type != "application/*" &&
+        type != "text/plain")
+      continue;
     std::string as;
     for (const absl::string_view part : absl::StrSplit(range, ';')) {
       const absl::string_view parameter = absl::StripAsciiWhitespace(part);
@@ -65,7 +68,8 @@ StatusOr<AnswerForm> ChooseAnswerForm(absl::string_view accept) {
     }
     if (as.empty()) return AnswerForm::kObject;
     if (as == "Table") return AnswerForm::kTable;
-    if (as == "PartialObjectMetadata" || as == "PartialObjectMetadataList") return AnswerForm::kMetadata;
+    if (as == "PartialObjectMetadata" || as == "PartialObjectMetadataList")
+      return AnswerForm::kMetadata;
   }
   return ApiError(406, "NotAcceptable",
                   "only the following media types are accepted: application/json, "
@@ -99,9 +103,10 @@ StatusOr<Json> ReadBody(const HttpRequest& http, bool may_be_empty) {
     return std::move((*documents)[0]);
   }
   if (!type.empty() && !absl::EndsWith(type, "json")) {
-    return ApiError(415, "UnsupportedMediaType",
-                    absl::StrCat("the body of the request was in an unknown format, ", type,
-                                 " - accepted media types include: application/json, application/yaml"));
+    return ApiError(
+        415, "UnsupportedMediaType",
+        absl::StrCat("the body of the request was in an unknown format, ", type,
+                     " - accepted media types include: application/json, application/yaml"));
   }
   StatusOr<Json> body = Json::Parse(http.body);
   if (!body.ok()) return BadRequest(body.status().message());
@@ -114,7 +119,8 @@ StatusOr<WriteOptions> ReadWriteOptions(const ApiRequest& request) {
   options.subresource = request.path.subresource;
   WEFT_ASSIGN_OR_RETURN(options.is_dry_run, ReadDryRun(request.Query("dryRun")));
   const std::string validation = request.Query("fieldValidation");
-  if (!validation.empty() && validation != "Strict" && validation != "Warn" && validation != "Ignore") {
+  if (!validation.empty() && validation != "Strict" && validation != "Warn" &&
+      validation != "Ignore") {
     return BadRequest(absl::StrCat("invalid fieldValidation \"", validation,
                                    "\": Strict, Warn and Ignore are allowed"));
   }
@@ -162,7 +168,8 @@ StatusOr<ListOptions> ReadListOptions(const ApiRequest& request) {
   options.revision = request.Query("resourceVersion");
   const std::string match = request.Query("resourceVersionMatch");
   if (!match.empty() && match != "Exact" && match != "NotOlderThan") {
-    return BadRequest(absl::StrCat("invalid resourceVersionMatch \"", match, "\": Exact and NotOlderThan are allowed"));
+    return BadRequest(absl::StrCat("invalid resourceVersionMatch \"", match,
+                                   "\": Exact and NotOlderThan are allowed"));
   }
   options.is_exact = match == "Exact";
   return options;
@@ -173,12 +180,14 @@ StatusOr<PatchKind> ReadPatchKind(const ApiRequest& request) {
   if (type == "application/merge-patch+json") return PatchKind::kMerge;
   if (type == "application/json-patch+json") return PatchKind::kJson;
   if (type == "application/strategic-merge-patch+json") return PatchKind::kStrategic;
-  const bool applies = type == "application/apply-patch+yaml" || type == "application/apply-patch+cbor";
-  return ApiError(415, "UnsupportedMediaType",
-                  absl::StrCat(applies ? "server-side apply is not served here, apply without --server-side"
-                                       : "the body of the request was in an unknown format",
-                               " - accepted media types include: application/json-patch+json, "
-                               "application/merge-patch+json, application/strategic-merge-patch+json"));
+  const bool applies =
+      type == "application/apply-patch+yaml" || type == "application/apply-patch+cbor";
+  return ApiError(
+      415, "UnsupportedMediaType",
+      absl::StrCat(applies ? "server-side apply is not served here, apply without --server-side"
+                           : "the body of the request was in an unknown format",
+                   " - accepted media types include: application/json-patch+json, "
+                   "application/merge-patch+json, application/strategic-merge-patch+json"));
 }
 
 ObjectPtr InVersion(const ApiRequest& request, const ObjectPtr& object) {
@@ -212,9 +221,10 @@ Json AnswerList(const ApiRequest& request, const ObjectList& list, absl::Time no
   const bool is_metadata = request.form == AnswerForm::kMetadata;
   const ResourceType& type = *request.path.type;
   answer.Set("kind", is_metadata ? "PartialObjectMetadataList" : absl::StrCat(type.kind, "List"));
-  answer.Set("apiVersion", is_metadata          ? "meta.k8s.io/v1"
-                           : type.group.empty() ? request.path.version
-                                                : absl::StrCat(type.group, "/", request.path.version));
+  answer.Set("apiVersion", is_metadata ? "meta.k8s.io/v1"
+                           : type.group.empty()
+                               ? request.path.version
+                               : absl::StrCat(type.group, "/", request.path.version));
   answer.Set("metadata", std::move(meta));
   Json items = Json::MakeArray();
   for (const ObjectPtr& item : list.items) {

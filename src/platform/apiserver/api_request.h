@@ -27,7 +27,8 @@ struct ApiRequest {
   bool IsWatch() const;
 };
 
-// 406 when the Accept header names nothing that is spoken here, 400 for parameters that make no sense.
+// 406 when the Accept header names nothing that is spoken here, 400 for parameters that make no
+// sense.
 StatusOr<ApiRequest> ReadApiRequest(HttpRequest http);
 // The form that the client likes best of those that are known.
 StatusOr<AnswerForm> ChooseAnswerForm(absl::string_view accept);

@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     http.method = "PATCH";
     http.path = base + text.substr(0, cut);
     http.query = cut == std::string::npos ? text : text.substr(cut + 1);
-    http.headers = {{"accept", text}, {"content-type", size % 2 == 0 ? "application/yaml" : "application/json"}};
+    http.headers = {{"accept", text},
+                    {"content-type", size % 2 == 0 ? "application/yaml" : "application/json"}};
     http.body = text;
     const weft::StatusOr<ApiRequest> request = weft::platform::ReadApiRequest(http);
     weft::platform::ReadBody(http, true).status().IgnoreError();

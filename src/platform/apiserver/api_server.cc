@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+
 #include "base/threads.h"
 #include "base/timers.h"
 #include "platform/apiserver/api_request.h"
@@ -48,7 +49,8 @@ class ApiServer::Requests {
       return reply->Send(Text("ok"));
     }
     const auto header = http.headers.find("authorization");
-    if (header == http.headers.end() || !SameSecret(header->second, absl::StrCat("Bearer ", options_.token))) {
+    if (header == http.headers.end() ||
+        !SameSecret(header->second, absl::StrCat("Bearer ", options_.token))) {
       return reply->Send(ErrorResponse(ApiError(401, "Unauthorized", "Unauthorized")));
     }
     threads_.Schedule([this, http = std::move(http), reply = std::move(reply)]() mutable {
@@ -65,22 +67,26 @@ class ApiServer::Requests {
     if (!request.ok()) return reply->Send(ErrorResponse(request.status()));
     const bool is_get = request->http.method == "GET";
     if (request->path.subresource == "log") {
-      return StreamLog(options_.store, options_.clock, &timers_, options_.log_path, *std::move(request),
-                       std::move(reply));
+      return StreamLog(options_.store, options_.clock, &timers_, options_.log_path,
+                       *std::move(request), std::move(reply));
     }
     if (is_get && request->IsWatch() && request->path.subresource.empty()) {
-      return StreamWatch(options_.store, options_.clock, &timers_, *std::move(request), std::move(reply));
+      return StreamWatch(options_.store, options_.clock, &timers_, *std::move(request),
+                         std::move(reply));
     }
-    const StatusOr<HttpResponse> response = AnswerObjectRequest(options_.store, *options_.clock, *request);
+    const StatusOr<HttpResponse> response =
+        AnswerObjectRequest(options_.store, *options_.clock, *request);
     reply->Send(response.ok() ? *response : ErrorResponse(response.status()));
   }
 
   // False when there is no such page.
   bool AnswerPage(const HttpRequest& http, HttpReply& reply) {
-    const std::optional<Json> page = DiscoveryPage(http.path, absl::StrCat("127.0.0.1:", port_.load()));
+    const std::optional<Json> page =
+        DiscoveryPage(http.path, absl::StrCat("127.0.0.1:", port_.load()));
     if (!page.has_value()) return false;
     const auto accept = http.headers.find("accept");
-    const StatusOr<AnswerForm> form = ChooseAnswerForm(accept == http.headers.end() ? "" : accept->second);
+    const StatusOr<AnswerForm> form =
+        ChooseAnswerForm(accept == http.headers.end() ? "" : accept->second);
     reply.Send(form.ok() ? JsonResponse(200, *page) : ErrorResponse(form.status()));
     return true;
   }
@@ -106,16 +112,18 @@ StatusOr<std::unique_ptr<ApiServer>> ApiServer::Start(Options options) {
   http.max_connections = 512;
   http.request_timeout = absl::Seconds(30);
   http.idle_timeout = absl::Seconds(90);
-  WEFT_ASSIGN_OR_RETURN(http.tls, TlsConfig::Server(options.identity.certificate_pem, options.identity.key_pem));
+  WEFT_ASSIGN_OR_RETURN(
+      http.tls, TlsConfig::Server(options.identity.certificate_pem, options.identity.key_pem));
   if (options.token.empty()) return InvalidArgument("The API server needs a token");
   std::unique_ptr<ApiServer> server(new ApiServer());
   server->requests_ = std::make_unique<Requests>(std::move(options));
   Requests* const requests = server->requests_.get();
-  WEFT_ASSIGN_OR_RETURN(server->http_, HttpServer::StartWithHandler(
-                                           std::move(http), [requests](HttpRequest request,
-                                                                       std::shared_ptr<HttpReply> reply) {
-                                             requests->Take(std::move(request), std::move(reply));
-                                           }));
+  WEFT_ASSIGN_OR_RETURN(
+      server->http_,
+      HttpServer::StartWithHandler(
+          std::move(http), [requests](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+            requests->Take(std::move(request), std::move(reply));
+          }));
   requests->set_port(server->port());
   return server;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Kubernetes REST dialect over an ObjectStore, so that kubectl and every other client work on a laptop.
+// The Kubernetes REST dialect over an ObjectStore, so that kubectl and every other client work on a
+// laptop.
 #pragma once
 
 #include <functional>
@@ -14,10 +15,11 @@
 
 namespace weft::platform {
 
-// Where the log of a pod's container lies, in lines "2026-11-21T12:20:02.123456Z text". `is_previous`: of the run
-// before its last restart. NotFound or FailedPrecondition say why there is none.
-using LogPath =
-    std::function<StatusOr<std::string>(const Json& pod, const std::string& container, bool is_previous)>;
+// Where the log of a pod's container lies, in lines "2026-11-21T12:20:02.123456Z text".
+// `is_previous`: of the run before its last restart. NotFound or FailedPrecondition say why there
+// is none.
+using LogPath = std::function<StatusOr<std::string>(const Json& pod, const std::string& container,
+                                                    bool is_previous)>;
 
 // Discovery, OpenAPI, tables, watches, patches, logs; everyone must show the token. Thread-safe.
 class ApiServer {
@@ -26,9 +28,9 @@ class ApiServer {
     ObjectStore* store = nullptr;  // borrowed, as is the clock
     const Clock* clock = nullptr;
     SocketAddress address = {"127.0.0.1", 0};
-    Identity identity;   // of the TLS port
-    std::string token;   // who knows it may do everything
-    LogPath log_path;    // null: no logs
+    Identity identity;  // of the TLS port
+    std::string token;  // who knows it may do everything
+    LogPath log_path;   // null: no logs
     int threads = 4;
   };
   // Listens when this returns.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/apiserver/api_server.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "absl/strings/match.h"
+
 #include "base/files.h"
 #include "base/threads.h"
 #include "net/http_client.h"
@@ -50,7 +51,8 @@ class ApiServerTest : public ::testing::Test {
     server.clock = &clock_;
     server.identity = identity_.identity;
     server.token = identity_.token;
-    server.log_path = [this](const Json&, const std::string& container, bool is_previous) -> StatusOr<std::string> {
+    server.log_path = [this](const Json&, const std::string& container,
+                             bool is_previous) -> StatusOr<std::string> {
       if (is_previous) return FailedPrecondition("there was no run before");
       return absl::StrCat(folder_, "/", container, ".log");
     };
@@ -101,11 +103,14 @@ TEST_F(ApiServerTest, LetsNobodyInWithoutTheToken) {
 
 TEST_F(ApiServerTest, TellsWhatItServes) {
   EXPECT_EQ(Ask("GET", "/api").body.Find("versions")->Dump(), R"(["v1"])");
-  EXPECT_THAT(Ask("GET", "/apis").body.Dump(), HasSubstr(R"("groupVersion":"kubeflow.org/v1beta1")"));
-  EXPECT_THAT(Ask("GET", "/apis/kubeflow.org/v1").body.Dump(), HasSubstr(R"("name":"tfjobs/scale")"));
+  EXPECT_THAT(Ask("GET", "/apis").body.Dump(),
+              HasSubstr(R"("groupVersion":"kubeflow.org/v1beta1")"));
+  EXPECT_THAT(Ask("GET", "/apis/kubeflow.org/v1").body.Dump(),
+              HasSubstr(R"("name":"tfjobs/scale")"));
   EXPECT_THAT(Ask("GET", "/api/v1").body.Dump(), HasSubstr(R"("name":"pods/log")"));
   EXPECT_THAT(Ask("GET", "/openapi/v3").body.Dump(), HasSubstr("apis/kubeflow.org/v1"));
-  EXPECT_THAT(Ask("GET", "/openapi/v3/apis/kubeflow.org/v1").body.Dump(), HasSubstr("fieldValidation"));
+  EXPECT_THAT(Ask("GET", "/openapi/v3/apis/kubeflow.org/v1").body.Dump(),
+              HasSubstr("fieldValidation"));
   EXPECT_EQ(Ask("GET", "/apis/none.org/v1").code, 404);
   EXPECT_EQ(Ask("GET", "/api/v2").code, 404);
 }
@@ -142,10 +147,11 @@ TEST_F(ApiServerTest, AnswersWithTheStatusThatClientsExpect) {
       {"PUT", jobs + "/other", kJob, "application/json", 400, "BadRequest"},
       {"OPTIONS", jobs, "", "", 405, "MethodNotAllowed"},
       {"PATCH", jobs + "/job", "{}", "application/apply-patch+yaml", 415, "UnsupportedMediaType"},
-      {"PATCH", jobs + "/job", "{}", "application/strategic-merge-patch+json", 415, "UnsupportedMediaType"},
+      {"PATCH", jobs + "/job", "{}", "application/strategic-merge-patch+json", 415,
+       "UnsupportedMediaType"},
       {"PATCH", jobs + "/job", "{}", "application/json-patch+json", 400, "BadRequest"},
-      {"PATCH", jobs + "/job", R"({"metadata":{"resourceVersion":"1"}})", "application/merge-patch+json", 409,
-       "Conflict"},
+      {"PATCH", jobs + "/job", R"({"metadata":{"resourceVersion":"1"}})",
+       "application/merge-patch+json", 409, "Conflict"},
       {"DELETE", jobs + "/job?propagationPolicy=Sideways", "", "", 400, "BadRequest"},
       {"GET", jobs + "?labelSelector=%3D", "", "", 400, "BadRequest"},
       {"GET", jobs + "?limit=-1", "", "", 400, "BadRequest"},
@@ -165,7 +171,8 @@ TEST_F(ApiServerTest, ServesTheVersionThatIsAskedFor) {
   std::string old = kJob;
   old.replace(old.find("org/v1"), 6, "org/v1beta1");
   ASSERT_EQ(Ask("POST", "/apis/kubeflow.org/v1beta1/namespaces/default/tfjobs", old).code, 201);
-  EXPECT_EQ(StringField(Ask("GET", std::string(kJobs) + "/job").body, {"apiVersion"}), "kubeflow.org/v1");
+  EXPECT_EQ(StringField(Ask("GET", std::string(kJobs) + "/job").body, {"apiVersion"}),
+            "kubeflow.org/v1");
   const Json list = Ask("GET", "/apis/kubeflow.org/v1beta1/tfjobs").body;
   EXPECT_EQ(StringField(list, {"kind"}), "TFJobList");
   EXPECT_EQ(StringField(list.Find("items")->items()[0], {"apiVersion"}), "kubeflow.org/v1beta1");
@@ -175,7 +182,8 @@ TEST_F(ApiServerTest, ShowsTables) {
   ASSERT_EQ(Ask("POST", kPods, kPod).code, 201);
   clock_.Advance(absl::Seconds(185));
   HttpCall call = Call("GET", kPods);
-  call.headers.push_back({"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"});
+  call.headers.push_back(
+      {"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"});
   const Json table = Json::Parse(client_->Send(call)->body).value();
   EXPECT_EQ(StringField(table, {"kind"}), "Table");
   EXPECT_EQ(table.Find("rows")->items()[0].Find("cells")->Dump(),
@@ -183,25 +191,30 @@ TEST_F(ApiServerTest, ShowsTables) {
   call.headers.back().second = "application/vnd.kubernetes.protobuf";
   EXPECT_EQ(client_->Send(call)->status, 406);
   call.headers.back().second = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
-  EXPECT_EQ(StringField(Json::Parse(client_->Send(call)->body).value(), {"kind"}), "PartialObjectMetadataList");
+  EXPECT_EQ(StringField(Json::Parse(client_->Send(call)->body).value(), {"kind"}),
+            "PartialObjectMetadataList");
 }
 
 TEST_F(ApiServerTest, ScalesAndBinds) {
   ASSERT_EQ(Ask("POST", kJobs, kJob).code, 201);
   const std::string scale = std::string(kJobs) + "/job/scale";
   EXPECT_EQ(IntField(Ask("GET", scale).body, {"spec", "replicas"}), 2);
-  EXPECT_EQ(Ask("PATCH", scale, R"({"spec":{"replicas":5}})", "application/merge-patch+json").code, 200);
+  EXPECT_EQ(Ask("PATCH", scale, R"({"spec":{"replicas":5}})", "application/merge-patch+json").code,
+            200);
   EXPECT_EQ(IntField(Ask("GET", scale).body, {"spec", "replicas"}), 5);
   EXPECT_EQ(Ask("PUT", scale, R"({"spec":{"replicas":-5}})").code, 422);
   ASSERT_EQ(Ask("POST", kPods, kPod).code, 201);
-  EXPECT_EQ(Ask("POST", std::string(kPods) + "/p/binding", R"({"target":{"name":"here"}})").code, 201);
-  EXPECT_EQ(Ask("POST", std::string(kPods) + "/p/binding", R"({"target":{"name":"there"}})").code, 409);
+  EXPECT_EQ(Ask("POST", std::string(kPods) + "/p/binding", R"({"target":{"name":"here"}})").code,
+            201);
+  EXPECT_EQ(Ask("POST", std::string(kPods) + "/p/binding", R"({"target":{"name":"there"}})").code,
+            409);
 }
 
 TEST_F(ApiServerTest, DeletesOneAndAll) {
   ASSERT_EQ(Ask("POST", kJobs, kJob).code, 201);
   ASSERT_EQ(Ask("POST", kPods, kPod).code, 201);
-  const Json status = Ask("DELETE", std::string(kJobs) + "/job", R"({"propagationPolicy":"Background"})").body;
+  const Json status =
+      Ask("DELETE", std::string(kJobs) + "/job", R"({"propagationPolicy":"Background"})").body;
   EXPECT_EQ(StringField(status, {"status"}), "Success");
   EXPECT_EQ(UidOf(Json()).size(), 0u);
   EXPECT_EQ(StringField(status, {"details", "uid"}).size(), 36u);
@@ -216,14 +229,18 @@ TEST_F(ApiServerTest, StreamsWatches) {
   std::string text;
   const auto watch = [&](const std::string& query, int lines) {
     text.clear();
-    return client_->Stream(Call("GET", std::string(kPods) + "?watch=true&" + query), [&](absl::string_view piece) {
-      text.append(piece.data(), piece.size());
-      // Nothing else writes, so the rest comes once this one has seen the first event.
-      if (std::count(text.begin(), text.end(), '\n') == 1 && lines > 1) {
-        EXPECT_TRUE(store_->Delete(Pods(), {"default", "p"}, {}).ok());
-      }
-      return std::count(text.begin(), text.end(), '\n') >= lines ? Cancelled("enough") : absl::OkStatus();
-    }).status();
+    return client_
+        ->Stream(Call("GET", std::string(kPods) + "?watch=true&" + query),
+                 [&](absl::string_view piece) {
+                   text.append(piece.data(), piece.size());
+                   // Nothing else writes, so the rest comes once this one has seen the first event.
+                   if (std::count(text.begin(), text.end(), '\n') == 1 && lines > 1) {
+                     EXPECT_TRUE(store_->Delete(Pods(), {"default", "p"}, {}).ok());
+                   }
+                   return std::count(text.begin(), text.end(), '\n') >= lines ? Cancelled("enough")
+                                                                              : absl::OkStatus();
+                 })
+        .status();
   };
   EXPECT_TRUE(absl::IsCancelled(watch("", 2)));
   EXPECT_TRUE(absl::StartsWith(text, R"({"type":"ADDED","object":{"apiVersion":"v1")")) << text;
@@ -244,9 +261,14 @@ TEST_F(ApiServerTest, ServesLogs) {
   const std::string log = std::string(kPods) + "/p/log";
   EXPECT_EQ(Ask("GET", log).code, 404);
   RealFileSystem files;
-  ASSERT_TRUE(WriteFile(files, folder_ + "/c.log",
-                        "2023-11-14T22:13:20.5Z one\n2023-11-14T22:13:21Z two words\n2023-11-14T22:13:22Z three").ok());
-  const auto read = [&](const std::string& query) { return client_->Send(Call("GET", log + query))->body; };
+  ASSERT_TRUE(
+      WriteFile(
+          files, folder_ + "/c.log",
+          "2023-11-14T22:13:20.5Z one\n2023-11-14T22:13:21Z two words\n2023-11-14T22:13:22Z three")
+          .ok());
+  const auto read = [&](const std::string& query) {
+    return client_->Send(Call("GET", log + query))->body;
+  };
   EXPECT_EQ(read(""), "one\ntwo words\nthree\n");
   EXPECT_EQ(read("?tailLines=2"), "two words\nthree\n");
   EXPECT_EQ(read("?tailLines=0"), "");
@@ -265,17 +287,20 @@ TEST_F(ApiServerTest, FollowsALogUntilThePodEnds) {
   ASSERT_TRUE(WriteFile(files, folder_ + "/c.log", "t one\n").ok());
   std::string text;
   const Status status =
-      client_->Stream(Call("GET", std::string(kPods) + "/p/log?follow=true"), [&](absl::string_view piece) {
-        text.append(piece.data(), piece.size());
-        if (text == "one\n") {
-          auto file = files.OpenWrite(folder_ + "/c.log", WriteMode::kAppend).value();
-          EXPECT_TRUE(file->Append("t two\n").ok());
-          Json pod = *store_->Get(Pods(), {"default", "p"}).value();
-          SetField(&pod, {"status", "phase"}, "Succeeded");
-          EXPECT_TRUE(store_->Update(Pods(), pod, {"status"}).ok());
-        }
-        return absl::OkStatus();
-      }).status();
+      client_
+          ->Stream(Call("GET", std::string(kPods) + "/p/log?follow=true"),
+                   [&](absl::string_view piece) {
+                     text.append(piece.data(), piece.size());
+                     if (text == "one\n") {
+                       auto file = files.OpenWrite(folder_ + "/c.log", WriteMode::kAppend).value();
+                       EXPECT_TRUE(file->Append("t two\n").ok());
+                       Json pod = *store_->Get(Pods(), {"default", "p"}).value();
+                       SetField(&pod, {"status", "phase"}, "Succeeded");
+                       EXPECT_TRUE(store_->Update(Pods(), pod, {"status"}).ok());
+                     }
+                     return absl::OkStatus();
+                   })
+          .status();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(text, "one\ntwo\n");
 }
@@ -284,7 +309,8 @@ TEST_F(ApiServerTest, StaysTheSameServer) {
   const ServerIdentity again = LoadServerIdentity(folder_, absl::Now()).value();
   EXPECT_EQ(again.token, identity_.token);
   EXPECT_EQ(again.identity.certificate_pem, identity_.identity.certificate_pem);
-  EXPECT_NE(LoadServerIdentity(folder_, absl::Now() + absl::Hours(24 * 350)).value().token, identity_.token);
+  EXPECT_NE(LoadServerIdentity(folder_, absl::Now() + absl::Hours(24 * 350)).value().token,
+            identity_.token);
   ASSERT_TRUE(WriteKubeconfig(folder_ + "/kc", "weft", "https://x", "PEM", "secret").ok());
   struct stat info = {};
   ASSERT_EQ(::stat((folder_ + "/kc").c_str(), &info), 0);
@@ -292,9 +318,16 @@ TEST_F(ApiServerTest, StaysTheSameServer) {
 }
 
 TEST(TableTest, WordsAges) {
-  const std::pair<int, const char*> rows[] = {{0, "0s"},        {119, "119s"},      {120, "2m"},       {185, "3m5s"},
-                                              {600, "10m"},     {3 * 3600, "3h"},   {3 * 3600 + 60, "3h1m"},
-                                              {9 * 3600, "9h"}, {50 * 3600, "2d2h"}, {10 * 86400, "10d"}};
+  const std::pair<int, const char*> rows[] = {{0, "0s"},
+                                              {119, "119s"},
+                                              {120, "2m"},
+                                              {185, "3m5s"},
+                                              {600, "10m"},
+                                              {3 * 3600, "3h"},
+                                              {3 * 3600 + 60, "3h1m"},
+                                              {9 * 3600, "9h"},
+                                              {50 * 3600, "2d2h"},
+                                              {10 * 86400, "10d"}};
   for (const auto& [seconds, want] : rows) EXPECT_EQ(HumanDuration(absl::Seconds(seconds)), want);
 }
 
@@ -302,7 +335,8 @@ TEST(TableTest, FindsByPath) {
   const Json object = Json::Parse(R"({"a":{"list":[{"x":1},{"x":2}]}})").value();
   EXPECT_EQ(FindByJsonPath(object, ".a.list[-1:].x")->AsInt().value_or(0), 2);
   EXPECT_EQ(FindByJsonPath(object, ".a.list[0].x")->AsInt().value_or(0), 1);
-  for (const char* path : {".a.none", ".a.list[7].x", ".a.list[x]", ".a[0]", ".a.list[", ".b[-1:].x"}) {
+  for (const char* path :
+       {".a.none", ".a.list[7].x", ".a.list[x]", ".a[0]", ".a.list[", ".b[-1:].x"}) {
     EXPECT_EQ(FindByJsonPath(object, path), nullptr) << path;
   }
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/resource.h"
 
@@ -26,8 +27,8 @@ std::vector<Group> Groups() {
   std::vector<Group> groups;
   for (const ResourceType& type : KnownResources()) {
     if (type.group.empty()) continue;
-    const auto found =
-        std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return group.name == type.group; });
+    const auto found = std::find_if(groups.begin(), groups.end(),
+                                    [&](const Group& group) { return group.name == type.group; });
     if (found == groups.end()) groups.push_back({type.group, type.versions});
   }
   return groups;
@@ -56,7 +57,8 @@ Json DescribeGroup(const Group& group) {
   return json;
 }
 
-Json DescribeResource(const ResourceType& type, const std::string& sub, std::vector<std::string> verbs) {
+Json DescribeResource(const ResourceType& type, const std::string& sub,
+                      std::vector<std::string> verbs) {
   Json json;
   json.Set("name", sub.empty() ? type.plural : absl::StrCat(type.plural, "/", sub));
   json.Set("singularName", sub.empty() ? type.singular : "");
@@ -81,9 +83,12 @@ Json ResourceList(const std::string& group, const std::string& version) {
   for (const ResourceType& type : KnownResources()) {
     if (type.group != group || !type.Serves(version)) continue;
     resources.Append(DescribeResource(
-        type, "", {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}));
-    if (type.has_status) resources.Append(DescribeResource(type, "status", {"get", "patch", "update"}));
-    if (!type.scale_path.empty()) resources.Append(DescribeResource(type, "scale", {"get", "patch", "update"}));
+        type, "",
+        {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}));
+    if (type.has_status)
+      resources.Append(DescribeResource(type, "status", {"get", "patch", "update"}));
+    if (!type.scale_path.empty())
+      resources.Append(DescribeResource(type, "scale", {"get", "patch", "update"}));
     if (&type == &Pods()) {
       resources.Append(DescribeResource(type, "log", {"get"}));
       resources.Append(DescribeResource(type, "binding", {"create"}));
@@ -137,7 +142,8 @@ Json OpenApiIndex() {
   };
   add("api/v1");
   for (const Group& group : Groups()) {
-    for (const std::string& version : group.versions) add(absl::StrCat("apis/", group.name, "/", version));
+    for (const std::string& version : group.versions)
+      add(absl::StrCat("apis/", group.name, "/", version));
   }
   Json index;
   index.Set("paths", std::move(paths));
@@ -145,9 +151,9 @@ Json OpenApiIndex() {
 }
 
 bool IsServed(const std::string& group, const std::string& version) {
-  return std::any_of(KnownResources().begin(), KnownResources().end(), [&](const ResourceType& type) {
-    return type.group == group && type.Serves(version);
-  });
+  return std::any_of(
+      KnownResources().begin(), KnownResources().end(),
+      [&](const ResourceType& type) { return type.group == group && type.Serves(version); });
 }
 
 }  // namespace

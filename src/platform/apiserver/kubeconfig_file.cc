@@ -3,12 +3,14 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/substitute.h"
+
 #include "platform/apiserver/server_identity.h"
 
 namespace weft::platform {
 
-Status WriteKubeconfig(const std::string& path, const std::string& name, const std::string& server_url,
-                       const std::string& authority_pem, const std::string& token) {
+Status WriteKubeconfig(const std::string& path, const std::string& name,
+                       const std::string& server_url, const std::string& authority_pem,
+                       const std::string& token) {
   std::string authority;
   absl::Base64Escape(authority_pem, &authority);
   const std::string text = absl::Substitute(

@@ -2,13 +2,14 @@
 // The client of API servers against our own; the real one is in tests/kubernetes.
 #include "platform/store/kubernetes/kubernetes_store.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "absl/synchronization/mutex.h"
+
 #include "base/files.h"
 #include "base/threads.h"
 #include "platform/apiserver/api_server.h"
@@ -43,8 +44,10 @@ class KubernetesStoreTest : public ::testing::Test {
     identity_ = LoadServerIdentity(folder_, absl::Now()).value();
     StartServer(0);
     kubeconfig_ = folder_ + "/kubeconfig";
-    EXPECT_TRUE(WriteKubeconfig(kubeconfig_, "weft", absl::StrCat("https://127.0.0.1:", server_->port()),
-                                identity_.authority_pem, identity_.token).ok());
+    EXPECT_TRUE(WriteKubeconfig(kubeconfig_, "weft",
+                                absl::StrCat("https://127.0.0.1:", server_->port()),
+                                identity_.authority_pem, identity_.token)
+                    .ok());
     store_ = KubernetesStore::Connect(ReadKubeconfig(kubeconfig_).value(), &clock_).value();
   }
   ~KubernetesStoreTest() override {
@@ -58,7 +61,9 @@ class KubernetesStoreTest : public ::testing::Test {
     server.address.port = port;
     server.identity = identity_.identity;
     server.token = identity_.token;
-    server.log_path = [this](const Json&, const std::string&, bool) { return StatusOr<std::string>(folder_ + "/log"); };
+    server.log_path = [this](const Json&, const std::string&, bool) {
+      return StatusOr<std::string>(folder_ + "/log");
+    };
     server_ = ApiServer::Start(std::move(server)).value();
   }
   void Write(const std::string& name, const std::string& text) {
@@ -90,13 +95,15 @@ TEST_F(KubernetesStoreTest, DoesWhatAStoreDoes) {
   options.uid = "another";
   EXPECT_TRUE(IsConflict(store_->Delete(ConfigMaps(), {"default", "a"}, options).status()));
   EXPECT_TRUE(store_->Delete(ConfigMaps(), {"default", "a"}, {}).ok());
-  const Status invalid = store_->Create(ConfigMaps(), "default", ConfigMap("NotAName"), {}).status();
+  const Status invalid =
+      store_->Create(ConfigMaps(), "default", ConfigMap("NotAName"), {}).status();
   EXPECT_EQ(HttpCodeOf(invalid), 422);
   EXPECT_THAT(StatusObject(invalid).Dump(), HasSubstr(R"("field":"metadata.name")"));
 }
 
 TEST_F(KubernetesStoreTest, ListsInPages) {
-  for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(store_->Create(ConfigMaps(), "default", ConfigMap(name), {}).ok());
+  for (const char* name : {"a", "b", "c"})
+    ASSERT_TRUE(store_->Create(ConfigMaps(), "default", ConfigMap(name), {}).ok());
   ListOptions options;
   options.limit = 2;
   const ObjectList first = store_->List(ConfigMaps(), options).value();
@@ -115,11 +122,16 @@ TEST_F(KubernetesStoreTest, WatchesFromAListOn) {
   std::vector<std::string> seen;
   WatchOptions options;
   options.marks_initial_end = true;
-  std::unique_ptr<Watch> watch = store_->StartWatch(ConfigMaps(), options, [&](const WatchEvent& event) {
-                                          absl::MutexLock lock(&mutex);
-                                          const char kind = "AMDBE"[static_cast<int>(event.kind)];
-                                          seen.push_back(kind + (event.object == nullptr ? "" : NameOf(*event.object)));
-                                        }).value();
+  std::unique_ptr<Watch> watch =
+      store_
+          ->StartWatch(
+              ConfigMaps(), options,
+              [&](const WatchEvent& event) {
+                absl::MutexLock lock(&mutex);
+                const char kind = "AMDBE"[static_cast<int>(event.kind)];
+                seen.push_back(kind + (event.object == nullptr ? "" : NameOf(*event.object)));
+              })
+          .value();
   const auto await = [&](size_t count) {
     absl::MutexLock lock(&mutex);
     const auto has_come = [&] { return seen.size() >= count; };
@@ -148,7 +160,8 @@ TEST_F(KubernetesStoreTest, WaitsForAServerThatComesBack) {
 
 TEST_F(KubernetesStoreTest, ReadsLogs) {
   const Json pod =
-      Json::Parse(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}})").value();
+      Json::Parse(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}})")
+          .value();
   ASSERT_TRUE(store_->Create(Pods(), "default", pod, {}).ok());
   Write("log", "t one\nt two\n");
   std::string text;
@@ -166,11 +179,14 @@ TEST_F(KubernetesStoreTest, ReadsLogs) {
 TEST_F(KubernetesStoreTest, RefusesWrongCredentials) {
   ClusterAccess access = ReadKubeconfig(kubeconfig_).value();
   access.token = "wrong";
-  const Status status = KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).status();
+  const Status status =
+      KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).status();
   EXPECT_EQ(HttpCodeOf(status), 401) << status;
   access = ReadKubeconfig(kubeconfig_).value();
-  access.tls.authority_pem = MakeAuthority("other", absl::Now(), absl::Hours(1)).value().certificate_pem;
-  EXPECT_TRUE(absl::IsUnauthenticated(KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).status()));
+  access.tls.authority_pem =
+      MakeAuthority("other", absl::Now(), absl::Hours(1)).value().certificate_pem;
+  EXPECT_TRUE(absl::IsUnauthenticated(
+      KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).status()));
 }
 
 TEST_F(KubernetesStoreTest, TakesTokensOfFilesAndPlugins) {
@@ -186,7 +202,8 @@ TEST_F(KubernetesStoreTest, TakesTokensOfFilesAndPlugins) {
   access.exec.environment = {{"GIVEN", token}};
   EXPECT_TRUE(KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).ok());
   Write("plugin.sh", "#!/bin/sh\necho no luck >&2; exit 3\n");
-  const Status status = KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).status();
+  const Status status =
+      KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).status();
   EXPECT_TRUE(absl::IsUnauthenticated(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("exit code 3: no luck"));
 }
@@ -198,7 +215,8 @@ TEST_F(KubernetesStoreTest, SaysWhatIsWrongWithAKubeconfig) {
       {"a: b", "no current-context"},
       {"current-context: x", "contexts has no 'x'"},
       {"current-context: x\ncontexts: [{name: x, context: {cluster: c}}]", "clusters has no 'c'"},
-      {"current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, cluster: {a: b}}]",
+      {"current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, "
+       "cluster: {a: b}}]",
        "has no server"},
       {"current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
        "clusters: [{name: c, cluster: {server: 'https://h'}}]",
@@ -209,7 +227,8 @@ TEST_F(KubernetesStoreTest, SaysWhatIsWrongWithAKubeconfig) {
   };
   for (const auto& [text, want] : rows) {
     Write("bad", text);
-    EXPECT_THAT(std::string(ReadKubeconfig(folder_ + "/bad").status().message()), HasSubstr(want)) << text;
+    EXPECT_THAT(std::string(ReadKubeconfig(folder_ + "/bad").status().message()), HasSubstr(want))
+        << text;
   }
   EXPECT_TRUE(absl::IsNotFound(ReadKubeconfig(folder_ + "/none").status()));
 }

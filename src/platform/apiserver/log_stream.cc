@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+
 #include "base/files.h"
 #include "platform/apiserver/object_requests.h"
 #include "platform/object/fields.h"
@@ -37,19 +38,21 @@ StatusOr<LogQuery> ReadLogQuery(const ApiRequest& request, absl::Time now) {
   query.is_previous = request.Query("previous") == "true";
   query.with_times = request.Query("timestamps") == "true";
   int64_t since_seconds = -1;
-  for (const auto& [name, target] : {std::pair{"tailLines", &query.tail_lines},
-                                     std::pair{"limitBytes", &query.limit_bytes},
-                                     std::pair{"sinceSeconds", &since_seconds}}) {
+  for (const auto& [name, target] :
+       {std::pair{"tailLines", &query.tail_lines}, std::pair{"limitBytes", &query.limit_bytes},
+        std::pair{"sinceSeconds", &since_seconds}}) {
     const std::string text = request.Query(name);
     if (!text.empty() && (!absl::SimpleAtoi(text, target) || *target < 0)) {
-      return ApiError(400, "BadRequest", absl::StrCat("invalid ", name, " \"", text, "\": a whole number is allowed"));
+      return ApiError(400, "BadRequest",
+                      absl::StrCat("invalid ", name, " \"", text, "\": a whole number is allowed"));
     }
   }
   if (since_seconds >= 0) query.since = now - absl::Seconds(since_seconds);
   if (const std::string time = request.Query("sinceTime"); !time.empty()) {
     query.since = ParseObjectTime(time);
     if (query.since == absl::InfinitePast()) {
-      return ApiError(400, "BadRequest", absl::StrCat("invalid sinceTime \"", time, "\": RFC 3339 is allowed"));
+      return ApiError(400, "BadRequest",
+                      absl::StrCat("invalid sinceTime \"", time, "\": RFC 3339 is allowed"));
     }
   }
   return query;
@@ -59,18 +62,21 @@ StatusOr<LogQuery> ReadLogQuery(const ApiRequest& request, absl::Time now) {
 StatusOr<std::string> ChooseContainer(const Json& pod, const std::string& asked) {
   std::vector<std::string> names;
   if (const Json* const containers = FindField(pod, {"spec", "containers"})) {
-    for (const Json& container : containers->items()) names.push_back(StringField(container, {"name"}));
+    for (const Json& container : containers->items())
+      names.push_back(StringField(container, {"name"}));
   }
   if (asked.empty() && names.size() == 1) return names[0];
   if (std::find(names.begin(), names.end(), asked) != names.end()) return asked;
   std::string list;
   for (const std::string& name : names) absl::StrAppend(&list, list.empty() ? "" : " ", name);
   if (asked.empty()) {
-    return ApiError(400, "BadRequest", absl::StrCat("a container name must be specified for pod ", NameOf(pod),
-                                                    ", choose one of: [", list, "]"));
+    return ApiError(400, "BadRequest",
+                    absl::StrCat("a container name must be specified for pod ", NameOf(pod),
+                                 ", choose one of: [", list, "]"));
   }
-  return ApiError(400, "BadRequest", absl::StrCat("container ", asked, " is not valid for pod ", NameOf(pod),
-                                                  ", there are: [", list, "]"));
+  return ApiError(400, "BadRequest",
+                  absl::StrCat("container ", asked, " is not valid for pod ", NameOf(pod),
+                               ", there are: [", list, "]"));
 }
 
 bool HasTerminated(const Json& pod, const std::string& container) {
@@ -79,15 +85,16 @@ bool HasTerminated(const Json& pod, const std::string& container) {
   const Json* const statuses = FindField(pod, {"status", "containerStatuses"});
   if (statuses == nullptr) return false;
   return std::any_of(statuses->items().begin(), statuses->items().end(), [&](const Json& status) {
-    return StringField(status, {"name"}) == container && FindField(status, {"state", "terminated"}) != nullptr;
+    return StringField(status, {"name"}) == container &&
+           FindField(status, {"state", "terminated"}) != nullptr;
   });
 }
 
 // One reader of one file; used by one timer or request at a time.
 class LogStream : public std::enable_shared_from_this<LogStream> {
  public:
-  LogStream(ObjectStore* store, TimerQueue* timers, LogPath log_path, ObjectName pod, LogQuery query,
-            std::shared_ptr<HttpReply> reply)
+  LogStream(ObjectStore* store, TimerQueue* timers, LogPath log_path, ObjectName pod,
+            LogQuery query, std::shared_ptr<HttpReply> reply)
       : store_(store),
         timers_(timers),
         log_path_(std::move(log_path)),
@@ -121,7 +128,8 @@ class LogStream : public std::enable_shared_from_this<LogStream> {
       return;
     }
     if (!reply_->IsOpen()) return;
-    timers_->Schedule(is_at_end ? kPeriod : kBusyPeriod, [self = shared_from_this()] { self->Pump(); });
+    timers_->Schedule(is_at_end ? kPeriod : kBusyPeriod,
+                      [self = shared_from_this()] { self->Pump(); });
   }
 
  private:
@@ -158,7 +166,8 @@ class LogStream : public std::enable_shared_from_this<LogStream> {
   // False at the end of the file.
   StatusOr<bool> SendBlock() {
     std::string block(kBlock, '\0');
-    WEFT_ASSIGN_OR_RETURN(const size_t count, file_->ReadAt(offset_, absl::MakeSpan(block.data(), kBlock)));
+    WEFT_ASSIGN_OR_RETURN(const size_t count,
+                          file_->ReadAt(offset_, absl::MakeSpan(block.data(), kBlock)));
     offset_ += count;
     absl::string_view rest(block.data(), count);
     for (size_t end = rest.find('\n'); end != absl::string_view::npos; end = rest.find('\n')) {
@@ -180,7 +189,8 @@ class LogStream : public std::enable_shared_from_this<LogStream> {
     }
     if (!query_.with_times && space != absl::string_view::npos) line.remove_prefix(space + 1);
     std::string text = absl::StrCat(line, "\n");
-    text.resize(std::min<size_t>(text.size(), static_cast<size_t>(std::max<int64_t>(0, query_.limit_bytes - sent_))));
+    text.resize(std::min<size_t>(
+        text.size(), static_cast<size_t>(std::max<int64_t>(0, query_.limit_bytes - sent_))));
     sent_ += static_cast<int64_t>(text.size());
     out_.append(text);
   }
@@ -202,7 +212,8 @@ class LogStream : public std::enable_shared_from_this<LogStream> {
 Status Begin(ObjectStore* store, const Clock* clock, TimerQueue* timers, const LogPath& log_path,
              const ApiRequest& request, const std::shared_ptr<HttpReply>& reply) {
   if (request.http.method != "GET") {
-    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+    return ApiError(405, "MethodNotAllowed",
+                    "the server does not allow this method on the requested resource");
   }
   WEFT_ASSIGN_OR_RETURN(LogQuery query, ReadLogQuery(request, clock->Now()));
   const ObjectName name{request.path.namespace_name, request.path.name};
@@ -211,7 +222,8 @@ Status Begin(ObjectStore* store, const Clock* clock, TimerQueue* timers, const L
   if (log_path == nullptr) return ApiError(501, "NotImplemented", "no logs are kept here");
   const StatusOr<std::string> path = log_path(*pod, query.container, query.is_previous);
   if (!path.ok()) return ApiError(400, "BadRequest", path.status().message());
-  const auto stream = std::make_shared<LogStream>(store, timers, log_path, name, std::move(query), reply);
+  const auto stream =
+      std::make_shared<LogStream>(store, timers, log_path, name, std::move(query), reply);
   WEFT_RETURN_IF_ERROR(stream->Open(*path));
   reply->Start(200, "text/plain");
   stream->Pump();

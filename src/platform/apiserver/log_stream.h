@@ -13,8 +13,9 @@
 
 namespace weft::platform {
 
-// GET pods/x/log with container, follow, previous, sinceSeconds, sinceTime, timestamps, tailLines, limitBytes. May
-// block on the disk; goes on by `timers` while it follows. Borrows all but request and reply.
+// GET pods/x/log with container, follow, previous, sinceSeconds, sinceTime, timestamps, tailLines,
+// limitBytes. May block on the disk; goes on by `timers` while it follows. Borrows all but request
+// and reply.
 void StreamLog(ObjectStore* store, const Clock* clock, TimerQueue* timers, const LogPath& log_path,
                ApiRequest request, std::shared_ptr<HttpReply> reply);
 

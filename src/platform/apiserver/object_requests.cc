@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 
@@ -14,7 +15,11 @@ namespace {
 class Answerer {
  public:
   Answerer(ObjectStore* store, const Clock& clock, const ApiRequest& request)
-      : store_(store), clock_(clock), request_(request), path_(request.path), type_(*request.path.type) {}
+      : store_(store),
+        clock_(clock),
+        request_(request),
+        path_(request.path),
+        type_(*request.path.type) {}
 
   StatusOr<HttpResponse> Answer() {
     const std::string& method = request_.http.method;
@@ -41,7 +46,8 @@ class Answerer {
   }
 
   static Status NotAllowed() {
-    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+    return ApiError(405, "MethodNotAllowed",
+                    "the server does not allow this method on the requested resource");
   }
 
   StatusOr<HttpResponse> Get() {
@@ -64,21 +70,23 @@ class Answerer {
     const std::string kind = StringField(object, {"kind"});
     if ((!given.empty() && given != api_version) || (!kind.empty() && kind != type_.kind)) {
       return ApiError(400, "BadRequest",
-                      absl::StrCat("the object is a ", kind, " of ", given, ", expected was a ", type_.kind, " of ",
-                                   api_version));
+                      absl::StrCat("the object is a ", kind, " of ", given, ", expected was a ",
+                                   type_.kind, " of ", api_version));
     }
     object.Set("apiVersion", api_version);
     object.Set("kind", type_.kind);
     const std::string space = NamespaceOf(object);
     if (type_.is_namespaced && !space.empty() && space != path_.namespace_name) {
-      return ApiError(400, "BadRequest", "the namespace of the provided object does not match the namespace sent on "
-                                         "the request");
+      return ApiError(400, "BadRequest",
+                      "the namespace of the provided object does not match the namespace sent on "
+                      "the request");
     }
     if (!path_.name.empty()) {
       const std::string name = NameOf(object);
       if (!name.empty() && name != path_.name) {
-        return ApiError(400, "BadRequest", absl::StrCat("the name of the object (", name,
-                                                        ") does not match the name on the URL (", path_.name, ")"));
+        return ApiError(400, "BadRequest",
+                        absl::StrCat("the name of the object (", name,
+                                     ") does not match the name on the URL (", path_.name, ")"));
       }
       SetField(&object, {"metadata", "name"}, path_.name);
       if (type_.is_namespaced) SetField(&object, {"metadata", "namespace"}, path_.namespace_name);
@@ -98,7 +106,8 @@ class Answerer {
   StatusOr<HttpResponse> Update() {
     WEFT_ASSIGN_OR_RETURN(Json object, ReadObject());
     WEFT_ASSIGN_OR_RETURN(const WriteOptions options, ReadWriteOptions(request_));
-    WEFT_ASSIGN_OR_RETURN(const ObjectPtr updated, store_->Update(type_, std::move(object), options));
+    WEFT_ASSIGN_OR_RETURN(const ObjectPtr updated,
+                          store_->Update(type_, std::move(object), options));
     return Object(updated);
   }
 
@@ -106,7 +115,8 @@ class Answerer {
     WEFT_ASSIGN_OR_RETURN(const PatchKind kind, ReadPatchKind(request_));
     WEFT_ASSIGN_OR_RETURN(const Json patch, ReadBody(request_.http, false));
     WEFT_ASSIGN_OR_RETURN(const WriteOptions options, ReadWriteOptions(request_));
-    WEFT_ASSIGN_OR_RETURN(const ObjectPtr patched, store_->Patch(type_, Name(), kind, patch, options));
+    WEFT_ASSIGN_OR_RETURN(const ObjectPtr patched,
+                          store_->Patch(type_, Name(), kind, patch, options));
     return Object(patched);
   }
 
@@ -131,7 +141,8 @@ class Answerer {
     WEFT_ASSIGN_OR_RETURN(const DeleteOptions options, ReadDeleteOptions(request_));
     WEFT_ASSIGN_OR_RETURN(const ObjectList list, store_->List(type_, list_options));
     for (const ObjectPtr& item : list.items) {
-      const Status status = store_->Delete(type_, {NamespaceOf(*item), NameOf(*item)}, options).status();
+      const Status status =
+          store_->Delete(type_, {NamespaceOf(*item), NameOf(*item)}, options).status();
       if (!status.ok() && !IsObjectNotFound(status)) return status;
     }
     return JsonResponse(200, AnswerList(request_, list, clock_.Now()));
@@ -140,7 +151,8 @@ class Answerer {
   StatusOr<HttpResponse> Bind() {
     WEFT_ASSIGN_OR_RETURN(const Json binding, ReadBody(request_.http, false));
     const std::string node = StringField(binding, {"target", "name"});
-    if (node.empty()) return ApiError(400, "BadRequest", "the binding names no node: target.name is missing");
+    if (node.empty())
+      return ApiError(400, "BadRequest", "the binding names no node: target.name is missing");
     WEFT_ASSIGN_OR_RETURN(const ObjectPtr pod, store_->Get(type_, Name()));
     if (!StringField(*pod, {"spec", "nodeName"}).empty()) {
       return ObjectConflict(type_, path_.name, "it is bound to a node already");
@@ -199,11 +211,13 @@ class Answerer {
     int64_t replicas = IntField(body, {"spec", "replicas"}, -1);
     if (body.is_array()) {
       for (const Json& operation : body.items()) {
-        if (StringField(operation, {"path"}) == "/spec/replicas") replicas = IntField(operation, {"value"}, -1);
+        if (StringField(operation, {"path"}) == "/spec/replicas")
+          replicas = IntField(operation, {"value"}, -1);
       }
     }
     if (replicas < 0) {
-      return ObjectInvalid(type_, path_.name, {{"spec.replicas", "missing or below 0: 0 and more is allowed"}});
+      return ObjectInvalid(type_, path_.name,
+                           {{"spec.replicas", "missing or below 0: 0 and more is allowed"}});
     }
     Json patch = PatchOf(type_.scale_path, replicas);
     if (const std::string revision = RevisionOf(body); !revision.empty()) {
@@ -232,9 +246,12 @@ HttpResponse JsonResponse(int status, const Json& body) {
   return response;
 }
 
-HttpResponse ErrorResponse(const Status& error) { return JsonResponse(HttpCodeOf(error), StatusObject(error)); }
+HttpResponse ErrorResponse(const Status& error) {
+  return JsonResponse(HttpCodeOf(error), StatusObject(error));
+}
 
-StatusOr<HttpResponse> AnswerObjectRequest(ObjectStore* store, const Clock& clock, const ApiRequest& request) {
+StatusOr<HttpResponse> AnswerObjectRequest(ObjectStore* store, const Clock& clock,
+                                           const ApiRequest& request) {
   return Answerer(store, clock, request).Answer();
 }
 

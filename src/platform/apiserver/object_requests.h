@@ -9,8 +9,10 @@
 
 namespace weft::platform {
 
-// Get, list, create, update, patch, delete, scale and binding; 405 for other methods. May block on the store.
-StatusOr<HttpResponse> AnswerObjectRequest(ObjectStore* store, const Clock& clock, const ApiRequest& request);
+// Get, list, create, update, patch, delete, scale and binding; 405 for other methods. May block on
+// the store.
+StatusOr<HttpResponse> AnswerObjectRequest(ObjectStore* store, const Clock& clock,
+                                           const ApiRequest& request);
 
 HttpResponse JsonResponse(int status, const Json& body);
 HttpResponse ErrorResponse(const Status& error);

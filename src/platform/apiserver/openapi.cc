@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+
 #include "platform/apiserver/discovery.h"
 #include "platform/apiserver/schemas.h"
 #include "platform/object/fields.h"
@@ -30,8 +31,8 @@ std::string SchemaName(const ResourceType& type, const std::string& version) {
 }
 
 std::string CollectionPath(const ResourceType& type, const std::string& version) {
-  return absl::StrCat(type.group.empty() ? "/api/" : absl::StrCat("/apis/", type.group, "/"), version,
-                      type.is_namespaced ? "/namespaces/{namespace}/" : "/", type.plural);
+  return absl::StrCat(type.group.empty() ? "/api/" : absl::StrCat("/apis/", type.group, "/"),
+                      version, type.is_namespaced ? "/namespaces/{namespace}/" : "/", type.plural);
 }
 
 Json QueryParameter(const char* name, const char* type, const char* description) {
@@ -43,7 +44,8 @@ Json QueryParameter(const char* name, const char* type, const char* description)
   return parameter;
 }
 
-Json Operation(const ResourceType& type, const std::string& version, const char* action, bool writes) {
+Json Operation(const ResourceType& type, const std::string& version, const char* action,
+               bool writes) {
   Json operation;
   operation.Set("x-kubernetes-action", action);
   operation.Set("x-kubernetes-group-version-kind", KindOf(type, version));
@@ -51,10 +53,12 @@ Json Operation(const ResourceType& type, const std::string& version, const char*
   if (writes) {
     parameters.Append(QueryParameter("dryRun", "string", "All: check, but keep nothing"));
     parameters.Append(QueryParameter("fieldManager", "string", "Who writes"));
-    parameters.Append(QueryParameter("fieldValidation", "string", "Strict: unknown fields are errors"));
+    parameters.Append(
+        QueryParameter("fieldValidation", "string", "Strict: unknown fields are errors"));
   }
   operation.Set("parameters", std::move(parameters));
-  // Strategic merge patches are taken for built-in types, but clients shall use the merge keys that they know.
+  // Strategic merge patches are taken for built-in types, but clients shall use the merge keys that
+  // they know.
   if (std::string(action) == "patch") {
     for (const char* media : {"application/json-patch+json", "application/merge-patch+json"}) {
       SetField(&operation, {"requestBody", "content", media, "schema", "type"}, "object");

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+
 #include "net/http_server.h"
 #include "platform/store/api_error.h"
 
@@ -37,9 +38,10 @@ StatusOr<RequestPath> ParseRequestPath(absl::string_view path) {
   } else {
     return NoSuchPage();
   }
-  // "namespaces/x" is an object, "namespaces/x/pods" lies in it; "namespaces/x/status" is the object's again.
-  const bool is_inside = parts[at] == "namespaces" && parts.size() >= at + 3 && parts[at + 2] != "status" &&
-                         parts[at + 2] != "finalize";
+  // "namespaces/x" is an object, "namespaces/x/pods" lies in it; "namespaces/x/status" is the
+  // object's again.
+  const bool is_inside = parts[at] == "namespaces" && parts.size() >= at + 3 &&
+                         parts[at + 2] != "status" && parts[at + 2] != "finalize";
   if (is_inside) {
     parsed.namespace_name = parts[at + 1];
     at += 2;
@@ -51,7 +53,8 @@ StatusOr<RequestPath> ParseRequestPath(absl::string_view path) {
   }
   if (parts.size() > at + 1) parsed.name = parts[at + 1];
   if (parts.size() > at + 2) parsed.subresource = parts[at + 2];
-  if (!parsed.name.empty() && parsed.type->is_namespaced && parsed.namespace_name.empty()) return NoSuchPage();
+  if (!parsed.name.empty() && parsed.type->is_namespaced && parsed.namespace_name.empty())
+    return NoSuchPage();
   const std::string& sub = parsed.subresource;
   const bool is_known = sub.empty() || (sub == "status" && parsed.type->has_status) ||
                         (sub == "scale" && !parsed.type->scale_path.empty()) ||

@@ -16,7 +16,8 @@ Json Field(const char* type, const char* description) {
   return schema;
 }
 
-Json Mapping(const char* description, std::initializer_list<std::pair<const char*, Json>> properties) {
+Json Mapping(const char* description,
+             std::initializer_list<std::pair<const char*, Json>> properties) {
   Json schema = Field("object", description);
   for (const auto& [name, property] : properties) SetField(&schema, {"properties", name}, property);
   return schema;
@@ -43,56 +44,69 @@ Json Choice(const char* description, std::initializer_list<const char*> values) 
 }
 
 Json MetaSchema() {
-  return Mapping("Name, labels and owners of the object.",
-                 {{"name", Field("string", "Unique in its namespace.")},
-                  {"generateName", Field("string", "A prefix; the server adds five letters.")},
-                  {"namespace", Field("string", "Where it lies; \"default\" when left out.")},
-                  {"labels", MapOf("Words to select objects by.", Field("string", "Value"))},
-                  {"annotations", MapOf("Words for tools and people.", Field("string", "Value"))},
-                  {"finalizers", List("Who must act before it is removed.", Field("string", "Name"))}});
+  return Mapping(
+      "Name, labels and owners of the object.",
+      {{"name", Field("string", "Unique in its namespace.")},
+       {"generateName", Field("string", "A prefix; the server adds five letters.")},
+       {"namespace", Field("string", "Where it lies; \"default\" when left out.")},
+       {"labels", MapOf("Words to select objects by.", Field("string", "Value"))},
+       {"annotations", MapOf("Words for tools and people.", Field("string", "Value"))},
+       {"finalizers", List("Who must act before it is removed.", Field("string", "Name"))}});
 }
 
 Json TfJobSpec() {
-  const Json clean = Choice("Which pods are deleted when the job has ended.", {"All", "Running", "None"});
+  const Json clean =
+      Choice("Which pods are deleted when the job has ended.", {"All", "Running", "None"});
   Json replica = Mapping(
       "Tasks of one type.",
       {{"replicas", Field("integer", "How many; 1 when left out.")},
-       {"restartPolicy", Choice("What happens when a task ends. ExitCode: codes of 128 and more start it again, "
-                                "others fail the job. Never when left out.",
-                                {"Always", "OnFailure", "Never", "ExitCode"})},
-       {"template", Field("object", "The pod of a task. The container named tensorflow gets TF_CONFIG.")}});
+       {"restartPolicy",
+        Choice("What happens when a task ends. ExitCode: codes of 128 and more start it again, "
+               "others fail the job. Never when left out.",
+               {"Always", "OnFailure", "Never", "ExitCode"})},
+       {"template",
+        Field("object", "The pod of a task. The container named tensorflow gets TF_CONFIG.")}});
   return Mapping(
       "What shall run.",
-      {{"tfReplicaSpecs", MapOf("The tasks by type: Chief (or Master), Worker, PS, Evaluator.", std::move(replica))},
-       {"successPolicy", Choice("Empty: the job has succeeded with its chief, or worker 0. AllWorkers: with all "
-                                "workers.",
-                                {"", "AllWorkers"})},
-       {"enableDynamicWorker", Field("boolean", "Workers may come and go: each is told only itself and the PS.")},
+      {{"tfReplicaSpecs",
+        MapOf("The tasks by type: Chief (or Master), Worker, PS, Evaluator.", std::move(replica))},
+       {"successPolicy",
+        Choice("Empty: the job has succeeded with its chief, or worker 0. AllWorkers: with all "
+               "workers.",
+               {"", "AllWorkers"})},
+       {"enableDynamicWorker",
+        Field("boolean", "Workers may come and go: each is told only itself and the PS.")},
        {"runPolicy",
-        Mapping("How long it runs and what remains.",
-                {{"cleanPodPolicy", clean},
-                 {"ttlSecondsAfterFinished", Field("integer", "The job is deleted so long after its end.")},
-                 {"activeDeadlineSeconds", Field("integer", "It fails when it has run for so long.")},
-                 {"backoffLimit", Field("integer", "It fails after so many restarts of tasks.")},
-                 {"suspend", Field("boolean", "No pods while this is true.")},
-                 {"managedBy", Field("string", "Another controller that cares for it.")},
-                 {"schedulingPolicy", Field("object", "For gang schedulers: minAvailable, queue, priorityClass, "
-                                                      "minResources, scheduleTimeoutSeconds.")}})}});
+        Mapping(
+            "How long it runs and what remains.",
+            {{"cleanPodPolicy", clean},
+             {"ttlSecondsAfterFinished",
+              Field("integer", "The job is deleted so long after its end.")},
+             {"activeDeadlineSeconds", Field("integer", "It fails when it has run for so long.")},
+             {"backoffLimit", Field("integer", "It fails after so many restarts of tasks.")},
+             {"suspend", Field("boolean", "No pods while this is true.")},
+             {"managedBy", Field("string", "Another controller that cares for it.")},
+             {"schedulingPolicy", Field("object",
+                                        "For gang schedulers: minAvailable, queue, priorityClass, "
+                                        "minResources, scheduleTimeoutSeconds.")}})}});
 }
 
 Json TfJobStatus() {
-  const Json condition = Mapping("A state that the job is in or was in.",
-                                 {{"type", Field("string", "Created, Running, Restarting, Suspended, Succeeded or "
-                                                           "Failed.")},
-                                  {"status", Field("string", "True or False.")},
-                                  {"reason", Field("string", "In one word.")},
-                                  {"message", Field("string", "In words.")},
-                                  {"lastUpdateTime", Field("string", "When it was written.")},
-                                  {"lastTransitionTime", Field("string", "When the status changed.")}});
-  const Json counts = Mapping("Tasks of one type.", {{"active", Field("integer", "Waiting or running.")},
-                                                     {"succeeded", Field("integer", "Ended with 0.")},
-                                                     {"failed", Field("integer", "Ended with another code.")},
-                                                     {"selector", Field("string", "Labels of their pods.")}});
+  const Json condition =
+      Mapping("A state that the job is in or was in.",
+              {{"type", Field("string",
+                              "Created, Running, Restarting, Suspended, Succeeded or "
+                              "Failed.")},
+               {"status", Field("string", "True or False.")},
+               {"reason", Field("string", "In one word.")},
+               {"message", Field("string", "In words.")},
+               {"lastUpdateTime", Field("string", "When it was written.")},
+               {"lastTransitionTime", Field("string", "When the status changed.")}});
+  const Json counts =
+      Mapping("Tasks of one type.", {{"active", Field("integer", "Waiting or running.")},
+                                     {"succeeded", Field("integer", "Ended with 0.")},
+                                     {"failed", Field("integer", "Ended with another code.")},
+                                     {"selector", Field("string", "Labels of their pods.")}});
   return Mapping("How it goes; written by the controller.",
                  {{"conditions", List("Oldest first.", condition)},
                   {"replicaStatuses", MapOf("By type.", counts)},
@@ -105,11 +119,13 @@ Json TfJobStatus() {
 
 Json SchemaOf(const ResourceType& type) {
   Json schema = Field("object", "");
-  SetField(&schema, {"properties", "apiVersion"}, Field("string", "Group and version of the kind."));
+  SetField(&schema, {"properties", "apiVersion"},
+           Field("string", "Group and version of the kind."));
   SetField(&schema, {"properties", "kind"}, Field("string", "What kind of object it is."));
   SetField(&schema, {"properties", "metadata"}, MetaSchema());
   if (&type == &TfJobs()) {
-    schema.Set("description", "A distributed training job in tasks that know of each other by TF_CONFIG.");
+    schema.Set("description",
+               "A distributed training job in tasks that know of each other by TF_CONFIG.");
     SetField(&schema, {"properties", "spec"}, TfJobSpec());
     SetField(&schema, {"properties", "status"}, TfJobStatus());
     return schema;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/apiserver/server_identity.h"
 
+#include <cerrno>
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "absl/strings/numbers.h"
+
 #include "base/files.h"
 #include "base/posix_file.h"
 
@@ -52,10 +53,11 @@ Status WritePrivateFile(const std::string& path, const std::string& text) {
 StatusOr<ServerIdentity> LoadServerIdentity(const std::string& folder, absl::Time now) {
   RealFileSystem files;
   ServerIdentity identity;
-  const std::pair<const char*, std::string*> parts[] = {{"ca.crt", &identity.authority_pem},
-                                                        {"server.crt", &identity.identity.certificate_pem},
-                                                        {"server.key", &identity.identity.key_pem},
-                                                        {"token", &identity.token}};
+  const std::pair<const char*, std::string*> parts[] = {
+      {"ca.crt", &identity.authority_pem},
+      {"server.crt", &identity.identity.certificate_pem},
+      {"server.key", &identity.identity.key_pem},
+      {"token", &identity.token}};
   bool is_whole = true;
   for (const auto& [name, target] : parts) {
     StatusOr<std::string> text = ReadFile(files, JoinPath(folder, name), 1 << 20);

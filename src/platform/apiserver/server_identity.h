@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+
 #include "base/status.h"
 #include "net/certificate.h"
 
@@ -17,8 +18,9 @@ struct ServerIdentity {
   int port = 0;  // that it had; 0: none yet
 };
 
-// Reads `folder`, or makes what is missing or ends within a month: an authority, a certificate for 127.0.0.1, ::1 and
-// localhost, a token. The authority's key is not kept. The files are their owner's alone.
+// Reads `folder`, or makes what is missing or ends within a month: an authority, a certificate for
+// 127.0.0.1, ::1 and localhost, a token. The authority's key is not kept. The files are their
+// owner's alone.
 StatusOr<ServerIdentity> LoadServerIdentity(const std::string& folder, absl::Time now);
 // So that the next start tries it first.
 Status SaveServerPort(const std::string& folder, int port);

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/object_time.h"
 
@@ -40,7 +41,8 @@ size_t CountOf(const Json& object, FieldPath path) {
 // Why a pod is where it is, in one word.
 std::string PodReason(const Json& pod) {
   std::string reason = StringField(pod, {"status", "phase"});
-  if (const std::string given = StringField(pod, {"status", "reason"}); !given.empty()) reason = given;
+  if (const std::string given = StringField(pod, {"status", "reason"}); !given.empty())
+    reason = given;
   if (const Json* const statuses = FindField(pod, {"status", "containerStatuses"})) {
     for (const Json& status : statuses->items()) {
       for (const char* state : {"waiting", "terminated"}) {
@@ -61,9 +63,15 @@ Cells PodCells(const Json& pod, absl::Time now) {
       restarts += IntField(status, {"restartCount"});
     }
   }
-  return {NameOf(pod), absl::StrCat(ready, "/", CountOf(pod, {"spec", "containers"})), PodReason(pod),
-          absl::StrCat(restarts), Age(pod, now), OrNone(StringField(pod, {"status", "podIP"})),
-          OrNone(StringField(pod, {"spec", "nodeName"})), "<none>", "<none>"};
+  return {NameOf(pod),
+          absl::StrCat(ready, "/", CountOf(pod, {"spec", "containers"})),
+          PodReason(pod),
+          absl::StrCat(restarts),
+          Age(pod, now),
+          OrNone(StringField(pod, {"status", "podIP"})),
+          OrNone(StringField(pod, {"spec", "nodeName"})),
+          "<none>",
+          "<none>"};
 }
 
 Cells ServiceCells(const Json& service, absl::Time now) {
@@ -79,18 +87,30 @@ Cells ServiceCells(const Json& service, absl::Time now) {
       selector.push_back(absl::StrCat(label.name, "=", label.value.AsString().value_or("")));
     }
   }
-  return {NameOf(service), StringField(service, {"spec", "type"}), OrNone(StringField(service, {"spec", "clusterIP"})),
-          "<none>", OrNone(absl::StrJoin(ports, ",")), Age(service, now), OrNone(absl::StrJoin(selector, ","))};
+  return {NameOf(service),
+          StringField(service, {"spec", "type"}),
+          OrNone(StringField(service, {"spec", "clusterIP"})),
+          "<none>",
+          OrNone(absl::StrJoin(ports, ",")),
+          Age(service, now),
+          OrNone(absl::StrJoin(selector, ","))};
 }
 
 Cells EventCells(const Json& event, absl::Time now) {
-  const std::string object = absl::StrCat(absl::AsciiStrToLower(StringField(event, {"involvedObject", "kind"})), "/",
-                                          StringField(event, {"involvedObject", "name"}));
+  const std::string object =
+      absl::StrCat(absl::AsciiStrToLower(StringField(event, {"involvedObject", "kind"})), "/",
+                   StringField(event, {"involvedObject", "name"}));
   const std::string first = AgeOf(event, {"firstTimestamp"}, now);
   std::string last = AgeOf(event, {"lastTimestamp"}, now);
-  return {last, StringField(event, {"type"}), StringField(event, {"reason"}), object,
-          StringField(event, {"source", "component"}), StringField(event, {"message"}), first,
-          IntField(event, {"count"}, 1), NameOf(event)};
+  return {last,
+          StringField(event, {"type"}),
+          StringField(event, {"reason"}),
+          object,
+          StringField(event, {"source", "component"}),
+          StringField(event, {"message"}),
+          first,
+          IntField(event, {"count"}, 1),
+          NameOf(event)};
 }
 
 Cells DataCells(const Json& object, absl::Time now) {
@@ -98,8 +118,8 @@ Cells DataCells(const Json& object, absl::Time now) {
 }
 
 Cells SecretCells(const Json& object, absl::Time now) {
-  return {NameOf(object), StringField(object, {"type"}), static_cast<int64_t>(CountOf(object, {"data"})),
-          Age(object, now)};
+  return {NameOf(object), StringField(object, {"type"}),
+          static_cast<int64_t>(CountOf(object, {"data"})), Age(object, now)};
 }
 
 Cells NamespaceCells(const Json& object, absl::Time now) {
@@ -114,12 +134,14 @@ Cells NodeCells(const Json& node, absl::Time now) {
       state = StringField(condition, {"status"}) == "True" ? "Ready" : "NotReady";
     }
   }
-  return {NameOf(node), state, "<none>", Age(node, now), StringField(node, {"status", "nodeInfo", "kubeletVersion"})};
+  return {NameOf(node), state, "<none>", Age(node, now),
+          StringField(node, {"status", "nodeInfo", "kubeletVersion"})};
 }
 
 Cells WorkloadCells(const Json& object, absl::Time now) {
   const int64_t wanted = IntField(object, {"spec", "replicas"});
-  return {NameOf(object), absl::StrCat(IntField(object, {"status", "readyReplicas"}), "/", wanted), Age(object, now)};
+  return {NameOf(object), absl::StrCat(IntField(object, {"status", "readyReplicas"}), "/", wanted),
+          Age(object, now)};
 }
 
 Cells LeaseCells(const Json& object, absl::Time now) {
@@ -136,26 +158,28 @@ Layout LayoutOf(const ResourceType& type) {
   const PrinterColumn name = Column("Name");
   const PrinterColumn age = Column("Age");
   if (type.plural == "pods") {
-    return {{name, Column("Ready"), Column("Status"), Column("Restarts"), age, Column("IP", "string", 1),
-             Column("Node", "string", 1), Column("Nominated Node", "string", 1),
-             Column("Readiness Gates", "string", 1)},
+    return {{name, Column("Ready"), Column("Status"), Column("Restarts"), age,
+             Column("IP", "string", 1), Column("Node", "string", 1),
+             Column("Nominated Node", "string", 1), Column("Readiness Gates", "string", 1)},
             &PodCells};
   }
   if (type.plural == "services") {
-    return {{name, Column("Type"), Column("Cluster-IP"), Column("External-IP"), Column("Port(s)"), age,
-             Column("Selector", "string", 1)},
+    return {{name, Column("Type"), Column("Cluster-IP"), Column("External-IP"), Column("Port(s)"),
+             age, Column("Selector", "string", 1)},
             &ServiceCells};
   }
   if (type.plural == "events") {
-    return {{Column("Last Seen"), Column("Type"), Column("Reason"), Column("Object"), Column("Source", "string", 1),
-             Column("Message"), Column("First Seen", "string", 1), Column("Count", "integer", 1),
-             Column("Name", "string", 1)},
+    return {{Column("Last Seen"), Column("Type"), Column("Reason"), Column("Object"),
+             Column("Source", "string", 1), Column("Message"), Column("First Seen", "string", 1),
+             Column("Count", "integer", 1), Column("Name", "string", 1)},
             &EventCells};
   }
   if (type.plural == "configmaps") return {{name, Column("Data", "integer"), age}, &DataCells};
-  if (type.plural == "secrets") return {{name, Column("Type"), Column("Data", "integer"), age}, &SecretCells};
+  if (type.plural == "secrets")
+    return {{name, Column("Type"), Column("Data", "integer"), age}, &SecretCells};
   if (type.plural == "namespaces") return {{name, Column("Status"), age}, &NamespaceCells};
-  if (type.plural == "nodes") return {{name, Column("Status"), Column("Roles"), age, Column("Version")}, &NodeCells};
+  if (type.plural == "nodes")
+    return {{name, Column("Status"), Column("Roles"), age, Column("Version")}, &NodeCells};
   if (type.plural == "leases") return {{name, Column("Holder"), age}, &LeaseCells};
   if (type.group == "apps") return {{name, Column("Ready"), age}, &WorkloadCells};
   return {{name, age}, &PlainCells};
@@ -226,7 +250,8 @@ const Json* FindByJsonPath(const Json& object, absl::string_view path) {
     if (path[0] != '[' || close == absl::string_view::npos || at->size() == 0) return nullptr;
     const absl::string_view index = path.substr(1, close - 1);
     uint64_t number = at->size() - 1;
-    if (index != "-1:" && (!absl::SimpleAtoi(index, &number) || number >= at->items().size())) return nullptr;
+    if (index != "-1:" && (!absl::SimpleAtoi(index, &number) || number >= at->items().size()))
+      return nullptr;
     if (!at->is_array()) return nullptr;
     at = &at->items()[number];
     path.remove_prefix(close + 1);
@@ -262,7 +287,8 @@ Json MakeTable(const ResourceType& type, const std::vector<ObjectPtr>& objects, 
   Json rows = Json::MakeArray();
   for (const ObjectPtr& object : objects) {
     Json row;
-    row.Set("cells", Json(Json::Array(type.is_custom ? CustomCells(type, *object, now) : layout.cells(*object, now))));
+    row.Set("cells", Json(Json::Array(type.is_custom ? CustomCells(type, *object, now)
+                                                     : layout.cells(*object, now))));
     if (row_object == RowObject::kMetadata) row.Set("object", PartialMetadata(*object));
     if (row_object == RowObject::kObject) row.Set("object", *object);
     rows.Append(std::move(row));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "platform/store/object_store.h"
 
 namespace weft::platform {

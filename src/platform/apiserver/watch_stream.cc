@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/synchronization/mutex.h"
+
 #include "platform/apiserver/object_requests.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
@@ -84,8 +85,8 @@ class WatchStream {
 
   Json Bookmark(const ObjectPtr& object) {
     if (request_.form == AnswerForm::kTable) {
-      Json table = MakeTable(*request_.path.type, {}, clock_->Now(), !std::exchange(has_columns_, true),
-                             RowObject::kNone);
+      Json table = MakeTable(*request_.path.type, {}, clock_->Now(),
+                             !std::exchange(has_columns_, true), RowObject::kNone);
       SetField(&table, {"metadata", "resourceVersion"}, RevisionOf(*object));
       return table;
     }
@@ -134,8 +135,8 @@ void StreamWatch(ObjectStore* store, const Clock* clock, TimerQueue* timers, Api
   }
   const ResourceType& type = *request.path.type;
   const auto stream = std::make_shared<WatchStream>(std::move(request), std::move(reply), clock);
-  StatusOr<std::unique_ptr<Watch>> watch =
-      store->StartWatch(type, *options, [stream](const WatchEvent& event) { stream->OnEvent(event); });
+  StatusOr<std::unique_ptr<Watch>> watch = store->StartWatch(
+      type, *options, [stream](const WatchEvent& event) { stream->OnEvent(event); });
   if (!watch.ok()) return stream->reply().Send(ErrorResponse(watch.status()));
   stream->Begin();
   const TimerQueue::Id timer =

@@ -12,8 +12,8 @@
 
 namespace weft::platform {
 
-// Answers with events until the client goes or timeoutSeconds are over; errors before the first event are the whole
-// answer. Borrows store, clock and timers, which must outlive the reply.
+// Answers with events until the client goes or timeoutSeconds are over; errors before the first
+// event are the whole answer. Borrows store, clock and timers, which must outlive the reply.
 void StreamWatch(ObjectStore* store, const Clock* clock, TimerQueue* timers, ApiRequest request,
                  std::shared_ptr<HttpReply> reply);
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/nearest_name.h"
 #include "base/threads.h"
 #include "platform/console/manifests.h"
@@ -42,11 +43,13 @@ StatusOr<const ResourceType*> TypeOf(const std::string& word) {
 // "tfjob digits other", "tfjob/digits pod/x", "pods,services"
 StatusOr<std::vector<Group>> GroupsOf(const std::vector<std::string>& words) {
   std::vector<Group> groups;
-  if (words.empty()) return InvalidArgument("Say which objects: a type and a name, as in `tfjob digits`");
+  if (words.empty())
+    return InvalidArgument("Say which objects: a type and a name, as in `tfjob digits`");
   if (absl::StrContains(words[0], '/')) {
     for (const std::string& word : words) {
       const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits('/', 1));
-      if (parts.size() != 2) return InvalidArgument("Either all words are like type/name, or none: '", word, "'");
+      if (parts.size() != 2)
+        return InvalidArgument("Either all words are like type/name, or none: '", word, "'");
       WEFT_ASSIGN_OR_RETURN(const ResourceType* const type, TypeOf(parts[0]));
       groups.push_back({type, {parts[1]}});
     }
@@ -69,10 +72,12 @@ std::string SpaceOf(const Console& console, const ResourceType& type) {
   return type.is_namespaced ? console.namespace_name : "";
 }
 
-StatusOr<std::vector<ObjectPtr>> Fetch(const Console& console, const Group& group, const Selection& selection) {
+StatusOr<std::vector<ObjectPtr>> Fetch(const Console& console, const Group& group,
+                                       const Selection& selection) {
   std::vector<ObjectPtr> objects;
   for (const std::string& name : group.names) {
-    WEFT_ASSIGN_OR_RETURN(ObjectPtr object, console.store->Get(*group.type, {SpaceOf(console, *group.type), name}));
+    WEFT_ASSIGN_OR_RETURN(ObjectPtr object,
+                          console.store->Get(*group.type, {SpaceOf(console, *group.type), name}));
     objects.push_back(std::move(object));
   }
   if (!group.names.empty()) return objects;
@@ -92,19 +97,22 @@ struct Target {
 StatusOr<std::vector<Target>> TargetsOf(const Console& console, const Selection& selection) {
   std::vector<Target> targets;
   for (const std::string& file : selection.files) {
-    WEFT_ASSIGN_OR_RETURN(const std::vector<Manifest> manifests, ReadManifests(file, console.namespace_name));
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Manifest> manifests,
+                          ReadManifests(file, console.namespace_name));
     for (const Manifest& manifest : manifests) targets.push_back({manifest.type, manifest.name});
   }
   if (!selection.files.empty()) return targets;
   WEFT_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(selection.words));
   for (const Group& group : groups) {
-    for (const std::string& name : group.names) targets.push_back({group.type, {SpaceOf(console, *group.type), name}});
+    for (const std::string& name : group.names)
+      targets.push_back({group.type, {SpaceOf(console, *group.type), name}});
     if (!group.names.empty()) continue;
     if (!selection.is_all && selection.label_selector.empty()) {
       return InvalidArgument("Say which ", group.type->plural, ": names, -l labels, or --all");
     }
     WEFT_ASSIGN_OR_RETURN(const std::vector<ObjectPtr> objects, Fetch(console, group, selection));
-    for (const ObjectPtr& object : objects) targets.push_back({group.type, {NamespaceOf(*object), NameOf(*object)}});
+    for (const ObjectPtr& object : objects)
+      targets.push_back({group.type, {NamespaceOf(*object), NameOf(*object)}});
   }
   return targets;
 }
@@ -148,7 +156,8 @@ Status AwaitObject(const Console& console, const Target& target, absl::Duration 
       if (seen->is_done) return absl::OkStatus();
     }
     if (absl::Now() >= deadline) {
-      return DeadlineExceeded("timed out waiting for ", what, " of ", DisplayName(*target.type, target.name.name));
+      return DeadlineExceeded("timed out waiting for ", what, " of ",
+                              DisplayName(*target.type, target.name.name));
     }
     watch->reset();
     absl::SleepFor(absl::Milliseconds(200));
@@ -159,7 +168,8 @@ Status AwaitObject(const Console& console, const Target& target, absl::Duration 
 
 Status ApplyFiles(const Console& console, const std::vector<std::string>& files, bool is_dry_run) {
   for (const std::string& file : files) {
-    WEFT_ASSIGN_OR_RETURN(const std::vector<Manifest> manifests, ReadManifests(file, console.namespace_name));
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Manifest> manifests,
+                          ReadManifests(file, console.namespace_name));
     for (const Manifest& manifest : manifests) {
       const StatusOr<ApplyOutcome> outcome = ApplyManifest(console.store, manifest, is_dry_run);
       if (!outcome.ok()) return Annotate(outcome.status(), file);
@@ -181,20 +191,21 @@ Status GetObjects(const Console& console, const Selection& selection, const GetO
     WEFT_ASSIGN_OR_RETURN(const std::vector<ObjectPtr> objects, Fetch(console, group, selection));
     if (objects.empty() && is_table) continue;
     if (is_table) {
-      console.print(absl::StrCat(has_printed ? "\n" : "",
-                                 PrintTable(*group.type, objects, console.clock->Now(), options.form == "wide",
-                                            selection.all_namespaces && group.type->is_namespaced)));
+      console.print(absl::StrCat(
+          has_printed ? "\n" : "",
+          PrintTable(*group.type, objects, console.clock->Now(), options.form == "wide",
+                     selection.all_namespaces && group.type->is_namespaced)));
     } else {
-      WEFT_ASSIGN_OR_RETURN(const std::string text,
-                            PrintObjects(options.form, *group.type, objects, group.names.size() == 1));
+      WEFT_ASSIGN_OR_RETURN(const std::string text, PrintObjects(options.form, *group.type, objects,
+                                                                 group.names.size() == 1));
       console.print(text);
     }
     has_printed = true;
   }
   if (!has_printed && is_table && !options.watches) {
-    console.print(selection.all_namespaces
-                      ? "No resources found\n"
-                      : absl::StrCat("No resources found in ", console.namespace_name, " namespace.\n"));
+    console.print(selection.all_namespaces ? "No resources found\n"
+                                           : absl::StrCat("No resources found in ",
+                                                          console.namespace_name, " namespace.\n"));
   }
   if (!options.watches || groups.empty()) return absl::OkStatus();
   const Group& group = groups[0];
@@ -202,7 +213,8 @@ Status GetObjects(const Console& console, const Selection& selection, const GetO
   if (!selection.all_namespaces) watch_options.namespace_name = SpaceOf(console, *group.type);
   watch_options.label_selector = selection.label_selector;
   watch_options.marks_initial_end = true;
-  if (group.names.size() == 1) watch_options.field_selector = absl::StrCat("metadata.name=", group.names[0]);
+  if (group.names.size() == 1)
+    watch_options.field_selector = absl::StrCat("metadata.name=", group.names[0]);
   bool is_initial = true;
   WEFT_ASSIGN_OR_RETURN(
       const std::unique_ptr<Watch> watch,
@@ -210,11 +222,13 @@ Status GetObjects(const Console& console, const Selection& selection, const GetO
         if (event.kind == WatchEvent::Kind::kBookmark) is_initial = false;
         if (event.kind == WatchEvent::Kind::kError) options.cancellation->Cancel(event.error);
         if (is_initial || event.kind >= WatchEvent::Kind::kBookmark) return;
-        console.print(PrintTable(*group.type, {event.object}, console.clock->Now(), options.form == "wide",
-                                 selection.all_namespaces, /*with_head=*/false));
+        console.print(PrintTable(*group.type, {event.object}, console.clock->Now(),
+                                 options.form == "wide", selection.all_namespaces,
+                                 /*with_head=*/false));
       }));
   while (!options.cancellation->IsCancelled()) absl::SleepFor(absl::Milliseconds(50));
-  return absl::IsCancelled(options.cancellation->status()) ? absl::OkStatus() : options.cancellation->status();
+  return absl::IsCancelled(options.cancellation->status()) ? absl::OkStatus()
+                                                           : options.cancellation->status();
 }
 
 Status DescribeObjects(const Console& console, const Selection& selection) {
@@ -226,16 +240,18 @@ Status DescribeObjects(const Console& console, const Selection& selection) {
       options.namespace_name = NamespaceOf(*object).empty() ? "default" : NamespaceOf(*object);
       options.field_selector = absl::StrCat("involvedObject.uid=", UidOf(*object));
       WEFT_ASSIGN_OR_RETURN(ObjectList events, console.store->List(Events(), options));
-      std::stable_sort(events.items.begin(), events.items.end(), [](const ObjectPtr& a, const ObjectPtr& b) {
-        return StringField(*a, {"lastTimestamp"}) < StringField(*b, {"lastTimestamp"});
-      });
+      std::stable_sort(
+          events.items.begin(), events.items.end(), [](const ObjectPtr& a, const ObjectPtr& b) {
+            return StringField(*a, {"lastTimestamp"}) < StringField(*b, {"lastTimestamp"});
+          });
       console.print(DescribeObject(*object, events.items, console.clock->Now()));
     }
   }
   return absl::OkStatus();
 }
 
-Status DeleteObjects(const Console& console, const Selection& selection, const DeleteRequest& request) {
+Status DeleteObjects(const Console& console, const Selection& selection,
+                     const DeleteRequest& request) {
   WEFT_ASSIGN_OR_RETURN(const std::vector<Target> targets, TargetsOf(console, selection));
   std::vector<std::pair<Target, std::string>> waiting;
   for (const Target& target : targets) {
@@ -247,8 +263,8 @@ Status DeleteObjects(const Console& console, const Selection& selection, const D
       if (request.ignores_missing && IsObjectNotFound(last.status())) continue;
       return last.status();
     }
-    console.print(absl::StrCat(target.type->singular, target.type->group.empty() ? "" : ".", target.type->group, " \"",
-                               target.name.name, "\" deleted\n"));
+    console.print(absl::StrCat(target.type->singular, target.type->group.empty() ? "" : ".",
+                               target.type->group, " \"", target.name.name, "\" deleted\n"));
     // The object itself, or what a server says of it.
     std::string uid = UidOf(**last);
     if (uid.empty()) uid = StringField(**last, {"details", "uid"});
@@ -259,7 +275,8 @@ Status DeleteObjects(const Console& console, const Selection& selection, const D
     const std::string gone = uid;
     WEFT_RETURN_IF_ERROR(AwaitObject(
         console, target, request.timeout,
-        [gone](const Json* object) { return object == nullptr || UidOf(*object) != gone; }, "the deletion"));
+        [gone](const Json* object) { return object == nullptr || UidOf(*object) != gone; },
+        "the deletion"));
   }
   return absl::OkStatus();
 }
@@ -282,19 +299,21 @@ Status WaitForObjects(const Console& console, const Selection& selection, const 
       if (is_deletion || object == nullptr) return is_deletion && object == nullptr;
       const Json* const conditions = FindField(*object, {"status", "conditions"});
       return conditions != nullptr &&
-             std::any_of(conditions->items().begin(), conditions->items().end(), [&](const Json& condition) {
-               return absl::EqualsIgnoreCase(StringField(condition, {"type"}), type) &&
-                      absl::EqualsIgnoreCase(StringField(condition, {"status"}), value);
-             });
+             std::any_of(conditions->items().begin(), conditions->items().end(),
+                         [&](const Json& condition) {
+                           return absl::EqualsIgnoreCase(StringField(condition, {"type"}), type) &&
+                                  absl::EqualsIgnoreCase(StringField(condition, {"status"}), value);
+                         });
     };
-    WEFT_RETURN_IF_ERROR(AwaitObject(console, target, deadline - absl::Now(), is_done, absl::StrCat("'", what, "'")));
+    WEFT_RETURN_IF_ERROR(AwaitObject(console, target, deadline - absl::Now(), is_done,
+                                     absl::StrCat("'", what, "'")));
     console.print(absl::StrCat(DisplayName(*target.type, target.name.name), " condition met\n"));
   }
   return absl::OkStatus();
 }
 
-Status ShowLogs(const Console& console, KubernetesStore* server, const std::string& word, const LogOptions& options,
-                Cancellation* cancellation) {
+Status ShowLogs(const Console& console, KubernetesStore* server, const std::string& word,
+                const LogOptions& options, Cancellation* cancellation) {
   const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits('/', 1));
   const ResourceType* type = &Pods();
   if (parts.size() == 2) {
@@ -305,8 +324,10 @@ Status ShowLogs(const Console& console, KubernetesStore* server, const std::stri
     console.print(piece);
     return absl::OkStatus();
   };
-  if (type == &Pods()) return server->StreamLog({console.namespace_name, name}, options, print, cancellation);
-  if (type != &TfJobs()) return InvalidArgument("Logs are of pods and tfjobs, not of ", type->plural);
+  if (type == &Pods())
+    return server->StreamLog({console.namespace_name, name}, options, print, cancellation);
+  if (type != &TfJobs())
+    return InvalidArgument("Logs are of pods and tfjobs, not of ", type->plural);
   ListOptions list_options;
   list_options.namespace_name = console.namespace_name;
   list_options.label_selector = absl::StrCat(kJobLabel, "=", name);
@@ -332,7 +353,8 @@ Status ShowLogs(const Console& console, KubernetesStore* server, const std::stri
           console.print(text);
           return absl::OkStatus();
         };
-        const Status status = server->StreamLog({NamespaceOf(*pod), NameOf(*pod)}, options, print_lines, cancellation);
+        const Status status = server->StreamLog({NamespaceOf(*pod), NameOf(*pod)}, options,
+                                                print_lines, cancellation);
         absl::MutexLock lock(&mutex);
         if (first.ok()) first = status;
       }));

@@ -26,7 +26,7 @@ struct Selection {
   std::vector<std::string> words;  // "tfjob", "digits" or "tfjob/digits", "pod/x"
   std::vector<std::string> files;
   std::string label_selector;
-  bool is_all = false;             // every one of the type
+  bool is_all = false;  // every one of the type
   bool all_namespaces = false;
 };
 
@@ -47,14 +47,17 @@ struct DeleteRequest {
   bool ignores_missing = false;
   absl::Duration timeout = absl::Minutes(5);
 };
-Status DeleteObjects(const Console& console, const Selection& selection, const DeleteRequest& request);
+Status DeleteObjects(const Console& console, const Selection& selection,
+                     const DeleteRequest& request);
 
-// `what` is "condition=Succeeded", "condition=Running=False" or "delete". DeadlineExceeded names what is not there yet.
+// `what` is "condition=Succeeded", "condition=Running=False" or "delete". DeadlineExceeded names
+// what is not there yet.
 Status WaitForObjects(const Console& console, const Selection& selection, const std::string& what,
                       absl::Duration timeout);
 
-// Of a pod ("digits-worker-0", "pod/x") or all pods of a job ("tfjob/digits", each line with the pod's name).
-Status ShowLogs(const Console& console, KubernetesStore* server, const std::string& word, const LogOptions& options,
-                Cancellation* cancellation);
+// Of a pod ("digits-worker-0", "pod/x") or all pods of a job ("tfjob/digits", each line with the
+// pod's name).
+Status ShowLogs(const Console& console, KubernetesStore* server, const std::string& word,
+                const LogOptions& options, Cancellation* cancellation);
 
 }  // namespace weft::platform

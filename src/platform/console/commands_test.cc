@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/console/commands.h"
 
+#include <cstdio>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <cstdio>
 
 #include "base/files.h"
 #include "base/threads.h"
@@ -72,7 +72,9 @@ class ConsoleTest : public ::testing::Test {
 };
 
 TEST_F(ConsoleTest, AppliesAsOftenAsAsked) {
-  EXPECT_EQ(Apply(kJob, true), "tfjob.kubeflow.org/job created (server dry run)\nconfigmap/conf created (server dry run)\n");
+  EXPECT_EQ(
+      Apply(kJob, true),
+      "tfjob.kubeflow.org/job created (server dry run)\nconfigmap/conf created (server dry run)\n");
   EXPECT_EQ(Apply(kJob), "tfjob.kubeflow.org/job created\nconfigmap/conf created\n");
   EXPECT_EQ(Apply(kJob), "tfjob.kubeflow.org/job unchanged\nconfigmap/conf unchanged\n");
 }
@@ -80,18 +82,23 @@ TEST_F(ConsoleTest, AppliesAsOftenAsAsked) {
 TEST_F(ConsoleTest, RemovesWhatAFileHeldBefore) {
   Apply(kJob);
   // Of somebody else.
-  ASSERT_TRUE(store_->Patch(*FindResource("", "configmaps"), {"default", "conf"}, PatchKind::kMerge,
-                            Json::Parse(R"({"data":{"theirs":"x"}})").value(), {}).ok());
+  ASSERT_TRUE(store_
+                  ->Patch(*FindResource("", "configmaps"), {"default", "conf"}, PatchKind::kMerge,
+                          Json::Parse(R"({"data":{"theirs":"x"}})").value(), {})
+                  .ok());
   std::string changed = kJob;
   changed.replace(changed.find(R"(a: "1", b: "2")"), 14, R"(a: "3")");
   EXPECT_EQ(Apply(changed), "tfjob.kubeflow.org/job unchanged\nconfigmap/conf configured\n");
-  EXPECT_EQ(FindField(*store_->Get(*FindResource("", "configmaps"), {"default", "conf"}).value(), {"data"})->Dump(),
+  EXPECT_EQ(FindField(*store_->Get(*FindResource("", "configmaps"), {"default", "conf"}).value(),
+                      {"data"})
+                ->Dump(),
             R"({"a":"3","theirs":"x"})");
 }
 
 TEST_F(ConsoleTest, SaysWhatIsWrongWithAFile) {
   EXPECT_THAT(Apply("kind: TFJob\n"), HasSubstr("apiVersion and kind are missing"));
-  EXPECT_THAT(Apply("apiVersion: kubeflow.org/v1\nkind: TFJobb\n"), HasSubstr("Did you mean TFJob?"));
+  EXPECT_THAT(Apply("apiVersion: kubeflow.org/v1\nkind: TFJobb\n"),
+              HasSubstr("Did you mean TFJob?"));
   EXPECT_THAT(Apply("apiVersion: v1\nkind: Pod\n"), HasSubstr("metadata.name is missing"));
   EXPECT_THAT(Apply("- 1\n"), HasSubstr("expected an object"));
   EXPECT_THAT(Apply(""), HasSubstr("there is no object"));
@@ -105,7 +112,8 @@ TEST_F(ConsoleTest, ShowsObjects) {
   Apply(kJob);
   EXPECT_EQ(Get({"tfjob", "job"}), "NAME   STATE   AGE\njob            0s\n");
   EXPECT_EQ(Get({"tfjob/job"}, "name"), "tfjob.kubeflow.org/job\n");
-  EXPECT_THAT(Get({"tfjob", "job"}, "yaml"), StartsWith("apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata:\n"));
+  EXPECT_THAT(Get({"tfjob", "job"}, "yaml"),
+              StartsWith("apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata:\n"));
   EXPECT_THAT(Get({"tfjob,cm"}, "json"), HasSubstr("\"kind\": \"List\""));
   EXPECT_EQ(Get({"frog"}), "There is no type of objects named 'frog'");
   EXPECT_THAT(Get({"tfjb"}), HasSubstr("Did you mean 'tfjob'?"));
@@ -122,16 +130,20 @@ TEST_F(ConsoleTest, WaitsForConditions) {
   Apply(kJob);
   Selection selection;
   selection.words = {"tfjob"};
-  EXPECT_THAT(std::string(WaitForObjects(console_, selection, "condition=Succeeded", absl::ZeroDuration()).message()),
-              HasSubstr("--all"));
+  EXPECT_THAT(
+      std::string(WaitForObjects(console_, selection, "condition=Succeeded", absl::ZeroDuration())
+                      .message()),
+      HasSubstr("--all"));
   selection.is_all = true;
   EXPECT_TRUE(absl::IsDeadlineExceeded(
       WaitForObjects(console_, selection, "condition=Succeeded", absl::Milliseconds(20))));
-  EXPECT_TRUE(absl::IsInvalidArgument(WaitForObjects(console_, selection, "Succeeded", absl::ZeroDuration())));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      WaitForObjects(console_, selection, "Succeeded", absl::ZeroDuration())));
   Thread finisher("finisher", [this] {
     absl::SleepFor(absl::Milliseconds(30));
     Json job = *store_->Get(TfJobs(), {"default", "job"}).value();
-    SetField(&job, {"status", "conditions"}, Json::Parse(R"([{"type":"Succeeded","status":"True"}])").value());
+    SetField(&job, {"status", "conditions"},
+             Json::Parse(R"([{"type":"Succeeded","status":"True"}])").value());
     EXPECT_TRUE(store_->Update(TfJobs(), job, {"status"}).ok());
   });
   EXPECT_TRUE(WaitForObjects(console_, selection, "condition=succeeded", absl::Seconds(60)).ok());

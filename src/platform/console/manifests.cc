@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/console/manifests.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <utility>
+
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/nearest_name.h"
@@ -27,16 +27,20 @@ StatusOr<std::string> ReadAll(const std::string& file) {
   ssize_t count = 0;
   while ((count = ::read(STDIN_FILENO, buffer, sizeof(buffer))) > 0) {
     text.append(buffer, static_cast<size_t>(count));
-    if (text.size() > kMostBytes) return ResourceExhausted("stdin holds more than ", kMostBytes, " bytes");
+    if (text.size() > kMostBytes)
+      return ResourceExhausted("stdin holds more than ", kMostBytes, " bytes");
   }
   if (count < 0) return ErrnoStatus(errno, "read", "stdin");
   return text;
 }
 
-StatusOr<Manifest> MakeManifest(const Json& document, const std::string& file, const std::string& namespace_name) {
-  const std::string place = document.position().line > 0 ? absl::StrCat(file, ":", document.position().line) : file;
+StatusOr<Manifest> MakeManifest(const Json& document, const std::string& file,
+                                const std::string& namespace_name) {
+  const std::string place =
+      document.position().line > 0 ? absl::StrCat(file, ":", document.position().line) : file;
   if (!document.is_object()) {
-    return InvalidArgument(place, ": expected an object with apiVersion and kind, found ", document.Describe());
+    return InvalidArgument(place, ": expected an object with apiVersion and kind, found ",
+                           document.Describe());
   }
   const std::string api_version = StringField(document, {"apiVersion"});
   const std::string kind = StringField(document, {"kind"});
@@ -79,7 +83,8 @@ Json WithLastApplied(Json object) {
 
 }  // namespace
 
-StatusOr<std::vector<Manifest>> ReadManifests(const std::string& file, const std::string& namespace_name) {
+StatusOr<std::vector<Manifest>> ReadManifests(const std::string& file,
+                                              const std::string& namespace_name) {
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadAll(file));
   WEFT_ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYamlOrJson(text, file));
   std::vector<Manifest> manifests;
@@ -113,12 +118,14 @@ Json ThreeWayPatch(const Json& last, const Json& wanted, const Json& live) {
     patch.Set(member.name, member.value);
   }
   for (const JsonMember& member : last.members()) {
-    if (wanted.Find(member.name) == nullptr && live.Find(member.name) != nullptr) patch.Set(member.name, Json());
+    if (wanted.Find(member.name) == nullptr && live.Find(member.name) != nullptr)
+      patch.Set(member.name, Json());
   }
   return patch;
 }
 
-StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, const Manifest& manifest, bool is_dry_run) {
+StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, const Manifest& manifest,
+                                     bool is_dry_run) {
   WriteOptions options;
   options.is_dry_run = is_dry_run;
   options.field_manager = "weft-apply";
@@ -142,8 +149,8 @@ StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, const Manifest& manifes
   patch.Erase("apiVersion");
   patch.Erase("kind");
   if (patch.size() == 0) return ApplyOutcome::kUnchanged;
-  WEFT_ASSIGN_OR_RETURN(const ObjectPtr after,
-                        store->Patch(*manifest.type, manifest.name, PatchKind::kMerge, patch, options));
+  WEFT_ASSIGN_OR_RETURN(const ObjectPtr after, store->Patch(*manifest.type, manifest.name,
+                                                            PatchKind::kMerge, patch, options));
   return RevisionOf(*after) == RevisionOf(**live) && !is_dry_run ? ApplyOutcome::kUnchanged
                                                                  : ApplyOutcome::kConfigured;
 }

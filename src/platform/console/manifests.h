@@ -18,14 +18,15 @@ struct Manifest {
   std::string file;
 };
 
-// Every object of the file ("-": stdin), also those in lists. `namespace_name` is for those that name none.
-// InvalidArgument names the file and the document.
-StatusOr<std::vector<Manifest>> ReadManifests(const std::string& file, const std::string& namespace_name);
+// Every object of the file ("-": stdin), also those in lists. `namespace_name` is for those that
+// name none. InvalidArgument names the file and the document.
+StatusOr<std::vector<Manifest>> ReadManifests(const std::string& file,
+                                              const std::string& namespace_name);
 
 enum class ApplyOutcome { kCreated, kConfigured, kUnchanged };
 
-// As `kubectl apply` does, so that both may be used in turn: what the file holds is set, what the last applied file
-// held and this one does not is removed, everything else stays.
+// As `kubectl apply` does, so that both may be used in turn: what the file holds is set, what the
+// last applied file held and this one does not is removed, everything else stays.
 StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, const Manifest& manifest, bool is_dry_run);
 
 // The merge patch that leads from `live` to `wanted`, given what was applied last (null: nothing).

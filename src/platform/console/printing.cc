@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+
 #include "net/yaml.h"
 #include "platform/apiserver/table.h"
 #include "platform/console/manifests.h"
@@ -17,7 +18,9 @@ namespace {
 
 constexpr size_t kGap = 3;
 
-std::string CellText(const Json& cell) { return cell.is_string() ? cell.AsString().value_or("") : cell.Dump(); }
+std::string CellText(const Json& cell) {
+  return cell.is_string() ? cell.AsString().value_or("") : cell.Dump();
+}
 
 std::string LayOut(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
@@ -48,12 +51,14 @@ std::string EventAge(const Json& event, absl::Time now) {
 
 }  // namespace
 
-std::string PrintTable(const ResourceType& type, const std::vector<ObjectPtr>& objects, absl::Time now, bool is_wide,
-                       bool with_namespace, bool with_head) {
+std::string PrintTable(const ResourceType& type, const std::vector<ObjectPtr>& objects,
+                       absl::Time now, bool is_wide, bool with_namespace, bool with_head) {
   const Json table = MakeTable(type, objects, now, true, RowObject::kNone);
   const Json::Array& columns = table.Find("columnDefinitions")->items();
   std::vector<std::vector<std::string>> rows;
-  const auto is_shown = [&](size_t i) { return is_wide || IntField(columns[i], {"priority"}) == 0; };
+  const auto is_shown = [&](size_t i) {
+    return is_wide || IntField(columns[i], {"priority"}) == 0;
+  };
   if (with_head) {
     std::vector<std::string> head;
     if (with_namespace) head.push_back("NAMESPACE");
@@ -79,11 +84,13 @@ StatusOr<std::string> PrintObjects(const std::string& form, const ResourceType& 
                                    const std::vector<ObjectPtr>& objects, bool is_single) {
   if (form == "name") {
     std::string text;
-    for (const ObjectPtr& object : objects) absl::StrAppend(&text, DisplayName(type, NameOf(*object)), "\n");
+    for (const ObjectPtr& object : objects)
+      absl::StrAppend(&text, DisplayName(type, NameOf(*object)), "\n");
     return text;
   }
   if (form != "json" && form != "yaml") {
-    return InvalidArgument("There is no output form '", form, "': name, wide, yaml and json are known");
+    return InvalidArgument("There is no output form '", form,
+                           "': name, wide, yaml and json are known");
   }
   Json shown;
   if (is_single && objects.size() == 1) {
@@ -98,16 +105,19 @@ StatusOr<std::string> PrintObjects(const std::string& form, const ResourceType& 
   return form == "json" ? absl::StrCat(shown.Dump(4), "\n") : DumpYaml(shown);
 }
 
-std::string DescribeObject(const Json& object, const std::vector<ObjectPtr>& events, absl::Time now) {
+std::string DescribeObject(const Json& object, const std::vector<ObjectPtr>& events,
+                           absl::Time now) {
   Json shown = object;
-  EraseField(&shown, {"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"});
+  EraseField(&shown,
+             {"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"});
   EraseField(&shown, {"metadata", "managedFields"});
   std::string text = DumpYaml(shown);
   if (events.empty()) return absl::StrCat(text, "Events:  <none>\n");
   std::vector<std::vector<std::string>> rows = {{"  Type", "Reason", "Age", "From", "Message"}};
   for (const ObjectPtr& event : events) {
-    rows.push_back({absl::StrCat("  ", StringField(*event, {"type"})), StringField(*event, {"reason"}),
-                    EventAge(*event, now), StringField(*event, {"source", "component"}),
+    rows.push_back({absl::StrCat("  ", StringField(*event, {"type"})),
+                    StringField(*event, {"reason"}), EventAge(*event, now),
+                    StringField(*event, {"source", "component"}),
                     StringField(*event, {"message"})});
   }
   return absl::StrCat(text, "Events:\n", LayOut(rows));

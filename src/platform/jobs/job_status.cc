@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/object_time.h"
 
@@ -44,7 +45,8 @@ void JobStatus::SetCondition(absl::string_view type, bool is_true, absl::string_
       if (held_type == type || excludes) continue;
       Json copy = held;
       const bool ends = type == "Failed" || type == "Succeeded";
-      if (ends && held_type == "Running" && StringField(copy, {"status"}) == "True") copy.Set("status", "False");
+      if (ends && held_type == "Running" && StringField(copy, {"status"}) == "True")
+        copy.Set("status", "False");
       kept.Append(std::move(copy));
     }
   }
@@ -65,10 +67,12 @@ void JobStatus::SetTimeOnce(absl::string_view field) {
   if (StringField(json_, {field}).empty()) SetTime(field);
 }
 
-absl::Time JobStatus::Time(absl::string_view field) const { return ParseObjectTime(StringField(json_, {field})); }
+absl::Time JobStatus::Time(absl::string_view field) const {
+  return ParseObjectTime(StringField(json_, {field}));
+}
 
-void JobStatus::SetCounts(const std::string& type, int64_t active, int64_t succeeded, int64_t failed,
-                          const std::string& selector) {
+void JobStatus::SetCounts(const std::string& type, int64_t active, int64_t succeeded,
+                          int64_t failed, const std::string& selector) {
   Json counts = Json::MakeObject();
   if (active > 0) counts.Set("active", active);
   if (succeeded > 0) counts.Set("succeeded", succeeded);
@@ -90,7 +94,9 @@ void JobStatus::CountRestart(const std::string& task, const std::string& uid) {
   SetField(&json_, {"restarts", task}, std::move(entry));
 }
 
-int64_t JobStatus::Restarts(const std::string& task) const { return IntField(json_, {"restarts", task, "count"}); }
+int64_t JobStatus::Restarts(const std::string& task) const {
+  return IntField(json_, {"restarts", task, "count"});
+}
 
 int64_t JobStatus::AllRestarts() const {
   const Json* const tasks = json_.Find("restarts");

@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+
 #include "net/json.h"
 
 namespace weft::platform {
@@ -23,9 +24,10 @@ class JobStatus {
   // The condition that says so, or null.
   const Json* FindCondition(absl::string_view type) const;
 
-  // Nothing changes after Failed, nor when status and reason are the same. Running and Restarting replace each other;
-  // Succeeded and Failed make Running false. The reason is kind + `word`.
-  void SetCondition(absl::string_view type, bool is_true, absl::string_view word, absl::string_view message);
+  // Nothing changes after Failed, nor when status and reason are the same. Running and Restarting
+  // replace each other; Succeeded and Failed make Running false. The reason is kind + `word`.
+  void SetCondition(absl::string_view type, bool is_true, absl::string_view word,
+                    absl::string_view message);
 
   void SetTimeOnce(absl::string_view field);  // "startTime", "completionTime"
   void SetTime(absl::string_view field);
@@ -36,8 +38,8 @@ class JobStatus {
                  const std::string& selector);
   int64_t Count(const std::string& type, absl::string_view field) const;
 
-  // How often a task ("worker-1") was started again with a new pod. `uid` is the pod that failed: told twice, counted
-  // once.
+  // How often a task ("worker-1") was started again with a new pod. `uid` is the pod that failed:
+  // told twice, counted once.
   void CountRestart(const std::string& task, const std::string& uid);
   int64_t Restarts(const std::string& task) const;
   int64_t AllRestarts() const;

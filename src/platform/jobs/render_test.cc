@@ -11,13 +11,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kJob[] = R"({"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"job"},"spec":{
+constexpr char kJob[] =
+    R"({"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"job"},"spec":{
     "tfReplicaSpecs":{"PS":{"template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}},
     "Worker":{"replicas":2,"restartPolicy":"OnFailure",
     "template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}}}}})";
 
 TEST(RenderTest, MakesServicesThenPods) {
-  const StatusOr<std::vector<Json>> made = RenderTfJob(Json::Parse(kJob).value(), "job.yaml", "team");
+  const StatusOr<std::vector<Json>> made =
+      RenderTfJob(Json::Parse(kJob).value(), "job.yaml", "team");
   ASSERT_TRUE(made.ok()) << made.status();
   ASSERT_EQ(made->size(), 6u);
   EXPECT_EQ(StringField((*made)[0], {"kind"}), "Service");
@@ -29,8 +31,12 @@ TEST(RenderTest, MakesServicesThenPods) {
 }
 
 TEST(RenderTest, ListsTheProblems) {
-  const Json wrong = Json::Parse(R"({"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"J"},"spec":{}})").value();
-  EXPECT_THAT(std::string(RenderTfJob(wrong, "job.yaml", "x").status().message()), HasSubstr("spec.tfReplicaSpecs"));
+  const Json wrong =
+      Json::Parse(
+          R"({"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"J"},"spec":{}})")
+          .value();
+  EXPECT_THAT(std::string(RenderTfJob(wrong, "job.yaml", "x").status().message()),
+              HasSubstr("spec.tfReplicaSpecs"));
 }
 
 }  // namespace

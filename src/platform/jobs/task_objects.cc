@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+
 #include "platform/object/fields.h"
 
 namespace weft::platform {
@@ -47,9 +48,10 @@ int64_t PortOf(const ReplicaSpec& replica) {
 }
 
 std::string HostOf(const JobView& view, const ReplicaSpec& replica, int64_t index) {
-  const std::string domain = view.cluster_domain.empty() ? "" : absl::StrCat(".", view.cluster_domain);
-  return absl::StrCat(TaskObjectName(view, replica.type, index), ".", NamespaceOf(*view.object), ".svc", domain, ":",
-                      PortOf(replica));
+  const std::string domain =
+      view.cluster_domain.empty() ? "" : absl::StrCat(".", view.cluster_domain);
+  return absl::StrCat(TaskObjectName(view, replica.type, index), ".", NamespaceOf(*view.object),
+                      ".svc", domain, ":", PortOf(replica));
 }
 
 Json AllHosts(const JobView& view, const ReplicaSpec& replica) {
@@ -121,7 +123,8 @@ void AddLabels(Json* object, const Labels& labels) {
 // TF_CONFIG and the port for the container that trains.
 void DressContainer(const std::string& tf_config, Json* container) {
   if (!tf_config.empty()) {
-    Json environment = container->Find("env") == nullptr ? Json::MakeArray() : *container->Find("env");
+    Json environment =
+        container->Find("env") == nullptr ? Json::MakeArray() : *container->Find("env");
     Json variable;
     variable.Set("name", "TF_CONFIG");
     variable.Set("value", tf_config);
@@ -129,9 +132,9 @@ void DressContainer(const std::string& tf_config, Json* container) {
     container->Set("env", std::move(environment));
   }
   Json ports = container->Find("ports") == nullptr ? Json::MakeArray() : *container->Find("ports");
-  const bool has_port = std::any_of(ports.items().begin(), ports.items().end(), [](const Json& port) {
-    return StringField(port, {"name"}) == kPortName;
-  });
+  const bool has_port =
+      std::any_of(ports.items().begin(), ports.items().end(),
+                  [](const Json& port) { return StringField(port, {"name"}) == kPortName; });
   if (has_port) return;
   Json port;
   port.Set("name", kPortName);
@@ -172,7 +175,9 @@ std::string TypeSpelling(ReplicaType type) {
   return "";
 }
 
-std::string TaskName(ReplicaType type, int64_t index) { return absl::StrCat(ReplicaTypeName(type), "-", index); }
+std::string TaskName(ReplicaType type, int64_t index) {
+  return absl::StrCat(ReplicaTypeName(type), "-", index);
+}
 
 std::string TaskObjectName(const JobView& view, ReplicaType type, int64_t index) {
   return absl::StrCat(view.job.metadata.name, "-", TaskName(type, index));
@@ -181,13 +186,14 @@ std::string TaskObjectName(const JobView& view, ReplicaType type, int64_t index)
 bool IsMasterRole(const TfJob& job, ReplicaType type, int64_t index) {
   const bool is_chief = type == ReplicaType::kChief || type == ReplicaType::kMaster;
   if (is_chief) return true;
-  const bool has_chief = job.Find(ReplicaType::kChief) != nullptr || job.Find(ReplicaType::kMaster) != nullptr;
+  const bool has_chief =
+      job.Find(ReplicaType::kChief) != nullptr || job.Find(ReplicaType::kMaster) != nullptr;
   return !has_chief && type == ReplicaType::kWorker && index == 0;
 }
 
 std::string TypeSelector(const JobView& view, ReplicaType type) {
-  return absl::StrCat(kJobLabel, "=", view.job.metadata.name, ",", kOperatorLabel, "=", kOperatorName, ",", kTypeLabel,
-                      "=", ReplicaTypeName(type));
+  return absl::StrCat(kJobLabel, "=", view.job.metadata.name, ",", kOperatorLabel, "=",
+                      kOperatorName, ",", kTypeLabel, "=", ReplicaTypeName(type));
 }
 
 std::string MakeTfConfig(const JobView& view, ReplicaType type, int64_t index) {

@@ -23,7 +23,8 @@ inline constexpr char kOperatorLabel[] = "training.kubeflow.org/operator-name";
 struct JobView {
   TfJob job;
   const Json* object = nullptr;
-  // As the seed's API version means it: another clean-up default, other codes, no evaluator in the cluster.
+  // As the seed's API version means it: another clean-up default, other codes, no evaluator in the
+  // cluster.
   bool is_v1beta1 = false;
   std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN; usually empty
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
+
 #include "platform/jobs/job_status.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
@@ -20,7 +21,8 @@ bool IsManagedByOthers(const Json& job) {
   return !manager.empty() && manager != "kubeflow.org/training-operator";
 }
 
-// The first API version has its clean-up policy right under spec, where the server puts its default.
+// The first API version has its clean-up policy right under spec, where the server puts its
+// default.
 bool IsV1Beta1(const Json& job) { return FindField(job, {"spec", "cleanPodPolicy"}) != nullptr; }
 
 }  // namespace
@@ -32,15 +34,20 @@ TfJobController::TfJobController(Options options)
       expectations_(options_.clock),
       events_(store_, options_.clock, kOperatorName),
       jobs_(store_, TfJobs(), {options_.namespace_name, ""}, options_.clock),
-      pods_(store_, Pods(), {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", kOperatorName)},
+      pods_(store_, Pods(),
+            {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", kOperatorName)},
             options_.clock),
-      services_(store_, Services(), {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", kOperatorName)},
+      services_(store_, Services(),
+                {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", kOperatorName)},
                 options_.clock) {
-  jobs_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) { OnJob(previous, object); });
-  pods_.AddHandler(
-      [this](const ObjectPtr& previous, const ObjectPtr& object) { OnOwned(kPods, previous, object); });
-  services_.AddHandler(
-      [this](const ObjectPtr& previous, const ObjectPtr& object) { OnOwned(kServices, previous, object); });
+  jobs_.AddHandler(
+      [this](const ObjectPtr& previous, const ObjectPtr& object) { OnJob(previous, object); });
+  pods_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {
+    OnOwned(kPods, previous, object);
+  });
+  services_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {
+    OnOwned(kServices, previous, object);
+  });
 }
 
 TfJobController::~TfJobController() { loop_.reset(); }
@@ -58,7 +65,8 @@ void TfJobController::Maintain() {
 bool TfJobController::Step() {
   if (!jobs_.HasSynced() || !pods_.HasSynced() || !services_.HasSynced()) return false;
   return ControllerLoop::Step(
-      "tfjobs", &queue_, [this](const std::string& key) { return Reconcile(key); }, absl::ZeroDuration());
+      "tfjobs", &queue_, [this](const std::string& key) { return Reconcile(key); },
+      absl::ZeroDuration());
 }
 
 void TfJobController::OnJob(const ObjectPtr& previous, const ObjectPtr& object) {
@@ -66,13 +74,15 @@ void TfJobController::OnJob(const ObjectPtr& previous, const ObjectPtr& object) 
   queue_.Add(KeyOfObject(object == nullptr ? *previous : *object));
 }
 
-void TfJobController::OnOwned(const char* prefix, const ObjectPtr& previous, const ObjectPtr& object) {
+void TfJobController::OnOwned(const char* prefix, const ObjectPtr& previous,
+                              const ObjectPtr& object) {
   const Json& changed = object == nullptr ? *previous : *object;
   const Json* const owner = ControllerOf(changed);
   if (owner == nullptr || StringField(*owner, {"kind"}) != "TFJob") return;
   const std::string uid = StringField(*owner, {"uid"});
   // One that took the place of another means that the other has gone.
-  const bool is_other = previous != nullptr && object != nullptr && UidOf(*previous) != UidOf(*object);
+  const bool is_other =
+      previous != nullptr && object != nullptr && UidOf(*previous) != UidOf(*object);
   if (object == nullptr || is_other || IsTerminating(*object)) {
     expectations_.Deleted(uid, UidOf(previous == nullptr ? *object : *previous));
   }
@@ -96,7 +106,8 @@ StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
   const auto [namespace_name, name] = SplitKey(key);
   const ObjectPtr object = jobs_.Get(namespace_name, name);
   // What a deleted job owned goes with it.
-  if (object == nullptr || IsTerminating(*object) || IsManagedByOthers(*object)) return absl::InfiniteDuration();
+  if (object == nullptr || IsTerminating(*object) || IsManagedByOthers(*object))
+    return absl::InfiniteDuration();
   if (!expectations_.AreMet(UidOf(*object))) return kStaleRetry;
   Problems problems(key);
   TfJob job = ParseTfJob(*object, &problems);
@@ -110,15 +121,17 @@ StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
     return absl::InfiniteDuration();
   }
   if (plan.status_first) WEFT_RETURN_IF_ERROR(WriteStatus(*object, plan.status));
-  for (const PlannedEvent& event : plan.events) events_.Record(*object, event.type, event.reason, event.message);
+  for (const PlannedEvent& event : plan.events)
+    events_.Record(*object, event.type, event.reason, event.message);
   WEFT_RETURN_IF_ERROR(Act(object, plan));
   if (!plan.status_first) WEFT_RETURN_IF_ERROR(WriteStatus(*object, plan.status));
   return plan.look_again;
 }
 
-StatusOr<absl::Duration> TfJobController::RejectInvalid(const Json& object, const std::string& problems) {
-  JobStatus status(object.Find("status") == nullptr ? Json::MakeObject() : *object.Find("status"), "TFJob",
-                   options_.clock->Now());
+StatusOr<absl::Duration> TfJobController::RejectInvalid(const Json& object,
+                                                        const std::string& problems) {
+  JobStatus status(object.Find("status") == nullptr ? Json::MakeObject() : *object.Find("status"),
+                   "TFJob", options_.clock->Now());
   if (status.IsFinished()) return absl::InfiniteDuration();
   const std::string message = absl::StrCat("Failed to understand the TFJob: ", problems);
   status.SetCondition("Failed", true, "FailedValidation", message);
@@ -163,11 +176,13 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
   return CreateAll(Pods(), kPods, *object, plan.create_pods);
 }
 
-Status TfJobController::Delete(const ResourceType& type, const std::string& owner, const ObjectPtr& object) {
+Status TfJobController::Delete(const ResourceType& type, const std::string& owner,
+                               const ObjectPtr& object) {
   DeleteOptions options;
   options.uid = UidOf(*object);
   expectations_.ExpectDeletion(owner, options.uid);
-  const Status status = store_->Delete(type, {NamespaceOf(*object), NameOf(*object)}, options).status();
+  const Status status =
+      store_->Delete(type, {NamespaceOf(*object), NameOf(*object)}, options).status();
   if (status.ok()) return status;
   // Gone already, or another one has its place: nothing will be seen.
   expectations_.Deleted(owner, options.uid);
@@ -208,13 +223,14 @@ Status TfJobController::CreateAll(const ResourceType& type, const char* prefix, 
   }
   absl::Mutex mutex;
   Status first;
-  options_.pool->ParallelFor(static_cast<int64_t>(objects.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Status status = Create(type, prefix, owner, objects[static_cast<size_t>(i)]);
-      absl::MutexLock lock(&mutex);
-      if (first.ok()) first = status;
-    }
-  });
+  options_.pool->ParallelFor(
+      static_cast<int64_t>(objects.size()), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const Status status = Create(type, prefix, owner, objects[static_cast<size_t>(i)]);
+          absl::MutexLock lock(&mutex);
+          if (first.ok()) first = status;
+        }
+      });
   absl::MutexLock lock(&mutex);
   return first;
 }

@@ -35,7 +35,8 @@ class TfJobController {
 
   // Works on threads until destroyed.
   void Start(int threads);
-  // For simulations instead: keeps the informers going; looks at one job that is due, false when there is none.
+  // For simulations instead: keeps the informers going; looks at one job that is due, false when
+  // there is none.
   void Maintain();
   bool Step();
   absl::Duration NextDue() const { return queue_.NextDue(); }
@@ -49,8 +50,10 @@ class TfJobController {
   JobObservation Observe(const Json& object, TfJob job) const;
   Status Act(const ObjectPtr& object, const JobPlan& plan);
   Status Delete(const ResourceType& type, const std::string& owner, const ObjectPtr& object);
-  Status Create(const ResourceType& type, const char* prefix, const Json& owner, const Json& object);
-  Status CreateAll(const ResourceType& type, const char* prefix, const Json& owner, const std::vector<Json>& objects);
+  Status Create(const ResourceType& type, const char* prefix, const Json& owner,
+                const Json& object);
+  Status CreateAll(const ResourceType& type, const char* prefix, const Json& owner,
+                   const std::vector<Json>& objects);
   // The cache may be older than the job's end: nothing is created for one that is finished or gone.
   StatusOr<bool> MayCreate(const Json& object);
   // Writes it when it differs from what the object has.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 #include "platform/store/embedded/embedded_store.h"
@@ -19,21 +20,27 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 Json Replica(int64_t replicas, const std::string& policy) {
-  Json replica = Json::Parse(R"({"template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}})").value();
+  Json replica =
+      Json::Parse(R"({"template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}})")
+          .value();
   replica.Set("replicas", replicas);
   if (!policy.empty()) replica.Set("restartPolicy", policy);
   return replica;
 }
 
 Json Job(const std::string& version = "v1") {
-  Json job = Json::Parse(R"({"kind":"TFJob","metadata":{"name":"job"},"spec":{"tfReplicaSpecs":{}}})").value();
+  Json job =
+      Json::Parse(R"({"kind":"TFJob","metadata":{"name":"job"},"spec":{"tfReplicaSpecs":{}}})")
+          .value();
   job.Set("apiVersion", "kubeflow.org/" + version);
   return job;
 }
 
-Json JobOf(std::initializer_list<std::pair<const char*, Json>> replicas, const std::string& version = "v1") {
+Json JobOf(std::initializer_list<std::pair<const char*, Json>> replicas,
+           const std::string& version = "v1") {
   Json job = Job(version);
-  for (const auto& [type, replica] : replicas) SetField(&job, {"spec", "tfReplicaSpecs", type}, replica);
+  for (const auto& [type, replica] : replicas)
+    SetField(&job, {"spec", "tfReplicaSpecs", type}, replica);
   return job;
 }
 
@@ -76,7 +83,8 @@ class TfJobControllerTest : public ::testing::Test {
   Json Pod(const std::string& name) { return *store_->Get(Pods(), {"default", name}).value(); }
   Json JobNow() { return *store_->Get(TfJobs(), {"default", "job"}).value(); }
   // What the kubelet would write; a negative code: no container status.
-  void Fate(const std::string& name, const std::string& phase, int64_t code = 0, int64_t restarts = 0) {
+  void Fate(const std::string& name, const std::string& phase, int64_t code = 0,
+            int64_t restarts = 0) {
     Json pod = Pod(name);
     SetField(&pod, {"status", "phase"}, phase);
     if (code >= 0) {
@@ -94,15 +102,18 @@ class TfJobControllerTest : public ::testing::Test {
     const Json job = JobNow();
     if (const Json* const conditions = FindField(job, {"status", "conditions"})) {
       for (const Json& condition : conditions->items()) {
-        words.push_back(StringField(condition, {"type"}) + (StringField(condition, {"status"}) == "True" ? "+" : "-"));
+        words.push_back(StringField(condition, {"type"}) +
+                        (StringField(condition, {"status"}) == "True" ? "+" : "-"));
       }
     }
     return absl::StrJoin(words, " ");
   }
   Json TfConfig(const std::string& pod) {
     const Json object = Pod(pod);
-    for (const Json& variable : FindField(object, {"spec", "containers"})->items()[0].Find("env")->items()) {
-      if (StringField(variable, {"name"}) == "TF_CONFIG") return Json::Parse(StringField(variable, {"value"})).value();
+    for (const Json& variable :
+         FindField(object, {"spec", "containers"})->items()[0].Find("env")->items()) {
+      if (StringField(variable, {"name"}) == "TF_CONFIG")
+        return Json::Parse(StringField(variable, {"value"})).value();
     }
     return Json();
   }
@@ -123,15 +134,17 @@ TEST_F(TfJobControllerTest, MakesPodsAndServices) {
   EXPECT_EQ(Names(Services()), "job-ps-0 job-worker-0 job-worker-1");
   EXPECT_EQ(Conditions(), "Created+");
   const Json pod = Pod("job-worker-0");
-  EXPECT_EQ(FindField(pod, {"metadata", "labels"})->Dump(),
-            R"({"training.kubeflow.org/job-name":"job","training.kubeflow.org/operator-name":"tfjob-controller",)"
-            R"("training.kubeflow.org/replica-type":"worker","training.kubeflow.org/replica-index":"0",)"
-            R"("training.kubeflow.org/job-role":"master"})");
+  EXPECT_EQ(
+      FindField(pod, {"metadata", "labels"})->Dump(),
+      R"({"training.kubeflow.org/job-name":"job","training.kubeflow.org/operator-name":"tfjob-controller",)"
+      R"("training.kubeflow.org/replica-type":"worker","training.kubeflow.org/replica-index":"0",)"
+      R"("training.kubeflow.org/job-role":"master"})");
   EXPECT_EQ(StringField(pod, {"spec", "restartPolicy"}), "OnFailure");
   EXPECT_EQ(StringField(Pod("job-ps-0"), {"spec", "restartPolicy"}), "Never");
-  EXPECT_EQ(TfConfig("job-worker-1").Dump(),
-            R"({"cluster":{"ps":["job-ps-0.default.svc:2222"],"worker":["job-worker-0.default.svc:2222",)"
-            R"("job-worker-1.default.svc:2222"]},"task":{"type":"worker","index":1},"environment":"cloud"})");
+  EXPECT_EQ(
+      TfConfig("job-worker-1").Dump(),
+      R"({"cluster":{"ps":["job-ps-0.default.svc:2222"],"worker":["job-worker-0.default.svc:2222",)"
+      R"("job-worker-1.default.svc:2222"]},"task":{"type":"worker","index":1},"environment":"cloud"})");
   const Json service = *store_->Get(Services(), {"default", "job-ps-0"}).value();
   EXPECT_EQ(StringField(service, {"spec", "clusterIP"}), "None");
   EXPECT_EQ(service.Find("spec")->Find("ports")->items()[0].Find("port")->Dump(), "2222");
@@ -208,13 +221,15 @@ TEST_P(FailureTest, RestartsOrFails) {
 
 INSTANTIATE_TEST_SUITE_P(
     Policies, FailureTest,
-    ::testing::Values(FailureRow{"v1", "Always", 1, true}, FailureRow{"v1", "OnFailure", 1, true},
-                      FailureRow{"v1", "Never", 1, false}, FailureRow{"v1", "", 137, false},
-                      FailureRow{"v1", "ExitCode", 1, false}, FailureRow{"v1", "ExitCode", 127, false},
-                      FailureRow{"v1", "ExitCode", 128, true}, FailureRow{"v1", "ExitCode", 139, true},
-                      FailureRow{"v1", "ExitCode", -1, true}, FailureRow{"v1beta1", "ExitCode", 137, true},
-                      FailureRow{"v1beta1", "ExitCode", 138, true}, FailureRow{"v1beta1", "ExitCode", 128, false},
-                      FailureRow{"v1beta1", "ExitCode", 139, false}, FailureRow{"v1beta1", "ExitCode", -1, false}));
+    ::testing::Values(
+        FailureRow{"v1", "Always", 1, true}, FailureRow{"v1", "OnFailure", 1, true},
+        FailureRow{"v1", "Never", 1, false}, FailureRow{"v1", "", 137, false},
+        FailureRow{"v1", "ExitCode", 1, false}, FailureRow{"v1", "ExitCode", 127, false},
+        FailureRow{"v1", "ExitCode", 128, true}, FailureRow{"v1", "ExitCode", 139, true},
+        FailureRow{"v1", "ExitCode", -1, true}, FailureRow{"v1beta1", "ExitCode", 137, true},
+        FailureRow{"v1beta1", "ExitCode", 138, true}, FailureRow{"v1beta1", "ExitCode", 128, false},
+        FailureRow{"v1beta1", "ExitCode", 139, false},
+        FailureRow{"v1beta1", "ExitCode", -1, false}));
 
 TEST_F(TfJobControllerTest, ATaskThatFailsAgainWaitsLonger) {
   Submit(JobOf({{"Worker", Replica(1, "ExitCode")}}));
@@ -281,7 +296,8 @@ class CleanTest : public TfJobControllerTest, public ::testing::WithParamInterfa
 
 TEST_P(CleanTest, KeepsWhatThePolicySays) {
   Json job = JobOf({{"PS", Replica(2, "")}, {"Worker", Replica(2, "")}});
-  if (*GetParam().policy != '\0') SetField(&job, {"spec", "runPolicy", "cleanPodPolicy"}, GetParam().policy);
+  if (*GetParam().policy != '\0')
+    SetField(&job, {"spec", "runPolicy", "cleanPodPolicy"}, GetParam().policy);
   Submit(job);
   Fate("job-ps-0", "Running");  // ps-1 waits
   Fate("job-worker-1", "Succeeded");
@@ -293,10 +309,11 @@ TEST_P(CleanTest, KeepsWhatThePolicySays) {
   EXPECT_EQ(Names(Pods()), GetParam().pods);
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, CleanTest,
-                         ::testing::Values(CleanRow{"", "job-ps-0 job-ps-1 job-worker-0 job-worker-1"},
-                                           CleanRow{"None", "job-ps-0 job-ps-1 job-worker-0 job-worker-1"},
-                                           CleanRow{"Running", "job-worker-0 job-worker-1"}, CleanRow{"All", ""}));
+INSTANTIATE_TEST_SUITE_P(
+    Policies, CleanTest,
+    ::testing::Values(CleanRow{"", "job-ps-0 job-ps-1 job-worker-0 job-worker-1"},
+                      CleanRow{"None", "job-ps-0 job-ps-1 job-worker-0 job-worker-1"},
+                      CleanRow{"Running", "job-worker-0 job-worker-1"}, CleanRow{"All", ""}));
 
 TEST_F(TfJobControllerTest, TheJobGoesAfterItsTime) {
   Json job = JobOf({{"Worker", Replica(1, "")}});
@@ -353,13 +370,16 @@ TEST_F(TfJobControllerTest, DynamicWorkersKnowThemselvesAndThePs) {
   Json job = JobOf({{"Chief", Replica(1, "")}, {"PS", Replica(2, "")}, {"Worker", Replica(2, "")}});
   SetField(&job, {"spec", "enableDynamicWorker"}, true);
   Submit(job);
-  EXPECT_EQ(TfConfig("job-worker-1").Dump(),
-            R"({"cluster":{"worker":{"1":"job-worker-1.default.svc:2222"},"ps":["job-ps-0.default.svc:2222",)"
-            R"("job-ps-1.default.svc:2222"]},"task":{"type":"worker","index":1}})");
-  EXPECT_EQ(TfConfig("job-ps-1").Find("cluster")->Dump(), R"({"worker":{},"ps":["job-ps-1.default.svc:2222"]})");
-  EXPECT_EQ(TfConfig("job-chief-0").Find("cluster")->Dump(),
-            R"({"chief":["job-chief-0.default.svc:2222"],"worker":{},"ps":["job-ps-0.default.svc:2222",)"
-            R"("job-ps-1.default.svc:2222"]})");
+  EXPECT_EQ(
+      TfConfig("job-worker-1").Dump(),
+      R"({"cluster":{"worker":{"1":"job-worker-1.default.svc:2222"},"ps":["job-ps-0.default.svc:2222",)"
+      R"("job-ps-1.default.svc:2222"]},"task":{"type":"worker","index":1}})");
+  EXPECT_EQ(TfConfig("job-ps-1").Find("cluster")->Dump(),
+            R"({"worker":{},"ps":["job-ps-1.default.svc:2222"]})");
+  EXPECT_EQ(
+      TfConfig("job-chief-0").Find("cluster")->Dump(),
+      R"({"chief":["job-chief-0.default.svc:2222"],"worker":{},"ps":["job-ps-0.default.svc:2222",)"
+      R"("job-ps-1.default.svc:2222"]})");
   Fate("job-worker-1", "Failed", 1);
   EXPECT_EQ(Conditions(), "Created+");
 }
@@ -376,7 +396,8 @@ TEST_F(TfJobControllerTest, EvaluatorsAreInTheClusterOfV1Only) {
 
 TEST_F(TfJobControllerTest, AloneThereIsNobodyToFind) {
   Submit(JobOf({{"Worker", Replica(1, "")}}));
-  EXPECT_EQ(FindField(Pod("job-worker-0"), {"spec", "containers"})->items()[0].Find("env"), nullptr);
+  EXPECT_EQ(FindField(Pod("job-worker-0"), {"spec", "containers"})->items()[0].Find("env"),
+            nullptr);
 }
 
 TEST_F(TfJobControllerTest, AnInvalidJobFailsWithItsProblems) {
@@ -400,7 +421,10 @@ TEST_F(TfJobControllerTest, LeavesJobsOfOthersAlone) {
 }
 
 TEST_F(TfJobControllerTest, APodOfSomebodyElseIsNotTaken) {
-  Json foreign = Json::Parse(R"({"metadata":{"name":"job-worker-0"},"spec":{"containers":[{"name":"c","image":"i"}]}})").value();
+  Json foreign =
+      Json::Parse(
+          R"({"metadata":{"name":"job-worker-0"},"spec":{"containers":[{"name":"c","image":"i"}]}})")
+          .value();
   ASSERT_TRUE(store_->Create(Pods(), "default", foreign, {}).ok());
   Submit(JobOf({{"Worker", Replica(1, "")}}));
   EXPECT_EQ(ControllerOf(Pod("job-worker-0")), nullptr);

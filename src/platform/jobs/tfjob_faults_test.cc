@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller killed, or refused, at every single call that it makes: it must end where it ends without faults.
-#include <gtest/gtest.h>
-
+// The controller killed, or refused, at every single call that it makes: it must end where it ends
+// without faults.
 #include <functional>
 #include <string>
 
+#include <gtest/gtest.h>
+
 #include "absl/strings/str_cat.h"
+
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
@@ -15,12 +17,15 @@ namespace weft::platform {
 namespace {
 
 enum class Fault { kKilledBefore, kKilledAfter, kRefused, kErrorAfterEffect };
-constexpr Fault kFaults[] = {Fault::kKilledBefore, Fault::kKilledAfter, Fault::kRefused, Fault::kErrorAfterEffect};
+constexpr Fault kFaults[] = {Fault::kKilledBefore, Fault::kKilledAfter, Fault::kRefused,
+                             Fault::kErrorAfterEffect};
 
-// Fails one call of those that go through it, and when that killed the caller all that follow. Watches are not calls.
+// Fails one call of those that go through it, and when that killed the caller all that follow.
+// Watches are not calls.
 class FaultyStore : public ObjectStore {
  public:
-  FaultyStore(ObjectStore* store, int64_t at, Fault fault) : store_(store), at_(at), fault_(fault) {}
+  FaultyStore(ObjectStore* store, int64_t at, Fault fault)
+      : store_(store), at_(at), fault_(fault) {}
 
   StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override {
     return Call<ObjectPtr>([&] { return store_->Get(type, name); });
@@ -36,14 +41,16 @@ class FaultyStore : public ObjectStore {
                              const WriteOptions& options) override {
     return Call<ObjectPtr>([&] { return store_->Create(type, space, std::move(object), options); });
   }
-  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object, const WriteOptions& options) override {
+  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object,
+                             const WriteOptions& options) override {
     return Call<ObjectPtr>([&] { return store_->Update(type, std::move(object), options); });
   }
-  StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind, const Json& patch,
-                            const WriteOptions& options) override {
+  StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
+                            const Json& patch, const WriteOptions& options) override {
     return Call<ObjectPtr>([&] { return store_->Patch(type, name, kind, patch, options); });
   }
-  StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name, const DeleteOptions& options) override {
+  StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name,
+                             const DeleteOptions& options) override {
     return Call<ObjectPtr>([&] { return store_->Delete(type, name, options); });
   }
 
@@ -57,7 +64,8 @@ class FaultyStore : public ObjectStore {
     if (is_dead_) return Unavailable("the controller is dead");
     if (calls_++ != at_) return call();
     is_dead_ = fault_ == Fault::kKilledBefore || fault_ == Fault::kKilledAfter;
-    if (fault_ == Fault::kKilledAfter || fault_ == Fault::kErrorAfterEffect) call().status().IgnoreError();
+    if (fault_ == Fault::kKilledAfter || fault_ == Fault::kErrorAfterEffect)
+      call().status().IgnoreError();
     return Unavailable("planted");
   }
 
@@ -69,12 +77,14 @@ class FaultyStore : public ObjectStore {
 };
 
 Json JobWithARestart() {
-  return Json::Parse(R"({"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"job"},"spec":{
+  return Json::Parse(
+             R"({"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"job"},"spec":{
       "runPolicy":{"cleanPodPolicy":"All","backoffLimit":3,"activeDeadlineSeconds":100000},
       "tfReplicaSpecs":{
         "PS":{"replicas":1,"template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}},
         "Worker":{"replicas":2,"restartPolicy":"ExitCode",
-                  "template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}}}}})").value();
+                  "template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}}}}})")
+      .value();
 }
 
 // A job that is made, loses a worker twice, is scaled, suspended, resumed and succeeds.
@@ -139,7 +149,8 @@ class Scenario {
     bool has_ended = false;
     for (const Json& condition : conditions == nullptr ? Json::Array() : conditions->items()) {
       const std::string type = StringField(condition, {"type"});
-      has_ended = has_ended || ((type == "Succeeded" || type == "Failed") && StringField(condition, {"status"}) == "True");
+      has_ended = has_ended || ((type == "Succeeded" || type == "Failed") &&
+                                StringField(condition, {"status"}) == "True");
     }
     const size_t pods = store_->List(Pods(), {}).value().items.size();
     was_revived_ = was_revived_ || (had_ended_ && pods > pods_at_end_);
@@ -177,14 +188,17 @@ class Scenario {
     for (const ResourceType* type : {&Pods(), &Services()}) {
       const ObjectList list = store_->List(*type, {}).value();
       for (const ObjectPtr& object : list.items) {
-        absl::StrAppend(&text, type->kind, " ", NameOf(*object), " ", StringField(*object, {"status", "phase"}), "; ");
+        absl::StrAppend(&text, type->kind, " ", NameOf(*object), " ",
+                        StringField(*object, {"status", "phase"}), "; ");
       }
     }
     const Json job = *store_->Get(TfJobs(), {"default", "job"}).value();
     for (const Json& condition : FindField(job, {"status", "conditions"})->items()) {
-      absl::StrAppend(&text, StringField(condition, {"type"}), "=", StringField(condition, {"status"}), " ");
+      absl::StrAppend(&text, StringField(condition, {"type"}), "=",
+                      StringField(condition, {"status"}), " ");
     }
-    return absl::StrCat(text, "restarts ", IntField(job, {"status", "restarts", "worker-1", "count"}));
+    return absl::StrCat(text, "restarts ",
+                        IntField(job, {"status", "restarts", "worker-1", "count"}));
   }
 
   FakeClock clock_{absl::FromUnixSeconds(1700000000)};
@@ -200,18 +214,21 @@ class Scenario {
 TEST(TfJobFaultsTest, EndsInTheSamePlaceWhereverItIsInterrupted) {
   Scenario calm(INT64_MAX, Fault::kRefused);
   const std::string wanted = calm.Run();
-  ASSERT_EQ(wanted,
-            "Pod job-ps-0 Running; Pod job-worker-0 Running; Pod job-worker-1 Running; Pod job-worker-2 Running; "
-            "Service job-ps-0 ; Service job-worker-0 ; Service job-worker-1 ; Service job-worker-2 ; "
-            "Created=True Suspended=False Running=True restarts 2\n"
-            "Created=True Suspended=False Running=False Succeeded=True restarts 2");
+  ASSERT_EQ(
+      wanted,
+      "Pod job-ps-0 Running; Pod job-worker-0 Running; Pod job-worker-1 Running; Pod job-worker-2 "
+      "Running; "
+      "Service job-ps-0 ; Service job-worker-0 ; Service job-worker-1 ; Service job-worker-2 ; "
+      "Created=True Suspended=False Running=True restarts 2\n"
+      "Created=True Suspended=False Running=False Succeeded=True restarts 2");
   ASSERT_GT(calm.calls(), 50);
   for (const Fault fault : kFaults) {
     for (int64_t at = 0; at < calm.calls(); ++at) {
       Scenario scenario(at, fault);
       ASSERT_EQ(scenario.Run(), wanted) << "call " << at << ", fault " << static_cast<int>(fault);
       EXPECT_TRUE(scenario.has_failed()) << "call " << at;
-      ASSERT_FALSE(scenario.was_revived()) << "call " << at << ", fault " << static_cast<int>(fault);
+      ASSERT_FALSE(scenario.was_revived())
+          << "call " << at << ", fault " << static_cast<int>(fault);
     }
   }
 }

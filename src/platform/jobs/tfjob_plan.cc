@@ -9,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+
 #include "platform/jobs/exit_codes.h"
 #include "platform/jobs/job_status.h"
 #include "platform/object/fields.h"
@@ -86,7 +87,8 @@ class Planner {
   void Event(const char* type, absl::string_view reason, const std::string& message) {
     plan_.events.push_back({type, std::string(reason), message});
   }
-  void Condition(absl::string_view type, bool is_true, absl::string_view word, absl::string_view rest) {
+  void Condition(absl::string_view type, bool is_true, absl::string_view word,
+                 absl::string_view rest) {
     status_.SetCondition(type, is_true, word, absl::StrCat(kKind, " ", job_.metadata.name, rest));
   }
   void LookAgain(absl::Duration after) { plan_.look_again = std::min(plan_.look_again, after); }
@@ -99,13 +101,14 @@ class Planner {
         const std::string type = TypeSpelling(replica.type);
         const int64_t active = status_.Count(type, "active");
         if (active == 0) continue;
-        status_.SetCounts(type, 0, status_.Count(type, "succeeded") + active, status_.Count(type, "failed"),
-                          TypeSelector(seen_.view, replica.type));
+        status_.SetCounts(type, 0, status_.Count(type, "succeeded") + active,
+                          status_.Count(type, "failed"), TypeSelector(seen_.view, replica.type));
       }
     }
     if (!policy_.ttl_seconds_after_finished.has_value()) return;
-    const absl::Time end = status_.Time("completionTime") == absl::InfinitePast() ? seen_.now
-                                                                                 : status_.Time("completionTime");
+    const absl::Time end = status_.Time("completionTime") == absl::InfinitePast()
+                               ? seen_.now
+                               : status_.Time("completionTime");
     const absl::Time due = end + absl::Seconds(*policy_.ttl_seconds_after_finished);
     if (due <= seen_.now) {
       plan_.deletes_job = true;
@@ -125,7 +128,8 @@ class Planner {
       DeletePod(pod);
     }
     for (const ObjectPtr& service : seen_.services) {
-      const bool goes = policy == CleanPodPolicy::kAll || !only_services_of_pods || gone.count(NameOf(*service)) != 0;
+      const bool goes = policy == CleanPodPolicy::kAll || !only_services_of_pods ||
+                        gone.count(NameOf(*service)) != 0;
       if (goes && !IsTerminating(*service)) plan_.delete_services.push_back(service);
     }
   }
@@ -137,12 +141,14 @@ class Planner {
   void Suspend() {
     CleanUp(CleanPodPolicy::kAll, false);
     for (const ReplicaSpec& replica : job_.replicas) {
-      status_.SetCounts(TypeSpelling(replica.type), 0, 0, 0, TypeSelector(seen_.view, replica.type));
+      status_.SetCounts(TypeSpelling(replica.type), 0, 0, 0,
+                        TypeSelector(seen_.view, replica.type));
     }
     if (status_.IsTrue("Running")) Condition("Running", false, "Suspended", " is suspended.");
     if (status_.IsTrue("Suspended")) return;
     Condition("Suspended", true, "Suspended", " is suspended.");
-    Event("Normal", "TFJobSuspended", absl::StrCat(kKind, " ", job_.metadata.name, " is suspended."));
+    Event("Normal", "TFJobSuspended",
+          absl::StrCat(kKind, " ", job_.metadata.name, " is suspended."));
   }
 
   void Run() {
@@ -186,12 +192,14 @@ class Planner {
       }
     }
     if (!policy_.active_deadline_seconds.has_value()) return false;
-    const absl::Time due = status_.Time("startTime") + absl::Seconds(*policy_.active_deadline_seconds);
+    const absl::Time due =
+        status_.Time("startTime") + absl::Seconds(*policy_.active_deadline_seconds);
     if (due > seen_.now) {
       LookAgain(due - seen_.now);
       return false;
     }
-    Fail(absl::StrCat("Job ", job_.metadata.name, " has failed because it was active longer than specified deadline"));
+    Fail(absl::StrCat("Job ", job_.metadata.name,
+                      " has failed because it was active longer than specified deadline"));
     return true;
   }
 
@@ -234,7 +242,8 @@ class Planner {
       if (phase == "Failed" && !IsTerminating(*pod)) ++failed;
     }
     const std::string type = TypeSpelling(replica.type);
-    const bool has_news = succeeded + failed > status_.Count(type, "succeeded") + status_.Count(type, "failed");
+    const bool has_news =
+        succeeded + failed > status_.Count(type, "succeeded") + status_.Count(type, "failed");
     status_.SetCounts(type, active, succeeded, failed, TypeSelector(seen_.view, replica.type));
     for (const auto& [index, pods] : by_index) {
       if (has_news) ReportExit(*pods.front());
@@ -257,19 +266,21 @@ class Planner {
     const RestartPolicy policy = replica.restart_policy;
     if (policy == RestartPolicy::kNever) return;
     const std::string type = TypeSpelling(replica.type);
-    if (policy == RestartPolicy::kExitCode && !IsRetryableExitCode(ExitCodeOf(*pod), seen_.view.is_v1beta1)) {
+    if (policy == RestartPolicy::kExitCode &&
+        !IsRetryableExitCode(ExitCodeOf(*pod), seen_.view.is_v1beta1)) {
       Fail(absl::StrCat(FullName(), " has failed because 1 ", type, " replica(s) failed."));
       return;
     }
     const std::string task = TaskName(replica.type, index);
     if (!status_.HasCounted(task, UidOf(*pod))) {
-      const bool is_last = policy_.backoff_limit.has_value() && status_.AllRestarts() + 1 > *policy_.backoff_limit;
+      const bool is_last =
+          policy_.backoff_limit.has_value() && status_.AllRestarts() + 1 > *policy_.backoff_limit;
       if (is_last) return FailAll("reached the specified backoff limit");
       status_.CountRestart(task, UidOf(*pod));
       // Once the pod is deleted nobody could count it.
       plan_.status_first = true;
-      const std::string message = absl::StrCat(kKind, " ", job_.metadata.name, " is restarting because ", type,
-                                               " replica(s) failed.");
+      const std::string message = absl::StrCat(
+          kKind, " ", job_.metadata.name, " is restarting because ", type, " replica(s) failed.");
       Event("Warning", "TFJobRestarting", message);
       status_.SetCondition("Restarting", true, "Restarting", message);
     }
@@ -304,16 +315,18 @@ class Planner {
       }
     }
     for (int64_t index = 0; index < replica.replicas; ++index) {
-      if (there.count(index) == 0) plan_.create_services.push_back(MakeTaskService(seen_.view, replica, index));
+      if (there.count(index) == 0)
+        plan_.create_services.push_back(MakeTaskService(seen_.view, replica, index));
     }
   }
 
   // Pods and services of types that the job no longer has.
   void DropForeignTypes() {
     const auto is_foreign = [&](const ObjectPtr& object) {
-      return std::none_of(job_.replicas.begin(), job_.replicas.end(), [&](const ReplicaSpec& replica) {
-        return LabelOf(*object, kTypeLabel) == ReplicaTypeName(replica.type);
-      });
+      return std::none_of(job_.replicas.begin(), job_.replicas.end(),
+                          [&](const ReplicaSpec& replica) {
+                            return LabelOf(*object, kTypeLabel) == ReplicaTypeName(replica.type);
+                          });
     };
     for (const ObjectPtr& pod : seen_.pods) {
       if (is_foreign(pod)) DeletePod(pod);
@@ -340,8 +353,8 @@ class Planner {
 
   // In the order of the reference: chief, evaluator, master, PS, worker.
   void JudgeReplicas() {
-    for (const ReplicaType type : {ReplicaType::kChief, ReplicaType::kEvaluator, ReplicaType::kMaster,
-                                   ReplicaType::kPs, ReplicaType::kWorker}) {
+    for (const ReplicaType type : {ReplicaType::kChief, ReplicaType::kEvaluator,
+                                   ReplicaType::kMaster, ReplicaType::kPs, ReplicaType::kWorker}) {
       const ReplicaSpec* const replica = job_.Find(type);
       if (replica != nullptr) JudgeReplica(*replica);
       if (status_.IsFinished()) return;
@@ -353,8 +366,10 @@ class Planner {
     const int64_t running = status_.Count(type, "active");
     const int64_t failed = status_.Count(type, "failed");
     const bool all_done = status_.Count(type, "succeeded") == replica.replicas;
-    const bool has_chief = job_.Find(ReplicaType::kChief) != nullptr || job_.Find(ReplicaType::kMaster) != nullptr;
-    const bool is_chief = replica.type == ReplicaType::kChief || replica.type == ReplicaType::kMaster;
+    const bool has_chief =
+        job_.Find(ReplicaType::kChief) != nullptr || job_.Find(ReplicaType::kMaster) != nullptr;
+    const bool is_chief =
+        replica.type == ReplicaType::kChief || replica.type == ReplicaType::kMaster;
     const bool decides = has_chief ? is_chief : replica.type == ReplicaType::kWorker;
     if (decides) {
       const bool by_worker_zero =
@@ -367,7 +382,8 @@ class Planner {
     if (failed == 0) return;
     if (RestartsAllFailed(replica)) return;
     if (job_.enable_dynamic_worker && replica.type == ReplicaType::kWorker) return;
-    Fail(absl::StrCat(FullName(), " has failed because ", failed, " ", type, " replica(s) failed."));
+    Fail(
+        absl::StrCat(FullName(), " has failed because ", failed, " ", type, " replica(s) failed."));
   }
 
   // Its failed pods were dealt with: each will be replaced.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "platform/jobs/task_objects.h"
 #include "platform/store/object_store.h"
 
@@ -29,15 +30,17 @@ struct JobPlan {
   std::vector<Json> create_pods;
   std::vector<ObjectPtr> delete_pods;
   std::vector<ObjectPtr> delete_services;
-  Json status;              // as it shall be
-  bool status_first = false;  // it holds what must not be lost when the deletions are done: write it before them
+  Json status;  // as it shall be
+  bool status_first =
+      false;  // it holds what must not be lost when the deletions are done: write it before them
   bool deletes_job = false;
   std::vector<PlannedEvent> events;
   absl::Duration look_again = absl::InfiniteDuration();
 };
 
-// The semantics of training-operator 1.9, but that deadlines are met without another event, that restarts with new
-// pods count against the back-off limit, and that a task which fails again and again waits longer each time.
+// The semantics of training-operator 1.9, but that deadlines are met without another event, that
+// restarts with new pods count against the back-off limit, and that a task which fails again and
+// again waits longer each time.
 JobPlan PlanTfJob(const JobObservation& observation);
 
 }  // namespace weft::platform

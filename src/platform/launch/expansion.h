@@ -12,7 +12,8 @@ namespace weft::platform {
 
 using VariableLookup = std::function<std::optional<std::string>(const std::string& name)>;
 
-// $(NAME) becomes its value, or stays when there is none; $$ becomes $, so $$(NAME) is a literal $(NAME).
+// $(NAME) becomes its value, or stays when there is none; $$ becomes $, so $$(NAME) is a literal
+// $(NAME).
 std::string ExpandVariables(absl::string_view text, const VariableLookup& lookup);
 
 }  // namespace weft::platform

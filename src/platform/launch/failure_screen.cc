@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/launch/failure_screen.h"
 
-#include <signal.h>
-
 #include <algorithm>
+
+#include <signal.h>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+
 #include "base/files.h"
 
 namespace weft::platform {
@@ -64,9 +65,8 @@ std::string TaskTable(const LocalJob& job, const JobOutcome& outcome) {
 }
 
 std::string QuoteAll(const std::vector<std::string>& words) {
-  return absl::StrJoin(words, " ", [](std::string* out, const std::string& word) {
-    out->append(ShellQuote(word));
-  });
+  return absl::StrJoin(
+      words, " ", [](std::string* out, const std::string& word) { out->append(ShellQuote(word)); });
 }
 
 // Ours again, keeping the logs.
@@ -104,16 +104,16 @@ std::string NextStep(const LocalJob& job, const JobOutcome& outcome, const Scree
     return absl::StrCat(hint, "all that it printed:\n  less ",
                         ShellQuote(JoinPath(options.log_folder, task.name + ".log")));
   }
-  return absl::StrCat(hint, "run it again and keep all that the tasks print:\n  ", RunAgain(options));
+  return absl::StrCat(hint, "run it again and keep all that the tasks print:\n  ",
+                      RunAgain(options));
 }
 
 }  // namespace
 
 std::string ShellQuote(const std::string& text) {
-  const bool is_plain =
-      !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-        return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-_./:=,@%+", c);
-      });
+  const bool is_plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-_./:=,@%+", c);
+  });
   if (is_plain) return text;
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -126,8 +126,8 @@ std::string FailureScreen(const LocalJob& job, const JobOutcome& outcome,
                                                           : absl::StrCat("job ", job.name);
   std::string text = absl::StrFormat("\n%s\n%s\n", std::string(79, '-'),
                                      Shorten(absl::StrCat(who, " failed: ", outcome.reason)));
-  absl::StrAppendFormat(&text, "job '%s', %.1f s after its start; weft's exit code is %d\n\n", job.name,
-                        absl::ToDoubleSeconds(outcome.elapsed), outcome.exit_code);
+  absl::StrAppendFormat(&text, "job '%s', %.1f s after its start; weft's exit code is %d\n\n",
+                        job.name, absl::ToDoubleSeconds(outcome.elapsed), outcome.exit_code);
   if (outcome.failed_task.has_value()) {
     absl::StrAppend(&text, outcome.failed_lines.empty() ? "It printed nothing.\n"
                                                         : "The last lines that it printed:\n");
@@ -136,8 +136,8 @@ std::string FailureScreen(const LocalJob& job, const JobOutcome& outcome,
     }
     text += '\n';
   }
-  absl::StrAppend(&text, "Tasks:\n", TaskTable(job, outcome), "\nNext: ",
-                  NextStep(job, outcome, options), "\n", std::string(79, '-'), "\n");
+  absl::StrAppend(&text, "Tasks:\n", TaskTable(job, outcome),
+                  "\nNext: ", NextStep(job, outcome, options), "\n", std::string(79, '-'), "\n");
   return text;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person sees when a job has failed: on one screen, who, why, the last lines, and what to type next.
+// What a person sees when a job has failed: on one screen, who, why, the last lines, and what to
+// type next.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ struct ScreenOptions {
 };
 
 // At most 45 lines of at most 200 columns.
-std::string FailureScreen(const LocalJob& job, const JobOutcome& outcome, const ScreenOptions& options);
+std::string FailureScreen(const LocalJob& job, const JobOutcome& outcome,
+                          const ScreenOptions& options);
 
 // `text` as one word for a shell.
 std::string ShellQuote(const std::string& text);

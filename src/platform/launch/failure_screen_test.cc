@@ -74,7 +74,8 @@ TEST(FailureScreenTest, KnowsWhatUsuallyHelps) {
               HasSubstr("dmesg | tail -20\nits restartPolicy is Never; to have it started again:\n"
                         "  weft run --restart OnFailure 'my job.yaml'"));
   options.log_folder = "logs";
-  EXPECT_THAT(FailureScreen(MakeJob(2), MakeFailure(2, {3, 0}), options), HasSubstr("less logs/worker-1.log"));
+  EXPECT_THAT(FailureScreen(MakeJob(2), MakeFailure(2, {3, 0}), options),
+              HasSubstr("less logs/worker-1.log"));
   JobOutcome missing = MakeFailure(2, {127, 0});
   missing.tasks[1].last_exit = std::nullopt;
   missing.failed_lines.clear();

@@ -2,14 +2,14 @@
 // Processes that live and die on a fake clock as a test scripts them.
 #pragma once
 
-#include <signal.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <signal.h>
 
 #include "base/clock.h"
 #include "platform/launch/task_processes.h"
@@ -28,7 +28,9 @@ class FakeTaskProcesses : public TaskProcesses {
   void LivesOn(const std::string& name) {
     scripts_[name].push_back(Life{absl::InfiniteDuration(), {}});
   }
-  void CannotStart(const std::string& name, Status status) { unstartable_[name] = std::move(status); }
+  void CannotStart(const std::string& name, Status status) {
+    unstartable_[name] = std::move(status);
+  }
   void IgnoresTerm(const std::string& name) { stubborn_.push_back(name); }
   void InterruptAt(absl::Duration at, int signal) { interrupts_.emplace(at, signal); }
 
@@ -44,8 +46,8 @@ class FakeTaskProcesses : public TaskProcesses {
     if (unstartable_.count(name) != 0) return unstartable_[name];
     const std::vector<Life>& lives = scripts_[name];
     const auto nth = static_cast<size_t>(starts_[name]++);
-    Life life = lives.empty() ? Life{absl::InfiniteDuration(), {}}
-                              : lives[std::min(nth, lives.size() - 1)];
+    Life life =
+        lives.empty() ? Life{absl::InfiniteDuration(), {}} : lives[std::min(nth, lives.size() - 1)];
     deaths_[task] = Life{clock_->Monotonic() + life.after, life.exit};
     return absl::OkStatus();
   }
@@ -53,9 +55,10 @@ class FakeTaskProcesses : public TaskProcesses {
   void Signal(size_t task, int signal) override {
     const std::string& name = job_->tasks[task].name;
     signals_.push_back(name + (signal == SIGKILL ? " SIGKILL" : " SIGTERM"));
-    const bool ignored = signal == SIGTERM &&
-                         std::count(stubborn_.begin(), stubborn_.end(), name) != 0;
-    if (deaths_.count(task) != 0 && !ignored) deaths_[task] = Life{clock_->Monotonic(), {0, signal}};
+    const bool ignored =
+        signal == SIGTERM && std::count(stubborn_.begin(), stubborn_.end(), name) != 0;
+    if (deaths_.count(task) != 0 && !ignored)
+      deaths_[task] = Life{clock_->Monotonic(), {0, signal}};
   }
 
   std::vector<TaskEvent> Wait(absl::Duration timeout) override {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
+
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "platform/launch/expansion.h"
@@ -15,7 +16,8 @@
 namespace weft::platform {
 namespace {
 
-// The cluster of TF_CONFIG: by type in the order of their names, as the reference operator writes it.
+// The cluster of TF_CONFIG: by type in the order of their names, as the reference operator writes
+// it.
 using Cluster = std::map<std::string, std::vector<std::string>>;
 
 bool IsInCluster(ReplicaType type) { return type != ReplicaType::kEvaluator; }
@@ -68,8 +70,8 @@ class Planner {
   StatusOr<LocalJob> Plan() {
     plan_.name = job_.metadata.name;
     plan_.version = job_.version;
-    plan_.backoff_limit =
-        settings_.backoff_limit.has_value() ? settings_.backoff_limit : job_.run_policy.backoff_limit;
+    plan_.backoff_limit = settings_.backoff_limit.has_value() ? settings_.backoff_limit
+                                                              : job_.run_policy.backoff_limit;
     if (job_.run_policy.active_deadline_seconds.has_value()) {
       plan_.deadline = absl::Seconds(*job_.run_policy.active_deadline_seconds);
     }
@@ -78,7 +80,8 @@ class Planner {
                     "holds true, so the job must not run: write false or leave it out");
     }
     if (job_.enable_dynamic_worker) {
-      plan_.notes.push_back("enableDynamicWorker has no meaning here: TF_CONFIG has the whole cluster");
+      plan_.notes.push_back(
+          "enableDynamicWorker has no meaning here: TF_CONFIG has the whole cluster");
     }
     for (const ReplicaSpec& replica : job_.replicas) AddReplica(replica);
     NoteImages();
@@ -95,10 +98,11 @@ class Planner {
     Json place;
     place.set_position(container->position);
     if (container->command.empty()) {
-      problems_.Add(place, absl::StrCat(path, ".command"),
-                    absl::StrCat("missing: there is no image on this machine to say what to run. Write\n"
-                                 "      command: [\"python\", \"train.py\"]",
-                                 container->args.empty() ? "" : "   (before the args)"));
+      problems_.Add(
+          place, absl::StrCat(path, ".command"),
+          absl::StrCat("missing: there is no image on this machine to say what to run. Write\n"
+                       "      command: [\"python\", \"train.py\"]",
+                       container->args.empty() ? "" : "   (before the args)"));
     }
     NoteWhatIsNotUsed(replica, *container);
     for (int64_t index = 0; index < replica.replicas; ++index) {
@@ -110,7 +114,8 @@ class Planner {
     const absl::string_view type = ReplicaTypeName(replica.type);
     if (!container.image.empty()) images_.insert(container.image);
     const auto note = [&](bool is_there, absl::string_view what) {
-      if (is_there) plan_.notes.push_back(absl::StrCat("not used on this machine: ", what, " of ", type));
+      if (is_there)
+        plan_.notes.push_back(absl::StrCat("not used on this machine: ", what, " of ", type));
     };
     note(replica.pod.has_init_containers, "the initContainers");
     note(replica.pod.containers.size() > 1, "the containers beside 'tensorflow'");
@@ -120,10 +125,11 @@ class Planner {
 
   void NoteImages() {
     if (images_.empty()) return;
-    plan_.notes.insert(plan_.notes.begin(),
-                       absl::StrCat("images are not used on this machine, each task runs its command "
-                                    "here: ",
-                                    absl::StrJoin(images_, ", ")));
+    plan_.notes.insert(
+        plan_.notes.begin(),
+        absl::StrCat("images are not used on this machine, each task runs its command "
+                     "here: ",
+                     absl::StrJoin(images_, ", ")));
   }
 
   void AddTask(const ReplicaSpec& replica, const Container& container, int64_t index,
@@ -133,7 +139,8 @@ class Planner {
     task.index = index;
     task.name = absl::StrCat(ReplicaTypeName(replica.type), "-", index);
     task.restart_policy = settings_.restart_policy.value_or(replica.restart_policy);
-    // Variables see those before them; commands see all of the container's, but not what we inherit.
+    // Variables see those before them; commands see all of the container's, but not what we
+    // inherit.
     std::vector<std::string> declared;
     for (const EnvironmentVariable& variable : container.environment) {
       const std::optional<std::string> value =
@@ -167,18 +174,17 @@ class Planner {
     }
     if (variable.from_field == "metadata.namespace") return job_.metadata.namespace_name;
     if (variable.from_field.empty() && variable.from_elsewhere.empty()) {
-      return ExpandVariables(variable.value, [&](const std::string& name) {
-        return FindEnvironment(declared, name);
-      });
+      return ExpandVariables(
+          variable.value, [&](const std::string& name) { return FindEnvironment(declared, name); });
     }
     const std::optional<std::string> ours = FindEnvironment(settings_.environment, variable.name);
     if (!ours.has_value() && !variable.is_optional && task.index == 0) {
-      problems_.Add(place, path,
-                    absl::StrCat(variable.name, " comes from ",
-                                 variable.from_field.empty() ? variable.from_elsewhere
-                                                             : variable.from_field,
-                                 ", which is not on this machine: export ", variable.name,
-                                 "=... before weft run"));
+      problems_.Add(
+          place, path,
+          absl::StrCat(variable.name, " comes from ",
+                       variable.from_field.empty() ? variable.from_elsewhere : variable.from_field,
+                       ", which is not on this machine: export ", variable.name,
+                       "=... before weft run"));
     }
     return ours;
   }
@@ -243,16 +249,17 @@ int CountPorts(const TfJob& job) {
 StatusOr<LocalJob> PlanLocalJob(const TfJob& job, const LocalSettings& settings,
                                 const std::vector<int>& ports) {
   if (ports.size() != static_cast<size_t>(CountPorts(job))) {
-    return Internal("The plan of job '", job.metadata.name, "' wants ", CountPorts(job), " ports, got ",
-                    ports.size());
+    return Internal("The plan of job '", job.metadata.name, "' wants ", CountPorts(job),
+                    " ports, got ", ports.size());
   }
   return Planner(job, settings, ports).Plan();
 }
 
 StatusOr<TfJob> MakeProgramJob(const ProgramJob& program) {
   if (program.command.empty()) {
-    return InvalidArgument("There is no program to run: write it after two dashes, as in "
-                           "`weft run --ps 1 --workers 2 -- python train.py`");
+    return InvalidArgument(
+        "There is no program to run: write it after two dashes, as in "
+        "`weft run --ps 1 --workers 2 -- python train.py`");
   }
   if (program.ps < 0 || program.workers < 0 || program.ps + program.workers > 10000) {
     return InvalidArgument("--ps and --workers take 0 to 10000, got ", program.ps, " and ",

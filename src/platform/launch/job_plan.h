@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a TFJob to the processes that it means on this machine. Pure: touches nothing but its arguments.
+// From a TFJob to the processes that it means on this machine. Pure: touches nothing but its
+// arguments.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "base/status.h"
 #include "platform/object/tfjob.h"
 
@@ -34,9 +36,9 @@ struct LocalJob {
 };
 
 struct LocalSettings {
-  std::string file;                      // for messages
-  std::vector<std::string> environment;  // what tasks inherit
-  std::string program_folder;            // goes to the front of their PATH; may be empty
+  std::string file;                             // for messages
+  std::vector<std::string> environment;         // what tasks inherit
+  std::string program_folder;                   // goes to the front of their PATH; may be empty
   std::optional<RestartPolicy> restart_policy;  // instead of the job's own
   std::optional<int64_t> backoff_limit;
   std::string working_directory;  // instead of the job's own
@@ -49,7 +51,8 @@ int CountPorts(const TfJob& job);
 StatusOr<LocalJob> PlanLocalJob(const TfJob& job, const LocalSettings& settings,
                                 const std::vector<int>& ports);
 
-// A job of one program, as `weft run --ps 1 --workers 2 -- program` describes it: ExitCode restarts.
+// A job of one program, as `weft run --ps 1 --workers 2 -- program` describes it: ExitCode
+// restarts.
 struct ProgramJob {
   int64_t ps = 0;
   int64_t workers = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/launch/job_plan.h"
 
-#include "base/subprocess.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "base/subprocess.h"
 #include "platform/launch/expansion.h"
 
 namespace weft::platform {
@@ -17,13 +18,14 @@ using ::testing::Not;
 
 std::string Replica(const std::string& type, int replicas, const std::string& container) {
   return absl::StrCat("    ", type, ":\n      replicas: ", replicas,
-                      "\n      template: {spec: {containers: [{name: tensorflow, ", container, "}]}}\n");
+                      "\n      template: {spec: {containers: [{name: tensorflow, ", container,
+                      "}]}}\n");
 }
 
 TfJob Parse(const std::string& replicas, const std::string& more = "") {
   const StatusOr<TfJob> job = ParseTfJobText(
-      absl::StrCat("apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: digits}\nspec:\n", more,
-                   "  tfReplicaSpecs:\n", replicas),
+      absl::StrCat("apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: digits}\nspec:\n",
+                   more, "  tfReplicaSpecs:\n", replicas),
       "job.yaml");
   EXPECT_TRUE(job.ok()) << job.status();
   return job.value_or(TfJob());
@@ -41,8 +43,9 @@ std::string Variable(const LocalTask& task, const std::string& name) {
 }
 
 TEST(JobPlanTest, WritesTfConfigAsTheReferenceOperatorDoes) {
-  const TfJob job = Parse(Replica("PS", 1, "command: [a]") + Replica("Worker", 2, "command: [a]") +
-                          Replica("Chief", 1, "command: [a]") + Replica("Evaluator", 1, "command: [a]"));
+  const TfJob job =
+      Parse(Replica("PS", 1, "command: [a]") + Replica("Worker", 2, "command: [a]") +
+            Replica("Chief", 1, "command: [a]") + Replica("Evaluator", 1, "command: [a]"));
   EXPECT_EQ(CountPorts(job), 4);
   const LocalJob plan = Plan(job).value();
   ASSERT_EQ(plan.tasks.size(), 5u);
@@ -52,7 +55,8 @@ TEST(JobPlanTest, WritesTfConfigAsTheReferenceOperatorDoes) {
             R"("worker":["127.0.0.1:5001","127.0.0.1:5002"]},"task":{"type":"worker","index":1},)"
             R"("environment":"cloud"})");
   // The evaluator stands outside of the cluster.
-  EXPECT_THAT(Variable(plan.tasks[4], "TF_CONFIG"), HasSubstr(R"("task":{"type":"evaluator","index":0})"));
+  EXPECT_THAT(Variable(plan.tasks[4], "TF_CONFIG"),
+              HasSubstr(R"("task":{"type":"evaluator","index":0})"));
   EXPECT_THAT(Variable(plan.tasks[4], "TF_CONFIG"), Not(HasSubstr(R"("evaluator":[)")));
   EXPECT_THAT(plan.deciding_tasks, ElementsAre(0u));
 }
@@ -67,10 +71,13 @@ TEST(JobPlanTest, ASingleTaskHasNoTfConfigNotEvenOurs) {
 
 TEST(JobPlanTest, ExpandsVariablesInOrder) {
   const LocalJob plan =
-      Plan(Parse(Replica("Worker", 1,
-                         "command: [run, $(B), $(NONE), $$(B)], args: [\"--cfg=$(TF_CONFIG)\", $HOME], env: "
-                         "[{name: A, value: x}, {name: B, value: \"$(A)y$(C)\"}, {name: C, value: z}]") +
-                 Replica("PS", 1, "command: [a]")))
+      Plan(
+          Parse(Replica(
+                    "Worker", 1,
+                    "command: [run, $(B), $(NONE), $$(B)], args: [\"--cfg=$(TF_CONFIG)\", $HOME], "
+                    "env: "
+                    "[{name: A, value: x}, {name: B, value: \"$(A)y$(C)\"}, {name: C, value: z}]") +
+                Replica("PS", 1, "command: [a]")))
           .value();
   EXPECT_EQ(plan.tasks[0].argv[1], "xy$(C)");
   EXPECT_EQ(plan.tasks[0].argv[2], "$(NONE)");
@@ -84,9 +91,16 @@ TEST(JobPlanTest, ExpansionKeepsWhatItDoesNotKnow) {
     return name == "A" ? std::optional<std::string>("1") : std::nullopt;
   };
   for (const auto& [text, expanded] :
-       std::vector<std::pair<std::string, std::string>>{{"", ""}, {"$", "$"}, {"$(A)$(A)", "11"}, {"$(A", "$(A"},
-                                                        {"$()", "$()"}, {"$$", "$"}, {"$$$(A)", "$1"},
-                                                        {"$A", "$A"}, {"$(B)", "$(B)"}, {"a$(A)b", "a1b"}}) {
+       std::vector<std::pair<std::string, std::string>>{{"", ""},
+                                                        {"$", "$"},
+                                                        {"$(A)$(A)", "11"},
+                                                        {"$(A", "$(A"},
+                                                        {"$()", "$()"},
+                                                        {"$$", "$"},
+                                                        {"$$$(A)", "$1"},
+                                                        {"$A", "$A"},
+                                                        {"$(B)", "$(B)"},
+                                                        {"a$(A)b", "a1b"}}) {
     EXPECT_EQ(ExpandVariables(text, lookup), expanded) << text;
   }
 }
@@ -102,14 +116,18 @@ TEST(JobPlanTest, PutsOurFolderInFrontOfThePath) {
 TEST(JobPlanTest, SaysWhatToWriteWhenThereIsNoCommand) {
   const Status status = Plan(Parse(Replica("Worker", 1, "image: x, args: [a]"))).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("job.yaml:8:38: spec.tfReplicaSpecs.Worker.template.spec.containers.command: missing: there "
-                        "is no image on this machine to say what to run. Write\n      command: [\"python\", "));
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr(
+          "job.yaml:8:38: spec.tfReplicaSpecs.Worker.template.spec.containers.command: missing: "
+          "there "
+          "is no image on this machine to say what to run. Write\n      command: [\"python\", "));
 }
 
 TEST(JobPlanTest, NotesWhatIsNotUsed) {
   const LocalJob plan =
-      Plan(Parse(Replica("Worker", 2, "image: mnist:1, command: [a], volumeMounts: [{name: x}], envFrom: [{}]")))
+      Plan(Parse(Replica("Worker", 2,
+                         "image: mnist:1, command: [a], volumeMounts: [{name: x}], envFrom: [{}]")))
           .value();
   EXPECT_THAT(plan.notes[0], HasSubstr("images are not used on this machine"));
   EXPECT_THAT(plan.notes[0], HasSubstr("mnist:1"));
@@ -118,13 +136,14 @@ TEST(JobPlanTest, NotesWhatIsNotUsed) {
 }
 
 TEST(JobPlanTest, FindsVariablesThatComeFromElsewhere) {
-  const TfJob job = Parse(Replica(
-      "Worker", 2,
-      "command: [a], env: [{name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, "
-      "{name: TOKEN, valueFrom: {secretKeyRef: {name: hub, key: token}}}, "
-      "{name: MAYBE, valueFrom: {configMapKeyRef: {name: c, key: k, optional: true}}}]"));
+  const TfJob job = Parse(
+      Replica("Worker", 2,
+              "command: [a], env: [{name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, "
+              "{name: TOKEN, valueFrom: {secretKeyRef: {name: hub, key: token}}}, "
+              "{name: MAYBE, valueFrom: {configMapKeyRef: {name: c, key: k, optional: true}}}]"));
   EXPECT_THAT(std::string(Plan(job).status().message()),
-              HasSubstr("TOKEN comes from secret 'hub', key 'token', which is not on this machine: export TOKEN=..."));
+              HasSubstr("TOKEN comes from secret 'hub', key 'token', which is not on this machine: "
+                        "export TOKEN=..."));
   LocalSettings settings;
   settings.environment = {"TOKEN=secret"};
   const LocalJob plan = Plan(job, settings).value();
@@ -136,11 +155,15 @@ TEST(JobPlanTest, FindsVariablesThatComeFromElsewhere) {
 TEST(JobPlanTest, RefusesJobsThatWouldNeverEndOrMustNotRun) {
   EXPECT_THAT(std::string(Plan(Parse(Replica("PS", 1, "command: [a]"))).status().message()),
               HasSubstr("nothing would end the job"));
-  EXPECT_THAT(std::string(Plan(Parse(Replica("PS", 1, "command: [a]") + Replica("Worker", 0, "command: [a]")))
-                              .status().message()),
+  EXPECT_THAT(std::string(Plan(Parse(Replica("PS", 1, "command: [a]") +
+                                     Replica("Worker", 0, "command: [a]")))
+                              .status()
+                              .message()),
               HasSubstr("nothing would end the job"));
-  EXPECT_THAT(std::string(Plan(Parse(Replica("Worker", 1, "command: [a]"), "  runPolicy: {suspend: true}\n"))
-                              .status().message()),
+  EXPECT_THAT(std::string(Plan(Parse(Replica("Worker", 1, "command: [a]"),
+                                     "  runPolicy: {suspend: true}\n"))
+                              .status()
+                              .message()),
               HasSubstr("spec.runPolicy.suspend"));
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/launch/job_run.h"
 
-#include <signal.h>
-#include <string.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <signal.h>
+#include <string.h>
 
 #include "absl/strings/str_cat.h"
 
@@ -18,7 +18,8 @@ constexpr absl::Duration kLongestDeath = absl::Seconds(10);
 
 bool IsRetryableExit(TfJobVersion version, int code) {
   if (version == TfJobVersion::kV1) return code >= 128;
-  // v1beta1: interrupted, killed, terminated and SIGUSR1, which programs send themselves to be retried.
+  // v1beta1: interrupted, killed, terminated and SIGUSR1, which programs send themselves to be
+  // retried.
   return code == 130 || code == 137 || code == 143 || code == 138;
 }
 
@@ -73,7 +74,8 @@ bool JobRun::IsAnythingLeft() const {
 
 bool JobRun::IsAnotherWorkerRunning() const {
   for (size_t task = 0; task < tasks_.size(); ++task) {
-    if (job_.tasks[task].type == ReplicaType::kWorker && tasks_[task].phase == TaskPhase::kRunning) {
+    if (job_.tasks[task].type == ReplicaType::kWorker &&
+        tasks_[task].phase == TaskPhase::kRunning) {
       return true;
     }
   }
@@ -144,9 +146,9 @@ void JobRun::OnExit(size_t task, const ExitState& exit) {
 
 void JobRun::OnTaskSucceeded(size_t task) {
   tasks_[task].phase = TaskPhase::kSucceeded;
-  const bool all = std::all_of(
-      job_.deciding_tasks.begin(), job_.deciding_tasks.end(),
-      [&](size_t deciding) { return tasks_[deciding].phase == TaskPhase::kSucceeded; });
+  const bool all =
+      std::all_of(job_.deciding_tasks.begin(), job_.deciding_tasks.end(),
+                  [&](size_t deciding) { return tasks_[deciding].phase == TaskPhase::kSucceeded; });
   if (!all) {
     say_(absl::StrCat(NameOf(task), " ended with exit code 0"));
     return;
@@ -202,7 +204,8 @@ void JobRun::OnTaskFailed(size_t task, const ExitState& exit) {
     return Fail(task, std::max(1, exit.ShellCode()), absl::StrCat(DescribeExit(exit), limit));
   }
   absl::Duration delay = options_.first_backoff;
-  for (int64_t i = 1; i < state.failures_in_a_row && delay < options_.longest_backoff; ++i) delay *= 2;
+  for (int64_t i = 1; i < state.failures_in_a_row && delay < options_.longest_backoff; ++i)
+    delay *= 2;
   delay = std::min(delay, options_.longest_backoff);
   ++state.restarts;
   ++restarts_;
@@ -214,8 +217,8 @@ void JobRun::OnTaskFailed(size_t task, const ExitState& exit) {
 
 void JobRun::Fail(std::optional<size_t> task, int exit_code, std::string reason) {
   if (stage_ != Stage::kRunning) return;
-  say_(absl::StrCat(task.has_value() ? NameOf(*task) : absl::StrCat("the job '", job_.name, "'"), " ",
-                    task.has_value() ? "failed: " : "", reason, "; ending the other tasks"));
+  say_(absl::StrCat(task.has_value() ? NameOf(*task) : absl::StrCat("the job '", job_.name, "'"),
+                    " ", task.has_value() ? "failed: " : "", reason, "; ending the other tasks"));
   outcome_.kind = JobOutcome::Kind::kFailed;
   outcome_.failed_task = task;
   outcome_.exit_code = exit_code;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of a job: starts its tasks, starts again what its policy says, ends all of it when it has succeeded, failed or
-// been interrupted.
+// One run of a job: starts its tasks, starts again what its policy says, ends all of it when it has
+// succeeded, failed or been interrupted.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "base/clock.h"
 #include "platform/launch/job_plan.h"
 #include "platform/launch/task_processes.h"
@@ -30,7 +31,7 @@ struct JobRunOptions {
 };
 
 enum class TaskPhase {
-  kWaiting,    // for its (re)start
+  kWaiting,  // for its (re)start
   kRunning,
   kSucceeded,  // exit code 0
   kFailed,     // the failure that ended the job
@@ -49,15 +50,18 @@ struct TaskState {
 struct JobOutcome {
   enum class Kind { kSucceeded, kFailed, kInterrupted };
   Kind kind = Kind::kSucceeded;
-  int exit_code = 0;  // of the first failed task; 124 after the deadline; 128 + signal when interrupted
+  int exit_code =
+      0;  // of the first failed task; 124 after the deadline; 128 + signal when interrupted
   std::optional<size_t> failed_task;
-  std::string reason;  // "exit code 3", "killed by SIGKILL (9), and was started again 6 times in a row"
+  std::string
+      reason;  // "exit code 3", "killed by SIGKILL (9), and was started again 6 times in a row"
   std::vector<std::string> failed_lines;  // the last ones of the failed task
   absl::Duration elapsed;
   std::vector<TaskState> tasks;
 };
 
-// Not thread-safe. Borrows all its arguments; `say` gets one line for people each time something happens.
+// Not thread-safe. Borrows all its arguments; `say` gets one line for people each time something
+// happens.
 class JobRun {
  public:
   JobRun(const LocalJob& job, const JobRunOptions& options, const Clock* clock,

@@ -3,6 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
 #include "platform/launch/fake_task_processes.h"
 
 namespace weft::platform {
@@ -41,7 +42,8 @@ class FakeRun {
  public:
   explicit FakeRun(LocalJob job) : job_(std::move(job)), processes(&job_, &clock) {}
   JobOutcome operator()() {
-    JobRun run(job_, options, &clock, &processes, [this](const std::string& line) { said.push_back(line); });
+    JobRun run(job_, options, &clock, &processes,
+               [this](const std::string& line) { said.push_back(line); });
     return run.Run();
   }
 
@@ -110,7 +112,9 @@ TEST(JobRunTest, AKilledWorkerIsStartedAgain) {
     EXPECT_EQ(run.processes.starts("worker-1"), 2);
     EXPECT_EQ(run.processes.starts("ps-0"), 2);
     EXPECT_EQ(outcome.tasks[1].restarts, 1);
-    EXPECT_THAT(run.said, Contains("worker-1 ended: killed by SIGKILL (9); starting it again in 500ms (restart 1)"));
+    EXPECT_THAT(
+        run.said,
+        Contains("worker-1 ended: killed by SIGKILL (9); starting it again in 500ms (restart 1)"));
   }
 }
 
@@ -132,16 +136,15 @@ TEST(JobRunTest, ExitCodeRetriesWhatTheVersionOfTheApiRetries) {
     ExitState exit;
     bool retried;
   };
-  for (const Case& c : {Case{TfJobVersion::kV1, {1, 0}, false}, Case{TfJobVersion::kV1, {127, 0}, false},
-                        Case{TfJobVersion::kV1, {128, 0}, true}, Case{TfJobVersion::kV1, {139, 0}, true},
-                        Case{TfJobVersion::kV1, {0, SIGSEGV}, true},
-                        Case{TfJobVersion::kV1Beta1, {1, 0}, false},
-                        Case{TfJobVersion::kV1Beta1, {128, 0}, false},
-                        Case{TfJobVersion::kV1Beta1, {138, 0}, true},
-                        Case{TfJobVersion::kV1Beta1, {0, SIGSEGV}, false},
-                        Case{TfJobVersion::kV1Beta1, {0, SIGKILL}, true},
-                        Case{TfJobVersion::kV1Beta1, {0, SIGTERM}, true},
-                        Case{TfJobVersion::kV1Beta1, {0, SIGINT}, true}}) {
+  for (const Case& c :
+       {Case{TfJobVersion::kV1, {1, 0}, false}, Case{TfJobVersion::kV1, {127, 0}, false},
+        Case{TfJobVersion::kV1, {128, 0}, true}, Case{TfJobVersion::kV1, {139, 0}, true},
+        Case{TfJobVersion::kV1, {0, SIGSEGV}, true}, Case{TfJobVersion::kV1Beta1, {1, 0}, false},
+        Case{TfJobVersion::kV1Beta1, {128, 0}, false}, Case{TfJobVersion::kV1Beta1, {138, 0}, true},
+        Case{TfJobVersion::kV1Beta1, {0, SIGSEGV}, false},
+        Case{TfJobVersion::kV1Beta1, {0, SIGKILL}, true},
+        Case{TfJobVersion::kV1Beta1, {0, SIGTERM}, true},
+        Case{TfJobVersion::kV1Beta1, {0, SIGINT}, true}}) {
     LocalJob job = MakeJob(RestartPolicy::kExitCode);
     job.version = c.version;
     FakeRun run(job);
@@ -233,8 +236,8 @@ TEST(JobRunTest, AnInterruptTerminatesAndKillsWhoDoesNotListen) {
   EXPECT_EQ(outcome.kind, JobOutcome::Kind::kInterrupted);
   EXPECT_EQ(outcome.exit_code, 130);
   EXPECT_EQ(outcome.elapsed, absl::Seconds(13));
-  EXPECT_THAT(run.processes.signals(), ElementsAre("worker-0 SIGTERM", "worker-1 SIGTERM", "ps-0 SIGTERM",
-                                                   "worker-1 SIGKILL"));
+  EXPECT_THAT(run.processes.signals(), ElementsAre("worker-0 SIGTERM", "worker-1 SIGTERM",
+                                                   "ps-0 SIGTERM", "worker-1 SIGKILL"));
 }
 
 TEST(JobRunTest, ASecondInterruptKillsAtOnce) {

@@ -10,9 +10,9 @@
 
 namespace weft::platform {
 
-// A line that ends in a carriage return is to be overwritten: such lines pass at most once a `period`, the last one
-// always. Colours stay; what moves the cursor goes, since it would move it among other tasks' lines. A line stops at 64
-// KiB. Not thread-safe.
+// A line that ends in a carriage return is to be overwritten: such lines pass at most once a
+// `period`, the last one always. Colours stay; what moves the cursor goes, since it would move it
+// among other tasks' lines. A line stops at 64 KiB. Not thread-safe.
 class LineFilter {
  public:
   // With `keep_returns` a line that is to be overwritten still ends in its carriage return.
@@ -24,7 +24,9 @@ class LineFilter {
   // Emits a progress line whose time has come.
   void Tick(absl::Duration now, std::vector<std::string>* lines);
   // When Tick has something to do.
-  absl::Duration due() const { return progress_.empty() ? absl::InfiniteDuration() : next_progress_; }
+  absl::Duration due() const {
+    return progress_.empty() ? absl::InfiniteDuration() : next_progress_;
+  }
   // The end of the stream: what is there, even without a line end.
   void Finish(std::vector<std::string>* lines);
 
@@ -36,9 +38,9 @@ class LineFilter {
 
   const absl::Duration period_;
   const bool keep_returns_;
-  std::string line_;      // since the last line end or carriage return
-  std::string progress_;  // the line before the last carriage return, not shown yet
-  bool has_return_ = false;  // a carriage return was the last character
+  std::string line_;             // since the last line end or carriage return
+  std::string progress_;         // the line before the last carriage return, not shown yet
+  bool has_return_ = false;      // a carriage return was the last character
   bool is_overwriting_ = false;  // the line began with an overwritten one
   absl::Duration next_progress_ = -absl::InfiniteDuration();
   Escape escape_ = Escape::kNone;

@@ -28,7 +28,8 @@ TEST(LineFilterTest, SplitsLinesAcrossPieces) {
 }
 
 TEST(LineFilterTest, PassesTheFirstAndTheLastOfAProgressBar) {
-  EXPECT_THAT(Lines({"1 %\r2 %\r", "3 %\r", "100 %\n", "done\n"}), ElementsAre("2 %", "100 %", "done"));
+  EXPECT_THAT(Lines({"1 %\r2 %\r", "3 %\r", "100 %\n", "done\n"}),
+              ElementsAre("2 %", "100 %", "done"));
   EXPECT_THAT(Lines({"\r1 %", "\r2 %", "\r100 %", "\n"}), ElementsAre("1 %", "100 %"));
   EXPECT_THAT(Lines({"50 %\r"}), ElementsAre("50 %"));
   EXPECT_THAT(Lines({"99 %\r100 %\r\nnext\n"}), ElementsAre("100 %", "next"));
@@ -59,7 +60,9 @@ TEST(LineFilterTest, PassesProgressOncePerPeriod) {
 TEST(LineFilterTest, KeepsColoursAndDropsWhatMovesTheCursor) {
   EXPECT_THAT(Lines({"\x1b[31mred\x1b[0m\x1b[2K\x1b[1A \x1b", "[1;32mgreen\n"}),
               ElementsAre("\x1b[31mred\x1b[0m \x1b[1;32mgreen"));
-  EXPECT_THAT(Lines({"a\b\b\ab\tc\x1b""7d\n"}), ElementsAre("ab\tcd"));
+  EXPECT_THAT(Lines({"a\b\b\ab\tc\x1b"
+                     "7d\n"}),
+              ElementsAre("ab\tcd"));
   EXPECT_THAT(Lines({"a\x1b[" + std::string(100, '1') + "b\n"}).size(), 1u);
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/launch/local_processes.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <utility>
 
 #include "absl/strings/match.h"
 
@@ -46,7 +46,8 @@ void WriteAll(int fd, absl::string_view text) {
 
 }  // namespace
 
-LocalProcesses::LocalProcesses(const LocalJob* job, const OutputOptions& output, ProcessGuard* guard)
+LocalProcesses::LocalProcesses(const LocalJob* job, const OutputOptions& output,
+                               ProcessGuard* guard)
     : job_(job), output_(output), guard_(guard), tasks_(job->tasks.size()) {}
 
 StatusOr<std::unique_ptr<LocalProcesses>> LocalProcesses::Create(const LocalJob* job,
@@ -85,7 +86,7 @@ Status LocalProcesses::Start(size_t index) {
   Task& task = tasks_[index];
   WEFT_ASSIGN_OR_RETURN(task.process, Subprocess::Spawn(options));
   const auto open = [&](OwnedFd& pipe, int target) {
-    return Stream{std::move(pipe), target, 
+    return Stream{std::move(pipe), target,
                   std::make_unique<LineFilter>(output_.progress_period,
                                                output_.is_live && target == STDOUT_FILENO)};
   };
@@ -106,7 +107,8 @@ int LocalProcesses::PollTimeoutMs(absl::Duration timeout) const {
     }
   }
   timeout = std::clamp(timeout, absl::ZeroDuration(), absl::Hours(1));
-  return static_cast<int>(absl::ToInt64Milliseconds(timeout) + (timeout > absl::ZeroDuration() ? 1 : 0));
+  return static_cast<int>(absl::ToInt64Milliseconds(timeout) +
+                          (timeout > absl::ZeroDuration() ? 1 : 0));
 }
 
 std::vector<TaskEvent> LocalProcesses::Wait(absl::Duration timeout) {
@@ -148,7 +150,8 @@ void LocalProcesses::ReadSignals(std::vector<TaskEvent>* events) {
   }
 }
 
-// What tasks left behind comes to us (AdoptOrphans); a zombie at a time is looked at and left if it is a task.
+// What tasks left behind comes to us (AdoptOrphans); a zombie at a time is looked at and left if it
+// is a task.
 void LocalProcesses::ReapOrphans() {
   while (true) {
     siginfo_t info = {};
@@ -209,7 +212,8 @@ std::string LocalProcesses::LiveLine(size_t task, absl::string_view line) const 
   const std::string& name = job_->tasks[task].name;
   const size_t taken = name.size() + 4;
   size_t room = size.ws_col > taken ? size.ws_col - taken : 0;
-  while (room < line.size() && room > 0 && (static_cast<uint8_t>(line[room]) & 0xC0) == 0x80) --room;
+  while (room < line.size() && room > 0 && (static_cast<uint8_t>(line[room]) & 0xC0) == 0x80)
+    --room;
   return absl::StrCat(Prefix(name, task, STDOUT_FILENO), line.substr(0, room));
 }
 

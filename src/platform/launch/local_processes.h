@@ -20,13 +20,14 @@ struct OutputOptions {
   std::string log_folder;  // also write each task's lines to <folder>/<task>.log; empty: do not
   bool use_color = false;
   absl::Duration progress_period = absl::Seconds(1);  // between lines of a progress bar
-  // Our stdout is a terminal: the latest line of a progress bar stays at its foot and is overwritten.
+  // Our stdout is a terminal: the latest line of a progress bar stays at its foot and is
+  // overwritten.
   bool is_live = false;
 };
 
-// While it lives SIGINT, SIGTERM and SIGHUP of the calling thread come out of Wait instead of ending us: make it
-// before other threads. Lines go to our stdout and stderr as "[worker-0] text". The destructor kills what still runs.
-// Not thread-safe; borrows the job and the guard.
+// While it lives SIGINT, SIGTERM and SIGHUP of the calling thread come out of Wait instead of
+// ending us: make it before other threads. Lines go to our stdout and stderr as "[worker-0] text".
+// The destructor kills what still runs. Not thread-safe; borrows the job and the guard.
 class LocalProcesses : public TaskProcesses {
  public:
   static StatusOr<std::unique_ptr<LocalProcesses>> Create(const LocalJob* job,

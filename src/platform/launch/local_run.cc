@@ -27,8 +27,9 @@ StatusOr<int> RunLocally(const LocalJob& job, const LocalRunOptions& options) {
                                      absl::ToDoubleSeconds(outcome.elapsed)));
       break;
     case JobOutcome::Kind::kInterrupted:
-      processes->Say(absl::StrFormat("job '%s' %s after %.1f s; nothing of it is left running", job.name,
-                                     outcome.reason, absl::ToDoubleSeconds(outcome.elapsed)));
+      processes->Say(absl::StrFormat("job '%s' %s after %.1f s; nothing of it is left running",
+                                     job.name, outcome.reason,
+                                     absl::ToDoubleSeconds(outcome.elapsed)));
       break;
     case JobOutcome::Kind::kFailed:
       std::fputs(FailureScreen(job, outcome, options.screen).c_str(), stderr);

@@ -16,8 +16,9 @@ struct LocalRunOptions {
   ScreenOptions screen;
 };
 
-// The exit code for the shell: 0, or the first failed task's. Blocks; call it from the main thread before there are
-// others. No process of the job is left when it returns, nor soon after we are killed.
+// The exit code for the shell: 0, or the first failed task's. Blocks; call it from the main thread
+// before there are others. No process of the job is left when it returns, nor soon after we are
+// killed.
 StatusOr<int> RunLocally(const LocalJob& job, const LocalRunOptions& options);
 
 }  // namespace weft::platform

@@ -2,10 +2,10 @@
 // With real processes, each test in a few tens of milliseconds.
 #include "platform/launch/local_run.h"
 
+#include <filesystem>
+
 #include <signal.h>
 #include <stdlib.h>
-
-#include <filesystem>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -53,9 +53,10 @@ TEST_F(LocalRunTest, StartsAKilledWorkerAgainAndEndsTheServer) {
   job.name = "j";
   const std::string marker = JoinPath(folder_, "marker");
   job.tasks = {ShellTask("worker-0", ReplicaType::kWorker,
-                         absl::StrCat("if [ -e ", marker, " ]; then echo again; else touch ", marker,
-                                      "; kill -9 $$; fi")),
-               ShellTask("ps-0", ReplicaType::kPs, "trap 'echo bye; exit 0' TERM; while :; do sleep 0.01; done")};
+                         absl::StrCat("if [ -e ", marker, " ]; then echo again; else touch ",
+                                      marker, "; kill -9 $$; fi")),
+               ShellTask("ps-0", ReplicaType::kPs,
+                         "trap 'echo bye; exit 0' TERM; while :; do sleep 0.01; done")};
   job.deciding_tasks = {0};
   testing::internal::CaptureStderr();
   testing::internal::CaptureStdout();
@@ -91,7 +92,8 @@ TEST_F(LocalRunTest, KillsWhoIgnoresTermAndWhoLeftTheGroup) {
   job.tasks = {ShellTask("worker-0", ReplicaType::kWorker,
                          absl::StrCat("while [ ! -s ", pid_file, " ]; do sleep 0.01; done")),
                ShellTask("ps-0", ReplicaType::kPs,
-                         absl::StrCat("trap '' TERM; setsid sleep 1000 & echo $! > ", pid_file, "; sleep 1000"))};
+                         absl::StrCat("trap '' TERM; setsid sleep 1000 & echo $! > ", pid_file,
+                                      "; sleep 1000"))};
   job.deciding_tasks = {0};
   options_.run.grace = absl::Milliseconds(50);
   EXPECT_EQ(RunJob(job), 0);
@@ -108,8 +110,10 @@ TEST_F(LocalRunTest, AMissingProgramIsSaidClearly) {
   job.deciding_tasks = {0};
   testing::internal::CaptureStderr();
   EXPECT_EQ(RunJob(job), 127);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("worker-0 failed: could not be started: There is no program 'no-such-program' in PATH"));
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      HasSubstr(
+          "worker-0 failed: could not be started: There is no program 'no-such-program' in PATH"));
 }
 
 TEST_F(LocalRunTest, ALogFolderThatCannotBeMadeIsAnError) {

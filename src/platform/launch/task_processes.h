@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "base/status.h"
 #include "base/subprocess.h"
 #include "platform/launch/job_plan.h"
@@ -28,7 +29,8 @@ class TaskProcesses {
   virtual Status Start(size_t task) = 0;
   // To the task's whole process group; nothing when it is not running.
   virtual void Signal(size_t task, int signal) = 0;
-  // What happened, at the latest after `timeout`, then maybe nothing. An exit comes after all output.
+  // What happened, at the latest after `timeout`, then maybe nothing. An exit comes after all
+  // output.
   virtual std::vector<TaskEvent> Wait(absl::Duration timeout) = 0;
   // The last lines that the task printed, oldest first.
   virtual std::vector<std::string> LastLines(size_t task) const = 0;

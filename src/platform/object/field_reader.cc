@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+
 #include "base/nearest_name.h"
 
 namespace weft::platform {
@@ -29,7 +30,8 @@ std::string HoldsButAllowed(const Json& value, absl::string_view allowed) {
   return absl::StrCat("holds ", value.Describe(), ", ", allowed);
 }
 
-void Problems::Add(const Json& at, absl::string_view path, absl::string_view what, bool is_unknown_field) {
+void Problems::Add(const Json& at, absl::string_view path, absl::string_view what,
+                   bool is_unknown_field) {
   fields_.push_back({std::string(path), std::string(what), is_unknown_field});
   std::string place = file_;
   const TextPosition position = at.position();
@@ -40,8 +42,8 @@ void Problems::Add(const Json& at, absl::string_view path, absl::string_view wha
 Status Problems::ToStatus() const {
   if (problems_.empty()) return absl::OkStatus();
   std::vector<std::string> shown(
-      problems_.begin(), problems_.begin() + static_cast<std::ptrdiff_t>(
-                                                 std::min(problems_.size(), kMostProblems)));
+      problems_.begin(),
+      problems_.begin() + static_cast<std::ptrdiff_t>(std::min(problems_.size(), kMostProblems)));
   if (problems_.size() > kMostProblems) {
     shown.push_back(absl::StrCat("... and ", problems_.size() - kMostProblems, " more"));
   }
@@ -116,11 +118,12 @@ void FieldReader::ReadStrings(absl::string_view name, std::vector<std::string>* 
   for (const Json& item : ReadList(name)) {
     const std::string path = absl::StrCat(PathOf(name), "[", index++, "]");
     if (!item.is_string()) {
-      problems_->Add(item, path,
-                     HoldsButAllowed(item, item.is_array() || item.is_object() || item.is_null()
-                                               ? std::string("a text is allowed")
-                                               : absl::StrCat("a text is allowed: write it in quotes, \"",
-                                                              item.Dump(), "\"")));
+      problems_->Add(
+          item, path,
+          HoldsButAllowed(item, item.is_array() || item.is_object() || item.is_null()
+                                    ? std::string("a text is allowed")
+                                    : absl::StrCat("a text is allowed: write it in quotes, \"",
+                                                   item.Dump(), "\"")));
     }
     texts.push_back(item.AsString().value_or(""));
   }
@@ -181,11 +184,12 @@ void FieldReader::Finish() {
     if (known_.count(member.name) != 0) continue;
     const std::vector<std::string> names(known_.begin(), known_.end());
     const std::string nearest = NearestName(member.name, names);
-    problems_->Add(member.value, PathOf(member.name),
-                   nearest.empty()
-                       ? absl::StrCat("there is no such field. Known are ", absl::StrJoin(names, ", "))
-                       : absl::StrCat("there is no such field. Did you mean '", nearest, "'?"),
-                   /*is_unknown_field=*/true);
+    problems_->Add(
+        member.value, PathOf(member.name),
+        nearest.empty()
+            ? absl::StrCat("there is no such field. Known are ", absl::StrJoin(names, ", "))
+            : absl::StrCat("there is no such field. Did you mean '", nearest, "'?"),
+        /*is_unknown_field=*/true);
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strict reading of objects: a field that is not known or holds the wrong kind is a problem with its place.
+// Strict reading of objects: a field that is not known or holds the wrong kind is a problem with
+// its place.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "net/json.h"
 
@@ -25,7 +27,8 @@ class Problems {
  public:
   explicit Problems(std::string file) : file_(std::move(file)) {}
   // "job.yaml:12:5: spec.replicas: holds "two", a whole number is allowed"
-  void Add(const Json& at, absl::string_view path, absl::string_view what, bool is_unknown_field = false);
+  void Add(const Json& at, absl::string_view path, absl::string_view what,
+           bool is_unknown_field = false);
   bool empty() const { return problems_.empty(); }
   const std::vector<FieldProblem>& fields() const { return fields_; }
   // OK, or InvalidArgument with one problem a line.
@@ -37,8 +40,8 @@ class Problems {
   std::vector<FieldProblem> fields_;
 };
 
-// Reads the fields of one mapping. A field that is missing or null leaves its target as it is. The destructor does
-// nothing: call Finish to have unknown fields reported. Borrows all its arguments.
+// Reads the fields of one mapping. A field that is missing or null leaves its target as it is. The
+// destructor does nothing: call Finish to have unknown fields reported. Borrows all its arguments.
 class FieldReader {
  public:
   // A value that is no mapping is a problem, and then has no fields.
@@ -54,8 +57,7 @@ class FieldReader {
   void ReadInt(absl::string_view name, int64_t min, int64_t max, int64_t* out);
   void ReadStrings(absl::string_view name, std::vector<std::string>* out);
   // A mapping of strings to strings.
-  void ReadStringMap(absl::string_view name,
-                     std::vector<std::pair<std::string, std::string>>* out);
+  void ReadStringMap(absl::string_view name, std::vector<std::pair<std::string, std::string>>* out);
   // One of `allowed`, as its index.
   void ReadChoice(absl::string_view name, const std::vector<std::string>& allowed, int* out);
   // The items of a list; a mapping in its place gets a hint how to write it.

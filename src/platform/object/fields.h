@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of objects that are kept as Json: by path, with defaults for what is missing or of another kind.
+// Fields of objects that are kept as Json: by path, with defaults for what is missing or of another
+// kind.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+
 #include "net/json.h"
 
 namespace weft::platform {

@@ -11,31 +11,72 @@ namespace {
 
 // Fields of core/v1 that mean nothing to a process: right, but for others to read.
 const std::vector<std::string>& OtherPodFields() {
-  static const auto* const names = new std::vector<std::string>{
-      "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy",
-      "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID",
-      "hostUsers", "hostname", "hostnameOverride", "imagePullSecrets", "nodeName", "nodeSelector", "os",
-      "overhead", "preemptionPolicy", "priority", "priorityClassName", "readinessGates",
-      "resourceClaims", "resources", "restartPolicy", "runtimeClassName", "schedulerName",
-      "schedulingGates", "securityContext", "serviceAccount", "serviceAccountName",
-      "setHostnameAsFQDN", "shareProcessNamespace", "subdomain", "terminationGracePeriodSeconds",
-      "tolerations", "topologySpreadConstraints", "volumes"};
+  static const auto* const names = new std::vector<std::string>{"activeDeadlineSeconds",
+                                                                "affinity",
+                                                                "automountServiceAccountToken",
+                                                                "dnsConfig",
+                                                                "dnsPolicy",
+                                                                "enableServiceLinks",
+                                                                "ephemeralContainers",
+                                                                "hostAliases",
+                                                                "hostIPC",
+                                                                "hostNetwork",
+                                                                "hostPID",
+                                                                "hostUsers",
+                                                                "hostname",
+                                                                "hostnameOverride",
+                                                                "imagePullSecrets",
+                                                                "nodeName",
+                                                                "nodeSelector",
+                                                                "os",
+                                                                "overhead",
+                                                                "preemptionPolicy",
+                                                                "priority",
+                                                                "priorityClassName",
+                                                                "readinessGates",
+                                                                "resourceClaims",
+                                                                "resources",
+                                                                "restartPolicy",
+                                                                "runtimeClassName",
+                                                                "schedulerName",
+                                                                "schedulingGates",
+                                                                "securityContext",
+                                                                "serviceAccount",
+                                                                "serviceAccountName",
+                                                                "setHostnameAsFQDN",
+                                                                "shareProcessNamespace",
+                                                                "subdomain",
+                                                                "terminationGracePeriodSeconds",
+                                                                "tolerations",
+                                                                "topologySpreadConstraints",
+                                                                "volumes"};
   return *names;
 }
 
 const std::vector<std::string>& OtherContainerFields() {
-  static const auto* const names = new std::vector<std::string>{
-      "imagePullPolicy", "lifecycle", "livenessProbe", "readinessProbe", "resizePolicy",
-      "restartPolicy", "restartPolicyRules", "securityContext", "startupProbe", "stdin", "stdinOnce",
-      "terminationMessagePath", "terminationMessagePolicy", "tty", "volumeDevices"};
+  static const auto* const names = new std::vector<std::string>{"imagePullPolicy",
+                                                                "lifecycle",
+                                                                "livenessProbe",
+                                                                "readinessProbe",
+                                                                "resizePolicy",
+                                                                "restartPolicy",
+                                                                "restartPolicyRules",
+                                                                "securityContext",
+                                                                "startupProbe",
+                                                                "stdin",
+                                                                "stdinOnce",
+                                                                "terminationMessagePath",
+                                                                "terminationMessagePolicy",
+                                                                "tty",
+                                                                "volumeDevices"};
   return *names;
 }
 
 void ParseSource(const Json& value, const std::string& path, Problems* problems,
                  EnvironmentVariable* variable) {
   FieldReader reader(value, path, problems);
-  for (const auto& [field, words] : {std::pair{"configMapKeyRef", "config map"},
-                                     {"secretKeyRef", "secret"}}) {
+  for (const auto& [field, words] :
+       {std::pair{"configMapKeyRef", "config map"}, {"secretKeyRef", "secret"}}) {
     if (const Json* const reference = reader.Find(field)) {
       FieldReader reference_reader(*reference, reader.PathOf(field), problems);
       std::string name;

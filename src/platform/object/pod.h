@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "net/json.h"
 #include "platform/object/field_reader.h"
 
@@ -16,7 +17,8 @@ namespace weft::platform {
 struct EnvironmentVariable {
   std::string name;
   std::string value;
-  // With `valueFrom`: the field ("metadata.name"), or else where it comes from in words ("secret 'x'").
+  // With `valueFrom`: the field ("metadata.name"), or else where it comes from in words ("secret
+  // 'x'").
   std::string from_field;
   std::string from_elsewhere;
   bool is_optional = false;
@@ -35,7 +37,7 @@ struct Container {
   std::string working_directory;
   std::vector<EnvironmentVariable> environment;
   std::vector<ContainerPort> ports;
-  Json resources;               // as written: limits, requests
+  Json resources;                     // as written: limits, requests
   bool has_environment_from = false;  // envFrom
   bool has_volume_mounts = false;
   TextPosition position;
@@ -57,7 +59,8 @@ struct ObjectMeta {
 ObjectMeta ParseObjectMeta(const Json& value, const std::string& path, Problems* problems);
 PodTemplate ParsePodTemplate(const Json& value, const std::string& path, Problems* problems);
 
-// Letters a-z, digits and dashes, a letter first, no dash last, at most 63: what a service may be called.
+// Letters a-z, digits and dashes, a letter first, no dash last, at most 63: what a service may be
+// called.
 bool IsDnsLabel(absl::string_view name);
 
 }  // namespace weft::platform

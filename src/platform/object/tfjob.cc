@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+
 #include "base/nearest_name.h"
 #include "net/yaml.h"
 
@@ -61,9 +62,10 @@ void CheckContainers(const ReplicaSpec& replica, const Json& value, Problems* pr
   if (replica.pod.containers.empty() || replica.TensorFlowContainer() != nullptr) return;
   std::vector<std::string> names;
   for (const Container& container : replica.pod.containers) names.push_back(container.name);
-  problems->Add(value, path,
-                absl::StrCat("no container is named 'tensorflow', only '", absl::StrJoin(names, "', '"),
-                             "'; the one that trains must have that name"));
+  problems->Add(
+      value, path,
+      absl::StrCat("no container is named 'tensorflow', only '", absl::StrJoin(names, "', '"),
+                   "'; the one that trains must have that name"));
 }
 
 ReplicaSpec ParseReplica(ReplicaType type, const Json& value, const std::string& path,
@@ -95,10 +97,11 @@ void ParseReplicas(const Json& value, const std::string& path, Problems* problem
     const std::string member_path = reader.PathOf(member.name);
     if (spelling == spellings.end()) {
       const std::string nearest = NearestName(member.name, spellings);
-      problems->Add(member.value, member_path,
-                    absl::StrCat("there is no such replica type. Allowed are ",
-                                 absl::StrJoin(spellings, ", "),
-                                 nearest.empty() ? "" : absl::StrCat(". Did you mean '", nearest, "'?")));
+      problems->Add(
+          member.value, member_path,
+          absl::StrCat("there is no such replica type. Allowed are ",
+                       absl::StrJoin(spellings, ", "),
+                       nearest.empty() ? "" : absl::StrCat(". Did you mean '", nearest, "'?")));
       continue;
     }
     const auto type = static_cast<ReplicaType>(spelling - spellings.begin());
@@ -111,7 +114,8 @@ void ParseReplicas(const Json& value, const std::string& path, Problems* problem
     job->replicas.push_back(ParseReplica(type, member.value, member_path, problems));
   }
   if (value.is_object() && value.size() == 0) {
-    problems->Add(value, path, absl::StrCat("is empty. Allowed are ", absl::StrJoin(spellings, ", ")));
+    problems->Add(value, path,
+                  absl::StrCat("is empty. Allowed are ", absl::StrJoin(spellings, ", ")));
   }
   if (job->Find(ReplicaType::kChief) != nullptr && job->Find(ReplicaType::kMaster) != nullptr) {
     problems->Add(value, path, "has Chief and Master, which mean the same: keep one");
@@ -197,11 +201,12 @@ TfJob ParseTfJob(const Json& document, Problems* problems) {
     job.metadata = ParseObjectMeta(meta, "metadata", problems);
     if (!IsDnsLabel(job.metadata.name)) {
       problems->Add(meta, "metadata.name",
-                   HoldsButAllowed(Json(job.metadata.name),
-                                   "allowed are 1 to 63 of a-z, 0-9 and '-', a letter first"));
+                    HoldsButAllowed(Json(job.metadata.name),
+                                    "allowed are 1 to 63 of a-z, 0-9 and '-', a letter first"));
     }
   }
-  if (reader.Require("spec", "with tfReplicaSpecs")) ParseSpec(*reader.Find("spec"), problems, &job);
+  if (reader.Require("spec", "with tfReplicaSpecs"))
+    ParseSpec(*reader.Find("spec"), problems, &job);
   reader.Accept({"status"});
   reader.Finish();
   return job;
@@ -223,7 +228,8 @@ StatusOr<TfJob> ParseTfJobText(absl::string_view text, const std::string& file,
   }
   if (jobs.empty()) {
     if (names.empty()) return InvalidArgument(file, ": there is no TFJob in this file");
-    return NotFound(file, ": there is no TFJob named '", name, "', only '", absl::StrJoin(names, "', '"), "'");
+    return NotFound(file, ": there is no TFJob named '", name, "', only '",
+                    absl::StrJoin(names, "', '"), "'");
   }
   if (jobs.size() > 1) {
     return InvalidArgument(file, ": there are several TFJobs, say which one with --job: '",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TFJob of kubeflow.org, versions v1 and v1beta1: what people wrote for the reference operator, typed and
-// with its defaults.
+// TFJob of kubeflow.org, versions v1 and v1beta1: what people wrote for the reference operator,
+// typed and with its defaults.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "net/json.h"
 #include "platform/object/pod.h"
@@ -60,7 +61,8 @@ StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file);
 // The same with the problems as a list; the job means nothing when there are any.
 TfJob ParseTfJob(const Json& document, Problems* problems);
 
-// The one TFJob among the documents of a text in YAML or JSON; `name` chooses when there are several.
+// The one TFJob among the documents of a text in YAML or JSON; `name` chooses when there are
+// several.
 StatusOr<TfJob> ParseTfJobText(absl::string_view text, const std::string& file,
                                const std::string& name = "");
 

@@ -63,8 +63,8 @@ spec:
 // The job of a file whose replica specs are `replicas`.
 std::string Job(const std::string& replicas, const std::string& more = "") {
   return absl::StrCat(
-      "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: j}\nspec:\n  tfReplicaSpecs:\n", replicas,
-      more);
+      "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: j}\nspec:\n  tfReplicaSpecs:\n",
+      replicas, more);
 }
 
 std::string ErrorOf(const std::string& text, const std::string& name = "") {
@@ -108,10 +108,14 @@ TEST(TfJobTest, ReadsEveryField) {
 
 TEST(TfJobTest, ReadsV1Beta1WithItsDefaults) {
   const TfJob job = ParseTfJobText(
-      "apiVersion: \"kubeflow.org/v1beta1\"\nkind: \"TFJob\"\nmetadata:\n  name: \"dist-mnist\"\nspec:\n"
-      "  tfReplicaSpecs:\n    PS:\n      replicas: 2\n      restartPolicy: Never\n      template:\n"
-      "        spec:\n          containers:\n          - name: tensorflow\n            image: kubeflow/mnist:1.0\n",
-      "job.yaml").value();
+                        "apiVersion: \"kubeflow.org/v1beta1\"\nkind: \"TFJob\"\nmetadata:\n  name: "
+                        "\"dist-mnist\"\nspec:\n"
+                        "  tfReplicaSpecs:\n    PS:\n      replicas: 2\n      restartPolicy: "
+                        "Never\n      template:\n"
+                        "        spec:\n          containers:\n          - name: tensorflow\n      "
+                        "      image: kubeflow/mnist:1.0\n",
+                        "job.yaml")
+                        .value();
   EXPECT_EQ(job.version, TfJobVersion::kV1Beta1);
   EXPECT_EQ(job.run_policy.clean_pod_policy, CleanPodPolicy::kRunning);
   EXPECT_EQ(job.Find(ReplicaType::kPs)->replicas, 2);
@@ -121,43 +125,64 @@ TEST(TfJobTest, ReadsV1Beta1WithItsDefaults) {
               HasSubstr("spec.successPolicy: there is no such field"));
 }
 
-// The slide prints `containers:` without a dash, once with the image indented deeper and, corrected by an
-// editor, as a mapping.
+// The slide prints `containers:` without a dash, once with the image indented deeper and, corrected
+// by an editor, as a mapping.
 TEST(TfJobTest, TellsHowToWriteTheContainersThatTheSlidePrintsWithoutADash) {
-  const std::string printed = Job("    PS:\n      template:\n        spec:\n          containers:\n"
-                                  "            name: tensorflow\n              image: kubeflow/mnist:1.0\n");
+  const std::string printed =
+      Job("    PS:\n      template:\n        spec:\n          containers:\n"
+          "            name: tensorflow\n              image: kubeflow/mnist:1.0\n");
   EXPECT_THAT(ErrorOf(printed), HasSubstr("job.yaml:11:"));
-  EXPECT_THAT(ErrorOf(printed), HasSubstr("If it is an item of 'containers', write '- name: tensorflow'"));
-  const std::string mapping = Job("    PS:\n      template:\n        spec:\n          containers:\n"
-                                  "            name: tensorflow\n            image: kubeflow/mnist:1.0\n");
-  EXPECT_THAT(ErrorOf(mapping),
-              HasSubstr("job.yaml:10:13: spec.tfReplicaSpecs.PS.template.spec.containers: holds a mapping with "
-                        "\"name\", \"image\", a list is allowed; put a dash before its first field:\n"
-                        "      containers:\n      - name: tensorflow\n        image: kubeflow/mnist:1.0"));
+  EXPECT_THAT(ErrorOf(printed),
+              HasSubstr("If it is an item of 'containers', write '- name: tensorflow'"));
+  const std::string mapping =
+      Job("    PS:\n      template:\n        spec:\n          containers:\n"
+          "            name: tensorflow\n            image: kubeflow/mnist:1.0\n");
+  EXPECT_THAT(
+      ErrorOf(mapping),
+      HasSubstr(
+          "job.yaml:10:13: spec.tfReplicaSpecs.PS.template.spec.containers: holds a mapping with "
+          "\"name\", \"image\", a list is allowed; put a dash before its first field:\n"
+          "      containers:\n      - name: tensorflow\n        image: kubeflow/mnist:1.0"));
 }
 
 TEST(TfJobTest, NamesTheNearestFieldAndTheAllowedValues) {
   const std::string error = ErrorOf(Job(
       "    Worker:\n      replica: 2\n      restartPolicy: OnFail\n      template:\n        spec:\n"
-      "          contaners: []\n          containers:\n          - name: tensorflow\n            comand: [a]\n"
+      "          contaners: []\n          containers:\n          - name: tensorflow\n            "
+      "comand: [a]\n"
       "            args: --flag\n            env: [{name: A, value: 1}]\n    Wroker: {}\n",
       "  runPolicy: {cleanPodPolicy: some, backoffLimit: -1}\n"));
-  EXPECT_THAT(error, HasSubstr("job.yaml:7:16: spec.tfReplicaSpecs.Worker.replica: there is no such field. "
-                               "Did you mean 'replicas'?"));
-  EXPECT_THAT(error, HasSubstr("restartPolicy: holds \"OnFail\", allowed are Always, OnFailure, Never, ExitCode"));
+  EXPECT_THAT(
+      error, HasSubstr("job.yaml:7:16: spec.tfReplicaSpecs.Worker.replica: there is no such field. "
+                       "Did you mean 'replicas'?"));
+  EXPECT_THAT(
+      error,
+      HasSubstr("restartPolicy: holds \"OnFail\", allowed are Always, OnFailure, Never, ExitCode"));
   EXPECT_THAT(error, HasSubstr("Did you mean 'containers'?"));
-  EXPECT_THAT(error, HasSubstr("containers[0].comand: there is no such field. Did you mean 'command'?"));
-  EXPECT_THAT(error, HasSubstr("containers[0].args: holds \"--flag\", a list is allowed: write [\"--flag\"]"));
-  EXPECT_THAT(error, HasSubstr("env[0].value: holds 1, a text is allowed: write it in quotes, \"1\""));
-  EXPECT_THAT(error, HasSubstr("spec.tfReplicaSpecs.Wroker: there is no such replica type. Allowed are Chief, "
-                               "Master, Worker, PS, Evaluator. Did you mean 'Worker'?"));
-  EXPECT_THAT(error, HasSubstr("spec.runPolicy.cleanPodPolicy: holds \"some\", allowed are All, Running, None"));
-  EXPECT_THAT(error, HasSubstr("spec.runPolicy.backoffLimit: holds -1, a whole number of at least 0"));
+  EXPECT_THAT(error,
+              HasSubstr("containers[0].comand: there is no such field. Did you mean 'command'?"));
+  EXPECT_THAT(
+      error,
+      HasSubstr("containers[0].args: holds \"--flag\", a list is allowed: write [\"--flag\"]"));
+  EXPECT_THAT(error,
+              HasSubstr("env[0].value: holds 1, a text is allowed: write it in quotes, \"1\""));
+  EXPECT_THAT(
+      error,
+      HasSubstr("spec.tfReplicaSpecs.Wroker: there is no such replica type. Allowed are Chief, "
+                "Master, Worker, PS, Evaluator. Did you mean 'Worker'?"));
+  EXPECT_THAT(
+      error,
+      HasSubstr("spec.runPolicy.cleanPodPolicy: holds \"some\", allowed are All, Running, None"));
+  EXPECT_THAT(error,
+              HasSubstr("spec.runPolicy.backoffLimit: holds -1, a whole number of at least 0"));
 }
 
 TEST(TfJobTest, ChecksTheWholeOfAReplica) {
-  EXPECT_THAT(ErrorOf(Job("    Worker: {replicas: \"2\", template: {spec: {containers: [{name: tensorflow}]}}}\n")),
-              HasSubstr("replicas: holds \"2\", a whole number from 0 to 10000, without quotes, is allowed"));
+  EXPECT_THAT(
+      ErrorOf(Job(
+          "    Worker: {replicas: \"2\", template: {spec: {containers: [{name: tensorflow}]}}}\n")),
+      HasSubstr(
+          "replicas: holds \"2\", a whole number from 0 to 10000, without quotes, is allowed"));
   EXPECT_THAT(ErrorOf(Job("    Worker: {template: {spec: {containers: [{name: tf}]}}}\n")),
               HasSubstr("no container is named 'tensorflow', only 'tf'"));
   EXPECT_THAT(ErrorOf(Job("    Worker: {replicas: 1}\n")), HasSubstr("Worker.template: missing"));
@@ -167,22 +192,25 @@ TEST(TfJobTest, ChecksTheWholeOfAReplica) {
   const std::string good = "{template: {spec: {containers: [{name: tensorflow}]}}}\n";
   EXPECT_THAT(ErrorOf(Job("    ps: " + good + "    PS: " + good)),
               HasSubstr("PS stands twice, as 'PS' and as 'ps'"));
-  EXPECT_THAT(ErrorOf(Job("    Chief: " + good + "    Master: " + good)), HasSubstr("mean the same"));
+  EXPECT_THAT(ErrorOf(Job("    Chief: " + good + "    Master: " + good)),
+              HasSubstr("mean the same"));
   EXPECT_EQ(ErrorOf(Job("    EVALUATOR: " + good + "    chief: " + good)), "OK");
 }
 
 TEST(TfJobTest, ChecksTheHead) {
   EXPECT_THAT(ErrorOf("apiVersion: kubeflow.org/v2\nkind: TFJob\nmetadata: {name: j}\nspec: {}\n"),
-              HasSubstr("apiVersion: holds \"kubeflow.org/v2\", allowed are kubeflow.org/v1, kubeflow.org/v1beta1"));
+              HasSubstr("apiVersion: holds \"kubeflow.org/v2\", allowed are kubeflow.org/v1, "
+                        "kubeflow.org/v1beta1"));
   EXPECT_THAT(ErrorOf("apiVersion: v1\nkind: Pod\nmetadata: {name: j}\nspec: {containers: []}\n"),
               HasSubstr("kind: holds \"Pod\", TFJob is allowed"));
   EXPECT_THAT(ErrorOf("kind: TFJob\n"), HasSubstr("apiVersion: missing"));
   EXPECT_THAT(ErrorOf("just text"), HasSubstr("holds \"just text\", a mapping"));
   EXPECT_THAT(ErrorOf(""), HasSubstr("there is no TFJob in this file"));
   for (const char* name : {"Digits", "1a", "a-", "a_b", ""}) {
-    EXPECT_THAT(ErrorOf(absl::StrCat("apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: \"", name,
-                                     "\"}\nspec: {}\n")),
-                HasSubstr("metadata.name: holds"));
+    EXPECT_THAT(
+        ErrorOf(absl::StrCat("apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: \"", name,
+                             "\"}\nspec: {}\n")),
+        HasSubstr("metadata.name: holds"));
   }
 }
 
@@ -197,9 +225,11 @@ TEST(TfJobTest, ChoosesAmongSeveralDocuments) {
 }
 
 TEST(TfJobTest, TakesFlatRunFieldsOfEarlyV1Files) {
-  const TfJob job = ParseTfJobText(Job("    PS: {template: {spec: {containers: [{name: tensorflow}]}}}\n",
-                                       "  cleanPodPolicy: All\n  backoffLimit: 2\n"),
-                                   "job.yaml").value();
+  const TfJob job =
+      ParseTfJobText(Job("    PS: {template: {spec: {containers: [{name: tensorflow}]}}}\n",
+                         "  cleanPodPolicy: All\n  backoffLimit: 2\n"),
+                     "job.yaml")
+          .value();
   EXPECT_EQ(job.run_policy.clean_pod_policy, CleanPodPolicy::kAll);
   EXPECT_EQ(job.run_policy.backoff_limit, 2);
 }

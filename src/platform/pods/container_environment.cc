@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+
 #include "base/subprocess.h"
 #include "platform/launch/expansion.h"
 #include "platform/object/fields.h"
@@ -21,7 +22,8 @@ namespace {
 StatusOr<std::string> PodFieldText(const Json& pod, absl::string_view path) {
   for (const char* map : {"metadata.labels", "metadata.annotations"}) {
     absl::string_view rest = path;
-    if (!absl::ConsumePrefix(&rest, absl::StrCat(map, "['")) || !absl::ConsumeSuffix(&rest, "']")) continue;
+    if (!absl::ConsumePrefix(&rest, absl::StrCat(map, "['")) || !absl::ConsumeSuffix(&rest, "']"))
+      continue;
     return StringField(pod, {"metadata", absl::string_view(map).substr(9), rest});
   }
   if (absl::StrContains(path, "IP")) return std::string("127.0.0.1");
@@ -35,7 +37,8 @@ StatusOr<std::string> PodFieldText(const Json& pod, absl::string_view path) {
 
 class Resolver {
  public:
-  Resolver(ObjectStore* store, const Json& pod, const Json& container) : store_(store), pod_(pod), container_(container) {}
+  Resolver(ObjectStore* store, const Json& pod, const Json& container)
+      : store_(store), pod_(pod), container_(container) {}
 
   StatusOr<std::vector<std::string>> Declared() {
     if (const Json* const sources = FindField(container_, {"envFrom"})) {
@@ -51,16 +54,20 @@ class Resolver {
   // Nothing when it is optional and not there.
   StatusOr<std::optional<Json>> DataOf(const char* plural, const Json& reference) {
     const std::string name = StringField(reference, {"name"});
-    const StatusOr<ObjectPtr> object = store_->Get(*FindResource("", plural), {NamespaceOf(pod_), name});
+    const StatusOr<ObjectPtr> object =
+        store_->Get(*FindResource("", plural), {NamespaceOf(pod_), name});
     if (!object.ok()) {
-      if (IsObjectNotFound(object.status()) && BoolField(reference, {"optional"})) return std::optional<Json>();
+      if (IsObjectNotFound(object.status()) && BoolField(reference, {"optional"}))
+        return std::optional<Json>();
       return object.status();
     }
-    Json data = FindField(**object, {"data"}) == nullptr ? Json::MakeObject() : *FindField(**object, {"data"});
+    Json data = FindField(**object, {"data"}) == nullptr ? Json::MakeObject()
+                                                         : *FindField(**object, {"data"});
     if (std::string(plural) == "secrets") {
       for (JsonMember& member : *data.mutable_members()) {
         std::string decoded;
-        if (absl::Base64Unescape(member.value.AsString().value_or(""), &decoded)) member.value = decoded;
+        if (absl::Base64Unescape(member.value.AsString().value_or(""), &decoded))
+          member.value = decoded;
       }
     }
     return std::optional<Json>(std::move(data));
@@ -68,7 +75,8 @@ class Resolver {
 
   Status AddAll(const Json& source) {
     const std::string prefix = StringField(source, {"prefix"});
-    for (const auto& [field, plural] : {std::pair{"configMapRef", "configmaps"}, std::pair{"secretRef", "secrets"}}) {
+    for (const auto& [field, plural] :
+         {std::pair{"configMapRef", "configmaps"}, std::pair{"secretRef", "secrets"}}) {
       const Json* const reference = FindField(source, {field});
       if (reference == nullptr) continue;
       WEFT_ASSIGN_OR_RETURN(const std::optional<Json> data, DataOf(plural, *reference));
@@ -83,10 +91,11 @@ class Resolver {
   Status Add(const Json& variable) {
     const std::string name = StringField(variable, {"name"});
     if (FindField(variable, {"valueFrom"}) == nullptr) {
-      SetEnvironment(&declared_, name,
-                     ExpandVariables(StringField(variable, {"value"}), [&](const std::string& other) {
-                       return FindEnvironment(declared_, other);
-                     }));
+      SetEnvironment(
+          &declared_, name,
+          ExpandVariables(StringField(variable, {"value"}), [&](const std::string& other) {
+            return FindEnvironment(declared_, other);
+          }));
       return absl::OkStatus();
     }
     for (const auto& [field, plural] :
@@ -99,13 +108,14 @@ class Resolver {
       if (value != nullptr) {
         SetEnvironment(&declared_, name, value->AsString().value_or(""));
       } else if (!BoolField(*reference, {"optional"})) {
-        return NotFound("The variable ", name, " comes from ", plural, " '", StringField(*reference, {"name"}),
-                        "', which has no key '", key, "'");
+        return NotFound("The variable ", name, " comes from ", plural, " '",
+                        StringField(*reference, {"name"}), "', which has no key '", key, "'");
       }
       return absl::OkStatus();
     }
     const std::string path = StringField(variable, {"valueFrom", "fieldRef", "fieldPath"});
-    if (path.empty()) return Unimplemented("The variable ", name, " has a source that is not known here");
+    if (path.empty())
+      return Unimplemented("The variable ", name, " has a source that is not known here");
     WEFT_ASSIGN_OR_RETURN(const std::string value, PodFieldText(pod_, path));
     SetEnvironment(&declared_, name, value);
     return absl::OkStatus();
@@ -119,7 +129,8 @@ class Resolver {
 
 }  // namespace
 
-StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& pod, const Json& container,
+StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& pod,
+                                                const Json& container,
                                                 const std::vector<std::string>& inherited,
                                                 ServiceAddresses* services) {
   ContainerCommand command;
@@ -128,7 +139,8 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
     return InvalidArgument("There is no image on this machine to say what container '",
                            StringField(container, {"name"}), "' runs: write its command");
   }
-  WEFT_ASSIGN_OR_RETURN(std::vector<std::string> declared, Resolver(store, pod, container).Declared());
+  WEFT_ASSIGN_OR_RETURN(std::vector<std::string> declared,
+                        Resolver(store, pod, container).Declared());
   for (std::string& line : declared) {
     WEFT_ASSIGN_OR_RETURN(line, services->Rewrite(line));
   }
@@ -136,9 +148,9 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
     const Json* const items = FindField(container, {list});
     if (items == nullptr) continue;
     for (const Json& item : items->items()) {
-      const std::string word = ExpandVariables(item.AsString().value_or(""), [&](const std::string& name) {
-        return FindEnvironment(declared, name);
-      });
+      const std::string word =
+          ExpandVariables(item.AsString().value_or(""),
+                          [&](const std::string& name) { return FindEnvironment(declared, name); });
       WEFT_ASSIGN_OR_RETURN(std::string rewritten, services->Rewrite(word));
       command.argv.push_back(std::move(rewritten));
     }

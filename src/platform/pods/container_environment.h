@@ -18,10 +18,12 @@ struct ContainerCommand {
   std::string working_directory;
 };
 
-// Of `container` of `pod`: the inherited variables, then envFrom and env with their sources (fields of the pod, config
-// maps, secrets), $(NAME) expanded, names of services led to this machine. InvalidArgument when there is no command:
-// there is no image here to say what to run. NotFound names what a variable comes from.
-StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& pod, const Json& container,
+// Of `container` of `pod`: the inherited variables, then envFrom and env with their sources (fields
+// of the pod, config maps, secrets), $(NAME) expanded, names of services led to this machine.
+// InvalidArgument when there is no command: there is no image here to say what to run. NotFound
+// names what a variable comes from.
+StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& pod,
+                                                const Json& container,
                                                 const std::vector<std::string>& inherited,
                                                 ServiceAddresses* services);
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/pods/container_run.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include <signal.h>
+#include <unistd.h>
+
 #include "absl/strings/str_cat.h"
+
 #include "base/log.h"
 #include "platform/object/fields.h"
 #include "platform/store/object_time.h"
@@ -21,7 +22,8 @@ constexpr absl::Duration kProgressPeriod = absl::Seconds(1);
 
 }  // namespace
 
-std::string ContainerLogPath(const std::string& pod_folder, const std::string& container, int64_t restart) {
+std::string ContainerLogPath(const std::string& pod_folder, const std::string& container,
+                             int64_t restart) {
   return absl::StrCat(pod_folder, "/", container, "/", restart, ".log");
 }
 
@@ -71,10 +73,12 @@ void ContainerRun::Recover(int64_t restart_count, absl::Time now) {
   restart_count_ = restart_count;
   has_run_ = true;
   started_ = now;
-  Terminate(128 + SIGKILL, SIGKILL, "ContainerStatusUnknown", "it ended with the control plane that ran it", now);
+  Terminate(128 + SIGKILL, SIGKILL, "ContainerStatusUnknown",
+            "it ended with the control plane that ran it", now);
 }
 
-void ContainerRun::FailToStart(const std::string& reason, const std::string& message, absl::Time now) {
+void ContainerRun::FailToStart(const std::string& reason, const std::string& message,
+                               absl::Time now) {
   CountStart();
   started_ = now;
   OpenLog();
@@ -90,8 +94,8 @@ void ContainerRun::SetWaiting(const std::string& reason, const std::string& mess
   message_ = message;
 }
 
-void ContainerRun::Terminate(int exit_code, int signal, const std::string& reason, const std::string& message,
-                             absl::Time now) {
+void ContainerRun::Terminate(int exit_code, int signal, const std::string& reason,
+                             const std::string& message, absl::Time now) {
   state_ = State::kTerminated;
   exit_code_ = exit_code;
   signal_ = signal;
@@ -111,7 +115,8 @@ bool ContainerRun::ReadSome(Stream* stream, absl::Duration monotonic_now, absl::
   if (count == 0) stream->pipe.Reset();
   if (count <= 0) return false;
   std::vector<std::string> lines;
-  stream->filter->Feed(absl::string_view(buffer, static_cast<size_t>(count)), monotonic_now, &lines);
+  stream->filter->Feed(absl::string_view(buffer, static_cast<size_t>(count)), monotonic_now,
+                       &lines);
   Log(lines, now);
   return true;
 }

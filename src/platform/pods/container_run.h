@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "net/json.h"
@@ -60,7 +61,8 @@ class ContainerRun {
   void Log(const std::vector<std::string>& lines, absl::Time now);
   void OpenLog();
   void CountStart();
-  void Terminate(int exit_code, int signal, const std::string& reason, const std::string& message, absl::Time now);
+  void Terminate(int exit_code, int signal, const std::string& reason, const std::string& message,
+                 absl::Time now);
   Json DescribeTermination() const;
 
   const std::string name_;
@@ -84,6 +86,7 @@ class ContainerRun {
 };
 
 // <folder>/<container>/<restart>.log
-std::string ContainerLogPath(const std::string& pod_folder, const std::string& container, int64_t restart);
+std::string ContainerLogPath(const std::string& pod_folder, const std::string& container,
+                             int64_t restart);
 
 }  // namespace weft::platform

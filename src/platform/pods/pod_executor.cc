@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/pods/pod_executor.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "platform/object/fields.h"
@@ -23,7 +23,9 @@ constexpr absl::Duration kLongestWait = absl::Milliseconds(500);
 constexpr absl::Duration kJoinRetry = absl::Seconds(1);
 constexpr absl::Duration kHeartbeatPeriod = absl::Seconds(10);
 
-std::string FolderOf(const std::string& log_folder, const std::string& uid) { return JoinPath(log_folder, uid); }
+std::string FolderOf(const std::string& log_folder, const std::string& uid) {
+  return JoinPath(log_folder, uid);
+}
 
 bool IsFinished(const Json& pod) {
   const std::string phase = StringField(pod, {"status", "phase"});
@@ -44,7 +46,8 @@ PodExecutor::PodExecutor(Options options)
     {
       absl::MutexLock lock(&mutex_);
       changed_.emplace(NamespaceOf(changed), NameOf(changed));
-      const bool is_other = previous != nullptr && (object == nullptr || UidOf(*previous) != UidOf(*object));
+      const bool is_other =
+          previous != nullptr && (object == nullptr || UidOf(*previous) != UidOf(*object));
       if (is_other && !UidOf(*previous).empty()) gone_.insert(UidOf(*previous));
     }
     Wake();
@@ -69,8 +72,8 @@ void PodExecutor::Wake() {
 StatusOr<std::string> PodExecutor::LogPath(const std::string& log_folder, const Json& pod,
                                            const std::string& container, bool is_previous) {
   const auto waits = [&](absl::string_view reason) {
-    return FailedPrecondition("container \"", container, "\" in pod \"", NameOf(pod), "\" is waiting to start: ",
-                              reason);
+    return FailedPrecondition("container \"", container, "\" in pod \"", NameOf(pod),
+                              "\" is waiting to start: ", reason);
   };
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
     const Json* const statuses = FindField(pod, {"status", list});
@@ -79,10 +82,12 @@ StatusOr<std::string> PodExecutor::LogPath(const std::string& log_folder, const 
       if (StringField(status, {"name"}) != container) continue;
       const int64_t restart = IntField(status, {"restartCount"}) - (is_previous ? 1 : 0);
       if (restart < 0) {
-        return NotFound("previous terminated container \"", container, "\" in pod \"", NameOf(pod), "\" not found");
+        return NotFound("previous terminated container \"", container, "\" in pod \"", NameOf(pod),
+                        "\" not found");
       }
       std::string path = ContainerLogPath(FolderOf(log_folder, UidOf(pod)), container, restart);
-      if (::access(path.c_str(), R_OK) != 0) return waits(StringField(status, {"state", "waiting", "reason"}));
+      if (::access(path.c_str(), R_OK) != 0)
+        return waits(StringField(status, {"state", "waiting", "reason"}));
       return path;
     }
   }
@@ -115,14 +120,16 @@ void PodExecutor::Join() {
   SetField(&node, {"metadata", "labels", "kubernetes.io/hostname"}, options_.node_name);
   StatusOr<ObjectPtr> held = store_->Create(Nodes(), "", node, WriteOptions());
   if (!held.ok() && !IsObjectExists(held.status())) {
-    WEFT_LOG_EVERY(WARNING, absl::Seconds(30)) << "This machine is no node yet: " << held.status().message();
+    WEFT_LOG_EVERY(WARNING, absl::Seconds(30))
+        << "This machine is no node yet: " << held.status().message();
     return;
   }
   Json condition;
   condition.Set("type", "Ready");
   condition.Set("status", "True");
   condition.Set("reason", "WeftExecutor");
-  if (options_.has_heartbeat) condition.Set("lastHeartbeatTime", FormatObjectTime(options_.clock->Now()));
+  if (options_.has_heartbeat)
+    condition.Set("lastHeartbeatTime", FormatObjectTime(options_.clock->Now()));
   condition.Set("lastTransitionTime", FormatObjectTime(begun_));
   Json status;
   SetField(&status, {"status", "conditions"}, Json(Json::Array{std::move(condition)}));
@@ -132,7 +139,8 @@ void PodExecutor::Join() {
   options.subresource = "status";
   const Status written =
       store_->Patch(Nodes(), {"", options_.node_name}, PatchKind::kMerge, status, options).status();
-  if (written.ok()) next_join_ = options_.has_heartbeat ? now + kHeartbeatPeriod : absl::InfiniteDuration();
+  if (written.ok())
+    next_join_ = options_.has_heartbeat ? now + kHeartbeatPeriod : absl::InfiniteDuration();
 }
 
 std::set<PodExecutor::Key> PodExecutor::TakeChanged() {
@@ -167,7 +175,8 @@ void PodExecutor::Look(const Key& key) {
   std::vector<std::string> gone;
   for (const auto& [known, run] : runs_) {
     const Json& known_pod = *run->pod();
-    if (NamespaceOf(known_pod) == key.first && NameOf(known_pod) == key.second && known != uid) gone.push_back(known);
+    if (NamespaceOf(known_pod) == key.first && NameOf(known_pod) == key.second && known != uid)
+      gone.push_back(known);
   }
   for (const std::string& known : gone) Remove(known);
   if (pod == nullptr) return;
@@ -189,7 +198,8 @@ void PodExecutor::Look(const Key& key) {
   if (!run->second->is_terminating()) {
     events_.Record(*pod, "Normal", "Killing", "Stopping its containers");
   }
-  const absl::Duration grace = absl::Seconds(IntField(*pod, {"metadata", "deletionGracePeriodSeconds"}, 30));
+  const absl::Duration grace =
+      absl::Seconds(IntField(*pod, {"metadata", "deletionGracePeriodSeconds"}, 30));
   run->second->Terminate(grace, options_.clock->Now());
 }
 
@@ -201,8 +211,8 @@ void PodExecutor::Bind(const Json& pod) {
   const Status status = store_->Update(Pods(), std::move(bound), options).status();
   if (status.ok()) {
     events_.Record(pod, "Normal", "Scheduled",
-                   absl::StrCat("Successfully assigned ", NamespaceOf(pod), "/", NameOf(pod), " to ",
-                                options_.node_name));
+                   absl::StrCat("Successfully assigned ", NamespaceOf(pod), "/", NameOf(pod),
+                                " to ", options_.node_name));
   } else if (!IsConflict(status) && !IsObjectNotFound(status)) {
     WEFT_LOG(WARNING) << "Pod " << NameOf(pod) << " is not bound: " << status.message();
     ComeAgain(pod);
@@ -211,14 +221,17 @@ void PodExecutor::Bind(const Json& pod) {
 
 void PodExecutor::Begin(const ObjectPtr& pod) {
   const std::string uid = UidOf(*pod);
-  runs_[uid] = std::make_unique<PodRun>(pod, FolderOf(options_.log_folder, uid), options_.clock->Now());
+  runs_[uid] =
+      std::make_unique<PodRun>(pod, FolderOf(options_.log_folder, uid), options_.clock->Now());
   events_.Record(*pod, "Normal", "Started", "Starting its containers as processes of this machine");
 }
 
 void PodExecutor::StepAll() {
-  const CommandMaker maker = [this](const Json& pod, const Json& container) -> StatusOr<ContainerCommand> {
-    WEFT_ASSIGN_OR_RETURN(ContainerCommand command, MakeContainerCommand(store_, pod, container,
-                                                                         options_.environment, &services_));
+  const CommandMaker maker = [this](const Json& pod,
+                                    const Json& container) -> StatusOr<ContainerCommand> {
+    WEFT_ASSIGN_OR_RETURN(
+        ContainerCommand command,
+        MakeContainerCommand(store_, pod, container, options_.environment, &services_));
     if (command.working_directory.empty()) command.working_directory = options_.working_directory;
     return command;
   };
@@ -251,14 +264,16 @@ void PodExecutor::WriteStatus(const std::string& uid) {
   options.subresource = "status";
   const Json& pod = *run.pod();
   const Status result =
-      store_->Patch(Pods(), {NamespaceOf(pod), NameOf(pod)}, PatchKind::kMerge, patch, options).status();
+      store_->Patch(Pods(), {NamespaceOf(pod), NameOf(pod)}, PatchKind::kMerge, patch, options)
+          .status();
   if (result.ok() || IsObjectNotFound(result) || IsConflict(result)) {
     // Whoever deleted it will be seen.
     written_[uid] = std::move(status);
     return;
   }
   written_.erase(uid);
-  WEFT_LOG_EVERY(WARNING, absl::Seconds(10)) << "The status of a pod is not written: " << result.message();
+  WEFT_LOG_EVERY(WARNING, absl::Seconds(10))
+      << "The status of a pod is not written: " << result.message();
 }
 
 void PodExecutor::FinishDeletion(const Json& pod) {
@@ -277,13 +292,15 @@ void PodExecutor::Remove(const std::string& uid) {
   written_.erase(uid);
 }
 
-// What containers left behind comes to us (AdoptOrphans); a zombie at a time is looked at and left if it is a container.
+// What containers left behind comes to us (AdoptOrphans); a zombie at a time is looked at and left
+// if it is a container.
 void PodExecutor::ReapOrphans() {
   while (true) {
     siginfo_t info = {};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    const bool is_ours = std::any_of(runs_.begin(), runs_.end(),
-                                     [&](const auto& entry) { return entry.second->Owns(info.si_pid); });
+    const bool is_ours = std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
+      return entry.second->Owns(info.si_pid);
+    });
     if (is_ours || (options_.guard != nullptr && info.si_pid == options_.guard->pid())) return;
     ::waitpid(info.si_pid, nullptr, 0);
   }

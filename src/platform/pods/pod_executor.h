@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/clock.h"
 #include "base/posix_file.h"
 #include "base/subprocess.h"
@@ -23,8 +24,9 @@
 
 namespace weft::platform {
 
-// One thread that joins the store as a node: binds pods that no node has (where it may), starts their containers, keeps
-// their logs and writes their status. When it ends so do the processes. Borrows store, clock and guard.
+// One thread that joins the store as a node: binds pods that no node has (where it may), starts
+// their containers, keeps their logs and writes their status. When it ends so do the processes.
+// Borrows store, clock and guard.
 class PodExecutor {
  public:
   struct Options {
@@ -32,9 +34,9 @@ class PodExecutor {
     const Clock* clock = nullptr;
     ProcessGuard* guard = nullptr;
     std::string node_name = "local";
-    bool binds_pods = true;   // there is no scheduler
-    bool has_heartbeat = false;  // a cluster takes nodes that say nothing for dead
-    std::string log_folder;   // <folder>/<pod's uid>/<container>/<restart>.log
+    bool binds_pods = true;                // there is no scheduler
+    bool has_heartbeat = false;            // a cluster takes nodes that say nothing for dead
+    std::string log_folder;                // <folder>/<pod's uid>/<container>/<restart>.log
     std::vector<std::string> environment;  // what every container inherits
     std::string working_directory;         // of containers that name none
   };
@@ -76,7 +78,7 @@ class PodExecutor {
   std::atomic<bool> stopping_{false};
   absl::Mutex mutex_;
   std::set<Key> changed_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> gone_ ABSL_GUARDED_BY(mutex_);  // uids whose logs go
+  std::set<std::string> gone_ ABSL_GUARDED_BY(mutex_);   // uids whose logs go
   std::map<std::string, std::unique_ptr<PodRun>> runs_;  // by uid; of the thread
   std::map<std::string, Json> written_;                  // the status that the store has, by uid
   absl::Duration next_join_ = -absl::InfiniteDuration();

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/pods/pod_executor.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+
 #include "base/files.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
@@ -36,7 +37,9 @@ Json PodThatRuns(const std::string& script, const std::string& policy = "Never")
   return pod;
 }
 
-Json* Container(Json* pod) { return &(*pod->FindMutable("spec")->FindMutable("containers")->mutable_items())[0]; }
+Json* Container(Json* pod) {
+  return &(*pod->FindMutable("spec")->FindMutable("containers")->mutable_items())[0];
+}
 
 TEST(ServiceAddressesTest, LeadsNamesToLoopback) {
   ServiceAddresses services;
@@ -48,10 +51,12 @@ TEST(ServiceAddressesTest, LeadsNamesToLoopback) {
   EXPECT_NE(services.Rewrite("job-ps-0.other.svc:2222").value(), one);
   EXPECT_EQ(services.Rewrite(R"({"ps":["job-ps-0.default.svc:2222"],"x":1})").value(),
             absl::StrCat(R"({"ps":[")", one, R"("],"x":1})"));
-  EXPECT_EQ(services.Rewrite("--ps_hosts=job-ps-0.default.svc:2222,job-ps-0.default.svc:2222").value(),
-            absl::StrCat("--ps_hosts=", one, ",", one));
-  for (const char* text : {"", ".svc:1", "a.svc:1", "a.b.svc", "a.b.svc:", "a.b.svc:x", "a.b.svc:70000", "a.b.c.svc:1",
-                           "a..svc:1", ".b.svc:1", "a.b.service:1", "photo.svc"}) {
+  EXPECT_EQ(
+      services.Rewrite("--ps_hosts=job-ps-0.default.svc:2222,job-ps-0.default.svc:2222").value(),
+      absl::StrCat("--ps_hosts=", one, ",", one));
+  for (const char* text :
+       {"", ".svc:1", "a.svc:1", "a.b.svc", "a.b.svc:", "a.b.svc:x", "a.b.svc:70000", "a.b.c.svc:1",
+        "a..svc:1", ".b.svc:1", "a.b.service:1", "photo.svc"}) {
     EXPECT_EQ(services.Rewrite(text).value(), text);
   }
 }
@@ -59,7 +64,8 @@ TEST(ServiceAddressesTest, LeadsNamesToLoopback) {
 class PodExecutorTest : public ::testing::Test {
  protected:
   PodExecutorTest()
-      : folder_(absl::StrCat(::testing::TempDir(), "weft-pods-", ::getpid())), guard_(ProcessGuard::Start().value()) {
+      : folder_(absl::StrCat(::testing::TempDir(), "weft-pods-", ::getpid())),
+        guard_(ProcessGuard::Start().value()) {
     EmbeddedStore::Options options;
     options.clock = &clock_;
     store_ = EmbeddedStore::Open(std::move(options)).value();
@@ -130,7 +136,8 @@ TEST_F(PodExecutorTest, RunsAPodToItsEnd) {
   Container(&pod)->Set("env", Json::Parse(R"([{"name":"OWN","value":"a"},
       {"name":"NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}},
       {"name":"ADDRESS","value":"$(OWN)-x.default.svc:80"},{"name":"ARG","value":"true"},
-      {"name":"KEY","valueFrom":{"configMapKeyRef":{"name":"conf","key":"k"}}}])").value());
+      {"name":"KEY","valueFrom":{"configMapKeyRef":{"name":"conf","key":"k"}}}])")
+                                  .value());
   Create(pod);
   const Json done = AwaitPhase("Succeeded");
   EXPECT_EQ(IntField(StateOf(done), {"state", "terminated", "exitCode"}, -1), 0);
@@ -159,17 +166,21 @@ TEST_F(PodExecutorTest, SaysWhatCannotRun) {
   Container(&pod)->Erase("command");
   Create(pod);
   Json state = StateOf(AwaitPhase("Failed"));
-  EXPECT_THAT(StringField(state, {"state", "terminated", "message"}), HasSubstr("write its command"));
+  EXPECT_THAT(StringField(state, {"state", "terminated", "message"}),
+              HasSubstr("write its command"));
   EXPECT_EQ(IntField(state, {"state", "terminated", "exitCode"}), 127);
   ASSERT_TRUE(store_->Delete(Pods(), {"default", "p"}, {}).ok());
   Container(&pod)->Set("command", Words({"no-such-program-here"}));
   Create(pod);
   state = StateOf(AwaitPhase("Failed"));
-  EXPECT_THAT(StringField(state, {"state", "terminated", "message"}), HasSubstr("no-such-program-here"));
+  EXPECT_THAT(StringField(state, {"state", "terminated", "message"}),
+              HasSubstr("no-such-program-here"));
 }
 
 TEST_F(PodExecutorTest, RestartsByItsPolicy) {
-  Create(PodThatRuns("echo here; test -e " + folder_ + "/mark || { touch " + folder_ + "/mark; exit 1; }", "OnFailure"));
+  Create(PodThatRuns(
+      "echo here; test -e " + folder_ + "/mark || { touch " + folder_ + "/mark; exit 1; }",
+      "OnFailure"));
   const Json done = AwaitPhase("Succeeded");
   EXPECT_EQ(IntField(StateOf(done), {"restartCount"}), 1);
   EXPECT_EQ(IntField(StateOf(done), {"lastState", "terminated", "exitCode"}), 1);
@@ -194,7 +205,8 @@ TEST_F(PodExecutorTest, EndsProcessesOfDeletedPods) {
   Await([](const Json& now) { return now.is_null(); });
   // The logs go with it.
   const absl::Time deadline = absl::Now() + absl::Seconds(30);
-  while (std::filesystem::exists(absl::StrCat(folder_, "/", UidOf(pod))) && absl::Now() < deadline) {
+  while (std::filesystem::exists(absl::StrCat(folder_, "/", UidOf(pod))) &&
+         absl::Now() < deadline) {
     absl::SleepFor(absl::Milliseconds(5));
   }
   EXPECT_FALSE(std::filesystem::exists(absl::StrCat(folder_, "/", UidOf(pod))));
@@ -231,7 +243,8 @@ TEST_F(PodExecutorTest, WhatRanBeforeARestartIsLost) {
 TEST_F(PodExecutorTest, SecretsOfOthersAreErrors) {
   Json pod = PodThatRuns("true");
   Container(&pod)->Set(
-      "env", Json::Parse(R"([{"name":"S","valueFrom":{"secretKeyRef":{"name":"none","key":"k"}}}])").value());
+      "env", Json::Parse(R"([{"name":"S","valueFrom":{"secretKeyRef":{"name":"none","key":"k"}}}])")
+                 .value());
   Create(pod);
   EXPECT_THAT(StringField(StateOf(AwaitPhase("Failed")), {"state", "terminated", "message"}),
               HasSubstr("secrets \"none\" not found"));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/pods/pod_run.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <utility>
 
+#include <signal.h>
+
 #include "absl/strings/str_cat.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/object_time.h"
 
@@ -38,7 +39,9 @@ const Json* OldStatus(const Json& pod, const char* list, const std::string& name
 }  // namespace
 
 PodRun::PodRun(ObjectPtr pod, std::string log_folder, absl::Time now)
-    : pod_(std::move(pod)), restart_policy_(StringField(*pod_, {"spec", "restartPolicy"})), started_(now) {
+    : pod_(std::move(pod)),
+      restart_policy_(StringField(*pod_, {"spec", "restartPolicy"})),
+      started_(now) {
   const absl::Time began = ParseObjectTime(StringField(*pod_, {"status", "startTime"}));
   if (began != absl::InfinitePast()) started_ = began;
   for (const auto& [list, statuses] : {std::pair{"initContainers", "initContainerStatuses"},
@@ -47,7 +50,8 @@ PodRun::PodRun(ObjectPtr pod, std::string log_folder, absl::Time now)
     if (specs == nullptr) continue;
     for (const Json& spec : specs->items()) {
       const std::string name = StringField(spec, {"name"});
-      auto container = std::make_unique<ContainerRun>(name, std::string(list) == "initContainers", log_folder);
+      auto container =
+          std::make_unique<ContainerRun>(name, std::string(list) == "initContainers", log_folder);
       const Json* const old = OldStatus(*pod_, statuses, name);
       const bool ran = old != nullptr && FindField(*old, {"state", "waiting"}) == nullptr;
       if (ran) container->Recover(IntField(*old, {"restartCount"}), now);
@@ -57,7 +61,8 @@ PodRun::PodRun(ObjectPtr pod, std::string log_folder, absl::Time now)
 }
 
 const Json* PodRun::SpecOf(const ContainerRun& container) const {
-  const Json* const specs = FindField(*pod_, {"spec", container.is_init() ? "initContainers" : "containers"});
+  const Json* const specs =
+      FindField(*pod_, {"spec", container.is_init() ? "initContainers" : "containers"});
   if (specs == nullptr) return nullptr;
   for (const Json& spec : specs->items()) {
     if (StringField(spec, {"name"}) == container.name()) return &spec;
@@ -86,8 +91,9 @@ PodRun::Fate PodRun::FateOf(const ContainerRun& container) const {
 }
 
 bool PodRun::AreInitsDone() const {
-  return std::all_of(containers_.begin(), containers_.end(),
-                     [](const auto& container) { return !container->is_init() || container->has_succeeded(); });
+  return std::all_of(containers_.begin(), containers_.end(), [](const auto& container) {
+    return !container->is_init() || container->has_succeeded();
+  });
 }
 
 bool PodRun::HasInitFailed() const {
@@ -100,15 +106,18 @@ void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, 
                             absl::Time now) {
   const Json* const spec = SpecOf(*container);
   const StatusOr<ContainerCommand> command =
-      spec == nullptr ? Internal("The pod has lost container ", container->name()) : maker(*pod_, *spec);
+      spec == nullptr ? Internal("The pod has lost container ", container->name())
+                      : maker(*pod_, *spec);
   if (command.ok()) {
     container->Start(*command, guard, now);
   } else {
-    container->FailToStart("CreateContainerConfigError", std::string(command.status().message()), now);
+    container->FailToStart("CreateContainerConfigError", std::string(command.status().message()),
+                           now);
   }
 }
 
-void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration monotonic_now, absl::Time now) {
+void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration monotonic_now,
+                  absl::Time now) {
   for (const auto& container : containers_) container->Advance(monotonic_now, now);
   if (is_terminating_) {
     if (now >= kill_time_) {
@@ -137,9 +146,9 @@ void PodRun::Terminate(absl::Duration grace, absl::Time now) {
 }
 
 bool PodRun::IsOver() const {
-  const bool nothing_runs = std::all_of(containers_.begin(), containers_.end(), [](const auto& container) {
-    return container->state() != ContainerRun::State::kRunning;
-  });
+  const bool nothing_runs = std::all_of(
+      containers_.begin(), containers_.end(),
+      [](const auto& container) { return container->state() != ContainerRun::State::kRunning; });
   const std::string phase = Phase();
   return nothing_runs && (is_terminating_ || phase == "Succeeded" || phase == "Failed");
 }
@@ -196,15 +205,16 @@ Json PodRun::MakeStatus() const {
   Json status;
   const std::string phase = Phase();
   status.Set("phase", phase);
-  const bool is_ready = phase == "Running" && std::all_of(containers_.begin(), containers_.end(), [](const auto& c) {
-                          return c->is_init() || c->state() == ContainerRun::State::kRunning;
-                        });
+  const bool is_ready =
+      phase == "Running" && std::all_of(containers_.begin(), containers_.end(), [](const auto& c) {
+        return c->is_init() || c->state() == ContainerRun::State::kRunning;
+      });
   const char* const why = phase == "Succeeded" ? "PodCompleted" : "ContainersNotReady";
-  status.Set("conditions",
-             Json(Json::Array{Condition("PodScheduled", true, started_, ""),
-                              Condition("Initialized", AreInitsDone(), started_, "ContainersNotInitialized"),
-                              Condition("ContainersReady", is_ready, started_, why),
-                              Condition("Ready", is_ready, started_, why)}));
+  status.Set("conditions", Json(Json::Array{Condition("PodScheduled", true, started_, ""),
+                                            Condition("Initialized", AreInitsDone(), started_,
+                                                      "ContainersNotInitialized"),
+                                            Condition("ContainersReady", is_ready, started_, why),
+                                            Condition("Ready", is_ready, started_, why)}));
   Json inits = Json::MakeArray();
   Json mains = Json::MakeArray();
   for (const auto& container : containers_) {

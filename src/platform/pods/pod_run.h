@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "platform/pods/container_run.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
 
 // Makes the command of one container of the pod.
-using CommandMaker = std::function<StatusOr<ContainerCommand>(const Json& pod, const Json& container)>;
+using CommandMaker =
+    std::function<StatusOr<ContainerCommand>(const Json& pod, const Json& container)>;
 
 // Not thread-safe. Its destructor kills what runs.
 class PodRun {
@@ -22,8 +24,10 @@ class PodRun {
   // `log_folder` is the pod's own. What the pod's status says ran before is lost (exit code 137).
   PodRun(ObjectPtr pod, std::string log_folder, absl::Time now);
 
-  // Starts what may start now, ends what must end. To be called when something happened and at NextDue.
-  void Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration monotonic_now, absl::Time now);
+  // Starts what may start now, ends what must end. To be called when something happened and at
+  // NextDue.
+  void Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration monotonic_now,
+            absl::Time now);
   // It shall end: SIGTERM now, SIGKILL after `grace`.
   void Terminate(absl::Duration grace, absl::Time now);
   // A newer version of the object, for its metadata.
@@ -50,7 +54,8 @@ class PodRun {
   bool HasInitFailed() const;
   std::string Phase() const;
   const Json* SpecOf(const ContainerRun& container) const;
-  void StartContainer(ContainerRun* container, const CommandMaker& maker, ProcessGuard* guard, absl::Time now);
+  void StartContainer(ContainerRun* container, const CommandMaker& maker, ProcessGuard* guard,
+                      absl::Time now);
 
   ObjectPtr pod_;
   std::string restart_policy_;

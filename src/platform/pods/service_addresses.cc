@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+
 #include "net/socket_address.h"
 
 namespace weft::platform {
@@ -38,7 +39,8 @@ StatusOr<int> ServiceAddresses::PortOf(const std::string& service, int port) {
 StatusOr<std::string> ServiceAddresses::Rewrite(absl::string_view text) {
   std::string out;
   size_t copied = 0;
-  for (size_t at = text.find(".svc"); at != absl::string_view::npos; at = text.find(".svc", at + 4)) {
+  for (size_t at = text.find(".svc"); at != absl::string_view::npos;
+       at = text.find(".svc", at + 4)) {
     size_t begin = at;
     while (begin > copied && IsHostCharacter(text[begin - 1])) --begin;
     const absl::string_view name = text.substr(begin, at - begin);
@@ -48,13 +50,14 @@ StatusOr<std::string> ServiceAddresses::Rewrite(absl::string_view text) {
     // "<service>.<namespace>", then a colon and digits.
     const size_t dot = name.find('.');
     size_t digits = end + 1;
-    while (digits < text.size() && absl::ascii_isdigit(static_cast<unsigned char>(text[digits]))) ++digits;
+    while (digits < text.size() && absl::ascii_isdigit(static_cast<unsigned char>(text[digits])))
+      ++digits;
     int port = 0;
     const bool is_address = dot != absl::string_view::npos && dot > 0 && dot + 1 < name.size() &&
-                            name.find('.', dot + 1) == absl::string_view::npos && end < text.size() &&
-                            text[end] == ':' &&
-                            absl::SimpleAtoi(text.substr(end + 1, digits - end - 1), &port) && port > 0 &&
-                            port < 65536;
+                            name.find('.', dot + 1) == absl::string_view::npos &&
+                            end < text.size() && text[end] == ':' &&
+                            absl::SimpleAtoi(text.substr(end + 1, digits - end - 1), &port) &&
+                            port > 0 && port < 65536;
     if (!is_address) continue;
     WEFT_ASSIGN_OR_RETURN(const int local, PortOf(std::string(name), port));
     absl::StrAppend(&out, text.substr(copied, begin - copied), "127.0.0.1:", local);

@@ -6,12 +6,13 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 
 namespace weft::platform {
 
-// Each "<name>.<namespace>.svc:<port>" gets a loopback port of its own when it is first named, and keeps it. Not
-// thread-safe.
+// Each "<name>.<namespace>.svc:<port>" gets a loopback port of its own when it is first named, and
+// keeps it. Not thread-safe.
 class ServiceAddresses {
  public:
   // `text` with every such name, also with a cluster domain behind "svc", as "127.0.0.1:<port>".

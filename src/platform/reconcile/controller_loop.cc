@@ -13,7 +13,8 @@ namespace {
 constexpr absl::Duration kMaintainPeriod = absl::Milliseconds(50);
 
 bool HaveSynced(const std::vector<Informer*>& informers) {
-  return std::all_of(informers.begin(), informers.end(), [](Informer* informer) { return informer->HasSynced(); });
+  return std::all_of(informers.begin(), informers.end(),
+                     [](Informer* informer) { return informer->HasSynced(); });
 }
 
 }  // namespace
@@ -37,8 +38,8 @@ bool ControllerLoop::Step(const std::string& name, WorkQueue* queue, const Recon
   return true;
 }
 
-ControllerLoop::ControllerLoop(const std::string& name, WorkQueue* queue, std::vector<Informer*> informers,
-                               Reconcile reconcile, int threads)
+ControllerLoop::ControllerLoop(const std::string& name, WorkQueue* queue,
+                               std::vector<Informer*> informers, Reconcile reconcile, int threads)
     : queue_(queue) {
   threads_.push_back(std::make_unique<Thread>(name + "-watch", [this, informers] {
     while (!stopping_.load()) {
@@ -65,7 +66,9 @@ ControllerLoop::~ControllerLoop() {
   threads_.clear();
 }
 
-std::string KeyOfObject(const Json& object) { return absl::StrCat(NamespaceOf(object), "/", NameOf(object)); }
+std::string KeyOfObject(const Json& object) {
+  return absl::StrCat(NamespaceOf(object), "/", NameOf(object));
+}
 
 std::pair<std::string, std::string> SplitKey(const std::string& key) {
   const size_t slash = key.find('/');

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "base/status.h"
 #include "base/threads.h"
 #include "platform/reconcile/informer.h"
@@ -17,22 +18,24 @@
 
 namespace weft::platform {
 
-// One look at the object of a key. The result: look again after this time (infinite: not by itself).
+// One look at the object of a key. The result: look again after this time (infinite: not by
+// itself).
 using Reconcile = std::function<StatusOr<absl::Duration>(const std::string& key)>;
 
-// Takes keys of the queue once all informers have synced; a failure comes again, later each time. Borrows its
-// arguments. The destructor waits for what runs.
+// Takes keys of the queue once all informers have synced; a failure comes again, later each time.
+// Borrows its arguments. The destructor waits for what runs.
 class ControllerLoop {
  public:
-  ControllerLoop(const std::string& name, WorkQueue* queue, std::vector<Informer*> informers, Reconcile reconcile,
-                 int threads);
+  ControllerLoop(const std::string& name, WorkQueue* queue, std::vector<Informer*> informers,
+                 Reconcile reconcile, int threads);
   ~ControllerLoop();
   ControllerLoop(const ControllerLoop&) = delete;
   ControllerLoop& operator=(const ControllerLoop&) = delete;
 
-  // Works off one key that is ready within `timeout`; false when there was none. What the threads do; simulations do
-  // it without them.
-  static bool Step(const std::string& name, WorkQueue* queue, const Reconcile& reconcile, absl::Duration timeout);
+  // Works off one key that is ready within `timeout`; false when there was none. What the threads
+  // do; simulations do it without them.
+  static bool Step(const std::string& name, WorkQueue* queue, const Reconcile& reconcile,
+                   absl::Duration timeout);
 
  private:
   WorkQueue* const queue_;

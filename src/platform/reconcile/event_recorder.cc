@@ -2,6 +2,7 @@
 #include "platform/reconcile/event_recorder.h"
 
 #include "absl/strings/str_format.h"
+
 #include "base/log.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
@@ -20,7 +21,8 @@ EventRecorder::Known EventRecorder::Count(const std::string& key, const std::str
   Known& entry = known_[key];
   if (entry.count++ == 0) {
     // Unique over restarts by the time, within one by the number.
-    entry.name = absl::StrFormat("%s.%x%04x", object_name, absl::ToUnixNanos(clock_->Now()), sequence_++ & 0xffff);
+    entry.name = absl::StrFormat("%s.%x%04x", object_name, absl::ToUnixNanos(clock_->Now()),
+                                 sequence_++ & 0xffff);
     order_.push_back(key);
   }
   const Known known = entry;
@@ -36,7 +38,8 @@ void EventRecorder::Record(const Json& object, const std::string& type, const st
   const std::string text = message.substr(0, kMostMessageBytes);
   const std::string now = FormatObjectTime(clock_->Now());
   const std::string space = NamespaceOf(object).empty() ? "default" : NamespaceOf(object);
-  const Known known = Count(absl::StrCat(UidOf(object), "\n", type, "\n", reason, "\n", text), NameOf(object));
+  const Known known =
+      Count(absl::StrCat(UidOf(object), "\n", type, "\n", reason, "\n", text), NameOf(object));
   Json event;
   event.Set("count", known.count);
   event.Set("lastTimestamp", now);
@@ -44,7 +47,8 @@ void EventRecorder::Record(const Json& object, const std::string& type, const st
   options.is_strict = false;
   Status status = absl::OkStatus();
   if (known.count > 1) {
-    status = store_->Patch(Events(), {space, known.name}, PatchKind::kMerge, event, options).status();
+    status =
+        store_->Patch(Events(), {space, known.name}, PatchKind::kMerge, event, options).status();
     if (!IsObjectNotFound(status)) {
       if (!status.ok()) WEFT_LOG(WARNING) << "An event is lost: " << status.message();
       return;

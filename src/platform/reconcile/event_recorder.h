@@ -10,13 +10,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/clock.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
 
-// Writes core/v1 Events; one that says the same of the same object again becomes a count. An event that cannot be
-// written is logged and lost. Thread-safe; borrows store and clock.
+// Writes core/v1 Events; one that says the same of the same object again becomes a count. An event
+// that cannot be written is logged and lost. Thread-safe; borrows store and clock.
 class EventRecorder {
  public:
   // `component` says who: "tfjob-controller".

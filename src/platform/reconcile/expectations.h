@@ -8,19 +8,26 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+
 #include "base/clock.h"
 
 namespace weft::platform {
 
-// For each owner the objects that it has created or deleted, until they are seen: whoever plans before that plans on a
-// stale copy. Expectations that are not met in five minutes are given up: the watch has lost them. Thread-safe.
+// For each owner the objects that it has created or deleted, until they are seen: whoever plans
+// before that plans on a stale copy. Expectations that are not met in five minutes are given up:
+// the watch has lost them. Thread-safe.
 class Expectations {
  public:
   explicit Expectations(const Clock* clock) : clock_(clock) {}
 
-  // Before the call to the store. `name` is unique among what the owner makes: "pods/x"; a deletion has the uid.
-  void ExpectCreation(const std::string& owner, const std::string& name) { Expect(owner, "+" + name); }
-  void ExpectDeletion(const std::string& owner, const std::string& uid) { Expect(owner, "-" + uid); }
+  // Before the call to the store. `name` is unique among what the owner makes: "pods/x"; a deletion
+  // has the uid.
+  void ExpectCreation(const std::string& owner, const std::string& name) {
+    Expect(owner, "+" + name);
+  }
+  void ExpectDeletion(const std::string& owner, const std::string& uid) {
+    Expect(owner, "-" + uid);
+  }
   // Seen, or the call failed so that nothing will be.
   void Created(const std::string& owner, const std::string& name) { Meet(owner, "+" + name); }
   void Deleted(const std::string& owner, const std::string& uid) { Meet(owner, "-" + uid); }

@@ -20,7 +20,8 @@ std::string OwnerUid(const ObjectPtr& object) {
 
 }  // namespace
 
-Informer::Informer(ObjectStore* store, const ResourceType& type, Options options, const Clock* clock)
+Informer::Informer(ObjectStore* store, const ResourceType& type, Options options,
+                   const Clock* clock)
     : store_(store), type_(type), options_(std::move(options)), clock_(clock) {}
 
 Informer::~Informer() { watch_.reset(); }
@@ -67,7 +68,8 @@ void Informer::OnEvent(uint64_t round, const WatchEvent& event) {
     for (int i = 0; i < failures_ && pause < kLongestPause; ++i) pause *= 2;
     ++failures_;
     not_before_ = clock_->Monotonic() + std::min(pause, kLongestPause);
-    WEFT_LOG(WARNING) << "The watch of " << type_.Id() << " broke and starts anew: " << event.error.message();
+    WEFT_LOG(WARNING) << "The watch of " << type_.Id()
+                      << " broke and starts anew: " << event.error.message();
     return;
   }
   if (event.kind == WatchEvent::Kind::kBookmark) {
@@ -110,7 +112,8 @@ void Informer::Store(const Key& key, const ObjectPtr& object) {
     objects_[key] = object;
     if (const std::string uid = OwnerUid(object); !uid.empty()) by_owner_[uid][key] = object;
   }
-  if (previous != nullptr && object != nullptr && RevisionOf(*previous) == RevisionOf(*object)) return;
+  if (previous != nullptr && object != nullptr && RevisionOf(*previous) == RevisionOf(*object))
+    return;
   for (const Handler& handler : handlers_) handler(previous, object);
 }
 

@@ -12,20 +12,22 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/clock.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
 
-// The copy may be older than the store, never newer, and goes forward only. Thread-safe; borrows store and clock.
+// The copy may be older than the store, never newer, and goes forward only. Thread-safe; borrows
+// store and clock.
 class Informer {
  public:
   struct Options {
     std::string namespace_name;  // empty: all
     std::string label_selector;
   };
-  // Called for each change, one at a time, maybe under the store's lock: must not block, nor call the store or this.
-  // Either may be null: of a new object, of one that has gone.
+  // Called for each change, one at a time, maybe under the store's lock: must not block, nor call
+  // the store or this. Either may be null: of a new object, of one that has gone.
   using Handler = std::function<void(const ObjectPtr& previous, const ObjectPtr& object)>;
 
   Informer(ObjectStore* store, const ResourceType& type, Options options, const Clock* clock);
@@ -35,7 +37,8 @@ class Informer {
 
   // Before the first Maintain.
   void AddHandler(Handler handler);
-  // Starts the watch, or starts it anew after it broke, with growing pauses. To be called often, by one thread.
+  // Starts the watch, or starts it anew after it broke, with growing pauses. To be called often, by
+  // one thread.
   void Maintain();
   // All that was there at the start is known.
   bool HasSynced() const;
@@ -66,7 +69,8 @@ class Informer {
   uint64_t round_ ABSL_GUARDED_BY(mutex_) = 0;
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration not_before_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
-  std::unique_ptr<Watch> watch_;  // of the thread that maintains; last: its sink uses all of the above
+  std::unique_ptr<Watch>
+      watch_;  // of the thread that maintains; last: its sink uses all of the above
 };
 
 }  // namespace weft::platform

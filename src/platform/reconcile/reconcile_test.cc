@@ -133,7 +133,9 @@ TEST_F(InformerTest, FollowsTheStore) {
   Informer informer(store_.get(), type_, {"default", ""}, &clock_);
   std::vector<std::string> seen;
   informer.AddHandler([&](const ObjectPtr& previous, const ObjectPtr& object) {
-    seen.push_back((previous == nullptr ? "+" : object == nullptr ? "-" : "~") +
+    seen.push_back((previous == nullptr ? "+"
+                    : object == nullptr ? "-"
+                                        : "~") +
                    NameOf(object == nullptr ? *previous : *object));
   });
   EXPECT_FALSE(informer.HasSynced());
@@ -153,7 +155,9 @@ TEST_F(InformerTest, FollowsTheStore) {
 class WatchBreaker : public ObjectStore {
  public:
   explicit WatchBreaker(ObjectStore* store) : store_(store) {}
-  StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override { return store_->Get(type, name); }
+  StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override {
+    return store_->Get(type, name);
+  }
   StatusOr<ObjectList> List(const ResourceType& type, const ListOptions& options) override {
     return store_->List(type, options);
   }
@@ -170,14 +174,16 @@ class WatchBreaker : public ObjectStore {
                              const WriteOptions& options) override {
     return store_->Create(type, space, std::move(object), options);
   }
-  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object, const WriteOptions& options) override {
+  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object,
+                             const WriteOptions& options) override {
     return store_->Update(type, std::move(object), options);
   }
-  StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind, const Json& patch,
-                            const WriteOptions& options) override {
+  StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
+                            const Json& patch, const WriteOptions& options) override {
     return store_->Patch(type, name, kind, patch, options);
   }
-  StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name, const DeleteOptions& options) override {
+  StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name,
+                             const DeleteOptions& options) override {
     return store_->Delete(type, name, options);
   }
   void Break() { sink_(WatchEvent{WatchEvent::Kind::kError, nullptr, Unavailable("broken")}); }
@@ -197,7 +203,8 @@ TEST_F(InformerTest, CatchesUpAfterABrokenWatch) {
   WatchBreaker breaker(store_.get());
   Informer informer(&breaker, type_, {}, &clock_);
   int removed = 0;
-  informer.AddHandler([&](const ObjectPtr&, const ObjectPtr& object) { removed += object == nullptr ? 1 : 0; });
+  informer.AddHandler(
+      [&](const ObjectPtr&, const ObjectPtr& object) { removed += object == nullptr ? 1 : 0; });
   informer.Maintain();
   breaker.is_deaf = true;
   ASSERT_TRUE(store_->Delete(type_, {"default", "a"}, {}).ok());
@@ -239,17 +246,21 @@ TEST_F(InformerTest, ALoopWorksUntilItEnds) {
   RealClock real;
   WorkQueue queue(&real);
   Informer informer(store_.get(), type_, {}, &real);
-  informer.AddHandler([&](const ObjectPtr&, const ObjectPtr& object) { queue.Add(KeyOfObject(*object)); });
+  informer.AddHandler(
+      [&](const ObjectPtr&, const ObjectPtr& object) { queue.Add(KeyOfObject(*object)); });
   absl::Mutex mutex;
   std::vector<std::string> done;
   int failures = 2;
   {
-    ControllerLoop loop("test", &queue, {&informer}, [&](const std::string& key) -> StatusOr<absl::Duration> {
-      absl::MutexLock lock(&mutex);
-      if (failures-- > 0) return Unavailable("not yet");
-      done.push_back(key);
-      return absl::InfiniteDuration();
-    }, 2);
+    ControllerLoop loop(
+        "test", &queue, {&informer},
+        [&](const std::string& key) -> StatusOr<absl::Duration> {
+          absl::MutexLock lock(&mutex);
+          if (failures-- > 0) return Unavailable("not yet");
+          done.push_back(key);
+          return absl::InfiniteDuration();
+        },
+        2);
     Put("a");
     absl::MutexLock lock(&mutex);
     const auto is_done = [&] { return !done.empty(); };

@@ -66,7 +66,8 @@ std::optional<std::string> WorkQueue::Take(absl::Duration timeout) {
     const absl::Time now = absl::Now();
     if (now >= deadline) return std::nullopt;
     absl::Time until = deadline;
-    for (const auto& [key, due] : delayed_) until = std::min(until, now + (due - clock_->Monotonic()));
+    for (const auto& [key, due] : delayed_)
+      until = std::min(until, now + (due - clock_->Monotonic()));
     changed_.WaitWithDeadline(&mutex_, until);
   }
   std::string key = std::move(ready_.front());

@@ -12,12 +12,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+
 #include "base/clock.h"
 
 namespace weft::platform {
 
-// A key waits here once, however often it is added, and is with one worker at a time: what is added meanwhile comes
-// again after Done. Thread-safe; borrows the clock.
+// A key waits here once, however often it is added, and is with one worker at a time: what is added
+// meanwhile comes again after Done. Thread-safe; borrows the clock.
 class WorkQueue {
  public:
   struct Options {
@@ -35,7 +36,8 @@ class WorkQueue {
   // A success ends the row.
   void Forget(const std::string& key);
 
-  // The next key, which Done must follow; nothing when none is due within `timeout`, or after ShutDown.
+  // The next key, which Done must follow; nothing when none is due within `timeout`, or after
+  // ShutDown.
   std::optional<std::string> Take(absl::Duration timeout);
   void Done(const std::string& key);
   // Wakes all who wait in Take.
@@ -47,7 +49,8 @@ class WorkQueue {
 
  private:
   void AddLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddAfterLocked(const std::string& key, absl::Duration delay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddAfterLocked(const std::string& key, absl::Duration delay)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock* const clock_;

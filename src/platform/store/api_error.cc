@@ -5,6 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_join.h"
+
 #include "platform/object/fields.h"
 
 namespace weft::platform {
@@ -29,7 +30,8 @@ absl::StatusCode CodeFor(int http_code, absl::string_view reason) {
     case 405:
       return absl::StatusCode::kUnimplemented;
     case 409:
-      return reason == "AlreadyExists" ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kAborted;
+      return reason == "AlreadyExists" ? absl::StatusCode::kAlreadyExists
+                                       : absl::StatusCode::kAborted;
     case 410:
       return absl::StatusCode::kOutOfRange;
     case 429:
@@ -104,7 +106,8 @@ Json PayloadOf(const Status& status) {
 }  // namespace
 
 Status ObjectNotFound(const ResourceType& type, absl::string_view name) {
-  return Make(404, "NotFound", absl::StrCat(type.Id(), " \"", name, "\" not found"), Details(type, name));
+  return Make(404, "NotFound", absl::StrCat(type.Id(), " \"", name, "\" not found"),
+              Details(type, name));
 }
 
 Status ObjectExists(const ResourceType& type, absl::string_view name) {
@@ -113,9 +116,10 @@ Status ObjectExists(const ResourceType& type, absl::string_view name) {
 }
 
 Status ObjectConflict(const ResourceType& type, absl::string_view name, absl::string_view why) {
-  return Make(409, "Conflict",
-              absl::StrCat("Operation cannot be fulfilled on ", type.Id(), " \"", name, "\": ", why),
-              Details(type, name));
+  return Make(
+      409, "Conflict",
+      absl::StrCat("Operation cannot be fulfilled on ", type.Id(), " \"", name, "\": ", why),
+      Details(type, name));
 }
 
 Status ObjectInvalid(const ResourceType& type, absl::string_view name,
@@ -133,7 +137,8 @@ Status ObjectInvalid(const ResourceType& type, absl::string_view name,
     lines.push_back(absl::StrCat(cause.field, ": ", cause.message));
   }
   details.Set("causes", std::move(list));
-  const std::string kind = type.group.empty() ? type.kind : absl::StrCat(type.kind, ".", type.group);
+  const std::string kind =
+      type.group.empty() ? type.kind : absl::StrCat(type.kind, ".", type.group);
   const std::string text =
       lines.size() == 1 ? lines[0] : absl::StrCat("[", absl::StrJoin(lines, ", "), "]");
   return Make(422, "Invalid", absl::StrCat(kind, " \"", name, "\" is invalid: ", text),

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors as an API server words them: a Status whose payload holds the HTTP code, the reason and the fields.
+// Errors as an API server words them: a Status whose payload holds the HTTP code, the reason and
+// the fields.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "net/json.h"
 #include "platform/store/resource.h"

@@ -28,9 +28,9 @@ struct ListOptions {
   std::string namespace_name;  // empty: all of them
   std::string label_selector;
   std::string field_selector;
-  int64_t limit = 0;             // 0: all
-  std::string continue_token;    // of the page before
-  std::string revision;          // exactly this one, when `is_exact`; else at least this one
+  int64_t limit = 0;           // 0: all
+  std::string continue_token;  // of the page before
+  std::string revision;        // exactly this one, when `is_exact`; else at least this one
   bool is_exact = false;
 };
 
@@ -54,11 +54,13 @@ struct WatchOptions {
   std::string field_selector;
   // Events after this one. Empty or "0": first all that is there as kAdded.
   std::string revision;
-  // With an empty revision: a bookmark with the annotation "k8s.io/initial-events-end" follows what is there.
+  // With an empty revision: a bookmark with the annotation "k8s.io/initial-events-end" follows what
+  // is there.
   bool marks_initial_end = false;
 };
 
-// Called in the order of revisions, one at a time, maybe before Watch returns; must not block nor call the store.
+// Called in the order of revisions, one at a time, maybe before Watch returns; must not block nor
+// call the store.
 using WatchSink = std::function<void(const WatchEvent&)>;
 
 // Its destructor ends the watch: the sink is not running then, and will not.
@@ -70,7 +72,7 @@ class Watch {
 struct WriteOptions {
   std::string subresource;  // "", "status", "scale", "binding"
   bool is_dry_run = false;
-  bool is_strict = true;    // unknown fields are errors
+  bool is_strict = true;  // unknown fields are errors
   std::string field_manager;
 };
 
@@ -93,17 +95,19 @@ class ObjectStore {
   virtual StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) = 0;
   virtual StatusOr<ObjectList> List(const ResourceType& type, const ListOptions& options) = 0;
   virtual StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type,
-                                                      const WatchOptions& options, WatchSink sink) = 0;
+                                                      const WatchOptions& options,
+                                                      WatchSink sink) = 0;
 
   // The name may come from metadata.generateName. Returns the object as it is kept.
   virtual StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& namespace_name,
                                      Json object, const WriteOptions& options) = 0;
-  // Conflict unless metadata.resourceVersion is the one that is kept (empty: whatever it is, where that is
-  // allowed). Writes nothing when nothing changes.
+  // Conflict unless metadata.resourceVersion is the one that is kept (empty: whatever it is, where
+  // that is allowed). Writes nothing when nothing changes.
   virtual StatusOr<ObjectPtr> Update(const ResourceType& type, Json object,
                                      const WriteOptions& options) = 0;
-  virtual StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
-                                    const Json& patch, const WriteOptions& options) = 0;
+  virtual StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name,
+                                    PatchKind kind, const Json& patch,
+                                    const WriteOptions& options) = 0;
   // The object as it was last, or as it is while it terminates (metadata.deletionTimestamp).
   virtual StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name,
                                      const DeleteOptions& options) = 0;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 
@@ -29,7 +30,8 @@ StatusOr<std::vector<std::string>> ParsePointer(const Json* text, size_t index) 
   std::vector<std::string> parts;
   if (pointer.empty()) return parts;
   if (pointer[0] != '/') {
-    return Malformed(absl::StrCat("the patch's operation ", index, " has a path without '/': ", pointer));
+    return Malformed(
+        absl::StrCat("the patch's operation ", index, " has a path without '/': ", pointer));
   }
   for (const absl::string_view part : absl::StrSplit(pointer.substr(1), '/')) {
     parts.push_back(absl::StrReplaceAll(absl::StrReplaceAll(part, {{"~1", "/"}}), {{"~0", "~"}}));
@@ -72,7 +74,8 @@ Status AddAt(Json* target, const std::vector<std::string>& path, Json value) {
     items->insert(items->begin() + static_cast<std::ptrdiff_t>(index), std::move(value));
     return absl::OkStatus();
   }
-  if (!parent->is_object()) return Unprocessable(absl::StrCat("'", path.back(), "' would lie in a plain value"));
+  if (!parent->is_object())
+    return Unprocessable(absl::StrCat("'", path.back(), "' would lie in a plain value"));
   parent->Set(path.back(), std::move(value));
   return absl::OkStatus();
 }
@@ -84,7 +87,8 @@ StatusOr<Json> RemoveAt(Json* target, const std::vector<std::string>& path) {
   Json removed = std::move(*found);
   if (parent->is_array()) {
     WEFT_ASSIGN_OR_RETURN(const size_t index, ParseIndex(path.back(), parent->size(), false));
-    parent->mutable_items()->erase(parent->mutable_items()->begin() + static_cast<std::ptrdiff_t>(index));
+    parent->mutable_items()->erase(parent->mutable_items()->begin() +
+                                   static_cast<std::ptrdiff_t>(index));
   } else {
     parent->Erase(path.back());
   }
@@ -93,7 +97,8 @@ StatusOr<Json> RemoveAt(Json* target, const std::vector<std::string>& path) {
 
 Status ApplyOperation(Json* target, const Json& operation, size_t index) {
   const std::string op = StringField(operation, {"op"});
-  WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> path, ParsePointer(operation.Find("path"), index));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> path,
+                        ParsePointer(operation.Find("path"), index));
   const Json* const value = operation.Find("value");
   if ((op == "add" || op == "replace" || op == "test") && value == nullptr) {
     return Malformed(absl::StrCat("the patch's operation ", index, ", '", op, "', has no value"));
@@ -108,11 +113,12 @@ Status ApplyOperation(Json* target, const Json& operation, size_t index) {
   if (op == "test") {
     WEFT_ASSIGN_OR_RETURN(Json* const found, Resolve(target, path, path.size()));
     if (SameJson(*found, *value)) return absl::OkStatus();
-    return Unprocessable(absl::StrCat("the test of '", StringField(operation, {"path"}), "' failed: it holds ",
-                                      found->Describe()));
+    return Unprocessable(absl::StrCat("the test of '", StringField(operation, {"path"}),
+                                      "' failed: it holds ", found->Describe()));
   }
   if (op == "move" || op == "copy") {
-    WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> from, ParsePointer(operation.Find("from"), index));
+    WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> from,
+                          ParsePointer(operation.Find("from"), index));
     if (op == "copy") {
       WEFT_ASSIGN_OR_RETURN(Json* const found, Resolve(target, from, from.size()));
       return AddAt(target, path, Json(*found));

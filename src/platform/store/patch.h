@@ -11,11 +11,12 @@ enum class PatchKind { kMerge, kJson, kStrategic };
 
 // RFC 7396: members replace, null removes.
 Json MergePatch(Json target, const Json& patch);
-// RFC 6902: a list of add, remove, replace, move, copy, test. An error names the operation that fails.
+// RFC 6902: a list of add, remove, replace, move, copy, test. An error names the operation that
+// fails.
 StatusOr<Json> JsonPatch(Json target, const Json& patch);
-// Kubernetes' own: as a merge patch, but lists of objects with a known key (containers by name, ports by
-// containerPort, conditions by type, ...) are merged by item, with $patch, $retainKeys, $setElementOrder/ and
-// $deleteFromPrimitiveList/.
+// Kubernetes' own: as a merge patch, but lists of objects with a known key (containers by name,
+// ports by containerPort, conditions by type, ...) are merged by item, with $patch, $retainKeys,
+// $setElementOrder/ and $deleteFromPrimitiveList/.
 StatusOr<Json> StrategicMergePatch(Json target, const Json& patch);
 
 StatusOr<Json> ApplyPatch(PatchKind kind, Json target, const Json& patch);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "absl/strings/string_view.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/patch.h"
 #include "platform/store/selector.h"
@@ -13,10 +14,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   static const auto* const target = new weft::Json(
       weft::Json::Parse(R"({"metadata":{"name":"x","labels":{"a":"b"},"finalizers":["f"]},
-          "spec":{"containers":[{"name":"c","env":[{"name":"A","value":"1"}]}],"list":[1,2]}})").value_or(weft::Json()));
-  const weft::StatusOr<weft::platform::Selector> labels = weft::platform::Selector::ParseLabels(text);
+          "spec":{"containers":[{"name":"c","env":[{"name":"A","value":"1"}]}],"list":[1,2]}})")
+          .value_or(weft::Json()));
+  const weft::StatusOr<weft::platform::Selector> labels =
+      weft::platform::Selector::ParseLabels(text);
   if (labels.ok()) labels->Matches(*target);
-  const weft::StatusOr<weft::platform::Selector> fields = weft::platform::Selector::ParseFields(text);
+  const weft::StatusOr<weft::platform::Selector> fields =
+      weft::platform::Selector::ParseFields(text);
   if (fields.ok()) fields->Matches(*target);
   const weft::StatusOr<weft::Json> patch = weft::Json::Parse(text);
   if (!patch.ok()) return 0;

@@ -10,7 +10,8 @@ namespace weft::platform {
 namespace {
 
 ResourceType Core(std::string plural, std::string singular, std::string kind,
-                  std::vector<std::string> short_names, bool has_status, bool is_namespaced = true) {
+                  std::vector<std::string> short_names, bool has_status,
+                  bool is_namespaced = true) {
   ResourceType type;
   type.version = "v1";
   type.versions = {"v1"};

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 
@@ -44,7 +45,8 @@ std::vector<absl::string_view> SplitParts(absl::string_view text) {
 bool IsKey(absl::string_view key) {
   if (key.empty() || key.size() > 317) return false;
   return std::all_of(key.begin(), key.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' || c == '/';
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ||
+           c == '/';
   });
 }
 
@@ -158,16 +160,17 @@ bool Selector::MatchesOne(const Requirement& requirement, const Json& object) {
       return !is_there || !is_listed();
     case Operator::kGreater:
     case Operator::kLess:
-      if (!absl::SimpleAtoi(value, &held) || !absl::SimpleAtoi(requirement.values[0], &bound)) return false;
+      if (!absl::SimpleAtoi(value, &held) || !absl::SimpleAtoi(requirement.values[0], &bound))
+        return false;
       return requirement.op == Operator::kGreater ? held > bound : held < bound;
   }
   return false;
 }
 
 bool Selector::Matches(const Json& object) const {
-  return std::all_of(requirements_.begin(), requirements_.end(), [&](const Requirement& requirement) {
-    return MatchesOne(requirement, object);
-  });
+  return std::all_of(
+      requirements_.begin(), requirements_.end(),
+      [&](const Requirement& requirement) { return MatchesOne(requirement, object); });
 }
 
 std::string LabelSelectorOf(const std::vector<std::pair<std::string, std::string>>& labels) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "net/json.h"
 

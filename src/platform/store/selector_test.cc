@@ -10,19 +10,36 @@ namespace {
 
 const Json& Object() {
   static const auto* const object = new Json(
-      Json::Parse(R"({"metadata":{"name":"x","labels":{"app":"a","n":"5","empty":""}},"status":{"phase":"Running"}})")
+      Json::Parse(
+          R"({"metadata":{"name":"x","labels":{"app":"a","n":"5","empty":""}},"status":{"phase":"Running"}})")
           .value());
   return *object;
 }
 
 TEST(SelectorTest, MatchesLabels) {
-  const std::pair<const char*, bool> cases[] = {
-      {"", true},           {"app=a", true},          {"app==a", true},        {"app=b", false},
-      {"app!=b", true},     {"none!=b", true},        {"app", true},           {"none", false},
-      {"!none", true},      {"!app", false},          {"app in (a, b)", true}, {"app in (c)", false},
-      {"none in (a)", false}, {"app notin (a)", false}, {"none notin (a)", true}, {"n>4", true},
-      {"n<5", false},       {"app>1", false},         {"app=a,n=5", true},     {"app=a, n=6", false},
-      {"empty=", true},     {"app in (a,b),n in (5,6),!gone", true}, {"none=", false}};
+  const std::pair<const char*, bool> cases[] = {{"", true},
+                                                {"app=a", true},
+                                                {"app==a", true},
+                                                {"app=b", false},
+                                                {"app!=b", true},
+                                                {"none!=b", true},
+                                                {"app", true},
+                                                {"none", false},
+                                                {"!none", true},
+                                                {"!app", false},
+                                                {"app in (a, b)", true},
+                                                {"app in (c)", false},
+                                                {"none in (a)", false},
+                                                {"app notin (a)", false},
+                                                {"none notin (a)", true},
+                                                {"n>4", true},
+                                                {"n<5", false},
+                                                {"app>1", false},
+                                                {"app=a,n=5", true},
+                                                {"app=a, n=6", false},
+                                                {"empty=", true},
+                                                {"app in (a,b),n in (5,6),!gone", true},
+                                                {"none=", false}};
   for (const auto& [text, want] : cases) {
     const StatusOr<Selector> selector = Selector::ParseLabels(text);
     ASSERT_TRUE(selector.ok()) << text << " " << selector.status();
@@ -44,7 +61,8 @@ TEST(SelectorTest, MatchesFields) {
 }
 
 TEST(SelectorTest, RefusesMalformedOnes) {
-  for (const char* text : {"=a", "a in b", "a in (b", "a within (b)", "a b", ",", "a=b=c", "a=b,", "sp ace=1", "(a)"}) {
+  for (const char* text : {"=a", "a in b", "a in (b", "a within (b)", "a b", ",", "a=b=c", "a=b,",
+                           "sp ace=1", "(a)"}) {
     const StatusOr<Selector> selector = Selector::ParseLabels(text);
     EXPECT_EQ(HttpCodeOf(selector.status()), 400) << text;
   }

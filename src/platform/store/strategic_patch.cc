@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 #include "platform/store/patch.h"
@@ -16,15 +17,27 @@ namespace {
 constexpr char kOrder[] = "$setElementOrder/";
 constexpr char kDeletePrimitives[] = "$deleteFromPrimitiveList/";
 
-// The field by which items of a list are told apart, as core/v1 and apps/v1 have it. Empty: the list is replaced.
+// The field by which items of a list are told apart, as core/v1 and apps/v1 have it. Empty: the
+// list is replaced.
 absl::string_view MergeKey(absl::string_view list, const Json& patch_items) {
   static constexpr std::pair<absl::string_view, absl::string_view> kKeys[] = {
-      {"containers", "name"},       {"initContainers", "name"},    {"ephemeralContainers", "name"},
-      {"env", "name"},              {"volumes", "name"},           {"volumeMounts", "mountPath"},
-      {"volumeDevices", "devicePath"}, {"imagePullSecrets", "name"}, {"hostAliases", "ip"},
-      {"conditions", "type"},       {"ownerReferences", "uid"},    {"addresses", "type"},
-      {"secrets", "name"},          {"topologySpreadConstraints", "topologyKey"},
-      {"resourceClaims", "name"},   {"schedulingGates", "name"},   {"podIPs", "ip"}};
+      {"containers", "name"},
+      {"initContainers", "name"},
+      {"ephemeralContainers", "name"},
+      {"env", "name"},
+      {"volumes", "name"},
+      {"volumeMounts", "mountPath"},
+      {"volumeDevices", "devicePath"},
+      {"imagePullSecrets", "name"},
+      {"hostAliases", "ip"},
+      {"conditions", "type"},
+      {"ownerReferences", "uid"},
+      {"addresses", "type"},
+      {"secrets", "name"},
+      {"topologySpreadConstraints", "topologyKey"},
+      {"resourceClaims", "name"},
+      {"schedulingGates", "name"},
+      {"podIPs", "ip"}};
   for (const auto& [name, key] : kKeys) {
     if (name == list) return key;
   }
@@ -76,8 +89,9 @@ StatusOr<Json> MergeList(Json target, const Json& patch, absl::string_view key) 
     const Json* const value = item.Find(key);
     if (value == nullptr) {
       if (directive == "replace" && item.size() == 1) continue;
-      return ApiError(400, "BadRequest",
-                      absl::StrCat("an item of a list to merge has no '", key, "': ", item.Describe()));
+      return ApiError(
+          400, "BadRequest",
+          absl::StrCat("an item of a list to merge has no '", key, "': ", item.Describe()));
     }
     const size_t found = FindItem(target, key, value);
     Json::Array* const items = target.mutable_items();
@@ -107,7 +121,8 @@ void KeepOnly(Json* target, const Json& names) {
   Json::Object* const members = target->mutable_members();
   if (members == nullptr) return;
   std::erase_if(*members, [&](const JsonMember& member) {
-    return std::find(names.items().begin(), names.items().end(), Json(member.name)) == names.items().end();
+    return std::find(names.items().begin(), names.items().end(), Json(member.name)) ==
+           names.items().end();
   });
 }
 

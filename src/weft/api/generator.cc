@@ -18,16 +18,18 @@ namespace {
 
 std::string Identifier(const std::string& name) {
   static const auto* const taken = new absl::flat_hash_set<std::string>{
-      "default", "switch", "case", "union", "template", "operator", "class", "struct", "bool", "float",
-      "int",     "double", "delete", "new", "and", "or", "not", "xor", "this", "namespace", "builder",
-      "options", "export", "signed", "unsigned", "short", "long", "register", "explicit"};
+      "default",  "switch", "case", "union",     "template", "operator", "class",  "struct",
+      "bool",     "float",  "int",  "double",    "delete",   "new",      "and",    "or",
+      "not",      "xor",    "this", "namespace", "builder",  "options",  "export", "signed",
+      "unsigned", "short",  "long", "register",  "explicit"};
   return taken->contains(name) ? name + "_" : name;
 }
 
 std::string CppType(const std::string& kind) {
   static const auto* const types = new std::map<std::string, std::string>{
-      {"string", "std::string"}, {"int", "int64_t"}, {"float", "float"},   {"bool", "bool"},
-      {"type", "DType"},         {"shape", "PartialShape"}, {"tensor", "Tensor"}, {"func", "FunctionRef"}};
+      {"string", "std::string"}, {"int", "int64_t"},     {"float", "float"},
+      {"bool", "bool"},          {"type", "DType"},      {"shape", "PartialShape"},
+      {"tensor", "Tensor"},      {"func", "FunctionRef"}};
   if (kind.rfind("list(", 0) == 0) {
     return absl::StrCat("std::vector<", CppType(kind.substr(5, kind.size() - 6)), ">");
   }
@@ -57,8 +59,9 @@ std::string Literal(const AttrSchema& attr) {
     return text.find_first_of(".e") == std::string::npos ? text + ".0f" : text + "f";
   }
   if (const auto* shape = value.As<PartialShape>()) {
-    return shape->known_rank() ? absl::StrCat("PartialShape{", absl::StrJoin(shape->dims(), ", "), "}")
-                               : "PartialShape()";
+    return shape->known_rank()
+               ? absl::StrCat("PartialShape{", absl::StrJoin(shape->dims(), ", "), "}")
+               : "PartialShape()";
   }
   std::vector<std::string> items;
   if (const auto* list = value.As<AttrValue::IntList>()) {
@@ -73,7 +76,9 @@ std::string Literal(const AttrSchema& attr) {
   return absl::StrCat("{", absl::StrJoin(items, ", "), "}");
 }
 
-bool IsList(const ArgSchema& arg) { return !arg.number_attr.empty() || !arg.type_list_attr.empty(); }
+bool IsList(const ArgSchema& arg) {
+  return !arg.number_attr.empty() || !arg.type_list_attr.empty();
+}
 
 // An op's attributes by how the caller gives them.
 struct Shape {
@@ -121,8 +126,8 @@ void AppendDeclaration(const OpDefinition& definition, std::string* out) {
   const Shape shape = Classify(op);
   absl::StrAppend(out, "struct ", op.name, "Options {\n");
   for (const AttrSchema* attr : shape.optional) {
-    absl::StrAppend(out, "  ", CppType(attr->kind), " ", Identifier(attr->name), " = ", Literal(*attr),
-                    ";\n");
+    absl::StrAppend(out, "  ", CppType(attr->kind), " ", Identifier(attr->name), " = ",
+                    Literal(*attr), ";\n");
   }
   absl::StrAppend(out, "  std::string name = {};  // of the node; the op's name if empty\n};\n");
   if (op.outputs.size() > 1) {
@@ -133,8 +138,8 @@ void AppendDeclaration(const OpDefinition& definition, std::string* out) {
     }
     absl::StrAppend(out, "};\n");
   }
-  absl::StrAppend(out, "// ", absl::StrReplaceAll(definition.documentation, {{"\n", "\n// "}}), "\n",
-                  ResultType(op), " ", op.name, "(", Parameters(op, shape, true), ");\n\n");
+  absl::StrAppend(out, "// ", absl::StrReplaceAll(definition.documentation, {{"\n", "\n// "}}),
+                  "\n", ResultType(op), " ", op.name, "(", Parameters(op, shape, true), ");\n\n");
 }
 
 // How the ports of `node` become the result.
@@ -158,10 +163,12 @@ void AppendDefinition(const OpDefinition& definition, std::string* out) {
     absl::StrAppend(out, "  attrs.emplace(\"", attr->name, "\", ", Identifier(attr->name), ");\n");
   }
   for (const AttrSchema* attr : shape.optional) {
-    absl::StrAppend(out, "  attrs.emplace(\"", attr->name, "\", options.", Identifier(attr->name), ");\n");
+    absl::StrAppend(out, "  attrs.emplace(\"", attr->name, "\", options.", Identifier(attr->name),
+                    ");\n");
   }
   std::vector<std::string> inputs;
-  for (const ArgSchema& input : op.inputs) inputs.push_back("Argument(" + Identifier(input.name) + ")");
+  for (const ArgSchema& input : op.inputs)
+    inputs.push_back("Argument(" + Identifier(input.name) + ")");
   absl::StrAppend(out, "  Node* node = builder.AddNode(\"", op.name, "\", {",
                   absl::StrJoin(inputs, ", "), "}, std::move(attrs), options.name);\n");
   absl::StrAppend(out, "  return ", ResultExpression(op), ";\n}\n\n");
@@ -200,7 +207,8 @@ std::string AttrText(const AttrSchema& attr) {
   std::string kind = attr.kind;
   std::vector<std::string> allowed;
   for (const DType dtype : attr.allowed_types) allowed.emplace_back(DTypeName(dtype));
-  for (const std::string& text : attr.allowed_strings) allowed.push_back(absl::StrCat("'", text, "'"));
+  for (const std::string& text : attr.allowed_strings)
+    allowed.push_back(absl::StrCat("'", text, "'"));
   if (!allowed.empty()) {
     const std::string set = absl::StrCat("{", absl::StrJoin(allowed, ", "), "}");
     kind = kind.rfind("list(", 0) == 0 ? absl::StrCat("list(", set, ")") : set;
@@ -217,7 +225,8 @@ std::string CallText(const OpSchema& op) {
   for (const ArgSchema& input : op.inputs) arguments.push_back(Identifier(input.name));
   for (const AttrSchema* attr : shape.required) arguments.push_back(Identifier(attr->name));
   std::vector<std::string> options;
-  for (const AttrSchema* attr : shape.optional) options.push_back(absl::StrCat("`", Identifier(attr->name), "`"));
+  for (const AttrSchema* attr : shape.optional)
+    options.push_back(absl::StrCat("`", Identifier(attr->name), "`"));
   return absl::StrCat("`op::", op.name, "(", absl::StrJoin(arguments, ", "), ")`",
                       options.empty() ? "" : "; options ", absl::StrJoin(options, ", "));
 }
@@ -227,8 +236,11 @@ void AppendIndex(const std::vector<const OpDefinition*>& ops, std::string* out) 
   char letter = 0;
   for (const OpDefinition* op : ops) {
     const char first = op->schema.name.front();
-    absl::StrAppend(out, first == letter ? ", " : letter == 0 ? "\n" : "\n\n", "[", op->schema.name, "](#",
-                    absl::AsciiStrToLower(op->schema.name), ")");
+    absl::StrAppend(out,
+                    first == letter ? ", "
+                    : letter == 0   ? "\n"
+                                    : "\n\n",
+                    "[", op->schema.name, "](#", absl::AsciiStrToLower(op->schema.name), ")");
     if (first != letter) letter = first;
   }
   absl::StrAppend(out, "\n");
@@ -239,16 +251,19 @@ void AppendIndex(const std::vector<const OpDefinition*>& ops, std::string* out) 
 Constructors GenerateConstructors(const Catalogue& catalogue) {
   Constructors out;
   out.header =
-      "// Generated from the catalogue of ops.\n#pragma once\n\n#include <cstdint>\n#include <string>\n"
+      "// Generated from the catalogue of ops.\n#pragma once\n\n#include <cstdint>\n#include "
+      "<string>\n"
       "#include <vector>\n\n#include \"weft/graph/builder.h\"\n\nnamespace weft::op {\n\n";
   out.source =
-      "// Generated from the catalogue of ops.\n#include \"weft/api/ops.h\"\n\n#include <utility>\n\n"
+      "// Generated from the catalogue of ops.\n#include \"weft/api/ops.h\"\n\n#include "
+      "<utility>\n\n"
       "namespace weft::op {\nnamespace {\n\n"
       "// The ports of output argument `index`.\n"
       "std::vector<Endpoint> List(Node* node, size_t index) {\n"
       "  std::vector<Endpoint> ports;\n  if (node == nullptr) return ports;\n  int first = 0;\n"
       "  for (size_t i = 0; i <= index; ++i) {\n"
-      "    StatusOr<std::vector<ArgType>> types = ResolveArgs({node->schema().outputs[i]}, node->attrs());\n"
+      "    StatusOr<std::vector<ArgType>> types = ResolveArgs({node->schema().outputs[i]}, "
+      "node->attrs());\n"
       "    const int count = types.ok() ? static_cast<int>(types->size()) : 0;\n"
       "    for (int p = 0; i == index && p < count; ++p) ports.push_back({node, first + p});\n"
       "    first += count;\n  }\n  return ports;\n}\n\n"
@@ -268,20 +283,28 @@ Constructors GenerateConstructors(const Catalogue& catalogue) {
 
 std::string GenerateReference(const Catalogue& catalogue) {
   const std::vector<const OpDefinition*> ops = catalogue.ops().All();
-  std::string out = absl::StrCat("# Ops\n\nThe ", ops.size(), " ops of this build, from the catalogue.\n");
+  std::string out =
+      absl::StrCat("# Ops\n\nThe ", ops.size(), " ops of this build, from the catalogue.\n");
   AppendIndex(ops, &out);
   for (const OpDefinition* op : ops) {
     const auto join = [](const std::vector<ArgSchema>& args) {
-      return args.empty() ? std::string("none") : absl::StrJoin(args, ", ", [](std::string* text, const ArgSchema& a) {
-        *text += ArgText(a);
-      });
+      return args.empty() ? std::string("none")
+                          : absl::StrJoin(args, ", ", [](std::string* text, const ArgSchema& a) {
+                              *text += ArgText(a);
+                            });
     };
-    absl::StrAppend(&out, "\n## ", op->schema.name, "\n\n", op->documentation, "\n\n- inputs: ",
-                    join(op->schema.inputs), "\n- outputs: ", join(op->schema.outputs), "\n");
-    for (const AttrSchema& attr : op->schema.attrs) absl::StrAppend(&out, "- attribute ", AttrText(attr), "\n");
-    if (op->schema.name.front() != '_') absl::StrAppend(&out, "- C++: ", CallText(op->schema), "\n");
+    absl::StrAppend(&out, "\n## ", op->schema.name, "\n\n", op->documentation,
+                    "\n\n- inputs: ", join(op->schema.inputs),
+                    "\n- outputs: ", join(op->schema.outputs), "\n");
+    for (const AttrSchema& attr : op->schema.attrs)
+      absl::StrAppend(&out, "- attribute ", AttrText(attr), "\n");
+    if (op->schema.name.front() != '_')
+      absl::StrAppend(&out, "- C++: ", CallText(op->schema), "\n");
     absl::StrAppend(&out, "- kernels: ", KernelText(catalogue, op->schema.name), "\n- gradient: ",
-                    op->gradient ? "yes" : op->has_no_gradient ? "none, stops here" : "not defined", "\n");
+                    op->gradient          ? "yes"
+                    : op->has_no_gradient ? "none, stops here"
+                                          : "not defined",
+                    "\n");
     if (op->schema.deprecated_since > 0) {
       absl::StrAppend(&out, "- deprecated since graph version ", op->schema.deprecated_since, ": ",
                       op->schema.deprecation, "\n");

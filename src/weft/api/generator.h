@@ -8,15 +8,16 @@
 
 namespace weft::api {
 
-// The generated pair weft/api/ops.h and ops.cc: one function an op in namespace weft::op. Inputs come
-// first, then attributes without a default, then a struct of the others.
+// The generated pair weft/api/ops.h and ops.cc: one function an op in namespace weft::op. Inputs
+// come first, then attributes without a default, then a struct of the others.
 struct Constructors {
   std::string header;
   std::string source;
 };
 Constructors GenerateConstructors(const Catalogue& catalogue);
 
-// One page in Markdown: each op with its text, signature, kernels' types and whether it has a gradient.
+// One page in Markdown: each op with its text, signature, kernels' types and whether it has a
+// gradient.
 std::string GenerateReference(const Catalogue& catalogue);
 
 }  // namespace weft::api

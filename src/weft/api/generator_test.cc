@@ -3,6 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
 #include "weft/api/ops.h"
 #include "weft/ops/catalogue.h"
 
@@ -36,7 +37,8 @@ TEST(GeneratorTest, InputsThenRequiredAttributesThenOptions) {
   EXPECT_THAT(reference, HasSubstr("## Demo\n\nShows a constructor."));
   EXPECT_THAT(reference, HasSubstr("- attribute `N: int >= 1`\n"));
   EXPECT_THAT(reference, HasSubstr("- attribute `rate: float = 0.5`\n"));
-  EXPECT_THAT(reference, HasSubstr("- C++: `op::Demo(builder, x, rest, mode)`; options `rate`, `sizes`\n"));
+  EXPECT_THAT(reference,
+              HasSubstr("- C++: `op::Demo(builder, x, rest, mode)`; options `rate`, `sizes`\n"));
 }
 
 TEST(GeneratorTest, ConstructorsBuildNodes) {

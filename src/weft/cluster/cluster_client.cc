@@ -6,6 +6,7 @@
 
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+
 #include "proto/tensorflow/master.pb.h"
 #include "weft/cluster/device_proto.h"
 #include "weft/cluster/grpc_service.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+
 #include "weft/cluster/device_proto.h"
 #include "weft/cluster/step_run.h"
 #include "weft/compile/partition.h"
@@ -19,7 +20,8 @@ namespace {
 std::string KeyOf(const StepRunner::Step& step) {
   std::string key;
   for (const session::Feed& feed : step.feeds) absl::StrAppend(&key, feed.first, ",");
-  absl::StrAppend(&key, "|", absl::StrJoin(step.fetches, ","), "|", absl::StrJoin(step.targets, ","));
+  absl::StrAppend(&key, "|", absl::StrJoin(step.fetches, ","), "|",
+                  absl::StrJoin(step.targets, ","));
   return key;
 }
 
@@ -54,7 +56,8 @@ ClusterSession::ClusterSession(std::string handle, tensorflow::ConfigProto confi
 
 ClusterSession::~ClusterSession() {
   environment_.worker->DeleteSession(handle_).IgnoreError();
-  for (const auto& [name, task] : tasks_) environment_.directory->DeleteWorkerSession(task.id, handle_);
+  for (const auto& [name, task] : tasks_)
+    environment_.directory->DeleteWorkerSession(task.id, handle_);
 }
 
 Status ClusterSession::Open() {
@@ -65,7 +68,8 @@ Status ClusterSession::Open() {
 std::vector<TaskId> ClusterSession::TasksNamedBy(const GraphDef& graph) const {
   std::set<std::string> devices;
   for (const NodeDef& node : graph.nodes) devices.insert(node.device);
-  const std::vector<std::string> filters(config_.device_filters().begin(), config_.device_filters().end());
+  const std::vector<std::string> filters(config_.device_filters().begin(),
+                                         config_.device_filters().end());
   std::vector<TaskId> named;
   for (const TaskId& task : environment_.directory->OthersMatching(filters)) {
     DeviceName name{.job = task.job, .replica = 0, .task = task.index};
@@ -111,7 +115,8 @@ Status ClusterSession::EnsureTasks(const std::vector<TaskId>& tasks, Cancellatio
     request.mutable_server_def()->set_protocol("grpc");
     request.mutable_server_def()->set_job_name(task.id.job);
     request.mutable_server_def()->set_task_index(task.id.index);
-    WEFT_RETURN_IF_ERROR(environment_.directory->CreateWorkerSession(task.id, request, cancellation));
+    WEFT_RETURN_IF_ERROR(
+        environment_.directory->CreateWorkerSession(task.id, request, cancellation));
     environment_.host->Know(task.data);
     absl::MutexLock lock(&mutex_);
     tasks_[task.id.DeviceTask()] = task;
@@ -128,7 +133,8 @@ Status ClusterSession::Place() {
     options.devices.push_back(std::move(name));
     return absl::OkStatus();
   };
-  for (const DeviceAttributes& device : environment_.worker->devices()) WEFT_RETURN_IF_ERROR(add(device));
+  for (const DeviceAttributes& device : environment_.worker->devices())
+    WEFT_RETURN_IF_ERROR(add(device));
   for (const auto& [name, task] : tasks_) {
     for (const DeviceAttributes& device : task.devices) WEFT_RETURN_IF_ERROR(add(device));
   }
@@ -153,7 +159,8 @@ Status ClusterSession::Extend(GraphDef def, Cancellation* cancellation) {
   return placed;
 }
 
-StatusOr<Graph> ClusterSession::CutAndPin(const compile::Signature& signature, Executable* executable) {
+StatusOr<Graph> ClusterSession::CutAndPin(const compile::Signature& signature,
+                                          Executable* executable) {
   absl::MutexLock lock(&mutex_);
   for (const std::string& feed : signature.feeds) {
     StatusOr<Endpoint> fed = graph_.FindEndpoint(feed);
@@ -168,7 +175,8 @@ StatusOr<Graph> ClusterSession::CutAndPin(const compile::Signature& signature, E
   WEFT_ASSIGN_OR_RETURN(Graph step, compile::CutStepGraph(graph_, signature));
   // What is fed and fetched is here, with the client's call.
   for (Node* node : step.nodes()) {
-    if (node->op() == "_Arg" || node->op() == "_Retval") node->set_assigned_device(client_device_.ToString());
+    if (node->op() == "_Arg" || node->op() == "_Retval")
+      node->set_assigned_device(client_device_.ToString());
   }
   return step;
 }
@@ -181,19 +189,23 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& [name, task] : tasks_) {
-      for (const DeviceAttributes& device : task.devices) incarnations[device.name] = device.incarnation;
+      for (const DeviceAttributes& device : task.devices)
+        incarnations[device.name] = device.incarnation;
     }
   }
   for (const DeviceAttributes& device : environment_.worker->devices()) {
     incarnations[device.name] = device.incarnation;
   }
-  const auto task_of = [](const std::string& device) { return device.substr(0, device.find("/device:")); };
+  const auto task_of = [](const std::string& device) {
+    return device.substr(0, device.find("/device:"));
+  };
   WEFT_ASSIGN_OR_RETURN(
       compile::Partitioned split,
-      compile::PartitionGraph(step, {.place_of = task_of, .incarnation_of = [&](const std::string& device) {
-                                       const auto found = incarnations.find(device);
-                                       return found == incarnations.end() ? 0 : found->second;
-                                     }}));
+      compile::PartitionGraph(
+          step, {.place_of = task_of, .incarnation_of = [&](const std::string& device) {
+                   const auto found = incarnations.find(device);
+                   return found == incarnations.end() ? 0 : found->second;
+                 }}));
   for (auto& [task, part] : split.parts) {
     WEFT_RETURN_IF_ERROR(RegisterPart(task, std::move(part), executable.get()));
   }
@@ -203,8 +215,8 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(
 Status ClusterSession::RegisterPart(const std::string& task, Graph part, Executable* executable) {
   Worker* worker = environment_.worker;
   if (task == worker->task()) {
-    WEFT_ASSIGN_OR_RETURN(const uint32_t graph,
-                          worker->RegisterGraph(handle_, std::move(part), OptionsFromConfig(config_)));
+    WEFT_ASSIGN_OR_RETURN(const uint32_t graph, worker->RegisterGraph(handle_, std::move(part),
+                                                                      OptionsFromConfig(config_)));
     executable->parts.local = graph;
     return absl::OkStatus();
   }
@@ -213,7 +225,8 @@ Status ClusterSession::RegisterPart(const std::string& task, Graph part, Executa
   {
     absl::MutexLock lock(&mutex_);
     const auto found = tasks_.find(task);
-    if (found == tasks_.end()) return Internal("A node was placed at ", task, ", which is not open");
+    if (found == tasks_.end())
+      return Internal("A node was placed at ", task, ", which is not open");
     id = found->second.id;
     const auto add = [&](const TaskAddress& address) {
       wire::TaskInfo* info = extension.add_tasks();
@@ -229,8 +242,9 @@ Status ClusterSession::RegisterPart(const std::string& task, Graph part, Executa
   request.set_create_worker_session_called(true);
   *request.mutable_config_proto() = config_;
   *request.mutable_graph_options() = config_.graph_options();
-  WEFT_RETURN_IF_ERROR(GraphDefToProto(ExportGraph(part, {.assigned_devices = true, .strip_defaults = true}),
-                                       request.mutable_graph_def()));
+  WEFT_RETURN_IF_ERROR(
+      GraphDefToProto(ExportGraph(part, {.assigned_devices = true, .strip_defaults = true}),
+                      request.mutable_graph_def()));
   WEFT_ASSIGN_OR_RETURN(const uint32_t graph,
                         environment_.directory->RegisterGraph(id, request, extension, nullptr));
   executable->parts.remote.push_back(
@@ -253,26 +267,26 @@ void ClusterSession::Run(Step step, Done done) {
     return;
   }
   // Registering waits for other tasks: not on the caller's thread. The step holds this session.
-  environment_.setup->Schedule([this, key = std::move(key), step = std::move(step),
-                                done = std::move(done)]() mutable {
-    StatusOr<std::shared_ptr<Executable>> executable = nullptr;
-    {
-      absl::MutexLock setup(&setup_mutex_);
-      executable = Known(key);
-      if (*executable == nullptr) {
-        executable = Compile(SignatureOf(step));
-        if (executable.ok()) {
-          absl::MutexLock lock(&mutex_);
-          executables_.emplace(key, *executable);
+  environment_.setup->Schedule(
+      [this, key = std::move(key), step = std::move(step), done = std::move(done)]() mutable {
+        StatusOr<std::shared_ptr<Executable>> executable = nullptr;
+        {
+          absl::MutexLock setup(&setup_mutex_);
+          executable = Known(key);
+          if (*executable == nullptr) {
+            executable = Compile(SignatureOf(step));
+            if (executable.ok()) {
+              absl::MutexLock lock(&mutex_);
+              executables_.emplace(key, *executable);
+            }
+          }
         }
-      }
-    }
-    if (executable.ok()) {
-      Start(*std::move(executable), std::move(step), std::move(done));
-    } else {
-      done(executable.status());
-    }
-  });
+        if (executable.ok()) {
+          Start(*std::move(executable), std::move(step), std::move(done));
+        } else {
+          done(executable.status());
+        }
+      });
 }
 
 void ClusterSession::Start(std::shared_ptr<Executable> executable, Step step, Done done) {
@@ -280,8 +294,8 @@ void ClusterSession::Start(std::shared_ptr<Executable> executable, Step step, Do
     const auto& [name, value] = step.feeds[i];
     const PartialShape& shape = executable->feed_shapes[i];
     if (shape.IsCompatibleWith(value.shape())) continue;
-    done(InvalidArgument("Cannot feed value of shape ", value.shape().ToString(), " for Tensor '", name,
-                         "', which has shape ", shape.ToString()));
+    done(InvalidArgument("Cannot feed value of shape ", value.shape().ToString(), " for Tensor '",
+                         name, "', which has shape ", shape.ToString()));
     return;
   }
   const StepParts& parts = executable->parts;

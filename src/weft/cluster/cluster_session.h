@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session's graph over the tasks of a cluster: placed, split, registered once a signature, then run by one
-// frame to each task a step.
+// A session's graph over the tasks of a cluster: placed, split, registered once a signature, then
+// run by one frame to each task a step.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/status.h"
 #include "base/threads.h"
 #include "proto/tensorflow/config.pb.h"
@@ -28,15 +29,16 @@ struct SessionEnvironment {
   Worker* worker = nullptr;  // this task's
   StepHost* host = nullptr;
   TaskDirectory* directory = nullptr;
-  ThreadPool* setup = nullptr;  // for work that may wait for other tasks
-  TaskAddress self;             // this task's data connection
+  ThreadPool* setup = nullptr;                  // for work that may wait for other tasks
+  TaskAddress self;                             // this task's data connection
   absl::Duration patience = absl::Minutes(10);  // for tasks that are not up yet
 };
 
 // Thread-safe. Its destructor lets the tasks forget the session.
 class ClusterSession final : public StepRunner {
  public:
-  ClusterSession(std::string handle, tensorflow::ConfigProto config, SessionEnvironment environment);
+  ClusterSession(std::string handle, tensorflow::ConfigProto config,
+                 SessionEnvironment environment);
   ~ClusterSession() override;
 
   // Opens the session at this task.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
+
 #include "net/json.h"
 #include "proto/tensorflow/cluster.pb.h"
 #include "weft/cluster/listen_check.h"
@@ -28,8 +29,8 @@ Status ClusterSpec::Add(TaskId task, const std::string& address) {
   for (const auto& [other, known] : tasks_) {
     // Port 0 asks for any.
     if (known == address && address.substr(address.rfind(':')) != ":0") {
-      return InvalidArgument("Cluster: two tasks have the same address: ", other.ToString(), " and ",
-                             task.ToString(), " at ", address);
+      return InvalidArgument("Cluster: two tasks have the same address: ", other.ToString(),
+                             " and ", task.ToString(), " at ", address);
     }
   }
   if (!tasks_.emplace(task, address).second) {
@@ -43,7 +44,8 @@ namespace {
 StatusOr<int> TaskIndex(absl::string_view text, absl::string_view job) {
   int index = 0;
   if (!absl::SimpleAtoi(text, &index)) {
-    return InvalidArgument("Cluster, job '", job, "': expected a task's number, found '", text, "'");
+    return InvalidArgument("Cluster, job '", job, "': expected a task's number, found '", text,
+                           "'");
   }
   return index;
 }
@@ -72,9 +74,10 @@ StatusOr<TaskList> TasksOfJob(absl::string_view job, const Json& value) {
     }
     return tasks;
   }
-  return InvalidArgument("Cluster, job '", job,
-                         "': expected a list of addresses, or a mapping from task to address, found ",
-                         value.Describe());
+  return InvalidArgument(
+      "Cluster, job '", job,
+      "': expected a list of addresses, or a mapping from task to address, found ",
+      value.Describe());
 }
 
 }  // namespace
@@ -82,7 +85,8 @@ StatusOr<TaskList> TasksOfJob(absl::string_view job, const Json& value) {
 StatusOr<ClusterSpec> ClusterSpec::FromJson(absl::string_view text) {
   WEFT_ASSIGN_OR_RETURN(const Json json, Json::Parse(text));
   if (!json.is_object()) {
-    return InvalidArgument("Cluster: expected {\"job\": [\"host:port\", ...]}, found ", json.Describe());
+    return InvalidArgument("Cluster: expected {\"job\": [\"host:port\", ...]}, found ",
+                           json.Describe());
   }
   ClusterSpec spec;
   for (const JsonMember& job : json.members()) {
@@ -133,9 +137,10 @@ StatusOr<TaskConfig> ParseTfConfig(absl::string_view text) {
   const Json* cluster = json->Find("cluster");
   const Json* task = json->Find("task");
   if (cluster == nullptr || task == nullptr) {
-    return InvalidArgument("TF_CONFIG: expected {\"cluster\": {...}, \"task\": {\"type\": ..., "
-                           "\"index\": ...}}, found ",
-                           json->Describe());
+    return InvalidArgument(
+        "TF_CONFIG: expected {\"cluster\": {...}, \"task\": {\"type\": ..., "
+        "\"index\": ...}}, found ",
+        json->Describe());
   }
   TaskConfig config;
   StatusOr<ClusterSpec> spec = ClusterSpec::FromJson(cluster->Dump());
@@ -143,7 +148,8 @@ StatusOr<TaskConfig> ParseTfConfig(absl::string_view text) {
   config.cluster = *std::move(spec);
   const Json* type = task->Find("type");
   if (type == nullptr || !type->is_string()) {
-    return InvalidArgument("TF_CONFIG: task needs \"type\", a job's name, found ", task->Describe());
+    return InvalidArgument("TF_CONFIG: task needs \"type\", a job's name, found ",
+                           task->Describe());
   }
   WEFT_ASSIGN_OR_RETURN(config.task.job, type->AsString());
   if (const Json* index = task->Find("index")) {

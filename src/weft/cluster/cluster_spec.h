@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 
 namespace tensorflow {
@@ -27,8 +28,8 @@ struct TaskId {
 // Jobs, their tasks' indices (gaps are allowed) and addresses. Immutable once made.
 class ClusterSpec {
  public:
-  // {"ps": ["host:port", ...], "worker": {"1": "host:port"}}. InvalidArgument for anything else and for
-  // bad addresses, names the tasks that share one.
+  // {"ps": ["host:port", ...], "worker": {"1": "host:port"}}. InvalidArgument for anything else and
+  // for bad addresses, names the tasks that share one.
   static StatusOr<ClusterSpec> FromJson(absl::string_view text);
   static StatusOr<ClusterSpec> FromProto(const tensorflow::ClusterDef& proto);
   void ToProto(tensorflow::ClusterDef* proto) const;

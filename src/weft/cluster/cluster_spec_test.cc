@@ -48,11 +48,14 @@ TEST(TfConfig, NamesTheTask) {
       R"({"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "worker", "index": 0}})");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->task.ToString(), "/job:worker/task:0");
-  EXPECT_EQ(ParseTfConfig(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": "0"}})")->task.index, 0);
+  EXPECT_EQ(ParseTfConfig(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": "0"}})")
+                ->task.index,
+            0);
   EXPECT_FALSE(ParseTfConfig("").ok());
   EXPECT_FALSE(ParseTfConfig(R"({"cluster": {"ps": ["a:1"]}})").ok());
   EXPECT_FALSE(ParseTfConfig(R"({"cluster": {"ps": ["a:1"]}, "task": {"index": 0}})").ok());
-  EXPECT_FALSE(ParseTfConfig(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": -1}})").ok());
+  EXPECT_FALSE(
+      ParseTfConfig(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": -1}})").ok());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+
 #include "base/log.h"
 #include "weft/transport/tcp/endpoint.h"
 
@@ -16,14 +17,18 @@ using transport::Region;
 using transport::SendDone;
 
 DataMetrics::DataMetrics(MetricRegistry* registry)
-    : frames_sent(registry->GetCounter("weft_data_frames_sent_total", "Frames pushed to other tasks")),
+    : frames_sent(
+          registry->GetCounter("weft_data_frames_sent_total", "Frames pushed to other tasks")),
       bytes_sent(registry->GetCounter("weft_data_sent_bytes_total", "Bytes pushed to other tasks")),
-      frames_received(registry->GetCounter("weft_data_frames_received_total", "Frames from other tasks")),
-      bytes_received(registry->GetCounter("weft_data_received_bytes_total", "Bytes from other tasks")),
-      tasks_lost(registry->GetCounter("weft_tasks_lost_total", "Times that a task's last connection ended")) {}
+      frames_received(
+          registry->GetCounter("weft_data_frames_received_total", "Frames from other tasks")),
+      bytes_received(
+          registry->GetCounter("weft_data_received_bytes_total", "Bytes from other tasks")),
+      tasks_lost(registry->GetCounter("weft_tasks_lost_total",
+                                      "Times that a task's last connection ended")) {}
 
-StatusOr<std::unique_ptr<DataPlane>> DataPlane::Start(DataPlaneOptions options, FrameReceiver* receiver,
-                                                      ThreadPool* pool) {
+StatusOr<std::unique_ptr<DataPlane>> DataPlane::Start(DataPlaneOptions options,
+                                                      FrameReceiver* receiver, ThreadPool* pool) {
   std::unique_ptr<DataPlane> plane(new DataPlane(std::move(options), receiver, pool));
   transport::EndpointOptions endpoint;
   endpoint.task = plane->options_.task;
@@ -119,8 +124,9 @@ void DataPlane::Send(const std::string& task, const FrameHeader& header, std::st
 }
 
 void DataPlane::Connect(const std::string& task, const std::string& address) {
-  endpoint_->ConnectAsync(address, absl::Now() + options_.connect_timeout,
-                          [this, task](StatusOr<PeerRef> peer) { Connected(task, std::move(peer)); });
+  endpoint_->ConnectAsync(
+      address, absl::Now() + options_.connect_timeout,
+      [this, task](StatusOr<PeerRef> peer) { Connected(task, std::move(peer)); });
   absl::MutexLock lock(&mutex_);
   --dialling_;
 }
@@ -212,12 +218,13 @@ void DataPlane::PeerDown(const PeerRef& peer, const Status& why) {
   receiver_->TaskLost(peer->task(), why);
 }
 
-Region DataPlane::ReceiveBuffer(const PeerRef& peer, const FrameHeader& header, absl::string_view meta) {
+Region DataPlane::ReceiveBuffer(const PeerRef& peer, const FrameHeader& header,
+                                absl::string_view meta) {
   return receiver_->BodyFor(peer->task(), header, meta);
 }
 
-void DataPlane::FrameReceived(const PeerRef& peer, const FrameHeader& header, absl::string_view meta,
-                              Region body) {
+void DataPlane::FrameReceived(const PeerRef& peer, const FrameHeader& header,
+                              absl::string_view meta, Region body) {
   if (options_.metrics != nullptr) {
     options_.metrics->frames_received.Add();
     options_.metrics->bytes_received.Add(static_cast<int64_t>(meta.size() + body.size));

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/metrics.h"
 #include "base/status.h"
 #include "base/threads.h"
@@ -61,8 +62,8 @@ struct DataPlaneOptions {
 class DataPlane final : private transport::FrameHandler {
  public:
   // Listens when it returns. `receiver` and `pool` must outlive it.
-  static StatusOr<std::unique_ptr<DataPlane>> Start(DataPlaneOptions options, FrameReceiver* receiver,
-                                                    ThreadPool* pool);
+  static StatusOr<std::unique_ptr<DataPlane>> Start(DataPlaneOptions options,
+                                                    FrameReceiver* receiver, ThreadPool* pool);
   ~DataPlane() override;
 
   // "host:port" as bound.
@@ -72,8 +73,8 @@ class DataPlane final : private transport::FrameHandler {
   void Know(const TaskAddress& task);
 
   // Sends a frame, connecting first where needed. Frames to one task keep their order. `done` gets
-  // Unavailable if the task cannot be reached, Aborted if it is another process now; it may run before
-  // this returns and must not block.
+  // Unavailable if the task cannot be reached, Aborted if it is another process now; it may run
+  // before this returns and must not block.
   void Send(const std::string& task, const transport::FrameHeader& header, std::string meta,
             std::vector<transport::Region> body, transport::SendDone done);
 
@@ -105,7 +106,8 @@ class DataPlane final : private transport::FrameHandler {
   void SendTo(transport::Peer& peer, Pending frame);
 
   void PeerUp(const transport::PeerRef& peer) override;
-  transport::Region ReceiveBuffer(const transport::PeerRef& peer, const transport::FrameHeader& header,
+  transport::Region ReceiveBuffer(const transport::PeerRef& peer,
+                                  const transport::FrameHeader& header,
                                   absl::string_view meta) override;
   void FrameReceived(const transport::PeerRef& peer, const transport::FrameHeader& header,
                      absl::string_view meta, transport::Region body) override;

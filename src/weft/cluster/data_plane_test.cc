@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/synchronization/notification.h"
+
 #include "weft/cluster/tensor_frame.h"
 
 namespace weft::cluster {
@@ -51,16 +52,20 @@ class Recorder : public FrameReceiver {
 
 class DataPlaneTest : public ::testing::Test {
  protected:
-  std::unique_ptr<DataPlane> Start(const std::string& task, uint64_t incarnation, Recorder* recorder,
-                                   const std::string& bind = "127.0.0.1:0") {
+  std::unique_ptr<DataPlane> Start(const std::string& task, uint64_t incarnation,
+                                   Recorder* recorder, const std::string& bind = "127.0.0.1:0") {
     StatusOr<std::unique_ptr<DataPlane>> plane =
-        DataPlane::Start({.task = task, .incarnation = incarnation, .token = "t", .bind = bind,
+        DataPlane::Start({.task = task,
+                          .incarnation = incarnation,
+                          .token = "t",
+                          .bind = bind,
                           .connect_timeout = absl::Seconds(5)},
                          recorder, &pool_);
     EXPECT_TRUE(plane.ok()) << plane.status();
     return *std::move(plane);
   }
-  Status SendAndWait(DataPlane& from, const std::string& to, uint64_t step, const std::string& meta) {
+  Status SendAndWait(DataPlane& from, const std::string& to, uint64_t step,
+                     const std::string& meta) {
     auto done = std::make_shared<absl::Notification>();
     auto result = std::make_shared<Status>();
     FrameHeader header;
@@ -101,7 +106,8 @@ TEST_F(DataPlaneTest, ConnectsWhenFirstNeededAndKeepsOrder) {
 TEST_F(DataPlaneTest, SaysWhoCannotBeReached) {
   Recorder told;
   const auto a = Start("/job:a/replica:0/task:0", 1, &told);
-  EXPECT_EQ(SendAndWait(*a, "/job:b/replica:0/task:0", 1, "").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(SendAndWait(*a, "/job:b/replica:0/task:0", 1, "").code(),
+            absl::StatusCode::kUnavailable);
   a->Know({"/job:b/replica:0/task:0", "127.0.0.1:1", 2});
   const Status refused = SendAndWait(*a, "/job:b/replica:0/task:0", 1, "");
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
@@ -110,7 +116,8 @@ TEST_F(DataPlaneTest, SaysWhoCannotBeReached) {
   Recorder c_told;
   const auto c = Start("/job:c/replica:0/task:0", 3, &c_told);
   a->Know({"/job:b/replica:0/task:0", c->address(), 2});
-  EXPECT_EQ(SendAndWait(*a, "/job:b/replica:0/task:0", 1, "").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(SendAndWait(*a, "/job:b/replica:0/task:0", 1, "").code(),
+            absl::StatusCode::kUnavailable);
 }
 
 TEST_F(DataPlaneTest, TellsOfALostTaskAndConnectsAgain) {
@@ -158,7 +165,14 @@ TEST(TensorFrame, RoundTrips) {
 
 TEST(TensorFrame, SharesBytesAndRefusesNonsense) {
   StatusOr<Tensor> tensor = Tensor::Zeros(DType::kFloat, Shape{1000});
-  StatusOr<TensorFrame> frame = MakeTensorFrame(1, [] { RendezvousKey k; k.number = 0; return k; }(), *tensor, false);
+  StatusOr<TensorFrame> frame = MakeTensorFrame(
+      1,
+      [] {
+        RendezvousKey k;
+        k.number = 0;
+        return k;
+      }(),
+      *tensor, false);
   EXPECT_EQ(frame->body[0].data, tensor->bytes());
   EXPECT_FALSE(tensor->HasOneRef());
   EXPECT_FALSE(TensorMeta::Parse(frame->meta, 3999).ok());

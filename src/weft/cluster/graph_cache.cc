@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/hash/hash.h"
+
 #include "base/crc32c.h"
 #include "weft/graph/graph_proto.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that clients send again and again: each poll of a waiting worker is a session with the whole graph.
+// Graphs that clients send again and again: each poll of a waiting worker is a session with the
+// whole graph.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/status.h"
 #include "weft/graph/node_def.h"
 
 namespace weft::cluster {
 
-// Parsed graphs by their bytes; constants are shared between the sessions that have them. Thread-safe.
+// Parsed graphs by their bytes; constants are shared between the sessions that have them.
+// Thread-safe.
 class GraphCache {
  public:
   // Keeps the `most` graphs that were asked for last, if they have at most `most_bytes` each.

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/cluster/grpc_service.h"
 
+#include <atomic>
+#include <utility>
+
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
-#include <utility>
-
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
+
 #include "proto/tensorflow/error_payloads.pb.h"
 #include "weft/cluster/listen_check.h"
 
@@ -27,11 +28,10 @@ grpc::ByteBuffer ToByteBuffer(Payload payload) {
   for (Payload::Piece& piece : payload.pieces()) {
     // The slice owns a piece: gRPC frees it when the bytes have left.
     auto* held = new Payload::Piece(std::move(piece));
-    void* data = held->data == nullptr
-                     ? held->owned.data()
-                     : const_cast<void*>(static_cast<const void*>(held->data));
-    slices.emplace_back(data, held->size,
-                        [](void* user) { delete static_cast<Payload::Piece*>(user); }, held);
+    void* data = held->data == nullptr ? held->owned.data()
+                                       : const_cast<void*>(static_cast<const void*>(held->data));
+    slices.emplace_back(
+        data, held->size, [](void* user) { delete static_cast<Payload::Piece*>(user); }, held);
   }
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
@@ -85,9 +85,9 @@ Status FromGrpcStatus(const grpc::Status& status) {
   return result;
 }
 
-// gRPC's callbacks run on the threads of one queue, which whoever releases it last destroys. A call may outlive its
-// channel and so release it on one of these threads, which would then go on in freed memory. So a channel that leads
-// nowhere holds the queue until the process ends.
+// gRPC's callbacks run on the threads of one queue, which whoever releases it last destroys. A call
+// may outlive its channel and so release it on one of these threads, which would then go on in
+// freed memory. So a channel that leads nowhere holds the queue until the process ends.
 class CallbackQueue {
  public:
   static void Hold() {
@@ -98,7 +98,8 @@ class CallbackQueue {
  private:
   CallbackQueue() : stub_(grpc::CreateCustomChannel("", nullptr, grpc::ChannelArguments())) {
     // A channel takes hold at its first call.
-    stub_.UnaryCall(&context_, "/", grpc::StubOptions(), &request_, &response_, [](const grpc::Status&) {});
+    stub_.UnaryCall(&context_, "/", grpc::StubOptions(), &request_, &response_,
+                    [](const grpc::Status&) {});
   }
   grpc::GenericStub stub_;
   grpc::ClientContext context_;
@@ -170,9 +171,8 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
       call->Reply(taken, Payload());
       return;
     }
-    pool_->Schedule([served = served_, call = std::move(call)]() mutable {
-      served->handle(std::move(call));
-    });
+    pool_->Schedule(
+        [served = served_, call = std::move(call)]() mutable { served->handle(std::move(call)); });
   }
 
   void OnCancel() override {

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+
 #include "base/cancellation.h"
 #include "base/status.h"
 #include "base/threads.h"
@@ -21,8 +22,8 @@
 
 namespace weft::cluster {
 
-// One call being served. Owned by its handler, which may keep it for as long as it takes: a waiting call
-// holds no thread. Dropped without a Reply it answers INTERNAL.
+// One call being served. Owned by its handler, which may keep it for as long as it takes: a waiting
+// call holds no thread. Dropped without a Reply it answers INTERNAL.
 class ServerCall {
  public:
   virtual ~ServerCall() = default;
@@ -37,7 +38,8 @@ class ServerCall {
   virtual void Reply(const Status& status, Payload response) = 0;
 };
 
-// Any number run at once, on the server's pool, or on its other one if they may wait for other tasks.
+// Any number run at once, on the server's pool, or on its other one if they may wait for other
+// tasks.
 struct Method {
   template <typename Handle>
   Method(Handle body, bool blocks = false)  // NOLINT(google-explicit-constructor): a lambda is one
@@ -52,12 +54,14 @@ using MethodTable = std::map<std::string, Method, std::less<>>;
 class GrpcServer {
  public:
   virtual ~GrpcServer() = default;
-  // Listens at "host:port", port 0 for any. Unavailable naming the address and the cause if it cannot.
-  // The pools must outlive the server.
-  static StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& address, MethodTable methods,
-                                                     ThreadPool* pool, ThreadPool* blocking_pool);
+  // Listens at "host:port", port 0 for any. Unavailable naming the address and the cause if it
+  // cannot. The pools must outlive the server.
+  static StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& address,
+                                                     MethodTable methods, ThreadPool* pool,
+                                                     ThreadPool* blocking_pool);
   virtual int port() const = 0;
-  // Refuses new calls, gives running ones `grace`, then cancels them, and returns when all have ended.
+  // Refuses new calls, gives running ones `grace`, then cancels them, and returns when all have
+  // ended.
   virtual void Shutdown(absl::Duration grace) = 0;
 };
 

@@ -6,6 +6,7 @@
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
+
 #include "weft/cluster/listen_check.h"
 #include "weft/tensor/tensor.h"
 
@@ -67,9 +68,11 @@ TEST_F(GrpcServiceTest, SendsSharedBytesWithoutOwningThem) {
 }
 
 TEST_F(GrpcServiceTest, ErrorsKeepCodeAndPayloadAndAreCut) {
-  Start({{"/a.B/Fail", [](std::unique_ptr<ServerCall> call) {
+  Start({{"/a.B/Fail",
+          [](std::unique_ptr<ServerCall> call) {
             Status status = Aborted(std::string(100'000, 'x'));
-            status.SetPayload("type.googleapis.com/tensorflow.distributed_runtime.X", absl::Cord("p"));
+            status.SetPayload("type.googleapis.com/tensorflow.distributed_runtime.X",
+                              absl::Cord("p"));
             call->Reply(status, Payload());
           }},
          {"/a.B/Drop", [](std::unique_ptr<ServerCall>) {}}});
@@ -77,14 +80,16 @@ TEST_F(GrpcServiceTest, ErrorsKeepCodeAndPayloadAndAreCut) {
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("... [truncated]"));
   EXPECT_LT(status.message().size(), 3200u);
-  EXPECT_TRUE(status.GetPayload("type.googleapis.com/tensorflow.distributed_runtime.X").has_value());
+  EXPECT_TRUE(
+      status.GetPayload("type.googleapis.com/tensorflow.distributed_runtime.X").has_value());
   EXPECT_EQ(Call("/a.B/Drop", "").status().code(), absl::StatusCode::kInternal);
 }
 
 TEST_F(GrpcServiceTest, WaitingCallsHoldNoThread) {
   absl::Mutex mutex;
   std::vector<std::unique_ptr<ServerCall>> parked;
-  Start({{"/a.B/Wait", [&](std::unique_ptr<ServerCall> call) {
+  Start({{"/a.B/Wait",
+          [&](std::unique_ptr<ServerCall> call) {
             absl::MutexLock lock(&mutex);
             parked.push_back(std::move(call));
           }},
@@ -114,13 +119,14 @@ TEST_F(GrpcServiceTest, WaitingCallsHoldNoThread) {
 TEST_F(GrpcServiceTest, CancelsWhenTheClientGivesUp) {
   absl::Notification cancelled;
   std::unique_ptr<ServerCall> kept;
-  Start({{"/a.B/Wait", [&](std::unique_ptr<ServerCall> call) {
-            kept = std::move(call);
-            Cancellation::Token token;
-            if (!kept->cancellation().Register(&token, [&](const Status&) { cancelled.Notify(); })) {
-              cancelled.Notify();
-            }
-          }}});
+  Start(
+      {{"/a.B/Wait", [&](std::unique_ptr<ServerCall> call) {
+          kept = std::move(call);
+          Cancellation::Token token;
+          if (!kept->cancellation().Register(&token, [&](const Status&) { cancelled.Notify(); })) {
+            cancelled.Notify();
+          }
+        }}});
   EXPECT_EQ(Call("/a.B/Wait", "", absl::Milliseconds(100)).status().code(),
             absl::StatusCode::kDeadlineExceeded);
   cancelled.WaitForNotification();
@@ -152,7 +158,8 @@ TEST_F(GrpcServiceTest, CallsCanBeCancelledHere) {
 TEST_F(GrpcServiceTest, SaysWhenThePortIsTaken) {
   Start({});
   const std::string address = absl::StrCat("127.0.0.1:", server_->port());
-  const StatusOr<std::unique_ptr<GrpcServer>> second = GrpcServer::Start(address, {}, &pool_, &pool_);
+  const StatusOr<std::unique_ptr<GrpcServer>> second =
+      GrpcServer::Start(address, {}, &pool_, &pool_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(address));
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("in use"));
@@ -171,11 +178,11 @@ TEST_F(GrpcServiceTest, NobodyThereIsUnavailable) {
 
 TEST_F(GrpcServiceTest, CallsMayOutliveTheirChannelAndServer) {
   for (int i = 0; i < 100; ++i) {
-    Start({{"/a.B/Echo", [](std::unique_ptr<ServerCall> call) {
-              call->Reply(absl::OkStatus(), Payload());
-            }}});
+    Start({{"/a.B/Echo",
+            [](std::unique_ptr<ServerCall> call) { call->Reply(absl::OkStatus(), Payload()); }}});
     auto ended = std::make_shared<absl::Notification>();
-    channel_->Call({.method = "/a.B/Echo"}, [ended](StatusOr<std::unique_ptr<ClientReply>>) { ended->Notify(); });
+    channel_->Call({.method = "/a.B/Echo"},
+                   [ended](StatusOr<std::unique_ptr<ClientReply>>) { ended->Notify(); });
     channel_.reset();  // the call holds the rest of it
     ended->WaitForNotification();
     server_.reset();

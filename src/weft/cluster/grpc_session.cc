@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+
 #include "proto/tensorflow/master.pb.h"
 #include "weft/cluster/device_proto.h"
 #include "weft/cluster/grpc_service.h"
@@ -113,7 +114,8 @@ class GrpcSession final : public session::Session {
       tensorflow::CloseSessionResponse response;
       status = Ask("CloseSession", request, &response, absl::Seconds(10));
     }
-    cancellation_.Cancel(Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
+    cancellation_.Cancel(
+        Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
     return status;
   }
 
@@ -204,7 +206,8 @@ StatusOr<std::unique_ptr<session::Session>> NewSession(const SessionOptions& opt
     return InvalidArgument("Session target is '", options.target,
                            "', expected nothing (this process) or grpc://host:port");
   }
-  std::shared_ptr<LocalMaster> here = options.always_dial ? nullptr : FindLocalMaster(options.target);
+  std::shared_ptr<LocalMaster> here =
+      options.always_dial ? nullptr : FindLocalMaster(options.target);
   if (here != nullptr) {
     return NewLocalMasterSession(std::move(here), options);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "base/status.h"
 #include "weft/kernel/op_spec.h"
 #include "weft/session/session.h"
@@ -14,8 +15,8 @@
 namespace weft::cluster {
 
 struct SessionOptions {
-  // "" runs in this process; "grpc://host:port" at that task's master. A master of this process is called
-  // without a socket.
+  // "" runs in this process; "grpc://host:port" at that task's master. A master of this process is
+  // called without a socket.
   std::string target;
   // Tasks the session needs ("/job:ps", "/job:worker/task:0"); empty: all of the cluster.
   std::vector<std::string> device_filters;
@@ -28,12 +29,12 @@ struct SessionOptions {
   const Catalogue* catalogue = nullptr;
 };
 
-// A session at the target. InvalidArgument for a target that is neither form. A cluster is not contacted
-// before the first call; Unavailable then names the address.
+// A session at the target. InvalidArgument for a target that is neither form. A cluster is not
+// contacted before the first call; Unavailable then names the address.
 StatusOr<std::unique_ptr<session::Session>> NewSession(const SessionOptions& options);
 
-// Closes all sessions at the target's master and forgets the variables of `containers` (empty: the default
-// one) on every task.
+// Closes all sessions at the target's master and forgets the variables of `containers` (empty: the
+// default one) on every task.
 Status ResetCluster(const SessionOptions& options, const std::vector<std::string>& containers);
 
 }  // namespace weft::cluster

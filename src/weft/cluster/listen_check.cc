@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/cluster/listen_check.h"
 
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <memory>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -55,8 +55,8 @@ Status CheckListenAddress(const std::string& address) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const int error = getaddrinfo(host_port.first.c_str(), absl::StrCat(host_port.second).c_str(),
-                                &hints, &found);
+  const int error =
+      getaddrinfo(host_port.first.c_str(), absl::StrCat(host_port.second).c_str(), &hints, &found);
   if (error != 0) {
     return Unavailable("Cannot listen at ", address, ": ", gai_strerror(error));
   }

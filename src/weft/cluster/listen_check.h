@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 
 namespace weft::cluster {
@@ -19,8 +20,8 @@ std::string JoinHostPort(absl::string_view host, int port);
 // True if every address the host means is of this machine's loopback ("localhost", 127.x, ::1).
 bool IsLoopbackHost(absl::string_view host);
 
-// OK if "host:port" can be bound now; Unavailable naming address and cause (port taken, no such address,
-// not permitted) otherwise.
+// OK if "host:port" can be bound now; Unavailable naming address and cause (port taken, no such
+// address, not permitted) otherwise.
 Status CheckListenAddress(const std::string& address);
 
 }  // namespace weft::cluster

@@ -42,14 +42,14 @@ class LocalMasterSession final : public session::Session {
       WEFT_ASSIGN_OR_RETURN(const std::string handle, Handle(master));
       WEFT_ASSIGN_OR_RETURN(const auto session, master.Find(handle));
       const StepTimer timer(&master_->metrics());
-      StatusOr<StepResult> result = RunAndWait(
-          *session, {.feeds = feeds,
-                     .fetches = fetches,
-                     .targets = targets,
-                     .timeout = options.timeout,
-                     .trace = options.trace && metadata != nullptr,
-                     .partition_graphs = options.partition_graphs && metadata != nullptr,
-                     .caller = &cancellation_});
+      StatusOr<StepResult> result =
+          RunAndWait(*session, {.feeds = feeds,
+                                .fetches = fetches,
+                                .targets = targets,
+                                .timeout = options.timeout,
+                                .trace = options.trace && metadata != nullptr,
+                                .partition_graphs = options.partition_graphs && metadata != nullptr,
+                                .caller = &cancellation_});
       timer.End(result.status());
       WEFT_RETURN_IF_ERROR(result.status());
       if (metadata != nullptr) *metadata = std::move(result->metadata);
@@ -78,10 +78,12 @@ class LocalMasterSession final : public session::Session {
       closed_ = true;
       handle = handle_;
     }
-    cancellation_.Cancel(Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
+    cancellation_.Cancel(
+        Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
     if (handle.empty()) return absl::OkStatus();
     const Status closed = Inside([&](Master& master) -> Status {
-      auto ended = std::make_shared<absl::Notification>();  // shared with the callback, which may be late
+      auto ended =
+          std::make_shared<absl::Notification>();  // shared with the callback, which may be late
       WEFT_RETURN_IF_ERROR(master.CloseSession(handle, [ended] { ended->Notify(); }));
       ended->WaitForNotificationWithTimeout(absl::Seconds(10));
       return absl::OkStatus();
@@ -161,7 +163,8 @@ void LocalMaster::Retire() {
   mutex_.Await(absl::Condition(&empty));
 }
 
-LocalMasterRegistration::LocalMasterRegistration(std::string target, Master* master, StepMetrics* metrics)
+LocalMasterRegistration::LocalMasterRegistration(std::string target, Master* master,
+                                                 StepMetrics* metrics)
     : target_(std::move(target)), master_(std::make_shared<LocalMaster>(master, metrics)) {
   Registry& registry = TheRegistry();
   absl::MutexLock lock(&registry.mutex);

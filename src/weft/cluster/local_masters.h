@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "weft/cluster/grpc_session.h"
 #include "weft/cluster/master.h"
 #include "weft/cluster/master_service.h"

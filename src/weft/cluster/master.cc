@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+
 #include "base/log.h"
 #include "weft/graph/device_name.h"
 
@@ -32,7 +33,8 @@ Status CheckConfig(const tensorflow::ConfigProto& config) {
   }
   if (config.cluster_def().job_size() > 0) {
     return Unimplemented(
-        "A session cannot bring its own cluster (ConfigProto.cluster_def): start the servers with it");
+        "A session cannot bring its own cluster (ConfigProto.cluster_def): start the servers with "
+        "it");
   }
   return CheckFilters({config.device_filters().begin(), config.device_filters().end()});
 }
@@ -48,7 +50,8 @@ Master::Master(MasterOptions options, ClusterAccess* cluster, TimerQueue* timers
 Master::~Master() { Shutdown(); }
 
 void Master::ScheduleCollection() {
-  const absl::Duration period = std::clamp(options_.lease / 10, absl::Milliseconds(10), absl::Minutes(10));
+  const absl::Duration period =
+      std::clamp(options_.lease / 10, absl::Milliseconds(10), absl::Minutes(10));
   collection_ = timers_->Schedule(period, [this] { CollectExpired(); });
 }
 
@@ -80,8 +83,7 @@ StatusOr<std::string> Master::CreateSession(GraphDef graph, const tensorflow::Co
   merged.MergeFrom(config);
   WEFT_RETURN_IF_ERROR(CheckConfig(merged));
   std::string handle = NewHandle();
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<StepRunner> runner,
-                        cluster_->OpenSession(handle, merged));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<StepRunner> runner, cluster_->OpenSession(handle, merged));
   auto session =
       std::make_shared<MasterSession>(handle, std::move(merged), std::move(runner), timers_);
   WEFT_RETURN_IF_ERROR(session->Create(std::move(graph), cancellation));
@@ -107,8 +109,7 @@ Status Master::CloseSession(const std::string& handle, absl::AnyInvocable<void()
     absl::MutexLock lock(&mutex_);
     const auto found = sessions_.find(handle);
     if (found == sessions_.end()) {
-      return Aborted("Session ", handle,
-                     " is not found. Possibly, this master has restarted.");
+      return Aborted("Session ", handle, " is not found. Possibly, this master has restarted.");
     }
     session = std::move(found->second);
     sessions_.erase(found);
@@ -132,7 +133,8 @@ Status Master::Reset(const std::vector<std::string>& containers,
   return cluster_->Cleanup(containers, filters, cancellation);
 }
 
-StatusOr<Master::Devices> Master::ListDevices(const std::string& handle, Cancellation* cancellation) {
+StatusOr<Master::Devices> Master::ListDevices(const std::string& handle,
+                                              Cancellation* cancellation) {
   std::vector<std::string> filters;
   if (!handle.empty()) {
     StatusOr<std::shared_ptr<MasterSession>> session = Find(handle);

@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+
 #include "base/status.h"
 #include "base/timers.h"
 #include "weft/cluster/master_session.h"
@@ -24,8 +25,8 @@ class ClusterAccess {
  public:
   virtual ~ClusterAccess() = default;
   // Runs steps of a session whose merged configuration is `config`.
-  virtual StatusOr<std::unique_ptr<StepRunner>> OpenSession(const std::string& handle,
-                                                            const tensorflow::ConfigProto& config) = 0;
+  virtual StatusOr<std::unique_ptr<StepRunner>> OpenSession(
+      const std::string& handle, const tensorflow::ConfigProto& config) = 0;
   virtual std::vector<DeviceAttributes> LocalDevices() = 0;
   // Devices of the other tasks that `filters` match (all if empty); waits for them.
   virtual StatusOr<std::vector<DeviceAttributes>> RemoteDevices(

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+
 #include "weft/cluster/device_proto.h"
 #include "weft/cluster/run_metadata_proto.h"
 #include "weft/cluster/step_messages.h"
@@ -18,14 +19,16 @@ using Call = std::unique_ptr<ServerCall>;
 // Adds a method that answers at once: `handle(request, call, &response)`.
 template <typename Request, typename Response, typename Handle>
 void AddMethod(const char* name, MethodTable* methods, Handle handle) {
-  methods->emplace(absl::StrCat("/tensorflow.MasterService/", name), Method{[handle](Call call) {
-                     Request request;
-                     Response response;
-                     Status status = ParseMessage(call->request(), &request);
-                     if (status.ok()) status = handle(request, *call, &response);
-                     call->Reply(status, status.ok() ? SerializeMessage(response) : Payload());
-                   },
-                   /*may_block=*/true});
+  methods->emplace(absl::StrCat("/tensorflow.MasterService/", name),
+                   Method{[handle](Call call) {
+                            Request request;
+                            Response response;
+                            Status status = ParseMessage(call->request(), &request);
+                            if (status.ok()) status = handle(request, *call, &response);
+                            call->Reply(status,
+                                        status.ok() ? SerializeMessage(response) : Payload());
+                          },
+                          /*may_block=*/true});
 }
 
 void ReplyStep(ServerCall& call, bool store_errors, const Status& status, Payload payload) {
@@ -42,8 +45,9 @@ void ReplyStep(ServerCall& call, bool store_errors, const Status& status, Payloa
 SessionStep StepFrom(const tensorflow::RunOptions& options, const MasterSession& session,
                      ServerCall* call) {
   SessionStep step;
-  const int64_t timeout_ms = options.timeout_in_ms() > 0 ? options.timeout_in_ms()
-                                                         : session.config().operation_timeout_in_ms();
+  const int64_t timeout_ms = options.timeout_in_ms() > 0
+                                 ? options.timeout_in_ms()
+                                 : session.config().operation_timeout_in_ms();
   if (timeout_ms > 0) step.timeout = absl::Milliseconds(timeout_ms);
   step.trace = options.trace_level() != tensorflow::RunOptions::NO_TRACE;
   step.partition_graphs = options.output_partition_graphs();
@@ -70,7 +74,8 @@ void RunStep(const MasterService& service, Call call) {
     ReplyStep(*call, store_errors, status, Payload());
   };
   if (!parsed.ok()) return fail(parsed);
-  StatusOr<std::shared_ptr<MasterSession>> session = service.master->Find(message.rest.session_handle());
+  StatusOr<std::shared_ptr<MasterSession>> session =
+      service.master->Find(message.rest.session_handle());
   if (!session.ok()) return fail(session.status());
   if (!message.rest.partial_run_handle().empty()) {
     return fail(Unimplemented("Partial runs are not supported; run the whole step at once"));
@@ -87,7 +92,8 @@ void RunStep(const MasterService& service, Call call) {
                                     timer](StatusOr<StepResult> result) {
     StatusOr<Payload> payload = result.ok() ? StepResponse(names, *result) : result.status();
     timer.End(payload.status());
-    ReplyStep(*call, store_errors, payload.status(), payload.ok() ? *std::move(payload) : Payload());
+    ReplyStep(*call, store_errors, payload.status(),
+              payload.ok() ? *std::move(payload) : Payload());
   });
 }
 
@@ -110,7 +116,8 @@ void RunCallable(const MasterService& service, Call call) {
   };
   RunCallableMessage message;
   if (Status s = ParseRunCallable(call->request(), &message); !s.ok()) return fail(s);
-  StatusOr<std::shared_ptr<MasterSession>> session = service.master->Find(message.rest.session_handle());
+  StatusOr<std::shared_ptr<MasterSession>> session =
+      service.master->Find(message.rest.session_handle());
   if (!session.ok()) return fail(session.status());
   StatusOr<tensorflow::CallableOptions> options = (*session)->FindCallable(message.rest.handle());
   if (!options.ok()) return fail(options.status());
@@ -129,8 +136,9 @@ void RunCallable(const MasterService& service, Call call) {
     StatusOr<Payload> payload = result.ok() ? CallableResponse(*result) : result.status();
     timer.End(payload.status());
     // A client repeats what is UNAVAILABLE, but the step may have changed things already.
-    const Status status = absl::IsUnavailable(payload.status()) ? Aborted(payload.status().message())
-                                                                : payload.status();
+    const Status status = absl::IsUnavailable(payload.status())
+                              ? Aborted(payload.status().message())
+                              : payload.status();
     call->Reply(status, payload.ok() ? *std::move(payload) : Payload());
   });
 }
@@ -151,7 +159,8 @@ void CloseSession(const MasterService& service, Call call) {
 StatusOr<std::string> CreateSession(const MasterService& service, ServerCall& call) {
   CreateSessionMessage message;
   WEFT_RETURN_IF_ERROR(ParseCreateSession(call.request(), &message));
-  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const GraphDef> graph, service.graphs->Parse(message.graph));
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const GraphDef> graph,
+                        service.graphs->Parse(message.graph));
   return service.master->CreateSession(*graph, message.rest.config(), &call.cancellation());
 }
 
@@ -166,7 +175,8 @@ void AddSessionMethods(const MasterService& service, MethodTable* methods) {
                           },
                           /*may_block=*/true});
   AddMethod<tensorflow::ExtendSessionRequest, tensorflow::ExtendSessionResponse>(
-      "ExtendSession", methods, [master](const auto& request, ServerCall& call, auto* response) -> Status {
+      "ExtendSession", methods,
+      [master](const auto& request, ServerCall& call, auto* response) -> Status {
         WEFT_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
                               master->Find(request.session_handle()));
         WEFT_ASSIGN_OR_RETURN(GraphDef graph, GraphDefFromProto(request.graph_def()));
@@ -183,18 +193,22 @@ void AddSessionMethods(const MasterService& service, MethodTable* methods) {
                              &call.cancellation());
       });
   AddMethod<tensorflow::ListDevicesRequest, tensorflow::ListDevicesResponse>(
-      "ListDevices", methods, [master](const auto& request, ServerCall& call, auto* response) -> Status {
+      "ListDevices", methods,
+      [master](const auto& request, ServerCall& call, auto* response) -> Status {
         WEFT_ASSIGN_OR_RETURN(const Master::Devices devices,
                               master->ListDevices(request.session_handle(), &call.cancellation()));
-        for (const auto& device : devices.local) DeviceToProto(device, response->add_local_device());
-        for (const auto& device : devices.remote) DeviceToProto(device, response->add_remote_device());
+        for (const auto& device : devices.local)
+          DeviceToProto(device, response->add_local_device());
+        for (const auto& device : devices.remote)
+          DeviceToProto(device, response->add_remote_device());
         return absl::OkStatus();
       });
 }
 
 void AddCallableMethods(Master* master, MethodTable* methods) {
   AddMethod<tensorflow::MakeCallableRequest, tensorflow::MakeCallableResponse>(
-      "MakeCallable", methods, [master](const auto& request, ServerCall&, auto* response) -> Status {
+      "MakeCallable", methods,
+      [master](const auto& request, ServerCall&, auto* response) -> Status {
         WEFT_ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
                               master->Find(request.session_handle()));
         WEFT_ASSIGN_OR_RETURN(const int64_t id,

@@ -4,6 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+
 #include "base/metrics.h"
 #include "base/status.h"
 #include "weft/cluster/graph_cache.h"

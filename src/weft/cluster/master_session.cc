@@ -68,9 +68,10 @@ void MasterSession::Run(SessionStep request, Done done) {
   step->caller = request.caller;
   const std::weak_ptr<Step> weak = step;
   if (request.caller != nullptr) {
-    step->watches_caller = request.caller->Register(&step->caller_token, [weak](const Status& reason) {
-      if (const auto alive = weak.lock()) alive->cancellation.Cancel(reason);
-    });
+    step->watches_caller =
+        request.caller->Register(&step->caller_token, [weak](const Status& reason) {
+          if (const auto alive = weak.lock()) alive->cancellation.Cancel(reason);
+        });
     if (!step->watches_caller) {
       EndStep(step, request.caller->status());
       return;
@@ -80,8 +81,8 @@ void MasterSession::Run(SessionStep request, Done done) {
     const absl::Duration timeout = request.timeout;
     step->timer = timers_->Schedule(timeout, [weak, timeout] {
       if (const auto alive = weak.lock()) {
-        alive->cancellation.Cancel(
-            DeadlineExceeded("The step did not end in time, its limit was ", absl::FormatDuration(timeout)));
+        alive->cancellation.Cancel(DeadlineExceeded("The step did not end in time, its limit was ",
+                                                    absl::FormatDuration(timeout)));
       }
     });
   }
@@ -152,8 +153,9 @@ Status MasterSession::AdmitRequest(int64_t request_id) {
   absl::MutexLock lock(&mutex_);
   if (std::find(recent_requests_.begin(), recent_requests_.end(), request_id) !=
       recent_requests_.end()) {
-    return Aborted("The same request was received twice, which a client does after it lost an answer: ",
-                   request_id);
+    return Aborted(
+        "The same request was received twice, which a client does after it lost an answer: ",
+        request_id);
   }
   if (recent_requests_.size() < kRecentRequests) {
     recent_requests_.push_back(request_id);

@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+
 #include "base/cancellation.h"
 #include "base/status.h"
 #include "base/timers.h"
@@ -58,7 +59,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Aborted the second time: the client repeats a call whose answer it lost.
   Status AdmitRequest(int64_t request_id);
 
-  // Cancels running steps with `reason`, refuses new ones, and calls `closed` when the last has ended.
+  // Cancels running steps with `reason`, refuses new ones, and calls `closed` when the last has
+  // ended.
   void Close(Status reason, absl::AnyInvocable<void()> closed);
 
   // Zero while a step runs.

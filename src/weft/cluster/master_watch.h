@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+
 #include "base/clock.h"
 #include "base/status.h"
 #include "weft/cluster/worker.h"
@@ -20,10 +21,12 @@ namespace weft::cluster {
 // Thread-safe. Borrows worker and clock.
 class MasterWatch {
  public:
-  // The number of the process that is `master` ("/job:worker/replica:0/task:0") now; an error if none answers.
+  // The number of the process that is `master` ("/job:worker/replica:0/task:0") now; an error if
+  // none answers.
   using Probe = std::function<StatusOr<uint64_t>(const std::string& master)>;
 
-  // A master that does not answer for `patience` is gone; one that was started again is gone at once.
+  // A master that does not answer for `patience` is gone; one that was started again is gone at
+  // once.
   MasterWatch(Worker* worker, const Clock* clock, absl::Duration patience, Probe probe)
       : worker_(worker), clock_(clock), patience_(patience), probe_(std::move(probe)) {}
 

@@ -12,7 +12,9 @@ namespace {
 
 class NoSink final : public rendezvous::TensorSink {
  public:
-  Status Push(int64_t, const RendezvousKey&, const Tensor&, bool) override { return absl::OkStatus(); }
+  Status Push(int64_t, const RendezvousKey&, const Tensor&, bool) override {
+    return absl::OkStatus();
+  }
 };
 
 class MasterWatchTest : public ::testing::Test {
@@ -32,7 +34,8 @@ class MasterWatchTest : public ::testing::Test {
     });
   }
   void Open(const std::string& handle, const std::string& master, uint64_t incarnation) {
-    ASSERT_EQ(worker_->CreateSession({.handle = handle, .master = master, .master_incarnation = incarnation}),
+    ASSERT_EQ(worker_->CreateSession(
+                  {.handle = handle, .master = master, .master_incarnation = incarnation}),
               absl::OkStatus());
   }
   size_t sessions() { return worker_->counts().sessions; }

@@ -2,21 +2,23 @@
 // Bytes of a message on their way out, without copies of the large parts; and on their way in.
 #pragma once
 
-#include <google/protobuf/io/zero_copy_stream.h>
-
 #include <cstddef>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <google/protobuf/io/zero_copy_stream.h>
+
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+
 #include "base/ref.h"
 
 namespace weft::cluster {
 
-// A message as pieces that follow each other. Movable. Shared pieces must not change while it lives.
+// A message as pieces that follow each other. Movable. Shared pieces must not change while it
+// lives.
 class Payload {
  public:
   struct Piece {

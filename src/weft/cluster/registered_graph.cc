@@ -11,7 +11,8 @@
 namespace weft::cluster {
 namespace {
 
-// Edges between devices of one task are numbered apart from those between tasks, which the master numbers.
+// Edges between devices of one task are numbered apart from those between tasks, which the master
+// numbers.
 constexpr int64_t kFirstLocalEdge = int64_t{1} << 40;
 
 Status FindPeers(const Graph& part, RegisteredGraph* graph) {
@@ -32,8 +33,9 @@ Status FindPeers(const Graph& part, RegisteredGraph* graph) {
 
 RegisterOptions OptionsFromConfig(const tensorflow::ConfigProto& config) {
   const tensorflow::GraphOptions& options = config.graph_options();
-  const bool optimise = options.optimizer_options().opt_level() != tensorflow::OptimizerOptions::L0 &&
-                        !options.rewrite_options().disable_meta_optimizer();
+  const bool optimise =
+      options.optimizer_options().opt_level() != tensorflow::OptimizerOptions::L0 &&
+      !options.rewrite_options().disable_meta_optimizer();
   using tensorflow::RewriterConfig;
   return {.fold = optimise && options.rewrite_options().constant_folding() != RewriterConfig::OFF,
           .fuse = optimise && options.rewrite_options().remapping() != RewriterConfig::OFF};
@@ -41,7 +43,8 @@ RegisterOptions OptionsFromConfig(const tensorflow::ConfigProto& config) {
 
 StatusOr<std::shared_ptr<RegisteredGraph>> CompilePart(Graph part, const RegisterOptions& options,
                                                        const Catalogue& catalogue,
-                                                       const SessionDevices& devices, ThreadPool* pool) {
+                                                       const SessionDevices& devices,
+                                                       ThreadPool* pool) {
   auto graph = std::make_shared<RegisteredGraph>();
   graph->definition = ExportGraph(part, {.assigned_devices = true});
   WEFT_RETURN_IF_ERROR(FindPeers(part, graph.get()));
@@ -51,10 +54,11 @@ StatusOr<std::shared_ptr<RegisteredGraph>> CompilePart(Graph part, const Registe
     }
     return 0;
   };
-  WEFT_ASSIGN_OR_RETURN(compile::Partitioned split,
-                        compile::PartitionGraph(part, {.place_of = [](const std::string& d) { return d; },
-                                                       .incarnation_of = incarnation_of,
-                                                       .first_edge = kFirstLocalEdge}));
+  WEFT_ASSIGN_OR_RETURN(
+      compile::Partitioned split,
+      compile::PartitionGraph(part, {.place_of = [](const std::string& d) { return d; },
+                                     .incarnation_of = incarnation_of,
+                                     .first_edge = kFirstLocalEdge}));
   graph->exchanges = graph->exchanges || split.next_edge > kFirstLocalEdge;
   for (auto& [name, piece] : split.parts) {
     DevicePart compiled;

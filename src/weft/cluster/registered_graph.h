@@ -45,15 +45,16 @@ struct RegisteredGraph {
   std::vector<DevicePart> parts;
   // Other tasks that send to it or receive from it.
   std::set<std::string> peers;
-  bool exchanges = false;  // has sends or receives at all
-  GraphDef definition;     // for RunOptions.output_partition_graphs
+  bool exchanges = false;       // has sends or receives at all
+  GraphDef definition;          // for RunOptions.output_partition_graphs
   std::shared_ptr<void> owner;  // keeps the session's devices and kernels
 };
 
-// Splits `part` by device and compiles each piece. Nodes must have devices of `devices`. Errors name the
-// node.
+// Splits `part` by device and compiles each piece. Nodes must have devices of `devices`. Errors
+// name the node.
 StatusOr<std::shared_ptr<RegisteredGraph>> CompilePart(Graph part, const RegisterOptions& options,
                                                        const Catalogue& catalogue,
-                                                       const SessionDevices& devices, ThreadPool* pool);
+                                                       const SessionDevices& devices,
+                                                       ThreadPool* pool);
 
 }  // namespace weft::cluster

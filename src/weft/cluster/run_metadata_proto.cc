@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+
 #include "proto/tensorflow/config.pb.h"
 #include "weft/graph/graph_proto.h"
 
@@ -64,7 +65,8 @@ StatusOr<std::string> SerializeRunMetadata(const session::RunMetadata& metadata)
     stats->set_op_end_rel_micros(node.end_us - node.start_us);
     stats->set_all_end_rel_micros(node.end_us - node.start_us);
     // The form that TensorFlow's timeline takes apart.
-    stats->set_timeline_label(absl::StrCat(node.node, " = ", node.op, "(", absl::StrJoin(node.inputs, ", "), ")"));
+    stats->set_timeline_label(
+        absl::StrCat(node.node, " = ", node.op, "(", absl::StrJoin(node.inputs, ", "), ")"));
     stats->set_thread_id(static_cast<uint32_t>(node.thread));
     AddOutputs(node, stats);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a RunStepRequest in chunks of any size, and as the meta of a tensor frame: an error, or
-// values that go back on the wire and come again the same.
-#include <google/protobuf/stubs/logging.h>
-
+// Any bytes as a RunStepRequest in chunks of any size, and as the meta of a tensor frame: an error,
+// or values that go back on the wire and come again the same.
 #include <cstdlib>
 #include <cstring>
 #include <vector>
+
+#include <google/protobuf/stubs/logging.h>
 
 #include "weft/cluster/step_messages.h"
 #include "weft/cluster/tensor_frame.h"
@@ -16,7 +16,8 @@ using weft::cluster::TensorMeta;
 
 void TryStep(absl::string_view bytes, size_t chunk_size) {
   std::vector<absl::string_view> chunks;
-  for (size_t at = 0; at < bytes.size(); at += chunk_size) chunks.push_back(bytes.substr(at, chunk_size));
+  for (size_t at = 0; at < bytes.size(); at += chunk_size)
+    chunks.push_back(bytes.substr(at, chunk_size));
   weft::cluster::RunStepMessage message;
   if (!weft::cluster::ParseRunStep(chunks, &message).ok()) return;
   for (const weft::cluster::NamedTensor& feed : message.feeds) {
@@ -27,7 +28,8 @@ void TryStep(absl::string_view bytes, size_t chunk_size) {
     const absl::string_view chunk = again;
     weft::cluster::RunStepMessage back;
     if (!weft::cluster::ParseRunStep({&chunk, 1}, &back).ok() || back.feeds.size() != 1) abort();
-    if (back.feeds[0].name != feed.name || back.feeds[0].tensor.shape() != feed.tensor.shape()) abort();
+    if (back.feeds[0].name != feed.name || back.feeds[0].tensor.shape() != feed.tensor.shape())
+      abort();
   }
 }
 

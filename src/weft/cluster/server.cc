@@ -38,7 +38,8 @@ constexpr int kDialThreads = 2;
 constexpr absl::Duration kMasterPatience = absl::Minutes(10);
 constexpr absl::Duration kProbePatience = absl::Seconds(5);
 
-// Tasks of one cluster greet each other with it: a task of another cluster is not let in by mistake.
+// Tasks of one cluster greet each other with it: a task of another cluster is not let in by
+// mistake.
 std::string ClusterToken(const ClusterSpec& cluster) {
   std::string token = "weft";
   for (const auto& [task, address] : cluster.tasks()) absl::StrAppend(&token, " ", task.ToString());
@@ -86,7 +87,8 @@ class TaskServer final : public Server {
     WEFT_RETURN_IF_ERROR(StartDataPlane(options, bind));
     MakeMaster(options);
     MethodTable methods;
-    AddMasterMethods({.master = &*master_, .graphs = &graphs_, .metrics = &step_metrics_}, &methods);
+    AddMasterMethods({.master = &*master_, .graphs = &graphs_, .metrics = &step_metrics_},
+                     &methods);
     AddWorkerMethods(&*worker_, plane_.get(), self_, &methods);
     WEFT_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(JoinHostPort(bind, host_port.second),
                                                    std::move(methods), &calls_, &setup_));
@@ -147,16 +149,18 @@ class TaskServer final : public Server {
   }
 
   Status StartDataPlane(const ServerOptions& options, const std::string& bind) {
-    DataPlaneOptions data{.task = worker_->task(),
-                          .incarnation = devices_.front()->attributes().incarnation,
-                          .token = ClusterToken(options.cluster),
-                          .bind = JoinHostPort(bind == "localhost" ? "127.0.0.1" : bind, options.data_port),
-                          .metrics = &data_metrics_};
+    DataPlaneOptions data{
+        .task = worker_->task(),
+        .incarnation = devices_.front()->attributes().incarnation,
+        .token = ClusterToken(options.cluster),
+        .bind = JoinHostPort(bind == "localhost" ? "127.0.0.1" : bind, options.data_port),
+        .metrics = &data_metrics_};
     WEFT_ASSIGN_OR_RETURN(plane_, DataPlane::Start(data, &host_, &dial_));
     host_.Attach(&*worker_, plane_.get());
     WEFT_ASSIGN_OR_RETURN(const auto bound, SplitHostPort(plane_->address()));
     // Others reach it where they reach the task.
-    self_ = {worker_->task(), JoinHostPort(host_name_ == "localhost" ? "127.0.0.1" : host_name_, bound.second),
+    self_ = {worker_->task(),
+             JoinHostPort(host_name_ == "localhost" ? "127.0.0.1" : host_name_, bound.second),
              data.incarnation};
     return absl::OkStatus();
   }
@@ -170,21 +174,23 @@ class TaskServer final : public Server {
     master_.emplace(MasterOptions{.lease = options.session_lease}, cluster_.get(), &timers_);
   }
 
-  // Steps whose tensors came but which never started are forgotten, and so are sessions of masters that are gone.
+  // Steps whose tensors came but which never started are forgotten, and so are sessions of masters
+  // that are gone.
   void ScheduleSweep() {
     absl::MutexLock lock(&sweep_mutex_);
     if (stopping_.IsCancelled()) return;
-    sweep_ = timers_.Schedule(std::clamp(master_patience_ / 4, absl::Milliseconds(100), absl::Minutes(1)), [this] {
-      worker_->Sweep();
-      // One at a time: it waits for masters to answer.
-      if (!checking_masters_.exchange(true)) {
-        setup_.Schedule([this] {
-          master_watch_->Check();
-          checking_masters_ = false;
+    sweep_ = timers_.Schedule(
+        std::clamp(master_patience_ / 4, absl::Milliseconds(100), absl::Minutes(1)), [this] {
+          worker_->Sweep();
+          // One at a time: it waits for masters to answer.
+          if (!checking_masters_.exchange(true)) {
+            setup_.Schedule([this] {
+              master_watch_->Check();
+              checking_masters_ = false;
+            });
+          }
+          ScheduleSweep();
         });
-      }
-      ScheduleSweep();
-    });
   }
 
   // None runs when this returns.
@@ -200,8 +206,9 @@ class TaskServer final : public Server {
   StatusOr<uint64_t> ProbeMaster(const std::string& master) {
     WEFT_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(master));
     if (!name.job || !name.task) return InvalidArgument("Not a task: ", master);
-    WEFT_ASSIGN_OR_RETURN(const std::vector<TaskStatus> answers,
-                          directory_.GetStatus({TaskId{*name.job, *name.task}}, kProbePatience, &stopping_));
+    WEFT_ASSIGN_OR_RETURN(
+        const std::vector<TaskStatus> answers,
+        directory_.GetStatus({TaskId{*name.job, *name.task}}, kProbePatience, &stopping_));
     if (answers.empty()) return Unavailable("No answer from ", master);
     return answers.front().data.incarnation;
   }
@@ -214,14 +221,18 @@ class TaskServer final : public Server {
       };
       const Worker::Counts counts = worker_->counts();
       set("weft_sessions", "Sessions that clients hold here", master_->num_sessions());
-      set("weft_task_sessions", "Sessions of any task's master that use this task", counts.sessions);
+      set("weft_task_sessions", "Sessions of any task's master that use this task",
+          counts.sessions);
       set("weft_graphs", "Compiled graphs that are registered here", counts.graphs);
-      set("weft_running_parts", "Parts of steps that exchange tensors and run here now", counts.running);
+      set("weft_running_parts", "Parts of steps that exchange tensors and run here now",
+          counts.running);
       set("weft_open_steps", "Steps that hold tensors here now", counts.open_steps);
-      set("weft_tensor_memory_bytes", "Host memory that tensors hold", HostPoolStatistics().bytes_in_use);
+      set("weft_tensor_memory_bytes", "Host memory that tensors hold",
+          HostPoolStatistics().bytes_in_use);
     };
     WEFT_ASSIGN_OR_RETURN(status_page_, StatusPage::Start(port, &metrics_, &waits_, update));
-    WEFT_LOG(INFO) << "Health, metrics and waits at http://127.0.0.1:" << status_page_->port() << "/metrics";
+    WEFT_LOG(INFO) << "Health, metrics and waits at http://127.0.0.1:" << status_page_->port()
+                   << "/metrics";
     return absl::OkStatus();
   }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+
 #include "base/status.h"
 #include "weft/cluster/cluster_spec.h"
 #include "weft/kernel/op_spec.h"
@@ -20,7 +21,8 @@ struct ServerOptions {
   ClusterSpec cluster;
   TaskId task;
   const Catalogue* catalogue = nullptr;  // required; must outlive the server
-  // The host to listen at. Empty: loopback if the task's own address is loopback, else every interface.
+  // The host to listen at. Empty: loopback if the task's own address is loopback, else every
+  // interface.
   std::string bind;
   int data_port = 0;  // of the connections between tasks; 0: any
   // File ops stay under this directory. Empty: no limit.
@@ -38,8 +40,8 @@ struct ServerOptions {
 // Thread-safe. The destructor shuts it down.
 class Server {
  public:
-  // Listens when it returns. InvalidArgument for a task that is not in the cluster, Unavailable for a
-  // port that cannot be had; both name it.
+  // Listens when it returns. InvalidArgument for a task that is not in the cluster, Unavailable for
+  // a port that cannot be had; both name it.
   static StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   virtual ~Server() = default;
 

@@ -2,19 +2,20 @@
 // Whole servers in one process, driven by the session of a C++ program.
 #include "weft/cluster/server.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <map>
 #include <set>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "absl/synchronization/notification.h"
+
 #include "base/threads.h"
 #include "net/socket_address.h"
 #include "weft/cluster/cluster_client.h"
-#include "weft/cluster/grpc_session.h"
 #include "weft/cluster/grpc_service.h"
+#include "weft/cluster/grpc_session.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
@@ -31,7 +32,8 @@ class ServerTest : public ::testing::TestWithParam<bool> {
   void SetUp() override {
     const StatusOr<std::vector<int>> ports = FindFreeLoopbackPorts(2);
     ASSERT_TRUE(ports.ok()) << ports.status();
-    spec_ = absl::StrCat(R"({"ps":["127.0.0.1:)", (*ports)[0], R"("],"worker":["127.0.0.1:)", (*ports)[1], R"("]})");
+    spec_ = absl::StrCat(R"({"ps":["127.0.0.1:)", (*ports)[0], R"("],"worker":["127.0.0.1:)",
+                         (*ports)[1], R"("]})");
     StartTask("ps");
     StartTask("worker");
   }
@@ -47,8 +49,8 @@ class ServerTest : public ::testing::TestWithParam<bool> {
   }
 
   std::unique_ptr<Session> NewSession(const std::string& job = "worker") {
-    StatusOr<std::unique_ptr<Session>> session =
-        weft::cluster::NewSession({.target = servers_[job]->target(), .soft_placement = false, .always_dial = GetParam()});
+    StatusOr<std::unique_ptr<Session>> session = weft::cluster::NewSession(
+        {.target = servers_[job]->target(), .soft_placement = false, .always_dial = GetParam()});
     EXPECT_TRUE(session.ok());
     return *std::move(session);
   }
@@ -58,11 +60,15 @@ class ServerTest : public ::testing::TestWithParam<bool> {
     Graph graph(&StandardCatalogue().ops());
     GraphBuilder builder(&graph);
     builder.set_device("/job:ps/task:0");
-    const Endpoint w = builder.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{2}}, {"shared_name", "w"}}, "w");
-    builder.Op("AssignVariableOp", {w, builder.Constant(Tensor::Vector<float>({2, 3}))}, {}, "init");
+    const Endpoint w =
+        builder.Op("VarHandleOp", {},
+                   {{"dtype", DType::kFloat}, {"shape", Shape{2}}, {"shared_name", "w"}}, "w");
+    builder.Op("AssignVariableOp", {w, builder.Constant(Tensor::Vector<float>({2, 3}))}, {},
+               "init");
     const Endpoint read = builder.Op("ReadVariableOp", {w}, {{"dtype", DType::kFloat}}, "w/read");
     builder.set_device("/job:worker/task:0");
-    const Endpoint x = builder.Op("Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape({2})}}, "x");
+    const Endpoint x = builder.Op("Placeholder", {},
+                                  {{"dtype", DType::kFloat}, {"shape", PartialShape({2})}}, "x");
     const Endpoint product = builder.Op("Mul", {x, read}, {}, "product");
     builder.Op("AddV2", {product, builder.Scalar<float>(1)}, {}, "y");
     builder.set_device("/job:ps/task:0");
@@ -83,7 +89,8 @@ TEST_P(ServerTest, StepsCrossTasks) {
   std::vector<Tensor> results;
   ASSERT_EQ(session->Run({{"x", x}}, {"y", "w/read"}, {}, &results), absl::OkStatus());
   EXPECT_EQ(results[0].ToString(), Tensor::Vector<float>({3, 31}).ToString());
-  for (int i = 0; i < 50; ++i) ASSERT_EQ(session->Run({{"x", x}}, {}, {"grow"}, nullptr), absl::OkStatus());
+  for (int i = 0; i < 50; ++i)
+    ASSERT_EQ(session->Run({{"x", x}}, {}, {"grow"}, nullptr), absl::OkStatus());
   ASSERT_EQ(session->Run({}, {"w/read"}, {}, &results), absl::OkStatus());
   EXPECT_EQ(results[0].ToString(), Tensor::Vector<float>({52, 503}).ToString());
 
@@ -100,8 +107,8 @@ TEST_P(ServerTest, TracesAndPartitionGraphsComeFromEveryTask) {
   ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
   session::RunMetadata metadata;
   std::vector<Tensor> results;
-  ASSERT_EQ(session->Run({.trace = true, .partition_graphs = true}, {{"x", Tensor::Vector<float>({1, 1})}},
-                         {"y"}, {}, &results, &metadata),
+  ASSERT_EQ(session->Run({.trace = true, .partition_graphs = true},
+                         {{"x", Tensor::Vector<float>({1, 1})}}, {"y"}, {}, &results, &metadata),
             absl::OkStatus());
   EXPECT_EQ(metadata.partition_graphs.size(), 2u);
   std::set<std::string> devices;
@@ -170,7 +177,8 @@ TEST_P(ServerTest, ManySessionsAtOnce) {
       if (!session->Extend(TwoTaskGraph()).ok()) return;
       for (int k = 0; k < 20; ++k) {
         std::vector<Tensor> results;
-        good += session->Run({{"x", Tensor::Vector<float>({1, 1})}}, {"y"}, {"grow"}, &results).ok();
+        good +=
+            session->Run({{"x", Tensor::Vector<float>({1, 1})}}, {"y"}, {"grow"}, &results).ok();
       }
     });
   }
@@ -198,7 +206,8 @@ TEST_P(ServerTest, ATakenPortIsSaid) {
   const StatusOr<std::unique_ptr<Server>> second = Server::Start(options);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   options.task = {"chief", 0};
-  EXPECT_THAT(std::string(Server::Start(options).status().message()), HasSubstr("/job:chief/task:0"));
+  EXPECT_THAT(std::string(Server::Start(options).status().message()),
+              HasSubstr("/job:chief/task:0"));
 }
 
 TEST_P(ServerTest, ASessionThatOutlivesItsServerSaysSo) {

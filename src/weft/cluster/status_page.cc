@@ -19,7 +19,8 @@ void UpdateProcess(MetricRegistry* metrics) {
   set("process_resident_memory_bytes", "Memory of this process that is in RAM",
       static_cast<double>(stats.resident_bytes));
   set("process_threads", "Threads of this process", static_cast<double>(stats.threads));
-  set("process_open_fds", "Files and sockets that this process holds open", static_cast<double>(stats.open_files));
+  set("process_open_fds", "Files and sockets that this process holds open",
+      static_cast<double>(stats.open_files));
   set("process_cpu_seconds", "User and system time so far", absl::ToDoubleSeconds(stats.cpu_time));
   set("process_uptime_seconds", "Since this process started", absl::ToDoubleSeconds(stats.uptime));
 }
@@ -37,12 +38,15 @@ Json WaitJson(const WaitRecord& wait) {
 }  // namespace
 
 StatusOr<std::unique_ptr<StatusPage>> StatusPage::Start(int port, MetricRegistry* metrics,
-                                                        const WaitRegistry* waits, GaugeUpdate update) {
+                                                        const WaitRegistry* waits,
+                                                        GaugeUpdate update) {
   std::unique_ptr<StatusPage> page(new StatusPage(metrics, waits, std::move(update)));
   std::map<std::string, HttpHandler> routes;
   routes["/healthz"] = [page = page.get()](const HttpRequest&) { return page->Health(); };
   routes["/metrics"] = [page = page.get()](const HttpRequest&) { return page->Metrics(); };
-  routes["/waits"] = [page = page.get()](const HttpRequest& request) { return page->Waits(request); };
+  routes["/waits"] = [page = page.get()](const HttpRequest& request) {
+    return page->Waits(request);
+  };
   HttpServer::Options options;
   options.address.port = static_cast<uint16_t>(port);
   WEFT_ASSIGN_OR_RETURN(page->http_, HttpServer::Start(std::move(options), std::move(routes)));

@@ -16,7 +16,8 @@ namespace weft::cluster {
 // Sets gauges to what is true now; called while the server is ready or stopping.
 using GaugeUpdate = std::function<void(MetricRegistry*)>;
 
-// Thread-safe. /healthz answers 503 until SetReady and from SetStopping on; the others answer always.
+// Thread-safe. /healthz answers 503 until SetReady and from SetStopping on; the others answer
+// always.
 class StatusPage {
  public:
   // Listens at 127.0.0.1:`port`, any free one for 0. Unavailable if it is taken. Borrows the rest.

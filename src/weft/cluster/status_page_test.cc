@@ -31,7 +31,8 @@ std::string Get(int port, const std::string& path) {
         absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     if (send(fd, request.data(), request.size(), 0) == static_cast<ssize_t>(request.size())) {
       char buffer[4096];
-      for (ssize_t got = 0; (got = recv(fd, buffer, sizeof(buffer), 0)) > 0;) answer.append(buffer, got);
+      for (ssize_t got = 0; (got = recv(fd, buffer, sizeof(buffer), 0)) > 0;)
+        answer.append(buffer, got);
     }
   }
   close(fd);
@@ -69,7 +70,8 @@ TEST(StatusPage, ListsWaits) {
   EXPECT_THAT(Get((*page)->port(), "/waits?json"), HasSubstr("\r\n\r\n[]"));
   Wait wait = waits.Begin({.waiter = "/job:a", .what = "tensor 'w'", .on = "/job:b"}, 7);
   const std::string text = Get((*page)->port(), "/waits");
-  for (const char* part : {"/job:a", "tensor 'w'", "step 7", "/job:b"}) EXPECT_THAT(text, HasSubstr(part));
+  for (const char* part : {"/job:a", "tensor 'w'", "step 7", "/job:b"})
+    EXPECT_THAT(text, HasSubstr(part));
   const std::string answer = Get((*page)->port(), "/waits?json");
   const StatusOr<Json> list = Json::Parse(answer.substr(answer.find("\r\n\r\n") + 4));
   ASSERT_TRUE(list.ok()) << answer;
@@ -83,14 +85,18 @@ TEST(StatusPage, ListsWaits) {
 TEST(StatusPage, ServersHaveOne) {
   StatusOr<ClusterSpec> spec = ClusterSpec::FromJson(R"({"local":["127.0.0.1:0"]})");
   ASSERT_TRUE(spec.ok()) << spec.status();
-  const StatusOr<std::unique_ptr<Server>> server = Server::Start(
-      {.cluster = *spec, .task = {"local", 0}, .catalogue = &StandardCatalogue(), .status_port = 0});
+  const StatusOr<std::unique_ptr<Server>> server = Server::Start({.cluster = *spec,
+                                                                  .task = {"local", 0},
+                                                                  .catalogue = &StandardCatalogue(),
+                                                                  .status_port = 0});
   ASSERT_TRUE(server.ok()) << server.status();
   const int port = (*server)->status_port();
   EXPECT_THAT(Get(port, "/healthz"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Get(port, "/metrics"), HasSubstr("\nweft_sessions 0\n"));
-  const StatusOr<std::unique_ptr<Server>> second = Server::Start(
-      {.cluster = *spec, .task = {"local", 0}, .catalogue = &StandardCatalogue(), .status_port = port});
+  const StatusOr<std::unique_ptr<Server>> second = Server::Start({.cluster = *spec,
+                                                                  .task = {"local", 0},
+                                                                  .catalogue = &StandardCatalogue(),
+                                                                  .status_port = port});
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(absl::StrCat(port)));
   (*server)->Shutdown(absl::ZeroDuration());
   EXPECT_THAT(Get(port, "/healthz"), StartsWith("HTTP/1.1 503"));

@@ -60,9 +60,10 @@ StatusOr<TaskReport> ParseStepEnd(absl::string_view bytes) {
                                      .thread = node.thread(),
                                      .inputs = {node.input().begin(), node.input().end()}});
     for (const wire::StepEnd::Output& output : node.output()) {
-      report.metadata.trace.back().outputs.push_back({.dtype = static_cast<DType>(output.dtype()),
-                                                      .dims = {output.dim().begin(), output.dim().end()},
-                                                      .bytes = output.bytes()});
+      report.metadata.trace.back().outputs.push_back(
+          {.dtype = static_cast<DType>(output.dtype()),
+           .dims = {output.dim().begin(), output.dim().end()},
+           .bytes = output.bytes()});
     }
   }
   for (const std::string& graph : proto.partition_graphs()) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "weft/cluster/worker.h"
 

@@ -60,22 +60,24 @@ void StepHost::StartRemote(const std::string& task, uint32_t graph, int64_t step
   wire::StepStart start;
   start.set_trace(trace);
   start.set_partition_graphs(partition_graphs);
-  plane_->Send(task, StepFrame(FrameKind::kStepStart, step, graph), start.SerializeAsString(), {},
-               [this, task, step](const Status& sent) {
-                 if (sent.ok()) return;
-                 pool_->Schedule([this, task, step, sent] { TellWatcher(task, step, {.status = sent}); });
-               });
+  plane_->Send(
+      task, StepFrame(FrameKind::kStepStart, step, graph), start.SerializeAsString(), {},
+      [this, task, step](const Status& sent) {
+        if (sent.ok()) return;
+        pool_->Schedule([this, task, step, sent] { TellWatcher(task, step, {.status = sent}); });
+      });
 }
 
 void StepHost::AbortRemote(const std::string& task, int64_t step, const Status& reason) {
   // Best effort: a task that cannot be reached is reported as lost.
-  plane_->Send(task, StepFrame(FrameKind::kAbort, step), EncodeStepEnd({.status = reason}), {}, nullptr);
+  plane_->Send(task, StepFrame(FrameKind::kAbort, step), EncodeStepEnd({.status = reason}), {},
+               nullptr);
 }
 
 Status StepHost::Push(int64_t step, const RendezvousKey& key, const Tensor& tensor, bool is_dead) {
   WEFT_ASSIGN_OR_RETURN(TensorFrame frame, MakeTensorFrame(step, key, tensor, is_dead));
-  plane_->Send(TaskOf(key.receive_device), frame.header, std::move(frame.meta), std::move(frame.body),
-               [this, step](const Status& sent) {
+  plane_->Send(TaskOf(key.receive_device), frame.header, std::move(frame.meta),
+               std::move(frame.body), [this, step](const Status& sent) {
                  if (!sent.ok()) FailStep(step, sent);
                });
   return absl::OkStatus();
@@ -106,15 +108,17 @@ void StepHost::Received(const std::string& task, const FrameHeader& header, absl
       return TakeTensor(header, meta, std::move(body));
     case FrameKind::kStepDone:
       return TakeEnd(task, step,
-                     body.size > 0 ? absl::string_view(reinterpret_cast<const char*>(body.data), body.size)
-                                   : meta);
+                     body.size > 0
+                         ? absl::string_view(reinterpret_cast<const char*>(body.data), body.size)
+                         : meta);
     default:
-      WEFT_LOG_EVERY(WARNING, absl::Seconds(10))
-          << "Frame of an unexpected kind from " << task << ": " << transport::FrameKindName(header.kind);
+      WEFT_LOG_EVERY(WARNING, absl::Seconds(10)) << "Frame of an unexpected kind from " << task
+                                                 << ": " << transport::FrameKindName(header.kind);
   }
 }
 
-void StepHost::StartHere(const std::string& master, const FrameHeader& header, absl::string_view meta) {
+void StepHost::StartHere(const std::string& master, const FrameHeader& header,
+                         absl::string_view meta) {
   wire::StepStart start;
   const bool parsed = start.ParseFromArray(meta.data(), static_cast<int>(meta.size()));
   TaskStep step{.graph = header.graph,
@@ -160,19 +164,21 @@ void StepHost::EndHere(const std::string& master, int64_t step, TaskReport repor
     }
   }
   // If it does not arrive, the master has lost this task and knows.
-  plane_->Send(master, StepFrame(FrameKind::kStepDone, step), std::move(bytes), std::move(body), nullptr);
+  plane_->Send(master, StepFrame(FrameKind::kStepDone, step), std::move(bytes), std::move(body),
+               nullptr);
 }
 
 void StepHost::AbortHere(const std::string& master, int64_t step, absl::string_view meta) {
   StatusOr<TaskReport> report = ParseStepEnd(meta);
-  const Status reason = !report.ok()              ? report.status()
+  const Status reason = !report.ok()          ? report.status()
                         : report->status.ok() ? Aborted("The step was aborted by ", master)
                                               : report->status;
   std::shared_ptr<Cancellation> cancellation;
   {
     absl::MutexLock lock(&mutex_);
     const auto found = parts_.find(step);
-    if (found != parts_.end() && found->second.master == master) cancellation = found->second.cancellation;
+    if (found != parts_.end() && found->second.master == master)
+      cancellation = found->second.cancellation;
   }
   if (cancellation != nullptr) {
     pool_->Schedule([cancellation, reason] { cancellation->Cancel(reason); });
@@ -187,7 +193,8 @@ void StepHost::TakeTensor(const FrameHeader& header, absl::string_view meta, Reg
   if (!parsed.ok()) return FailStep(step, parsed.status());
   const Ref<rendezvous::StepRendezvous> rendezvous = worker_->RendezvousOf(step);
   if (!rendezvous) return;  // a dead step
-  rendezvous::EdgeKey key{.number = header.key, .frame = parsed->frame, .iteration = parsed->iteration};
+  rendezvous::EdgeKey key{
+      .number = header.key, .frame = parsed->frame, .iteration = parsed->iteration};
   pool_->Schedule([this, rendezvous, key, meta = *std::move(parsed), body = std::move(body), step] {
     StatusOr<Tensor> tensor = TensorFromBody(meta, body);
     const Status delivered =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps on the data connections: frames in, frames out, for both roles a task has. As a worker it runs parts
-// of steps that other tasks' masters start; as a master's task it hears how its steps' parts ended.
+// Steps on the data connections: frames in, frames out, for both roles a task has. As a worker it
+// runs parts of steps that other tasks' masters start; as a master's task it hears how its steps'
+// parts ended.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/status.h"
 #include "base/threads.h"
 #include "weft/cluster/data_plane.h"
@@ -51,8 +53,8 @@ class StepHost final : public FrameReceiver, public rendezvous::TensorSink {
 
   transport::Region BodyFor(const std::string& task, const transport::FrameHeader& header,
                             absl::string_view meta) override;
-  void Received(const std::string& task, const transport::FrameHeader& header, absl::string_view meta,
-                transport::Region body) override;
+  void Received(const std::string& task, const transport::FrameHeader& header,
+                absl::string_view meta, transport::Region body) override;
   void TaskLost(const std::string& task, const Status& why) override;
 
  private:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/cluster/step_messages.h"
 
+#include <limits>
+
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/wire_format_lite.h>
-
-#include <limits>
 
 #include "absl/functional/function_ref.h"
 
@@ -24,8 +24,8 @@ Status TooLarge(size_t size) {
   return InvalidArgument("A message has at most 2 GB, got bytes: ", size);
 }
 
-// Hands fields of number `tensor_field` to `read_tensor` and collects the others' bytes in `rest`. The
-// first error of a tensor is kept while the rest is read on.
+// Hands fields of number `tensor_field` to `read_tensor` and collects the others' bytes in `rest`.
+// The first error of a tensor is kept while the rest is read on.
 Status SplitMessage(absl::Span<const absl::string_view> chunks, int tensor_field,
                     absl::FunctionRef<Status(CodedInputStream*, int size)> read_tensor,
                     std::string* rest, Status* tensor_error) {
@@ -97,12 +97,14 @@ Status ParseRunCallable(absl::Span<const absl::string_view> chunks, RunCallableM
   };
   const Status split = SplitMessage(chunks, tensorflow::RunCallableRequest::kFeedFieldNumber, read,
                                     &rest, &tensor_error);
-  if (!message->rest.ParseFromString(rest)) return InvalidArgument("RunCallableRequest is malformed");
+  if (!message->rest.ParseFromString(rest))
+    return InvalidArgument("RunCallableRequest is malformed");
   WEFT_RETURN_IF_ERROR(split);
   return tensor_error;
 }
 
-Status ParseCreateSession(absl::Span<const absl::string_view> chunks, CreateSessionMessage* message) {
+Status ParseCreateSession(absl::Span<const absl::string_view> chunks,
+                          CreateSessionMessage* message) {
   std::string rest;
   Status graph_error;
   const auto read = [&](CodedInputStream* in, int size) -> Status {
@@ -112,8 +114,8 @@ Status ParseCreateSession(absl::Span<const absl::string_view> chunks, CreateSess
     message->graph += bytes;
     return absl::OkStatus();
   };
-  WEFT_RETURN_IF_ERROR(SplitMessage(chunks, tensorflow::CreateSessionRequest::kGraphDefFieldNumber, read,
-                                    &rest, &graph_error));
+  WEFT_RETURN_IF_ERROR(SplitMessage(chunks, tensorflow::CreateSessionRequest::kGraphDefFieldNumber,
+                                    read, &rest, &graph_error));
   WEFT_RETURN_IF_ERROR(graph_error);
   if (message->rest.ParseFromString(rest)) return absl::OkStatus();
   return InvalidArgument("CreateSessionRequest is malformed");
@@ -136,12 +138,13 @@ Payload SerializeMessage(const google::protobuf::MessageLite& message) {
 Status AppendFetches(absl::Span<const std::string> names, absl::Span<const Tensor> tensors,
                      Payload* payload) {
   for (size_t i = 0; i < names.size(); ++i) {
-    WEFT_RETURN_IF_ERROR(AppendNamedTensor(tensorflow::RunStepResponse::kTensorFieldNumber, names[i],
-                                           tensors[i], payload));
+    WEFT_RETURN_IF_ERROR(AppendNamedTensor(tensorflow::RunStepResponse::kTensorFieldNumber,
+                                           names[i], tensors[i], payload));
   }
   if (payload->size() > std::numeric_limits<int32_t>::max()) {
-    return InvalidArgument("The fetched tensors are over 2 GB together, fetch fewer at once; bytes: ",
-                           payload->size());
+    return InvalidArgument(
+        "The fetched tensors are over 2 GB together, fetch fewer at once; bytes: ",
+        payload->size());
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+
 #include "base/status.h"
 #include "proto/tensorflow/master.pb.h"
 #include "weft/cluster/payload.h"
@@ -40,7 +41,8 @@ struct CreateSessionMessage {
   tensorflow::CreateSessionRequest rest;
   std::string graph;
 };
-Status ParseCreateSession(absl::Span<const absl::string_view> chunks, CreateSessionMessage* message);
+Status ParseCreateSession(absl::Span<const absl::string_view> chunks,
+                          CreateSessionMessage* message);
 
 // Any other message. InvalidArgument naming its type.
 Status ParseMessage(absl::Span<const absl::string_view> chunks,

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <map>
 #include <random>
-#include <vector>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 
@@ -26,14 +26,19 @@ Status FromTask(const std::string& task, const Status& status) {
   const std::string prefix = absl::StrCat("From ", task, ":\n");
   if (status.ok() || absl::StartsWith(status.message(), "From /job:")) return status;
   Status named(status.code(), absl::StrCat(prefix, status.message()));
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& p) { named.SetPayload(url, p); });
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& p) { named.SetPayload(url, p); });
   return named;
 }
 
 class StepRun final : public StepWatcher, public std::enable_shared_from_this<StepRun> {
  public:
   StepRun(Worker* worker, StepHost* host, StepRunner::Step step, StepRunner::Done done)
-      : worker_(worker), host_(host), id_(NextStepId()), step_(std::move(step)), done_(std::move(done)) {}
+      : worker_(worker),
+        host_(host),
+        id_(NextStepId()),
+        step_(std::move(step)),
+        done_(std::move(done)) {}
 
   void Start(const StepParts& parts) {
     {

@@ -26,8 +26,9 @@ struct StepParts {
   std::vector<Remote> remote;
 };
 
-// Starts every part and calls `done` once, when all have ended. The first failure aborts the others and is
-// what `done` gets; one of another task says from where it is. `parts` must outlive the step.
+// Starts every part and calls `done` once, when all have ended. The first failure aborts the others
+// and is what `done` gets; one of another task says from where it is. `parts` must outlive the
+// step.
 void RunParts(Worker* worker, StepHost* host, const StepParts& parts, StepRunner::Step step,
               StepRunner::Done done);
 

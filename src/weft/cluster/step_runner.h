@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+
 #include "base/cancellation.h"
 #include "base/status.h"
 #include "weft/graph/node_def.h"
@@ -34,8 +35,8 @@ class StepRunner {
   };
 
   virtual ~StepRunner() = default;
-  // All or nothing; running steps are not disturbed. May wait for other tasks, until `cancellation` (may
-  // be null).
+  // All or nothing; running steps are not disturbed. May wait for other tasks, until `cancellation`
+  // (may be null).
   virtual Status Extend(GraphDef graph, Cancellation* cancellation) = 0;
   // `done` runs once, maybe before this returns; every part of the step has ended by then.
   virtual void Run(Step step, Done done) = 0;

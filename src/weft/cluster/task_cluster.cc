@@ -7,8 +7,8 @@
 
 namespace weft::cluster {
 
-StatusOr<std::unique_ptr<StepRunner>> TaskCluster::OpenSession(const std::string& handle,
-                                                               const tensorflow::ConfigProto& config) {
+StatusOr<std::unique_ptr<StepRunner>> TaskCluster::OpenSession(
+    const std::string& handle, const tensorflow::ConfigProto& config) {
   SessionEnvironment environment = environment_;
   if (config.operation_timeout_in_ms() > 0) {
     // A little less than the client's own, so that it is told who is missing.
@@ -21,8 +21,8 @@ StatusOr<std::unique_ptr<StepRunner>> TaskCluster::OpenSession(const std::string
 
 std::vector<DeviceAttributes> TaskCluster::LocalDevices() { return environment_.worker->devices(); }
 
-StatusOr<std::vector<DeviceAttributes>> TaskCluster::RemoteDevices(const std::vector<std::string>& filters,
-                                                                   Cancellation* cancellation) {
+StatusOr<std::vector<DeviceAttributes>> TaskCluster::RemoteDevices(
+    const std::vector<std::string>& filters, Cancellation* cancellation) {
   TaskDirectory& directory = *environment_.directory;
   WEFT_ASSIGN_OR_RETURN(
       const std::vector<TaskStatus> tasks,

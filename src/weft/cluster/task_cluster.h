@@ -21,8 +21,8 @@ class TaskCluster final : public ClusterAccess {
   std::vector<DeviceAttributes> LocalDevices() override;
   StatusOr<std::vector<DeviceAttributes>> RemoteDevices(const std::vector<std::string>& filters,
                                                         Cancellation* cancellation) override;
-  Status Cleanup(const std::vector<std::string>& containers, const std::vector<std::string>& filters,
-                 Cancellation* cancellation) override;
+  Status Cleanup(const std::vector<std::string>& containers,
+                 const std::vector<std::string>& filters, Cancellation* cancellation) override;
 
  private:
   const SessionEnvironment environment_;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/time/clock.h"
+
 #include "base/log.h"
 #include "weft/cluster/device_proto.h"
 #include "weft/cluster/step_messages.h"
@@ -38,7 +39,8 @@ StatusOr<TaskStatus> ReadStatus(const TaskId& task, const ClientReply& reply) {
                                 device.name(), ": do all tasks have the same cluster?");
     }
   }
-  status.data = {task.DeviceTask(), extension.task().data_address(), extension.task().incarnation()};
+  status.data = {task.DeviceTask(), extension.task().data_address(),
+                 extension.task().incarnation()};
   return status;
 }
 
@@ -59,7 +61,8 @@ std::vector<TaskId> TaskDirectory::OthersMatching(const std::vector<std::string>
       wanted->index.reset();
       return wanted->Matches(name);
     };
-    if (filters.empty() || std::any_of(filters.begin(), filters.end(), matches)) matching.push_back(task);
+    if (filters.empty() || std::any_of(filters.begin(), filters.end(), matches))
+      matching.push_back(task);
   }
   return matching;
 }
@@ -83,8 +86,8 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
   std::vector<Wait> waits;
   for (const TaskId& task : tasks) {
     WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<GrpcChannel> channel, ChannelTo(task));
-    waits.push_back(waits_->Begin(
-        WaitSubject{.waiter = self_.ToString(), .what = "the task to answer", .on = task.ToString()}));
+    waits.push_back(waits_->Begin(WaitSubject{
+        .waiter = self_.ToString(), .what = "the task to answer", .on = task.ToString()}));
     ClientCall call{.method = MethodPath("GetStatus"),
                     .deadline = absl::Now() + patience,
                     .wait_for_ready = true,
@@ -102,7 +105,8 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
   while (!answers->mutex.AwaitWithTimeout(absl::Condition(&all_in), kNagEvery)) {
     for (const TaskId& task : tasks) {
       if (!answers->by_task.contains(task)) {
-        WEFT_LOG(INFO) << "CreateSession still waiting for response from worker: " << task.DeviceTask();
+        WEFT_LOG(INFO) << "CreateSession still waiting for response from worker: "
+                       << task.DeviceTask();
       }
     }
   }
@@ -112,7 +116,8 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
     if (status.ok()) {
       all.push_back(*std::move(status));
     } else if (absl::IsDeadlineExceeded(status.status()) || absl::IsUnavailable(status.status())) {
-      missing.push_back(absl::StrCat(task.ToString(), " at ", cluster_.AddressOf(task).value_or("?")));
+      missing.push_back(
+          absl::StrCat(task.ToString(), " at ", cluster_.AddressOf(task).value_or("?")));
     } else {
       return status.status();
     }
@@ -126,8 +131,9 @@ Status TaskDirectory::Call(const TaskId& task, const char* method, Payload reque
                            absl::Duration timeout, Cancellation* cancellation,
                            google::protobuf::MessageLite* response) {
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<GrpcChannel> channel, ChannelTo(task));
-  const Wait wait = waits_->Begin(
-      WaitSubject{.waiter = self_.ToString(), .what = absl::StrCat(method, " to answer"), .on = task.ToString()});
+  const Wait wait = waits_->Begin(WaitSubject{.waiter = self_.ToString(),
+                                              .what = absl::StrCat(method, " to answer"),
+                                              .on = task.ToString()});
   StatusOr<std::unique_ptr<ClientReply>> reply =
       channel->CallAndWait({.method = MethodPath(method),
                             .request = std::move(request),
@@ -143,7 +149,8 @@ Status TaskDirectory::CreateWorkerSession(const TaskId& task,
                                           const tensorflow::CreateWorkerSessionRequest& request,
                                           Cancellation* cancellation) {
   tensorflow::CreateWorkerSessionResponse response;
-  return Call(task, "CreateWorkerSession", SerializeMessage(request), kCallTimeout, cancellation, &response);
+  return Call(task, "CreateWorkerSession", SerializeMessage(request), kCallTimeout, cancellation,
+              &response);
 }
 
 void TaskDirectory::DeleteWorkerSession(const TaskId& task, const std::string& handle) {
@@ -179,7 +186,8 @@ Status TaskDirectory::CleanupAll(const TaskId& task, const std::vector<std::stri
   tensorflow::CleanupAllRequest request;
   for (const std::string& container : containers) request.add_container(container);
   tensorflow::CleanupAllResponse response;
-  return Call(task, "CleanupAll", SerializeMessage(request), kCleanupTimeout, cancellation, &response);
+  return Call(task, "CleanupAll", SerializeMessage(request), kCleanupTimeout, cancellation,
+              &response);
 }
 
 }  // namespace weft::cluster

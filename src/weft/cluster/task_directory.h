@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other tasks of the cluster as their worker services answer: what they are and what is asked of them
-// outside of steps.
+// The other tasks of the cluster as their worker services answer: what they are and what is asked
+// of them outside of steps.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+
 #include "base/cancellation.h"
 #include "base/status.h"
 #include "base/waits.h"
@@ -30,8 +31,8 @@ struct TaskStatus {
   TaskAddress data;  // its address is empty where the task is not one of ours
 };
 
-// Thread-safe. Calls block; all have a deadline, register their wait and end when `cancellation` (may be
-// null) says so.
+// Thread-safe. Calls block; all have a deadline, register their wait and end when `cancellation`
+// (may be null) says so.
 class TaskDirectory {
  public:
   TaskDirectory(ClusterSpec cluster, TaskId self, WaitRegistry* waits);
@@ -41,14 +42,17 @@ class TaskDirectory {
   // The other tasks that one of `filters` (device names in part) matches; all if there are none.
   std::vector<TaskId> OthersMatching(const std::vector<std::string>& filters) const;
 
-  // Asks all of them at once; waits for those that are not up yet. Unavailable names who did not answer.
-  StatusOr<std::vector<TaskStatus>> GetStatus(const std::vector<TaskId>& tasks, absl::Duration patience,
-                                              Cancellation* cancellation);
-  Status CreateWorkerSession(const TaskId& task, const tensorflow::CreateWorkerSessionRequest& request,
+  // Asks all of them at once; waits for those that are not up yet. Unavailable names who did not
+  // answer.
+  StatusOr<std::vector<TaskStatus>> GetStatus(const std::vector<TaskId>& tasks,
+                                              absl::Duration patience, Cancellation* cancellation);
+  Status CreateWorkerSession(const TaskId& task,
+                             const tensorflow::CreateWorkerSessionRequest& request,
                              Cancellation* cancellation);
   // Without waiting for the answer.
   void DeleteWorkerSession(const TaskId& task, const std::string& handle);
-  StatusOr<uint32_t> RegisterGraph(const TaskId& task, const tensorflow::RegisterGraphRequest& request,
+  StatusOr<uint32_t> RegisterGraph(const TaskId& task,
+                                   const tensorflow::RegisterGraphRequest& request,
                                    const wire::RegisterGraphExtension& extension,
                                    Cancellation* cancellation);
   Status CleanupAll(const TaskId& task, const std::vector<std::string>& containers,

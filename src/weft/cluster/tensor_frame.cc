@@ -45,7 +45,8 @@ StatusOr<TensorMeta> TensorMeta::Parse(absl::string_view bytes, uint64_t body_by
   FixedPart fixed;
   if (bytes.size() < sizeof(fixed)) return InvalidArgument("Tensor frame: its meta is too short");
   std::memcpy(&fixed, bytes.data(), sizeof(fixed));
-  if (bytes.size() != sizeof(fixed) + sizeof(int64_t) * fixed.rank || fixed.flags > (kDead | kProto)) {
+  if (bytes.size() != sizeof(fixed) + sizeof(int64_t) * fixed.rank ||
+      fixed.flags > (kDead | kProto)) {
     return InvalidArgument("Tensor frame: its meta is malformed");
   }
   TensorMeta meta;
@@ -105,7 +106,8 @@ StatusOr<TensorFrame> MakeTensorFrame(int64_t step, const RendezvousKey& key, co
     } else {
       meta.shape = tensor.shape();
       if (tensor.size_bytes() > 0) {
-        frame.body.push_back(transport::Region::Of({tensor.bytes(), tensor.size_bytes()}, tensor.buffer()));
+        frame.body.push_back(
+            transport::Region::Of({tensor.bytes(), tensor.size_bytes()}, tensor.buffer()));
       }
     }
   }
@@ -123,8 +125,8 @@ StatusOr<Tensor> TensorFromBody(const TensorMeta& meta, const transport::Region&
     return TensorFromProto(proto);
   }
   if (body.size == 0) return Tensor::Allocate(meta.dtype, meta.shape);
-  // Counting owners of the buffer itself keeps a kernel from writing into a tensor that its producer
-  // still holds.
+  // Counting owners of the buffer itself keeps a kernel from writing into a tensor that its
+  // producer still holds.
   if (auto* buffer = dynamic_cast<Buffer*>(body.keep.get())) {
     return Tensor(meta.dtype, meta.shape, Ref<Buffer>(buffer),
                   static_cast<size_t>(body.data - buffer->data()));

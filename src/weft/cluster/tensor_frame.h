@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "weft/kernel/rendezvous.h"
 #include "weft/tensor/tensor.h"
@@ -40,7 +41,8 @@ StatusOr<TensorFrame> MakeTensorFrame(int64_t step, const RendezvousKey& key, co
 
 // Memory for the body of a frame; ResourceExhausted when it is short.
 StatusOr<transport::Region> AllocateBody(uint64_t bytes);
-// The tensor in a received body, which was allocated by AllocateBody or is another task's own tensor.
+// The tensor in a received body, which was allocated by AllocateBody or is another task's own
+// tensor.
 StatusOr<Tensor> TensorFromBody(const TensorMeta& meta, const transport::Region& body);
 
 }  // namespace weft::cluster

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/cluster/tensor_wire.h"
 
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <google/protobuf/wire_format_lite.h>
-
 #include <limits>
 #include <optional>
+
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
 
 #include "proto/tensorflow/tensor.pb.h"
 #include "weft/tensor/shape_proto.h"
@@ -56,7 +56,8 @@ std::string TensorHead(const Tensor& tensor) {
 }
 
 // `before`: what stands in front of the tensor's field inside its message.
-Status Append(int field, const Tensor& tensor, std::string before, int outer_field, Payload* payload) {
+Status Append(int field, const Tensor& tensor, std::string before, int outer_field,
+              Payload* payload) {
   std::string body;
   size_t shared = 0;
   if (tensor.IsInitialized() && HasFlatContent(tensor.dtype())) {
@@ -92,12 +93,13 @@ Status AppendTensor(int field, const Tensor& tensor, Payload* payload) {
   return Append(field, tensor, std::string(), 0, payload);
 }
 
-Status AppendNamedTensor(int field, absl::string_view name, const Tensor& tensor, Payload* payload) {
+Status AppendNamedTensor(int field, absl::string_view name, const Tensor& tensor,
+                         Payload* payload) {
   std::string before;
   PutDelimited(tensorflow::NamedTensorProto::kNameFieldNumber, name.size(), &before);
   before.append(name.data(), name.size());
-  const Status status =
-      Append(tensorflow::NamedTensorProto::kTensorFieldNumber, tensor, std::move(before), field, payload);
+  const Status status = Append(tensorflow::NamedTensorProto::kTensorFieldNumber, tensor,
+                               std::move(before), field, payload);
   return Annotate(status, absl::StrCat("Tensor ", name));
 }
 
@@ -119,8 +121,8 @@ namespace {
 
 Status Truncated() { return InvalidArgument("A tensor's message is cut short or malformed"); }
 
-// Reads a TensorProto field by field; at the first thing that the short way does not know, hands what is
-// left to protobuf.
+// Reads a TensorProto field by field; at the first thing that the short way does not know, hands
+// what is left to protobuf.
 class TensorReader {
  public:
   TensorReader(CodedInputStream* in, int size) : in_(in), left_end_(in->CurrentPosition() + size) {}
@@ -179,7 +181,8 @@ class TensorReader {
 
   Status ReadContent() {
     uint32_t size = 0;
-    if (!in_->ReadVarint32(&size) || in_->CurrentPosition() + static_cast<int64_t>(size) > left_end_) {
+    if (!in_->ReadVarint32(&size) ||
+        in_->CurrentPosition() + static_cast<int64_t>(size) > left_end_) {
       return Truncated();
     }
     const DType dtype = *flat_dtype();

@@ -3,20 +3,21 @@
 // memory, in straight from the message into a new tensor. Functions are thread-safe.
 #pragma once
 
-#include <google/protobuf/io/coded_stream.h>
-
 #include <string>
 
+#include <google/protobuf/io/coded_stream.h>
+
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "weft/cluster/payload.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::cluster {
 
-// Appends field `field` of a message: a TensorProto (dtype, shape, tensor_content, in this order, which
-// TensorFlow's fast reader needs). The tensor's bytes must not change while the payload lives. Errors as
-// TensorToProto.
+// Appends field `field` of a message: a TensorProto (dtype, shape, tensor_content, in this order,
+// which TensorFlow's fast reader needs). The tensor's bytes must not change while the payload
+// lives. Errors as TensorToProto.
 Status AppendTensor(int field, const Tensor& tensor, Payload* payload);
 // The same for a NamedTensorProto.
 Status AppendNamedTensor(int field, absl::string_view name, const Tensor& tensor, Payload* payload);

@@ -33,9 +33,9 @@ TEST(TensorWire, WritesWhatProtobufReads) {
   StatusOr<Tensor> big = Tensor::Zeros(DType::kFloat, Shape{3000, 2});
   ASSERT_TRUE(big.ok());
   big->data<float>()[5999] = 7;
-  for (const Tensor& tensor :
-       {*big, Tensor::Scalar<float>(1.5), Tensor::Vector<int64_t>({1, 2, 3}), Tensor::Scalar("text"),
-        Tensor::Vector<bool>({true, false}), *Tensor::Zeros(DType::kDouble, Shape{0, 3})}) {
+  for (const Tensor& tensor : {*big, Tensor::Scalar<float>(1.5), Tensor::Vector<int64_t>({1, 2, 3}),
+                               Tensor::Scalar("text"), Tensor::Vector<bool>({true, false}),
+                               *Tensor::Zeros(DType::kDouble, Shape{0, 3})}) {
     Payload payload;
     ASSERT_TRUE(AppendNamedTensor(1, "x:0", tensor, &payload).ok());
     AppendVarint(2, 300, &payload);
@@ -96,7 +96,8 @@ TEST(TensorWire, RefusesMalformedTensors) {
   proto.mutable_tensor()->set_dtype(tensorflow::DT_FLOAT);
   proto.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(3);
   proto.mutable_tensor()->set_tensor_content("short");
-  EXPECT_THAT(std::string(Read(proto.SerializeAsString()).status().message()), HasSubstr("wrong size"));
+  EXPECT_THAT(std::string(Read(proto.SerializeAsString()).status().message()),
+              HasSubstr("wrong size"));
   proto.mutable_tensor()->mutable_tensor_shape()->mutable_dim(0)->set_size(int64_t{1} << 62);
   EXPECT_FALSE(Read(proto.SerializeAsString()).ok());
   proto.mutable_tensor()->mutable_tensor_shape()->mutable_dim(0)->set_size(-1);

@@ -48,7 +48,8 @@ rendezvous::StepTable::Make MakeRendezvous(std::string task, rendezvous::TensorS
 Worker::Worker(WorkerOptions options, rendezvous::TensorSink* sink)
     : options_(std::move(options)),
       task_(options_.task.TaskName()),
-      steps_(MakeRendezvous(task_, sink, options_.waits), options_.clock, rendezvous::StepTable::Limits()),
+      steps_(MakeRendezvous(task_, sink, options_.waits), options_.clock,
+             rendezvous::StepTable::Limits()),
       // A number of an earlier process must not name another graph here.
       next_graph_(std::random_device()()) {}
 
@@ -63,7 +64,10 @@ std::vector<DeviceAttributes> Worker::devices() const {
 Worker::Counts Worker::counts() const {
   const size_t open_steps = steps_.size();
   absl::MutexLock lock(&mutex_);
-  return {.sessions = sessions_.size(), .graphs = graphs_.size(), .running = running_.size(), .open_steps = open_steps};
+  return {.sessions = sessions_.size(),
+          .graphs = graphs_.size(),
+          .running = running_.size(),
+          .open_steps = open_steps};
 }
 
 Status Worker::CreateSession(const WorkerSessionSpec& spec) {
@@ -73,7 +77,8 @@ Status Worker::CreateSession(const WorkerSessionSpec& spec) {
   if (spec.isolate) {
     session->devices.devices.clear();
     for (size_t i = 0; i < options_.devices.size(); ++i) {
-      session->own_devices.push_back(MakeCpuDevice(options_.task, static_cast<int>(i), options_.pool));
+      session->own_devices.push_back(
+          MakeCpuDevice(options_.task, static_cast<int>(i), options_.pool));
       session->devices.devices.push_back(session->own_devices.back().get());
     }
   }
@@ -102,7 +107,8 @@ std::set<std::pair<std::string, uint64_t>> Worker::masters() const {
   std::set<std::pair<std::string, uint64_t>> all;
   absl::MutexLock lock(&mutex_);
   for (const auto& [handle, session] : sessions_) {
-    if (!session->spec.master.empty()) all.emplace(session->spec.master, session->spec.master_incarnation);
+    if (!session->spec.master.empty())
+      all.emplace(session->spec.master, session->spec.master_incarnation);
   }
   return all;
 }
@@ -112,7 +118,8 @@ void Worker::DropSessionsOf(const std::string& master, uint64_t incarnation) {
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& [handle, session] : sessions_) {
-      if (session->spec.master == master && session->spec.master_incarnation == incarnation) handles.push_back(handle);
+      if (session->spec.master == master && session->spec.master_incarnation == incarnation)
+        handles.push_back(handle);
     }
   }
   for (const std::string& handle : handles) DeleteSession(handle).IgnoreError();
@@ -156,9 +163,9 @@ StatusOr<uint32_t> Worker::RegisterGraph(const std::string& handle, Graph part,
     }
     session = found->second;
   }
-  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<RegisteredGraph> graph,
-                        CompilePart(std::move(part), options, *options_.catalogue, session->devices,
-                                    options_.pool));
+  WEFT_ASSIGN_OR_RETURN(
+      std::shared_ptr<RegisteredGraph> graph,
+      CompilePart(std::move(part), options, *options_.catalogue, session->devices, options_.pool));
   graph->session = handle;
   graph->owner = session;
   graph->peers.erase(task_);
@@ -197,8 +204,8 @@ void Worker::RunStep(TaskStep step, Done done) {
     absl::MutexLock lock(&mutex_);
     const auto found = graphs_.find(step.graph);
     if (found == graphs_.end()) {
-      refused = Aborted("Graph handle is not found: ", step.graph, ". Possibly, this worker (\"", task_,
-                        "\") just restarted.");
+      refused = Aborted("Graph handle is not found: ", step.graph, ". Possibly, this worker (\"",
+                        task_, "\") just restarted.");
     } else {
       running->graph = found->second;
       if (running->graph->exchanges) {
@@ -217,9 +224,9 @@ void Worker::RunStep(TaskStep step, Done done) {
   }
   running->done = std::move(done);
   if (running->rendezvous &&
-      !running->cancellation->Register(&running->token, [rendezvous = running->rendezvous](const Status& why) {
-        rendezvous->Abort(why);
-      })) {
+      !running->cancellation->Register(
+          &running->token,
+          [rendezvous = running->rendezvous](const Status& why) { rendezvous->Abort(why); })) {
     running->rendezvous->Abort(running->cancellation->status());
   }
   StartParts(running, std::move(step.arguments));
@@ -242,7 +249,8 @@ void Worker::StartParts(const std::shared_ptr<Running>& running, std::vector<Ten
                            .single_threaded = options_.single_threaded};
     if (running->traced) request.trace = &running->trace;
     request.arguments = i + 1 == parts.size() ? std::move(arguments) : arguments;
-    auto run = [this, running, runner = parts[i].runner.get(), request = std::move(request)]() mutable {
+    auto run = [this, running, runner = parts[i].runner.get(),
+                request = std::move(request)]() mutable {
       runner->Run(std::move(request), [this, running](Status status, std::vector<Tensor> results) {
         EndPart(running, std::move(status), std::move(results));
       });
@@ -283,7 +291,8 @@ void Worker::EndPart(const std::shared_ptr<Running>& running, Status status,
   }
   running->resources.CleanupAll();
   report.metadata.trace = running->trace.Take();
-  if (running->partition_graphs) report.metadata.partition_graphs.push_back(running->graph->definition);
+  if (running->partition_graphs)
+    report.metadata.partition_graphs.push_back(running->graph->definition);
   Done done = std::move(running->done);
   done(std::move(report));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a task runs of steps: its sessions, the graphs registered with it, its parts of running steps.
+// What a task runs of steps: its sessions, the graphs registered with it, its parts of running
+// steps.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/status.h"
@@ -81,7 +83,8 @@ class Worker {
   std::set<std::pair<std::string, uint64_t>> masters() const;
   void DropSessionsOf(const std::string& master, uint64_t incarnation);
   // The graph's number. Aborted for a session that is not here.
-  StatusOr<uint32_t> RegisterGraph(const std::string& session, Graph part, const RegisterOptions& options);
+  StatusOr<uint32_t> RegisterGraph(const std::string& session, Graph part,
+                                   const RegisterOptions& options);
   // Steps that run it go on.
   Status DeregisterGraph(uint32_t graph);
   // Drops the resources of containers; the default one if none is named.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+
 #include "proto/tensorflow/worker.pb.h"
 #include "proto/weft/cluster.pb.h"
 #include "weft/cluster/device_proto.h"
@@ -23,7 +24,8 @@ void AddMethod(const char* name, MethodTable* methods, Handle handle) {
                             Response response;
                             Status status = ParseMessage(call->request(), &request);
                             if (status.ok()) status = handle(request, *call, &response);
-                            call->Reply(status, status.ok() ? SerializeMessage(response) : Payload());
+                            call->Reply(status,
+                                        status.ok() ? SerializeMessage(response) : Payload());
                           },
                           /*may_block=*/true});
 }
@@ -34,7 +36,8 @@ StatusOr<uint32_t> RegisterGraph(Worker* worker, DataPlane* plane,
   wire::RegisterGraphExtension extension;
   WEFT_RETURN_IF_ERROR(ParseMessage(call.request(), &extension));
   for (const wire::TaskInfo& task : extension.tasks()) {
-    if (task.task() != worker->task()) plane->Know({task.task(), task.data_address(), task.incarnation()});
+    if (task.task() != worker->task())
+      plane->Know({task.task(), task.data_address(), task.incarnation()});
   }
   WEFT_ASSIGN_OR_RETURN(GraphDef def, GraphDefFromProto(request.graph_def()));
   Graph part(&worker->options().catalogue->ops());
@@ -46,7 +49,8 @@ StatusOr<uint32_t> RegisterGraph(Worker* worker, DataPlane* plane,
 
 void AddGraphMethods(Worker* worker, DataPlane* plane, MethodTable* methods) {
   AddMethod<tensorflow::RegisterGraphRequest, tensorflow::RegisterGraphResponse>(
-      "RegisterGraph", methods, [=](const auto& request, const ServerCall& call, auto* response) -> Status {
+      "RegisterGraph", methods,
+      [=](const auto& request, const ServerCall& call, auto* response) -> Status {
         WEFT_ASSIGN_OR_RETURN(const uint32_t graph, RegisterGraph(worker, plane, request, call));
         response->set_graph_handle(absl::StrCat(graph));
         return absl::OkStatus();
@@ -62,7 +66,8 @@ void AddGraphMethods(Worker* worker, DataPlane* plane, MethodTable* methods) {
 }
 
 void AddSessionMethods(Worker* worker, const TaskAddress& data, MethodTable* methods) {
-  methods->emplace("/tensorflow.WorkerService/GetStatus", Method{[=](std::unique_ptr<ServerCall> call) {
+  methods->emplace("/tensorflow.WorkerService/GetStatus",
+                   Method{[=](std::unique_ptr<ServerCall> call) {
                      tensorflow::GetStatusResponse response;
                      for (const DeviceAttributes& device : worker->devices()) {
                        DeviceToProto(device, response.add_device_attributes());
@@ -77,11 +82,11 @@ void AddSessionMethods(Worker* worker, const TaskAddress& data, MethodTable* met
                    }});
   AddMethod<tensorflow::CreateWorkerSessionRequest, tensorflow::CreateWorkerSessionResponse>(
       "CreateWorkerSession", methods, [=](const auto& request, const ServerCall&, auto*) -> Status {
-        return worker->CreateSession({.handle = request.session_handle(),
-                                      .isolate = request.isolate_session_state(),
-                                      .master = request.master_task(),
-                                      .master_incarnation =
-                                          static_cast<uint64_t>(request.master_incarnation())});
+        return worker->CreateSession(
+            {.handle = request.session_handle(),
+             .isolate = request.isolate_session_state(),
+             .master = request.master_task(),
+             .master_incarnation = static_cast<uint64_t>(request.master_incarnation())});
       });
   AddMethod<tensorflow::DeleteWorkerSessionRequest, tensorflow::DeleteWorkerSessionResponse>(
       "DeleteWorkerSession", methods, [=](const auto& request, const ServerCall&, auto*) -> Status {
@@ -94,22 +99,26 @@ void AddSessionMethods(Worker* worker, const TaskAddress& data, MethodTable* met
       });
   // State of steps is freed when they end; logs and traces are not kept.
   AddMethod<tensorflow::CleanupGraphRequest, tensorflow::CleanupGraphResponse>(
-      "CleanupGraph", methods, [](const auto&, const ServerCall&, auto*) -> Status { return absl::OkStatus(); });
+      "CleanupGraph", methods,
+      [](const auto&, const ServerCall&, auto*) -> Status { return absl::OkStatus(); });
   AddMethod<tensorflow::LoggingRequest, tensorflow::LoggingResponse>(
-      "Logging", methods, [](const auto&, const ServerCall&, auto*) -> Status { return absl::OkStatus(); });
+      "Logging", methods,
+      [](const auto&, const ServerCall&, auto*) -> Status { return absl::OkStatus(); });
 }
 
 }  // namespace
 
-void AddWorkerMethods(Worker* worker, DataPlane* plane, const TaskAddress& data, MethodTable* methods) {
+void AddWorkerMethods(Worker* worker, DataPlane* plane, const TaskAddress& data,
+                      MethodTable* methods) {
   AddSessionMethods(worker, data, methods);
   AddGraphMethods(worker, plane, methods);
   for (const char* name : {"RunGraph", "RecvTensor"}) {
     methods->emplace(absl::StrCat("/tensorflow.WorkerService/", name),
                      Method{[](std::unique_ptr<ServerCall> call) {
-                       call->Reply(Unimplemented("This is a weft server: the tasks of a cluster are either "
-                                                 "all weft or all TensorFlow"),
-                                   Payload());
+                       call->Reply(
+                           Unimplemented("This is a weft server: the tasks of a cluster are either "
+                                         "all weft or all TensorFlow"),
+                           Payload());
                      }});
   }
 }

@@ -8,8 +8,9 @@
 
 namespace weft::cluster {
 
-// Adds the methods under "/tensorflow.WorkerService/". `data` is what GetStatus says of this task's data
-// connection. All pointers must outlive the server.
-void AddWorkerMethods(Worker* worker, DataPlane* plane, const TaskAddress& data, MethodTable* methods);
+// Adds the methods under "/tensorflow.WorkerService/". `data` is what GetStatus says of this task's
+// data connection. All pointers must outlive the server.
+void AddWorkerMethods(Worker* worker, DataPlane* plane, const TaskAddress& data,
+                      MethodTable* methods);
 
 }  // namespace weft::cluster

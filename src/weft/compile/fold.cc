@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
+
 #include "base/cancellation.h"
 #include "weft/compile/passes.h"
 #include "weft/graph/shape_inference.h"
@@ -24,7 +25,8 @@ class Folder {
   Status Run() {
     WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_->TopologicalOrder());
     for (const Node* node : order) {
-      has_branches_ = has_branches_ || absl::StrContains(node->op(), "Switch") || absl::StrContains(node->op(), "Enter");
+      has_branches_ = has_branches_ || absl::StrContains(node->op(), "Switch") ||
+                      absl::StrContains(node->op(), "Enter");
     }
     for (Node* node : order) {
       if (node->op() == "Const") {
@@ -61,7 +63,8 @@ class Folder {
       if (node.input(i).node == nullptr || node.input_type(i).is_ref) return std::nullopt;
     }
     for (const ArgType& type : node.output_types()) {
-      if (type.is_ref || !(IsPlain(type.dtype) || type.dtype == DType::kString)) return std::nullopt;
+      if (type.is_ref || !(IsPlain(type.dtype) || type.dtype == DType::kString))
+        return std::nullopt;
     }
     if (auto told = ValuesOfShapes(node)) return told;
     // Sources that are not Const are arguments and placeholders.
@@ -92,7 +95,8 @@ class Folder {
       } else {
         for (int d = 0; d < shape.rank(); ++d) numbers.push_back(shape.dim(d));
       }
-      const Shape out = op == "Rank" || op == "Size" ? Shape() : Shape{static_cast<int64_t>(numbers.size())};
+      const Shape out =
+          op == "Rank" || op == "Size" ? Shape() : Shape{static_cast<int64_t>(numbers.size())};
       if (node.output_type(i).dtype == DType::kInt64) {
         values.push_back(Tensor::FromSpan<int64_t>(out, numbers));
         continue;
@@ -153,7 +157,8 @@ class Folder {
       const std::vector<Node*>& more = input.node->control_inputs();
       if (input.node->op() == "Const") controls.insert(controls.end(), more.begin(), more.end());
     }
-    std::sort(controls.begin(), controls.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
+    std::sort(controls.begin(), controls.end(),
+              [](const Node* a, const Node* b) { return a->id() < b->id(); });
     controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
     for (int o = 0; o < node->num_outputs(); ++o) {
       NodeDef def{.name = graph_->UniqueName(absl::StrCat(node->name(), "/folded")),
@@ -175,7 +180,8 @@ class Folder {
     for (const Endpoint& input : node->inputs()) sources.push_back(input.node);
     graph_->RemoveNode(node);
     for (Node* source : sources) {
-      if (removed_.contains(source) || source->op() != "Const" || !source->consumers().empty()) continue;
+      if (removed_.contains(source) || source->op() != "Const" || !source->consumers().empty())
+        continue;
       constants_.erase({source, 0});
       shapes_.erase({source, 0});
       removed_.insert(source);
@@ -195,7 +201,8 @@ class Folder {
     if (node.op() == "ReadVariableOp" && node.num_inputs() == 1 && node.input(0).node != nullptr &&
         node.input(0).node->op() == "VarHandleOp") {
       // Assignments may be of another shape when the variable says that it checks none.
-      const PartialShape declared = FindAttrOr<PartialShape>(node.input(0).node->attrs(), "shape", PartialShape());
+      const PartialShape declared =
+          FindAttrOr<PartialShape>(node.input(0).node->attrs(), "shape", PartialShape());
       if (declared.IsFullyDefined()) shapes_[{const_cast<Node*>(&node), 0}] = declared;
       return;
     }
@@ -223,6 +230,8 @@ class Folder {
 
 }  // namespace
 
-Status FoldConstants(const PlanOptions& options, Graph* graph) { return Folder(options, graph).Run(); }
+Status FoldConstants(const PlanOptions& options, Graph* graph) {
+  return Folder(options, graph).Run();
+}
 
 }  // namespace weft::compile

@@ -28,7 +28,8 @@ class Layout {
       WEFT_ASSIGN_OR_RETURN(leads_to, Enter(node, frame));
     } else if (IsOp(node, "Exit")) {
       leads_to = layout_.frames[frame].parent;
-      if (leads_to < 0) return InvalidArgument("Node '", node.name(), "' is an Exit outside of any loop");
+      if (leads_to < 0)
+        return InvalidArgument("Node '", node.name(), "' is an Exit outside of any loop");
     }
     return absl::OkStatus();
   }
@@ -41,8 +42,9 @@ class Layout {
     const auto agree = [&](const Node* source) {
       if (first == nullptr) first = source;
       if (layout_.leads_to[source->id()] == layout_.leads_to[first->id()]) return Status();
-      return InvalidArgument("Node '", node.name(), "' has inputs from different frames: '", first->name(),
-                             "' is in '", NameOf(*first), "', '", source->name(), "' in '", NameOf(*source), "'");
+      return InvalidArgument("Node '", node.name(), "' has inputs from different frames: '",
+                             first->name(), "' is in '", NameOf(*first), "', '", source->name(),
+                             "' in '", NameOf(*source), "'");
     };
     for (const Endpoint& input : node.inputs()) {
       if (!IsOp(*input.node, "NextIteration")) WEFT_RETURN_IF_ERROR(agree(input.node));
@@ -57,19 +59,24 @@ class Layout {
     WEFT_ASSIGN_OR_RETURN(const std::string name, node.Attr<std::string>("frame_name"));
     WEFT_ASSIGN_OR_RETURN(const int64_t parallel, node.Attr<int64_t>("parallel_iterations"));
     if (parallel < 1) {
-      return InvalidArgument("Node '", node.name(), "' allows ", parallel, " parallel iterations: expected 1 or more");
+      return InvalidArgument("Node '", node.name(), "' allows ", parallel,
+                             " parallel iterations: expected 1 or more");
     }
     const auto [found, is_new] =
         by_name_.try_emplace({parent, name}, static_cast<int>(layout_.frames.size()));
     if (is_new) {
-      layout_.frames.push_back({.name = name, .parent = parent,
-                                .parallel_iterations = static_cast<int>(std::min<int64_t>(parallel, 1 << 20))});
+      layout_.frames.push_back(
+          {.name = name,
+           .parent = parent,
+           .parallel_iterations = static_cast<int>(std::min<int64_t>(parallel, 1 << 20))});
     }
     ++layout_.frames[found->second].num_enters;
     return found->second;
   }
 
-  std::string NameOf(const Node& node) const { return layout_.frames[layout_.leads_to[node.id()]].name; }
+  std::string NameOf(const Node& node) const {
+    return layout_.frames[layout_.leads_to[node.id()]].name;
+  }
 
   FrameLayout layout_;
   std::map<std::pair<int, std::string>, int> by_name_;

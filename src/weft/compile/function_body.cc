@@ -88,7 +88,8 @@ class Instantiation {
     return absl::OkStatus();
   }
 
-  // "arg", "arg:1", "node:output", "node:output:1" -> tensors; a name without index is the whole list.
+  // "arg", "arg:1", "node:output", "node:output:1" -> tensors; a name without index is the whole
+  // list.
   Status Resolve(const std::string& text, std::vector<Endpoint>* out) const {
     const auto whole = tensors_.find(text);
     if (whole != tensors_.end()) {
@@ -124,8 +125,8 @@ class Instantiation {
             Annotate(Resolve(input, &inputs), absl::StrCat("Node '", source.name, "'")));
       }
       if (static_cast<int>(inputs.size()) != node->num_inputs()) {
-        return InvalidArgument("Node '", source.name, "' needs ", node->num_inputs(), " inputs, got ",
-                               inputs.size());
+        return InvalidArgument("Node '", source.name, "' needs ", node->num_inputs(),
+                               " inputs, got ", inputs.size());
       }
       for (size_t i = 0; i < inputs.size(); ++i) {
         WEFT_RETURN_IF_ERROR(body_.SetInput(node, static_cast<int>(i), inputs[i]));

@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+
 #include "weft/compile/passes.h"
 
 namespace weft::compile {
@@ -21,7 +22,8 @@ const TileBody* TileOf(const PlanOptions& options, const Node& node) {
   }
   const DType dtype = node.input_type(0).dtype;
   for (int i = 0; i < node.num_inputs(); ++i) {
-    if (node.input(i).node == nullptr || node.input_type(i).is_ref || node.input_type(i).dtype != dtype) {
+    if (node.input(i).node == nullptr || node.input_type(i).is_ref ||
+        node.input_type(i).dtype != dtype) {
       return nullptr;
     }
   }
@@ -62,8 +64,9 @@ class Group {
     absl::flat_hash_map<const Node*, int> result;
     for (const Node* member : members_) {
       for (int i = 0; i < 2; ++i) {
-        operands.push_back(i < member->num_inputs() ? Operand(member->input(i), result, &inputs, &input_types)
-                                                    : kNoOperand);
+        operands.push_back(i < member->num_inputs()
+                               ? Operand(member->input(i), result, &inputs, &input_types)
+                               : kNoOperand);
       }
       result[member] = static_cast<int>(ops.size());
       ops.push_back(member->op());
@@ -99,7 +102,8 @@ class Group {
       for (const Endpoint& input : members_[m]->inputs()) {
         Node* producer = input.node;
         if (is_member_.contains(producer) || TileOf(options_, *producer) == nullptr) continue;
-        if (producer->assigned_device() != root_->assigned_device() || IsReadOutside(*producer)) continue;
+        if (producer->assigned_device() != root_->assigned_device() || IsReadOutside(*producer))
+          continue;
         if (CountInputsWith(*producer) > kMostInputs) continue;
         members_.push_back(producer);
         is_member_.insert(producer);
@@ -110,9 +114,10 @@ class Group {
   }
 
   bool IsReadOutside(const Node& node) const {
-    return std::any_of(node.consumers().begin(), node.consumers().end(), [&](const Consumer& consumer) {
-      return consumer.input == kControlPort || !is_member_.contains(consumer.node);
-    });
+    return std::any_of(
+        node.consumers().begin(), node.consumers().end(), [&](const Consumer& consumer) {
+          return consumer.input == kControlPort || !is_member_.contains(consumer.node);
+        });
   }
 
   size_t CountInputsWith(const Node& candidate) const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/container/flat_hash_set.h"
+
 #include "weft/compile/passes.h"
 
 namespace weft::compile {
@@ -56,13 +57,15 @@ Status FuseOne(const PlanOptions& options, Graph* graph, Node* product) {
   AttrValue::StringList names = {product->name(), bias->name()};
   def.attrs["names"] = names;
   WEFT_ASSIGN_OR_RETURN(
-      Node * fused, graph->AddNode(std::move(def), {product->input(0), product->input(1), bias_value}));
+      Node * fused,
+      graph->AddNode(std::move(def), {product->input(0), product->input(1), bias_value}));
   fused->set_assigned_device(product->assigned_device());
   std::vector<Node*> inner = {product};
   if (activation != nullptr) inner.push_back(bias);
   ReplaceNode(graph, last, fused);
   for (auto node = inner.rbegin(); node != inner.rend(); ++node) {
-    for (Node* control : std::vector<Node*>((*node)->control_inputs())) graph->AddControlEdge(control, fused);
+    for (Node* control : std::vector<Node*>((*node)->control_inputs()))
+      graph->AddControlEdge(control, fused);
     graph->RemoveNode(*node);
   }
   return absl::OkStatus();

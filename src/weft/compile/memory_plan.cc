@@ -31,9 +31,9 @@ MemoryPlan PlanMemory(absl::Span<const Lifetime> lifetimes) {
     }
     plan.offsets[index] = offset;
     plan.total = std::max(plan.total, offset + bytes);
-    const auto at = std::upper_bound(placed.begin(), placed.end(), offset, [&](size_t value, int other) {
-      return value < plan.offsets[other];
-    });
+    const auto at =
+        std::upper_bound(placed.begin(), placed.end(), offset,
+                         [&](size_t value, int other) { return value < plan.offsets[other]; });
     placed.insert(at, index);
   }
   return plan;

@@ -22,9 +22,9 @@ struct MemoryPlan {
   size_t total = 0;             // bytes of the arena
 };
 
-// Buffers that live at the same time get separate bytes, others may share: the largest first, each at
-// the lowest place that is free all its life (Pisarchyk and Lee 2020, "Efficient memory management for
-// deep neural net inference", greedy by size). Quadratic in the number of lifetimes.
+// Buffers that live at the same time get separate bytes, others may share: the largest first, each
+// at the lowest place that is free all its life (Pisarchyk and Lee 2020, "Efficient memory
+// management for deep neural net inference", greedy by size). Quadratic in the number of lifetimes.
 MemoryPlan PlanMemory(absl::Span<const Lifetime> lifetimes);
 
 }  // namespace weft::compile

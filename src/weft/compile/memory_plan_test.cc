@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/compile/memory_plan.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <random>
+
+#include <gtest/gtest.h>
 
 namespace weft::compile {
 namespace {
@@ -30,7 +30,8 @@ TEST(MemoryPlanTest, WhatLivesTogetherLiesApart) {
     size_t sum = 0;
     for (int at = 0; at < 80; ++at) {
       size_t alive = 0;
-      for (const Lifetime& one : lifetimes) alive += one.first <= at && at <= one.last ? one.bytes : 0;
+      for (const Lifetime& one : lifetimes)
+        alive += one.first <= at && at <= one.last ? one.bytes : 0;
       most_alive = std::max(most_alive, alive);
     }
     for (size_t i = 0; i < lifetimes.size(); ++i) {

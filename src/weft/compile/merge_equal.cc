@@ -3,6 +3,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
+
 #include "weft/compile/passes.h"
 
 namespace weft::compile {
@@ -31,11 +32,14 @@ bool MayMerge(const PlanOptions& options, const Node& node) {
 
 size_t HashOf(const Node& node) {
   size_t hash = absl::HashOf(node.op(), node.num_inputs());
-  for (const Endpoint& input : node.inputs()) hash = absl::HashOf(hash, input.node->id(), input.port);
-  if (const auto value = FindAttr<Tensor>(node.attrs(), "value"); value.ok() && IsPlain(value->dtype())) {
+  for (const Endpoint& input : node.inputs())
+    hash = absl::HashOf(hash, input.node->id(), input.port);
+  if (const auto value = FindAttr<Tensor>(node.attrs(), "value");
+      value.ok() && IsPlain(value->dtype())) {
     const auto* bytes = reinterpret_cast<const char*>(value->bytes());
-    hash = absl::HashOf(hash, value->dtype(),
-                        absl::string_view(value->size_bytes() > 0 ? bytes : "", value->size_bytes()));
+    hash =
+        absl::HashOf(hash, value->dtype(),
+                     absl::string_view(value->size_bytes() > 0 ? bytes : "", value->size_bytes()));
   }
   return hash;
 }

@@ -14,7 +14,8 @@ bool IsNextIteration(const Node& node) {
 
 bool ChangesVariable(const Node& node) {
   const std::string& op = node.op();
-  if (op == "AssignVariableOp" || op == "AssignAddVariableOp" || op == "AssignSubVariableOp") return true;
+  if (op == "AssignVariableOp" || op == "AssignAddVariableOp" || op == "AssignSubVariableOp")
+    return true;
   if (absl::StartsWith(op, "ResourceApply") || absl::StartsWith(op, "ResourceSparseApply") ||
       absl::StartsWith(op, "ResourceScatter")) {
     return true;
@@ -47,7 +48,8 @@ StatusOr<std::vector<Node*>> InstructionOrder(const Graph& graph) {
     Node* node = from.back();
     from.pop_back();
     order.push_back(node);
-    for (auto consumer = node->consumers().rbegin(); consumer != node->consumers().rend(); ++consumer) {
+    for (auto consumer = node->consumers().rbegin(); consumer != node->consumers().rend();
+         ++consumer) {
       if (IsNextIteration(*node) && consumer->input != kControlPort) continue;
       if (--pending[consumer->node->id()] == 0) push(consumer->node);
     }

@@ -40,7 +40,8 @@ class Partitioner {
   StatusOr<Partitioned> Run() {
     WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
     for (const Node* node : order) {
-      if (node->assigned_device().empty()) return Internal("Node '", node->name(), "' has no device");
+      if (node->assigned_device().empty())
+        return Internal("Node '", node->name(), "' has no device");
       places_[node->id()] = options_.place_of(node->assigned_device());
       result_.parts.try_emplace(places_[node->id()], graph_.EmptyTwin());
     }
@@ -48,8 +49,9 @@ class Partitioner {
     for (const Node* node : order) WEFT_RETURN_IF_ERROR(Copy(*node));
     for (const auto& [node, index] : open_inputs_) {
       const Endpoint& source = node->input(index);
-      WEFT_RETURN_IF_ERROR(part(places_[node->id()])
-                               .SetInput(twins_[node->id()], index, {twins_[source.node->id()], source.port}));
+      WEFT_RETURN_IF_ERROR(
+          part(places_[node->id()])
+              .SetInput(twins_[node->id()], index, {twins_[source.node->id()], source.port}));
     }
     result_.next_edge = next_edge_;
     return std::move(result_);
@@ -68,8 +70,8 @@ class Partitioner {
         if (!in_loop[source.id()]) return absl::OkStatus();
         inside = true;
         if (places_[source.id()] == places_[node->id()]) return absl::OkStatus();
-        return Unimplemented("A loop spans ", places_[source.id()], " (node '", source.name(), "') and ",
-                             places_[node->id()], " (node '", node->name(),
+        return Unimplemented("A loop spans ", places_[source.id()], " (node '", source.name(),
+                             "') and ", places_[node->id()], " (node '", node->name(),
                              "'): put the whole loop on one task");
       };
       for (const Endpoint& input : node->inputs()) {
@@ -134,10 +136,11 @@ class Partitioner {
       }
     }
     WEFT_ASSIGN_OR_RETURN(Node * receive, Cross({twins_[source.node->id()], source.port},
-                                                source.node->output_type(source.port).dtype, *source.node,
-                                                reader, controls));
+                                                source.node->output_type(source.port).dtype,
+                                                *source.node, reader, controls));
     if (!is_ref) receives_.emplace(crossing, receive);
-    if (!MayKillOutputs(*source.node)) controls_.try_emplace({source.node, kControlPort, places_[reader.id()]}, receive);
+    if (!MayKillOutputs(*source.node))
+      controls_.try_emplace({source.node, kControlPort, places_[reader.id()]}, receive);
     return receive;
   }
 

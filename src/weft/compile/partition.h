@@ -29,10 +29,11 @@ struct Partitioned {
   int64_t next_edge = 0;
 };
 
-// Where a tensor crosses, a _Send stands on the source's device and a _Recv on the reader's, one pair for
-// all readers at a place. A control edge crosses as an empty tensor, or with a tensor that crosses
-// anyway. A reference crosses as its value, read after what the reader waits for on the source's side.
-// InvalidArgument for a reference input from another place and for loops that span places.
+// Where a tensor crosses, a _Send stands on the source's device and a _Recv on the reader's, one
+// pair for all readers at a place. A control edge crosses as an empty tensor, or with a tensor that
+// crosses anyway. A reference crosses as its value, read after what the reader waits for on the
+// source's side. InvalidArgument for a reference input from another place and for loops that span
+// places.
 StatusOr<Partitioned> PartitionGraph(const Graph& graph, const PartitionOptions& options);
 
 }  // namespace weft::compile

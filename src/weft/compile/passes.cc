@@ -6,7 +6,8 @@
 namespace weft::compile {
 
 void ReplaceNode(Graph* graph, Node* from, Node* to) {
-  for (Node* control : std::vector<Node*>(from->control_inputs())) graph->AddControlEdge(control, to);
+  for (Node* control : std::vector<Node*>(from->control_inputs()))
+    graph->AddControlEdge(control, to);
   for (int i = 0; i < from->num_outputs(); ++i) graph->RedirectConsumers({from, i}, {to, i});
   for (const Consumer& consumer : std::vector<Consumer>(from->consumers())) {
     if (consumer.input == kControlPort) graph->AddControlEdge(to, consumer.node);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes that a graph goes through before it becomes a plan, one a file. A pass leaves results as
-// they are, bit for bit, and what it cannot improve as it found it.
+// The passes that a graph goes through before it becomes a plan, one a file. A pass leaves results
+// as they are, bit for bit, and what it cannot improve as it found it.
 #pragma once
 
 #include "base/status.h"
@@ -11,11 +11,12 @@ namespace weft::compile {
 // Runs the passes that `options` switches on, in order.
 Status RunPasses(const PlanOptions& options, Graph* graph);
 
-// skip_identities.cc: readers of an Identity (or StopGradient, ...) read its input. Those of reference
-// edges stay, because they take a variable's value at one moment, and those that control edges leave.
+// skip_identities.cc: readers of an Identity (or StopGradient, ...) read its input. Those of
+// reference edges stay, because they take a variable's value at one moment, and those that control
+// edges leave.
 Status SkipIdentities(const PlanOptions& options, Graph* graph);
-// fold.cc: nodes of constants become constants; so do Shape, ShapeN, Size and Rank of what has a known
-// shape. What fails, or makes much of little, is left for the step.
+// fold.cc: nodes of constants become constants; so do Shape, ShapeN, Size and Rank of what has a
+// known shape. What fails, or makes much of little, is left for the step.
 Status FoldConstants(const PlanOptions& options, Graph* graph);
 // merge_equal.cc: of nodes that compute the same of the same inputs, one stays.
 Status MergeEqualNodes(const PlanOptions& options, Graph* graph);
@@ -24,8 +25,8 @@ Status FuseProducts(const PlanOptions& options, Graph* graph);
 // fuse_elementwise.cc: trees of element-wise nodes become one pass over tiles (_FusedElementwise).
 Status FuseElementwise(const PlanOptions& options, Graph* graph);
 
-// Lets readers of `from` and those that wait for it turn to `to`, of as many outputs, and removes it.
-// `to` inherits what `from` waits for.
+// Lets readers of `from` and those that wait for it turn to `to`, of as many outputs, and removes
+// it. `to` inherits what `from` waits for.
 void ReplaceNode(Graph* graph, Node* from, Node* to);
 
 }  // namespace weft::compile

@@ -20,7 +20,8 @@ bool IsMetadataOp(const std::string& op) {
   return op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank";
 }
 
-// Nodes that must share a device, as a forest over node ids; the root holds what the group asks for.
+// Nodes that must share a device, as a forest over node ids; the root holds what the group asks
+// for.
 class Groups {
  public:
   explicit Groups(int count) : parents_(count), wishes_(count), fixed_(count) {
@@ -43,7 +44,8 @@ class Groups {
     const int second = Root(b.id());
     if (first == second) return absl::OkStatus();
     if (!fixed_[first].empty() && !fixed_[second].empty() && fixed_[first] != fixed_[second]) {
-      return Conflict(a, b, absl::StrCat("they are already at ", fixed_[first], " and ", fixed_[second]));
+      return Conflict(a, b,
+                      absl::StrCat("they are already at ", fixed_[first], " and ", fixed_[second]));
     }
     StatusOr<DeviceName> merged = wishes_[first].MergedWith(wishes_[second], soft);
     if (!merged.ok() && strict && fixed_[first].empty() && fixed_[second].empty()) {
@@ -61,8 +63,8 @@ class Groups {
                            "}} and {{colocation_node ", b.name(), "}}: ", why);
   }
   std::vector<int> parents_;
-  std::vector<DeviceName> wishes_;   // by root
-  std::vector<std::string> fixed_;   // by root: where an earlier placement put a member
+  std::vector<DeviceName> wishes_;  // by root
+  std::vector<std::string> fixed_;  // by root: where an earlier placement put a member
 };
 
 class Placer {
@@ -102,8 +104,8 @@ class Placer {
         if (!absl::ConsumePrefix(&entry, kColocationPrefix)) continue;
         const Node* other = graph_->Find(entry);
         if (other == nullptr) {
-          return InvalidArgument("Node '", node->name(), "' expects to be colocated with unknown node '",
-                                 entry, "'");
+          return InvalidArgument("Node '", node->name(),
+                                 "' expects to be colocated with unknown node '", entry, "'");
         }
         WEFT_RETURN_IF_ERROR(groups_.Join(*other, *node, options_.soft, /*strict=*/true));
       }
@@ -175,14 +177,15 @@ class Placer {
     return InvalidArgument(
         "Cannot assign a device for operation ", node.name(), ": {{node ", node.name(),
         "}} was explicitly assigned to ", wish.ToString(), " but available devices are [ ",
-        absl::StrJoin(options_.devices, ", ",
-                      [](std::string* out, const DeviceName& d) { absl::StrAppend(out, d.ToString()); }),
-        " ]. Make sure the device specification refers to a valid device.\n\t [[{{node ", node.name(),
-        "}}]]");
+        absl::StrJoin(
+            options_.devices, ", ",
+            [](std::string* out, const DeviceName& d) { absl::StrAppend(out, d.ToString()); }),
+        " ]. Make sure the device specification refers to a valid device.\n\t [[{{node ",
+        node.name(), "}}]]");
   }
 
-  // A lone node without a wish that makes something out of nothing, or only looks at a shape, goes where
-  // its neighbour is: its output, or its input, need not travel then.
+  // A lone node without a wish that makes something out of nothing, or only looks at a shape, goes
+  // where its neighbour is: its output, or its input, need not travel then.
   bool IsFollower(int root, const Node& node) {
     if (members_[root].size() != 1 || IsCallEnd(node) || node.num_outputs() != 1) return false;
     if (node.output_type(0).is_ref || node.output_type(0).dtype == DType::kResource) return false;

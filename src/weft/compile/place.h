@@ -20,9 +20,10 @@ struct PlaceOptions {
   bool soft = false;
 };
 
-// Sets assigned_device of every node that has none. Nodes of one group share a device: those that name
-// each other in `_class`, and readers of references and resource handles with what made them, whatever
-// they ask for themselves. InvalidArgument names the node, what it asked for and what there is.
+// Sets assigned_device of every node that has none. Nodes of one group share a device: those that
+// name each other in `_class`, and readers of references and resource handles with what made them,
+// whatever they ask for themselves. InvalidArgument names the node, what it asked for and what
+// there is.
 Status PlaceGraph(const PlaceOptions& options, Graph* graph);
 
 }  // namespace weft::compile

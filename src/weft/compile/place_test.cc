@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/compile/place.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <set>
 
 #include "weft/compile/partition.h"
 #include "weft/graph/import.h"
@@ -74,7 +74,8 @@ Graph Import(std::vector<NodeDef> nodes) {
 Status Place(Graph* graph, bool soft = false) {
   static const KernelRegistry* const kernels = new KernelRegistry();
   PlaceOptions options{.kernels = kernels, .soft = soft};
-  for (const char* name : {kPs0, kPs1, kWorker}) options.devices.push_back(*DeviceName::Parse(name));
+  for (const char* name : {kPs0, kPs1, kWorker})
+    options.devices.push_back(*DeviceName::Parse(name));
   options.default_device = options.devices.back();
   return PlaceGraph(options, graph);
 }
@@ -83,8 +84,9 @@ std::string DeviceOf(const Graph& graph, const std::string& name) {
 }
 
 TEST(Place, CompletesDevicesAndDefaultsToTheClients) {
-  Graph graph = Import({N("a", "Make", {}, "/job:ps/task:1"), N("b", "Make", {}, "/job:ps"),
-                        N("c", "Add", {"a", "b"}), N("d", "Make", {}, "/cpu:0"), N("e", "NoOp", {"^a"})});
+  Graph graph =
+      Import({N("a", "Make", {}, "/job:ps/task:1"), N("b", "Make", {}, "/job:ps"),
+              N("c", "Add", {"a", "b"}), N("d", "Make", {}, "/cpu:0"), N("e", "NoOp", {"^a"})});
   ASSERT_EQ(Place(&graph), absl::OkStatus());
   EXPECT_EQ(DeviceOf(graph, "a"), kPs1);
   EXPECT_EQ(DeviceOf(graph, "b"), kPs0);
@@ -96,10 +98,11 @@ TEST(Place, CompletesDevicesAndDefaultsToTheClients) {
 TEST(Place, ColocatesClassesReferencesAndHandles) {
   NodeDef slot = N("slot", "Variable");
   slot.attrs["_class"] = AttrValue::StringList{"loc:@v"};
-  Graph graph = Import({N("v", "Variable", {}, "/job:ps/task:1"), slot, N("x", "Make", {}, "/job:worker"),
-                        N("assign", "Assign", {"v", "x"}, "/job:worker/task:0"),
-                        N("h", "Handle", {}, "/job:ps/task:0"), N("read", "Read", {"h"}),
-                        N("sum", "Add", {"v", "read"}, "/job:worker")});
+  Graph graph =
+      Import({N("v", "Variable", {}, "/job:ps/task:1"), slot, N("x", "Make", {}, "/job:worker"),
+              N("assign", "Assign", {"v", "x"}, "/job:worker/task:0"),
+              N("h", "Handle", {}, "/job:ps/task:0"), N("read", "Read", {"h"}),
+              N("sum", "Add", {"v", "read"}, "/job:worker")});
   ASSERT_EQ(Place(&graph), absl::OkStatus());
   EXPECT_EQ(DeviceOf(graph, "slot"), kPs1);
   EXPECT_EQ(DeviceOf(graph, "assign"), kPs1) << "the reference wins over the request";
@@ -108,8 +111,9 @@ TEST(Place, ColocatesClassesReferencesAndHandles) {
 }
 
 TEST(Place, SourcesGoToTheirReaderAndShapesToTheirInput) {
-  Graph graph = Import({N("one", "Make"), N("a", "Make", {}, "/job:ps/task:1"),
-                        N("sum", "Add", {"a", "one"}, "/job:ps/task:1"), N("shape", "Shape", {"sum"})});
+  Graph graph =
+      Import({N("one", "Make"), N("a", "Make", {}, "/job:ps/task:1"),
+              N("sum", "Add", {"a", "one"}, "/job:ps/task:1"), N("shape", "Shape", {"sum"})});
   ASSERT_EQ(Place(&graph), absl::OkStatus());
   EXPECT_EQ(DeviceOf(graph, "one"), kPs1);
   EXPECT_EQ(DeviceOf(graph, "shape"), kPs1);
@@ -129,9 +133,10 @@ TEST(Place, SaysWhatCannotBe) {
   Graph gpu = Import({N("a", "Make", {}, "/job:ps/device:GPU:0")});
   const Status refused = Place(&gpu);
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("Cannot assign a device for operation a: {{node a}} was explicitly assigned to "
-                        "/job:ps/device:GPU:0 but available devices are [ /job:ps/replica:0/task:0"));
+  EXPECT_THAT(
+      std::string(refused.message()),
+      HasSubstr("Cannot assign a device for operation a: {{node a}} was explicitly assigned to "
+                "/job:ps/device:GPU:0 but available devices are [ /job:ps/replica:0/task:0"));
   EXPECT_EQ(Place(&gpu, /*soft=*/true), absl::OkStatus());
   EXPECT_EQ(DeviceOf(gpu, "a"), kPs0);
 
@@ -159,9 +164,10 @@ int Count(const Graph& graph, const std::string& op) {
 }
 
 TEST(Partition, SendsOnceToEachPlace) {
-  Graph graph = Import({N("w", "Make", {}, "/job:ps/task:0"), N("x", "Make", {}, "/job:worker"),
-                        N("y", "Add", {"w", "x"}, "/job:worker"), N("z", "Add", {"w", "y"}, "/job:worker"),
-                        N("update", "Add", {"w", "z"}, "/job:ps/task:0")});
+  Graph graph =
+      Import({N("w", "Make", {}, "/job:ps/task:0"), N("x", "Make", {}, "/job:worker"),
+              N("y", "Add", {"w", "x"}, "/job:worker"), N("z", "Add", {"w", "y"}, "/job:worker"),
+              N("update", "Add", {"w", "z"}, "/job:ps/task:0")});
   ASSERT_EQ(Place(&graph), absl::OkStatus());
   StatusOr<Partitioned> parts = PartitionGraph(graph, ByDevice());
   ASSERT_TRUE(parts.ok()) << parts.status();
@@ -195,8 +201,9 @@ TEST(Partition, ControlEdgesCrossAsEmptyTensors) {
 }
 
 TEST(Partition, ControlRidesOnData) {
-  Graph graph = Import({N("a", "Make", {}, "/job:ps/task:0"), N("b", "Add", {"a", "a"}, "/job:worker"),
-                        N("c", "NoOp", {"^a"}, "/job:worker")});
+  Graph graph =
+      Import({N("a", "Make", {}, "/job:ps/task:0"), N("b", "Add", {"a", "a"}, "/job:worker"),
+              N("c", "NoOp", {"^a"}, "/job:worker")});
   ASSERT_EQ(Place(&graph), absl::OkStatus());
   StatusOr<Partitioned> parts = PartitionGraph(graph, ByDevice());
   ASSERT_TRUE(parts.ok());
@@ -204,9 +211,10 @@ TEST(Partition, ControlRidesOnData) {
 }
 
 TEST(Partition, ReferencesCrossAsValuesReadInTime) {
-  Graph graph = Import({N("v", "Variable", {}, "/job:ps/task:0"), N("x", "Make", {}, "/job:ps/task:0"),
-                        N("assign", "Assign", {"v", "x"}, "/job:ps/task:0"),
-                        N("y", "Add", {"v", "v", "^assign"}, "/job:worker")});
+  Graph graph =
+      Import({N("v", "Variable", {}, "/job:ps/task:0"), N("x", "Make", {}, "/job:ps/task:0"),
+              N("assign", "Assign", {"v", "x"}, "/job:ps/task:0"),
+              N("y", "Add", {"v", "v", "^assign"}, "/job:worker")});
   ASSERT_EQ(Place(&graph), absl::OkStatus());
   StatusOr<Partitioned> parts = PartitionGraph(graph, ByDevice());
   ASSERT_TRUE(parts.ok()) << parts.status();

@@ -14,18 +14,28 @@ namespace {
 // The instruction that the compiler makes of an op by itself.
 std::optional<InstructionKind> OwnKind(absl::string_view op) {
   using Kind = InstructionKind;
-  static const auto* const kinds = new absl::flat_hash_map<absl::string_view, Kind>{
-      {"_Arg", Kind::kArgument},      {"_Retval", Kind::kResult},
-      {"Switch", Kind::kSwitch},      {"RefSwitch", Kind::kSwitch},
-      {"Merge", Kind::kMerge},        {"RefMerge", Kind::kMerge},
-      {"If", Kind::kBranch},          {"StatelessIf", Kind::kBranch},
-      {"Case", Kind::kBranch},        {"StatelessCase", Kind::kBranch},
-      {"While", Kind::kLoop},         {"StatelessWhile", Kind::kLoop},
-      {"PartitionedCall", Kind::kCall}, {"StatefulPartitionedCall", Kind::kCall},
-      {"Enter", Kind::kEnter},        {"RefEnter", Kind::kEnter},
-      {"Exit", Kind::kExit},          {"RefExit", Kind::kExit},
-      {"NextIteration", Kind::kNextIteration}, {"RefNextIteration", Kind::kNextIteration},
-      {"LoopCond", Kind::kLoopCondition}};
+  static const auto* const kinds =
+      new absl::flat_hash_map<absl::string_view, Kind>{{"_Arg", Kind::kArgument},
+                                                       {"_Retval", Kind::kResult},
+                                                       {"Switch", Kind::kSwitch},
+                                                       {"RefSwitch", Kind::kSwitch},
+                                                       {"Merge", Kind::kMerge},
+                                                       {"RefMerge", Kind::kMerge},
+                                                       {"If", Kind::kBranch},
+                                                       {"StatelessIf", Kind::kBranch},
+                                                       {"Case", Kind::kBranch},
+                                                       {"StatelessCase", Kind::kBranch},
+                                                       {"While", Kind::kLoop},
+                                                       {"StatelessWhile", Kind::kLoop},
+                                                       {"PartitionedCall", Kind::kCall},
+                                                       {"StatefulPartitionedCall", Kind::kCall},
+                                                       {"Enter", Kind::kEnter},
+                                                       {"RefEnter", Kind::kEnter},
+                                                       {"Exit", Kind::kExit},
+                                                       {"RefExit", Kind::kExit},
+                                                       {"NextIteration", Kind::kNextIteration},
+                                                       {"RefNextIteration", Kind::kNextIteration},
+                                                       {"LoopCond", Kind::kLoopCondition}};
   const auto found = kinds->find(op);
   if (found == kinds->end()) return std::nullopt;
   return found->second;
@@ -210,8 +220,8 @@ class PlanBuilder {
     if (definition == nullptr) return NotFound("Function '", function.name, "' is not defined");
     static const AttrMap* const none = new AttrMap();
     WEFT_ASSIGN_OR_RETURN(
-        Graph body, InstantiateFunction(*definition, function.attrs ? *function.attrs : *none,
-                                        plan_->graph_));
+        Graph body,
+        InstantiateFunction(*definition, function.attrs ? *function.attrs : *none, plan_->graph_));
     WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Plan> child, Plan::Compile(std::move(body), options_));
     plan_->children_.push_back(std::move(child));
     return plan_->children_.back().get();
@@ -231,8 +241,8 @@ class PlanBuilder {
     }
   }
 
-  // Results may be spread over devices, arguments that nothing reads have no node: gaps are fine here
-  // and judged by whoever joins the parts. An index beyond all nodes is not.
+  // Results may be spread over devices, arguments that nothing reads have no node: gaps are fine
+  // here and judged by whoever joins the parts. An index beyond all nodes is not.
   Status CheckIndices() const {
     const size_t most = plan_->instructions_.size() + (1 << 16);
     if (plan_->argument_types_.size() > most || plan_->result_types_.size() > most) {

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/status.h"
 #include "weft/compile/frames.h"
 #include "weft/graph/graph.h"
@@ -20,7 +21,8 @@ namespace weft::compile {
 
 class Plan;
 
-// What one instruction does. All but kKernel are the compiler's own: the ops behind them have no kernels.
+// What one instruction does. All but kKernel are the compiler's own: the ops behind them have no
+// kernels.
 enum class InstructionKind : uint8_t {
   kKernel,    // calls the kernel
   kArgument,  // its output is an argument of the step (_Arg)
@@ -36,11 +38,12 @@ enum class InstructionKind : uint8_t {
   kLoopCondition,
 };
 
-// True for ops that the compiler itself turns into instructions, so that they need no kernel: calls, branches, loops.
+// True for ops that the compiler itself turns into instructions, so that they need no kernel:
+// calls, branches, loops.
 bool RunsWithoutKernel(absl::string_view op);
 
-// A read of a variable through a reference edge that ends in a plain input: the snapshot is put into
-// scratch slot `scratch` before the kernel runs.
+// A read of a variable through a reference edge that ends in a plain input: the snapshot is put
+// into scratch slot `scratch` before the kernel runs.
 struct ReferenceRead {
   int input = 0;
   int slot = 0;
@@ -54,13 +57,13 @@ struct Instruction {
   bool changes_variable = false;
   const Node* node = nullptr;
   OpKernel* kernel = nullptr;
-  int index = 0;                 // of a kArgument or kResult
-  std::vector<int> inputs;       // slots
-  int first_output = 0;          // slots first_output .. + num_outputs
+  int index = 0;            // of a kArgument or kResult
+  std::vector<int> inputs;  // slots
+  int first_output = 0;     // slots first_output .. + num_outputs
   int num_outputs = 0;
-  int num_dependencies = 0;      // producers of inputs and control inputs, each edge once
-  int num_controls = 0;          // those of them that are control inputs
-  int frame = 0;                 // of Plan::frames(): the one that the outputs of an Enter are in
+  int num_dependencies = 0;  // producers of inputs and control inputs, each edge once
+  int num_controls = 0;      // those of them that are control inputs
+  int frame = 0;             // of Plan::frames(): the one that the outputs of an Enter are in
   // Instructions that wait for this one: (instruction, its input or kControlPort, our port).
   struct Dependent {
     int instruction = 0;
@@ -69,12 +72,12 @@ struct Instruction {
   };
   std::vector<Dependent> dependents;
   std::vector<ReferenceRead> reference_reads;
-  std::vector<int> releases;     // slots whose last reader this is, in instruction order
+  std::vector<int> releases;  // slots whose last reader this is, in instruction order
   std::vector<const Plan*> children;
 };
 
-// Kernels of stateful nodes, shared by the signatures of one session so that a random generator or a
-// cached resource goes on from step to step. Thread-safe.
+// Kernels of stateful nodes, shared by the signatures of one session so that a random generator or
+// a cached resource goes on from step to step. Thread-safe.
 class KernelCache {
  public:
   // The kernel made for `node` before, or `make`'s.
@@ -98,8 +101,8 @@ struct PlanOptions {
 // registries must outlive it.
 class Plan {
  public:
-  // Compiles all nodes of `graph`, whose arguments and results are `_Arg` and `_Retval` nodes. Errors
-  // name the node: no kernel, bad attributes, a cycle.
+  // Compiles all nodes of `graph`, whose arguments and results are `_Arg` and `_Retval` nodes.
+  // Errors name the node: no kernel, bad attributes, a cycle.
   static StatusOr<std::unique_ptr<Plan>> Compile(Graph graph, const PlanOptions& options);
 
   const std::vector<Instruction>& instructions() const { return instructions_; }

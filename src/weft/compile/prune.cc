@@ -13,7 +13,10 @@ namespace {
 class Cutter {
  public:
   explicit Cutter(const Graph& graph)
-      : graph_(graph), cut_(graph.EmptyTwin()), needed_(graph.max_id(), false), twins_(graph.max_id()) {}
+      : graph_(graph),
+        cut_(graph.EmptyTwin()),
+        needed_(graph.max_id(), false),
+        twins_(graph.max_id()) {}
 
   Status AddFeed(const std::string& name, int index) {
     WEFT_ASSIGN_OR_RETURN(Endpoint fed, Find(name, "fed"));
@@ -68,8 +71,7 @@ class Cutter {
       if (needed_[node->id()]) WEFT_RETURN_IF_ERROR(CopyNode(*node));
     }
     for (const auto& [node, index] : open_inputs_) {
-      WEFT_RETURN_IF_ERROR(
-          cut_.SetInput(twins_[node->id()], index, Map(node->input(index))));
+      WEFT_RETURN_IF_ERROR(cut_.SetInput(twins_[node->id()], index, Map(node->input(index))));
     }
     return absl::OkStatus();
   }

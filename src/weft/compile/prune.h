@@ -10,7 +10,8 @@
 
 namespace weft::compile {
 
-// What a client asks of a step: tensors it gives, tensors it wants ("x:0"), nodes it runs ("train").
+// What a client asks of a step: tensors it gives, tensors it wants ("x:0"), nodes it runs
+// ("train").
 struct Signature {
   std::vector<std::string> feeds;
   std::vector<std::string> fetches;

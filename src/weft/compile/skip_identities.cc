@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/container/flat_hash_set.h"
+
 #include "weft/compile/passes.h"
 
 namespace weft::compile {

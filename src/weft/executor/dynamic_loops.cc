@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/hash/hash.h"
+
 #include "weft/executor/dynamic_step.h"
 
 namespace weft::executor {
@@ -89,7 +90,8 @@ void DynamicStep::FinishNextIteration(Task task, bool died) {
   const auto next = frame->iterations.find(task.at->number + 1);
   if (next != frame->iterations.end()) {
     Pass(task.index, value, next->second.get());
-  } else if (static_cast<int>(frame->iterations.size()) >= plan_.frames()[frame->number].parallel_iterations) {
+  } else if (static_cast<int>(frame->iterations.size()) >=
+             plan_.frames()[frame->number].parallel_iterations) {
     frame->held_back.push_back({task.index, std::move(value)});
   } else {
     Pass(task.index, value, AddIteration(frame, task.at->number + 1));
@@ -99,7 +101,8 @@ void DynamicStep::FinishNextIteration(Task task, bool died) {
 void DynamicStep::EndIfIdle(Iteration* at) {
   Frame* frame = at->frame;
   while (frame != &root_) {
-    if (at->running > 0 || !at->loops.empty() || (at->number == 0 && frame->pending_enters > 0)) return;
+    if (at->running > 0 || !at->loops.empty() || (at->number == 0 && frame->pending_enters > 0))
+      return;
     // An earlier iteration may still send something here.
     if (frame->iterations.begin()->first != at->number) return;
     at->state->Clear();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/time/clock.h"
+
 #include "weft/executor/loop_run.h"
 
 namespace weft::executor {
@@ -318,7 +319,8 @@ void DynamicStep::MarkDead(Task task) {
 }
 
 void DynamicStep::Trace(Task task, absl::Time end, uint64_t thread) {
-  TraceInstruction(plan_.instructions()[task.index], {task.at->starts[task.index], end, thread}, *task.at->state, request_.trace);
+  TraceInstruction(plan_.instructions()[task.index], {task.at->starts[task.index], end, thread},
+                   *task.at->state, request_.trace);
 }
 
 void DynamicStep::Complete(Task task, Status status) {
@@ -339,7 +341,8 @@ void DynamicStep::Complete(Task task, Status status) {
 void DynamicStep::Finish(Task task) {
   const Instruction& instruction = plan_.instructions()[task.index];
   const Progress& progress = task.at->progress[task.index];
-  const bool died = instruction.kind == InstructionKind::kMerge ? progress.live_input < 0 : progress.any_dead;
+  const bool died =
+      instruction.kind == InstructionKind::kMerge ? progress.live_input < 0 : progress.any_dead;
   switch (instruction.kind) {
     case InstructionKind::kEnter:
       FinishEnter(task, died);
@@ -364,14 +367,15 @@ void DynamicStep::Finish(Task task) {
 void DynamicStep::TellDependents(Task task, bool died, Iteration* to) {
   const Instruction& instruction = plan_.instructions()[task.index];
   for (const Instruction::Dependent& dependent : instruction.dependents) {
-    const bool is_dead = died || (dependent.port != kControlPort &&
-                                  to->state->slot(instruction.first_output + dependent.port).is_dead);
+    const bool is_dead =
+        died || (dependent.port != kControlPort &&
+                 to->state->slot(instruction.first_output + dependent.port).is_dead);
     Deliver(instruction, dependent, is_dead, to);
   }
 }
 
-void DynamicStep::Deliver(const Instruction& source, const Instruction::Dependent& dependent, bool is_dead,
-                          Iteration* to) {
+void DynamicStep::Deliver(const Instruction& source, const Instruction::Dependent& dependent,
+                          bool is_dead, Iteration* to) {
   Progress& progress = to->progress[dependent.instruction];
   const Instruction& target = plan_.instructions()[dependent.instruction];
   bool starts = false;
@@ -382,9 +386,11 @@ void DynamicStep::Deliver(const Instruction& source, const Instruction::Dependen
       if (progress.live_input < 0) progress.live_input = dependent.input;
     } else {
       // The back edge of a loop that is dead from the start never comes.
-      progress.dead_inputs += source.kind == InstructionKind::kEnter ? static_cast<int>(target.inputs.size()) : 1;
+      progress.dead_inputs +=
+          source.kind == InstructionKind::kEnter ? static_cast<int>(target.inputs.size()) : 1;
     }
-    const bool is_told = progress.live_input >= 0 || progress.dead_inputs >= static_cast<int>(target.inputs.size());
+    const bool is_told =
+        progress.live_input >= 0 || progress.dead_inputs >= static_cast<int>(target.inputs.size());
     starts = progress.pending == 0 && is_told;
   } else {
     --progress.pending;

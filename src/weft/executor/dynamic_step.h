@@ -9,13 +9,15 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "weft/executor/iteration.h"
 #include "weft/executor/plan_runner.h"
 
 namespace weft::executor {
 
 // Runs instructions as their inputs come. One thread at a time drives the step, so its book-keeping
-// needs no locks; completions from other threads queue up and wake a driver. Owns itself until `done`.
+// needs no locks; completions from other threads queue up and wake a driver. Owns itself until
+// `done`.
 class DynamicStep {
  public:
   static void Start(PlanRunner* runner, RunRequest request, RunDone done);
@@ -76,7 +78,7 @@ class DynamicStep {
   RunRequest request_;
   RunDone done_;
   Frame root_;
-  Iteration* top_ = nullptr;  // the graph itself
+  Iteration* top_ = nullptr;                      // the graph itself
   std::vector<std::unique_ptr<Iteration>> free_;  // iterations to use again
   std::vector<Task> ready_;
   std::vector<Task> late_;  // instructions that change variables: after all else that is ready

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the instructions of a running step read and write: the graph itself, or one iteration of one of
-// its loops of Enter and Exit nodes.
+// Where the instructions of a running step read and write: the graph itself, or one iteration of
+// one of its loops of Enter and Exit nodes.
 #pragma once
 
 #include <map>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "weft/compile/plan.h"
 #include "weft/executor/step_state.h"
 
@@ -17,9 +18,9 @@ namespace weft::executor {
 struct Frame;
 
 struct Progress {
-  int pending = 0;       // inputs and control inputs still to come; of a Merge: control inputs
-  int live_input = -1;   // of a Merge: the first that came alive
-  int dead_inputs = 0;   // of a Merge
+  int pending = 0;      // inputs and control inputs still to come; of a Merge: control inputs
+  int live_input = -1;  // of a Merge: the first that came alive
+  int dead_inputs = 0;  // of a Merge
   bool any_dead = false;
   bool started = false;
 };
@@ -34,25 +35,26 @@ struct Iteration {
     progress.assign(plan.instructions().size(), {});
     for (size_t i = 0; i < progress.size(); ++i) {
       const compile::Instruction& instruction = plan.instructions()[i];
-      progress[i].pending = instruction.kind == compile::InstructionKind::kMerge ? instruction.num_controls
-                                                                                 : instruction.num_dependencies;
+      progress[i].pending = instruction.kind == compile::InstructionKind::kMerge
+                                ? instruction.num_controls
+                                : instruction.num_dependencies;
     }
   }
 
   Frame* frame = nullptr;
   int64_t number = 0;
   std::unique_ptr<StepState> state;
-  std::vector<Progress> progress;  // by instruction
-  std::vector<int> uses;           // by slot: readers still to come
-  std::vector<absl::Time> starts;  // by instruction; empty unless traced
-  int running = 0;                 // instructions that are ready or have started
+  std::vector<Progress> progress;               // by instruction
+  std::vector<int> uses;                        // by slot: readers still to come
+  std::vector<absl::Time> starts;               // by instruction; empty unless traced
+  int running = 0;                              // instructions that are ready or have started
   std::map<int, std::unique_ptr<Frame>> loops;  // under way inside, by frame number
 };
 
 // One run of a loop, or the graph itself. Iteration k + 1 starts while k is still under way.
 struct Frame {
-  int number = 0;  // in Plan::frames()
-  uint64_t id = 0; // tells apart all runs of all loops of a step; 0 is the graph itself
+  int number = 0;   // in Plan::frames()
+  uint64_t id = 0;  // tells apart all runs of all loops of a step; 0 is the graph itself
   Iteration* parent = nullptr;
   int pending_enters = 0;
   int64_t last = 0;  // the newest iteration's number

@@ -21,7 +21,8 @@ void LoopRun::Advance() {
         ->Run(std::move(request), [self](Status status, std::vector<Tensor> results) {
           self->status_ = std::move(status);
           self->results_ = std::move(results);
-          if (self->met_.exchange(true, std::memory_order_acq_rel) && self->TakeIn()) self->Advance();
+          if (self->met_.exchange(true, std::memory_order_acq_rel) && self->TakeIn())
+            self->Advance();
         });
     if (!met_.exchange(true, std::memory_order_acq_rel)) return;
     if (!TakeIn()) return;
@@ -33,10 +34,10 @@ bool LoopRun::TakeIn() {
     status_ = request_.environment.cancellation->status();
   }
   if (status_.ok() && in_condition_) {
-    StatusOr<bool> again = results_.size() == 1
-                               ? Truth(results_[0])
-                               : InvalidArgument("A loop's condition must give one value, gave ",
-                                                 results_.size());
+    StatusOr<bool> again =
+        results_.size() == 1
+            ? Truth(results_[0])
+            : InvalidArgument("A loop's condition must give one value, gave ", results_.size());
     if (again.ok() && *again) {
       in_condition_ = false;
       return true;

@@ -10,8 +10,8 @@
 
 namespace weft::executor {
 
-// Runs `body` on its own results while `condition` says so. A part that ends before its call returns
-// goes on in the same loop, one that ends elsewhere goes on there: the stack stays flat.
+// Runs `body` on its own results while `condition` says so. A part that ends before its call
+// returns goes on in the same loop, one that ends elsewhere goes on there: the stack stays flat.
 class LoopRun final : public RefCounted {
  public:
   static void Start(PlanRunner* condition, PlanRunner* body, RunRequest request, RunDone done);

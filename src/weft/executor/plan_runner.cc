@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+
 #include "weft/executor/dynamic_step.h"
 
 namespace weft::executor {
@@ -54,8 +55,8 @@ Status CollectResults(const Plan& plan, StepState& state, std::vector<Tensor>* r
     const Value& value = state.slot(instruction.inputs[0]);
     Tensor& result = (*results)[instruction.index];
     if (value.is_dead) {
-      return InvalidArgument("The tensor returned for ", instruction.node->input(0).node->name(), ":",
-                             instruction.node->input(0).port, " was not valid.");
+      return InvalidArgument("The tensor returned for ", instruction.node->input(0).node->name(),
+                             ":", instruction.node->input(0).port, " was not valid.");
     }
     if (value.variable) {
       StatusOr<Tensor> read = value.variable->Read();
@@ -82,7 +83,8 @@ Status TakeResult(const Instruction& instruction, StepState& state, std::vector<
   return absl::OkStatus();
 }
 
-Status ComputeWithSnapshots(const StepState::Call& call, const Instruction& instruction, StepState& state) {
+Status ComputeWithSnapshots(const StepState::Call& call, const Instruction& instruction,
+                            StepState& state) {
   Status status = state.TakeSnapshots(instruction);
   if (status.ok()) status = call.kernel->Compute(*call.context);
   state.DropSnapshots(instruction);
@@ -99,17 +101,20 @@ Status RunStraight(const Plan& plan, StepState& state, StepTrace* trace,
   results->resize(plan.result_types().size());
   for (const StepState::Call& call : state.calls()) {
     if (call.kernel != nullptr) [[likely]] {
-      if (cancellation.IsCancelled()) [[unlikely]] return cancellation.status();
+      if (cancellation.IsCancelled()) [[unlikely]]
+        return cancellation.status();
       if (has_arena) state.PlaceOutputs(call.instruction);
       absl::Time start;
       if constexpr (kWatched) start = absl::Now();
       const Status status = call.reads_references
                                 ? ComputeWithSnapshots(call, instructions[call.instruction], state)
                                 : call.kernel->Compute(*call.context);
-      if (!status.ok()) [[unlikely]] return NodeError(status, *instructions[call.instruction].node);
+      if (!status.ok()) [[unlikely]]
+        return NodeError(status, *instructions[call.instruction].node);
       if constexpr (kWatched) {
         const Instruction& instruction = instructions[call.instruction];
-        if (trace != nullptr) TraceInstruction(instruction, {start, absl::Now(), ThreadNumber()}, state, trace);
+        if (trace != nullptr)
+          TraceInstruction(instruction, {start, absl::Now(), ThreadNumber()}, state, trace);
         if (state.observer() != nullptr) state.Watch(call.instruction);
       }
     } else if (instructions[call.instruction].kind == InstructionKind::kResult) {

@@ -9,14 +9,15 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/status.h"
 #include "weft/compile/plan.h"
 #include "weft/executor/step_state.h"
 
 namespace weft::executor {
 
-// One step's call. The environment's cancellation must be set; it is cancelled when the step fails, so
-// that what still waits ends.
+// One step's call. The environment's cancellation must be set; it is cancelled when the step fails,
+// so that what still waits ends.
 struct RunRequest {
   StepEnvironment environment;
   std::vector<Tensor> arguments;  // by index; those that the plan does not read may be empty
@@ -43,8 +44,8 @@ class PlanRunner {
 
  private:
   friend class DynamicStep;
-  // States keep the memory of steps with arguments of the same shapes, for a few shapes; another step
-  // than these lets the one that rested longest start anew.
+  // States keep the memory of steps with arguments of the same shapes, for a few shapes; another
+  // step than these lets the one that rested longest start anew.
   static constexpr size_t kShapesKept = 4;
   static constexpr size_t kMostIdle = 16;
   std::unique_ptr<StepState> TakeState(const std::vector<Tensor>& arguments);

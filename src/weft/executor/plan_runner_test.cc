@@ -6,6 +6,7 @@
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
 #include "weft/graph/builder.h"
 #include "weft/kernel/op_spec.h"
 
@@ -14,7 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A catalogue of a few ops over int64 scalars, so that the executor is tested without the real ones.
+// A catalogue of a few ops over int64 scalars, so that the executor is tested without the real
+// ones.
 class AddKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
@@ -98,26 +100,60 @@ Catalogue* MakeCatalogue() {
   const auto op = [](const char* name) { return OpSpec(name); };
   c->Add(op("_Arg").Output("output: T").Attr("T: type").Attr("index: int >= 0").Stateful());
   c->Add(op("_Retval").Input("input: T").Attr("T: type").Attr("index: int >= 0").Stateful());
-  c->Add(op("Add").Input("x: int64").Input("y: int64").Output("z: int64").Kernel(MakeKernel<AddKernel>()));
-  c->Add(op("Less").Input("x: int64").Input("y: int64").Output("z: bool").Kernel(MakeKernel<LessKernel>()));
+  c->Add(op("Add")
+             .Input("x: int64")
+             .Input("y: int64")
+             .Output("z: int64")
+             .Kernel(MakeKernel<AddKernel>()));
+  c->Add(op("Less")
+             .Input("x: int64")
+             .Input("y: int64")
+             .Output("z: bool")
+             .Kernel(MakeKernel<LessKernel>()));
   c->Add(op("Fail").Input("x: int64").Output("y: int64").Kernel(MakeKernel<FailKernel>()));
   c->Add(op("Later").Input("x: int64").Output("y: int64").Kernel(MakeKernel<LaterKernel>()));
   c->Add(op("Never").Input("x: int64").Output("y: int64").Kernel(MakeKernel<NeverKernel>()));
   c->Add(op("Pass").Input("x: int64").Output("y: int64").Kernel(MakeKernel<PassKernel>()));
   c->Add(op("Var").Output("ref: Ref(int64)").Stateful().Kernel(MakeKernel<VariableKernel>()));
-  c->Add(op("Assign").Input("ref: Ref(int64)").Input("value: int64").Output("out: Ref(int64)")
-             .AllowsUninitializedInput().Kernel(MakeKernel<AssignKernel>()));
-  c->Add(op("Increment").Input("ref: Ref(int64)").Output("out: Ref(int64)")
+  c->Add(op("Assign")
+             .Input("ref: Ref(int64)")
+             .Input("value: int64")
+             .Output("out: Ref(int64)")
+             .AllowsUninitializedInput()
+             .Kernel(MakeKernel<AssignKernel>()));
+  c->Add(op("Increment")
+             .Input("ref: Ref(int64)")
+             .Output("out: Ref(int64)")
              .Kernel(MakeKernel<IncrementKernel>()));
-  c->Add(op("Switch").Input("data: T").Input("pred: bool").Output("output_false: T")
-             .Output("output_true: T").Attr("T: type"));
-  c->Add(op("Merge").Input("inputs: N * T").Output("output: T").Output("value_index: int32")
-             .Attr("T: type").Attr("N: int >= 1"));
-  c->Add(op("If").Input("cond: Tcond").Input("input: Tin").Output("output: Tout").Attr("Tcond: type")
-             .Attr("Tin: list(type) >= 0").Attr("Tout: list(type) >= 0").Attr("then_branch: func")
-             .Attr("else_branch: func").Stateful());
-  c->Add(op("While").Input("input: T").Output("output: T").Attr("T: list(type) >= 0")
-             .Attr("cond: func").Attr("body: func").Stateful());
+  c->Add(op("Switch")
+             .Input("data: T")
+             .Input("pred: bool")
+             .Output("output_false: T")
+             .Output("output_true: T")
+             .Attr("T: type"));
+  c->Add(op("Merge")
+             .Input("inputs: N * T")
+             .Output("output: T")
+             .Output("value_index: int32")
+             .Attr("T: type")
+             .Attr("N: int >= 1"));
+  c->Add(op("If")
+             .Input("cond: Tcond")
+             .Input("input: Tin")
+             .Output("output: Tout")
+             .Attr("Tcond: type")
+             .Attr("Tin: list(type) >= 0")
+             .Attr("Tout: list(type) >= 0")
+             .Attr("then_branch: func")
+             .Attr("else_branch: func")
+             .Stateful());
+  c->Add(op("While")
+             .Input("input: T")
+             .Output("output: T")
+             .Attr("T: list(type) >= 0")
+             .Attr("cond: func")
+             .Attr("body: func")
+             .Stateful());
   return c;
 }
 
@@ -146,13 +182,15 @@ class PlanRunnerTest : public ::testing::Test {
 
   Status Compile() {
     WEFT_RETURN_IF_ERROR(builder_.status());
-    WEFT_ASSIGN_OR_RETURN(plan_, compile::Plan::Compile(graph_.Clone(), {.kernels = &catalogue_->kernels(),
-                                                                         .device = &device_}));
+    WEFT_ASSIGN_OR_RETURN(
+        plan_, compile::Plan::Compile(graph_.Clone(),
+                                      {.kernels = &catalogue_->kernels(), .device = &device_}));
     runner_ = std::make_unique<PlanRunner>(plan_.get(), &pool_);
     return absl::OkStatus();
   }
 
-  StatusOr<std::vector<Tensor>> Run(std::vector<int64_t> arguments, Cancellation* parent = nullptr) {
+  StatusOr<std::vector<Tensor>> Run(std::vector<int64_t> arguments,
+                                    Cancellation* parent = nullptr) {
     Cancellation cancellation(parent);
     RunRequest request;
     request.environment.device = &device_;
@@ -286,13 +324,15 @@ TEST_F(PlanRunnerTest, ADeadResultIsAnError) {
 }
 
 TEST_F(PlanRunnerTest, IfWhileAndCallsRunChildPlans) {
-  AddFunction("double", {"x"}, DType::kInt64, {.name = "d", .op = "Add", .inputs = {"x", "x"}}, "d:z:0");
+  AddFunction("double", {"x"}, DType::kInt64, {.name = "d", .op = "Add", .inputs = {"x", "x"}},
+              "d:z:0");
   AddFunction("same", {"x"}, DType::kInt64, {.name = "p", .op = "Pass", .inputs = {"x"}}, "p:y:0");
   Endpoint x = Arg(0);
-  Node* branch = builder_.AddNode(
-      "If", {builder_.Op("Less", {x, Arg(1)}), std::vector<Endpoint>{x}},
-      {{"then_branch", FunctionRef{"double"}}, {"else_branch", FunctionRef{"same"}},
-       {"Tout", AttrValue::TypeList{DType::kInt64}}});
+  Node* branch =
+      builder_.AddNode("If", {builder_.Op("Less", {x, Arg(1)}), std::vector<Endpoint>{x}},
+                       {{"then_branch", FunctionRef{"double"}},
+                        {"else_branch", FunctionRef{"same"}},
+                        {"Tout", AttrValue::TypeList{DType::kInt64}}});
   ASSERT_NE(branch, nullptr) << builder_.status();
   Result(builder_.Op("double", {Endpoint{branch, 0}}), 0);
   ASSERT_TRUE(Compile().ok());
@@ -304,7 +344,8 @@ TEST_F(PlanRunnerTest, ALoopRunsManyTimesOnAFlatStack) {
   for (const char* name : {"less", "add"}) {
     FunctionDef f;
     f.signature.name = name;
-    f.signature.inputs = {{.name = "i", .dtype = DType::kInt64}, {.name = "n", .dtype = DType::kInt64},
+    f.signature.inputs = {{.name = "i", .dtype = DType::kInt64},
+                          {.name = "n", .dtype = DType::kInt64},
                           {.name = "one", .dtype = DType::kInt64}};
     if (std::string(name) == "less") {
       f.signature.outputs = {{.name = "out", .dtype = DType::kBool}};
@@ -347,8 +388,10 @@ TEST_F(PlanRunnerTest, StepsRunBesideEachOther) {
 TEST_F(PlanRunnerTest, AnUnknownKernelIsToldAtCompileTime) {
   Catalogue empty;
   builder_.AddNode("Add", {Arg(0), Arg(1)}, {}, "sum");
-  EXPECT_THAT(std::string(compile::Plan::Compile(graph_.Clone(), {.kernels = &empty.kernels(), .device = &device_})
-                  .status().message()),
+  EXPECT_THAT(std::string(compile::Plan::Compile(graph_.Clone(),
+                                                 {.kernels = &empty.kernels(), .device = &device_})
+                              .status()
+                              .message()),
               HasSubstr("sum"));
 }
 

@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kMostSpots = 2048;
 }  // namespace
 
-StepObserver::StepObserver(const compile::Plan& plan) : plan_(plan), released_at_(plan.num_slots(), 0) {
+StepObserver::StepObserver(const compile::Plan& plan)
+    : plan_(plan), released_at_(plan.num_slots(), 0) {
   for (size_t i = 0; i < plan.instructions().size(); ++i) {
     for (const int slot : plan.instructions()[i].releases) released_at_[slot] = static_cast<int>(i);
   }
@@ -29,9 +30,12 @@ void StepObserver::Saw(int index, const std::vector<Value>& slots) {
     const int slot = instruction.first_output + o;
     const Value& value = slots[slot];
     const Buffer* buffer = value.tensor.buffer().get();
-    if (buffer == nullptr || buffer->size() < kLargeBytes || !IsPlain(value.tensor.dtype())) continue;
+    if (buffer == nullptr || buffer->size() < kLargeBytes || !IsPlain(value.tensor.dtype()))
+      continue;
     if (!value.is_shared) {
-      large_.push_back({slot, value.tensor.dtype(), value.tensor.shape(),
+      large_.push_back({slot,
+                        value.tensor.dtype(),
+                        value.tensor.shape(),
                         {index, released_at_[slot], value.tensor.size_bytes()}});
       escapes_.push_back(false);
       holders_.push_back(1);
@@ -76,7 +80,8 @@ struct StepArena::Block {
   explicit Block(size_t num_spots) : in_use(num_spots) {}
 };
 
-std::unique_ptr<StepArena> StepArena::Make(const compile::Plan& plan, std::vector<StepObserver::Large> large) {
+std::unique_ptr<StepArena> StepArena::Make(const compile::Plan& plan,
+                                           std::vector<StepObserver::Large> large) {
   if (large.empty() || large.size() > kMostSpots) return nullptr;
   std::vector<Lifetime> lifetimes;
   for (const StepObserver::Large& one : large) lifetimes.push_back(one.lifetime);
@@ -88,8 +93,11 @@ std::unique_ptr<StepArena> StepArena::Make(const compile::Plan& plan, std::vecto
   arena->spots_of_.resize(plan.instructions().size());
   arena->spot_of_.assign(plan.num_slots(), -1);
   for (size_t k = 0; k < large.size(); ++k) {
-    Spot spot{.slot = large[k].slot, .dtype = large[k].dtype, .shape = large[k].shape,
-                 .offset = layout.offsets[k], .bytes = large[k].lifetime.bytes};
+    Spot spot{.slot = large[k].slot,
+              .dtype = large[k].dtype,
+              .shape = large[k].shape,
+              .offset = layout.offsets[k],
+              .bytes = large[k].lifetime.bytes};
     for (size_t j = 0; j < large.size(); ++j) {
       if (j != k && layout.offsets[j] < spot.offset + spot.bytes &&
           spot.offset < layout.offsets[j] + large[j].lifetime.bytes) {
@@ -113,8 +121,9 @@ void StepArena::Place(int index, std::vector<Value>& slots) {
   for (const int k : spots_of_[index]) {
     Spot& spot = spots_[k];
     Value& value = slots[spot.slot];
-    const bool free = IsIdle(k, slots) && std::all_of(spot.sharers.begin(), spot.sharers.end(),
-                                                      [&](int other) { return IsIdle(other, slots); });
+    const bool free =
+        IsIdle(k, slots) && std::all_of(spot.sharers.begin(), spot.sharers.end(),
+                                        [&](int other) { return IsIdle(other, slots); });
     const bool holds = value.tensor.IsInitialized() && value.tensor.buffer().get() == spot.buffer;
     if (!free) {
       if (holds) value.tensor = Tensor();
@@ -123,8 +132,9 @@ void StepArena::Place(int index, std::vector<Value>& slots) {
     if (holds && !value.is_shared && block_->in_use[k].load(std::memory_order_acquire)) continue;
     value.tensor = Tensor();
     block_->in_use[k].store(true, std::memory_order_release);
-    Ref<Buffer> buffer = WrapMemory(block_->memory->data() + spot.offset, spot.bytes,
-                                    [block = block_, k] { block->in_use[k].store(false, std::memory_order_release); });
+    Ref<Buffer> buffer = WrapMemory(
+        block_->memory->data() + spot.offset, spot.bytes,
+        [block = block_, k] { block->in_use[k].store(false, std::memory_order_release); });
     spot.buffer = buffer.get();
     value.tensor = Tensor(spot.dtype, spot.shape, std::move(buffer));
     value.is_shared = false;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One piece of memory for the large tensors of a straight-line plan, laid out by what a step was seen
-// to need.
+// One piece of memory for the large tensors of a straight-line plan, laid out by what a step was
+// seen to need.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
+
 #include "weft/compile/memory_plan.h"
 #include "weft/compile/plan.h"
 #include "weft/kernel/kernel_context.h"
@@ -45,13 +46,14 @@ class StepObserver {
 // Buffers smaller than this stay with their slots anyway.
 inline constexpr size_t kLargeBytes = 256 << 10;
 
-// Gives slots their places before the kernels that write them run. A place is given only while every
-// tensor that shares its bytes is known to be unused: a tensor that left the step (into a variable, a
-// queue, a message) keeps its bytes, and the slots concerned take theirs from the pool.
+// Gives slots their places before the kernels that write them run. A place is given only while
+// every tensor that shares its bytes is known to be unused: a tensor that left the step (into a
+// variable, a queue, a message) keeps its bytes, and the slots concerned take theirs from the pool.
 class StepArena {
  public:
   // Null if memory is short or there is nothing to place.
-  static std::unique_ptr<StepArena> Make(const compile::Plan& plan, std::vector<StepObserver::Large> large);
+  static std::unique_ptr<StepArena> Make(const compile::Plan& plan,
+                                         std::vector<StepObserver::Large> large);
 
   // Before the kernel of instruction `index`.
   void Place(int index, std::vector<Value>& slots);

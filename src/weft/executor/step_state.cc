@@ -32,9 +32,9 @@ void StepState::Bind(int index) {
     binding.input_values.push_back(value);
     binding.inputs.push_back(&value->tensor);
     const bool once = std::count(instruction.inputs.begin(), instruction.inputs.end(), slot) == 1;
-    const bool last = plan_.is_straight_line()
-                          ? std::count(instruction.releases.begin(), instruction.releases.end(), slot) > 0
-                          : plan_.uses()[slot] == 1;
+    const bool last = plan_.is_straight_line() ? std::count(instruction.releases.begin(),
+                                                            instruction.releases.end(), slot) > 0
+                                               : plan_.uses()[slot] == 1;
     binding.input_is_last_use.push_back(once && last);
   }
   for (const ReferenceRead& read : instruction.reference_reads) {
@@ -50,12 +50,13 @@ void StepState::Bind(int index) {
 void StepState::ListCalls() {
   for (size_t i = 0; i < plan_.instructions().size(); ++i) {
     const Instruction& instruction = plan_.instructions()[i];
-    calls_.push_back({.kernel = instruction.kind == InstructionKind::kKernel ? instruction.kernel : nullptr,
-                      .context = &contexts_[i],
-                      .releases = instruction.releases.data(),
-                      .num_releases = static_cast<int>(instruction.releases.size()),
-                      .instruction = static_cast<int>(i),
-                      .reads_references = !instruction.reference_reads.empty()});
+    calls_.push_back(
+        {.kernel = instruction.kind == InstructionKind::kKernel ? instruction.kernel : nullptr,
+         .context = &contexts_[i],
+         .releases = instruction.releases.data(),
+         .num_releases = static_cast<int>(instruction.releases.size()),
+         .instruction = static_cast<int>(i),
+         .reads_references = !instruction.reference_reads.empty()});
   }
 }
 
@@ -65,7 +66,8 @@ Status StepState::SetArguments(std::vector<Tensor>& arguments) {
     const size_t index = static_cast<size_t>(instruction.index);
     const DType wanted = plan_.argument_types()[index];
     if (index >= arguments.size() || !arguments[index].IsInitialized()) {
-      return InvalidArgument("Argument ", index, " ('", instruction.node->name(), "') has no value");
+      return InvalidArgument("Argument ", index, " ('", instruction.node->name(),
+                             "') has no value");
     }
     if (arguments[index].dtype() != wanted) {
       return InvalidArgument("Argument ", index, " ('", instruction.node->name(), "') has dtype ",
@@ -129,9 +131,8 @@ Status NodeError(const Status& status, const Node& node) {
   const std::string mark = absl::StrCat("[[{{node ", node.name(), "}}]]");
   if (absl::StrContains(status.message(), "[[{{node ")) return status;
   Status named(status.code(), absl::StrCat(status.message(), "\n\t ", mark));
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
-    named.SetPayload(url, payload);
-  });
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { named.SetPayload(url, payload); });
   return named;
 }
 

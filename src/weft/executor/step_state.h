@@ -12,8 +12,8 @@
 
 namespace weft::executor {
 
-// Slots, contexts bound to them, and scratch for snapshots of variables. One step uses it at a time;
-// the next finds the bytes of the last still there and allocates nothing.
+// Slots, contexts bound to them, and scratch for snapshots of variables. One step uses it at a
+// time; the next finds the bytes of the last still there and allocates nothing.
 class StepState {
  public:
   explicit StepState(const compile::Plan& plan);
@@ -22,8 +22,8 @@ class StepState {
 
   StepEnvironment& environment() { return environment_; }
   Value& slot(int i) { return slots_[i]; }
-  // The plan's kernels in order with what the loop over them needs side by side: a plan of a thousand
-  // small kernels then fits the cache. Empty unless the plan is a straight line.
+  // The plan's kernels in order with what the loop over them needs side by side: a plan of a
+  // thousand small kernels then fits the cache. Empty unless the plan is a straight line.
   struct Call {
     OpKernel* kernel = nullptr;  // null: the result or argument is the loop's own to handle
     KernelContext* context = nullptr;
@@ -46,15 +46,17 @@ class StepState {
   void Release(int slot) {
     Value& value = slots_[slot];
     const Buffer* buffer = value.tensor.buffer().get();
-    if (value.is_shared || (buffer != nullptr && (!buffer->HasOneRef() || buffer->size() >= kLargeBytes))) {
+    if (value.is_shared ||
+        (buffer != nullptr && (!buffer->HasOneRef() || buffer->size() >= kLargeBytes))) {
       if (arena_ == nullptr || !arena_->Keeps(slot, value)) value.tensor = Tensor();
       value.is_shared = false;
     }
     if (value.variable) value.variable.reset();
     value.is_dead = false;
   }
-  // Straight-line plans: the second step with arguments of the same shapes is watched, those after it
-  // find their large outputs in an arena. The caller calls PlaceOutputs before each kernel if has_arena().
+  // Straight-line plans: the second step with arguments of the same shapes is watched, those after
+  // it find their large outputs in an arena. The caller calls PlaceOutputs before each kernel if
+  // has_arena().
   void BeginStep();
   StepObserver* observer() { return observer_.get(); }
   void EndStep(const Status& status);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/executor/step_trace.h"
 
+#include <utility>
+
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <utility>
 
 #include "weft/compile/plan.h"
 #include "weft/executor/step_state.h"
@@ -16,8 +16,8 @@ uint64_t ThreadNumber() {
   return number;
 }
 
-void TraceInstruction(const compile::Instruction& instruction, const InstructionTimes& times, StepState& state,
-                      StepTrace* trace) {
+void TraceInstruction(const compile::Instruction& instruction, const InstructionTimes& times,
+                      StepState& state, StepTrace* trace) {
   const Node& node = *instruction.node;
   NodeTrace record{.node = node.name(),
                    .op = node.op(),

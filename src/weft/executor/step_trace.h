@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+
 #include "weft/tensor/dtype.h"
 
 namespace weft::compile {
@@ -31,7 +32,7 @@ struct NodeTrace {
   std::string device;
   int64_t start_us = 0;  // since the epoch
   int64_t end_us = 0;
-  uint64_t thread = 0;   // the system's number of the one that ended it
+  uint64_t thread = 0;              // the system's number of the one that ended it
   std::vector<std::string> inputs;  // names of the nodes whose outputs it read
   std::vector<OutputTrace> outputs;
 };
@@ -63,7 +64,7 @@ struct InstructionTimes {
   uint64_t thread = 0;
 };
 // Adds an instruction whose outputs are still in their slots.
-void TraceInstruction(const compile::Instruction& instruction, const InstructionTimes& times, StepState& state,
-                      StepTrace* trace);
+void TraceInstruction(const compile::Instruction& instruction, const InstructionTimes& times,
+                      StepState& state, StepTrace* trace);
 
 }  // namespace weft::executor

@@ -81,7 +81,8 @@ StatusOr<AttrValue> AttrReader::ReadList(const tensorflow::AttrValue& proto) {
     return AttrValue(std::move(types));
   }
   if (!list.shape().empty()) {
-    WEFT_ASSIGN_OR_RETURN(AttrValue::ShapeList shapes, ConvertAll(list.shape(), PartialShapeFromProto));
+    WEFT_ASSIGN_OR_RETURN(AttrValue::ShapeList shapes,
+                          ConvertAll(list.shape(), PartialShapeFromProto));
     return AttrValue(std::move(shapes));
   }
   if (!list.tensor().empty()) {

@@ -10,10 +10,10 @@ namespace weft {
 namespace {
 
 constexpr std::array<absl::string_view, 20> kKinds = {
-    "nothing",      "string",      "int",        "float",        "bool",      "type",
-    "shape",        "tensor",      "func",       "list(string)", "list(int)", "list(float)",
-    "list(bool)",   "list(type)",  "list(shape)", "list(tensor)", "list(func)", "list",
-    "placeholder",  "opaque"};
+    "nothing",      "string",      "int",        "float",       "bool",
+    "type",         "shape",       "tensor",     "func",        "list(string)",
+    "list(int)",    "list(float)", "list(bool)", "list(type)",  "list(shape)",
+    "list(tensor)", "list(func)",  "list",       "placeholder", "opaque"};
 
 bool Equal(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
@@ -58,7 +58,9 @@ std::string Text(const FunctionRef& value) { return absl::StrCat("@", value.name
 std::string Text(std::monostate) { return "nothing"; }
 std::string Text(AttrValue::EmptyList) { return "[]"; }
 std::string Text(const AttrPlaceholder& value) { return absl::StrCat("$", value.name); }
-std::string Text(const OpaqueAttr& value) { return absl::StrCat(value.serialized.size(), " bytes"); }
+std::string Text(const OpaqueAttr& value) {
+  return absl::StrCat(value.serialized.size(), " bytes");
+}
 template <typename T>
 std::string Text(const std::vector<T>& values) {
   std::string out = "[";

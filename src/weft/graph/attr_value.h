@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "weft/tensor/tensor.h"
 
@@ -35,7 +36,8 @@ struct OpaqueAttr {
   std::string serialized;
 };
 
-// One attribute: a string, int, float, bool, type, shape, tensor, function, or a list of one of these.
+// One attribute: a string, int, float, bool, type, shape, tensor, function, or a list of one of
+// these.
 class AttrValue {
  public:
   using StringList = std::vector<std::string>;
@@ -54,8 +56,9 @@ class AttrValue {
 
   AttrValue() = default;
   template <typename T>
-    requires std::is_constructible_v<Value, T> && (!std::is_integral_v<std::decay_t<T>>)
-  AttrValue(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): literals
+  requires std::is_constructible_v<Value, T> &&
+      (!std::is_integral_v<std::decay_t<T>>)AttrValue(T value)
+      : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): literals
   AttrValue(const char* text) : value_(std::string(text)) {}  // NOLINT(google-explicit-constructor)
   AttrValue(bool value) : value_(value) {}                    // NOLINT(google-explicit-constructor)
   AttrValue(int64_t value) : value_(value) {}                 // NOLINT(google-explicit-constructor)

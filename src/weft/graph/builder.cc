@@ -53,8 +53,8 @@ Status GraphBuilder::InferAttrs(const OpSchema& schema, const std::vector<Argume
   return absl::OkStatus();
 }
 
-Node* GraphBuilder::AddNode(absl::string_view op, const std::vector<Argument>& inputs, AttrMap attrs,
-                            absl::string_view name) {
+Node* GraphBuilder::AddNode(absl::string_view op, const std::vector<Argument>& inputs,
+                            AttrMap attrs, absl::string_view name) {
   if (!status_.ok()) return nullptr;
   StatusOr<const OpDefinition*> definition = graph_->FindOp(op);
   if (!definition.ok()) {

@@ -14,8 +14,9 @@ namespace weft {
 // One argument of an op: a tensor, or a list of tensors for N * T and list(type) arguments.
 class Argument {
  public:
-  Argument(Endpoint tensor) : tensors_{tensor} {}  // NOLINT(google-explicit-constructor): reads well
-  Argument(std::vector<Endpoint> tensors)          // NOLINT(google-explicit-constructor)
+  Argument(Endpoint tensor)
+      : tensors_{tensor} {}                // NOLINT(google-explicit-constructor): reads well
+  Argument(std::vector<Endpoint> tensors)  // NOLINT(google-explicit-constructor)
       : tensors_(std::move(tensors)), is_list_(true) {}
   const std::vector<Endpoint>& tensors() const { return tensors_; }
   bool is_list() const { return is_list_; }
@@ -40,8 +41,8 @@ class GraphBuilder {
   // Keeps the first error.
   void Fail(Status status);
 
-  // Adds a node of `op`. Type attributes and counts are taken from the inputs where `attrs` does not
-  // say. `name` is made unique; empty means the op's name. Null on error.
+  // Adds a node of `op`. Type attributes and counts are taken from the inputs where `attrs` does
+  // not say. `name` is made unique; empty means the op's name. Null on error.
   Node* AddNode(absl::string_view op, const std::vector<Argument>& inputs, AttrMap attrs = {},
                 absl::string_view name = "");
   // The same; gives output 0.
@@ -66,7 +67,8 @@ class GraphBuilder {
   const std::string& colocation() const { return colocation_; }
 
  private:
-  Status InferAttrs(const OpSchema& schema, const std::vector<Argument>& inputs, AttrMap* attrs) const;
+  Status InferAttrs(const OpSchema& schema, const std::vector<Argument>& inputs,
+                    AttrMap* attrs) const;
 
   Graph* const graph_;
   Status status_;

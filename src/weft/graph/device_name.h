@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 
 namespace weft {

@@ -26,7 +26,8 @@ Status CheckBody(const FunctionDef& function) {
   }
   for (const ArgSchema& output : function.signature.outputs) {
     if (!function.returns.contains(output.name)) {
-      return InvalidArgument("Function '", name, "' does not return its output '", output.name, "'");
+      return InvalidArgument("Function '", name, "' does not return its output '", output.name,
+                             "'");
     }
   }
   return absl::OkStatus();

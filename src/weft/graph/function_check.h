@@ -8,9 +8,9 @@
 
 namespace weft {
 
-// InvalidArgument for functions of `def` without a name, with two nodes or arguments of one name, and
-// for functions that call themselves, over others or not, those of `graph` included. Ops that bodies
-// use may be unknown: only a call finds out.
+// InvalidArgument for functions of `def` without a name, with two nodes or arguments of one name,
+// and for functions that call themselves, over others or not, those of `graph` included. Ops that
+// bodies use may be unknown: only a call finds out.
 Status CheckFunctions(const GraphDef& def, const Graph& graph);
 
 }  // namespace weft

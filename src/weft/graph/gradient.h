@@ -9,8 +9,8 @@
 
 namespace weft {
 
-// The gradient of one tensor: none, dense, or rows of it (IndexedSlices): `values[i]` belongs to row
-// `indices[i]`, and rows may come twice.
+// The gradient of one tensor: none, dense, or rows of it (IndexedSlices): `values[i]` belongs to
+// row `indices[i]`, and rows may come twice.
 struct TensorGradient {
   struct Slices {
     Endpoint values;
@@ -44,7 +44,9 @@ class GradientContext {
   }
 
   void set_input(int i, Endpoint gradient) { input_gradients_[i].dense = gradient; }
-  void set_input_slices(int i, TensorGradient::Slices slices) { input_gradients_[i].slices = slices; }
+  void set_input_slices(int i, TensorGradient::Slices slices) {
+    input_gradients_[i].slices = slices;
+  }
   const std::vector<TensorGradient>& input_gradients() const { return input_gradients_; }
 
   // Shorthand for builder().Op.

@@ -33,7 +33,8 @@ StatusOr<TensorName> ParseTensorName(absl::string_view text) {
       }
     }
   }
-  if (name.node.empty()) return InvalidArgument("Bad tensor name: '", text, "', the node is missing");
+  if (name.node.empty())
+    return InvalidArgument("Bad tensor name: '", text, "', the node is missing");
   return name;
 }
 
@@ -41,8 +42,8 @@ Graph::Graph(const OpRegistry* ops) : ops_(ops), library_(std::make_shared<Libra
 
 Status Graph::CheckInput(const Node& node, int index, const Endpoint& source) const {
   if (source.port < 0 || source.port >= source.node->num_outputs()) {
-    return InvalidArgument("Input ", index, " of node '", node.name(), "' reads output ", source.port,
-                           " of '", source.node->name(), "', which has ",
+    return InvalidArgument("Input ", index, " of node '", node.name(), "' reads output ",
+                           source.port, " of '", source.node->name(), "', which has ",
                            source.node->num_outputs());
   }
   const ArgType& wants = node.input_type(index);
@@ -63,7 +64,8 @@ Status Graph::CheckInput(const Node& node, int index, const Endpoint& source) co
 StatusOr<Node*> Graph::AddNode(NodeDef def, absl::Span<const Endpoint> inputs,
                                absl::Span<Node* const> controls) {
   if (def.name.empty()) return InvalidArgument("A node of op '", def.op, "' has no name");
-  if (by_name_.contains(def.name)) return InvalidArgument("Node name is used twice: '", def.name, "'");
+  if (by_name_.contains(def.name))
+    return InvalidArgument("Node name is used twice: '", def.name, "'");
   const auto where = [&](const Status& status) {
     return Annotate(status, absl::StrCat("Node '", def.name, "'"));
   };

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+
 #include "base/status.h"
 #include "weft/graph/node_def.h"
 #include "weft/graph/op_registry.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a GraphDef: an error that leaves the graph as it was, or a graph that exports and
 // imports again to the same bytes.
-#include <google/protobuf/stubs/logging.h>
-
 #include <cstdlib>
+
+#include <google/protobuf/stubs/logging.h>
 
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
@@ -30,8 +30,9 @@ const weft::OpRegistry& Ops() {
   static const weft::OpRegistry* const ops = [] {
     auto* made = new weft::OpRegistry();
     for (weft::OpSchema schema :
-         {Schema("C", {"value: tensor", "dtype: type"}, {}, {"output: dtype"}), Schema("N", {}, {}, {}),
-          Schema("A", {"T: type"}, {"x: T"}, {"z: T"}), Schema("I", {}, {"x: int32"}, {"z: int32"}),
+         {Schema("C", {"value: tensor", "dtype: type"}, {}, {"output: dtype"}),
+          Schema("N", {}, {}, {}), Schema("A", {"T: type"}, {"x: T"}, {"z: T"}),
+          Schema("I", {}, {"x: int32"}, {"z: int32"}),
           Schema("Merge", {"T: type", "N: int >= 1"}, {"inputs: N * T"}, {"output: T"}),
           Schema("NextIteration", {"T: type"}, {"data: T"}, {"output: T"})}) {
       weft::OpDefinition definition;

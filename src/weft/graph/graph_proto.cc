@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/graph/graph_proto.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-
 #include <limits>
 #include <utility>
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include "proto/tensorflow/graph.pb.h"
 #include "weft/graph/attr_proto.h"
@@ -181,7 +181,8 @@ StatusOr<std::string> SerializeGraphDef(const GraphDef& def) {
   WEFT_RETURN_IF_ERROR(GraphDefToProto(def, &proto));
   const size_t size = proto.ByteSizeLong();
   if (size > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-    return InvalidArgument("The GraphDef is over 2 GB, which protobuf cannot carry; its bytes: ", size);
+    return InvalidArgument("The GraphDef is over 2 GB, which protobuf cannot carry; its bytes: ",
+                           size);
   }
   std::string bytes;
   bytes.reserve(size);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "weft/graph/node_def.h"
 
@@ -29,8 +30,8 @@ StatusOr<FunctionDef> FunctionDefFromProto(const tensorflow::FunctionDef& proto)
 StatusOr<OpSchema> OpSchemaFromProto(const tensorflow::OpDef& proto);
 StatusOr<AttrValue> AttrValueFromProto(const tensorflow::AttrValue& proto);
 
-// To the wire; `proto` is replaced. Equal graphs give equal bytes. Unimplemented for a constant that
-// cannot leave the process, InvalidArgument for one that protobuf cannot carry (2 GB).
+// To the wire; `proto` is replaced. Equal graphs give equal bytes. Unimplemented for a constant
+// that cannot leave the process, InvalidArgument for one that protobuf cannot carry (2 GB).
 StatusOr<std::string> SerializeGraphDef(const GraphDef& def);
 Status GraphDefToProto(const GraphDef& def, tensorflow::GraphDef* proto);
 Status NodeDefToProto(const NodeDef& def, tensorflow::NodeDef* proto);

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+
 #include "weft/graph/device_name.h"
 #include "weft/graph/function_check.h"
 
@@ -71,10 +72,10 @@ class Importer {
   const Versions old_versions_;
   bool committed_ = false;
   absl::flat_hash_map<std::string, int> index_of_;
-  std::vector<std::vector<Source>> sources_;    // by node of def_, data then control
-  std::vector<std::vector<int>> readers_;       // by node of def_; loop back edges left out
-  std::vector<int> pending_;                    // sources of this import not yet made
-  std::vector<Node*> made_;                     // by node of def_
+  std::vector<std::vector<Source>> sources_;  // by node of def_, data then control
+  std::vector<std::vector<int>> readers_;     // by node of def_; loop back edges left out
+  std::vector<int> pending_;                  // sources of this import not yet made
+  std::vector<Node*> made_;                   // by node of def_
   struct BackEdge {
     int reader;
     int input;
@@ -309,8 +310,8 @@ Status Importer::CycleError() const {
   constexpr size_t kShown = 10;
   const bool cut = path.size() > kShown;
   if (cut) path.resize(kShown);
-  return InvalidArgument("Graph is invalid, contains a cycle through: ", absl::StrJoin(path, " <- "),
-                         cut ? " <- ..." : "");
+  return InvalidArgument("Graph is invalid, contains a cycle through: ",
+                         absl::StrJoin(path, " <- "), cut ? " <- ..." : "");
 }
 
 void Importer::Undo() {

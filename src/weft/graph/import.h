@@ -17,11 +17,12 @@ struct ImportOptions {
   int max_name_length = 64 << 10;
 };
 
-// Adds the nodes and functions of `def` to `graph`, whose nodes it may read; all or nothing. Refused,
-// naming the node: bad, repeated or taken names, unknown ops (NotFound with the nearest name), ops
-// removed before the producer's version (Unimplemented), inputs that do not exist, wrong arity or
-// dtypes, cycles (a Merge may read a NextIteration that comes later), malformed devices, functions
-// that call themselves, versions that do not go together. Everything else is InvalidArgument.
+// Adds the nodes and functions of `def` to `graph`, whose nodes it may read; all or nothing.
+// Refused, naming the node: bad, repeated or taken names, unknown ops (NotFound with the nearest
+// name), ops removed before the producer's version (Unimplemented), inputs that do not exist, wrong
+// arity or dtypes, cycles (a Merge may read a NextIteration that comes later), malformed devices,
+// functions that call themselves, versions that do not go together. Everything else is
+// InvalidArgument.
 Status ImportGraph(GraphDef def, const ImportOptions& options, Graph* graph);
 
 struct ExportOptions {

@@ -59,7 +59,8 @@ NodeDef Const(const std::string& name, float value = 1) {
 NodeDef Add(const std::string& name, const std::string& x, const std::string& y) {
   return {.name = name, .op = "Add", .inputs = {x, y}, .attrs = {{"T", DType::kFloat}}};
 }
-NodeDef Plain(const std::string& name, const std::string& op, std::vector<std::string> inputs = {}) {
+NodeDef Plain(const std::string& name, const std::string& op,
+              std::vector<std::string> inputs = {}) {
   return {.name = name, .op = op, .inputs = std::move(inputs)};
 }
 
@@ -79,7 +80,9 @@ std::string ErrorOf(std::vector<NodeDef> nodes) {
 
 TEST(Import, NodesInAnyOrder) {
   Graph graph(&Ops());
-  ASSERT_TRUE(Import({Add("c", "a", "b:0"), Const("a"), Const("b"), Plain("n", "NoOp", {"^c"})}, &graph).ok());
+  ASSERT_TRUE(
+      Import({Add("c", "a", "b:0"), Const("a"), Const("b"), Plain("n", "NoOp", {"^c"})}, &graph)
+          .ok());
   EXPECT_EQ(graph.Find("c")->input(1).node, graph.Find("b"));
   EXPECT_EQ(graph.Find("n")->control_inputs().front(), graph.Find("c"));
   EXPECT_EQ(graph.versions().producer, 1645);
@@ -123,16 +126,19 @@ TEST(Import, RefusesBadGraphsAndChangesNothing) {
   EXPECT_THAT(ErrorOf({Const("a"), Plain("c", "Add", {"a"})}), HasSubstr("'c'"));
   EXPECT_THAT(ErrorOf({Const("a"), Add("c", "a", "a:1")}), HasSubstr("reads output 1 of 'a'"));
   EXPECT_THAT(ErrorOf({Const("a"), Add("c", "a", "a:00")}), HasSubstr("a:00"));
-  EXPECT_THAT(ErrorOf({Const("a"), Plain("s", "Sized"), Add("c", "a", "s")}),
-              HasSubstr("Input 1 of node 'c' was passed int32 from s:0 incompatible with expected float."));
+  EXPECT_THAT(
+      ErrorOf({Const("a"), Plain("s", "Sized"), Add("c", "a", "s")}),
+      HasSubstr("Input 1 of node 'c' was passed int32 from s:0 incompatible with expected float."));
   EXPECT_THAT(ErrorOf({Const("a"), Plain("n", "NoOp", {"^a", "a"})}),
               HasSubstr("Control dependencies must come after regular dependencies"));
   EXPECT_THAT(ErrorOf({Plain("s", "_Send", {})}), HasSubstr("is internal"));
   NodeDef placed = Const("a");
   placed.device = "/job:ps/taks:0";
   EXPECT_THAT(ErrorOf({placed}), HasSubstr("'/job:ps/taks:0'"));
-  EXPECT_THAT(ErrorOf({Plain("o", "Old")}),
-              HasSubstr("Op Old is not available in GraphDef version 1645. It has been removed in version 8."));
+  EXPECT_THAT(
+      ErrorOf({Plain("o", "Old")}),
+      HasSubstr(
+          "Op Old is not available in GraphDef version 1645. It has been removed in version 8."));
 }
 
 TEST(Import, NamesTheCycle) {
@@ -146,7 +152,8 @@ TEST(Import, Names) {
   for (const char* good : {"a", "a/b", ".a", "A-1_2", "x>y", "1"}) {
     EXPECT_TRUE(IsValidNodeName(good)) << good;
   }
-  for (const char* bad : {"", "_a", "/a", "-a", "a b", "a:0", "^a", "a>", ">a", "a>_b", "a\n", "ä"}) {
+  for (const char* bad :
+       {"", "_a", "/a", "-a", "a b", "a:0", "^a", "a>", ">a", "a>_b", "a\n", "ä"}) {
     EXPECT_FALSE(IsValidNodeName(bad)) << bad;
   }
   EXPECT_TRUE(IsValidNodeName("_recv_x_0", true));
@@ -233,14 +240,24 @@ TEST(Import, ExportGivesTheGraphBack) {
 TEST(GraphProto, KeepsEveryKindOfAttribute) {
   AttrMap inner = {{"x", 1}};
   const std::vector<AttrValue> values = {
-      AttrValue("text"), AttrValue(3), AttrValue(1.5f), AttrValue(true), AttrValue(DType::kHalf),
-      AttrValue(PartialShape({2, -1})), AttrValue(PartialShape()), AttrValue(Tensor::Scalar<int64_t>(4)),
+      AttrValue("text"),
+      AttrValue(3),
+      AttrValue(1.5f),
+      AttrValue(true),
+      AttrValue(DType::kHalf),
+      AttrValue(PartialShape({2, -1})),
+      AttrValue(PartialShape()),
+      AttrValue(Tensor::Scalar<int64_t>(4)),
       AttrValue(FunctionRef{"F", std::make_shared<const AttrMap>(inner)}),
-      AttrValue(AttrValue::StringList{"a", ""}), AttrValue(AttrValue::IntList{1, -2}),
-      AttrValue(AttrValue::FloatList{0.5f}), AttrValue(AttrValue::BoolList{true, false}),
-      AttrValue(AttrValue::TypeList{DType::kFloat}), AttrValue(AttrValue::ShapeList{PartialShape({1})}),
+      AttrValue(AttrValue::StringList{"a", ""}),
+      AttrValue(AttrValue::IntList{1, -2}),
+      AttrValue(AttrValue::FloatList{0.5f}),
+      AttrValue(AttrValue::BoolList{true, false}),
+      AttrValue(AttrValue::TypeList{DType::kFloat}),
+      AttrValue(AttrValue::ShapeList{PartialShape({1})}),
       AttrValue(AttrValue::TensorList{Tensor::Vector<float>({1, 2})}),
-      AttrValue(AttrValue::FunctionList{FunctionRef{"G", nullptr}}), AttrValue(AttrValue::EmptyList()),
+      AttrValue(AttrValue::FunctionList{FunctionRef{"G", nullptr}}),
+      AttrValue(AttrValue::EmptyList()),
       AttrValue(AttrPlaceholder{"T"})};
   for (const AttrValue& value : values) {
     tensorflow::AttrValue proto;

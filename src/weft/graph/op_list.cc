@@ -2,6 +2,7 @@
 #include "weft/graph/op_list.h"
 
 #include "google/protobuf/util/json_util.h"
+
 #include "proto/tensorflow/graph.pb.h"
 #include "weft/graph/graph_proto.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The op catalogue as text, for `weft inspect --ops` and the tests that hold it against TensorFlow's.
+// The op catalogue as text, for `weft inspect --ops` and the tests that hold it against
+// TensorFlow's.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace weft {
 
-// A JSON array of OpDefs in protobuf's JSON form with proto field names, sorted by op name. Thread-safe.
+// A JSON array of OpDefs in protobuf's JSON form with proto field names, sorted by op name.
+// Thread-safe.
 StatusOr<std::string> OpListJson(const OpRegistry& ops);
 
 }  // namespace weft

@@ -24,7 +24,8 @@ TEST(OpListTest, PrintsOpsByNameWithTheirAttributes) {
   EXPECT_LT(json.find("\"name\":\"A\""), json.find("\"name\":\"B\"")) << json;
   EXPECT_NE(json.find("\"is_stateful\":true"), std::string::npos) << json;
   EXPECT_NE(json.find("\"allowed_values\":{\"list\":{\"type\":[\"DT_FLOAT\",\"DT_INT32\"]}}"),
-            std::string::npos) << json;
+            std::string::npos)
+      << json;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "weft/graph/op_schema.h"
 

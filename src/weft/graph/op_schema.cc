@@ -18,12 +18,12 @@ using D = DType;
 
 const std::vector<DType>* NamedTypeSet(absl::string_view name) {
   static const auto* numbers = new std::vector<DType>{
-      D::kFloat, D::kDouble, D::kInt32, D::kUint8, D::kInt16, D::kInt8, D::kComplex64, D::kInt64,
-      D::kQint8, D::kQuint8, D::kQint32, D::kBfloat16, D::kQint16, D::kQuint16, D::kUint16,
-      D::kComplex128, D::kHalf, D::kUint32, D::kUint64};
+      D::kFloat,  D::kDouble,     D::kInt32,  D::kUint8,  D::kInt16,    D::kInt8,   D::kComplex64,
+      D::kInt64,  D::kQint8,      D::kQuint8, D::kQint32, D::kBfloat16, D::kQint16, D::kQuint16,
+      D::kUint16, D::kComplex128, D::kHalf,   D::kUint32, D::kUint64};
   static const auto* reals = new std::vector<DType>{
-      D::kFloat, D::kDouble, D::kInt32, D::kUint8, D::kInt16, D::kInt8, D::kInt64, D::kBfloat16,
-      D::kUint16, D::kHalf, D::kUint32, D::kUint64};
+      D::kFloat, D::kDouble,   D::kInt32,  D::kUint8, D::kInt16,  D::kInt8,
+      D::kInt64, D::kBfloat16, D::kUint16, D::kHalf,  D::kUint32, D::kUint64};
   static const auto* quantized =
       new std::vector<DType>{D::kQint8, D::kQuint8, D::kQint32, D::kQint16, D::kQuint16};
   if (name == "numbertype") return numbers;
@@ -34,7 +34,8 @@ const std::vector<DType>* NamedTypeSet(absl::string_view name) {
 
 std::string Unquote(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
-  if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') && text.back() == text.front()) {
+  if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') &&
+      text.back() == text.front()) {
     text = text.substr(1, text.size() - 2);
   }
   return std::string(text);
@@ -82,19 +83,24 @@ StatusOr<AttrValue> ParseScalar(absl::string_view kind, absl::string_view text) 
   return InvalidArgument("Bad default '", text, "' for an attribute of kind ", kind);
 }
 
-// The default of an attribute of kind tensor, a vector of whole numbers: "color: tensor = uint8 [255, 0]".
+// The default of an attribute of kind tensor, a vector of whole numbers: "color: tensor = uint8
+// [255, 0]".
 StatusOr<AttrValue> ParseTensorLiteral(absl::string_view text) {
   const size_t bracket = text.find('[');
   if (bracket == absl::string_view::npos || !absl::ConsumeSuffix(&text, "]")) {
     return InvalidArgument("Bad tensor default '", text, "', expected 'dtype [1, 2]'");
   }
-  WEFT_ASSIGN_OR_RETURN(DType dtype, DTypeFromName(absl::StripAsciiWhitespace(text.substr(0, bracket))));
+  WEFT_ASSIGN_OR_RETURN(DType dtype,
+                        DTypeFromName(absl::StripAsciiWhitespace(text.substr(0, bracket))));
   const std::vector<std::string> pieces = SplitList(text.substr(bracket + 1));
-  WEFT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Zeros(dtype, Shape{static_cast<int64_t>(pieces.size())}));
+  WEFT_ASSIGN_OR_RETURN(Tensor tensor,
+                        Tensor::Zeros(dtype, Shape{static_cast<int64_t>(pieces.size())}));
   for (size_t i = 0; i < pieces.size(); ++i) {
     int64_t value = 0;
-    if (!absl::SimpleAtoi(pieces[i], &value)) return InvalidArgument("Bad number '", pieces[i], "'");
-    VisitDType(dtype, RealNumbers{}, [&]<typename T>() { tensor.data<T>()[i] = static_cast<T>(value); });
+    if (!absl::SimpleAtoi(pieces[i], &value))
+      return InvalidArgument("Bad number '", pieces[i], "'");
+    VisitDType(dtype, RealNumbers{},
+               [&]<typename T>() { tensor.data<T>()[i] = static_cast<T>(value); });
   }
   return AttrValue(std::move(tensor));
 }
@@ -208,7 +214,8 @@ const AttrSchema* OpSchema::FindAttr(absl::string_view attr_name) const {
 
 StatusOr<AttrSchema> ParseAttrSchema(absl::string_view text) {
   const size_t colon = text.find(':');
-  if (colon == absl::string_view::npos) return InvalidArgument("Attribute needs 'name: kind': ", text);
+  if (colon == absl::string_view::npos)
+    return InvalidArgument("Attribute needs 'name: kind': ", text);
   AttrSchema attr;
   attr.name = std::string(absl::StripAsciiWhitespace(text.substr(0, colon)));
   const Clauses clauses = SplitClauses(text.substr(colon + 1));
@@ -228,7 +235,8 @@ StatusOr<AttrSchema> ParseAttrSchema(absl::string_view text) {
 
 StatusOr<ArgSchema> ParseArgSchema(absl::string_view text, const std::vector<AttrSchema>& attrs) {
   const size_t colon = text.find(':');
-  if (colon == absl::string_view::npos) return InvalidArgument("Argument needs 'name: type': ", text);
+  if (colon == absl::string_view::npos)
+    return InvalidArgument("Argument needs 'name: type': ", text);
   ArgSchema arg;
   arg.name = std::string(absl::StripAsciiWhitespace(text.substr(0, colon)));
   absl::string_view type = absl::StripAsciiWhitespace(text.substr(colon + 1));
@@ -238,8 +246,8 @@ StatusOr<ArgSchema> ParseArgSchema(absl::string_view text, const std::vector<Att
     type = absl::StripAsciiWhitespace(type.substr(star + 1));
   }
   if (absl::ConsumePrefix(&type, "Ref(") && absl::ConsumeSuffix(&type, ")")) arg.is_ref = true;
-  const auto attr = std::find_if(attrs.begin(), attrs.end(),
-                                 [&](const AttrSchema& a) { return a.name == type; });
+  const auto attr =
+      std::find_if(attrs.begin(), attrs.end(), [&](const AttrSchema& a) { return a.name == type; });
   if (attr == attrs.end()) {
     WEFT_ASSIGN_OR_RETURN(arg.dtype, DTypeFromName(type));
   } else if (attr->kind == "list(type)") {
@@ -250,7 +258,8 @@ StatusOr<ArgSchema> ParseArgSchema(absl::string_view text, const std::vector<Att
   return arg;
 }
 
-StatusOr<std::vector<ArgType>> ResolveArgs(const std::vector<ArgSchema>& args, const AttrMap& attrs) {
+StatusOr<std::vector<ArgType>> ResolveArgs(const std::vector<ArgSchema>& args,
+                                           const AttrMap& attrs) {
   std::vector<ArgType> types;
   for (const ArgSchema& arg : args) {
     if (!arg.type_list_attr.empty()) {
@@ -299,19 +308,20 @@ Status CheckAttr(const AttrSchema& schema, const AttrValue& value) {
   if (const auto* types = value.As<AttrValue::TypeList>(); types && schema.kind == "list(type)") {
     for (DType dtype : *types) WEFT_RETURN_IF_ERROR(CheckAllowedType(schema, dtype));
     if (schema.minimum && static_cast<int64_t>(types->size()) < *schema.minimum) {
-      return InvalidArgument("Length of attr '", schema.name, "' is ", types->size(),
-                             ", at least ", *schema.minimum, " is needed");
+      return InvalidArgument("Length of attr '", schema.name, "' is ", types->size(), ", at least ",
+                             *schema.minimum, " is needed");
     }
   }
   if (const std::string* text = value.As<std::string>();
       text && !schema.allowed_strings.empty() &&
       std::find(schema.allowed_strings.begin(), schema.allowed_strings.end(), *text) ==
           schema.allowed_strings.end()) {
-    return InvalidArgument("Value for attr '", schema.name, "' of \"", *text,
-                           "\" is not in the list of allowed values: ",
-                           absl::StrJoin(schema.allowed_strings, ", "));
+    return InvalidArgument(
+        "Value for attr '", schema.name, "' of \"", *text,
+        "\" is not in the list of allowed values: ", absl::StrJoin(schema.allowed_strings, ", "));
   }
-  if (const int64_t* number = value.As<int64_t>(); number && schema.minimum && *number < *schema.minimum) {
+  if (const int64_t* number = value.As<int64_t>();
+      number && schema.minimum && *number < *schema.minimum) {
     return InvalidArgument("Value for attr '", schema.name, "' of ", *number,
                            " must be at least minimum ", *schema.minimum);
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "weft/graph/attr_value.h"
 
@@ -27,8 +28,8 @@ struct AttrSchema {
   std::string name;
   std::string kind;  // "int", "list(type)", ...
   std::optional<AttrValue> default_value;
-  std::optional<int64_t> minimum;       // of an int, or of a list's length
-  std::vector<DType> allowed_types;     // empty = all
+  std::optional<int64_t> minimum;    // of an int, or of a list's length
+  std::vector<DType> allowed_types;  // empty = all
   std::vector<std::string> allowed_strings;
 };
 
@@ -50,8 +51,9 @@ struct OpSchema {
 };
 
 // Parsers of the signature language of TensorFlow's op registrations:
-//   inputs and outputs  "x: float", "x: T", "values: N * T", "components: Tcomponents", "ref: Ref(T)"
-//   attributes          "T: {float, double}", "N: int >= 1", "axis: int = 0", "Tin: list(type) >= 1",
+//   inputs and outputs  "x: float", "x: T", "values: N * T", "components: Tcomponents", "ref:
+//   Ref(T)" attributes          "T: {float, double}", "N: int >= 1", "axis: int = 0", "Tin:
+//   list(type) >= 1",
 //                       "T: numbertype", "T: realnumbertype = DT_FLOAT", "mode: {'a', 'b'} = 'a'"
 // Args refer to attributes by name, so parse attributes first and pass them.
 StatusOr<AttrSchema> ParseAttrSchema(absl::string_view text);
@@ -63,7 +65,8 @@ struct ArgType {
   bool is_ref = false;
   bool operator==(const ArgType&) const = default;
 };
-StatusOr<std::vector<ArgType>> ResolveArgs(const std::vector<ArgSchema>& args, const AttrMap& attrs);
+StatusOr<std::vector<ArgType>> ResolveArgs(const std::vector<ArgSchema>& args,
+                                           const AttrMap& attrs);
 
 // Checks kind, range and allowed values of each attribute, fills in defaults, ignores unknown ones.
 // InvalidArgument names the attribute.

@@ -21,7 +21,8 @@ StatusOr<PartialShape> ShapeContext::ShapeFromInput(int i) const {
   if (value->rank() > 1) {
     return InvalidArgument("A shape must be a vector, got shape ", value->shape().ToString());
   }
-  if (value->IsInitialized() && value->rank() == 0) return PartialShape();  // a scalar -1: unknown rank
+  if (value->IsInitialized() && value->rank() == 0)
+    return PartialShape();  // a scalar -1: unknown rank
   Dims dims;
   for (int64_t j = 0; j < value->num_elements(); ++j) {
     if (value->dtype() == DType::kInt32) {
@@ -38,8 +39,8 @@ StatusOr<PartialShape> ShapeContext::ShapeFromInput(int i) const {
 StatusOr<PartialShape> ShapeContext::WithRank(int i, int rank) const {
   if (!inputs_[i].known_rank()) return PartialShape::UnknownOfRank(rank);
   if (inputs_[i].rank() == rank) return inputs_[i];
-  return InvalidArgument("Shape must be rank ", rank, " but is rank ", inputs_[i].rank(), " for input ",
-                         i, ": ", inputs_[i].ToString());
+  return InvalidArgument("Shape must be rank ", rank, " but is rank ", inputs_[i].rank(),
+                         " for input ", i, ": ", inputs_[i].ToString());
 }
 
 StatusOr<PartialShape> ShapeContext::WithRankAtLeast(int i, int rank) const {
@@ -120,12 +121,14 @@ StatusOr<int64_t> WindowedSize(int64_t input, int64_t window, int64_t stride,
 
 }  // namespace shapes
 
-StatusOr<std::vector<PartialShape>> InferShapes(const Node& node, absl::Span<const PartialShape> inputs,
+StatusOr<std::vector<PartialShape>> InferShapes(const Node& node,
+                                                absl::Span<const PartialShape> inputs,
                                                 absl::Span<const Tensor* const> constants) {
   ShapeContext context(node.attrs(), inputs, constants, node.num_outputs());
   if (node.definition().shape) {
-    WEFT_RETURN_IF_ERROR(Annotate(node.definition().shape(context),
-                                  absl::StrCat("Shapes of node '", node.name(), "' (", node.op(), ")")));
+    WEFT_RETURN_IF_ERROR(
+        Annotate(node.definition().shape(context),
+                 absl::StrCat("Shapes of node '", node.name(), "' (", node.op(), ")")));
   }
   std::vector<PartialShape> outputs;
   for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(context.output(i));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+
 #include "base/status.h"
 #include "weft/graph/graph.h"
 #include "weft/tensor/tensor.h"
@@ -50,19 +51,22 @@ class ShapeContext {
 // Shape functions that many ops share.
 namespace shapes {
 Status Unknown(ShapeContext& c);
-Status Scalar(ShapeContext& c);           // every output is a scalar
-Status SameAsInput(ShapeContext& c);      // every output like input 0
-Status MergeInputs(ShapeContext& c);      // inputs must agree; output 0 is what they say together
-Status Broadcast(ShapeContext& c);        // output 0 by NumPy's rules from inputs 0 and 1
+Status Scalar(ShapeContext& c);       // every output is a scalar
+Status SameAsInput(ShapeContext& c);  // every output like input 0
+Status MergeInputs(ShapeContext& c);  // inputs must agree; output 0 is what they say together
+Status Broadcast(ShapeContext& c);    // output 0 by NumPy's rules from inputs 0 and 1
 Status NoOutputs(ShapeContext& c);
 // Broadcasting of shapes with unknown parts.
 StatusOr<PartialShape> BroadcastPartial(const PartialShape& a, const PartialShape& b);
 // Size of a window sweep: SAME or VALID; -1 stays -1.
-StatusOr<int64_t> WindowedSize(int64_t input, int64_t window, int64_t stride, absl::string_view padding);
+StatusOr<int64_t> WindowedSize(int64_t input, int64_t window, int64_t stride,
+                               absl::string_view padding);
 }  // namespace shapes
 
-// Runs a node's shape function on its inputs' shapes; unknown when it has none. Errors name the node.
-StatusOr<std::vector<PartialShape>> InferShapes(const Node& node, absl::Span<const PartialShape> inputs,
+// Runs a node's shape function on its inputs' shapes; unknown when it has none. Errors name the
+// node.
+StatusOr<std::vector<PartialShape>> InferShapes(const Node& node,
+                                                absl::Span<const PartialShape> inputs,
                                                 absl::Span<const Tensor* const> constants);
 
 }  // namespace weft

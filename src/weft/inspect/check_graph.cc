@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+
 #include "base/nearest_name.h"
 #include "weft/compile/plan.h"
 #include "weft/graph/device_name.h"
@@ -24,7 +25,8 @@ class Checker {
       : graph_(graph), catalogue_(catalogue), device_(device) {}
 
   CheckReport Run() {
-    for (const auto& function : graph_.library().function()) functions_.insert(function.signature().name());
+    for (const auto& function : graph_.library().function())
+      functions_.insert(function.signature().name());
     for (const auto& node : graph_.node()) CheckNode(node, "");
     for (const auto& function : graph_.library().function()) {
       for (const auto& node : function.node_def()) CheckNode(node, function.signature().name());
@@ -38,12 +40,14 @@ class Checker {
   }
 
  private:
-  void Add(Kind kind, const std::string& what, const std::string& node, const std::string& function) {
+  void Add(Kind kind, const std::string& what, const std::string& node,
+           const std::string& function) {
     Problem& problem = problems_[{kind, what}];
     problem.kind = kind;
     problem.what = what;
     if (node.empty()) return;
-    problem.nodes.push_back(function.empty() ? node : absl::StrCat(node, " in function ", function));
+    problem.nodes.push_back(function.empty() ? node
+                                             : absl::StrCat(node, " in function ", function));
   }
 
   void CheckNode(const tensorflow::NodeDef& proto, const std::string& function) {
@@ -96,14 +100,16 @@ class Checker {
     const Status imported = ImportGraph(*std::move(def), ImportOptions(), &graph);
     if (!imported.ok()) return Add(Kind::kMalformed, std::string(imported.message()), "", "");
     for (Node* node : graph.nodes()) {
-      if (compile::RunsWithoutKernel(node->op()) || functions_.contains(node->op()) || no_kernel_.contains(node->name())) {
+      if (compile::RunsWithoutKernel(node->op()) || functions_.contains(node->op()) ||
+          no_kernel_.contains(node->name())) {
         continue;
       }
       const StatusOr<const KernelDef*> kernel = catalogue_.kernels().Find(*node, device_->type());
       if (!kernel.ok()) continue;
       KernelConstruction construction(node, device_);
       const Status made = (*kernel)->factory(construction).status();
-      if (!made.ok()) Add(Kind::kAttribute, absl::StrCat(node->op(), ": ", made.message()), node->name(), "");
+      if (!made.ok())
+        Add(Kind::kAttribute, absl::StrCat(node->op(), ": ", made.message()), node->name(), "");
     }
   }
 
@@ -112,14 +118,16 @@ class Checker {
       if (problem.kind == Kind::kUnknownOp) problem.nearest = Nearest(problem.what);
     }
     for (const auto& [type, count] : on_device_) {
-      report_.notes.push_back(absl::StrCat(count, " nodes ask for a ", type,
-                                           ": they run on the CPU with allow_soft_placement, else not at all"));
+      report_.notes.push_back(
+          absl::StrCat(count, " nodes ask for a ", type,
+                       ": they run on the CPU with allow_soft_placement, else not at all"));
     }
   }
 
   std::string Nearest(const std::string& op) const {
     std::vector<std::string> known;
-    for (const OpDefinition* definition : catalogue_.ops().All()) known.push_back(definition->schema.name);
+    for (const OpDefinition* definition : catalogue_.ops().All())
+      known.push_back(definition->schema.name);
     return NearestName(op, known);
   }
 
@@ -151,8 +159,9 @@ const char* Word(Kind kind) {
 
 std::string Sentence(const Problem& problem) {
   if (problem.kind != Kind::kUnknownOp) return problem.what;
-  return absl::StrCat("There is no op ", problem.what, " yet",
-                      problem.nearest.empty() ? "" : absl::StrCat(" (is ", problem.nearest, " meant?)"));
+  return absl::StrCat(
+      "There is no op ", problem.what, " yet",
+      problem.nearest.empty() ? "" : absl::StrCat(" (is ", problem.nearest, " meant?)"));
 }
 
 }  // namespace
@@ -164,8 +173,10 @@ std::string CheckReport::Text() const {
     absl::StrAppend(&text, "  ", Sentence(problem));
     const size_t count = problem.nodes.size();
     if (count > 0) {
-      const std::vector<std::string> first(problem.nodes.begin(), problem.nodes.begin() + std::min(count, kShown));
-      absl::StrAppend(&text, "\n    ", count, count == 1 ? " node: " : " nodes: ", absl::StrJoin(first, ", "),
+      const std::vector<std::string> first(problem.nodes.begin(),
+                                           problem.nodes.begin() + std::min(count, kShown));
+      absl::StrAppend(&text, "\n    ", count,
+                      count == 1 ? " node: " : " nodes: ", absl::StrJoin(first, ", "),
                       count > kShown ? ", ..." : "");
     }
     text += "\n";
@@ -198,7 +209,8 @@ Json CheckReport::AsJson() const {
   return json;
 }
 
-CheckReport CheckGraph(const tensorflow::GraphDef& graph, const Catalogue& catalogue, Device* device) {
+CheckReport CheckGraph(const tensorflow::GraphDef& graph, const Catalogue& catalogue,
+                       Device* device) {
   return Checker(graph, catalogue, device).Run();
 }
 

@@ -17,8 +17,8 @@ namespace weft::inspect {
 struct Problem {
   enum class Kind { kUnknownOp, kNoKernel, kAttribute, kMalformed };
   Kind kind = Kind::kMalformed;
-  std::string what;     // the op, or a sentence
-  std::string nearest;  // of an unknown op: the op that may have been meant, or empty
+  std::string what;                // the op, or a sentence
+  std::string nearest;             // of an unknown op: the op that may have been meant, or empty
   std::vector<std::string> nodes;  // "node", or "node in function f"
 };
 
@@ -35,8 +35,10 @@ struct CheckReport {
   Json AsJson() const;
 };
 
-// Looks for ops and functions that are not there, types without a kernel on `device`, attributes that a kernel
-// refuses, and for what any graph must fulfil: names, inputs, types, no cycles. Thread-safe.
-CheckReport CheckGraph(const tensorflow::GraphDef& graph, const Catalogue& catalogue, Device* device);
+// Looks for ops and functions that are not there, types without a kernel on `device`, attributes
+// that a kernel refuses, and for what any graph must fulfil: names, inputs, types, no cycles.
+// Thread-safe.
+CheckReport CheckGraph(const tensorflow::GraphDef& graph, const Catalogue& catalogue,
+                       Device* device);
 
 }  // namespace weft::inspect

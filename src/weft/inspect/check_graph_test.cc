@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/inspect/check_graph.h"
 
+#include <memory>
+
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
-
-#include <memory>
 
 #include "base/threads.h"
 #include "weft/device/cpu/cpu_device.h"
@@ -31,10 +31,19 @@ class CheckGraphTest : public ::testing::Test {
  protected:
   CheckGraphTest() {
     const KernelDef kernel{.types = {{"T", DTypesOf<float>()}}, .factory = MakeKernel<Nothing>()};
-    catalogue_.Add(OpSpec("Make").Doc("Makes.").Output("y: T").Attr("T: {float, double}").Attr("good: bool = true")
+    catalogue_.Add(OpSpec("Make")
+                       .Doc("Makes.")
+                       .Output("y: T")
+                       .Attr("T: {float, double}")
+                       .Attr("good: bool = true")
                        .Kernel(kernel));
-    catalogue_.Add(OpSpec("Use").Doc("Uses.").Input("x: T").Output("y: T").Attr("T: {float, double}")
-                       .Attr("good: bool = true").Kernel(kernel));
+    catalogue_.Add(OpSpec("Use")
+                       .Doc("Uses.")
+                       .Input("x: T")
+                       .Output("y: T")
+                       .Attr("T: {float, double}")
+                       .Attr("good: bool = true")
+                       .Kernel(kernel));
   }
   CheckReport Check(const std::string& text) {
     EXPECT_EQ(catalogue_.status(), absl::OkStatus());
@@ -43,7 +52,8 @@ class CheckGraphTest : public ::testing::Test {
     return CheckGraph(graph, catalogue_, device_.get());
   }
   ThreadPool threads_{"test", 1};
-  std::unique_ptr<Device> device_ = MakeCpuDevice({.job = "localhost", .replica = 0, .task = 0}, 0, &threads_);
+  std::unique_ptr<Device> device_ =
+      MakeCpuDevice({.job = "localhost", .replica = 0, .task = 0}, 0, &threads_);
   Catalogue catalogue_;
 };
 
@@ -55,8 +65,8 @@ std::string Node(const std::string& fields, const std::string& attrs) {
 }
 
 TEST_F(CheckGraphTest, WhatRunsHasNoProblems) {
-  const CheckReport report =
-      Check(Node(R"(name: "a" op: "Make")", kFloat) + Node(R"(name: "b" op: "Use" input: "a")", kFloat));
+  const CheckReport report = Check(Node(R"(name: "a" op: "Make")", kFloat) +
+                                   Node(R"(name: "b" op: "Use" input: "a")", kFloat));
   EXPECT_TRUE(report.ok()) << report.Text();
   EXPECT_EQ(report.num_nodes, 2);
   EXPECT_EQ(report.num_ops, 2);
@@ -64,9 +74,9 @@ TEST_F(CheckGraphTest, WhatRunsHasNoProblems) {
 }
 
 TEST_F(CheckGraphTest, TypesWithoutAKernelAreGathered) {
-  const CheckReport report =
-      Check(Node(R"(name: "a" op: "Make")", kDouble) + Node(R"(name: "b" op: "Use" input: "a")", kDouble) +
-            Node(R"(name: "c" op: "Use" input: "b")", kDouble));
+  const CheckReport report = Check(Node(R"(name: "a" op: "Make")", kDouble) +
+                                   Node(R"(name: "b" op: "Use" input: "a")", kDouble) +
+                                   Node(R"(name: "c" op: "Use" input: "b")", kDouble));
   ASSERT_EQ(report.problems.size(), 2u) << report.Text();
   EXPECT_EQ(report.problems[1].kind, Problem::Kind::kNoKernel);
   EXPECT_THAT(report.problems[1].what, HasSubstr("T=double"));
@@ -77,7 +87,8 @@ TEST_F(CheckGraphTest, FunctionsAreLookedInto) {
   const CheckReport report = Check(R"(library { function { signature { name: "f" }
       node_def { name: "typed" op: "Make" attr { key: "T" value { type: DT_DOUBLE } } }
       node_def { name: "open" op: "Make" attr { key: "T" value { placeholder: "T" } } }
-      node_def { name: "gone" op: "Mak" } } })" + Node(R"(name: "call" op: "f")", ""));
+      node_def { name: "gone" op: "Mak" } } })" +
+                                   Node(R"(name: "call" op: "f")", ""));
   ASSERT_EQ(report.problems.size(), 2u) << report.Text();
   EXPECT_THAT(report.problems[0].nodes, ElementsAre("gone in function f"));
   EXPECT_EQ(report.problems[0].nearest, "Make");
@@ -87,7 +98,8 @@ TEST_F(CheckGraphTest, FunctionsAreLookedInto) {
 
 TEST_F(CheckGraphTest, KernelsAreAskedWhetherTheyTakeTheAttributes) {
   const CheckReport report =
-      Check(Node(R"(name: "a" op: "Make")", absl::StrCat(kFloat, R"(attr { key: "good" value { b: false } } )")));
+      Check(Node(R"(name: "a" op: "Make")",
+                 absl::StrCat(kFloat, R"(attr { key: "good" value { b: false } } )")));
   ASSERT_EQ(report.problems.size(), 1u) << report.Text();
   EXPECT_EQ(report.problems[0].kind, Problem::Kind::kAttribute);
   EXPECT_THAT(report.problems[0].what, HasSubstr("only good ones"));
@@ -95,7 +107,8 @@ TEST_F(CheckGraphTest, KernelsAreAskedWhetherTheyTakeTheAttributes) {
 
 TEST_F(CheckGraphTest, MalformedGraphsAreProblemsToo) {
   for (const std::string& graph :
-       {Node(R"(name: "b" op: "Use" input: "nowhere")", kFloat), Node(R"(name: "a" op: "Make")", ""),
+       {Node(R"(name: "b" op: "Use" input: "nowhere")", kFloat),
+        Node(R"(name: "a" op: "Make")", ""),
         Node(R"(name: "a" op: "Make")", R"(attr { key: "T" value { type: DT_STRING } })"),
         Node(R"(name: "a" op: "Make" device: "/what")", kFloat),
         Node(R"(name: "a" op: "Make")", kFloat) + Node(R"(name: "a" op: "Make")", kFloat)}) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+
 #include "proto/tensorflow/event.pb.h"
 #include "weft/inspect/describe_kinds.h"
 #include "weft/inspect/graph_file.h"
@@ -24,16 +25,20 @@ std::string CheckpointPrefix(FileSystem& files, const std::string& path) {
   if (Exists(files, path + ".index")) return path;
   if (absl::EndsWith(path, ".index")) return std::string(absl::StripSuffix(path, ".index"));
   const size_t data = path.rfind(".data-");
-  if (data != std::string::npos && Exists(files, path.substr(0, data) + ".index")) return path.substr(0, data);
+  if (data != std::string::npos && Exists(files, path.substr(0, data) + ".index"))
+    return path.substr(0, data);
   const StatusOr<FileStat> stat = files.Stat(path);
-  const bool is_state = !stat.ok() ? false : !stat->is_directory && absl::EndsWith(path, "/checkpoint");
+  const bool is_state =
+      !stat.ok() ? false : !stat->is_directory && absl::EndsWith(path, "/checkpoint");
   if (!stat.ok() || (!stat->is_directory && !is_state)) return "";
-  const StatusOr<std::string> latest = storage::LatestCheckpoint(files, is_state ? ParentPath(path) : path);
+  const StatusOr<std::string> latest =
+      storage::LatestCheckpoint(files, is_state ? ParentPath(path) : path);
   return latest.ok() ? *latest : "";
 }
 
 // Whether the first record is whole, and which it is.
-bool FirstRecord(FileSystem& files, const std::string& path, storage::Compression compression, std::string* record) {
+bool FirstRecord(FileSystem& files, const std::string& path, storage::Compression compression,
+                 std::string* record) {
   const auto reader = storage::RecordReader::Open(files, path, compression);
   if (!reader.ok()) return false;
   const StatusOr<bool> more = (*reader)->Next(record);
@@ -49,7 +54,8 @@ bool IsEvent(const std::string& record) {
 
 }  // namespace
 
-StatusOr<Description> DescribeFile(FileSystem& files, const std::string& path, const DescribeOptions& options) {
+StatusOr<Description> DescribeFile(FileSystem& files, const std::string& path,
+                                   const DescribeOptions& options) {
   const StatusOr<FileStat> stat = files.Stat(path);
   const bool is_saved_model = stat.ok() && stat->is_directory &&
                               (Exists(files, JoinPath(path, "saved_model.pb")) ||
@@ -64,8 +70,9 @@ StatusOr<Description> DescribeFile(FileSystem& files, const std::string& path, c
     for (const auto compression : {storage::Compression::kNone, storage::Compression::kGzip}) {
       if (!FirstRecord(files, path, compression, &record)) continue;
       if (!options.tensor.empty()) return InvalidArgument(path, " holds records, and no tensors");
-      return compression == storage::Compression::kNone && IsEvent(record) ? DescribeEvents(files, path)
-                                                                           : DescribeRecords(files, path, compression);
+      return compression == storage::Compression::kNone && IsEvent(record)
+                 ? DescribeEvents(files, path)
+                 : DescribeRecords(files, path, compression);
     }
   }
   const StatusOr<GraphFile> graph = ReadGraphFile(files, path);

@@ -19,12 +19,15 @@ struct Description {
 };
 
 struct DescribeOptions {
-  std::string tensor;         // only the values of this tensor of a checkpoint, or of this constant of a graph
+  std::string
+      tensor;  // only the values of this tensor of a checkpoint, or of this constant of a graph
   int64_t max_values = 1000;  // of it
 };
 
-// Finds out what `path` is: a checkpoint by its prefix, one of its files or its folder; a graph as ReadGraphFile; an
-// event file; TFRecords, gzipped or not. Errors name the file and say what was expected.
-StatusOr<Description> DescribeFile(FileSystem& files, const std::string& path, const DescribeOptions& options);
+// Finds out what `path` is: a checkpoint by its prefix, one of its files or its folder; a graph as
+// ReadGraphFile; an event file; TFRecords, gzipped or not. Errors name the file and say what was
+// expected.
+StatusOr<Description> DescribeFile(FileSystem& files, const std::string& path,
+                                   const DescribeOptions& options);
 
 }  // namespace weft::inspect

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+
 #include "base/nearest_name.h"
 #include "weft/inspect/describe_kinds.h"
 #include "weft/storage/tensor_bundle.h"
@@ -13,7 +14,8 @@ namespace {
 using storage::BundleReader;
 using storage::BundleTensor;
 
-StatusOr<Description> DescribeTensor(const BundleReader& reader, const std::vector<BundleTensor>& tensors,
+StatusOr<Description> DescribeTensor(const BundleReader& reader,
+                                     const std::vector<BundleTensor>& tensors,
                                      const DescribeOptions& options) {
   std::vector<std::string> names;
   for (const BundleTensor& tensor : tensors) names.push_back(tensor.name);
@@ -30,7 +32,8 @@ StatusOr<Description> DescribeTensor(const BundleReader& reader, const std::vect
 
 StatusOr<Description> DescribeCheckpoint(FileSystem& files, const std::string& prefix,
                                          const DescribeOptions& options) {
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(files, prefix));
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader,
+                        BundleReader::Open(files, prefix));
   WEFT_ASSIGN_OR_RETURN(const std::vector<BundleTensor> tensors, reader->List());
   if (!options.tensor.empty()) return DescribeTensor(*reader, tensors, options);
   Json list = Json::MakeArray();
@@ -39,11 +42,13 @@ StatusOr<Description> DescribeCheckpoint(FileSystem& files, const std::string& p
   for (const BundleTensor& tensor : tensors) {
     // Strings have the size of their texts, which only the data file knows.
     const bool is_sized = IsPlain(tensor.dtype);
-    const int64_t bytes = is_sized ? tensor.shape.num_elements() * static_cast<int64_t>(DTypeSize(tensor.dtype)) : 0;
+    const int64_t bytes =
+        is_sized ? tensor.shape.num_elements() * static_cast<int64_t>(DTypeSize(tensor.dtype)) : 0;
     total += bytes;
-    absl::StrAppendFormat(&lines, "  %-48s %-24s %10s%s\n", tensor.name, TypeText(tensor.dtype, tensor.shape),
-                          is_sized ? BytesText(bytes) : "",
-                          tensor.slices.empty() ? "" : absl::StrCat("  in ", tensor.slices.size(), " slices"));
+    absl::StrAppendFormat(
+        &lines, "  %-48s %-24s %10s%s\n", tensor.name, TypeText(tensor.dtype, tensor.shape),
+        is_sized ? BytesText(bytes) : "",
+        tensor.slices.empty() ? "" : absl::StrCat("  in ", tensor.slices.size(), " slices"));
     Json item = Json::MakeObject();
     item.Set("name", tensor.name);
     item.Set("dtype", DTypeName(tensor.dtype));
@@ -53,8 +58,9 @@ StatusOr<Description> DescribeCheckpoint(FileSystem& files, const std::string& p
     list.Append(std::move(item));
   }
   Description description;
-  description.text = absl::StrCat(prefix, ": checkpoint of ", tensors.size(), " tensors, ", BytesText(total), " in ",
-                                  reader->num_shards(), reader->num_shards() == 1 ? " shard\n" : " shards\n", lines);
+  description.text = absl::StrCat(prefix, ": checkpoint of ", tensors.size(), " tensors, ",
+                                  BytesText(total), " in ", reader->num_shards(),
+                                  reader->num_shards() == 1 ? " shard\n" : " shards\n", lines);
   description.json = Json::MakeObject();
   description.json.Set("kind", "checkpoint");
   description.json.Set("path", prefix);

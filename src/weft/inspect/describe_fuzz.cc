@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a file: described or refused, and its graph, if it is one, checked.
-#include <google/protobuf/stubs/logging.h>
-
 #include <cstdint>
 #include <memory>
+
+#include <google/protobuf/stubs/logging.h>
 
 #include "base/memory_files.h"
 #include "base/threads.h"
@@ -31,7 +31,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto graphs = weft::inspect::ReadGraphFile(files, "/file");
   if (!graphs.ok()) return 0;
   for (const auto& meta : graphs->graphs) {
-    const auto report = weft::inspect::CheckGraph(meta.graph_def(), weft::StandardCatalogue(), device);
+    const auto report =
+        weft::inspect::CheckGraph(meta.graph_def(), weft::StandardCatalogue(), device);
     if (!report.ok() && report.Text().empty()) __builtin_trap();
   }
   return 0;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+
 #include "weft/inspect/describe_kinds.h"
 #include "weft/tensor/shape_proto.h"
 #include "weft/tensor/tensor_proto.h"
@@ -50,7 +51,8 @@ Typed TypedNode(const NodeDef& node) {
   return typed;
 }
 
-void AddTyped(const char* title, const char* key, const std::vector<Typed>& list, std::string* text, Json* json) {
+void AddTyped(const char* title, const char* key, const std::vector<Typed>& list, std::string* text,
+              Json* json) {
   Json items = Json::MakeArray();
   if (!list.empty()) absl::StrAppend(text, "  ", title, ":\n");
   for (const Typed& typed : list) {
@@ -68,15 +70,18 @@ template <typename Map>
 std::vector<Typed> TypedInfos(const Map& infos) {
   std::vector<Typed> list;
   for (const auto& [key, info] : infos) {
-    list.push_back({absl::StrCat(key, " = ", info.name()), TypeOf(info.dtype()), ShapeOf(info.tensor_shape())});
+    list.push_back({absl::StrCat(key, " = ", info.name()), TypeOf(info.dtype()),
+                    ShapeOf(info.tensor_shape())});
   }
-  std::sort(list.begin(), list.end(), [](const Typed& a, const Typed& b) { return a.name < b.name; });
+  std::sort(list.begin(), list.end(),
+            [](const Typed& a, const Typed& b) { return a.name < b.name; });
   return list;
 }
 
 void AddSignatures(const MetaGraphDef& meta, std::string* text, Json* json) {
   Json signatures = Json::MakeObject();
-  const std::map<std::string, tensorflow::SignatureDef> sorted(meta.signature_def().begin(), meta.signature_def().end());
+  const std::map<std::string, tensorflow::SignatureDef> sorted(meta.signature_def().begin(),
+                                                               meta.signature_def().end());
   for (const auto& [key, signature] : sorted) {
     Json item = Json::MakeObject();
     item.Set("method", signature.method_name());
@@ -112,7 +117,8 @@ std::vector<std::string> Ends(const GraphDef& graph) {
   for (const NodeDef& node : graph.node()) {
     for (const std::string& input : node.input()) {
       const size_t start = !input.empty() && input[0] == '^' ? 1 : 0;
-      read.insert(input.substr(start, input.find(':') == std::string::npos ? input.npos : input.find(':') - start));
+      read.insert(input.substr(
+          start, input.find(':') == std::string::npos ? input.npos : input.find(':') - start));
     }
   }
   std::vector<std::string> ends;
@@ -136,10 +142,12 @@ void AddGraph(const MetaGraphDef& meta, std::string* text, Json* json) {
   AddTyped("Inputs", "inputs", inputs, text, json);
   const std::vector<std::string> ends = Ends(graph);
   constexpr size_t kShown = 20;
-  const std::vector<std::string> first(ends.begin(), ends.begin() + static_cast<int64_t>(std::min(ends.size(), kShown)));
+  const std::vector<std::string> first(
+      ends.begin(), ends.begin() + static_cast<int64_t>(std::min(ends.size(), kShown)));
   if (!ends.empty()) {
-    absl::StrAppend(text, "  Read by no other node: ", absl::StrJoin(first, ", "),
-                    ends.size() > kShown ? absl::StrCat(" and ", ends.size() - kShown, " more") : "", "\n");
+    absl::StrAppend(
+        text, "  Read by no other node: ", absl::StrJoin(first, ", "),
+        ends.size() > kShown ? absl::StrCat(" and ", ends.size() - kShown, " more") : "", "\n");
   }
   if (!devices.empty()) absl::StrAppend(text, "  Devices: ", absl::StrJoin(devices, ", "), "\n");
   AddSignatures(meta, text, json);
@@ -151,7 +159,8 @@ void AddGraph(const MetaGraphDef& meta, std::string* text, Json* json) {
   for (const std::string& device : devices) places.Append(device);
   json->Set("devices", std::move(places));
   Json functions = Json::MakeArray();
-  for (const auto& function : graph.library().function()) functions.Append(function.signature().name());
+  for (const auto& function : graph.library().function())
+    functions.Append(function.signature().name());
   json->Set("functions", std::move(functions));
 }
 
@@ -161,7 +170,8 @@ StatusOr<Description> DescribeConstant(const GraphFile& file, const DescribeOpti
       if (node.name() != options.tensor) continue;
       const auto value = node.attr().find("value");
       if (value == node.attr().end() || !value->second.has_tensor()) {
-        return InvalidArgument("Node '", node.name(), "' of ", file.path, " is a ", node.op(), ": only constants have values");
+        return InvalidArgument("Node '", node.name(), "' of ", file.path, " is a ", node.op(),
+                               ": only constants have values");
       }
       WEFT_ASSIGN_OR_RETURN(const Tensor tensor, TensorFromProto(value->second.tensor()));
       return DescribeValues(node.name(), tensor, options.max_values);
@@ -180,9 +190,9 @@ StatusOr<Description> DescribeGraph(const GraphFile& file, const DescribeOptions
     const auto& tags = meta.meta_info_def().tags();
     const GraphDef& graph = meta.graph_def();
     absl::StrAppend(&description.text, file.path, ": ", file.form,
-                    tags.empty() ? "" : absl::StrCat(" for ", absl::StrJoin(tags, ", ")), ", ", graph.node_size(),
-                    " nodes, ", graph.library().function_size(), " functions, producer version ",
-                    graph.versions().producer(), "\n");
+                    tags.empty() ? "" : absl::StrCat(" for ", absl::StrJoin(tags, ", ")), ", ",
+                    graph.node_size(), " nodes, ", graph.library().function_size(),
+                    " functions, producer version ", graph.versions().producer(), "\n");
     Json json = Json::MakeObject();
     json.Set("nodes", graph.node_size());
     json.Set("producer", graph.versions().producer());

@@ -11,10 +11,12 @@
 
 namespace weft::inspect {
 
-StatusOr<Description> DescribeCheckpoint(FileSystem& files, const std::string& prefix, const DescribeOptions& options);
+StatusOr<Description> DescribeCheckpoint(FileSystem& files, const std::string& prefix,
+                                         const DescribeOptions& options);
 StatusOr<Description> DescribeGraph(const GraphFile& file, const DescribeOptions& options);
 StatusOr<Description> DescribeEvents(FileSystem& files, const std::string& path);
-StatusOr<Description> DescribeRecords(FileSystem& files, const std::string& path, storage::Compression compression);
+StatusOr<Description> DescribeRecords(FileSystem& files, const std::string& path,
+                                      storage::Compression compression);
 
 // The values of one tensor in row-major order, at most `max_values`: describe_values.cc.
 Description DescribeValues(const std::string& name, const Tensor& tensor, int64_t max_values);

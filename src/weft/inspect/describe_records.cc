@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+
 #include "proto/tensorflow/event.pb.h"
 #include "proto/tensorflow/example.pb.h"
 #include "weft/inspect/describe_kinds.h"
@@ -50,8 +51,8 @@ void TakeValue(const Summary::Value& value, int64_t step, Tag* tag) {
       return;
     case Summary::Value::kHisto:
       tag->kind = "histogram";
-      tag->last_text = absl::StrFormat("%g values from %g to %g", value.histo().num(), value.histo().min(),
-                                       value.histo().max());
+      tag->last_text = absl::StrFormat("%g values from %g to %g", value.histo().num(),
+                                       value.histo().min(), value.histo().max());
       return;
     case Summary::Value::kImage:
       tag->kind = "image";
@@ -89,19 +90,21 @@ struct EventCounts {
 };
 
 std::string TimeText(double seconds) {
-  return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::UnixEpoch() + absl::Seconds(seconds), absl::UTCTimeZone());
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::UnixEpoch() + absl::Seconds(seconds),
+                          absl::UTCTimeZone());
 }
 
 Description Finish(const std::string& path, const EventCounts& counts, const Status& status) {
   Description description;
   description.status = status;
-  description.text = absl::StrCat(path, ": event file, ", counts.events, " events to step ", counts.last_step, ", ",
-                                  TimeText(counts.first_time), " to ", TimeText(counts.last_time), " UTC",
-                                  counts.graphs > 0 ? ", with a graph\n" : "\n");
+  description.text =
+      absl::StrCat(path, ": event file, ", counts.events, " events to step ", counts.last_step,
+                   ", ", TimeText(counts.first_time), " to ", TimeText(counts.last_time), " UTC",
+                   counts.graphs > 0 ? ", with a graph\n" : "\n");
   Json tags = Json::MakeArray();
   for (const auto& [name, tag] : counts.tags) {
-    absl::StrAppendFormat(&description.text, "  %-40s %-9s %6d values, steps %d to %d, last %s\n", name, tag.kind,
-                          tag.count, tag.first_step, tag.last_step, tag.last_text);
+    absl::StrAppendFormat(&description.text, "  %-40s %-9s %6d values, steps %d to %d, last %s\n",
+                          name, tag.kind, tag.count, tag.first_step, tag.last_step, tag.last_text);
     Json item = Json::MakeObject();
     item.Set("tag", name);
     item.Set("kind", tag.kind);
@@ -127,9 +130,12 @@ std::map<std::string, std::string> ExampleFeatures(const std::string& record) {
   tensorflow::Example example;
   if (!example.ParseFromString(record) || !example.has_features()) return features;
   for (const auto& [name, feature] : example.features().feature()) {
-    if (feature.has_bytes_list()) features[name] = absl::StrCat("bytes x", feature.bytes_list().value_size());
-    if (feature.has_float_list()) features[name] = absl::StrCat("float x", feature.float_list().value_size());
-    if (feature.has_int64_list()) features[name] = absl::StrCat("int64 x", feature.int64_list().value_size());
+    if (feature.has_bytes_list())
+      features[name] = absl::StrCat("bytes x", feature.bytes_list().value_size());
+    if (feature.has_float_list())
+      features[name] = absl::StrCat("float x", feature.float_list().value_size());
+    if (feature.has_int64_list())
+      features[name] = absl::StrCat("int64 x", feature.int64_list().value_size());
   }
   return features;
 }
@@ -149,7 +155,8 @@ StatusOr<Description> DescribeEvents(FileSystem& files, const std::string& path)
   }
 }
 
-StatusOr<Description> DescribeRecords(FileSystem& files, const std::string& path, storage::Compression compression) {
+StatusOr<Description> DescribeRecords(FileSystem& files, const std::string& path,
+                                      storage::Compression compression) {
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<storage::RecordReader> reader,
                         storage::RecordReader::Open(files, path, compression));
   int64_t count = 0;
@@ -166,7 +173,8 @@ StatusOr<Description> DescribeRecords(FileSystem& files, const std::string& path
     bytes += static_cast<int64_t>(record.size());
     longest = std::max(longest, static_cast<int64_t>(record.size()));
   }
-  description.text = absl::StrCat(path, ": TFRecord file, ", count, count == 1 ? " record of " : " records of together ",
+  description.text = absl::StrCat(path, ": TFRecord file, ", count,
+                                  count == 1 ? " record of " : " records of together ",
                                   BytesText(bytes), ", the longest of ", BytesText(longest), "\n");
   Json example = Json::MakeObject();
   for (const auto& [name, type] : features) {

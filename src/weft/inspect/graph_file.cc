@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/inspect/graph_file.h"
 
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
-
 #include <algorithm>
 #include <utility>
 
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+
 #include "weft/storage/checkpoint_state.h"
 
 namespace weft::inspect {
@@ -38,13 +39,15 @@ StatusOr<std::string> FindFile(FileSystem& files, const std::string& path) {
   if (latest.ok() && Exists(files, *latest + ".meta")) return *latest + ".meta";
   if (Exists(files, JoinPath(path, "graph.pbtxt"))) return JoinPath(path, "graph.pbtxt");
   return NotFound("No graph in ", path,
-                  ": expected saved_model.pb, saved_model.pbtxt, a checkpoint with its .meta file, or graph.pbtxt");
+                  ": expected saved_model.pb, saved_model.pbtxt, a checkpoint with its .meta file, "
+                  "or graph.pbtxt");
 }
 
 bool IsText(absl::string_view bytes) {
   const absl::string_view head = bytes.substr(0, 4096);
   return !head.empty() && std::all_of(head.begin(), head.end(), [](char c) {
-    return absl::ascii_isprint(static_cast<unsigned char>(c)) || absl::ascii_isspace(static_cast<unsigned char>(c)) ||
+    return absl::ascii_isprint(static_cast<unsigned char>(c)) ||
+           absl::ascii_isspace(static_cast<unsigned char>(c)) ||
            static_cast<unsigned char>(c) >= 0x80;
   });
 }
@@ -54,7 +57,8 @@ bool LooksLikeGraph(const GraphDef& graph) {
   for (int i = 0; i < std::min(graph.node_size(), 100); ++i) {
     const std::string& op = graph.node(i).op();
     const bool is_word = !op.empty() && std::all_of(op.begin(), op.end(), [](char c) {
-      return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '>' || c == '-' || c == '.' || c == '/';
+      return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '>' ||
+             c == '-' || c == '.' || c == '/';
     });
     if (!is_word || graph.node(i).name().empty()) return false;
   }
@@ -64,7 +68,8 @@ bool LooksLikeGraph(const GraphDef& graph) {
 class ErrorText final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
-    if (text.empty()) text = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
+    if (text.empty())
+      text = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
   }
   void AddWarning(int, int, const std::string&) override {}
   std::string text;
@@ -103,7 +108,8 @@ Status ReadText(const std::string& text, GraphFile* file) {
 Status ReadBinary(const std::string& bytes, GraphFile* file) {
   SavedModel saved;
   if (saved.ParseFromString(bytes) && saved.meta_graphs_size() > 0 &&
-      (saved.saved_model_schema_version() == 1 || LooksLikeGraph(saved.meta_graphs(0).graph_def()))) {
+      (saved.saved_model_schema_version() == 1 ||
+       LooksLikeGraph(saved.meta_graphs(0).graph_def()))) {
     file->form = "SavedModel";
     file->graphs.assign(saved.meta_graphs().begin(), saved.meta_graphs().end());
     return absl::OkStatus();
@@ -117,8 +123,10 @@ Status ReadBinary(const std::string& bytes, GraphFile* file) {
   file->form = "GraphDef";
   GraphDef* graph = file->graphs.emplace_back().mutable_graph_def();
   const bool parsed = graph->ParseFromString(bytes);
-  if (parsed && (LooksLikeGraph(*graph) || (graph->node_size() == 0 && graph->has_versions()))) return absl::OkStatus();
-  return InvalidArgument(file->path, " is not a GraphDef, MetaGraphDef or SavedModel, or it is damaged");
+  if (parsed && (LooksLikeGraph(*graph) || (graph->node_size() == 0 && graph->has_versions())))
+    return absl::OkStatus();
+  return InvalidArgument(file->path,
+                         " is not a GraphDef, MetaGraphDef or SavedModel, or it is damaged");
 }
 
 }  // namespace

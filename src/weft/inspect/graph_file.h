@@ -18,9 +18,9 @@ struct GraphFile {
   std::vector<tensorflow::MetaGraphDef> graphs;
 };
 
-// Reads a GraphDef, MetaGraphDef or SavedModel, binary or text; or the folder of a SavedModel, of checkpoints (the
-// newest one's .meta, else graph.pbtxt); or a checkpoint's prefix. NotFound if there is none of these, InvalidArgument
-// if the file is something else or malformed.
+// Reads a GraphDef, MetaGraphDef or SavedModel, binary or text; or the folder of a SavedModel, of
+// checkpoints (the newest one's .meta, else graph.pbtxt); or a checkpoint's prefix. NotFound if
+// there is none of these, InvalidArgument if the file is something else or malformed.
 StatusOr<GraphFile> ReadGraphFile(FileSystem& files, const std::string& path);
 
 }  // namespace weft::inspect

@@ -43,19 +43,21 @@ StatusOr<const ResourceHandle*> KernelContext::input_handle(int i) const {
 
 StatusOr<Ref<Variable>> KernelContext::input_resource_variable(int i) const {
   WEFT_ASSIGN_OR_RETURN(const ResourceHandle* handle, input_handle(i));
-  if (auto* variable = dynamic_cast<Variable*>(handle->object.get())) return Ref<Variable>(variable);
+  if (auto* variable = dynamic_cast<Variable*>(handle->object.get()))
+    return Ref<Variable>(variable);
   StatusOr<Ref<Variable>> found = resources().Lookup<Variable>(handle->container, handle->name);
   if (found.ok()) return found;
   return NotFound("Could not find variable ", handle->name,
                   ". This could mean that the variable has been deleted or is uninitialized. "
-                  "(container ", handle->container, ", device ", device().name(), ")");
+                  "(container ",
+                  handle->container, ", device ", device().name(), ")");
 }
 
 StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
   Value& value = *binding_.outputs[i];
   const DType dtype = binding_.node->output_type(i).dtype;
-  if (value.tensor.dtype() == dtype && SameShape(value.tensor.shape(), shape) && value.tensor.HasOneRef() &&
-      !value.is_shared) [[likely]] {
+  if (value.tensor.dtype() == dtype && SameShape(value.tensor.shape(), shape) &&
+      value.tensor.HasOneRef() && !value.is_shared) [[likely]] {
     return &value.tensor;
   }
   WEFT_ASSIGN_OR_RETURN(value.tensor, Tensor::Allocate(dtype, shape, device().allocator()));
@@ -66,8 +68,7 @@ StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
 bool KernelContext::TryForward(int from, int i, const Shape& shape) {
   if (!binding_.input_is_last_use[from] || shape.num_elements() < kForwardElements) return false;
   Value& source = *binding_.input_values[from];
-  if (&source.tensor != binding_.inputs[from] ||
-      source.tensor.size_bytes() < kForwardBytes ||
+  if (&source.tensor != binding_.inputs[from] || source.tensor.size_bytes() < kForwardBytes ||
       source.tensor.dtype() != binding_.node->output_type(i).dtype ||
       source.tensor.num_elements() != shape.num_elements() || !source.tensor.HasOneRef()) {
     return false;

@@ -9,6 +9,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
+
 #include "base/cancellation.h"
 #include "base/status.h"
 #include "weft/graph/graph.h"
@@ -36,14 +37,15 @@ class FunctionRunner {
 struct StepEnvironment {
   int64_t step_id = 0;
   Device* device = nullptr;
-  Cancellation* cancellation = nullptr;  // never null during a step
-  Rendezvous* rendezvous = nullptr;      // null where a graph has no sends
+  Cancellation* cancellation = nullptr;       // never null during a step
+  Rendezvous* rendezvous = nullptr;           // null where a graph has no sends
   ResourceManager* step_resources = nullptr;  // dies with the step
   FunctionRunner* functions = nullptr;
   CollectiveRunner* collectives = nullptr;
   WaitRegistry* waits = nullptr;  // where kernels that wait report it (base/waits.h); may be null
-  FileSystem* files = nullptr;  // file ops go through it; it keeps them under the allowed root
-  const std::string* container = nullptr;  // default container of this session ("localhost" if null)
+  FileSystem* files = nullptr;    // file ops go through it; it keeps them under the allowed root
+  const std::string* container =
+      nullptr;  // default container of this session ("localhost" if null)
   bool deterministic = false;
   bool single_threaded = false;  // kernels must not share work over threads
 };
@@ -105,8 +107,8 @@ class KernelContext {
   // The variable that resource input i names: NotFound "...uninitialized..." when it is missing.
   StatusOr<Ref<Variable>> input_resource_variable(int i) const;
 
-  // Output i with bytes of its own, kept from step to step when nobody else holds them: contents are
-  // arbitrary. ResourceExhausted when memory is short.
+  // Output i with bytes of its own, kept from step to step when nobody else holds them: contents
+  // are arbitrary. ResourceExhausted when memory is short.
   StatusOr<Tensor*> AllocateOutput(int i, const Shape& shape);
   // Output i may overwrite input `from` if this is its last use and dtype and size agree; else as
   // AllocateOutput. The kernel must then read each element of the input before it writes there.

@@ -41,7 +41,8 @@ void KernelRegistry::Add(KernelDef def) {
 
 void KernelRegistry::AddTile(const std::string& op, TileBody body) { tiles_[op].push_back(body); }
 
-StatusOr<const KernelDef*> KernelRegistry::Find(const Node& node, const std::string& device_type) const {
+StatusOr<const KernelDef*> KernelRegistry::Find(const Node& node,
+                                                const std::string& device_type) const {
   StatusOr<const KernelDef*> found = Find(node.op(), node.attrs(), device_type);
   if (found.ok()) return found;
   return Annotate(found.status(), absl::StrCat("Node '", node.name(), "'"));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+
 #include "base/status.h"
 #include "weft/kernel/op_kernel.h"
 #include "weft/kernel/tile.h"
@@ -38,7 +39,8 @@ class KernelRegistry {
  public:
   void Add(KernelDef def);
   void AddTile(const std::string& op, TileBody body);
-  // The kernel for `node` on a device of `device_type`: NotFound names op, dtypes and what there is.
+  // The kernel for `node` on a device of `device_type`: NotFound names op, dtypes and what there
+  // is.
   StatusOr<const KernelDef*> Find(const Node& node, const std::string& device_type) const;
   // By op and attributes alone, for `weft check` and placement.
   StatusOr<const KernelDef*> Find(const std::string& op, const AttrMap& attrs,

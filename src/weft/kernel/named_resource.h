@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
+
 #include "weft/kernel/op_kernel.h"
 #include "weft/kernel/resource.h"
 
@@ -36,7 +37,8 @@ class NamedResource {
     const uint64_t generation = resources.generation();
     {
       absl::MutexLock lock(&mutex_);
-      if (cached_ && owner_ == &resources && generation_ == generation) [[likely]] return cached_;
+      if (cached_ && owner_ == &resources && generation_ == generation) [[likely]]
+        return cached_;
     }
     WEFT_ASSIGN_OR_RETURN(Ref<T> found, resources.LookupOrCreate<T>(container(c), name_, make));
     absl::MutexLock lock(&mutex_);

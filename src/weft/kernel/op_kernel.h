@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+
 #include "base/status.h"
 #include "weft/graph/graph.h"
 #include "weft/kernel/device.h"
@@ -40,17 +41,17 @@ class KernelConstruction {
   Device* const device_;
 };
 
-// The code of one node. Made once, then called by many steps, maybe at once: state of its own must be
-// constant or guarded. Compute reads inputs and makes every output, or returns an error, whose message
-// the caller completes with the node's name.
+// The code of one node. Made once, then called by many steps, maybe at once: state of its own must
+// be constant or guarded. Compute reads inputs and makes every output, or returns an error, whose
+// message the caller completes with the node's name.
 class OpKernel {
  public:
   using Done = absl::AnyInvocable<void(Status)>;
 
   virtual ~OpKernel() = default;
   virtual Status Compute(KernelContext& context) = 0;
-  // Kernels that wait (queues, receives) override this and is_async: they must not block the caller,
-  // and call `done` once, maybe later and on another thread. `context` lives until then.
+  // Kernels that wait (queues, receives) override this and is_async: they must not block the
+  // caller, and call `done` once, maybe later and on another thread. `context` lives until then.
   virtual void ComputeAsync(KernelContext& context, Done done) { done(Compute(context)); }
   virtual bool is_async() const { return false; }
 };
@@ -58,7 +59,9 @@ class OpKernel {
 // Base of kernels that wait.
 class AsyncOpKernel : public OpKernel {
  public:
-  Status Compute(KernelContext&) final { return Internal("An asynchronous kernel was called synchronously"); }
+  Status Compute(KernelContext&) final {
+    return Internal("An asynchronous kernel was called synchronously");
+  }
   void ComputeAsync(KernelContext& context, Done done) override = 0;
   bool is_async() const final { return true; }
 };

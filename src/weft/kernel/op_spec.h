@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "weft/graph/gradient.h"
 #include "weft/graph/op_registry.h"
@@ -16,8 +17,8 @@
 
 namespace weft {
 
-// Makes a factory of a kernel class whose constructor takes what `K::Create` computes, or, without a
-// Create, of one that is default-constructible.
+// Makes a factory of a kernel class whose constructor takes what `K::Create` computes, or, without
+// a Create, of one that is default-constructible.
 template <typename K>
 KernelFactory MakeKernel() {
   return [](KernelConstruction& c) -> StatusOr<std::unique_ptr<OpKernel>> {
@@ -49,7 +50,8 @@ std::vector<DType> DTypesOf(TypeList<Ts...>) {
 //       .Input("features: T").Output("activations: T").Attr("T: {half, bfloat16, float, double}")
 //       .Shape(shapes::SameAsInput)
 //       .Gradient([](GradientContext& c) { ...; return absl::OkStatus(); })
-//       .Kernel({.types = {{"T", DTypesOf<float, double>()}}, .factory = MakeKernel<SoftplusKernel>()}));
+//       .Kernel({.types = {{"T", DTypesOf<float, double>()}}, .factory =
+//       MakeKernel<SoftplusKernel>()}));
 class OpSpec {
  public:
   explicit OpSpec(absl::string_view name);

@@ -10,8 +10,8 @@
 namespace weft {
 
 std::string RendezvousKey::ToString() const {
-  return absl::StrFormat("%s;%016x;%s;%s;%d:%d", send_device, send_incarnation, receive_device, edge,
-                         frame, iteration);
+  return absl::StrFormat("%s;%016x;%s;%s;%d:%d", send_device, send_incarnation, receive_device,
+                         edge, frame, iteration);
 }
 
 StatusOr<RendezvousKey> RendezvousKey::Parse(absl::string_view text) {

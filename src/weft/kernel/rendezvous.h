@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/functional/any_invocable.h"
+
 #include "base/cancellation.h"
 #include "base/ref.h"
 #include "base/status.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/kernel/resource.h"
 
-#include <cxxabi.h>
-
 #include <cstdlib>
 #include <vector>
+
+#include <cxxabi.h>
 
 namespace weft {
 namespace {

@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/ref.h"
 #include "base/status.h"
 
@@ -63,7 +64,8 @@ class ResourceManager {
   void Cleanup(const std::string& container);
   void CleanupAll();
   // Calls `visit(container, name, resource)` for each.
-  void Visit(absl::FunctionRef<void(const std::string&, const std::string&, const Resource&)> visit);
+  void Visit(
+      absl::FunctionRef<void(const std::string&, const std::string&, const Resource&)> visit);
 
  private:
   using Key = std::tuple<std::string, std::string, std::string>;  // container, kind, name

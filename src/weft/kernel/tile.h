@@ -10,8 +10,8 @@
 namespace weft {
 
 // One dtype's inner loop of an element-wise op with one or two inputs.
-// run: out[i] = f(a[i * a_step], b[i * b_step]) for i < n; steps are 0 (a scalar) or 1; `b` is null for
-// unary ops. `out` may be `a` or `b` when that operand's step is 1 and the element sizes agree.
+// run: out[i] = f(a[i * a_step], b[i * b_step]) for i < n; steps are 0 (a scalar) or 1; `b` is null
+// for unary ops. `out` may be `a` or `b` when that operand's step is 1 and the element sizes agree.
 struct TileBody {
   DType input = DType::kInvalid;
   DType output = DType::kInvalid;

@@ -43,7 +43,8 @@ void Variable::Clear() { Assign(Tensor()); }
 
 std::string Variable::DebugString() const {
   absl::MutexLock lock(&mutex_);
-  return absl::StrCat(DTypeName(dtype_), "/", value_.IsInitialized() ? value_.shape().ToString() : "?");
+  return absl::StrCat(DTypeName(dtype_), "/",
+                      value_.IsInitialized() ? value_.shape().ToString() : "?");
 }
 
 }  // namespace weft

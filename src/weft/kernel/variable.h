@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/status.h"
 #include "weft/kernel/resource.h"
 #include "weft/tensor/tensor.h"
@@ -41,7 +42,9 @@ class Variable final : public Resource {
   // The value with bytes of its own, for writing. The mutex must be held.
   StatusOr<Tensor*> MutableLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const Tensor& ValueLocked() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return value_; }
-  void AssignLocked(Tensor value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { value_ = std::move(value); }
+  void AssignLocked(Tensor value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    value_ = std::move(value);
+  }
 
  private:
   Status Uninitialized() const;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
+
 #include "weft/tensor/shape.h"
 
 namespace weft::ops {
@@ -52,7 +53,8 @@ struct BroadcastLoops {
 
 // `out` must be what the operands broadcast to.
 template <int N>
-BroadcastLoops<N> MakeBroadcastLoops(const Shape& out, const std::array<const Shape*, N>& operands) {
+BroadcastLoops<N> MakeBroadcastLoops(const Shape& out,
+                                     const std::array<const Shape*, N>& operands) {
   using Dim = typename BroadcastLoops<N>::Dim;
   BroadcastLoops<N> loops;
   std::array<int64_t, N> running;

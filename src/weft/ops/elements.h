@@ -24,12 +24,18 @@ bool VisitElement(DType dtype, Body&& body) {
   if (dtype == DType::kResource) return body.template operator()<ResourceHandle>(), true;
   if (dtype == DType::kVariant) return body.template operator()<Variant>(), true;
   switch (DTypeSize(dtype)) {
-    case 1: return body.template operator()<uint8_t>(), true;
-    case 2: return body.template operator()<uint16_t>(), true;
-    case 4: return body.template operator()<uint32_t>(), true;
-    case 8: return body.template operator()<uint64_t>(), true;
-    case 16: return body.template operator()<Bits128>(), true;
-    default: return false;
+    case 1:
+      return body.template operator()<uint8_t>(), true;
+    case 2:
+      return body.template operator()<uint16_t>(), true;
+    case 4:
+      return body.template operator()<uint32_t>(), true;
+    case 8:
+      return body.template operator()<uint64_t>(), true;
+    case 16:
+      return body.template operator()<Bits128>(), true;
+    default:
+      return false;
   }
 }
 
@@ -50,7 +56,8 @@ inline void CopyElements(const Tensor& from, int64_t from_index, int64_t n, Tens
   if (IsPlain(from.dtype())) {
     if (n > 0) {
       std::memcpy(to->bytes() + static_cast<size_t>(to_index) * size,
-                  from.bytes() + static_cast<size_t>(from_index) * size, static_cast<size_t>(n) * size);
+                  from.bytes() + static_cast<size_t>(from_index) * size,
+                  static_cast<size_t>(n) * size);
     }
     return;
   }
@@ -64,13 +71,13 @@ inline void ClearElements(Tensor* tensor, int64_t begin, int64_t n) {
   if (IsPlain(tensor->dtype())) {
     const size_t size = DTypeSize(tensor->dtype());
     if (n > 0) {
-      std::memset(tensor->bytes() + static_cast<size_t>(begin) * size, 0, static_cast<size_t>(n) * size);
+      std::memset(tensor->bytes() + static_cast<size_t>(begin) * size, 0,
+                  static_cast<size_t>(n) * size);
     }
     return;
   }
-  VisitElement(tensor->dtype(), [&]<typename T>() {
-    std::fill_n(tensor->data<T>() + begin, n, T());
-  });
+  VisitElement(tensor->dtype(),
+               [&]<typename T>() { std::fill_n(tensor->data<T>() + begin, n, T()); });
 }
 
 }  // namespace weft::ops

@@ -16,7 +16,7 @@ struct GradientCase {
   AttrMap attrs = {};
   int num_differentiable = 1;  // inputs that must get a gradient
   std::string note = "";
-  int num_outputs = -1;            // whose gradients count; -1: all
+  int num_outputs = -1;             // whose gradients count; -1: all
   std::vector<int> not_tried = {};  // inputs where differences are no measure
 };
 

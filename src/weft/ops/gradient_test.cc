@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every gradient function against finite differences. An op with a gradient and without a case here fails.
+// Every gradient function against finite differences. An op with a gradient and without a case here
+// fails.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,8 +16,11 @@ namespace {
 bool IsTried(DType dtype) {
   return dtype == DType::kFloat || dtype == DType::kDouble || dtype == DType::kComplex128;
 }
-// A complex number counts as two: for the loss sum(Re(conj(w) * y)) its gradient is what they get together.
-int64_t NumParts(const Tensor& t) { return t.num_elements() * (t.dtype() == DType::kComplex128 ? 2 : 1); }
+// A complex number counts as two: for the loss sum(Re(conj(w) * y)) its gradient is what they get
+// together.
+int64_t NumParts(const Tensor& t) {
+  return t.num_elements() * (t.dtype() == DType::kComplex128 ? 2 : 1);
+}
 double PartOf(const Tensor& t, int64_t i) {
   return t.dtype() == DType::kFloat ? t.data<float>()[i] : t.data<double>()[i];
 }
@@ -52,7 +56,8 @@ class Differentiated {
       arguments.push_back(input.is_list ? Argument(sources) : Argument(sources[0]));
     }
     node_ = runner_.builder().AddNode(test.op, arguments, test.attrs, "tested");
-    num_outputs_ = test.num_outputs < 0 && node_ != nullptr ? node_->num_outputs() : test.num_outputs;
+    num_outputs_ =
+        test.num_outputs < 0 && node_ != nullptr ? node_->num_outputs() : test.num_outputs;
   }
 
   Status Differentiate() {
@@ -85,7 +90,8 @@ class Differentiated {
     WEFT_ASSIGN_OR_RETURN(std::vector<Tensor> results, runner_.Evaluate(values_, outputs_));
     double loss = 0;
     for (size_t i = 0; i < results.size(); ++i) {
-      for (int64_t j = 0; j < NumParts(results[i]); ++j) loss += PartOf(weights_[i], j) * PartOf(results[i], j);
+      for (int64_t j = 0; j < NumParts(results[i]); ++j)
+        loss += PartOf(weights_[i], j) * PartOf(results[i], j);
     }
     return loss;
   }
@@ -97,14 +103,16 @@ class Differentiated {
       WEFT_ASSIGN_OR_RETURN(std::vector<Tensor> found, runner_.Evaluate(values_, {gradient.dense}));
       return found[0];
     }
-    WEFT_ASSIGN_OR_RETURN(std::vector<Tensor> found,
-                          runner_.Evaluate(values_, {gradient.slices->values, gradient.slices->indices}));
+    WEFT_ASSIGN_OR_RETURN(
+        std::vector<Tensor> found,
+        runner_.Evaluate(values_, {gradient.slices->values, gradient.slices->indices}));
     WEFT_ASSIGN_OR_RETURN(Tensor dense, Tensor::Zeros(DType::kDouble, input(i).shape()));
     const int64_t row = dense.num_elements() / dense.dim(0);
     for (int64_t r = 0; r < found[1].num_elements(); ++r) {
-      const int64_t at =
-          found[1].dtype() == DType::kInt32 ? found[1].data<int32_t>()[r] : found[1].data<int64_t>()[r];
-      for (int64_t j = 0; j < row; ++j) dense.data<double>()[at * row + j] += found[0].data<double>()[r * row + j];
+      const int64_t at = found[1].dtype() == DType::kInt32 ? found[1].data<int32_t>()[r]
+                                                           : found[1].data<int64_t>()[r];
+      for (int64_t j = 0; j < row; ++j)
+        dense.data<double>()[at * row + j] += found[0].data<double>()[r * row + j];
     }
     return dense;
   }
@@ -138,7 +146,8 @@ void CheckInput(Differentiated& d, int i) {
     }
     d.set_input(i, x);
     const double numeric = (losses[1] - losses[0]) / (2 * step);
-    ASSERT_NEAR(PartOf(*analytic, j), numeric, tolerance * std::max(1.0, std::abs(numeric))) << "element " << j;
+    ASSERT_NEAR(PartOf(*analytic, j), numeric, tolerance * std::max(1.0, std::abs(numeric)))
+        << "element " << j;
   }
 }
 
@@ -179,9 +188,20 @@ const std::map<std::string, std::string>& NotTried() {
 
 // Ops whose gradient function says that there is none yet.
 bool Refuses(const std::string& op) {
-  static const auto* const ops = new std::set<std::string>{
-      "Enter", "Exit", "NextIteration", "RefEnter", "RefExit", "RefNextIteration", "If", "StatelessIf", "While",
-      "StatelessWhile", "Case", "StatelessCase", "PartitionedCall", "StatefulPartitionedCall"};
+  static const auto* const ops = new std::set<std::string>{"Enter",
+                                                           "Exit",
+                                                           "NextIteration",
+                                                           "RefEnter",
+                                                           "RefExit",
+                                                           "RefNextIteration",
+                                                           "If",
+                                                           "StatelessIf",
+                                                           "While",
+                                                           "StatelessWhile",
+                                                           "Case",
+                                                           "StatelessCase",
+                                                           "PartitionedCall",
+                                                           "StatefulPartitionedCall"};
   return ops->contains(op);
 }
 

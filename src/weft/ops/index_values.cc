@@ -12,16 +12,15 @@ int64_t IndexAt(const Tensor& tensor, int64_t i) {
   if (tensor.dtype() == DType::kInt32) return tensor.data<int32_t>()[i];
   if (tensor.dtype() == DType::kInt64) return tensor.data<int64_t>()[i];
   int64_t value = 0;
-  VisitDType(tensor.dtype(), IndexTypes(), [&]<typename T>() {
-    value = static_cast<int64_t>(tensor.data<T>()[i]);
-  });
+  VisitDType(tensor.dtype(), IndexTypes(),
+             [&]<typename T>() { value = static_cast<int64_t>(tensor.data<T>()[i]); });
   return value;
 }
 
 StatusOr<IndexVector> IndexValues(const Tensor& tensor, absl::string_view what) {
   if (!IsInteger(tensor.dtype()) || tensor.rank() > 1) {
-    return InvalidArgument(what, " must be a vector of integers, got ", DTypeName(tensor.dtype()), " ",
-                           tensor.shape().ToString());
+    return InvalidArgument(what, " must be a vector of integers, got ", DTypeName(tensor.dtype()),
+                           " ", tensor.shape().ToString());
   }
   IndexVector values(static_cast<size_t>(tensor.num_elements()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = IndexAt(tensor, static_cast<int64_t>(i));
@@ -30,8 +29,8 @@ StatusOr<IndexVector> IndexValues(const Tensor& tensor, absl::string_view what) 
 
 StatusOr<int64_t> IndexScalar(const Tensor& tensor, absl::string_view what) {
   if (!IsInteger(tensor.dtype()) || tensor.num_elements() != 1 || tensor.rank() > 1) {
-    return InvalidArgument(what, " must be a scalar, but received tensor of shape: ",
-                           tensor.shape().ToString());
+    return InvalidArgument(
+        what, " must be a scalar, but received tensor of shape: ", tensor.shape().ToString());
   }
   return IndexAt(tensor, 0);
 }
@@ -42,7 +41,8 @@ Status StoreIndices(absl::Span<const int64_t> values, Tensor* tensor) {
     T* out = tensor->data<T>();
     for (size_t i = 0; i < values.size(); ++i) {
       if (!std::in_range<T>(values[i])) {
-        status = InvalidArgument("Value does not fit ", DTypeName(tensor->dtype()), ": ", values[i]);
+        status =
+            InvalidArgument("Value does not fit ", DTypeName(tensor->dtype()), ": ", values[i]);
         return;
       }
       out[i] = static_cast<T>(values[i]);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "absl/container/inlined_vector.h"
+
 #include "weft/graph/shape_inference.h"
 #include "weft/kernel/kernel_context.h"
 
@@ -17,15 +18,16 @@ int64_t IndexAt(const Tensor& tensor, int64_t i);
 StatusOr<IndexVector> IndexValues(const Tensor& tensor, absl::string_view what);
 // The only element; InvalidArgument unless the tensor is a scalar or has one element.
 StatusOr<int64_t> IndexScalar(const Tensor& tensor, absl::string_view what);
-// Writes `values` into an integer tensor of as many elements. InvalidArgument where one does not fit.
+// Writes `values` into an integer tensor of as many elements. InvalidArgument where one does not
+// fit.
 Status StoreIndices(absl::Span<const int64_t> values, Tensor* tensor);
 // The shape that a vector of sizes says; no -1 here.
 StatusOr<Shape> ShapeFromValues(const Tensor& tensor, absl::string_view what);
 // `axis` in [-rank, rank) as one in [0, rank); InvalidArgument otherwise.
 StatusOr<int> CanonicalAxis(int64_t axis, int rank, absl::string_view what);
 
-// For shape functions: the constant axis of input i as one in [0, rank), nothing if it or the rank is
-// unknown.
+// For shape functions: the constant axis of input i as one in [0, rank), nothing if it or the rank
+// is unknown.
 StatusOr<std::optional<int>> ConstantAxis(const ShapeContext& c, int i, int rank);
 
 }  // namespace weft::ops

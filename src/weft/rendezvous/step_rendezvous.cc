@@ -14,7 +14,8 @@ EdgeKey EdgeKey::Of(const RendezvousKey& key) {
 }
 
 // The prefix ends in a slash: task 1 is not task 10.
-StepRendezvous::StepRendezvous(int64_t step, std::string task, TensorSink* sink, WaitRegistry* waits)
+StepRendezvous::StepRendezvous(int64_t step, std::string task, TensorSink* sink,
+                               WaitRegistry* waits)
     : step_(step), device_prefix_(absl::StrCat(task, "/")), sink_(sink), waits_(waits) {}
 
 Status StepRendezvous::Send(const RendezvousKey& key, const Tensor& tensor, bool is_dead) {
@@ -23,7 +24,8 @@ Status StepRendezvous::Send(const RendezvousKey& key, const Tensor& tensor, bool
   }
   WEFT_RETURN_IF_ERROR(status());
   if (sink_ == nullptr) {
-    return Internal("Tensor for ", key.receive_device, ", but nothing leads there from ", device_prefix_);
+    return Internal("Tensor for ", key.receive_device, ", but nothing leads there from ",
+                    device_prefix_);
   }
   return sink_->Push(step_, key, tensor, is_dead);
 }

@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/waits.h"
 #include "weft/kernel/rendezvous.h"
 
@@ -20,7 +21,8 @@ class TensorSink {
  public:
   virtual ~TensorSink() = default;
   // Sends to the task of `key.receive_device`. An error fails the step.
-  virtual Status Push(int64_t step, const RendezvousKey& key, const Tensor& tensor, bool is_dead) = 0;
+  virtual Status Push(int64_t step, const RendezvousKey& key, const Tensor& tensor,
+                      bool is_dead) = 0;
 };
 
 // Names one tensor of a step: the edge, and the iteration of the loop it is in.
@@ -41,8 +43,8 @@ struct EdgeKey {
 // Thread-safe. Each tensor is given once to one receiver.
 class StepRendezvous final : public Rendezvous {
  public:
-  // `task` is this task's name as in device names, "/job:ps/replica:0/task:1". `sink` may be null where
-  // nothing leaves the task, `waits` where nobody watches. Both must outlive it.
+  // `task` is this task's name as in device names, "/job:ps/replica:0/task:1". `sink` may be null
+  // where nothing leaves the task, `waits` where nobody watches. Both must outlive it.
   StepRendezvous(int64_t step, std::string task, TensorSink* sink, WaitRegistry* waits);
 
   Status Send(const RendezvousKey& key, const Tensor& tensor, bool is_dead) override;

@@ -78,7 +78,9 @@ TEST(StepRendezvous, PushesToOtherTasks) {
   const auto rendezvous = MakeRef<StepRendezvous>(1, kTask, &sink, nullptr);
   ASSERT_TRUE(rendezvous->Send(Key("a", 0, 10), Tensor::Scalar<float>(1), false).ok());
   EXPECT_EQ(sink.pushed.size(), 1u) << "task 10 is not task 1";
-  EXPECT_FALSE(MakeRef<StepRendezvous>(1, kTask, nullptr, nullptr)->Send(Key("a", 0, 2), Tensor(), true).ok());
+  EXPECT_FALSE(MakeRef<StepRendezvous>(1, kTask, nullptr, nullptr)
+                   ->Send(Key("a", 0, 2), Tensor(), true)
+                   .ok());
 }
 
 TEST(StepRendezvous, AbortEndsEveryWait) {
@@ -113,8 +115,11 @@ TEST(StepRendezvous, TellsDoubles) {
 
 TEST(StepTable, EarlyTensorsTombstonesAndSweeps) {
   FakeClock clock;
-  const auto make = [](int64_t step) { return MakeRef<StepRendezvous>(step, kTask, nullptr, nullptr); };
-  StepTable table(make, &clock, {.tombstones = 2, .unstarted = 2, .unstarted_for = absl::Minutes(1)});
+  const auto make = [](int64_t step) {
+    return MakeRef<StepRendezvous>(step, kTask, nullptr, nullptr);
+  };
+  StepTable table(make, &clock,
+                  {.tombstones = 2, .unstarted = 2, .unstarted_for = absl::Minutes(1)});
   const Ref<StepRendezvous> early = table.FindOrMake(1);
   EXPECT_EQ(table.Start(1), early);
   EXPECT_FALSE(table.Start(1)) << "started twice";

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+
 #include "base/clock.h"
 #include "weft/rendezvous/step_rendezvous.h"
 

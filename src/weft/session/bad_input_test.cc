@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever a program hands to a session: an error that says what is wrong where, and a session that goes on.
+// Whatever a program hands to a session: an error that says what is wrong where, and a session that
+// goes on.
+#include <memory>
+
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
-
-#include <memory>
 
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
@@ -49,7 +50,8 @@ class BadInputTest : public ::testing::Test {
   void ExpectRefused(const std::string& graph, const std::vector<std::string>& words) {
     const Status status = Extend(graph);
     EXPECT_FALSE(status.ok()) << graph;
-    for (const std::string& word : words) EXPECT_THAT(std::string(status.message()), HasSubstr(word));
+    for (const std::string& word : words)
+      EXPECT_THAT(std::string(status.message()), HasSubstr(word));
   }
   Status Run(const std::vector<Feed>& feeds, const std::string& fetch) {
     std::vector<Tensor> results;
@@ -66,19 +68,27 @@ constexpr char kFloatT[] = R"(attr { key: "T" value { type: DT_FLOAT } } )";
 TEST_F(BadInputTest, GraphsThatCannotBe) {
   ExpectRefused(R"(node { name: "n" op: "Ngg" })", {"'n'", "Ngg", "Neg"});
   ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Neg" )", kFloatT, "}"), {"'n'"});
-  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Neg" input: "ok" input: "ok" )", kFloatT, "}"), {"'n'"});
-  ExpectRefused(R"(node { name: "n" op: "Neg" input: "ok" attr { key: "T" value { type: DT_DOUBLE } } })",
-                {"'n'", "float", "double"});
-  ExpectRefused(R"(node { name: "n" op: "Neg" input: "ok" attr { key: "T" value { type: DT_STRING } } })", {"'n'"});
+  ExpectRefused(
+      absl::StrCat(R"(node { name: "n" op: "Neg" input: "ok" input: "ok" )", kFloatT, "}"),
+      {"'n'"});
+  ExpectRefused(
+      R"(node { name: "n" op: "Neg" input: "ok" attr { key: "T" value { type: DT_DOUBLE } } })",
+      {"'n'", "float", "double"});
+  ExpectRefused(
+      R"(node { name: "n" op: "Neg" input: "ok" attr { key: "T" value { type: DT_STRING } } })",
+      {"'n'"});
   ExpectRefused(R"(node { name: "n" op: "Neg" input: "ok" })", {"'n'"});
-  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Neg" input: "nowhere" )", kFloatT, "}"), {"'n'", "nowhere"});
-  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Neg" input: "ok:3" )", kFloatT, "}"), {"'n'"});
+  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Neg" input: "nowhere" )", kFloatT, "}"),
+                {"'n'", "nowhere"});
+  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Neg" input: "ok:3" )", kFloatT, "}"),
+                {"'n'"});
   ExpectRefused(absl::StrCat(R"(node { name: "a" op: "Neg" input: "b" )", kFloatT,
                              R"(} node { name: "b" op: "Neg" input: "a" )", kFloatT, "}"),
                 {"cycle", "a", "b"});
   ExpectRefused(R"(node { name: "ok" op: "NoOp" })", {"'ok'"});
   ExpectRefused(R"(node { name: "bad name" op: "NoOp" })", {"bad name"});
-  ExpectRefused(R"(node { name: "n" op: "NoOp" device: "/job:a/quark:7" })", {"'n'", "/job:a/quark:7"});
+  ExpectRefused(R"(node { name: "n" op: "NoOp" device: "/job:a/quark:7" })",
+                {"'n'", "/job:a/quark:7"});
 }
 
 TEST_F(BadInputTest, FunctionsThatCallThemselves) {
@@ -91,17 +101,25 @@ TEST_F(BadInputTest, FunctionsThatCallThemselves) {
 
 TEST_F(BadInputTest, ShapesThatOverflow) {
   constexpr char kDims[] = "dim { size: 4611686018427387904 } dim { size: 4 }";
-  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
-      attr { key: "shape" value { shape { )", kDims, R"( } } } })"), {"n"});
-  ExpectRefused(absl::StrCat(R"(node { name: "n" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
-      attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1 tensor_shape { )", kDims, R"( } } } } })"), {"n"});
+  ExpectRefused(
+      absl::StrCat(
+          R"(node { name: "n" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "shape" value { shape { )",
+          kDims, R"( } } } })"),
+      {"n"});
+  ExpectRefused(
+      absl::StrCat(R"(node { name: "n" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1 tensor_shape { )",
+                   kDims, R"( } } } } })"),
+      {"n"});
   ASSERT_EQ(Extend(R"(
       node { name: "dims" op: "Placeholder" attr { key: "dtype" value { type: DT_INT64 } } }
       node { name: "full" op: "Fill" input: "dims" input: "ok" attr { key: "T" value { type: DT_FLOAT } }
              attr { key: "index_type" value { type: DT_INT64 } } })"),
             absl::OkStatus());
-  for (const Tensor& dims : {Tensor::Vector<int64_t>({int64_t{1} << 62, 4}), Tensor::Vector<int64_t>({int64_t{1} << 50}),
-                             Tensor::Vector<int64_t>({-1})}) {
+  for (const Tensor& dims :
+       {Tensor::Vector<int64_t>({int64_t{1} << 62, 4}), Tensor::Vector<int64_t>({int64_t{1} << 50}),
+        Tensor::Vector<int64_t>({-1})}) {
     const Status status = Run({{"dims", dims}}, "full");
     EXPECT_FALSE(status.ok());
     EXPECT_THAT(std::string(status.message()), HasSubstr("full"));
@@ -109,14 +127,19 @@ TEST_F(BadInputTest, ShapesThatOverflow) {
 }
 
 TEST_F(BadInputTest, FeedsAndFetchesThatDoNotFit) {
-  EXPECT_THAT(std::string(Run({{"x", Tensor::Vector<float>({1, 2, 3})}}, "y").message()), HasSubstr("x"));
-  EXPECT_THAT(std::string(Run({{"x", Tensor::Vector<int32_t>({1, 2})}}, "y").message()), HasSubstr("x"));
+  EXPECT_THAT(std::string(Run({{"x", Tensor::Vector<float>({1, 2, 3})}}, "y").message()),
+              HasSubstr("x"));
+  EXPECT_THAT(std::string(Run({{"x", Tensor::Vector<int32_t>({1, 2})}}, "y").message()),
+              HasSubstr("x"));
   EXPECT_FALSE(Run({{"x", Tensor()}}, "y").ok());
   EXPECT_THAT(std::string(Run({}, "y").message()), HasSubstr("x"));
   EXPECT_THAT(std::string(Run({}, "nothing:0").message()), HasSubstr("nothing"));
   EXPECT_THAT(std::string(Run({}, "ok:5").message()), HasSubstr("ok:5"));
-  EXPECT_THAT(std::string(Run({{"gone:0", Tensor::Scalar<float>(1)}}, "ok").message()), HasSubstr("gone"));
-  EXPECT_FALSE(Run({{"x", Tensor::Vector<float>({1, 2})}, {"x:0", Tensor::Vector<float>({1, 2})}}, "y").ok());
+  EXPECT_THAT(std::string(Run({{"gone:0", Tensor::Scalar<float>(1)}}, "ok").message()),
+              HasSubstr("gone"));
+  EXPECT_FALSE(
+      Run({{"x", Tensor::Vector<float>({1, 2})}, {"x:0", Tensor::Vector<float>({1, 2})}}, "y")
+          .ok());
   EXPECT_FALSE(session_->Run({}, {}, {"nobody"}, nullptr).ok());
 }
 
@@ -136,12 +159,16 @@ class CheckpointTest : public BadInputTest {
   void SetUp() override {
     BadInputTest::SetUp();
     const auto text = [](const char* name, const char* value) {
-      return absl::StrCat(R"(node { name: ")", name, R"(" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
-          attr { key: "value" value { tensor { dtype: DT_STRING string_val: ")", value, "\" ",
-                          absl::string_view(name) == "prefix" ? "tensor_shape {}" : "tensor_shape { dim { size: 1 } }",
+      return absl::StrCat(R"(node { name: ")", name,
+                          R"(" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+          attr { key: "value" value { tensor { dtype: DT_STRING string_val: ")",
+                          value, "\" ",
+                          absl::string_view(name) == "prefix" ? "tensor_shape {}"
+                                                              : "tensor_shape { dim { size: 1 } }",
                           " } } } }\n");
     };
-    ASSERT_EQ(Extend(absl::StrCat(text("prefix", "/ckpt/model"), text("names", "ok"), text("slices", ""), R"(
+    ASSERT_EQ(Extend(absl::StrCat(text("prefix", "/ckpt/model"), text("names", "ok"),
+                                  text("slices", ""), R"(
         node { name: "save" op: "SaveV2" input: "prefix" input: "names" input: "slices" input: "ok"
                attr { key: "dtypes" value { list { type: DT_FLOAT } } } }
         node { name: "restore" op: "RestoreV2" input: "prefix" input: "names" input: "slices"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+
 #include "net/json.h"
 
 namespace weft::session {
@@ -31,7 +32,8 @@ Json Slice(const executor::NodeTrace& node, int64_t process) {
   args.Set("inputs", std::move(inputs));
   Json outputs = Json::MakeArray();
   for (const executor::OutputTrace& output : node.outputs) {
-    outputs.Append(absl::StrCat(DTypeName(output.dtype), " [", absl::StrJoin(output.dims, ","), "]"));
+    outputs.Append(
+        absl::StrCat(DTypeName(output.dtype), " [", absl::StrJoin(output.dims, ","), "]"));
   }
   args.Set("outputs", std::move(outputs));
   Json event = Json::MakeObject();
@@ -52,7 +54,8 @@ std::string ChromeTrace(const std::vector<executor::NodeTrace>& nodes) {
   Json events = Json::MakeArray();
   std::map<std::string, int64_t> processes;
   for (const executor::NodeTrace& node : nodes) {
-    const auto [process, is_new] = processes.try_emplace(node.device, static_cast<int64_t>(processes.size()) + 1);
+    const auto [process, is_new] =
+        processes.try_emplace(node.device, static_cast<int64_t>(processes.size()) + 1);
     if (is_new) events.Append(Named(process->second, 0, "process_name", node.device));
     events.Append(Slice(node, process->second));
   }

@@ -9,8 +9,8 @@
 
 namespace weft::session {
 
-// A process row for each device, a thread row for each thread, a slice for each node with its op, inputs and
-// outputs. One JSON text.
+// A process row for each device, a thread row for each thread, a slice for each node with its op,
+// inputs and outputs. One JSON text.
 std::string ChromeTrace(const std::vector<executor::NodeTrace>& nodes);
 
 }  // namespace weft::session

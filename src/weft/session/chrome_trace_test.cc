@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/session/chrome_trace.h"
 
-#include <gtest/gtest.h>
-
 #include <map>
+
+#include <gtest/gtest.h>
 
 #include "net/json.h"
 #include "weft/graph/builder.h"
@@ -21,7 +21,8 @@ TEST(ChromeTrace, EmptyIsStillATrace) {
 }
 
 TEST(ChromeTrace, OddNamesStayJson) {
-  const StatusOr<Json> trace = Json::Parse(ChromeTrace({{.node = "a\"\\\n\xff", .op = "Op", .device = "d\"", .end_us = -5}}));
+  const StatusOr<Json> trace = Json::Parse(
+      ChromeTrace({{.node = "a\"\\\n\xff", .op = "Op", .device = "d\"", .end_us = -5}}));
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_EQ(*trace->Find("traceEvents")->items()[1].Find("dur"), Json(0));
 }
@@ -29,18 +30,20 @@ TEST(ChromeTrace, OddNamesStayJson) {
 TEST(ChromeTrace, HoldsWhatAStepRan) {
   Graph graph(&StandardCatalogue().ops());
   GraphBuilder builder(&graph);
-  const Endpoint x = builder.Op("Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape({2, 3})}}, "x");
+  const Endpoint x = builder.Op("Placeholder", {},
+                                {{"dtype", DType::kFloat}, {"shape", PartialShape({2, 3})}}, "x");
   const Endpoint y = builder.Op("MatMul", {x, x}, {{"transpose_b", true}}, "y");
   builder.Op("Sum", {y, builder.Constant(Tensor::Vector<int32_t>({0, 1}))}, {}, "z");
   ASSERT_TRUE(builder.ok()) << builder.status();
-  DirectOptions options{.catalogue = &StandardCatalogue(), .num_threads = 1, .fold = false, .fuse = false};
+  DirectOptions options{
+      .catalogue = &StandardCatalogue(), .num_threads = 1, .fold = false, .fuse = false};
   StatusOr<std::unique_ptr<Session>> session = NewDirectSession(options);
   ASSERT_TRUE(session.ok()) << session.status();
   ASSERT_EQ((*session)->Extend(ExportGraph(graph)), absl::OkStatus());
   RunMetadata metadata;
   std::vector<Tensor> results;
-  ASSERT_EQ((*session)->Run({.trace = true}, {{"x", *Tensor::Zeros(DType::kFloat, Shape{2, 3})}}, {"z"}, {}, &results,
-                            &metadata),
+  ASSERT_EQ((*session)->Run({.trace = true}, {{"x", *Tensor::Zeros(DType::kFloat, Shape{2, 3})}},
+                            {"z"}, {}, &results, &metadata),
             absl::OkStatus());
   const StatusOr<Json> trace = Json::Parse(ChromeTrace(metadata.trace));
   ASSERT_TRUE(trace.ok()) << trace.status();
@@ -59,7 +62,8 @@ TEST(ChromeTrace, HoldsWhatAStepRan) {
   EXPECT_LE(*slices["y"].Find("ts")->AsInt(), *slices["z"].Find("ts")->AsInt());
 
   metadata = {};
-  ASSERT_EQ((*session)->Run({}, {{"x", *Tensor::Zeros(DType::kFloat, Shape{2, 3})}}, {"z"}, {}, &results, &metadata),
+  ASSERT_EQ((*session)->Run({}, {{"x", *Tensor::Zeros(DType::kFloat, Shape{2, 3})}}, {"z"}, {},
+                            &results, &metadata),
             absl::OkStatus());
   EXPECT_TRUE(metadata.trace.empty());
 }

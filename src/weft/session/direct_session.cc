@@ -7,6 +7,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+
 #include "base/files.h"
 #include "base/threads.h"
 #include "weft/device/cpu/cpu_device.h"
@@ -51,7 +52,8 @@ class DirectSession final : public Session {
     {
       Cancellation cancellation(&session_);
       executor::StepTrace trace;
-      StepCall call{.feeds = feeds, .fetches = fetches, .targets = targets, .cancellation = &cancellation};
+      StepCall call{
+          .feeds = feeds, .fetches = fetches, .targets = targets, .cancellation = &cancellation};
       if (metadata != nullptr && options.trace) call.trace = &trace;
       if (metadata != nullptr && options.partition_graphs) {
         call.partition_graphs = &metadata->partition_graphs;
@@ -108,7 +110,8 @@ class DirectSession final : public Session {
       outcome->ended.Notify();
     });
     if (!outcome->ended.WaitForNotificationWithTimeout(timeout)) {
-      cancellation->Cancel(DeadlineExceeded("Timed out waiting for a step of ", absl::FormatDuration(timeout)));
+      cancellation->Cancel(
+          DeadlineExceeded("Timed out waiting for a step of ", absl::FormatDuration(timeout)));
       outcome->ended.WaitForNotification();
     }
     if (!outcome->results.ok()) return outcome->results.status();

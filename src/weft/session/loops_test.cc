@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
 #include "weft/graph/builder.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
@@ -17,18 +18,20 @@ using ::testing::HasSubstr;
 class LoopsTest : public ::testing::TestWithParam<int> {
  protected:
   Endpoint Enter(Endpoint value, const std::string& frame, bool constant = false) {
-    return b_.Op("Enter", {value}, {{"frame_name", frame}, {"is_constant", constant},
-                                    {"parallel_iterations", GetParam()}});
+    return b_.Op(
+        "Enter", {value},
+        {{"frame_name", frame}, {"is_constant", constant}, {"parallel_iterations", GetParam()}});
   }
   struct Carried {
-    Endpoint merge;      // inside: the value at the start of an iteration
-    Endpoint in_body;    // inside: where the loop goes on
-    Endpoint exit;       // outside
+    Endpoint merge;    // inside: the value at the start of an iteration
+    Endpoint in_body;  // inside: where the loop goes on
+    Endpoint exit;     // outside
   };
   // while (condition(values)) values = body(values)
-  std::vector<Carried> While(const std::vector<Endpoint>& first, const std::string& frame,
-                             const std::function<Endpoint(const std::vector<Endpoint>&)>& condition,
-                             const std::function<std::vector<Endpoint>(const std::vector<Endpoint>&)>& body) {
+  std::vector<Carried> While(
+      const std::vector<Endpoint>& first, const std::string& frame,
+      const std::function<Endpoint(const std::vector<Endpoint>&)>& condition,
+      const std::function<std::vector<Endpoint>(const std::vector<Endpoint>&)>& body) {
     std::vector<Carried> carried;
     std::vector<Endpoint> merged;
     std::vector<Node*> merges;
@@ -64,7 +67,8 @@ class LoopsTest : public ::testing::TestWithParam<int> {
     WEFT_ASSIGN_OR_RETURN(auto session, NewDirectSession({.catalogue = &StandardCatalogue()}));
     WEFT_RETURN_IF_ERROR(session->Extend(ExportGraph(graph_)));
     std::vector<std::string> names;
-    for (const Endpoint& fetch : fetches) names.push_back(absl::StrCat(fetch.node->name(), ":", fetch.port));
+    for (const Endpoint& fetch : fetches)
+      names.push_back(absl::StrCat(fetch.node->name(), ":", fetch.port));
     std::vector<Tensor> results;
     for (int step = 0; step < 3; ++step) {
       WEFT_RETURN_IF_ERROR(session->Run({}, names, {}, &results));
@@ -80,9 +84,12 @@ TEST_P(LoopsTest, CountsAndSums) {
   const Endpoint limit = Enter(b_.Scalar<int32_t>(100), "loop", true);
   const auto loop = While(
       {b_.Scalar<int32_t>(0), b_.Scalar<int32_t>(0)}, "loop",
-      [&](const std::vector<Endpoint>& v) { return b_.Op("Less", {v[0], limit}); },
       [&](const std::vector<Endpoint>& v) {
-        return std::vector<Endpoint>{b_.Op("AddV2", {v[0], ConstantBeside(v[0], 1)}), b_.Op("AddV2", {v[1], v[0]})};
+        return b_.Op("Less", {v[0], limit});
+      },
+      [&](const std::vector<Endpoint>& v) {
+        return std::vector<Endpoint>{b_.Op("AddV2", {v[0], ConstantBeside(v[0], 1)}),
+                                     b_.Op("AddV2", {v[1], v[0]})};
       });
   const auto results = Fetch({loop[0].exit, loop[1].exit});
   ASSERT_TRUE(results.ok()) << results.status();
@@ -91,11 +98,12 @@ TEST_P(LoopsTest, CountsAndSums) {
 }
 
 TEST_P(LoopsTest, ALoopThatNeverRunsGivesItsFirstValues) {
-  const auto loop = While({b_.Scalar<int32_t>(7)}, "loop",
-                          [&](const std::vector<Endpoint>& v) {
-                            return b_.Op("Less", {v[0], ConstantBeside(v[0], 0)});
-                          },
-                          [&](const std::vector<Endpoint>& v) { return std::vector<Endpoint>{b_.Op("Neg", {v[0]})}; });
+  const auto loop = While(
+      {b_.Scalar<int32_t>(7)}, "loop",
+      [&](const std::vector<Endpoint>& v) {
+        return b_.Op("Less", {v[0], ConstantBeside(v[0], 0)});
+      },
+      [&](const std::vector<Endpoint>& v) { return std::vector<Endpoint>{b_.Op("Neg", {v[0]})}; });
   const auto results = Fetch({loop[0].exit});
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ((*results)[0].scalar<int32_t>(), 7);
@@ -105,16 +113,22 @@ TEST_P(LoopsTest, ALoopThatNeverRunsGivesItsFirstValues) {
 TEST_P(LoopsTest, LoopsInsideLoops) {
   const auto outer = While(
       {b_.Scalar<int32_t>(0), b_.Scalar<int32_t>(0)}, "outer",
-      [&](const std::vector<Endpoint>& v) { return b_.Op("Less", {v[0], ConstantBeside(v[0], 5)}); },
+      [&](const std::vector<Endpoint>& v) {
+        return b_.Op("Less", {v[0], ConstantBeside(v[0], 5)});
+      },
       [&](const std::vector<Endpoint>& v) {
         const Endpoint limit = Enter(v[0], "inner", true);
         const auto inner = While(
             {ConstantBeside(v[0], 0), v[1]}, "inner",
-            [&](const std::vector<Endpoint>& w) { return b_.Op("Less", {w[0], limit}); },
             [&](const std::vector<Endpoint>& w) {
-              return std::vector<Endpoint>{b_.Op("AddV2", {w[0], ConstantBeside(w[0], 1)}), b_.Op("AddV2", {w[1], w[0]})};
+              return b_.Op("Less", {w[0], limit});
+            },
+            [&](const std::vector<Endpoint>& w) {
+              return std::vector<Endpoint>{b_.Op("AddV2", {w[0], ConstantBeside(w[0], 1)}),
+                                           b_.Op("AddV2", {w[1], w[0]})};
             });
-        return std::vector<Endpoint>{b_.Op("AddV2", {v[0], ConstantBeside(v[0], 1)}), inner[1].exit};
+        return std::vector<Endpoint>{b_.Op("AddV2", {v[0], ConstantBeside(v[0], 1)}),
+                                     inner[1].exit};
       });
   const auto results = Fetch({outer[1].exit});
   ASSERT_TRUE(results.ok()) << results.status();
@@ -125,13 +139,14 @@ TEST_P(LoopsTest, ALoopInABranchNotTakenIsDead) {
   for (const bool taken : {false, true}) {
     Node* branch = b_.AddNode("Switch", {b_.Scalar<int32_t>(3), b_.Scalar<bool>(taken)});
     const std::string frame = taken ? "a" : "b";
-    const auto loop = While({Endpoint{branch, 1}}, frame,
-                            [&](const std::vector<Endpoint>& v) {
-                              return b_.Op("Less", {v[0], ConstantBeside(v[0], 10)});
-                            },
-                            [&](const std::vector<Endpoint>& v) {
-                              return std::vector<Endpoint>{b_.Op("AddV2", {v[0], v[0]})};
-                            });
+    const auto loop = While(
+        {Endpoint{branch, 1}}, frame,
+        [&](const std::vector<Endpoint>& v) {
+          return b_.Op("Less", {v[0], ConstantBeside(v[0], 10)});
+        },
+        [&](const std::vector<Endpoint>& v) {
+          return std::vector<Endpoint>{b_.Op("AddV2", {v[0], v[0]})};
+        });
     const Endpoint other = b_.Op("Neg", {Endpoint{branch, 0}});
     Node* joined = b_.AddNode("Merge", {std::vector<Endpoint>{other, loop[0].exit}});
     const auto results = Fetch({{joined, 0}, {joined, 1}});
@@ -142,27 +157,32 @@ TEST_P(LoopsTest, ALoopInABranchNotTakenIsDead) {
 }
 
 TEST_P(LoopsTest, AnErrorInAnIterationEndsTheStep) {
-  const auto loop = While({b_.Scalar<int32_t>(3)}, "loop",
-                          [&](const std::vector<Endpoint>& v) {
-                            return b_.Op("GreaterEqual", {v[0], ConstantBeside(v[0], -5)});
-                          },
-                          [&](const std::vector<Endpoint>& v) {
-                            const Endpoint less = b_.Op("Sub", {v[0], ConstantBeside(v[0], 1)});
-                            b_.Op("FloorDiv", {ConstantBeside(v[0], 6), less}, {}, "divides");
-                            return std::vector<Endpoint>{b_.Op("AddV2", {less, b_.Op("Sub", {Endpoint{graph_.Find("divides"), 0}, Endpoint{graph_.Find("divides"), 0}})})};
-                          });
+  const auto loop = While(
+      {b_.Scalar<int32_t>(3)}, "loop",
+      [&](const std::vector<Endpoint>& v) {
+        return b_.Op("GreaterEqual", {v[0], ConstantBeside(v[0], -5)});
+      },
+      [&](const std::vector<Endpoint>& v) {
+        const Endpoint less = b_.Op("Sub", {v[0], ConstantBeside(v[0], 1)});
+        b_.Op("FloorDiv", {ConstantBeside(v[0], 6), less}, {}, "divides");
+        return std::vector<Endpoint>{
+            b_.Op("AddV2", {less, b_.Op("Sub", {Endpoint{graph_.Find("divides"), 0},
+                                                Endpoint{graph_.Find("divides"), 0}})})};
+      });
   const auto results = Fetch({loop[0].exit});
   EXPECT_EQ(results.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(results.status().message()), HasSubstr("divides"));
 }
 
 TEST_P(LoopsTest, ANodeMayNotReadFromTwoFrames) {
-  const Endpoint outside = b_.Op("RandomUniform", {b_.Constant(Tensor::Vector<int32_t>({1}))}, {{"dtype", DType::kFloat}});
+  const Endpoint outside = b_.Op("RandomUniform", {b_.Constant(Tensor::Vector<int32_t>({1}))},
+                                 {{"dtype", DType::kFloat}});
   const Endpoint inside = Enter(b_.Scalar(1.0f), "loop");
   b_.Op("AddV2", {inside, outside}, {}, "torn");
   const auto results = Fetch({b_.Op("Exit", {Endpoint{graph_.Find("torn"), 0}})});
   EXPECT_EQ(results.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(results.status().message()), HasSubstr("'torn' has inputs from different frames"));
+  EXPECT_THAT(std::string(results.status().message()),
+              HasSubstr("'torn' has inputs from different frames"));
 }
 
 INSTANTIATE_TEST_SUITE_P(ParallelIterations, LoopsTest, ::testing::Values(1, 2, 10));

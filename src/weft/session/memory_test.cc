@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large tensors lie in an arena from the third step on: values stay right whoever holds on to them.
 
-#include "base/threads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "base/threads.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
@@ -21,11 +22,15 @@ class MemoryTest : public ::testing::Test {
     Endpoint value = x_;
     for (int i = 0; i < 6; ++i) {
       // Reversing is not element-wise: each is a buffer of its own.
-      value = b_.Op("ReverseV2", {b_.Op("AddV2", {value, b_.Scalar(1.0f)}, {}, absl::StrCat("sum", i)),
-                                  b_.Constant(Tensor::Vector<int32_t>({0}))}, {}, absl::StrCat("turned", i));
+      value = b_.Op("ReverseV2",
+                    {b_.Op("AddV2", {value, b_.Scalar(1.0f)}, {}, absl::StrCat("sum", i)),
+                     b_.Constant(Tensor::Vector<int32_t>({0}))},
+                    {}, absl::StrCat("turned", i));
     }
     b_.Op("Mean", {value, b_.Constant(Tensor::Vector<int32_t>({0, 1}))}, {}, "mean");
-    const Endpoint handle = b_.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{kRows, 1000}}, {"shared_name", "kept"}}, "kept");
+    const Endpoint handle = b_.Op(
+        "VarHandleOp", {},
+        {{"dtype", DType::kFloat}, {"shape", Shape{kRows, 1000}}, {"shared_name", "kept"}}, "kept");
     b_.Op("AssignVariableOp", {handle, Endpoint{graph_.Find("turned2"), 0}}, {}, "keep");
     b_.Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}}, "read");
     auto session = NewDirectSession({.catalogue = &StandardCatalogue(), .num_threads = 2});
@@ -36,7 +41,8 @@ class MemoryTest : public ::testing::Test {
   }
 
   static Tensor Filled(int64_t columns, float value) {
-    return Tensor::FromSpan<float>(Shape{kRows, columns}, std::vector<float>(kRows * columns, value));
+    return Tensor::FromSpan<float>(Shape{kRows, columns},
+                                   std::vector<float>(kRows * columns, value));
   }
   std::vector<Tensor> Run(const Tensor& x, const std::vector<std::string>& fetches,
                           const std::vector<std::string>& targets = {}) {
@@ -64,15 +70,18 @@ TEST_F(MemoryTest, SettledStepsAllocateOnlyTheirResults) {
 TEST_F(MemoryTest, ShapesMayChange) {
   for (int i = 0; i < 60; ++i) {
     const int64_t columns = 500 + i % 7 * 100;
-    EXPECT_EQ(Run(Filled(columns, static_cast<float>(i)), {"mean:0"})[0].scalar<float>(), static_cast<float>(i + 6));
+    EXPECT_EQ(Run(Filled(columns, static_cast<float>(i)), {"mean:0"})[0].scalar<float>(),
+              static_cast<float>(i + 6));
   }
 }
 
 TEST_F(MemoryTest, ResultsOfEarlierStepsKeepTheirValues) {
   std::vector<Tensor> held;
-  for (int i = 0; i < 12; ++i) held.push_back(Run(Filled(1000, static_cast<float>(i)), {"turned3:0", "mean:0"})[0]);
+  for (int i = 0; i < 12; ++i)
+    held.push_back(Run(Filled(1000, static_cast<float>(i)), {"turned3:0", "mean:0"})[0]);
   for (int i = 0; i < 12; ++i) {
-    for (const float value : held[i].span<float>()) ASSERT_EQ(value, static_cast<float>(i + 4)) << i;
+    for (const float value : held[i].span<float>())
+      ASSERT_EQ(value, static_cast<float>(i + 4)) << i;
   }
 }
 
@@ -80,7 +89,8 @@ TEST_F(MemoryTest, AVariableKeepsWhatItWasGiven) {
   for (int i = 0; i < 12; ++i) {
     const bool keeps = i % 3 == 0;
     const float kept = static_cast<float>(i - i % 3);
-    Run(Filled(1000, static_cast<float>(i)), {"mean:0"}, keeps ? std::vector<std::string>{"keep"} : std::vector<std::string>{});
+    Run(Filled(1000, static_cast<float>(i)), {"mean:0"},
+        keeps ? std::vector<std::string>{"keep"} : std::vector<std::string>{});
     const std::vector<Tensor> read = Run(Filled(1000, 0), {"read:0"});
     for (const float value : read[0].span<float>()) ASSERT_EQ(value, kept + 3) << i;
   }
@@ -92,7 +102,8 @@ TEST_F(MemoryTest, StepsBesideEachOtherDoNotMix) {
     threads.emplace_back("steps", [this, t] {
       for (int i = 0; i < 20; ++i) {
         const auto first = static_cast<float>(t * 100 + i);
-        const std::vector<Tensor> results = Run(Filled(400 + 100 * (t % 2), first), {"turned5:0", "mean:0"});
+        const std::vector<Tensor> results =
+            Run(Filled(400 + 100 * (t % 2), first), {"turned5:0", "mean:0"});
         ASSERT_EQ(results[0].data<float>()[7], first + 6);
         ASSERT_EQ(results[1].scalar<float>(), first + 6);
       }

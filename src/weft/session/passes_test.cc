@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the compiler makes of graphs, seen through sessions: fewer nodes run, results stay as they are.
+// What the compiler makes of graphs, seen through sessions: fewer nodes run, results stay as they
+// are.
 #include <algorithm>
 #include <random>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
 #include "weft/graph/builder.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
@@ -28,13 +30,14 @@ struct Outcome {
 Outcome RunGraph(const Graph& graph, bool optimise, const std::vector<Feed>& feeds,
                  const std::vector<std::string>& fetches) {
   Outcome outcome;
-  auto session = NewDirectSession({.catalogue = &StandardCatalogue(), .num_threads = 2, .fold = optimise,
-                                   .fuse = optimise});
+  auto session = NewDirectSession(
+      {.catalogue = &StandardCatalogue(), .num_threads = 2, .fold = optimise, .fuse = optimise});
   EXPECT_TRUE(session.ok()) << session.status();
   outcome.status = (*session)->Extend(ExportGraph(graph, {}));
   if (!outcome.status.ok()) return outcome;
   RunMetadata metadata;
-  outcome.status = (*session)->Run({.trace = true}, feeds, fetches, {}, &outcome.results, &metadata);
+  outcome.status =
+      (*session)->Run({.trace = true}, feeds, fetches, {}, &outcome.results, &metadata);
   for (const executor::NodeTrace& node : metadata.trace) outcome.ops.push_back(node.op);
   return outcome;
 }
@@ -51,7 +54,8 @@ class PassesTest : public ::testing::Test {
     EXPECT_TRUE(b_.ok()) << b_.status();
     const Outcome plain = RunGraph(graph_, false, feeds, fetches);
     Outcome optimised = RunGraph(graph_, true, feeds, fetches);
-    EXPECT_EQ(plain.status.code(), optimised.status.code()) << plain.status << "\n" << optimised.status;
+    EXPECT_EQ(plain.status.code(), optimised.status.code()) << plain.status << "\n"
+                                                            << optimised.status;
     EXPECT_EQ(plain.results.size(), optimised.results.size());
     for (size_t i = 0; i < std::min(plain.results.size(), optimised.results.size()); ++i) {
       EXPECT_EQ(plain.results[i].ToString(1000), optimised.results[i].ToString(1000)) << fetches[i];
@@ -75,8 +79,8 @@ TEST_F(PassesTest, ConstantsAreFoldedAndEqualNodesMerged) {
 }
 
 TEST_F(PassesTest, ShapesThatAreKnownAreConstants) {
-  const Endpoint variable =
-      b_.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3, 4}}, {"shared_name", "v"}});
+  const Endpoint variable = b_.Op(
+      "VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3, 4}}, {"shared_name", "v"}});
   const Endpoint read = b_.Op("ReadVariableOp", {variable}, {{"dtype", DType::kFloat}});
   b_.Op("Shape", {read}, {}, "shape");
   EXPECT_TRUE(b_.ok()) << b_.status();
@@ -85,7 +89,8 @@ TEST_F(PassesTest, ShapesThatAreKnownAreConstants) {
 }
 
 TEST_F(PassesTest, AFailingConstantFailsInTheStepThatNeedsIt) {
-  b_.Op("Reshape", {Floats(Shape{3}, {1, 2, 3}), b_.Constant(Tensor::Vector<int32_t>({2, 2}))}, {}, "bad");
+  b_.Op("Reshape", {Floats(Shape{3}, {1, 2, 3}), b_.Constant(Tensor::Vector<int32_t>({2, 2}))}, {},
+        "bad");
   b_.Op("AddV2", {b_.Scalar(1.0f), b_.Scalar(1.0f)}, {}, "good");
   EXPECT_TRUE(Run({}, {"good:0"}).status.ok());
   EXPECT_THAT(std::string(Run({}, {"bad:0"}).status.message()), HasSubstr("bad"));
@@ -93,8 +98,10 @@ TEST_F(PassesTest, AFailingConstantFailsInTheStepThatNeedsIt) {
 
 TEST_F(PassesTest, RandomOpsAreNeitherFoldedNorMerged) {
   const Endpoint shape = b_.Constant(Tensor::Vector<int32_t>({4}));
-  const Endpoint a = b_.Op("RandomUniform", {shape}, {{"dtype", DType::kFloat}, {"seed", 1}, {"seed2", 2}});
-  const Endpoint b = b_.Op("RandomUniform", {shape}, {{"dtype", DType::kFloat}, {"seed", 1}, {"seed2", 2}});
+  const Endpoint a =
+      b_.Op("RandomUniform", {shape}, {{"dtype", DType::kFloat}, {"seed", 1}, {"seed2", 2}});
+  const Endpoint b =
+      b_.Op("RandomUniform", {shape}, {{"dtype", DType::kFloat}, {"seed", 1}, {"seed2", 2}});
   b_.Op("Pack", {std::vector<Endpoint>{a, b}}, {}, "out");
   const Outcome run = Run({}, {"out:0"});
   EXPECT_EQ(std::count(run.ops.begin(), run.ops.end(), "RandomUniform"), 2);
@@ -144,12 +151,15 @@ TEST_F(PassesTest, AProductPlusWhatIsNoRowStillBroadcasts) {
   const Endpoint sum = b_.Op("AddV2", {other, b_.Op("MatMul", {x, x}, {}, "product")}, {}, "sum");
   b_.Op("Sigmoid", {sum}, {}, "out");
   const Tensor square = Tensor::FromSpan<float>(Shape{2, 2}, {1.f, 2.f, -3.f, 4.f});
-  for (const Shape& shape : {Shape{2}, Shape{}, Shape{1}, Shape{2, 1}, Shape{2, 2}, Shape{3, 1, 2}, Shape{0, 2, 2}}) {
-    const Outcome run = Run({{"x:0", square}, {"other:0", *Tensor::Zeros(DType::kFloat, shape)}}, {"out:0"});
+  for (const Shape& shape :
+       {Shape{2}, Shape{}, Shape{1}, Shape{2, 1}, Shape{2, 2}, Shape{3, 1, 2}, Shape{0, 2, 2}}) {
+    const Outcome run =
+        Run({{"x:0", square}, {"other:0", *Tensor::Zeros(DType::kFloat, shape)}}, {"out:0"});
     EXPECT_TRUE(run.status.ok()) << shape.ToString() << ": " << run.status;
     EXPECT_THAT(run.ops, Contains("_FusedProduct"));
   }
-  const Outcome wrong = Run({{"x:0", square}, {"other:0", *Tensor::Zeros(DType::kFloat, Shape{3})}}, {"out:0"});
+  const Outcome wrong =
+      Run({{"x:0", square}, {"other:0", *Tensor::Zeros(DType::kFloat, Shape{3})}}, {"out:0"});
   EXPECT_THAT(std::string(wrong.status.message()), HasSubstr("{{node sum}}"));
   const Outcome flat = Run({{"x:0", Tensor::Vector<float>({1})}, {"other:0", square}}, {"out:0"});
   EXPECT_THAT(std::string(flat.status.message()), HasSubstr("{{node product}}"));
@@ -157,8 +167,8 @@ TEST_F(PassesTest, AProductPlusWhatIsNoRowStillBroadcasts) {
 
 // Random graphs of element-wise ops over shapes that broadcast, with constants and shared parts.
 TEST_F(PassesTest, RandomGraphsGiveTheSameBits) {
-  const std::vector<Shape> shapes = {Shape{}, Shape{1}, Shape{5}, Shape{3, 5}, Shape{3, 1}, Shape{1, 5},
-                                     Shape{2, 3, 5}, Shape{2, 1, 1}};
+  const std::vector<Shape> shapes = {Shape{},     Shape{1},    Shape{5},       Shape{3, 5},
+                                     Shape{3, 1}, Shape{1, 5}, Shape{2, 3, 5}, Shape{2, 1, 1}};
   for (int seed = 1; seed <= 40; ++seed) {
     std::mt19937 random(seed);
     const auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
@@ -168,7 +178,8 @@ TEST_F(PassesTest, RandomGraphsGiveTheSameBits) {
     std::vector<session::Feed> feeds;
     for (int i = 0; i < 4; ++i) {
       Tensor value = *Tensor::Zeros(DType::kFloat, shapes[pick(shapes.size())]);
-      for (float& x : value.mutable_span<float>()) x = static_cast<float>(random() % 2000) / 1000 - 1;
+      for (float& x : value.mutable_span<float>())
+        x = static_cast<float>(random() % 2000) / 1000 - 1;
       if (pick(2) == 0) {
         values.push_back(b.Constant(value));
       } else {
@@ -195,7 +206,9 @@ TEST_F(PassesTest, RandomGraphsGiveTheSameBits) {
     EXPECT_LE(optimised.ops.size(), plain.ops.size());
     for (size_t i = 0; i < fetches.size(); ++i) {
       ASSERT_EQ(plain.results[i].shape(), optimised.results[i].shape()) << "seed " << seed;
-      EXPECT_EQ(std::memcmp(plain.results[i].bytes(), optimised.results[i].bytes(), plain.results[i].size_bytes()), 0)
+      EXPECT_EQ(std::memcmp(plain.results[i].bytes(), optimised.results[i].bytes(),
+                            plain.results[i].size_bytes()),
+                0)
           << "seed " << seed << ", " << fetches[i];
     }
   }

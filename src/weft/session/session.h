@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "base/status.h"
 #include "weft/executor/step_trace.h"
 #include "weft/graph/node_def.h"
@@ -36,11 +37,12 @@ class Session {
 
   // Adds nodes and functions: all or nothing.
   virtual Status Extend(const GraphDef& graph) = 0;
-  // Runs what `fetches` ("x:0", "x") and `targets` ("train") need, with `feeds` in place of what would
-  // compute them. Blocks. `results` in the order of `fetches`; `metadata` may be null.
+  // Runs what `fetches` ("x:0", "x") and `targets` ("train") need, with `feeds` in place of what
+  // would compute them. Blocks. `results` in the order of `fetches`; `metadata` may be null.
   virtual Status Run(const RunOptions& options, const std::vector<Feed>& feeds,
-                     const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
-                     std::vector<Tensor>* results, RunMetadata* metadata) = 0;
+                     const std::vector<std::string>& fetches,
+                     const std::vector<std::string>& targets, std::vector<Tensor>* results,
+                     RunMetadata* metadata) = 0;
   virtual StatusOr<std::vector<DeviceAttributes>> ListDevices() = 0;
   // Cancels running steps; later calls fail with FailedPrecondition.
   virtual Status Close() = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+
 #include "weft/compile/place.h"
 #include "weft/graph/import.h"
 
@@ -29,7 +30,8 @@ std::atomic<int64_t> next_step_id{1};
 std::string CallKey(const StepCall& call) {
   std::string key;
   for (const Feed& feed : call.feeds) absl::StrAppend(&key, feed.first, ",");
-  absl::StrAppend(&key, "|", absl::StrJoin(call.fetches, ","), "|", absl::StrJoin(call.targets, ","));
+  absl::StrAppend(&key, "|", absl::StrJoin(call.fetches, ","), "|",
+                  absl::StrJoin(call.targets, ","));
   return key;
 }
 
@@ -56,7 +58,8 @@ Status StepEngine::Extend(const GraphDef& graph) {
 }
 
 Status StepEngine::Place(Graph* step) const {
-  compile::PlaceOptions place{.kernels = &options_.catalogue->kernels(), .soft = options_.soft_placement};
+  compile::PlaceOptions place{.kernels = &options_.catalogue->kernels(),
+                              .soft = options_.soft_placement};
   for (const Device* device : options_.devices) {
     WEFT_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(device->name()));
     place.devices.push_back(std::move(name));
@@ -113,8 +116,8 @@ Status StepEngine::CheckFeeds(const Executable& executable, const StepCall& call
     if (!value.IsInitialized()) return InvalidArgument("Tensor ", name, " is fed without a value");
     const PartialShape& shape = executable.feed_shapes[i];
     if (!shape.IsCompatibleWith(value.shape())) {
-      return InvalidArgument("Cannot feed value of shape ", value.shape().ToString(), " for Tensor '",
-                             name, "', which has shape ", shape.ToString());
+      return InvalidArgument("Cannot feed value of shape ", value.shape().ToString(),
+                             " for Tensor '", name, "', which has shape ", shape.ToString());
     }
   }
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/cancellation.h"
 #include "base/status.h"
 #include "weft/compile/plan.h"
@@ -70,7 +71,8 @@ class StepEngine {
   absl::Mutex mutex_;
   Graph graph_ ABSL_GUARDED_BY(mutex_);
   // Shared with running steps: a signature may be dropped while it runs.
-  std::map<std::string, std::shared_ptr<Executable>, std::less<>> executables_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<Executable>, std::less<>> executables_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::session

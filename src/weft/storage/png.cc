@@ -20,7 +20,8 @@ StatusOr<std::string> EncodePng(absl::Span<const uint8_t> pixels, int64_t height
   image.version = PNG_IMAGE_VERSION;
   image.width = static_cast<png_uint_32>(width);
   image.height = static_cast<png_uint_32>(height);
-  image.format = channels == 1 ? PNG_FORMAT_GRAY : (channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA);
+  image.format =
+      channels == 1 ? PNG_FORMAT_GRAY : (channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA);
   png_alloc_size_t size = 0;
   const auto write = [&](void* memory) {
     return png_image_write_to_memory(&image, memory, &size, 0, pixels.data(), 0, nullptr) != 0;

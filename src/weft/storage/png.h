@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/types/span.h"
+
 #include "base/status.h"
 
 namespace weft::storage {

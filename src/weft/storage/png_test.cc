@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
 #include "weft/storage/wav.h"
 
 namespace weft::storage {

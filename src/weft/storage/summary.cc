@@ -66,7 +66,8 @@ StatusOr<std::string> TensorSummary(absl::string_view tag, const Tensor& tensor,
                                     absl::string_view metadata) {
   tensorflow::Summary summary;
   tensorflow::Summary::Value* value = AddValue(tag, &summary);
-  if (!value->mutable_metadata()->ParseFromArray(metadata.data(), static_cast<int>(metadata.size()))) {
+  if (!value->mutable_metadata()->ParseFromArray(metadata.data(),
+                                                 static_cast<int>(metadata.size()))) {
     return InvalidArgument("Summary metadata is malformed for: ", tag);
   }
   WEFT_RETURN_IF_ERROR(TensorToProto(tensor, value->mutable_tensor()));

@@ -19,7 +19,8 @@ int16_t ToInt16(float sample) {
 
 }  // namespace
 
-StatusOr<std::string> EncodeWav(absl::Span<const float> samples, int64_t channels, int64_t sample_rate) {
+StatusOr<std::string> EncodeWav(absl::Span<const float> samples, int64_t channels,
+                                int64_t sample_rate) {
   constexpr uint64_t kMostBytes = 0xffff'0000u;
   const uint64_t data_bytes = samples.size() * 2;
   if (channels <= 0 || channels > 0xffff || samples.size() % static_cast<uint64_t>(channels) != 0 ||

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/tensor/buffer.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -12,8 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include <sys/mman.h>
+
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "weft/tensor/resource_handle.h"
 #include "weft/tensor/variant.h"
 

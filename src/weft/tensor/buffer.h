@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "absl/functional/any_invocable.h"
+
 #include "base/ref.h"
 #include "weft/tensor/dtype.h"
 

@@ -5,19 +5,46 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/strip.h"
+
 #include "weft/tensor/resource_handle.h"
 #include "weft/tensor/variant.h"
 
 namespace weft {
 namespace {
 
-constexpr std::array<absl::string_view, kNumDTypes> kNames = {
-    "invalid",   "float",         "double",          "int32",           "uint8",  "int16",
-    "int8",      "string",        "complex64",       "int64",           "bool",   "qint8",
-    "quint8",    "qint32",        "bfloat16",        "qint16",          "quint16", "uint16",
-    "complex128", "half",         "resource",        "variant",         "uint32", "uint64",
-    "float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz",
-    "int4",      "uint4",         "int2",            "uint2"};
+constexpr std::array<absl::string_view, kNumDTypes> kNames = {"invalid",
+                                                              "float",
+                                                              "double",
+                                                              "int32",
+                                                              "uint8",
+                                                              "int16",
+                                                              "int8",
+                                                              "string",
+                                                              "complex64",
+                                                              "int64",
+                                                              "bool",
+                                                              "qint8",
+                                                              "quint8",
+                                                              "qint32",
+                                                              "bfloat16",
+                                                              "qint16",
+                                                              "quint16",
+                                                              "uint16",
+                                                              "complex128",
+                                                              "half",
+                                                              "resource",
+                                                              "variant",
+                                                              "uint32",
+                                                              "uint64",
+                                                              "float8_e5m2",
+                                                              "float8_e4m3fn",
+                                                              "float8_e4m3fnuz",
+                                                              "float8_e4m3b11fnuz",
+                                                              "float8_e5m2fnuz",
+                                                              "int4",
+                                                              "uint4",
+                                                              "int2",
+                                                              "uint2"};
 
 constexpr size_t SizeOf(DType dtype) {
   switch (dtype) {
@@ -51,7 +78,8 @@ StatusOr<DType> DTypeFromName(absl::string_view name) {
   for (size_t i = 1; i < kNames.size(); ++i) {
     if (kNames[i] == key) return static_cast<DType>(i);
   }
-  return InvalidArgument("Unknown type name: '", name, "', expected one like float, int32 or string");
+  return InvalidArgument("Unknown type name: '", name,
+                         "', expected one like float, int32 or string");
 }
 
 StatusOr<DType> DTypeFromNumber(int number) {

@@ -5,8 +5,9 @@
 #include <complex>
 #include <cstdint>
 #include <string>
-#include "absl/strings/string_view.h"
 #include <type_traits>
+
+#include "absl/strings/string_view.h"
 
 #include "base/status.h"
 #include "weft/tensor/narrow_float.h"
@@ -97,6 +98,7 @@ struct Variant;         // variant.h
 // DTypeOf<T>: the DType of a C++ element type. VisitDType maps the other way.
 template <typename T>
 struct DTypeOfT;
+// clang-format off
 #define WEFT_DTYPE_LIST(X)                                                                      \
   X(float, kFloat) X(double, kDouble) X(int32_t, kInt32) X(uint8_t, kUint8) X(int16_t, kInt16)  \
   X(int8_t, kInt8) X(std::string, kString) X(Complex64, kComplex64) X(int64_t, kInt64)          \
@@ -107,10 +109,11 @@ struct DTypeOfT;
   X(Float8E4m3fnuz, kFloat8E4m3fnuz) X(Float8E4m3b11fnuz, kFloat8E4m3b11fnuz)                   \
   X(Float8E5m2fnuz, kFloat8E5m2fnuz) X(Int4, kInt4) X(Uint4, kUint4) X(Int2, kInt2)             \
   X(Uint2, kUint2)
-#define WEFT_DTYPE_OF(type, name)                 \
-  template <>                                     \
-  struct DTypeOfT<type> {                         \
-    static constexpr DType value = DType::name;   \
+// clang-format on
+#define WEFT_DTYPE_OF(type, name)               \
+  template <>                                   \
+  struct DTypeOfT<type> {                       \
+    static constexpr DType value = DType::name; \
   };
 WEFT_DTYPE_LIST(WEFT_DTYPE_OF)
 #undef WEFT_DTYPE_OF

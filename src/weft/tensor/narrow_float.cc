@@ -11,9 +11,9 @@ float Decode(uint8_t bits, int mantissa_bits, int bias) {
   const int exponent = (bits & 0x7f) >> mantissa_bits;
   const int mantissa = bits & ((1 << mantissa_bits) - 1);
   const float scale = 1.0f / static_cast<float>(1 << mantissa_bits);
-  const float magnitude = exponent == 0
-                              ? std::ldexp(static_cast<float>(mantissa) * scale, 1 - bias)
-                              : std::ldexp(1.0f + static_cast<float>(mantissa) * scale, exponent - bias);
+  const float magnitude =
+      exponent == 0 ? std::ldexp(static_cast<float>(mantissa) * scale, 1 - bias)
+                    : std::ldexp(1.0f + static_cast<float>(mantissa) * scale, exponent - bias);
   return (bits & 0x80) != 0 ? -magnitude : magnitude;
 }
 

@@ -14,7 +14,7 @@ struct Half {
   uint16_t bits = 0;
 
   Half() = default;
-  Half(float value) : bits(FromFloat(value)) {}  // NOLINT(google-explicit-constructor): a number
+  Half(float value) : bits(FromFloat(value)) {}     // NOLINT(google-explicit-constructor): a number
   operator float() const { return ToFloat(bits); }  // NOLINT(google-explicit-constructor)
   static Half FromBits(uint16_t bits) {
     Half half;
@@ -58,8 +58,9 @@ struct Bfloat16 {
   uint16_t bits = 0;
 
   Bfloat16() = default;
-  Bfloat16(float value) : bits(FromFloat(value)) {}  // NOLINT(google-explicit-constructor): a number
-  operator float() const {  // NOLINT(google-explicit-constructor)
+  Bfloat16(float value)
+      : bits(FromFloat(value)) {}  // NOLINT(google-explicit-constructor): a number
+  operator float() const {         // NOLINT(google-explicit-constructor)
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }
   static Bfloat16 FromBits(uint16_t bits) {

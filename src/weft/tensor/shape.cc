@@ -135,9 +135,13 @@ StatusOr<PartialShape> PartialShape::MergeWith(const PartialShape& other) const 
 
 std::string PartialShape::ToString() const {
   if (!known_rank_) return "<unknown>";
-  return absl::StrCat("[", absl::StrJoin(dims_, ",", [](std::string* out, int64_t size) {
-                        absl::StrAppend(out, size < 0 ? std::string("?") : absl::StrCat(size));
-                      }), "]");
+  return absl::StrCat("[",
+                      absl::StrJoin(dims_, ",",
+                                    [](std::string* out, int64_t size) {
+                                      absl::StrAppend(
+                                          out, size < 0 ? std::string("?") : absl::StrCat(size));
+                                    }),
+                      "]");
 }
 
 StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {

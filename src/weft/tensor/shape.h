@@ -8,6 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+
 #include "base/status.h"
 
 namespace weft {

@@ -36,14 +36,17 @@ void AppendElement(std::string* out, const T& value) {
 
 StatusOr<Tensor> Tensor::Allocate(DType dtype, const Shape& shape, Allocator& allocator) {
   const size_t element_size = DTypeSize(dtype);
-  if (element_size == 0) return InvalidArgument("Tensor needs a valid dtype, got ", DTypeName(dtype));
+  if (element_size == 0)
+    return InvalidArgument("Tensor needs a valid dtype, got ", DTypeName(dtype));
   size_t size = 0;
   Ref<Buffer> buffer;
   if (!__builtin_mul_overflow(static_cast<size_t>(shape.num_elements()), element_size, &size)) {
-    buffer = IsPlain(dtype) ? allocator.Allocate(size) : AllocateObjects(dtype, shape.num_elements());
+    buffer =
+        IsPlain(dtype) ? allocator.Allocate(size) : AllocateObjects(dtype, shape.num_elements());
   }
   if (!buffer) {
-    return ResourceExhausted("Out of memory for a tensor: ", DTypeName(dtype), " ", shape.ToString());
+    return ResourceExhausted("Out of memory for a tensor: ", DTypeName(dtype), " ",
+                             shape.ToString());
   }
   return Tensor(dtype, shape, std::move(buffer));
 }
@@ -62,8 +65,8 @@ Tensor Tensor::AllocateOrDie(DType dtype, const Shape& shape) {
 
 StatusOr<Tensor> Tensor::Reshaped(const Shape& shape) const {
   if (shape.num_elements() != num_elements()) {
-    return InvalidArgument("Shapes have different numbers of elements: ", shape_.ToString(), " and ",
-                           shape.ToString());
+    return InvalidArgument("Shapes have different numbers of elements: ", shape_.ToString(),
+                           " and ", shape.ToString());
   }
   Tensor view = *this;
   view.shape_ = shape;
@@ -108,12 +111,12 @@ std::string Tensor::ToString(int max_elements) const {
   std::string out = absl::StrCat(DTypeName(dtype_), " ", shape_.ToString(), " [");
   const int64_t shown = std::min<int64_t>(max_elements, num_elements());
   switch (dtype_) {
-#define WEFT_PRINT(type, name)                       \
-  case DType::name:                                  \
-    for (int64_t i = 0; i < shown; ++i) {            \
-      if (i > 0) out += ' ';                         \
-      AppendElement(&out, data<type>()[i]);          \
-    }                                                \
+#define WEFT_PRINT(type, name)              \
+  case DType::name:                         \
+    for (int64_t i = 0; i < shown; ++i) {   \
+      if (i > 0) out += ' ';                \
+      AppendElement(&out, data<type>()[i]); \
+    }                                       \
     break;
     WEFT_DTYPE_LIST(WEFT_PRINT)
 #undef WEFT_PRINT

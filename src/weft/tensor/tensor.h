@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
+
 #include "base/ref.h"
 #include "base/status.h"
 #include "weft/tensor/buffer.h"
@@ -60,7 +61,8 @@ class Tensor {
   size_t size_bytes() const { return static_cast<size_t>(num_elements()) * DTypeSize(dtype_); }
   bool IsInitialized() const { return dtype_ != DType::kInvalid; }
 
-  // The elements. T must be the dtype's C++ type (checked in debug builds by the caller's dispatch).
+  // The elements. T must be the dtype's C++ type (checked in debug builds by the caller's
+  // dispatch).
   template <typename T>
   T* data() {
     return reinterpret_cast<T*>(data_);

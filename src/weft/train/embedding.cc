@@ -31,7 +31,8 @@ Endpoint LookUpByRemainder(GraphBuilder& b, const std::vector<Variable>& parts, 
   const Endpoint n = b.Op("Cast", {b.Scalar<int64_t>(count)}, {{"DstT", TypeOf(ids)}});
   const Endpoint owner = b.Op("Cast", {b.Op("FloorMod", {flat, n})}, {{"DstT", DType::kInt32}});
   const Endpoint local = b.Op("FloorDiv", {flat, n});
-  const Endpoint places = b.Op("Range", {b.Scalar<int32_t>(0), b.Op("Size", {flat}), b.Scalar<int32_t>(1)});
+  const Endpoint places =
+      b.Op("Range", {b.Scalar<int32_t>(0), b.Op("Size", {flat}), b.Scalar<int32_t>(1)});
   Node* ids_of = b.AddNode("DynamicPartition", {local, owner}, {{"num_partitions", count}});
   Node* places_of = b.AddNode("DynamicPartition", {places, owner}, {{"num_partitions", count}});
   std::vector<Endpoint> where;
@@ -49,8 +50,8 @@ Endpoint LookUpByRemainder(GraphBuilder& b, const std::vector<Variable>& parts, 
 
 }  // namespace
 
-std::vector<Variable> AddEmbedding(Program& program, const std::string& name, int64_t rows, int64_t width,
-                                   int num_parts, const Initializer& initial) {
+std::vector<Variable> AddEmbedding(Program& program, const std::string& name, int64_t rows,
+                                   int64_t width, int num_parts, const Initializer& initial) {
   std::vector<Variable> parts;
   if (num_parts < 1 || rows < num_parts || width < 1) {
     program.builder().Fail(InvalidArgument("Embedding '", name, "' of ", rows, " rows of ", width,
@@ -59,32 +60,37 @@ std::vector<Variable> AddEmbedding(Program& program, const std::string& name, in
   }
   for (int p = 0; p < num_parts; ++p) {
     const int64_t size = rows / num_parts + (p < rows % num_parts ? 1 : 0);
-    parts.push_back(
-        program.AddVariable(absl::StrCat(name, "/part_", p), DType::kFloat, Shape{size, width}, initial));
+    parts.push_back(program.AddVariable(absl::StrCat(name, "/part_", p), DType::kFloat,
+                                        Shape{size, width}, initial));
   }
   return parts;
 }
 
 Endpoint EmbeddingLookup(GraphBuilder& builder, const std::vector<Variable>& parts, Endpoint ids,
                          PartitionStrategy strategy) {
-  if (strategy == PartitionStrategy::kDiv || parts.size() <= 1) return EmbeddingLookup(builder, parts, ids);
+  if (strategy == PartitionStrategy::kDiv || parts.size() <= 1)
+    return EmbeddingLookup(builder, parts, ids);
   builder.PushName("embedding_lookup");
   const Endpoint rows = LookUpByRemainder(builder, parts, ids);
   builder.PopName();
   return rows;
 }
 
-Endpoint EmbeddingLookupCombined(GraphBuilder& builder, const std::vector<Variable>& parts, Endpoint ids,
-                                 Endpoint segments, Combiner combiner, PartitionStrategy strategy) {
+Endpoint EmbeddingLookupCombined(GraphBuilder& builder, const std::vector<Variable>& parts,
+                                 Endpoint ids, Endpoint segments, Combiner combiner,
+                                 PartitionStrategy strategy) {
   const Endpoint rows = EmbeddingLookup(builder, parts, ids, strategy);
   if (combiner == Combiner::kMean) return builder.Op("SegmentMean", {rows, segments});
   const Endpoint sum = builder.Op("SegmentSum", {rows, segments});
   if (combiner == Combiner::kSum) return sum;
-  // One more for each id, divided by the root of how many there are; at least 1, for examples without any.
-  const Endpoint ones = builder.Op("OnesLike", {builder.Op("Cast", {segments}, {{"DstT", DType::kFloat}})});
+  // One more for each id, divided by the root of how many there are; at least 1, for examples
+  // without any.
+  const Endpoint ones =
+      builder.Op("OnesLike", {builder.Op("Cast", {segments}, {{"DstT", DType::kFloat}})});
   const Endpoint counts =
       builder.Op("Maximum", {builder.Op("SegmentSum", {ones, segments}), builder.Scalar<float>(1)});
-  const Endpoint roots = builder.Op("ExpandDims", {builder.Op("Sqrt", {counts}), builder.Scalar<int32_t>(1)});
+  const Endpoint roots =
+      builder.Op("ExpandDims", {builder.Op("Sqrt", {counts}), builder.Scalar<int32_t>(1)});
   return builder.Op("RealDiv", {sum, roots});
 }
 

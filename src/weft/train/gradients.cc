@@ -8,7 +8,9 @@
 namespace weft::train {
 namespace {
 
-bool CarriesGradients(DType dtype) { return IsFloating(dtype) || IsComplex(dtype) || dtype == DType::kResource; }
+bool CarriesGradients(DType dtype) {
+  return IsFloating(dtype) || IsComplex(dtype) || dtype == DType::kResource;
+}
 
 // The sum of what flowed back to one tensor.
 TensorGradient Sum(GraphBuilder& builder, const std::vector<TensorGradient>& parts) {
@@ -46,8 +48,8 @@ class Backward {
       if (y.node == nullptr) return InvalidArgument("Gradient of an empty tensor");
       const DType dtype = y.node->output_type(y.port).dtype;
       if (!IsFloating(dtype) && !IsComplex(dtype)) {
-        return InvalidArgument("Gradients need a floating point tensor, but '", y.node->name(), "' is ",
-                               DTypeName(dtype));
+        return InvalidArgument("Gradients need a floating point tensor, but '", y.node->name(),
+                               "' is ", DTypeName(dtype));
       }
       TensorGradient seed;
       seed.dense = i < y_gradients.size() && y_gradients[i].node != nullptr
@@ -146,7 +148,8 @@ class Backward {
     }
     if (!any) return absl::OkStatus();
     if (node->definition().gradient == nullptr) {
-      return Unimplemented("No gradient is defined for op ", node->op(), " (node '", node->name(), "')");
+      return Unimplemented("No gradient is defined for op ", node->op(), " (node '", node->name(),
+                           "')");
     }
     if (outputs[0].node == nullptr && node->num_outputs() > 0 &&
         CarriesGradients(node->output_type(0).dtype)) {
@@ -178,7 +181,8 @@ Endpoint Densify(GraphBuilder& builder, const TensorGradient& gradient) {
   if (!gradient.slices) return gradient.dense;
   const TensorGradient::Slices& slices = *gradient.slices;
   const auto vector = [&](std::vector<int32_t> values) {
-    return builder.Constant(Tensor::FromSpan<int32_t>(Shape{static_cast<int64_t>(values.size())}, values));
+    return builder.Constant(
+        Tensor::FromSpan<int32_t>(Shape{static_cast<int64_t>(values.size())}, values));
   };
   const Endpoint shape = builder.Op("Cast", {slices.dense_shape}, {{"DstT", DType::kInt32}});
   const Endpoint rows = builder.Op("StridedSlice", {shape, vector({0}), vector({1}), vector({1})},
@@ -186,7 +190,8 @@ Endpoint Densify(GraphBuilder& builder, const TensorGradient& gradient) {
   return builder.Op("UnsortedSegmentSum", {slices.values, slices.indices, rows});
 }
 
-StatusOr<std::vector<TensorGradient>> AddGradients(GraphBuilder& builder, const std::vector<Endpoint>& ys,
+StatusOr<std::vector<TensorGradient>> AddGradients(GraphBuilder& builder,
+                                                   const std::vector<Endpoint>& ys,
                                                    const std::vector<Endpoint>& xs,
                                                    const std::vector<Endpoint>& y_gradients) {
   WEFT_RETURN_IF_ERROR(builder.status());
@@ -206,7 +211,8 @@ StatusOr<std::vector<TensorGradient>> AddGradients(GraphBuilder& builder, const 
   return out;
 }
 
-StatusOr<std::vector<Endpoint>> AddDenseGradients(GraphBuilder& builder, const std::vector<Endpoint>& ys,
+StatusOr<std::vector<Endpoint>> AddDenseGradients(GraphBuilder& builder,
+                                                  const std::vector<Endpoint>& ys,
                                                   const std::vector<Endpoint>& xs) {
   WEFT_ASSIGN_OR_RETURN(std::vector<TensorGradient> gradients, AddGradients(builder, ys, xs));
   std::vector<Endpoint> dense;

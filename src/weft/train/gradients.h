@@ -12,12 +12,14 @@ namespace weft::train {
 // dL/dx for each of `xs`, where L is the sum of all elements of `ys`, each weighted by its
 // `y_gradients` where given (else ones). An x that no y depends on has an empty gradient. Nodes are
 // named gradients/<node>_grad/... Unimplemented names the first op on a path that has no gradient.
-StatusOr<std::vector<TensorGradient>> AddGradients(GraphBuilder& builder, const std::vector<Endpoint>& ys,
+StatusOr<std::vector<TensorGradient>> AddGradients(GraphBuilder& builder,
+                                                   const std::vector<Endpoint>& ys,
                                                    const std::vector<Endpoint>& xs,
                                                    const std::vector<Endpoint>& y_gradients = {});
 
 // The same as one dense tensor each: row gradients are summed into a tensor of x's shape.
-StatusOr<std::vector<Endpoint>> AddDenseGradients(GraphBuilder& builder, const std::vector<Endpoint>& ys,
+StatusOr<std::vector<Endpoint>> AddDenseGradients(GraphBuilder& builder,
+                                                  const std::vector<Endpoint>& ys,
                                                   const std::vector<Endpoint>& xs);
 
 // Row gradients as a dense tensor: sums values of equal rows.

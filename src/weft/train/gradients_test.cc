@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of what one op between tensors cannot show: variables, branches, sums over several ways.
+// Gradients of what one op between tensors cannot show: variables, branches, sums over several
+// ways.
 #include "weft/train/gradients.h"
 
 #include "gtest/gtest.h"
+
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
@@ -17,17 +19,21 @@ class GradientsTest : public ::testing::Test {
  protected:
   // A variable with the values 1, 2, 3, ...
   Variable Counting(const Shape& shape) {
-    return program_.AddVariable("v", DType::kDouble, shape, [](GraphBuilder& b, DType, const Shape& s) {
-      std::vector<double> values(s.num_elements());
-      for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i + 1);
-      return b.Constant(Tensor::FromSpan<double>(s, values));
-    });
+    return program_.AddVariable("v", DType::kDouble, shape,
+                                [](GraphBuilder& b, DType, const Shape& s) {
+                                  std::vector<double> values(s.num_elements());
+                                  for (size_t i = 0; i < values.size(); ++i)
+                                    values[i] = static_cast<double>(i + 1);
+                                  return b.Constant(Tensor::FromSpan<double>(s, values));
+                                });
   }
 
   // dL/dx for L = sum(y * y / 2).
-  StatusOr<Tensor> GradientOfSquares(Endpoint y, Endpoint x, const std::vector<session::Feed>& feeds = {}) {
+  StatusOr<Tensor> GradientOfSquares(Endpoint y, Endpoint x,
+                                     const std::vector<session::Feed>& feeds = {}) {
     const Endpoint loss = b_.Op("L2Loss", {y});
-    WEFT_ASSIGN_OR_RETURN(const std::vector<Endpoint> gradients, AddDenseGradients(b_, {loss}, {x}));
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Endpoint> gradients,
+                          AddDenseGradients(b_, {loss}, {x}));
     if (!gradients[0]) return NotFound("no gradient");
     Node* init = program_.InitializeVariables();
     session::DirectOptions options;
@@ -41,10 +47,12 @@ class GradientsTest : public ::testing::Test {
     return results[0];
   }
 
-  void Expect(const StatusOr<Tensor>& gradient, const Shape& shape, const std::vector<double>& values) {
+  void Expect(const StatusOr<Tensor>& gradient, const Shape& shape,
+              const std::vector<double>& values) {
     ASSERT_TRUE(gradient.ok()) << gradient.status();
     ASSERT_EQ(gradient->shape(), shape);
-    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(gradient->data<double>()[i], values[i], 1e-12) << i;
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(gradient->data<double>()[i], values[i], 1e-12) << i;
   }
 
   Program program_;
@@ -78,8 +86,9 @@ TEST_F(GradientsTest, OfBothSidesOfABranch) {
     const Endpoint squared = b_.Op("Square", {Endpoint{sides, 1}});
     const Endpoint negated = b_.Op("Neg", {Endpoint{sides, 0}});
     const Endpoint y = b_.Op("Merge", {std::vector<Endpoint>{negated, squared}});
-    Expect(GradientOfSquares(y, x, {{Name(x), Tensor::Scalar(3.0)}, {Name(pred), Tensor::Scalar<bool>(taken)}}), {},
-           {taken ? 54.0 : 3.0});
+    Expect(GradientOfSquares(
+               y, x, {{Name(x), Tensor::Scalar(3.0)}, {Name(pred), Tensor::Scalar<bool>(taken)}}),
+           {}, {taken ? 54.0 : 3.0});
   }
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/train/hooks.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
+#include <unistd.h>
+
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+
 #include "base/log.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
@@ -94,7 +95,8 @@ class SummaryHook final : public Hook {
   Status AfterRun(const StepContext& context) override {
     Status status;
     if (!context.values->empty() && writer_ != nullptr) {
-      status = writer_->WriteSummary(context.global_step, (*context.values)[0].scalar<std::string>());
+      status =
+          writer_->WriteSummary(context.global_step, (*context.values)[0].scalar<std::string>());
       next_ = context.global_step + steps_;
     }
     due_ = context.global_step + 1 >= next_;
@@ -143,7 +145,8 @@ class ProgressHook final : public Hook {
     const auto steps = static_cast<double>(context.global_step - first_step_);
     if (steps > 0 && seconds > 0) {
       last_.examples_per_second = steps * static_cast<double>(batch_) / seconds;
-      last_.left = absl::Seconds(seconds / steps * static_cast<double>(last_step_ - context.global_step));
+      last_.left =
+          absl::Seconds(seconds / steps * static_cast<double>(last_step_ - context.global_step));
     }
     if (now - shown_ < every_) return absl::OkStatus();
     shown_ = now;
@@ -172,20 +175,24 @@ class ProgressHook final : public Hook {
 
 }  // namespace
 
-std::unique_ptr<Hook> StopAtStep(int64_t last_step) { return std::make_unique<StopHook>(last_step); }
+std::unique_ptr<Hook> StopAtStep(int64_t last_step) {
+  return std::make_unique<StopHook>(last_step);
+}
 std::unique_ptr<Hook> SaveCheckpoints(Saver* saver, std::string folder, int64_t steps) {
   return std::make_unique<SaveHook>(saver, std::move(folder), steps);
 }
 std::unique_ptr<Hook> WriteSummaries(std::string folder, int64_t steps) {
   return std::make_unique<SummaryHook>(std::move(folder), steps);
 }
-std::unique_ptr<Hook> ReportProgress(Endpoint loss, int64_t last_step, int64_t batch, absl::Duration every,
+std::unique_ptr<Hook> ReportProgress(Endpoint loss, int64_t last_step, int64_t batch,
+                                     absl::Duration every,
                                      std::function<void(const Progress&)> show) {
   return std::make_unique<ProgressHook>(loss, last_step, batch, every, std::move(show));
 }
 
 std::string ProgressText(const Progress& progress) {
-  std::string text = absl::StrFormat("step %d/%d  loss %.4f", progress.step, progress.last_step, progress.loss);
+  std::string text =
+      absl::StrFormat("step %d/%d  loss %.4f", progress.step, progress.last_step, progress.loss);
   if (progress.examples_per_second > 0) {
     absl::StrAppendFormat(&text, "  %.0f examples/s", progress.examples_per_second);
   }
@@ -204,8 +211,8 @@ std::string ProgressText(const Progress& progress) {
 
 std::function<void(const Progress&)> ProgressPrinter() {
   const char* term = std::getenv("TERM");
-  const bool live = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && term != nullptr &&
-                    std::string(term) != "dumb";
+  const bool live = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr &&
+                    term != nullptr && std::string(term) != "dumb";
   // `weft run` reads our output, and has a terminal.
   const char* passed_on = std::getenv("WEFT_LIVE");
   const bool live_there = passed_on != nullptr && std::string(passed_on) == "1";

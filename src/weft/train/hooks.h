@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/status.h"
@@ -21,9 +22,9 @@ namespace weft::train {
 struct StepContext {
   session::Session* session = nullptr;
   int64_t global_step = 0;
-  const std::vector<Tensor>* values = nullptr;  // of this hook's Fetches()
+  const std::vector<Tensor>* values = nullptr;     // of this hook's Fetches()
   const session::RunMetadata* metadata = nullptr;  // of a traced step
-  bool* stop = nullptr;                         // set to end training
+  bool* stop = nullptr;                            // set to end training
 };
 
 // Called in order by MonitoredSession, on its thread. All parts are optional.
@@ -33,7 +34,9 @@ class Hook {
   // While the graph may still grow.
   virtual Status Begin(Program&) { return absl::OkStatus(); }
   // A session is ready: the first, or another after a failure.
-  virtual Status AfterCreate(session::Session&, int64_t /*global_step*/) { return absl::OkStatus(); }
+  virtual Status AfterCreate(session::Session&, int64_t /*global_step*/) {
+    return absl::OkStatus();
+  }
   // Tensors to fetch with the next step.
   virtual std::vector<std::string> Fetches() { return {}; }
   // Whether the next step shall be traced.
@@ -51,7 +54,8 @@ std::unique_ptr<Hook> StopAtStep(int64_t last_step);
 std::unique_ptr<Hook> SaveCheckpoints(Saver* saver, std::string folder, int64_t steps);
 // Writes merged summaries (and the graph) every `steps` steps as an event file in `folder`.
 std::unique_ptr<Hook> WriteSummaries(std::string folder, int64_t steps);
-// Traces the first step and every `steps`-th after it: `folder`/trace-<global step>.json, for ui.perfetto.dev.
+// Traces the first step and every `steps`-th after it: `folder`/trace-<global step>.json, for
+// ui.perfetto.dev.
 std::unique_ptr<Hook> WriteTraces(std::string folder, int64_t steps);
 
 // What a progress line says.
@@ -63,14 +67,15 @@ struct Progress {
   absl::Duration left = absl::InfiniteDuration();
   bool is_last = false;
 };
-// Fetches `loss` each step and tells `show` at most every `every`; examples/s from `batch` examples a step
-// of the global count.
-std::unique_ptr<Hook> ReportProgress(Endpoint loss, int64_t last_step, int64_t batch, absl::Duration every,
+// Fetches `loss` each step and tells `show` at most every `every`; examples/s from `batch` examples
+// a step of the global count.
+std::unique_ptr<Hook> ReportProgress(Endpoint loss, int64_t last_step, int64_t batch,
+                                     absl::Duration every,
                                      std::function<void(const Progress&)> show);
 // One line as people read it: "step 120/600  loss 0.2314  45210 examples/s  3s left".
 std::string ProgressText(const Progress& progress);
-// Shows one live line on a terminal, also on that of `weft run`, plain lines elsewhere (NO_COLOR and
-// TERM=dumb count as elsewhere).
+// Shows one live line on a terminal, also on that of `weft run`, plain lines elsewhere (NO_COLOR
+// and TERM=dumb count as elsewhere).
 std::function<void(const Progress&)> ProgressPrinter();
 
 }  // namespace weft::train

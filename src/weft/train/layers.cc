@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+
 #include "weft/graph/shape_inference.h"
 
 namespace weft::train {
@@ -14,7 +15,9 @@ namespace {
 // What is known of a tensor's shape while the graph is built. Loops count as unknown.
 class KnownShapes {
  public:
-  PartialShape Of(const Endpoint& x) { return x.node == nullptr ? PartialShape() : OfNode(x.node)[x.port]; }
+  PartialShape Of(const Endpoint& x) {
+    return x.node == nullptr ? PartialShape() : OfNode(x.node)[x.port];
+  }
 
  private:
   const std::vector<PartialShape>& OfNode(const Node* node) {
@@ -59,7 +62,8 @@ Endpoint Finish(Program& program, const std::string& name, Endpoint x, int64_t u
                 const Activation& activation) {
   GraphBuilder& b = program.builder();
   if (use_bias) {
-    const Variable bias = program.AddVariable(absl::StrCat(name, "/bias"), DType::kFloat, {units}, Zeros());
+    const Variable bias =
+        program.AddVariable(absl::StrCat(name, "/bias"), DType::kFloat, {units}, Zeros());
     x = b.Op("BiasAdd", {x, bias.value});
   }
   return activation ? activation(b, x) : x;
@@ -80,18 +84,20 @@ Endpoint Dense(Program& program, const std::string& name, Endpoint x, int64_t un
                const DenseOptions& options) {
   GraphBuilder& b = program.builder();
   const int64_t inputs = KnownSize(b, name, x, 2, 1);
-  const Variable kernel = program.AddVariable(absl::StrCat(name, "/kernel"), DType::kFloat, {inputs, units},
-                                              GlorotUniform(options.seed, options.seed));
-  return Finish(program, name, b.Op("MatMul", {x, kernel.value}), units, options.use_bias, options.activation);
+  const Variable kernel =
+      program.AddVariable(absl::StrCat(name, "/kernel"), DType::kFloat, {inputs, units},
+                          GlorotUniform(options.seed, options.seed));
+  return Finish(program, name, b.Op("MatMul", {x, kernel.value}), units, options.use_bias,
+                options.activation);
 }
 
-Endpoint Conv2D(Program& program, const std::string& name, Endpoint images, int64_t filters, int64_t size,
-                const Conv2DOptions& options) {
+Endpoint Conv2D(Program& program, const std::string& name, Endpoint images, int64_t filters,
+                int64_t size, const Conv2DOptions& options) {
   GraphBuilder& b = program.builder();
   const int64_t channels = KnownSize(b, name, images, 4, 3);
-  const Variable kernel =
-      program.AddVariable(absl::StrCat(name, "/kernel"), DType::kFloat, {size, size, channels, filters},
-                          GlorotUniform(options.seed, options.seed));
+  const Variable kernel = program.AddVariable(absl::StrCat(name, "/kernel"), DType::kFloat,
+                                              {size, size, channels, filters},
+                                              GlorotUniform(options.seed, options.seed));
   const AttrValue::IntList strides = {1, options.stride, options.stride, 1};
   const Endpoint out =
       b.Op("Conv2D", {images, kernel.value}, {{"strides", strides}, {"padding", options.padding}});
@@ -109,13 +115,16 @@ Endpoint Flatten(GraphBuilder& builder, Endpoint x) {
   if (!builder.ok()) return {};
   const PartialShape shape = KnownShapes().Of(x);
   int64_t rest = 1;
-  for (int i = 1; i < shape.rank(); ++i) rest = shape.dim(i) < 0 || rest < 0 ? -1 : rest * shape.dim(i);
+  for (int i = 1; i < shape.rank(); ++i)
+    rest = shape.dim(i) < 0 || rest < 0 ? -1 : rest * shape.dim(i);
   if (shape.rank() < 1 || rest < 0) {
-    builder.Fail(InvalidArgument("Flatten needs sizes that are known when the graph is built, but '",
-                                 x.node->name(), "' has shape ", shape.ToString()));
+    builder.Fail(
+        InvalidArgument("Flatten needs sizes that are known when the graph is built, but '",
+                        x.node->name(), "' has shape ", shape.ToString()));
     return {};
   }
-  const Endpoint sizes = builder.Constant(Tensor::Vector<int32_t>({-1, static_cast<int32_t>(rest)}));
+  const Endpoint sizes =
+      builder.Constant(Tensor::Vector<int32_t>({-1, static_cast<int32_t>(rest)}));
   return builder.Op("Reshape", {x, sizes});
 }
 
@@ -134,7 +143,8 @@ Endpoint Dropout(GraphBuilder& builder, Endpoint x, double rate, Endpoint traini
                                      {{"dtype", dtype}, {"seed", seed}, {"seed2", seed}});
   const Endpoint keep =
       builder.Op("Cast", {builder.Op("GreaterEqual", {random, scalar(rate)})}, {{"DstT", dtype}});
-  const Endpoint dropped = builder.Op("Mul", {builder.Op("Mul", {x, scalar(1 / (1 - rate))}), keep});
+  const Endpoint dropped =
+      builder.Op("Mul", {builder.Op("Mul", {x, scalar(1 / (1 - rate))}), keep});
   const Endpoint out = builder.Op("SelectV2", {training, dropped, x});
   builder.PopName();
   return out;

@@ -15,8 +15,8 @@ Endpoint Relu(GraphBuilder& builder, Endpoint x);
 Endpoint Sigmoid(GraphBuilder& builder, Endpoint x);
 Endpoint Tanh(GraphBuilder& builder, Endpoint x);
 
-// activation(x * <name>/kernel + <name>/bias) for x [batch, inputs]; gives [batch, units]. `inputs` must be
-// known when the graph is built. Seeds make the first values the same each time.
+// activation(x * <name>/kernel + <name>/bias) for x [batch, inputs]; gives [batch, units]. `inputs`
+// must be known when the graph is built. Seeds make the first values the same each time.
 struct DenseOptions {
   Activation activation = nullptr;
   bool use_bias = true;
@@ -33,8 +33,8 @@ struct Conv2DOptions {
   bool use_bias = true;
   int64_t seed = 0;
 };
-Endpoint Conv2D(Program& program, const std::string& name, Endpoint images, int64_t filters, int64_t size,
-                const Conv2DOptions& options = {});
+Endpoint Conv2D(Program& program, const std::string& name, Endpoint images, int64_t filters,
+                int64_t size, const Conv2DOptions& options = {});
 
 // The largest, or the mean, of each size x size window of images, with steps of `size`.
 Endpoint MaxPool(GraphBuilder& builder, Endpoint images, int64_t size);
@@ -43,8 +43,9 @@ Endpoint AveragePool(GraphBuilder& builder, Endpoint images, int64_t size);
 // [batch, ...] as [batch, the product of the rest], which must be known when the graph is built.
 Endpoint Flatten(GraphBuilder& builder, Endpoint x);
 
-// Each element 0 with probability `rate`, the others scaled by 1 / (1 - rate), where `training` (a bool
-// scalar, perhaps fed) is true; x itself where it is false. 0 <= rate < 1.
-Endpoint Dropout(GraphBuilder& builder, Endpoint x, double rate, Endpoint training, int64_t seed = 0);
+// Each element 0 with probability `rate`, the others scaled by 1 / (1 - rate), where `training` (a
+// bool scalar, perhaps fed) is true; x itself where it is false. 0 <= rate < 1.
+Endpoint Dropout(GraphBuilder& builder, Endpoint x, double rate, Endpoint training,
+                 int64_t seed = 0);
 
 }  // namespace weft::train

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
@@ -20,7 +21,8 @@ using ::testing::HasSubstr;
 std::string Name(const Endpoint& x) { return absl::StrCat(x.node->name(), ":", x.port); }
 
 // Initializes the program's variables and evaluates x.
-StatusOr<Tensor> Evaluate(Program& program, Endpoint x, const std::vector<session::Feed>& feeds = {}) {
+StatusOr<Tensor> Evaluate(Program& program, Endpoint x,
+                          const std::vector<session::Feed>& feeds = {}) {
   Node* init = program.InitializeVariables();
   WEFT_RETURN_IF_ERROR(program.status());
   session::DirectOptions options;
@@ -35,7 +37,8 @@ StatusOr<Tensor> Evaluate(Program& program, Endpoint x, const std::vector<sessio
 }
 
 Endpoint Images(Program& program, const PartialShape& shape) {
-  return program.builder().Op("Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", shape}}, "images");
+  return program.builder().Op("Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", shape}},
+                              "images");
 }
 
 TEST(LayersTest, StackFromImagesToClasses) {
@@ -70,7 +73,8 @@ TEST(DropoutTest, KeepsTheMeanAndServesUnchanged) {
   Program program;
   GraphBuilder& b = program.builder();
   const Endpoint x = b.Op("OnesLike", {Images(program, {4000})});
-  const Endpoint training = b.Op("Placeholder", {}, {{"dtype", DType::kBool}, {"shape", Shape()}}, "training");
+  const Endpoint training =
+      b.Op("Placeholder", {}, {{"dtype", DType::kBool}, {"shape", Shape()}}, "training");
   const Endpoint out = Dropout(b, x, 0.25, training, 5);
   StatusOr<Tensor> zeros = Tensor::Zeros(DType::kFloat, Shape{4000});
   ASSERT_TRUE(zeros.ok());
@@ -99,7 +103,9 @@ std::vector<Variable> Table(Program& program, int rows, int parts, PartitionStra
   int part = 0;
   const auto fill = [&](GraphBuilder& b, DType, const Shape& shape) {
     std::vector<float> values;
-    const int first = strategy == PartitionStrategy::kMod ? part : part * (rows / parts) + std::min(part, rows % parts);
+    const int first = strategy == PartitionStrategy::kMod
+                          ? part
+                          : part * (rows / parts) + std::min(part, rows % parts);
     const int step = strategy == PartitionStrategy::kMod ? parts : 1;
     for (int i = 0; i < shape.dim(0); ++i) {
       const auto row = static_cast<float>(first + i * step);
@@ -108,7 +114,8 @@ std::vector<Variable> Table(Program& program, int rows, int parts, PartitionStra
     ++part;
     return b.Constant(Tensor::FromSpan<float>(shape, values));
   };
-  if (strategy == PartitionStrategy::kMod) return AddEmbedding(program, "table", rows, 2, parts, fill);
+  if (strategy == PartitionStrategy::kMod)
+    return AddEmbedding(program, "table", rows, 2, parts, fill);
   return program.AddPartitionedVariable("table", DType::kFloat, {rows, 2}, fill, parts);
 }
 
@@ -148,7 +155,8 @@ TEST(EmbeddingTest, CombinesTheRowsOfAnExample) {
     const auto table = Table(program, 5, 2, PartitionStrategy::kMod);
     const Endpoint ids = b.Constant(Tensor::Vector<int32_t>({1, 3, 2}));
     const Endpoint examples = b.Constant(Tensor::Vector<int32_t>({0, 0, 2}));
-    const StatusOr<Tensor> rows = Evaluate(program, EmbeddingLookupCombined(b, table, ids, examples, combiner));
+    const StatusOr<Tensor> rows =
+        Evaluate(program, EmbeddingLookupCombined(b, table, ids, examples, combiner));
     ASSERT_TRUE(rows.ok()) << rows.status();
     ASSERT_EQ(rows->num_elements(), 6);
     for (int i = 0; i < 6; ++i) EXPECT_FLOAT_EQ(rows->data<float>()[i], expected[i]);

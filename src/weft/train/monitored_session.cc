@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+
 #include "base/log.h"
 #include "weft/graph/import.h"
 
@@ -20,11 +21,12 @@ std::string NameOf(const Endpoint& endpoint) {
 }  // namespace
 
 bool IsLostPeer(const Status& status) {
-  return status.code() == absl::StatusCode::kAborted || status.code() == absl::StatusCode::kUnavailable;
+  return status.code() == absl::StatusCode::kAborted ||
+         status.code() == absl::StatusCode::kUnavailable;
 }
 
-StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(Program& program,
-                                                                     const MonitoredOptions& options) {
+StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(
+    Program& program, const MonitoredOptions& options) {
   if (!options.make_session) return InvalidArgument("A monitored session needs make_session");
   std::unique_ptr<MonitoredSession> session(new MonitoredSession(options));
   WEFT_RETURN_IF_ERROR(session->Finalize(program));
@@ -77,7 +79,8 @@ Status MonitoredSession::Connect() {
   while (true) {
     const Status status = TryConnect();
     if (status.ok()) return status;
-    const bool may_pass = IsLostPeer(status) || status.code() == absl::StatusCode::kDeadlineExceeded ||
+    const bool may_pass = IsLostPeer(status) ||
+                          status.code() == absl::StatusCode::kDeadlineExceeded ||
                           absl::StrContains(status.message(), "uninitialized");
     if (!may_pass || absl::Now() > give_up) return status;
     WEFT_LOG(WARNING) << "Waiting for the cluster: " << status.message();
@@ -130,7 +133,8 @@ Status MonitoredSession::WaitForChief() {
     if (missing[0].num_elements() == 0) return absl::OkStatus();
     const std::string names = absl::StrJoin(missing[0].span<std::string>().subspan(0, 5), ", ");
     if (absl::Now() > give_up) {
-      return DeadlineExceeded("The chief has not initialized all variables; without a value: ", names);
+      return DeadlineExceeded("The chief has not initialized all variables; without a value: ",
+                              names);
     }
     if (absl::Now() > next_word) {
       WEFT_LOG(INFO) << "Waiting for the chief to initialize " << names;
@@ -148,8 +152,8 @@ Status MonitoredSession::ReadGlobalStep() {
 }
 
 Status MonitoredSession::RunPlain(const std::vector<session::Feed>& feeds,
-                                  const std::vector<Endpoint>& fetches, const std::vector<Node*>& targets,
-                                  std::vector<Tensor>* results) {
+                                  const std::vector<Endpoint>& fetches,
+                                  const std::vector<Node*>& targets, std::vector<Tensor>* results) {
   std::vector<std::string> fetch_names;
   std::vector<std::string> target_names;
   for (const Endpoint& fetch : fetches) fetch_names.push_back(NameOf(fetch));
@@ -158,8 +162,8 @@ Status MonitoredSession::RunPlain(const std::vector<session::Feed>& feeds,
 }
 
 Status MonitoredSession::RunOnce(const std::vector<session::Feed>& feeds,
-                                 const std::vector<Endpoint>& fetches, const std::vector<Node*>& targets,
-                                 std::vector<Tensor>* results) {
+                                 const std::vector<Endpoint>& fetches,
+                                 const std::vector<Node*>& targets, std::vector<Tensor>* results) {
   std::vector<std::string> names;
   std::vector<std::string> target_names;
   for (const Endpoint& fetch : fetches) names.push_back(NameOf(fetch));
@@ -172,9 +176,11 @@ Status MonitoredSession::RunOnce(const std::vector<session::Feed>& feeds,
     return names.size() - 1;
   };
   for (size_t h = 0; h < options_.hooks.size(); ++h) {
-    for (const std::string& name : options_.hooks[h]->Fetches()) hook_values[h].push_back(place_of(name));
+    for (const std::string& name : options_.hooks[h]->Fetches())
+      hook_values[h].push_back(place_of(name));
   }
-  const bool trains = !train_.empty() && std::count(target_names.begin(), target_names.end(), train_) > 0;
+  const bool trains =
+      !train_.empty() && std::count(target_names.begin(), target_names.end(), train_) > 0;
   const size_t step_place = trains ? place_of(step_after_train_) : 0;
   std::vector<Tensor> values;
   session::RunOptions run;
@@ -190,20 +196,25 @@ Status MonitoredSession::RunOnce(const std::vector<session::Feed>& feeds,
   for (size_t h = 0; h < options_.hooks.size(); ++h) {
     std::vector<Tensor> own;
     for (size_t place : hook_values[h]) own.push_back(values[place]);
-    WEFT_RETURN_IF_ERROR(options_.hooks[h]->AfterRun(
-        {.session = session_.get(), .global_step = global_step_, .values = &own, .metadata = traced, .stop = &stop_}));
+    WEFT_RETURN_IF_ERROR(options_.hooks[h]->AfterRun({.session = session_.get(),
+                                                      .global_step = global_step_,
+                                                      .values = &own,
+                                                      .metadata = traced,
+                                                      .stop = &stop_}));
   }
   values.resize(fetches.size());
   if (results != nullptr) *results = std::move(values);
   return absl::OkStatus();
 }
 
-Status MonitoredSession::Run(const std::vector<session::Feed>& feeds, const std::vector<Endpoint>& fetches,
+Status MonitoredSession::Run(const std::vector<session::Feed>& feeds,
+                             const std::vector<Endpoint>& fetches,
                              const std::vector<Node*>& targets, std::vector<Tensor>* results) {
   while (true) {
     const Status status = RunOnce(feeds, fetches, targets, results);
-    const bool lost = IsLostPeer(status) || (status.code() == absl::StatusCode::kFailedPrecondition &&
-                                             absl::StrContains(status.message(), "uninitialized"));
+    const bool lost =
+        IsLostPeer(status) || (status.code() == absl::StatusCode::kFailedPrecondition &&
+                               absl::StrContains(status.message(), "uninitialized"));
     if (!lost) return status;
     WEFT_LOG(WARNING) << "A step failed and is run again in a new session: " << status.message();
     WEFT_RETURN_IF_ERROR(Connect());

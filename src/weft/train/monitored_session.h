@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "base/clock.h"
 #include "base/status.h"
 #include "weft/session/session.h"
@@ -22,19 +23,19 @@ struct MonitoredOptions {
   std::function<StatusOr<std::unique_ptr<session::Session>>()> make_session;
   // The chief initializes or restores the variables; others wait until it has.
   bool is_chief = true;
-  Saver* saver = nullptr;       // null: nothing is restored
+  Saver* saver = nullptr;  // null: nothing is restored
   std::string checkpoint_folder;
-  std::vector<Hook*> hooks;     // borrowed
+  std::vector<Hook*> hooks;  // borrowed
   // The node that trains: the global step after it comes with the same step instead of another.
   Node* train = nullptr;
-  std::vector<Node*> chief_init;    // run by the chief after the variables have values
-  std::vector<Node*> chief_resume;  // and after that, if it found them with values
+  std::vector<Node*> chief_init;             // run by the chief after the variables have values
+  std::vector<Node*> chief_resume;           // and after that, if it found them with values
   absl::Duration max_wait = absl::Hours(2);  // for the chief, or for peers that are away
   absl::Duration poll = absl::Milliseconds(200);
 };
 
-// Runs steps; when a peer is lost (Aborted or Unavailable) it makes a new session, restores or waits as at
-// the start, and goes on. Not thread-safe.
+// Runs steps; when a peer is lost (Aborted or Unavailable) it makes a new session, restores or
+// waits as at the start, and goes on. Not thread-safe.
 class MonitoredSession {
  public:
   // Finishes the graph (hooks may still add to it), makes the session and readies the variables.

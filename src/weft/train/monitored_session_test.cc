@@ -55,8 +55,8 @@ class NotingHook final : public Hook {
   std::vector<std::string> notes;
 };
 
-// Each step adds one to the global step. A new session has lost all variables, as after the loss of a
-// parameter server.
+// Each step adds one to the global step. A new session has lost all variables, as after the loss of
+// a parameter server.
 class MonitoredSessionTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -81,7 +81,8 @@ class MonitoredSessionTest : public ::testing::Test {
     session::DirectOptions direct{.catalogue = &StandardCatalogue(), .num_threads = 1};
     direct.files = &files_;
     WEFT_ASSIGN_OR_RETURN(auto inner, session::NewDirectSession(direct));
-    return std::make_unique<FailingSession>(std::move(inner), [this] { return ++steps_ == failing_ ? error_ : absl::OkStatus(); });
+    return std::make_unique<FailingSession>(
+        std::move(inner), [this] { return ++steps_ == failing_ ? error_ : absl::OkStatus(); });
   }
   std::unique_ptr<MonitoredSession> Create() {
     auto session = MonitoredSession::Create(program_, options_);
@@ -125,7 +126,8 @@ TEST_F(MonitoredSessionTest, ALostPeerCostsTheStepsSinceTheCheckpoint) {
   EXPECT_EQ(sessions_, 2);
   // The sixth step failed, and was run again from the checkpoint of step 3.
   EXPECT_EQ(session->global_step(), 4);
-  EXPECT_THAT(notes_.notes, ElementsAre("create 0", "run 1", "run 2", "run 3", "run 4", "run 5", "close", "create 3", "run 4"));
+  EXPECT_THAT(notes_.notes, ElementsAre("create 0", "run 1", "run 2", "run 3", "run 4", "run 5",
+                                        "close", "create 3", "run 4"));
 }
 
 TEST_F(MonitoredSessionTest, ResumesFromTheNewestCheckpoint) {
@@ -161,8 +163,9 @@ TEST_F(MonitoredSessionTest, AWorkerWaitsForItsChiefNotForEver) {
 
 TEST_F(MonitoredSessionTest, GivesUpOnACheckpointThatCannotBeRead) {
   ASSERT_TRUE(files_.MakeDirectories("/model").ok());
-  for (const auto& [name, text] : {std::pair("checkpoint", "model_checkpoint_path: \"model.ckpt-1\"\n"),
-                                   std::pair("model.ckpt-1.index", "no table")}) {
+  for (const auto& [name, text] :
+       {std::pair("checkpoint", "model_checkpoint_path: \"model.ckpt-1\"\n"),
+        std::pair("model.ckpt-1.index", "no table")}) {
     auto file = files_.OpenWrite(absl::StrCat("/model/", name), WriteMode::kTruncate);
     ASSERT_TRUE(file.ok() && (*file)->Append(text).ok() && (*file)->Close().ok());
   }
@@ -172,12 +175,21 @@ TEST_F(MonitoredSessionTest, GivesUpOnACheckpointThatCannotBeRead) {
 }
 
 TEST(ProgressTest, ReadsWell) {
-  EXPECT_EQ(ProgressText({.step = 120, .last_step = 600, .loss = 0.23144f, .examples_per_second = 45210.4, .left = absl::Seconds(3)}),
+  EXPECT_EQ(ProgressText({.step = 120,
+                          .last_step = 600,
+                          .loss = 0.23144f,
+                          .examples_per_second = 45210.4,
+                          .left = absl::Seconds(3)}),
             "step 120/600  loss 0.2314  45210 examples/s  3s left");
   EXPECT_EQ(ProgressText({.step = 1, .last_step = 600}), "step 1/600  loss 0.0000");
-  EXPECT_EQ(ProgressText({.step = 1, .last_step = 2, .examples_per_second = 1, .left = absl::Seconds(3725)}),
+  EXPECT_EQ(ProgressText(
+                {.step = 1, .last_step = 2, .examples_per_second = 1, .left = absl::Seconds(3725)}),
             "step 1/2  loss 0.0000  1 examples/s  1h02m left");
-  EXPECT_EQ(ProgressText({.step = 2, .last_step = 2, .examples_per_second = 1, .left = absl::Seconds(65), .is_last = true}),
+  EXPECT_EQ(ProgressText({.step = 2,
+                          .last_step = 2,
+                          .examples_per_second = 1,
+                          .left = absl::Seconds(65),
+                          .is_last = true}),
             "step 2/2  loss 0.0000  1 examples/s");
 }
 

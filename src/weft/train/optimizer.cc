@@ -11,7 +11,8 @@ namespace {
 // Nodes of one variable's update stand on its device.
 class OnDevice {
  public:
-  OnDevice(GraphBuilder& builder, const Variable& variable) : builder_(builder), outer_(builder.device()) {
+  OnDevice(GraphBuilder& builder, const Variable& variable)
+      : builder_(builder), outer_(builder.device()) {
     if (!variable.device.empty()) builder_.set_device(variable.device);
   }
   ~OnDevice() { builder_.set_device(outer_); }
@@ -22,7 +23,8 @@ class OnDevice {
 };
 
 // Sums the values of equal indices, so that each row comes once.
-std::pair<Endpoint, Endpoint> UniqueRows(GraphBuilder& builder, const TensorGradient::Slices& slices) {
+std::pair<Endpoint, Endpoint> UniqueRows(GraphBuilder& builder,
+                                         const TensorGradient::Slices& slices) {
   Node* unique = builder.AddNode("Unique", {slices.indices});
   const Endpoint rows = {unique, 0};
   const Endpoint positions = {unique, 1};
@@ -51,15 +53,15 @@ Endpoint LearningRate::Value(Program& program, DType dtype, double factor) const
   if (last_step_ == 0) return Number(b, dtype, factor * start_);
   const auto number = [&b](double value) { return Number(b, DType::kFloat, value); };
   const Endpoint step = b.Op("Cast", {program.GlobalStep().value}, {{"DstT", DType::kFloat}});
-  const Endpoint done =
-      b.Op("Minimum", {b.Op("Mul", {step, number(1.0 / static_cast<double>(last_step_))}), number(1)});
-  const Endpoint rate =
-      b.Op("AddV2", {b.Op("Mul", {done, number(factor * (end_ - start_))}), number(factor * start_)});
+  const Endpoint done = b.Op(
+      "Minimum", {b.Op("Mul", {step, number(1.0 / static_cast<double>(last_step_))}), number(1)});
+  const Endpoint rate = b.Op(
+      "AddV2", {b.Op("Mul", {done, number(factor * (end_ - start_))}), number(factor * start_)});
   return dtype == DType::kFloat ? rate : b.Op("Cast", {rate}, {{"DstT", dtype}});
 }
 
-StatusOr<std::vector<GradientAndVariable>> Optimizer::ComputeGradients(Program& program, Endpoint loss,
-                                                                       std::vector<Variable> variables) {
+StatusOr<std::vector<GradientAndVariable>> Optimizer::ComputeGradients(
+    Program& program, Endpoint loss, std::vector<Variable> variables) {
   if (variables.empty()) variables = program.TrainableVariables();
   if (variables.empty()) return InvalidArgument("There are no variables to train");
   std::vector<Endpoint> handles;
@@ -99,8 +101,8 @@ StatusOr<Node*> Optimizer::ApplyGradients(Program& program,
     const std::vector<Node*> outer = builder.control_inputs();
     OnDevice scope(builder, *global_step);
     builder.set_control_inputs(applied);
-    applied = {builder.AddNode("AssignAddVariableOp",
-                               {global_step->handle, builder.Scalar<int64_t>(1)})};
+    applied = {
+        builder.AddNode("AssignAddVariableOp", {global_step->handle, builder.Scalar<int64_t>(1)})};
     builder.set_control_inputs(outer);
   }
   Node* train = program.Group(applied, "train");
@@ -111,7 +113,8 @@ StatusOr<Node*> Optimizer::ApplyGradients(Program& program,
 
 StatusOr<Node*> Optimizer::Minimize(Program& program, Endpoint loss) {
   const Variable global_step = program.GlobalStep();
-  WEFT_ASSIGN_OR_RETURN(std::vector<GradientAndVariable> gradients, ComputeGradients(program, loss));
+  WEFT_ASSIGN_OR_RETURN(std::vector<GradientAndVariable> gradients,
+                        ComputeGradients(program, loss));
   return ApplyGradients(program, gradients, &global_step);
 }
 

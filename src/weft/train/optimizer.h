@@ -34,19 +34,20 @@ class LearningRate {
   int64_t last_step_ = 0;
 };
 
-// One optimizer. Slot variables are named as TensorFlow names them ("w/Adam", "w/Adam_1"), so that its
-// checkpoints can be read. Use one for one program.
+// One optimizer. Slot variables are named as TensorFlow names them ("w/Adam", "w/Adam_1"), so that
+// its checkpoints can be read. Use one for one program.
 class Optimizer {
  public:
   explicit Optimizer(std::string name) : name_(std::move(name)) {}
   virtual ~Optimizer() = default;
 
-  // d(loss)/d(variable) for each variable (all trainable ones if `variables` is empty). Variables the
-  // loss does not depend on are left out; InvalidArgument if that leaves none.
+  // d(loss)/d(variable) for each variable (all trainable ones if `variables` is empty). Variables
+  // the loss does not depend on are left out; InvalidArgument if that leaves none.
   StatusOr<std::vector<GradientAndVariable>> ComputeGradients(Program& program, Endpoint loss,
                                                               std::vector<Variable> variables = {});
   // A node that applies the gradients, then adds one to `global_step` if it is not null.
-  StatusOr<Node*> ApplyGradients(Program& program, const std::vector<GradientAndVariable>& gradients,
+  StatusOr<Node*> ApplyGradients(Program& program,
+                                 const std::vector<GradientAndVariable>& gradients,
                                  const Variable* global_step = nullptr);
   // Both at once, with the program's global step.
   StatusOr<Node*> Minimize(Program& program, Endpoint loss);
@@ -77,15 +78,16 @@ class Optimizer {
 // var -= rate * grad
 std::unique_ptr<Optimizer> GradientDescent(LearningRate learning_rate);
 // accum = momentum * accum + grad; var -= rate * accum (Nesterov: Sutskever et al. 2013)
-std::unique_ptr<Optimizer> Momentum(LearningRate learning_rate, double momentum, bool use_nesterov = false);
+std::unique_ptr<Optimizer> Momentum(LearningRate learning_rate, double momentum,
+                                    bool use_nesterov = false);
 // Kingma and Ba 2015, without the amsgrad form
 std::unique_ptr<Optimizer> Adam(LearningRate learning_rate = 0.001, double beta1 = 0.9,
                                 double beta2 = 0.999, double epsilon = 1e-8);
 // Duchi et al. 2011
 std::unique_ptr<Optimizer> Adagrad(LearningRate learning_rate, double initial_accumulator = 0.1);
 // Tieleman and Hinton 2012
-std::unique_ptr<Optimizer> RmsProp(LearningRate learning_rate, double decay = 0.9, double momentum = 0.0,
-                                   double epsilon = 1e-10);
+std::unique_ptr<Optimizer> RmsProp(LearningRate learning_rate, double decay = 0.9,
+                                   double momentum = 0.0, double epsilon = 1e-10);
 // McMahan et al. 2013
 std::unique_ptr<Optimizer> Ftrl(LearningRate learning_rate, double learning_rate_power = -0.5,
                                 double initial_accumulator = 0.1, double l1 = 0, double l2 = 0);

@@ -9,7 +9,8 @@ namespace {
 
 class GradientDescentOptimizer final : public Optimizer {
  public:
-  explicit GradientDescentOptimizer(LearningRate rate) : Optimizer("GradientDescent"), rate_(rate) {}
+  explicit GradientDescentOptimizer(LearningRate rate)
+      : Optimizer("GradientDescent"), rate_(rate) {}
 
  private:
   Node* ApplyDense(Program& p, const Variable& v, Endpoint gradient) override {
@@ -18,7 +19,8 @@ class GradientDescentOptimizer final : public Optimizer {
   }
   Node* ApplySparse(Program& p, const Variable& v, Endpoint values, Endpoint indices) override {
     const Endpoint step = p.builder().Op("Mul", {values, rate_.Value(p, v.dtype, -1)});
-    return p.builder().AddNode("ResourceScatterAdd", {v.handle, indices, step}, {{"dtype", v.dtype}});
+    return p.builder().AddNode("ResourceScatterAdd", {v.handle, indices, step},
+                               {{"dtype", v.dtype}});
   }
   const LearningRate rate_;
 };
@@ -31,10 +33,10 @@ class MomentumOptimizer final : public Optimizer {
  private:
   Node* ApplyDense(Program& p, const Variable& v, Endpoint gradient) override {
     const Variable slot = Slot(p, v, name(), Zeros());
-    return p.builder().AddNode("ResourceApplyMomentum",
-                               {v.handle, slot.handle, rate_.Value(p, v.dtype), gradient,
-                                Scalar(p, v.dtype, momentum_)},
-                               {{"use_nesterov", nesterov_}});
+    return p.builder().AddNode(
+        "ResourceApplyMomentum",
+        {v.handle, slot.handle, rate_.Value(p, v.dtype), gradient, Scalar(p, v.dtype, momentum_)},
+        {{"use_nesterov", nesterov_}});
   }
   Node* ApplySparse(Program& p, const Variable& v, Endpoint values, Endpoint indices) override {
     const Variable slot = Slot(p, v, name(), Zeros());
@@ -88,14 +90,18 @@ class AdamOptimizer final : public Optimizer {
     const Variable n = Slot(p, v, name() + "_1", Zeros());
     const auto number = [&](double value) { return Scalar(p, v.dtype, value); };
     const Endpoint one = number(1);
-    const Endpoint rate = b.Op(
-        "RealDiv", {b.Op("Mul", {rate_.Value(p, v.dtype), b.Op("Sqrt", {b.Op("Sub", {one, As(p, power2_, v.dtype)})})}),
-                    b.Op("Sub", {one, As(p, power1_, v.dtype)})});
-    const Endpoint m_now = Moment(b, m, number(beta1_), b.Op("Mul", {values, number(1 - beta1_)}), indices);
+    const Endpoint rate =
+        b.Op("RealDiv", {b.Op("Mul", {rate_.Value(p, v.dtype),
+                                      b.Op("Sqrt", {b.Op("Sub", {one, As(p, power2_, v.dtype)})})}),
+                         b.Op("Sub", {one, As(p, power1_, v.dtype)})});
+    const Endpoint m_now =
+        Moment(b, m, number(beta1_), b.Op("Mul", {values, number(1 - beta1_)}), indices);
     const Endpoint squares = b.Op("Mul", {values, values});
-    const Endpoint n_now = Moment(b, n, number(beta2_), b.Op("Mul", {squares, number(1 - beta2_)}), indices);
-    const Endpoint step = b.Op("RealDiv", {b.Op("Mul", {rate, m_now}),
-                                           b.Op("AddV2", {b.Op("Sqrt", {n_now}), number(epsilon_)})});
+    const Endpoint n_now =
+        Moment(b, n, number(beta2_), b.Op("Mul", {squares, number(1 - beta2_)}), indices);
+    const Endpoint step = b.Op(
+        "RealDiv",
+        {b.Op("Mul", {rate, m_now}), b.Op("AddV2", {b.Op("Sqrt", {n_now}), number(epsilon_)})});
     return b.AddNode("AssignSubVariableOp", {v.handle, step}, {{"dtype", v.dtype}});
   }
 
@@ -106,7 +112,8 @@ class AdamOptimizer final : public Optimizer {
     Node* decayed = b.AddNode("AssignVariableOp", {slot.handle, b.Op("Mul", {slot.value, decay})},
                               {{"dtype", slot.dtype}});
     b.set_control_inputs({decayed});
-    Node* added = b.AddNode("ResourceScatterAdd", {slot.handle, indices, rows}, {{"dtype", slot.dtype}});
+    Node* added =
+        b.AddNode("ResourceScatterAdd", {slot.handle, indices, rows}, {{"dtype", slot.dtype}});
     b.set_control_inputs({added});
     const Endpoint value = b.Op("ReadVariableOp", {slot.handle}, {{"dtype", slot.dtype}});
     b.set_control_inputs(outer);
@@ -122,7 +129,8 @@ class AdamOptimizer final : public Optimizer {
     std::vector<Node*> nodes;
     for (const auto& [power, beta] : {std::pair(power1_, beta1_), std::pair(power2_, beta2_)}) {
       const Endpoint next = b.Op("Mul", {power.value, Scalar(p, power.dtype, beta)});
-      nodes.push_back(b.AddNode("AssignVariableOp", {power.handle, next}, {{"dtype", power.dtype}}));
+      nodes.push_back(
+          b.AddNode("AssignVariableOp", {power.handle, next}, {{"dtype", power.dtype}}));
     }
     b.set_device(outer_device);
     b.set_control_inputs(outer);
@@ -136,7 +144,8 @@ class AdamOptimizer final : public Optimizer {
 
 class AdagradOptimizer final : public Optimizer {
  public:
-  AdagradOptimizer(LearningRate rate, double initial) : Optimizer("Adagrad"), rate_(rate), initial_(initial) {}
+  AdagradOptimizer(LearningRate rate, double initial)
+      : Optimizer("Adagrad"), rate_(rate), initial_(initial) {}
 
  private:
   Node* ApplyDense(Program& p, const Variable& v, Endpoint gradient) override {
@@ -162,8 +171,14 @@ class RmsPropOptimizer final : public Optimizer {
   std::vector<Argument> Arguments(Program& p, const Variable& v, Endpoint gradient) {
     const Variable square = Slot(p, v, name(), Ones());
     const Variable momentum = Slot(p, v, name() + "_1", Zeros());
-    return {v.handle, square.handle, momentum.handle, rate_.Value(p, v.dtype), Scalar(p, v.dtype, decay_),
-            Scalar(p, v.dtype, momentum_), Scalar(p, v.dtype, epsilon_), gradient};
+    return {v.handle,
+            square.handle,
+            momentum.handle,
+            rate_.Value(p, v.dtype),
+            Scalar(p, v.dtype, decay_),
+            Scalar(p, v.dtype, momentum_),
+            Scalar(p, v.dtype, epsilon_),
+            gradient};
   }
   Node* ApplyDense(Program& p, const Variable& v, Endpoint gradient) override {
     return p.builder().AddNode("ResourceApplyRMSProp", Arguments(p, v, gradient));
@@ -184,7 +199,8 @@ class FtrlOptimizer final : public Optimizer {
 
  private:
   std::vector<Argument> Slots(Program& p, const Variable& v) {
-    return {v.handle, Slot(p, v, name(), Constant(initial_)).handle, Slot(p, v, name() + "_1", Zeros()).handle};
+    return {v.handle, Slot(p, v, name(), Constant(initial_)).handle,
+            Slot(p, v, name() + "_1", Zeros()).handle};
   }
   void AddRates(Program& p, const Variable& v, std::vector<Argument>* arguments) const {
     arguments->push_back(rate_.Value(p, v.dtype));
@@ -214,8 +230,13 @@ class AdadeltaOptimizer final : public Optimizer {
 
  private:
   std::vector<Argument> Arguments(Program& p, const Variable& v, Endpoint gradient) {
-    return {v.handle, Slot(p, v, name(), Zeros()).handle, Slot(p, v, name() + "_1", Zeros()).handle,
-            rate_.Value(p, v.dtype), Scalar(p, v.dtype, rho_), Scalar(p, v.dtype, epsilon_), gradient};
+    return {v.handle,
+            Slot(p, v, name(), Zeros()).handle,
+            Slot(p, v, name() + "_1", Zeros()).handle,
+            rate_.Value(p, v.dtype),
+            Scalar(p, v.dtype, rho_),
+            Scalar(p, v.dtype, epsilon_),
+            gradient};
   }
   Node* ApplyDense(Program& p, const Variable& v, Endpoint gradient) override {
     return p.builder().AddNode("ResourceApplyAdadelta", Arguments(p, v, gradient));
@@ -234,21 +255,25 @@ class AdadeltaOptimizer final : public Optimizer {
 std::unique_ptr<Optimizer> GradientDescent(LearningRate learning_rate) {
   return std::make_unique<GradientDescentOptimizer>(learning_rate);
 }
-std::unique_ptr<Optimizer> Momentum(LearningRate learning_rate, double momentum, bool use_nesterov) {
+std::unique_ptr<Optimizer> Momentum(LearningRate learning_rate, double momentum,
+                                    bool use_nesterov) {
   return std::make_unique<MomentumOptimizer>(learning_rate, momentum, use_nesterov);
 }
-std::unique_ptr<Optimizer> Adam(LearningRate learning_rate, double beta1, double beta2, double epsilon) {
+std::unique_ptr<Optimizer> Adam(LearningRate learning_rate, double beta1, double beta2,
+                                double epsilon) {
   return std::make_unique<AdamOptimizer>(learning_rate, beta1, beta2, epsilon);
 }
 std::unique_ptr<Optimizer> Adagrad(LearningRate learning_rate, double initial_accumulator) {
   return std::make_unique<AdagradOptimizer>(learning_rate, initial_accumulator);
 }
-std::unique_ptr<Optimizer> RmsProp(LearningRate learning_rate, double decay, double momentum, double epsilon) {
+std::unique_ptr<Optimizer> RmsProp(LearningRate learning_rate, double decay, double momentum,
+                                   double epsilon) {
   return std::make_unique<RmsPropOptimizer>(learning_rate, decay, momentum, epsilon);
 }
 std::unique_ptr<Optimizer> Ftrl(LearningRate learning_rate, double learning_rate_power,
                                 double initial_accumulator, double l1, double l2) {
-  return std::make_unique<FtrlOptimizer>(learning_rate, learning_rate_power, initial_accumulator, l1, l2);
+  return std::make_unique<FtrlOptimizer>(learning_rate, learning_rate_power, initial_accumulator,
+                                         l1, l2);
 }
 std::unique_ptr<Optimizer> Adadelta(LearningRate learning_rate, double rho, double epsilon) {
   return std::make_unique<AdadeltaOptimizer>(learning_rate, rho, epsilon);

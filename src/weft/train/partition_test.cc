@@ -43,7 +43,8 @@ TEST(PartitionerTest, RefusesWhatCannotBe) {
   for (const Partitioner& partitioner :
        {FixedSizePartitioner(2, 2), VariableAxisSizePartitioner(64, 2), MinMaxPartitioner(2, 2),
         VariableAxisSizePartitioner(0), MinMaxPartitioner(0), MinMaxPartitioner(2, 0, 0)}) {
-    EXPECT_EQ(partitioner(DType::kFloat, Shape{4, 4}).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(partitioner(DType::kFloat, Shape{4, 4}).status().code(),
+              absl::StatusCode::kInvalidArgument);
   }
   EXPECT_FALSE(FixedSizePartitioner(2)(DType::kFloat, Shape()).ok());
   EXPECT_FALSE(PartSizes({0, 5}, Shape{4}).ok());
@@ -54,7 +55,8 @@ TEST(PartitionerTest, RefusesWhatCannotBe) {
 
 TEST(PartitionTest, PartsAreNamedAndSlicedAsTensorFlowDoes) {
   Program program;
-  const auto parts = program.AddPartitionedVariable("w", DType::kFloat, {4, 5}, Zeros(), FixedSizePartitioner(2, 1));
+  const auto parts = program.AddPartitionedVariable("w", DType::kFloat, {4, 5}, Zeros(),
+                                                    FixedSizePartitioner(2, 1));
   ASSERT_TRUE(program.status().ok()) << program.status();
   ASSERT_EQ(parts.size(), 2);
   EXPECT_EQ(parts[1].name, "w/part_1");
@@ -69,7 +71,9 @@ TEST(PartitionTest, PartsAreNamedAndSlicedAsTensorFlowDoes) {
 
 TEST(PartitionTest, ErrorsNameTheVariable) {
   Program program;
-  EXPECT_TRUE(program.AddPartitionedVariable("w", DType::kFloat, Shape(), Zeros(), FixedSizePartitioner(2)).empty());
+  EXPECT_TRUE(
+      program.AddPartitionedVariable("w", DType::kFloat, Shape(), Zeros(), FixedSizePartitioner(2))
+          .empty());
   EXPECT_THAT(program.status().message(), HasSubstr("'w'"));
 }
 
@@ -96,7 +100,8 @@ struct Partitioned {
   }
   std::vector<float> Values(session::Session& session) const {
     std::vector<Tensor> values;
-    const Status status = session.Run({}, {absl::StrCat(whole.node->name(), ":", whole.port)}, {}, &values);
+    const Status status =
+        session.Run({}, {absl::StrCat(whole.node->name(), ":", whole.port)}, {}, &values);
     EXPECT_TRUE(status.ok()) << status;
     if (!status.ok()) return {};
     return {values[0].span<float>().begin(), values[0].span<float>().end()};
@@ -127,7 +132,8 @@ TEST(PartitionTest, ACheckpointIsReadInOtherParts) {
     ASSERT_TRUE(made.ok()) << made.status();
     path = *made;
   }
-  for (const Partitioner& partitioner : {FixedSizePartitioner(2), FixedSizePartitioner(1), FixedSizePartitioner(2, 1)}) {
+  for (const Partitioner& partitioner :
+       {FixedSizePartitioner(2), FixedSizePartitioner(1), FixedSizePartitioner(2, 1)}) {
     testing::LocalCluster cluster(1, 2);
     Partitioned other(partitioner, Zeros());
     auto session = other.Open(cluster);
@@ -141,7 +147,8 @@ TEST(PartitionTest, ACheckpointIsReadInOtherParts) {
 TEST(PartitionTest, OnlyRowsCanBeLookedUp) {
   Program program;
   GraphBuilder& b = program.builder();
-  const auto parts = program.AddPartitionedVariable("w", DType::kFloat, {4, 4}, Zeros(), FixedSizePartitioner(2, 1));
+  const auto parts = program.AddPartitionedVariable("w", DType::kFloat, {4, 4}, Zeros(),
+                                                    FixedSizePartitioner(2, 1));
   EmbeddingLookup(b, parts, b.Constant(Tensor::Vector<int32_t>({0})));
   EXPECT_THAT(b.status().message(), HasSubstr("'w' cannot be looked up"));
 }

@@ -41,8 +41,9 @@ Variable Program::Make(const std::string& full_name, DType dtype, const Shape& s
   variable.device = DeviceFor(size_bytes, options);
   GraphBuilder own(&graph_);
   own.set_device(variable.device);
-  variable.handle = own.Op("VarHandleOp", {},
-                           {{"dtype", dtype}, {"shape", shape}, {"shared_name", full_name}}, full_name);
+  variable.handle =
+      own.Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", full_name}},
+             full_name);
   own.PushName(full_name);
   variable.is_initialized = own.Op("VarIsInitializedOp", {variable.handle}, {}, "IsInitialized");
   own.PushName("Initializer");
@@ -58,7 +59,8 @@ Variable Program::Make(const std::string& full_name, DType dtype, const Shape& s
 
 Variable Program::AddSlot(const Variable& of, const std::string& slot, const Initializer& initial) {
   const std::string name = graph_.UniqueName(absl::StrCat(of.name, "/", slot));
-  Variable made = Make(name, of.dtype, of.shape, initial, {.trainable = false, .device = of.device});
+  Variable made =
+      Make(name, of.dtype, of.shape, initial, {.trainable = false, .device = of.device});
   if (of.IsPart()) {
     made.whole_name = absl::StrCat(of.whole_name, name.substr(of.name.size()));
     made.whole_shape = of.whole_shape;
@@ -70,15 +72,16 @@ Variable Program::AddSlot(const Variable& of, const std::string& slot, const Ini
 }
 
 std::vector<Variable> Program::AddPartitionedVariable(const std::string& name, DType dtype,
-                                                      const Shape& shape, const Initializer& initial,
-                                                      int num_parts) {
+                                                      const Shape& shape,
+                                                      const Initializer& initial, int num_parts) {
   return AddPartitionedVariable(name, dtype, shape, initial, [num_parts](DType, const Shape&) {
     return StatusOr<Partition>(Partition{0, num_parts});
   });
 }
 
 std::vector<Variable> Program::AddPartitionedVariable(const std::string& name, DType dtype,
-                                                      const Shape& shape, const Initializer& initial,
+                                                      const Shape& shape,
+                                                      const Initializer& initial,
                                                       const Partitioner& partitioner) {
   std::vector<Variable> parts;
   const StatusOr<Partition> partition = partitioner(dtype, shape);
@@ -93,7 +96,8 @@ std::vector<Variable> Program::AddPartitionedVariable(const std::string& name, D
   for (const int64_t size : *sizes) {
     Shape part_shape = shape;
     part_shape.SetDim(partition->axis, size);
-    Variable variable = AddVariable(absl::StrCat("part_", parts.size()), dtype, part_shape, initial);
+    Variable variable =
+        AddVariable(absl::StrCat("part_", parts.size()), dtype, part_shape, initial);
     variable.whole_name = builder_.name_prefix().substr(0, builder_.name_prefix().size() - 1);
     variable.whole_shape = shape;
     variable.part_axis = partition->axis;
@@ -126,7 +130,8 @@ std::vector<Variable> Program::SavedVariables() const {
 Variable Program::GlobalStep() {
   if (global_step_ < 0) {
     global_step_ = static_cast<int>(variables_.size());
-    const Variable made = Make("global_step", DType::kInt64, Shape(), Zeros(), {.trainable = false});
+    const Variable made =
+        Make("global_step", DType::kInt64, Shape(), Zeros(), {.trainable = false});
     if (static_cast<size_t>(global_step_) == variables_.size()) variables_.push_back(made);
   }
   return variables_[global_step_];
@@ -184,18 +189,21 @@ Endpoint EmbeddingLookup(GraphBuilder& builder, const std::vector<Variable>& par
     return {};
   }
   if (parts[0].IsPart() && parts[0].part_axis != 0) {
-    builder.Fail(InvalidArgument("Rows of '", parts[0].whole_name, "' cannot be looked up: its parts lie along axis ",
+    builder.Fail(InvalidArgument("Rows of '", parts[0].whole_name,
+                                 "' cannot be looked up: its parts lie along axis ",
                                  parts[0].part_axis, ", expected 0"));
     return {};
   }
   if (parts.size() == 1) {
     const std::string outer = builder.device();
     if (!parts[0].device.empty()) builder.set_device(parts[0].device);
-    Endpoint rows = builder.Op("ResourceGather", {parts[0].handle, ids}, {{"dtype", parts[0].dtype}});
+    Endpoint rows =
+        builder.Op("ResourceGather", {parts[0].handle, ids}, {{"dtype", parts[0].dtype}});
     builder.set_device(outer);
     return rows;
   }
-  // Each id goes to the part that holds its row: the number of parts that begin at or before it, less 1.
+  // Each id goes to the part that holds its row: the number of parts that begin at or before it,
+  // less 1.
   builder.PushName("embedding_lookup");
   const DType id_type = ids.node != nullptr ? ids.node->output_type(ids.port).dtype : DType::kInt64;
   const Endpoint flat_shape = builder.Constant(Tensor::Vector<int32_t>({-1}));
@@ -210,9 +218,11 @@ Endpoint EmbeddingLookup(GraphBuilder& builder, const std::vector<Variable>& par
   }
   const auto num_parts = static_cast<int64_t>(parts.size());
   Node* split = builder.AddNode("DynamicPartition", {flat, owner}, {{"num_partitions", num_parts}});
-  const Endpoint positions = builder.Op("Range", {builder.Scalar<int32_t>(0), builder.Op("Size", {flat}),
-                                                  builder.Scalar<int32_t>(1)});
-  Node* places = builder.AddNode("DynamicPartition", {positions, owner}, {{"num_partitions", num_parts}});
+  const Endpoint positions = builder.Op(
+      "Range",
+      {builder.Scalar<int32_t>(0), builder.Op("Size", {flat}), builder.Scalar<int32_t>(1)});
+  Node* places =
+      builder.AddNode("DynamicPartition", {positions, owner}, {{"num_partitions", num_parts}});
   std::vector<Endpoint> where;
   std::vector<Endpoint> rows;
   for (size_t p = 0; p < parts.size(); ++p) {
@@ -220,7 +230,8 @@ Endpoint EmbeddingLookup(GraphBuilder& builder, const std::vector<Variable>& par
     const Endpoint local = builder.Op("Sub", {Endpoint{split, port}, typed(parts[p].part_begin)});
     const std::string outer = builder.device();
     if (!parts[p].device.empty()) builder.set_device(parts[p].device);
-    rows.push_back(builder.Op("ResourceGather", {parts[p].handle, local}, {{"dtype", parts[p].dtype}}));
+    rows.push_back(
+        builder.Op("ResourceGather", {parts[p].handle, local}, {{"dtype", parts[p].dtype}}));
     builder.set_device(outer);
     where.push_back({places, port});
   }
@@ -229,7 +240,8 @@ Endpoint EmbeddingLookup(GraphBuilder& builder, const std::vector<Variable>& par
   const Endpoint row_shape =
       builder.Constant(Tensor::FromSpan<int32_t>(Shape{static_cast<int64_t>(row.size())}, row));
   const Endpoint shape = builder.Op(
-      "ConcatV2", {std::vector<Endpoint>{builder.Op("Shape", {ids}), row_shape}, builder.Scalar<int32_t>(0)});
+      "ConcatV2",
+      {std::vector<Endpoint>{builder.Op("Shape", {ids}), row_shape}, builder.Scalar<int32_t>(0)});
   const Endpoint out = builder.Op("Reshape", {stitched, shape});
   builder.PopName();
   return out;

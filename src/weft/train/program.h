@@ -32,20 +32,25 @@ class Program {
   const Status& status() const { return builder_.status(); }
 
   // Later variables go where `placement` says.
-  void set_placement(std::unique_ptr<VariablePlacement> placement) { placement_ = std::move(placement); }
+  void set_placement(std::unique_ptr<VariablePlacement> placement) {
+    placement_ = std::move(placement);
+  }
 
   // A variable named by the builder's prefix and `name`; InvalidArgument if the name is taken.
   Variable AddVariable(const std::string& name, DType dtype, const Shape& shape,
                        const Initializer& initial, const VariableOptions& options = {});
-  // The parts of one variable, <name>/part_0, ..., as `partitioner` splits it, each placed by itself. A
-  // checkpoint holds them as slices of `name`, and restores them however it was split when saved.
-  std::vector<Variable> AddPartitionedVariable(const std::string& name, DType dtype, const Shape& shape,
-                                               const Initializer& initial, const Partitioner& partitioner);
+  // The parts of one variable, <name>/part_0, ..., as `partitioner` splits it, each placed by
+  // itself. A checkpoint holds them as slices of `name`, and restores them however it was split
+  // when saved.
+  std::vector<Variable> AddPartitionedVariable(const std::string& name, DType dtype,
+                                               const Shape& shape, const Initializer& initial,
+                                               const Partitioner& partitioner);
   // The rows in `num_parts` parts.
-  std::vector<Variable> AddPartitionedVariable(const std::string& name, DType dtype, const Shape& shape,
-                                               const Initializer& initial, int num_parts);
-  // An optimizer's slot of `of`: same shape, device and partition, named "<of>/<slot>" (with _1, _2, ...
-  // when taken), not trainable.
+  std::vector<Variable> AddPartitionedVariable(const std::string& name, DType dtype,
+                                               const Shape& shape, const Initializer& initial,
+                                               int num_parts);
+  // An optimizer's slot of `of`: same shape, device and partition, named "<of>/<slot>" (with _1,
+  // _2, ... when taken), not trainable.
   Variable AddSlot(const Variable& of, const std::string& slot, const Initializer& initial);
   const std::vector<Variable>& variables() const { return variables_; }
   std::vector<Variable> TrainableVariables() const;
@@ -57,8 +62,8 @@ class Program {
 
   // Nodes that initialize all variables, made when first asked for after the last variable.
   Node* InitializeVariables();
-  // A string vector of the names of variables without a value: empty when all have one. Workers' local
-  // variables count only if `local`.
+  // A string vector of the names of variables without a value: empty when all have one. Workers'
+  // local variables count only if `local`.
   Endpoint ReportUninitialized(bool local = true);
   // A node that runs after all of `nodes`.
   Node* Group(const std::vector<Node*>& nodes, const std::string& name = "group");
@@ -70,8 +75,8 @@ class Program {
  private:
   std::string DeviceFor(int64_t size_bytes, const VariableOptions& options);
   // `full_name` says all: no prefix is added.
-  Variable Make(const std::string& full_name, DType dtype, const Shape& shape, const Initializer& initial,
-                const VariableOptions& options);
+  Variable Make(const std::string& full_name, DType dtype, const Shape& shape,
+                const Initializer& initial, const VariableOptions& options);
 
   Graph graph_;
   GraphBuilder builder_;
@@ -81,9 +86,9 @@ class Program {
   std::vector<Endpoint> summaries_;
 };
 
-// Rows `ids` of a table partitioned by AddPartitionedVariable (or of one variable): row i of the table
-// lies in the part that holds it. ids: int32 or int64 of any shape; gives ids' shape + [row]. Gradients
-// are row gradients, one for each part.
+// Rows `ids` of a table partitioned by AddPartitionedVariable (or of one variable): row i of the
+// table lies in the part that holds it. ids: int32 or int64 of any shape; gives ids' shape + [row].
+// Gradients are row gradients, one for each part.
 Endpoint EmbeddingLookup(GraphBuilder& builder, const std::vector<Variable>& parts, Endpoint ids);
 
 }  // namespace weft::train

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+
 #include "weft/storage/checkpoint_state.h"
 
 namespace weft::train {
@@ -27,8 +28,8 @@ struct Part {
 };
 
 Node* AddSave(GraphBuilder& builder, Endpoint file, const Part& part) {
-  return builder.AddNode("SaveV2", {file, Strings(builder, part.names), Strings(builder, part.slices),
-                                    part.values});
+  return builder.AddNode(
+      "SaveV2", {file, Strings(builder, part.names), Strings(builder, part.slices), part.values});
 }
 
 }  // namespace
@@ -54,13 +55,13 @@ Status Saver::Build(Program& program) {
     part.variables.push_back(&variable);
   }
   builder.PushName("save");
-  const Endpoint prefix = builder.Op("Placeholder", {}, {{"dtype", DType::kString}, {"shape", Shape()}},
-                                     "prefix");
+  const Endpoint prefix =
+      builder.Op("Placeholder", {}, {{"dtype", DType::kString}, {"shape", Shape()}}, "prefix");
   std::vector<Node*> saved;
   std::vector<Node*> restored;
   std::vector<Endpoint> files;
-  const Endpoint temporary =
-      builder.Op("StringJoin", {std::vector<Endpoint>{prefix, builder.Scalar<std::string>("_temp/part")}});
+  const Endpoint temporary = builder.Op(
+      "StringJoin", {std::vector<Endpoint>{prefix, builder.Scalar<std::string>("_temp/part")}});
   const auto num_parts = static_cast<int32_t>(parts.size());
   int32_t index = 0;
   for (const auto& [device, part] : parts) {
@@ -76,9 +77,9 @@ Status Saver::Build(Program& program) {
         "RestoreV2", {prefix, Strings(builder, part.names), Strings(builder, part.slices)},
         {{"dtypes", part.dtypes}});
     for (size_t i = 0; i < part.variables.size(); ++i) {
-      restored.push_back(builder.AddNode("AssignVariableOp",
-                                         {part.variables[i]->handle, Endpoint{read, static_cast<int>(i)}},
-                                         {{"dtype", part.dtypes[i]}}));
+      restored.push_back(builder.AddNode(
+          "AssignVariableOp", {part.variables[i]->handle, Endpoint{read, static_cast<int>(i)}},
+          {{"dtype", part.dtypes[i]}}));
     }
   }
   if (num_parts > 1) {
@@ -97,14 +98,16 @@ Status Saver::Build(Program& program) {
   return absl::OkStatus();
 }
 
-StatusOr<std::string> Saver::Save(session::Session& session, const std::string& folder, int64_t step,
-                                  const std::string& base) {
+StatusOr<std::string> Saver::Save(session::Session& session, const std::string& folder,
+                                  int64_t step, const std::string& base) {
   WEFT_RETURN_IF_ERROR(files().MakeDirectories(folder));
   const std::string path = absl::StrCat(folder, "/", base, "-", step);
-  WEFT_RETURN_IF_ERROR(Annotate(session.Run({{prefix_, Tensor::Scalar<std::string>(path)}}, {}, {save_}, nullptr),
-                                absl::StrCat("Cannot save checkpoint ", path)));
+  WEFT_RETURN_IF_ERROR(
+      Annotate(session.Run({{prefix_, Tensor::Scalar<std::string>(path)}}, {}, {save_}, nullptr),
+               absl::StrCat("Cannot save checkpoint ", path)));
   storage::CheckpointState state;
-  if (StatusOr<storage::CheckpointState> old = storage::ReadCheckpointState(files(), folder); old.ok()) {
+  if (StatusOr<storage::CheckpointState> old = storage::ReadCheckpointState(files(), folder);
+      old.ok()) {
     state.all_model_checkpoint_paths = old->all_model_checkpoint_paths;
   }
   std::vector<std::string>& paths = state.all_model_checkpoint_paths;
@@ -116,7 +119,8 @@ StatusOr<std::string> Saver::Save(session::Session& session, const std::string& 
     dropped.push_back(paths.front());
     paths.erase(paths.begin());
   }
-  // The list no longer names what is deleted next, so a crash between the two leaves garbage, not lies.
+  // The list no longer names what is deleted next, so a crash between the two leaves garbage, not
+  // lies.
   WEFT_RETURN_IF_ERROR(storage::WriteCheckpointState(files(), folder, state));
   WEFT_RETURN_IF_ERROR(DeleteOld(folder, &dropped));
   return path;
@@ -129,7 +133,8 @@ Status Saver::DeleteOld(const std::string& folder, std::vector<std::string>* pat
     absl::string_view base = path;
     if (!absl::ConsumePrefix(&base, folder + "/")) continue;
     for (const std::string& name : names) {
-      const bool belongs = name == absl::StrCat(base, ".index") || name == absl::StrCat(base, ".meta") ||
+      const bool belongs = name == absl::StrCat(base, ".index") ||
+                           name == absl::StrCat(base, ".meta") ||
                            absl::StartsWith(name, absl::StrCat(base, ".data-"));
       if (belongs) WEFT_RETURN_IF_ERROR(files().Delete(absl::StrCat(folder, "/", name)));
     }
@@ -138,8 +143,9 @@ Status Saver::DeleteOld(const std::string& folder, std::vector<std::string>* pat
 }
 
 Status Saver::Restore(session::Session& session, const std::string& path) {
-  return Annotate(session.Run({{prefix_, Tensor::Scalar<std::string>(path)}}, {}, {restore_}, nullptr),
-                  absl::StrCat("Cannot restore checkpoint ", path));
+  return Annotate(
+      session.Run({{prefix_, Tensor::Scalar<std::string>(path)}}, {}, {restore_}, nullptr),
+      absl::StrCat("Cannot restore checkpoint ", path));
 }
 
 StatusOr<std::string> Saver::Latest(const std::string& folder) {

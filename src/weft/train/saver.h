@@ -13,20 +13,22 @@
 
 namespace weft::train {
 
-// Adds nodes that save and restore SavedVariables(). Each task writes the variables it holds; with more
-// than one the parts are merged at the end. The folder must be one that every such task sees.
+// Adds nodes that save and restore SavedVariables(). Each task writes the variables it holds; with
+// more than one the parts are merged at the end. The folder must be one that every such task sees.
 class Saver {
  public:
   struct Options {
-    int max_to_keep = 5;  // older ones are deleted; 0 keeps all
+    int max_to_keep = 5;          // older ones are deleted; 0 keeps all
     FileSystem* files = nullptr;  // for the `checkpoint` file; null: the machine's own
   };
   // Make it after the last variable, the optimizer's slots too. The program must outlive it.
   static StatusOr<std::unique_ptr<Saver>> Create(Program& program, const Options& options);
-  static StatusOr<std::unique_ptr<Saver>> Create(Program& program) { return Create(program, Options()); }
+  static StatusOr<std::unique_ptr<Saver>> Create(Program& program) {
+    return Create(program, Options());
+  }
 
-  // Writes `<folder>/<base>-<step>` and then the file `checkpoint`; gives the path. When it fails, the
-  // checkpoints there were are untouched.
+  // Writes `<folder>/<base>-<step>` and then the file `checkpoint`; gives the path. When it fails,
+  // the checkpoints there were are untouched.
   StatusOr<std::string> Save(session::Session& session, const std::string& folder, int64_t step,
                              const std::string& base = "model.ckpt");
   // NotFound or DataLoss names the file or the variable.
@@ -42,8 +44,8 @@ class Saver {
 
   const Options options_;
   RealFileSystem real_files_;
-  std::string prefix_;   // the fed tensor
-  std::string save_;     // targets
+  std::string prefix_;  // the fed tensor
+  std::string save_;    // targets
   std::string restore_;
 };
 

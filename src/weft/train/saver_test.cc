@@ -26,7 +26,8 @@ class SaverTest : public ::testing::Test {
     a_ = program_.AddVariable("a", DType::kFloat, Shape{2}, Constant(1));
     b_ = program_.AddVariable("b", DType::kInt32, Shape(), Constant(2));
     GraphBuilder& builder = program_.builder();
-    grow_ = builder.AddNode("AssignAddVariableOp", {a_.handle, builder.Constant(Tensor::Vector<float>({1, 10}))});
+    grow_ = builder.AddNode("AssignAddVariableOp",
+                            {a_.handle, builder.Constant(Tensor::Vector<float>({1, 10}))});
     init_ = program_.InitializeVariables();
   }
   void Start(int max_to_keep) {

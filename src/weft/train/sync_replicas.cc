@@ -5,6 +5,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/log.h"
 
 namespace weft::train {
@@ -29,8 +30,8 @@ class ChiefRunner final : public Hook {
   }
 
  private:
-  // A failure here is mostly one that the training thread's step meets too: it makes a new session and
-  // calls AfterCreate. Where it does not, trying again is what gets that step its token.
+  // A failure here is mostly one that the training thread's step meets too: it makes a new session
+  // and calls AfterCreate. Where it does not, trying again is what gets that step its token.
   void Loop(session::Session& session) {
     bool told = false;
     bool stopping = false;
@@ -44,7 +45,8 @@ class ChiefRunner final : public Hook {
         WEFT_LOG(WARNING) << "Applying gradients stopped: " << status.message();
         told = true;
       }
-      if (!status.ok()) mutex_.AwaitWithTimeout(absl::Condition(&stopping_), absl::Milliseconds(200));
+      if (!status.ok())
+        mutex_.AwaitWithTimeout(absl::Condition(&stopping_), absl::Milliseconds(200));
       stopping = stopping_;
     }
   }
@@ -72,7 +74,8 @@ TensorGradient::Slices SortedRows(GraphBuilder& b, const TensorGradient::Slices&
   const Endpoint values = b.Op("UnsortedSegmentSum", {slices.values, Endpoint{unique, 1}, count});
   const Endpoint order = {b.AddNode("TopKV2", {b.Op("Neg", {rows}), count}), 1};
   const Endpoint axis = b.Scalar<int32_t>(0);
-  return {.values = b.Op("GatherV2", {values, order, axis}), .indices = b.Op("GatherV2", {rows, order, axis})};
+  return {.values = b.Op("GatherV2", {values, order, axis}),
+          .indices = b.Op("GatherV2", {rows, order, axis})};
 }
 
 std::vector<Node*> With(GraphBuilder& builder, std::vector<Node*> controls) {
@@ -98,11 +101,10 @@ TensorGradient SyncReplicas::Accumulate(Program& program, const GradientAndVaria
     const Endpoint accumulator =
         builder.Op("SparseConditionalAccumulator", {},
                    {{"dtype", variable.dtype}, {"shape", variable.shape}, {"shared_name", name}});
-    sent->push_back(builder.AddNode(
-        "SparseAccumulatorApplyGradient",
-        {accumulator, local_step, rows.indices, rows.values,
-         builder.Constant(Tensor::FromSpan<int64_t>(Shape{0}, {}))},
-        {{"has_known_shape", false}}));
+    sent->push_back(builder.AddNode("SparseAccumulatorApplyGradient",
+                                    {accumulator, local_step, rows.indices, rows.values,
+                                     builder.Constant(Tensor::FromSpan<int64_t>(Shape{0}, {}))},
+                                    {{"has_known_shape", false}}));
     Node* taken = builder.AddNode("SparseAccumulatorTakeGradient", {accumulator, required},
                                   {{"dtype", variable.dtype}});
     chief_init_.push_back(builder.AddNode("AccumulatorSetGlobalStep", {accumulator, step}));
@@ -135,31 +137,38 @@ Status SyncReplicas::BuildChief(Program& program, const std::vector<GradientAndV
   builder.set_control_inputs(outer);
   const Endpoint count = builder.Constant(Tensor::Vector<int32_t>({total_}));
   const Endpoint tokens = builder.Op("Fill", {count, step_now});
-  apply_ = builder.AddNode("QueueEnqueueManyV2", {queue_, std::vector<Endpoint>{tokens}}, {}, "chief_apply");
-  // A chief that was lost may have taken gradients without handing out tokens: let those who wait go on.
+  apply_ = builder.AddNode("QueueEnqueueManyV2", {queue_, std::vector<Endpoint>{tokens}}, {},
+                           "chief_apply");
+  // A chief that was lost may have taken gradients without handing out tokens: let those who wait
+  // go on.
   const Endpoint waiting = builder.Op("QueueSizeV2", {queue_});
-  const Endpoint absent = builder.Op("Maximum", {builder.Op("Sub", {builder.Scalar<int32_t>(total_), waiting}),
-                                                 builder.Scalar<int32_t>(0)});
-  const Endpoint shape = builder.Op("Reshape", {absent, builder.Constant(Tensor::Vector<int32_t>({1}))});
+  const Endpoint absent = builder.Op(
+      "Maximum",
+      {builder.Op("Sub", {builder.Scalar<int32_t>(total_), waiting}), builder.Scalar<int32_t>(0)});
+  const Endpoint shape =
+      builder.Op("Reshape", {absent, builder.Constant(Tensor::Vector<int32_t>({1}))});
   const Endpoint more = builder.Op("Fill", {shape, global_step.value});
-  chief_resume_.push_back(builder.AddNode("QueueEnqueueManyV2", {queue_, std::vector<Endpoint>{more}}));
+  chief_resume_.push_back(
+      builder.AddNode("QueueEnqueueManyV2", {queue_, std::vector<Endpoint>{more}}));
   builder.set_device(worker);
   return builder.status();
 }
 
 StatusOr<Node*> SyncReplicas::Minimize(Program& program, Endpoint loss) {
   if (to_aggregate_ < 1 || total_ < to_aggregate_) {
-    return InvalidArgument("Synchronous training needs 1 <= to_aggregate <= total, got ", to_aggregate_,
-                           " and ", total_);
+    return InvalidArgument("Synchronous training needs 1 <= to_aggregate <= total, got ",
+                           to_aggregate_, " and ", total_);
   }
   GraphBuilder& builder = program.builder();
   const Variable global_step = program.GlobalStep();
   WEFT_ASSIGN_OR_RETURN(std::vector<GradientAndVariable> pairs,
                         optimizer_->ComputeGradients(program, loss));
   builder.PushName("sync_replicas");
-  // A worker that starts again joins the step that is under way: what it sends is of use, and brings the
-  // tokens that it and the others wait for.
-  const Initializer step_now = [&](GraphBuilder&, DType, const Shape&) { return global_step.value; };
+  // A worker that starts again joins the step that is under way: what it sends is of use, and
+  // brings the tokens that it and the others wait for.
+  const Initializer step_now = [&](GraphBuilder&, DType, const Shape&) {
+    return global_step.value;
+  };
   const Variable local_step = program.AddVariable("local_step", DType::kInt64, Shape(), step_now,
                                                   {.local = true, .device = builder.device()});
   const std::string worker = builder.device();
@@ -176,12 +185,12 @@ StatusOr<Node*> SyncReplicas::Minimize(Program& program, Endpoint loss) {
   }
   std::vector<Node*> outer = With(builder, sent);
   builder.set_device(global_step.device);
-  const Endpoint token =
-      builder.Op("QueueDequeueV2", {queue_}, {{"component_types", AttrValue::TypeList{DType::kInt64}}});
+  const Endpoint token = builder.Op("QueueDequeueV2", {queue_},
+                                    {{"component_types", AttrValue::TypeList{DType::kInt64}}});
   builder.set_device(worker);
   builder.set_control_inputs(outer);
-  Node* train = builder.AddNode("AssignVariableOp", {local_step.handle, token}, {{"dtype", DType::kInt64}},
-                                "train");
+  Node* train = builder.AddNode("AssignVariableOp", {local_step.handle, token},
+                                {{"dtype", DType::kInt64}}, "train");
   builder.PopName();
   WEFT_RETURN_IF_ERROR(BuildChief(program, means));
   WEFT_RETURN_IF_ERROR(builder.status());

@@ -13,10 +13,11 @@
 
 namespace weft::train {
 
-// Every worker sends its gradients to accumulators beside the variables. When `to_aggregate` of them have
-// come, the chief applies their mean, adds one to the global step and gives each of `total` workers a token
-// to go on; gradients of older steps are dropped. A worker starts with a gradient of the step under way.
-// A quick worker may take the token of one that is late to ask, as with TensorFlow. total > to_aggregate makes the slowest workers backups.
+// Every worker sends its gradients to accumulators beside the variables. When `to_aggregate` of
+// them have come, the chief applies their mean, adds one to the global step and gives each of
+// `total` workers a token to go on; gradients of older steps are dropped. A worker starts with a
+// gradient of the step under way. A quick worker may take the token of one that is late to ask, as
+// with TensorFlow. total > to_aggregate makes the slowest workers backups.
 class SyncReplicas {
  public:
   SyncReplicas(std::unique_ptr<Optimizer> optimizer, int to_aggregate, int total)
@@ -28,7 +29,8 @@ class SyncReplicas {
   const std::vector<Node*>& chief_init() const { return chief_init_; }
   // And when it finds that training was under way (MonitoredOptions::chief_resume).
   const std::vector<Node*>& chief_resume() const { return chief_resume_; }
-  // Applies means on a thread of its own while the session lives; the chief's MonitoredSession needs it.
+  // Applies means on a thread of its own while the session lives; the chief's MonitoredSession
+  // needs it.
   std::unique_ptr<Hook> ChiefHook() const;
 
  private:

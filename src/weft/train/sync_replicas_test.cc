@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/synchronization/notification.h"
+
 #include "base/threads.h"
 #include "weft/api/ops.h"
 #include "weft/train/monitored_session.h"
@@ -38,15 +39,18 @@ class Replica {
     if (!train.ok()) return;
     train_ = *train;
     if (worker == 0) hooks_.push_back(sync_.ChiefHook());
-    MonitoredOptions monitored{
-        .make_session = [&cluster, worker, device] { return cluster.NewSession(worker, {"/job:ps", device}); },
-        .is_chief = worker == 0,
-        .train = train_,
-        .chief_init = sync_.chief_init(),
-        .chief_resume = sync_.chief_resume(),
-        .poll = absl::Milliseconds(10)};
+    MonitoredOptions monitored{.make_session =
+                                   [&cluster, worker, device] {
+                                     return cluster.NewSession(worker, {"/job:ps", device});
+                                   },
+                               .is_chief = worker == 0,
+                               .train = train_,
+                               .chief_init = sync_.chief_init(),
+                               .chief_resume = sync_.chief_resume(),
+                               .poll = absl::Milliseconds(10)};
     for (const auto& hook : hooks_) monitored.hooks.push_back(hook.get());
-    StatusOr<std::unique_ptr<MonitoredSession>> session = MonitoredSession::Create(program_, monitored);
+    StatusOr<std::unique_ptr<MonitoredSession>> session =
+        MonitoredSession::Create(program_, monitored);
     EXPECT_TRUE(session.ok()) << session.status();
     if (session.ok()) session_ = *std::move(session);
   }
@@ -77,10 +81,12 @@ class Replica {
       const Endpoint x = op::Placeholder(b, DType::kInt32, {.shape = {-1}, .name = "x"});
       weights_ = program_.AddVariable("w", DType::kFloat, {4, 1}, Zeros());
       const Endpoint rows = EmbeddingLookup(b, {weights_}, x);
-      loss_ = op::Sum(b, op::Reshape(b, rows, b.Constant(Tensor::Vector<int32_t>({-1}))), b.Scalar<int32_t>(0));
+      loss_ = op::Sum(b, op::Reshape(b, rows, b.Constant(Tensor::Vector<int32_t>({-1}))),
+                      b.Scalar<int32_t>(0));
       return;
     }
-    const Endpoint x = op::Placeholder(b, DType::kFloat, {.shape = PartialShape(Shape()), .name = "x"});
+    const Endpoint x =
+        op::Placeholder(b, DType::kFloat, {.shape = PartialShape(Shape()), .name = "x"});
     weights_ = program_.AddVariable("w", DType::kFloat, Shape(), Zeros());
     loss_ = op::Mul(b, weights_.value, x);
   }
@@ -97,8 +103,8 @@ class Replica {
 
 Tensor Scalar(float value) { return Tensor::Scalar<float>(value); }
 
-// Later a quick worker may take the token of one that is late to ask, and give two gradients: only the
-// first step has one of each for sure.
+// Later a quick worker may take the token of one that is late to ask, and give two gradients: only
+// the first step has one of each for sure.
 TEST(SyncReplicasTest, AStepIsTheMeanOfTheWorkersGradients) {
   LocalCluster cluster(2);
   Replica chief(cluster, 0, {.last_step = 1});
@@ -180,7 +186,8 @@ TEST(SyncReplicasTest, AChiefThatStartsAgainLetsTheOthersGoOn) {
   Thread thread("worker", [&] { other.Train(Scalar(1)); });
   for (const int64_t steps : {3, 4, 1000}) {
     chief->Train(Scalar(1), steps);
-    if (steps < 1000) chief = std::make_unique<Replica>(cluster, 0, Replica::Options{.last_step = 12});
+    if (steps < 1000)
+      chief = std::make_unique<Replica>(cluster, 0, Replica::Options{.last_step = 12});
     ASSERT_TRUE(chief->ok());
   }
   thread.Join();

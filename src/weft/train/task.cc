@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/train/task.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <cstdlib>
 #include <utility>
 #include <vector>
 
+#include <pthread.h>
+#include <signal.h>
+
 #include "absl/strings/str_cat.h"
+
 #include "weft/cluster/grpc_session.h"
 #include "weft/cluster/server.h"
 #include "weft/ops/catalogue.h"
@@ -82,7 +83,8 @@ StatusOr<Task> TaskFromEnvironment() {
   task.is_ps = task.id.job == "ps";
   task.is_evaluator = task.id.job == "evaluator";
   task.worker = Leads(task.id.job) ? 0 : task.id.index + chiefs;
-  task.is_chief = Leads(task.id.job) || (chiefs == 0 && task.id.job == "worker" && task.id.index == 0);
+  task.is_chief =
+      Leads(task.id.job) || (chiefs == 0 && task.id.job == "worker" && task.id.index == 0);
   return task;
 }
 
@@ -99,7 +101,8 @@ Status RunTask(const std::function<Status(const Task&)>& train, const TaskOption
   server_options.cluster = task.cluster;
   server_options.task = task.id;
   server_options.catalogue = task.catalogue;
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Server> server, cluster::Server::Start(server_options));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Server> server,
+                        cluster::Server::Start(server_options));
   if (serves) {
     ServeUntilTold(*server, signals);
     return absl::OkStatus();

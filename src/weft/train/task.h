@@ -14,7 +14,8 @@
 
 namespace weft::train {
 
-// A process alone, or one task of a job. Chief, master and workers train; the chief (else worker 0) leads.
+// A process alone, or one task of a job. Chief, master and workers train; the chief (else worker 0)
+// leads.
 struct Task {
   cluster::ClusterSpec cluster;  // empty without a job
   cluster::TaskId id;
@@ -32,7 +33,8 @@ struct Task {
   std::string Device() const { return distributed ? id.ToString() : ""; }
   // The device of the n-th of those that train.
   std::string WorkerDevice(int n) const;
-  // A session that needs the parameter servers and this task only, so that other workers may come and go.
+  // A session that needs the parameter servers and this task only, so that other workers may come
+  // and go.
   StatusOr<std::unique_ptr<session::Session>> NewSession() const;
   // A session over all tasks of the job.
   StatusOr<std::unique_ptr<session::Session>> NewClusterSession() const;
@@ -50,9 +52,9 @@ struct TaskOptions {
   const Catalogue* catalogue = nullptr;
 };
 
-// Does this task's part of a job and returns when it is over: starts its server if there is a job, then
-// calls `train`; a parameter server waits for SIGTERM or SIGINT instead, an evaluator returns at once.
-// Call it from main, before there are threads.
+// Does this task's part of a job and returns when it is over: starts its server if there is a job,
+// then calls `train`; a parameter server waits for SIGTERM or SIGINT instead, an evaluator returns
+// at once. Call it from main, before there are threads.
 Status RunTask(const std::function<Status(const Task&)>& train, const TaskOptions& options = {});
 
 }  // namespace weft::train

@@ -17,7 +17,8 @@ class TaskTest : public ::testing::Test {
   }
   static std::string Config(const std::string& job, int index) {
     return R"({"cluster": {"chief": ["h:1"], "worker": ["h:2", "h:3"], "ps": ["h:4"], "evaluator": ["h:5"]},
-               "task": {"type": ")" + job + R"(", "index": )" + std::to_string(index) + "}}";
+               "task": {"type": ")" +
+           job + R"(", "index": )" + std::to_string(index) + "}}";
   }
 };
 

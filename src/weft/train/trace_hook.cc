@@ -24,7 +24,8 @@ class TraceHook final : public Hook {
   bool WantsTrace() override { return last_step_ + 1 >= next_; }
   Status AfterRun(const StepContext& context) override {
     last_step_ = context.global_step;
-    if (context.metadata == nullptr || context.metadata->trace.empty() || context.global_step < next_) {
+    if (context.metadata == nullptr || context.metadata->trace.empty() ||
+        context.global_step < next_) {
       return absl::OkStatus();
     }
     next_ = context.global_step + steps_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "base/files.h"
 #include "weft/api/ops.h"
@@ -27,7 +27,9 @@ TEST(TraceHook, TracesTheFirstStepAndEveryThirdAfterIt) {
   ASSERT_TRUE(b.ok()) << b.status();
   const std::unique_ptr<Hook> hook = WriteTraces(folder, 3);
   MonitoredOptions options;
-  options.make_session = [] { return session::NewDirectSession({.catalogue = &StandardCatalogue(), .num_threads = 1}); };
+  options.make_session = [] {
+    return session::NewDirectSession({.catalogue = &StandardCatalogue(), .num_threads = 1});
+  };
   options.hooks = {hook.get()};
   StatusOr<std::unique_ptr<MonitoredSession>> session = MonitoredSession::Create(program, options);
   ASSERT_TRUE(session.ok()) << session.status();

@@ -54,7 +54,10 @@ class TaskChooser final : public VariablePlacement {
  public:
   using Load = std::function<int64_t(int64_t size_bytes)>;
   TaskChooser(int num_tasks, std::string job, bool greedy, Load load)
-      : loads_(std::max(1, num_tasks), 0), job_(std::move(job)), greedy_(greedy), load_(std::move(load)) {}
+      : loads_(std::max(1, num_tasks), 0),
+        job_(std::move(job)),
+        greedy_(greedy),
+        load_(std::move(load)) {}
 
   std::string Place(int64_t size_bytes) override {
     const auto lightest = std::min_element(loads_.begin(), loads_.end());
@@ -104,8 +107,10 @@ Initializer GlorotUniform(int64_t seed, int64_t seed2) {
   return [=](GraphBuilder& builder, DType dtype, const Shape& shape) {
     double field = 1;
     for (int i = 0; i + 2 < shape.rank(); ++i) field *= static_cast<double>(shape.dim(i));
-    const double fan_out = shape.rank() > 0 ? field * static_cast<double>(shape.dim(shape.rank() - 1)) : 1;
-    const double fan_in = shape.rank() > 1 ? field * static_cast<double>(shape.dim(shape.rank() - 2)) : fan_out;
+    const double fan_out =
+        shape.rank() > 0 ? field * static_cast<double>(shape.dim(shape.rank() - 1)) : 1;
+    const double fan_in =
+        shape.rank() > 1 ? field * static_cast<double>(shape.dim(shape.rank() - 2)) : fan_out;
     const auto limit = static_cast<float>(std::sqrt(6.0 / std::max(1.0, fan_in + fan_out)));
     return RandomUniform(-limit, limit, seed, seed2)(builder, dtype, shape);
   };

@@ -18,13 +18,14 @@ struct Variable {
   DType dtype = DType::kFloat;
   Shape shape;
   bool trainable = true;
-  bool local = false;      // not saved, one for each worker
-  std::string device;      // as requested; empty: wherever the default is
+  bool local = false;  // not saved, one for each worker
+  std::string device;  // as requested; empty: wherever the default is
   Endpoint handle;
-  Endpoint value;          // a read made for the whole graph
+  Endpoint value;  // a read made for the whole graph
   Endpoint is_initialized;
   Node* initializer = nullptr;
-  // A part of a partitioned variable: the whole's name and shape, and where along which axis it begins.
+  // A part of a partitioned variable: the whole's name and shape, and where along which axis it
+  // begins.
   std::string whole_name;
   Shape whole_shape;
   int part_axis = 0;
@@ -40,13 +41,14 @@ using Initializer = std::function<Endpoint(GraphBuilder&, DType, const Shape&)>;
 Initializer Zeros();
 Initializer Ones();
 Initializer Constant(double value);
-// Seeds as TensorFlow's ops take them; both zero gives another value at each start. Parts of one variable
+// Seeds as TensorFlow's ops take them; both zero gives another value at each start. Parts of one
+// variable
 // ("w/part_0", "w/part_1") draw different numbers from the same seeds.
 Initializer RandomUniform(float low, float high, int64_t seed = 0, int64_t seed2 = 0);
 Initializer RandomNormal(float mean, float stddev, int64_t seed = 0, int64_t seed2 = 0);
 Initializer TruncatedNormal(float mean, float stddev, int64_t seed = 0, int64_t seed2 = 0);
-// Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010); fans of the last two sizes times
-// the receptive field.
+// Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010); fans of the last two sizes
+// times the receptive field.
 Initializer GlorotUniform(int64_t seed = 0, int64_t seed2 = 0);
 
 // Chooses the parameter server of each new variable.
@@ -57,11 +59,13 @@ class VariablePlacement {
   virtual std::string Place(int64_t size_bytes) = 0;
 };
 // /job:<job>/task:0, 1, ... in turn.
-std::unique_ptr<VariablePlacement> RoundRobinPlacement(int num_tasks, const std::string& job = "ps");
-// The task with the least load so far, first of equals. The load of a variable is its bytes, or what `load`
-// makes of them.
-std::unique_ptr<VariablePlacement> GreedyPlacement(int num_tasks, const std::string& job = "ps",
-                                                   std::function<int64_t(int64_t size_bytes)> load = nullptr);
+std::unique_ptr<VariablePlacement> RoundRobinPlacement(int num_tasks,
+                                                       const std::string& job = "ps");
+// The task with the least load so far, first of equals. The load of a variable is its bytes, or
+// what `load` makes of them.
+std::unique_ptr<VariablePlacement> GreedyPlacement(
+    int num_tasks, const std::string& job = "ps",
+    std::function<int64_t(int64_t size_bytes)> load = nullptr);
 // The value of a partitioned variable: its parts, joined along their axis.
 Endpoint JoinParts(GraphBuilder& builder, const std::vector<Variable>& parts);
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "proto/tensorflow/master.pb.h"
 #include "weft/graph/graph_proto.h"
@@ -41,7 +42,8 @@ Status Start(const std::string& bytes, std::unique_ptr<Session>* session) {
 
 Status Step(const std::string& bytes, Session* session, tensorflow::RunStepResponse* response) {
   tensorflow::RunStepRequest request;
-  if (session == nullptr || !request.ParseFromString(bytes)) return InvalidArgument("A frame is malformed");
+  if (session == nullptr || !request.ParseFromString(bytes))
+    return InvalidArgument("A frame is malformed");
   std::vector<Feed> feeds;
   for (const auto& feed : request.feed()) {
     WEFT_ASSIGN_OR_RETURN(Tensor tensor, TensorFromProto(feed.tensor()));
@@ -67,7 +69,8 @@ int Serve() {
     std::string bytes(length, '\0');
     if (std::fread(bytes.data(), 1, length, stdin) != length) return 1;
     tensorflow::RunStepResponse response;
-    const Status status = head[0] == 'N' ? Start(bytes, &session) : Step(bytes, session.get(), &response);
+    const Status status =
+        head[0] == 'N' ? Start(bytes, &session) : Step(bytes, session.get(), &response);
     if (!status.ok()) response.clear_tensor();
     response.set_status_code(static_cast<tensorflow::error::Code>(status.code()));
     response.set_status_error_message(std::string(status.message()));

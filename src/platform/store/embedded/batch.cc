@@ -123,14 +123,16 @@ void Batch::LoseOwner(const ObjectKey& dependent, const std::string& uid, bool k
   Put(dependent, std::move(object));
 }
 
-// An owner that is deleted in the foreground goes with its last dependent, a namespace with its last object.
+// An owner that is deleted in the foreground goes with its last dependent, a namespace with its
+// last object.
 void Batch::ReleaseOwnersOf(const Json& removed, const std::string& namespace_name) {
   if (const Json* const owners = FindField(removed, {"metadata", "ownerReferences"})) {
     for (const Json& owner : owners->items()) {
       const GroupVersion version = SplitApiVersion(StringField(owner, {"apiVersion"}));
       const ResourceType* const type = FindKind(version.group, StringField(owner, {"kind"}));
       if (type == nullptr) continue;
-      Release({type->Id(), type->is_namespaced ? namespace_name : "", StringField(owner, {"name"})});
+      Release(
+          {type->Id(), type->is_namespaced ? namespace_name : "", StringField(owner, {"name"})});
     }
   }
   if (namespace_name.empty()) return;
@@ -138,8 +140,9 @@ void Batch::ReleaseOwnersOf(const Json& removed, const std::string& namespace_na
   const ObjectPtr space = Find(key);
   if (space == nullptr || !IsTerminating(*space)) return;
   const std::vector<ObjectKey> contents = table_->ContentsOf(namespace_name);
-  const bool is_empty = std::all_of(contents.begin(), contents.end(),
-                                    [&](const ObjectKey& content) { return Find(content) == nullptr; });
+  const bool is_empty =
+      std::all_of(contents.begin(), contents.end(),
+                  [&](const ObjectKey& content) { return Find(content) == nullptr; });
   if (is_empty) Remove(key);
 }
 
@@ -163,7 +166,8 @@ void Batch::Release(const ObjectKey& key) {
   if (!HasFinalizers(*object) && !waits_for_grace) Remove(key);
 }
 
-int64_t Batch::GraceOf(const ObjectKey& key, const Json& object, const DeleteOptions& options) const {
+int64_t Batch::GraceOf(const ObjectKey& key, const Json& object,
+                       const DeleteOptions& options) const {
   if (key.resource != "pods") return 0;
   // Nothing of it runs.
   if (IsFinishedPod(object) || StringField(object, {"spec", "nodeName"}).empty()) return 0;
@@ -178,7 +182,8 @@ ObjectPtr Batch::DeleteNamespace(const ObjectKey& key, Json object) {
   SetField(&object, {"metadata", "deletionTimestamp"}, FormatObjectTime(now_));
   SetField(&object, {"status", "phase"}, "Terminating");
   const ObjectPtr terminating = Put(key, std::move(object));
-  for (const ObjectKey& content : table_->ContentsOf(key.name)) queue_.emplace_back(content, DeleteOptions());
+  for (const ObjectKey& content : table_->ContentsOf(key.name))
+    queue_.emplace_back(content, DeleteOptions());
   if (queue_.empty()) Remove(key);
   return terminating;
 }
@@ -198,7 +203,8 @@ ObjectPtr Batch::DeleteOne(const ObjectKey& key, const DeleteOptions& options) {
   } else if (options.propagation == Propagation::kForeground && !dependents.empty()) {
     if (!HasFinalizer(object, kForeground)) {
       Json finalizers = Json::MakeArray();
-      if (const Json* const held = FindField(object, {"metadata", "finalizers"})) finalizers = *held;
+      if (const Json* const held = FindField(object, {"metadata", "finalizers"}))
+        finalizers = *held;
       finalizers.Append(kForeground);
       SetField(&object, {"metadata", "finalizers"}, std::move(finalizers));
       is_changed = true;
@@ -213,7 +219,8 @@ ObjectPtr Batch::DeleteOne(const ObjectKey& key, const DeleteOptions& options) {
   if (IntField(object, {"metadata", "deletionGracePeriodSeconds"}, -1) != grace) is_changed = true;
   if (!is_changed) return found;
   if (!IsTerminating(object)) {
-    SetField(&object, {"metadata", "deletionTimestamp"}, FormatObjectTime(now_ + absl::Seconds(grace)));
+    SetField(&object, {"metadata", "deletionTimestamp"},
+             FormatObjectTime(now_ + absl::Seconds(grace)));
   }
   SetField(&object, {"metadata", "deletionGracePeriodSeconds"}, grace);
   return Put(key, std::move(object));

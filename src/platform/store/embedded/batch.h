@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "absl/time/time.h"
+
 #include "platform/store/embedded/object_table.h"
 
 namespace weft::platform {
 
-// Sees its own changes over the table's objects. Not thread-safe; borrows the table, which must not change meanwhile.
+// Sees its own changes over the table's objects. Not thread-safe; borrows the table, which must not
+// change meanwhile.
 class Batch {
  public:
   Batch(const ObjectTable* table, absl::Time now) : table_(table), now_(now) {}
@@ -21,8 +23,8 @@ class Batch {
   ObjectPtr Find(const ObjectKey& key) const;
   // Gives the object its revision. Returns it as it will be kept.
   ObjectPtr Put(const ObjectKey& key, Json object);
-  // As a client asks for it: waits for grace and finalizers, then removes with what depends on it. Returns the last
-  // state, or that of the terminating object. The object must be there.
+  // As a client asks for it: waits for grace and finalizers, then removes with what depends on it.
+  // Returns the last state, or that of the terminating object. The object must be there.
   ObjectPtr Delete(const ObjectKey& key, const DeleteOptions& options);
   // After an update: removes what waited only for its finalizers, or has no owner any more.
   void Settle(const ObjectKey& key);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/store/embedded/embedded_store.h"
 
-#include <sys/random.h>
-
 #include <utility>
+
+#include <sys/random.h>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 #include "platform/store/embedded/rules.h"
@@ -46,7 +47,9 @@ StatusOr<int64_t> ParseRevision(const std::string& text) {
   int64_t revision = 0;
   if (text.empty()) return revision;
   if (!absl::SimpleAtoi(text, &revision) || revision < 0) {
-    return ApiError(400, "BadRequest", absl::StrCat("Invalid value: \"", text, "\": a resourceVersion is a whole number"));
+    return ApiError(
+        400, "BadRequest",
+        absl::StrCat("Invalid value: \"", text, "\": a resourceVersion is a whole number"));
   }
   return revision;
 }
@@ -54,7 +57,8 @@ StatusOr<int64_t> ParseRevision(const std::string& text) {
 // Where a list goes on: the revision of its first page, and the last key that it gave.
 std::string EncodeContinue(int64_t revision, const ObjectKey& last) {
   std::string token;
-  absl::WebSafeBase64Escape(absl::StrCat(revision, "\n", last.namespace_name, "\n", last.name), &token);
+  absl::WebSafeBase64Escape(absl::StrCat(revision, "\n", last.namespace_name, "\n", last.name),
+                            &token);
   return token;
 }
 
@@ -73,15 +77,16 @@ StatusOr<ContinueToken> DecodeContinue(const std::string& resource, const std::s
       return decoded;
     }
   }
-  return ApiError(400, "BadRequest", "continue key is not valid: it does not come from a list of this server");
+  return ApiError(400, "BadRequest",
+                  "continue key is not valid: it does not come from a list of this server");
 }
 
 Status CheckSize(const ResourceType& type, const Json& object) {
   const size_t bytes = object.Dump().size();
   if (bytes <= kMostBytes) return absl::OkStatus();
   return ApiError(413, "RequestEntityTooLarge",
-                  absl::StrCat(type.Id(), " \"", NameOf(object), "\" is too large: ", bytes, " bytes, at most ",
-                               kMostBytes, " are kept"));
+                  absl::StrCat(type.Id(), " \"", NameOf(object), "\" is too large: ", bytes,
+                               " bytes, at most ", kMostBytes, " are kept"));
 }
 
 // What is not metadata or status.
@@ -139,8 +144,8 @@ StatusOr<std::unique_ptr<EmbeddedStore>> EmbeddedStore::Open(Options options) {
 std::string EmbeddedStore::MakeUid() {
   const uint64_t high = options_.random();
   const uint64_t low = options_.random();
-  return absl::StrFormat("%08x-%04x-4%03x-%04x-%012x", high >> 32, (high >> 16) & 0xffff, high & 0xfff,
-                         0x8000 | ((low >> 48) & 0x3fff), low & 0xffffffffffffull);
+  return absl::StrFormat("%08x-%04x-4%03x-%04x-%012x", high >> 32, (high >> 16) & 0xffff,
+                         high & 0xfff, 0x8000 | ((low >> 48) & 0x3fff), low & 0xffffffffffffull);
 }
 
 std::string EmbeddedStore::MakeNameSuffix() {
@@ -165,8 +170,9 @@ StatusOr<ObjectPtr> EmbeddedStore::Get(const ResourceType& type, const ObjectNam
 }
 
 StatusOr<ObjectList> EmbeddedStore::List(const ResourceType& type, const ListOptions& options) {
-  WEFT_ASSIGN_OR_RETURN(const Scope scope, MakeScope(type, options.namespace_name, options.label_selector,
-                                                     options.field_selector));
+  WEFT_ASSIGN_OR_RETURN(
+      const Scope scope,
+      MakeScope(type, options.namespace_name, options.label_selector, options.field_selector));
   absl::MutexLock lock(&mutex_);
   return ListPage(scope, options);
 }
@@ -175,7 +181,8 @@ StatusOr<ObjectList> EmbeddedStore::ListPage(const Scope& scope, const ListOptio
   int64_t revision = table_.revision();
   ObjectKey after;
   if (!options.continue_token.empty()) {
-    WEFT_ASSIGN_OR_RETURN(const ContinueToken token, DecodeContinue(scope.resource, options.continue_token));
+    WEFT_ASSIGN_OR_RETURN(const ContinueToken token,
+                          DecodeContinue(scope.resource, options.continue_token));
     revision = token.revision;
     after = token.last;
   } else if (!options.revision.empty()) {
@@ -200,7 +207,8 @@ StatusOr<ObjectList> EmbeddedStore::ListPage(const Scope& scope, const ListOptio
 }
 
 StatusOr<std::unique_ptr<Watch>> EmbeddedStore::StartWatch(const ResourceType& type,
-                                                           const WatchOptions& options, WatchSink sink) {
+                                                           const WatchOptions& options,
+                                                           WatchSink sink) {
   WEFT_ASSIGN_OR_RETURN(Scope scope, MakeScope(type, options.namespace_name, options.label_selector,
                                                options.field_selector));
   WEFT_ASSIGN_OR_RETURN(int64_t revision, ParseRevision(options.revision));
@@ -226,17 +234,21 @@ Status EmbeddedStore::FillMetadata(const ResourceType& type, const std::string& 
   if (meta == nullptr || !meta->is_object()) {
     return ObjectInvalid(type, "", {{"metadata", "missing: an object needs a name"}});
   }
-  for (const char* ours : {"resourceVersion", "uid", "creationTimestamp", "deletionTimestamp", "selfLink",
-                           "deletionGracePeriodSeconds", "managedFields", "generation"}) {
+  for (const char* ours :
+       {"resourceVersion", "uid", "creationTimestamp", "deletionTimestamp", "selfLink",
+        "deletionGracePeriodSeconds", "managedFields", "generation"}) {
     meta->Erase(ours);
   }
   if (NameOf(*object).empty()) {
     const std::string prefix = StringField(*object, {"metadata", "generateName"});
     if (prefix.empty()) {
-      return ObjectInvalid(type, "", {{"metadata.name", "missing: name or generateName is required"}});
+      return ObjectInvalid(type, "",
+                           {{"metadata.name", "missing: name or generateName is required"}});
     }
     std::string name;
-    for (int i = 0; i < kNameTries && (name.empty() || table_.Find(KeyOf(type, {namespace_name, name}))); ++i) {
+    for (int i = 0;
+         i < kNameTries && (name.empty() || table_.Find(KeyOf(type, {namespace_name, name})));
+         ++i) {
       name = prefix + MakeNameSuffix();
     }
     meta->Set("name", name);
@@ -262,8 +274,9 @@ bool EmbeddedStore::HasNoLivingOwner(const Json& object) {
   return true;
 }
 
-StatusOr<ObjectPtr> EmbeddedStore::Create(const ResourceType& type, const std::string& namespace_name,
-                                          Json object, const WriteOptions& options) {
+StatusOr<ObjectPtr> EmbeddedStore::Create(const ResourceType& type,
+                                          const std::string& namespace_name, Json object,
+                                          const WriteOptions& options) {
   const std::string version = SplitApiVersion(StringField(object, {"apiVersion"})).version;
   absl::MutexLock lock(&mutex_);
   if (type.is_namespaced) WEFT_RETURN_IF_ERROR(CheckNamespace(namespace_name));
@@ -283,17 +296,19 @@ StatusOr<ObjectPtr> EmbeddedStore::Create(const ResourceType& type, const std::s
   return created;
 }
 
-StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const ObjectPtr& old, Json object,
-                                                const WriteOptions& options) {
+StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const ObjectPtr& old,
+                                                Json object, const WriteOptions& options) {
   const std::string name = NameOf(*old);
   const std::string revision = RevisionOf(object);
   if (!revision.empty() && revision != RevisionOf(*old)) {
-    return ObjectConflict(type, name, "the object has been modified; please apply your changes to the latest "
-                                      "version and try again");
+    return ObjectConflict(type, name,
+                          "the object has been modified; please apply your changes to the latest "
+                          "version and try again");
   }
   if (const std::string uid = UidOf(object); !uid.empty() && uid != UidOf(*old)) {
-    return ObjectConflict(type, name, absl::StrCat("Precondition failed: UID in precondition: ", uid,
-                                                   ", UID in object meta: ", UidOf(*old)));
+    return ObjectConflict(type, name,
+                          absl::StrCat("Precondition failed: UID in precondition: ", uid,
+                                       ", UID in object meta: ", UidOf(*old)));
   }
   Json next = std::move(object);
   if (options.subresource == "status") {
@@ -318,7 +333,8 @@ StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const 
   WEFT_RETURN_IF_ERROR(CheckSize(type, next));
   if (SameJson(next, *old)) return old;
   const int64_t generation = IntField(*old, {"metadata", "generation"}, -1);
-  if (generation >= 0 && !SameDesire(next, *old)) SetField(&next, {"metadata", "generation"}, generation + 1);
+  if (generation >= 0 && !SameDesire(next, *old))
+    SetField(&next, {"metadata", "generation"}, generation + 1);
   const ObjectKey key = KeyOf(type, {NamespaceOf(*old), name});
   Batch batch(&table_, options_.clock->Now());
   ObjectPtr updated = batch.Put(key, std::move(next));
@@ -330,20 +346,24 @@ StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const 
 StatusOr<ObjectPtr> EmbeddedStore::Update(const ResourceType& type, Json object,
                                           const WriteOptions& options) {
   absl::MutexLock lock(&mutex_);
-  WEFT_ASSIGN_OR_RETURN(const ObjectPtr old, FindLocked(type, {NamespaceOf(object), NameOf(object)}));
+  WEFT_ASSIGN_OR_RETURN(const ObjectPtr old,
+                        FindLocked(type, {NamespaceOf(object), NameOf(object)}));
   if (type.is_custom && RevisionOf(object).empty()) {
-    return ObjectInvalid(type, NameOf(object),
-                         {{"metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update"}});
+    return ObjectInvalid(
+        type, NameOf(object),
+        {{"metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update"}});
   }
   return UpdateLocked(type, old, std::move(object), options);
 }
 
-StatusOr<ObjectPtr> EmbeddedStore::Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
-                                         const Json& patch, const WriteOptions& options) {
+StatusOr<ObjectPtr> EmbeddedStore::Patch(const ResourceType& type, const ObjectName& name,
+                                         PatchKind kind, const Json& patch,
+                                         const WriteOptions& options) {
   if (kind == PatchKind::kStrategic && type.is_custom) {
-    return ApiError(415, "UnsupportedMediaType",
-                    "the body of the request was in an unknown format - accepted media types include: "
-                    "application/json-patch+json, application/merge-patch+json");
+    return ApiError(
+        415, "UnsupportedMediaType",
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json-patch+json, application/merge-patch+json");
   }
   absl::MutexLock lock(&mutex_);
   WEFT_ASSIGN_OR_RETURN(const ObjectPtr old, FindLocked(type, name));
@@ -359,8 +379,9 @@ StatusOr<ObjectPtr> EmbeddedStore::Delete(const ResourceType& type, const Object
   absl::MutexLock lock(&mutex_);
   WEFT_ASSIGN_OR_RETURN(const ObjectPtr object, FindLocked(type, name));
   if (!options.uid.empty() && options.uid != UidOf(*object)) {
-    return ObjectConflict(type, name.name, absl::StrCat("Precondition failed: UID in precondition: ", options.uid,
-                                                        ", UID in object meta: ", UidOf(*object)));
+    return ObjectConflict(type, name.name,
+                          absl::StrCat("Precondition failed: UID in precondition: ", options.uid,
+                                       ", UID in object meta: ", UidOf(*object)));
   }
   if (!options.revision.empty() && options.revision != RevisionOf(*object)) {
     return ObjectConflict(type, name.name, "Precondition failed: it has another resourceVersion");

@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/clock.h"
 #include "platform/store/embedded/batch.h"
 #include "platform/store/embedded/journal.h"
@@ -16,15 +17,15 @@
 
 namespace weft::platform {
 
-// Thread-safe. One revision counter for all; deletes what an object owns, and objects whose owners are gone, in the
-// same transaction. A watch's sink is called while the store is locked.
+// Thread-safe. One revision counter for all; deletes what an object owns, and objects whose owners
+// are gone, in the same transaction. A watch's sink is called while the store is locked.
 class EmbeddedStore : public ObjectStore {
  public:
   struct Options {
-    const Clock* clock = nullptr;         // borrowed
-    std::unique_ptr<Journal> journal;     // null: nothing outlives the process
-    size_t history_window = 10000;        // changes that watches and lists may go back
-    std::function<uint64_t()> random;     // for uids and generated names; null: the system's
+    const Clock* clock = nullptr;      // borrowed
+    std::unique_ptr<Journal> journal;  // null: nothing outlives the process
+    size_t history_window = 10000;     // changes that watches and lists may go back
+    std::function<uint64_t()> random;  // for uids and generated names; null: the system's
   };
   // Reads the journal; makes the namespaces "default" and "kube-system".
   static StatusOr<std::unique_ptr<EmbeddedStore>> Open(Options options);
@@ -34,9 +35,10 @@ class EmbeddedStore : public ObjectStore {
   StatusOr<ObjectList> List(const ResourceType& type, const ListOptions& options) override;
   StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
                                               WatchSink sink) override;
-  StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& namespace_name, Json object,
+  StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& namespace_name,
+                             Json object, const WriteOptions& options) override;
+  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object,
                              const WriteOptions& options) override;
-  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object, const WriteOptions& options) override;
   StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
                             const Json& patch, const WriteOptions& options) override;
   StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name,
@@ -55,7 +57,8 @@ class EmbeddedStore : public ObjectStore {
   Status FillMetadata(const ResourceType& type, const std::string& namespace_name, Json* object)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<ObjectPtr> UpdateLocked(const ResourceType& type, const ObjectPtr& old, Json object,
-                                   const WriteOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                                   const WriteOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasNoLivingOwner(const Json& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status Commit(const Batch& batch, bool is_dry_run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<ObjectList> ListPage(const Scope& scope, const ListOptions& options)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/store/embedded/embedded_store.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "absl/strings/match.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 
@@ -27,13 +28,15 @@ Json ConfigMap(const std::string& name, const std::string& value = "v") {
 }
 
 Json PodNamed(const std::string& name) {
-  Json object = J(R"({"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"c","image":"i:1"}]}})");
+  Json object =
+      J(R"({"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"c","image":"i:1"}]}})");
   SetField(&object, {"metadata", "name"}, name);
   return object;
 }
 
 Json Job(const std::string& version = "v1") {
-  Json object = J(R"({"kind":"TFJob","metadata":{"name":"job"},"spec":{"tfReplicaSpecs":{"Worker":{"replicas":2,
+  Json object = J(
+      R"({"kind":"TFJob","metadata":{"name":"job"},"spec":{"tfReplicaSpecs":{"Worker":{"replicas":2,
       "template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}}}}})");
   object.Set("apiVersion", "kubeflow.org/" + version);
   return object;
@@ -64,7 +67,9 @@ class EmbeddedStoreTest : public ::testing::Test {
     options.clock = &clock_;
     options.journal = std::move(journal);
     options.history_window = window;
-    options.random = [this] { return random_ = random_ * 6364136223846793005u + 1442695040888963407u; };
+    options.random = [this] {
+      return random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+    };
     return EmbeddedStore::Open(std::move(options)).value();
   }
   Json Created(const ResourceType& type, Json object) {
@@ -75,7 +80,9 @@ class EmbeddedStoreTest : public ::testing::Test {
   bool Exists(const ResourceType& type, const std::string& name) {
     return store_->Get(type, {"default", name}).ok();
   }
-  Json Read(const ResourceType& type, const std::string& name) { return *store_->Get(type, {"default", name}).value(); }
+  Json Read(const ResourceType& type, const std::string& name) {
+    return *store_->Get(type, {"default", name}).value();
+  }
 
   FakeClock clock_{absl::FromUnixSeconds(1700000000)};
   uint64_t random_ = 1;
@@ -91,18 +98,25 @@ TEST_F(EmbeddedStoreTest, CreatesWithMetadata) {
   const auto again = store_->Create(ConfigMaps(), "default", ConfigMap("a"), {});
   EXPECT_TRUE(IsObjectExists(again.status()));
   EXPECT_EQ(again.status().message(), "configmaps \"a\" already exists");
-  EXPECT_EQ(StatusObject(again.status()).Find("details")->Dump(), R"({"name":"a","kind":"configmaps"})");
+  EXPECT_EQ(StatusObject(again.status()).Find("details")->Dump(),
+            R"({"name":"a","kind":"configmaps"})");
 }
 
 TEST_F(EmbeddedStoreTest, RefusesBadNamesAndNamespaces) {
-  EXPECT_EQ(HttpCodeOf(store_->Create(ConfigMaps(), "default", ConfigMap("Not_A_Name"), {}).status()), 422);
+  EXPECT_EQ(
+      HttpCodeOf(store_->Create(ConfigMaps(), "default", ConfigMap("Not_A_Name"), {}).status()),
+      422);
   EXPECT_EQ(HttpCodeOf(store_->Create(ConfigMaps(), "default", ConfigMap(""), {}).status()), 422);
-  EXPECT_EQ(HttpCodeOf(store_->Create(ConfigMaps(), "default", J(R"({"data":{}})"), {}).status()), 422);
+  EXPECT_EQ(HttpCodeOf(store_->Create(ConfigMaps(), "default", J(R"({"data":{}})"), {}).status()),
+            422);
   const Status away = store_->Create(ConfigMaps(), "away", ConfigMap("a"), {}).status();
   EXPECT_TRUE(IsObjectNotFound(away));
   EXPECT_EQ(away.message(), "namespaces \"away\" not found");
-  EXPECT_EQ(HttpCodeOf(store_->Create(ConfigMaps(), "default", ConfigMap("a", std::string(2 << 20, 'x')), {}).status()),
-            413);
+  EXPECT_EQ(
+      HttpCodeOf(
+          store_->Create(ConfigMaps(), "default", ConfigMap("a", std::string(2 << 20, 'x')), {})
+              .status()),
+      413);
 }
 
 TEST_F(EmbeddedStoreTest, GeneratesNames) {
@@ -153,9 +167,11 @@ TEST_F(EmbeddedStoreTest, ChecksJobsWithThePathOfTheField) {
   SetField(&job, {"spec", "tfReplicaSpecs", "Worker", "replicas"}, "two");
   const Status status = store_->Create(TfJobs(), "default", job, {}).status();
   EXPECT_EQ(HttpCodeOf(status), 422);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("spec.tfReplicaSpecs.Worker.replicas: holds \"two\""));
-  EXPECT_EQ(StringField(StatusObject(status).Find("details")->Find("causes")->items()[0], {"field"}),
-            "spec.tfReplicaSpecs.Worker.replicas");
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("spec.tfReplicaSpecs.Worker.replicas: holds \"two\""));
+  EXPECT_EQ(
+      StringField(StatusObject(status).Find("details")->Find("causes")->items()[0], {"field"}),
+      "spec.tfReplicaSpecs.Worker.replicas");
   Json unknown = Job();
   SetField(&unknown, {"spec", "sucessPolicy"}, "");
   EXPECT_THAT(std::string(store_->Create(TfJobs(), "default", unknown, {}).status().message()),
@@ -177,20 +193,30 @@ TEST_F(EmbeddedStoreTest, FixesWhatAPodRuns) {
   Json changed = pod;
   SetField(&changed, {"spec", "restartPolicy"}, "Never");
   EXPECT_EQ(HttpCodeOf(store_->Update(Pods(), changed, {}).status()), 422);
-  EXPECT_EQ(HttpCodeOf(store_->Create(Pods(), "default", J(R"({"metadata":{"name":"q"},"spec":{}})"), {}).status()), 422);
+  EXPECT_EQ(
+      HttpCodeOf(store_->Create(Pods(), "default", J(R"({"metadata":{"name":"q"},"spec":{}})"), {})
+                     .status()),
+      422);
 }
 
 TEST_F(EmbeddedStoreTest, PatchesAllKindsButStrategicOfCustomTypes) {
   Created(TfJobs(), Job());
   const ObjectName name{"default", "job"};
-  EXPECT_EQ(HttpCodeOf(store_->Patch(TfJobs(), name, PatchKind::kStrategic, J("{}"), {}).status()), 415);
-  const auto patched = store_->Patch(TfJobs(), name, PatchKind::kMerge, J(R"({"metadata":{"labels":{"a":"b"}}})"), {});
+  EXPECT_EQ(HttpCodeOf(store_->Patch(TfJobs(), name, PatchKind::kStrategic, J("{}"), {}).status()),
+            415);
+  const auto patched = store_->Patch(TfJobs(), name, PatchKind::kMerge,
+                                     J(R"({"metadata":{"labels":{"a":"b"}}})"), {});
   EXPECT_EQ(StringField(**patched, {"metadata", "labels", "a"}), "b");
   EXPECT_EQ(IntField(**patched, {"metadata", "generation"}), 1);
-  EXPECT_EQ(HttpCodeOf(store_->Patch(TfJobs(), name, PatchKind::kMerge, J(R"({"metadata":{"name":"x"}})"), {}).status()),
-            422);
-  EXPECT_TRUE(IsConflict(
-      store_->Patch(TfJobs(), name, PatchKind::kMerge, J(R"({"metadata":{"resourceVersion":"1"}})"), {}).status()));
+  EXPECT_EQ(
+      HttpCodeOf(
+          store_->Patch(TfJobs(), name, PatchKind::kMerge, J(R"({"metadata":{"name":"x"}})"), {})
+              .status()),
+      422);
+  EXPECT_TRUE(IsConflict(store_
+                             ->Patch(TfJobs(), name, PatchKind::kMerge,
+                                     J(R"({"metadata":{"resourceVersion":"1"}})"), {})
+                             .status()));
 }
 
 TEST_F(EmbeddedStoreTest, DryRunsChangeNothing) {
@@ -285,7 +311,8 @@ TEST_F(EmbeddedStoreTest, GivesRunningPodsTheirGrace) {
   ASSERT_TRUE(store_->Update(Pods(), pod, {"binding"}).ok());
   ASSERT_TRUE(store_->Delete(Pods(), {"default", "running"}, {}).ok());
   EXPECT_EQ(IntField(Read(Pods(), "running"), {"metadata", "deletionGracePeriodSeconds"}), 30);
-  EXPECT_EQ(StringField(Read(Pods(), "running"), {"metadata", "deletionTimestamp"}), "2023-11-14T22:13:50Z");
+  EXPECT_EQ(StringField(Read(Pods(), "running"), {"metadata", "deletionTimestamp"}),
+            "2023-11-14T22:13:50Z");
   const std::string revision = RevisionOf(Read(Pods(), "running"));
   ASSERT_TRUE(store_->Delete(Pods(), {"default", "running"}, {}).ok());
   EXPECT_EQ(RevisionOf(Read(Pods(), "running")), revision);
@@ -303,7 +330,8 @@ TEST_F(EmbeddedStoreTest, DeletesNamespacesWithTheirContents) {
   ASSERT_TRUE(store_->Create(ConfigMaps(), "team", ConfigMap("free"), {}).ok());
   ASSERT_TRUE(store_->Delete(Namespaces(), {"", "team"}, {}).ok());
   EXPECT_FALSE(store_->Get(ConfigMaps(), {"team", "free"}).ok());
-  EXPECT_EQ(StringField(*store_->Get(Namespaces(), {"", "team"}).value(), {"status", "phase"}), "Terminating");
+  EXPECT_EQ(StringField(*store_->Get(Namespaces(), {"", "team"}).value(), {"status", "phase"}),
+            "Terminating");
   EXPECT_EQ(HttpCodeOf(store_->Create(ConfigMaps(), "team", ConfigMap("new"), {}).status()), 403);
   held = *store_->Get(ConfigMaps(), {"team", "held"}).value();
   EraseField(&held, {"metadata", "finalizers"});
@@ -346,11 +374,14 @@ TEST_F(EmbeddedStoreTest, ForgetsOldRevisions) {
   EXPECT_TRUE(IsExpired(store_->List(ConfigMaps(), options).status()));
   WatchOptions watch;
   watch.revision = page.revision;
-  EXPECT_TRUE(IsExpired(store_->StartWatch(ConfigMaps(), watch, [](const WatchEvent&) {}).status()));
+  EXPECT_TRUE(
+      IsExpired(store_->StartWatch(ConfigMaps(), watch, [](const WatchEvent&) {}).status()));
   watch.revision = "999999";
-  EXPECT_EQ(HttpCodeOf(store_->StartWatch(ConfigMaps(), watch, [](const WatchEvent&) {}).status()), 504);
+  EXPECT_EQ(HttpCodeOf(store_->StartWatch(ConfigMaps(), watch, [](const WatchEvent&) {}).status()),
+            504);
   watch.revision = "x";
-  EXPECT_EQ(HttpCodeOf(store_->StartWatch(ConfigMaps(), watch, [](const WatchEvent&) {}).status()), 400);
+  EXPECT_EQ(HttpCodeOf(store_->StartWatch(ConfigMaps(), watch, [](const WatchEvent&) {}).status()),
+            400);
 }
 
 std::string Letter(WatchEvent::Kind kind) {
@@ -360,7 +391,9 @@ std::string Letter(WatchEvent::Kind kind) {
 TEST_F(EmbeddedStoreTest, TellsWatchersInOrder) {
   const Json first = Created(ConfigMaps(), ConfigMap("a"));
   std::vector<std::string> seen;
-  const WatchSink sink = [&](const WatchEvent& event) { seen.push_back(Letter(event.kind) + NameOf(*event.object)); };
+  const WatchSink sink = [&](const WatchEvent& event) {
+    seen.push_back(Letter(event.kind) + NameOf(*event.object));
+  };
   WatchOptions options;
   options.marks_initial_end = true;
   std::unique_ptr<Watch> watch = store_->StartWatch(ConfigMaps(), options, sink).value();
@@ -387,9 +420,13 @@ TEST_F(EmbeddedStoreTest, ShowsSelectionsToWatchers) {
   options.label_selector = "on=yes";
   options.namespace_name = "default";
   const std::unique_ptr<Watch> watch =
-      store_->StartWatch(ConfigMaps(), options, [&](const WatchEvent& event) {
-        seen.push_back(Letter(event.kind) + StringField(*event.object, {"data", "key"}));
-      }).value();
+      store_
+          ->StartWatch(
+              ConfigMaps(), options,
+              [&](const WatchEvent& event) {
+                seen.push_back(Letter(event.kind) + StringField(*event.object, {"data", "key"}));
+              })
+          .value();
   Json object = ConfigMap("a", "1");
   object = Created(ConfigMaps(), object);
   SetField(&object, {"metadata", "labels", "on"}, "yes");
@@ -441,7 +478,10 @@ TEST_F(JournalTest, SaysThatTheDiskIsFullAndKeepsWhatItHas) {
   Status status;
   int kept = 0;
   while (status.ok() && kept < 200) {
-    status = store_->Create(ConfigMaps(), "default", ConfigMap(absl::StrCat("m", kept), std::string(4000, 'x')), {}).status();
+    status = store_
+                 ->Create(ConfigMaps(), "default",
+                          ConfigMap(absl::StrCat("m", kept), std::string(4000, 'x')), {})
+                 .status();
     if (status.ok()) ++kept;
   }
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/store/embedded/journal.h"
 
+#include <cerrno>
+#include <utility>
+
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <utility>
-
 #include "absl/strings/ascii.h"
+
 #include "base/files.h"
 
 namespace weft::platform {
@@ -26,10 +27,11 @@ StatusOr<OwnedFd> LockFolder(const std::string& folder) {
     if (errno != EWOULDBLOCK) return ErrnoStatus(errno, "lock", path);
     char owner[32] = {};
     const ssize_t count = ::pread(fd.get(), owner, sizeof(owner) - 1, 0);
-    const std::string process(
-        absl::StripAsciiWhitespace(absl::string_view(owner, count > 0 ? static_cast<size_t>(count) : 0)));
-    return AlreadyExists("The state folder is in use by process ", process.empty() ? "unknown" : process,
-                         ": ", folder, ". Stop that one first, or give another folder with --state");
+    const std::string process(absl::StripAsciiWhitespace(
+        absl::string_view(owner, count > 0 ? static_cast<size_t>(count) : 0)));
+    return AlreadyExists("The state folder is in use by process ",
+                         process.empty() ? "unknown" : process, ": ", folder,
+                         ". Stop that one first, or give another folder with --state");
   }
   const std::string self = absl::StrCat(::getpid(), "\n");
   if (::ftruncate(fd.get(), 0) != 0 ||
@@ -53,13 +55,15 @@ class SqliteJournal::Statement {
 
   bool ok() const { return code_ == SQLITE_OK; }
   void Bind(int index, absl::string_view text) {
-    ::sqlite3_bind_text64(statement_, index, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+    ::sqlite3_bind_text64(statement_, index, text.data(), text.size(), SQLITE_TRANSIENT,
+                          SQLITE_UTF8);
   }
   void Bind(int index, int64_t value) { ::sqlite3_bind_int64(statement_, index, value); }
   int Step() { return ::sqlite3_step(statement_); }
   void Reset() { ::sqlite3_reset(statement_); }
   std::string Text(int column) const {
-    const auto* const text = reinterpret_cast<const char*>(::sqlite3_column_text(statement_, column));
+    const auto* const text =
+        reinterpret_cast<const char*>(::sqlite3_column_text(statement_, column));
     return text == nullptr
                ? ""
                : std::string(text, static_cast<size_t>(::sqlite3_column_bytes(statement_, column)));
@@ -80,7 +84,8 @@ Status SqliteJournal::Failure(absl::string_view what) const {
   const int code = ::sqlite3_errcode(database_);
   const std::string says = ::sqlite3_errmsg(database_);
   if (code == SQLITE_FULL) {
-    return ResourceExhausted("The disk of the state folder is full, so nothing was written: ", folder_);
+    return ResourceExhausted("The disk of the state folder is full, so nothing was written: ",
+                             folder_);
   }
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
     return DataLoss("The state folder's file is damaged (", says, "): ", folder_,
@@ -90,7 +95,8 @@ Status SqliteJournal::Failure(absl::string_view what) const {
 }
 
 Status SqliteJournal::Execute(const char* sql) {
-  if (::sqlite3_exec(database_, sql, nullptr, nullptr, nullptr) == SQLITE_OK) return absl::OkStatus();
+  if (::sqlite3_exec(database_, sql, nullptr, nullptr, nullptr) == SQLITE_OK)
+    return absl::OkStatus();
   return Failure(sql);
 }
 
@@ -103,9 +109,9 @@ StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::string& 
   WEFT_ASSIGN_OR_RETURN(OwnedFd lock, LockFolder(folder));
   sqlite3* database = nullptr;
   const std::string path = JoinPath(folder, "objects.db");
-  const int code = ::sqlite3_open_v2(path.c_str(), &database,
-                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX,
-                                     nullptr);
+  const int code = ::sqlite3_open_v2(
+      path.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX,
+      nullptr);
   std::unique_ptr<SqliteJournal> journal(new SqliteJournal(folder, std::move(lock), database));
   if (code != SQLITE_OK) return journal->Failure("Opening objects.db");
   // Full: a commit is on the disk when it returns.
@@ -116,7 +122,8 @@ StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::string& 
       "CREATE TABLE IF NOT EXISTS objects(resource TEXT, namespace TEXT, name TEXT, body TEXT,"
       " PRIMARY KEY(resource, namespace, name)) WITHOUT ROWID;"));
   if (max_pages > 0) {
-    WEFT_RETURN_IF_ERROR(journal->Execute(absl::StrCat("PRAGMA max_page_count=", max_pages).c_str()));
+    WEFT_RETURN_IF_ERROR(
+        journal->Execute(absl::StrCat("PRAGMA max_page_count=", max_pages).c_str()));
   }
   return journal;
 }
@@ -133,8 +140,8 @@ StatusOr<JournalContents> SqliteJournal::Load() {
   }
   if (code != SQLITE_DONE) return Failure("Reading");
   if (format != kFormat) {
-    return FailedPrecondition("The state folder is of another version of weft: ", folder_, " has format ",
-                              format, ", this program reads ", kFormat);
+    return FailedPrecondition("The state folder is of another version of weft: ", folder_,
+                              " has format ", format, ", this program reads ", kFormat);
   }
   Statement rows(database_, "SELECT resource, namespace, name, body FROM objects");
   if (!rows.ok()) return Failure("Reading");
@@ -142,8 +149,8 @@ StatusOr<JournalContents> SqliteJournal::Load() {
     ObjectKey key{rows.Text(0), rows.Text(1), rows.Text(2)};
     StatusOr<Json> object = Json::Parse(rows.Text(3));
     if (!object.ok()) {
-      return DataLoss("The state folder holds a damaged object, ", key.resource, " '", key.namespace_name,
-                      "/", key.name, "': ", object.status().message());
+      return DataLoss("The state folder holds a damaged object, ", key.resource, " '",
+                      key.namespace_name, "/", key.name, "': ", object.status().message());
     }
     contents.objects.emplace_back(std::move(key), *std::move(object));
   }
@@ -161,7 +168,8 @@ Status SqliteJournal::Write(int64_t revision, absl::Span<const Change> changes) 
 }
 
 Status SqliteJournal::WriteChanges(int64_t revision, absl::Span<const Change> changes) {
-  Statement put(database_, "INSERT OR REPLACE INTO objects(resource, namespace, name, body) VALUES(?,?,?,?)");
+  Statement put(database_,
+                "INSERT OR REPLACE INTO objects(resource, namespace, name, body) VALUES(?,?,?,?)");
   Statement erase(database_, "DELETE FROM objects WHERE resource=? AND namespace=? AND name=?");
   Statement fact(database_, "INSERT OR REPLACE INTO facts(name, value) VALUES(?,?)");
   if (!put.ok() || !erase.ok() || !fact.ok()) return Failure("Writing");

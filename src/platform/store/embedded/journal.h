@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+
 #include "base/posix_file.h"
 #include "base/status.h"
 #include "platform/store/embedded/object_table.h"
@@ -26,16 +27,18 @@ class Journal {
  public:
   virtual ~Journal() = default;
   virtual StatusOr<JournalContents> Load() = 0;
-  // All of the changes or, on an error, none. They survive the loss of power once this returns. ResourceExhausted:
-  // the disk is full.
+  // All of the changes or, on an error, none. They survive the loss of power once this returns.
+  // ResourceExhausted: the disk is full.
   virtual Status Write(int64_t revision, absl::Span<const Change> changes) = 0;
 };
 
-// A SQLite file in a folder that it locks: AlreadyExists while another process has it, naming that process.
+// A SQLite file in a folder that it locks: AlreadyExists while another process has it, naming that
+// process.
 class SqliteJournal : public Journal {
  public:
   // Makes the folder. `max_pages` bounds the file (0: not), as a full disk would.
-  static StatusOr<std::unique_ptr<SqliteJournal>> Open(const std::string& folder, int64_t max_pages = 0);
+  static StatusOr<std::unique_ptr<SqliteJournal>> Open(const std::string& folder,
+                                                       int64_t max_pages = 0);
   ~SqliteJournal() override;
   SqliteJournal(const SqliteJournal&) = delete;
   SqliteJournal& operator=(const SqliteJournal&) = delete;

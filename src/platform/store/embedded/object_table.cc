@@ -10,7 +10,8 @@
 namespace weft::platform {
 
 bool Scope::Covers(const ObjectKey& key) const {
-  return key.resource == resource && (namespace_name.empty() || key.namespace_name == namespace_name);
+  return key.resource == resource &&
+         (namespace_name.empty() || key.namespace_name == namespace_name);
 }
 
 void ObjectTable::Restore(int64_t revision, std::vector<std::pair<ObjectKey, Json>> objects) {
@@ -46,8 +47,9 @@ ObjectPtr ObjectTable::Find(const ObjectKey& key) const {
   return found == objects_.end() ? nullptr : found->second;
 }
 
-void ObjectTable::ForEach(const std::string& resource, const std::string& namespace_name,
-                          const std::function<void(const ObjectKey&, const ObjectPtr&)>& visit) const {
+void ObjectTable::ForEach(
+    const std::string& resource, const std::string& namespace_name,
+    const std::function<void(const ObjectKey&, const ObjectPtr&)>& visit) const {
   for (auto at = objects_.lower_bound({resource, namespace_name, ""}); at != objects_.end(); ++at) {
     if (at->first.resource != resource) return;
     if (!namespace_name.empty() && at->first.namespace_name != namespace_name) return;
@@ -75,18 +77,20 @@ std::vector<ObjectKey> ObjectTable::DependentsOf(const std::string& owner_uid) c
 
 Status ObjectTable::CheckKnown(int64_t revision) const {
   if (revision > revision_) {
-    return ApiError(504, "Timeout",
-                    absl::StrCat("Too large resource version: ", revision, ", current: ", revision_));
+    return ApiError(
+        504, "Timeout",
+        absl::StrCat("Too large resource version: ", revision, ", current: ", revision_));
   }
   if (revision >= oldest_) return absl::OkStatus();
   return RevisionExpired(absl::StrCat("too old resource version: ", revision, " (", oldest_, ")"));
 }
 
-StatusOr<std::vector<std::pair<ObjectKey, ObjectPtr>>> ObjectTable::Snapshot(const Scope& scope,
-                                                                              int64_t revision) const {
+StatusOr<std::vector<std::pair<ObjectKey, ObjectPtr>>> ObjectTable::Snapshot(
+    const Scope& scope, int64_t revision) const {
   WEFT_RETURN_IF_ERROR(CheckKnown(revision));
   std::map<ObjectKey, ObjectPtr> undone;
-  for (auto change = history_.rbegin(); change != history_.rend() && change->revision > revision; ++change) {
+  for (auto change = history_.rbegin(); change != history_.rend() && change->revision > revision;
+       ++change) {
     if (scope.Covers(change->key)) undone[change->key] = change->previous;
   }
   std::map<ObjectKey, ObjectPtr> found;
@@ -149,7 +153,8 @@ void ObjectTable::SendBookmark(const Watcher& watcher, bool is_initial_end) cons
   object.Set("apiVersion", watcher.api_version);
   SetField(&object, {"metadata", "resourceVersion"}, absl::StrCat(revision_));
   SetField(&object, {"metadata", "creationTimestamp"}, Json());
-  if (is_initial_end) SetField(&object, {"metadata", "annotations", "k8s.io/initial-events-end"}, "true");
+  if (is_initial_end)
+    SetField(&object, {"metadata", "annotations", "k8s.io/initial-events-end"}, "true");
   WatchEvent event;
   event.kind = WatchEvent::Kind::kBookmark;
   event.object = std::make_shared<const Json>(std::move(object));

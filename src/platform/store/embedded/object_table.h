@@ -41,7 +41,9 @@ struct Scope {
   Selector labels;
   Selector fields;
   bool Covers(const ObjectKey& key) const;
-  bool Matches(const Json& object) const { return labels.Matches(object) && fields.Matches(object); }
+  bool Matches(const Json& object) const {
+    return labels.Matches(object) && fields.Matches(object);
+  }
 };
 
 // Not thread-safe.
@@ -66,14 +68,15 @@ class ObjectTable {
 
   // All objects of the scope as they were at `revision`: RevisionExpired when that is too long ago.
   StatusOr<std::vector<std::pair<ObjectKey, ObjectPtr>>> Snapshot(const Scope& scope,
-                                                                   int64_t revision) const;
+                                                                  int64_t revision) const;
 
   // Changes that follow on each other from revision() + 1; tells the watchers.
   void Apply(const std::vector<Change>& changes);
 
   // First what happened after `revision`, or all objects when it is -1. RevisionExpired as above.
   StatusOr<WatcherId> AddWatcher(Scope scope, int64_t revision, bool marks_initial_end,
-                                 const std::string& api_version, const std::string& kind, WatchSink sink);
+                                 const std::string& api_version, const std::string& kind,
+                                 WatchSink sink);
   void RemoveWatcher(WatcherId id);
   // Tells every watcher the revision up to which it has seen all.
   void SendBookmarks() const;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+
 #include "platform/object/fields.h"
 #include "platform/object/pod.h"
 #include "platform/object/tfjob.h"
@@ -44,7 +45,8 @@ void DefaultContainer(Json* container) {
 }
 
 void DefaultPodSpec(Json* object, FieldPath spec_path) {
-  Json spec = FindField(*object, spec_path) == nullptr ? Json::MakeObject() : *FindField(*object, spec_path);
+  Json spec = FindField(*object, spec_path) == nullptr ? Json::MakeObject()
+                                                       : *FindField(*object, spec_path);
   SetDefault(&spec, {"restartPolicy"}, "Always");
   SetDefault(&spec, {"terminationGracePeriodSeconds"}, 30);
   SetDefault(&spec, {"dnsPolicy"}, "ClusterFirst");
@@ -66,11 +68,13 @@ Status CheckPod(const ResourceType& type, const Json& pod, bool is_strict) {
   shape.Set("spec", FindField(pod, {"spec"}) == nullptr ? Json() : *FindField(pod, {"spec"}));
   const PodTemplate parsed = ParsePodTemplate(shape, "", &problems);
   if (parsed.containers.empty() && problems.empty()) {
-    problems.Add(Json(), "spec.containers", "holds an empty list, at least one container is needed");
+    problems.Add(Json(), "spec.containers",
+                 "holds an empty list, at least one container is needed");
   }
   for (size_t i = 0; i < parsed.containers.size(); ++i) {
     if (!parsed.containers[i].image.empty()) continue;
-    problems.Add(Json(), absl::StrCat("spec.containers[", i, "].image"), "missing: the image to run");
+    problems.Add(Json(), absl::StrCat("spec.containers[", i, "].image"),
+                 "missing: the image to run");
   }
   const std::string policy = StringField(pod, {"spec", "restartPolicy"});
   if (policy != "Always" && policy != "OnFailure" && policy != "Never") {
@@ -117,7 +121,8 @@ Status PrepareService(const ResourceType& type, Json* service) {
 
 Status PrepareData(const ResourceType& type, Json* object) {
   Problems problems("");
-  if (const Json* const plain = object->Find("stringData"); plain != nullptr && type.plural == "secrets") {
+  if (const Json* const plain = object->Find("stringData");
+      plain != nullptr && type.plural == "secrets") {
     const Json added = *plain;
     for (const JsonMember& member : added.members()) {
       std::string encoded;
@@ -152,8 +157,9 @@ Status PrepareWorkload(const ResourceType& type, Json* object) {
   Problems problems("");
   SetDefault(object, {"spec", "replicas"}, 1);
   if (IntField(*object, {"spec", "replicas"}, -1) < 0) {
-    problems.Add(Json(), "spec.replicas",
-                 HoldsButAllowed(*FindField(*object, {"spec", "replicas"}), "0 and more is allowed"));
+    problems.Add(
+        Json(), "spec.replicas",
+        HoldsButAllowed(*FindField(*object, {"spec", "replicas"}), "0 and more is allowed"));
   }
   if (FindField(*object, {"spec", "selector"}) == nullptr) {
     problems.Add(Json(), "spec.selector", "missing: which pods are its own");
@@ -165,8 +171,10 @@ Status PrepareWorkload(const ResourceType& type, Json* object) {
 // Of a pod only what the server lets a client change.
 Status CheckPodUpdate(const ResourceType& type, const Json& old, const Json& pod) {
   const auto fixed = [](const Json& object) {
-    Json spec = FindField(object, {"spec"}) == nullptr ? Json::MakeObject() : *FindField(object, {"spec"});
-    for (const char* free : {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}) {
+    Json spec =
+        FindField(object, {"spec"}) == nullptr ? Json::MakeObject() : *FindField(object, {"spec"});
+    for (const char* free :
+         {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}) {
       spec.Erase(free);
     }
     for (const char* list : {"containers", "initContainers"}) {
@@ -178,15 +186,18 @@ Status CheckPodUpdate(const ResourceType& type, const Json& old, const Json& pod
   };
   if (SameJson(fixed(old), fixed(pod))) return absl::OkStatus();
   return ObjectInvalid(type, NameOf(pod),
-                       {{"spec", "Forbidden: pod updates may not change fields other than "
-                                 "`spec.containers[*].image`, `spec.initContainers[*].image`, "
-                                 "`spec.activeDeadlineSeconds`, `spec.terminationGracePeriodSeconds` "
-                                 "and `spec.tolerations`"}});
+                       {{"spec",
+                         "Forbidden: pod updates may not change fields other than "
+                         "`spec.containers[*].image`, `spec.initContainers[*].image`, "
+                         "`spec.activeDeadlineSeconds`, `spec.terminationGracePeriodSeconds` "
+                         "and `spec.tolerations`"}});
 }
 
 bool IsDnsSubdomain(absl::string_view name) {
   if (name.empty() || name.size() > 253) return false;
-  const auto is_alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const auto is_alphanumeric = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  };
   if (!is_alphanumeric(name.front()) || !is_alphanumeric(name.back())) return false;
   return std::all_of(name.begin(), name.end(),
                      [&](char c) { return is_alphanumeric(c) || c == '-' || c == '.'; }) &&
@@ -201,13 +212,14 @@ Status CheckObjectName(const ResourceType& type, absl::string_view name) {
   return ObjectInvalid(
       type, name,
       {{"metadata.name",
-        HoldsButAllowed(Json(name), is_label ? "allowed are 1 to 63 of a-z, 0-9 and '-', a letter first"
-                                             : "allowed are 1 to 253 of a-z, 0-9, '-' and '.', a letter or "
-                                               "digit first and last")}});
+        HoldsButAllowed(Json(name),
+                        is_label ? "allowed are 1 to 63 of a-z, 0-9 and '-', a letter first"
+                                 : "allowed are 1 to 253 of a-z, 0-9, '-' and '.', a letter or "
+                                   "digit first and last")}});
 }
 
-Status PrepareCreate(const ResourceType& type, const std::string& version, const WriteOptions& options,
-                     Json* object) {
+Status PrepareCreate(const ResourceType& type, const std::string& version,
+                     const WriteOptions& options, Json* object) {
   if (type.plural == "pods") return PreparePod(type, options, object);
   if (type.plural == "services") return PrepareService(type, object);
   if (type.plural == "configmaps" || type.plural == "secrets") return PrepareData(type, object);
@@ -235,7 +247,8 @@ Status PrepareUpdate(const ResourceType& type, const WriteOptions& options, cons
   }
   if (type.plural == "configmaps" || type.plural == "secrets") return PrepareData(type, object);
   if (type.plural == "services" && options.subresource.empty()) return PrepareService(type, object);
-  if (type.plural == "tfjobs" && options.subresource != "status") return CheckTfJob(type, *object, options);
+  if (type.plural == "tfjobs" && options.subresource != "status")
+    return CheckTfJob(type, *object, options);
   return absl::OkStatus();
 }
 

@@ -8,12 +8,13 @@
 
 namespace weft::platform {
 
-// Fills in defaults and drops what a client may not set. ObjectInvalid names the fields that are wrong.
-// `version` is the one that the client used.
-Status PrepareCreate(const ResourceType& type, const std::string& version, const WriteOptions& options,
-                     Json* object);
+// Fills in defaults and drops what a client may not set. ObjectInvalid names the fields that are
+// wrong. `version` is the one that the client used.
+Status PrepareCreate(const ResourceType& type, const std::string& version,
+                     const WriteOptions& options, Json* object);
 // `object` is what the old one becomes; its metadata is settled already.
-Status PrepareUpdate(const ResourceType& type, const WriteOptions& options, const Json& old, Json* object);
+Status PrepareUpdate(const ResourceType& type, const WriteOptions& options, const Json& old,
+                     Json* object);
 
 // ObjectInvalid unless it may be an object's name of that type.
 Status CheckObjectName(const ResourceType& type, absl::string_view name);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/store/kubernetes/kubeconfig.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdlib>
+
+#include <poll.h>
+#include <unistd.h>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
+
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "net/yaml.h"
@@ -25,8 +26,8 @@ constexpr absl::Duration kPluginTimeout = absl::Seconds(60);
 constexpr absl::Duration kFileLifetime = absl::Minutes(1);
 
 // The entry of that name in a list of {name, <field>: {...}}.
-StatusOr<const Json*> FindNamed(const Json& config, const std::string& path, const char* list, const char* field,
-                                const std::string& name) {
+StatusOr<const Json*> FindNamed(const Json& config, const std::string& path, const char* list,
+                                const char* field, const std::string& name) {
   std::string names;
   if (const Json* const entries = config.Find(list)) {
     for (const Json& entry : entries->items()) {
@@ -36,15 +37,18 @@ StatusOr<const Json*> FindNamed(const Json& config, const std::string& path, con
       if (found == name && value != nullptr && value->is_object()) return value;
     }
   }
-  return InvalidArgument(path, ": ", list, " has no '", name, "', only: ", names.empty() ? "nothing" : names);
+  return InvalidArgument(path, ": ", list, " has no '", name,
+                         "', only: ", names.empty() ? "nothing" : names);
 }
 
 // <field>-data in base64, or the contents of the file that <field> names.
-StatusOr<std::string> DataOrFile(const Json& entry, const std::string& path, const std::string& field) {
+StatusOr<std::string> DataOrFile(const Json& entry, const std::string& path,
+                                 const std::string& field) {
   const std::string data = StringField(entry, {field + "-data"});
   if (!data.empty()) {
     std::string decoded;
-    if (!absl::Base64Unescape(data, &decoded)) return InvalidArgument(path, ": ", field, "-data is not base64");
+    if (!absl::Base64Unescape(data, &decoded))
+      return InvalidArgument(path, ": ", field, "-data is not base64");
     return decoded;
   }
   const std::string name = StringField(entry, {field});
@@ -67,13 +71,16 @@ Status ReadUser(const Json& user, const std::string& path, ClusterAccess* access
   if (exec == nullptr) return absl::OkStatus();
   access->exec.api_version = StringField(*exec, {"apiVersion"});
   access->exec.argv.push_back(StringField(*exec, {"command"}));
-  if (access->exec.argv[0].empty()) return InvalidArgument(path, ": the user's exec names no command");
+  if (access->exec.argv[0].empty())
+    return InvalidArgument(path, ": the user's exec names no command");
   if (const Json* const words = FindField(*exec, {"args"})) {
-    for (const Json& word : words->items()) access->exec.argv.push_back(word.AsString().value_or(""));
+    for (const Json& word : words->items())
+      access->exec.argv.push_back(word.AsString().value_or(""));
   }
   if (const Json* const variables = FindField(*exec, {"env"})) {
     for (const Json& variable : variables->items()) {
-      access->exec.environment.emplace_back(StringField(variable, {"name"}), StringField(variable, {"value"}));
+      access->exec.environment.emplace_back(StringField(variable, {"name"}),
+                                            StringField(variable, {"value"}));
     }
   }
   return absl::OkStatus();
@@ -84,7 +91,8 @@ StatusOr<ClusterAccess> InClusterAccess(const std::string& host, const std::stri
   ClusterAccess access;
   const bool is_ipv6 = host.find(':') != std::string::npos;
   access.server = absl::StrCat("https://", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", ":", port);
-  WEFT_ASSIGN_OR_RETURN(access.tls.authority_pem, ReadFile(files, JoinPath(kAccountFolder, "ca.crt"), kMostBytes));
+  WEFT_ASSIGN_OR_RETURN(access.tls.authority_pem,
+                        ReadFile(files, JoinPath(kAccountFolder, "ca.crt"), kMostBytes));
   access.token_file = JoinPath(kAccountFolder, "token");
   const StatusOr<std::string> space = ReadFile(files, JoinPath(kAccountFolder, "namespace"), 256);
   if (space.ok()) access.namespace_name = std::string(absl::StripAsciiWhitespace(*space));
@@ -99,11 +107,14 @@ StatusOr<std::string> RunPlugin(const SpawnOptions& options) {
   const absl::Time deadline = absl::Now() + kPluginTimeout;
   while (process->stdout_pipe().is_open() || process->stderr_pipe().is_open()) {
     if (absl::Now() > deadline || out.size() + err.size() > kMostBytes) {
-      return absl::UnauthenticatedError(absl::StrCat("The credential plug-in takes too long: ", options.argv[0]));
+      return absl::UnauthenticatedError(
+          absl::StrCat("The credential plug-in takes too long: ", options.argv[0]));
     }
-    pollfd poll_fds[2] = {{process->stdout_pipe().get(), POLLIN, 0}, {process->stderr_pipe().get(), POLLIN, 0}};
+    pollfd poll_fds[2] = {{process->stdout_pipe().get(), POLLIN, 0},
+                          {process->stderr_pipe().get(), POLLIN, 0}};
     ::poll(poll_fds, 2, 1000);
-    for (auto [pipe, text] : {std::pair{&process->stdout_pipe(), &out}, std::pair{&process->stderr_pipe(), &err}}) {
+    for (auto [pipe, text] :
+         {std::pair{&process->stdout_pipe(), &out}, std::pair{&process->stderr_pipe(), &err}}) {
       char buffer[4096];
       const ssize_t count = pipe->is_open() ? ::read(pipe->get(), buffer, sizeof(buffer)) : -1;
       if (count > 0) text->append(buffer, static_cast<size_t>(count));
@@ -112,8 +123,9 @@ StatusOr<std::string> RunPlugin(const SpawnOptions& options) {
   }
   WEFT_ASSIGN_OR_RETURN(const ExitState exit, process->Wait(deadline - absl::Now()));
   if (exit.ok()) return out;
-  return absl::UnauthenticatedError(absl::StrCat("The credential plug-in '", options.argv[0], "' failed, ",
-                                                 DescribeExit(exit), ": ", err.substr(0, 1000)));
+  return absl::UnauthenticatedError(absl::StrCat("The credential plug-in '", options.argv[0],
+                                                 "' failed, ", DescribeExit(exit), ": ",
+                                                 err.substr(0, 1000)));
 }
 
 }  // namespace
@@ -122,22 +134,29 @@ StatusOr<ClusterAccess> ReadKubeconfig(const std::string& path, const std::strin
   RealFileSystem files;
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, kMostBytes));
   WEFT_ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYamlOrJson(text, path));
-  if (documents.size() != 1 || !documents[0].is_object()) return InvalidArgument(path, ": this is no kubeconfig");
+  if (documents.size() != 1 || !documents[0].is_object())
+    return InvalidArgument(path, ": this is no kubeconfig");
   const Json& config = documents[0];
   const std::string name = context.empty() ? StringField(config, {"current-context"}) : context;
-  if (name.empty()) return InvalidArgument(path, ": there is no current-context: choose one with --context");
-  WEFT_ASSIGN_OR_RETURN(const Json* const chosen, FindNamed(config, path, "contexts", "context", name));
-  WEFT_ASSIGN_OR_RETURN(const Json* const cluster,
-                        FindNamed(config, path, "clusters", "cluster", StringField(*chosen, {"cluster"})));
+  if (name.empty())
+    return InvalidArgument(path, ": there is no current-context: choose one with --context");
+  WEFT_ASSIGN_OR_RETURN(const Json* const chosen,
+                        FindNamed(config, path, "contexts", "context", name));
+  WEFT_ASSIGN_OR_RETURN(const Json* const cluster, FindNamed(config, path, "clusters", "cluster",
+                                                             StringField(*chosen, {"cluster"})));
   ClusterAccess access;
   access.server = StringField(*cluster, {"server"});
-  if (access.server.empty()) return InvalidArgument(path, ": the cluster of context '", name, "' has no server");
-  WEFT_ASSIGN_OR_RETURN(access.tls.authority_pem, DataOrFile(*cluster, path, "certificate-authority"));
+  if (access.server.empty())
+    return InvalidArgument(path, ": the cluster of context '", name, "' has no server");
+  WEFT_ASSIGN_OR_RETURN(access.tls.authority_pem,
+                        DataOrFile(*cluster, path, "certificate-authority"));
   access.tls.skip_verification = BoolField(*cluster, {"insecure-skip-tls-verify"});
-  if (const std::string space = StringField(*chosen, {"namespace"}); !space.empty()) access.namespace_name = space;
+  if (const std::string space = StringField(*chosen, {"namespace"}); !space.empty())
+    access.namespace_name = space;
   const std::string user_name = StringField(*chosen, {"user"});
   if (user_name.empty()) return access;
-  WEFT_ASSIGN_OR_RETURN(const Json* const user, FindNamed(config, path, "users", "user", user_name));
+  WEFT_ASSIGN_OR_RETURN(const Json* const user,
+                        FindNamed(config, path, "users", "user", user_name));
   WEFT_RETURN_IF_ERROR(ReadUser(*user, path, &access));
   return access;
 }
@@ -146,18 +165,20 @@ StatusOr<ClusterAccess> FindClusterAccess(const std::string& path, const std::st
   if (!path.empty()) return ReadKubeconfig(path, context);
   if (const char* const list = std::getenv("KUBECONFIG"); list != nullptr && *list != '\0') {
     for (const absl::string_view file : absl::StrSplit(list, ':', absl::SkipEmpty())) {
-      if (::access(std::string(file).c_str(), R_OK) == 0) return ReadKubeconfig(std::string(file), context);
+      if (::access(std::string(file).c_str(), R_OK) == 0)
+        return ReadKubeconfig(std::string(file), context);
     }
     return NotFound("There is no file that KUBECONFIG names: ", list);
   }
   const char* const host = std::getenv("KUBERNETES_SERVICE_HOST");
   const char* const port = std::getenv("KUBERNETES_SERVICE_PORT");
-  if (host != nullptr && port != nullptr && ::access(kAccountFolder, R_OK) == 0) return InClusterAccess(host, port);
+  if (host != nullptr && port != nullptr && ::access(kAccountFolder, R_OK) == 0)
+    return InClusterAccess(host, port);
   const char* const home = std::getenv("HOME");
   const std::string fallback = JoinPath(home == nullptr ? "/" : home, ".kube/config");
   if (::access(fallback.c_str(), R_OK) == 0) return ReadKubeconfig(fallback, context);
-  return NotFound("There is no cluster to talk to: KUBECONFIG is not set and there is no ", fallback,
-                  ". `weft up` starts a control plane on this machine");
+  return NotFound("There is no cluster to talk to: KUBECONFIG is not set and there is no ",
+                  fallback, ". `weft up` starts a control plane on this machine");
 }
 
 StatusOr<std::string> Credentials::TokenOfFile() {
@@ -176,7 +197,8 @@ StatusOr<std::string> Credentials::TokenOfPlugin() {
   SpawnOptions options;
   options.argv = access_.exec.argv;
   options.environment = CurrentEnvironment();
-  for (const auto& [name, value] : access_.exec.environment) SetEnvironment(&options.environment, name, value);
+  for (const auto& [name, value] : access_.exec.environment)
+    SetEnvironment(&options.environment, name, value);
   Json info;
   info.Set("kind", "ExecCredential");
   info.Set("apiVersion", access_.exec.api_version);
@@ -188,7 +210,8 @@ StatusOr<std::string> Credentials::TokenOfPlugin() {
   const std::string token = credential.ok() ? StringField(*credential, {"status", "token"}) : "";
   if (token.empty()) {
     return absl::UnauthenticatedError(
-        absl::StrCat("The credential plug-in '", options.argv[0], "' printed no ExecCredential with a status.token"));
+        absl::StrCat("The credential plug-in '", options.argv[0],
+                     "' printed no ExecCredential with a status.token"));
   }
   token_ = token;
   expires_ = ParseObjectTime(StringField(*credential, {"status", "expirationTimestamp"}));

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "base/clock.h"
 #include "base/status.h"
 #include "net/json.h"
@@ -33,18 +34,22 @@ struct ClusterAccess {
   ExecPlugin exec;
 };
 
-// The context named `context` (empty: the current one) of the file. Data in the file wins over files that it names;
-// relative names start at its folder. InvalidArgument names what is missing or wrong and where.
+// The context named `context` (empty: the current one) of the file. Data in the file wins over
+// files that it names; relative names start at its folder. InvalidArgument names what is missing or
+// wrong and where.
 StatusOr<ClusterAccess> ReadKubeconfig(const std::string& path, const std::string& context = "");
-// `path` when it is not empty, else the first file of $KUBECONFIG, else the pod's own account inside a cluster, else
+// `path` when it is not empty, else the first file of $KUBECONFIG, else the pod's own account
+// inside a cluster, else
 // ~/.kube/config. NotFound says where was looked.
 StatusOr<ClusterAccess> FindClusterAccess(const std::string& path, const std::string& context = "");
 
 // What goes into the Authorization header, fresh. Thread-safe; borrows the clock.
 class Credentials {
  public:
-  Credentials(ClusterAccess access, const Clock* clock) : access_(std::move(access)), clock_(clock) {}
-  // Empty when a client certificate does it. Unauthenticated when the plug-in fails, with what it said.
+  Credentials(ClusterAccess access, const Clock* clock)
+      : access_(std::move(access)), clock_(clock) {}
+  // Empty when a client certificate does it. Unauthenticated when the plug-in fails, with what it
+  // said.
   StatusOr<std::string> AuthorizationHeader();
   // The server refused: what is kept is not used again.
   void Forget();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+
 #include "base/threads.h"
 #include "net/http_server.h"
 #include "platform/object/fields.h"
@@ -27,13 +28,16 @@ class Query {
     if (!value.empty()) parts_.push_back(absl::StrCat(name, "=", EncodePercent(value)));
     return *this;
   }
-  std::string Text() const { return parts_.empty() ? "" : absl::StrCat("?", absl::StrJoin(parts_, "&")); }
+  std::string Text() const {
+    return parts_.empty() ? "" : absl::StrCat("?", absl::StrJoin(parts_, "&"));
+  }
 
  private:
   std::vector<std::string> parts_;
 };
 
-std::string PathOf(const ResourceType& type, const ObjectName& name, const std::string& subresource = "") {
+std::string PathOf(const ResourceType& type, const ObjectName& name,
+                   const std::string& subresource = "") {
   std::string path = type.group.empty() ? absl::StrCat("/api/", type.version)
                                         : absl::StrCat("/apis/", type.group, "/", type.version);
   if (type.is_namespaced && !name.namespace_name.empty()) {
@@ -80,7 +84,8 @@ std::string PolicyName(Propagation propagation) {
 
 StatusOr<std::unique_ptr<KubernetesStore>> KubernetesStore::Connect(const ClusterAccess& access,
                                                                     const Clock* clock) {
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> client, HttpClient::Create(access.server, access.tls));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> client,
+                        HttpClient::Create(access.server, access.tls));
   return std::unique_ptr<KubernetesStore>(
       new KubernetesStore(std::move(client), std::make_unique<Credentials>(access, clock), clock));
 }
@@ -96,20 +101,24 @@ StatusOr<HttpAnswer> KubernetesStore::Exchange(HttpCall call, const HttpClient::
     WEFT_ASSIGN_OR_RETURN(const std::string authorization, credentials_->AuthorizationHeader());
     call.headers = headers;
     if (!authorization.empty()) call.headers.emplace_back("Authorization", authorization);
-    StatusOr<HttpAnswer> answer = sink == nullptr ? client_->Send(call) : client_->Stream(call, *sink);
+    StatusOr<HttpAnswer> answer =
+        sink == nullptr ? client_->Send(call) : client_->Stream(call, *sink);
     if (answer.ok() && answer->status == 401 && !has_new_credentials) {
       has_new_credentials = true;
       credentials_->Forget();
       continue;
     }
-    if (!IsWorthRetrying(answer, is_read && sink == nullptr) || clock_->Monotonic() + pause > give_up) return answer;
-    if (call.cancellation != nullptr && call.cancellation->IsCancelled()) return call.cancellation->status();
+    if (!IsWorthRetrying(answer, is_read && sink == nullptr) ||
+        clock_->Monotonic() + pause > give_up)
+      return answer;
+    if (call.cancellation != nullptr && call.cancellation->IsCancelled())
+      return call.cancellation->status();
     absl::SleepFor(pause);
   }
 }
 
-StatusOr<Json> KubernetesStore::Ask(const std::string& method, const std::string& path, const std::string& body,
-                                    const std::string& content_type) {
+StatusOr<Json> KubernetesStore::Ask(const std::string& method, const std::string& path,
+                                    const std::string& body, const std::string& content_type) {
   HttpCall call;
   call.method = method;
   call.path = path;
@@ -125,11 +134,14 @@ StatusOr<Json> KubernetesStore::Ask(const std::string& method, const std::string
 
 StatusOr<ObjectPtr> KubernetesStore::AskObject(const std::string& method, const std::string& path,
                                                const Json& body, const std::string& content_type) {
-  WEFT_ASSIGN_OR_RETURN(Json object, Ask(method, path, body.is_null() ? "" : body.Dump(), content_type));
+  WEFT_ASSIGN_OR_RETURN(Json object,
+                        Ask(method, path, body.is_null() ? "" : body.Dump(), content_type));
   return std::make_shared<const Json>(std::move(object));
 }
 
-StatusOr<Json> KubernetesStore::GetPage(const std::string& path) { return Ask("GET", path, "", ""); }
+StatusOr<Json> KubernetesStore::GetPage(const std::string& path) {
+  return Ask("GET", path, "", "");
+}
 
 StatusOr<ObjectPtr> KubernetesStore::Get(const ResourceType& type, const ObjectName& name) {
   return AskObject("GET", PathOf(type, name), Json());
@@ -144,7 +156,8 @@ StatusOr<ObjectList> KubernetesStore::List(const ResourceType& type, const ListO
                                 .Add("resourceVersion", options.revision)
                                 .Add("resourceVersionMatch", options.is_exact ? "Exact" : "")
                                 .Text();
-  WEFT_ASSIGN_OR_RETURN(Json answer, Ask("GET", PathOf(type, {options.namespace_name, ""}) + query, "", ""));
+  WEFT_ASSIGN_OR_RETURN(Json answer,
+                        Ask("GET", PathOf(type, {options.namespace_name, ""}) + query, "", ""));
   ObjectList list;
   list.revision = RevisionOf(answer);
   list.continue_token = StringField(answer, {"metadata", "continue"});
@@ -160,14 +173,16 @@ StatusOr<ObjectList> KubernetesStore::List(const ResourceType& type, const ListO
   return list;
 }
 
-StatusOr<ObjectPtr> KubernetesStore::Create(const ResourceType& type, const std::string& namespace_name,
-                                            Json object, const WriteOptions& options) {
+StatusOr<ObjectPtr> KubernetesStore::Create(const ResourceType& type,
+                                            const std::string& namespace_name, Json object,
+                                            const WriteOptions& options) {
   if (object.Find("apiVersion") == nullptr) object.Set("apiVersion", type.ApiVersion());
   object.Set("kind", type.kind);
   return AskObject("POST", PathOf(type, {namespace_name, ""}) + WriteQuery(options), object);
 }
 
-StatusOr<ObjectPtr> KubernetesStore::Update(const ResourceType& type, Json object, const WriteOptions& options) {
+StatusOr<ObjectPtr> KubernetesStore::Update(const ResourceType& type, Json object,
+                                            const WriteOptions& options) {
   const ObjectName name{NamespaceOf(object), NameOf(object)};
   if (options.subresource == "binding") {
     Json binding;
@@ -185,12 +200,14 @@ StatusOr<ObjectPtr> KubernetesStore::Update(const ResourceType& type, Json objec
   return AskObject("PUT", PathOf(type, name, options.subresource) + WriteQuery(options), object);
 }
 
-StatusOr<ObjectPtr> KubernetesStore::Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
-                                           const Json& patch, const WriteOptions& options) {
+StatusOr<ObjectPtr> KubernetesStore::Patch(const ResourceType& type, const ObjectName& name,
+                                           PatchKind kind, const Json& patch,
+                                           const WriteOptions& options) {
   const char* const media = kind == PatchKind::kMerge  ? "application/merge-patch+json"
                             : kind == PatchKind::kJson ? "application/json-patch+json"
                                                        : "application/strategic-merge-patch+json";
-  return AskObject("PATCH", PathOf(type, name, options.subresource) + WriteQuery(options), patch, media);
+  return AskObject("PATCH", PathOf(type, name, options.subresource) + WriteQuery(options), patch,
+                   media);
 }
 
 StatusOr<ObjectPtr> KubernetesStore::Delete(const ResourceType& type, const ObjectName& name,
@@ -201,13 +218,14 @@ StatusOr<ObjectPtr> KubernetesStore::Delete(const ResourceType& type, const Obje
   body.Set("propagationPolicy", PolicyName(options.propagation));
   if (options.grace_seconds.has_value()) body.Set("gracePeriodSeconds", *options.grace_seconds);
   if (!options.uid.empty()) SetField(&body, {"preconditions", "uid"}, options.uid);
-  if (!options.revision.empty()) SetField(&body, {"preconditions", "resourceVersion"}, options.revision);
+  if (!options.revision.empty())
+    SetField(&body, {"preconditions", "resourceVersion"}, options.revision);
   if (options.is_dry_run) body.Set("dryRun", Json(Json::Array{Json("All")}));
   return AskObject("DELETE", PathOf(type, name), body);
 }
 
-Status KubernetesStore::StreamLog(const ObjectName& pod, const LogOptions& options, const HttpClient::Sink& sink,
-                                  Cancellation* cancellation) {
+Status KubernetesStore::StreamLog(const ObjectName& pod, const LogOptions& options,
+                                  const HttpClient::Sink& sink, Cancellation* cancellation) {
   HttpCall call;
   call.path = PathOf(Pods(), pod, "log") +
               Query()
@@ -226,7 +244,8 @@ Status KubernetesStore::StreamLog(const ObjectName& pod, const LogOptions& optio
 // Lists and watches on its own thread until it is destroyed or fails.
 class KubernetesStore::ServerWatch : public Watch {
  public:
-  ServerWatch(KubernetesStore* store, const ResourceType& type, WatchOptions options, WatchSink sink)
+  ServerWatch(KubernetesStore* store, const ResourceType& type, WatchOptions options,
+              WatchSink sink)
       : store_(store), type_(type), options_(std::move(options)), sink_(std::move(sink)) {
     thread_ = std::make_unique<Thread>("watch", [this] { Run(); });
   }
@@ -257,7 +276,8 @@ class KubernetesStore::ServerWatch : public Watch {
     do {
       WEFT_ASSIGN_OR_RETURN(ObjectList list, store_->List(type_, page));
       if (cancellation_.IsCancelled()) return cancellation_.status();
-      for (const ObjectPtr& item : list.items) sink_(WatchEvent{WatchEvent::Kind::kAdded, item, absl::OkStatus()});
+      for (const ObjectPtr& item : list.items)
+        sink_(WatchEvent{WatchEvent::Kind::kAdded, item, absl::OkStatus()});
       revision_ = list.revision;
       page.continue_token = list.continue_token;
     } while (!page.continue_token.empty());
@@ -266,7 +286,8 @@ class KubernetesStore::ServerWatch : public Watch {
     mark.Set("kind", type_.kind);
     SetField(&mark, {"metadata", "resourceVersion"}, revision_);
     SetField(&mark, {"metadata", "annotations", "k8s.io/initial-events-end"}, "true");
-    sink_(WatchEvent{WatchEvent::Kind::kBookmark, std::make_shared<const Json>(std::move(mark)), absl::OkStatus()});
+    sink_(WatchEvent{WatchEvent::Kind::kBookmark, std::make_shared<const Json>(std::move(mark)),
+                     absl::OkStatus()});
     return absl::OkStatus();
   }
 
@@ -291,7 +312,8 @@ class KubernetesStore::ServerWatch : public Watch {
         WEFT_RETURN_IF_ERROR(TakeLine(absl::string_view(rest).substr(0, end)));
         rest.erase(0, end + 1);
       }
-      if (rest.size() > (size_t{16} << 20)) return ResourceExhausted("An event of a watch is endless");
+      if (rest.size() > (size_t{16} << 20))
+        return ResourceExhausted("An event of a watch is endless");
       return absl::OkStatus();
     };
     WEFT_ASSIGN_OR_RETURN(const HttpAnswer answer, store_->Exchange(std::move(call), &take));
@@ -303,12 +325,14 @@ class KubernetesStore::ServerWatch : public Watch {
     WEFT_ASSIGN_OR_RETURN(Json parsed, Json::Parse(line));
     const std::string kind = StringField(parsed, {"type"});
     Json* const object = parsed.FindMutable("object");
-    if (object == nullptr) return Unavailable("An event of the watch of ", type_.Id(), " has no object");
+    if (object == nullptr)
+      return Unavailable("An event of the watch of ", type_.Id(), " has no object");
     if (kind == "ERROR") return StatusFromObject(*object, 500);
-    static constexpr std::pair<const char*, WatchEvent::Kind> kKinds[] = {{"ADDED", WatchEvent::Kind::kAdded},
-                                                                         {"MODIFIED", WatchEvent::Kind::kModified},
-                                                                         {"DELETED", WatchEvent::Kind::kDeleted},
-                                                                         {"BOOKMARK", WatchEvent::Kind::kBookmark}};
+    static constexpr std::pair<const char*, WatchEvent::Kind> kKinds[] = {
+        {"ADDED", WatchEvent::Kind::kAdded},
+        {"MODIFIED", WatchEvent::Kind::kModified},
+        {"DELETED", WatchEvent::Kind::kDeleted},
+        {"BOOKMARK", WatchEvent::Kind::kBookmark}};
     for (const auto& [name, value] : kKinds) {
       if (kind != name) continue;
       revision_ = RevisionOf(*object);
@@ -326,7 +350,8 @@ class KubernetesStore::ServerWatch : public Watch {
   std::unique_ptr<Thread> thread_;
 };
 
-StatusOr<std::unique_ptr<Watch>> KubernetesStore::StartWatch(const ResourceType& type, const WatchOptions& options,
+StatusOr<std::unique_ptr<Watch>> KubernetesStore::StartWatch(const ResourceType& type,
+                                                             const WatchOptions& options,
                                                              WatchSink sink) {
   return std::make_unique<ServerWatch>(this, type, options, std::move(sink));
 }

@@ -21,7 +21,8 @@ template <typename T>
 class Scratch {
  public:
   explicit Scratch(int64_t count)
-      : buffer_(HostAllocator().Allocate(static_cast<size_t>(std::max<int64_t>(count, 1)) * sizeof(T))) {}
+      : buffer_(HostAllocator().Allocate(static_cast<size_t>(std::max<int64_t>(count, 1)) *
+                                         sizeof(T))) {}
   T* data() const { return buffer_ ? reinterpret_cast<T*>(buffer_->data()) : nullptr; }
 
  private:
@@ -46,20 +47,26 @@ template <typename T>
 void AddRun(const T* from, int64_t n, T* to) {
   using A = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>;
   using U = typename A::type;
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(static_cast<U>(to[i]) + static_cast<U>(from[i]));
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = static_cast<T>(static_cast<U>(to[i]) + static_cast<U>(from[i]));
 }
 
-// Walks what output pixels see. A pixel's patch is laid out as the filter is: [height, width, channels].
+// Walks what output pixels see. A pixel's patch is laid out as the filter is: [height, width,
+// channels].
 template <typename T>
 class Patches {
  public:
   Patches(const ConvShape& s, int64_t group)
-      : s_(s), channels_(s.group_channels()), first_channel_(group * channels_), row_(s.filter_width * channels_) {}
+      : s_(s),
+        channels_(s.group_channels()),
+        first_channel_(group * channels_),
+        row_(s.filter_width * channels_) {}
 
   // A whole patch is a pixel as it lies: no copy is needed.
   static bool AreThePixels(const ConvShape& s) {
-    return s.filter_height == 1 && s.filter_width == 1 && s.stride_height == 1 && s.stride_width == 1 &&
-           s.pad_top == 0 && s.pad_left == 0 && s.out_height == s.in_height && s.out_width == s.in_width;
+    return s.filter_height == 1 && s.filter_width == 1 && s.stride_height == 1 &&
+           s.stride_width == 1 && s.pad_top == 0 && s.pad_left == 0 &&
+           s.out_height == s.in_height && s.out_width == s.in_width;
   }
 
   // Elements [begin, end) of the patches of `count` output pixels from `first` on, one patch a row.
@@ -103,10 +110,11 @@ class Patches {
     }
   }
 
-  // Splits elements [begin, end) of a patch into runs of memory: visit(offset in the input or -1 for
-  // zeros, element of the patch, length).
+  // Splits elements [begin, end) of a patch into runs of memory: visit(offset in the input or -1
+  // for zeros, element of the patch, length).
   template <typename Visit>
-  void VisitRuns(int64_t n, int64_t top, int64_t left, int64_t begin, int64_t end, const Visit& visit) const {
+  void VisitRuns(int64_t n, int64_t top, int64_t left, int64_t begin, int64_t end,
+                 const Visit& visit) const {
     const bool whole_rows = s_.dilation_width == 1 && s_.groups == 1;
     for (int64_t fy = begin / row_; fy * row_ < end; ++fy) {
       const int64_t y = top + fy * s_.dilation_height;
@@ -123,7 +131,8 @@ class Patches {
         const int64_t inside = std::clamp(origin - left * channels_, low, high);
         const int64_t outside = std::clamp(origin + (s_.in_width - left) * channels_, inside, high);
         if (inside > low) visit(-1, low, inside - low);
-        if (outside > inside) visit((line + left) * channels_ + inside - origin, inside, outside - inside);
+        if (outside > inside)
+          visit((line + left) * channels_ + inside - origin, inside, outside - inside);
         if (high > outside) visit(-1, outside, high - outside);
         continue;
       }
@@ -133,7 +142,8 @@ class Patches {
         const int64_t from = std::max(low, origin);
         const int64_t to = std::min(high, origin + channels_);
         const bool is_inside = x >= 0 && x < s_.in_width;
-        visit(is_inside ? (line + x) * s_.in_channels + first_channel_ + from - origin : -1, from, to - from);
+        visit(is_inside ? (line + x) * s_.in_channels + first_channel_ + from - origin : -1, from,
+              to - from);
       }
     }
   }
@@ -160,43 +170,47 @@ bool ConvForward(const ConvShape& s, const T* input, const T* filter, T* output,
   const int64_t group_outputs = s.out_channels / s.groups;
   const int64_t patch = s.patch();
   if (s.groups == 1 && Patches<T>::AreThePixels(s)) {
-    MatrixProduct<T> product{false,  false,           s.out_pixels(), s.out_channels, patch, input, patch,
-                             filter, s.out_channels, output,         s.out_channels};
+    MatrixProduct<T> product{false, false,  s.out_pixels(), s.out_channels, patch,         input,
+                             patch, filter, s.out_channels, output,         s.out_channels};
     Multiply(product, ProductEpilogue(), share);
     return true;
   }
   const int64_t step = PixelsAtOnce<T>(s, patch);
   const int64_t blocks = (s.out_pixels() + step - 1) / step;
   std::atomic<bool> ok{true};
-  share(blocks, std::max<int64_t>(1, kShareWork / (step * WorkOfPixel(s))), [&](int64_t begin, int64_t end) {
-    const Scratch<T> scratch(step * patch);
-    T* patches = scratch.data();
-    if (patches == nullptr) {
-      ok = false;
-      return;
-    }
-    for (int64_t group = 0; group < s.groups; ++group) {
-      const Patches<T> walk(s, group);
-      for (int64_t block = begin; block < end; ++block) {
-        const int64_t first = block * step;
-        const int64_t count = std::min(step, s.out_pixels() - first);
-        walk.Take(input, first, count, 0, patch, patches);
-        Multiply<T>({false, false, count, group_outputs, patch, patches, patch, filter + group * group_outputs,
-                     s.out_channels, output + first * s.out_channels + group * group_outputs, s.out_channels});
-      }
-    }
-  });
+  share(
+      blocks, std::max<int64_t>(1, kShareWork / (step * WorkOfPixel(s))),
+      [&](int64_t begin, int64_t end) {
+        const Scratch<T> scratch(step * patch);
+        T* patches = scratch.data();
+        if (patches == nullptr) {
+          ok = false;
+          return;
+        }
+        for (int64_t group = 0; group < s.groups; ++group) {
+          const Patches<T> walk(s, group);
+          for (int64_t block = begin; block < end; ++block) {
+            const int64_t first = block * step;
+            const int64_t count = std::min(step, s.out_pixels() - first);
+            walk.Take(input, first, count, 0, patch, patches);
+            Multiply<T>({false, false, count, group_outputs, patch, patches, patch,
+                         filter + group * group_outputs, s.out_channels,
+                         output + first * s.out_channels + group * group_outputs, s.out_channels});
+          }
+        }
+      });
   return ok;
 }
 
 template <typename T>
-bool ConvBackwardInput(const ConvShape& s, const T* filter, const T* output_gradient, T* input_gradient,
-                       WorkSharer share) {
+bool ConvBackwardInput(const ConvShape& s, const T* filter, const T* output_gradient,
+                       T* input_gradient, WorkSharer share) {
   const int64_t group_outputs = s.out_channels / s.groups;
   const int64_t patch = s.patch();
   if (s.groups == 1 && Patches<T>::AreThePixels(s)) {
-    MatrixProduct<T> product{false,           true,  s.out_pixels(), patch, s.out_channels, output_gradient,
-                             s.out_channels, filter, s.out_channels, input_gradient, patch};
+    MatrixProduct<T> product{
+        false,          true,   s.out_pixels(), patch,          s.out_channels, output_gradient,
+        s.out_channels, filter, s.out_channels, input_gradient, patch};
     Multiply(product, ProductEpilogue(), share);
     return true;
   }
@@ -205,7 +219,8 @@ bool ConvBackwardInput(const ConvShape& s, const T* filter, const T* output_grad
   const int64_t image_elements = s.in_height * s.in_width * s.in_channels;
   const int64_t step = std::max<int64_t>(1, std::min(PixelsAtOnce<T>(s, patch), image_pixels));
   std::atomic<bool> ok{true};
-  share(s.batch, std::max<int64_t>(1, kShareWork / std::max<int64_t>(1, image_pixels * WorkOfPixel(s))),
+  share(s.batch,
+        std::max<int64_t>(1, kShareWork / std::max<int64_t>(1, image_pixels * WorkOfPixel(s))),
         [&](int64_t begin, int64_t end) {
           const Scratch<T> scratch(step * patch);
           T* patches = scratch.data();
@@ -219,8 +234,9 @@ bool ConvBackwardInput(const ConvShape& s, const T* filter, const T* output_grad
             for (int64_t first = begin * image_pixels; first < end * image_pixels; first += step) {
               const int64_t count = std::min(step, end * image_pixels - first);
               Multiply<T>({false, true, count, patch, group_outputs,
-                           output_gradient + first * s.out_channels + group * group_outputs, s.out_channels,
-                           filter + group * group_outputs, s.out_channels, patches, patch});
+                           output_gradient + first * s.out_channels + group * group_outputs,
+                           s.out_channels, filter + group * group_outputs, s.out_channels, patches,
+                           patch});
               walk.PutBack(patches, first, count, input_gradient);
             }
           }
@@ -229,8 +245,8 @@ bool ConvBackwardInput(const ConvShape& s, const T* filter, const T* output_grad
 }
 
 template <typename T>
-bool ConvBackwardFilter(const ConvShape& s, const T* input, const T* output_gradient, T* filter_gradient,
-                        WorkSharer share) {
+bool ConvBackwardFilter(const ConvShape& s, const T* input, const T* output_gradient,
+                        T* filter_gradient, WorkSharer share) {
   const int64_t group_outputs = s.out_channels / s.groups;
   const int64_t patch = s.patch();
   const int64_t pixels = s.out_pixels();
@@ -255,9 +271,10 @@ bool ConvBackwardFilter(const ConvShape& s, const T* input, const T* output_grad
         const int64_t count = std::min(step, pixels - first);
         if (!are_pixels) walk.Take(input, first, count, begin, end, patches.data());
         Multiply<T>({true, false, rows, group_outputs, count,
-                     are_pixels ? input + first * patch + begin : patches.data(), are_pixels ? patch : rows,
-                     output_gradient + first * s.out_channels + group * group_outputs, s.out_channels, part.data(),
-                     group_outputs});
+                     are_pixels ? input + first * patch + begin : patches.data(),
+                     are_pixels ? patch : rows,
+                     output_gradient + first * s.out_channels + group * group_outputs,
+                     s.out_channels, part.data(), group_outputs});
         for (int64_t r = 0; r < rows; ++r) {
           AddRun(part.data() + r * group_outputs, group_outputs, sums + r * s.out_channels);
         }
@@ -267,9 +284,9 @@ bool ConvBackwardFilter(const ConvShape& s, const T* input, const T* output_grad
   return ok;
 }
 
-#define WEFT_CONVOLVE(T)                                                                              \
-  template bool ConvForward<T>(const ConvShape&, const T*, const T*, T*, WorkSharer);                 \
-  template bool ConvBackwardInput<T>(const ConvShape&, const T*, const T*, T*, WorkSharer);           \
+#define WEFT_CONVOLVE(T)                                                                    \
+  template bool ConvForward<T>(const ConvShape&, const T*, const T*, T*, WorkSharer);       \
+  template bool ConvBackwardInput<T>(const ConvShape&, const T*, const T*, T*, WorkSharer); \
   template bool ConvBackwardFilter<T>(const ConvShape&, const T*, const T*, T*, WorkSharer);
 WEFT_CONVOLVE(float)
 WEFT_CONVOLVE(double)

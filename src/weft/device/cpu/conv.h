@@ -38,14 +38,16 @@ struct ConvShape {
 // T is float, double or int32_t. Outputs are written in full and must not overlap
 // inputs. Results do not depend on the number of threads. False when scratch memory is short.
 template <typename T>
-[[nodiscard]] bool ConvForward(const ConvShape& shape, const T* input, const T* filter, T* output, WorkSharer share);
+[[nodiscard]] bool ConvForward(const ConvShape& shape, const T* input, const T* filter, T* output,
+                               WorkSharer share);
 // The gradient of the input, from the output's.
 template <typename T>
-[[nodiscard]] bool ConvBackwardInput(const ConvShape& shape, const T* filter, const T* output_gradient,
-                                     T* input_gradient, WorkSharer share);
+[[nodiscard]] bool ConvBackwardInput(const ConvShape& shape, const T* filter,
+                                     const T* output_gradient, T* input_gradient, WorkSharer share);
 // The gradient of the filter, from the output's.
 template <typename T>
-[[nodiscard]] bool ConvBackwardFilter(const ConvShape& shape, const T* input, const T* output_gradient,
-                                      T* filter_gradient, WorkSharer share);
+[[nodiscard]] bool ConvBackwardFilter(const ConvShape& shape, const T* input,
+                                      const T* output_gradient, T* filter_gradient,
+                                      WorkSharer share);
 
 }  // namespace weft

@@ -63,17 +63,17 @@ void ExpectClose(const std::vector<double>& actual, const std::vector<double>& e
 
 const std::vector<ConvShape>& Shapes() {
   static const auto* const shapes = new std::vector<ConvShape>{
-      {2, 5, 6, 3, 3, 3, 5, 6, 4, 1, 1, 1, 1, 1, 1, 1},      // 3 x 3 with a border
-      {1, 8, 8, 1, 3, 3, 8, 8, 8, 1, 1, 1, 1, 1, 1, 1},      // one channel
-      {3, 4, 4, 5, 1, 1, 4, 4, 7, 1, 1, 1, 1, 0, 0, 1},      // pixels as they lie
-      {2, 7, 7, 2, 1, 1, 4, 4, 3, 2, 2, 1, 1, 0, 0, 1},      // every other pixel
-      {1, 9, 8, 2, 3, 2, 5, 3, 3, 2, 3, 2, 2, 2, 1, 1},      // strides and dilations
-      {2, 5, 5, 4, 3, 3, 5, 5, 6, 1, 1, 1, 1, 1, 1, 2},      // two groups
-      {1, 2, 2, 1, 5, 5, 2, 2, 2, 1, 1, 1, 1, 2, 2, 1},      // a filter larger than the image
-      {1, 3, 3, 2, 2, 2, 6, 6, 2, 1, 1, 1, 1, 3, 3, 1},      // windows that see nothing but padding
+      {2, 5, 6, 3, 3, 3, 5, 6, 4, 1, 1, 1, 1, 1, 1, 1},  // 3 x 3 with a border
+      {1, 8, 8, 1, 3, 3, 8, 8, 8, 1, 1, 1, 1, 1, 1, 1},  // one channel
+      {3, 4, 4, 5, 1, 1, 4, 4, 7, 1, 1, 1, 1, 0, 0, 1},  // pixels as they lie
+      {2, 7, 7, 2, 1, 1, 4, 4, 3, 2, 2, 1, 1, 0, 0, 1},  // every other pixel
+      {1, 9, 8, 2, 3, 2, 5, 3, 3, 2, 3, 2, 2, 2, 1, 1},  // strides and dilations
+      {2, 5, 5, 4, 3, 3, 5, 5, 6, 1, 1, 1, 1, 1, 1, 2},  // two groups
+      {1, 2, 2, 1, 5, 5, 2, 2, 2, 1, 1, 1, 1, 2, 2, 1},  // a filter larger than the image
+      {1, 3, 3, 2, 2, 2, 6, 6, 2, 1, 1, 1, 1, 3, 3, 1},  // windows that see nothing but padding
       {4, 16, 16, 16, 3, 3, 16, 16, 33, 1, 1, 1, 1, 1, 1, 1},  // several blocks of patches
-      {0, 4, 4, 1, 2, 2, 4, 4, 2, 1, 1, 1, 1, 0, 0, 1},      // no image
-      {1, 2, 2, 1, 3, 3, 0, 0, 2, 1, 1, 1, 1, 0, 0, 1}};     // no position
+      {0, 4, 4, 1, 2, 2, 4, 4, 2, 1, 1, 1, 1, 0, 0, 1},        // no image
+      {1, 2, 2, 1, 3, 3, 0, 0, 2, 1, 1, 1, 1, 0, 0, 1}};       // no position
   return *shapes;
 }
 

@@ -9,7 +9,8 @@
 
 namespace weft {
 
-// A CPU device named `/job:.../device:CPU:index` with a fresh incarnation. `threads` must outlive it.
+// A CPU device named `/job:.../device:CPU:index` with a fresh incarnation. `threads` must outlive
+// it.
 std::unique_ptr<Device> MakeCpuDevice(const DeviceName& task, int index, ThreadPool* threads);
 
 }  // namespace weft

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/device/cpu/dnnl_library.h"
 
-#include <dlfcn.h>
-#include <dnnl.h>
-
 #include <type_traits>
 
+#include <dlfcn.h>
+#include <dnnl.h>
 
 namespace weft {
 namespace {

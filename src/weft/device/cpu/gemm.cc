@@ -44,7 +44,8 @@ void PlainProduct(const MatrixProduct<T>& p) {
   for (int64_t i = 0; i < p.m; ++i) {
     std::fill(sums.begin(), sums.end(), S(0));
     for (int64_t l = 0; l < p.k; ++l) {
-      const S factor = static_cast<S>(p.transpose_a ? p.a[l * p.a_stride + i] : p.a[i * p.a_stride + l]);
+      const S factor =
+          static_cast<S>(p.transpose_a ? p.a[l * p.a_stride + i] : p.a[i * p.a_stride + l]);
       for (int64_t j = 0; j < p.n; ++j) sums[j] += factor * static_cast<S>(b[l * b_stride + j]);
     }
     for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_stride + j] = static_cast<T>(sums[j]);
@@ -55,7 +56,8 @@ template <typename T>
 std::vector<float> Widened(const T* from, int64_t rows, int64_t columns, int64_t stride) {
   std::vector<float> wide(rows * columns);
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) wide[i * columns + j] = static_cast<float>(from[i * stride + j]);
+    for (int64_t j = 0; j < columns; ++j)
+      wide[i * columns + j] = static_cast<float>(from[i * stride + j]);
   }
   return wide;
 }
@@ -69,8 +71,8 @@ void NarrowProduct(const MatrixProduct<T>& p) {
   const std::vector<float> a = Widened(p.a, a_rows, a_columns, p.a_stride);
   const std::vector<float> b = Widened(p.b, b_rows, b_columns, p.b_stride);
   std::vector<float> c(p.m * p.n);
-  Multiply<float>({p.transpose_a, p.transpose_b, p.m, p.n, p.k, a.data(), a_columns, b.data(), b_columns,
-                   c.data(), p.n});
+  Multiply<float>({p.transpose_a, p.transpose_b, p.m, p.n, p.k, a.data(), a_columns, b.data(),
+                   b_columns, c.data(), p.n});
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_stride + j] = T(c[i * p.n + j]);
   }
@@ -124,8 +126,9 @@ void Multiply(const MatrixProduct<T>& p) {
   if constexpr (std::is_same_v<T, float>) {
     if (p.m > 4 && p.n > 4 && p.m * p.n * p.k > kLibraryWork) {
       if (DnnlSgemm sgemm = LoadDnnlSgemm()) {
-        const int failed = sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, 1.0f,
-                                 p.a, p.a_stride, p.b, p.b_stride, 0.0f, p.c, p.c_stride);
+        const int failed =
+            sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, 1.0f, p.a,
+                  p.a_stride, p.b, p.b_stride, 0.0f, p.c, p.c_stride);
         if (failed == 0) return;
       }
     }
@@ -149,23 +152,27 @@ void Multiply(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, WorkSh
   }
   if (p.m >= p.n || p.m >= 64) {
     const int64_t units = (p.m + kRowUnit - 1) / kRowUnit;
-    share(units, std::max<int64_t>(1, kShareWork / (work / units + 1)), [&](int64_t begin, int64_t end) {
-      const MatrixProduct<T> part = RowsOf(p, begin * kRowUnit, std::min(p.m, end * kRowUnit));
-      Multiply(part);
-      Finish(part, epilogue, 0);
-    });
+    share(units, std::max<int64_t>(1, kShareWork / (work / units + 1)),
+          [&](int64_t begin, int64_t end) {
+            const MatrixProduct<T> part =
+                RowsOf(p, begin * kRowUnit, std::min(p.m, end * kRowUnit));
+            Multiply(part);
+            Finish(part, epilogue, 0);
+          });
     return;
   }
   const int64_t units = (p.n + kColumnUnit - 1) / kColumnUnit;
-  share(units, std::max<int64_t>(1, kShareWork / (work / units + 1)), [&](int64_t begin, int64_t end) {
-    const MatrixProduct<T> part = ColumnsOf(p, begin * kColumnUnit, std::min(p.n, end * kColumnUnit));
-    Multiply(part);
-    Finish(part, epilogue, begin * kColumnUnit);
-  });
+  share(units, std::max<int64_t>(1, kShareWork / (work / units + 1)),
+        [&](int64_t begin, int64_t end) {
+          const MatrixProduct<T> part =
+              ColumnsOf(p, begin * kColumnUnit, std::min(p.n, end * kColumnUnit));
+          Multiply(part);
+          Finish(part, epilogue, begin * kColumnUnit);
+        });
 }
 
-#define WEFT_MULTIPLY(T)                                                                   \
-  template void Multiply<T>(const MatrixProduct<T>&);                                      \
+#define WEFT_MULTIPLY(T)                              \
+  template void Multiply<T>(const MatrixProduct<T>&); \
   template void Multiply<T>(const MatrixProduct<T>&, const ProductEpilogue&, WorkSharer);
 WEFT_MULTIPLY_TYPES(WEFT_MULTIPLY)
 #undef WEFT_MULTIPLY

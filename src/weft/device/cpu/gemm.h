@@ -6,13 +6,14 @@
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
+
 #include "weft/kernel/tile.h"
 #include "weft/tensor/dtype.h"
 
 namespace weft {
 
-// c = op(a) op(b), row-major: op(a) is m x k, op(b) is k x n, c is m x n and must not overlap a or b.
-// Strides are elements from row to row as stored (so of a's transpose when transpose_a is set).
+// c = op(a) op(b), row-major: op(a) is m x k, op(b) is k x n, c is m x n and must not overlap a or
+// b. Strides are elements from row to row as stored (so of a's transpose when transpose_a is set).
 template <typename T>
 struct MatrixProduct {
   bool transpose_a = false;
@@ -30,7 +31,7 @@ struct MatrixProduct {
 
 // What is done to each row of c while it is still in the cache: c = activation(c + bias).
 struct ProductEpilogue {
-  const void* bias = nullptr;  // n elements of the product's type, or null
+  const void* bias = nullptr;                    // n elements of the product's type, or null
   decltype(TileBody::run) activation = nullptr;  // a unary tile body, or null
 };
 
@@ -38,10 +39,10 @@ struct ProductEpilogue {
 using WorkSharer =
     absl::FunctionRef<void(int64_t, int64_t, absl::FunctionRef<void(int64_t, int64_t)>)>;
 
-// float and double: vector code for the machine's instruction set; large float products go to oneDNN,
-// loaded when first needed. Half and Bfloat16 are computed in float. Other types: plain loops; integers
-// wrap. Safe to call on any thread. Every share computes whole elements of c in one order, so results
-// do not depend on the number of threads.
+// float and double: vector code for the machine's instruction set; large float products go to
+// oneDNN, loaded when first needed. Half and Bfloat16 are computed in float. Other types: plain
+// loops; integers wrap. Safe to call on any thread. Every share computes whole elements of c in one
+// order, so results do not depend on the number of threads.
 template <typename T>
 void Multiply(const MatrixProduct<T>& product, const ProductEpilogue& epilogue, WorkSharer share);
 
@@ -49,8 +50,10 @@ void Multiply(const MatrixProduct<T>& product, const ProductEpilogue& epilogue, 
 template <typename T>
 void Multiply(const MatrixProduct<T>& product);
 
+// clang-format off
 #define WEFT_MULTIPLY_TYPES(X)                                                                   \
   X(float) X(double) X(Half) X(Bfloat16) X(int16_t) X(int32_t) X(int64_t) X(uint8_t) X(uint16_t) \
   X(uint32_t) X(uint64_t) X(Complex64) X(Complex128)
+// clang-format on
 
 }  // namespace weft

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by blocks of 4 rows and 2 vectors that stay in registers. Panels of b are copied when they
-// are transposed or too large to be read again from where they lie.
+// Products by blocks of 4 rows and 2 vectors that stay in registers. Panels of b are copied when
+// they are transposed or too large to be read again from where they lie.
 #include "weft/device/cpu/gemm_block.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int kRows = 4;
-constexpr int64_t kDepth = 256;    // of a packed panel: 256 x 2 vectors lie in the nearest cache
-constexpr int64_t kColumns = 512;  // of a packed block
+constexpr int64_t kDepth = 256;      // of a packed panel: 256 x 2 vectors lie in the nearest cache
+constexpr int64_t kColumns = 512;    // of a packed block
 constexpr int64_t kSmall = 64 * 64;  // elements of b below which it is read where it lies
 
 // Rows and columns of one register block; b's rows are b_stride apart.

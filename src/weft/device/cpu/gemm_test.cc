@@ -13,7 +13,8 @@ template <typename T>
 std::vector<T> Filled(int64_t n, int seed) {
   std::vector<T> values(n);
   for (int64_t i = 0; i < n; ++i) {
-    values[i] = static_cast<T>(static_cast<float>((i * 7 + seed * 13) % 11 - 5) / (std::is_integral_v<T> ? 1 : 4));
+    values[i] = static_cast<T>(static_cast<float>((i * 7 + seed * 13) % 11 - 5) /
+                               (std::is_integral_v<T> ? 1 : 4));
   }
   return values;
 }
@@ -27,7 +28,8 @@ void Check(int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
   std::vector<T> c(cs * m, T(77.0f));
   const std::vector<T> bias = Filled<T>(n, 3);
   const MatrixProduct<T> product{ta, tb, m, n, k, a.data(), as, b.data(), bs, c.data(), cs};
-  const auto share = [](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  const auto share = [](int64_t total, int64_t least,
+                        absl::FunctionRef<void(int64_t, int64_t)> body) {
     for (int64_t i = 0; i < total; i += least) body(i, std::min(total, i + least));
   };
   Multiply<T>(product, {.bias = bias.data()}, share);
@@ -49,7 +51,8 @@ void Check(int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
 TEST(GemmTest, FloatOfEverySizeClass) {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
-      for (int64_t size : {1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 33}) Check<float>(size, size + 1, size + 2, ta, tb);
+      for (int64_t size : {1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 33})
+        Check<float>(size, size + 1, size + 2, ta, tb);
       Check<float>(1, 300, 7, ta, tb);
       Check<float>(300, 1, 7, ta, tb);
       Check<float>(2, 30, 77, ta, tb);
@@ -95,12 +98,15 @@ TEST(GemmTest, ActivationRunsOnEachRow) {
   const float a[4] = {1, 0, 0, 1}, b[4] = {-1, 2, 3, -4}, bias[2] = {0.5f, 0.5f};
   float c[4];
   ProductEpilogue epilogue{.bias = bias};
-  epilogue.activation = [](const std::byte* in, int, const std::byte*, int, std::byte* out, int64_t n) {
+  epilogue.activation = [](const std::byte* in, int, const std::byte*, int, std::byte* out,
+                           int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
       reinterpret_cast<float*>(out)[i] = std::max(0.0f, reinterpret_cast<const float*>(in)[i]);
     }
   };
-  const auto share = [](int64_t total, int64_t, absl::FunctionRef<void(int64_t, int64_t)> body) { body(0, total); };
+  const auto share = [](int64_t total, int64_t, absl::FunctionRef<void(int64_t, int64_t)> body) {
+    body(0, total);
+  };
   Multiply<float>({false, false, 2, 2, 2, a, 2, b, 2, c, 2}, epilogue, share);
   EXPECT_EQ(c[0], 0);
   EXPECT_EQ(c[1], 2.5f);

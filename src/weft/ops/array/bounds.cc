@@ -9,8 +9,8 @@
 namespace weft::ops::array::bounds {
 namespace {
 
-using BoundTypes = TypeList<float, double, Half, Bfloat16, int32_t, int64_t, uint8_t, int8_t, int16_t, uint16_t,
-                            uint32_t, uint64_t, bool, std::string>;
+using BoundTypes = TypeList<float, double, Half, Bfloat16, int32_t, int64_t, uint8_t, int8_t,
+                            int16_t, uint16_t, uint32_t, uint64_t, bool, std::string>;
 
 template <bool kUpper>
 class BoundKernel final : public OpKernel {
@@ -19,29 +19,33 @@ class BoundKernel final : public OpKernel {
     const Tensor& sorted = c.input(0);
     const Tensor& values = c.input(1);
     if (sorted.rank() != 2 || values.rank() != 2) {
-      return InvalidArgument("sorted_inputs and values should be 2-D tensors, got ", sorted.shape().ToString(), " and ",
-                             values.shape().ToString());
+      return InvalidArgument("sorted_inputs and values should be 2-D tensors, got ",
+                             sorted.shape().ToString(), " and ", values.shape().ToString());
     }
     if (sorted.dim(0) != values.dim(0)) {
-      return InvalidArgument("Leading dim_size of both tensors must match, got ", sorted.dim(0), " and ",
-                             values.dim(0));
+      return InvalidArgument("Leading dim_size of both tensors must match, got ", sorted.dim(0),
+                             " and ", values.dim(0));
     }
     if (c.output_dtype(0) == DType::kInt32 &&
         std::max(values.num_elements(), sorted.dim(1)) >= std::numeric_limits<int32_t>::max()) {
-      return InvalidArgument("values tensor size must less than INT_MAX, got ", values.num_elements());
+      return InvalidArgument("values tensor size must less than INT_MAX, got ",
+                             values.num_elements());
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, values.shape()));
     const bool known = VisitDType(sorted.dtype(), BoundTypes(), [&]<typename T>() {
       VisitDType(output->dtype(), TypeList<int32_t, int64_t>(), [&]<typename Index>() {
-        Find(sorted.data<T>(), sorted.dim(1), values.data<T>(), values.dim(0), values.dim(1), output->data<Index>());
+        Find(sorted.data<T>(), sorted.dim(1), values.data<T>(), values.dim(0), values.dim(1),
+             output->data<Index>());
       });
     });
-    return known ? absl::OkStatus() : Unimplemented(c.node().op(), " of ", DTypeName(sorted.dtype()));
+    return known ? absl::OkStatus()
+                 : Unimplemented(c.node().op(), " of ", DTypeName(sorted.dtype()));
   }
 
  private:
   template <typename T, typename Index>
-  static void Find(const T* sorted, int64_t width, const T* values, int64_t rows, int64_t columns, Index* out) {
+  static void Find(const T* sorted, int64_t width, const T* values, int64_t rows, int64_t columns,
+                   Index* out) {
     for (int64_t row = 0; row < rows; ++row) {
       const T* begin = sorted + row * width;
       for (int64_t i = row * columns; i < (row + 1) * columns; ++i) {
@@ -76,9 +80,11 @@ void AddBound(Catalogue& catalogue, const char* name, const char* doc, KernelFac
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  AddBound(catalogue, "LowerBound", "The first place in its sorted row where each value could stand.",
+  AddBound(catalogue, "LowerBound",
+           "The first place in its sorted row where each value could stand.",
            MakeKernel<BoundKernel<false>>());
-  AddBound(catalogue, "UpperBound", "The last place in its sorted row where each value could stand.",
+  AddBound(catalogue, "UpperBound",
+           "The last place in its sorted row where each value could stand.",
            MakeKernel<BoundKernel<true>>());
 }
 

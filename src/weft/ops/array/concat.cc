@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kParallelBytes = 256 << 10;
 
-// Writes inputs [first, first + count) side by side: each is a matrix of `rows` rows, and a row of the
-// output is a row of each input in turn.
+// Writes inputs [first, first + count) side by side: each is a matrix of `rows` rows, and a row of
+// the output is a row of each input in turn.
 void JoinRows(KernelContext& c, int first, int count, int64_t rows, Tensor* output) {
   if (output->num_elements() == 0) return;
   const int64_t width = output->num_elements() / rows;
@@ -31,14 +31,16 @@ void JoinRows(KernelContext& c, int first, int count, int64_t rows, Tensor* outp
   c.ParallelFor(rows, std::max<int64_t>(1, kParallelBytes / std::max<int64_t>(1, row_bytes)), copy);
 }
 
-Status Join(KernelContext& c, int64_t axis_value, int first, int count, absl::string_view axis_name) {
+Status Join(KernelContext& c, int64_t axis_value, int first, int count,
+            absl::string_view axis_name) {
   const Shape& shape = c.input(first).shape();
   if (shape.rank() == 0) {
     return InvalidArgument("ConcatOp : Can't concatenate scalars (use tf.stack instead)");
   }
   if (axis_value < -shape.rank() || axis_value >= shape.rank()) {
-    return InvalidArgument("ConcatOp : Expected concatenating dimensions in the range [", -shape.rank(),
-                           ", ", shape.rank(), "), but got ", axis_value, " for ", axis_name);
+    return InvalidArgument("ConcatOp : Expected concatenating dimensions in the range [",
+                           -shape.rank(), ", ", shape.rank(), "), but got ", axis_value, " for ",
+                           axis_name);
   }
   const int axis = static_cast<int>(axis_value < 0 ? axis_value + shape.rank() : axis_value);
   int64_t total = 0;
@@ -102,8 +104,9 @@ class PackKernel final : public OpKernel {
     const int axis = static_cast<int>(axis_ < 0 ? axis_ + expanded : axis_);
     for (int i = 1; i < c.num_inputs(); ++i) {
       if (c.input(i).shape() == shape) continue;
-      return InvalidArgument("Shapes of all inputs must match: values[0].shape = ", shape.ToString(),
-                             " != values[", i, "].shape = ", c.input(i).shape().ToString());
+      return InvalidArgument(
+          "Shapes of all inputs must match: values[0].shape = ", shape.ToString(), " != values[", i,
+          "].shape = ", c.input(i).shape().ToString());
     }
     Dims sizes(shape.dims().begin(), shape.dims().end());
     sizes.insert(sizes.begin() + axis, c.num_inputs());
@@ -145,13 +148,14 @@ class ConcatOffsetKernel final : public OpKernel {
     for (int i = 0; i < count; ++i) {
       WEFT_ASSIGN_OR_RETURN(const IndexVector sizes, IndexValues(c.input(i + 1), "shape"));
       if (sizes.size() != first.size()) {
-        return InvalidArgument("input ", i, " should contain ", rank, " elements, but got ", sizes.size());
+        return InvalidArgument("input ", i, " should contain ", rank, " elements, but got ",
+                               sizes.size());
       }
       for (int d = 0; d < rank; ++d) {
         if (d == axis || sizes[d] == first[d]) continue;
-        return InvalidArgument("All dimensions except ", axis, " must match. Input ", i, " has shape [",
-                               JoinSizes(sizes), "] and doesn't match input 0 with shape [",
-                               JoinSizes(first), "].");
+        return InvalidArgument("All dimensions except ", axis, " must match. Input ", i,
+                               " has shape [", JoinSizes(sizes),
+                               "] and doesn't match input 0 with shape [", JoinSizes(first), "].");
       }
       WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(i, Shape{rank}));
       WEFT_RETURN_IF_ERROR(StoreIndices(offset, output));
@@ -177,7 +181,8 @@ Status JoinedShape(ShapeContext& c, int first, int count, int axis_input) {
   for (int i = first; i < first + count; ++i) {
     if (!c.input(i).known_rank()) continue;
     if (rank >= 0 && c.input(i).rank() != rank) {
-      return InvalidArgument("Shapes must be equal rank, but are ", rank, " and ", c.input(i).rank());
+      return InvalidArgument("Shapes must be equal rank, but are ", rank, " and ",
+                             c.input(i).rank());
     }
     rank = c.input(i).rank();
   }
@@ -254,45 +259,47 @@ Status PackGradient(GradientContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(
-      OpSpec("ConcatV2")
-          .Doc("Joins `values` along dimension `axis`, which may be negative.\n"
-               "InvalidArgument if their other sizes differ.")
-          .Input("values: N * T")
-          .Input("axis: Tidx")
-          .Output("output: T")
-          .Attr("N: int >= 2")
-          .Attr("T: type")
-          .Attr("Tidx: {int32, int64} = DT_INT32")
-          .Shape([](ShapeContext& c) { return JoinedShape(c, 0, c.num_inputs() - 1, c.num_inputs() - 1); })
-          .Gradient([](GradientContext& c) {
-            const int count = c.node().num_inputs() - 1;
-            return JoinGradient(c, 0, count, count);
-          })
-          .Kernel(MakeKernel<ConcatKernel>()));
-  catalogue.Add(OpSpec("Concat")
-                    .Doc("Joins `values` along dimension `concat_dim`. ConcatV2 with its axis first.")
-                    .Input("concat_dim: int32")
+  catalogue.Add(OpSpec("ConcatV2")
+                    .Doc("Joins `values` along dimension `axis`, which may be negative.\n"
+                         "InvalidArgument if their other sizes differ.")
                     .Input("values: N * T")
+                    .Input("axis: Tidx")
                     .Output("output: T")
                     .Attr("N: int >= 2")
                     .Attr("T: type")
-                    .Shape([](ShapeContext& c) { return JoinedShape(c, 1, c.num_inputs() - 1, 0); })
+                    .Attr("Tidx: {int32, int64} = DT_INT32")
+                    .Shape([](ShapeContext& c) {
+                      return JoinedShape(c, 0, c.num_inputs() - 1, c.num_inputs() - 1);
+                    })
                     .Gradient([](GradientContext& c) {
-                      return JoinGradient(c, 1, c.node().num_inputs() - 1, 0);
+                      const int count = c.node().num_inputs() - 1;
+                      return JoinGradient(c, 0, count, count);
                     })
                     .Kernel(MakeKernel<ConcatKernel>()));
-  catalogue.Add(OpSpec("ConcatOffset")
-                    .Doc("Returns where each part begins in a concatenation along `concat_dim`, given the "
-                         "parts' shapes.")
-                    .Input("concat_dim: int32")
-                    .Input("shape: N * shape_type")
-                    .Output("offset: N * shape_type")
-                    .Attr("N: int >= 2")
-                    .Attr("shape_type: {int32, int64} = DT_INT32")
-                    .Shape(ConcatOffsetShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<ConcatOffsetKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("Concat")
+          .Doc("Joins `values` along dimension `concat_dim`. ConcatV2 with its axis first.")
+          .Input("concat_dim: int32")
+          .Input("values: N * T")
+          .Output("output: T")
+          .Attr("N: int >= 2")
+          .Attr("T: type")
+          .Shape([](ShapeContext& c) { return JoinedShape(c, 1, c.num_inputs() - 1, 0); })
+          .Gradient(
+              [](GradientContext& c) { return JoinGradient(c, 1, c.node().num_inputs() - 1, 0); })
+          .Kernel(MakeKernel<ConcatKernel>()));
+  catalogue.Add(
+      OpSpec("ConcatOffset")
+          .Doc("Returns where each part begins in a concatenation along `concat_dim`, given the "
+               "parts' shapes.")
+          .Input("concat_dim: int32")
+          .Input("shape: N * shape_type")
+          .Output("offset: N * shape_type")
+          .Attr("N: int >= 2")
+          .Attr("shape_type: {int32, int64} = DT_INT32")
+          .Shape(ConcatOffsetShape)
+          .NoGradient()
+          .Kernel(MakeKernel<ConcatOffsetKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("Pack")
                     .Doc("Stacks tensors of one shape along a new dimension `axis`.")
                     .Input("values: N * T")

@@ -30,19 +30,23 @@ TEST(ConcatTest, SplittingUndoesJoining) {
 }
 
 TEST(ConcatTest, JoinsColumns) {
-  const Tensor y = RunOne("ConcatV2", {std::vector<Tensor>{Make<std::string>({2, 1}, {"a", "b"}),
-                                                           Make<std::string>({2, 2}, {"c", "d", "e", "f"})},
-                                       Axis(1)});
+  const Tensor y =
+      RunOne("ConcatV2", {std::vector<Tensor>{Make<std::string>({2, 1}, {"a", "b"}),
+                                              Make<std::string>({2, 2}, {"c", "d", "e", "f"})},
+                          Axis(1)});
   EXPECT_EQ(Values<std::string>(y), (std::vector<std::string>{"a", "c", "d", "b", "e", "f"}));
 }
 
 TEST(ConcatTest, SaysWhichInputDoesNotFit) {
-  const Status error = ErrorOf("Concat", {Axis(0), std::vector<Tensor>{Fill<float>({2, 3}, 0, 1),
-                                                                       Fill<float>({2, 4}, 0, 1)}});
+  const Status error =
+      ErrorOf("Concat",
+              {Axis(0), std::vector<Tensor>{Fill<float>({2, 3}, 0, 1), Fill<float>({2, 4}, 0, 1)}});
   EXPECT_EQ(error.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ErrorOf("Concat", {Axis(0), std::vector<Tensor>{Axis(1), Axis(2)}}).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("Concat", {Axis(2), std::vector<Tensor>{Fill<float>({2}, 0, 1), Fill<float>({2}, 0, 1)}}).code(),
+  EXPECT_EQ(ErrorOf("Concat",
+                    {Axis(2), std::vector<Tensor>{Fill<float>({2}, 0, 1), Fill<float>({2}, 0, 1)}})
+                .code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -52,8 +56,9 @@ TEST(ConcatTest, OffsetsAreRunningSums) {
       RunOp("ConcatOffset", {Axis(-1), std::vector<Tensor>{shape(2, 3), shape(2, 1), shape(2, 9)}});
   ASSERT_TRUE(offsets.ok()) << offsets.status();
   EXPECT_EQ(Values<int32_t>((*offsets)[2]), (std::vector<int32_t>{0, 4}));
-  EXPECT_EQ(ErrorOf("ConcatOffset", {Axis(0), std::vector<Tensor>{shape(2, 3), shape(2, 1)}}).code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ErrorOf("ConcatOffset", {Axis(0), std::vector<Tensor>{shape(2, 3), shape(2, 1)}}).code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 TEST(PackTest, UnpackUndoesPack) {
@@ -68,7 +73,8 @@ TEST(PackTest, UnpackUndoesPack) {
   }
   EXPECT_EQ(ErrorOf("Pack", {std::vector<Tensor>{Axis(1), Fill<int32_t>({1}, 0, 1)}}).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("Unpack", {Fill<float>({3}, 0, 1)}, {{"num", 2}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("Unpack", {Fill<float>({3}, 0, 1)}, {{"num", 2}}).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(SplitTest, EqualPartsAndErrors) {
@@ -76,8 +82,10 @@ TEST(SplitTest, EqualPartsAndErrors) {
   StatusOr<std::vector<Tensor>> parts = RunOp("Split", {Axis(1), x}, {{"num_split", 3}});
   ASSERT_TRUE(parts.ok()) << parts.status();
   EXPECT_EQ((*parts)[2].data<float>()[3], x.data<float>()[1 * 6 + 4 + 1]);
-  EXPECT_EQ(ErrorOf("Split", {Axis(1), x}, {{"num_split", 4}}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("Split", {Axis(2), x}, {{"num_split", 2}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("Split", {Axis(1), x}, {{"num_split", 4}}).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("Split", {Axis(2), x}, {{"num_split", 2}}).code(),
+            absl::StatusCode::kInvalidArgument);
   const auto sizes = [](int32_t a, int32_t b) { return Make<int32_t>({2}, {a, b}); };
   EXPECT_EQ(ErrorOf("SplitV", {x, sizes(-1, -1), Axis(0)}, {{"num_split", 2}}).code(),
             absl::StatusCode::kInvalidArgument);

@@ -17,8 +17,8 @@ class ConstKernel final : public OpKernel {
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
     WEFT_ASSIGN_OR_RETURN(Tensor value, c.Attr<Tensor>("value"));
     if (value.dtype() != c.output_dtype(0)) {
-      return InvalidArgument("Type mismatch between value (", DTypeName(value.dtype()), ") and dtype (",
-                             DTypeName(c.output_dtype(0)), ")");
+      return InvalidArgument("Type mismatch between value (", DTypeName(value.dtype()),
+                             ") and dtype (", DTypeName(c.output_dtype(0)), ")");
     }
     return std::make_unique<ConstKernel>(std::move(value));
   }
@@ -61,7 +61,8 @@ class FillKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
     if (c.input(1).num_elements() != 1 || c.input(1).rank() > 1) {
-      return InvalidArgument("value must represent a scalar, got shape ", c.input(1).shape().ToString());
+      return InvalidArgument("value must represent a scalar, got shape ",
+                             c.input(1).shape().ToString());
     }
     WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeFromValues(c.input(0), "dims"));
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, shape));
@@ -83,9 +84,8 @@ class ZerosLikeKernel final : public OpKernel {
       return InvalidArgument("ZerosLike is not defined for ", DTypeName(c.input_dtype(0)));
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.ForwardOrAllocateOutput(0, 0, c.input(0).shape()));
-    c.ParallelFor(output->num_elements(), kParallelElements, [&](int64_t begin, int64_t end) {
-      ClearElements(output, begin, end - begin);
-    });
+    c.ParallelFor(output->num_elements(), kParallelElements,
+                  [&](int64_t begin, int64_t end) { ClearElements(output, begin, end - begin); });
     return absl::OkStatus();
   }
 };
@@ -100,9 +100,8 @@ class OnesLikeKernel final : public OpKernel {
     }
     VisitDType(output->dtype(), Numbers(), [&]<typename T>() {
       T* out = output->data<T>();
-      c.ParallelFor(output->num_elements(), kParallelElements, [&](int64_t begin, int64_t end) {
-        std::fill(out + begin, out + end, T(1));
-      });
+      c.ParallelFor(output->num_elements(), kParallelElements,
+                    [&](int64_t begin, int64_t end) { std::fill(out + begin, out + end, T(1)); });
     });
     return absl::OkStatus();
   }
@@ -145,7 +144,8 @@ Status PassGradientOn(GradientContext& c) {
 
 Status FillGradient(GradientContext& c) {
   const Endpoint rank = c.Op("Rank", {c.gradient()});
-  const Endpoint axes = c.Op("Range", {c.builder().Scalar<int32_t>(0), rank, c.builder().Scalar<int32_t>(1)});
+  const Endpoint axes =
+      c.Op("Range", {c.builder().Scalar<int32_t>(0), rank, c.builder().Scalar<int32_t>(1)});
   c.set_input(1, c.Op("Sum", {c.gradient(), axes}));
   return absl::OkStatus();
 }
@@ -160,24 +160,26 @@ void RegisterPlaceholders(Catalogue& catalogue) {
                     .Shape(ShapeOfAttr)
                     .NoGradient()
                     .Kernel(MakeKernel<PlaceholderKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("PlaceholderV2")
-                    .Doc("A value that every step which needs it must feed. The same as Placeholder.")
-                    .Output("output: dtype")
-                    .Attr("dtype: type")
-                    .Attr("shape: shape")
-                    .Deprecated(23, "Placeholder now behaves the same as PlaceholderV2.")
-                    .Shape(ShapeOfAttr)
-                    .NoGradient()
-                    .Kernel(MakeKernel<PlaceholderKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("PlaceholderWithDefault")
-                    .Doc("Returns the input, unless the step feeds another value of a shape that fits.")
-                    .Input("input: dtype")
-                    .Output("output: dtype")
-                    .Attr("dtype: type")
-                    .Attr("shape: shape")
-                    .Shape(PlaceholderWithDefaultShape)
-                    .Gradient(PassGradientOn)
-                    .Kernel(MakeKernel<PassOn>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("PlaceholderV2")
+          .Doc("A value that every step which needs it must feed. The same as Placeholder.")
+          .Output("output: dtype")
+          .Attr("dtype: type")
+          .Attr("shape: shape")
+          .Deprecated(23, "Placeholder now behaves the same as PlaceholderV2.")
+          .Shape(ShapeOfAttr)
+          .NoGradient()
+          .Kernel(MakeKernel<PlaceholderKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("PlaceholderWithDefault")
+          .Doc("Returns the input, unless the step feeds another value of a shape that fits.")
+          .Input("input: dtype")
+          .Output("output: dtype")
+          .Attr("dtype: type")
+          .Attr("shape: shape")
+          .Shape(PlaceholderWithDefaultShape)
+          .Gradient(PassGradientOn)
+          .Kernel(MakeKernel<PassOn>(), KernelCost::kInline));
 }
 
 }  // namespace
@@ -192,17 +194,18 @@ void Register(Catalogue& catalogue) {
                     .NoGradient()
                     .Kernel(MakeKernel<ConstKernel>(), KernelCost::kInline));
   RegisterPlaceholders(catalogue);
-  catalogue.Add(OpSpec("Fill")
-                    .Doc("Returns a tensor of shape `dims` whose elements all are the scalar `value`.\n"
-                         "InvalidArgument for a negative size or a shape too large to count.")
-                    .Input("dims: index_type")
-                    .Input("value: T")
-                    .Output("output: T")
-                    .Attr("T: type")
-                    .Attr("index_type: {int32, int64} = DT_INT32")
-                    .Shape(FillShape)
-                    .Gradient(FillGradient)
-                    .Kernel(MakeKernel<FillKernel>()));
+  catalogue.Add(
+      OpSpec("Fill")
+          .Doc("Returns a tensor of shape `dims` whose elements all are the scalar `value`.\n"
+               "InvalidArgument for a negative size or a shape too large to count.")
+          .Input("dims: index_type")
+          .Input("value: T")
+          .Output("output: T")
+          .Attr("T: type")
+          .Attr("index_type: {int32, int64} = DT_INT32")
+          .Shape(FillShape)
+          .Gradient(FillGradient)
+          .Kernel(MakeKernel<FillKernel>()));
   catalogue.Add(OpSpec("ZerosLike")
                     .Doc("Returns zeros (empty strings, false) of the input's shape and type.")
                     .Input("x: T")
@@ -211,15 +214,16 @@ void Register(Catalogue& catalogue) {
                     .Shape(shapes::SameAsInput)
                     .NoGradient()
                     .Kernel(MakeKernel<ZerosLikeKernel>()));
-  catalogue.Add(OpSpec("OnesLike")
-                    .Doc("Returns ones of the input's shape and type.")
-                    .Input("x: T")
-                    .Output("y: T")
-                    .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, "
-                          "int64, uint64, complex64, complex128, bool}")
-                    .Shape(shapes::SameAsInput)
-                    .NoGradient()
-                    .Kernel(MakeKernel<OnesLikeKernel>()));
+  catalogue.Add(
+      OpSpec("OnesLike")
+          .Doc("Returns ones of the input's shape and type.")
+          .Input("x: T")
+          .Output("y: T")
+          .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, "
+                "int64, uint64, complex64, complex128, bool}")
+          .Shape(shapes::SameAsInput)
+          .NoGradient()
+          .Kernel(MakeKernel<OnesLikeKernel>()));
 }
 
 }  // namespace weft::ops::array::constant

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distributing slices over tensors by number, and putting them back together: how embeddings are sharded.
+// Distributing slices over tensors by number, and putting them back together: how embeddings are
+// sharded.
 #include <memory>
 #include <vector>
 
@@ -25,9 +26,9 @@ class DynamicPartitionKernel final : public OpKernel {
     const Tensor& data = c.input(0);
     const Tensor& partitions = c.input(1);
     if (!StartsWith(data.shape(), partitions.shape())) {
-      return InvalidArgument("data.shape must start with partitions.shape, got data.shape = ",
-                             data.shape().ToString(),
-                             ", partitions.shape = ", partitions.shape().ToString());
+      return InvalidArgument(
+          "data.shape must start with partitions.shape, got data.shape = ", data.shape().ToString(),
+          ", partitions.shape = ", partitions.shape().ToString());
     }
     const int parts = c.num_outputs();
     IndexVector counts(parts, 0);
@@ -70,7 +71,8 @@ class DynamicStitchKernel final : public OpKernel {
       const Tensor& data = c.input(count + k);
       if (!StartsWith(data.shape(), indices.shape())) {
         return InvalidArgument("data[", k, "].shape = ", data.shape().ToString(),
-                               " does not start with indices[", k, "].shape = ", indices.shape().ToString());
+                               " does not start with indices[", k,
+                               "].shape = ", indices.shape().ToString());
       }
       WEFT_RETURN_IF_ERROR(CheckSlice(first_data, first_rank, data.shape(), indices.rank(), k));
       for (const int32_t index : indices.span<int32_t>()) {
@@ -83,12 +85,14 @@ class DynamicStitchKernel final : public OpKernel {
     sizes.insert(sizes.begin(), largest + 1);
     WEFT_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(sizes));
     WEFT_ASSIGN_OR_RETURN(Tensor * merged, c.AllocateOutput(0, shape));
-    if (total != largest + 1) ClearElements(merged, 0, merged->num_elements());  // maybe rows without a source
+    if (total != largest + 1)
+      ClearElements(merged, 0, merged->num_elements());  // maybe rows without a source
     const int64_t slice = largest < 0 ? 0 : merged->num_elements() / (largest + 1);
     for (int k = 0; k < count && slice > 0; ++k) {
       const Tensor& indices = c.input(k);
       for (int64_t i = 0; i < indices.num_elements(); ++i) {
-        CopyElements(c.input(count + k), i * slice, slice, merged, indices.data<int32_t>()[i] * slice);
+        CopyElements(c.input(count + k), i * slice, slice, merged,
+                     indices.data<int32_t>()[i] * slice);
       }
     }
     return absl::OkStatus();
@@ -111,8 +115,8 @@ Status DynamicPartitionShape(ShapeContext& c) {
   PartialShape part;
   if (data.known_rank() && partitions.known_rank()) {
     if (partitions.rank() > data.rank()) {
-      return InvalidArgument("data.shape must start with partitions.shape: ", data.ToString(), " and ",
-                             partitions.ToString());
+      return InvalidArgument("data.shape must start with partitions.shape: ", data.ToString(),
+                             " and ", partitions.ToString());
     }
     Dims sizes(data.dims().begin() + partitions.rank(), data.dims().end());
     sizes.insert(sizes.begin(), -1);
@@ -133,14 +137,16 @@ Status DynamicStitchShape(ShapeContext& c) {
       if (indices.rank() > data.rank()) {
         return InvalidArgument("data[", k, "].shape does not start with indices[", k, "].shape");
       }
-      WEFT_ASSIGN_OR_RETURN(const PartialShape rest,
-                            PartialShape::Make(data.dims().subspan(static_cast<size_t>(indices.rank()))));
+      WEFT_ASSIGN_OR_RETURN(
+          const PartialShape rest,
+          PartialShape::Make(data.dims().subspan(static_cast<size_t>(indices.rank()))));
       WEFT_ASSIGN_OR_RETURN(slice, slice.MergeWith(rest));
     }
     if (c.constant(k) == nullptr) {
       rows = -1;
     } else if (rows >= 0) {
-      for (const int32_t index : c.constant(k)->span<int32_t>()) rows = std::max<int64_t>(rows, int64_t{index} + 1);
+      for (const int32_t index : c.constant(k)->span<int32_t>())
+        rows = std::max<int64_t>(rows, int64_t{index} + 1);
     }
   }
   if (!slice.known_rank()) return absl::OkStatus();
@@ -157,8 +163,8 @@ Status DynamicPartitionGradient(GradientContext& c) {
   WEFT_ASSIGN_OR_RETURN(const int64_t parts, c.Attr<int64_t>("num_partitions"));
   const Endpoint shape = c.Op("Shape", {c.input(1)});
   const Endpoint count = c.Op("Size", {c.input(1)});
-  const Endpoint positions = c.Op("Reshape", {c.Op("Range", {b.Scalar<int32_t>(0), count, b.Scalar<int32_t>(1)}),
-                                              shape});
+  const Endpoint positions =
+      c.Op("Reshape", {c.Op("Range", {b.Scalar<int32_t>(0), count, b.Scalar<int32_t>(1)}), shape});
   Node* moved = b.AddNode("DynamicPartition", {positions, c.input(1)}, {{"num_partitions", parts}});
   if (moved == nullptr) return b.status();
   std::vector<Endpoint> indices;
@@ -175,7 +181,8 @@ Status DynamicPartitionGradient(GradientContext& c) {
 Status DynamicStitchGradient(GradientContext& c) {
   const int count = c.node().num_inputs() / 2;
   for (int k = 0; k < count; ++k) {
-    c.set_input(count + k, c.Op("GatherV2", {c.gradient(), c.input(k), c.builder().Scalar<int32_t>(0)}));
+    c.set_input(count + k,
+                c.Op("GatherV2", {c.gradient(), c.input(k), c.builder().Scalar<int32_t>(0)}));
   }
   return absl::OkStatus();
 }
@@ -208,7 +215,8 @@ void Register(Catalogue& catalogue) {
                     .Gradient(DynamicPartitionGradient)
                     .Kernel(MakeKernel<DynamicPartitionKernel>()));
   AddStitch(catalogue, "DynamicStitch",
-            "Puts slice data[k][i] at row indices[k][i] of one tensor; where two meet, the later one stays.\n"
+            "Puts slice data[k][i] at row indices[k][i] of one tensor; where two meet, the later "
+            "one stays.\n"
             "Rows that nobody names are zeros.");
   AddStitch(catalogue, "ParallelDynamicStitch", "DynamicStitch for rows that are named once.");
 }

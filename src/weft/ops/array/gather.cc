@@ -49,19 +49,21 @@ Status GatherV2Shape(ShapeContext& c) {
   WEFT_RETURN_IF_ERROR(c.WithRank(2, 0).status());
   if (!params.known_rank() || !indices.known_rank()) return absl::OkStatus();
   if (batch_dims < -indices.rank() || batch_dims > indices.rank()) {
-    return InvalidArgument("Expected batch_dims in the range [", -indices.rank(), ", ", indices.rank(),
-                           "], but got ", batch_dims);
+    return InvalidArgument("Expected batch_dims in the range [", -indices.rank(), ", ",
+                           indices.rank(), "], but got ", batch_dims);
   }
   if (batch_dims < 0) batch_dims += indices.rank();
   WEFT_ASSIGN_OR_RETURN(const std::optional<int> axis, ConstantAxis(c, 2, params.rank()));
   const int rank = params.rank() - 1 + indices.rank() - static_cast<int>(batch_dims);
-  if (rank < 0) return InvalidArgument("batch_dims is too large for params of rank ", params.rank());
+  if (rank < 0)
+    return InvalidArgument("batch_dims is too large for params of rank ", params.rank());
   if (!axis) {
     c.set_output(0, PartialShape::UnknownOfRank(rank));
     return absl::OkStatus();
   }
   if (*axis < batch_dims) {
-    return InvalidArgument("batch_dims (", batch_dims, ") must be less than or equal to axis (", *axis, ").");
+    return InvalidArgument("batch_dims (", batch_dims, ") must be less than or equal to axis (",
+                           *axis, ").");
   }
   Dims sizes(params.dims().begin(), params.dims().begin() + *axis);
   for (int i = 0; i < batch_dims; ++i) {
@@ -81,7 +83,9 @@ class ShapeMath {
   Endpoint Number(int32_t value) { return c_.builder().Scalar<int32_t>(value); }
   Endpoint Range(Endpoint from, Endpoint to) { return c_.Op("Range", {from, to, Number(1)}); }
   Endpoint AsVector(Endpoint scalar) { return c_.Op("ExpandDims", {scalar, Number(0)}); }
-  Endpoint Join(const std::vector<Endpoint>& parts) { return c_.Op("ConcatV2", {parts, Number(0)}); }
+  Endpoint Join(const std::vector<Endpoint>& parts) {
+    return c_.Op("ConcatV2", {parts, Number(0)});
+  }
   Endpoint Pick(Endpoint vector, Endpoint positions) {
     return c_.Op("GatherV2", {vector, positions, Number(0)});
   }
@@ -102,8 +106,8 @@ Status SlicesGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-// Any axis and batch: brings the gathered axis behind the batch, sums rows of equal index (shifted by
-// their batch) and brings the axis back.
+// Any axis and batch: brings the gathered axis behind the batch, sums rows of equal index (shifted
+// by their batch) and brings the axis back.
 Status DenseGradient(GradientContext& c, int64_t batch_dims) {
   ShapeMath m(c);
   const Endpoint shape = c.Op("Shape", {c.input(0)});
@@ -122,16 +126,18 @@ Status DenseGradient(GradientContext& c, int64_t batch_dims) {
   const Endpoint count = m.Product(index_sizes);
   const Endpoint batch = m.Product(m.Pick(shape, before));
   const Endpoint size = m.Pick(shape, axis);
-  const Endpoint gradient_shape = m.Join({m.Pick(shape, before), m.Pick(shape, middle),
-                                          m.AsVector(count), m.Pick(shape, after)});
-  const Endpoint values = c.Op("Transpose", {c.Op("Reshape", {c.gradient(), gradient_shape}), order});
+  const Endpoint gradient_shape = m.Join(
+      {m.Pick(shape, before), m.Pick(shape, middle), m.AsVector(count), m.Pick(shape, after)});
+  const Endpoint values =
+      c.Op("Transpose", {c.Op("Reshape", {c.gradient(), gradient_shape}), order});
   const Endpoint flat_rows = m.AsVector(c.Op("Mul", {batch, count}));
   const Endpoint rows =
       c.Op("Reshape", {values, m.Join({flat_rows, m.Pick(shape, middle), m.Pick(shape, after)})});
 
   const Endpoint offsets = c.Op("Mul", {m.Range(m.Number(0), batch), size});
   const Endpoint indices = c.Op("Cast", {c.input(1)}, {{"DstT", DType::kInt32}});
-  const Endpoint matrix = c.Op("Reshape", {indices, m.Join({m.AsVector(batch), m.AsVector(count)})});
+  const Endpoint matrix =
+      c.Op("Reshape", {indices, m.Join({m.AsVector(batch), m.AsVector(count)})});
   const Endpoint shifted = c.Op("AddV2", {matrix, c.Op("ExpandDims", {offsets, m.Number(1)})});
   const Endpoint flat_indices = c.Op("Reshape", {shifted, flat_rows});
   const Endpoint sums =
@@ -146,7 +152,8 @@ Status GatherV2Gradient(GradientContext& c) {
   const Node& axis = *c.input(2).node;
   if (batch_dims == 0 && axis.op() == "Const") {
     const StatusOr<Tensor> value = axis.Attr<Tensor>("value");
-    if (value.ok() && value->num_elements() == 1 && IndexAt(*value, 0) == 0) return SlicesGradient(c);
+    if (value.ok() && value->num_elements() == 1 && IndexAt(*value, 0) == 0)
+      return SlicesGradient(c);
   }
   if (batch_dims < 0) return Unimplemented("GatherV2 with negative batch_dims has no gradient");
   return DenseGradient(c, batch_dims);
@@ -155,33 +162,35 @@ Status GatherV2Gradient(GradientContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Gather")
-                    .Doc("Returns the slices of `params` along its first dimension that `indices` name.\n"
-                         "InvalidArgument for an index out of range.")
-                    .Input("params: Tparams")
-                    .Input("indices: Tindices")
-                    .Output("output: Tparams")
-                    .Attr("validate_indices: bool = true")
-                    .Attr("Tparams: type")
-                    .Attr("Tindices: {int32, int64}")
-                    .Shape(GatherShape)
-                    .Gradient(SlicesGradient)
-                    .Kernel(MakeKernel<GatherKernel>()));
-  catalogue.Add(OpSpec("GatherV2")
-                    .Doc("Returns the slices of `params` along `axis` that `indices` name.\n"
-                         "The first `batch_dims` dimensions of both go together. InvalidArgument for an "
-                         "index out of range.")
-                    .Input("params: Tparams")
-                    .Input("indices: Tindices")
-                    .Input("axis: Taxis")
-                    .Output("output: Tparams")
-                    .Attr("batch_dims: int = 0")
-                    .Attr("Tparams: type")
-                    .Attr("Tindices: {int16, int32, int64}")
-                    .Attr("Taxis: {int32, int64}")
-                    .Shape(GatherV2Shape)
-                    .Gradient(GatherV2Gradient)
-                    .Kernel(MakeKernel<GatherV2Kernel>()));
+  catalogue.Add(
+      OpSpec("Gather")
+          .Doc("Returns the slices of `params` along its first dimension that `indices` name.\n"
+               "InvalidArgument for an index out of range.")
+          .Input("params: Tparams")
+          .Input("indices: Tindices")
+          .Output("output: Tparams")
+          .Attr("validate_indices: bool = true")
+          .Attr("Tparams: type")
+          .Attr("Tindices: {int32, int64}")
+          .Shape(GatherShape)
+          .Gradient(SlicesGradient)
+          .Kernel(MakeKernel<GatherKernel>()));
+  catalogue.Add(
+      OpSpec("GatherV2")
+          .Doc("Returns the slices of `params` along `axis` that `indices` name.\n"
+               "The first `batch_dims` dimensions of both go together. InvalidArgument for an "
+               "index out of range.")
+          .Input("params: Tparams")
+          .Input("indices: Tindices")
+          .Input("axis: Taxis")
+          .Output("output: Tparams")
+          .Attr("batch_dims: int = 0")
+          .Attr("Tparams: type")
+          .Attr("Tindices: {int16, int32, int64}")
+          .Attr("Taxis: {int32, int64}")
+          .Shape(GatherV2Shape)
+          .Gradient(GatherV2Gradient)
+          .Kernel(MakeKernel<GatherV2Kernel>()));
 }
 
 }  // namespace weft::ops::array::gather

@@ -30,7 +30,8 @@ int64_t FindBad(const Index* indices, int64_t n, int64_t size) {
 }
 
 template <typename T, typename Index>
-void GatherRows(const KernelContext& c, const Layout& at, const T* params, const Index* indices, T* out) {
+void GatherRows(const KernelContext& c, const Layout& at, const T* params, const Index* indices,
+                T* out) {
   const int64_t rows = at.batch * at.outer;
   const auto gather = [&](int64_t begin, int64_t end) {
     for (int64_t flat = begin; flat < end; ++flat) {
@@ -46,17 +47,19 @@ void GatherRows(const KernelContext& c, const Layout& at, const T* params, const
     }
   };
   c.ParallelFor(rows * at.count,
-                std::max<int64_t>(1, kParallelBytes / (at.slice * static_cast<int64_t>(sizeof(T)))), gather);
+                std::max<int64_t>(1, kParallelBytes / (at.slice * static_cast<int64_t>(sizeof(T)))),
+                gather);
 }
 
 Status CheckBatch(const Shape& params, const Shape& indices, int64_t batch_dims, int axis) {
   if (batch_dims > axis) {
-    return InvalidArgument("batch_dims (", batch_dims, ") must be less than or equal to axis (", axis, ").");
+    return InvalidArgument("batch_dims (", batch_dims, ") must be less than or equal to axis (",
+                           axis, ").");
   }
   for (int i = 0; i < batch_dims; ++i) {
     if (params.dim(i) == indices.dim(i)) continue;
-    return InvalidArgument("params.shape[", i, "]: ", params.dim(i), " should be equal to indices.shape[", i,
-                           "]: ", indices.dim(i));
+    return InvalidArgument("params.shape[", i, "]: ", params.dim(i),
+                           " should be equal to indices.shape[", i, "]: ", indices.dim(i));
   }
   return absl::OkStatus();
 }
@@ -80,13 +83,13 @@ Status Gather(KernelContext& c, const Tensor& params, const Tensor& indices, int
   const Shape& shape = params.shape();
   if (shape.rank() < 1) return InvalidArgument("params must be at least 1 dimensional");
   if (axis_value < -shape.rank() || axis_value >= shape.rank()) {
-    return InvalidArgument("Expected axis in the range [", -shape.rank(), ", ", shape.rank(), "), but got ",
-                           axis_value);
+    return InvalidArgument("Expected axis in the range [", -shape.rank(), ", ", shape.rank(),
+                           "), but got ", axis_value);
   }
   const int axis = static_cast<int>(axis_value < 0 ? axis_value + shape.rank() : axis_value);
   if (batch_dims < -indices.rank() || batch_dims > indices.rank()) {
-    return InvalidArgument("Expected batch_dims in the range [", -indices.rank(), ", ", indices.rank(),
-                           "], but got ", batch_dims);
+    return InvalidArgument("Expected batch_dims in the range [", -indices.rank(), ", ",
+                           indices.rank(), "], but got ", batch_dims);
   }
   if (batch_dims < 0) batch_dims += indices.rank();
   WEFT_RETURN_IF_ERROR(CheckBatch(shape, indices.shape(), batch_dims, axis));

@@ -68,7 +68,8 @@ Status GatherNdShape(ShapeContext& c) {
 
 Status GatherNdGradient(GradientContext& c) {
   const DType index = c.node().input_type(1).dtype;
-  const Endpoint shape = c.Op("Shape", {c.input(0)}, {{"out_type", index == DType::kInt64 ? index : DType::kInt32}});
+  const Endpoint shape =
+      c.Op("Shape", {c.input(0)}, {{"out_type", index == DType::kInt64 ? index : DType::kInt32}});
   const Endpoint indices =
       index == DType::kInt16 ? c.Op("Cast", {c.input(1)}, {{"DstT", DType::kInt32}}) : c.input(1);
   c.set_input(0, c.Op("ScatterNd", {indices, c.gradient(), shape}));
@@ -78,20 +79,21 @@ Status GatherNdGradient(GradientContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("GatherNd")
-                    .Doc("Returns the slices of `params` that the tuples in the last dimension of `indices` "
-                         "name.\n"
-                         "A tuple outside of `params` is InvalidArgument, or gives zeros where "
-                         "bad_indices_policy is IGNORE.")
-                    .Input("params: Tparams")
-                    .Input("indices: Tindices")
-                    .Output("output: Tparams")
-                    .Attr("Tparams: type")
-                    .Attr("Tindices: {int16, int32, int64}")
-                    .Attr("bad_indices_policy: string = ''")
-                    .Shape(GatherNdShape)
-                    .Gradient(GatherNdGradient)
-                    .Kernel(MakeKernel<GatherNdKernel>()));
+  catalogue.Add(
+      OpSpec("GatherNd")
+          .Doc("Returns the slices of `params` that the tuples in the last dimension of `indices` "
+               "name.\n"
+               "A tuple outside of `params` is InvalidArgument, or gives zeros where "
+               "bad_indices_policy is IGNORE.")
+          .Input("params: Tparams")
+          .Input("indices: Tindices")
+          .Output("output: Tparams")
+          .Attr("Tparams: type")
+          .Attr("Tindices: {int16, int32, int64}")
+          .Attr("bad_indices_policy: string = ''")
+          .Shape(GatherNdShape)
+          .Gradient(GatherNdGradient)
+          .Kernel(MakeKernel<GatherNdKernel>()));
 }
 
 }  // namespace weft::ops::array::gather_nd

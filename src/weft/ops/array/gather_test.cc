@@ -6,7 +6,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Tensor Ints(const Shape& shape, const std::vector<int32_t>& values) { return Make<int32_t>(shape, values); }
+Tensor Ints(const Shape& shape, const std::vector<int32_t>& values) {
+  return Make<int32_t>(shape, values);
+}
 
 TEST(GatherTest, TakesSlicesAlongEveryAxis) {
   const Tensor x = Fill<float>({3, 4, 5}, -1, 1);
@@ -20,7 +22,8 @@ TEST(GatherTest, TakesSlicesAlongEveryAxis) {
     std::vector<float> expected;
     for (int64_t o = 0; o < outer; ++o) {
       for (const int32_t id : ids) {
-        for (int64_t i = 0; i < inner; ++i) expected.push_back(x.data<float>()[(o * x.dim(axis) + id) * inner + i]);
+        for (int64_t i = 0; i < inner; ++i)
+          expected.push_back(x.data<float>()[(o * x.dim(axis) + id) * inner + i]);
       }
     }
     EXPECT_EQ(y.rank(), 4);
@@ -30,7 +33,8 @@ TEST(GatherTest, TakesSlicesAlongEveryAxis) {
 
 TEST(GatherTest, BatchesGoTogether) {
   const Tensor x = Ints({2, 3}, {10, 11, 12, 20, 21, 22});
-  const Tensor y = RunOne("GatherV2", {x, Ints({2, 2}, {2, 0, 1, 1}), Tensor::Scalar<int32_t>(1)}, {{"batch_dims", 1}});
+  const Tensor y = RunOne("GatherV2", {x, Ints({2, 2}, {2, 0, 1, 1}), Tensor::Scalar<int32_t>(1)},
+                          {{"batch_dims", 1}});
   EXPECT_EQ(Values<int32_t>(y), (std::vector<int32_t>{12, 10, 21, 21}));
 }
 
@@ -47,23 +51,28 @@ TEST(GatherTest, NamesTheIndexThatIsOutOfRange) {
 
 TEST(GatherTest, StringsAndEmptyOnes) {
   const Tensor x = Make<std::string>({3}, {"a", "b", "c"});
-  EXPECT_EQ(Values<std::string>(RunOne("Gather", {x, Ints({2}, {2, 0})})), (std::vector<std::string>{"c", "a"}));
+  EXPECT_EQ(Values<std::string>(RunOne("Gather", {x, Ints({2}, {2, 0})})),
+            (std::vector<std::string>{"c", "a"}));
   EXPECT_EQ(RunOne("Gather", {x, Ints({0, 4}, {})}).shape(), (Shape{0, 4}));
 }
 
 TEST(GatherNdTest, TuplesNameElementsAndSlices) {
   const Tensor x = Ints({2, 3}, {0, 1, 2, 3, 4, 5});
-  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Ints({2, 2}, {0, 2, 1, 0})})), (std::vector<int32_t>{2, 3}));
-  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Ints({1, 1}, {1})})), (std::vector<int32_t>{3, 4, 5}));
+  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Ints({2, 2}, {0, 2, 1, 0})})),
+            (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Ints({1, 1}, {1})})),
+            (std::vector<int32_t>{3, 4, 5}));
   EXPECT_EQ(RunOne("GatherNd", {x, Ints({2, 0}, {})}).shape(), (Shape{2, 2, 3}));
   EXPECT_THAT(std::string(ErrorOf("GatherNd", {x, Ints({2, 2}, {0, 0, 2, 0})}).message()),
               HasSubstr("indices[1] = [2, 0] does not index into param shape [2,3]"));
-  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Ints({2, 2}, {9, 0, 1, 1})}, {{"bad_indices_policy", "IGNORE"}})),
+  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Ints({2, 2}, {9, 0, 1, 1})},
+                                   {{"bad_indices_policy", "IGNORE"}})),
             (std::vector<int32_t>{0, 4}));
 }
 
 TEST(ScatterNdTest, AddsWhereTuplesMeet) {
-  const Tensor y = RunOne("ScatterNd", {Ints({3, 1}, {1, 3, 1}), Ints({3}, {10, 20, 30}), Ints({1}, {4})});
+  const Tensor y =
+      RunOne("ScatterNd", {Ints({3, 1}, {1, 3, 1}), Ints({3}, {10, 20, 30}), Ints({1}, {4})});
   EXPECT_EQ(Values<int32_t>(y), (std::vector<int32_t>{0, 40, 0, 20}));
   EXPECT_EQ(ErrorOf("ScatterNd", {Ints({1, 1}, {4}), Ints({1}, {1}), Ints({1}, {4})}).code(),
             absl::StatusCode::kInvalidArgument);

@@ -11,11 +11,13 @@ using Cases = std::vector<GradientCase>;
 Tensor D(const Shape& shape, uint64_t seed = 1) { return Fill<double>(shape, -1, 1, seed); }
 Tensor I(std::initializer_list<int32_t> values) { return Tensor::Vector<int32_t>(values); }
 Tensor I(int32_t value) { return Tensor::Scalar<int32_t>(value); }
-Tensor Matrix(const Shape& shape, const std::vector<int32_t>& values) { return Make<int32_t>(shape, values); }
+Tensor Matrix(const Shape& shape, const std::vector<int32_t>& values) {
+  return Make<int32_t>(shape, values);
+}
 
 void AddShapes(Cases& cases) {
-  for (const char* op : {"Identity", "Snapshot", "PlaceholderWithDefault", "DebugGradientIdentity", "GuaranteeConst", "EnsureShape",
-                         "CheckNumerics"}) {
+  for (const char* op : {"Identity", "Snapshot", "PlaceholderWithDefault", "DebugGradientIdentity",
+                         "GuaranteeConst", "EnsureShape", "CheckNumerics"}) {
     AttrMap attrs;
     if (std::string(op) == "PlaceholderWithDefault" || std::string(op) == "EnsureShape") {
       attrs = {{"shape", Shape{2, 3}}};
@@ -23,7 +25,8 @@ void AddShapes(Cases& cases) {
     if (std::string(op) == "CheckNumerics") attrs = {{"message", "finite"}};
     cases.push_back({op, {D({2, 3})}, attrs});
   }
-  cases.push_back({"Print", {D({2}), std::vector<Tensor>{}}, {{"U", AttrValue::TypeList{}}, {"first_n", 0}}});
+  cases.push_back(
+      {"Print", {D({2}), std::vector<Tensor>{}}, {{"U", AttrValue::TypeList{}}, {"first_n", 0}}});
   cases.push_back({"IdentityN", {std::vector<Tensor>{D({2}), D({3}, 2)}}, {}, 2});
   cases.push_back({"Reshape", {D({2, 6}), I({3, -1})}});
   cases.push_back({"ExpandDims", {D({2, 3}), I(1)}});
@@ -78,12 +81,16 @@ void AddGathers(Cases& cases) {
   cases.push_back({"Gather", {D({4, 2}), I({3, 1, 3})}});
   cases.push_back({"GatherV2", {D({4, 2}), I({3, 1, 3}), I(0)}});
   cases.push_back({"GatherV2", {D({2, 4}), Matrix({2, 2}, {3, 1, 0, 3}), I(1)}, {}, 1, "columns"});
-  cases.push_back({"GatherV2", {D({2, 4}), Matrix({2, 2}, {3, 1, 0, 3}), I(1)}, {{"batch_dims", 1}}, 1, "batches"});
+  cases.push_back({"GatherV2",
+                   {D({2, 4}), Matrix({2, 2}, {3, 1, 0, 3}), I(1)},
+                   {{"batch_dims", 1}},
+                   1,
+                   "batches"});
   cases.push_back({"GatherNd", {D({3, 4}), Matrix({3, 2}, {0, 1, 2, 3, 0, 1})}});
   const Tensor places = Matrix({2, 1}, {3, 1});
   cases.push_back({"ScatterNd", {places, D({2, 2}), I({5, 2})}});
-  for (const char* op : {"TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub", "TensorScatterMin",
-                         "TensorScatterMax"}) {
+  for (const char* op : {"TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub",
+                         "TensorScatterMin", "TensorScatterMax"}) {
     cases.push_back({op, {D({5, 2}), places, D({2, 2}, 2)}, {}, 2});
   }
 }
@@ -93,7 +100,8 @@ void AddBlocks(Cases& cases) {
   cases.push_back({"SpaceToBatchND", {D({1, 4, 4, 2}), I({2, 3}), pads}});
   cases.push_back({"BatchToSpaceND", {D({6, 2, 2, 1}), I({2, 3}), Matrix({2, 2}, {1, 0, 2, 1})}});
   cases.push_back({"SpaceToBatch", {D({1, 4, 4, 2}), pads}, {{"block_size", 2}}});
-  cases.push_back({"BatchToSpace", {D({4, 2, 2, 1}), Matrix({2, 2}, {1, 0, 0, 1})}, {{"block_size", 2}}});
+  cases.push_back(
+      {"BatchToSpace", {D({4, 2, 2, 1}), Matrix({2, 2}, {1, 0, 0, 1})}, {{"block_size", 2}}});
   cases.push_back({"SpaceToDepth", {D({1, 4, 2, 3})}, {{"block_size", 2}}});
   cases.push_back({"DepthToSpace", {D({1, 2, 1, 8})}, {{"block_size", 2}}});
 }

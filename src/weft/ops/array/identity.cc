@@ -63,16 +63,19 @@ OpSpec PassOnSpec(const char* name, const char* doc) {
 
 void RegisterRareForms(Catalogue& catalogue) {
   catalogue.Add(PassOnSpec("Snapshot", "Returns a copy of the input.").Gradient(PassGradientOn));
-  catalogue.Add(PassOnSpec("GuaranteeConst", "Returns the input, which the caller promises never changes.")
-                    .Stateful()
-                    .Gradient(PassGradientOn));
-  catalogue.Add(PassOnSpec("DebugGradientIdentity", "Returns the input; marks a gradient for debuggers.")
-                    .AllowsUninitializedInput()
-                    .Gradient(PassGradientOn));
-  catalogue.Add(PassOnSpec("PreventGradient",
-                           "Returns the input; asking for a gradient through it is an error with `message`.")
-                    .Attr("message: string = ''")
-                    .Gradient(RefuseGradient));
+  catalogue.Add(
+      PassOnSpec("GuaranteeConst", "Returns the input, which the caller promises never changes.")
+          .Stateful()
+          .Gradient(PassGradientOn));
+  catalogue.Add(
+      PassOnSpec("DebugGradientIdentity", "Returns the input; marks a gradient for debuggers.")
+          .AllowsUninitializedInput()
+          .Gradient(PassGradientOn));
+  catalogue.Add(
+      PassOnSpec("PreventGradient",
+                 "Returns the input; asking for a gradient through it is an error with `message`.")
+          .Attr("message: string = ''")
+          .Gradient(RefuseGradient));
   catalogue.Add(OpSpec("DeepCopy")
                     .Doc("Returns a copy of `x` with bytes of its own.")
                     .Input("x: T")
@@ -96,9 +99,11 @@ void RegisterRareForms(Catalogue& catalogue) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(PassOnSpec("Identity", "Returns a tensor with the same shape and contents as the input.")
-                    .Gradient(PassGradientOn));
-  catalogue.Add(PassOnSpec("StopGradient", "Returns the input; no gradient flows through it.").NoGradient());
+  catalogue.Add(
+      PassOnSpec("Identity", "Returns a tensor with the same shape and contents as the input.")
+          .Gradient(PassGradientOn));
+  catalogue.Add(
+      PassOnSpec("StopGradient", "Returns the input; no gradient flows through it.").NoGradient());
   catalogue.Add(OpSpec("IdentityN")
                     .Doc("Returns tensors with the same shapes and contents as the inputs.")
                     .Input("input: T")

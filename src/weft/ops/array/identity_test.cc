@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gtest/gtest.h"
+
 #include "weft/ops/testing/kernel_runner.h"
 
 namespace weft::ops::testing {

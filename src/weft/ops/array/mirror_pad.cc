@@ -11,8 +11,8 @@
 namespace weft::ops::array::mirror_pad {
 namespace {
 
-// For each position of the padded tensor, dimension by dimension: the offset of what stands there in
-// the inner tensor.
+// For each position of the padded tensor, dimension by dimension: the offset of what stands there
+// in the inner tensor.
 struct Mirror {
   Dims padded;
   std::vector<std::vector<int64_t>> offsets;
@@ -26,7 +26,8 @@ StatusOr<Mirror> MakeMirror(const Shape& inner, const Tensor& paddings, int64_t 
     const int64_t before = IndexAt(paddings, 2 * i);
     const int64_t after = IndexAt(paddings, 2 * i + 1);
     const int64_t size = inner.dim(i);
-    if (before < 0 || after < 0) return InvalidArgument("paddings must be non-negative: ", before, ", ", after);
+    if (before < 0 || after < 0)
+      return InvalidArgument("paddings must be non-negative: ", before, ", ", after);
     if (before > size - distance || after > size - distance) {
       return InvalidArgument("paddings must be ", distance == 1 ? "less" : "no greater",
                              " than the dimension size: ", before, ", ", after, " not ",
@@ -74,8 +75,9 @@ Status CheckPaddings(const Tensor& paddings, const Shape& input) {
   if (paddings.shape().IsMatrix() && paddings.dim(1) == 2 && paddings.dim(0) == input.rank()) {
     return absl::OkStatus();
   }
-  return InvalidArgument("paddings must be a matrix with 2 columns and a row for each dimension of the input: ",
-                         paddings.shape().ToString(), " ", input.ToString());
+  return InvalidArgument(
+      "paddings must be a matrix with 2 columns and a row for each dimension of the input: ",
+      paddings.shape().ToString(), " ", input.ToString());
 }
 
 class MirrorPadKernel final : public OpKernel {
@@ -119,10 +121,11 @@ class MirrorPadGradKernel final : public OpKernel {
     for (int i = 0; i < gradient.rank(); ++i) {
       const int64_t before = IndexAt(paddings, 2 * i);
       const int64_t after = IndexAt(paddings, 2 * i + 1);
-      if (before < 0 || after < 0) return InvalidArgument("Paddings must be non-negative: ", before, ", ", after);
+      if (before < 0 || after < 0)
+        return InvalidArgument("Paddings must be non-negative: ", before, ", ", after);
       if (before > gradient.dim(i) || after > gradient.dim(i) - before) {
-        return InvalidArgument("Total paddings must be less than the input dimension size: ", before, ", ", after,
-                               " vs. ", gradient.dim(i));
+        return InvalidArgument("Total paddings must be less than the input dimension size: ",
+                               before, ", ", after, " vs. ", gradient.dim(i));
       }
       sizes.push_back(gradient.dim(i) - before - after);
     }
@@ -137,7 +140,8 @@ class MirrorPadGradKernel final : public OpKernel {
         to[offset] = static_cast<T>(to[offset] + from[position]);
       });
     });
-    return known ? absl::OkStatus() : Unimplemented("MirrorPadGrad of ", DTypeName(gradient.dtype()));
+    return known ? absl::OkStatus()
+                 : Unimplemented("MirrorPadGrad of ", DTypeName(gradient.dtype()));
   }
 
  private:
@@ -177,7 +181,8 @@ Status MirrorGradient(GradientContext& c, const char* op) {
 
 void Register(Catalogue& catalogue) {
   catalogue.Add(OpSpec("MirrorPad")
-                    .Doc("Pads with the mirror image of what lies inside: without the edge itself (REFLECT) or "
+                    .Doc("Pads with the mirror image of what lies inside: without the edge itself "
+                         "(REFLECT) or "
                          "with it (SYMMETRIC).")
                     .Input("input: T")
                     .Input("paddings: Tpaddings")

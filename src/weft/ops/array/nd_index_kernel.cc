@@ -14,8 +14,10 @@ T Combine(const T& old, const T& update, ScatterMode mode) {
     return mode == ScatterMode::kMin ? old && update : old || update;
   } else if constexpr (std::is_integral_v<T>) {
     using U = std::common_type_t<std::make_unsigned_t<T>, unsigned>;  // wraps
-    if (mode == ScatterMode::kAdd) return static_cast<T>(static_cast<U>(old) + static_cast<U>(update));
-    if (mode == ScatterMode::kSub) return static_cast<T>(static_cast<U>(old) - static_cast<U>(update));
+    if (mode == ScatterMode::kAdd)
+      return static_cast<T>(static_cast<U>(old) + static_cast<U>(update));
+    if (mode == ScatterMode::kSub)
+      return static_cast<T>(static_cast<U>(old) - static_cast<U>(update));
     return mode == ScatterMode::kMin ? std::min(old, update) : std::max(old, update);
   } else if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>) {
     return mode == ScatterMode::kSub ? old - update : old + update;
@@ -40,7 +42,8 @@ Status CombineAll(const NdIndex& at, const Tensor& indices, const Tensor& update
     for (int64_t i = 0; i < at.count; ++i) {
       const int64_t slice = SliceAt(at, shape, indices, i);
       for (int64_t j = 0; j < at.slice && slice >= 0; ++j) {
-        target->data<std::string>()[slice * at.slice + j] += updates.data<std::string>()[i * at.slice + j];
+        target->data<std::string>()[slice * at.slice + j] +=
+            updates.data<std::string>()[i * at.slice + j];
       }
     }
     return absl::OkStatus();
@@ -64,13 +67,14 @@ Status CombineAll(const NdIndex& at, const Tensor& indices, const Tensor& update
 
 StatusOr<NdIndex> MakeNdIndex(const Shape& shape, const Tensor& indices) {
   if (indices.rank() < 1) {
-    return InvalidArgument("indices must be at least a vector, got shape ", indices.shape().ToString());
+    return InvalidArgument("indices must be at least a vector, got shape ",
+                           indices.shape().ToString());
   }
   NdIndex at;
   at.depth = indices.dim(indices.rank() - 1);
   if (at.depth > shape.rank()) {
-    return InvalidArgument("index innermost dimension length must be <= params rank; saw: ", at.depth, " vs. ",
-                           shape.rank());
+    return InvalidArgument("index innermost dimension length must be <= params rank; saw: ",
+                           at.depth, " vs. ", shape.rank());
   }
   for (int i = 0; i + 1 < indices.rank(); ++i) at.outer.AddDim(indices.dim(i));
   at.count = at.outer.num_elements();
@@ -98,8 +102,8 @@ Status BadTuple(const Tensor& indices, int64_t i, const Shape& shape, absl::stri
   for (int64_t d = 0; d < depth; ++d) {
     absl::StrAppend(&tuple, d > 0 ? ", " : "", IndexAt(indices, i * depth + d));
   }
-  return InvalidArgument("indices", PositionText(outer, i), " = [", tuple, "] does not index into ", what, " ",
-                         shape.ToString());
+  return InvalidArgument("indices", PositionText(outer, i), " = [", tuple, "] does not index into ",
+                         what, " ", shape.ToString());
 }
 
 StatusOr<bool> IgnoresBadIndices(const AttrMap& attrs) {
@@ -121,7 +125,8 @@ Status ScatterInto(const Tensor& indices, const Tensor& updates, ScatterMode mod
                            ", shape: ", target->shape().ToString());
   }
   for (int64_t i = 0; i < at.count && !ignore_bad; ++i) {
-    if (SliceAt(at, target->shape(), indices, i) < 0) return BadTuple(indices, i, target->shape(), "shape");
+    if (SliceAt(at, target->shape(), indices, i) < 0)
+      return BadTuple(indices, i, target->shape(), "shape");
   }
   if (at.slice == 0) return absl::OkStatus();
   return CombineAll(at, indices, updates, mode, target);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index tuples into several dimensions at once: what GatherNd, ScatterNd, the scatters of tensors and of
-// variables share.
+// Index tuples into several dimensions at once: what GatherNd, ScatterNd, the scatters of tensors
+// and of variables share.
 #pragma once
 
 #include "weft/kernel/kernel_context.h"

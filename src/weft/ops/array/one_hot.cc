@@ -21,12 +21,14 @@ class OneHotKernel final : public OpKernel {
     const Tensor& indices = c.input(0);
     const int rank = indices.rank() + 1;
     if (axis_ != -1 && (axis_ < 0 || axis_ >= rank)) {
-      return InvalidArgument("Expected axis to be -1 or between [0, ", rank, ").  But received: ", axis_);
+      return InvalidArgument("Expected axis to be -1 or between [0, ", rank,
+                             ").  But received: ", axis_);
     }
     constexpr const char* kNames[] = {"depth", "on_value", "off_value"};
     for (int i = 1; i <= 3; ++i) {
       if (c.input(i).shape().IsScalar()) continue;
-      return InvalidArgument(kNames[i - 1], " must be a scalar, but got: ", c.input(i).shape().ToString());
+      return InvalidArgument(kNames[i - 1],
+                             " must be a scalar, but got: ", c.input(i).shape().ToString());
     }
     const int64_t depth = *c.input(1).data<int32_t>();
     if (depth < 0) return InvalidArgument("depth must be non-negative, got: ", depth);
@@ -79,21 +81,23 @@ Status OneHotShape(ShapeContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("OneHot")
-                    .Doc("Inserts a dimension `axis` of size `depth`: `on_value` where its index is the class "
-                         "number, `off_value` elsewhere.\n"
-                         "A number that is no class turns nothing on. Axis -1 is the last.")
-                    .Input("indices: TI")
-                    .Input("depth: int32")
-                    .Input("on_value: T")
-                    .Input("off_value: T")
-                    .Output("output: T")
-                    .Attr("axis: int = -1")
-                    .Attr("T: type")
-                    .Attr("TI: {uint8, int8, int32, int64} = DT_INT64")
-                    .Shape(OneHotShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<OneHotKernel>()));
+  catalogue.Add(
+      OpSpec("OneHot")
+          .Doc(
+              "Inserts a dimension `axis` of size `depth`: `on_value` where its index is the class "
+              "number, `off_value` elsewhere.\n"
+              "A number that is no class turns nothing on. Axis -1 is the last.")
+          .Input("indices: TI")
+          .Input("depth: int32")
+          .Input("on_value: T")
+          .Input("off_value: T")
+          .Output("output: T")
+          .Attr("axis: int = -1")
+          .Attr("T: type")
+          .Attr("TI: {uint8, int8, int32, int64} = DT_INT64")
+          .Shape(OneHotShape)
+          .NoGradient()
+          .Kernel(MakeKernel<OneHotKernel>()));
 }
 
 }  // namespace weft::ops::array::one_hot

@@ -16,7 +16,8 @@ class PadKernel final : public OpKernel {
     const Tensor& input = c.input(0);
     const Tensor& paddings = c.input(1);
     if (!paddings.shape().IsMatrix() || paddings.dim(1) != 2) {
-      return InvalidArgument("paddings must be a matrix with 2 columns: ", paddings.shape().ToString());
+      return InvalidArgument("paddings must be a matrix with 2 columns: ",
+                             paddings.shape().ToString());
     }
     if (paddings.dim(0) != input.rank()) {
       return InvalidArgument("The first dimension of paddings must be the rank of inputs",
@@ -24,7 +25,8 @@ class PadKernel final : public OpKernel {
     }
     const Tensor* value = c.num_inputs() > 2 ? &c.input(2) : nullptr;
     if (value != nullptr && !value->shape().IsScalar()) {
-      return InvalidArgument("constant_values must be a scalar. Found: ", value->shape().ToString());
+      return InvalidArgument("constant_values must be a scalar. Found: ",
+                             value->shape().ToString());
     }
     Dims sizes(input.rank());
     for (int i = 0; i < input.rank(); ++i) {
@@ -76,14 +78,16 @@ Status PadShape(ShapeContext& c) {
   }
   const int64_t rank = input.known_rank() ? input.rank() : paddings.dim(0);
   if (paddings.dim(0) >= 0 && paddings.dim(0) != rank) {
-    return InvalidArgument("paddings must have a row for each of ", rank, " dimensions, got ", paddings.dim(0));
+    return InvalidArgument("paddings must have a row for each of ", rank, " dimensions, got ",
+                           paddings.dim(0));
   }
   if (rank < 0 || rank > kMaxRank) return absl::OkStatus();
   PartialShape out = PartialShape::UnknownOfRank(static_cast<int>(rank));
   for (int i = 0; i < rank && c.constant(1) != nullptr; ++i) {
     const int64_t before = IndexAt(*c.constant(1), 2 * i);
     const int64_t after = IndexAt(*c.constant(1), 2 * i + 1);
-    if (before < 0 || after < 0) return InvalidArgument("Paddings must be non-negative: ", before, " ", after);
+    if (before < 0 || after < 0)
+      return InvalidArgument("Paddings must be non-negative: ", before, " ", after);
     int64_t size = 0;
     if (input.dim(i) >= 0 && !__builtin_add_overflow(before, after, &size) &&
         !__builtin_add_overflow(size, input.dim(i), &size)) {
@@ -99,7 +103,8 @@ Status PadGradient(GradientContext& c) {
   GraphBuilder& b = c.builder();
   const DType index = c.node().input_type(1).dtype;
   const Endpoint shape = c.Op("Shape", {c.input(0)}, {{"out_type", index}});
-  const Endpoint first_column = c.Op("GatherV2", {c.input(1), b.Scalar<int32_t>(0), b.Scalar<int32_t>(1)});
+  const Endpoint first_column =
+      c.Op("GatherV2", {c.input(1), b.Scalar<int32_t>(0), b.Scalar<int32_t>(1)});
   c.set_input(0, c.Op("Slice", {c.gradient(), first_column, shape}));
   return absl::OkStatus();
 }
@@ -107,17 +112,18 @@ Status PadGradient(GradientContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Pad")
-                    .Doc("Puts `paddings[i, 0]` zeros before and `paddings[i, 1]` after dimension i.\n"
-                         "InvalidArgument for a negative padding.")
-                    .Input("input: T")
-                    .Input("paddings: Tpaddings")
-                    .Output("output: T")
-                    .Attr("T: type")
-                    .Attr("Tpaddings: {int32, int64} = DT_INT32")
-                    .Shape(PadShape)
-                    .Gradient(PadGradient)
-                    .Kernel(MakeKernel<PadKernel>()));
+  catalogue.Add(
+      OpSpec("Pad")
+          .Doc("Puts `paddings[i, 0]` zeros before and `paddings[i, 1]` after dimension i.\n"
+               "InvalidArgument for a negative padding.")
+          .Input("input: T")
+          .Input("paddings: Tpaddings")
+          .Output("output: T")
+          .Attr("T: type")
+          .Attr("Tpaddings: {int32, int64} = DT_INT32")
+          .Shape(PadShape)
+          .Gradient(PadGradient)
+          .Kernel(MakeKernel<PadKernel>()));
   catalogue.Add(OpSpec("PadV2")
                     .Doc("Pad with copies of the scalar `constant_values` instead of zeros.")
                     .Input("input: T")

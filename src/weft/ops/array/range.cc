@@ -10,8 +10,8 @@
 namespace weft::ops::array::range {
 namespace {
 
-using RangeTypes = TypeList<Bfloat16, Half, float, double, int8_t, int16_t, int32_t, int64_t, uint16_t,
-                            uint32_t, uint64_t>;
+using RangeTypes = TypeList<Bfloat16, Half, float, double, int8_t, int16_t, int32_t, int64_t,
+                            uint16_t, uint32_t, uint64_t>;
 
 // How many elements; InvalidArgument for a delta of 0 or of the wrong sign.
 template <typename T>
@@ -24,20 +24,24 @@ StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
   }
   if constexpr (std::is_integral_v<T>) {
     // Distances as unsigned numbers: they may not fit the signed type.
-    const uint64_t distance = delta > T(0) ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start)
-                                           : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
-    const uint64_t step = delta > T(0) ? static_cast<uint64_t>(delta) : 0 - static_cast<uint64_t>(delta);
+    const uint64_t distance = delta > T(0)
+                                  ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start)
+                                  : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
+    const uint64_t step =
+        delta > T(0) ? static_cast<uint64_t>(delta) : 0 - static_cast<uint64_t>(delta);
     const uint64_t size = distance / step + (distance % step != 0 ? 1 : 0);
     if (size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      return InvalidArgument("Requires ((limit - start) / delta) <= ", std::numeric_limits<int64_t>::max());
+      return InvalidArgument("Requires ((limit - start) / delta) <= ",
+                             std::numeric_limits<int64_t>::max());
     }
     return static_cast<int64_t>(size);
   } else {
     using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    const Wide size = std::ceil(std::abs((static_cast<Wide>(limit) - static_cast<Wide>(start)) /
-                                         static_cast<Wide>(delta)));
+    const Wide size = std::ceil(
+        std::abs((static_cast<Wide>(limit) - static_cast<Wide>(start)) / static_cast<Wide>(delta)));
     if (!(size < static_cast<Wide>(std::numeric_limits<int64_t>::max()))) {
-      return InvalidArgument("Requires ((limit - start) / delta) <= ", std::numeric_limits<int64_t>::max());
+      return InvalidArgument("Requires ((limit - start) / delta) <= ",
+                             std::numeric_limits<int64_t>::max());
     }
     return static_cast<int64_t>(size);
   }
@@ -49,7 +53,8 @@ class RangeKernel final : public OpKernel {
     constexpr const char* kNames[] = {"start", "limit", "delta"};
     for (int i = 0; i < 3; ++i) {
       if (c.input(i).num_elements() == 1 && c.input(i).rank() <= 1) continue;
-      return InvalidArgument(kNames[i], " must be a scalar, not shape ", c.input(i).shape().ToString());
+      return InvalidArgument(kNames[i], " must be a scalar, not shape ",
+                             c.input(i).shape().ToString());
     }
     Status status;
     VisitDType(c.input_dtype(0), RangeTypes(), [&]<typename T>() { status = Run<T>(c); });
@@ -89,7 +94,8 @@ class LinSpaceKernel final : public OpKernel {
     constexpr const char* kNames[] = {"start", "stop", "num"};
     for (int i = 0; i < 3; ++i) {
       if (c.input(i).shape().IsScalar()) continue;
-      return InvalidArgument(kNames[i], " must be a scalar, not shape ", c.input(i).shape().ToString());
+      return InvalidArgument(kNames[i], " must be a scalar, not shape ",
+                             c.input(i).shape().ToString());
     }
     const int64_t num = IndexAt(c.input(2), 0);
     if (num <= 0) return InvalidArgument("Requires num > 0: ", num);
@@ -141,29 +147,31 @@ Status LinSpaceShape(ShapeContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Range")
-                    .Doc("Returns start, start + delta, ... up to, not including, `limit`.\n"
-                         "InvalidArgument for a delta of 0 or one that leads away from the limit.")
-                    .Input("start: Tidx")
-                    .Input("limit: Tidx")
-                    .Input("delta: Tidx")
-                    .Output("output: Tidx")
-                    .Attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, "
-                          "uint64} = DT_INT32")
-                    .Shape(RangeShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<RangeKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("LinSpace")
-                    .Doc("Returns `num` numbers with equal steps from `start` to `stop`, both included.")
-                    .Input("start: T")
-                    .Input("stop: T")
-                    .Input("num: Tidx")
-                    .Output("output: T")
-                    .Attr("T: {bfloat16, half, float, double}")
-                    .Attr("Tidx: {int32, int64} = DT_INT32")
-                    .Shape(LinSpaceShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<LinSpaceKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("Range")
+          .Doc("Returns start, start + delta, ... up to, not including, `limit`.\n"
+               "InvalidArgument for a delta of 0 or one that leads away from the limit.")
+          .Input("start: Tidx")
+          .Input("limit: Tidx")
+          .Input("delta: Tidx")
+          .Output("output: Tidx")
+          .Attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, "
+                "uint64} = DT_INT32")
+          .Shape(RangeShape)
+          .NoGradient()
+          .Kernel(MakeKernel<RangeKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("LinSpace")
+          .Doc("Returns `num` numbers with equal steps from `start` to `stop`, both included.")
+          .Input("start: T")
+          .Input("stop: T")
+          .Input("num: Tidx")
+          .Output("output: T")
+          .Attr("T: {bfloat16, half, float, double}")
+          .Attr("Tidx: {int32, int64} = DT_INT32")
+          .Shape(LinSpaceShape)
+          .NoGradient()
+          .Kernel(MakeKernel<LinSpaceKernel>(), KernelCost::kInline));
 }
 
 }  // namespace weft::ops::array::range

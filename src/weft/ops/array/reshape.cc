@@ -9,8 +9,8 @@
 namespace weft::ops::array::reshape {
 namespace {
 
-// `sizes` with its one -1 replaced by what is left of the input. Where a size is 0, that is the quotient
-// of the sizes that are not: [0, 3] as [0, -1] stays [0, 3].
+// `sizes` with its one -1 replaced by what is left of the input. Where a size is 0, that is the
+// quotient of the sizes that are not: [0, 3] as [0, -1] stays [0, 3].
 StatusOr<Shape> CompleteShape(IndexVector sizes, const Shape& input) {
   std::optional<size_t> unknown;
   int64_t product = 1;
@@ -98,8 +98,8 @@ class SqueezeKernel final : public OpKernel {
     absl::InlinedVector<bool, 8> drop(input.rank(), dims_.empty());
     for (const int64_t dim : dims_) {
       if (dim < -input.rank() || dim >= input.rank()) {
-        return InvalidArgument("Tried to squeeze dim index ", dim, " for tensor with ", input.rank(),
-                               " dimensions.");
+        return InvalidArgument("Tried to squeeze dim index ", dim, " for tensor with ",
+                               input.rank(), " dimensions.");
       }
       const int64_t i = dim < 0 ? dim + input.rank() : dim;
       if (input.dim(static_cast<int>(i)) != 1) {
@@ -126,8 +126,8 @@ StatusOr<PartialShape> BitcastShapeOf(PartialShape shape, size_t from, size_t to
     const int64_t factor = static_cast<int64_t>(to / from);
     const int last = shape.rank() - 1;
     if (shape.rank() < 1 || (shape.dim(last) != factor && shape.dim(last) >= 0)) {
-      return InvalidArgument("Cannot bitcast due to shape. ", shape.rank() < 1 ? -1 : shape.dim(last),
-                             " does not match ", factor);
+      return InvalidArgument("Cannot bitcast due to shape. ",
+                             shape.rank() < 1 ? -1 : shape.dim(last), " does not match ", factor);
     }
     return PartialShape::Make(shape.dims().subspan(0, static_cast<size_t>(last)));
   }
@@ -140,7 +140,8 @@ class BitcastKernel final : public OpKernel {
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
     const size_t from = DTypeSize(c.input_dtype(0));
     const size_t to = DTypeSize(c.output_dtype(0));
-    if (!IsPlain(c.input_dtype(0)) || !IsPlain(c.output_dtype(0)) || (from % to != 0 && to % from != 0)) {
+    if (!IsPlain(c.input_dtype(0)) || !IsPlain(c.output_dtype(0)) ||
+        (from % to != 0 && to % from != 0)) {
       return InvalidArgument("Cannot convert between types ", DTypeName(c.input_dtype(0)), " and ",
                              DTypeName(c.output_dtype(0)));
     }
@@ -189,8 +190,8 @@ Status ExpandDimsShape(ShapeContext& c) {
   }
   const int64_t dim = IndexAt(*c.constant(1), 0);
   if (dim < -1 - input.rank() || dim > input.rank()) {
-    return InvalidArgument("dim ", dim, " not in the interval [", -1 - input.rank(), ", ", input.rank(),
-                           "].");
+    return InvalidArgument("dim ", dim, " not in the interval [", -1 - input.rank(), ", ",
+                           input.rank(), "].");
   }
   Dims dims(input.dims().begin(), input.dims().end());
   dims.insert(dims.begin() + (dim < 0 ? dim + input.rank() + 1 : dim), 1);
@@ -225,7 +226,8 @@ Status SqueezeShape(ShapeContext& c) {
 Status BitcastShape(ShapeContext& c) {
   WEFT_ASSIGN_OR_RETURN(const DType from, c.Attr<DType>("T"));
   WEFT_ASSIGN_OR_RETURN(const DType to, c.Attr<DType>("type"));
-  WEFT_ASSIGN_OR_RETURN(PartialShape shape, BitcastShapeOf(c.input(0), DTypeSize(from), DTypeSize(to)));
+  WEFT_ASSIGN_OR_RETURN(PartialShape shape,
+                        BitcastShapeOf(c.input(0), DTypeSize(from), DTypeSize(to)));
   c.set_output(0, std::move(shape));
   return absl::OkStatus();
 }
@@ -239,18 +241,19 @@ Status ShapeGradientAsInput(GradientContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Reshape")
-                    .Doc("Returns the elements of `tensor` in another shape.\n"
-                         "One size may be -1: it becomes what is left. InvalidArgument if the number of "
-                         "elements differs.")
-                    .Input("tensor: T")
-                    .Input("shape: Tshape")
-                    .Output("output: T")
-                    .Attr("T: type")
-                    .Attr("Tshape: {int32, int64} = DT_INT32")
-                    .Shape(ReshapeShape)
-                    .Gradient(ShapeGradientAsInput)
-                    .Kernel(MakeKernel<ReshapeKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("Reshape")
+          .Doc("Returns the elements of `tensor` in another shape.\n"
+               "One size may be -1: it becomes what is left. InvalidArgument if the number of "
+               "elements differs.")
+          .Input("tensor: T")
+          .Input("shape: Tshape")
+          .Output("output: T")
+          .Attr("T: type")
+          .Attr("Tshape: {int32, int64} = DT_INT32")
+          .Shape(ReshapeShape)
+          .Gradient(ShapeGradientAsInput)
+          .Kernel(MakeKernel<ReshapeKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("ExpandDims")
                     .Doc("Inserts a dimension of size 1 before dimension `dim`.\n"
                          "`dim` is in [-1 - rank, rank]; negative ones count from the end.")
@@ -272,17 +275,18 @@ void Register(Catalogue& catalogue) {
                     .Shape(SqueezeShape)
                     .Gradient(ShapeGradientAsInput)
                     .Kernel(MakeKernel<SqueezeKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("Bitcast")
-                    .Doc("Returns the bytes of the input as another type.\n"
-                         "A wider type needs a last dimension of the ratio of sizes and removes it; a "
-                         "narrower one adds it.")
-                    .Input("input: T")
-                    .Output("output: type")
-                    .Attr("T: numbertype")
-                    .Attr("type: numbertype")
-                    .Shape(BitcastShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<BitcastKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("Bitcast")
+          .Doc("Returns the bytes of the input as another type.\n"
+               "A wider type needs a last dimension of the ratio of sizes and removes it; a "
+               "narrower one adds it.")
+          .Input("input: T")
+          .Output("output: type")
+          .Attr("T: numbertype")
+          .Attr("type: numbertype")
+          .Shape(BitcastShape)
+          .NoGradient()
+          .Kernel(MakeKernel<BitcastKernel>(), KernelCost::kInline));
 }
 
 }  // namespace weft::ops::array::reshape

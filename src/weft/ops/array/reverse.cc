@@ -44,7 +44,8 @@ class ReverseV2Kernel final : public OpKernel {
       const int64_t value = IndexAt(axes, i);
       const int64_t axis = value < 0 ? value + rank : value;
       if (axis < 0 || axis >= rank) {
-        return InvalidArgument("'axis'[", i, "] = ", value, " is out of valid range [0, ", rank - 1);
+        return InvalidArgument("'axis'[", i, "] = ", value, " is out of valid range [0, ",
+                               rank - 1);
       }
       if (turned[axis]) return InvalidArgument("axis ", axis, " specified more than once.");
       turned[axis] = true;
@@ -58,8 +59,9 @@ class ReverseKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     const Tensor& dims = c.input(1);
     if (dims.rank() != 1 || dims.num_elements() != c.input(0).rank()) {
-      return InvalidArgument("'dims' must have the same number of values as 'input' has dimensions. 'input' has ",
-                             c.input(0).rank(), " 'dims' has ", dims.num_elements(), " values");
+      return InvalidArgument(
+          "'dims' must have the same number of values as 'input' has dimensions. 'input' has ",
+          c.input(0).rank(), " 'dims' has ", dims.num_elements(), " values");
     }
     const auto flags = dims.span<bool>();
     return ReverseAxes(c, AxisFlags(flags.begin(), flags.end()));
@@ -74,7 +76,8 @@ class ReverseSequenceKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const int64_t seq_dim, c.Attr<int64_t>("seq_dim"));
     return std::make_unique<ReverseSequenceKernel>(batch_dim, seq_dim);
   }
-  ReverseSequenceKernel(int64_t batch_dim, int64_t seq_dim) : batch_dim_(batch_dim), seq_dim_(seq_dim) {}
+  ReverseSequenceKernel(int64_t batch_dim, int64_t seq_dim)
+      : batch_dim_(batch_dim), seq_dim_(seq_dim) {}
 
   Status Compute(KernelContext& c) override {
     const Tensor& input = c.input(0);
@@ -90,7 +93,8 @@ class ReverseSequenceKernel final : public OpKernel {
       StridedCopy rest;
       for (int i = 0; i < input.rank(); ++i) {
         const int64_t size = i == batch_axis ? 1 : input.dim(i);
-        turned.AddDim(i == seq_axis ? length : size, i == seq_axis ? -strides[i] : strides[i], strides[i]);
+        turned.AddDim(i == seq_axis ? length : size, i == seq_axis ? -strides[i] : strides[i],
+                      strides[i]);
         rest.AddDim(i == seq_axis ? size - length : size, strides[i], strides[i]);
       }
       const int64_t start = b * strides[batch_axis];
@@ -107,15 +111,18 @@ class ReverseSequenceKernel final : public OpKernel {
   Status Check(const Tensor& input, const Tensor& lengths) const {
     if (batch_dim_ == seq_dim_) return InvalidArgument("batch_dim == seq_dim == ", seq_dim_);
     if (seq_dim_ < 0 || seq_dim_ >= input.rank()) {
-      return InvalidArgument("seq_dim must be < input rank ( ", seq_dim_, " vs. ", input.rank(), ")");
+      return InvalidArgument("seq_dim must be < input rank ( ", seq_dim_, " vs. ", input.rank(),
+                             ")");
     }
     if (batch_dim_ < 0 || batch_dim_ >= input.rank()) {
-      return InvalidArgument("batch_dim must be < input rank ( ", batch_dim_, " vs. ", input.rank(), ")");
+      return InvalidArgument("batch_dim must be < input rank ( ", batch_dim_, " vs. ", input.rank(),
+                             ")");
     }
-    if (lengths.rank() != 1) return InvalidArgument("seq_lens input must be 1-dim, not ", lengths.rank());
+    if (lengths.rank() != 1)
+      return InvalidArgument("seq_lens input must be 1-dim, not ", lengths.rank());
     if (lengths.dim(0) != input.dim(static_cast<int>(batch_dim_))) {
-      return InvalidArgument("Length of seq_lens != input.dims(", batch_dim_, "), (", lengths.dim(0), " vs. ",
-                             input.dim(static_cast<int>(batch_dim_)), ")");
+      return InvalidArgument("Length of seq_lens != input.dims(", batch_dim_, "), (",
+                             lengths.dim(0), " vs. ", input.dim(static_cast<int>(batch_dim_)), ")");
     }
     for (int64_t i = 0; i < lengths.num_elements(); ++i) {
       const int64_t length = IndexAt(lengths, i);
@@ -140,12 +147,15 @@ class RollKernel final : public OpKernel {
     const int rank = input.rank();
     if (rank < 1) return InvalidArgument("input must be 1-D or higher");
     if (shift.rank() > 1) {
-      return InvalidArgument("shift must be a scalar or a 1-D vector. Found: ", shift.shape().ToString());
+      return InvalidArgument("shift must be a scalar or a 1-D vector. Found: ",
+                             shift.shape().ToString());
     }
     if (axis.rank() > 1) {
-      return InvalidArgument("axis must be a scalar or a 1-D vector. Found: ", axis.shape().ToString());
+      return InvalidArgument("axis must be a scalar or a 1-D vector. Found: ",
+                             axis.shape().ToString());
     }
-    if (shift.shape() != axis.shape()) return InvalidArgument("shift and axis must have the same size");
+    if (shift.shape() != axis.shape())
+      return InvalidArgument("shift and axis must have the same size");
     IndexVector total(rank, 0);
     for (int64_t i = 0; i < axis.num_elements(); ++i) {
       const int64_t value = IndexAt(axis, i);
@@ -164,7 +174,8 @@ class RollKernel final : public OpKernel {
  private:
   // Each shifted dimension has two parts: [0, size - shift) moves up and the rest to the front.
   static void CopyBoxes(const KernelContext& c, const Tensor& input, const IndexVector& shift,
-                        const IndexVector& strides, int dim, const StridedCopy& box, Tensor* output) {
+                        const IndexVector& strides, int dim, const StridedCopy& box,
+                        Tensor* output) {
     if (dim == input.rank()) {
       Copy(c, box, input, output);
       return;
@@ -208,21 +219,24 @@ Status RollGradient(GradientContext& c) {
 
 void RegisterReverse(Catalogue& catalogue) {
   constexpr const char* kTypes[] = {
-      "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, "
+      "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, "
+      "double, "
       "complex64, complex128, string}",
-      "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, "
+      "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, "
+      "double, "
       "complex64, complex128, string}"};
-  catalogue.Add(OpSpec("ReverseV2")
-                    .Doc("Turns the dimensions in `axis` around; negative ones count from the end.\n"
-                         "InvalidArgument for an axis out of range or given twice.")
-                    .Input("tensor: T")
-                    .Input("axis: Tidx")
-                    .Output("output: T")
-                    .Attr("Tidx: {int32, int64} = DT_INT32")
-                    .Attr(kTypes[0])
-                    .Shape(SameWithFlags)
-                    .Gradient(WithSecondInput)
-                    .Kernel(MakeKernel<ReverseV2Kernel>()));
+  catalogue.Add(
+      OpSpec("ReverseV2")
+          .Doc("Turns the dimensions in `axis` around; negative ones count from the end.\n"
+               "InvalidArgument for an axis out of range or given twice.")
+          .Input("tensor: T")
+          .Input("axis: Tidx")
+          .Output("output: T")
+          .Attr("Tidx: {int32, int64} = DT_INT32")
+          .Attr(kTypes[0])
+          .Shape(SameWithFlags)
+          .Gradient(WithSecondInput)
+          .Kernel(MakeKernel<ReverseV2Kernel>()));
   catalogue.Add(OpSpec("Reverse")
                     .Doc("Turns the dimensions around whose flag in `dims` is true.")
                     .Input("tensor: T")
@@ -238,21 +252,23 @@ void RegisterReverse(Catalogue& catalogue) {
 
 void Register(Catalogue& catalogue) {
   RegisterReverse(catalogue);
-  catalogue.Add(OpSpec("ReverseSequence")
-                    .Doc("Turns the first seq_lengths[i] positions of `seq_dim` around in slice i of "
-                         "`batch_dim`.")
-                    .Input("input: T")
-                    .Input("seq_lengths: Tlen")
-                    .Output("output: T")
-                    .Attr("seq_dim: int")
-                    .Attr("batch_dim: int = 0")
-                    .Attr("T: type")
-                    .Attr("Tlen: {int32, int64} = DT_INT64")
-                    .Shape(SameWithFlags)
-                    .Gradient(ReverseSequenceGradient)
-                    .Kernel(MakeKernel<ReverseSequenceKernel>()));
+  catalogue.Add(
+      OpSpec("ReverseSequence")
+          .Doc("Turns the first seq_lengths[i] positions of `seq_dim` around in slice i of "
+               "`batch_dim`.")
+          .Input("input: T")
+          .Input("seq_lengths: Tlen")
+          .Output("output: T")
+          .Attr("seq_dim: int")
+          .Attr("batch_dim: int = 0")
+          .Attr("T: type")
+          .Attr("Tlen: {int32, int64} = DT_INT64")
+          .Shape(SameWithFlags)
+          .Gradient(ReverseSequenceGradient)
+          .Kernel(MakeKernel<ReverseSequenceKernel>()));
   catalogue.Add(OpSpec("Roll")
-                    .Doc("Shifts elements along each of `axis` by `shift`; what leaves at one end enters at the "
+                    .Doc("Shifts elements along each of `axis` by `shift`; what leaves at one end "
+                         "enters at the "
                          "other.")
                     .Input("input: T")
                     .Input("shift: Tshift")

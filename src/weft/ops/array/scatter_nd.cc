@@ -23,7 +23,8 @@ class ScatterNdKernel final : public OpKernel {
     const Tensor& updates = c.input(1);
     WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeFromValues(c.input(2), "Shape"));
     if (indices.rank() < 1) {
-      return InvalidArgument("Indices shape must have rank at least one. Found: ", indices.shape().ToString());
+      return InvalidArgument("Indices shape must have rank at least one. Found: ",
+                             indices.shape().ToString());
     }
     if (shape.num_elements() == 0 && (indices.num_elements() > 0 || updates.num_elements() > 0)) {
       return InvalidArgument("Indices and updates specified for empty output shape");
@@ -65,7 +66,8 @@ class TensorScatterKernel final : public OpKernel {
 Status CheckUpdates(const ShapeContext& c, const PartialShape& target) {
   const PartialShape& indices = c.input(1);
   const PartialShape& updates = c.input(2);
-  if (!indices.known_rank() || indices.rank() < 1 || !updates.known_rank() || !target.known_rank()) {
+  if (!indices.known_rank() || indices.rank() < 1 || !updates.known_rank() ||
+      !target.known_rank()) {
     return absl::OkStatus();
   }
   const int64_t depth = indices.dim(indices.rank() - 1);
@@ -125,8 +127,8 @@ Status TensorScatterExtremeGradient(GradientContext& c) {
 }
 
 template <ScatterMode kMode>
-void AddTensorScatter(Catalogue& catalogue, const char* name, const char* doc, const char* index_types,
-                      GradientFunction gradient) {
+void AddTensorScatter(Catalogue& catalogue, const char* name, const char* doc,
+                      const char* index_types, GradientFunction gradient) {
   OpSpec spec(name);
   spec.Doc(doc)
       .Input("tensor: T")
@@ -145,33 +147,35 @@ void AddTensorScatter(Catalogue& catalogue, const char* name, const char* doc, c
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("ScatterNd")
-                    .Doc("Adds slices of `updates` into zeros of shape `shape`, where the tuples in the last "
-                         "dimension of `indices` say.\n"
-                         "A tuple outside is InvalidArgument, or skipped where bad_indices_policy is IGNORE.")
-                    .Input("indices: Tindices")
-                    .Input("updates: T")
-                    .Input("shape: Tindices")
-                    .Output("output: T")
-                    .Attr("T: type")
-                    .Attr("Tindices: {int16, int32, int64}")
-                    .Attr("bad_indices_policy: string = ''")
-                    .Shape(ScatterNdShape)
-                    .Gradient(ScatterNdGradient)
-                    .Kernel(MakeKernel<ScatterNdKernel>()));
+  catalogue.Add(
+      OpSpec("ScatterNd")
+          .Doc("Adds slices of `updates` into zeros of shape `shape`, where the tuples in the last "
+               "dimension of `indices` say.\n"
+               "A tuple outside is InvalidArgument, or skipped where bad_indices_policy is IGNORE.")
+          .Input("indices: Tindices")
+          .Input("updates: T")
+          .Input("shape: Tindices")
+          .Output("output: T")
+          .Attr("T: type")
+          .Attr("Tindices: {int16, int32, int64}")
+          .Attr("bad_indices_policy: string = ''")
+          .Shape(ScatterNdShape)
+          .Gradient(ScatterNdGradient)
+          .Kernel(MakeKernel<ScatterNdKernel>()));
   constexpr char kIndices[] = "Tindices: {int32, int64}";
   AddTensorScatter<ScatterMode::kAssign>(
-      catalogue, "TensorScatterUpdate", "Returns `tensor` with slices replaced by `updates`; the last one wins.",
+      catalogue, "TensorScatterUpdate",
+      "Returns `tensor` with slices replaced by `updates`; the last one wins.",
       "Tindices: {int16, int32, int64, uint16}", TensorScatterUpdateGradient);
   AddTensorScatter<ScatterMode::kAdd>(catalogue, "TensorScatterAdd",
                                       "Returns `tensor` with `updates` added to slices.", kIndices,
                                       TensorScatterAddGradient);
   AddTensorScatter<ScatterMode::kSub>(catalogue, "TensorScatterSub",
-                                      "Returns `tensor` with `updates` subtracted from slices.", kIndices,
-                                      TensorScatterAddGradient);
+                                      "Returns `tensor` with `updates` subtracted from slices.",
+                                      kIndices, TensorScatterAddGradient);
   AddTensorScatter<ScatterMode::kMin>(catalogue, "TensorScatterMin",
-                                      "Returns `tensor` with slices lowered to `updates`.", kIndices,
-                                      TensorScatterExtremeGradient);
+                                      "Returns `tensor` with slices lowered to `updates`.",
+                                      kIndices, TensorScatterExtremeGradient);
   AddTensorScatter<ScatterMode::kMax>(catalogue, "TensorScatterMax",
                                       "Returns `tensor` with slices raised to `updates`.", kIndices,
                                       TensorScatterExtremeGradient);

@@ -49,8 +49,8 @@ class EnsureShapeKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     if (!expected_.IsCompatibleWith(c.input(0).shape())) {
       return InvalidArgument("Shape of tensor ", c.node().input(0).node->name(), " ",
-                             c.input(0).shape().ToString(), " is not compatible with expected shape ",
-                             expected_.ToString(), ".");
+                             c.input(0).shape().ToString(),
+                             " is not compatible with expected shape ", expected_.ToString(), ".");
     }
     c.SetOutput(0, c.input(0));
     return absl::OkStatus();
@@ -118,15 +118,16 @@ void Register(Catalogue& catalogue) {
                     .Shape(shapes::Scalar)
                     .NoGradient()
                     .Kernel(MakeKernel<SizeKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("EnsureShape")
-                    .Doc("Returns the input if its shape fits the attribute; InvalidArgument otherwise.")
-                    .Input("input: T")
-                    .Output("output: T")
-                    .Attr("shape: shape")
-                    .Attr("T: type")
-                    .Shape(EnsureShapeShape)
-                    .Gradient(PassGradientOn)
-                    .Kernel(MakeKernel<EnsureShapeKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("EnsureShape")
+          .Doc("Returns the input if its shape fits the attribute; InvalidArgument otherwise.")
+          .Input("input: T")
+          .Output("output: T")
+          .Attr("shape: shape")
+          .Attr("T: type")
+          .Shape(EnsureShapeShape)
+          .Gradient(PassGradientOn)
+          .Kernel(MakeKernel<EnsureShapeKernel>(), KernelCost::kInline));
 }
 
 }  // namespace weft::ops::array::shape

@@ -37,7 +37,8 @@ class SliceKernel final : public OpKernel {
       }
       if (size == -1) size = whole - begin;
       if (size < 0 || size > whole - begin) {
-        return InvalidArgument("Expected size[", i, "] in [0, ", whole - begin, "], but got ", size);
+        return InvalidArgument("Expected size[", i, "] in [0, ", whole - begin, "], but got ",
+                               size);
       }
       copy.source_offset += begin * strides[i];
       copy.AddDim(size, strides[i], 0);
@@ -71,8 +72,8 @@ Status SliceShape(ShapeContext& c) {
   if (count < 0) return absl::OkStatus();
   for (const int64_t known : {begin_shape.dim(0), size_shape.dim(0), int64_t{input.rank()}}) {
     if (known >= 0 && known != count) {
-      return InvalidArgument("begin, size and the rank of the input must agree: ", begin_shape.dim(0), ", ",
-                             size_shape.dim(0), ", ", input.rank());
+      return InvalidArgument("begin, size and the rank of the input must agree: ",
+                             begin_shape.dim(0), ", ", size_shape.dim(0), ", ", input.rank());
     }
   }
   const int rank = static_cast<int>(count);
@@ -83,8 +84,8 @@ Status SliceShape(ShapeContext& c) {
     const int64_t begin = c.constant(1) != nullptr ? IndexAt(*c.constant(1), i) : -1;
     if (size < -1) return InvalidArgument("Requires size[", i, "] >= -1, got ", size);
     if (begin >= 0 && whole >= 0 && (begin > whole || size > whole - begin)) {
-      return InvalidArgument("Slice is out of bounds in dimension ", i, ": begin ", begin, ", size ", size,
-                             ", of ", whole);
+      return InvalidArgument("Slice is out of bounds in dimension ", i, ": begin ", begin,
+                             ", size ", size, ", of ", whole);
     }
     if (size >= 0) {
       out.SetDim(i, size);
@@ -115,19 +116,20 @@ Status SliceGradient(GradientContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Slice")
-                    .Doc("Returns the box of `input` that starts at `begin` and has sizes `size`.\n"
-                         "A size of -1 means all that is left. InvalidArgument if the box does not lie "
-                         "inside.")
-                    .Input("input: T")
-                    .Input("begin: Index")
-                    .Input("size: Index")
-                    .Output("output: T")
-                    .Attr("T: type")
-                    .Attr("Index: {int32, int64}")
-                    .Shape(SliceShape)
-                    .Gradient(SliceGradient)
-                    .Kernel(MakeKernel<SliceKernel>()));
+  catalogue.Add(
+      OpSpec("Slice")
+          .Doc("Returns the box of `input` that starts at `begin` and has sizes `size`.\n"
+               "A size of -1 means all that is left. InvalidArgument if the box does not lie "
+               "inside.")
+          .Input("input: T")
+          .Input("begin: Index")
+          .Input("size: Index")
+          .Output("output: T")
+          .Attr("T: type")
+          .Attr("Index: {int32, int64}")
+          .Shape(SliceShape)
+          .Gradient(SliceGradient)
+          .Kernel(MakeKernel<SliceKernel>()));
 }
 
 }  // namespace weft::ops::array::slice

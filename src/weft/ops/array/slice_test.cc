@@ -15,8 +15,11 @@ Tensor Numbers(const Shape& shape) {
 }
 
 AttrMap Masks(int begin, int end, int ellipsis = 0, int new_axis = 0, int shrink = 0) {
-  return {{"begin_mask", begin}, {"end_mask", end}, {"ellipsis_mask", ellipsis},
-          {"new_axis_mask", new_axis}, {"shrink_axis_mask", shrink}};
+  return {{"begin_mask", begin},
+          {"end_mask", end},
+          {"ellipsis_mask", ellipsis},
+          {"new_axis_mask", new_axis},
+          {"shrink_axis_mask", shrink}};
 }
 
 TEST(SliceTest, EveryBoxOfASmallTensor) {
@@ -49,8 +52,10 @@ TEST(SliceTest, RowsOfALargeTensorShareItsBytes) {
 
 TEST(SliceTest, RefusesBoxesOutside) {
   const Tensor x = Numbers({3, 4});
-  EXPECT_EQ(ErrorOf("Slice", {x, Ints({0, 0}), Ints({4, 4})}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("Slice", {x, Ints({-1, 0}), Ints({1, 1})}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("Slice", {x, Ints({0, 0}), Ints({4, 4})}).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("Slice", {x, Ints({-1, 0}), Ints({1, 1})}).code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ErrorOf("Slice", {x, Ints({1, 0}), Ints({2147483647, 1})}).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ErrorOf("Slice", {x, Ints({0}), Ints({1})}).code(), absl::StatusCode::kInvalidArgument);
@@ -95,7 +100,8 @@ TEST(StridedSliceTest, EllipsisNewAxisAndShrink) {
   EXPECT_EQ(y.shape(), (Shape{2, 3, 1}));
   EXPECT_EQ(Values<int32_t>(y), (std::vector<int32_t>{2, 6, 10, 14, 18, 22}));
   // x[1, ::-1]
-  const Tensor z = RunOne("StridedSlice", {x, Ints({1, 0}), Ints({2, 0}), Ints({1, -1})}, Masks(2, 2, 0, 0, 1));
+  const Tensor z =
+      RunOne("StridedSlice", {x, Ints({1, 0}), Ints({2, 0}), Ints({1, -1})}, Masks(2, 2, 0, 0, 1));
   EXPECT_EQ(z.shape(), (Shape{3, 4}));
   EXPECT_EQ(z.data<int32_t>()[0], 20);
 }
@@ -105,37 +111,45 @@ TEST(StridedSliceTest, RefusesBadSpecs) {
   const auto error = [&](int begin, int end, int step, const AttrMap& masks) {
     return ErrorOf("StridedSlice", {x, Ints({begin}), Ints({end}), Ints({step})}, masks);
   };
-  EXPECT_THAT(std::string(error(0, 5, 0, Masks(0, 0)).message()), ::testing::HasSubstr("must be non-zero"));
+  EXPECT_THAT(std::string(error(0, 5, 0, Masks(0, 0)).message()),
+              ::testing::HasSubstr("must be non-zero"));
   EXPECT_THAT(std::string(error(9, 10, 1, Masks(0, 0, 0, 0, 1)).message()),
               ::testing::HasSubstr("slice index 9 of dimension 0 out of bounds"));
   EXPECT_EQ(error(0, 1, -1, Masks(0, 0, 0, 0, 1)).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("StridedSlice", {x, Ints({0, 0}), Ints({1, 1}), Ints({1, 1})}, Masks(0, 0)).code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("StridedSlice", {x, Ints({0, 0}), Ints({1, 1}), Ints({1, 1})}, Masks(0, 0, 3)).code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ErrorOf("StridedSlice", {x, Ints({0, 0}), Ints({1, 1}), Ints({1, 1})}, Masks(0, 0)).code(),
+      absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ErrorOf("StridedSlice", {x, Ints({0, 0}), Ints({1, 1}), Ints({1, 1})}, Masks(0, 0, 3)).code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 TEST(StridedSliceTest, AbsurdStridesStayInside) {
   const Tensor x = Numbers({5});
   const auto at = [](int64_t v) { return Make<int64_t>({1}, {v}); };
-  const Tensor y = RunOne("StridedSlice", {x, at(INT64_MIN), at(INT64_MAX), at(INT64_MAX)}, Masks(0, 0));
+  const Tensor y =
+      RunOne("StridedSlice", {x, at(INT64_MIN), at(INT64_MAX), at(INT64_MAX)}, Masks(0, 0));
   EXPECT_EQ(Values<int32_t>(y), (std::vector<int32_t>{0}));
-  const Tensor z = RunOne("StridedSlice", {x, at(INT64_MAX), at(INT64_MIN), at(INT64_MIN)}, Masks(0, 0));
+  const Tensor z =
+      RunOne("StridedSlice", {x, at(INT64_MAX), at(INT64_MIN), at(INT64_MIN)}, Masks(0, 0));
   EXPECT_EQ(Values<int32_t>(z), (std::vector<int32_t>{4}));
 }
 
 TEST(StridedSliceTest, TheGradientPutsBackWhatTheSliceTook) {
   const Tensor dy = Make<float>({2}, {1, 2});
-  const Tensor dx = RunOne("StridedSliceGrad", {Ints({5}), Ints({4}), Ints({0}), Ints({-2}), dy}, Masks(0, 0));
+  const Tensor dx =
+      RunOne("StridedSliceGrad", {Ints({5}), Ints({4}), Ints({0}), Ints({-2}), dy}, Masks(0, 0));
   EXPECT_EQ(Values<float>(dx), (std::vector<float>{0, 0, 2, 0, 1}));
-  EXPECT_EQ(ErrorOf("StridedSliceGrad", {Ints({5}), Ints({0}), Ints({5}), Ints({1}), dy}, Masks(0, 0)).code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ErrorOf("StridedSliceGrad", {Ints({5}), Ints({0}), Ints({5}), Ints({1}), dy}, Masks(0, 0))
+          .code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 TEST(StridedSliceTest, UpdatesASlice) {
   const Tensor x = Numbers({5});
-  const Tensor y = RunOne("TensorStridedSliceUpdate", {x, Ints({1}), Ints({5}), Ints({2}), Ints({70, 80})},
-                          Masks(0, 0));
+  const Tensor y = RunOne("TensorStridedSliceUpdate",
+                          {x, Ints({1}), Ints({5}), Ints({2}), Ints({70, 80})}, Masks(0, 0));
   EXPECT_EQ(Values<int32_t>(y), (std::vector<int32_t>{0, 70, 2, 80, 4}));
   EXPECT_EQ(Values<int32_t>(x), (std::vector<int32_t>{0, 1, 2, 3, 4}));
 }

@@ -27,10 +27,12 @@ StatusOr<Blocks> BlocksOf(const IndexVector& block, const Tensor& paddings, int 
     return InvalidArgument("input rank should be >= ", 1 + rank, " instead of ", input_rank);
   }
   if (!paddings.shape().IsMatrix() || paddings.dim(0) != rank || paddings.dim(1) != 2) {
-    return InvalidArgument("paddings should have shape [", rank, ", 2] instead of ", paddings.shape().ToString());
+    return InvalidArgument("paddings should have shape [", rank, ", 2] instead of ",
+                           paddings.shape().ToString());
   }
   for (int64_t i = 0; i < rank; ++i) {
-    if (block[i] < 1) return InvalidArgument("All values in block_shape must be positive, got value, ", block[i]);
+    if (block[i] < 1)
+      return InvalidArgument("All values in block_shape must be positive, got value, ", block[i]);
     WEFT_ASSIGN_OR_RETURN(b.product, MultiplySizes(b.product, block[i]));
     b.before.push_back(IndexAt(paddings, 2 * i));
     b.after.push_back(IndexAt(paddings, 2 * i + 1));
@@ -45,8 +47,8 @@ int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 // Copies between the spread image (sizes with padding taken off) and the batch of its parts. Part
 // `offset` of a dimension holds positions offset, offset + block, ... of the padded dimension.
-void CopyParts(const KernelContext& c, const Blocks& b, const Tensor& spread, const Tensor& parts, bool to_parts,
-               const Tensor& source, Tensor* target) {
+void CopyParts(const KernelContext& c, const Blocks& b, const Tensor& spread, const Tensor& parts,
+               bool to_parts, const Tensor& source, Tensor* target) {
   const IndexVector spread_strides = StridesOf(spread.shape());
   const IndexVector part_strides = StridesOf(parts.shape());
   const int64_t batch = spread.dim(0);
@@ -56,7 +58,8 @@ void CopyParts(const KernelContext& c, const Blocks& b, const Tensor& spread, co
     int64_t spread_offset = 0;
     int64_t part_offset = part * batch * part_strides[0];
     const auto add = [&](int64_t size, int64_t spread_stride, int64_t part_stride) {
-      copy.AddDim(size, to_parts ? spread_stride : part_stride, to_parts ? part_stride : spread_stride);
+      copy.AddDim(size, to_parts ? spread_stride : part_stride,
+                  to_parts ? part_stride : spread_stride);
     };
     add(batch, spread_strides[0], part_strides[0]);
     for (int d = 0; d < b.rank(); ++d) {
@@ -64,8 +67,10 @@ void CopyParts(const KernelContext& c, const Blocks& b, const Tensor& spread, co
       // Position i of the part stands at i * block + offset - before of the spread image.
       const int64_t shift = b.before[d] - offset[d];
       const int64_t first = std::max<int64_t>(0, FloorDiv(shift + b.block[d] - 1, b.block[d]));
-      const int64_t last = std::min<int64_t>(parts.dim(axis) - 1, FloorDiv(spread.dim(axis) - 1 + shift, b.block[d]));
-      add(std::max<int64_t>(0, last - first + 1), b.block[d] * spread_strides[axis], part_strides[axis]);
+      const int64_t last = std::min<int64_t>(parts.dim(axis) - 1,
+                                             FloorDiv(spread.dim(axis) - 1 + shift, b.block[d]));
+      add(std::max<int64_t>(0, last - first + 1), b.block[d] * spread_strides[axis],
+          part_strides[axis]);
       spread_offset += (first * b.block[d] - shift) * spread_strides[axis];
       part_offset += first * part_strides[axis];
     }
@@ -123,8 +128,8 @@ class SpaceToBatchKernel final : public BlockKernel {
         return InvalidArgument("Paddings overflow: ", b.before[d], " ", b.after[d]);
       }
       if (padded % b.block[d] != 0) {
-        return InvalidArgument("padded_shape[", d, "]=", padded, " is not divisible by block_shape[", d,
-                               "]=", b.block[d]);
+        return InvalidArgument("padded_shape[", d, "]=", padded,
+                               " is not divisible by block_shape[", d, "]=", b.block[d]);
       }
       sizes[d + 1] = padded / b.block[d];
     }
@@ -146,14 +151,15 @@ class BatchToSpaceKernel final : public BlockKernel {
     WEFT_ASSIGN_OR_RETURN(const Blocks b, Read(c));
     Dims sizes(input.shape().dims().begin(), input.shape().dims().end());
     if (sizes[0] % b.product != 0) {
-      return InvalidArgument("Input batch dimension (", sizes[0], ") is not divisible by product of block sizes (",
-                             b.product, ")");
+      return InvalidArgument("Input batch dimension (", sizes[0],
+                             ") is not divisible by product of block sizes (", b.product, ")");
     }
     sizes[0] /= b.product;
     for (int d = 0; d < b.rank(); ++d) {
       WEFT_ASSIGN_OR_RETURN(const int64_t whole, MultiplySizes(sizes[d + 1], b.block[d]));
       if (b.before[d] > whole || b.after[d] > whole - b.before[d]) {
-        return InvalidArgument("cropped_shape[", d, "]=", whole - b.before[d] - b.after[d], " must be non-negative");
+        return InvalidArgument("cropped_shape[", d, "]=", whole - b.before[d] - b.after[d],
+                               " must be non-negative");
       }
       sizes[d + 1] = whole - b.before[d] - b.after[d];
     }
@@ -172,17 +178,21 @@ class DepthKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const int64_t block, c.Attr<int64_t>("block_size"));
     WEFT_ASSIGN_OR_RETURN(const std::string format, c.Attr<std::string>("data_format"));
     if (block > (1 << 20)) return InvalidArgument("Block size is out of range: ", block);
-    if (format != "NHWC") return Unimplemented("Only NHWC data_format supported on CPU. Got ", format);
+    if (format != "NHWC")
+      return Unimplemented("Only NHWC data_format supported on CPU. Got ", format);
     return std::make_unique<DepthKernel>(block);
   }
   explicit DepthKernel(int64_t block) : block_(block) {}
 
   Status Compute(KernelContext& c) override {
     const Tensor& input = c.input(0);
-    if (input.rank() != 4) return InvalidArgument("Input rank should be 4 instead of: ", input.rank());
+    if (input.rank() != 4)
+      return InvalidArgument("Input rank should be 4 instead of: ", input.rank());
     const int64_t square = block_ * block_;
-    if (kToSpace ? input.dim(3) % square != 0 : input.dim(1) % block_ != 0 || input.dim(2) % block_ != 0) {
-      return InvalidArgument("Sizes ", input.shape().ToString(), " should be divisible by block_size ", block_);
+    if (kToSpace ? input.dim(3) % square != 0
+                 : input.dim(1) % block_ != 0 || input.dim(2) % block_ != 0) {
+      return InvalidArgument("Sizes ", input.shape().ToString(),
+                             " should be divisible by block_size ", block_);
     }
     Dims sizes(input.shape().dims().begin(), input.shape().dims().end());
     for (const int axis : {1, 2}) {
@@ -243,7 +253,8 @@ GradientFunction InverseOf(const char* name) {
 }
 
 void RegisterDepth(Catalogue& catalogue) {
-  const auto add = [&](const char* name, const char* inverse, const char* doc, KernelFactory factory) {
+  const auto add = [&](const char* name, const char* inverse, const char* doc,
+                       KernelFactory factory) {
     catalogue.Add(OpSpec(name)
                       .Doc(doc)
                       .Input("input: T")
@@ -265,10 +276,11 @@ void RegisterDepth(Catalogue& catalogue) {
 
 void Register(Catalogue& catalogue) {
   RegisterDepth(catalogue);
-  const auto add = [&](const char* name, const char* inverse, const char* doc, const char* paddings, bool is_nd,
-                       KernelFactory factory) {
+  const auto add = [&](const char* name, const char* inverse, const char* doc, const char* paddings,
+                       bool is_nd, KernelFactory factory) {
     OpSpec spec(name);
-    const char* type = is_nd ? (paddings[0] == 'c' ? "Tcrops" : "Tpaddings") : (paddings[0] == 'c' ? "Tidx" : "Tpaddings");
+    const char* type = is_nd ? (paddings[0] == 'c' ? "Tcrops" : "Tpaddings")
+                             : (paddings[0] == 'c' ? "Tidx" : "Tpaddings");
     spec.Doc(doc).Input("input: T");
     if (is_nd) spec.Input("block_shape: Tblock_shape");
     spec.Input(absl::StrCat(paddings, ": ", type)).Output("output: T").Attr("T: type");
@@ -277,17 +289,19 @@ void Register(Catalogue& catalogue) {
     if (!is_nd && paddings[0] == 'c') spec.Attr("block_size: int >= 2");
     spec.Attr(last);
     if (!is_nd && paddings[0] != 'c') spec.Attr("block_size: int >= 2");
-    catalogue.Add(spec.Shape(UnknownOfInputRank).Gradient(InverseOf(inverse)).Kernel(std::move(factory)));
+    catalogue.Add(
+        spec.Shape(UnknownOfInputRank).Gradient(InverseOf(inverse)).Kernel(std::move(factory)));
   };
   add("SpaceToBatchND", "BatchToSpaceND",
-      "Pads dimensions with zeros and moves the positions inside blocks into the batch.", "paddings", true,
-      MakeKernel<SpaceToBatchKernel>());
-  add("BatchToSpaceND", "SpaceToBatchND", "Moves parts of the batch into blocks of dimensions and crops these.", "crops",
-      true, MakeKernel<BatchToSpaceKernel>());
-  add("SpaceToBatch", "BatchToSpace", "SpaceToBatchND with square blocks of height and width.", "paddings", false,
-      MakeKernel<SpaceToBatchKernel>());
-  add("BatchToSpace", "SpaceToBatch", "BatchToSpaceND with square blocks of height and width.", "crops", false,
+      "Pads dimensions with zeros and moves the positions inside blocks into the batch.",
+      "paddings", true, MakeKernel<SpaceToBatchKernel>());
+  add("BatchToSpaceND", "SpaceToBatchND",
+      "Moves parts of the batch into blocks of dimensions and crops these.", "crops", true,
       MakeKernel<BatchToSpaceKernel>());
+  add("SpaceToBatch", "BatchToSpace", "SpaceToBatchND with square blocks of height and width.",
+      "paddings", false, MakeKernel<SpaceToBatchKernel>());
+  add("BatchToSpace", "SpaceToBatch", "BatchToSpaceND with square blocks of height and width.",
+      "crops", false, MakeKernel<BatchToSpaceKernel>());
 }
 
 }  // namespace weft::ops::array::space_batch

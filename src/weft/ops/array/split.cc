@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kAlignment = 64;
 
 // Rows of the input as views of it, where that pays and all of them start aligned. False otherwise.
-StatusOr<bool> ShareRows(KernelContext& c, const Tensor& input, absl::Span<const int64_t> sizes, bool keep_axis) {
+StatusOr<bool> ShareRows(KernelContext& c, const Tensor& input, absl::Span<const int64_t> sizes,
+                         bool keep_axis) {
   if (input.size_bytes() < 4096 || input.dim(0) == 0) return false;
   const int64_t row = input.num_elements() / input.dim(0);
   const int64_t row_bytes = row * static_cast<int64_t>(DTypeSize(input.dtype()));
@@ -69,14 +70,16 @@ class SplitKernel final : public OpKernel {
     }
     const int64_t dim = IndexAt(c.input(0), 0);
     if (dim < -input.rank() || dim >= input.rank()) {
-      return InvalidArgument("-input rank(-", input.rank(), ") <= split_dim < input rank (", input.rank(),
-                             "), but got ", dim);
+      return InvalidArgument("-input rank(-", input.rank(), ") <= split_dim < input rank (",
+                             input.rank(), "), but got ", dim);
     }
     const int axis = static_cast<int>(dim < 0 ? dim + input.rank() : dim);
     const int64_t size = input.dim(axis);
     if (size % c.num_outputs() != 0) {
-      return InvalidArgument("Number of ways to split should evenly divide the split dimension, but got "
-                             "split_dim ", axis, " (size = ", size, ") and num_split ", c.num_outputs());
+      return InvalidArgument(
+          "Number of ways to split should evenly divide the split dimension, but got "
+          "split_dim ",
+          axis, " (size = ", size, ") and num_split ", c.num_outputs());
     }
     return Cut(c, input, axis, IndexVector(c.num_outputs(), size / c.num_outputs()), true);
   }
@@ -94,13 +97,17 @@ Status CompleteSizes(IndexVector* sizes, int64_t total) {
       unknown = &size;
       continue;
     }
-    if (size < 0) return InvalidArgument("Split size at index ", &size - sizes->data(), " must be >= 0, got ", size);
+    if (size < 0)
+      return InvalidArgument("Split size at index ", &size - sizes->data(), " must be >= 0, got ",
+                             size);
     if (__builtin_add_overflow(sum, size, &sum)) return InvalidArgument("The split sizes overflow");
   }
   if (unknown == nullptr ? sum != total : sum > total) {
-    return InvalidArgument("Determined shape must either match input shape along split_dim exactly if fully "
-                           "specified, or be less than the size of the input along split_dim if not fully "
-                           "specified. Got: ", sum, " for size ", total);
+    return InvalidArgument(
+        "Determined shape must either match input shape along split_dim exactly if fully "
+        "specified, or be less than the size of the input along split_dim if not fully "
+        "specified. Got: ",
+        sum, " for size ", total);
   }
   if (unknown != nullptr) *unknown = total - sum;
   return absl::OkStatus();
@@ -111,14 +118,15 @@ class SplitVKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     const Tensor& input = c.input(0);
     if (c.input(1).rank() != 1 || c.input(1).num_elements() != c.num_outputs()) {
-      return InvalidArgument("size of the split_tensor must be 1-D and have the same elements as outputs got ",
-                             c.input(1).rank(), " -D and ", c.input(1).num_elements(), " elements");
+      return InvalidArgument(
+          "size of the split_tensor must be 1-D and have the same elements as outputs got ",
+          c.input(1).rank(), " -D and ", c.input(1).num_elements(), " elements");
     }
     WEFT_ASSIGN_OR_RETURN(IndexVector sizes, IndexValues(c.input(1), "size_splits"));
     WEFT_ASSIGN_OR_RETURN(const int64_t dim, IndexScalar(c.input(2), "split_dim"));
     if (dim < -input.rank() || dim >= input.rank()) {
-      return InvalidArgument("-input rank(-", input.rank(), ") <= split_dim < input rank (", input.rank(),
-                             "), but got ", dim);
+      return InvalidArgument("-input rank(-", input.rank(), ") <= split_dim < input rank (",
+                             input.rank(), "), but got ", dim);
     }
     const int axis = static_cast<int>(dim < 0 ? dim + input.rank() : dim);
     WEFT_RETURN_IF_ERROR(CompleteSizes(&sizes, input.dim(axis)));
@@ -140,8 +148,8 @@ class UnpackKernel final : public OpKernel {
     }
     const int axis = static_cast<int>(axis_ < 0 ? axis_ + input.rank() : axis_);
     if (input.dim(axis) != c.num_outputs()) {
-      return InvalidArgument("Input shape axis ", axis, " must equal ", c.num_outputs(), ", got shape ",
-                             input.shape().ToString());
+      return InvalidArgument("Input shape axis ", axis, " must equal ", c.num_outputs(),
+                             ", got shape ", input.shape().ToString());
     }
     return Cut(c, input, axis, IndexVector(c.num_outputs(), 1), false);
   }
@@ -158,7 +166,8 @@ Status SplitShape(ShapeContext& c) {
     part = c.input(1);
     const int64_t size = part.dim(*axis);
     if (size >= 0 && size % c.num_outputs() != 0) {
-      return InvalidArgument("Dimension size must be evenly divisible by ", c.num_outputs(), " but is ", size);
+      return InvalidArgument("Dimension size must be evenly divisible by ", c.num_outputs(),
+                             " but is ", size);
     }
     part.SetDim(*axis, size < 0 ? -1 : size / c.num_outputs());
   }
@@ -244,19 +253,20 @@ void Register(Catalogue& catalogue) {
                     .Shape(SplitShape)
                     .Gradient([](GradientContext& c) { return JoinGradients(c, 1, 0); })
                     .Kernel(MakeKernel<SplitKernel>()));
-  catalogue.Add(OpSpec("SplitV")
-                    .Doc("Cuts `value` along `split_dim` into parts of the given sizes.\n"
-                         "One size may be -1: it becomes what is left. InvalidArgument if the sum differs.")
-                    .Input("value: T")
-                    .Input("size_splits: Tlen")
-                    .Input("split_dim: int32")
-                    .Output("output: num_split * T")
-                    .Attr("num_split: int >= 1")
-                    .Attr("T: type")
-                    .Attr("Tlen: {int8, int32, int64} = DT_INT64")
-                    .Shape(SplitVShape)
-                    .Gradient([](GradientContext& c) { return JoinGradients(c, 0, 2); })
-                    .Kernel(MakeKernel<SplitVKernel>()));
+  catalogue.Add(
+      OpSpec("SplitV")
+          .Doc("Cuts `value` along `split_dim` into parts of the given sizes.\n"
+               "One size may be -1: it becomes what is left. InvalidArgument if the sum differs.")
+          .Input("value: T")
+          .Input("size_splits: Tlen")
+          .Input("split_dim: int32")
+          .Output("output: num_split * T")
+          .Attr("num_split: int >= 1")
+          .Attr("T: type")
+          .Attr("Tlen: {int8, int32, int64} = DT_INT64")
+          .Shape(SplitVShape)
+          .Gradient([](GradientContext& c) { return JoinGradients(c, 0, 2); })
+          .Kernel(MakeKernel<SplitVKernel>()));
   catalogue.Add(OpSpec("Unpack")
                     .Doc("Cuts `value` along `axis` into tensors without that dimension.\n"
                          "InvalidArgument if its size is not `num`.")

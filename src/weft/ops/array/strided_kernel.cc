@@ -8,7 +8,7 @@
 namespace weft::ops::array {
 namespace {
 
-constexpr int64_t kBlock = 16;              // of a transposed square: 16 lines of each side stay in L1
+constexpr int64_t kBlock = 16;  // of a transposed square: 16 lines of each side stay in L1
 constexpr int64_t kParallelBytes = 64 << 10;  // least work worth another thread
 
 // Drops sizes of 1 and joins neighbours that are walked as one.
@@ -65,8 +65,8 @@ void CopyRow(const T* source, int64_t source_stride, int64_t n, T* target, int64
 }
 
 template <typename T>
-void CopySquare(const T* source, T* target, int64_t rows, int64_t columns, const int64_t* source_strides,
-                const int64_t* target_strides) {
+void CopySquare(const T* source, T* target, int64_t rows, int64_t columns,
+                const int64_t* source_strides, const int64_t* target_strides) {
   for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
     const int64_t r1 = std::min(rows, r0 + kBlock);
     for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
@@ -84,7 +84,8 @@ void CopySquare(const T* source, T* target, int64_t rows, int64_t columns, const
 // Runs the outer dimensions [0, outer_rank) from flat position `begin` to `end`, calling
 // `inner(source offset, target offset)` at each.
 template <typename Inner>
-void Walk(const StridedCopy& copy, size_t outer_rank, int64_t begin, int64_t end, const Inner& inner) {
+void Walk(const StridedCopy& copy, size_t outer_rank, int64_t begin, int64_t end,
+          const Inner& inner) {
   IndexVector at(outer_rank);
   int64_t source = copy.source_offset;
   int64_t target = copy.target_offset;
@@ -134,7 +135,8 @@ void CopyTyped(const KernelContext& c, const StridedCopy& copy, const T* source,
     });
     return;
   }
-  const int64_t min_block = std::max<int64_t>(1, kParallelBytes / static_cast<int64_t>(sizeof(T)) / inner);
+  const int64_t min_block =
+      std::max<int64_t>(1, kParallelBytes / static_cast<int64_t>(sizeof(T)) / inner);
   c.ParallelFor(outer, min_block, [&](int64_t begin, int64_t end) {
     Walk(copy, outer_rank, begin, end, [&](int64_t from, int64_t to) {
       if (squares) {
@@ -173,9 +175,8 @@ void Copy(const KernelContext& c, StridedCopy copy, const Tensor& source, Tensor
   }
   Simplify(&copy);
   MoveDenseSource(&copy);
-  VisitElement(source.dtype(), [&]<typename T>() {
-    CopyTyped<T>(c, copy, source.data<T>(), target->data<T>());
-  });
+  VisitElement(source.dtype(),
+               [&]<typename T>() { CopyTyped<T>(c, copy, source.data<T>(), target->data<T>()); });
 }
 
 }  // namespace weft::ops::array

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StridedSlice (Python's x[a:b:c, ..., newaxis]), its gradient, and assigning to a slice of a value.
+// StridedSlice (Python's x[a:b:c, ..., newaxis]), its gradient, and assigning to a slice of a
+// value.
 #include <memory>
 
 #include "weft/kernel/op_spec.h"
@@ -127,9 +128,11 @@ Endpoint WithMasks(GradientContext& c, const char* op, const std::vector<Argumen
 
 Status StridedSliceGradient(GradientContext& c) {
   const DType index = c.node().input_type(1).dtype;
-  if (index == DType::kInt16) return Unimplemented("StridedSlice with int16 indices has no gradient");
+  if (index == DType::kInt16)
+    return Unimplemented("StridedSlice with int16 indices has no gradient");
   const Endpoint shape = c.Op("Shape", {c.input(0)}, {{"out_type", index}});
-  c.set_input(0, WithMasks(c, "StridedSliceGrad", {shape, c.input(1), c.input(2), c.input(3), c.gradient()}));
+  c.set_input(0, WithMasks(c, "StridedSliceGrad",
+                           {shape, c.input(1), c.input(2), c.input(3), c.gradient()}));
   return absl::OkStatus();
 }
 
@@ -158,11 +161,15 @@ OpSpec& AddMasks(OpSpec& spec) {
 
 void Register(Catalogue& catalogue) {
   OpSpec slice("StridedSlice");
-  slice.Doc("Returns `input[begin:end:strides]` as Python means it, dimension by dimension.\n"
-            "Bit i of a mask speaks of entry i: begin_mask and end_mask ignore that bound, ellipsis_mask "
-            "stands for all dimensions left, new_axis_mask inserts a dimension of size 1 and "
-            "shrink_axis_mask takes one element and drops the dimension. InvalidArgument for a stride of "
-            "0 and for a single index out of bounds.")
+  slice
+      .Doc(
+          "Returns `input[begin:end:strides]` as Python means it, dimension by dimension.\n"
+          "Bit i of a mask speaks of entry i: begin_mask and end_mask ignore that bound, "
+          "ellipsis_mask "
+          "stands for all dimensions left, new_axis_mask inserts a dimension of size 1 and "
+          "shrink_axis_mask takes one element and drops the dimension. InvalidArgument for a "
+          "stride of "
+          "0 and for a single index out of bounds.")
       .Input("input: T")
       .Input("begin: Index")
       .Input("end: Index")

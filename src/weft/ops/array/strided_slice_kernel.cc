@@ -62,7 +62,8 @@ StatusOr<DenseSpec> Spread(int rank, const IndexVector* begin, const IndexVector
       continue;
     }
     if (full >= rank_size) {
-      return InvalidArgument("Index out of range using input dim ", full, "; input has only ", rank, " dims");
+      return InvalidArgument("Index out of range using input dim ", full, "; input has only ", rank,
+                             " dims");
     }
     DenseEntry entry;
     entry.is_known = begin != nullptr && end != nullptr;
@@ -139,13 +140,15 @@ StridedCopy SlicePlan::CopyOut(const Shape& input) const {
 
 bool SlicePlan::IsWhole(const Shape& input) const {
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (strides[i] != 1 || begin[i] != 0 || sizes[i] != input.dim(static_cast<int>(i))) return false;
+    if (strides[i] != 1 || begin[i] != 0 || sizes[i] != input.dim(static_cast<int>(i)))
+      return false;
   }
   return true;
 }
 
-StatusOr<SlicePlan> PlanSlice(const PartialShape& input, const IndexVector* begin, const IndexVector* end,
-                              const IndexVector& strides, SliceMasks masks) {
+StatusOr<SlicePlan> PlanSlice(const PartialShape& input, const IndexVector* begin,
+                              const IndexVector* end, const IndexVector& strides,
+                              SliceMasks masks) {
   if (strides.size() > kMaxEntries) {
     return InvalidArgument("Slices have at most ", kMaxEntries, " entries, got ", strides.size());
   }
@@ -186,12 +189,14 @@ StatusOr<SlicePlan> PlanSlice(const PartialShape& input, const Tensor* begin, co
   }
   if (strides.rank() != 1 || (begin != nullptr && from.size() != steps.size()) ||
       (end != nullptr && to.size() != steps.size())) {
-    return InvalidArgument("Expected begin, end, and strides to be 1D equal size tensors, but got shapes ",
-                           begin != nullptr ? begin->shape().ToString() : "?", ", ",
-                           end != nullptr ? end->shape().ToString() : "?", ", and ",
-                           strides.shape().ToString(), " instead.");
+    return InvalidArgument(
+        "Expected begin, end, and strides to be 1D equal size tensors, but got shapes ",
+        begin != nullptr ? begin->shape().ToString() : "?", ", ",
+        end != nullptr ? end->shape().ToString() : "?", ", and ", strides.shape().ToString(),
+        " instead.");
   }
-  return PlanSlice(input, begin != nullptr ? &from : nullptr, end != nullptr ? &to : nullptr, steps, masks);
+  return PlanSlice(input, begin != nullptr ? &from : nullptr, end != nullptr ? &to : nullptr, steps,
+                   masks);
 }
 
 }  // namespace weft::ops::array

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `x[begin:end:stride, ..., newaxis]` means for a shape: shared by StridedSlice, its gradient and
-// the ops that assign to slices.
+// What `x[begin:end:stride, ..., newaxis]` means for a shape: shared by StridedSlice, its gradient
+// and the ops that assign to slices.
 #pragma once
 
 #include "weft/ops/array/strided_kernel.h"
@@ -33,8 +33,8 @@ struct SlicePlan {
 
 // `begin` and `end` may be null where their values are not known yet: sizes then are -1. Errors are
 // InvalidArgument with TensorFlow's texts.
-StatusOr<SlicePlan> PlanSlice(const PartialShape& input, const IndexVector* begin, const IndexVector* end,
-                              const IndexVector& strides, SliceMasks masks);
+StatusOr<SlicePlan> PlanSlice(const PartialShape& input, const IndexVector* begin,
+                              const IndexVector* end, const IndexVector& strides, SliceMasks masks);
 // From tensors, checking that they are vectors of one length.
 StatusOr<SlicePlan> PlanSlice(const PartialShape& input, const Tensor* begin, const Tensor* end,
                               const Tensor& strides, const SliceMasks& masks);

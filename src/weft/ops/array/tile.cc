@@ -16,7 +16,8 @@ class TileKernel final : public OpKernel {
     const Tensor& input = c.input(0);
     const Tensor& multiples = c.input(1);
     if (multiples.rank() != 1) {
-      return InvalidArgument("Expected multiples to be 1-D, but got shape ", multiples.shape().ToString());
+      return InvalidArgument("Expected multiples to be 1-D, but got shape ",
+                             multiples.shape().ToString());
     }
     if (multiples.num_elements() != input.rank()) {
       return InvalidArgument("Expected multiples argument to be a vector of length ", input.rank(),
@@ -52,14 +53,16 @@ class BroadcastToKernel final : public OpKernel {
     const int missing = shape.rank() - input.rank();
     if (missing < 0) {
       return InvalidArgument("Rank of input (", input.rank(),
-                             ") must be no greater than rank of output shape (", shape.rank(), ").");
+                             ") must be no greater than rank of output shape (", shape.rank(),
+                             ").");
     }
     const IndexVector strides = StridesOf(input.shape());
     StridedCopy copy;
     for (int i = 0; i < shape.rank(); ++i) {
       const int64_t size = i < missing ? 1 : input.dim(i - missing);
       if (size != shape.dim(i) && size != 1) {
-        return InvalidArgument("Incompatible shapes: ", input.shape().ToString(), " vs. ", shape.ToString());
+        return InvalidArgument("Incompatible shapes: ", input.shape().ToString(), " vs. ",
+                               shape.ToString());
       }
       copy.AddDim(shape.dim(i), size == 1 ? 0 : strides[i - missing], 0);
     }
@@ -92,7 +95,8 @@ class BroadcastArgsKernel final : public OpKernel {
       const int64_t a = size_at(0, back);
       const int64_t b = size_at(1, back);
       if (a != b && a != 1 && b != 1) {
-        return InvalidArgument("Incompatible shapes: [", a, "] vs. [", b, "] in dimension ", rank - 1 - back);
+        return InvalidArgument("Incompatible shapes: [", a, "] vs. [", b, "] in dimension ",
+                               rank - 1 - back);
       }
       joined.push_back(a == 1 ? b : a);
     }
@@ -128,7 +132,8 @@ Status BroadcastToShape(ShapeContext& c) {
   for (int back = 1; shape.known_rank() && back <= input.rank(); ++back) {
     if (back > shape.rank()) {
       return InvalidArgument("Rank of input (", input.rank(),
-                             ") must be no greater than rank of output shape (", shape.rank(), ").");
+                             ") must be no greater than rank of output shape (", shape.rank(),
+                             ").");
     }
     const int64_t from = input.dim(input.rank() - back);
     const int64_t to = shape.dim(shape.rank() - back);
@@ -155,7 +160,8 @@ Status TileGradient(GradientContext& c) {
   const Endpoint shape = c.Op("Shape", {c.input(0)}, {{"out_type", type}});
   const Endpoint pairs = c.Op("Pack", {std::vector<Endpoint>{c.input(1), shape}}, {{"axis", 1}});
   const Endpoint split = c.Op("Reshape", {pairs, b.Constant(Tensor::Vector<int32_t>({-1}))});
-  const Endpoint axes = c.Op("Range", {b.Scalar<int32_t>(0), c.Op("Size", {split}), b.Scalar<int32_t>(2)});
+  const Endpoint axes =
+      c.Op("Range", {b.Scalar<int32_t>(0), c.Op("Size", {split}), b.Scalar<int32_t>(2)});
   const Endpoint sum = c.Op("Sum", {c.Op("Reshape", {c.gradient(), split}), axes});
   c.set_input(0, c.Op("Reshape", {sum, shape}));
   return absl::OkStatus();
@@ -185,17 +191,18 @@ void Register(Catalogue& catalogue) {
                     .Shape(TileShape)
                     .Gradient(TileGradient)
                     .Kernel(MakeKernel<TileKernel>()));
-  catalogue.Add(OpSpec("BroadcastTo")
-                    .Doc("Repeats dimensions of size 1 (and missing leading ones) to make `shape`.\n"
-                         "InvalidArgument where another size would have to change.")
-                    .Input("input: T")
-                    .Input("shape: Tidx")
-                    .Output("output: T")
-                    .Attr("T: type")
-                    .Attr("Tidx: {int32, int64} = DT_INT32")
-                    .Shape(BroadcastToShape)
-                    .Gradient(BroadcastToGradient)
-                    .Kernel(MakeKernel<BroadcastToKernel>()));
+  catalogue.Add(
+      OpSpec("BroadcastTo")
+          .Doc("Repeats dimensions of size 1 (and missing leading ones) to make `shape`.\n"
+               "InvalidArgument where another size would have to change.")
+          .Input("input: T")
+          .Input("shape: Tidx")
+          .Output("output: T")
+          .Attr("T: type")
+          .Attr("Tidx: {int32, int64} = DT_INT32")
+          .Shape(BroadcastToShape)
+          .Gradient(BroadcastToGradient)
+          .Kernel(MakeKernel<BroadcastToKernel>()));
   catalogue.Add(OpSpec("BroadcastArgs")
                     .Doc("Returns the shape that tensors of shapes `s0` and `s1` broadcast to.")
                     .Input("s0: T")

@@ -11,15 +11,17 @@ namespace {
 
 // `perm` as axes in [0, rank), each once.
 StatusOr<IndexVector> Permutation(const Tensor& perm, int rank) {
-  if (perm.rank() != 1) return InvalidArgument("perm must be rank 1, got shape ", perm.shape().ToString());
+  if (perm.rank() != 1)
+    return InvalidArgument("perm must be rank 1, got shape ", perm.shape().ToString());
   if (perm.num_elements() != rank) {
-    return InvalidArgument("transpose expects a vector of size ", rank, ". But input(1) is a vector of size ",
-                           perm.num_elements());
+    return InvalidArgument("transpose expects a vector of size ", rank,
+                           ". But input(1) is a vector of size ", perm.num_elements());
   }
   WEFT_ASSIGN_OR_RETURN(IndexVector axes, IndexValues(perm, "perm"));
   absl::InlinedVector<bool, 8> seen(axes.size(), false);
   for (int64_t& axis : axes) {
-    if (axis < -rank || axis >= rank) return InvalidArgument(axis, " is out of range [0 .. ", rank, ")");
+    if (axis < -rank || axis >= rank)
+      return InvalidArgument(axis, " is out of range [0 .. ", rank, ")");
     if (axis < 0) axis += rank;
     if (seen[axis]) return InvalidArgument(axis, " is duplicated in perm");
     seen[axis] = true;
@@ -72,7 +74,8 @@ class InvertPermutationKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     const Tensor& input = c.input(0);
     if (input.rank() != 1) {
-      return InvalidArgument("invert_permutation expects a 1D vector, got shape ", input.shape().ToString());
+      return InvalidArgument("invert_permutation expects a 1D vector, got shape ",
+                             input.shape().ToString());
     }
     WEFT_ASSIGN_OR_RETURN(const IndexVector values, IndexValues(input, "x"));
     const auto size = static_cast<int64_t>(values.size());
@@ -119,18 +122,19 @@ Status TransposeGradient(GradientContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Transpose")
-                    .Doc("Reorders dimensions: dimension i of the output is dimension `perm[i]` of the "
-                         "input.\n"
-                         "InvalidArgument if `perm` is not a permutation.")
-                    .Input("x: T")
-                    .Input("perm: Tperm")
-                    .Output("y: T")
-                    .Attr("T: type")
-                    .Attr("Tperm: {int32, int64} = DT_INT32")
-                    .Shape(TransposeShape)
-                    .Gradient(TransposeGradient)
-                    .Kernel(MakeKernel<TransposeKernel<false>>()));
+  catalogue.Add(
+      OpSpec("Transpose")
+          .Doc("Reorders dimensions: dimension i of the output is dimension `perm[i]` of the "
+               "input.\n"
+               "InvalidArgument if `perm` is not a permutation.")
+          .Input("x: T")
+          .Input("perm: Tperm")
+          .Output("y: T")
+          .Attr("T: type")
+          .Attr("Tperm: {int32, int64} = DT_INT32")
+          .Shape(TransposeShape)
+          .Gradient(TransposeGradient)
+          .Kernel(MakeKernel<TransposeKernel<false>>()));
   catalogue.Add(OpSpec("ConjugateTranspose")
                     .Doc("Transpose of the complex conjugate of `x`.")
                     .Input("x: T")

@@ -41,8 +41,9 @@ Tensor PermTensor(const std::vector<int32_t>& perm) {
 }
 
 TEST(TransposeTest, EveryPermutationOfManyShapes) {
-  const std::vector<Shape> cases = {{}, {5}, {3, 4}, {33, 70}, {2, 3, 4}, {4, 1, 3}, {2, 3, 4, 5}, {0, 3, 2},
-                                    {2, 1, 3, 2, 2}, {17, 2, 19}};
+  const std::vector<Shape> cases = {
+      {},        {5},          {3, 4},    {33, 70},        {2, 3, 4},
+      {4, 1, 3}, {2, 3, 4, 5}, {0, 3, 2}, {2, 1, 3, 2, 2}, {17, 2, 19}};
   for (const Shape& shape : cases) {
     const Tensor x = Fill<float>(shape, -9, 9);
     std::vector<int32_t> perm(static_cast<size_t>(shape.rank()));
@@ -87,11 +88,15 @@ TEST(TransposeTest, MovingOnlyDimensionsOfOneSharesBytes) {
 
 TEST(TransposeTest, RefusesWhatIsNoPermutation) {
   const Tensor x = Fill<float>({2, 3}, 0, 1);
-  for (const std::vector<int32_t>& perm : std::vector<std::vector<int32_t>>{{0}, {0, 0}, {0, 2}, {0, 1, 2}, {-3, 0}}) {
-    EXPECT_EQ(ErrorOf("Transpose", {x, PermTensor(perm)}).code(), absl::StatusCode::kInvalidArgument);
+  for (const std::vector<int32_t>& perm :
+       std::vector<std::vector<int32_t>>{{0}, {0, 0}, {0, 2}, {0, 1, 2}, {-3, 0}}) {
+    EXPECT_EQ(ErrorOf("Transpose", {x, PermTensor(perm)}).code(),
+              absl::StatusCode::kInvalidArgument);
   }
-  EXPECT_EQ(ErrorOf("InvertPermutation", {PermTensor({0, 0})}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("InvertPermutation", {PermTensor({1, 2})}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("InvertPermutation", {PermTensor({0, 0})}).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("InvertPermutation", {PermTensor({1, 2})}).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(TransposeTest, ConjugatesComplexNumbers) {

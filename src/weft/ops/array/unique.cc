@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
+
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/array/strided_kernel.h"
 #include "weft/ops/elements.h"
@@ -12,8 +13,8 @@
 namespace weft::ops::array::unique {
 namespace {
 
-using KeyTypes = TypeList<float, double, Half, Bfloat16, int32_t, int64_t, uint8_t, int8_t, int16_t, uint16_t,
-                          uint32_t, uint64_t, bool, std::string>;
+using KeyTypes = TypeList<float, double, Half, Bfloat16, int32_t, int64_t, uint8_t, int8_t, int16_t,
+                          uint16_t, uint32_t, uint64_t, bool, std::string>;
 
 // Half and Bfloat16 compare as the numbers they stand for.
 template <typename T>
@@ -65,7 +66,9 @@ struct SameKey {
   Keys<T> keys;
   bool operator()(int64_t a, int64_t b) const {
     // A NaN is like no other, but a table needs each key to be like itself.
-    return a == b || keys.All(a, [&](int64_t element, const auto& x) { return x == KeyOf(keys.At(b, element)); });
+    return a == b || keys.All(a, [&](int64_t element, const auto& x) {
+      return x == KeyOf(keys.At(b, element));
+    });
   }
 };
 
@@ -80,7 +83,8 @@ Groups Group(const Keys<T>& keys) {
   Groups groups;
   groups.of.resize(static_cast<size_t>(keys.count));
   absl::flat_hash_map<int64_t, int64_t, HashKey<T>, SameKey<T>> seen(
-      static_cast<size_t>(std::min<int64_t>(keys.count, 1 << 16)), HashKey<T>{keys}, SameKey<T>{keys});
+      static_cast<size_t>(std::min<int64_t>(keys.count, 1 << 16)), HashKey<T>{keys},
+      SameKey<T>{keys});
   for (int64_t i = 0; i < keys.count; ++i) {
     const auto [at, is_new] = seen.try_emplace(i, static_cast<int64_t>(groups.first.size()));
     if (is_new) groups.first.push_back(i);
@@ -116,7 +120,8 @@ class UniqueKernel final : public OpKernel {
     if (c.num_outputs() < 3) return absl::OkStatus();
     std::vector<int64_t> counts(groups.first.size(), 0);
     for (const int64_t group : groups.of) ++counts[group];
-    WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(2, Shape{static_cast<int64_t>(counts.size())}));
+    WEFT_ASSIGN_OR_RETURN(Tensor * output,
+                          c.AllocateOutput(2, Shape{static_cast<int64_t>(counts.size())}));
     return StoreIndices(counts, output);
   }
 
@@ -138,8 +143,8 @@ class UniqueKernel final : public OpKernel {
     return static_cast<int>(at);
   }
 
-  static Status WriteValues(KernelContext& c, const Tensor& input, int axis, int64_t outer, int64_t inner,
-                            const std::vector<int64_t>& first) {
+  static Status WriteValues(KernelContext& c, const Tensor& input, int axis, int64_t outer,
+                            int64_t inner, const std::vector<int64_t>& first) {
     Shape shape = input.shape();
     const int64_t count = shape.dim(axis);
     const auto kept = static_cast<int64_t>(first.size());
@@ -178,7 +183,8 @@ class ListDiffKernel final : public OpKernel {
     if (!known) return Unimplemented("ListDiff of ", DTypeName(x.dtype()));
     const Shape shape{static_cast<int64_t>(kept.size())};
     WEFT_ASSIGN_OR_RETURN(Tensor * values, c.AllocateOutput(0, shape));
-    for (size_t i = 0; i < kept.size(); ++i) CopyElements(x, kept[i], 1, values, static_cast<int64_t>(i));
+    for (size_t i = 0; i < kept.size(); ++i)
+      CopyElements(x, kept[i], 1, values, static_cast<int64_t>(i));
     WEFT_ASSIGN_OR_RETURN(Tensor * index, c.AllocateOutput(1, shape));
     return StoreIndices(kept, index);
   }
@@ -192,7 +198,8 @@ Status UniqueShape(ShapeContext& c) {
   } else {
     const PartialShape& input = c.input(0);
     int64_t along = -1;
-    PartialShape values = input.known_rank() ? PartialShape::UnknownOfRank(input.rank()) : PartialShape();
+    PartialShape values =
+        input.known_rank() ? PartialShape::UnknownOfRank(input.rank()) : PartialShape();
     if (input.known_rank() && c.constant(1) != nullptr && c.constant(1)->num_elements() <= 1) {
       const int64_t value = c.constant(1)->num_elements() == 0 ? 0 : IndexAt(*c.constant(1), 0);
       WEFT_ASSIGN_OR_RETURN(const int axis, CanonicalAxis(value, input.rank(), "axis"));
@@ -215,7 +222,8 @@ Status ListDiffShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-void AddUnique(Catalogue& catalogue, const char* name, const char* doc, bool has_axis, bool has_counts) {
+void AddUnique(Catalogue& catalogue, const char* name, const char* doc, bool has_axis,
+               bool has_counts) {
   OpSpec spec(name);
   spec.Doc(doc).Input("x: T");
   if (has_axis) spec.Input("axis: Taxis");
@@ -231,26 +239,30 @@ void AddUnique(Catalogue& catalogue, const char* name, const char* doc, bool has
 
 void Register(Catalogue& catalogue) {
   AddUnique(catalogue, "Unique",
-            "Returns the distinct elements of a vector in order of first appearance, and for each element the "
+            "Returns the distinct elements of a vector in order of first appearance, and for each "
+            "element the "
             "number of its value.",
             false, false);
   AddUnique(catalogue, "UniqueWithCounts", "Unique, and how often each value came.", false, true);
   AddUnique(catalogue, "UniqueV2",
-            "Returns the distinct slices along `axis` in order of first appearance, and for each slice the "
+            "Returns the distinct slices along `axis` in order of first appearance, and for each "
+            "slice the "
             "number of its value. An empty `axis` takes a vector.",
             true, false);
-  AddUnique(catalogue, "UniqueWithCountsV2", "UniqueV2, and how often each slice came.", true, true);
-  catalogue.Add(OpSpec("ListDiff")
-                    .Doc("Returns the elements of vector `x` that are not in `y`, and their positions.")
-                    .Input("x: T")
-                    .Input("y: T")
-                    .Output("out: T")
-                    .Output("idx: out_idx")
-                    .Attr("T: type")
-                    .Attr("out_idx: {int32, int64} = DT_INT32")
-                    .Shape(ListDiffShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<ListDiffKernel>()));
+  AddUnique(catalogue, "UniqueWithCountsV2", "UniqueV2, and how often each slice came.", true,
+            true);
+  catalogue.Add(
+      OpSpec("ListDiff")
+          .Doc("Returns the elements of vector `x` that are not in `y`, and their positions.")
+          .Input("x: T")
+          .Input("y: T")
+          .Output("out: T")
+          .Output("idx: out_idx")
+          .Attr("T: type")
+          .Attr("out_idx: {int32, int64} = DT_INT32")
+          .Shape(ListDiffShape)
+          .NoGradient()
+          .Kernel(MakeKernel<ListDiffKernel>()));
 }
 
 }  // namespace weft::ops::array::unique

@@ -10,10 +10,12 @@ Tensor Ints(const std::vector<int32_t>& values) {
   return Make<int32_t>(Shape{static_cast<int64_t>(values.size())}, values);
 }
 
-std::vector<Tensor> RunAll(absl::string_view op, std::vector<TestInput> inputs, AttrMap attrs = {}) {
+std::vector<Tensor> RunAll(absl::string_view op, std::vector<TestInput> inputs,
+                           AttrMap attrs = {}) {
   StatusOr<std::vector<Tensor>> outputs = RunOp(op, std::move(inputs), std::move(attrs));
   EXPECT_TRUE(outputs.ok()) << outputs.status();
-  return outputs.ok() ? *std::move(outputs) : std::vector<Tensor>(3, Tensor::Zeros(DType::kInt32, Shape{0}).value());
+  return outputs.ok() ? *std::move(outputs)
+                      : std::vector<Tensor>(3, Tensor::Zeros(DType::kInt32, Shape{0}).value());
 }
 
 TEST(UniqueTest, KeepsTheOrderOfFirstAppearance) {
@@ -36,7 +38,8 @@ TEST(UniqueTest, StringsAndSlices) {
   const auto out = RunAll("UniqueV2", {rows, Make<int64_t>({1}, {0})});
   EXPECT_EQ(Values<int64_t>(out[0]), (std::vector<int64_t>{1, 2, 3, 4}));
   EXPECT_EQ(Values<int32_t>(out[1]), (std::vector<int32_t>{0, 1, 0}));
-  const auto columns = RunAll("UniqueV2", {Make<int64_t>({2, 3}, {1, 2, 1, 3, 4, 3}), Make<int64_t>({1}, {-1})});
+  const auto columns =
+      RunAll("UniqueV2", {Make<int64_t>({2, 3}, {1, 2, 1, 3, 4, 3}), Make<int64_t>({1}, {-1})});
   EXPECT_EQ(columns[0].shape(), (Shape{2, 2}));
   EXPECT_EQ(ErrorOf("Unique", {rows}).code(), absl::StatusCode::kInvalidArgument);
 }
@@ -46,7 +49,9 @@ TEST(ListDiffTest, KeepsWhatIsNotExcluded) {
   EXPECT_EQ(Values<int32_t>(out[0]), (std::vector<int32_t>{1, 3, 5}));
   EXPECT_EQ(Values<int32_t>(out[1]), (std::vector<int32_t>{0, 2, 4}));
   const float nan = std::nanf("");
-  EXPECT_EQ(RunAll("ListDiff", {Make<float>({2}, {nan, 1}), Make<float>({3}, {nan, 1, nan})})[0].num_elements(), 1);
+  EXPECT_EQ(RunAll("ListDiff", {Make<float>({2}, {nan, 1}), Make<float>({3}, {nan, 1, nan})})[0]
+                .num_elements(),
+            1);
 }
 
 TEST(DynamicStitchTest, UndoesPartitioning) {
@@ -57,7 +62,8 @@ TEST(DynamicStitchTest, UndoesPartitioning) {
     positions[static_cast<size_t>(i)] = i;
   }
   const auto pieces = RunAll("DynamicPartition", {data, Ints(parts)}, {{"num_partitions", 5}});
-  const auto indices = RunAll("DynamicPartition", {Ints(positions), Ints(parts)}, {{"num_partitions", 5}});
+  const auto indices =
+      RunAll("DynamicPartition", {Ints(positions), Ints(parts)}, {{"num_partitions", 5}});
   EXPECT_EQ(pieces[4].shape(), (Shape{0, 3}));
   const Tensor back = RunOne("ParallelDynamicStitch", {indices, pieces});
   EXPECT_EQ(Values<float>(back), Values<float>(data));
@@ -70,25 +76,32 @@ TEST(DynamicStitchTest, LaterRowsWinAndGapsAreZeros) {
 }
 
 TEST(DynamicStitchTest, RefusesBadNumbers) {
-  EXPECT_THAT(std::string(ErrorOf("DynamicPartition", {Ints({1, 2}), Ints({0, 3})}, {{"num_partitions", 3}}).message()),
-              HasSubstr("partitions[1] = 3 is not in [0, 3)"));
+  EXPECT_THAT(
+      std::string(ErrorOf("DynamicPartition", {Ints({1, 2}), Ints({0, 3})}, {{"num_partitions", 3}})
+                      .message()),
+      HasSubstr("partitions[1] = 3 is not in [0, 3)"));
   EXPECT_EQ(ErrorOf("DynamicPartition", {Ints({1, 2}), Ints({0})}, {{"num_partitions", 3}}).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("DynamicStitch", {std::vector<Tensor>{Ints({-1})}, std::vector<Tensor>{Ints({1})}}).code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ErrorOf("DynamicStitch", {std::vector<Tensor>{Ints({-1})}, std::vector<Tensor>{Ints({1})}})
+          .code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 TEST(WhereTest, CoordinatesInRowMajorOrder) {
-  StatusOr<Tensor> x = Tensor::Vector<bool>({false, true, false, false, true, false, false, true}).Reshaped({2, 2, 2});
+  StatusOr<Tensor> x = Tensor::Vector<bool>({false, true, false, false, true, false, false, true})
+                           .Reshaped({2, 2, 2});
   ASSERT_TRUE(x.ok());
-  EXPECT_EQ(Values<int64_t>(RunOne("Where", {*x})), (std::vector<int64_t>{0, 0, 1, 1, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(Values<int64_t>(RunOne("Where", {*x})),
+            (std::vector<int64_t>{0, 0, 1, 1, 0, 0, 1, 1, 1}));
   EXPECT_EQ(RunOne("Where", {Make<float>({3}, {0, -0.0f, 0})}).shape(), (Shape{0, 1}));
 }
 
 TEST(OneHotTest, EveryAxis) {
   const auto one_hot = [](int axis) {
-    return Values<int32_t>(RunOne("OneHot", {Make<int64_t>({2}, {1, 5}), Tensor::Scalar<int32_t>(3),
-                                             Tensor::Scalar<int32_t>(8), Tensor::Scalar<int32_t>(0)},
+    return Values<int32_t>(RunOne("OneHot",
+                                  {Make<int64_t>({2}, {1, 5}), Tensor::Scalar<int32_t>(3),
+                                   Tensor::Scalar<int32_t>(8), Tensor::Scalar<int32_t>(0)},
                                   {{"axis", axis}}));
   };
   EXPECT_EQ(one_hot(-1), (std::vector<int32_t>{0, 8, 0, 0, 0, 0}));

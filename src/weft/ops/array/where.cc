@@ -10,7 +10,11 @@ namespace {
 
 template <typename T>
 bool IsSet(const T& x) {
-  if constexpr (requires { x.bits; x == x; } && !std::is_convertible_v<T, float>) {
+  if constexpr (requires {
+                  x.bits;
+                  x == x;
+                } &&
+                !std::is_convertible_v<T, float>) {
     return x.bits != 0;
   } else if constexpr (std::is_convertible_v<T, float> && !std::is_arithmetic_v<T>) {
     return static_cast<float>(x) != 0.0f;
@@ -19,9 +23,9 @@ bool IsSet(const T& x) {
   }
 }
 
-using WhereTypes = TypeList<bool, float, double, int32_t, uint8_t, int16_t, int8_t, Complex64, int64_t, Qint8,
-                            Quint8, Qint32, Bfloat16, Qint16, Quint16, uint16_t, Complex128, Half, uint32_t,
-                            uint64_t>;
+using WhereTypes = TypeList<bool, float, double, int32_t, uint8_t, int16_t, int8_t, Complex64,
+                            int64_t, Qint8, Quint8, Qint32, Bfloat16, Qint16, Quint16, uint16_t,
+                            Complex128, Half, uint32_t, uint64_t>;
 
 class WhereKernel final : public OpKernel {
  public:
@@ -71,17 +75,19 @@ Status WhereShape(ShapeContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Where")
-                    .Doc("Returns the coordinates of the elements that are true or not zero, one a row, in "
-                         "row-major order.")
-                    .Input("input: T")
-                    .Output("index: int64")
-                    .Attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, "
-                          "qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64, bool} = "
-                          "DT_BOOL")
-                    .Shape(WhereShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<WhereKernel>()));
+  catalogue.Add(
+      OpSpec("Where")
+          .Doc("Returns the coordinates of the elements that are true or not zero, one a row, in "
+               "row-major order.")
+          .Input("input: T")
+          .Output("index: int64")
+          .Attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, "
+                "qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64, "
+                "bool} = "
+                "DT_BOOL")
+          .Shape(WhereShape)
+          .NoGradient()
+          .Kernel(MakeKernel<WhereKernel>()));
 }
 
 }  // namespace weft::ops::array::where

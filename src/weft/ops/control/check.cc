@@ -52,7 +52,10 @@ class CheckNumericsKernel final : public OpKernel {
     });
     if (has_inf || has_nan) {
       return InvalidArgument(message_, " : Tensor had ",
-                             has_inf && has_nan ? "Inf and NaN" : has_inf ? "Inf" : "NaN", " values");
+                             has_inf && has_nan ? "Inf and NaN"
+                             : has_inf          ? "Inf"
+                                                : "NaN",
+                             " values");
     }
     c.SetOutput(0, c.input(0));
     return absl::OkStatus();
@@ -63,10 +66,12 @@ class CheckNumericsKernel final : public OpKernel {
 };
 
 Status CheckNumericsGradient(GradientContext& c) {
-  c.set_input(0, c.Op("CheckNumerics", {c.gradient()},
-                      {{"message",
-                        "Not a number (NaN) or infinity (Inf) values detected in gradient. Please check the "
-                        "operations that made it."}}));
+  c.set_input(
+      0,
+      c.Op("CheckNumerics", {c.gradient()},
+           {{"message",
+             "Not a number (NaN) or infinity (Inf) values detected in gradient. Please check the "
+             "operations that made it."}}));
   return absl::OkStatus();
 }
 
@@ -83,16 +88,17 @@ void Register(Catalogue& catalogue) {
                     .Shape(shapes::NoOutputs)
                     .NoGradient()
                     .Kernel(MakeKernel<AssertKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("CheckNumerics")
-                    .Doc("Returns `tensor`; InvalidArgument with `message` if an element is infinite or NaN.")
-                    .Input("tensor: T")
-                    .Output("output: T")
-                    .Attr("T: {bfloat16, half, float, double}")
-                    .Attr("message: string")
-                    .Stateful()
-                    .Shape(shapes::SameAsInput)
-                    .Gradient(CheckNumericsGradient)
-                    .Kernel(MakeKernel<CheckNumericsKernel>()));
+  catalogue.Add(
+      OpSpec("CheckNumerics")
+          .Doc("Returns `tensor`; InvalidArgument with `message` if an element is infinite or NaN.")
+          .Input("tensor: T")
+          .Output("output: T")
+          .Attr("T: {bfloat16, half, float, double}")
+          .Attr("message: string")
+          .Stateful()
+          .Shape(shapes::SameAsInput)
+          .Gradient(CheckNumericsGradient)
+          .Kernel(MakeKernel<CheckNumericsKernel>()));
 }
 
 }  // namespace weft::ops::control::check

@@ -12,11 +12,13 @@ class RefSelectKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
     if (!c.input(0).shape().IsScalar()) {
-      return InvalidArgument("Index must be a scalar, but it has shape ", c.input(0).shape().ToString());
+      return InvalidArgument("Index must be a scalar, but it has shape ",
+                             c.input(0).shape().ToString());
     }
     const int32_t index = *c.input(0).data<int32_t>();
     if (index < 0 || index >= c.num_inputs() - 1) {
-      return InvalidArgument("Index must be in the range [0, ", c.num_inputs() - 1, ") but got ", index);
+      return InvalidArgument("Index must be in the range [0, ", c.num_inputs() - 1, ") but got ",
+                             index);
     }
     WEFT_ASSIGN_OR_RETURN(Variable * variable, c.input_variable(index + 1));
     c.SetOutputVariable(0, Ref<Variable>(variable));
@@ -62,7 +64,8 @@ Status LoopCondShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Outside loops: each branch's gradient counts where that branch ran; a Merge passes on the live one.
+// Outside loops: each branch's gradient counts where that branch ran; a Merge passes on the live
+// one.
 Status SwitchGradient(GradientContext& c) {
   std::vector<Endpoint> branches;
   for (int i = 0; i < 2; ++i) {
@@ -90,7 +93,8 @@ Status MergeGradient(GradientContext& c) {
 }
 
 Status NoLoopGradient(GradientContext& c) {
-  return Unimplemented("Gradients through ", c.node().op(), " (loops of TensorFlow 1) are not implemented: use "
+  return Unimplemented("Gradients through ", c.node().op(),
+                       " (loops of TensorFlow 1) are not implemented: use "
                        "While");
 }
 
@@ -100,7 +104,9 @@ std::string MaybeRef(const char* name, bool is_ref) {
 
 void AddSwitch(Catalogue& catalogue, bool is_ref) {
   OpSpec spec(is_ref ? "RefSwitch" : "Switch");
-  spec.Doc("Passes `data` on to output_true if `pred` holds, else to output_false; the other output is dead.")
+  spec.Doc(
+          "Passes `data` on to output_true if `pred` holds, else to output_false; the other output "
+          "is dead.")
       .Input(MaybeRef("data", is_ref))
       .Input("pred: bool")
       .Output(MaybeRef("output_false", is_ref))
@@ -125,16 +131,17 @@ void AddMerge(Catalogue& catalogue, bool is_ref) {
 }
 
 void AddEnter(Catalogue& catalogue, bool is_ref) {
-  catalogue.Add(OpSpec(is_ref ? "RefEnter" : "Enter")
-                    .Doc("Passes `data` into the loop frame `frame_name`, for each iteration if is_constant.")
-                    .Input(MaybeRef("data", is_ref))
-                    .Output(MaybeRef("output", is_ref))
-                    .Attr("T: type")
-                    .Attr("frame_name: string")
-                    .Attr("is_constant: bool = false")
-                    .Attr("parallel_iterations: int = 10")
-                    .Shape(EnterShape)
-                    .Gradient(NoLoopGradient));
+  catalogue.Add(
+      OpSpec(is_ref ? "RefEnter" : "Enter")
+          .Doc("Passes `data` into the loop frame `frame_name`, for each iteration if is_constant.")
+          .Input(MaybeRef("data", is_ref))
+          .Output(MaybeRef("output", is_ref))
+          .Attr("T: type")
+          .Attr("frame_name: string")
+          .Attr("is_constant: bool = false")
+          .Attr("parallel_iterations: int = 10")
+          .Shape(EnterShape)
+          .Gradient(NoLoopGradient));
 }
 
 void AddPassing(Catalogue& catalogue, const char* name, bool is_ref, const char* doc) {
@@ -157,18 +164,21 @@ void Register(Catalogue& catalogue) {
   }
   AddPassing(catalogue, "Exit", false, "Passes `data` out of its loop frame.");
   AddPassing(catalogue, "RefExit", true, "Passes a reference out of its loop frame.");
-  AddPassing(catalogue, "NextIteration", false, "Passes `data` to the next iteration of its loop frame.");
-  AddPassing(catalogue, "RefNextIteration", true, "Passes a reference to the next iteration of its loop frame.");
-  catalogue.Add(OpSpec("RefSelect")
-                    .Doc("Returns the reference `inputs[index]`. InvalidArgument for an index out of range.")
-                    .Input("index: int32")
-                    .Input("inputs: N * Ref(T)")
-                    .Output("output: Ref(T)")
-                    .Attr("T: type")
-                    .Attr("N: int >= 1")
-                    .Shape(shapes::Unknown)
-                    .NoGradient()
-                    .Kernel(MakeKernel<RefSelectKernel>(), KernelCost::kInline));
+  AddPassing(catalogue, "NextIteration", false,
+             "Passes `data` to the next iteration of its loop frame.");
+  AddPassing(catalogue, "RefNextIteration", true,
+             "Passes a reference to the next iteration of its loop frame.");
+  catalogue.Add(
+      OpSpec("RefSelect")
+          .Doc("Returns the reference `inputs[index]`. InvalidArgument for an index out of range.")
+          .Input("index: int32")
+          .Input("inputs: N * Ref(T)")
+          .Output("output: Ref(T)")
+          .Attr("T: type")
+          .Attr("N: int >= 1")
+          .Shape(shapes::Unknown)
+          .NoGradient()
+          .Kernel(MakeKernel<RefSelectKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("LoopCond")
                     .Doc("Marks the condition on which the loop goes on.")
                     .Input("input: bool")

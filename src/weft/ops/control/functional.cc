@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow by functions: If, Case, While and calls. They have no kernels: the compiler makes plan
-// instructions of them.
+// Control flow by functions: If, Case, While and calls. They have no kernels: the compiler makes
+// plan instructions of them.
 #include <algorithm>
 #include <memory>
 
@@ -35,8 +35,8 @@ Status ShapesOfAttr(ShapeContext& c) {
   WEFT_ASSIGN_OR_RETURN(const auto known, c.Attr<AttrValue::ShapeList>("output_shapes"));
   if (known.empty()) return absl::OkStatus();
   if (static_cast<int>(known.size()) != c.num_outputs()) {
-    return InvalidArgument("`output_shapes` must have an entry for each of ", c.num_outputs(), " outputs, got ",
-                           known.size());
+    return InvalidArgument("`output_shapes` must have an entry for each of ", c.num_outputs(),
+                           " outputs, got ", known.size());
   }
   for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, known[static_cast<size_t>(i)]);
   return absl::OkStatus();
@@ -48,8 +48,9 @@ Status NoFunctionGradient(GradientContext& c) {
 
 void AddIf(Catalogue& catalogue, const char* name, bool stateful) {
   OpSpec spec(name);
-  spec.Doc("Runs `then_branch` if `cond` holds, else `else_branch`, on `input`.\n"
-           "A scalar holds if it is not zero or empty, any other tensor if it has elements.")
+  spec.Doc(
+          "Runs `then_branch` if `cond` holds, else `else_branch`, on `input`.\n"
+          "A scalar holds if it is not zero or empty, any other tensor if it has elements.")
       .Input("cond: Tcond")
       .Input("input: Tin")
       .Output("output: Tout")
@@ -125,18 +126,20 @@ void Register(Catalogue& catalogue) {
   AddWhile(catalogue, "StatelessWhile", false);
   AddCall(catalogue, "PartitionedCall", false);
   AddCall(catalogue, "StatefulPartitionedCall", true);
-  catalogue.Add(OpSpec("FakeParam")
-                    .Doc("Stands for a value that is never read: a result that the other branch of an If has.")
-                    .Output("output: dtype")
-                    .Attr("dtype: type")
-                    .Attr("shape: shape")
-                    .Shape([](ShapeContext& c) -> Status {
-                      WEFT_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
-                      c.set_output(0, std::move(shape));
-                      return absl::OkStatus();
-                    })
-                    .NoGradient()
-                    .Kernel(MakeKernel<FakeParamKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("FakeParam")
+          .Doc(
+              "Stands for a value that is never read: a result that the other branch of an If has.")
+          .Output("output: dtype")
+          .Attr("dtype: type")
+          .Attr("shape: shape")
+          .Shape([](ShapeContext& c) -> Status {
+            WEFT_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
+            c.set_output(0, std::move(shape));
+            return absl::OkStatus();
+          })
+          .NoGradient()
+          .Kernel(MakeKernel<FakeParamKernel>(), KernelCost::kInline));
 }
 
 }  // namespace weft::ops::control::functional

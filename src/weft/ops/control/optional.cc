@@ -33,8 +33,9 @@ StatusOr<const OptionalValue*> InputOptional(const KernelContext& c) {
     const VariantValue* value = c.input(0).data<Variant>()->value.get();
     if (const auto* optional = dynamic_cast<const OptionalValue*>(value)) return optional;
   }
-  return InvalidArgument("Input to ", c.node().op(), " must be an optional, got ",
-                         c.input(0).shape().IsScalar() ? "another variant" : c.input(0).shape().ToString());
+  return InvalidArgument(
+      "Input to ", c.node().op(), " must be an optional, got ",
+      c.input(0).shape().IsScalar() ? "another variant" : c.input(0).shape().ToString());
 }
 
 class FromValue final : public OpKernel {
@@ -66,8 +67,8 @@ class GetValue final : public OpKernel {
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
     WEFT_ASSIGN_OR_RETURN(auto shapes, c.Attr<AttrValue::ShapeList>("output_shapes"));
     if (static_cast<int>(shapes.size()) != c.num_outputs()) {
-      return InvalidArgument("output_types and output_shapes must be same length, got: ", c.num_outputs(), " and ",
-                             shapes.size());
+      return InvalidArgument("output_types and output_shapes must be same length, got: ",
+                             c.num_outputs(), " and ", shapes.size());
     }
     return std::make_unique<GetValue>(std::move(shapes));
   }
@@ -78,16 +79,18 @@ class GetValue final : public OpKernel {
     if (!optional->has_value()) return InvalidArgument("The given optional does not have a value.");
     const std::vector<Tensor>& components = optional->components();
     if (static_cast<int>(components.size()) != c.num_outputs()) {
-      return InvalidArgument("The given optional has ", components.size(), " components, expected ", c.num_outputs());
+      return InvalidArgument("The given optional has ", components.size(), " components, expected ",
+                             c.num_outputs());
     }
     for (int i = 0; i < c.num_outputs(); ++i) {
       const Tensor& component = components[static_cast<size_t>(i)];
       if (component.dtype() != c.output_dtype(i) ||
           !shapes_[static_cast<size_t>(i)].IsCompatibleWith(component.shape())) {
-        return InvalidArgument("The given optional does not match the expected type and shape for component ", i,
-                               ": expected ", DTypeName(c.output_dtype(i)), " ",
-                               shapes_[static_cast<size_t>(i)].ToString(), ", got ", DTypeName(component.dtype()), " ",
-                               component.shape().ToString());
+        return InvalidArgument(
+            "The given optional does not match the expected type and shape for component ", i,
+            ": expected ", DTypeName(c.output_dtype(i)), " ",
+            shapes_[static_cast<size_t>(i)].ToString(), ", got ", DTypeName(component.dtype()), " ",
+            component.shape().ToString());
       }
       c.SetOutput(i, component);
     }
@@ -131,7 +134,8 @@ void Register(Catalogue& catalogue) {
                     .NoGradient()
                     .Kernel(MakeKernel<HasValue>(), KernelCost::kInline));
   catalogue.Add(OpSpec("OptionalGetValue")
-                    .Doc("Returns what `optional` holds. InvalidArgument if it holds nothing, or something else.")
+                    .Doc("Returns what `optional` holds. InvalidArgument if it holds nothing, or "
+                         "something else.")
                     .Input("optional: variant")
                     .Output("components: output_types")
                     .Attr("output_types: list(type) >= 1")

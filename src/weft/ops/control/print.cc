@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -28,9 +29,11 @@ class PrintKernel final : public OpKernel {
 
   Status Compute(KernelContext& c) override {
     c.SetOutput(0, c.input(0));
-    if (first_n_ >= 0 && printed_.fetch_add(1, std::memory_order_relaxed) >= first_n_) return absl::OkStatus();
+    if (first_n_ >= 0 && printed_.fetch_add(1, std::memory_order_relaxed) >= first_n_)
+      return absl::OkStatus();
     std::string line = message_;
-    for (int i = 1; i < c.num_inputs(); ++i) absl::StrAppend(&line, "[", Summarize(c.input(i), summarize_), "]");
+    for (int i = 1; i < c.num_inputs(); ++i)
+      absl::StrAppend(&line, "[", Summarize(c.input(i), summarize_), "]");
     line.push_back('\n');
     std::fputs(line.c_str(), stderr);
     return absl::OkStatus();
@@ -49,19 +52,23 @@ class PrintV2Kernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(std::string stream, c.Attr<std::string>("output_stream"));
     WEFT_ASSIGN_OR_RETURN(std::string end, c.Attr<std::string>("end"));
     for (const char* known : {"stdout", "stderr", "log(info)", "log(warning)", "log(error)"}) {
-      if (stream == known) return std::make_unique<PrintV2Kernel>(std::move(stream), std::move(end));
+      if (stream == known)
+        return std::make_unique<PrintV2Kernel>(std::move(stream), std::move(end));
     }
     if (absl::StartsWith(stream, "file://") && stream.size() > 7) {
       return std::make_unique<PrintV2Kernel>(std::move(stream), std::move(end));
     }
-    return InvalidArgument("Unknown output stream: ", stream,
-                           ", Valid streams are: stdout, stderr, log(info), log(warning), log(error), file://");
+    return InvalidArgument(
+        "Unknown output stream: ", stream,
+        ", Valid streams are: stdout, stderr, log(info), log(warning), log(error), file://");
   }
-  PrintV2Kernel(std::string stream, std::string end) : stream_(std::move(stream)), end_(std::move(end)) {}
+  PrintV2Kernel(std::string stream, std::string end)
+      : stream_(std::move(stream)), end_(std::move(end)) {}
 
   Status Compute(KernelContext& c) override {
     if (!c.input(0).shape().IsScalar()) {
-      return InvalidArgument("Input is expected to be scalar, but got ", c.input(0).shape().ToString());
+      return InvalidArgument("Input is expected to be scalar, but got ",
+                             c.input(0).shape().ToString());
     }
     const std::string text = absl::StrCat(*c.input(0).data<std::string>(), end_);
     absl::string_view path = stream_;
@@ -105,7 +112,8 @@ class TimestampKernel final : public OpKernel {
 
 void Register(Catalogue& catalogue) {
   catalogue.Add(OpSpec("Print")
-                    .Doc("Returns `input` and prints `message` and `data` to stderr, the first `first_n` times "
+                    .Doc("Returns `input` and prints `message` and `data` to stderr, the first "
+                         "`first_n` times "
                          "(always if negative).")
                     .Input("input: T")
                     .Input("data: U")
@@ -122,15 +130,16 @@ void Register(Catalogue& catalogue) {
                       return absl::OkStatus();
                     })
                     .Kernel(MakeKernel<PrintKernel>(), KernelCost::kBlocking));
-  catalogue.Add(OpSpec("PrintV2")
-                    .Doc("Prints a string to stderr, stdout, the log or the end of a file (file://PATH).")
-                    .Input("input: string")
-                    .Attr("output_stream: string = 'stderr'")
-                    .Attr("end: string = '\n'")
-                    .Stateful()
-                    .Shape(shapes::NoOutputs)
-                    .NoGradient()
-                    .Kernel(MakeKernel<PrintV2Kernel>(), KernelCost::kBlocking));
+  catalogue.Add(
+      OpSpec("PrintV2")
+          .Doc("Prints a string to stderr, stdout, the log or the end of a file (file://PATH).")
+          .Input("input: string")
+          .Attr("output_stream: string = 'stderr'")
+          .Attr("end: string = '\n'")
+          .Stateful()
+          .Shape(shapes::NoOutputs)
+          .NoGradient()
+          .Kernel(MakeKernel<PrintV2Kernel>(), KernelCost::kBlocking));
   catalogue.Add(OpSpec("Timestamp")
                     .Doc("Returns the seconds since 1970, UTC.")
                     .Output("ts: double")

@@ -16,9 +16,10 @@ class PyFuncKernel final : public OpKernel {
   explicit PyFuncKernel(std::string token) : token_(std::move(token)) {}
 
   Status Compute(KernelContext&) override {
-    return Unimplemented("callback ", token_,
-                         " is not found: the Python function lives in the client's process, and a server "
-                         "cannot call it. Compute the value in the program and feed it, or use ops.");
+    return Unimplemented(
+        "callback ", token_,
+        " is not found: the Python function lives in the client's process, and a server "
+        "cannot call it. Compute the value in the program and feed it, or use ops.");
   }
 
  private:
@@ -27,8 +28,10 @@ class PyFuncKernel final : public OpKernel {
 
 void Add(Catalogue& catalogue, const char* name, bool stateful, bool eager) {
   OpSpec spec(name);
-  spec.Doc("Calls a Python function of the client's process; runs only where that is this process, which "
-           "it never is.")
+  spec.Doc(
+          "Calls a Python function of the client's process; runs only where that is this process, "
+          "which "
+          "it never is.")
       .Input("input: Tin")
       .Output("output: Tout")
       .Attr("token: string");

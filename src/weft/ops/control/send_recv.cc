@@ -22,8 +22,10 @@ StatusOr<RendezvousKey> KeyOf(KernelConstruction& c) {
   return key;
 }
 
-// `key` of this call: inside a loop each iteration has its own. `storage` holds a copy if one is made.
-const RendezvousKey& InFrame(const KernelContext& c, const RendezvousKey& key, RendezvousKey* storage) {
+// `key` of this call: inside a loop each iteration has its own. `storage` holds a copy if one is
+// made.
+const RendezvousKey& InFrame(const KernelContext& c, const RendezvousKey& key,
+                             RendezvousKey* storage) {
   if (c.frame() == 0 && c.iteration() == 0) return key;
   *storage = key;
   storage->frame = c.frame();
@@ -67,10 +69,11 @@ class ReceiveKernel final : public AsyncOpKernel {
       return;
     }
     RendezvousKey storage;
-    rendezvous->Receive(InFrame(c, key_, &storage),
-                        [&c, done = std::move(done)](StatusOr<Tensor> tensor, bool is_dead) mutable {
-                          done(Take(c, std::move(tensor), is_dead));
-                        });
+    rendezvous->Receive(
+        InFrame(c, key_, &storage),
+        [&c, done = std::move(done)](StatusOr<Tensor> tensor, bool is_dead) mutable {
+          done(Take(c, std::move(tensor), is_dead));
+        });
   }
 
  private:
@@ -81,8 +84,8 @@ class ReceiveKernel final : public AsyncOpKernel {
       return absl::OkStatus();
     }
     if (tensor->dtype() != c.output_dtype(0)) {
-      return Internal("Received ", DTypeName(tensor->dtype()), " where ", DTypeName(c.output_dtype(0)),
-                      " was expected");
+      return Internal("Received ", DTypeName(tensor->dtype()), " where ",
+                      DTypeName(c.output_dtype(0)), " was expected");
     }
     c.SetOutput(0, *std::move(tensor));
     return absl::OkStatus();
@@ -104,8 +107,11 @@ void AddSend(Catalogue& catalogue, const char* name) {
   spec.Doc("Sends a tensor, or the news that it is dead, to the receive of the same name.")
       .Input("tensor: T")
       .Attr("T: type");
-  catalogue.Add(AddKeyAttrs(spec).Stateful().Shape(shapes::NoOutputs).NoGradient().Kernel(
-      MakeKernel<SendKernel>(), KernelCost::kInline));
+  catalogue.Add(AddKeyAttrs(spec)
+                    .Stateful()
+                    .Shape(shapes::NoOutputs)
+                    .NoGradient()
+                    .Kernel(MakeKernel<SendKernel>(), KernelCost::kInline));
 }
 
 void AddReceive(Catalogue& catalogue, const char* name) {

@@ -11,7 +11,8 @@ class OneTable final : public Rendezvous {
  public:
   Status Send(const RendezvousKey& key, const Tensor& tensor, bool is_dead) override {
     sent[key.ToString()] = {tensor, is_dead};
-    if (const auto found = waiting.find(key.ToString()); found != waiting.end()) found->second(tensor, is_dead);
+    if (const auto found = waiting.find(key.ToString()); found != waiting.end())
+      found->second(tensor, is_dead);
     return absl::OkStatus();
   }
   void Receive(const RendezvousKey& key, ReceiveCallback done) override {
@@ -38,7 +39,8 @@ AttrMap KeyAttrs() {
 class SendRecvTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    StatusOr<std::unique_ptr<KernelRunner>> send = KernelRunner::Make("_Send", {Tensor::Scalar("news")}, KeyAttrs());
+    StatusOr<std::unique_ptr<KernelRunner>> send =
+        KernelRunner::Make("_Send", {Tensor::Scalar("news")}, KeyAttrs());
     ASSERT_TRUE(send.ok()) << send.status();
     send_ = *std::move(send);
     AttrMap attrs = KeyAttrs();
@@ -58,7 +60,8 @@ class SendRecvTest : public ::testing::Test {
 TEST_F(SendRecvTest, CarriesATensorUnderItsKey) {
   ASSERT_TRUE(send_->Run().ok());
   EXPECT_EQ(table_->sent.begin()->first,
-            "/job:a/replica:0/task:0/device:CPU:0;ffffffffffffffff;/job:b/replica:0/task:0/device:CPU:0;edge_1_x;0:0");
+            "/job:a/replica:0/task:0/device:CPU:0;ffffffffffffffff;/job:b/replica:0/task:0/"
+            "device:CPU:0;edge_1_x;0:0");
   StatusOr<std::vector<Tensor>> got = receive_->Run();
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ((*got)[0].scalar<std::string>(), "news");

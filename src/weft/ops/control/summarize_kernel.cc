@@ -36,7 +36,8 @@ void AppendElement(const T& x, std::string* out) {
     out->push_back(')');
   } else if constexpr (std::is_floating_point_v<T>) {
     AppendReal(x, out);
-  } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t>) {
+  } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int8_t> ||
+                       std::is_same_v<T, uint8_t>) {
     absl::StrAppend(out, static_cast<int>(x));
   } else if constexpr (std::is_arithmetic_v<T>) {
     absl::StrAppend(out, x);
@@ -75,13 +76,13 @@ std::string Summarize(const Tensor& tensor, int64_t limit) {
   std::string out;
   int64_t at = 0;
   switch (tensor.dtype()) {
-#define WEFT_SUMMARIZE(type, name)                               \
-  case DType::name:                                              \
-    if (tensor.rank() > 0) {                                     \
-      AppendDim<type>(tensor, 0, limit, &at, &out);              \
-    } else if (limit > 0) {                                      \
-      AppendElement(*tensor.data<type>(), &out);                 \
-    }                                                            \
+#define WEFT_SUMMARIZE(type, name)                  \
+  case DType::name:                                 \
+    if (tensor.rank() > 0) {                        \
+      AppendDim<type>(tensor, 0, limit, &at, &out); \
+    } else if (limit > 0) {                         \
+      AppendElement(*tensor.data<type>(), &out);    \
+    }                                               \
     break;
     WEFT_DTYPE_LIST(WEFT_SUMMARIZE)
 #undef WEFT_SUMMARIZE

@@ -42,7 +42,8 @@ class AudioKernel final : public OpKernel {
   }
 
  private:
-  StatusOr<std::string> Summarize(const std::string& tag, const Tensor& tensor, float sample_rate) const {
+  StatusOr<std::string> Summarize(const std::string& tag, const Tensor& tensor,
+                                  float sample_rate) const {
     if (!(sample_rate > 0 && sample_rate < 4e9f)) {
       return InvalidArgument("sample_rate must be > 0, got ", sample_rate);
     }
@@ -54,7 +55,8 @@ class AudioKernel final : public OpKernel {
                                                         static_cast<size_t>(frames * channels));
       WEFT_ASSIGN_OR_RETURN(std::string wav, storage::EncodeWav(samples, channels,
                                                                 static_cast<int64_t>(sample_rate)));
-      const std::string name = most_ > 1 ? absl::StrCat(tag, "/audio/", i) : absl::StrCat(tag, "/audio");
+      const std::string name =
+          most_ > 1 ? absl::StrCat(tag, "/audio/", i) : absl::StrCat(tag, "/audio");
       summary += storage::AudioSummary(name, sample_rate, channels, frames, wav);
     }
     return summary;
@@ -68,7 +70,8 @@ class AudioKernel final : public OpKernel {
 
 void Register(Catalogue& catalogue) {
   const char* documentation =
-      "A Summary with up to max_outputs clips of sound.\ntensor: [batch, frames] or [batch, frames, "
+      "A Summary with up to max_outputs clips of sound.\ntensor: [batch, frames] or [batch, "
+      "frames, "
       "channels] in [-1, 1].";
   catalogue.Add(OpSpec("AudioSummaryV2")
                     .Doc(documentation)

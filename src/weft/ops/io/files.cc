@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole files, read and written through the session's file system, which keeps them under its root.
-#include <fnmatch.h>
+#include "base/files.h"
 
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/files.h"
+#include <fnmatch.h>
+
 #include "weft/kernel/op_spec.h"
 
 namespace weft::ops::io::files {
@@ -26,7 +27,8 @@ StatusOr<std::string> StringScalar(const Tensor& tensor, const char* name) {
 class ReadFileKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(const std::string name, StringScalar(c.input(0), "Input filename tensor"));
+    WEFT_ASSIGN_OR_RETURN(const std::string name,
+                          StringScalar(c.input(0), "Input filename tensor"));
     WEFT_ASSIGN_OR_RETURN(FileSystem * files, FilesOf(c));
     WEFT_ASSIGN_OR_RETURN(std::string contents, weft::ReadFile(*files, name));
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, Shape()));
@@ -38,7 +40,8 @@ class ReadFileKernel final : public OpKernel {
 class WriteFileKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(const std::string name, StringScalar(c.input(0), "Input filename tensor"));
+    WEFT_ASSIGN_OR_RETURN(const std::string name,
+                          StringScalar(c.input(0), "Input filename tensor"));
     WEFT_ASSIGN_OR_RETURN(const std::string contents, StringScalar(c.input(1), "Contents tensor"));
     WEFT_ASSIGN_OR_RETURN(FileSystem * files, FilesOf(c));
     const size_t slash = name.rfind('/');
@@ -69,7 +72,9 @@ class Matcher {
 
  private:
   static constexpr char kWildcards[] = "*?[\\";
-  static bool IsPlain(const std::string& text) { return text.find_first_of(kWildcards) == std::string::npos; }
+  static bool IsPlain(const std::string& text) {
+    return text.find_first_of(kWildcards) == std::string::npos;
+  }
 
   Status Descend(const std::string& folder, const std::string& rest) {
     const size_t slash = rest.find('/');
@@ -142,17 +147,18 @@ void Register(Catalogue& catalogue) {
                     .Shape(shapes::NoOutputs)
                     .NoGradient()
                     .Kernel(MakeKernel<WriteFileKernel>(), KernelCost::kBlocking));
-  catalogue.Add(OpSpec("MatchingFiles")
-                    .Doc("Names of files and folders that match one of the patterns, sorted: '*', '?' "
-                         "and '[...]' stand for characters other than '/'.")
-                    .Input("pattern: string")
-                    .Output("filenames: string")
-                    .Shape([](ShapeContext& c) {
-                      c.set_output(0, PartialShape::UnknownOfRank(1));
-                      return absl::OkStatus();
-                    })
-                    .NoGradient()
-                    .Kernel(MakeKernel<MatchingFilesKernel>(), KernelCost::kBlocking));
+  catalogue.Add(
+      OpSpec("MatchingFiles")
+          .Doc("Names of files and folders that match one of the patterns, sorted: '*', '?' "
+               "and '[...]' stand for characters other than '/'.")
+          .Input("pattern: string")
+          .Output("filenames: string")
+          .Shape([](ShapeContext& c) {
+            c.set_output(0, PartialShape::UnknownOfRank(1));
+            return absl::OkStatus();
+          })
+          .NoGradient()
+          .Kernel(MakeKernel<MatchingFilesKernel>(), KernelCost::kBlocking));
 }
 
 }  // namespace weft::ops::io::files

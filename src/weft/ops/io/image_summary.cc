@@ -15,8 +15,8 @@
 namespace weft::ops::io::image_summary {
 namespace {
 
-// What maps the values of one picture to bytes: value * scale + offset. Positive values fill 0 to 255;
-// where some are negative, 0 becomes 128.
+// What maps the values of one picture to bytes: value * scale + offset. Positive values fill 0 to
+// 255; where some are negative, 0 becomes 128.
 template <typename T>
 struct Tone {
   T scale;
@@ -34,7 +34,8 @@ Tone<T> ToneOf(float least, float most) {
 }
 
 template <typename T>
-void ToBytes(const T* values, int64_t pixels, int64_t channels, const uint8_t* bad_color, uint8_t* out) {
+void ToBytes(const T* values, int64_t pixels, int64_t channels, const uint8_t* bad_color,
+             uint8_t* out) {
   const auto is_good = [&](int64_t i) {
     return std::all_of(values + i * channels, values + (i + 1) * channels,
                        [](T value) { return std::isfinite(static_cast<double>(value)); });
@@ -117,7 +118,8 @@ class ImageKernel final : public OpKernel {
       }
     });
     WEFT_ASSIGN_OR_RETURN(std::string png, storage::EncodePng(bytes, height, width, channels));
-    const std::string name = most_ > 1 ? absl::StrCat(tag, "/image/", i) : absl::StrCat(tag, "/image");
+    const std::string name =
+        most_ > 1 ? absl::StrCat(tag, "/image/", i) : absl::StrCat(tag, "/image");
     return storage::ImageSummary(name, static_cast<int>(height), static_cast<int>(width),
                                  static_cast<int>(channels), png);
   }
@@ -129,19 +131,20 @@ class ImageKernel final : public OpKernel {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("ImageSummary")
-                    .Doc("A Summary with up to max_images pictures.\ntensor: [batch, height, width, "
-                         "channels] with 1, 3 or 4 channels. Values other than uint8 are scaled to 0..255 "
-                         "for each picture; pixels that are not finite get bad_color.")
-                    .Input("tag: string")
-                    .Input("tensor: T")
-                    .Output("summary: string")
-                    .Attr("max_images: int >= 1 = 3")
-                    .Attr("T: {uint8, float, half, double} = DT_FLOAT")
-                    .Attr("bad_color: tensor = uint8 [255, 0, 0, 255]")
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<ImageKernel>()));
+  catalogue.Add(
+      OpSpec("ImageSummary")
+          .Doc("A Summary with up to max_images pictures.\ntensor: [batch, height, width, "
+               "channels] with 1, 3 or 4 channels. Values other than uint8 are scaled to 0..255 "
+               "for each picture; pixels that are not finite get bad_color.")
+          .Input("tag: string")
+          .Input("tensor: T")
+          .Output("summary: string")
+          .Attr("max_images: int >= 1 = 3")
+          .Attr("T: {uint8, float, half, double} = DT_FLOAT")
+          .Attr("bad_color: tensor = uint8 [255, 0, 0, 255]")
+          .Shape(shapes::Scalar)
+          .NoGradient()
+          .Kernel(MakeKernel<ImageKernel>()));
 }
 
 }  // namespace weft::ops::io::image_summary

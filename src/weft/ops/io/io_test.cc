@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
-#include "base/memory_files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "base/memory_files.h"
 #include "weft/ops/testing/kernel_runner.h"
 #include "weft/storage/summary.h"
 
 namespace weft::ops::io {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::KernelRunner;
 using testing::RunOp;
 using testing::TestInput;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
-Tensor Strings(std::initializer_list<std::string> values) { return Tensor::Vector<std::string>(values); }
+Tensor Strings(std::initializer_list<std::string> values) {
+  return Tensor::Vector<std::string>(values);
+}
 
 // Ops on files in memory.
 class FileOpTest : public ::testing::Test {
  protected:
-  StatusOr<std::vector<Tensor>> On(const char* op, std::vector<TestInput> inputs, AttrMap attrs = {}) {
+  StatusOr<std::vector<Tensor>> On(const char* op, std::vector<TestInput> inputs,
+                                   AttrMap attrs = {}) {
     WEFT_ASSIGN_OR_RETURN(auto runner, KernelRunner::Make(op, std::move(inputs), std::move(attrs)));
     runner->environment().files = &files_;
     return runner->Run();
@@ -32,10 +36,13 @@ class FileOpTest : public ::testing::Test {
 TEST_F(FileOpTest, WhatIsSavedIsRestoredWholeAndInParts) {
   const Tensor matrix = Tensor::FromSpan<float>(Shape{2, 3}, {1, 2, 3, 4, 5, 6});
   const std::vector<Tensor> tensors = {matrix, Strings({"a", ""}), Tensor::Scalar<int64_t>(7)};
-  ASSERT_TRUE(On("SaveV2", {Tensor::Scalar("/dir/model"), Strings({"m", "s", "n"}), Strings({"", "", ""}), tensors}).ok());
+  ASSERT_TRUE(On("SaveV2", {Tensor::Scalar("/dir/model"), Strings({"m", "s", "n"}),
+                            Strings({"", "", ""}), tensors})
+                  .ok());
   const AttrValue::TypeList types = {DType::kFloat, DType::kString, DType::kInt64, DType::kFloat};
-  auto restored = On("RestoreV2", {Tensor::Scalar("/dir/model"), Strings({"m", "s", "n", "m"}),
-                                   Strings({"", "", "", "2 3 0,2:1,2"})},
+  auto restored = On("RestoreV2",
+                     {Tensor::Scalar("/dir/model"), Strings({"m", "s", "n", "m"}),
+                      Strings({"", "", "", "2 3 0,2:1,2"})},
                      {{"dtypes", types}});
   ASSERT_TRUE(restored.ok()) << restored.status();
   EXPECT_THAT((*restored)[0].span<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
@@ -46,13 +53,16 @@ TEST_F(FileOpTest, WhatIsSavedIsRestoredWholeAndInParts) {
 
 TEST_F(FileOpTest, PartsOfAVariableJoinAfterAMerge) {
   const auto save = [&](const char* prefix, const char* slice, float first) {
-    return On("SaveV2", {Tensor::Scalar(prefix), Strings({"w"}), Strings({slice}),
-                         std::vector<Tensor>{Tensor::FromSpan<float>(Shape{1, 2}, {first, first + 1})}})
+    return On("SaveV2",
+              {Tensor::Scalar(prefix), Strings({"w"}), Strings({slice}),
+               std::vector<Tensor>{Tensor::FromSpan<float>(Shape{1, 2}, {first, first + 1})}})
         .status();
   };
   ASSERT_TRUE(save("/tmp/part-0", "2 2 0,1:-", 1).ok());
   ASSERT_TRUE(save("/tmp/part-1", "2 2 1,1:-", 3).ok());
-  ASSERT_TRUE(On("MergeV2Checkpoints", {Strings({"/tmp/part-0", "/tmp/part-1"}), Tensor::Scalar("/out/model")}).ok());
+  ASSERT_TRUE(On("MergeV2Checkpoints",
+                 {Strings({"/tmp/part-0", "/tmp/part-1"}), Tensor::Scalar("/out/model")})
+                  .ok());
   auto restored = On("RestoreV2", {Tensor::Scalar("/out/model"), Strings({"w"}), Strings({""})},
                      {{"dtypes", AttrValue::TypeList{DType::kFloat}}});
   ASSERT_TRUE(restored.ok()) << restored.status();
@@ -84,7 +94,8 @@ TEST_F(FileOpTest, FilesAreWrittenReadAndFound) {
   ASSERT_TRUE(On("WriteFile", {Tensor::Scalar("/d/b.txt"), Tensor::Scalar("")}).ok());
   ASSERT_TRUE(On("WriteFile", {Tensor::Scalar("/d/e/c.txt"), Tensor::Scalar("x")}).ok());
   EXPECT_EQ((*On("ReadFile", {Tensor::Scalar("/d/a.txt")}))[0].scalar<std::string>(), "alpha");
-  EXPECT_EQ(On("ReadFile", {Tensor::Scalar("/d/z.txt")}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(On("ReadFile", {Tensor::Scalar("/d/z.txt")}).status().code(),
+            absl::StatusCode::kNotFound);
   auto found = On("MatchingFiles", {Strings({"/d/?.txt", "/d/*/[c-d].txt", "/x/*"})});
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_THAT((*found)[0].span<std::string>(), ElementsAre("/d/a.txt", "/d/b.txt", "/d/e/c.txt"));
@@ -105,7 +116,8 @@ TEST(SerializeTensorTest, GivesBackWhatItTook) {
   EXPECT_THAT((*back)[0].span<double>(), ElementsAre(1.5, -2));
   EXPECT_THAT(RunOp("ParseTensor", {(*bytes)[0]}, {{"out_type", DType::kFloat}}).status().message(),
               HasSubstr("Type mismatch"));
-  EXPECT_FALSE(RunOp("ParseTensor", {Tensor::Scalar("\xff\xff")}, {{"out_type", DType::kFloat}}).ok());
+  EXPECT_FALSE(
+      RunOp("ParseTensor", {Tensor::Scalar("\xff\xff")}, {{"out_type", DType::kFloat}}).ok());
 }
 
 std::vector<std::string> StringsOf(const StatusOr<std::vector<Tensor>>& outputs, size_t i = 0) {
@@ -122,22 +134,28 @@ TEST(StringOps, SplitAtSeparatorsAndSpace) {
   EXPECT_THAT((*space)[0].span<int64_t>(), ElementsAre(0, 0, 0, 1, 0, 2, 2, 0));
   EXPECT_THAT(StringsOf(RunOp("StringSplitV2", {Strings({"x,y,,z"}), Tensor::Scalar(",")}), 1),
               ElementsAre("x", "y", "", "z"));
-  EXPECT_THAT(StringsOf(RunOp("StringSplitV2", {Strings({"x,y,,z"}), Tensor::Scalar(",")}, {{"maxsplit", 1}}), 1),
-              ElementsAre("x", "y,,z"));
+  EXPECT_THAT(
+      StringsOf(
+          RunOp("StringSplitV2", {Strings({"x,y,,z"}), Tensor::Scalar(",")}, {{"maxsplit", 1}}), 1),
+      ElementsAre("x", "y,,z"));
   EXPECT_THAT(StringsOf(RunOp("StringSplit", {Strings({"a b;c", "de"}), Tensor::Scalar(" ;")}), 1),
               ElementsAre("a", "b", "c", "de"));
-  EXPECT_THAT(StringsOf(RunOp("StringSplit", {Strings({"ab"}), Tensor::Scalar("")}), 1), ElementsAre("a", "b"));
+  EXPECT_THAT(StringsOf(RunOp("StringSplit", {Strings({"ab"}), Tensor::Scalar("")}), 1),
+              ElementsAre("a", "b"));
   EXPECT_FALSE(RunOp("StringSplit", {Tensor::Scalar("a"), Tensor::Scalar("")}).ok());
 }
 
 TEST(StringOps, CutAndMeasure) {
   const Tensor text = Strings({"hello", "d\xc3\xbcnn"});
   EXPECT_THAT((*RunOp("StringLength", {text}))[0].span<int32_t>(), ElementsAre(5, 5));
-  EXPECT_THAT((*RunOp("StringLength", {text}, {{"unit", "UTF8_CHAR"}}))[0].span<int32_t>(), ElementsAre(5, 4));
+  EXPECT_THAT((*RunOp("StringLength", {text}, {{"unit", "UTF8_CHAR"}}))[0].span<int32_t>(),
+              ElementsAre(5, 4));
   const Tensor one = Tensor::Scalar<int32_t>(1), two = Tensor::Scalar<int32_t>(2);
   EXPECT_THAT(StringsOf(RunOp("Substr", {text, one, two})), ElementsAre("el", "\xc3\xbc"));
-  EXPECT_THAT(StringsOf(RunOp("Substr", {text, one, two}, {{"unit", "UTF8_CHAR"}})), ElementsAre("el", "\xc3\xbcn"));
-  EXPECT_THAT(StringsOf(RunOp("Substr", {text, Tensor::Scalar<int32_t>(-2), two})), ElementsAre("lo", "nn"));
+  EXPECT_THAT(StringsOf(RunOp("Substr", {text, one, two}, {{"unit", "UTF8_CHAR"}})),
+              ElementsAre("el", "\xc3\xbcn"));
+  EXPECT_THAT(StringsOf(RunOp("Substr", {text, Tensor::Scalar<int32_t>(-2), two})),
+              ElementsAre("lo", "nn"));
   EXPECT_FALSE(RunOp("Substr", {text, Tensor::Scalar<int32_t>(6), two}).ok());
   EXPECT_THAT(StringsOf(RunOp("StringStrip", {Strings({" a b\n"})})), ElementsAre("a b"));
   EXPECT_THAT(StringsOf(RunOp("StringUpper", {Strings({"aB1"})})), ElementsAre("AB1"));
@@ -149,22 +167,30 @@ TEST(StringOps, Regex) {
               ElementsAre(true, false, false));
   EXPECT_EQ(RunOp("StaticRegexFullMatch", {text}, {{"pattern", "("}}).status().code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(StringsOf(RunOp("RegexReplace", {text, Tensor::Scalar("(\\w)\\w"), Tensor::Scalar("\\1")})),
-              ElementsAre("s://x", "fl", "s://y\nz"));
-  EXPECT_THAT(StringsOf(RunOp("RegexReplace", {Strings({"a"}), Tensor::Scalar("a"), Tensor::Scalar("\\3")})),
+  EXPECT_THAT(
+      StringsOf(RunOp("RegexReplace", {text, Tensor::Scalar("(\\w)\\w"), Tensor::Scalar("\\1")})),
+      ElementsAre("s://x", "fl", "s://y\nz"));
+  EXPECT_THAT(StringsOf(RunOp("RegexReplace",
+                              {Strings({"a"}), Tensor::Scalar("a"), Tensor::Scalar("\\3")})),
               ElementsAre("a"));
 }
 
 TEST(StringOps, NumbersToTextAndBack) {
-  EXPECT_THAT(StringsOf(RunOp("AsString", {Tensor::Vector<float>({1, -2.5})})), ElementsAre("1.000000", "-2.500000"));
-  EXPECT_THAT(StringsOf(RunOp("AsString", {Tensor::Vector<int64_t>({7})}, {{"width", 4}, {"fill", "0"}})), ElementsAre("0007"));
-  EXPECT_THAT(StringsOf(RunOp("AsString", {Tensor::Vector<double>({0.25})}, {{"scientific", true}, {"precision", 2}})),
+  EXPECT_THAT(StringsOf(RunOp("AsString", {Tensor::Vector<float>({1, -2.5})})),
+              ElementsAre("1.000000", "-2.500000"));
+  EXPECT_THAT(
+      StringsOf(RunOp("AsString", {Tensor::Vector<int64_t>({7})}, {{"width", 4}, {"fill", "0"}})),
+      ElementsAre("0007"));
+  EXPECT_THAT(StringsOf(RunOp("AsString", {Tensor::Vector<double>({0.25})},
+                              {{"scientific", true}, {"precision", 2}})),
               ElementsAre("2.50e-01"));
   EXPECT_THAT(StringsOf(RunOp("AsString", {Tensor::Vector<bool>({true})})), ElementsAre("true"));
   EXPECT_FALSE(RunOp("AsString", {Tensor::Vector<int32_t>({1})}, {{"precision", 2}}).ok());
   EXPECT_FALSE(RunOp("AsString", {Tensor::Vector<float>({1})}, {{"width", 1000000000}}).ok());
-  EXPECT_THAT((*RunOp("StringToNumber", {Strings({"1.5", " -2 "})}))[0].span<float>(), ElementsAre(1.5, -2));
-  EXPECT_THAT(RunOp("StringToNumber", {Strings({"x"})}).status().message(), HasSubstr("convert string: x"));
+  EXPECT_THAT((*RunOp("StringToNumber", {Strings({"1.5", " -2 "})}))[0].span<float>(),
+              ElementsAre(1.5, -2));
+  EXPECT_THAT(RunOp("StringToNumber", {Strings({"x"})}).status().message(),
+              HasSubstr("convert string: x"));
 }
 
 TEST(SummaryOps, RefuseWhatTheyCannotShow) {
@@ -175,11 +201,16 @@ TEST(SummaryOps, RefuseWhatTheyCannotShow) {
               HasSubstr("Nan in summary histogram for: tag"));
   EXPECT_THAT(RunOp("ImageSummary", {tag, Tensor::Vector<float>({1})}).status().message(),
               HasSubstr("Tensor must be 4-D with last dim 1, 3, or 4"));
-  EXPECT_TRUE(RunOp("ImageSummary", {tag, Tensor::FromSpan<float>(Shape{1, 1, 2, 1}, {nan, -3})}).ok());
+  EXPECT_TRUE(
+      RunOp("ImageSummary", {tag, Tensor::FromSpan<float>(Shape{1, 1, 2, 1}, {nan, -3})}).ok());
   EXPECT_FALSE(RunOp("ImageSummary", {tag, *Tensor::Zeros(DType::kUint8, Shape{1, 0, 2, 1})}).ok());
-  EXPECT_THAT(RunOp("AudioSummaryV2", {tag, Tensor::Vector<float>({1}), Tensor::Scalar(1.0f)}).status().message(),
+  EXPECT_THAT(RunOp("AudioSummaryV2", {tag, Tensor::Vector<float>({1}), Tensor::Scalar(1.0f)})
+                  .status()
+                  .message(),
               HasSubstr("Tensor must be 3-D or 2-D"));
-  EXPECT_FALSE(RunOp("AudioSummaryV2", {tag, *Tensor::Zeros(DType::kFloat, Shape{1, 2}), Tensor::Scalar(-1.0f)}).ok());
+  EXPECT_FALSE(RunOp("AudioSummaryV2",
+                     {tag, *Tensor::Zeros(DType::kFloat, Shape{1, 2}), Tensor::Scalar(-1.0f)})
+                   .ok());
   EXPECT_FALSE(RunOp("TensorSummaryV2", {tag, Tensor::Scalar(1.0f), Tensor::Scalar("\xff")}).ok());
   EXPECT_FALSE(RunOp("ScalarSummary", {tag, Tensor::Vector<float>({1})}).ok());
 }

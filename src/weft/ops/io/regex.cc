@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "re2/re2.h"
 #include "weft/kernel/op_spec.h"
 
@@ -15,7 +16,8 @@ namespace {
 StatusOr<std::shared_ptr<const RE2>> Compile(const std::string& pattern) {
   RE2::Options options;
   options.set_log_errors(false);
-  auto compiled = std::make_shared<const RE2>(pattern, options);  // shared by calls while it is replaced
+  auto compiled =
+      std::make_shared<const RE2>(pattern, options);  // shared by calls while it is replaced
   if (compiled->ok()) return compiled;
   return InvalidArgument("Invalid pattern: ", pattern, ", error: ", compiled->error());
 }
@@ -105,7 +107,8 @@ class ReplaceKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     WEFT_ASSIGN_OR_RETURN(auto expression, pattern_.Get(c.input(1), "Pattern"));
     if (!c.input(2).shape().IsScalar()) {
-      return InvalidArgument("Rewrite must be scalar, but received ", c.input(2).shape().ToString());
+      return InvalidArgument("Rewrite must be scalar, but received ",
+                             c.input(2).shape().ToString());
     }
     return ReplaceAll(c, *expression, c.input(2).scalar<std::string>(), all_);
   }
@@ -155,26 +158,28 @@ void Register(Catalogue& catalogue) {
                     .Shape(shapes::SameAsInput)
                     .NoGradient()
                     .Kernel(MakeKernel<StaticFullMatchKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("RegexReplace")
-                    .Doc("Replaces the first or every match; \\1 in the rewrite is the first group.")
-                    .Input("input: string")
-                    .Input("pattern: string")
-                    .Input("rewrite: string")
-                    .Output("output: string")
-                    .Attr("replace_global: bool = true")
-                    .Shape(shapes::SameAsInput)
-                    .NoGradient()
-                    .Kernel(MakeKernel<ReplaceKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("StaticRegexReplace")
-                    .Doc("Replaces the first or every match; \\1 in the rewrite is the first group.")
-                    .Input("input: string")
-                    .Output("output: string")
-                    .Attr("pattern: string")
-                    .Attr("rewrite: string")
-                    .Attr("replace_global: bool = true")
-                    .Shape(shapes::SameAsInput)
-                    .NoGradient()
-                    .Kernel(MakeKernel<StaticReplaceKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("RegexReplace")
+          .Doc("Replaces the first or every match; \\1 in the rewrite is the first group.")
+          .Input("input: string")
+          .Input("pattern: string")
+          .Input("rewrite: string")
+          .Output("output: string")
+          .Attr("replace_global: bool = true")
+          .Shape(shapes::SameAsInput)
+          .NoGradient()
+          .Kernel(MakeKernel<ReplaceKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("StaticRegexReplace")
+          .Doc("Replaces the first or every match; \\1 in the rewrite is the first group.")
+          .Input("input: string")
+          .Output("output: string")
+          .Attr("pattern: string")
+          .Attr("rewrite: string")
+          .Attr("replace_global: bool = true")
+          .Shape(shapes::SameAsInput)
+          .NoGradient()
+          .Kernel(MakeKernel<StaticReplaceKernel>(), KernelCost::kInline));
 }
 
 }  // namespace weft::ops::io::regex

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+
 #include "weft/kernel/op_spec.h"
 #include "weft/storage/bundle_merge.h"
 #include "weft/storage/tensor_bundle.h"
@@ -30,10 +31,11 @@ StatusOr<FileSystem*> FilesOf(const KernelContext& c) {
 
 // Checks the names and slices that save and restore share; `count` is the number of tensors.
 Status CheckVectors(const Tensor& names, const Tensor& slices, int64_t count) {
-  for (const auto& [tensor, what] : {std::pair(&names, "tensor_names"), std::pair(&slices, "shape_and_slices")}) {
+  for (const auto& [tensor, what] :
+       {std::pair(&names, "tensor_names"), std::pair(&slices, "shape_and_slices")}) {
     if (tensor->rank() != 1 || tensor->num_elements() != count) {
-      return InvalidArgument("Input ", what, " should be a vector of ", count, " strings, got shape ",
-                             tensor->shape().ToString());
+      return InvalidArgument("Input ", what, " should be a vector of ", count,
+                             " strings, got shape ", tensor->shape().ToString());
     }
   }
   return absl::OkStatus();
@@ -46,11 +48,13 @@ class SaveKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(FileSystem * files, FilesOf(c));
     const int count = c.num_inputs() - 3;
     WEFT_RETURN_IF_ERROR(CheckVectors(c.input(1), c.input(2), count));
-    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(*files, prefix));
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer,
+                          BundleWriter::Create(*files, prefix));
     for (int i = 0; i < count; ++i) {
       const std::string& name = c.input(1).data<std::string>()[i];
-      WEFT_RETURN_IF_ERROR(Annotate(Save(*writer, name, c.input(2).data<std::string>()[i], c.input(i + 3)),
-                                    absl::StrCat("Saving tensor '", name, "'")));
+      WEFT_RETURN_IF_ERROR(
+          Annotate(Save(*writer, name, c.input(2).data<std::string>()[i], c.input(i + 3)),
+                   absl::StrCat("Saving tensor '", name, "'")));
     }
     return writer->Finish();
   }
@@ -80,7 +84,8 @@ class RestoreKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     WEFT_ASSIGN_OR_RETURN(const std::string prefix, StringScalar(c.input(0), "prefix"));
     WEFT_ASSIGN_OR_RETURN(FileSystem * files, FilesOf(c));
-    WEFT_RETURN_IF_ERROR(CheckVectors(c.input(1), c.input(2), static_cast<int64_t>(dtypes_.size())));
+    WEFT_RETURN_IF_ERROR(
+        CheckVectors(c.input(1), c.input(2), static_cast<int64_t>(dtypes_.size())));
     WEFT_ASSIGN_OR_RETURN(std::unique_ptr<BundleReader> reader, BundleReader::Open(*files, prefix));
     for (size_t i = 0; i < dtypes_.size(); ++i) {
       const std::string& name = c.input(1).data<std::string>()[i];
@@ -142,10 +147,11 @@ class ShardNameKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
     const std::string& base = c.input(0).scalar<std::string>();
     if constexpr (kSpec) {
-      *out->data<std::string>() = absl::StrFormat("%s-\?\?\?\?\?-of-%05d", base, c.input(1).scalar<int32_t>());
+      *out->data<std::string>() =
+          absl::StrFormat("%s-\?\?\?\?\?-of-%05d", base, c.input(1).scalar<int32_t>());
     } else {
-      *out->data<std::string>() = absl::StrFormat("%s-%05d-of-%05d", base, c.input(1).scalar<int32_t>(),
-                                                  c.input(2).scalar<int32_t>());
+      *out->data<std::string>() = absl::StrFormat(
+          "%s-%05d-of-%05d", base, c.input(1).scalar<int32_t>(), c.input(2).scalar<int32_t>());
     }
     return absl::OkStatus();
   }
@@ -154,31 +160,33 @@ class ShardNameKernel final : public OpKernel {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("SaveV2")
-                    .Doc("Saves tensors in V2 checkpoint format.\n"
-                         "prefix: scalar; tensor_names, shape_and_slices: one string a tensor. A slice is "
-                         "\"\" for all of it or \"sizes start,length:...\".")
-                    .Input("prefix: string")
-                    .Input("tensor_names: string")
-                    .Input("shape_and_slices: string")
-                    .Input("tensors: dtypes")
-                    .Attr("dtypes: list(type) >= 1")
-                    .Stateful()
-                    .Shape(shapes::NoOutputs)
-                    .NoGradient()
-                    .Kernel(MakeKernel<SaveKernel>(), KernelCost::kBlocking));
-  catalogue.Add(OpSpec("RestoreV2")
-                    .Doc("Restores tensors from a V2 checkpoint.\n"
-                         "NotFound names a tensor that is not there, DataLoss a file that is damaged.")
-                    .Input("prefix: string")
-                    .Input("tensor_names: string")
-                    .Input("shape_and_slices: string")
-                    .Output("tensors: dtypes")
-                    .Attr("dtypes: list(type) >= 1")
-                    .Stateful()
-                    .Shape(shapes::Unknown)
-                    .NoGradient()
-                    .Kernel(MakeKernel<RestoreKernel>(), KernelCost::kBlocking));
+  catalogue.Add(
+      OpSpec("SaveV2")
+          .Doc("Saves tensors in V2 checkpoint format.\n"
+               "prefix: scalar; tensor_names, shape_and_slices: one string a tensor. A slice is "
+               "\"\" for all of it or \"sizes start,length:...\".")
+          .Input("prefix: string")
+          .Input("tensor_names: string")
+          .Input("shape_and_slices: string")
+          .Input("tensors: dtypes")
+          .Attr("dtypes: list(type) >= 1")
+          .Stateful()
+          .Shape(shapes::NoOutputs)
+          .NoGradient()
+          .Kernel(MakeKernel<SaveKernel>(), KernelCost::kBlocking));
+  catalogue.Add(
+      OpSpec("RestoreV2")
+          .Doc("Restores tensors from a V2 checkpoint.\n"
+               "NotFound names a tensor that is not there, DataLoss a file that is damaged.")
+          .Input("prefix: string")
+          .Input("tensor_names: string")
+          .Input("shape_and_slices: string")
+          .Output("tensors: dtypes")
+          .Attr("dtypes: list(type) >= 1")
+          .Stateful()
+          .Shape(shapes::Unknown)
+          .NoGradient()
+          .Kernel(MakeKernel<RestoreKernel>(), KernelCost::kBlocking));
   catalogue.Add(OpSpec("MergeV2Checkpoints")
                     .Doc("Makes one checkpoint of the parts that several tasks wrote.")
                     .Input("checkpoint_prefixes: string")

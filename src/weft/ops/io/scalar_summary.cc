@@ -15,15 +15,14 @@ class ScalarSummaryKernel final : public OpKernel {
     const Tensor& tags = c.input(0);
     const Tensor& values = c.input(1);
     if (tags.shape() != values.shape()) {
-      return InvalidArgument("tags and values are not the same shape: ", tags.shape().ToString(), " != ",
-                             values.shape().ToString());
+      return InvalidArgument("tags and values are not the same shape: ", tags.shape().ToString(),
+                             " != ", values.shape().ToString());
     }
     std::vector<std::string> parts;
     for (int64_t i = 0; i < tags.num_elements(); ++i) {
       float value = 0;
-      VisitDType(values.dtype(), RealNumbers(), [&]<typename T>() {
-        value = static_cast<float>(values.data<T>()[i]);
-      });
+      VisitDType(values.dtype(), RealNumbers(),
+                 [&]<typename T>() { value = static_cast<float>(values.data<T>()[i]); });
       parts.push_back(storage::ScalarSummary(tags.data<std::string>()[i], value));
     }
     WEFT_ASSIGN_OR_RETURN(std::string merged, storage::MergeSummaries(parts));
@@ -62,14 +61,15 @@ void Register(Catalogue& catalogue) {
                     .Kernel({.types = {{"T", DTypesOf(RealNumbers())}},
                              .factory = MakeKernel<ScalarSummaryKernel>(),
                              .cost = KernelCost::kInline}));
-  catalogue.Add(OpSpec("MergeSummary")
-                    .Doc("Joins Summaries into one. InvalidArgument if two have a value of the same tag.")
-                    .Input("inputs: N * string")
-                    .Output("summary: string")
-                    .Attr("N: int >= 1")
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<MergeSummaryKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("MergeSummary")
+          .Doc("Joins Summaries into one. InvalidArgument if two have a value of the same tag.")
+          .Input("inputs: N * string")
+          .Output("summary: string")
+          .Attr("N: int >= 1")
+          .Shape(shapes::Scalar)
+          .NoGradient()
+          .Kernel(MakeKernel<MergeSummaryKernel>(), KernelCost::kInline));
 }
 
 }  // namespace weft::ops::io::scalar_summary

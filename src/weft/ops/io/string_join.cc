@@ -20,7 +20,8 @@ class StringJoinKernel final : public OpKernel {
       const Shape& own = c.input(i).shape();
       if (own.IsScalar()) continue;
       if (!shape.IsScalar() && !(shape == own)) {
-        return InvalidArgument("Input shapes do not match: ", shape.ToString(), " and ", own.ToString());
+        return InvalidArgument("Input shapes do not match: ", shape.ToString(), " and ",
+                               own.ToString());
       }
       shape = own;
     }

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+
 #include "weft/kernel/op_spec.h"
 
 namespace weft::ops::io::string_numbers {
@@ -70,7 +71,8 @@ class AsStringKernel final : public OpKernel {
     if (format.fill.size() > 1) {
       return InvalidArgument("Fill string must be one or fewer characters");
     }
-    if (!format.fill.empty() && absl::string_view(" +-0#").find(format.fill) == absl::string_view::npos) {
+    if (!format.fill.empty() &&
+        absl::string_view(" +-0#").find(format.fill) == absl::string_view::npos) {
       return InvalidArgument("Fill argument not supported: ", format.fill);
     }
     constexpr int kMost = 10'000;  // wider ones could fill the memory
@@ -89,8 +91,8 @@ class AsStringKernel final : public OpKernel {
     const int64_t n = input.num_elements();
     const bool known = VisitDType(
         input.dtype(),
-        TypeList<float, double, Half, Bfloat16, int32_t, int64_t, uint8_t, int8_t, int16_t, uint16_t,
-                 uint32_t, uint64_t, Complex64, Complex128, bool, std::string>{},
+        TypeList<float, double, Half, Bfloat16, int32_t, int64_t, uint8_t, int8_t, int16_t,
+                 uint16_t, uint32_t, uint64_t, Complex64, Complex128, bool, std::string>{},
         [&]<typename T>() {
           for (int64_t i = 0; i < n; ++i) out[i] = Write(input.data<T>()[i]);
         });
@@ -110,7 +112,8 @@ class AsStringKernel final : public OpKernel {
     } else if constexpr (std::is_integral_v<T>) {
       return format_.Whole(value);
     } else {
-      return format_.Real(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
+      return format_.Real(
+          static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
     }
   }
 
@@ -135,7 +138,8 @@ class ToNumberKernel final : public OpKernel {
                  for (int64_t i = 0; i < input.num_elements(); ++i) {
                    const std::string& text = input.data<std::string>()[i];
                    if (Parse(text, output->data<T>() + i)) continue;
-                   status = InvalidArgument("StringToNumberOp could not correctly convert string: ", text);
+                   status = InvalidArgument("StringToNumberOp could not correctly convert string: ",
+                                            text);
                    return;
                  }
                });
@@ -152,7 +156,8 @@ void Register(Catalogue& catalogue) {
                "integers %d.\nInvalidArgument for formats that the type does not have.")
           .Input("input: T")
           .Output("output: string")
-          .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
+          .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
+                "uint32, "
                 "uint64, complex64, complex128, bool, variant, string}")
           .Attr("precision: int = -1")
           .Attr("scientific: bool = false")
@@ -162,14 +167,15 @@ void Register(Catalogue& catalogue) {
           .Shape(shapes::SameAsInput)
           .NoGradient()
           .Kernel(MakeKernel<AsStringKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("StringToNumber")
-                    .Doc("Reads each string as a number.\nInvalidArgument names the string that is none.")
-                    .Input("string_tensor: string")
-                    .Output("output: out_type")
-                    .Attr("out_type: {float, double, int32, int64, uint32, uint64} = DT_FLOAT")
-                    .Shape(shapes::SameAsInput)
-                    .NoGradient()
-                    .Kernel(MakeKernel<ToNumberKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("StringToNumber")
+          .Doc("Reads each string as a number.\nInvalidArgument names the string that is none.")
+          .Input("string_tensor: string")
+          .Output("output: out_type")
+          .Attr("out_type: {float, double, int32, int64, uint32, uint64} = DT_FLOAT")
+          .Shape(shapes::SameAsInput)
+          .NoGradient()
+          .Kernel(MakeKernel<ToNumberKernel>(), KernelCost::kInline));
 }
 
 }  // namespace weft::ops::io::string_numbers

@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/string_view.h"
+
 #include "weft/kernel/op_spec.h"
 
 namespace weft::ops::io::string_split {
@@ -30,15 +31,16 @@ Pieces SplitAtAny(absl::string_view text, absl::string_view delimiters, bool ski
   return pieces;
 }
 
-// At runs of white space, none of which ends up in a piece; after `most` of them the rest follows, even
-// if there is none.
+// At runs of white space, none of which ends up in a piece; after `most` of them the rest follows,
+// even if there is none.
 Pieces SplitAtSpace(absl::string_view text, int64_t most) {
   Pieces pieces;
   text = absl::StripLeadingAsciiWhitespace(text);
   while (!text.empty()) {
     const auto space = std::find_if(text.begin(), text.end(), absl::ascii_isspace);
     pieces.push_back(text.substr(0, static_cast<size_t>(space - text.begin())));
-    text = absl::StripLeadingAsciiWhitespace(text.substr(static_cast<size_t>(space - text.begin())));
+    text =
+        absl::StripLeadingAsciiWhitespace(text.substr(static_cast<size_t>(space - text.begin())));
     if (static_cast<int64_t>(pieces.size()) == most) {
       pieces.push_back(text);
       break;
@@ -100,7 +102,8 @@ class SplitKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     WEFT_RETURN_IF_ERROR(CheckInput(c.input(0)));
     if (!c.input(1).shape().IsScalar()) {
-      return InvalidArgument("delimiter must be a scalar, got shape: ", c.input(1).shape().ToString());
+      return InvalidArgument("delimiter must be a scalar, got shape: ",
+                             c.input(1).shape().ToString());
     }
     std::vector<Pieces> rows;
     for (const std::string& text : c.input(0).span<std::string>()) {
@@ -147,30 +150,32 @@ Status SparseShapes(ShapeContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("StringSplit")
-                    .Doc("Splits each string at any character of delimiter.\ninput: a vector; output: "
-                         "a sparse matrix with one row a string.")
-                    .Input("input: string")
-                    .Input("delimiter: string")
-                    .Output("indices: int64")
-                    .Output("values: string")
-                    .Output("shape: int64")
-                    .Attr("skip_empty: bool = true")
-                    .Shape(SparseShapes)
-                    .NoGradient()
-                    .Kernel(MakeKernel<SplitKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("StringSplitV2")
-                    .Doc("Splits each string at each sep, at most maxsplit times, or at white space if "
-                         "sep is empty.\ninput: a vector; output: a sparse matrix with one row a string.")
-                    .Input("input: string")
-                    .Input("sep: string")
-                    .Output("indices: int64")
-                    .Output("values: string")
-                    .Output("shape: int64")
-                    .Attr("maxsplit: int = -1")
-                    .Shape(SparseShapes)
-                    .NoGradient()
-                    .Kernel(MakeKernel<SplitV2Kernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("StringSplit")
+          .Doc("Splits each string at any character of delimiter.\ninput: a vector; output: "
+               "a sparse matrix with one row a string.")
+          .Input("input: string")
+          .Input("delimiter: string")
+          .Output("indices: int64")
+          .Output("values: string")
+          .Output("shape: int64")
+          .Attr("skip_empty: bool = true")
+          .Shape(SparseShapes)
+          .NoGradient()
+          .Kernel(MakeKernel<SplitKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("StringSplitV2")
+          .Doc("Splits each string at each sep, at most maxsplit times, or at white space if "
+               "sep is empty.\ninput: a vector; output: a sparse matrix with one row a string.")
+          .Input("input: string")
+          .Input("sep: string")
+          .Output("indices: int64")
+          .Output("values: string")
+          .Output("shape: int64")
+          .Attr("maxsplit: int = -1")
+          .Shape(SparseShapes)
+          .NoGradient()
+          .Kernel(MakeKernel<SplitV2Kernel>(), KernelCost::kInline));
 }
 
 }  // namespace weft::ops::io::string_split

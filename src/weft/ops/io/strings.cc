@@ -7,13 +7,15 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/io/utf8.h"
 
 namespace weft::ops::io::strings {
 namespace {
 
-// Base of kernels whose output has the shape of input 0: `Derived` has Apply(const std::string&, Out*).
+// Base of kernels whose output has the shape of input 0: `Derived` has Apply(const std::string&,
+// Out*).
 template <typename Derived, typename Out>
 class MapKernel : public OpKernel {
  public:
@@ -21,7 +23,8 @@ class MapKernel : public OpKernel {
     const Tensor& input = c.input(0);
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, input.shape()));
     for (int64_t i = 0; i < input.num_elements(); ++i) {
-      static_cast<const Derived*>(this)->Apply(input.data<std::string>()[i], output->data<Out>() + i);
+      static_cast<const Derived*>(this)->Apply(input.data<std::string>()[i],
+                                               output->data<Out>() + i);
     }
     return absl::OkStatus();
   }
@@ -124,18 +127,19 @@ void RegisterParts(Catalogue& catalogue) {
                     .Shape(shapes::SameAsInput)
                     .NoGradient()
                     .Kernel(MakeKernel<LengthKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("Substr")
-                    .Doc("`len` bytes or characters of each string from `pos` on, which counts from the "
-                         "end below 0.\nShapes broadcast. InvalidArgument if pos lies outside.")
-                    .Input("input: string")
-                    .Input("pos: T")
-                    .Input("len: T")
-                    .Output("output: string")
-                    .Attr("T: {int32, int64}")
-                    .Attr("unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'")
-                    .Shape(shapes::Broadcast)
-                    .NoGradient()
-                    .Kernel(MakeKernel<SubstrKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("Substr")
+          .Doc("`len` bytes or characters of each string from `pos` on, which counts from the "
+               "end below 0.\nShapes broadcast. InvalidArgument if pos lies outside.")
+          .Input("input: string")
+          .Input("pos: T")
+          .Input("len: T")
+          .Output("output: string")
+          .Attr("T: {int32, int64}")
+          .Attr("unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'")
+          .Shape(shapes::Broadcast)
+          .NoGradient()
+          .Kernel(MakeKernel<SubstrKernel>(), KernelCost::kInline));
 }
 
 }  // namespace

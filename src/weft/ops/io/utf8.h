@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of strings, by bytes and by UTF-8 characters. A byte that starts no character counts as one.
+// Parts of strings, by bytes and by UTF-8 characters. A byte that starts no character counts as
+// one.
 #pragma once
 
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+
 #include "base/status.h"
 
 namespace weft::ops::io {
@@ -23,7 +25,8 @@ inline int64_t CountUtf8(absl::string_view text) {
 }
 
 // `length` bytes from `position` on, as many as there are; a position below 0 counts from the end.
-inline StatusOr<absl::string_view> BytePart(absl::string_view text, int64_t position, int64_t length) {
+inline StatusOr<absl::string_view> BytePart(absl::string_view text, int64_t position,
+                                            int64_t length) {
   const auto size = static_cast<int64_t>(text.size());
   if (position < -size || position > size) return InvalidArgument("position out of range");
   const int64_t start = position < 0 ? position + size : position;
@@ -31,7 +34,8 @@ inline StatusOr<absl::string_view> BytePart(absl::string_view text, int64_t posi
 }
 
 // The same by characters.
-inline StatusOr<absl::string_view> Utf8Part(absl::string_view text, int64_t position, int64_t length) {
+inline StatusOr<absl::string_view> Utf8Part(absl::string_view text, int64_t position,
+                                            int64_t length) {
   const int64_t size = CountUtf8(text);
   if (position < -size || position > size) return InvalidArgument("position out of range");
   int64_t start = position < 0 ? position + size : position;

@@ -22,9 +22,10 @@ class AddNKernel final : public OpKernel {
     const int count = c.num_inputs();
     for (int i = 1; i < count; ++i) {
       if (c.input(i).shape() == first.shape()) continue;
-      return InvalidArgument("Inputs to operation ", c.name(), " of type ", c.node().op(),
-                             " must have the same size and shape.  Input 0: ", first.shape().ToString(),
-                             " != input ", i, ": ", c.input(i).shape().ToString());
+      return InvalidArgument(
+          "Inputs to operation ", c.name(), " of type ", c.node().op(),
+          " must have the same size and shape.  Input 0: ", first.shape().ToString(), " != input ",
+          i, ": ", c.input(i).shape().ToString());
     }
     if (count == 1) {
       c.SetOutput(0, first);
@@ -33,14 +34,15 @@ class AddNKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.ForwardOrAllocateOutput(0, 0, first.shape()));
     std::byte* out = output->bytes();
     c.ParallelFor(output->num_elements(), 32 * kBlock, [&](int64_t begin, int64_t end) {
-      for (int64_t at = begin; at < end; at += kBlock) SumBlock(c, out, at, std::min(kBlock, end - at));
+      for (int64_t at = begin; at < end; at += kBlock)
+        SumBlock(c, out, at, std::min(kBlock, end - at));
     });
     return absl::OkStatus();
   }
 
  private:
-  // In TensorFlow's order, so that roundings agree: what is left over of groups of eight (nine for a
-  // single one) comes first, then the sum of each group.
+  // In TensorFlow's order, so that roundings agree: what is left over of groups of eight (nine for
+  // a single one) comes first, then the sum of each group.
   void SumBlock(KernelContext& c, std::byte* out, int64_t at, int64_t n) const {
     const size_t offset = at * size_;
     const int count = c.num_inputs();

@@ -18,7 +18,8 @@ StatusOr<int> AxisOf(const Tensor& dimension, int rank) {
   VisitDType(dimension.dtype(), TypeList<int16_t, int32_t, int64_t>(),
              [&]<typename T>() { axis = dimension.scalar<T>(); });
   if (axis < -rank || axis >= rank) {
-    return InvalidArgument("Expected dimension in the range [", -rank, ", ", rank, "), but got ", axis);
+    return InvalidArgument("Expected dimension in the range [", -rank, ", ", rank, "), but got ",
+                           axis);
   }
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
@@ -104,7 +105,8 @@ OpSpec Arg(const char* name, const char* doc) {
   OpSpec spec(name);
   spec.Doc(doc).Input("input: T").Input("dimension: Tidx").Output("output: output_type");
   spec.Attr(
-      "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, "
+      "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
+      "uint64, qint8, "
       "quint8, qint32, qint16, quint16, bool}");
   spec.Shape(ArgShape).NoGradient();
   spec.Kernel({.types = {{"T", DTypesOf(Ordered())}}, .factory = MakeKernel<ArgKernel<largest>>()});
@@ -114,12 +116,14 @@ OpSpec Arg(const char* name, const char* doc) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(Arg<true>("ArgMax", "The index of the largest element along an axis; the first of equals.")
-                    .Attr("Tidx: {int16, int32, int64} = DT_INT32")
-                    .Attr("output_type: {int16, uint16, int32, int64} = DT_INT64"));
-  catalogue.Add(Arg<false>("ArgMin", "The index of the smallest element along an axis; the first of equals.")
-                    .Attr("Tidx: {int32, int64} = DT_INT32")
-                    .Attr("output_type: {int32, int64} = DT_INT64"));
+  catalogue.Add(
+      Arg<true>("ArgMax", "The index of the largest element along an axis; the first of equals.")
+          .Attr("Tidx: {int16, int32, int64} = DT_INT32")
+          .Attr("output_type: {int16, uint16, int32, int64} = DT_INT64"));
+  catalogue.Add(
+      Arg<false>("ArgMin", "The index of the smallest element along an axis; the first of equals.")
+          .Attr("Tidx: {int32, int64} = DT_INT32")
+          .Attr("output_type: {int32, int64} = DT_INT64"));
 }
 
 }  // namespace weft::ops::math::arg_max

@@ -104,44 +104,49 @@ OpSpec Binary(const char* name, const char* doc, const char* types) {
 }
 
 void RegisterSums(Catalogue& catalogue) {
-  OpSpec add = Binary("Add", "Adds two tensors that broadcast; joins strings.",
-                      "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
-                      "complex128, string}");
+  OpSpec add =
+      Binary("Add", "Adds two tensors that broadcast; joins strings.",
+             "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
+             "complex128, string}");
   add.Gradient(AddGradient);
-  using AddTypes = TypeList<float, double, Half, Bfloat16, uint8_t, int8_t, int16_t, int32_t, int64_t,
-                            Complex64, Complex128>;
+  using AddTypes = TypeList<float, double, Half, Bfloat16, uint8_t, int8_t, int16_t, int32_t,
+                            int64_t, Complex64, Complex128>;
   std::vector<TileBody> tiles = BinaryTiles<AddOf>(AddTypes());
   tiles.push_back(BinaryTiles<StringJoinOf>(TypeList<std::string>())[0]);
   AddElementwise(add, {.tiles = tiles});
   catalogue.Add(std::move(add));
 
-  OpSpec add_v2 = Binary("AddV2", "Adds two tensors that broadcast.",
-                         "T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, "
-                         "int32, int64, complex64, complex128}");
+  OpSpec add_v2 =
+      Binary("AddV2", "Adds two tensors that broadcast.",
+             "T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, "
+             "int32, int64, complex64, complex128}");
   add_v2.Commutative().Aggregate().Gradient(AddGradient);
   AddElementwise(add_v2, {.tiles = BinaryTiles<AddOf>(Numbers())});
   catalogue.Add(std::move(add_v2));
 
-  OpSpec sub = Binary("Sub", "Subtracts y from x; they broadcast.",
-                      "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, "
-                      "complex64, complex128, uint32, uint64}");
+  OpSpec sub =
+      Binary("Sub", "Subtracts y from x; they broadcast.",
+             "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, "
+             "complex64, complex128, uint32, uint64}");
   sub.Gradient(SubGradient);
   AddElementwise(sub, {.tiles = BinaryTiles<SubOf>(Numbers())});
   catalogue.Add(std::move(sub));
 
-  OpSpec squared = Binary("SquaredDifference",
-                          "Computes (x - y) * conj(x - y) of tensors that broadcast.",
-                          "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}");
+  OpSpec squared =
+      Binary("SquaredDifference", "Computes (x - y) * conj(x - y) of tensors that broadcast.",
+             "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}");
   squared.Commutative().Gradient(SquaredDifferenceGradient);
-  using SquaredTypes = TypeList<float, double, Half, Bfloat16, int32_t, int64_t, Complex64, Complex128>;
+  using SquaredTypes =
+      TypeList<float, double, Half, Bfloat16, int32_t, int64_t, Complex64, Complex128>;
   AddElementwise(squared, {.tiles = BinaryTiles<SquaredDifferenceOf>(SquaredTypes())});
   catalogue.Add(std::move(squared));
 }
 
 void RegisterProducts(Catalogue& catalogue) {
-  OpSpec mul = Binary("Mul", "Multiplies two tensors that broadcast.",
-                      "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
-                      "uint64, int64, complex64, complex128}");
+  OpSpec mul =
+      Binary("Mul", "Multiplies two tensors that broadcast.",
+             "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
+             "uint64, int64, complex64, complex128}");
   mul.Commutative().Gradient(MulGradient);
   AddElementwise(mul, {.tiles = BinaryTiles<MulOf>(Numbers())});
   catalogue.Add(std::move(mul));
@@ -155,11 +160,12 @@ void RegisterProducts(Catalogue& catalogue) {
 
 void RegisterQuotients(Catalogue& catalogue) {
   constexpr char kTypes[] =
-      "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, "
+      "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, "
+      "int64, "
       "complex64, complex128}";
   // Division of integers is checked, so it stands as a kernel of its own.
-  OpSpec div = Binary("Div", "Divides x by y; integers round toward zero and refuse a divisor of 0.",
-                      kTypes);
+  OpSpec div = Binary(
+      "Div", "Divides x by y; integers round toward zero and refuse a divisor of 0.", kTypes);
   div.Gradient(QuotientGradient("RealDiv"));
   AddElementwise(div, {.tiles = BinaryTiles<DivOf>(RealAndComplexFloats())});
   AddElementwise(div, {.tiles = BinaryTiles<DivOf>(Integers()), .check = RefuseZeroDivisor});
@@ -179,7 +185,8 @@ void RegisterQuotients(Catalogue& catalogue) {
 
 void RegisterExtrema(Catalogue& catalogue) {
   constexpr char kTypes[] =
-      "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}";
+      "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, "
+      "uint64}";
   OpSpec maximum = Binary("Maximum", "The larger of x and y; NaN if one of them is.", kTypes);
   maximum.Gradient(ExtremumGradient("GreaterEqual"));
   AddElementwise(maximum, {.tiles = BinaryTiles<MaximumOf>(RealNumbers())});

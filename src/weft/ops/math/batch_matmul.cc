@@ -9,7 +9,8 @@
 namespace weft::ops::math::batch_matmul {
 namespace {
 
-using ProductTypes = TypeList<float, double, Half, Bfloat16, int16_t, int32_t, int64_t, Complex64, Complex128>;
+using ProductTypes =
+    TypeList<float, double, Half, Bfloat16, int16_t, int32_t, int64_t, Complex64, Complex128>;
 
 // Whether leading dimensions broadcast (V2 and V3) or must be equal.
 enum class Batches { kEqual, kBroadcast };
@@ -22,12 +23,13 @@ Shape LeadingDims(const Shape& shape) {
 
 Status CheckEqualBatches(const Shape& x, const Shape& y) {
   if (x.rank() != y.rank()) {
-    return InvalidArgument("In[0] and In[1] has different ndims: ", x.ToString(), " vs. ", y.ToString());
+    return InvalidArgument("In[0] and In[1] has different ndims: ", x.ToString(), " vs. ",
+                           y.ToString());
   }
   for (int i = 0; i + 2 < x.rank(); ++i) {
     if (x.dim(i) == y.dim(i)) continue;
-    return InvalidArgument("In[0].dim(", i, ") and In[1].dim(", i, ") must be the same: ", x.ToString(),
-                           " vs ", y.ToString());
+    return InvalidArgument("In[0].dim(", i, ") and In[1].dim(", i,
+                           ") must be the same: ", x.ToString(), " vs ", y.ToString());
   }
   return absl::OkStatus();
 }
@@ -72,8 +74,8 @@ class BatchMatMulKernel final : public OpKernel {
     const Shape y_batch = LeadingDims(ys);
     StatusOr<Shape> shape = BroadcastShapes(x_batch, y_batch);
     if (!shape.ok()) {
-      return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ", xs.ToString(),
-                             " vs. ", ys.ToString());
+      return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ",
+                             xs.ToString(), " vs. ", ys.ToString());
     }
     const Shape batch = *shape;
     MatrixProduct<T> p{.transpose_a = adj_x_, .transpose_b = adj_y_};
@@ -84,7 +86,8 @@ class BatchMatMulKernel final : public OpKernel {
     p.n = ys.dim(ys.rank() - (adj_y_ ? 2 : 1));
     p.c_stride = p.n;
     if (ys.dim(ys.rank() - (adj_y_ ? 1 : 2)) != p.k) {
-      return InvalidArgument("Matrix size-incompatible: In[0]: ", xs.ToString(), ", In[1]: ", ys.ToString());
+      return InvalidArgument("Matrix size-incompatible: In[0]: ", xs.ToString(),
+                             ", In[1]: ", ys.ToString());
     }
     shape->AddDim(p.m);
     shape->AddDim(p.n);
@@ -100,10 +103,12 @@ class BatchMatMulKernel final : public OpKernel {
   }
 
  private:
-  void MultiplyAll(KernelContext& c, const MatrixProduct<T>& p, const BroadcastLoops<2>& loops) const {
+  void MultiplyAll(KernelContext& c, const MatrixProduct<T>& p,
+                   const BroadcastLoops<2>& loops) const {
     const int64_t rows = loops.num_rows();
     const int64_t total = rows * loops.inner.size;
-    const auto share = [&c](int64_t n, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
+    const auto share = [&c](int64_t n, int64_t least,
+                            absl::FunctionRef<void(int64_t, int64_t)> body) {
       c.ParallelFor(n, least, body);
     };
     if (total == 1) return Multiply<T>(p, {}, share);
@@ -148,14 +153,15 @@ Status ProductShape(ShapeContext& c, Batches batches) {
   const int64_t inner_x = x.dim(x.rank() - (adj_x ? 2 : 1));
   const int64_t inner_y = y.dim(y.rank() - (adj_y ? 1 : 2));
   if (inner_x >= 0 && inner_y >= 0 && inner_x != inner_y) {
-    return InvalidArgument("Dimensions must be equal, but are ", inner_x, " and ", inner_y, " for the product of ",
-                           x.ToString(), " and ", y.ToString());
+    return InvalidArgument("Dimensions must be equal, but are ", inner_x, " and ", inner_y,
+                           " for the product of ", x.ToString(), " and ", y.ToString());
   }
   PartialShape x_batch = PartialShape::UnknownOfRank(0), y_batch = x_batch;
   for (int i = 0; i + 2 < x.rank(); ++i) x_batch.AddDim(x.dim(i));
   for (int i = 0; i + 2 < y.rank(); ++i) y_batch.AddDim(y.dim(i));
-  StatusOr<PartialShape> out = batches == Batches::kEqual ? x_batch.MergeWith(y_batch)
-                                                          : shapes::BroadcastPartial(x_batch, y_batch);
+  StatusOr<PartialShape> out = batches == Batches::kEqual
+                                   ? x_batch.MergeWith(y_batch)
+                                   : shapes::BroadcastPartial(x_batch, y_batch);
   if (!out.ok()) return out.status();
   out->AddDim(x.dim(x.rank() - (adj_x ? 1 : 2)));
   out->AddDim(y.dim(y.rank() - (adj_y ? 2 : 1)));
@@ -171,7 +177,8 @@ Endpoint FactorGradient(GradientContext& c, int i, bool adj_x, bool adj_y) {
     if (c.node().op() == "BatchMatMulV3") attrs.emplace("Tout", TypeOf(c.input(i)));
     return Endpoint{c.builder().AddNode(c.node().op(), {a, b}, std::move(attrs)), 0};
   };
-  if (i == 0) return adj_x ? product(c.input(1), g, adj_y, true) : product(g, c.input(1), false, !adj_y);
+  if (i == 0)
+    return adj_x ? product(c.input(1), g, adj_y, true) : product(g, c.input(1), false, !adj_y);
   return adj_y ? product(g, c.input(0), true, adj_x) : product(c.input(0), g, !adj_x, false);
 }
 
@@ -185,7 +192,9 @@ Status BatchMatMulGradient(GradientContext& c) {
     c.set_input(1, y);
     return absl::OkStatus();
   }
-  const auto vector = [&](int32_t value) { return c.builder().Constant(Tensor::Vector<int32_t>({value})); };
+  const auto vector = [&](int32_t value) {
+    return c.builder().Constant(Tensor::Vector<int32_t>({value}));
+  };
   const auto batch_of = [&](Endpoint shape) {
     const Endpoint size = c.Op("Sub", {c.Op("Shape", {shape}), vector(2)});
     return c.Op("Slice", {shape, vector(0), size});
@@ -201,15 +210,18 @@ Status BatchMatMulGradient(GradientContext& c) {
 
 template <typename... Ts>
 void AddKernels(OpSpec& spec, const char* attr, TypeList<Ts...>) {
-  (spec.Kernel({.types = {{attr, {DTypeOf<Ts>}}}, .factory = MakeKernel<BatchMatMulKernel<Ts>>()}), ...);
+  (spec.Kernel({.types = {{attr, {DTypeOf<Ts>}}}, .factory = MakeKernel<BatchMatMulKernel<Ts>>()}),
+   ...);
 }
 
-void AddProduct(Catalogue& catalogue, const char* name, const char* doc, const char* types, Batches batches) {
+void AddProduct(Catalogue& catalogue, const char* name, const char* doc, const char* types,
+                Batches batches) {
   OpSpec spec(name);
   spec.Doc(doc).Input("x: T").Input("y: T").Output("output: T").Attr(types);
   spec.Attr("adj_x: bool = false").Attr("adj_y: bool = false");
   spec.Attr("grad_x: bool = false").Attr("grad_y: bool = false");
-  spec.Shape([batches](ShapeContext& c) { return ProductShape(c, batches); }).Gradient(BatchMatMulGradient);
+  spec.Shape([batches](ShapeContext& c) { return ProductShape(c, batches); })
+      .Gradient(BatchMatMulGradient);
   AddKernels(spec, "T", ProductTypes());
   catalogue.Add(std::move(spec));
 }
@@ -218,14 +230,19 @@ void AddProduct(Catalogue& catalogue, const char* name, const char* doc, const c
 
 void Register(Catalogue& catalogue) {
   AddProduct(catalogue, "BatchMatMul",
-             "Products of the matrices in the last two dimensions, each maybe adjoint; the others must agree.",
-             "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}", Batches::kEqual);
+             "Products of the matrices in the last two dimensions, each maybe adjoint; the others "
+             "must agree.",
+             "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
+             Batches::kEqual);
   AddProduct(catalogue, "BatchMatMulV2",
-             "Products of the matrices in the last two dimensions, each maybe adjoint; the others broadcast.",
-             "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, "
+             "Products of the matrices in the last two dimensions, each maybe adjoint; the others "
+             "broadcast.",
+             "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, "
+             "uint64, complex64, "
              "complex128}",
              Batches::kBroadcast);
-  constexpr char kTypes[] = "{bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}";
+  constexpr char kTypes[] =
+      "{bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}";
   OpSpec v3("BatchMatMulV3");
   v3.Doc("Products as in BatchMatMulV2, of operands that may be narrower than the result.");
   v3.Input("x: Ta").Input("y: Tb").Output("output: Tout");
@@ -233,13 +250,17 @@ void Register(Catalogue& catalogue) {
   v3.Attr("Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}");
   v3.Attr("adj_x: bool = false").Attr("adj_y: bool = false");
   v3.Attr("grad_x: bool = false").Attr("grad_y: bool = false");
-  v3.Shape([](ShapeContext& c) { return ProductShape(c, Batches::kBroadcast); }).Gradient(BatchMatMulGradient);
+  v3.Shape([](ShapeContext& c) {
+      return ProductShape(c, Batches::kBroadcast);
+    }).Gradient(BatchMatMulGradient);
   const auto add = [&]<typename T, typename... From>(TypeList<T>, TypeList<From...>) {
     const std::vector<DType> from = {DTypeOf<From>...};
     v3.Kernel({.types = {{"Ta", from}, {"Tb", from}, {"Tout", {DTypeOf<T>}}},
                .factory = MakeKernel<BatchMatMulKernel<T>>()});
   };
-  const auto same = [&]<typename... Ts>(TypeList<Ts...>) { (add(TypeList<Ts>(), TypeList<Ts>()), ...); };
+  const auto same = [&]<typename... Ts>(TypeList<Ts...>) {
+    (add(TypeList<Ts>(), TypeList<Ts>()), ...);
+  };
   same(TypeList<float, double, Half, int16_t, int32_t, int64_t, Complex64, Complex128>());
   add(TypeList<int32_t>(), TypeList<int8_t, uint8_t>());
   add(TypeList<Bfloat16>(), TypeList<Bfloat16, int8_t, uint8_t>());

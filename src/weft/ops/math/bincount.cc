@@ -12,7 +12,8 @@ int64_t ValueAt(const Tensor& t, int64_t i) {
   return t.dtype() == DType::kInt32 ? t.data<int32_t>()[i] : t.data<int64_t>()[i];
 }
 
-// Adds each number's weight (1 without weights) to its bin; numbers beyond the last bin are left out.
+// Adds each number's weight (1 without weights) to its bin; numbers beyond the last bin are left
+// out.
 template <typename T>
 Status Count(const Tensor& numbers, int64_t begin, int64_t end, const Tensor& weights, bool binary,
              int64_t size, T* bins) {
@@ -38,13 +39,15 @@ class BincountKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     const Tensor& numbers = c.input(0);
     const Tensor& weights = c.input(2);
-    if (c.input(1).rank() != 0) return InvalidArgument("Shape must be rank 0 but is rank ", c.input(1).rank());
+    if (c.input(1).rank() != 0)
+      return InvalidArgument("Shape must be rank 0 but is rank ", c.input(1).rank());
     const int64_t size = ValueAt(c.input(1), 0);
     if (size < 0) return InvalidArgument("size (", size, ") must be non-negative");
     if (weights.num_elements() > 0 && weights.num_elements() != numbers.num_elements()) {
-      return is_dense_ ? InvalidArgument("`weights` must be the same shape as `arr` or a length-0 `Tensor`, in "
-                                         "which case it acts as all weights equal to 1. Received ",
-                                         weights.shape().ToString())
+      return is_dense_ ? InvalidArgument(
+                             "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in "
+                             "which case it acts as all weights equal to 1. Received ",
+                             weights.shape().ToString())
                        : InvalidArgument("Input indices and weights must have the same size.");
     }
     if (is_dense_ && numbers.rank() > 2) {
@@ -84,7 +87,8 @@ Status BinsShape(ShapeContext& c) {
     if (c.input(0).rank() > 2) {
       return InvalidArgument("Shape must be at most rank 2 but is rank ", c.input(0).rank());
     }
-    c.set_output(0, c.input(0).rank() == 2 ? PartialShape{c.input(0).dim(0), size} : PartialShape{size});
+    c.set_output(
+        0, c.input(0).rank() == 2 ? PartialShape{c.input(0).dim(0), size} : PartialShape{size});
   }
   return absl::OkStatus();
 }
@@ -92,29 +96,31 @@ Status BinsShape(ShapeContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Bincount")
-                    .Doc("How often each number below size occurs in arr, or the sum of its weights.")
-                    .Input("arr: int32")
-                    .Input("size: int32")
-                    .Input("weights: T")
-                    .Output("bins: T")
-                    .Attr("T: {int32, int64, float, double}")
-                    .Shape(BinsShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<BincountKernel>()));
-  catalogue.Add(OpSpec("DenseBincount")
-                    .Doc("How often each number below size occurs in the input, or in each of its rows, or "
-                         "the sum of its weights; with binary_output only whether it does.")
-                    .Input("input: Tidx")
-                    .Input("size: Tidx")
-                    .Input("weights: T")
-                    .Output("output: T")
-                    .Attr("Tidx: {int32, int64}")
-                    .Attr("T: {int32, int64, float, double}")
-                    .Attr("binary_output: bool = false")
-                    .Shape(BinsShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<BincountKernel>()));
+  catalogue.Add(
+      OpSpec("Bincount")
+          .Doc("How often each number below size occurs in arr, or the sum of its weights.")
+          .Input("arr: int32")
+          .Input("size: int32")
+          .Input("weights: T")
+          .Output("bins: T")
+          .Attr("T: {int32, int64, float, double}")
+          .Shape(BinsShape)
+          .NoGradient()
+          .Kernel(MakeKernel<BincountKernel>()));
+  catalogue.Add(
+      OpSpec("DenseBincount")
+          .Doc("How often each number below size occurs in the input, or in each of its rows, or "
+               "the sum of its weights; with binary_output only whether it does.")
+          .Input("input: Tidx")
+          .Input("size: Tidx")
+          .Input("weights: T")
+          .Output("output: T")
+          .Attr("Tidx: {int32, int64}")
+          .Attr("T: {int32, int64, float, double}")
+          .Attr("binary_output: bool = false")
+          .Shape(BinsShape)
+          .NoGradient()
+          .Kernel(MakeKernel<BincountKernel>()));
 }
 
 }  // namespace weft::ops::math::bincount

@@ -8,13 +8,13 @@
 namespace weft::ops::math::bitwise {
 namespace {
 
-#define WEFT_BITS(name, expression)            \
-  struct name {                                \
-    static constexpr char kName[] = #name;     \
-    template <typename T>                      \
-    WEFT_INLINE T Apply(T x, T y) {            \
-      return static_cast<T>(expression);       \
-    }                                          \
+#define WEFT_BITS(name, expression)        \
+  struct name {                            \
+    static constexpr char kName[] = #name; \
+    template <typename T>                  \
+    WEFT_INLINE T Apply(T x, T y) {        \
+      return static_cast<T>(expression);   \
+    }                                      \
   };
 WEFT_BITS(AndOf, x& y)
 WEFT_BITS(OrOf, x | y)
@@ -76,12 +76,14 @@ void Register(Catalogue& catalogue) {
   AddBinary<AndOf>(catalogue, "BitwiseAnd", "Bits that are set in x and in y.", true);
   AddBinary<OrOf>(catalogue, "BitwiseOr", "Bits that are set in x or in y.", true);
   AddBinary<XorOf>(catalogue, "BitwiseXor", "Bits that are set in one of x and y.", true);
-  AddBinary<LeftShiftOf>(catalogue, "LeftShift", "x shifted left by y bits, at most all but one.", false);
+  AddBinary<LeftShiftOf>(catalogue, "LeftShift", "x shifted left by y bits, at most all but one.",
+                         false);
   AddBinary<RightShiftOf>(catalogue, "RightShift",
                           "x shifted right by y bits, at most all but one; the sign stays.", false);
   OpSpec invert("Invert");
   invert.Doc("All bits flipped.").Input("x: T").Output("y: T").Attr(kTypes);
-  AddElementwise(invert.Shape(shapes::SameAsInput).NoGradient(), {.tiles = UnaryTiles<InvertOf>(Integers())});
+  AddElementwise(invert.Shape(shapes::SameAsInput).NoGradient(),
+                 {.tiles = UnaryTiles<InvertOf>(Integers())});
   catalogue.Add(std::move(invert));
   OpSpec count("PopulationCount");
   count.Doc("How many bits are set.").Input("x: T").Output("y: uint8").Attr(kTypes);

@@ -46,7 +46,8 @@ class BroadcastGradientArgsKernel final : public OpKernel {
     return text + "]";
   }
   static Status Emit(KernelContext& c, int i, const absl::InlinedVector<T, 8>& axes) {
-    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(i, Shape{static_cast<int64_t>(axes.size())}));
+    WEFT_ASSIGN_OR_RETURN(Tensor * out,
+                          c.AllocateOutput(i, Shape{static_cast<int64_t>(axes.size())}));
     std::copy(axes.begin(), axes.end(), out->data<T>());
     return absl::OkStatus();
   }
@@ -63,22 +64,23 @@ Status TwoVectors(ShapeContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("BroadcastGradientArgs")
-                    .Doc("The axes that gradients of an op with inputs of shapes s0 and s1 are summed "
-                         "over: r0 for the first input, r1 for the second.")
-                    .Input("s0: T")
-                    .Input("s1: T")
-                    .Output("r0: T")
-                    .Output("r1: T")
-                    .Attr("T: {int32, int64} = DT_INT32")
-                    .Shape(TwoVectors)
-                    .NoGradient()
-                    .Kernel({.types = {{"T", {DType::kInt32}}},
-                             .factory = MakeKernel<BroadcastGradientArgsKernel<int32_t>>(),
-                             .cost = KernelCost::kInline})
-                    .Kernel({.types = {{"T", {DType::kInt64}}},
-                             .factory = MakeKernel<BroadcastGradientArgsKernel<int64_t>>(),
-                             .cost = KernelCost::kInline}));
+  catalogue.Add(
+      OpSpec("BroadcastGradientArgs")
+          .Doc("The axes that gradients of an op with inputs of shapes s0 and s1 are summed "
+               "over: r0 for the first input, r1 for the second.")
+          .Input("s0: T")
+          .Input("s1: T")
+          .Output("r0: T")
+          .Output("r1: T")
+          .Attr("T: {int32, int64} = DT_INT32")
+          .Shape(TwoVectors)
+          .NoGradient()
+          .Kernel({.types = {{"T", {DType::kInt32}}},
+                   .factory = MakeKernel<BroadcastGradientArgsKernel<int32_t>>(),
+                   .cost = KernelCost::kInline})
+          .Kernel({.types = {{"T", {DType::kInt64}}},
+                   .factory = MakeKernel<BroadcastGradientArgsKernel<int64_t>>(),
+                   .cost = KernelCost::kInline}));
 }
 
 }  // namespace weft::ops::math::broadcast_gradient_args

@@ -4,17 +4,18 @@
 #include <cstring>
 #include <limits>
 
-#include "weft/ops/math/functors.h"
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/math/functors.h"
 
 namespace weft::ops::math::cast {
 namespace {
 
-using CastTypes = TypeList<bool, float, double, Half, Bfloat16, int32_t, int64_t, uint8_t, int8_t,
-                           int16_t, uint16_t, uint32_t, uint64_t, Complex64, Complex128, Float8E5m2,
-                           Float8E4m3fn>;
+using CastTypes =
+    TypeList<bool, float, double, Half, Bfloat16, int32_t, int64_t, uint8_t, int8_t, int16_t,
+             uint16_t, uint32_t, uint64_t, Complex64, Complex128, Float8E5m2, Float8E4m3fn>;
 template <typename T>
-inline constexpr bool kIsEightBitFloat = std::is_same_v<T, Float8E5m2> || std::is_same_v<T, Float8E4m3fn>;
+inline constexpr bool kIsEightBitFloat =
+    std::is_same_v<T, Float8E5m2> || std::is_same_v<T, Float8E4m3fn>;
 
 // What x86 processors give: out of range and NaN become the most negative number, and types of less
 // than 32 bits keep the low bits of an int32.
@@ -26,7 +27,8 @@ inline To FloatToInteger(From x) {
   }
   using Exact = std::conditional_t<std::is_same_v<To, int32_t>, int32_t, Step>;
   constexpr From kLimit = sizeof(Exact) == 4 ? From(0x1p31) : From(0x1p63);
-  const Exact step = x >= -kLimit && x < kLimit ? static_cast<Exact>(x) : std::numeric_limits<Exact>::min();
+  const Exact step =
+      x >= -kLimit && x < kLimit ? static_cast<Exact>(x) : std::numeric_limits<Exact>::min();
   return static_cast<To>(step);
 }
 
@@ -136,8 +138,8 @@ class CastKernel final : public OpKernel {
 
 Status CastGradient(GradientContext& c) {
   const auto is_differentiable = [](DType t) {
-    return t == DType::kFloat || t == DType::kDouble || t == DType::kHalf || t == DType::kBfloat16 ||
-           IsComplex(t);
+    return t == DType::kFloat || t == DType::kDouble || t == DType::kHalf ||
+           t == DType::kBfloat16 || IsComplex(t);
   };
   const DType from = c.node().input_type(0).dtype;
   if (is_differentiable(from) && is_differentiable(c.node().output_type(0).dtype)) {
@@ -149,18 +151,19 @@ Status CastGradient(GradientContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Cast")
-                    .Doc("Converts each element to DstT. Floats to integers round toward zero; complex "
-                         "to real drops the imaginary part; Truncate cuts bits of floats instead of "
-                         "rounding.")
-                    .Input("x: SrcT")
-                    .Output("y: DstT")
-                    .Attr("SrcT: type")
-                    .Attr("DstT: type")
-                    .Attr("Truncate: bool = false")
-                    .Shape(shapes::SameAsInput)
-                    .Gradient(CastGradient)
-                    .Kernel(MakeKernel<CastKernel>()));
+  catalogue.Add(
+      OpSpec("Cast")
+          .Doc("Converts each element to DstT. Floats to integers round toward zero; complex "
+               "to real drops the imaginary part; Truncate cuts bits of floats instead of "
+               "rounding.")
+          .Input("x: SrcT")
+          .Output("y: DstT")
+          .Attr("SrcT: type")
+          .Attr("DstT: type")
+          .Attr("Truncate: bool = false")
+          .Shape(shapes::SameAsInput)
+          .Gradient(CastGradient)
+          .Kernel(MakeKernel<CastKernel>()));
 }
 
 }  // namespace weft::ops::math::cast

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values held between two bounds.
-#include "weft/ops/gradients.h"
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/gradients.h"
 #include "weft/ops/math/tile_loop.h"
 
 namespace weft::ops::math::clip_by_value {
@@ -11,7 +11,8 @@ template <typename T>
 T Clip(T x, T low, T high) {
   if constexpr (kIsComplex<T>) {
     using R = typename T::value_type;
-    return T(Clip<R>(x.real(), low.real(), high.real()), Clip<R>(x.imag(), low.imag(), high.imag()));
+    return T(Clip<R>(x.real(), low.real(), high.real()),
+             Clip<R>(x.imag(), low.imag(), high.imag()));
   } else {
     // In this order, as TensorFlow does: a NaN stays, and the lower bound wins where they cross.
     const Wide<T> a = x, b = low, c = high;
@@ -28,9 +29,11 @@ class ClipKernel final : public OpKernel {
     const Tensor& high = c.input(2);
     for (const Tensor* bound : {&low, &high}) {
       if (bound->rank() == 0 || bound->shape() == t.shape()) continue;
-      return InvalidArgument("clip_value_min and clip_value_max must be either of the same shape as input, or "
-                             "a scalar. input shape: ", t.shape().ToString(), " clip_value_min shape: ",
-                             low.shape().ToString(), " clip_value_max shape: ", high.shape().ToString());
+      return InvalidArgument(
+          "clip_value_min and clip_value_max must be either of the same shape as input, or "
+          "a scalar. input shape: ",
+          t.shape().ToString(), " clip_value_min shape: ", low.shape().ToString(),
+          " clip_value_max shape: ", high.shape().ToString());
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.ForwardOrAllocateOutput(0, 0, t.shape()));
     const int64_t low_step = low.rank() == 0 ? 0 : 1;
@@ -42,7 +45,8 @@ class ClipKernel final : public OpKernel {
         const T* h = high.data<T>();
         T* to = out->data<T>();
         WEFT_INDEPENDENT
-        for (int64_t i = begin; i < end; ++i) to[i] = Clip<T>(x[i], b[i * low_step], h[i * high_step]);
+        for (int64_t i = begin; i < end; ++i)
+          to[i] = Clip<T>(x[i], b[i * low_step], h[i * high_step]);
       });
     });
     return absl::OkStatus();
@@ -79,10 +83,10 @@ void Register(Catalogue& catalogue) {
                     .Shape(shapes::SameAsInput)
                     .Gradient(ClipGradient)
                     .Kernel({.types = {{"T",
-                                        {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16,
-                                         DType::kInt32, DType::kInt64, DType::kUint8, DType::kInt8,
-                                         DType::kInt16, DType::kUint16, DType::kComplex64,
-                                         DType::kComplex128}}},
+                                        {DType::kFloat, DType::kDouble, DType::kHalf,
+                                         DType::kBfloat16, DType::kInt32, DType::kInt64,
+                                         DType::kUint8, DType::kInt8, DType::kInt16, DType::kUint16,
+                                         DType::kComplex64, DType::kComplex128}}},
                              .factory = MakeKernel<ClipKernel>()}));
 }
 

@@ -7,25 +7,25 @@
 namespace weft::ops::math::compare {
 namespace {
 
-#define WEFT_LOGIC(name, expression)                     \
-  struct name {                                          \
-    static constexpr char kName[] = #name;               \
-    template <typename T>                                \
-    WEFT_INLINE bool Apply(T a, T b) {                   \
-      return expression;                                 \
-    }                                                    \
+#define WEFT_LOGIC(name, expression)       \
+  struct name {                            \
+    static constexpr char kName[] = #name; \
+    template <typename T>                  \
+    WEFT_INLINE bool Apply(T a, T b) {     \
+      return expression;                   \
+    }                                      \
   };
-WEFT_LOGIC(AndOf, a & b)
+WEFT_LOGIC(AndOf, a& b)
 WEFT_LOGIC(OrOf, a | b)
 #undef WEFT_LOGIC
-#define WEFT_TEST(name, expression)                      \
-  struct name {                                          \
-    static constexpr char kName[] = #name;               \
-    template <typename T>                                \
-    WEFT_INLINE bool Apply(T x) {                        \
-      const Wide<T> a = static_cast<Wide<T>>(x);         \
-      return expression;                                 \
-    }                                                    \
+#define WEFT_TEST(name, expression)              \
+  struct name {                                  \
+    static constexpr char kName[] = #name;       \
+    template <typename T>                        \
+    WEFT_INLINE bool Apply(T x) {                \
+      const Wide<T> a = static_cast<Wide<T>>(x); \
+      return expression;                         \
+    }                                            \
   };
 WEFT_TEST(NotOf, !a)
 WEFT_TEST(IsNanOf, a != a)
@@ -34,10 +34,9 @@ WEFT_TEST(IsFiniteOf, std::isfinite(a))
 #undef WEFT_TEST
 
 // Equal takes all that can be compared bit by bit too.
-using Comparable =
-    TypeList<float, double, Half, Bfloat16, int32_t, int64_t, uint8_t, int8_t, int16_t, uint16_t,
-             uint32_t, uint64_t, bool, std::string, Complex64, Complex128, Qint8, Quint8, Qint16, Quint16,
-             Qint32>;
+using Comparable = TypeList<float, double, Half, Bfloat16, int32_t, int64_t, uint8_t, int8_t,
+                            int16_t, uint16_t, uint32_t, uint64_t, bool, std::string, Complex64,
+                            Complex128, Qint8, Quint8, Qint16, Quint16, Qint32>;
 
 // As Broadcast; an unknown shape where sizes clash and that is no error.
 Status EqualityShape(ShapeContext& c) {
@@ -71,7 +70,10 @@ void AddOrder(Catalogue& catalogue, const char* name, const char* doc) {
 template <typename Op>
 void AddEquality(Catalogue& catalogue, const char* name, const char* doc, bool incompatible) {
   OpSpec spec = Comparison(name, doc);
-  spec.Commutative().Attr("T: type").Attr("incompatible_shape_error: bool = true").Shape(EqualityShape);
+  spec.Commutative()
+      .Attr("T: type")
+      .Attr("incompatible_shape_error: bool = true")
+      .Shape(EqualityShape);
   AddElementwise(spec, {.tiles = BinaryTiles<Op>(Comparable()),
                         .has_incompatible_value = true,
                         .incompatible_value = incompatible});
@@ -99,7 +101,8 @@ void AddTest(Catalogue& catalogue, const char* name, const char* doc) {
 // |x - y| < tolerance, for tensors of one shape.
 class ApproximateEqualKernel final : public OpKernel {
  public:
-  explicit ApproximateEqualKernel(KernelConstruction& k) : tolerance_(k.AttrOr<float>("tolerance", 1e-5f)) {}
+  explicit ApproximateEqualKernel(KernelConstruction& k)
+      : tolerance_(k.AttrOr<float>("tolerance", 1e-5f)) {}
   Status Compute(KernelContext& c) override {
     const Tensor& x = c.input(0);
     const Tensor& y = c.input(1);
@@ -110,7 +113,8 @@ class ApproximateEqualKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
     VisitDType(x.dtype(), TypeList<float, double>(), [&]<typename T>() {
       for (int64_t i = 0; i < x.num_elements(); ++i) {
-        out->data<bool>()[i] = std::abs(x.data<T>()[i] - y.data<T>()[i]) < static_cast<T>(tolerance_);
+        out->data<bool>()[i] =
+            std::abs(x.data<T>()[i] - y.data<T>()[i]) < static_cast<T>(tolerance_);
       }
     });
     return absl::OkStatus();
@@ -135,7 +139,11 @@ void Register(Catalogue& catalogue) {
   AddTest<IsInfOf>(catalogue, "IsInf", "True where x is infinite.");
   AddTest<IsFiniteOf>(catalogue, "IsFinite", "True where x is neither infinite nor NaN.");
   OpSpec logical_not("LogicalNot");
-  logical_not.Doc("Not x.").Input("x: bool").Output("y: bool").Shape(shapes::SameAsInput).NoGradient();
+  logical_not.Doc("Not x.")
+      .Input("x: bool")
+      .Output("y: bool")
+      .Shape(shapes::SameAsInput)
+      .NoGradient();
   AddElementwise(logical_not, {.tiles = UnaryTiles<NotOf>(TypeList<bool>()), .type_attr = ""});
   catalogue.Add(std::move(logical_not));
   catalogue.Add(OpSpec("ApproximateEqual")

@@ -11,13 +11,13 @@ namespace {
 using Complexes = TypeList<Complex64, Complex128>;
 using E = Endpoint;
 
-#define WEFT_PART(name, expression)            \
-  struct name {                                \
-    static constexpr char kName[] = #name;     \
-    template <typename T>                      \
-    WEFT_INLINE auto Apply(T x) {              \
-      return expression;                       \
-    }                                          \
+#define WEFT_PART(name, expression)        \
+  struct name {                            \
+    static constexpr char kName[] = #name; \
+    template <typename T>                  \
+    WEFT_INLINE auto Apply(T x) {          \
+      return expression;                   \
+    }                                      \
   };
 WEFT_PART(RealOf, x.real())
 WEFT_PART(ImagOf, x.imag())
@@ -99,7 +99,8 @@ void Register(Catalogue& catalogue) {
   make.Doc("A complex number from its parts, which broadcast.").Input("real: T").Input("imag: T");
   make.Output("out: Tout").Attr("T: {float, double} = DT_FLOAT");
   make.Attr("Tout: {complex64, complex128} = DT_COMPLEX64").Shape(shapes::Broadcast);
-  AddElementwise(make.Gradient(ComplexGradient), {.tiles = BinaryTiles<ComplexOf>(TypeList<float, double>())});
+  AddElementwise(make.Gradient(ComplexGradient),
+                 {.tiles = BinaryTiles<ComplexOf>(TypeList<float, double>())});
   catalogue.Add(std::move(make));
 }
 

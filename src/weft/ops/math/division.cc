@@ -16,7 +16,8 @@ struct FloorDivOf {
     if constexpr (kIsInteger<T>) {
       const T quotient = DivOf::Apply<T>(x, y);
       if constexpr (std::is_signed_v<T>) {
-        if (y != 0 && y != T(-1) && x % y != 0 && (x < 0) != (y < 0)) return static_cast<T>(quotient - 1);
+        if (y != 0 && y != T(-1) && x % y != 0 && (x < 0) != (y < 0))
+          return static_cast<T>(quotient - 1);
       }
       return quotient;
     } else {
@@ -29,8 +30,10 @@ struct TruncateDivOf {
   static constexpr char kName[] = "TruncateDivOf";
   template <typename T>
   WEFT_INLINE T Apply(T x, T y) {
-    if constexpr (kIsInteger<T>) return DivOf::Apply<T>(x, y);
-    else return static_cast<T>(std::trunc(static_cast<Wide<T>>(DivOf::Apply<T>(x, y))));
+    if constexpr (kIsInteger<T>)
+      return DivOf::Apply<T>(x, y);
+    else
+      return static_cast<T>(std::trunc(static_cast<Wide<T>>(DivOf::Apply<T>(x, y))));
   }
 };
 // The remainder has the sign of x.
@@ -100,20 +103,23 @@ void Add(Catalogue& catalogue, OpSpec spec, FloatTypes floats, IntegerTypes inte
 
 void Register(Catalogue& catalogue) {
   constexpr char kTypes[] =
-      "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, "
+      "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, "
+      "int64, "
       "complex64, complex128}";
   using Wholes = TypeList<int32_t, int64_t>;
   Add<FloorDivOf>(catalogue,
                   Quotient("FloorDiv", "x / y rounded toward minus infinity.", kTypes).NoGradient(),
                   RealFloats(), Integers());
-  Add<TruncateDivOf>(catalogue, Quotient("TruncateDiv", "x / y rounded toward 0.", kTypes).NoGradient(),
+  Add<TruncateDivOf>(catalogue,
+                     Quotient("TruncateDiv", "x / y rounded toward 0.", kTypes).NoGradient(),
                      RealFloats(), Integers(), RefuseZeroDivisorInternally);
-  Add<FloorModOf>(catalogue,
-                  Quotient("FloorMod", "The remainder of FloorDiv: it has the sign of y.",
-                           "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, "
-                           "float, double}")
-                      .Gradient(FloorModGradient),
-                  RealFloats(), Integers());
+  Add<FloorModOf>(
+      catalogue,
+      Quotient("FloorMod", "The remainder of FloorDiv: it has the sign of y.",
+               "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, "
+               "float, double}")
+          .Gradient(FloorModGradient),
+      RealFloats(), Integers());
   Add<TruncateModOf>(catalogue,
                      Quotient("Mod", "The remainder of TruncateDiv: it has the sign of x.",
                               "T: {int32, int64, half, half, bfloat16, float, double}"),

@@ -17,7 +17,8 @@ TEST(DivisionTest, SignsOfQuotientsAndRemainders) {
   ExpectNear<int32_t>(RunOne("Mod", {x, y}), {1, -1, 1, -1, 0});
   const Tensor f = Tensor::Vector<float>({7, -7, 7, -7, -5});
   const Tensor g = Tensor::Vector<float>({2, 2, -2, -2, std::numeric_limits<float>::infinity()});
-  ExpectNear<float>(RunOne("FloorMod", {f, g}), {1, 1, -1, -1, std::numeric_limits<float>::infinity()});
+  ExpectNear<float>(RunOne("FloorMod", {f, g}),
+                    {1, 1, -1, -1, std::numeric_limits<float>::infinity()});
   ExpectNear<float>(RunOne("FloorDiv", {f, g}), {3, -4, -4, 3, 0});
 }
 
@@ -29,7 +30,8 @@ TEST(DivisionTest, OfNothingByZeroIsNoError) {
 
 TEST(PowerTest, IntegersWrapAndRefuseNegativePowers) {
   const Tensor x = Tensor::Vector<int32_t>({2, -3, 0, 3});
-  ExpectNear<int32_t>(RunOne("Pow", {x, Tensor::Vector<int32_t>({31, 3, 0, 0})}), {kLowest, -27, 1, 1});
+  ExpectNear<int32_t>(RunOne("Pow", {x, Tensor::Vector<int32_t>({31, 3, 0, 0})}),
+                      {kLowest, -27, 1, 1});
   EXPECT_EQ(ErrorOf("Pow", {x, Tensor::Scalar<int32_t>(-1)}).message(),
             "Integers to negative integer powers are not allowed");
 }
@@ -70,7 +72,8 @@ TEST(SelectTest, RowsElementsAndStrings) {
   ExpectNear<float>(RunOne("SelectV2", {condition, t, e}), {1, 6, 3, 8});
   const Tensor words = RunOne("SelectV2", {condition, Tensor::Scalar("yes"), Tensor::Scalar("no")});
   EXPECT_EQ(Values<std::string>(words), (std::vector<std::string>{"yes", "no"}));
-  EXPECT_FALSE(ErrorOf("Select", {condition, Fill<float>({3, 2}, 0, 1), Fill<float>({3, 2}, 0, 1)}).ok());
+  EXPECT_FALSE(
+      ErrorOf("Select", {condition, Fill<float>({3, 2}, 0, 1), Fill<float>({3, 2}, 0, 1)}).ok());
 }
 
 TEST(ClipTest, KeepsNaNAndTheLowerBoundWins) {
@@ -85,17 +88,21 @@ TEST(ClipTest, KeepsNaNAndTheLowerBoundWins) {
 TEST(SpecialTest, KnownValues) {
   const Tensor half = Tensor::Scalar<double>(0.5);
   ExpectNear<double>(RunOne("Lgamma", {half}), {0.5723649429247001}, 1e-15);
-  ExpectNear<double>(RunOne("Digamma", {Tensor::Vector<double>({1, 0.5, -0.5, 100})}),
-                     {-0.5772156649015329, -1.9635100260214235, 0.03648997397857652, 4.600161852738087}, 1e-14);
+  ExpectNear<double>(
+      RunOne("Digamma", {Tensor::Vector<double>({1, 0.5, -0.5, 100})}),
+      {-0.5772156649015329, -1.9635100260214235, 0.03648997397857652, 4.600161852738087}, 1e-14);
   ExpectNear<double>(RunOne("Erfinv", {Tensor::Vector<double>({0.5, -0.9, 0.999999, 1})}),
-                     {0.4769362762044699, -1.1630871536766743, 3.458910737275499, std::numeric_limits<double>::infinity()},
+                     {0.4769362762044699, -1.1630871536766743, 3.458910737275499,
+                      std::numeric_limits<double>::infinity()},
                      1e-12);
-  ExpectNear<double>(RunOne("Ndtri", {Tensor::Vector<double>({0.5, 0.975, 1e-20, 0})}),
-                     {0, 1.959963984540054, -9.262340089798408, -std::numeric_limits<double>::infinity()}, 1e-13);
+  ExpectNear<double>(
+      RunOne("Ndtri", {Tensor::Vector<double>({0.5, 0.975, 1e-20, 0})}),
+      {0, 1.959963984540054, -9.262340089798408, -std::numeric_limits<double>::infinity()}, 1e-13);
   ExpectNear<double>(RunOne("Zeta", {Tensor::Vector<double>({2, 4}), Tensor::Scalar<double>(1)}),
                      {1.6449340668482264, 1.0823232337111382}, 1e-14);
-  ExpectNear<double>(RunOne("Polygamma", {Tensor::Scalar<double>(1), Tensor::Vector<double>({1, 0.5})}),
-                     {1.6449340668482264, 4.934802200544679}, 1e-14);
+  ExpectNear<double>(
+      RunOne("Polygamma", {Tensor::Scalar<double>(1), Tensor::Vector<double>({1, 0.5})}),
+      {1.6449340668482264, 4.934802200544679}, 1e-14);
 }
 
 TEST(BatchMatMulTest, BatchesBroadcast) {
@@ -105,8 +112,9 @@ TEST(BatchMatMulTest, BatchesBroadcast) {
   ASSERT_EQ(z.shape(), (Shape{2, 4, 2, 2}));
   for (int64_t i = 0; i < 2; ++i) {
     for (int64_t j = 0; j < 4; ++j) {
-      const Tensor one = RunOne("MatMul", {Make<float>({2, 3}, {x.data<float>() + 6 * i, x.data<float>() + 6 * i + 6}),
-                                           Make<float>({3, 2}, {y.data<float>() + 6 * j, y.data<float>() + 6 * j + 6})});
+      const Tensor one = RunOne(
+          "MatMul", {Make<float>({2, 3}, {x.data<float>() + 6 * i, x.data<float>() + 6 * i + 6}),
+                     Make<float>({3, 2}, {y.data<float>() + 6 * j, y.data<float>() + 6 * j + 6})});
       const float* part = z.data<float>() + 4 * (4 * i + j);
       ExpectNear<float>(one, {part, part + 4}, 1e-6);
     }
@@ -119,8 +127,9 @@ TEST(BatchMatMulTest, AdjointConjugates) {
   const Tensor z = RunOne("BatchMatMul", {x, x}, {{"adj_x", true}});
   EXPECT_EQ(z.data<Complex64>()[0], Complex64(5, 0));
   const Tensor bytes = Make<int8_t>({1, 2}, {100, 100});
-  ExpectNear<int32_t>(RunOne("BatchMatMulV3", {bytes, Make<int8_t>({2, 1}, {100, 100})}, {{"Tout", DType::kInt32}}),
-                      {20000});
+  ExpectNear<int32_t>(
+      RunOne("BatchMatMulV3", {bytes, Make<int8_t>({2, 1}, {100, 100})}, {{"Tout", DType::kInt32}}),
+      {20000});
 }
 
 }  // namespace

@@ -66,9 +66,10 @@ class BinaryKernel final : public OpKernel {
               const Shape& shape) {
     const std::byte* pa = a.bytes();
     const std::byte* pb = b.bytes();
-    WEFT_ASSIGN_OR_RETURN(Tensor * output, a_step != 0 && b_step != 0
-                                               ? c.ForwardOrAllocateOutput(0, 1, 0, shape)
-                                               : c.ForwardOrAllocateOutput(a_step != 0 ? 0 : 1, 0, shape));
+    WEFT_ASSIGN_OR_RETURN(Tensor * output,
+                          a_step != 0 && b_step != 0
+                              ? c.ForwardOrAllocateOutput(0, 1, 0, shape)
+                              : c.ForwardOrAllocateOutput(a_step != 0 ? 0 : 1, 0, shape));
     std::byte* out = output->bytes();
     const int64_t n = output->num_elements();
     if (n <= grain_) {
@@ -99,12 +100,13 @@ class BinaryKernel final : public OpKernel {
     const int64_t n = loops.inner.size;
     const int a_step = static_cast<int>(loops.inner.stride[0]);
     const int b_step = static_cast<int>(loops.inner.stride[1]);
-    c.ParallelFor(loops.num_rows(), std::max<int64_t>(1, grain_ / n), [&](int64_t begin, int64_t end) {
-      loops.ForEachRow(begin, end, [&](const std::array<int64_t, 2>& offsets, int64_t at) {
-        run_(pa + offsets[0] * in_size_, a_step, pb + offsets[1] * in_size_, b_step,
-             out + at * out_size_, n);
-      });
-    });
+    c.ParallelFor(
+        loops.num_rows(), std::max<int64_t>(1, grain_ / n), [&](int64_t begin, int64_t end) {
+          loops.ForEachRow(begin, end, [&](const std::array<int64_t, 2>& offsets, int64_t at) {
+            run_(pa + offsets[0] * in_size_, a_step, pb + offsets[1] * in_size_, b_step,
+                 out + at * out_size_, n);
+          });
+        });
     return absl::OkStatus();
   }
 
@@ -129,8 +131,8 @@ void AddElementwise(OpSpec& spec, Elementwise elementwise) {
     for (const TileBody& tile : elementwise.tiles) {
       if (tile.input != k.input_dtype(0) || tile.output != k.output_dtype(0)) continue;
       if (tile.num_inputs == 1) return std::make_unique<UnaryKernel>(tile, elementwise.grain);
-      const bool allows = elementwise.has_incompatible_value &&
-                          !k.AttrOr<bool>("incompatible_shape_error", true);
+      const bool allows =
+          elementwise.has_incompatible_value && !k.AttrOr<bool>("incompatible_shape_error", true);
       return std::make_unique<BinaryKernel>(tile, elementwise, allows);
     }
     return NotFound("No kernel of ", k.op(), " makes ", DTypeName(k.output_dtype(0)), " of ",

@@ -12,7 +12,8 @@ namespace weft::ops {
 // What an element-wise op of one or two inputs is made of.
 struct Elementwise {
   std::vector<TileBody> tiles;
-  // The type attribute that the tiles' input dtypes are values of; empty if inputs have a fixed type.
+  // The type attribute that the tiles' input dtypes are values of; empty if inputs have a fixed
+  // type.
   const char* type_attr = "T";
   // Elements that one thread should at least get: less for slow functions.
   int64_t grain = 32768;

@@ -33,10 +33,20 @@ std::vector<T> Broadcasted(const Tensor& x, const Tensor& y, const Shape& out, O
 
 TEST(ElementwiseTest, BroadcastsEveryPatternOfShapes) {
   const std::vector<std::pair<Shape, Shape>> cases = {
-      {{4, 4}, {4, 4}},       {{}, {}},          {{}, {3}},          {{5, 1}, {1, 7}},
-      {{2, 3, 4}, {3, 4}},    {{2, 3, 4}, {3, 1}}, {{2, 1, 4}, {1, 3, 1}}, {{0, 3}, {1, 3}},
-      {{1}, {0}},             {{1, 1, 1}, {2}},  {{2, 1, 2, 1, 2, 1, 2, 1, 2}, {2, 1, 2, 1, 2, 1, 2, 1}},
-      {{300, 1, 50}, {1, 7, 50}}, {{100, 1000}, {100, 1}}, {{100, 1000}, {1000}}};
+      {{4, 4}, {4, 4}},
+      {{}, {}},
+      {{}, {3}},
+      {{5, 1}, {1, 7}},
+      {{2, 3, 4}, {3, 4}},
+      {{2, 3, 4}, {3, 1}},
+      {{2, 1, 4}, {1, 3, 1}},
+      {{0, 3}, {1, 3}},
+      {{1}, {0}},
+      {{1, 1, 1}, {2}},
+      {{2, 1, 2, 1, 2, 1, 2, 1, 2}, {2, 1, 2, 1, 2, 1, 2, 1}},
+      {{300, 1, 50}, {1, 7, 50}},
+      {{100, 1000}, {100, 1}},
+      {{100, 1000}, {1000}}};
   for (const auto& [a, b] : cases) {
     const Tensor x = Fill<float>(a, -5, 5, 1);
     const Tensor y = Fill<float>(b, -5, 5, 2);
@@ -64,11 +74,13 @@ TEST(ElementwiseTest, EqualityOfIncompatibleShapesIsAScalarOnRequest) {
 }
 
 TEST(ElementwiseTest, LargeTensorsOverwriteAnInputThatNobodyElseReads) {
-  auto runner = KernelRunner::Make("Add", {Fill<float>({100, 1000}, 0, 1), Fill<float>({1000}, 0, 1)});
+  auto runner =
+      KernelRunner::Make("Add", {Fill<float>({100, 1000}, 0, 1), Fill<float>({1000}, 0, 1)});
   ASSERT_TRUE(runner.ok()) << runner.status();
   const Tensor* input = &(*runner)->context().input(0);
   const std::byte* bytes = input->bytes();
-  const float expected = input->data<float>()[99999] + (*runner)->context().input(1).data<float>()[999];
+  const float expected =
+      input->data<float>()[99999] + (*runner)->context().input(1).data<float>()[999];
   (*runner)->set_last_use(0);
   StatusOr<std::vector<Tensor>> outputs = (*runner)->Run();
   ASSERT_TRUE(outputs.ok());
@@ -102,7 +114,8 @@ TEST(ElementwiseTest, DivisionByZeroIsAnErrorForIntegersOnly) {
   const Tensor f = Tensor::Vector<float>({1, 0, -1});
   ExpectNear<float>(RunOne("RealDiv", {f, Tensor::Scalar<float>(0)}), {kInf, kNaN, -kInf});
   ExpectNear<float>(RunOne("DivNoNan", {f, Tensor::Scalar<float>(0)}), {0, 0, 0});
-  ExpectNear<float>(RunOne("MulNoNan", {Tensor::Scalar<float>(kNaN), Tensor::Scalar<float>(0)}), {0});
+  ExpectNear<float>(RunOne("MulNoNan", {Tensor::Scalar<float>(kNaN), Tensor::Scalar<float>(0)}),
+                    {0});
 }
 
 TEST(ElementwiseTest, AddJoinsStrings) {
@@ -119,14 +132,29 @@ TEST(ElementwiseTest, FunctionsAgreeWithTheStandardLibrary) {
     double low, high;
   };
   const std::vector<Case> cases = {
-      {"Exp", std::exp, -20, 20},     {"Expm1", std::expm1, -3, 3},  {"Log", std::log, 1e-3, 1e3},
-      {"Log1p", std::log1p, -0.9, 9}, {"Tanh", std::tanh, -4, 4},    {"Sin", std::sin, -50, 50},
-      {"Cos", std::cos, -50, 50},     {"Tan", std::tan, -1, 1},      {"Asin", std::asin, -1, 1},
-      {"Acos", std::acos, -1, 1},     {"Atan", std::atan, -9, 9},    {"Sinh", std::sinh, -3, 3},
-      {"Cosh", std::cosh, -3, 3},     {"Asinh", std::asinh, -9, 9},  {"Acosh", std::acosh, 1, 9},
-      {"Atanh", std::atanh, -.9, .9}, {"Erf", std::erf, -3, 3},      {"Erfc", std::erfc, -3, 3},
-      {"Sqrt", std::sqrt, 0, 100},    {"Floor", std::floor, -9, 9},  {"Ceil", std::ceil, -9, 9},
-      {"Round", std::rint, -9, 9},    {"Abs", std::fabs, -9, 9},
+      {"Exp", std::exp, -20, 20},
+      {"Expm1", std::expm1, -3, 3},
+      {"Log", std::log, 1e-3, 1e3},
+      {"Log1p", std::log1p, -0.9, 9},
+      {"Tanh", std::tanh, -4, 4},
+      {"Sin", std::sin, -50, 50},
+      {"Cos", std::cos, -50, 50},
+      {"Tan", std::tan, -1, 1},
+      {"Asin", std::asin, -1, 1},
+      {"Acos", std::acos, -1, 1},
+      {"Atan", std::atan, -9, 9},
+      {"Sinh", std::sinh, -3, 3},
+      {"Cosh", std::cosh, -3, 3},
+      {"Asinh", std::asinh, -9, 9},
+      {"Acosh", std::acosh, 1, 9},
+      {"Atanh", std::atanh, -.9, .9},
+      {"Erf", std::erf, -3, 3},
+      {"Erfc", std::erfc, -3, 3},
+      {"Sqrt", std::sqrt, 0, 100},
+      {"Floor", std::floor, -9, 9},
+      {"Ceil", std::ceil, -9, 9},
+      {"Round", std::rint, -9, 9},
+      {"Abs", std::fabs, -9, 9},
       {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -20, 20},
       {"Rsqrt", [](double x) { return 1 / std::sqrt(x); }, 0.1, 100},
       {"Reciprocal", [](double x) { return 1 / x; }, 0.1, 9},
@@ -191,9 +219,11 @@ TEST(ElementwiseTest, GradientAxesOfBroadcasting) {
 
 TEST(CastTest, RoundsTowardZeroAndKeepsProcessorsRulesOutOfRange) {
   const Tensor x = Tensor::Vector<float>({-1.9f, 2.9f, kNaN, 3e9f, -200});
-  ExpectNear<int32_t>(RunOne("Cast", {x}, {{"DstT", DType::kInt32}}),
-                      {-1, 2, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::min(), -200});
-  EXPECT_EQ(Values<bool>(RunOne("Cast", {x}, {{"DstT", DType::kBool}})), (std::vector<bool>(5, true)));
+  ExpectNear<int32_t>(
+      RunOne("Cast", {x}, {{"DstT", DType::kInt32}}),
+      {-1, 2, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::min(), -200});
+  EXPECT_EQ(Values<bool>(RunOne("Cast", {x}, {{"DstT", DType::kBool}})),
+            (std::vector<bool>(5, true)));
   const Tensor c = Tensor::Vector<Complex64>({{1, 2}});
   ExpectNear<float>(RunOne("Cast", {c}, {{"DstT", DType::kFloat}}), {1});
   EXPECT_EQ(RunOne("Cast", {x}, {{"DstT", DType::kFloat}}).bytes(), x.bytes());

@@ -15,15 +15,15 @@ template <typename T>
 using Exact = std::conditional_t<std::is_same_v<T, Complex64>, Complex128, Wide<T>>;
 
 // float and double of the common ones come from simd_math_kernel.cc under the same name.
-#define WEFT_FUNCTION(name, expression)        \
-  struct name {                                \
-    static constexpr char kName[] = #name;     \
-    template <typename T>                      \
-    static T Apply(T x) {                      \
-      using W = Exact<T>;                      \
-      const W a = static_cast<W>(x);           \
-      return static_cast<T>(expression);       \
-    }                                          \
+#define WEFT_FUNCTION(name, expression)    \
+  struct name {                            \
+    static constexpr char kName[] = #name; \
+    template <typename T>                  \
+    static T Apply(T x) {                  \
+      using W = Exact<T>;                  \
+      const W a = static_cast<W>(x);       \
+      return static_cast<T>(expression);   \
+    }                                      \
   };
 
 // exp(a) - 1 and log(1 + a) of complex numbers keep their precision near 0.
@@ -102,7 +102,11 @@ template <typename Op, typename Types = RealAndComplexFloats>
 void AddFunction(Catalogue& catalogue, const char* name, const char* doc, GradientFunction gradient,
                  Types types = {}) {
   OpSpec spec(name);
-  spec.Doc(doc).Input("x: T").Output("y: T").Shape(shapes::SameAsInput).Gradient(std::move(gradient));
+  spec.Doc(doc)
+      .Input("x: T")
+      .Output("y: T")
+      .Shape(shapes::SameAsInput)
+      .Gradient(std::move(gradient));
   spec.Attr(std::is_same_v<Types, RealFloats>
                 ? "T: {bfloat16, half, float, double}"
                 : "T: {bfloat16, half, float, double, complex64, complex128}");
@@ -133,8 +137,9 @@ void RegisterExponentials(Catalogue& catalogue) {
                        Slope([](G c, E, E y) { return c.Op("Reciprocal", {c.Op("Cosh", {y})}); }));
   AddFunction<AcoshOf>(catalogue, "Acosh", "The inverse of the hyperbolic cosine; NaN below 1.",
                        Slope([](G c, E, E y) { return c.Op("Reciprocal", {c.Op("Sinh", {y})}); }));
-  AddFunction<AtanhOf>(catalogue, "Atanh", "The inverse of the hyperbolic tangent; NaN beyond -1 and 1.",
-                       Slope([](G c, E x, E) { return c.Op("Reciprocal", {OneLessSquare(c, x)}); }));
+  AddFunction<AtanhOf>(
+      catalogue, "Atanh", "The inverse of the hyperbolic tangent; NaN beyond -1 and 1.",
+      Slope([](G c, E x, E) { return c.Op("Reciprocal", {OneLessSquare(c, x)}); }));
 }
 
 void RegisterAngles(Catalogue& catalogue) {
@@ -142,13 +147,12 @@ void RegisterAngles(Catalogue& catalogue) {
                      Slope([](G c, E x, E) { return c.Op("Cos", {x}); }));
   AddFunction<CosOf>(catalogue, "Cos", "The cosine of an angle in radians.",
                      Slope([](G c, E x, E) { return c.Op("Neg", {c.Op("Sin", {x})}); }));
-  AddFunction<TanOf>(catalogue, "Tan", "The tangent of an angle in radians.", Slope([](G c, E x, E) {
-                       return c.Op("Square", {c.Op("Reciprocal", {c.Op("Cos", {x})})});
-                     }));
-  AddFunction<AsinOf>(catalogue, "Asin", "The angle whose sine is x; NaN beyond -1 and 1.",
-                      Slope([](G c, E x, E) {
-                        return c.Op("Reciprocal", {c.Op("Sqrt", {OneLessSquare(c, x)})});
-                      }));
+  AddFunction<TanOf>(
+      catalogue, "Tan", "The tangent of an angle in radians.",
+      Slope([](G c, E x, E) { return c.Op("Square", {c.Op("Reciprocal", {c.Op("Cos", {x})})}); }));
+  AddFunction<AsinOf>(
+      catalogue, "Asin", "The angle whose sine is x; NaN beyond -1 and 1.",
+      Slope([](G c, E x, E) { return c.Op("Reciprocal", {c.Op("Sqrt", {OneLessSquare(c, x)})}); }));
   AddFunction<AcosOf>(catalogue, "Acos", "The angle whose cosine is x; NaN beyond -1 and 1.",
                       Slope([](G c, E x, E) {
                         const E root = c.Op("Sqrt", {OneLessSquare(c, x)});
@@ -161,7 +165,8 @@ void RegisterAngles(Catalogue& catalogue) {
   AddFunction<ErfOf>(catalogue, "Erf", "The error function.",
                      Slope([](G c, E x, E) { return ErrorSlope(c, x, M_2_SQRTPI); }), RealFloats());
   AddFunction<ErfcOf>(catalogue, "Erfc", "1 - erf(x); exact for large x.",
-                      Slope([](G c, E x, E) { return ErrorSlope(c, x, -M_2_SQRTPI); }), RealFloats());
+                      Slope([](G c, E x, E) { return ErrorSlope(c, x, -M_2_SQRTPI); }),
+                      RealFloats());
 }
 
 }  // namespace

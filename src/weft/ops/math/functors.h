@@ -47,22 +47,22 @@ WEFT_INLINE A Conj(A a) {
   return a;
 }
 
-#define WEFT_BINARY_FUNCTOR(name, expression)      \
-  struct name {                                    \
-    static constexpr char kName[] = #name;         \
-    template <typename T>                          \
-    WEFT_INLINE T Apply(T x, T y) {                \
-      using A = Arithmetic<T>;                     \
-      const A a = static_cast<A>(x);               \
-      const A b = static_cast<A>(y);               \
-      return static_cast<T>(expression);           \
-    }                                              \
+#define WEFT_BINARY_FUNCTOR(name, expression) \
+  struct name {                               \
+    static constexpr char kName[] = #name;    \
+    template <typename T>                     \
+    WEFT_INLINE T Apply(T x, T y) {           \
+      using A = Arithmetic<T>;                \
+      const A a = static_cast<A>(x);          \
+      const A b = static_cast<A>(y);          \
+      return static_cast<T>(expression);      \
+    }                                         \
   };
 WEFT_BINARY_FUNCTOR(AddOf, a + b)
 WEFT_BINARY_FUNCTOR(SubOf, a - b)
 WEFT_BINARY_FUNCTOR(MulOf, a* b)
 WEFT_BINARY_FUNCTOR(SquaredDifferenceOf, Rounded<T>(a - b) * Conj(Rounded<T>(a - b)))
-WEFT_BINARY_FUNCTOR(SigmoidGradOf, Rounded<T>(b * a) * Rounded<T>(A(1) - a))
+WEFT_BINARY_FUNCTOR(SigmoidGradOf, Rounded<T>(b* a) * Rounded<T>(A(1) - a))
 WEFT_BINARY_FUNCTOR(TanhGradOf, b* Rounded<T>(A(1) - Rounded<T>(a * a)))
 WEFT_BINARY_FUNCTOR(SqrtGradOf, A(0.5) * b / Conj(a))
 WEFT_BINARY_FUNCTOR(RsqrtGradOf, A(-0.5) * (b * Conj(a)) * (Conj(a) * Conj(a)))
@@ -107,13 +107,13 @@ struct MinimumOf {
   }
 };
 
-#define WEFT_COMPARE_FUNCTOR(name, op)                                \
-  struct name {                                                       \
-    static constexpr char kName[] = #name;                            \
-    template <typename T>                                             \
-    WEFT_INLINE bool Apply(const T& x, const T& y) {                  \
+#define WEFT_COMPARE_FUNCTOR(name, op)                                         \
+  struct name {                                                                \
+    static constexpr char kName[] = #name;                                     \
+    template <typename T>                                                      \
+    WEFT_INLINE bool Apply(const T& x, const T& y) {                           \
       return static_cast<const Wide<T>&>(x) op static_cast<const Wide<T>&>(y); \
-    }                                                                 \
+    }                                                                          \
   };
 WEFT_COMPARE_FUNCTOR(EqualOf, ==)
 WEFT_COMPARE_FUNCTOR(NotEqualOf, !=)
@@ -123,15 +123,15 @@ WEFT_COMPARE_FUNCTOR(GreaterOf, >)
 WEFT_COMPARE_FUNCTOR(GreaterEqualOf, >=)
 #undef WEFT_COMPARE_FUNCTOR
 
-#define WEFT_UNARY_FUNCTOR(name, expression)       \
-  struct name {                                    \
-    static constexpr char kName[] = #name;         \
-    template <typename T>                          \
-    WEFT_INLINE T Apply(T x) {                     \
-      using A = Arithmetic<T>;                     \
-      const A a = static_cast<A>(x);               \
-      return static_cast<T>(expression);           \
-    }                                              \
+#define WEFT_UNARY_FUNCTOR(name, expression) \
+  struct name {                              \
+    static constexpr char kName[] = #name;   \
+    template <typename T>                    \
+    WEFT_INLINE T Apply(T x) {               \
+      using A = Arithmetic<T>;               \
+      const A a = static_cast<A>(x);         \
+      return static_cast<T>(expression);     \
+    }                                        \
   };
 WEFT_UNARY_FUNCTOR(NegOf, -a)
 WEFT_UNARY_FUNCTOR(SquareOf, a* a)

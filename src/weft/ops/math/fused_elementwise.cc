@@ -26,8 +26,8 @@ struct Part {
   int scratch = 0;  // which tile buffer the result is in
 };
 
-// Where an input lies under the output, seen as rows of `inner` elements: the steps from row to row (by
-// outer dimension) and inside a row (0 or 1).
+// Where an input lies under the output, seen as rows of `inner` elements: the steps from row to row
+// (by outer dimension) and inside a row (0 or 1).
 struct Loops {
   struct Dim {
     int64_t size = 1;
@@ -101,7 +101,8 @@ class FusedElementwiseKernel final : public OpKernel {
     const Shape shape = c.input(largest).shape();
     for (int i = 0; i < n; ++i) {
       const Tensor& x = c.input(i);
-      if (x.shape() != shape && (x.num_elements() != 1 || x.rank() > shape.rank())) return Broadcast(c);
+      if (x.shape() != shape && (x.num_elements() != 1 || x.rank() > shape.rank()))
+        return Broadcast(c);
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * out, AllocateOver(c, shape));
     absl::InlinedVector<Operand, 8> inputs;
@@ -122,8 +123,8 @@ class FusedElementwiseKernel final : public OpKernel {
     int step = 0;
   };
 
-  // The output, in the place of an input that it may overwrite: all of a tile's inputs are read before
-  // its last op writes.
+  // The output, in the place of an input that it may overwrite: all of a tile's inputs are read
+  // before its last op writes.
   StatusOr<Tensor*> AllocateOver(KernelContext& c, const Shape& shape) const {
     for (int i = 0; i < c.num_inputs(); ++i) {
       if (c.binding().input_is_last_use[i] && c.input(i).shape() == shape &&
@@ -140,21 +141,24 @@ class FusedElementwiseKernel final : public OpKernel {
     if (out->num_elements() == 0) return absl::OkStatus();
     const int n = c.num_inputs();
     const Loops loops = MakeLoops(shape, c);
-    c.ParallelFor(loops.num_rows, std::max<int64_t>(1, kGrain / loops.inner.size), [&](int64_t begin, int64_t end) {
-      absl::InlinedVector<Operand, 8> inputs(n);
-      for (int64_t row = begin; row < end; ++row) {
-        for (int i = 0; i < n; ++i) {
-          int64_t rest = row;
-          int64_t offset = 0;
-          for (const Loops::Dim& dim : loops.outer) {
-            offset += rest % dim.size * dim.stride[i];
-            rest /= dim.size;
-          }
-          inputs[i] = {c.input(i).bytes() + offset * input_sizes_[i], static_cast<int>(loops.inner.stride[i])};
-        }
-        RunRow(inputs, out->bytes() + row * loops.inner.size * out_size_, loops.inner.size);
-      }
-    });
+    c.ParallelFor(loops.num_rows, std::max<int64_t>(1, kGrain / loops.inner.size),
+                  [&](int64_t begin, int64_t end) {
+                    absl::InlinedVector<Operand, 8> inputs(n);
+                    for (int64_t row = begin; row < end; ++row) {
+                      for (int i = 0; i < n; ++i) {
+                        int64_t rest = row;
+                        int64_t offset = 0;
+                        for (const Loops::Dim& dim : loops.outer) {
+                          offset += rest % dim.size * dim.stride[i];
+                          rest /= dim.size;
+                        }
+                        inputs[i] = {c.input(i).bytes() + offset * input_sizes_[i],
+                                     static_cast<int>(loops.inner.stride[i])};
+                      }
+                      RunRow(inputs, out->bytes() + row * loops.inner.size * out_size_,
+                             loops.inner.size);
+                    }
+                  });
     return absl::OkStatus();
   }
 
@@ -194,10 +198,12 @@ class FusedElementwiseKernel final : public OpKernel {
         const Part& part = parts_[i];
         const Operand a = operand(part.a);
         const Operand b = operand(part.b);
-        std::byte* to = i + 1 == parts_.size() ? out + done * out_size_ : scratch + part.scratch * kBufferBytes;
+        std::byte* to =
+            i + 1 == parts_.size() ? out + done * out_size_ : scratch + part.scratch * kBufferBytes;
         part.run(a.bytes, a.step, b.bytes, b.step, to, count);
       }
-      for (size_t i = 0; i < inputs.size(); ++i) inputs[i].bytes += inputs[i].step * count * input_sizes_[i];
+      for (size_t i = 0; i < inputs.size(); ++i)
+        inputs[i].bytes += inputs[i].step * count * input_sizes_[i];
     }
   }
 
@@ -236,13 +242,16 @@ StatusOr<std::unique_ptr<OpKernel>> Make(KernelConstruction& k, const KernelRegi
   WEFT_ASSIGN_OR_RETURN(const auto operands, k.Attr<AttrValue::IntList>("operands"));
   if (ops.empty() || names.size() != ops.size() || types.size() != ops.size() ||
       operands.size() != 2 * ops.size()) {
-    return InvalidArgument("Lists of a fused op do not fit: ", ops.size(), " ops, ", operands.size(), " operands");
+    return InvalidArgument("Lists of a fused op do not fit: ", ops.size(), " ops, ",
+                           operands.size(), " operands");
   }
   std::vector<Part> parts;
   for (size_t i = 0; i < ops.size(); ++i) {
     const TileBody* tile = kernels.FindTile(ops[i], types[i]);
-    if (tile == nullptr) return NotFound("No element-wise body of ", ops[i], " for ", DTypeName(types[i]));
-    Part part{.run = tile->run, .a = operands[2 * i], .b = operands[2 * i + 1], .output = tile->output};
+    if (tile == nullptr)
+      return NotFound("No element-wise body of ", ops[i], " for ", DTypeName(types[i]));
+    Part part{
+        .run = tile->run, .a = operands[2 * i], .b = operands[2 * i + 1], .output = tile->output};
     for (const int64_t operand : {part.a, part.b}) {
       if (operand == kNoOperand) continue;
       if (operand >= k.num_inputs() || -1 - operand >= static_cast<int64_t>(i)) {
@@ -262,20 +271,21 @@ StatusOr<std::unique_ptr<OpKernel>> Make(KernelConstruction& k, const KernelRegi
 
 void Register(Catalogue& catalogue) {
   const KernelRegistry* kernels = &catalogue.kernels();
-  catalogue.Add(OpSpec("_FusedElementwise")
-                    .Doc("A tree of element-wise ops in one pass over tiles. Made by the compiler; graphs "
-                         "of clients may not hold it.")
-                    .Input("inputs: Tin")
-                    .Output("output: Tout")
-                    .Attr("Tin: list(type) >= 1")
-                    .Attr("Tout: type")
-                    .Attr("ops: list(string) >= 1")
-                    .Attr("names: list(string)")
-                    .Attr("types: list(type)")
-                    .Attr("operands: list(int)")
-                    .Shape(shapes::Unknown)
-                    .NoGradient()
-                    .Kernel([kernels](KernelConstruction& k) { return Make(k, *kernels); }));
+  catalogue.Add(
+      OpSpec("_FusedElementwise")
+          .Doc("A tree of element-wise ops in one pass over tiles. Made by the compiler; graphs "
+               "of clients may not hold it.")
+          .Input("inputs: Tin")
+          .Output("output: Tout")
+          .Attr("Tin: list(type) >= 1")
+          .Attr("Tout: type")
+          .Attr("ops: list(string) >= 1")
+          .Attr("names: list(string)")
+          .Attr("types: list(type)")
+          .Attr("operands: list(int)")
+          .Shape(shapes::Unknown)
+          .NoGradient()
+          .Kernel([kernels](KernelConstruction& k) { return Make(k, *kernels); }));
 }
 
 }  // namespace weft::ops::math::fused_elementwise

@@ -54,8 +54,9 @@ class FusedProductKernel final : public OpKernel {
  private:
   Status CheckMatrices(const Tensor& a, const Tensor& b, MatrixProduct<T>* p) const {
     if (a.rank() != b.rank()) {
-      return ErrorOf(names_[0], InvalidArgument("In[0] and In[1] has different ndims: ", a.shape().ToString(),
-                                                " vs. ", b.shape().ToString()));
+      return ErrorOf(names_[0],
+                     InvalidArgument("In[0] and In[1] has different ndims: ", a.shape().ToString(),
+                                     " vs. ", b.shape().ToString()));
     }
     if (a.rank() != 2) {
       return ErrorOf(names_[0], InvalidArgument("In[0] is not a matrix. Instead it has shape ",
@@ -65,8 +66,9 @@ class FusedProductKernel final : public OpKernel {
     p->k = a.dim(transpose_a_ ? 0 : 1);
     p->n = b.dim(transpose_b_ ? 0 : 1);
     if (b.dim(transpose_b_ ? 1 : 0) == p->k) return absl::OkStatus();
-    return ErrorOf(names_[0], InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(),
-                                              ", In[1]: ", b.shape().ToString()));
+    return ErrorOf(names_[0],
+                   InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(),
+                                   ", In[1]: ", b.shape().ToString()));
   }
 
   // A bias that is no row: the parts one after the other.
@@ -76,9 +78,10 @@ class FusedProductKernel final : public OpKernel {
       if (bias.rank() != 1) {
         return ErrorOf(names_[1], InvalidArgument("Biases must be 1D: ", bias.shape().ToString()));
       }
-      return ErrorOf(names_[1],
-                     InvalidArgument("Must provide as many biases as the last dimension of the input tensor: ",
-                                     bias.shape().ToString(), " vs. ", product_shape.ToString()));
+      return ErrorOf(
+          names_[1],
+          InvalidArgument("Must provide as many biases as the last dimension of the input tensor: ",
+                          bias.shape().ToString(), " vs. ", product_shape.ToString()));
     }
     WEFT_ASSIGN_OR_RETURN(Tensor product, c.AllocateTemporary(DTypeOf<T>, product_shape));
     p.c = product.data<T>();
@@ -115,9 +118,11 @@ KernelDef KernelFor(const KernelRegistry* kernels) {
           .factory = [kernels](KernelConstruction& k) -> StatusOr<std::unique_ptr<OpKernel>> {
             const TileBody* add = kernels->FindTile("AddV2", DTypeOf<T>);
             const std::string activation = k.AttrOr<std::string>("activation", "");
-            const TileBody* tile = activation.empty() ? nullptr : kernels->FindTile(activation, DTypeOf<T>);
+            const TileBody* tile =
+                activation.empty() ? nullptr : kernels->FindTile(activation, DTypeOf<T>);
             if (add == nullptr || (tile == nullptr && !activation.empty())) {
-              return NotFound("No element-wise body of '", activation, "' for ", DTypeName(DTypeOf<T>));
+              return NotFound("No element-wise body of '", activation, "' for ",
+                              DTypeName(DTypeOf<T>));
             }
             return std::make_unique<FusedProductKernel<T>>(k, *add, tile);
           }};
@@ -127,24 +132,25 @@ KernelDef KernelFor(const KernelRegistry* kernels) {
 
 void Register(Catalogue& catalogue) {
   const KernelRegistry* kernels = &catalogue.kernels();
-  catalogue.Add(OpSpec("_FusedProduct")
-                    .Doc("The product of two matrices plus a bias, through an activation. Made by the "
-                         "compiler; graphs of clients may not hold it.")
-                    .Input("a: T")
-                    .Input("b: T")
-                    .Input("bias: T")
-                    .Output("product: T")
-                    .Attr("transpose_a: bool = false")
-                    .Attr("transpose_b: bool = false")
-                    .Attr("T: {float, double}")
-                    .Attr("bias_op: {'BiasAdd', 'Add', 'AddV2'}")
-                    .Attr("bias_is_left: bool = false")
-                    .Attr("activation: string = ''")
-                    .Attr("names: list(string) = []")
-                    .Shape(shapes::Unknown)
-                    .NoGradient()
-                    .Kernel(KernelFor<float>(kernels))
-                    .Kernel(KernelFor<double>(kernels)));
+  catalogue.Add(
+      OpSpec("_FusedProduct")
+          .Doc("The product of two matrices plus a bias, through an activation. Made by the "
+               "compiler; graphs of clients may not hold it.")
+          .Input("a: T")
+          .Input("b: T")
+          .Input("bias: T")
+          .Output("product: T")
+          .Attr("transpose_a: bool = false")
+          .Attr("transpose_b: bool = false")
+          .Attr("T: {float, double}")
+          .Attr("bias_op: {'BiasAdd', 'Add', 'AddV2'}")
+          .Attr("bias_is_left: bool = false")
+          .Attr("activation: string = ''")
+          .Attr("names: list(string) = []")
+          .Shape(shapes::Unknown)
+          .NoGradient()
+          .Kernel(KernelFor<float>(kernels))
+          .Kernel(KernelFor<double>(kernels)));
 }
 
 }  // namespace weft::ops::math::fused_product

@@ -15,18 +15,27 @@ Tensor I(std::initializer_list<int32_t> values) { return Tensor::Vector<int32_t>
 Tensor I(int32_t value) { return Tensor::Scalar<int32_t>(value); }
 
 void AddBinary(Cases& cases) {
-  for (const char* op : {"Add", "AddV2", "Sub", "Mul", "Div", "RealDiv", "DivNoNan", "MulNoNan", "Maximum",
-                         "Minimum", "SquaredDifference", "Pow", "Xlogy", "Xlog1py", "Xdivy", "Atan2"}) {
+  for (const char* op :
+       {"Add", "AddV2", "Sub", "Mul", "Div", "RealDiv", "DivNoNan", "MulNoNan", "Maximum",
+        "Minimum", "SquaredDifference", "Pow", "Xlogy", "Xlog1py", "Xdivy", "Atan2"}) {
     cases.push_back({op, {D({2, 3}, 0.5, 2, 1), D({2, 3}, 0.6, 2, 2)}, {}, 2});
     cases.push_back({op, {D({2, 1, 3}, 0.5, 2, 3), D({4, 1}, 0.6, 2, 4)}, {}, 2, "broadcasting"});
     cases.push_back({op, {D({}, 0.5, 2, 5), D({3}, 0.6, 2, 6)}, {}, 2, "scalar"});
   }
   cases.push_back({"FloorMod", {D({5}, 3.1, 3.9), D({5}, 1.1, 1.4)}, {}, 2});
-  cases.push_back({"Pow", {Make<double>({3}, {-2, 0, 1.5}), D({3}, 2, 2, 1)}, {}, 1, "of what has no logarithm", -1, {1}});
-  for (const char* op : {"SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"}) {
+  cases.push_back({"Pow",
+                   {Make<double>({3}, {-2, 0, 1.5}), D({3}, 2, 2, 1)},
+                   {},
+                   1,
+                   "of what has no logarithm",
+                   -1,
+                   {1}});
+  for (const char* op :
+       {"SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"}) {
     cases.push_back({op, {D({2, 3}, 0.2, 0.8), D({2, 3}, -2, 2, 2)}, {}, 2});
   }
-  cases.push_back({"AddN", {std::vector<Tensor>{D({2}, -1, 1), D({2}, -1, 1, 2), D({2}, -1, 1, 3)}}, {}, 3});
+  cases.push_back(
+      {"AddN", {std::vector<Tensor>{D({2}, -1, 1), D({2}, -1, 1, 2), D({2}, -1, 1, 3)}}, {}, 3});
   cases.push_back({"AccumulateNV2",
                    {std::vector<Tensor>{D({2}, -1, 1), D({2}, -1, 1, 2)}},
                    {{"shape", Shape{2}}},
@@ -34,23 +43,27 @@ void AddBinary(Cases& cases) {
   const auto bools = [](const Shape& shape) {
     Tensor numbers = Fill<double>(shape, -1, 1, 9);
     Tensor out = *Tensor::Zeros(DType::kBool, shape);
-    for (int64_t i = 0; i < out.num_elements(); ++i) out.data<bool>()[i] = numbers.data<double>()[i] > 0;
+    for (int64_t i = 0; i < out.num_elements(); ++i)
+      out.data<bool>()[i] = numbers.data<double>()[i] > 0;
     return out;
   };
   cases.push_back({"Select", {bools({2, 3}), D({2, 3}, -1, 1), D({2, 3}, -1, 1, 2)}, {}, 2});
   cases.push_back({"Select", {bools({4}), D({4, 3}, -1, 1), D({4, 3}, -1, 1, 2)}, {}, 2, "rows"});
   cases.push_back({"SelectV2", {bools({2, 1, 3}), D({4, 1}, -1, 1), D({}, -1, 1, 2)}, {}, 2});
-  cases.push_back({"ClipByValue", {D({20}, -1, 1), Tensor::Scalar(-0.4), Tensor::Scalar(0.3)}, {}, 3});
+  cases.push_back(
+      {"ClipByValue", {D({20}, -1, 1), Tensor::Scalar(-0.4), Tensor::Scalar(0.3)}, {}, 3});
 }
 
 void AddUnary(Cases& cases) {
   for (const char* op :
-       {"Abs", "Neg", "Sign", "Square", "Sqrt", "Rsqrt", "Reciprocal", "Inv", "Exp", "Expm1", "Log", "Log1p",
-        "Sigmoid", "Tanh", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Atanh", "Erf",
-        "Erfc", "Lgamma", "Digamma", "Erfinv", "Ndtri"}) {
+       {"Abs", "Neg",   "Sign",   "Square",  "Sqrt",    "Rsqrt", "Reciprocal", "Inv",
+        "Exp", "Expm1", "Log",    "Log1p",   "Sigmoid", "Tanh",  "Sin",        "Cos",
+        "Tan", "Asin",  "Acos",   "Atan",    "Sinh",    "Cosh",  "Asinh",      "Atanh",
+        "Erf", "Erfc",  "Lgamma", "Digamma", "Erfinv",  "Ndtri"}) {
     cases.push_back({op, {D({2, 3}, 0.2, 0.8)}});
   }
-  for (const char* op : {"Abs", "Square", "Exp", "Sigmoid", "Tanh", "Sin", "Atan", "Erf", "Asinh"}) {
+  for (const char* op :
+       {"Abs", "Square", "Exp", "Sigmoid", "Tanh", "Sin", "Atan", "Erf", "Asinh"}) {
     cases.push_back({op, {D({5}, -0.9, -0.1)}, {}, 1, "negative"});
   }
   cases.push_back({"Acosh", {D({4}, 1.5, 3)}});
@@ -72,15 +85,18 @@ void AddComplex(Cases& cases) {
   for (const char* op : {"Real", "Imag", "Angle", "ComplexAbs"}) {
     cases.push_back({op, {Z({3})}, {{"Tout", DType::kDouble}, {"T", DType::kComplex128}}});
   }
-  cases.push_back({"Complex", {D({3}, -1, 1), D({3}, -1, 1, 2)}, {{"Tout", DType::kComplex128}}, 2});
-  for (const char* op : {"Conj", "Neg", "Square", "Exp", "Log", "Sin", "Tanh", "Sigmoid", "Reciprocal", "Sqrt"}) {
+  cases.push_back(
+      {"Complex", {D({3}, -1, 1), D({3}, -1, 1, 2)}, {{"Tout", DType::kComplex128}}, 2});
+  for (const char* op :
+       {"Conj", "Neg", "Square", "Exp", "Log", "Sin", "Tanh", "Sigmoid", "Reciprocal", "Sqrt"}) {
     cases.push_back({op, {Z({3})}, {}, 1, "complex"});
   }
   for (const char* op : {"AddV2", "Mul", "RealDiv", "Pow"}) {
     cases.push_back({op, {Z({2, 2}), Z({2}, 2)}, {}, 2, "complex"});
   }
   cases.push_back({"MatMul", {Z({2, 3}), Z({3, 2}, 2)}, {}, 2, "complex"});
-  cases.push_back({"BatchMatMulV2", {Z({1, 3, 2}), Z({1, 3, 2}, 2)}, {{"adj_x", true}}, 2, "complex"});
+  cases.push_back(
+      {"BatchMatMulV2", {Z({1, 3, 2}), Z({1, 3, 2}, 2)}, {{"adj_x", true}}, 2, "complex"});
 }
 
 void AddSpecial(Cases& cases) {
@@ -111,9 +127,11 @@ void AddReductions(Cases& cases) {
     cases.push_back({absl::StrCat("Segment", kind), {D({4, 2}, 0.5, 2), I({0, 0, 1, 3})}});
     if (std::string(kind) == "Mean") continue;
     // Every segment has a row: the largest of none is the lowest number, where differences drown.
-    cases.push_back({absl::StrCat("UnsortedSegment", kind), {D({5, 2}, 0.5, 2), I({2, 0, -1, 2, 1}), I(3)}});
+    cases.push_back(
+        {absl::StrCat("UnsortedSegment", kind), {D({5, 2}, 0.5, 2), I({2, 0, -1, 2, 1}), I(3)}});
   }
-  cases.push_back({"SegmentProd", {Make<double>({4}, {0, 2, 0, 0}), I({0, 0, 1, 1})}, {}, 1, "with zeros"});
+  cases.push_back(
+      {"SegmentProd", {Make<double>({4}, {0, 2, 0, 0}), I({0, 0, 1, 1})}, {}, 1, "with zeros"});
   cases.push_back({"TopK", {D({2, 3, 5}, -1, 1)}, {{"k", 3}}});
   cases.push_back({"NextAfter", {D({2, 3}, 1, 2), D({3}, 3, 4)}, {}, 2});
   cases.push_back({"TopKV2", {D({2, 3, 5}, -1, 1), I(3)}});
@@ -125,10 +143,14 @@ void AddProducts(Cases& cases) {
     for (const bool tb : {false, true}) {
       const Shape a = ta ? Shape{3, 2} : Shape{2, 3};
       const Shape b = tb ? Shape{4, 3} : Shape{3, 4};
-      cases.push_back({"MatMul", {D(a, -1, 1), D(b, -1, 1, 2)}, {{"transpose_a", ta}, {"transpose_b", tb}}, 2});
-      const auto batch = [](const Shape& shape, int64_t n) { return Shape{n, shape.dim(0), shape.dim(1)}; };
+      cases.push_back(
+          {"MatMul", {D(a, -1, 1), D(b, -1, 1, 2)}, {{"transpose_a", ta}, {"transpose_b", tb}}, 2});
+      const auto batch = [](const Shape& shape, int64_t n) {
+        return Shape{n, shape.dim(0), shape.dim(1)};
+      };
       const AttrMap adjoint = {{"adj_x", ta}, {"adj_y", tb}};
-      cases.push_back({"BatchMatMul", {D(batch(a, 2), -1, 1), D(batch(b, 2), -1, 1, 2)}, adjoint, 2});
+      cases.push_back(
+          {"BatchMatMul", {D(batch(a, 2), -1, 1), D(batch(b, 2), -1, 1, 2)}, adjoint, 2});
       cases.push_back({"BatchMatMulV2", {D(batch(a, 2), -1, 1), D(b, -1, 1, 2)}, adjoint, 2});
       AttrMap v3 = adjoint;
       v3.emplace("Tout", DType::kDouble);

@@ -7,9 +7,8 @@
 namespace weft::ops::math::matmul {
 namespace {
 
-using MatMulTypes =
-    TypeList<float, double, Half, Bfloat16, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-             uint64_t, Complex64, Complex128>;
+using MatMulTypes = TypeList<float, double, Half, Bfloat16, int16_t, int32_t, int64_t, uint8_t,
+                             uint16_t, uint32_t, uint64_t, Complex64, Complex128>;
 
 template <typename T>
 class MatMulKernel final : public OpKernel {
@@ -41,9 +40,10 @@ class MatMulKernel final : public OpKernel {
       Multiply(p);
       return absl::OkStatus();
     }
-    Multiply<T>(p, {}, [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
-      c.ParallelFor(total, least, body);
-    });
+    Multiply<T>(p, {},
+                [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
+                  c.ParallelFor(total, least, body);
+                });
     return absl::OkStatus();
   }
 
@@ -81,10 +81,10 @@ Status MatMulGradient(GradientContext& c) {
   const Endpoint b = Conjugate(c, c.input(1));
   const Endpoint g = c.gradient();
   const auto product = [&](int input, Endpoint x, Endpoint y, bool tx, bool ty) {
-    c.set_input(input, c.Op("MatMul", {x, y},
-                            {{"transpose_a", tx},
-                             {"transpose_b", ty},
-                             {input == 0 ? "grad_a" : "grad_b", true}}));
+    c.set_input(
+        input,
+        c.Op("MatMul", {x, y},
+             {{"transpose_a", tx}, {"transpose_b", ty}, {input == 0 ? "grad_a" : "grad_b", true}}));
   };
   if (!transpose_a && !transpose_b) {
     product(0, g, b, false, true);
@@ -111,14 +111,17 @@ void AddKernels(OpSpec& spec, TypeList<Ts...>) {
 
 void Register(Catalogue& catalogue) {
   OpSpec spec("MatMul");
-  spec.Doc("The product of two matrices, each maybe transposed first. Their inner sizes must agree.")
+  spec.Doc(
+          "The product of two matrices, each maybe transposed first. Their inner sizes must agree.")
       .Input("a: T")
       .Input("b: T")
       .Output("product: T")
       .Attr("transpose_a: bool = false")
       .Attr("transpose_b: bool = false")
-      .Attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, "
-            "complex128}")
+      .Attr(
+          "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, "
+          "complex64, "
+          "complex128}")
       .Attr("grad_a: bool = false")
       .Attr("grad_b: bool = false")
       .Shape(MatMulShape)

@@ -29,21 +29,23 @@ struct PowOf {
     }
   }
 };
-#define WEFT_ZERO_WINS(name, expression)                   \
-  struct name {                                            \
-    static constexpr char kName[] = #name;                 \
-    template <typename T>                                  \
-    static T Apply(T x, T y) {                             \
-      using W = Wide<T>;                                   \
-      const W a = static_cast<W>(x);                       \
-      const W b = static_cast<W>(y);                       \
+#define WEFT_ZERO_WINS(name, expression)                    \
+  struct name {                                             \
+    static constexpr char kName[] = #name;                  \
+    template <typename T>                                   \
+    static T Apply(T x, T y) {                              \
+      using W = Wide<T>;                                    \
+      const W a = static_cast<W>(x);                        \
+      const W b = static_cast<W>(y);                        \
       return a == W(0) ? T(0) : static_cast<T>(expression); \
-    }                                                      \
+    }                                                       \
   };
 template <typename W>
 W Log1p(W a) {
-  if constexpr (kIsComplex<W>) return std::log(W(1) + a);
-  else return std::log1p(a);
+  if constexpr (kIsComplex<W>)
+    return std::log(W(1) + a);
+  else
+    return std::log1p(a);
 }
 WEFT_ZERO_WINS(XlogyOf, a* std::log(b))
 WEFT_ZERO_WINS(Xlog1pyOf, a* Log1p(b))
@@ -149,11 +151,13 @@ void Register(Catalogue& catalogue) {
   AddElementwise(pow, {.tiles = BinaryTiles<PowOf>(PowIntegers()), .check = RefuseNegativePower});
   Add<PowOf>(catalogue, std::move(pow.Gradient(PowGradient)), RealAndComplexFloats());
   constexpr char kTypes[] = "T: {half, bfloat16, float, double, complex64, complex128}";
-  Add<XlogyOf>(catalogue, Binary("Xlogy", "x * log(y); 0 where x is 0.", kTypes).Gradient(XlogyGradient),
+  Add<XlogyOf>(catalogue,
+               Binary("Xlogy", "x * log(y); 0 where x is 0.", kTypes).Gradient(XlogyGradient),
                RealAndComplexFloats());
-  Add<Xlog1pyOf>(catalogue,
-                 Binary("Xlog1py", "x * log(1 + y); 0 where x is 0.", kTypes).Gradient(Xlog1pyGradient),
-                 RealAndComplexFloats());
+  Add<Xlog1pyOf>(
+      catalogue,
+      Binary("Xlog1py", "x * log(1 + y); 0 where x is 0.", kTypes).Gradient(Xlog1pyGradient),
+      RealAndComplexFloats());
   Add<XdivyOf>(catalogue, Binary("Xdivy", "x / y; 0 where x is 0.", kTypes).Gradient(XdivyGradient),
                RealAndComplexFloats());
   OpSpec atan2("Atan2");
@@ -163,7 +167,8 @@ void Register(Catalogue& catalogue) {
   OpSpec next("NextAfter");
   next.Doc("The number next to x1 in the direction of x2.").Input("x1: T").Input("x2: T");
   next.Output("output: T").Attr("T: {double, float} = DT_FLOAT").Shape(shapes::Broadcast);
-  Add<NextAfterOf>(catalogue, std::move(next.Gradient(NextAfterGradient)), TypeList<float, double>());
+  Add<NextAfterOf>(catalogue, std::move(next.Gradient(NextAfterGradient)),
+                   TypeList<float, double>());
 }
 
 }  // namespace weft::ops::math::power

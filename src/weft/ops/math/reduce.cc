@@ -35,7 +35,8 @@ Shapes ShapesOf(G c) {
   if (TypeOf(axes) != DType::kInt32) axes = c.Op("Cast", {axes}, {{"DstT", DType::kInt32}});
   axes = c.Op("Reshape", {axes, c.builder().Constant(Tensor::Vector<int32_t>({-1}))});
   axes = c.Op("FloorMod", {c.Op("AddV2", {axes, rank}), rank});
-  const E all = c.Op("Range", {c.builder().Scalar<int32_t>(0), rank, c.builder().Scalar<int32_t>(1)});
+  const E all =
+      c.Op("Range", {c.builder().Scalar<int32_t>(0), rank, c.builder().Scalar<int32_t>(1)});
   const E ones = c.Op("Fill", {c.Op("Shape", {axes}), c.builder().Scalar<int32_t>(1)});
   const E kept = c.Op("DynamicStitch", {std::vector<E>{all, axes}, std::vector<E>{shape, ones}});
   return {shape, kept};
@@ -110,17 +111,29 @@ OpSpec Reduce(const char* name, const char* doc, const char* types) {
 
 struct AllReduction : MinReduction {
   struct Join {
-    template <typename A> WEFT_INLINE A Apply(A a, A b) { return a & b; }
+    template <typename A>
+    WEFT_INLINE A Apply(A a, A b) {
+      return a & b;
+    }
   };
   static constexpr char kName[] = "All";
-  template <typename A> WEFT_INLINE A Start() { return true; }
+  template <typename A>
+  WEFT_INLINE A Start() {
+    return true;
+  }
 };
 struct AnyReduction : MaxReduction {
   struct Join {
-    template <typename A> WEFT_INLINE A Apply(A a, A b) { return a | b; }
+    template <typename A>
+    WEFT_INLINE A Apply(A a, A b) {
+      return a | b;
+    }
   };
   static constexpr char kName[] = "Any";
-  template <typename A> WEFT_INLINE A Start() { return false; }
+  template <typename A>
+  WEFT_INLINE A Start() {
+    return false;
+  }
 };
 
 template <typename R>
@@ -148,11 +161,13 @@ void Register(Catalogue& catalogue) {
   OpSpec prod = Reduce("Prod", "The product over the given axes; 1 of nothing.", kNumbers);
   AddKernels<ProdReduction, Plain>(prod.Gradient(ProdGradient), Numbers());
   catalogue.Add(std::move(prod));
-  OpSpec norm = Reduce("EuclideanNorm", "The root of the sum of squares over the given axes.", kNumbers);
+  OpSpec norm =
+      Reduce("EuclideanNorm", "The root of the sum of squares over the given axes.", kNumbers);
   AddKernels<SquareSumReduction, Root>(norm.Gradient(EuclideanNormGradient), Numbers());
   catalogue.Add(std::move(norm));
   constexpr char kOrdered[] =
-      "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
+      "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
+      "uint64, "
       "qint8, quint8, qint32, qint16, quint16}";
   OpSpec max = Reduce("Max", "The largest element over the given axes.", kOrdered);
   AddKernels<MaxReduction, Plain>(max.Gradient(ExtremumGradient), RealNumbers());

@@ -126,7 +126,8 @@ StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank) {
     }
     const int64_t at = (axis + rank) % rank;
     if (is_reduced[at]) {
-      return InvalidArgument("Invalid reduction arguments: Axes contains duplicate dimension: ", axis);
+      return InvalidArgument("Invalid reduction arguments: Axes contains duplicate dimension: ",
+                             axis);
     }
     is_reduced[at] = true;
   }

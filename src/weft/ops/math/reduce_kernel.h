@@ -7,8 +7,8 @@
 
 namespace weft::ops {
 
-// Which axes `axes` (int32 or int64, any shape) names: bit i of the result. Negative ones count from
-// the end; InvalidArgument if one is out of range or comes twice.
+// Which axes `axes` (int32 or int64, any shape) names: bit i of the result. Negative ones count
+// from the end; InvalidArgument if one is out of range or comes twice.
 StatusOr<std::vector<bool>> ReducedAxes(const Tensor& axes, int rank);
 
 // Inputs (input, reduction_indices), attribute keep_dims.

@@ -19,58 +19,94 @@ using Accumulator = Wide<T>;
 template <typename T>
 struct MaximumStart {
   static constexpr T value() {
-    if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
-    else return std::numeric_limits<T>::lowest();
+    if constexpr (std::is_floating_point_v<T>)
+      return -std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::lowest();
   }
 };
 template <typename T>
 struct MinimumStart {
   static constexpr T value() {
-    if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
-    else return std::numeric_limits<T>::max();
+    if constexpr (std::is_floating_point_v<T>)
+      return std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::max();
   }
 };
 
-// Acc<T> is what elements of T are joined in, Start<A>() the value of an empty reduction; Map is applied
-// to each element first.
+// Acc<T> is what elements of T are joined in, Start<A>() the value of an empty reduction; Map is
+// applied to each element first.
 struct Reducing {
-  template <typename T> using Acc = Accumulator<T>;
+  template <typename T>
+  using Acc = Accumulator<T>;
 };
 struct SumReduction : Reducing {
   static constexpr char kName[] = "Sum";
   using Join = AddOf;
-  template <typename A> WEFT_INLINE A Start() { return A(0); }
-  template <typename A> WEFT_INLINE A Map(A x) { return x; }
+  template <typename A>
+  WEFT_INLINE A Start() {
+    return A(0);
+  }
+  template <typename A>
+  WEFT_INLINE A Map(A x) {
+    return x;
+  }
 };
 // Means of integers are exact where their sum fits 64 bits.
 struct MeanReduction : SumReduction {
   static constexpr char kName[] = "Mean";
   template <typename T>
-  using Acc = std::conditional_t<kIsInteger<T> && !std::is_same_v<T, uint64_t>, int64_t, Accumulator<T>>;
+  using Acc =
+      std::conditional_t<kIsInteger<T> && !std::is_same_v<T, uint64_t>, int64_t, Accumulator<T>>;
 };
 struct ProdReduction : Reducing {
   static constexpr char kName[] = "Prod";
   using Join = MulOf;
-  template <typename A> WEFT_INLINE A Start() { return A(1); }
-  template <typename A> WEFT_INLINE A Map(A x) { return x; }
+  template <typename A>
+  WEFT_INLINE A Start() {
+    return A(1);
+  }
+  template <typename A>
+  WEFT_INLINE A Map(A x) {
+    return x;
+  }
 };
 struct MaxReduction : Reducing {
   static constexpr char kName[] = "Max";
   using Join = MaximumOf;
-  template <typename A> WEFT_INLINE A Start() { return MaximumStart<A>::value(); }
-  template <typename A> WEFT_INLINE A Map(A x) { return x; }
+  template <typename A>
+  WEFT_INLINE A Start() {
+    return MaximumStart<A>::value();
+  }
+  template <typename A>
+  WEFT_INLINE A Map(A x) {
+    return x;
+  }
 };
 struct MinReduction : Reducing {
   static constexpr char kName[] = "Min";
   using Join = MinimumOf;
-  template <typename A> WEFT_INLINE A Start() { return MinimumStart<A>::value(); }
-  template <typename A> WEFT_INLINE A Map(A x) { return x; }
+  template <typename A>
+  WEFT_INLINE A Start() {
+    return MinimumStart<A>::value();
+  }
+  template <typename A>
+  WEFT_INLINE A Map(A x) {
+    return x;
+  }
 };
 struct SquareSumReduction : Reducing {
   static constexpr char kName[] = "SquareSum";
   using Join = AddOf;
-  template <typename A> WEFT_INLINE A Start() { return A(0); }
-  template <typename A> WEFT_INLINE A Map(A x) { return MulOf::Apply<A>(x, Conj(x)); }
+  template <typename A>
+  WEFT_INLINE A Start() {
+    return A(0);
+  }
+  template <typename A>
+  WEFT_INLINE A Map(A x) {
+    return MulOf::Apply<A>(x, Conj(x));
+  }
 };
 
 // The loops of one reduction of one type.
@@ -95,11 +131,13 @@ WEFT_INLINE void ReduceRow(const std::byte* in_bytes, int64_t n, std::byte* accu
     for (int j = 0; j < kLanes; ++j) lanes[j] = R::template Map<A>(static_cast<A>(in[j]));
     for (int64_t i = kLanes; i < block; i += kLanes) {
       for (int j = 0; j < kLanes; ++j) {
-        lanes[j] = R::Join::template Apply<A>(lanes[j], R::template Map<A>(static_cast<A>(in[i + j])));
+        lanes[j] =
+            R::Join::template Apply<A>(lanes[j], R::template Map<A>(static_cast<A>(in[i + j])));
       }
     }
     for (int half = kLanes / 2; half > 0; half /= 2) {
-      for (int j = 0; j < half; ++j) lanes[j] = R::Join::template Apply<A>(lanes[j], lanes[j + half]);
+      for (int j = 0; j < half; ++j)
+        lanes[j] = R::Join::template Apply<A>(lanes[j], lanes[j + half]);
     }
     total = R::Join::template Apply<A>(total, lanes[0]);
     in += block;

@@ -37,20 +37,13 @@ TEST(ReduceTest, SumsOverAnyAxes) {
     Shape shape;
     std::vector<int32_t> axes;
   };
-  const std::vector<Case> cases = {{{4, 4}, {0}},
-                                   {{4, 4}, {1}},
-                                   {{4, 4}, {0, 1}},
-                                   {{3, 5, 7}, {1}},
-                                   {{3, 5, 7}, {0, 2}},
-                                   {{3, 5, 7}, {-1, 0}},
-                                   {{3, 5, 7}, {1, 2}},
-                                   {{2, 3, 1, 4, 5, 2, 2, 2}, {1, 3, 6}},
-                                   {{0, 3}, {0}},
-                                   {{3, 0}, {0}},
-                                   {{200, 300}, {0}},
-                                   {{200, 300}, {1}},
-                                   {{100000}, {0}},
-                                   {{2, 50000}, {1}},
+  const std::vector<Case> cases = {{{4, 4}, {0}},       {{4, 4}, {1}},
+                                   {{4, 4}, {0, 1}},    {{3, 5, 7}, {1}},
+                                   {{3, 5, 7}, {0, 2}}, {{3, 5, 7}, {-1, 0}},
+                                   {{3, 5, 7}, {1, 2}}, {{2, 3, 1, 4, 5, 2, 2, 2}, {1, 3, 6}},
+                                   {{0, 3}, {0}},       {{3, 0}, {0}},
+                                   {{200, 300}, {0}},   {{200, 300}, {1}},
+                                   {{100000}, {0}},     {{2, 50000}, {1}},
                                    {{50000, 3}, {0}}};
   for (const Case& test : cases) {
     const Tensor in = Fill<float>(test.shape, -1, 1);
@@ -77,14 +70,17 @@ TEST(ReduceTest, EachKindKnowsTheValueOfNothing) {
   EXPECT_EQ(RunOne("Min", {nothing, axis}).scalar<float>(), inf);
   EXPECT_TRUE(std::isnan(RunOne("Mean", {nothing, axis}).scalar<float>()));
   const Tensor no_bools = Make<uint8_t>({0}, {});
-  EXPECT_TRUE(RunOne("All", {Tensor(DType::kBool, Shape{0}, no_bools.buffer()), axis}).scalar<bool>());
-  EXPECT_FALSE(RunOne("Any", {Tensor(DType::kBool, Shape{0}, no_bools.buffer()), axis}).scalar<bool>());
+  EXPECT_TRUE(
+      RunOne("All", {Tensor(DType::kBool, Shape{0}, no_bools.buffer()), axis}).scalar<bool>());
+  EXPECT_FALSE(
+      RunOne("Any", {Tensor(DType::kBool, Shape{0}, no_bools.buffer()), axis}).scalar<bool>());
 }
 
 TEST(ReduceTest, NarrowTypesAddUpInWideOnes) {
   std::vector<Half> ones(5000, Half(1.0f));
   const Tensor in = Make<Half>({5000}, ones);
-  EXPECT_EQ(static_cast<float>(RunOne("Sum", {in, Tensor::Scalar<int32_t>(0)}).scalar<Half>()), 5000.0f);
+  EXPECT_EQ(static_cast<float>(RunOne("Sum", {in, Tensor::Scalar<int32_t>(0)}).scalar<Half>()),
+            5000.0f);
   const Tensor matrix = Make<Half>({2500, 2}, ones);
   ExpectNear<Half>(RunOne("Mean", {matrix, Tensor::Scalar<int64_t>(0)}), {Half(1), Half(1)});
 }

@@ -10,7 +10,8 @@
 namespace weft::ops {
 
 // How the accumulators become outputs: `reduced` is how many elements each stands for.
-using FinishFunction = void (*)(const std::byte* accumulators, int64_t n, int64_t reduced, std::byte* out);
+using FinishFunction = void (*)(const std::byte* accumulators, int64_t n, int64_t reduced,
+                                std::byte* out);
 
 struct Reduction {
   ReduceLoops loops;
@@ -26,10 +27,14 @@ struct Reduction {
 
 // What is done with a total at the end.
 struct Plain {
-  template <typename A> static A Apply(A total, int64_t) { return total; }
+  template <typename A>
+  static A Apply(A total, int64_t) {
+    return total;
+  }
 };
 struct Average {
-  template <typename A> static A Apply(A total, int64_t count) {
+  template <typename A>
+  static A Apply(A total, int64_t count) {
     if constexpr (kIsInteger<A>) {
       const A divisor = static_cast<A>(count);
       return divisor == 0 ? A(0) : DivOf::Apply<A>(total, divisor);
@@ -41,9 +46,12 @@ struct Average {
   }
 };
 struct Root {
-  template <typename A> static A Apply(A total, int64_t) {
-    if constexpr (kIsInteger<A>) return static_cast<A>(std::sqrt(static_cast<double>(total)));
-    else return std::sqrt(total);
+  template <typename A>
+  static A Apply(A total, int64_t) {
+    if constexpr (kIsInteger<A>)
+      return static_cast<A>(std::sqrt(static_cast<double>(total)));
+    else
+      return std::sqrt(total);
   }
 };
 

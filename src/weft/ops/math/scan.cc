@@ -11,17 +11,33 @@ namespace weft::ops::math::scan {
 namespace {
 
 struct Sum {
-  template <typename A> static A Start() { return A(0); }
-  template <typename A> static A Join(A a, A b) { return AddOf::Apply<A>(a, b); }
+  template <typename A>
+  static A Start() {
+    return A(0);
+  }
+  template <typename A>
+  static A Join(A a, A b) {
+    return AddOf::Apply<A>(a, b);
+  }
 };
 struct Product {
-  template <typename A> static A Start() { return A(1); }
-  template <typename A> static A Join(A a, A b) { return MulOf::Apply<A>(a, b); }
+  template <typename A>
+  static A Start() {
+    return A(1);
+  }
+  template <typename A>
+  static A Join(A a, A b) {
+    return MulOf::Apply<A>(a, b);
+  }
 };
 // log(exp(a) + exp(b)) without overflow.
 struct LogSumExp {
-  template <typename A> static A Start() { return -std::numeric_limits<A>::infinity(); }
-  template <typename A> static A Join(A a, A b) {
+  template <typename A>
+  static A Start() {
+    return -std::numeric_limits<A>::infinity();
+  }
+  template <typename A>
+  static A Join(A a, A b) {
     if (a == b && std::isinf(a)) return a;
     const A high = a < b ? b : a;
     const A low = a < b ? a : b;
@@ -48,10 +64,11 @@ StatusOr<int> AxisOf(const Tensor& axis, int rank) {
   if (axis.rank() != 0) {
     return InvalidArgument("ScanOp: axis must be a scalar, not ", axis.shape().ToString());
   }
-  const int64_t value = axis.dtype() == DType::kInt32 ? axis.scalar<int32_t>() : axis.scalar<int64_t>();
+  const int64_t value =
+      axis.dtype() == DType::kInt32 ? axis.scalar<int32_t>() : axis.scalar<int64_t>();
   if (value < -rank || value >= rank) {
-    return InvalidArgument("ScanOp: Expected scan axis in the range [", -rank, ", ", rank, "), but got ",
-                           value);
+    return InvalidArgument("ScanOp: Expected scan axis in the range [", -rank, ", ", rank,
+                           "), but got ", value);
   }
   return static_cast<int>(value < 0 ? value + rank : value);
 }
@@ -60,7 +77,8 @@ template <typename Op, typename... Ts>
 class ScanKernel final : public OpKernel {
  public:
   explicit ScanKernel(KernelConstruction& k)
-      : exclusive_(k.AttrOr<bool>("exclusive", false)), reverse_(k.AttrOr<bool>("reverse", false)) {}
+      : exclusive_(k.AttrOr<bool>("exclusive", false)),
+        reverse_(k.AttrOr<bool>("reverse", false)) {}
 
   Status Compute(KernelContext& c) override {
     const Tensor& in = c.input(0);
@@ -74,12 +92,14 @@ class ScanKernel final : public OpKernel {
     }
     const int64_t size = in.dim(axis);
     VisitDType(in.dtype(), TypeList<Ts...>(), [&]<typename T>() {
-      c.ParallelFor(outer, std::max<int64_t>(1, 8192 / (size * inner)), [&](int64_t begin, int64_t end) {
-        for (int64_t o = begin; o < end; ++o) {
-          const int64_t at = o * size * inner;
-          Scan<Op, T>(in.data<T>() + at, out->data<T>() + at, size, inner, exclusive_, reverse_);
-        }
-      });
+      c.ParallelFor(outer, std::max<int64_t>(1, 8192 / (size * inner)),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t o = begin; o < end; ++o) {
+                        const int64_t at = o * size * inner;
+                        Scan<Op, T>(in.data<T>() + at, out->data<T>() + at, size, inner, exclusive_,
+                                    reverse_);
+                      }
+                    });
     });
     return absl::OkStatus();
   }
@@ -120,12 +140,14 @@ Status LogSumExpGradient(GradientContext& c) {
   WEFT_ASSIGN_OR_RETURN(Options o, OptionsOf(c));
   const DType dtype = TypeOf(c.gradient());
   const Endpoint zero = ScalarOf(c, dtype, 0);
-  const double lowest = dtype == DType::kHalf ? -65504 : dtype == DType::kBfloat16 ? -3.3895314e38
-                        : dtype == DType::kFloat ? std::numeric_limits<float>::lowest()
-                                                 : std::numeric_limits<double>::lowest();
+  const double lowest = dtype == DType::kHalf       ? -65504
+                        : dtype == DType::kBfloat16 ? -3.3895314e38
+                        : dtype == DType::kFloat    ? std::numeric_limits<float>::lowest()
+                                                    : std::numeric_limits<double>::lowest();
   const Endpoint least = ScalarOf(c, dtype, lowest);
   const auto part = [&](Endpoint gradient) {
-    const Endpoint log = c.Op("SelectV2", {c.Op("Greater", {gradient, zero}), c.Op("Log", {gradient}), least});
+    const Endpoint log =
+        c.Op("SelectV2", {c.Op("Greater", {gradient, zero}), c.Op("Log", {gradient}), least});
     const Endpoint scaled = c.Op("Sub", {log, c.output(0)});
     const Endpoint sum = Running(c, "CumulativeLogsumexp", scaled, o.exclusive, !o.reverse);
     return c.Op("Exp", {c.Op("AddV2", {sum, c.input(0)})});
@@ -156,18 +178,21 @@ void AddScan(Catalogue& catalogue, const char* name, const char* doc, const char
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  AddScan<Sum>(catalogue, "Cumsum",
-               "Running sums along an axis; exclusive leaves out the element itself, reverse starts at the "
-               "end.",
-               "T: numbertype", CumsumGradient, Numbers());
-  AddScan<Product>(catalogue, "Cumprod",
-                   "Running products along an axis; exclusive leaves out the element itself, reverse starts "
-                   "at the end.",
-                   "T: numbertype", CumprodGradient, Numbers());
-  AddScan<LogSumExp>(catalogue, "CumulativeLogsumexp",
-                     "Running log(sum(exp(x))) along an axis; exclusive leaves out the element itself, "
-                     "reverse starts at the end.",
-                     "T: {bfloat16, half, float, double}", LogSumExpGradient, RealFloats());
+  AddScan<Sum>(
+      catalogue, "Cumsum",
+      "Running sums along an axis; exclusive leaves out the element itself, reverse starts at the "
+      "end.",
+      "T: numbertype", CumsumGradient, Numbers());
+  AddScan<Product>(
+      catalogue, "Cumprod",
+      "Running products along an axis; exclusive leaves out the element itself, reverse starts "
+      "at the end.",
+      "T: numbertype", CumprodGradient, Numbers());
+  AddScan<LogSumExp>(
+      catalogue, "CumulativeLogsumexp",
+      "Running log(sum(exp(x))) along an axis; exclusive leaves out the element itself, "
+      "reverse starts at the end.",
+      "T: {bfloat16, half, float, double}", LogSumExpGradient, RealFloats());
 }
 
 }  // namespace weft::ops::math::scan

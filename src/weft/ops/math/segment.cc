@@ -14,25 +14,34 @@ using G = GradientContext&;
 struct SegmentMaxReduction : MaxReduction {
   template <typename T>
   static Acc<T> StartOf() {
-    if constexpr (std::is_same_v<T, Half>) return -65504.0f;
-    else if constexpr (std::is_same_v<T, Bfloat16>) return static_cast<float>(Bfloat16::FromBits(0xff7f));
-    else return std::numeric_limits<T>::lowest();
+    if constexpr (std::is_same_v<T, Half>)
+      return -65504.0f;
+    else if constexpr (std::is_same_v<T, Bfloat16>)
+      return static_cast<float>(Bfloat16::FromBits(0xff7f));
+    else
+      return std::numeric_limits<T>::lowest();
   }
 };
 struct SegmentMinReduction : MinReduction {
   template <typename T>
   static Acc<T> StartOf() {
-    if constexpr (std::is_same_v<T, Half>) return 65504.0f;
-    else if constexpr (std::is_same_v<T, Bfloat16>) return static_cast<float>(Bfloat16::FromBits(0x7f7f));
-    else return std::numeric_limits<T>::max();
+    if constexpr (std::is_same_v<T, Half>)
+      return 65504.0f;
+    else if constexpr (std::is_same_v<T, Bfloat16>)
+      return static_cast<float>(Bfloat16::FromBits(0x7f7f));
+    else
+      return std::numeric_limits<T>::max();
   }
 };
 
 int64_t IdAt(const Tensor& ids, int64_t i) {
   switch (ids.dtype()) {
-    case DType::kInt16: return ids.data<int16_t>()[i];
-    case DType::kInt32: return ids.data<int32_t>()[i];
-    default: return ids.data<int64_t>()[i];
+    case DType::kInt16:
+      return ids.data<int16_t>()[i];
+    case DType::kInt32:
+      return ids.data<int32_t>()[i];
+    default:
+      return ids.data<int64_t>()[i];
   }
 }
 
@@ -118,10 +127,12 @@ class UnsortedKernel final : public OpKernel {
     const Tensor& ids = c.input(1);
     const Tensor& count = c.input(2);
     if (count.rank() != 0) {
-      return InvalidArgument("num_segments should be a scalar, not shape ", count.shape().ToString());
+      return InvalidArgument("num_segments should be a scalar, not shape ",
+                             count.shape().ToString());
     }
     const int64_t segments = IdAt(count, 0);
-    if (segments < 0) return InvalidArgument("Input num_segments == ", segments, " must not be negative.");
+    if (segments < 0)
+      return InvalidArgument("Input num_segments == ", segments, " must not be negative.");
     const absl::Span<const int64_t> head = ids.shape().dims();
     if (data.rank() < ids.rank() || data.shape().dims().subspan(0, head.size()) != head) {
       return InvalidArgument("data.shape = ", data.shape().ToString(),
@@ -132,8 +143,8 @@ class UnsortedKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Shape shape, Shape::Make(dims));
     for (int64_t i = 0; i < ids.num_elements(); ++i) {
       if (IdAt(ids, i) >= segments) {
-        return InvalidArgument("segment_ids[", i, "] = ", IdAt(ids, i), " is out of range [0, ", segments,
-                               ")");
+        return InvalidArgument("segment_ids[", i, "] = ", IdAt(ids, i), " is out of range [0, ",
+                               segments, ")");
       }
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
@@ -146,7 +157,8 @@ class UnsortedKernel final : public OpKernel {
     r_.start(totals.bytes(), out->num_elements());
     for (int64_t i = 0; i < ids.num_elements(); ++i) {
       const int64_t id = IdAt(ids, i);
-      if (id >= 0) r_.loops.column(data.bytes() + i * in_row, width, totals.bytes() + id * total_row);
+      if (id >= 0)
+        r_.loops.column(data.bytes() + i * in_row, width, totals.bytes() + id * total_row);
     }
     r_.finish(totals.bytes(), out->num_elements(), 1, out->bytes());
     return absl::OkStatus();
@@ -157,7 +169,9 @@ class UnsortedKernel final : public OpKernel {
 };
 
 E Zeros(G c, E like) { return c.Op("ZerosLike", {like}); }
-E Gathered(G c, E params, E ids) { return c.Op("GatherV2", {params, ids, c.builder().Scalar<int32_t>(0)}); }
+E Gathered(G c, E params, E ids) {
+  return c.Op("GatherV2", {params, ids, c.builder().Scalar<int32_t>(0)});
+}
 
 Status SegmentSumGradient(G c) {
   c.set_input(0, Gathered(c, c.gradient(), c.input(1)));
@@ -167,9 +181,11 @@ Status SegmentMeanGradient(G c) {
   // How many rows each segment has, in the shape of a column of data.
   const E rank = c.Op("Rank", {c.input(0)});
   const E one = c.builder().Scalar<int32_t>(1);
-  const E tail_size = c.Op("Reshape", {c.Op("Sub", {rank, one}), c.builder().Constant(Tensor::Vector<int32_t>({1}))});
+  const E tail_size = c.Op(
+      "Reshape", {c.Op("Sub", {rank, one}), c.builder().Constant(Tensor::Vector<int32_t>({1}))});
   const E tail = c.Op("Fill", {tail_size, one});
-  const E shape = c.Op("ConcatV2", {std::vector<E>{c.Op("Shape", {c.input(1)}), tail}, c.builder().Scalar<int32_t>(0)});
+  const E shape = c.Op("ConcatV2", {std::vector<E>{c.Op("Shape", {c.input(1)}), tail},
+                                    c.builder().Scalar<int32_t>(0)});
   const E ones = c.Op("Fill", {shape, ScalarOf(c, TypeOf(c.gradient()), 1)});
   const E counts = c.Op("SegmentSum", {ones, c.input(1)});
   c.set_input(0, Gathered(c, c.Op("RealDiv", {c.gradient(), counts}), c.input(1)));
@@ -197,10 +213,14 @@ Kept GatherKept(G c, E params) {
   // The condition gets trailing dimensions of 1, then the shape of the rows.
   const E one = c.builder().Scalar<int32_t>(1);
   const E missing = c.Op("Sub", {c.Op("Rank", {rows}), c.Op("Rank", {ids})});
-  const E tail = c.Op("Fill", {c.Op("Reshape", {missing, c.builder().Constant(Tensor::Vector<int32_t>({1}))}), one});
-  const E shape = c.Op("ConcatV2", {std::vector<E>{c.Op("Shape", {ids}), tail}, c.builder().Scalar<int32_t>(0)});
+  const E tail =
+      c.Op("Fill",
+           {c.Op("Reshape", {missing, c.builder().Constant(Tensor::Vector<int32_t>({1}))}), one});
+  const E shape = c.Op(
+      "ConcatV2", {std::vector<E>{c.Op("Shape", {ids}), tail}, c.builder().Scalar<int32_t>(0)});
   const E column = c.Op("Reshape", {c.Op("GreaterEqual", {ids, zero}), shape});
-  return {c.Op("SelectV2", {column, rows, Zeros(c, rows)}), c.Op("BroadcastTo", {column, c.Op("Shape", {rows})})};
+  return {c.Op("SelectV2", {column, rows, Zeros(c, rows)}),
+          c.Op("BroadcastTo", {column, c.Op("Shape", {rows})})};
 }
 Status UnsortedSumGradient(G c) {
   c.set_input(0, GatherKept(c, c.gradient()).rows);
@@ -216,8 +236,8 @@ Status UnsortedExtremumGradient(G c) {
   c.set_input(0, c.Op("SelectV2", {selected, shares, Zeros(c, shares)}));
   return absl::OkStatus();
 }
-// The product of the others in the segment: by division, and where an element is 0 from a product that
-// leaves zeros out; nothing where a segment has two of them.
+// The product of the others in the segment: by division, and where an element is 0 from a product
+// that leaves zeros out; nothing where a segment has two of them.
 template <typename Gather, typename Reduce>
 void ProdGradient(G c, Gather gather, Reduce reduce) {
   const E data = c.input(0);
@@ -234,7 +254,9 @@ void ProdGradient(G c, Gather gather, Reduce reduce) {
 Status SegmentProdGradient(G c) {
   ProdGradient(
       c, [&](E x) { return Gathered(c, x, c.input(1)); },
-      [&](const char* kind, E x) { return c.Op(absl::StrCat("Segment", kind), {x, c.input(1)}); });
+      [&](const char* kind, E x) {
+        return c.Op(absl::StrCat("Segment", kind), {x, c.input(1)});
+      });
   return absl::OkStatus();
 }
 Status UnsortedProdGradient(G c) {
@@ -294,7 +316,10 @@ void AddUnsorted(Catalogue& catalogue, const char* name, const char* doc, const 
                  const char* indices, GradientFunction gradient, TypeList<Ts...> list) {
   OpSpec spec(name);
   spec.Doc(doc).Input("data: T").Input("segment_ids: Tindices").Input("num_segments: Tnumsegments");
-  spec.Output("output: T").Attr(types).Attr(indices).Attr("Tnumsegments: {int32, int64} = DT_INT32");
+  spec.Output("output: T")
+      .Attr(types)
+      .Attr(indices)
+      .Attr("Tnumsegments: {int32, int64} = DT_INT32");
   spec.Shape(UnsortedShape).Gradient(std::move(gradient));
   const auto factory = [](KernelConstruction& k) -> StatusOr<std::unique_ptr<OpKernel>> {
     Reduction r;
@@ -308,34 +333,40 @@ void AddUnsorted(Catalogue& catalogue, const char* name, const char* doc, const 
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  AddSorted<SumReduction, Plain>(catalogue, "SegmentSum", "Sums of rows with equal ids, which increase.",
-                                 kNumbers, 0, SegmentSumGradient, Numbers());
-  AddSorted<MeanReduction, Average>(catalogue, "SegmentMean", "Means of rows with equal ids, which increase.",
-                                    kNumbers, 0, SegmentMeanGradient, Numbers());
+  AddSorted<SumReduction, Plain>(catalogue, "SegmentSum",
+                                 "Sums of rows with equal ids, which increase.", kNumbers, 0,
+                                 SegmentSumGradient, Numbers());
+  AddSorted<MeanReduction, Average>(catalogue, "SegmentMean",
+                                    "Means of rows with equal ids, which increase.", kNumbers, 0,
+                                    SegmentMeanGradient, Numbers());
   AddSorted<ProdReduction, Plain>(catalogue, "SegmentProd",
                                   "Products of rows with equal ids, which increase; 1 of no rows.",
                                   kNumbers, 1, SegmentProdGradient, Numbers());
   AddSorted<MaxReduction, Plain>(catalogue, "SegmentMax",
-                                 "Maxima of rows with equal ids, which increase; 0 of no rows.", kReals, 0,
-                                 SegmentExtremumGradient, RealNumbers());
+                                 "Maxima of rows with equal ids, which increase; 0 of no rows.",
+                                 kReals, 0, SegmentExtremumGradient, RealNumbers());
   AddSorted<MinReduction, Plain>(catalogue, "SegmentMin",
-                                 "Minima of rows with equal ids, which increase; 0 of no rows.", kReals, 0,
-                                 SegmentExtremumGradient, RealNumbers());
+                                 "Minima of rows with equal ids, which increase; 0 of no rows.",
+                                 kReals, 0, SegmentExtremumGradient, RealNumbers());
   constexpr char kIndices[] = "Tindices: {int32, int64}";
   AddUnsorted<SumReduction>(catalogue, "UnsortedSegmentSum",
-                            "Sums of rows with equal ids, in any order; negative ids are left out.", kNumbers,
-                            "Tindices: {int16, int32, int64}", UnsortedSumGradient, Numbers());
-  AddUnsorted<ProdReduction>(catalogue, "UnsortedSegmentProd",
-                             "Products of rows with equal ids, in any order; negative ids are left out.",
-                             kNumbers, kIndices, UnsortedProdGradient, Numbers());
-  AddUnsorted<SegmentMaxReduction>(catalogue, "UnsortedSegmentMax",
-                                   "Maxima of rows with equal ids, in any order; the lowest number of no "
-                                   "rows; negative ids are left out.",
-                                   kReals, kIndices, UnsortedExtremumGradient, RealNumbers());
-  AddUnsorted<SegmentMinReduction>(catalogue, "UnsortedSegmentMin",
-                                   "Minima of rows with equal ids, in any order; the highest number of no "
-                                   "rows; negative ids are left out.",
-                                   kReals, kIndices, UnsortedExtremumGradient, RealNumbers());
+                            "Sums of rows with equal ids, in any order; negative ids are left out.",
+                            kNumbers, "Tindices: {int16, int32, int64}", UnsortedSumGradient,
+                            Numbers());
+  AddUnsorted<ProdReduction>(
+      catalogue, "UnsortedSegmentProd",
+      "Products of rows with equal ids, in any order; negative ids are left out.", kNumbers,
+      kIndices, UnsortedProdGradient, Numbers());
+  AddUnsorted<SegmentMaxReduction>(
+      catalogue, "UnsortedSegmentMax",
+      "Maxima of rows with equal ids, in any order; the lowest number of no "
+      "rows; negative ids are left out.",
+      kReals, kIndices, UnsortedExtremumGradient, RealNumbers());
+  AddUnsorted<SegmentMinReduction>(
+      catalogue, "UnsortedSegmentMin",
+      "Minima of rows with equal ids, in any order; the highest number of no "
+      "rows; negative ids are left out.",
+      kReals, kIndices, UnsortedExtremumGradient, RealNumbers());
 }
 
 }  // namespace weft::ops::math::segment

@@ -20,17 +20,22 @@ void VisitSize(DType dtype, Body&& body) {
   if (dtype == DType::kResource) return body.template operator()<ResourceHandle>();
   if (dtype == DType::kVariant) return body.template operator()<Variant>();
   switch (DTypeSize(dtype)) {
-    case 1: return body.template operator()<uint8_t>();
-    case 2: return body.template operator()<uint16_t>();
-    case 4: return body.template operator()<uint32_t>();
-    case 8: return body.template operator()<uint64_t>();
-    default: return body.template operator()<Sixteen>();
+    case 1:
+      return body.template operator()<uint8_t>();
+    case 2:
+      return body.template operator()<uint16_t>();
+    case 4:
+      return body.template operator()<uint32_t>();
+    case 8:
+      return body.template operator()<uint64_t>();
+    default:
+      return body.template operator()<Sixteen>();
   }
 }
 
 template <typename T>
-void Choose(const bool* condition, int64_t c_step, const T* t, int64_t t_step, const T* e, int64_t e_step,
-            T* out, int64_t n) {
+void Choose(const bool* condition, int64_t c_step, const T* t, int64_t t_step, const T* e,
+            int64_t e_step, T* out, int64_t n) {
   if (c_step == 1 && t_step == 1 && e_step == 1) {
     for (int64_t i = 0; i < n; ++i) out[i] = condition[i] ? t[i] : e[i];
     return;
@@ -49,8 +54,9 @@ class SelectV2Kernel final : public OpKernel {
     StatusOr<Shape> shape = BroadcastShapes(t.shape(), e.shape());
     if (shape.ok()) shape = BroadcastShapes(*shape, condition.shape());
     if (!shape.ok()) {
-      return InvalidArgument("condition ", condition.shape().ToString(), ", then ", t.shape().ToString(),
-                             ", and else ", e.shape().ToString(), " must be broadcastable");
+      return InvalidArgument("condition ", condition.shape().ToString(), ", then ",
+                             t.shape().ToString(), ", and else ", e.shape().ToString(),
+                             " must be broadcastable");
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, *shape));
     if (out->num_elements() == 0) return absl::OkStatus();
@@ -58,12 +64,13 @@ class SelectV2Kernel final : public OpKernel {
     const auto& steps = loops.inner.stride;
     const int64_t n = loops.inner.size;
     VisitSize(out->dtype(), [&]<typename T>() {
-      c.ParallelFor(loops.num_rows(), std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
-        loops.ForEachRow(begin, end, [&](const std::array<int64_t, 3>& at, int64_t to) {
-          Choose<T>(condition.data<bool>() + at[0], steps[0], t.data<T>() + at[1], steps[1],
-                    e.data<T>() + at[2], steps[2], out->data<T>() + to, n);
-        });
-      });
+      c.ParallelFor(
+          loops.num_rows(), std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
+            loops.ForEachRow(begin, end, [&](const std::array<int64_t, 3>& at, int64_t to) {
+              Choose<T>(condition.data<bool>() + at[0], steps[0], t.data<T>() + at[1], steps[1],
+                        e.data<T>() + at[2], steps[2], out->data<T>() + to, n);
+            });
+          });
     });
     return absl::OkStatus();
   }
@@ -84,11 +91,12 @@ class SelectKernel final : public OpKernel {
     int64_t row = 1;
     if (condition.rank() == 1 && !(condition.shape() == t.shape())) {
       if (t.rank() < 1) {
-        return InvalidArgument("'then' must be at least a vector, but saw shape: ", t.shape().ToString());
+        return InvalidArgument("'then' must be at least a vector, but saw shape: ",
+                               t.shape().ToString());
       }
       if (t.dim(0) != condition.dim(0)) {
-        return InvalidArgument("Number of batches of 'then' must match size of 'cond', but saw: ", t.dim(0),
-                               " vs. ", condition.dim(0));
+        return InvalidArgument("Number of batches of 'then' must match size of 'cond', but saw: ",
+                               t.dim(0), " vs. ", condition.dim(0));
       }
       row = t.dim(0) == 0 ? 0 : t.num_elements() / t.dim(0);
     } else {
@@ -104,7 +112,8 @@ class SelectKernel final : public OpKernel {
         return;
       }
       for (int64_t i = 0; i < condition.num_elements(); ++i) {
-        std::copy_n((condition.data<bool>()[i] ? t : e).data<T>() + i * row, row, out->data<T>() + i * row);
+        std::copy_n((condition.data<bool>()[i] ? t : e).data<T>() + i * row, row,
+                    out->data<T>() + i * row);
       }
     });
     return absl::OkStatus();
@@ -113,8 +122,10 @@ class SelectKernel final : public OpKernel {
  private:
   static Status CheckSame(KernelContext& c, int i, int j) {
     if (c.input(i).shape() == c.input(j).shape()) return absl::OkStatus();
-    return InvalidArgument("Inputs to operation ", c.name(), " of type Select must have the same size and "
-                           "shape.  Input ", i, ": ", c.input(i).shape().ToString(), " != input ", j, ": ",
+    return InvalidArgument("Inputs to operation ", c.name(),
+                           " of type Select must have the same size and "
+                           "shape.  Input ",
+                           i, ": ", c.input(i).shape().ToString(), " != input ", j, ": ",
                            c.input(j).shape().ToString());
   }
 };
@@ -166,27 +177,29 @@ Status SelectV2Gradient(GradientContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Select")
-                    .Doc("Elements of t where the condition is true, of e elsewhere. The condition has their "
-                         "shape, or is a scalar, or a vector that picks rows.")
-                    .Input("condition: bool")
-                    .Input("t: T")
-                    .Input("e: T")
-                    .Output("output: T")
-                    .Attr("T: type")
-                    .Shape(SelectShape)
-                    .Gradient(SelectGradient)
-                    .Kernel(MakeKernel<SelectKernel>()));
-  catalogue.Add(OpSpec("SelectV2")
-                    .Doc("Elements of t where the condition is true, of e elsewhere. All three broadcast.")
-                    .Input("condition: bool")
-                    .Input("t: T")
-                    .Input("e: T")
-                    .Output("output: T")
-                    .Attr("T: type")
-                    .Shape(SelectV2Shape)
-                    .Gradient(SelectV2Gradient)
-                    .Kernel(MakeKernel<SelectV2Kernel>()));
+  catalogue.Add(
+      OpSpec("Select")
+          .Doc("Elements of t where the condition is true, of e elsewhere. The condition has their "
+               "shape, or is a scalar, or a vector that picks rows.")
+          .Input("condition: bool")
+          .Input("t: T")
+          .Input("e: T")
+          .Output("output: T")
+          .Attr("T: type")
+          .Shape(SelectShape)
+          .Gradient(SelectGradient)
+          .Kernel(MakeKernel<SelectKernel>()));
+  catalogue.Add(
+      OpSpec("SelectV2")
+          .Doc("Elements of t where the condition is true, of e elsewhere. All three broadcast.")
+          .Input("condition: bool")
+          .Input("t: T")
+          .Input("e: T")
+          .Output("output: T")
+          .Attr("T: type")
+          .Shape(SelectV2Shape)
+          .Gradient(SelectV2Gradient)
+          .Kernel(MakeKernel<SelectV2Kernel>()));
 }
 
 }  // namespace weft::ops::math::select

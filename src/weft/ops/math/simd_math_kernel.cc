@@ -10,9 +10,9 @@
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "weft/ops/math/simd_math_kernel.cc"
+#include "hwy/contrib/math/math-inl.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "hwy/contrib/math/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::ops::HWY_NAMESPACE {
@@ -142,11 +142,13 @@ void Run(const std::byte* a, int a_step, const std::byte*, int, std::byte* out_b
   std::memcpy(out + i, rest, static_cast<size_t>(n - i) * sizeof(T));
 }
 
-#define WEFT_FLOATS(name, f) {name, DType::kFloat, Run<f, float>}, {name, DType::kDouble, Run<f, double>}
+#define WEFT_FLOATS(name, f) \
+  {name, DType::kFloat, Run<f, float>}, { name, DType::kDouble, Run<f, double> }
 constexpr SimdTile kTiles[] = {
-    WEFT_FLOATS("ExpOf", ExpF),     WEFT_FLOATS("Expm1Of", Expm1F),   WEFT_FLOATS("LogOf", LogF),
-    WEFT_FLOATS("Log1pOf", Log1pF), WEFT_FLOATS("TanhOf", TanhF),     WEFT_FLOATS("SigmoidOf", SigmoidF),
-    WEFT_FLOATS("SinOf", SinF),     WEFT_FLOATS("CosOf", CosF),
+    WEFT_FLOATS("ExpOf", ExpF),   WEFT_FLOATS("Expm1Of", Expm1F),
+    WEFT_FLOATS("LogOf", LogF),   WEFT_FLOATS("Log1pOf", Log1pF),
+    WEFT_FLOATS("TanhOf", TanhF), WEFT_FLOATS("SigmoidOf", SigmoidF),
+    WEFT_FLOATS("SinOf", SinF),   WEFT_FLOATS("CosOf", CosF),
 };
 #undef WEFT_FLOATS
 

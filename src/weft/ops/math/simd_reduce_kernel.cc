@@ -40,7 +40,10 @@ void Column(const std::byte* in, int64_t n, std::byte* accumulators) {
   ReduceColumn<R, T>(in, n, accumulators);
 }
 
-#define WEFT_REDUCE(R, T) {R::kName, DTypeOf<T>, {Row<R, T>, Column<R, T>}}
+#define WEFT_REDUCE(R, T)                             \
+  {                                                   \
+    R::kName, DTypeOf<T>, { Row<R, T>, Column<R, T> } \
+  }
 constexpr ReduceEntry kEntries[] = {
     WEFT_REDUCE(SumReduction, float),       WEFT_REDUCE(SumReduction, double),
     WEFT_REDUCE(MeanReduction, float),      WEFT_REDUCE(MeanReduction, double),

@@ -28,27 +28,41 @@ void RunUnary(const std::byte* a, int a_step, const std::byte*, int, std::byte* 
 }
 
 #define WEFT_FLOATS(run, op) \
-  {op::kName, DType::kFloat, run<op, float>}, {op::kName, DType::kDouble, run<op, double>}
-#define WEFT_NUMBERS(run, op)                                              \
-  WEFT_FLOATS(run, op), {op::kName, DType::kInt32, run<op, int32_t>}, {    \
-    op::kName, DType::kInt64, run<op, int64_t>                             \
+  {op::kName, DType::kFloat, run<op, float>}, { op::kName, DType::kDouble, run<op, double> }
+#define WEFT_NUMBERS(run, op)                                           \
+  WEFT_FLOATS(run, op), {op::kName, DType::kInt32, run<op, int32_t>}, { \
+    op::kName, DType::kInt64, run<op, int64_t>                          \
   }
 constexpr SimdTile kTiles[] = {
-    WEFT_NUMBERS(RunBinary, AddOf),       WEFT_NUMBERS(RunBinary, SubOf),
-    WEFT_NUMBERS(RunBinary, MulOf),       WEFT_NUMBERS(RunBinary, MaximumOf),
-    WEFT_NUMBERS(RunBinary, MinimumOf),   WEFT_NUMBERS(RunBinary, EqualOf),
-    WEFT_NUMBERS(RunBinary, NotEqualOf),  WEFT_NUMBERS(RunBinary, LessOf),
-    WEFT_NUMBERS(RunBinary, LessEqualOf), WEFT_NUMBERS(RunBinary, GreaterOf),
+    WEFT_NUMBERS(RunBinary, AddOf),
+    WEFT_NUMBERS(RunBinary, SubOf),
+    WEFT_NUMBERS(RunBinary, MulOf),
+    WEFT_NUMBERS(RunBinary, MaximumOf),
+    WEFT_NUMBERS(RunBinary, MinimumOf),
+    WEFT_NUMBERS(RunBinary, EqualOf),
+    WEFT_NUMBERS(RunBinary, NotEqualOf),
+    WEFT_NUMBERS(RunBinary, LessOf),
+    WEFT_NUMBERS(RunBinary, LessEqualOf),
+    WEFT_NUMBERS(RunBinary, GreaterOf),
     WEFT_NUMBERS(RunBinary, GreaterEqualOf),
-    WEFT_FLOATS(RunBinary, DivOf),        WEFT_FLOATS(RunBinary, SquaredDifferenceOf),
-    WEFT_FLOATS(RunBinary, SigmoidGradOf), WEFT_FLOATS(RunBinary, TanhGradOf),
-    WEFT_FLOATS(RunBinary, SqrtGradOf),   WEFT_FLOATS(RunBinary, RsqrtGradOf),
-    WEFT_FLOATS(RunBinary, InvGradOf),    WEFT_NUMBERS(RunUnary, NegOf),
-    WEFT_FLOATS(RunUnary, SquareOf),      WEFT_FLOATS(RunUnary, ReciprocalOf),
-    WEFT_FLOATS(RunUnary, AbsOf),         WEFT_FLOATS(RunUnary, SqrtOf),
-    WEFT_FLOATS(RunUnary, RsqrtOf),       WEFT_FLOATS(RunUnary, nn::ReluOf),
-    WEFT_FLOATS(RunUnary, nn::Relu6Of),   WEFT_FLOATS(RunUnary, nn::SoftsignOf),
-    WEFT_FLOATS(RunBinary, nn::ReluGradOf), WEFT_FLOATS(RunBinary, nn::Relu6GradOf),
+    WEFT_FLOATS(RunBinary, DivOf),
+    WEFT_FLOATS(RunBinary, SquaredDifferenceOf),
+    WEFT_FLOATS(RunBinary, SigmoidGradOf),
+    WEFT_FLOATS(RunBinary, TanhGradOf),
+    WEFT_FLOATS(RunBinary, SqrtGradOf),
+    WEFT_FLOATS(RunBinary, RsqrtGradOf),
+    WEFT_FLOATS(RunBinary, InvGradOf),
+    WEFT_NUMBERS(RunUnary, NegOf),
+    WEFT_FLOATS(RunUnary, SquareOf),
+    WEFT_FLOATS(RunUnary, ReciprocalOf),
+    WEFT_FLOATS(RunUnary, AbsOf),
+    WEFT_FLOATS(RunUnary, SqrtOf),
+    WEFT_FLOATS(RunUnary, RsqrtOf),
+    WEFT_FLOATS(RunUnary, nn::ReluOf),
+    WEFT_FLOATS(RunUnary, nn::Relu6Of),
+    WEFT_FLOATS(RunUnary, nn::SoftsignOf),
+    WEFT_FLOATS(RunBinary, nn::ReluGradOf),
+    WEFT_FLOATS(RunBinary, nn::Relu6GradOf),
     WEFT_FLOATS(RunBinary, nn::SoftsignGradOf),
 };
 #undef WEFT_NUMBERS

@@ -13,8 +13,8 @@ namespace {
 using E = Endpoint;
 using G = GradientContext&;
 
-// The sum over k >= 0 of (q + k)^-s, by Euler and Maclaurin: terms until q is large beside s, then an
-// integral and corrections with the Bernoulli numbers.
+// The sum over k >= 0 of (q + k)^-s, by Euler and Maclaurin: terms until q is large beside s, then
+// an integral and corrections with the Bernoulli numbers.
 double HurwitzZeta(double s, double q) {
   if (s == 1) return std::numeric_limits<double>::infinity();
   if (s < 1) return std::numeric_limits<double>::quiet_NaN();
@@ -24,8 +24,9 @@ double HurwitzZeta(double s, double q) {
   const double enough = 20 + std::min(s, 100.0);
   for (; q < enough; q += 1) sum += std::pow(q, -s);
   // B(2j) / (2j)!
-  constexpr double kTerms[] = {1.0 / 12,        -1.0 / 720,         1.0 / 30240,          -1.0 / 1209600,
-                               1.0 / 47900160, -691.0 / 1307674368000.0, 1.0 / 74724249600.0};
+  constexpr double kTerms[] = {1.0 / 12,           -1.0 / 720,     1.0 / 30240,
+                               -1.0 / 1209600,     1.0 / 47900160, -691.0 / 1307674368000.0,
+                               1.0 / 74724249600.0};
   double power = std::pow(q, -s);
   sum += power * q / (s - 1) + power / 2;
   double factor = s;
@@ -51,7 +52,10 @@ double Digamma(double x) {
   }
   for (; x < 10; x += 1) sum -= 1 / x;
   const double z = 1 / (x * x);
-  const double series = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+  const double series =
+      z * (1.0 / 12 - z * (1.0 / 120 -
+                           z * (1.0 / 252 -
+                                z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
   return sum + std::log(x) - 0.5 / x - series;
 }
 
@@ -63,8 +67,8 @@ double Polygamma(double n, double x) {
   return sign * std::exp(std::lgamma(n + 1)) * HurwitzZeta(n + 1, x);
 }
 
-// The y >= 0 for which erfc(y) = 1 - erf(y) = rest, where 1 - rest = x: an approximation (Winitzki, 2008),
-// then Halley's method on whichever of the two functions is precise there.
+// The y >= 0 for which erfc(y) = 1 - erf(y) = rest, where 1 - rest = x: an approximation (Winitzki,
+// 2008), then Halley's method on whichever of the two functions is precise there.
 double SolveError(double x, double rest) {
   if (rest == 0) return std::numeric_limits<double>::infinity();
   const double log = std::log(rest) + std::log1p(x);
@@ -91,14 +95,14 @@ double Quantile(double p) {
   return std::copysign(M_SQRT2 * SolveError(1 - tail, tail), p - 0.5);
 }
 
-#define WEFT_SPECIAL(name, expression)                   \
-  struct name {                                          \
-    static constexpr char kName[] = #name;               \
-    template <typename T>                                \
-    static T Apply(T x) {                                \
+#define WEFT_SPECIAL(name, expression)                               \
+  struct name {                                                      \
+    static constexpr char kName[] = #name;                           \
+    template <typename T>                                            \
+    static T Apply(T x) {                                            \
       const double a = static_cast<double>(static_cast<Wide<T>>(x)); \
-      return static_cast<T>(static_cast<Wide<T>>(expression)); \
-    }                                                    \
+      return static_cast<T>(static_cast<Wide<T>>(expression));       \
+    }                                                                \
   };
 WEFT_SPECIAL(LgammaOf, std::lgamma(a))
 WEFT_SPECIAL(DigammaOf, Digamma(a))
@@ -167,8 +171,12 @@ void AddUnary(Catalogue& catalogue, const char* name, const char* doc, GradientF
 }
 template <typename Op>
 void AddBinary(Catalogue& catalogue, OpSpec spec, GradientFunction gradient) {
-  spec.Output("z: T").Attr("T: {float, double}").Shape(shapes::Broadcast).Gradient(std::move(gradient));
-  AddElementwise(spec, {.tiles = BinaryTiles<Op>(TypeList<float, double>()), .grain = kCostlyGrain});
+  spec.Output("z: T")
+      .Attr("T: {float, double}")
+      .Shape(shapes::Broadcast)
+      .Gradient(std::move(gradient));
+  AddElementwise(spec,
+                 {.tiles = BinaryTiles<Op>(TypeList<float, double>()), .grain = kCostlyGrain});
   catalogue.Add(std::move(spec));
 }
 
@@ -177,20 +185,23 @@ void AddBinary(Catalogue& catalogue, OpSpec spec, GradientFunction gradient) {
 void Register(Catalogue& catalogue) {
   using Halves = TypeList<float, double, Half>;
   using Plain = TypeList<float, double>;
-  AddUnary<LgammaOf>(catalogue, "Lgamma", "The logarithm of the magnitude of gamma(x).", LgammaGradient,
-                     Halves());
-  AddUnary<DigammaOf>(catalogue, "Digamma", "The derivative of the logarithm of gamma(x).", DigammaGradient,
-                      Halves());
+  AddUnary<LgammaOf>(catalogue, "Lgamma", "The logarithm of the magnitude of gamma(x).",
+                     LgammaGradient, Halves());
+  AddUnary<DigammaOf>(catalogue, "Digamma", "The derivative of the logarithm of gamma(x).",
+                      DigammaGradient, Halves());
   AddUnary<ErfinvOf>(catalogue, "Erfinv", "The inverse of the error function; NaN beyond -1 and 1.",
                      ErfinvGradient, Plain());
-  AddUnary<NdtriOf>(catalogue, "Ndtri", "The quantile of the normal distribution; NaN beyond 0 and 1.",
-                    NdtriGradient, Plain());
-  AddBinary<PolygammaOf>(catalogue,
-                         OpSpec("Polygamma").Doc("The a-th derivative of digamma at x.").Input("a: T").Input("x: T"),
-                         PolygammaGradient);
-  AddBinary<ZetaOf>(catalogue,
-                    OpSpec("Zeta").Doc("The sum of (q + k)^-x over k >= 0.").Input("x: T").Input("q: T"),
-                    ZetaGradient);
+  AddUnary<NdtriOf>(catalogue, "Ndtri",
+                    "The quantile of the normal distribution; NaN beyond 0 and 1.", NdtriGradient,
+                    Plain());
+  AddBinary<PolygammaOf>(
+      catalogue,
+      OpSpec("Polygamma").Doc("The a-th derivative of digamma at x.").Input("a: T").Input("x: T"),
+      PolygammaGradient);
+  AddBinary<ZetaOf>(
+      catalogue,
+      OpSpec("Zeta").Doc("The sum of (q + k)^-x over k >= 0.").Input("x: T").Input("q: T"),
+      ZetaGradient);
 }
 
 }  // namespace weft::ops::math::special

@@ -21,8 +21,8 @@ using TileFunction = decltype(TileBody::run);
 #endif
 
 template <typename Op, typename T>
-WEFT_INLINE void BinaryLoop(const std::byte* a_bytes, int a_step, const std::byte* b_bytes, int b_step,
-                            std::byte* out_bytes, int64_t n) {
+WEFT_INLINE void BinaryLoop(const std::byte* a_bytes, int a_step, const std::byte* b_bytes,
+                            int b_step, std::byte* out_bytes, int64_t n) {
   using R = decltype(Op::template Apply<T>(T(), T()));
   const T* a = reinterpret_cast<const T*>(a_bytes);
   const T* b = reinterpret_cast<const T*>(b_bytes);

@@ -29,7 +29,8 @@ bool Greater(T x, T y) {
 }
 
 template <typename T, typename I>
-void TopOfRow(const T* row, int64_t columns, int64_t k, std::vector<int64_t>& order, T* values, I* indices) {
+void TopOfRow(const T* row, int64_t columns, int64_t k, std::vector<int64_t>& order, T* values,
+              I* indices) {
   const auto before = [row](int64_t i, int64_t j) {
     return Greater<T>(row[i], row[j]) || (!Greater<T>(row[j], row[i]) && i < j);
   };
@@ -66,7 +67,8 @@ class TopKKernel final : public OpKernel {
       k = IntegerOf(c.input(1));
     }
     if (k < 0) return InvalidArgument("Need k >= 0, got ", k);
-    if (in.rank() < 1) return InvalidArgument("input must be >= 1-D, got shape ", in.shape().ToString());
+    if (in.rank() < 1)
+      return InvalidArgument("input must be >= 1-D, got shape ", in.shape().ToString());
     const int64_t columns = in.dim(in.rank() - 1);
     if (columns < k) {
       return InvalidArgument("input must have at least k columns. Had ", columns, ", needed ", k);
@@ -95,8 +97,8 @@ class TopKKernel final : public OpKernel {
   const int64_t k_;
 };
 
-// A target is among the best k if fewer than k predictions beat it; never if it is out of range or a
-// prediction is not finite.
+// A target is among the best k if fewer than k predictions beat it; never if it is out of range or
+// a prediction is not finite.
 template <typename T>
 class InTopKKernel final : public OpKernel {
  public:
@@ -146,10 +148,12 @@ class NthElementKernel final : public OpKernel {
 
   Status Compute(KernelContext& c) override {
     const Tensor& in = c.input(0);
-    if (c.input(1).rank() != 0) return InvalidArgument("N must be scalar but has rank ", c.input(1).rank());
+    if (c.input(1).rank() != 0)
+      return InvalidArgument("N must be scalar but has rank ", c.input(1).rank());
     int64_t n = c.input(1).scalar<int32_t>();
     if (n < 0) return InvalidArgument("n must be non-negative but is ", n);
-    if (in.rank() < 1) return InvalidArgument("Input must be at least rank 1 but is rank ", in.rank());
+    if (in.rank() < 1)
+      return InvalidArgument("Input must be at least rank 1 but is rank ", in.rank());
     const int64_t columns = in.dim(in.rank() - 1);
     if (columns <= n) return InvalidArgument("Input must have last dimension > n = ", n);
     if (reverse_) n = columns - 1 - n;
@@ -204,7 +208,9 @@ Status NthElementShape(ShapeContext& c) {
 // The values' gradients go back to where they were taken from.
 Status TopKGradient(GradientContext& c) {
   const auto scalar = [&](int32_t value) { return c.builder().Scalar<int32_t>(value); };
-  const auto vector = [&](int32_t value) { return c.builder().Constant(Tensor::Vector<int32_t>({value})); };
+  const auto vector = [&](int32_t value) {
+    return c.builder().Constant(Tensor::Vector<int32_t>({value}));
+  };
   const Endpoint in_shape = c.Op("Shape", {c.input(0)});
   const Endpoint last = c.Op("Sub", {c.Op("Size", {in_shape}), scalar(1)});
   const Endpoint columns = c.Op("GatherV2", {in_shape, last, scalar(0)});
@@ -212,7 +218,8 @@ Status TopKGradient(GradientContext& c) {
   const Endpoint size = c.Op("Size", {c.input(0)});
   // The place of row r, column i is r * columns + i.
   const Endpoint starts = c.Op("Range", {scalar(0), size, columns});
-  const Endpoint rows = c.Op("Reshape", {c.output(1), c.Op("Pack", {std::vector<Endpoint>{scalar(-1), k}})});
+  const Endpoint rows =
+      c.Op("Reshape", {c.output(1), c.Op("Pack", {std::vector<Endpoint>{scalar(-1), k}})});
   const Endpoint indices = c.Op("Cast", {rows}, {{"DstT", DType::kInt32}});
   const Endpoint places = c.Op("AddV2", {indices, c.Op("ExpandDims", {starts, scalar(-1)})});
   const Endpoint flat = c.Op("UnsortedSegmentSum", {c.Op("Reshape", {c.gradient(), vector(-1)}),
@@ -232,20 +239,21 @@ Status NthElementGradient(GradientContext& c) {
 }
 
 void RegisterTopK(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("TopKV2")
-                    .Doc("The k largest elements of each row (last dimension) and where they are; of equals "
-                         "the first.")
-                    .Input("input: T")
-                    .Input("k: Tk")
-                    .Output("values: T")
-                    .Output("indices: index_type")
-                    .Attr("sorted: bool = true")
-                    .Attr("T: realnumbertype")
-                    .Attr("Tk: {int16, int32, int64} = DT_INT32")
-                    .Attr("index_type: {int16, int32, int64} = DT_INT32")
-                    .Shape(TopKShape)
-                    .Gradient(TopKGradient)
-                    .Kernel(MakeKernel<TopKKernel>()));
+  catalogue.Add(
+      OpSpec("TopKV2")
+          .Doc("The k largest elements of each row (last dimension) and where they are; of equals "
+               "the first.")
+          .Input("input: T")
+          .Input("k: Tk")
+          .Output("values: T")
+          .Output("indices: index_type")
+          .Attr("sorted: bool = true")
+          .Attr("T: realnumbertype")
+          .Attr("Tk: {int16, int32, int64} = DT_INT32")
+          .Attr("index_type: {int16, int32, int64} = DT_INT32")
+          .Shape(TopKShape)
+          .Gradient(TopKGradient)
+          .Kernel(MakeKernel<TopKKernel>()));
   catalogue.Add(OpSpec("TopK")
                     .Doc("TopKV2 with k as an attribute.")
                     .Input("input: T")
@@ -286,9 +294,10 @@ void Register(Catalogue& catalogue) {
   catalogue.Add(InTopK("InTopK", "Whether the target of each row is among its k best predictions.")
                     .Attr("k: int")
                     .Attr("T: {int32, int64} = DT_INT32"));
-  catalogue.Add(InTopK("InTopKV2", "Whether the target of each row is among its k best predictions.")
-                    .Input("k: T")
-                    .Attr("T: {int32, int64} = DT_INT32"));
+  catalogue.Add(
+      InTopK("InTopKV2", "Whether the target of each row is among its k best predictions.")
+          .Input("k: T")
+          .Attr("T: {int32, int64} = DT_INT32"));
 }
 
 }  // namespace weft::ops::math::top_k

@@ -24,14 +24,14 @@ struct SignOf {
     }
   }
 };
-#define WEFT_ROUNDING(name, function)                      \
-  struct name {                                            \
-    static constexpr char kName[] = #name;                 \
-    template <typename T>                                  \
-    WEFT_INLINE T Apply(T x) {                             \
-      if constexpr (kIsInteger<T>) return x;               \
+#define WEFT_ROUNDING(name, function)                           \
+  struct name {                                                 \
+    static constexpr char kName[] = #name;                      \
+    template <typename T>                                       \
+    WEFT_INLINE T Apply(T x) {                                  \
+      if constexpr (kIsInteger<T>) return x;                    \
       return static_cast<T>(function(static_cast<Wide<T>>(x))); \
-    }                                                      \
+    }                                                           \
   };
 WEFT_ROUNDING(FloorOf, std::floor)
 WEFT_ROUNDING(CeilOf, std::ceil)
@@ -102,19 +102,21 @@ void RegisterSigns(Catalogue& catalogue) {
 }
 
 void RegisterPowers(Catalogue& catalogue) {
-  AddUnary<SquareOf>(catalogue,
-                     Unary("Square", "The square.",
-                           "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, "
-                           "uint32, uint64, complex64, complex128}")
-                         .Gradient(SquareGradient),
-                     Numbers());
+  AddUnary<SquareOf>(
+      catalogue,
+      Unary("Square", "The square.",
+            "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, "
+            "uint32, uint64, complex64, complex128}")
+          .Gradient(SquareGradient),
+      Numbers());
   AddUnary<SqrtOf>(catalogue,
                    Unary("Sqrt", "The square root; NaN below 0.", kFloatsAndComplex)
                        .Gradient(FromOutput("SqrtGrad")),
                    RealAndComplexFloats());
-  AddUnary<RsqrtOf>(catalogue,
-                    Unary("Rsqrt", "1 / sqrt(x).", kFloatsAndComplex).Gradient(FromOutput("RsqrtGrad")),
-                    RealAndComplexFloats());
+  AddUnary<RsqrtOf>(
+      catalogue,
+      Unary("Rsqrt", "1 / sqrt(x).", kFloatsAndComplex).Gradient(FromOutput("RsqrtGrad")),
+      RealAndComplexFloats());
   AddUnary<ReciprocalOf>(
       catalogue,
       Unary("Reciprocal", "1 / x.", kSignedAndComplex).Gradient(FromOutput("ReciprocalGrad")),
@@ -125,17 +127,21 @@ void RegisterPowers(Catalogue& catalogue) {
 }
 
 void RegisterRounding(Catalogue& catalogue) {
-  AddUnary<FloorOf>(catalogue, Unary("Floor", "The largest integer not above x.", kFloats).NoGradient(),
+  AddUnary<FloorOf>(catalogue,
+                    Unary("Floor", "The largest integer not above x.", kFloats).NoGradient(),
                     RealFloats());
-  AddUnary<CeilOf>(catalogue, Unary("Ceil", "The smallest integer not below x.", kFloats).NoGradient(),
+  AddUnary<CeilOf>(catalogue,
+                   Unary("Ceil", "The smallest integer not below x.", kFloats).NoGradient(),
                    RealFloats());
   AddUnary<RoundOf>(
       catalogue,
-      Unary("Round", "The nearest integer; halves go to the even one.", kSignedAndComplex).NoGradient(),
+      Unary("Round", "The nearest integer; halves go to the even one.", kSignedAndComplex)
+          .NoGradient(),
       TypeList<float, double, Half, Bfloat16, int32_t, int64_t>());
-  AddUnary<RoundOf>(catalogue,
-                    Unary("Rint", "The nearest integer; halves go to the even one.", kFloats).NoGradient(),
-                    TypeList<float, double>());
+  AddUnary<RoundOf>(
+      catalogue,
+      Unary("Rint", "The nearest integer; halves go to the even one.", kFloats).NoGradient(),
+      TypeList<float, double>());
 }
 
 }  // namespace

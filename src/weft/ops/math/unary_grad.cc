@@ -64,7 +64,8 @@ void AddGrad(Catalogue& catalogue, const char* name, const char* doc, GradientFu
 void Register(Catalogue& catalogue) {
   AddGrad<SigmoidGradOf>(catalogue, "SigmoidGrad", "dy * y * (1 - y), where y = sigmoid(x).",
                          SigmoidGradGradient);
-  AddGrad<TanhGradOf>(catalogue, "TanhGrad", "dy * (1 - y * y), where y = tanh(x).", TanhGradGradient);
+  AddGrad<TanhGradOf>(catalogue, "TanhGrad", "dy * (1 - y * y), where y = tanh(x).",
+                      TanhGradGradient);
   AddGrad<SqrtGradOf>(catalogue, "SqrtGrad", "dy * 0.5 / y, where y = sqrt(x).", SqrtGradGradient);
   AddGrad<RsqrtGradOf>(catalogue, "RsqrtGrad", "dy * -0.5 * y^3, where y = rsqrt(x).",
                        RsqrtGradGradient);

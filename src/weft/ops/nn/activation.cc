@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations of neural networks and their gradients: Relu and its kin, Elu, Selu, Softplus, Softsign.
+// Activations of neural networks and their gradients: Relu and its kin, Elu, Selu, Softplus,
+// Softsign.
 #include <memory>
 
 #include "weft/ops/gradients.h"
@@ -61,7 +62,8 @@ struct Activation {
   bool gradient_needs_output;
 };
 
-void AddActivation(Catalogue& catalogue, const Activation& a, std::vector<TileBody> tiles, int64_t grain) {
+void AddActivation(Catalogue& catalogue, const Activation& a, std::vector<TileBody> tiles,
+                   int64_t grain) {
   OpSpec spec(a.name);
   spec.Doc(a.doc)
       .Input("features: T")
@@ -101,17 +103,21 @@ void AddGrad(Catalogue& catalogue, ActivationGrad a, std::vector<TileBody> tiles
 void RegisterRelu(Catalogue& catalogue) {
   AddActivation(catalogue,
                 {"Relu", "Computes max(features, 0).",
-                 "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
+                 "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
+                 "uint32, uint64, "
                  "qint8}",
                  "ReluGrad", true},
                 UnaryTiles<ReluOf>(RealNumbers()), 32768);
-  AddGrad(catalogue,
-          {"ReluGrad", "Computes `gradients` where features > 0, else 0. Features may be Relu's input or output.",
-           "T: realnumbertype", "features: T", PiecewiseSecondGradient},
-          BinaryTiles<ReluGradOf>(RealNumbers()));
-  AddActivation(catalogue,
-                {"Relu6", "Computes min(max(features, 0), 6).", "T: realnumbertype", "Relu6Grad", true},
-                UnaryTiles<Relu6Of>(RealNumbers()), 32768);
+  AddGrad(
+      catalogue,
+      {"ReluGrad",
+       "Computes `gradients` where features > 0, else 0. Features may be Relu's input or output.",
+       "T: realnumbertype", "features: T", PiecewiseSecondGradient},
+      BinaryTiles<ReluGradOf>(RealNumbers()));
+  AddActivation(
+      catalogue,
+      {"Relu6", "Computes min(max(features, 0), 6).", "T: realnumbertype", "Relu6Grad", true},
+      UnaryTiles<Relu6Of>(RealNumbers()), 32768);
   AddGrad(catalogue,
           {"Relu6Grad", "Computes `gradients` where 0 < features < 6, else 0.", "T: realnumbertype",
            "features: T", PiecewiseSecondGradient},
@@ -119,30 +125,34 @@ void RegisterRelu(Catalogue& catalogue) {
 }
 
 void RegisterSmooth(Catalogue& catalogue) {
-  AddActivation(catalogue, {"Elu", "Computes exp(x) - 1 below 0, else x.", kFloatTypes, "EluGrad", true},
+  AddActivation(catalogue,
+                {"Elu", "Computes exp(x) - 1 below 0, else x.", kFloatTypes, "EluGrad", true},
                 UnaryTiles<EluOf>(RealFloats()), kCostlyGrain);
   AddGrad(catalogue,
           {"EluGrad", "The gradient of Elu, given its outputs.", kFloatTypes, "outputs: T",
            ExponentialSecondGradient},
           BinaryTiles<EluGradOf>(RealFloats()));
   AddActivation(catalogue,
-                {"Selu", "Computes scale * alpha * (exp(x) - 1) below 0, else scale * x.", kFloatTypes,
-                 "SeluGrad", true},
+                {"Selu", "Computes scale * alpha * (exp(x) - 1) below 0, else scale * x.",
+                 kFloatTypes, "SeluGrad", true},
                 UnaryTiles<SeluOf>(RealFloats()), kCostlyGrain);
   AddGrad(catalogue,
           {"SeluGrad", "The gradient of Selu, given its outputs.", kFloatTypes, "outputs: T",
            ExponentialSecondGradient},
           BinaryTiles<SeluGradOf>(RealFloats()));
-  AddActivation(catalogue, {"Softplus", "Computes log(exp(x) + 1).", kFloatTypes, "SoftplusGrad", false},
+  AddActivation(catalogue,
+                {"Softplus", "Computes log(exp(x) + 1).", kFloatTypes, "SoftplusGrad", false},
                 UnaryTiles<SoftplusOf>(RealFloats()), kCostlyGrain);
   AddGrad(catalogue,
           {"SoftplusGrad", "Computes gradients / (1 + exp(-features)).", kFloatTypes, "features: T",
            SoftplusSecondGradient},
           BinaryTiles<SoftplusGradOf>(RealFloats()));
-  AddActivation(catalogue, {"Softsign", "Computes x / (|x| + 1).", kFloatTypes, "SoftsignGrad", false},
+  AddActivation(catalogue,
+                {"Softsign", "Computes x / (|x| + 1).", kFloatTypes, "SoftsignGrad", false},
                 UnaryTiles<SoftsignOf>(RealFloats()), 32768);
   AddGrad(catalogue,
-          {"SoftsignGrad", "Computes gradients / (|features| + 1)^2.", kFloatTypes, "features: T", nullptr},
+          {"SoftsignGrad", "Computes gradients / (|features| + 1)^2.", kFloatTypes, "features: T",
+           nullptr},
           BinaryTiles<SoftsignGradOf>(RealFloats()));
 }
 

@@ -8,15 +8,15 @@
 
 namespace weft::ops::nn {
 
-#define WEFT_ACTIVATION(name, expression)      \
-  struct name {                                \
-    static constexpr char kName[] = #name;     \
-    template <typename T>                      \
-    WEFT_INLINE T Apply(T element) {           \
-      using W = Wide<T>;                       \
-      const W x = static_cast<W>(element);     \
-      return static_cast<T>(expression);       \
-    }                                          \
+#define WEFT_ACTIVATION(name, expression)  \
+  struct name {                            \
+    static constexpr char kName[] = #name; \
+    template <typename T>                  \
+    WEFT_INLINE T Apply(T element) {       \
+      using W = Wide<T>;                   \
+      const W x = static_cast<W>(element); \
+      return static_cast<T>(expression);   \
+    }                                      \
   };
 // g is what comes from above, x the input, or the output where that is what the gradient needs.
 #define WEFT_ACTIVATION_GRAD(name, expression) \

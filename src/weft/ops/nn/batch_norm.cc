@@ -68,8 +68,9 @@ struct Options {
 
 // Element i of a float or bfloat16 vector.
 double At(const Tensor& tensor, int64_t i) {
-  return tensor.dtype() == DType::kFloat ? static_cast<double>(tensor.data<float>()[i])
-                                         : static_cast<double>(static_cast<float>(tensor.data<Bfloat16>()[i]));
+  return tensor.dtype() == DType::kFloat
+             ? static_cast<double>(tensor.data<float>()[i])
+             : static_cast<double>(static_cast<float>(tensor.data<Bfloat16>()[i]));
 }
 void Put(Tensor* tensor, int64_t i, double value) {
   if (tensor->dtype() == DType::kFloat) {
@@ -80,10 +81,11 @@ void Put(Tensor* tensor, int64_t i, double value) {
 }
 
 Status CheckVector(const Tensor& tensor, int64_t channels, const char* what) {
-  if (tensor.rank() != 1) return InvalidArgument(what, " must be 1-dimensional, got ", tensor.shape().ToString());
+  if (tensor.rank() != 1)
+    return InvalidArgument(what, " must be 1-dimensional, got ", tensor.shape().ToString());
   if (tensor.dim(0) == channels) return absl::OkStatus();
-  return InvalidArgument(what, " must have the same number of elements as the channels of x, got ", tensor.dim(0),
-                         " and ", channels);
+  return InvalidArgument(what, " must have the same number of elements as the channels of x, got ",
+                         tensor.dim(0), " and ", channels);
 }
 
 using Sums = std::vector<double>;
@@ -108,7 +110,8 @@ class BatchNormKernel final : public OpKernel {
     }
     Sums mean(at.channels), variance(at.channels);
     if (options_.is_training) {
-      VisitDType(x.dtype(), RealFloats(), [&]<typename T>() { Statistics(at, x.data<T>(), &mean, &variance); });
+      VisitDType(x.dtype(), RealFloats(),
+                 [&]<typename T>() { Statistics(at, x.data<T>(), &mean, &variance); });
     } else {
       for (int64_t i = 0; i < at.channels; ++i) {
         mean[i] = At(c.input(3), i);
@@ -122,7 +125,8 @@ class BatchNormKernel final : public OpKernel {
       factor[i] = At(c.input(1), i) / std::sqrt(variance[i] + options_.epsilon);
       shift[i] = At(c.input(2), i);
     }
-    const int64_t block = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, at.channels * at.inner));
+    const int64_t block =
+        std::max<int64_t>(1, kGrain / std::max<int64_t>(1, at.channels * at.inner));
     VisitDType(x.dtype(), RealFloats(), [&]<typename T>() {
       const T* in = x.data<T>();
       T* out = y->data<T>();
@@ -152,7 +156,8 @@ class BatchNormKernel final : public OpKernel {
   }
 
   // Running statistics in outputs 1 and 2 (the variance without bias), the batch's own in 3 and 4.
-  Status WriteStatistics(KernelContext& c, const Layout& at, const Sums& mean, const Sums& variance) const {
+  Status WriteStatistics(KernelContext& c, const Layout& at, const Sums& mean,
+                         const Sums& variance) const {
     Tensor* outputs[4];
     for (int i = 0; i < 4; ++i) {
       WEFT_ASSIGN_OR_RETURN(outputs[i], c.AllocateOutput(i + 1, Shape{at.channels}));
@@ -190,8 +195,9 @@ class BatchNormGradKernel final : public OpKernel {
     const Tensor& dy = c.input(0);
     const Tensor& x = c.input(1);
     if (dy.shape() != x.shape()) {
-      return InvalidArgument("x and y_backprop must have same shape, but x has shape ", x.shape().ToString(),
-                             " and y_backprop has shape ", dy.shape().ToString());
+      return InvalidArgument("x and y_backprop must have same shape, but x has shape ",
+                             x.shape().ToString(), " and y_backprop has shape ",
+                             dy.shape().ToString());
     }
     WEFT_ASSIGN_OR_RETURN(const Layout at, LayoutOf(x.shape(), options_.channels_first));
     WEFT_RETURN_IF_ERROR(CheckVector(c.input(2), at.channels, "scale"));
@@ -210,9 +216,10 @@ class BatchNormGradKernel final : public OpKernel {
 
  private:
   template <typename T>
-  void Run(const KernelContext& c, const Layout& at, const T* dy, const T* x, T* dx, Tensor* scale_gradient,
-           Tensor* offset_gradient) const {
-    Sums mean(at.channels), inverse(at.channels), sum(at.channels), product(at.channels), factor(at.channels);
+  void Run(const KernelContext& c, const Layout& at, const T* dy, const T* x, T* dx,
+           Tensor* scale_gradient, Tensor* offset_gradient) const {
+    Sums mean(at.channels), inverse(at.channels), sum(at.channels), product(at.channels),
+        factor(at.channels);
     for (int64_t i = 0; i < at.channels; ++i) {
       mean[i] = At(c.input(3), i);
       inverse[i] = 1 / std::sqrt(At(c.input(4), i) + options_.epsilon);
@@ -232,11 +239,13 @@ class BatchNormGradKernel final : public OpKernel {
       sum[i] *= share;
       product[i] *= share * inverse[i] * inverse[i];
     }
-    const int64_t block = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, at.channels * at.inner));
+    const int64_t block =
+        std::max<int64_t>(1, kGrain / std::max<int64_t>(1, at.channels * at.inner));
     c.ParallelFor(at.outer, block, [&](int64_t begin, int64_t end) {
       ForElements(at, begin, end, [&](int64_t ch, int64_t i) {
         const double centred = wide(x[i]) - mean[ch];
-        dx[i] = T(static_cast<Wide<T>>(factor[ch] * (wide(dy[i]) - sum[ch] - centred * product[ch])));
+        dx[i] =
+            T(static_cast<Wide<T>>(factor[ch] * (wide(dy[i]) - sum[ch] - centred * product[ch])));
       });
     });
   }
@@ -275,31 +284,35 @@ Status BackwardShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// The gradient op of the same version, by the batch's statistics or, outside training, the given ones.
+// The gradient op of the same version, by the batch's statistics or, outside training, the given
+// ones.
 Status BatchNormGradient(GradientContext& c) {
   if (!c.gradient(0)) return absl::OkStatus();
   const Node& node = c.node();
   WEFT_ASSIGN_OR_RETURN(const bool is_training, c.Attr<bool>("is_training"));
   const std::string version = node.op().substr(std::string("FusedBatchNorm").size());
-  std::vector<Argument> inputs = {c.gradient(0), c.input(0), c.input(1), is_training ? c.output(3) : c.input(3),
+  std::vector<Argument> inputs = {c.gradient(0), c.input(0), c.input(1),
+                                  is_training ? c.output(3) : c.input(3),
                                   is_training ? c.output(4) : c.input(4)};
   if (version == "V3") inputs.push_back(c.output(5));
   AttrMap attrs;
   for (const char* name : {"epsilon", "data_format", "is_training"}) {
-    if (const auto found = node.attrs().find(name); found != node.attrs().end()) attrs.emplace(name, found->second);
+    if (const auto found = node.attrs().find(name); found != node.attrs().end())
+      attrs.emplace(name, found->second);
   }
-  Node* gradient = c.builder().AddNode(absl::StrCat("FusedBatchNormGrad", version), inputs, std::move(attrs));
+  Node* gradient =
+      c.builder().AddNode(absl::StrCat("FusedBatchNormGrad", version), inputs, std::move(attrs));
   for (int i = 0; i < 3 && gradient != nullptr; ++i) c.set_input(i, Endpoint{gradient, i});
   return absl::OkStatus();
 }
 
 struct Version {
   const char* suffix;
-  const char* x_types;      // of attribute T
-  const char* statistics;   // the statistics' type: T or U
-  const char* u_types;      // of attribute U, null if there is none
+  const char* x_types;     // of attribute T
+  const char* statistics;  // the statistics' type: T or U
+  const char* u_types;     // of attribute U, null if there is none
   const char* grad_u_types;
-  const char* grad_scale;   // the type of the gradient op's scale
+  const char* grad_scale;  // the type of the gradient op's scale
   const char* formats;
   bool has_reserve;
 };
@@ -307,11 +320,13 @@ struct Version {
 void AddForward(Catalogue& catalogue, const Version& v) {
   OpSpec spec(absl::StrCat("FusedBatchNorm", v.suffix));
   const std::string u = absl::StrCat(": ", v.statistics);
-  spec.Doc("Computes (x - mean) / sqrt(variance + epsilon) * scale + offset by channel.\n"
-           "In training mean and variance are the batch's, and the running ones move toward them by "
-           "exponential_avg_factor.")
+  spec.Doc(
+          "Computes (x - mean) / sqrt(variance + epsilon) * scale + offset by channel.\n"
+          "In training mean and variance are the batch's, and the running ones move toward them by "
+          "exponential_avg_factor.")
       .Input("x: T");
-  for (const char* name : {"scale", "offset", "mean", "variance"}) spec.Input(absl::StrCat(name, u));
+  for (const char* name : {"scale", "offset", "mean", "variance"})
+    spec.Input(absl::StrCat(name, u));
   spec.Output("y: T");
   for (const char* name : {"batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"}) {
     spec.Output(absl::StrCat(name, u));
@@ -332,7 +347,9 @@ void AddForward(Catalogue& catalogue, const Version& v) {
 void AddBackward(Catalogue& catalogue, const Version& v) {
   OpSpec spec(absl::StrCat("FusedBatchNormGrad", v.suffix));
   const std::string u = absl::StrCat(": ", v.statistics);
-  spec.Doc("The gradients of FusedBatchNorm's x, scale and offset.").Input("y_backprop: T").Input("x: T");
+  spec.Doc("The gradients of FusedBatchNorm's x, scale and offset.")
+      .Input("y_backprop: T")
+      .Input("x: T");
   spec.Input(absl::StrCat("scale: ", v.grad_scale))
       .Input(absl::StrCat("reserve_space_1", u))
       .Input(absl::StrCat("reserve_space_2", u));
@@ -359,9 +376,10 @@ void Register(Catalogue& catalogue) {
   constexpr char kImages[] = "{'NHWC', 'NCHW'}";
   constexpr char kVolumes[] = "{'NHWC', 'NCHW', 'NDHWC', 'NCDHW'}";
   for (const Version& v : {Version{"", "{float}", "T", nullptr, nullptr, "T", kImages, false},
-                           Version{"V2", "{half, bfloat16, float}", "U", "{float}", "{float}", "float", kImages, false},
-                           Version{"V3", "{half, bfloat16, float}", "U", "{bfloat16, float}", "{float}", "float",
-                                   kVolumes, true}}) {
+                           Version{"V2", "{half, bfloat16, float}", "U", "{float}", "{float}",
+                                   "float", kImages, false},
+                           Version{"V3", "{half, bfloat16, float}", "U", "{bfloat16, float}",
+                                   "{float}", "float", kVolumes, true}}) {
     AddForward(catalogue, v);
     AddBackward(catalogue, v);
   }

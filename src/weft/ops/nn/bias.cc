@@ -36,7 +36,8 @@ StatusOr<bool> IsChannelsFirst(KernelConstruction& c) {
 template <typename T>
 void AddBias(const KernelContext& c, const Layout& at, const T* x, const T* bias, T* y) {
   if (at.inner == 1) {
-    const int64_t block = std::max<int64_t>(1, kParallelElements / std::max<int64_t>(1, at.channels));
+    const int64_t block =
+        std::max<int64_t>(1, kParallelElements / std::max<int64_t>(1, at.channels));
     c.ParallelFor(at.outer, block, [&](int64_t begin, int64_t end) {
       const int64_t first = begin * at.channels;
       if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
@@ -75,7 +76,8 @@ class BiasAddKernel final : public OpKernel {
     if (shape.rank() < 2) {
       return InvalidArgument("Input tensor must be at least 2D: ", shape.ToString());
     }
-    if (!bias.shape().IsVector()) return InvalidArgument("Biases must be 1D: ", bias.shape().ToString());
+    if (!bias.shape().IsVector())
+      return InvalidArgument("Biases must be 1D: ", bias.shape().ToString());
     const Layout at = LayoutOf(shape, channels_first_);
     if (at.channels != bias.dim(0)) return WrongCount(bias.shape(), shape);
     WEFT_ASSIGN_OR_RETURN(Tensor * y, c.ForwardOrAllocateOutput(0, 0, shape));
@@ -88,15 +90,17 @@ class BiasAddKernel final : public OpKernel {
 
  private:
   static Status WrongCount(const Shape& bias, const Shape& input) {
-    return InvalidArgument("Must provide as many biases as the last dimension of the input tensor: ",
-                           bias.ToString(), " vs. ", input.ToString());
+    return InvalidArgument(
+        "Must provide as many biases as the last dimension of the input tensor: ", bias.ToString(),
+        " vs. ", input.ToString());
   }
   const bool channels_first_;
 };
 
 // Sums in double's width for the narrow types, as their own is too coarse.
 template <typename T>
-using Accumulator = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>, float, T>;
+using Accumulator =
+    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>, float, T>;
 
 template <typename T>
 void SumToChannels(const Layout& at, const T* x, T* sums) {
@@ -189,37 +193,40 @@ Status BiasAddGradGradient(GradientContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("BiasAdd")
-                    .Doc("Adds `bias` [channels] to `value`, whose channels are its last dimension, or its "
-                         "second one for data_format NCHW.\n"
-                         "InvalidArgument if the numbers of channels differ.")
-                    .Input("value: T")
-                    .Input("bias: T")
-                    .Output("output: T")
-                    .Attr("T: numbertype")
-                    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-                    .Shape(BiasAddShape)
-                    .Gradient(BiasAddGradient)
-                    .Kernel({.types = {{"T", DTypesOf(Numbers())}}, .factory = MakeKernel<BiasAddKernel>()}));
-  catalogue.Add(OpSpec("BiasAddV1")
-                    .Doc("Adds `bias` [channels] to `value`, whose channels are its last dimension.")
-                    .Input("value: T")
-                    .Input("bias: T")
-                    .Output("output: T")
-                    .Attr("T: numbertype")
-                    .Shape(BiasAddShape)
-                    .Gradient(BiasAddGradient)
-                    .Kernel({.types = {{"T", DTypesOf(Numbers())}}, .factory = MakeKernel<BiasAddKernel>()}));
-  catalogue.Add(OpSpec("BiasAddGrad")
-                    .Doc("Sums over all dimensions but the channels: the gradient of BiasAdd's bias.")
-                    .Input("out_backprop: T")
-                    .Output("output: T")
-                    .Attr("T: numbertype")
-                    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-                    .Shape(BiasAddGradShape)
-                    .Gradient(BiasAddGradGradient)
-                    .Kernel({.types = {{"T", DTypesOf(Numbers())}},
-                             .factory = MakeKernel<BiasAddGradKernel>()}));
+  catalogue.Add(
+      OpSpec("BiasAdd")
+          .Doc("Adds `bias` [channels] to `value`, whose channels are its last dimension, or its "
+               "second one for data_format NCHW.\n"
+               "InvalidArgument if the numbers of channels differ.")
+          .Input("value: T")
+          .Input("bias: T")
+          .Output("output: T")
+          .Attr("T: numbertype")
+          .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+          .Shape(BiasAddShape)
+          .Gradient(BiasAddGradient)
+          .Kernel({.types = {{"T", DTypesOf(Numbers())}}, .factory = MakeKernel<BiasAddKernel>()}));
+  catalogue.Add(
+      OpSpec("BiasAddV1")
+          .Doc("Adds `bias` [channels] to `value`, whose channels are its last dimension.")
+          .Input("value: T")
+          .Input("bias: T")
+          .Output("output: T")
+          .Attr("T: numbertype")
+          .Shape(BiasAddShape)
+          .Gradient(BiasAddGradient)
+          .Kernel({.types = {{"T", DTypesOf(Numbers())}}, .factory = MakeKernel<BiasAddKernel>()}));
+  catalogue.Add(
+      OpSpec("BiasAddGrad")
+          .Doc("Sums over all dimensions but the channels: the gradient of BiasAdd's bias.")
+          .Input("out_backprop: T")
+          .Output("output: T")
+          .Attr("T: numbertype")
+          .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+          .Shape(BiasAddGradShape)
+          .Gradient(BiasAddGradGradient)
+          .Kernel(
+              {.types = {{"T", DTypesOf(Numbers())}}, .factory = MakeKernel<BiasAddGradKernel>()}));
 }
 
 }  // namespace weft::ops::nn::bias

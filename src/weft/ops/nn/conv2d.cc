@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two-dimensional convolution, also depthwise (a filter of its own for each channel), and the gradients of
-// its input and filter.
+// Two-dimensional convolution, also depthwise (a filter of its own for each channel), and the
+// gradients of its input and filter.
 #include <memory>
 #include <vector>
 
 #include "absl/strings/match.h"
+
 #include "weft/device/cpu/conv.h"
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/elements.h"
@@ -23,14 +24,17 @@ struct Options {
   bool depthwise = false;
 };
 
-// The sizes of a convolution of `input` with `filter`; InvalidArgument where they do not go together.
+// The sizes of a convolution of `input` with `filter`; InvalidArgument where they do not go
+// together.
 StatusOr<ConvShape> ConvShapeOf(const Options& options, const Shape& input, const Shape& filter) {
   const Window& w = options.window;
   if (input.rank() != 4) return InvalidArgument("input must be 4-dimensional: ", input.ToString());
-  if (filter.rank() != 4) return InvalidArgument("filter must be 4-dimensional: ", filter.ToString());
+  if (filter.rank() != 4)
+    return InvalidArgument("filter must be 4-dimensional: ", filter.ToString());
   if (filter.num_elements() == 0) {
-    return InvalidArgument("filter must not have zero elements (i.e. all dimensions must be non-zero), got ",
-                           filter.ToString());
+    return InvalidArgument(
+        "filter must not have zero elements (i.e. all dimensions must be non-zero), got ",
+        filter.ToString());
   }
   ConvShape s;
   s.batch = input.dim(0);
@@ -41,19 +45,22 @@ StatusOr<ConvShape> ConvShapeOf(const Options& options, const Shape& input, cons
   s.filter_width = filter.dim(1);
   s.out_channels = filter.dim(3);
   const int64_t depth = filter.dim(2);
-  if (s.in_channels == 0 || (options.depthwise ? s.in_channels != depth : s.in_channels % depth != 0)) {
-    return InvalidArgument(options.depthwise ? "input and filter must have the same depth: "
-                                             : "input depth must be evenly divisible by filter depth: ",
+  if (s.in_channels == 0 ||
+      (options.depthwise ? s.in_channels != depth : s.in_channels % depth != 0)) {
+    return InvalidArgument(options.depthwise
+                               ? "input and filter must have the same depth: "
+                               : "input depth must be evenly divisible by filter depth: ",
                            s.in_channels, " vs ", depth);
   }
   s.groups = options.depthwise ? depth : s.in_channels / depth;
   if (options.depthwise) {
-    // [height, width, channels, multiplier] lies in memory as [height, width, 1, channels * multiplier].
+    // [height, width, channels, multiplier] lies in memory as [height, width, 1, channels *
+    // multiplier].
     WEFT_ASSIGN_OR_RETURN(s.out_channels, MultiplySizes(depth, filter.dim(3)));
   }
   if (s.out_channels % s.groups != 0) {
-    return InvalidArgument("output depth must be evenly divisible by number of groups: ", s.out_channels, " vs ",
-                           s.groups);
+    return InvalidArgument("output depth must be evenly divisible by number of groups: ",
+                           s.out_channels, " vs ", s.groups);
   }
   s.stride_height = w.strides[1];
   s.stride_width = w.strides[2];
@@ -83,11 +90,12 @@ StatusOr<Tensor> Widen(const KernelContext& c, const Tensor& tensor) {
   return wide;
 }
 
-using Convolve = absl::FunctionRef<bool(DType dtype, const Tensor& a, const Tensor& b, Tensor* out, WorkSharer share)>;
+using Convolve = absl::FunctionRef<bool(DType dtype, const Tensor& a, const Tensor& b, Tensor* out,
+                                        WorkSharer share)>;
 
 // Output 0 becomes what `run` makes of a and b, widened where needed.
-Status ComputeWide(KernelContext& c, const Tensor& a_narrow, const Tensor& b_narrow, const Shape& shape,
-                   Convolve run) {
+Status ComputeWide(KernelContext& c, const Tensor& a_narrow, const Tensor& b_narrow,
+                   const Shape& shape, Convolve run) {
   WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, shape));
   WEFT_ASSIGN_OR_RETURN(const Tensor a, Widen(c, a_narrow));
   WEFT_ASSIGN_OR_RETURN(const Tensor b, Widen(c, b_narrow));
@@ -95,10 +103,12 @@ Status ComputeWide(KernelContext& c, const Tensor& a_narrow, const Tensor& b_nar
   if (a.dtype() != output->dtype()) {
     WEFT_ASSIGN_OR_RETURN(wide, c.AllocateTemporary(a.dtype(), shape));
   }
-  const auto share = [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  const auto share = [&c](int64_t total, int64_t least,
+                          absl::FunctionRef<void(int64_t, int64_t)> body) {
     c.ParallelFor(total, least, body);
   };
-  if (!run(a.dtype(), a, b, &wide, share)) return ResourceExhausted("Out of memory for a convolution");
+  if (!run(a.dtype(), a, b, &wide, share))
+    return ResourceExhausted("Out of memory for a convolution");
   VisitDType(output->dtype(), TypeList<Half, Bfloat16>(), [&]<typename T>() {
     const float* from = wide.data<float>();
     T* to = output->data<T>();
@@ -123,8 +133,10 @@ StatusOr<std::unique_ptr<OpKernel>> MakeConv(KernelConstruction& c) {
   Options options{.depthwise = absl::StartsWith(c.op(), "Depthwise")};
   WEFT_ASSIGN_OR_RETURN(options.window, Window::FromAttrs(c.node().attrs()));
   if (options.window.channels_first) {
-    return Unimplemented("The ", c.op(), " op currently only supports the NHWC tensor format on the CPU. The op was "
-                         "given the format: NCHW");
+    return Unimplemented(
+        "The ", c.op(),
+        " op currently only supports the NHWC tensor format on the CPU. The op was "
+        "given the format: NCHW");
   }
   return std::make_unique<K>(std::move(options));
 }
@@ -134,24 +146,26 @@ class Conv2DKernel final : public ConvKernel {
   static constexpr auto Create = MakeConv<Conv2DKernel>;
   using ConvKernel::ConvKernel;
   Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(options_, c.input(0).shape(), c.input(1).shape()));
+    WEFT_ASSIGN_OR_RETURN(const ConvShape s,
+                          ConvShapeOf(options_, c.input(0).shape(), c.input(1).shape()));
     WEFT_ASSIGN_OR_RETURN(const Shape shape, OutputShape(s));
-    return ComputeWide(c, c.input(0), c.input(1), shape,
-                       [&](DType dtype, const Tensor& in, const Tensor& filter, Tensor* out, WorkSharer share) {
-                         bool ok = false;
-                         VisitDType(dtype, ConvTypes(), [&]<typename T>() {
-                           ok = ConvForward(s, in.data<T>(), filter.data<T>(), out->data<T>(), share);
-                         });
-                         return ok;
-                       });
+    return ComputeWide(
+        c, c.input(0), c.input(1), shape,
+        [&](DType dtype, const Tensor& in, const Tensor& filter, Tensor* out, WorkSharer share) {
+          bool ok = false;
+          VisitDType(dtype, ConvTypes(), [&]<typename T>() {
+            ok = ConvForward(s, in.data<T>(), filter.data<T>(), out->data<T>(), share);
+          });
+          return ok;
+        });
   }
 };
 
 Status CheckOutputGradient(const ConvShape& s, const Tensor& gradient) {
   WEFT_ASSIGN_OR_RETURN(const Shape expected, OutputShape(s));
   if (gradient.shape() == expected) return absl::OkStatus();
-  return InvalidArgument("Size of out_backprop doesn't match computed: actual = ", gradient.shape().ToString(),
-                         ", computed = ", expected.ToString());
+  return InvalidArgument("Size of out_backprop doesn't match computed: actual = ",
+                         gradient.shape().ToString(), ", computed = ", expected.ToString());
 }
 
 class BackpropInputKernel final : public ConvKernel {
@@ -163,25 +177,29 @@ class BackpropInputKernel final : public ConvKernel {
     WEFT_ASSIGN_OR_RETURN(const Shape input, InputShape(c.input(0), c.input(1), gradient));
     WEFT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(options_, input, c.input(1).shape()));
     WEFT_RETURN_IF_ERROR(CheckOutputGradient(s, gradient));
-    return ComputeWide(c, c.input(1), gradient, input,
-                       [&](DType dtype, const Tensor& filter, const Tensor& dy, Tensor* out, WorkSharer share) {
-                         bool ok = false;
-                         VisitDType(dtype, ConvTypes(), [&]<typename T>() {
-                           ok = ConvBackwardInput(s, filter.data<T>(), dy.data<T>(), out->data<T>(), share);
-                         });
-                         return ok;
-                       });
+    return ComputeWide(
+        c, c.input(1), gradient, input,
+        [&](DType dtype, const Tensor& filter, const Tensor& dy, Tensor* out, WorkSharer share) {
+          bool ok = false;
+          VisitDType(dtype, ConvTypes(), [&]<typename T>() {
+            ok = ConvBackwardInput(s, filter.data<T>(), dy.data<T>(), out->data<T>(), share);
+          });
+          return ok;
+        });
   }
 
  private:
   // Four sizes, or height and width alone.
-  static StatusOr<Shape> InputShape(const Tensor& sizes, const Tensor& filter, const Tensor& gradient) {
-    if (sizes.rank() == 1 && sizes.num_elements() == 2 && filter.rank() == 4 && gradient.rank() == 4) {
+  static StatusOr<Shape> InputShape(const Tensor& sizes, const Tensor& filter,
+                                    const Tensor& gradient) {
+    if (sizes.rank() == 1 && sizes.num_elements() == 2 && filter.rank() == 4 &&
+        gradient.rank() == 4) {
       return Shape::Make({gradient.dim(0), IndexAt(sizes, 0), IndexAt(sizes, 1), filter.dim(2)});
     }
     if (sizes.rank() != 1 || sizes.num_elements() != 4) {
-      return InvalidArgument("Conv2DBackpropInput: input_sizes input must be 1-dim of 4 values, not ",
-                             sizes.shape().ToString());
+      return InvalidArgument(
+          "Conv2DBackpropInput: input_sizes input must be 1-dim of 4 values, not ",
+          sizes.shape().ToString());
     }
     return ShapeFromValues(sizes, "input_sizes");
   }
@@ -193,20 +211,22 @@ class BackpropFilterKernel final : public ConvKernel {
   using ConvKernel::ConvKernel;
   Status Compute(KernelContext& c) override {
     if (c.input(1).rank() != 1 || c.input(1).num_elements() != 4) {
-      return InvalidArgument("Conv2DBackpropFilter: filter_sizes input must be 1-dim of 4 values, not ",
-                             c.input(1).shape().ToString());
+      return InvalidArgument(
+          "Conv2DBackpropFilter: filter_sizes input must be 1-dim of 4 values, not ",
+          c.input(1).shape().ToString());
     }
     WEFT_ASSIGN_OR_RETURN(const Shape filter, ShapeFromValues(c.input(1), "filter_sizes"));
     WEFT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(options_, c.input(0).shape(), filter));
     WEFT_RETURN_IF_ERROR(CheckOutputGradient(s, c.input(2)));
-    return ComputeWide(c, c.input(0), c.input(2), filter,
-                       [&](DType dtype, const Tensor& in, const Tensor& dy, Tensor* out, WorkSharer share) {
-                         bool ok = false;
-                         VisitDType(dtype, ConvTypes(), [&]<typename T>() {
-                           ok = ConvBackwardFilter(s, in.data<T>(), dy.data<T>(), out->data<T>(), share);
-                         });
-                         return ok;
-                       });
+    return ComputeWide(
+        c, c.input(0), c.input(2), filter,
+        [&](DType dtype, const Tensor& in, const Tensor& dy, Tensor* out, WorkSharer share) {
+          bool ok = false;
+          VisitDType(dtype, ConvTypes(), [&]<typename T>() {
+            ok = ConvBackwardFilter(s, in.data<T>(), dy.data<T>(), out->data<T>(), share);
+          });
+          return ok;
+        });
   }
 };
 
@@ -250,9 +270,11 @@ enum class Role { kForward, kInput, kFilter };
 // A node of this node's family with its window.
 Endpoint InFamily(GradientContext& c, Role role, const std::vector<Argument>& inputs) {
   const bool depthwise = absl::StartsWith(c.node().op(), "Depthwise");
-  const char* suffix = role == Role::kForward ? "" : role == Role::kInput ? "BackpropInput" : "BackpropFilter";
-  return {c.builder().AddNode(absl::StrCat(depthwise ? "DepthwiseConv2dNative" : "Conv2D", suffix), inputs,
-                              CopyAttrs(c.node().attrs(), kWindowAttrs)),
+  const char* suffix = role == Role::kForward ? ""
+                       : role == Role::kInput ? "BackpropInput"
+                                              : "BackpropFilter";
+  return {c.builder().AddNode(absl::StrCat(depthwise ? "DepthwiseConv2dNative" : "Conv2D", suffix),
+                              inputs, CopyAttrs(c.node().attrs(), kWindowAttrs)),
           0};
 }
 
@@ -301,13 +323,16 @@ struct Family {
 void AddFamily(Catalogue& catalogue, const Family& family) {
   OpSpec forward = family.Spec("");
   forward
-      .Doc(absl::StrCat(family.what,
-                        "\nInvalidArgument where shapes do not go together; Unimplemented for data_format NCHW."))
+      .Doc(absl::StrCat(
+          family.what,
+          "\nInvalidArgument where shapes do not go together; Unimplemented for data_format NCHW."))
       .Input("input: T")
       .Input("filter: T")
       .Output("output: T");
   catalogue.Add(family.AddAttrs(forward, family.types)
-                    .Shape([depthwise = family.depthwise](ShapeContext& c) { return ForwardShape(c, depthwise); })
+                    .Shape([depthwise = family.depthwise](ShapeContext& c) {
+                      return ForwardShape(c, depthwise);
+                    })
                     .Gradient(ForwardGradient)
                     .Kernel(MakeKernel<Conv2DKernel>()));
   OpSpec input = family.Spec("BackpropInput");
@@ -337,11 +362,14 @@ void AddFamily(Catalogue& catalogue, const Family& family) {
 void Register(Catalogue& catalogue) {
   constexpr char kFloats[] = "T: {half, bfloat16, float, double}";
   AddFamily(catalogue, {false, "T: {half, bfloat16, float, double, int32}", kFloats,
-                        "Convolves images [batch, height, width, channels] with a filter [height, width, in channels, "
+                        "Convolves images [batch, height, width, channels] with a filter [height, "
+                        "width, in channels, "
                         "out channels]."});
-  AddFamily(catalogue, {true, kFloats, kFloats,
-                        "Convolves each channel of images [batch, height, width, channels] with filters of its own: "
-                        "[height, width, channels, multiplier]."});
+  AddFamily(
+      catalogue,
+      {true, kFloats, kFloats,
+       "Convolves each channel of images [batch, height, width, channels] with filters of its own: "
+       "[height, width, channels, multiplier]."});
 }
 
 }  // namespace weft::ops::nn::conv2d

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The losses of classifiers: cross entropy of softmax(logits) with distributions or with class numbers.
+// The losses of classifiers: cross entropy of softmax(logits) with distributions or with class
+// numbers.
 #include <memory>
 #include <vector>
 
@@ -67,13 +68,15 @@ class SoftmaxCrossEntropyKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     const StatusOr<Shape> joined = BroadcastShapes(c.input(0).shape(), c.input(1).shape());
     if (!joined.ok()) {
-      return InvalidArgument("logits and labels must be broadcastable: logits_size=",
-                             c.input(0).shape().ToString(), " labels_size=", c.input(1).shape().ToString());
+      return InvalidArgument(
+          "logits and labels must be broadcastable: logits_size=", c.input(0).shape().ToString(),
+          " labels_size=", c.input(1).shape().ToString());
     }
     const Shape& shape = *joined;
     if (!shape.IsMatrix()) {
-      return InvalidArgument("logits and labels must be either 2-dimensional, or broadcasted to be "
-                             "2-dimensional");
+      return InvalidArgument(
+          "logits and labels must be either 2-dimensional, or broadcasted to be "
+          "2-dimensional");
     }
     WEFT_ASSIGN_OR_RETURN(const Tensor logits, BroadcastTo(c, c.input(0), shape));
     WEFT_ASSIGN_OR_RETURN(const Tensor labels, BroadcastTo(c, c.input(1), shape));
@@ -101,11 +104,12 @@ class SoftmaxCrossEntropyKernel final : public OpKernel {
 
 // Rows [begin, end): softmax into backprop, then 1 less at the label.
 template <typename T, typename Label>
-void SparseRows(const T* x, const Label* labels, int64_t begin, int64_t end, int64_t columns, T* loss,
-                T* backprop) {
+void SparseRows(const T* x, const Label* labels, int64_t begin, int64_t end, int64_t columns,
+                T* loss, T* backprop) {
   const int64_t first = begin * columns;
   const int64_t rows = end - begin;
-  // Log-probabilities first: the loss is one of them, and keeps its digits where softmax would round to 0.
+  // Log-probabilities first: the loss is one of them, and keeps its digits where softmax would
+  // round to 0.
   if constexpr (kHasRows<T>) {
     Rows<T>().log_softmax(x + first, rows, columns, backprop + first);
     for (int64_t r = begin; r < end; ++r) loss[r] = -backprop[r * columns + labels[r]];
@@ -156,8 +160,9 @@ class SparseCrossEntropyKernel final : public OpKernel {
       return InvalidArgument("labels must be 1-D, but got shape ", labels.shape().ToString());
     }
     if (logits.dim(0) != labels.dim(0)) {
-      return InvalidArgument("logits and labels must have the same first dimension, got logits shape ",
-                             logits.shape().ToString(), " and labels shape ", labels.shape().ToString());
+      return InvalidArgument(
+          "logits and labels must have the same first dimension, got logits shape ",
+          logits.shape().ToString(), " and labels shape ", labels.shape().ToString());
     }
     if (logits.dim(1) <= 0) {
       return InvalidArgument("Must have at least one class, but got logits shape ",
@@ -170,8 +175,9 @@ class SparseCrossEntropyKernel final : public OpKernel {
       for (int64_t j = 0; j < std::min<int64_t>(labels.num_elements(), 64); ++j) {
         absl::StrAppend(&all, " ", IndexAt(labels, j));
       }
-      return InvalidArgument("Received a label value of ", label, " which is outside the valid range of [0, ",
-                             logits.dim(1), ").  Label values:", all);
+      return InvalidArgument("Received a label value of ", label,
+                             " which is outside the valid range of [0, ", logits.dim(1),
+                             ").  Label values:", all);
     }
     return absl::OkStatus();
   }
@@ -180,8 +186,8 @@ class SparseCrossEntropyKernel final : public OpKernel {
 Status DenseShape(ShapeContext& c) {
   WEFT_ASSIGN_OR_RETURN(PartialShape shape, shapes::BroadcastPartial(c.input(0), c.input(1)));
   if (shape.known_rank() && shape.rank() != 2) {
-    return InvalidArgument("logits and labels must be 2-D together, got ", c.input(0).ToString(), " and ",
-                           c.input(1).ToString());
+    return InvalidArgument("logits and labels must be 2-D together, got ", c.input(0).ToString(),
+                           " and ", c.input(1).ToString());
   }
   c.set_output(0, PartialShape{shape.dim(0)});
   if (!shape.known_rank()) shape = PartialShape::UnknownOfRank(2);
@@ -212,8 +218,9 @@ Endpoint LogitsGradient(GradientContext& c) {
   if (!c.gradient(1)) return sum;
   const Endpoint softmax = c.Op("Softmax", {c.input(0)});
   const Endpoint weighted = c.Op("Mul", {c.gradient(1), softmax});
-  const Endpoint total = c.Op("Sum", {weighted, c.builder().Constant(Tensor::Vector<int32_t>({-1}))},
-                              {{"keep_dims", true}});
+  const Endpoint total =
+      c.Op("Sum", {weighted, c.builder().Constant(Tensor::Vector<int32_t>({-1}))},
+           {{"keep_dims", true}});
   const Endpoint second = c.Op("Mul", {c.Op("Sub", {c.gradient(1), total}), softmax});
   return sum ? c.Op("AddV2", {sum, second}) : second;
 }
@@ -235,31 +242,33 @@ Status SparseGradient(GradientContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("SoftmaxCrossEntropyWithLogits")
-                    .Doc("Computes the cross entropy of softmax(features) with each row of `labels`.\n"
-                         "Both are [batch, classes] once broadcast. `loss` is [batch]; `backprop` is its "
-                         "gradient with regard to the features.")
-                    .Input("features: T")
-                    .Input("labels: T")
-                    .Output("loss: T")
-                    .Output("backprop: T")
-                    .Attr("T: {half, bfloat16, float, double}")
-                    .Shape(DenseShape)
-                    .Gradient(DenseGradient)
-                    .Kernel(MakeKernel<SoftmaxCrossEntropyKernel>()));
-  catalogue.Add(OpSpec("SparseSoftmaxCrossEntropyWithLogits")
-                    .Doc("Computes the cross entropy of softmax(features) with one class number a row.\n"
-                         "Features are [batch, classes], labels [batch]; InvalidArgument for a label that is "
-                         "no class.")
-                    .Input("features: T")
-                    .Input("labels: Tlabels")
-                    .Output("loss: T")
-                    .Output("backprop: T")
-                    .Attr("T: {half, bfloat16, float, double}")
-                    .Attr("Tlabels: {int32, int64} = DT_INT64")
-                    .Shape(SparseShape)
-                    .Gradient(SparseGradient)
-                    .Kernel(MakeKernel<SparseCrossEntropyKernel>()));
+  catalogue.Add(
+      OpSpec("SoftmaxCrossEntropyWithLogits")
+          .Doc("Computes the cross entropy of softmax(features) with each row of `labels`.\n"
+               "Both are [batch, classes] once broadcast. `loss` is [batch]; `backprop` is its "
+               "gradient with regard to the features.")
+          .Input("features: T")
+          .Input("labels: T")
+          .Output("loss: T")
+          .Output("backprop: T")
+          .Attr("T: {half, bfloat16, float, double}")
+          .Shape(DenseShape)
+          .Gradient(DenseGradient)
+          .Kernel(MakeKernel<SoftmaxCrossEntropyKernel>()));
+  catalogue.Add(
+      OpSpec("SparseSoftmaxCrossEntropyWithLogits")
+          .Doc("Computes the cross entropy of softmax(features) with one class number a row.\n"
+               "Features are [batch, classes], labels [batch]; InvalidArgument for a label that is "
+               "no class.")
+          .Input("features: T")
+          .Input("labels: Tlabels")
+          .Output("loss: T")
+          .Output("backprop: T")
+          .Attr("T: {half, bfloat16, float, double}")
+          .Attr("Tlabels: {int32, int64} = DT_INT64")
+          .Shape(SparseShape)
+          .Gradient(SparseGradient)
+          .Kernel(MakeKernel<SparseCrossEntropyKernel>()));
 }
 
 }  // namespace weft::ops::nn::cross_entropy

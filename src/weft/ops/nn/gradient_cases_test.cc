@@ -30,11 +30,13 @@ void AddActivations(Cases& cases) {
 
 void AddLosses(Cases& cases) {
   cases.push_back({"BiasAdd", {D({2, 3, 4}), D({4})}, {}, 2});
-  cases.push_back({"BiasAdd", {D({2, 3, 2, 2}), D({3})}, {{"data_format", "NCHW"}}, 2, "channels first"});
+  cases.push_back(
+      {"BiasAdd", {D({2, 3, 2, 2}), D({3})}, {{"data_format", "NCHW"}}, 2, "channels first"});
   cases.push_back({"BiasAddV1", {D({2, 3}), D({3})}, {}, 2});
   cases.push_back({"BiasAddGrad", {D({2, 3, 4})}});
   const Tensor labels = Make<double>({2, 3}, {0.2, 0.3, 0.5, 1, 0, 0});
-  cases.push_back({"SparseSoftmaxCrossEntropyWithLogits", {D({2, 3}), Tensor::Vector<int32_t>({2, 0})}});
+  cases.push_back(
+      {"SparseSoftmaxCrossEntropyWithLogits", {D({2, 3}), Tensor::Vector<int32_t>({2, 0})}});
   cases.push_back({"SoftmaxCrossEntropyWithLogits", {D({2, 3}), labels}, {}, 2, "loss", 1});
   cases.push_back({"SoftmaxCrossEntropyWithLogits", {D({2, 3}), labels}, {}, 1, "both", -1, {1}});
 }
@@ -56,25 +58,31 @@ void AddConvolutions(Cases& cases) {
   cases.push_back({"MaxPoolGradGrad", {D({2, 5, 4, 2}), pooled, D({2, 5, 4, 2}, -1, 1, 5)}, pool});
   const Tensor size = Tensor::Vector<int32_t>({1, 3, 2, 1});
   const Tensor steps = Tensor::Vector<int32_t>({1, 2, 2, 1});
-  cases.push_back({"MaxPoolGradV2", {D({2, 5, 4, 2}), pooled, D({2, 3, 2, 2}), size, steps}, {{"padding", "SAME"}}});
-  cases.push_back(
-      {"MaxPoolGradGradV2", {D({2, 5, 4, 2}), pooled, D({2, 5, 4, 2}), size, steps}, {{"padding", "SAME"}}});
+  cases.push_back({"MaxPoolGradV2",
+                   {D({2, 5, 4, 2}), pooled, D({2, 3, 2, 2}), size, steps},
+                   {{"padding", "SAME"}}});
+  cases.push_back({"MaxPoolGradGradV2",
+                   {D({2, 5, 4, 2}), pooled, D({2, 5, 4, 2}), size, steps},
+                   {{"padding", "SAME"}}});
   cases.push_back({"AvgPool", {D({2, 5, 4, 2})}, pool});
   cases.push_back({"AvgPoolGrad", {input_sizes, D({2, 3, 2, 2})}, pool});
   cases.push_back({"MaxPoolV2",
-                   {D({1, 4, 4, 2}), Tensor::Vector<int32_t>({1, 2, 2, 1}), Tensor::Vector<int32_t>({1, 2, 1, 1})},
+                   {D({1, 4, 4, 2}), Tensor::Vector<int32_t>({1, 2, 2, 1}),
+                    Tensor::Vector<int32_t>({1, 2, 1, 1})},
                    {{"padding", "VALID"}}});
 }
 
 void AddWaysToConvolve(Cases& cases) {
   const AttrValue::IntList one = {1, 1, 1, 1};
   const Tensor filter = D({3, 2, 2, 3}, -1, 1, 2);
-  cases.push_back({"Conv2D", {D({1, 5, 4, 2}), filter}, {{"strides", one}, {"padding", "VALID"}}, 2, "valid"});
-  cases.push_back({"Conv2D",
-                   {D({1, 6, 5, 2}), filter},
-                   {{"strides", one}, {"padding", "SAME"}, {"dilations", AttrValue::IntList{1, 2, 2, 1}}},
-                   2,
-                   "dilated"});
+  cases.push_back(
+      {"Conv2D", {D({1, 5, 4, 2}), filter}, {{"strides", one}, {"padding", "VALID"}}, 2, "valid"});
+  cases.push_back(
+      {"Conv2D",
+       {D({1, 6, 5, 2}), filter},
+       {{"strides", one}, {"padding", "SAME"}, {"dilations", AttrValue::IntList{1, 2, 2, 1}}},
+       2,
+       "dilated"});
   cases.push_back({"Conv2D",
                    {D({1, 4, 4, 2}), filter},
                    {{"strides", one},
@@ -109,16 +117,22 @@ void AddNormalizations(Cases& cases) {
   };
   for (const char* op : {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}) {
     for (const bool training : {true, false}) {
-      const std::vector<TestInput> inputs = {f({2, 2, 2, 3}, -2, 2, 1), f({3}, 0.5, 2, 2), f({3}, -1, 1, 3),
-                                             f({3}, -1, 1, 4), f({3}, 0.5, 2, 5)};
+      const std::vector<TestInput> inputs = {f({2, 2, 2, 3}, -2, 2, 1), f({3}, 0.5, 2, 2),
+                                             f({3}, -1, 1, 3), f({3}, -1, 1, 4), f({3}, 0.5, 2, 5)};
       // Running statistics are inputs without a gradient; outputs beyond the first carry none.
       std::vector<TestInput> given = inputs;
       if (training) given[3] = given[4] = f({0}, 0, 1, 1);
-      cases.push_back({op, given, {{"is_training", training}, {"epsilon", 0.01f}}, 3,
-                       training ? "training" : "serving", 1, {3, 4}});
+      cases.push_back({op,
+                       given,
+                       {{"is_training", training}, {"epsilon", 0.01f}},
+                       3,
+                       training ? "training" : "serving",
+                       1,
+                       {3, 4}});
     }
   }
-  cases.push_back({"LRN", {f({1, 2, 2, 5}, -2, 2, 1)}, {{"depth_radius", 2}, {"bias", 2.0f}, {"alpha", 0.5f}}});
+  cases.push_back(
+      {"LRN", {f({1, 2, 2, 5}, -2, 2, 1)}, {{"depth_radius", 2}, {"bias", 2.0f}, {"alpha", 0.5f}}});
 }
 
 }  // namespace

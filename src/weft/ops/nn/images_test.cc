@@ -28,7 +28,9 @@ TEST(Conv2DTest, ShapesOfEveryPadding) {
 TEST(Conv2DTest, NarrowFloatsAreComputedInFloat) {
   const Tensor x = Fill<float>({1, 5, 5, 2}, -1, 1);
   const Tensor w = Fill<float>({3, 3, 2, 2}, -1, 1, 2);
-  const auto narrow = [](const Tensor& t) { return RunOne("Cast", {t}, {{"DstT", DType::kBfloat16}}); };
+  const auto narrow = [](const Tensor& t) {
+    return RunOne("Cast", {t}, {{"DstT", DType::kBfloat16}});
+  };
   const auto wide = [](const Tensor& t) { return RunOne("Cast", {t}, {{"DstT", DType::kFloat}}); };
   const Tensor expected = RunOne("Conv2D", {wide(narrow(x)), wide(narrow(w))}, Window("SAME"));
   const Tensor actual = RunOne("Conv2D", {narrow(x), narrow(w)}, Window("SAME"));
@@ -45,7 +47,8 @@ TEST(Conv2DTest, DepthwiseFiltersSeeOneChannel) {
       float sum = 0;
       for (int64_t i = 0; i < 2; ++i) {
         for (int64_t j = 0; j < 2; ++j) {
-          sum += x.data<float>()[(i * 4 + j) * 2 + channel] * w.data<float>()[((i * 2 + j) * 2 + channel) * 3 + m];
+          sum += x.data<float>()[(i * 4 + j) * 2 + channel] *
+                 w.data<float>()[((i * 2 + j) * 2 + channel) * 3 + m];
         }
       }
       EXPECT_NEAR(y.data<float>()[channel * 3 + m], sum, 1e-5);
@@ -68,17 +71,29 @@ TEST(Conv2DTest, RefusesWhatDoesNotGoTogether) {
   EXPECT_EQ(code(x, {3, 3, 3, 2}, Window("SAME", {2, 1, 1, 1})), absl::StatusCode::kUnimplemented);
   const Tensor sizes = Make<int32_t>({4}, {1, 4, 4, 3});
   const Tensor w = Fill<float>({3, 3, 3, 2}, 0, 1);
-  EXPECT_EQ(ErrorOf("Conv2DBackpropInput", {sizes, w, Fill<float>({1, 4, 4, 3}, 0, 1)}, Window("SAME")).code(), kBad);
-  EXPECT_EQ(ErrorOf("Conv2DBackpropInput", {Make<int32_t>({4}, {1, -4, 4, 3}), w, x}, Window("SAME")).code(), kBad);
-  EXPECT_EQ(ErrorOf("Conv2DBackpropFilter", {x, Make<int32_t>({3}, {3, 3, 3}), x}, Window("SAME")).code(), kBad);
+  EXPECT_EQ(
+      ErrorOf("Conv2DBackpropInput", {sizes, w, Fill<float>({1, 4, 4, 3}, 0, 1)}, Window("SAME"))
+          .code(),
+      kBad);
+  EXPECT_EQ(
+      ErrorOf("Conv2DBackpropInput", {Make<int32_t>({4}, {1, -4, 4, 3}), w, x}, Window("SAME"))
+          .code(),
+      kBad);
+  EXPECT_EQ(
+      ErrorOf("Conv2DBackpropFilter", {x, Make<int32_t>({3}, {3, 3, 3}), x}, Window("SAME")).code(),
+      kBad);
 }
 
 TEST(PoolTest, LargestAndAverageOfWhatIsInside) {
   const Tensor x = Make<float>({1, 3, 3, 1}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
-  EXPECT_EQ(Values<float>(RunOne("MaxPool", {x}, Pool(2, 2, "SAME"))), (std::vector<float>{5, 6, 8, 9}));
-  EXPECT_EQ(Values<float>(RunOne("MaxPool", {x}, Pool(2, 1, "VALID"))), (std::vector<float>{5, 6, 8, 9}));
-  EXPECT_EQ(Values<float>(RunOne("AvgPool", {x}, Pool(2, 2, "SAME"))), (std::vector<float>{3, 4.5f, 7.5f, 9}));
-  EXPECT_EQ(Values<int8_t>(RunOne("MaxPool", {Make<int8_t>({1, 1, 2, 1}, {-128, -5})}, Pool(2, 2, "SAME"))),
+  EXPECT_EQ(Values<float>(RunOne("MaxPool", {x}, Pool(2, 2, "SAME"))),
+            (std::vector<float>{5, 6, 8, 9}));
+  EXPECT_EQ(Values<float>(RunOne("MaxPool", {x}, Pool(2, 1, "VALID"))),
+            (std::vector<float>{5, 6, 8, 9}));
+  EXPECT_EQ(Values<float>(RunOne("AvgPool", {x}, Pool(2, 2, "SAME"))),
+            (std::vector<float>{3, 4.5f, 7.5f, 9}));
+  EXPECT_EQ(Values<int8_t>(
+                RunOne("MaxPool", {Make<int8_t>({1, 1, 2, 1}, {-128, -5})}, Pool(2, 2, "SAME"))),
             (std::vector<int8_t>{-5}));
 }
 
@@ -86,13 +101,17 @@ TEST(PoolTest, GradientsGoBackWhereValuesCameFrom) {
   const Tensor x = Make<float>({1, 2, 2, 1}, {3, 7, 7, 1});
   const Tensor y = RunOne("MaxPool", {x}, Pool(2, 2, "SAME"));
   const Tensor dy = Make<float>({1, 1, 1, 1}, {10});
-  EXPECT_EQ(Values<float>(RunOne("MaxPoolGrad", {x, y, dy}, Pool(2, 2, "SAME"))), (std::vector<float>{0, 10, 0, 0}));
-  EXPECT_EQ(Values<float>(RunOne("AvgPoolGrad", {Make<int32_t>({4}, {1, 2, 2, 1}), dy}, Pool(2, 2, "SAME"))),
+  EXPECT_EQ(Values<float>(RunOne("MaxPoolGrad", {x, y, dy}, Pool(2, 2, "SAME"))),
+            (std::vector<float>{0, 10, 0, 0}));
+  EXPECT_EQ(Values<float>(
+                RunOne("AvgPoolGrad", {Make<int32_t>({4}, {1, 2, 2, 1}), dy}, Pool(2, 2, "SAME"))),
             (std::vector<float>{2.5f, 2.5f, 2.5f, 2.5f}));
-  EXPECT_EQ(ErrorOf("MaxPoolGrad", {x, y, Fill<float>({1, 2, 1, 1}, 0, 1)}, Pool(2, 2, "SAME")).code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("AvgPoolGrad", {Make<int32_t>({4}, {1, -2, 2, 1}), dy}, Pool(2, 2, "SAME")).code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ErrorOf("MaxPoolGrad", {x, y, Fill<float>({1, 2, 1, 1}, 0, 1)}, Pool(2, 2, "SAME")).code(),
+      absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ErrorOf("AvgPoolGrad", {Make<int32_t>({4}, {1, -2, 2, 1}), dy}, Pool(2, 2, "SAME")).code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 TEST(BatchNormTest, CentresAndScalesEachChannel) {
@@ -100,7 +119,8 @@ TEST(BatchNormTest, CentresAndScalesEachChannel) {
   const Tensor one = Make<float>({2}, {1, 1});
   const Tensor zero = Make<float>({2}, {0, 0});
   StatusOr<std::vector<Tensor>> out =
-      RunOp("FusedBatchNormV3", {x, one, zero, Fill<float>({0}, 0, 1), Fill<float>({0}, 0, 1)}, {{"epsilon", 0.0f}});
+      RunOp("FusedBatchNormV3", {x, one, zero, Fill<float>({0}, 0, 1), Fill<float>({0}, 0, 1)},
+            {{"epsilon", 0.0f}});
   ASSERT_TRUE(out.ok()) << out.status();
   for (int channel = 0; channel < 2; ++channel) {
     double sum = 0, squares = 0;
@@ -122,29 +142,38 @@ TEST(BatchNormTest, GradientByDifferences) {
   const Tensor empty = Fill<float>({0}, 0, 1);
   const Tensor up = Fill<float>({2, 2, 1, 2}, -1, 1, 5);
   const auto loss = [&](const Tensor& in) {
-    const Tensor y = RunOne("FusedBatchNorm", {in, scale, offset, empty, empty}, {{"epsilon", 0.1f}});
+    const Tensor y =
+        RunOne("FusedBatchNorm", {in, scale, offset, empty, empty}, {{"epsilon", 0.1f}});
     double sum = 0;
-    for (int i = 0; i < 8; ++i) sum += static_cast<double>(y.data<float>()[i]) * up.data<float>()[i];
+    for (int i = 0; i < 8; ++i)
+      sum += static_cast<double>(y.data<float>()[i]) * up.data<float>()[i];
     return sum;
   };
-  StatusOr<std::vector<Tensor>> forward = RunOp("FusedBatchNorm", {x, scale, offset, empty, empty}, {{"epsilon", 0.1f}});
+  StatusOr<std::vector<Tensor>> forward =
+      RunOp("FusedBatchNorm", {x, scale, offset, empty, empty}, {{"epsilon", 0.1f}});
   ASSERT_TRUE(forward.ok()) << forward.status();
-  const Tensor dx = RunOne("FusedBatchNormGrad", {up, x, scale, (*forward)[3], (*forward)[4]}, {{"epsilon", 0.1f}});
+  const Tensor dx = RunOne("FusedBatchNormGrad", {up, x, scale, (*forward)[3], (*forward)[4]},
+                           {{"epsilon", 0.1f}});
   for (int i = 0; i < 8; ++i) {
     std::vector<float> above = Values<float>(x), below = above;
     above[static_cast<size_t>(i)] += 0.01f;
     below[static_cast<size_t>(i)] -= 0.01f;
-    EXPECT_NEAR(dx.data<float>()[i], (loss(Make<float>(x.shape(), above)) - loss(Make<float>(x.shape(), below))) / 0.02, 2e-3);
+    EXPECT_NEAR(dx.data<float>()[i],
+                (loss(Make<float>(x.shape(), above)) - loss(Make<float>(x.shape(), below))) / 0.02,
+                2e-3);
   }
 }
 
 TEST(BatchNormTest, RefusesVectorsOfAnotherLength) {
   const Tensor x = Fill<float>({1, 2, 2, 3}, 0, 1);
   const Tensor three = Fill<float>({3}, 0, 1), two = Fill<float>({2}, 0, 1);
-  EXPECT_EQ(ErrorOf("FusedBatchNorm", {x, two, three, three, three}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("FusedBatchNorm", {x, three, three, two, three}, {{"is_training", false}}).code(),
+  EXPECT_EQ(ErrorOf("FusedBatchNorm", {x, two, three, three, three}).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("FusedBatchNorm", {two, three, three, three, three}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ErrorOf("FusedBatchNorm", {x, three, three, two, three}, {{"is_training", false}}).code(),
+      absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("FusedBatchNorm", {two, three, three, three, three}).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(LrnTest, DividesByItsNeighbours) {
@@ -161,7 +190,8 @@ TEST(BlocksTest, SpaceGoesIntoTheBatchAndBack) {
   const Tensor parts = RunOne("SpaceToBatchND", {x, block, pads});
   EXPECT_EQ(parts.shape(), (Shape{12, 2, 3, 3}));
   EXPECT_EQ(Values<float>(RunOne("BatchToSpaceND", {parts, block, pads})), Values<float>(x));
-  const Tensor deep = RunOne("SpaceToDepth", {Fill<float>({1, 4, 6, 2}, -1, 1)}, {{"block_size", 2}});
+  const Tensor deep =
+      RunOne("SpaceToDepth", {Fill<float>({1, 4, 6, 2}, -1, 1)}, {{"block_size", 2}});
   EXPECT_EQ(deep.shape(), (Shape{1, 2, 3, 8}));
   EXPECT_EQ(Values<float>(RunOne("DepthToSpace", {deep}, {{"block_size", 2}})),
             Values<float>(Fill<float>({1, 4, 6, 2}, -1, 1)));
@@ -170,11 +200,15 @@ TEST(BlocksTest, SpaceGoesIntoTheBatchAndBack) {
 TEST(BlocksTest, RefusesWhatDoesNotDivide) {
   const Tensor x = Fill<float>({1, 5, 4, 1}, 0, 1);
   const Tensor none = Make<int32_t>({2, 2}, {0, 0, 0, 0});
-  EXPECT_THAT(std::string(ErrorOf("SpaceToBatchND", {x, Make<int32_t>({2}, {2, 2}), none}).message()),
-              HasSubstr("padded_shape[0]=5 is not divisible by block_shape[0]=2"));
-  EXPECT_EQ(ErrorOf("SpaceToBatchND", {x, Make<int32_t>({2}, {0, 2}), none}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("BatchToSpaceND", {x, Make<int32_t>({2}, {2, 2}), none}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("DepthToSpace", {x}, {{"block_size", 2}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      std::string(ErrorOf("SpaceToBatchND", {x, Make<int32_t>({2}, {2, 2}), none}).message()),
+      HasSubstr("padded_shape[0]=5 is not divisible by block_shape[0]=2"));
+  EXPECT_EQ(ErrorOf("SpaceToBatchND", {x, Make<int32_t>({2}, {0, 2}), none}).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("BatchToSpaceND", {x, Make<int32_t>({2}, {2, 2}), none}).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("DepthToSpace", {x}, {{"block_size", 2}}).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(BoundsTest, PlacesInSortedRows) {

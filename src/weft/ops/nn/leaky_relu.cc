@@ -24,7 +24,8 @@ class LeakyReluKernel final : public OpKernel {
     const Tensor& features = c.input(kGradient ? 1 : 0);
     if (first.shape() != features.shape()) {
       return InvalidArgument("Inputs to operation must have the same size and shape.  Input 0: ",
-                             first.shape().ToString(), " != input 1: ", features.shape().ToString());
+                             first.shape().ToString(),
+                             " != input 1: ", features.shape().ToString());
     }
     const std::byte* a = first.bytes();
     const std::byte* b = features.bytes();

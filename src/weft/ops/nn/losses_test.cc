@@ -35,12 +35,14 @@ TEST(SoftmaxTest, RowsOfEveryLength) {
 
 TEST(SoftmaxTest, ExtremeLogits) {
   const float inf = INFINITY;
-  ExpectNear<float>(RunOne("Softmax", {Make<float>({2, 3}, {1000, 0, -1000, -inf, 0, -inf})}), {1, 0, 0, 0, 1, 0});
+  ExpectNear<float>(RunOne("Softmax", {Make<float>({2, 3}, {1000, 0, -1000, -inf, 0, -inf})}),
+                    {1, 0, 0, 0, 1, 0});
   const Tensor bad = RunOne("Softmax", {Make<float>({1, 2}, {std::nanf(""), 0})});
   EXPECT_TRUE(std::isnan(bad.data<float>()[0]) && std::isnan(bad.data<float>()[1]));
   EXPECT_EQ(RunOne("Softmax", {Fill<float>({0, 3}, 0, 1)}).shape(), (Shape{0, 3}));
   EXPECT_EQ(RunOne("Softmax", {Fill<float>({3, 0}, 0, 1)}).shape(), (Shape{3, 0}));
-  EXPECT_EQ(ErrorOf("Softmax", {Tensor::Scalar<float>(1)}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("Softmax", {Tensor::Scalar<float>(1)}).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(CrossEntropyTest, DenseLabels) {
@@ -80,27 +82,37 @@ TEST(CrossEntropyTest, SparseLabelsAreOneHotOnes) {
     const Tensor wide = Fill<float>({5, 4}, -3, 3);
     const Tensor x = RunOne("Cast", {wide}, {{"DstT", dtype}});
     const Tensor labels = Make<int64_t>({5}, {0, 3, 1, 2, 2});
-    const Tensor hot = RunOne("OneHot", {labels, Tensor::Scalar<int32_t>(4), RunOne("Cast", {Tensor::Scalar<float>(1)}, {{"DstT", dtype}}),
-                                         RunOne("Cast", {Tensor::Scalar<float>(0)}, {{"DstT", dtype}})});
-    StatusOr<std::vector<Tensor>> sparse = RunOp("SparseSoftmaxCrossEntropyWithLogits", {x, labels});
+    const Tensor hot =
+        RunOne("OneHot", {labels, Tensor::Scalar<int32_t>(4),
+                          RunOne("Cast", {Tensor::Scalar<float>(1)}, {{"DstT", dtype}}),
+                          RunOne("Cast", {Tensor::Scalar<float>(0)}, {{"DstT", dtype}})});
+    StatusOr<std::vector<Tensor>> sparse =
+        RunOp("SparseSoftmaxCrossEntropyWithLogits", {x, labels});
     StatusOr<std::vector<Tensor>> dense = RunOp("SoftmaxCrossEntropyWithLogits", {x, hot});
     ASSERT_TRUE(sparse.ok() && dense.ok()) << sparse.status() << dense.status();
     for (size_t i = 0; i < 2; ++i) {
       const Tensor a = RunOne("Cast", {(*sparse)[i]}, {{"DstT", DType::kDouble}});
       const Tensor b = RunOne("Cast", {(*dense)[i]}, {{"DstT", DType::kDouble}});
-      ExpectNear<double>(a, Values<double>(b), dtype == DType::kBfloat16 ? 8e-3 : dtype == DType::kHalf ? 1e-3 : 1e-6);
+      ExpectNear<double>(a, Values<double>(b),
+                         dtype == DType::kBfloat16 ? 8e-3
+                         : dtype == DType::kHalf   ? 1e-3
+                                                   : 1e-6);
     }
   }
 }
 
 TEST(CrossEntropyTest, NamesTheLabelThatIsNoClass) {
   const Tensor x = Fill<float>({2, 3}, 0, 1);
-  EXPECT_THAT(std::string(ErrorOf("SparseSoftmaxCrossEntropyWithLogits", {x, Make<int32_t>({2}, {0, 5})}).message()),
-              HasSubstr("Received a label value of 5 which is outside the valid range of [0, 3).  Label values: 0 5"));
+  EXPECT_THAT(
+      std::string(ErrorOf("SparseSoftmaxCrossEntropyWithLogits", {x, Make<int32_t>({2}, {0, 5})})
+                      .message()),
+      HasSubstr("Received a label value of 5 which is outside the valid range of [0, 3).  Label "
+                "values: 0 5"));
   EXPECT_EQ(ErrorOf("SparseSoftmaxCrossEntropyWithLogits", {x, Make<int32_t>({2}, {-1, 0})}).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("SparseSoftmaxCrossEntropyWithLogits", {x, Make<int32_t>({3}, {0, 0, 0})}).code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      ErrorOf("SparseSoftmaxCrossEntropyWithLogits", {x, Make<int32_t>({3}, {0, 0, 0})}).code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 TEST(BiasAddTest, BothLayoutsAndTheirGradient) {
@@ -135,10 +147,14 @@ TEST(ActivationTest, KnownValues) {
   ExpectNear<float>(RunOne("Relu6", {x}), {0, 0, 0.5f, 3, 6, nan});
   ExpectNear<float>(RunOne("LeakyRelu", {x}, {{"alpha", 0.1f}}), {-0.2f, 0, 0.5f, 3, 7, nan}, 1e-7);
   ExpectNear<float>(RunOne("Elu", {x}), {std::expm1(-2.0f), 0, 0.5f, 3, 7, nan}, 1e-6);
-  ExpectNear<float>(RunOne("Softplus", {x}), {std::log1p(std::exp(-2.0f)), std::log(2.0f), std::log1p(std::exp(0.5f)),
-                                              std::log1p(std::exp(3.0f)), std::log1p(std::exp(7.0f)), nan}, 1e-6);
-  ExpectNear<float>(RunOne("Softsign", {x}), {-2 / 3.0f, 0, 0.5f / 1.5f, 0.75f, 7 / 8.0f, nan}, 1e-6);
-  EXPECT_EQ(Values<int8_t>(RunOne("Relu", {Make<int8_t>({3}, {-128, 0, 127})})), (std::vector<int8_t>{0, 0, 127}));
+  ExpectNear<float>(RunOne("Softplus", {x}),
+                    {std::log1p(std::exp(-2.0f)), std::log(2.0f), std::log1p(std::exp(0.5f)),
+                     std::log1p(std::exp(3.0f)), std::log1p(std::exp(7.0f)), nan},
+                    1e-6);
+  ExpectNear<float>(RunOne("Softsign", {x}), {-2 / 3.0f, 0, 0.5f / 1.5f, 0.75f, 7 / 8.0f, nan},
+                    1e-6);
+  EXPECT_EQ(Values<int8_t>(RunOne("Relu", {Make<int8_t>({3}, {-128, 0, 127})})),
+            (std::vector<int8_t>{0, 0, 127}));
   const Tensor big = RunOne("Softplus", {Make<float>({2}, {1000, -1000})});
   ExpectNear<float>(big, {1000, 0});
 }
@@ -148,9 +164,13 @@ TEST(ActivationTest, GradientsByDifferences) {
     const char* forward;
     const char* backward;
     bool by_output;
-  } pairs[] = {{"Relu", "ReluGrad", false},       {"Relu6", "Relu6Grad", false}, {"Elu", "EluGrad", true},
-               {"Selu", "SeluGrad", true},        {"Softplus", "SoftplusGrad", false},
-               {"Softsign", "SoftsignGrad", false}, {"LeakyRelu", "LeakyReluGrad", false}};
+  } pairs[] = {{"Relu", "ReluGrad", false},
+               {"Relu6", "Relu6Grad", false},
+               {"Elu", "EluGrad", true},
+               {"Selu", "SeluGrad", true},
+               {"Softplus", "SoftplusGrad", false},
+               {"Softsign", "SoftsignGrad", false},
+               {"LeakyRelu", "LeakyReluGrad", false}};
   const Tensor x = Make<double>({5}, {-3, -0.5, 0.25, 2, 6.5});
   const Tensor up = Make<double>({5}, {1, 2, 3, 4, 5});
   for (const auto& p : pairs) {
@@ -161,12 +181,14 @@ TEST(ActivationTest, GradientsByDifferences) {
     const Tensor high = RunOne(p.forward, {Make<double>({5}, above)});
     const Tensor low = RunOne(p.forward, {Make<double>({5}, below)});
     for (int i = 0; i < 5; ++i) {
-      expected.push_back(up.data<double>()[i] * (high.data<double>()[i] - low.data<double>()[i]) / (2 * step));
+      expected.push_back(up.data<double>()[i] * (high.data<double>()[i] - low.data<double>()[i]) /
+                         (2 * step));
     }
     const Tensor at = p.by_output ? RunOne(p.forward, {x}) : x;
     ExpectNear<double>(RunOne(p.backward, {up, at}), expected, 1e-7);
   }
-  EXPECT_EQ(ErrorOf("ReluGrad", {up, Fill<double>({4}, 0, 1)}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf("ReluGrad", {up, Fill<double>({4}, 0, 1)}).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

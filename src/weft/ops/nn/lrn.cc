@@ -37,7 +37,8 @@ Status CheckRank(const Tensor& tensor) {
 // The channels near `channel`.
 struct Near {
   Near(int64_t channel, int64_t radius, int64_t depth)
-      : begin(radius < channel ? channel - radius : 0), end(radius < depth - channel ? channel + radius + 1 : depth) {
+      : begin(radius < channel ? channel - radius : 0),
+        end(radius < depth - channel ? channel + radius + 1 : depth) {
     if (end > depth) end = depth;
   }
   int64_t begin;
@@ -61,9 +62,10 @@ template <typename Body>
 void ForPixels(const KernelContext& c, const Tensor& image, const Body& body) {
   const int64_t depth = image.dim(3);
   if (image.num_elements() == 0) return;
-  c.ParallelFor(image.num_elements() / depth, std::max<int64_t>(1, kGrain / depth), [&](int64_t begin, int64_t end) {
-    for (int64_t pixel = begin; pixel < end; ++pixel) body(pixel * depth);
-  });
+  c.ParallelFor(image.num_elements() / depth, std::max<int64_t>(1, kGrain / depth),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t pixel = begin; pixel < end; ++pixel) body(pixel * depth);
+                });
 }
 
 class LrnKernel final : public OpKernel {
@@ -107,15 +109,17 @@ class LrnGradKernel final : public OpKernel {
     const Tensor& result = c.input(2);
     WEFT_RETURN_IF_ERROR(CheckRank(in));
     if (gradient.shape() != in.shape() || result.shape() != in.shape()) {
-      return InvalidArgument("input_grads, input_image, and out_image should have the same shape, got ",
-                             gradient.shape().ToString(), ", ", in.shape().ToString(), ", ",
-                             result.shape().ToString());
+      return InvalidArgument(
+          "input_grads, input_image, and out_image should have the same shape, got ",
+          gradient.shape().ToString(), ", ", in.shape().ToString(), ", ",
+          result.shape().ToString());
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
     const int64_t depth = in.dim(3);
     VisitDType(in.dtype(), LrnTypes(), [&]<typename T>() {
       ForPixels(c, in, [&](int64_t at) {
-        Pixel(in.data<T>() + at, result.data<T>() + at, gradient.data<T>() + at, depth, out->data<T>() + at);
+        Pixel(in.data<T>() + at, result.data<T>() + at, gradient.data<T>() + at, depth,
+              out->data<T>() + at);
       });
     });
     return absl::OkStatus();
@@ -150,8 +154,10 @@ Status LrnShape(ShapeContext& c) {
 
 Status LrnGradient(GradientContext& c) {
   AttrMap attrs;
-  for (const char* name : {"depth_radius", "bias", "alpha", "beta"}) attrs.emplace(name, c.node().attrs().at(name));
-  Node* node = c.builder().AddNode("LRNGrad", {c.gradient(), c.input(0), c.output(0)}, std::move(attrs));
+  for (const char* name : {"depth_radius", "bias", "alpha", "beta"})
+    attrs.emplace(name, c.node().attrs().at(name));
+  Node* node =
+      c.builder().AddNode("LRNGrad", {c.gradient(), c.input(0), c.output(0)}, std::move(attrs));
   c.set_input(0, {node, 0});
   return absl::OkStatus();
 }
@@ -168,17 +174,22 @@ OpSpec& AddOptions(OpSpec& spec) {
 
 void Register(Catalogue& catalogue) {
   OpSpec forward("LRN");
-  forward.Doc("Divides each element by (bias + alpha * sum of squares of `depth_radius` channels on both sides)^beta.")
+  forward
+      .Doc(
+          "Divides each element by (bias + alpha * sum of squares of `depth_radius` channels on "
+          "both sides)^beta.")
       .Input("input: T")
       .Output("output: T");
-  catalogue.Add(AddOptions(forward).Shape(LrnShape).Gradient(LrnGradient).Kernel(MakeKernel<LrnKernel>()));
+  catalogue.Add(
+      AddOptions(forward).Shape(LrnShape).Gradient(LrnGradient).Kernel(MakeKernel<LrnKernel>()));
   OpSpec backward("LRNGrad");
   backward.Doc("The gradient of LRN.")
       .Input("input_grads: T")
       .Input("input_image: T")
       .Input("output_image: T")
       .Output("output: T");
-  catalogue.Add(AddOptions(backward).Shape(LrnShape).NoGradient().Kernel(MakeKernel<LrnGradKernel>()));
+  catalogue.Add(
+      AddOptions(backward).Shape(LrnShape).NoGradient().Kernel(MakeKernel<LrnGradKernel>()));
 }
 
 }  // namespace weft::ops::nn::lrn

@@ -36,12 +36,14 @@ Span Inside(int64_t position, int64_t stride, int64_t pad, int64_t window, int64
 }
 
 StatusOr<PoolShape> PoolShapeOf(const Window& w, const Shape& input) {
-  if (input.rank() != 4) return InvalidArgument("tensor_in must be 4-dimensional, got ", input.ToString());
-  PoolShape p{input.dim(0), input.dim(1), input.dim(2), input.dim(3), w.size[1], w.size[2],
-              w.strides[1], w.strides[2], {}, {}};
+  if (input.rank() != 4)
+    return InvalidArgument("tensor_in must be 4-dimensional, got ", input.ToString());
+  PoolShape p{input.dim(0), input.dim(1), input.dim(2), input.dim(3), w.size[1],
+              w.size[2],    w.strides[1], w.strides[2], {},           {}};
   WEFT_ASSIGN_OR_RETURN(p.rows, SpanOf(w, 1, p.in_height, p.window_height));
   WEFT_ASSIGN_OR_RETURN(p.columns, SpanOf(w, 2, p.in_width, p.window_width));
-  if (w.padding == Padding::kExplicit && (p.rows.pad_before >= p.window_height || p.columns.pad_before >= p.window_width)) {
+  if (w.padding == Padding::kExplicit &&
+      (p.rows.pad_before >= p.window_height || p.columns.pad_before >= p.window_width)) {
     return InvalidArgument("Explicit padding must be smaller than the window");
   }
   WEFT_RETURN_IF_ERROR(Shape::Make({p.batch, p.rows.out, p.columns.out, p.channels}).status());
@@ -55,7 +57,8 @@ void ForEachWindow(const PoolShape& p, int64_t n, const Visit& visit) {
   for (int64_t y = 0; y < p.rows.out; ++y) {
     const Span rows = Inside(y, p.stride_height, p.rows.pad_before, p.window_height, p.in_height);
     for (int64_t x = 0; x < p.columns.out; ++x, ++pixel) {
-      visit(pixel, rows, Inside(x, p.stride_width, p.columns.pad_before, p.window_width, p.in_width));
+      visit(pixel, rows,
+            Inside(x, p.stride_width, p.columns.pad_before, p.window_width, p.in_width));
     }
   }
 }
@@ -81,9 +84,8 @@ T Lowest() {
 template <typename T>
 TileFunction MaximumTile() {
   if (TileFunction found = FindSimdTile(MaximumOf::kName, DTypeOf<T>)) return found;
-  return [](const std::byte* a, int a_step, const std::byte* b, int b_step, std::byte* out, int64_t n) {
-    BinaryLoop<MaximumOf, T>(a, a_step, b, b_step, out, n);
-  };
+  return [](const std::byte* a, int a_step, const std::byte* b, int b_step, std::byte* out,
+            int64_t n) { BinaryLoop<MaximumOf, T>(a, a_step, b, b_step, out, n); };
 }
 
 template <typename T>
@@ -104,14 +106,15 @@ void MaxForward(const KernelContext& c, const PoolShape& p, const T* in, T* out)
   });
 }
 
-// Calls body(pixel, best) for each window of image n: best[ch] is the place of its first largest element,
-// row by row.
+// Calls body(pixel, best) for each window of image n: best[ch] is the place of its first largest
+// element, row by row.
 template <typename T, typename Body>
 void ForEachBest(const PoolShape& p, int64_t n, const T* in, const Body& body) {
   absl::InlinedVector<int64_t, 256> best(static_cast<size_t>(p.channels));
   ForEachWindow(p, n, [&](int64_t pixel, Span rows, Span columns) {
     if (rows.begin == rows.end || columns.begin == columns.end) return;
-    const int64_t first = ((n * p.in_height + rows.begin) * p.in_width + columns.begin) * p.channels;
+    const int64_t first =
+        ((n * p.in_height + rows.begin) * p.in_width + columns.begin) * p.channels;
     for (int64_t ch = 0; ch < p.channels; ++ch) best[ch] = first + ch;
     for (int64_t y = rows.begin; y < rows.end; ++y) {
       for (int64_t x = columns.begin; x < columns.end; ++x) {
@@ -126,7 +129,8 @@ void ForEachBest(const PoolShape& p, int64_t n, const T* in, const Body& body) {
 }
 
 template <typename T>
-void MaxBackward(const KernelContext& c, const PoolShape& p, const T* in, const T* gradient, T* out) {
+void MaxBackward(const KernelContext& c, const PoolShape& p, const T* in, const T* gradient,
+                 T* out) {
   using A = Arithmetic<T>;
   ForEachImage(c, p, [&](int64_t n) {
     std::fill_n(out + n * p.image(), p.image(), T(0));
@@ -141,7 +145,8 @@ void MaxBackward(const KernelContext& c, const PoolShape& p, const T* in, const 
 
 // The gradient of that: each window takes what its largest element's place holds.
 template <typename T>
-void MaxBackwardTwice(const KernelContext& c, const PoolShape& p, const T* in, const T* gradient, T* out) {
+void MaxBackwardTwice(const KernelContext& c, const PoolShape& p, const T* in, const T* gradient,
+                      T* out) {
   ForEachImage(c, p, [&](int64_t n) {
     ForEachBest(p, n, in, [&](int64_t pixel, const int64_t* best) {
       for (int64_t ch = 0; ch < p.channels; ++ch) out[pixel * p.channels + ch] = gradient[best[ch]];
@@ -161,8 +166,10 @@ void AverageForward(const KernelContext& c, const PoolShape& p, const T* in, T* 
           for (int64_t ch = 0; ch < p.channels; ++ch) sums[ch] += static_cast<Wide<T>>(from[ch]);
         }
       }
-      const auto count = static_cast<Wide<T>>((rows.end - rows.begin) * (columns.end - columns.begin));
-      for (int64_t ch = 0; ch < p.channels; ++ch) out[pixel * p.channels + ch] = T(sums[ch] / count);
+      const auto count =
+          static_cast<Wide<T>>((rows.end - rows.begin) * (columns.end - columns.begin));
+      for (int64_t ch = 0; ch < p.channels; ++ch)
+        out[pixel * p.channels + ch] = T(sums[ch] / count);
     });
   });
 }
@@ -172,12 +179,14 @@ void AverageBackward(const KernelContext& c, const PoolShape& p, const T* gradie
   ForEachImage(c, p, [&](int64_t n) {
     absl::InlinedVector<Wide<T>, 64> sums(static_cast<size_t>(p.image()), Wide<T>(0));
     ForEachWindow(p, n, [&](int64_t pixel, Span rows, Span columns) {
-      const auto count = static_cast<Wide<T>>((rows.end - rows.begin) * (columns.end - columns.begin));
+      const auto count =
+          static_cast<Wide<T>>((rows.end - rows.begin) * (columns.end - columns.begin));
       const T* from = gradient + pixel * p.channels;
       for (int64_t y = rows.begin; y < rows.end; ++y) {
         for (int64_t x = columns.begin; x < columns.end; ++x) {
           Wide<T>* to = sums.data() + (y * p.in_width + x) * p.channels;
-          for (int64_t ch = 0; ch < p.channels; ++ch) to[ch] += static_cast<Wide<T>>(from[ch]) / count;
+          for (int64_t ch = 0; ch < p.channels; ++ch)
+            to[ch] += static_cast<Wide<T>>(from[ch]) / count;
         }
       }
     });
@@ -189,7 +198,8 @@ void AverageBackward(const KernelContext& c, const PoolShape& p, const T* gradie
 // The window comes from attributes, or, in the V2 ops, from the last two inputs.
 class PoolKernel : public OpKernel {
  public:
-  PoolKernel(Window window, bool from_inputs) : window_(std::move(window)), from_inputs_(from_inputs) {}
+  PoolKernel(Window window, bool from_inputs)
+      : window_(std::move(window)), from_inputs_(from_inputs) {}
 
  protected:
   StatusOr<Window> WindowOf(const KernelContext& c) const {
@@ -199,9 +209,11 @@ class PoolKernel : public OpKernel {
     for (const int i : {count - 2, count - 1}) {
       const char* what = i == count - 2 ? "ksize" : "strides";
       WEFT_ASSIGN_OR_RETURN(const IndexVector values, IndexValues(c.input(i), what));
-      if (values.size() != 4) return InvalidArgument("Sliding window ", what, " must specify 4 dimensions");
+      if (values.size() != 4)
+        return InvalidArgument("Sliding window ", what, " must specify 4 dimensions");
       for (const int64_t value : values) {
-        if (value <= 0) return InvalidArgument("Sliding window ", what, " must be > 0, got ", value);
+        if (value <= 0)
+          return InvalidArgument("Sliding window ", what, " must be > 0, got ", value);
       }
       if (values[0] != 1 || values[3] != 1) {
         return Unimplemented("Pooling is not yet supported on the batch and depth dimensions.");
@@ -239,7 +251,8 @@ class MaxPoolKernel final : public PoolKernel {
     WEFT_ASSIGN_OR_RETURN(const Window w, WindowOf(c));
     WEFT_ASSIGN_OR_RETURN(const PoolShape p, PoolShapeOf(w, in.shape()));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, p.output()));
-    VisitDType(in.dtype(), MaxTypes(), [&]<typename T>() { MaxForward(c, p, in.data<T>(), out->data<T>()); });
+    VisitDType(in.dtype(), MaxTypes(),
+               [&]<typename T>() { MaxForward(c, p, in.data<T>(), out->data<T>()); });
     return absl::OkStatus();
   }
 };
@@ -253,7 +266,8 @@ class AvgPoolKernel final : public PoolKernel {
     WEFT_ASSIGN_OR_RETURN(const Window w, WindowOf(c));
     WEFT_ASSIGN_OR_RETURN(const PoolShape p, PoolShapeOf(w, in.shape()));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, p.output()));
-    VisitDType(in.dtype(), RealFloats(), [&]<typename T>() { AverageForward(c, p, in.data<T>(), out->data<T>()); });
+    VisitDType(in.dtype(), RealFloats(),
+               [&]<typename T>() { AverageForward(c, p, in.data<T>(), out->data<T>()); });
     return absl::OkStatus();
   }
 };
@@ -311,8 +325,9 @@ class AvgPoolGradKernel final : public PoolKernel {
   using PoolKernel::PoolKernel;
   Status Compute(KernelContext& c) override {
     if (c.input(0).rank() != 1 || c.input(0).num_elements() != 4) {
-      return InvalidArgument("out_backprop must be 4-dimensional: orig_input_shape needs 4 sizes, got shape ",
-                             c.input(0).shape().ToString());
+      return InvalidArgument(
+          "out_backprop must be 4-dimensional: orig_input_shape needs 4 sizes, got shape ",
+          c.input(0).shape().ToString());
     }
     WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeFromValues(c.input(0), "orig_input_shape"));
     WEFT_ASSIGN_OR_RETURN(const Window w, WindowOf(c));
@@ -320,9 +335,8 @@ class AvgPoolGradKernel final : public PoolKernel {
     const Tensor& gradient = c.input(1);
     WEFT_RETURN_IF_ERROR(CheckShape("grad", gradient, p));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-    VisitDType(out->dtype(), RealFloats(), [&]<typename T>() {
-      AverageBackward(c, p, gradient.data<T>(), out->data<T>());
-    });
+    VisitDType(out->dtype(), RealFloats(),
+               [&]<typename T>() { AverageBackward(c, p, gradient.data<T>(), out->data<T>()); });
     return absl::OkStatus();
   }
 };
@@ -337,7 +351,8 @@ Status PoolShapeFunction(ShapeContext& c) {
   }
   WEFT_ASSIGN_OR_RETURN(const Window w, Window::FromAttrs(c.attrs()));
   for (const int axis : {w.height_axis(), w.width_axis()}) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t size, OutputSize(w, axis, out.dim(axis), w.size[static_cast<size_t>(axis)]));
+    WEFT_ASSIGN_OR_RETURN(const int64_t size,
+                          OutputSize(w, axis, out.dim(axis), w.size[static_cast<size_t>(axis)]));
     out.SetDim(axis, size);
   }
   c.set_output(0, std::move(out));
@@ -357,8 +372,8 @@ Status AvgGradShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-constexpr std::initializer_list<const char*> kPoolAttrs = {"ksize", "strides", "padding", "explicit_paddings",
-                                                           "data_format"};
+constexpr std::initializer_list<const char*> kPoolAttrs = {"ksize", "strides", "padding",
+                                                           "explicit_paddings", "data_format"};
 
 Status MaxPoolGradient(GradientContext& c) {
   std::vector<Argument> inputs = {c.input(0), c.output(0), c.gradient()};
@@ -377,8 +392,9 @@ Status MaxPoolGradient(GradientContext& c) {
 Status MaxPoolGradGradient(GradientContext& c) {
   std::vector<Argument> inputs = {c.input(0), c.input(1), c.gradient()};
   for (int i = 3; i < c.node().num_inputs(); ++i) inputs.push_back(c.input(i));
-  Node* node = c.builder().AddNode(c.node().op() == "MaxPoolGradV2" ? "MaxPoolGradGradV2" : "MaxPoolGradGrad", inputs,
-                                   CopyAttrs(c.node().attrs(), {"ksize", "strides", "padding", "data_format"}));
+  Node* node = c.builder().AddNode(
+      c.node().op() == "MaxPoolGradV2" ? "MaxPoolGradGradV2" : "MaxPoolGradGrad", inputs,
+      CopyAttrs(c.node().attrs(), {"ksize", "strides", "padding", "data_format"}));
   c.set_input(2, {node, 0});
   return absl::OkStatus();
 }
@@ -387,8 +403,9 @@ Status MaxPoolGradGradient(GradientContext& c) {
 Status MaxPoolGradGradGradient(GradientContext& c) {
   std::vector<Argument> inputs = {c.input(0), c.input(1), c.gradient()};
   for (int i = 3; i < c.node().num_inputs(); ++i) inputs.push_back(c.input(i));
-  Node* node = c.builder().AddNode(c.node().op() == "MaxPoolGradGradV2" ? "MaxPoolGradV2" : "MaxPoolGrad", inputs,
-                                   CopyAttrs(c.node().attrs(), kPoolAttrs));
+  Node* node =
+      c.builder().AddNode(c.node().op() == "MaxPoolGradGradV2" ? "MaxPoolGradV2" : "MaxPoolGrad",
+                          inputs, CopyAttrs(c.node().attrs(), kPoolAttrs));
   c.set_input(2, {node, 0});
   return absl::OkStatus();
 }
@@ -401,29 +418,34 @@ Status AvgPoolGradient(GradientContext& c) {
 }
 
 Status AvgPoolGradGradient(GradientContext& c) {
-  Node* node = c.builder().AddNode("AvgPool", {c.gradient()}, CopyAttrs(c.node().attrs(), kPoolAttrs));
+  Node* node =
+      c.builder().AddNode("AvgPool", {c.gradient()}, CopyAttrs(c.node().attrs(), kPoolAttrs));
   c.set_input(1, {node, 0});
   return absl::OkStatus();
 }
 
 void RegisterMaxPool(Catalogue& catalogue) {
   constexpr char kTypes[] =
-      "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = DT_FLOAT";
-  const KernelDef forward{.types = {{"T", DTypesOf(MaxTypes())}}, .factory = MakeKernel<MaxPoolKernel>()};
-  const KernelDef backward{.types = {{"T", DTypesOf(MaxTypes())}}, .factory = MakeKernel<MaxPoolGradKernel>()};
-  catalogue.Add(OpSpec("MaxPool")
-                    .Doc("The largest element under each window of images [batch, height, width, channels].")
-                    .Input("input: T")
-                    .Output("output: T")
-                    .Attr(kTypes)
-                    .Attr("ksize: list(int) >= 4")
-                    .Attr("strides: list(int) >= 4")
-                    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
-                    .Attr("explicit_paddings: list(int) = []")
-                    .Attr("data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'")
-                    .Shape(PoolShapeFunction)
-                    .Gradient(MaxPoolGradient)
-                    .Kernel(forward));
+      "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = "
+      "DT_FLOAT";
+  const KernelDef forward{.types = {{"T", DTypesOf(MaxTypes())}},
+                          .factory = MakeKernel<MaxPoolKernel>()};
+  const KernelDef backward{.types = {{"T", DTypesOf(MaxTypes())}},
+                           .factory = MakeKernel<MaxPoolGradKernel>()};
+  catalogue.Add(
+      OpSpec("MaxPool")
+          .Doc("The largest element under each window of images [batch, height, width, channels].")
+          .Input("input: T")
+          .Output("output: T")
+          .Attr(kTypes)
+          .Attr("ksize: list(int) >= 4")
+          .Attr("strides: list(int) >= 4")
+          .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+          .Attr("explicit_paddings: list(int) = []")
+          .Attr("data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'")
+          .Shape(PoolShapeFunction)
+          .Gradient(MaxPoolGradient)
+          .Kernel(forward));
   catalogue.Add(OpSpec("MaxPoolV2")
                     .Doc("MaxPool whose window and strides are inputs.")
                     .Input("input: T")
@@ -437,7 +459,8 @@ void RegisterMaxPool(Catalogue& catalogue) {
                     .Gradient(MaxPoolGradient)
                     .Kernel(forward));
   catalogue.Add(OpSpec("MaxPoolGrad")
-                    .Doc("The gradient of MaxPool: `grad` goes to the first of the largest elements of each window.")
+                    .Doc("The gradient of MaxPool: `grad` goes to the first of the largest "
+                         "elements of each window.")
                     .Input("orig_input: T")
                     .Input("orig_output: T")
                     .Input("grad: T")
@@ -474,10 +497,13 @@ Status MaxGradGradShape(ShapeContext& c) {
 }
 
 void RegisterMaxPoolGradGrad(Catalogue& catalogue) {
-  const KernelDef kernel{.types = {{"T", DTypesOf(MaxTypes())}}, .factory = MakeKernel<MaxPoolGradGradKernel>()};
+  const KernelDef kernel{.types = {{"T", DTypesOf(MaxTypes())}},
+                         .factory = MakeKernel<MaxPoolGradGradKernel>()};
   for (const bool from_inputs : {false, true}) {
     OpSpec spec(from_inputs ? "MaxPoolGradGradV2" : "MaxPoolGradGrad");
-    spec.Doc("The gradient of MaxPoolGrad: each window takes `grad` where its first largest element lies.");
+    spec.Doc(
+        "The gradient of MaxPoolGrad: each window takes `grad` where its first largest element "
+        "lies.");
     spec.Input("orig_input: T").Input("orig_output: T").Input("grad: T");
     if (from_inputs) spec.Input("ksize: int32").Input("strides: int32");
     spec.Output("output: T");
@@ -497,19 +523,20 @@ void RegisterMaxPoolGradGrad(Catalogue& catalogue) {
 void Register(Catalogue& catalogue) {
   RegisterMaxPool(catalogue);
   RegisterMaxPoolGradGrad(catalogue);
-  catalogue.Add(OpSpec("AvgPool")
-                    .Doc("The average under each window of images [batch, height, width, channels].\n"
-                         "Positions outside of the image do not count.")
-                    .Input("value: T")
-                    .Output("output: T")
-                    .Attr("ksize: list(int) >= 4")
-                    .Attr("strides: list(int) >= 4")
-                    .Attr("padding: {'SAME', 'VALID'}")
-                    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-                    .Attr("T: {half, bfloat16, float, double}")
-                    .Shape(PoolShapeFunction)
-                    .Gradient(AvgPoolGradient)
-                    .Kernel(MakeKernel<AvgPoolKernel>()));
+  catalogue.Add(
+      OpSpec("AvgPool")
+          .Doc("The average under each window of images [batch, height, width, channels].\n"
+               "Positions outside of the image do not count.")
+          .Input("value: T")
+          .Output("output: T")
+          .Attr("ksize: list(int) >= 4")
+          .Attr("strides: list(int) >= 4")
+          .Attr("padding: {'SAME', 'VALID'}")
+          .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+          .Attr("T: {half, bfloat16, float, double}")
+          .Shape(PoolShapeFunction)
+          .Gradient(AvgPoolGradient)
+          .Kernel(MakeKernel<AvgPoolKernel>()));
   catalogue.Add(OpSpec("AvgPoolGrad")
                     .Doc("The gradient of AvgPool: shares `grad` out over each window.")
                     .Input("orig_input_shape: int32")

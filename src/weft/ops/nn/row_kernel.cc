@@ -8,9 +8,9 @@
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "weft/ops/nn/row_kernel.cc"
+#include "hwy/contrib/math/math-inl.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "hwy/contrib/math/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::ops::nn::HWY_NAMESPACE {
@@ -84,7 +84,8 @@ HWY_INLINE T MaxOf(const T* x, int64_t columns) {
   const Lanes<T> d;
   const T lowest = -std::numeric_limits<T>::infinity();
   auto best = hn::Set(d, lowest);
-  ForVectors<T>(columns, [&](int64_t i, int64_t n) { best = hn::Max(best, LoadPart(x + i, n, lowest)); });
+  ForVectors<T>(columns,
+                [&](int64_t i, int64_t n) { best = hn::Max(best, LoadPart(x + i, n, lowest)); });
   return hn::GetLane(hn::MaxOfLanes(d, best));
 }
 
@@ -129,8 +130,8 @@ void LogSoftmax(const T* x, int64_t rows, int64_t columns, T* y) {
 }
 
 template <typename T>
-void CrossEntropy(const T* x, const T* labels, int64_t label_step, int64_t rows, int64_t columns, T* loss,
-                  T* backprop) {
+void CrossEntropy(const T* x, const T* labels, int64_t label_step, int64_t rows, int64_t columns,
+                  T* loss, T* backprop) {
   const Lanes<T> d;
   const auto zero = hn::Zero(d);
   for (int64_t r = 0; r < rows; ++r, x += columns, labels += label_step, backprop += columns) {
@@ -144,7 +145,8 @@ void CrossEntropy(const T* x, const T* labels, int64_t label_step, int64_t rows,
       const auto label = LoadPart(labels + i, n);
       const auto shifted = hn::Sub(LoadPart(x + i, n), shift);
       // A label of 0 contributes nothing, even where the logit is -inf.
-      total = hn::Add(total, hn::IfThenZeroElse(hn::Eq(label, zero), hn::Mul(label, hn::Sub(log_sum, shifted))));
+      total = hn::Add(total, hn::IfThenZeroElse(hn::Eq(label, zero),
+                                                hn::Mul(label, hn::Sub(log_sum, shifted))));
       StorePart(hn::Sub(hn::Mul(LoadPart(backprop + i, n), scale), label), n, backprop + i);
     });
     loss[r] = hn::GetLane(hn::SumOfLanes(d, total));

@@ -20,8 +20,8 @@ struct RowFunctions {
   void (*log_softmax)(const T* x, int64_t rows, int64_t columns, T* y);
   // loss[r] = -sum(labels[r, :] * log_softmax(x[r, :])), backprop = softmax(x) - labels.
   // A label row moves by label_step elements (0 repeats one row). backprop is neither x nor labels.
-  void (*cross_entropy)(const T* x, const T* labels, int64_t label_step, int64_t rows, int64_t columns,
-                        T* loss, T* backprop);
+  void (*cross_entropy)(const T* x, const T* labels, int64_t label_step, int64_t rows,
+                        int64_t columns, T* loss, T* backprop);
 };
 
 // Those of the machine's best instruction set.

@@ -28,9 +28,10 @@ class SoftmaxKernel final : public OpKernel {
     VisitDType(output->dtype(), RealFloats(), [&]<typename T>() {
       const T* x = logits.data<T>();
       T* y = output->data<T>();
-      c.ParallelFor(rows, std::max<int64_t>(1, kParallelElements / columns), [&](int64_t begin, int64_t end) {
-        RunRows<T>(x + begin * columns, end - begin, columns, y + begin * columns);
-      });
+      c.ParallelFor(rows, std::max<int64_t>(1, kParallelElements / columns),
+                    [&](int64_t begin, int64_t end) {
+                      RunRows<T>(x + begin * columns, end - begin, columns, y + begin * columns);
+                    });
     });
     return absl::OkStatus();
   }
@@ -55,7 +56,8 @@ Status SoftmaxShape(ShapeContext& c) {
 }
 
 Endpoint SumLast(GradientContext& c, Endpoint x) {
-  return c.Op("Sum", {x, c.builder().Constant(Tensor::Vector<int32_t>({-1}))}, {{"keep_dims", true}});
+  return c.Op("Sum", {x, c.builder().Constant(Tensor::Vector<int32_t>({-1}))},
+              {{"keep_dims", true}});
 }
 
 // dx = (dy - sum(dy * y)) * y

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "weft/ops/nn/window_kernel.h"
+
+#include <algorithm>
 
 namespace weft::ops::nn {
 namespace {
@@ -9,26 +9,30 @@ namespace {
 Status CheckExplicit(const Window& w) {
   if (w.padding != Padding::kExplicit) {
     if (w.explicit_paddings.empty()) return absl::OkStatus();
-    return InvalidArgument("explicit_paddings attribute must be empty if the padding attribute is not EXPLICIT");
+    return InvalidArgument(
+        "explicit_paddings attribute must be empty if the padding attribute is not EXPLICIT");
   }
   if (w.explicit_paddings.size() != 8) {
     return InvalidArgument("explicit_paddings attribute must contain 8 values, but got: ",
                            w.explicit_paddings.size());
   }
   for (const int64_t pad : w.explicit_paddings) {
-    if (pad < 0) return InvalidArgument("All elements of explicit_paddings must be nonnegative, got ", pad);
+    if (pad < 0)
+      return InvalidArgument("All elements of explicit_paddings must be nonnegative, got ", pad);
   }
   const auto channel = static_cast<size_t>(w.channel_axis());
-  if (w.explicit_paddings[0] != 0 || w.explicit_paddings[1] != 0 || w.explicit_paddings[2 * channel] != 0 ||
-      w.explicit_paddings[2 * channel + 1] != 0) {
-    return InvalidArgument("Nonzero explicit padding in the batch or depth dimensions is not supported");
+  if (w.explicit_paddings[0] != 0 || w.explicit_paddings[1] != 0 ||
+      w.explicit_paddings[2 * channel] != 0 || w.explicit_paddings[2 * channel + 1] != 0) {
+    return InvalidArgument(
+        "Nonzero explicit padding in the batch or depth dimensions is not supported");
   }
   return absl::OkStatus();
 }
 
 Status CheckFour(const std::vector<int64_t>& values, absl::string_view what) {
   if (values.size() != 4) {
-    return InvalidArgument("Sliding window ", what, " field must specify 4 dimensions, got ", values.size());
+    return InvalidArgument("Sliding window ", what, " field must specify 4 dimensions, got ",
+                           values.size());
   }
   for (const int64_t value : values) {
     if (value <= 0) return InvalidArgument("Sliding window ", what, " must be > 0, got ", value);
@@ -42,7 +46,9 @@ StatusOr<Window> Window::FromAttrs(const AttrMap& attrs) {
   Window w;
   WEFT_ASSIGN_OR_RETURN(w.strides, FindAttr<AttrValue::IntList>(attrs, "strides"));
   WEFT_ASSIGN_OR_RETURN(const std::string padding, FindAttr<std::string>(attrs, "padding"));
-  w.padding = padding == "SAME" ? Padding::kSame : padding == "VALID" ? Padding::kValid : Padding::kExplicit;
+  w.padding = padding == "SAME"    ? Padding::kSame
+              : padding == "VALID" ? Padding::kValid
+                                   : Padding::kExplicit;
   const auto format = FindAttrOr<std::string>(attrs, "data_format", "NHWC");
   if (format != "NHWC" && format != "NCHW") return Unimplemented("Images in data_format ", format);
   w.channels_first = format == "NCHW";
@@ -55,7 +61,9 @@ StatusOr<Window> Window::FromAttrs(const AttrMap& attrs) {
   const auto channel = static_cast<size_t>(w.channel_axis());
   for (const auto* values : {&w.strides, &w.dilations, &w.size}) {
     if (values->empty() || ((*values)[0] == 1 && (*values)[channel] == 1)) continue;
-    const char* what = values == &w.strides ? "strides" : values == &w.dilations ? "dilations" : "pooling";
+    const char* what = values == &w.strides     ? "strides"
+                       : values == &w.dilations ? "dilations"
+                                                : "pooling";
     return Unimplemented("Current implementation does not yet support ", what,
                          " in the batch and depth dimensions.");
   }
@@ -69,7 +77,8 @@ StatusOr<WindowSpan> SpanOf(const Window& window, int axis, int64_t in, int64_t 
   int64_t reach = 0;
   if (size < 1 || __builtin_mul_overflow(size - 1, window.dilations[at], &reach) ||
       __builtin_add_overflow(reach, 1, &reach)) {
-    return InvalidArgument("Window size is out of range: ", size, " with dilation ", window.dilations[at]);
+    return InvalidArgument("Window size is out of range: ", size, " with dilation ",
+                           window.dilations[at]);
   }
   WindowSpan span;
   if (window.padding == Padding::kSame) {
@@ -87,8 +96,9 @@ StatusOr<WindowSpan> SpanOf(const Window& window, int axis, int64_t in, int64_t 
   }
   int64_t numerator = 0;
   if (__builtin_add_overflow(padded - reach, stride, &numerator) || numerator < 0) {
-    return InvalidArgument("Computed output size would be negative: ", (padded - reach) / stride + 1,
-                           " [input_size: ", padded, ", effective_filter_size: ", reach, ", stride: ", stride, "]");
+    return InvalidArgument(
+        "Computed output size would be negative: ", (padded - reach) / stride + 1,
+        " [input_size: ", padded, ", effective_filter_size: ", reach, ", stride: ", stride, "]");
   }
   span.out = numerator / stride;
   return span;
@@ -96,14 +106,16 @@ StatusOr<WindowSpan> SpanOf(const Window& window, int axis, int64_t in, int64_t 
 
 StatusOr<int64_t> OutputSize(const Window& window, int axis, int64_t in, int64_t size) {
   if (in < 0 || (size < 0 && window.padding != Padding::kSame)) return int64_t{-1};
-  WEFT_ASSIGN_OR_RETURN(const WindowSpan span, SpanOf(window, axis, in, std::max<int64_t>(size, 1)));
+  WEFT_ASSIGN_OR_RETURN(const WindowSpan span,
+                        SpanOf(window, axis, in, std::max<int64_t>(size, 1)));
   return span.out;
 }
 
 AttrMap CopyAttrs(const AttrMap& attrs, std::initializer_list<const char*> names) {
   AttrMap copy;
   for (const char* name : names) {
-    if (const auto found = attrs.find(name); found != attrs.end()) copy.emplace(name, found->second);
+    if (const auto found = attrs.find(name); found != attrs.end())
+      copy.emplace(name, found->second);
   }
   return copy;
 }

@@ -22,7 +22,9 @@ T UniformFrom(const uint32_t* words) {
     const uint64_t mantissa = uint64_t{words[0] & 0xfffffu} << 32 | words[1];
     return std::bit_cast<double>(uint64_t{1023} << 52 | mantissa) - 1.0;
   } else if constexpr (std::is_same_v<T, Half>) {
-    return Half(static_cast<float>(Half::FromBits(static_cast<uint16_t>(15 << 10 | (words[0] & 0x3ffu)))) - 1.0f);
+    return Half(
+        static_cast<float>(Half::FromBits(static_cast<uint16_t>(15 << 10 | (words[0] & 0x3ffu)))) -
+        1.0f);
   } else if constexpr (std::is_same_v<T, Bfloat16>) {
     const auto bits = static_cast<uint16_t>(127 << 7 | (words[0] & 0x7fu));
     return Bfloat16(static_cast<float>(Bfloat16::FromBits(bits)) - 1.0f);
@@ -31,7 +33,8 @@ T UniformFrom(const uint32_t* words) {
   }
 }
 
-// Two normal numbers from two uniform ones (Box and Muller): words[0..1], or words[0..3] for double.
+// Two normal numbers from two uniform ones (Box and Muller): words[0..1], or words[0..3] for
+// double.
 template <typename T>
 void NormalPair(const uint32_t* words, T* pair) {
   if constexpr (std::is_same_v<T, double>) {

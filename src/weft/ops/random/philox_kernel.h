@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "weft/kernel/op_kernel.h"
 
 namespace weft::ops {

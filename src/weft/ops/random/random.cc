@@ -6,12 +6,14 @@
 namespace weft::ops::random::random {
 namespace {
 
-constexpr uint64_t kReservedPerOutput = 256;  // steps, and words that a rejecting distribution may use
-constexpr int64_t kGrain = 2048;              // groups of numbers that one thread should at least make
+constexpr uint64_t kReservedPerOutput =
+    256;                          // steps, and words that a rejecting distribution may use
+constexpr int64_t kGrain = 2048;  // groups of numbers that one thread should at least make
 
 StatusOr<Shape> ShapeOf(const Tensor& t) {
   if (t.rank() != 1) {
-    return InvalidArgument("shape must be a vector of {int32,int64}, got shape ", t.shape().ToString());
+    return InvalidArgument("shape must be a vector of {int32,int64}, got shape ",
+                           t.shape().ToString());
   }
   Dims dims;
   for (int64_t i = 0; i < t.num_elements(); ++i) {
@@ -20,8 +22,8 @@ StatusOr<Shape> ShapeOf(const Tensor& t) {
   return Shape::Make(dims);
 }
 
-// Groups of numbers: group i starts i * kStepsPerGroup steps into the reservation, so that threads do
-// not change the result.
+// Groups of numbers: group i starts i * kStepsPerGroup steps into the reservation, so that threads
+// do not change the result.
 struct Uniform {
   template <typename T>
   static constexpr uint64_t kStepsPerGroup = 1;
@@ -50,7 +52,7 @@ struct Normal {
 };
 struct Truncated {
   template <typename T>
-  static constexpr uint64_t kStepsPerGroup = kPerStep<T> * kReservedPerOutput / 4;
+  static constexpr uint64_t kStepsPerGroup = kPerStep<T>* kReservedPerOutput / 4;
   template <typename T>
   static void Group(const Philox& start, T* out) {
     using N = NormalType<T>;

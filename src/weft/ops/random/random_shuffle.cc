@@ -34,7 +34,8 @@ class RandomShuffleKernel final : public OpKernel {
     const int64_t row = in.num_elements() / rows;
     if (in.dtype() == DType::kString) {
       for (int64_t i = 0; i < rows; ++i) {
-        std::copy_n(in.data<std::string>() + order[i] * row, row, out->data<std::string>() + i * row);
+        std::copy_n(in.data<std::string>() + order[i] * row, row,
+                    out->data<std::string>() + i * row);
       }
       return absl::OkStatus();
     }
@@ -52,23 +53,23 @@ class RandomShuffleKernel final : public OpKernel {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(
-      OpSpec("RandomShuffle")
-          .Doc("The rows (slices along dimension 0) of a tensor in random order.")
-          .Input("value: T")
-          .Output("output: T")
-          .Attr("seed: int = 0")
-          .Attr("seed2: int = 0")
-          .Attr("T: type")
-          .Stateful()
-          .Shape(shapes::SameAsInput)
-          .NoGradient()
-          .Kernel({.types = {{"T",
-                              {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt32,
-                               DType::kInt64, DType::kUint8, DType::kInt8, DType::kInt16, DType::kUint16,
-                               DType::kUint32, DType::kUint64, DType::kBool, DType::kString,
-                               DType::kComplex64, DType::kComplex128}}},
-                   .factory = MakeKernel<RandomShuffleKernel>()}));
+  catalogue.Add(OpSpec("RandomShuffle")
+                    .Doc("The rows (slices along dimension 0) of a tensor in random order.")
+                    .Input("value: T")
+                    .Output("output: T")
+                    .Attr("seed: int = 0")
+                    .Attr("seed2: int = 0")
+                    .Attr("T: type")
+                    .Stateful()
+                    .Shape(shapes::SameAsInput)
+                    .NoGradient()
+                    .Kernel({.types = {{"T",
+                                        {DType::kFloat, DType::kDouble, DType::kHalf,
+                                         DType::kBfloat16, DType::kInt32, DType::kInt64,
+                                         DType::kUint8, DType::kInt8, DType::kInt16, DType::kUint16,
+                                         DType::kUint32, DType::kUint64, DType::kBool,
+                                         DType::kString, DType::kComplex64, DType::kComplex128}}},
+                             .factory = MakeKernel<RandomShuffleKernel>()}));
 }
 
 }  // namespace weft::ops::random::random_shuffle

@@ -15,8 +15,9 @@ TEST(PhiloxTest, KnownAnswers) {
   const uint32_t ones = 0xffffffff;
   EXPECT_EQ(Philox({ones, ones, ones, ones}, {ones, ones}).Next(),
             (Philox::Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
-  EXPECT_EQ(Philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}).Next(),
-            (Philox::Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+  EXPECT_EQ(
+      Philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}).Next(),
+      (Philox::Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
 TEST(PhiloxTest, SkippingIsSteppingAndCarries) {
@@ -56,7 +57,8 @@ TEST(RandomTest, MomentsAndBounds) {
   const auto [uniform_mean, uniform_variance] = moments(RunOne("RandomUniform", {shape}, kSeeds));
   EXPECT_NEAR(uniform_mean, 0.5, 0.01);
   EXPECT_NEAR(uniform_variance, 1.0 / 12, 0.01);
-  const auto [normal_mean, normal_variance] = moments(RunOne("RandomStandardNormal", {shape}, kSeeds));
+  const auto [normal_mean, normal_variance] =
+      moments(RunOne("RandomStandardNormal", {shape}, kSeeds));
   EXPECT_NEAR(normal_mean, 0, 0.02);
   EXPECT_NEAR(normal_variance, 1, 0.02);
   const Tensor truncated = RunOne("TruncatedNormal", {shape}, kSeeds);
@@ -84,8 +86,9 @@ TEST(RandomTest, IntegersStayInTheirRangeAndEmptyRangesAreErrors) {
 
 TEST(RandomTest, BadShapesAreErrors) {
   EXPECT_FALSE(ErrorOf("RandomUniform", {Tensor::Vector<int32_t>({-1})}, kSeeds).ok());
-  EXPECT_FALSE(
-      ErrorOf("RandomUniform", {Tensor::Vector<int64_t>({int64_t{1} << 40, int64_t{1} << 40})}, kSeeds).ok());
+  EXPECT_FALSE(ErrorOf("RandomUniform",
+                       {Tensor::Vector<int64_t>({int64_t{1} << 40, int64_t{1} << 40})}, kSeeds)
+                   .ok());
   EXPECT_EQ(RunOne("RandomUniform", {Tensor::Vector<int32_t>({0, 3})}, kSeeds).num_elements(), 0);
 }
 

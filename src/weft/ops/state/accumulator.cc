@@ -56,8 +56,8 @@ StatusOr<Ref<Accumulator>> AccumulatorOf(const KernelContext& c, bool is_sparse,
                            is_sparse ? "sparse" : "dense");
   }
   if (options.dtype != dtype) {
-    return InvalidArgument("Expected gradients to be of type ", DTypeName(options.dtype), "; got type ",
-                           DTypeName(dtype));
+    return InvalidArgument("Expected gradients to be of type ", DTypeName(options.dtype),
+                           "; got type ", DTypeName(dtype));
   }
   return found;
 }
@@ -112,7 +112,8 @@ class TakeKernel final : public AsyncOpKernel {
     StatusOr<int64_t> num_required = ScalarInput(c, 1, "num_required");
     if (!num_required.ok()) return done(num_required.status());
     if (*num_required <= 0) {
-      return done(InvalidArgument("Argument num_required must be positive, but was ", *num_required));
+      return done(
+          InvalidArgument("Argument num_required must be positive, but was ", *num_required));
     }
     (*accumulator)
         ->Take(Caller::Of(c), *num_required,
@@ -166,25 +167,27 @@ Status SparseShapes(ShapeContext& c) {
 
 void RegisterAccumulator(Catalogue& catalogue, const std::string& name, bool is_sparse,
                          bool is_resource) {
-  catalogue.Add(
-      OpSpec(name)
-          .Doc(absl::StrCat("Gathers ", is_sparse ? "sparse " : "",
-                            "gradients and gives their mean or sum once there are enough. Gradients "
-                            "of steps before its own are dropped; its step starts at 0.",
-                            is_sparse ? " The mean is taken for each row." : ""))
-          .Output(is_resource ? "handle: resource" : "handle: Ref(string)")
-          .Attr("dtype: numbertype")
-          .Attr("shape: shape")
-          .Attr("container: string = ''")
-          .Attr("shared_name: string = ''")
-          .Attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
-          .Stateful()
-          .Shape(is_resource ? ShapeFunction(shapes::Scalar) : ShapeFunction(NamesShape))
-          .NoGradient()
-          .Kernel({.types = {{"dtype", DTypesOf(RealFloats{})}},
-                   .factory =
-                       [is_sparse](KernelConstruction& c) { return CreateKernel::Make(c, is_sparse); },
-                   .cost = KernelCost::kInline}));
+  catalogue.Add(OpSpec(name)
+                    .Doc(absl::StrCat(
+                        "Gathers ", is_sparse ? "sparse " : "",
+                        "gradients and gives their mean or sum once there are enough. Gradients "
+                        "of steps before its own are dropped; its step starts at 0.",
+                        is_sparse ? " The mean is taken for each row." : ""))
+                    .Output(is_resource ? "handle: resource" : "handle: Ref(string)")
+                    .Attr("dtype: numbertype")
+                    .Attr("shape: shape")
+                    .Attr("container: string = ''")
+                    .Attr("shared_name: string = ''")
+                    .Attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
+                    .Stateful()
+                    .Shape(is_resource ? ShapeFunction(shapes::Scalar) : ShapeFunction(NamesShape))
+                    .NoGradient()
+                    .Kernel({.types = {{"dtype", DTypesOf(RealFloats{})}},
+                             .factory =
+                                 [is_sparse](KernelConstruction& c) {
+                                   return CreateKernel::Make(c, is_sparse);
+                                 },
+                             .cost = KernelCost::kInline}));
 }
 
 // The ops on an accumulator whose names start with `prefix`.
@@ -195,7 +198,8 @@ void RegisterUses(Catalogue& catalogue, const std::string& prefix, bool is_resou
     catalogue.Add(std::move(spec.NoGradient()));
   };
   add(OpSpec(prefix + "AccumulatorApplyGradient")
-          .Doc("Gives a gradient to the accumulator; one of an earlier step than its own is dropped.\n"
+          .Doc("Gives a gradient to the accumulator; one of an earlier step than its own is "
+               "dropped.\n"
                "InvalidArgument if the shape does not fit.")
           .Input(handle)
           .Input("local_step: int64")
@@ -204,7 +208,8 @@ void RegisterUses(Catalogue& catalogue, const std::string& prefix, bool is_resou
           .Shape(shapes::NoOutputs)
           .Kernel(MakeKernel<ApplyKernel<false>>()));
   add(OpSpec(prefix + "AccumulatorTakeGradient")
-          .Doc("Waits for num_required gradients and gives their mean or sum; the accumulator's step "
+          .Doc("Waits for num_required gradients and gives their mean or sum; the accumulator's "
+               "step "
                "goes up by one.")
           .Input(handle)
           .Input("num_required: int32")
@@ -227,31 +232,33 @@ void RegisterUses(Catalogue& catalogue, const std::string& prefix, bool is_resou
 }
 
 void RegisterSparseUses(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("SparseAccumulatorApplyGradient")
-                    .Doc("Gives rows of a gradient to the accumulator; one of an earlier step than its "
-                         "own is dropped.\nInvalidArgument if rows or shape do not fit.")
-                    .Input("handle: Ref(string)")
-                    .Input("local_step: int64")
-                    .Input("gradient_indices: int64")
-                    .Input("gradient_values: dtype")
-                    .Input("gradient_shape: int64")
-                    .Attr("dtype: numbertype")
-                    .Attr("has_known_shape: bool")
-                    .Shape(shapes::NoOutputs)
-                    .NoGradient()
-                    .Kernel(MakeKernel<ApplyKernel<true>>()));
-  catalogue.Add(OpSpec("SparseAccumulatorTakeGradient")
-                    .Doc("Waits for num_required gradients and gives the mean or sum of each row; the "
-                         "accumulator's step goes up by one.")
-                    .Input("handle: Ref(string)")
-                    .Input("num_required: int32")
-                    .Output("indices: int64")
-                    .Output("values: dtype")
-                    .Output("shape: int64")
-                    .Attr("dtype: numbertype")
-                    .Shape(SparseShapes)
-                    .NoGradient()
-                    .Kernel(MakeKernel<TakeKernel<true>>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("SparseAccumulatorApplyGradient")
+          .Doc("Gives rows of a gradient to the accumulator; one of an earlier step than its "
+               "own is dropped.\nInvalidArgument if rows or shape do not fit.")
+          .Input("handle: Ref(string)")
+          .Input("local_step: int64")
+          .Input("gradient_indices: int64")
+          .Input("gradient_values: dtype")
+          .Input("gradient_shape: int64")
+          .Attr("dtype: numbertype")
+          .Attr("has_known_shape: bool")
+          .Shape(shapes::NoOutputs)
+          .NoGradient()
+          .Kernel(MakeKernel<ApplyKernel<true>>()));
+  catalogue.Add(
+      OpSpec("SparseAccumulatorTakeGradient")
+          .Doc("Waits for num_required gradients and gives the mean or sum of each row; the "
+               "accumulator's step goes up by one.")
+          .Input("handle: Ref(string)")
+          .Input("num_required: int32")
+          .Output("indices: int64")
+          .Output("values: dtype")
+          .Output("shape: int64")
+          .Attr("dtype: numbertype")
+          .Shape(SparseShapes)
+          .NoGradient()
+          .Kernel(MakeKernel<TakeKernel<true>>(), KernelCost::kInline));
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ Status Accumulator::Apply(int64_t local_step, const AccumulatedGradient& gradien
 }
 
 void Accumulator::Take(const Caller& caller, int64_t num_required, TakeDone done) {
-  if (caller.cancellation->IsCancelled()) return done(Cancelled("TakeGrad operation was cancelled"));
+  if (caller.cancellation->IsCancelled())
+    return done(Cancelled("TakeGrad operation was cancelled"));
   std::list<Taker> finished;
   {
     absl::MutexLock lock(&mutex_);
@@ -91,16 +92,16 @@ int64_t Accumulator::num_accumulated() const {
 void Accumulator::SetGlobalStep(int64_t step) {
   absl::MutexLock lock(&mutex_);
   if (step < global_step_) {
-    WEFT_LOG(WARNING) << "Accumulator '" << options_.name << "' goes back from step " << global_step_
-                      << " to " << step;
+    WEFT_LOG(WARNING) << "Accumulator '" << options_.name << "' goes back from step "
+                      << global_step_ << " to " << step;
   }
   global_step_ = step;
 }
 
 std::string Accumulator::DebugString() const {
   absl::MutexLock lock(&mutex_);
-  return absl::StrCat("accumulator of ", DTypeName(options_.dtype), options_.shape.ToString(), ", step ",
-                      global_step_, ", ", count_, " gradients");
+  return absl::StrCat("accumulator of ", DTypeName(options_.dtype), options_.shape.ToString(),
+                      ", step ", global_step_, ", ", count_, " gradients");
 }
 
 void Accumulator::Close() {
@@ -209,19 +210,21 @@ class SparseAccumulator final : public Accumulator {
     const Shape& indices = gradient.indices.shape();
     const Shape& values = gradient.values.shape();
     if (!indices.IsVector()) {
-      return InvalidArgument("Input indices should be vector but received shape: ", indices.ToString());
+      return InvalidArgument("Input indices should be vector but received shape: ",
+                             indices.ToString());
     }
     if (values.rank() == 0) return InvalidArgument("Values cannot be 0-dimensional.");
     if (values.dim(0) != indices.dim(0)) {
-      return InvalidArgument("Expected ", indices.dim(0), " non-empty input values, got ", values.dim(0));
+      return InvalidArgument("Expected ", indices.dim(0), " non-empty input values, got ",
+                             values.dim(0));
     }
-    const int64_t limit = options().shape.known_rank() && options().shape.rank() > 0
-                              ? options().shape.dim(0)
-                              : -1;
+    const int64_t limit =
+        options().shape.known_rank() && options().shape.rank() > 0 ? options().shape.dim(0) : -1;
     for (const int64_t row : gradient.indices.span<int64_t>()) {
       if (limit >= 0 && row >= limit) {
-        return InvalidArgument("Shape mismatch: index of slice 0 exceeded limits of shape; index is ",
-                               row, " exceeded ", limit);
+        return InvalidArgument(
+            "Shape mismatch: index of slice 0 exceeded limits of shape; index is ", row,
+            " exceeded ", limit);
       }
     }
     return absl::OkStatus();
@@ -231,15 +234,15 @@ class SparseAccumulator final : public Accumulator {
     const Shape& values = gradient.values.shape();
     const PartialShape& declared = options().shape;
     if (declared.known_rank() && declared.rank() > values.rank()) {
-      return InvalidArgument("Shape mismatch: expected values rank at least ", declared.rank(), ", got ",
-                             values.rank());
+      return InvalidArgument("Shape mismatch: expected values rank at least ", declared.rank(),
+                             ", got ", values.rank());
     }
     for (int d = 1; d < values.rank(); ++d) {
       int64_t expected = declared.known_rank() && d < declared.rank() ? declared.dim(d) : -1;
       if (count > 0 && d < values_.rank()) expected = values_.dim(d);
       if (expected >= 0 && values.dim(d) != expected) {
-        return InvalidArgument("Shape mismatch: expected values dim ", d, " to be ", expected, ", got ",
-                               values.dim(d));
+        return InvalidArgument("Shape mismatch: expected values dim ", d, " to be ", expected,
+                               ", got ", values.dim(d));
       }
     }
     if (count > 0 && values.rank() != values_.rank()) {
@@ -249,8 +252,8 @@ class SparseAccumulator final : public Accumulator {
     if (!gradient.dense_shape.IsInitialized()) return absl::OkStatus();
     const absl::Span<const int64_t> shape = gradient.dense_shape.span<int64_t>();
     if (declared.known_rank() && static_cast<int64_t>(shape.size()) < declared.rank()) {
-      return InvalidArgument("Shape mismatch: expected shape rank at least ", declared.rank(), ", got ",
-                             shape.size());
+      return InvalidArgument("Shape mismatch: expected shape rank at least ", declared.rank(),
+                             ", got ", shape.size());
     }
     for (int d = 0; declared.known_rank() && d < declared.rank(); ++d) {
       if (declared.dim(d) >= 0 && declared.dim(d) != shape[d]) {
@@ -270,7 +273,8 @@ class SparseAccumulator final : public Accumulator {
       const bool theirs = i == rows_.size() || (j < rows.size() && rows[j] <= rows_[i]);
       merged_rows.push_back(mine ? rows_[i] : rows[j]);
       merged_counts.push_back((mine ? counts_[i] : 0) + (theirs ? 1 : 0));
-      sources.emplace_back(mine ? static_cast<int64_t>(i) : -1, theirs ? static_cast<int64_t>(j) : -1);
+      sources.emplace_back(mine ? static_cast<int64_t>(i) : -1,
+                           theirs ? static_cast<int64_t>(j) : -1);
       i += mine ? 1 : 0;
       j += theirs ? 1 : 0;
     }

@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
+
 #include "weft/kernel/resource.h"
 #include "weft/ops/state/waiting_call.h"
 #include "weft/tensor/tensor.h"
@@ -39,11 +40,11 @@ class Accumulator : public Resource {
   explicit Accumulator(AccumulatorOptions options) : options_(std::move(options)) {}
   const AccumulatorOptions& options() const { return options_; }
 
-  // Drops the gradient without an error if `local_step` has passed. InvalidArgument if it does not fit
-  // the shape or what was gathered.
+  // Drops the gradient without an error if `local_step` has passed. InvalidArgument if it does not
+  // fit the shape or what was gathered.
   Status Apply(int64_t local_step, const AccumulatedGradient& gradient);
-  // Done with the average (or sum) once `num_required` gradients are in; then the time step goes up by
-  // one and gathering starts anew. Callers take turns. Cancelled with the step.
+  // Done with the average (or sum) once `num_required` gradients are in; then the time step goes up
+  // by one and gathering starts anew. Callers take turns. Cancelled with the step.
   void Take(const Caller& caller, int64_t num_required, TakeDone done);
   int64_t num_accumulated() const;
   void SetGlobalStep(int64_t step);
@@ -56,7 +57,8 @@ class Accumulator : public Resource {
   virtual Status Add(const AccumulatedGradient& gradient, int64_t count)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Gives the result of `count` gradients and forgets them.
-  virtual StatusOr<AccumulatedGradient> Finish(int64_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  virtual StatusOr<AccumulatedGradient> Finish(int64_t count)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
   mutable absl::Mutex mutex_;
 

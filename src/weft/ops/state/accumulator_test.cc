@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/ops/state/accumulator_kernel.h"
-
-#include "base/threads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "base/threads.h"
+#include "weft/ops/state/accumulator_kernel.h"
 #include "weft/ops/testing/kernel_runner.h"
 
 namespace weft::ops::state {
@@ -63,8 +63,8 @@ TEST_F(AccumulatorTest, AveragesOnceThereAreEnoughAndDropsWhatIsOld) {
 }
 
 TEST_F(AccumulatorTest, TakesAllThatIsInAndServesTakersInTurn) {
-  auto accumulator = MakeAccumulator(
-      {.name = "a", .dtype = DType::kFloat, .shape = Shape{1}, .is_mean = false});
+  auto accumulator =
+      MakeAccumulator({.name = "a", .dtype = DType::kFloat, .shape = Shape{1}, .is_mean = false});
   for (const float value : {1.f, 2.f, 4.f}) ASSERT_TRUE(accumulator->Apply(0, Dense({value})).ok());
   EXPECT_THAT(Take(*accumulator, 2)->gradient.values.span<float>(), ElementsAre(7));
   auto first = Take(*accumulator, 2);
@@ -79,9 +79,11 @@ TEST_F(AccumulatorTest, TakesAllThatIsInAndServesTakersInTurn) {
 }
 
 TEST_F(AccumulatorTest, RefusesOtherShapes) {
-  auto accumulator = MakeAccumulator({.name = "a", .dtype = DType::kFloat, .shape = PartialShape()});
+  auto accumulator =
+      MakeAccumulator({.name = "a", .dtype = DType::kFloat, .shape = PartialShape()});
   ASSERT_TRUE(accumulator->Apply(0, Dense({1})).ok());
-  EXPECT_EQ(accumulator->Apply(0, Dense({1, 2})).message(), "Shape mismatch: expected [1], got [2]");
+  EXPECT_EQ(accumulator->Apply(0, Dense({1, 2})).message(),
+            "Shape mismatch: expected [1], got [2]");
   EXPECT_EQ(accumulator->num_accumulated(), 1);
 }
 
@@ -116,23 +118,26 @@ TEST_F(AccumulatorTest, RefusesRowsThatDoNotFit) {
   EXPECT_THAT(accumulator->Apply(0, Rows({4}, {1})).message(), HasSubstr("index is 4 exceeded 4"));
   AccumulatedGradient gradient = Rows({0, 1}, {1, 2});
   gradient.indices = Tensor::Vector<int64_t>({0});
-  EXPECT_THAT(accumulator->Apply(0, gradient).message(), HasSubstr("Expected 1 non-empty input values"));
+  EXPECT_THAT(accumulator->Apply(0, gradient).message(),
+              HasSubstr("Expected 1 non-empty input values"));
   gradient = Rows({0}, {1});
   gradient.dense_shape = Tensor::Vector<int64_t>({5, 1});
-  EXPECT_THAT(accumulator->Apply(0, gradient).message(), HasSubstr("expected shape dim 0 to be 4, got 5"));
+  EXPECT_THAT(accumulator->Apply(0, gradient).message(),
+              HasSubstr("expected shape dim 0 to be 4, got 5"));
   EXPECT_EQ(accumulator->num_accumulated(), 0);
 }
 
 TEST_F(AccumulatorTest, WorkersAndAChiefLoseNothing) {
-  auto accumulator = MakeAccumulator(
-      {.name = "a", .dtype = DType::kFloat, .shape = Shape{1}, .is_mean = false});
+  auto accumulator =
+      MakeAccumulator({.name = "a", .dtype = DType::kFloat, .shape = Shape{1}, .is_mean = false});
   constexpr int kSteps = 200;
   float sum = 0;
   {
     std::vector<Thread> workers;
     for (int w = 0; w < 3; ++w) {
       workers.emplace_back("worker", [&] {
-        for (int i = 0; i < kSteps; ++i) EXPECT_TRUE(accumulator->Apply(kSteps * 3, Dense({1})).ok());
+        for (int i = 0; i < kSteps; ++i)
+          EXPECT_TRUE(accumulator->Apply(kSteps * 3, Dense({1})).ok());
       });
     }
     // A take may find several gradients, so there is no telling how many it needs.
@@ -158,7 +163,8 @@ TEST(AccumulatorOpTest, KindAndTypeMustAgree) {
     runner->environment().device = device.get();
     return runner->Run();
   };
-  auto handle = on("ResourceConditionalAccumulator", {}, {{"dtype", DType::kFloat}, {"shape", Shape{1}}});
+  auto handle =
+      on("ResourceConditionalAccumulator", {}, {{"dtype", DType::kFloat}, {"shape", Shape{1}}});
   ASSERT_TRUE(handle.ok()) << handle.status();
   const Tensor a = (*handle)[0];
   EXPECT_TRUE(on("ResourceAccumulatorApplyGradient",

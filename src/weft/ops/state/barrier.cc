@@ -22,12 +22,13 @@ class CreateKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(options.types, c.Attr<AttrValue::TypeList>("component_types"));
     WEFT_ASSIGN_OR_RETURN(options.shapes, c.Attr<AttrValue::ShapeList>("shapes"));
     if (!options.shapes.empty() && options.shapes.size() != options.types.size()) {
-      return InvalidArgument("All of the component shapes must be specified: got ", options.shapes.size(),
-                             " for ", options.types.size(), " components");
+      return InvalidArgument("All of the component shapes must be specified: got ",
+                             options.shapes.size(), " for ", options.types.size(), " components");
     }
     if (c.AttrOr<int64_t>("capacity", -1) != -1) {
-      return InvalidArgument("Barrier only accepts capacity=-1.  Feed the inputs to your Barrier through a "
-                             "queue to enforce a limited capacity.");
+      return InvalidArgument(
+          "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier through a "
+          "queue to enforce a limited capacity.");
     }
     return std::make_unique<CreateKernel>(c, std::move(options));
   }
@@ -38,10 +39,12 @@ class CreateKernel final : public OpKernel {
     return output_.Give(
         c, [&]() -> StatusOr<Ref<Barrier>> { return MakeRef<Barrier>(options_); },
         [&](const Barrier& found) {
-          if (found.options().types == options_.types && found.options().shapes == options_.shapes) {
+          if (found.options().types == options_.types &&
+              found.options().shapes == options_.shapes) {
             return absl::OkStatus();
           }
-          return InvalidArgument("Shared barrier '", options_.name, "' has other components than requested");
+          return InvalidArgument("Shared barrier '", options_.name,
+                                 "' has other components than requested");
         });
   }
 
@@ -70,7 +73,8 @@ class InsertManyKernel final : public AsyncOpKernel {
 class TakeManyKernel final : public AsyncOpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    if (c.AttrOr<int64_t>("timeout_ms", -1) != -1) return InvalidArgument("Timeout not supported yet.");
+    if (c.AttrOr<int64_t>("timeout_ms", -1) != -1)
+      return InvalidArgument("Timeout not supported yet.");
     return std::make_unique<TakeManyKernel>(c.AttrOr("allow_small_batch", false));
   }
   explicit TakeManyKernel(bool allow_small_batch) : allow_small_batch_(allow_small_batch) {}
@@ -88,12 +92,15 @@ class TakeManyKernel final : public AsyncOpKernel {
     for (size_t i = 0; fits && i < types.size(); ++i) {
       fits = c.node().output_type(static_cast<int>(i) + 2).dtype == types[i];
     }
-    if (!fits) return done(InvalidArgument("Barrier '", (*barrier)->options().name, "' has other component types"));
-    (*barrier)->TakeMany(Caller::Of(c), count.scalar<int32_t>(), allow_small_batch_,
-                         [&c, held = *barrier, done = std::move(done)](StatusOr<Queue::Elements> tuples) mutable {
-                           if (!tuples.ok()) return done(tuples.status());
-                           done(Give(c, held->tuple_options(), *tuples));
-                         });
+    if (!fits)
+      return done(
+          InvalidArgument("Barrier '", (*barrier)->options().name, "' has other component types"));
+    (*barrier)->TakeMany(
+        Caller::Of(c), count.scalar<int32_t>(), allow_small_batch_,
+        [&c, held = *barrier, done = std::move(done)](StatusOr<Queue::Elements> tuples) mutable {
+          if (!tuples.ok()) return done(tuples.status());
+          done(Give(c, held->tuple_options(), *tuples));
+        });
   }
 
  private:
@@ -145,7 +152,8 @@ Status NamesShape(ShapeContext& c) {
 void Register(Catalogue& catalogue) {
   const auto add = [&](OpSpec& spec) { catalogue.Add(std::move(spec.NoGradient())); };
   add(OpSpec("Barrier")
-          .Doc("Gathers the components of tuples by key and gives out complete tuples, in the order in which "
+          .Doc("Gathers the components of tuples by key and gives out complete tuples, in the "
+               "order in which "
                "their keys came. Without a limit.")
           .Output("handle: Ref(string)")
           .Attr("component_types: list(type) >= 1")
@@ -157,7 +165,8 @@ void Register(Catalogue& catalogue) {
           .Shape(NamesShape)
           .Kernel(MakeKernel<CreateKernel>(), KernelCost::kInline));
   add(OpSpec("BarrierInsertMany")
-          .Doc("Gives one component of each key's tuple.\nInvalidArgument if a key has it already; Cancelled "
+          .Doc("Gives one component of each key's tuple.\nInvalidArgument if a key has it already; "
+               "Cancelled "
                "for new keys of a closed barrier.")
           .Input("handle: Ref(string)")
           .Input("keys: string")
@@ -167,8 +176,10 @@ void Register(Catalogue& catalogue) {
           .Shape(shapes::NoOutputs)
           .Kernel(MakeKernel<InsertManyKernel>(), KernelCost::kInline));
   add(OpSpec("BarrierTakeMany")
-          .Doc("Takes complete tuples out, stacked, with their keys and when these came; waits until there are as "
-               "many, or takes what a closed barrier has if a small batch is allowed.\nOutOfRange when there will "
+          .Doc("Takes complete tuples out, stacked, with their keys and when these came; waits "
+               "until there are as "
+               "many, or takes what a closed barrier has if a small batch is allowed.\nOutOfRange "
+               "when there will "
                "never be enough.")
           .Input("handle: Ref(string)")
           .Input("num_elements: int32")
@@ -182,7 +193,8 @@ void Register(Catalogue& catalogue) {
           .Shape(shapes::Unknown)
           .Kernel(MakeKernel<TakeManyKernel>(), KernelCost::kInline));
   add(OpSpec("BarrierClose")
-          .Doc("No new keys come from now on; with cancel_pending_enqueues incomplete ones are dropped.")
+          .Doc("No new keys come from now on; with cancel_pending_enqueues incomplete ones are "
+               "dropped.")
           .Input("handle: Ref(string)")
           .Attr("cancel_pending_enqueues: bool = false")
           .Shape(shapes::NoOutputs)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+
 #include "weft/ops/state/queue_tuples_kernel.h"
 
 namespace weft::ops::state {
@@ -25,9 +26,11 @@ Ref<Queue> ReadyQueue(const BarrierOptions& options) {
 
 }  // namespace
 
-Barrier::Barrier(BarrierOptions options) : options_(std::move(options)), ready_(ReadyQueue(options_)) {}
+Barrier::Barrier(BarrierOptions options)
+    : options_(std::move(options)), ready_(ReadyQueue(options_)) {}
 
-StatusOr<Queue::Elements> Barrier::Rows(const Tensor& keys, int component, const Tensor& values) const {
+StatusOr<Queue::Elements> Barrier::Rows(const Tensor& keys, int component,
+                                        const Tensor& values) const {
   if (component < 0 || component >= static_cast<int>(options_.types.size())) {
     return InvalidArgument("The component ID is out of range: barrier '", options_.name, "' has ",
                            options_.types.size(), " components, got ", component);
@@ -51,7 +54,8 @@ StatusOr<Queue::Elements> Barrier::Rows(const Tensor& keys, int component, const
 
 Status Barrier::Check(absl::Span<const std::string> keys, int component) const {
   if (closed_ && (cancelled_ || (!keys.empty() && incomplete_.empty()))) {
-    return Cancelled("Barrier ", options_.name, " is closed.  Pending enqueues cancelled: ", cancelled_,
+    return Cancelled("Barrier ", options_.name,
+                     " is closed.  Pending enqueues cancelled: ", cancelled_,
                      ".  Number of new insertions: ", keys.size(),
                      ".  Number of incomplete keys: ", incomplete_.size(), ".");
   }
@@ -59,21 +63,24 @@ Status Barrier::Check(absl::Span<const std::string> keys, int component) const {
   for (const std::string& key : keys) {
     const auto found = incomplete_.find(key);
     if (closed_ && found == incomplete_.end()) {
-      return Cancelled("Barrier ", options_.name, " is closed, but attempted to insert a brand new key: ", key,
+      return Cancelled("Barrier ", options_.name,
+                       " is closed, but attempted to insert a brand new key: ", key,
                        ".  Number of incomplete keys: ", incomplete_.size(), ".");
     }
     const bool had = found != incomplete_.end() &&
                      found->second.components[static_cast<size_t>(component)].IsInitialized();
-    // Within one call too; of a tuple of one component the first completes, and the second begins anew.
+    // Within one call too; of a tuple of one component the first completes, and the second begins
+    // anew.
     if (had || (!seen.insert(key).second && options_.types.size() > 1)) {
-      return InvalidArgument("Key ", key, " already has a value for component ", component, " in barrier ",
-                             options_.name);
+      return InvalidArgument("Key ", key, " already has a value for component ", component,
+                             " in barrier ", options_.name);
     }
   }
   return absl::OkStatus();
 }
 
-Queue::Elements Barrier::Insert(absl::Span<const std::string> keys, size_t component, Queue::Elements& rows) {
+Queue::Elements Barrier::Insert(absl::Span<const std::string> keys, size_t component,
+                                Queue::Elements& rows) {
   Queue::Elements ready;
   bool is_new = false;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -85,7 +92,8 @@ Queue::Elements Barrier::Insert(absl::Span<const std::string> keys, size_t compo
     }
     entry.components[component] = std::move(rows[i][0]);
     if (++entry.present < entry.components.size()) continue;
-    Queue::Element tuple = {Tensor::Scalar<int64_t>(entry.order), Tensor::Scalar<std::string>(keys[i])};
+    Queue::Element tuple = {Tensor::Scalar<int64_t>(entry.order),
+                            Tensor::Scalar<std::string>(keys[i])};
     std::move(entry.components.begin(), entry.components.end(), std::back_inserter(tuple));
     ready.push_back(std::move(tuple));
     incomplete_.erase(keys[i]);
@@ -94,8 +102,8 @@ Queue::Elements Barrier::Insert(absl::Span<const std::string> keys, size_t compo
   return ready;
 }
 
-void Barrier::InsertMany(const Caller& caller, const Tensor& keys, int component, const Tensor& values,
-                         Queue::EnqueueDone done) {
+void Barrier::InsertMany(const Caller& caller, const Tensor& keys, int component,
+                         const Tensor& values, Queue::EnqueueDone done) {
   StatusOr<Queue::Elements> rows = Rows(keys, component, values);
   if (!rows.ok()) return done(rows.status());
   Queue::Elements ready;
@@ -104,7 +112,8 @@ void Barrier::InsertMany(const Caller& caller, const Tensor& keys, int component
   {
     absl::MutexLock lock(&mutex_);
     status = Check(keys.span<std::string>(), component);
-    if (status.ok()) ready = Insert(keys.span<std::string>(), static_cast<size_t>(component), *rows);
+    if (status.ok())
+      ready = Insert(keys.span<std::string>(), static_cast<size_t>(component), *rows);
     was_last = closed_ && incomplete_.empty();
   }
   if (!status.ok()) return done(status);
@@ -119,7 +128,8 @@ void Barrier::InsertMany(const Caller& caller, const Tensor& keys, int component
                   });
 }
 
-void Barrier::TakeMany(const Caller& caller, int64_t count, bool fewer_if_closed, Queue::DequeueDone done) {
+void Barrier::TakeMany(const Caller& caller, int64_t count, bool fewer_if_closed,
+                       Queue::DequeueDone done) {
   Status status;
   {
     absl::MutexLock lock(&mutex_);
@@ -127,8 +137,9 @@ void Barrier::TakeMany(const Caller& caller, int64_t count, bool fewer_if_closed
     if (closed_ && fewer_if_closed) count = std::min(count, available);
     if (!fewer_if_closed) available += static_cast<int64_t>(incomplete_.size());
     if (closed_ && available < std::max<int64_t>(count, 1)) {
-      status = OutOfRange("Barrier '", options_.name, "' is closed and has insufficient elements (requested ",
-                          count, ", total size ", available, ")");
+      status = OutOfRange("Barrier '", options_.name,
+                          "' is closed and has insufficient elements (requested ", count,
+                          ", total size ", available, ")");
     }
   }
   if (!status.ok()) return done(status);
@@ -159,8 +170,8 @@ int64_t Barrier::incomplete_size() const {
 }
 
 std::string Barrier::DebugString() const {
-  return absl::StrCat("barrier of ", options_.types.size(), " components, ", ready_size(), " ready, ",
-                      incomplete_size(), " incomplete");
+  return absl::StrCat("barrier of ", options_.types.size(), " components, ", ready_size(),
+                      " ready, ", incomplete_size(), " incomplete");
 }
 
 void Barrier::Close() { ready_->Close(); }

@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+
 #include "weft/kernel/resource.h"
 #include "weft/ops/state/queue_kernel.h"
 
@@ -21,19 +22,21 @@ struct BarrierOptions {
   std::vector<PartialShape> shapes;  // empty: any
 };
 
-// A key is incomplete until each of its components has come; complete ones wait in order of the call that
-// first named them. Once closed no new keys come. Thread-safe; each `done` runs once, never under a lock.
+// A key is incomplete until each of its components has come; complete ones wait in order of the
+// call that first named them. Once closed no new keys come. Thread-safe; each `done` runs once,
+// never under a lock.
 class Barrier : public Resource {
  public:
   explicit Barrier(BarrierOptions options);
   const BarrierOptions& options() const { return options_; }
 
-  // keys: strings [n]; values: component `component` of each, [n, ...]. InvalidArgument if the key has it
-  // or shapes do not fit, Cancelled for what a closed barrier does not take; nothing is inserted then.
+  // keys: strings [n]; values: component `component` of each, [n, ...]. InvalidArgument if the key
+  // has it or shapes do not fit, Cancelled for what a closed barrier does not take; nothing is
+  // inserted then.
   void InsertMany(const Caller& caller, const Tensor& keys, int component, const Tensor& values,
                   Queue::EnqueueDone done);
-  // Complete tuples as (order, key, components...): `count` of them, or with `fewer_if_closed` what a
-  // closed barrier has. OutOfRange if it will never have enough.
+  // Complete tuples as (order, key, components...): `count` of them, or with `fewer_if_closed` what
+  // a closed barrier has. OutOfRange if it will never have enough.
   void TakeMany(const Caller& caller, int64_t count, bool fewer_if_closed, Queue::DequeueDone done);
   // Incomplete keys may still be completed, unless `cancel`. Cancelled if it was closed before.
   void CloseBarrier(const Caller& caller, bool cancel, Queue::EnqueueDone done);
@@ -57,8 +60,8 @@ class Barrier : public Resource {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Gives the tuples that are complete now.
-  Queue::Elements Insert(absl::Span<const std::string> keys, size_t component, Queue::Elements& rows)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Queue::Elements Insert(absl::Span<const std::string> keys, size_t component,
+                         Queue::Elements& rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const BarrierOptions options_;
   const Ref<Queue> ready_;

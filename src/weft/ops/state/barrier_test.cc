@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/ops/state/barrier_kernel.h"
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "weft/ops/state/barrier_kernel.h"
 
 namespace weft::ops::state {
 namespace {
@@ -16,9 +16,11 @@ class BarrierTest : public ::testing::Test {
     Status status;
     Queue::Elements tuples;
   };
-  Status Insert(std::initializer_list<std::string> keys, int component, std::initializer_list<int32_t> values) {
+  Status Insert(std::initializer_list<std::string> keys, int component,
+                std::initializer_list<int32_t> values) {
     Status result = Internal("not told");
-    barrier_->InsertMany(caller_, Tensor::Vector<std::string>(keys), component, Tensor::Vector<int32_t>(values),
+    barrier_->InsertMany(caller_, Tensor::Vector<std::string>(keys), component,
+                         Tensor::Vector<int32_t>(values),
                          [&](const Status& status) { result = status; });
     return result;
   }
@@ -40,8 +42,8 @@ class BarrierTest : public ::testing::Test {
 
   Cancellation cancellation_;
   Caller caller_{&cancellation_, nullptr, "device", 1};
-  Ref<Barrier> barrier_ = MakeRef<Barrier>(
-      BarrierOptions{"b", {DType::kInt32, DType::kInt32}, {PartialShape(Shape()), PartialShape(Shape())}});
+  Ref<Barrier> barrier_ = MakeRef<Barrier>(BarrierOptions{
+      "b", {DType::kInt32, DType::kInt32}, {PartialShape(Shape()), PartialShape(Shape())}});
 };
 
 TEST_F(BarrierTest, GivesCompleteTuplesInTheOrderOfTheirKeys) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/state/queue_kernel.h"
 #include "weft/ops/state/queue_tuples_kernel.h"
@@ -48,25 +49,29 @@ class CreateKernel final : public OpKernel {
 
  private:
   static Status Validate(const QueueOptions& options) {
-    const bool must_have_shapes = options.kind == "PaddingFIFOQueue" || options.kind == "PriorityQueue";
+    const bool must_have_shapes =
+        options.kind == "PaddingFIFOQueue" || options.kind == "PriorityQueue";
     if (must_have_shapes && options.shapes.size() != options.types.size()) {
       return InvalidArgument("Shapes must be provided for all components, but received ",
-                             options.types.size(), " dtypes and ", options.shapes.size(), " shapes.");
+                             options.types.size(), " dtypes and ", options.shapes.size(),
+                             " shapes.");
     }
     if (!options.shapes.empty() && options.shapes.size() != options.types.size()) {
-      return InvalidArgument("Different number of component types and shapes: ", options.types.size(),
-                             " and ", options.shapes.size());
+      return InvalidArgument("Different number of component types and shapes: ",
+                             options.types.size(), " and ", options.shapes.size());
     }
     for (const PartialShape& shape : options.shapes) {
-      if (options.kind == "PaddingFIFOQueue" ? shape.known_rank() : shape.IsFullyDefined()) continue;
-      return InvalidArgument("Shapes of a ", options.kind, " must be known, got ", shape.ToString());
+      if (options.kind == "PaddingFIFOQueue" ? shape.known_rank() : shape.IsFullyDefined())
+        continue;
+      return InvalidArgument("Shapes of a ", options.kind, " must be known, got ",
+                             shape.ToString());
     }
     if (options.min_after_dequeue < 0) {
       return InvalidArgument("min_after_dequeue ", options.min_after_dequeue, " must be >= 0");
     }
     if (options.min_after_dequeue > 0 && options.min_after_dequeue >= options.capacity) {
-      return InvalidArgument("min_after_dequeue ", options.min_after_dequeue, " must be < capacity ",
-                             options.capacity);
+      return InvalidArgument("min_after_dequeue ", options.min_after_dequeue,
+                             " must be < capacity ", options.capacity);
     }
     return absl::OkStatus();
   }
@@ -117,8 +122,9 @@ class EnqueueKernel final : public TupleKernel {
     if (!queue.ok()) return done(queue.status());
     Queue::Element tuple;
     for (int i = 1; i < c.num_inputs(); ++i) tuple.push_back(c.input(i));
-    StatusOr<Queue::Elements> elements = is_many ? SplitBatch((*queue)->options(), std::move(tuple))
-                                                 : CheckedTuple((*queue)->options(), std::move(tuple));
+    StatusOr<Queue::Elements> elements = is_many
+                                             ? SplitBatch((*queue)->options(), std::move(tuple))
+                                             : CheckedTuple((*queue)->options(), std::move(tuple));
     if (!elements.ok()) return done(elements.status());
     (*queue)->Enqueue(Caller::Of(c), *std::move(elements), std::move(done));
   }
@@ -128,7 +134,8 @@ class DequeueKernel final : public TupleKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
     WEFT_RETURN_IF_ERROR(RefuseTimeout(c));
-    WEFT_ASSIGN_OR_RETURN(AttrValue::TypeList types, c.Attr<AttrValue::TypeList>("component_types"));
+    WEFT_ASSIGN_OR_RETURN(AttrValue::TypeList types,
+                          c.Attr<AttrValue::TypeList>("component_types"));
     return std::make_unique<DequeueKernel>(std::move(types));
   }
   using TupleKernel::TupleKernel;
@@ -153,7 +160,8 @@ class DequeueManyKernel final : public TupleKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
     WEFT_RETURN_IF_ERROR(RefuseTimeout(c));
-    WEFT_ASSIGN_OR_RETURN(AttrValue::TypeList types, c.Attr<AttrValue::TypeList>("component_types"));
+    WEFT_ASSIGN_OR_RETURN(AttrValue::TypeList types,
+                          c.Attr<AttrValue::TypeList>("component_types"));
     return std::make_unique<DequeueManyKernel>(std::move(types));
   }
   using TupleKernel::TupleKernel;
@@ -168,15 +176,17 @@ class DequeueManyKernel final : public TupleKernel {
                                   n.ToString(), " elements: expected a scalar >= 0"));
     }
     if (options.shapes.empty()) {
-      return done(InvalidArgument(options.kind, "'s DequeueMany and DequeueUpTo require the components "
-                                                "to have specified shapes."));
+      return done(InvalidArgument(options.kind,
+                                  "'s DequeueMany and DequeueUpTo require the components "
+                                  "to have specified shapes."));
     }
     if (n.scalar<int32_t>() == 0) return done(GiveBatch(c, **queue, {}));
-    (*queue)->Dequeue(Caller::Of(c), n.scalar<int32_t>(), fewer_if_closed,
-                      [&c, held = *queue, done = std::move(done)](StatusOr<Queue::Elements> elements) mutable {
-                        if (!elements.ok()) return done(elements.status());
-                        done(GiveBatch(c, *held, *elements));
-                      });
+    (*queue)->Dequeue(
+        Caller::Of(c), n.scalar<int32_t>(), fewer_if_closed,
+        [&c, held = *queue, done = std::move(done)](StatusOr<Queue::Elements> elements) mutable {
+          if (!elements.ok()) return done(elements.status());
+          done(GiveBatch(c, *held, *elements));
+        });
   }
 
  private:
@@ -244,15 +254,18 @@ Status NamesShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-void RegisterQueue(Catalogue& catalogue, const std::string& kind, const std::string& documentation) {
+void RegisterQueue(Catalogue& catalogue, const std::string& kind,
+                   const std::string& documentation) {
   const bool is_priority = kind == "PriorityQueue";
   for (const bool is_resource : {false, true}) {
     OpSpec spec(absl::StrCat(kind, is_resource ? "V2" : ""));
-    spec.Doc(absl::StrCat(documentation,
-                          "\nNodes of one container and shared name share it; InvalidArgument if they do "
-                          "not agree on it. A capacity below 0 is none."));
+    spec.Doc(absl::StrCat(
+        documentation,
+        "\nNodes of one container and shared name share it; InvalidArgument if they do "
+        "not agree on it. A capacity below 0 is none."));
     spec.Output(is_resource ? "handle: resource" : "handle: Ref(string)")
-        .Attr(is_priority ? "component_types: list(type) >= 0 = []" : "component_types: list(type) >= 1")
+        .Attr(is_priority ? "component_types: list(type) >= 0 = []"
+                          : "component_types: list(type) >= 1")
         .Attr(is_priority ? "shapes: list(shape) >= 0" : "shapes: list(shape) >= 0 = []")
         .Attr("capacity: int = -1");
     if (kind == "RandomShuffleQueue") {
@@ -282,8 +295,9 @@ void RegisterUse(Catalogue& catalogue, const std::string& name, Fill fill) {
 
 void RegisterTransfers(Catalogue& catalogue) {
   RegisterUse(catalogue, "QueueEnqueue", [](OpSpec& spec) {
-    spec.Doc("Puts a tuple in; waits while the queue is full.\nCancelled once the queue is closed; "
-             "InvalidArgument if types or shapes do not fit it.")
+    spec.Doc(
+            "Puts a tuple in; waits while the queue is full.\nCancelled once the queue is closed; "
+            "InvalidArgument if types or shapes do not fit it.")
         .Input("components: Tcomponents")
         .Attr("Tcomponents: list(type) >= 1")
         .Attr("timeout_ms: int = -1")
@@ -291,8 +305,9 @@ void RegisterTransfers(Catalogue& catalogue) {
         .Kernel(MakeKernel<EnqueueKernel<false>>(), KernelCost::kInline);
   });
   RegisterUse(catalogue, "QueueEnqueueMany", [](OpSpec& spec) {
-    spec.Doc("Puts tuples in, one for each row of the components; waits while the queue is full.\n"
-             "Cancelled once the queue is closed; InvalidArgument if types or shapes do not fit it.")
+    spec.Doc(
+            "Puts tuples in, one for each row of the components; waits while the queue is full.\n"
+            "Cancelled once the queue is closed; InvalidArgument if types or shapes do not fit it.")
         .Input("components: Tcomponents")
         .Attr("Tcomponents: list(type) >= 1")
         .Attr("timeout_ms: int = -1")
@@ -300,8 +315,10 @@ void RegisterTransfers(Catalogue& catalogue) {
         .Kernel(MakeKernel<EnqueueKernel<true>>(), KernelCost::kInline);
   });
   RegisterUse(catalogue, "QueueDequeue", [](OpSpec& spec) {
-    spec.Doc("Takes a tuple out; waits while there is none.\nOutOfRange when the queue is closed and "
-             "empty.")
+    spec.Doc(
+            "Takes a tuple out; waits while there is none.\nOutOfRange when the queue is closed "
+            "and "
+            "empty.")
         .Output("components: component_types")
         .Attr("component_types: list(type) >= 1")
         .Attr("timeout_ms: int = -1")
@@ -318,13 +335,15 @@ void RegisterTransfers(Catalogue& catalogue) {
         .Kernel(std::move(factory), KernelCost::kInline);
   };
   RegisterUse(catalogue, "QueueDequeueMany", [&](OpSpec& spec) {
-    dequeue_many(spec, "Takes n tuples out, stacked; waits until there are as many.\nOutOfRange when "
-                       "the queue is closed with fewer; InvalidArgument if it has no shapes.",
+    dequeue_many(spec,
+                 "Takes n tuples out, stacked; waits until there are as many.\nOutOfRange when "
+                 "the queue is closed with fewer; InvalidArgument if it has no shapes.",
                  MakeKernel<DequeueManyKernel<false>>());
   });
   RegisterUse(catalogue, "QueueDequeueUpTo", [&](OpSpec& spec) {
-    dequeue_many(spec, "Takes n tuples out, stacked, or what is left of a closed queue.\nOutOfRange "
-                       "when the queue is closed and empty; InvalidArgument if it has no shapes.",
+    dequeue_many(spec,
+                 "Takes n tuples out, stacked, or what is left of a closed queue.\nOutOfRange "
+                 "when the queue is closed and empty; InvalidArgument if it has no shapes.",
                  MakeKernel<DequeueManyKernel<true>>());
   });
 }
@@ -332,10 +351,12 @@ void RegisterTransfers(Catalogue& catalogue) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  RegisterQueue(catalogue, "FIFOQueue", "A queue that gives tuples of tensors in the order they came.");
-  RegisterQueue(catalogue, "PaddingFIFOQueue",
-                "A FIFO queue whose shapes may have unknown sizes: stacked tuples are filled up with "
-                "zeros.");
+  RegisterQueue(catalogue, "FIFOQueue",
+                "A queue that gives tuples of tensors in the order they came.");
+  RegisterQueue(
+      catalogue, "PaddingFIFOQueue",
+      "A FIFO queue whose shapes may have unknown sizes: stacked tuples are filled up with "
+      "zeros.");
   RegisterQueue(catalogue, "RandomShuffleQueue",
                 "A queue that gives tuples in random order; while open it keeps at least "
                 "min_after_dequeue.");
@@ -343,8 +364,9 @@ void Register(Catalogue& catalogue) {
                 "A queue that gives the tuple with the smallest first component, an int64 scalar.");
   RegisterTransfers(catalogue);
   RegisterUse(catalogue, "QueueClose", [](OpSpec& spec) {
-    spec.Doc("Closes the queue after the enqueues that wait, or cancels them.\nCancelled if it is "
-             "closed.")
+    spec.Doc(
+            "Closes the queue after the enqueues that wait, or cancels them.\nCancelled if it is "
+            "closed.")
         .Attr("cancel_pending_enqueues: bool = false")
         .Shape(shapes::NoOutputs)
         .Kernel(MakeKernel<CloseKernel>(), KernelCost::kInline);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+
 #include "weft/ops/random/philox_kernel.h"
 
 namespace weft::ops::state {
@@ -325,8 +326,8 @@ Status CheckSameQueue(const QueueOptions& shared, const QueueOptions& requested)
                            " but requested ", what, " was ", wants);
   };
   if (shared.kind != requested.kind) {
-    return InvalidArgument("Shared queue '", shared.name, "': expected ", requested.kind, ", found ",
-                           shared.kind);
+    return InvalidArgument("Shared queue '", shared.name, "': expected ", requested.kind,
+                           ", found ", shared.kind);
   }
   if (shared.capacity != requested.capacity) {
     return differ("capacity", shared.capacity, requested.capacity);

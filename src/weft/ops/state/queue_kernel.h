@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
+
 #include "weft/kernel/resource.h"
 #include "weft/ops/state/waiting_call.h"
 #include "weft/tensor/tensor.h"
@@ -28,8 +29,8 @@ struct QueueOptions {
   int64_t seed2 = 0;
 };
 
-// Thread-safe. Callers wait in order of arrival, producers and consumers apart; every `done` runs once,
-// never under the queue's lock, and maybe on the thread of whoever made the call possible.
+// Thread-safe. Callers wait in order of arrival, producers and consumers apart; every `done` runs
+// once, never under the queue's lock, and maybe on the thread of whoever made the call possible.
 //   closed          enqueue: Cancelled; dequeue of more than there is: OutOfRange
 //   step cancelled  Cancelled; what the call had taken returns to the queue
 class Queue : public Resource {
@@ -44,7 +45,8 @@ class Queue : public Resource {
   const QueueOptions& options() const { return options_; }
   // Done once all are in; they go in one by one as room appears.
   void Enqueue(const Caller& caller, Elements elements, EnqueueDone done);
-  // Done with `count` elements, or, with `fewer_if_closed`, with as many as a closed queue has left.
+  // Done with `count` elements, or, with `fewer_if_closed`, with as many as a closed queue has
+  // left.
   void Dequeue(const Caller& caller, int64_t count, bool fewer_if_closed, DequeueDone done);
   // Takes its turn after the producers that wait, or cancels them.
   void CloseQueue(const Caller& caller, bool cancel_producers, EnqueueDone done);

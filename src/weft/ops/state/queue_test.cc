@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
 #include "weft/ops/state/queue_kernel.h"
 #include "weft/ops/testing/kernel_runner.h"
 
 namespace weft::ops::state {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::KernelRunner;
 using testing::RunOp;
 using testing::TestDevice;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 Queue::Element Number(int64_t value) { return {Tensor::Scalar(value)}; }
 
@@ -57,7 +58,9 @@ class QueueTest : public ::testing::Test {
   }
   std::shared_ptr<Call> CloseIt(Queue& queue, bool cancel = false) {
     auto call = std::make_shared<Call>();
-    queue.CloseQueue(caller_, cancel, [call](Status status) { *call = {true, std::move(status), {}}; });
+    queue.CloseQueue(caller_, cancel, [call](Status status) {
+      *call = {true, std::move(status), {}};
+    });
     return call;
   }
 
@@ -288,8 +291,9 @@ class QueueOpTest : public ::testing::Test {
 };
 
 TEST_F(QueueOpTest, BatchesGoInByRowsAndComeOutStacked) {
-  const Tensor q = Handle("FIFOQueueV2", {{"component_types", AttrValue::TypeList{DType::kInt64, DType::kString}},
-                                          {"shapes", AttrValue::ShapeList{Shape{2}, Shape()}}});
+  const Tensor q = Handle("FIFOQueueV2",
+                          {{"component_types", AttrValue::TypeList{DType::kInt64, DType::kString}},
+                           {"shapes", AttrValue::ShapeList{Shape{2}, Shape()}}});
   const Tensor numbers = Tensor::FromSpan<int64_t>(Shape{3, 2}, {1, 2, 3, 4, 5, 6});
   const std::vector<Tensor> batch = {numbers, Tensor::Vector<std::string>({"a", "b", "c"})};
   ASSERT_TRUE(On("QueueEnqueueManyV2", {q, batch}).ok());
@@ -320,7 +324,8 @@ TEST_F(QueueOpTest, RefusesWhatDoesNotFit) {
               HasSubstr("Shape mismatch in tuple component 0. Expected [2], got []"));
   EXPECT_THAT(message("QueueEnqueueManyV2", Tensor::Vector<int64_t>({1})),
               HasSubstr("Shape mismatch in tuple component 0. Expected [1,2], got [1]"));
-  EXPECT_THAT(message("QueueEnqueueManyV2", Tensor::Scalar<int64_t>(1)), HasSubstr("must have rows"));
+  EXPECT_THAT(message("QueueEnqueueManyV2", Tensor::Scalar<int64_t>(1)),
+              HasSubstr("must have rows"));
   EXPECT_THAT(message("QueueEnqueueV2", Tensor::Scalar(1.0f)), HasSubstr("Signature mismatch"));
   EXPECT_THAT(On("FIFOQueueV2", {},
                  {{"component_types", AttrValue::TypeList{DType::kInt64}},
@@ -333,9 +338,9 @@ TEST_F(QueueOpTest, RefusesWhatDoesNotFit) {
 }
 
 TEST_F(QueueOpTest, PaddingFillsUpWithZeros) {
-  const Tensor q = Handle("PaddingFIFOQueueV2",
-                          {{"component_types", AttrValue::TypeList{DType::kInt64}},
-                           {"shapes", AttrValue::ShapeList{PartialShape{-1, -1}}}});
+  const Tensor q =
+      Handle("PaddingFIFOQueueV2", {{"component_types", AttrValue::TypeList{DType::kInt64}},
+                                    {"shapes", AttrValue::ShapeList{PartialShape{-1, -1}}}});
   for (const Tensor& value : {Tensor::FromSpan<int64_t>(Shape{1, 2}, {1, 2}),
                               Tensor::FromSpan<int64_t>(Shape{2, 1}, {3, 4}),
                               Tensor::FromSpan<int64_t>(Shape{0, 1}, {})}) {
@@ -349,8 +354,9 @@ TEST_F(QueueOpTest, PaddingFillsUpWithZeros) {
 }
 
 TEST_F(QueueOpTest, TheOlderFormNamesTheQueueByReference) {
-  auto create = KernelRunner::Make("FIFOQueue", {}, {{"component_types", AttrValue::TypeList{DType::kFloat}},
-                                                     {"shared_name", "old"}});
+  auto create = KernelRunner::Make(
+      "FIFOQueue", {},
+      {{"component_types", AttrValue::TypeList{DType::kFloat}}, {"shared_name", "old"}});
   ASSERT_TRUE(create.ok()) << create.status();
   (*create)->environment().device = device_.get();
   ASSERT_TRUE((*create)->Run().ok());
@@ -358,7 +364,8 @@ TEST_F(QueueOpTest, TheOlderFormNamesTheQueueByReference) {
   EXPECT_THAT(names->Read()->span<std::string>(), ElementsAre("localhost", "old"));
   ASSERT_TRUE(On("QueueEnqueue", {names, std::vector<Tensor>{Tensor::Scalar(2.5f)}}).ok());
   EXPECT_EQ((*On("QueueSize", {names}))[0].scalar<int32_t>(), 1);
-  auto value = On("QueueDequeue", {names}, {{"component_types", AttrValue::TypeList{DType::kFloat}}});
+  auto value =
+      On("QueueDequeue", {names}, {{"component_types", AttrValue::TypeList{DType::kFloat}}});
   ASSERT_TRUE(value.ok()) << value.status();
   EXPECT_EQ((*value)[0].scalar<float>(), 2.5f);
 }

@@ -9,8 +9,8 @@ namespace weft::ops::state {
 namespace {
 
 Status ShapeMismatch(size_t i, const PartialShape& expected, const Shape& shape) {
-  return InvalidArgument("Shape mismatch in tuple component ", i, ". Expected ", expected.ToString(),
-                         ", got ", shape.ToString());
+  return InvalidArgument("Shape mismatch in tuple component ", i, ". Expected ",
+                         expected.ToString(), ", got ", shape.ToString());
 }
 
 // Copies `source`, of rank 1 at least, to the corner of the row that starts at `to`, from dimension
@@ -57,8 +57,9 @@ StatusOr<Queue::Elements> SplitBatch(const QueueOptions& options, Queue::Element
       for (const int64_t dim : options.shapes[i].dims()) expected.AddDim(dim);
       if (!expected.IsCompatibleWith(shape)) return ShapeMismatch(i, expected, shape);
     } else if (shape.rank() < 1 || shape.dim(0) != rows) {
-      return InvalidArgument("All input tensors must have the same size in the 0th dimension. Component ",
-                             i, " has shape ", shape.ToString(), ", and should have ", rows, " rows");
+      return InvalidArgument(
+          "All input tensors must have the same size in the 0th dimension. Component ", i,
+          " has shape ", shape.ToString(), ", and should have ", rows, " rows");
     }
   }
   Queue::Elements elements(static_cast<size_t>(rows));

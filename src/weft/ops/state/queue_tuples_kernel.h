@@ -9,8 +9,8 @@ namespace weft::ops::state {
 // The tuple as the only element. InvalidArgument if a shape does not fit the queue.
 StatusOr<Queue::Elements> CheckedTuple(const QueueOptions& options, Queue::Element tuple);
 
-// The rows of the components as elements, which share their bytes. InvalidArgument if the components
-// have no rows, not equally many, or rows that do not fit the queue.
+// The rows of the components as elements, which share their bytes. InvalidArgument if the
+// components have no rows, not equally many, or rows that do not fit the queue.
 StatusOr<Queue::Elements> SplitBatch(const QueueOptions& options, Queue::Element components);
 
 // Shape of component i of the stacked elements; each size is the largest of theirs.

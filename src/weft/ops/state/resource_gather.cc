@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/array/gather_kernel.h"
 #include "weft/ops/elements.h"
@@ -63,7 +64,8 @@ Status GatherNd(KernelContext& c, const Tensor& params, const Tensor& indices) {
     int64_t slice = 0;
     for (int d = 0; d < depth; ++d) {
       if (index[d] < 0 || static_cast<int64_t>(index[d]) >= params.dim(d)) {
-        return InvalidArgument("indices[", i, "] = [", absl::StrJoin(absl::MakeConstSpan(index, depth), ", "),
+        return InvalidArgument("indices[", i, "] = [",
+                               absl::StrJoin(absl::MakeConstSpan(index, depth), ", "),
                                "] does not index into param shape ", params.shape().ToString());
       }
       slice = slice * params.dim(d) + static_cast<int64_t>(index[d]);
@@ -95,16 +97,17 @@ class GatherNdKernel final : public OpKernel {
 // The gradient is as many rows as there are indices: values reshaped to [number of indices] + row.
 Status GatherGradient(GradientContext& c) {
   WEFT_ASSIGN_OR_RETURN(int64_t batch_dims, c.Attr<int64_t>("batch_dims"));
-  if (batch_dims != 0) return Unimplemented("Gradient of ResourceGather with batch_dims ", batch_dims);
+  if (batch_dims != 0)
+    return Unimplemented("Gradient of ResourceGather with batch_dims ", batch_dims);
   GraphBuilder& builder = c.builder();
   const Endpoint shape = c.Op("VariableShape", {c.input(0)});
   const Endpoint zero = builder.Scalar<int32_t>(0);
   const Endpoint count = c.Op("ExpandDims", {c.Op("Size", {c.input(1)}), zero});
-  const Endpoint row =
-      c.Op("StridedSlice",
-           {shape, builder.Constant(Tensor::Vector<int32_t>({1})),
-            builder.Constant(Tensor::Vector<int32_t>({0})), builder.Constant(Tensor::Vector<int32_t>({1}))},
-           {{"end_mask", 1}});
+  const Endpoint row = c.Op("StridedSlice",
+                            {shape, builder.Constant(Tensor::Vector<int32_t>({1})),
+                             builder.Constant(Tensor::Vector<int32_t>({0})),
+                             builder.Constant(Tensor::Vector<int32_t>({1}))},
+                            {{"end_mask", 1}});
   const Endpoint values_shape = c.Op("ConcatV2", {std::vector<Endpoint>{count, row}, zero});
   c.set_input_slices(0, {.values = c.Op("Reshape", {c.gradient(), values_shape}),
                          .indices = c.Op("Reshape", {c.input(1), count}),
@@ -137,19 +140,20 @@ void Register(Catalogue& catalogue) {
                     .Shape(shapes::Unknown)
                     .Gradient(GatherGradient)
                     .Kernel(MakeKernel<GatherKernel>()));
-  catalogue.Add(OpSpec("ResourceGatherNd")
-                    .Doc("Elements or slices of the variable: output[i] = variable[indices[i]], where "
-                         "the last dimension of indices holds one index each.\n"
-                         "InvalidArgument for an index out of range.")
-                    .Input("resource: resource")
-                    .Input("indices: Tindices")
-                    .Output("output: dtype")
-                    .Attr("dtype: type")
-                    .Attr("Tindices: {int32, int64}")
-                    .Stateful()
-                    .Shape(shapes::Unknown)
-                    .Gradient(GatherNdGradient)
-                    .Kernel(MakeKernel<GatherNdKernel>()));
+  catalogue.Add(
+      OpSpec("ResourceGatherNd")
+          .Doc("Elements or slices of the variable: output[i] = variable[indices[i]], where "
+               "the last dimension of indices holds one index each.\n"
+               "InvalidArgument for an index out of range.")
+          .Input("resource: resource")
+          .Input("indices: Tindices")
+          .Output("output: dtype")
+          .Attr("dtype: type")
+          .Attr("Tindices: {int32, int64}")
+          .Stateful()
+          .Shape(shapes::Unknown)
+          .Gradient(GatherNdGradient)
+          .Kernel(MakeKernel<GatherNdKernel>()));
 }
 
 }  // namespace weft::ops::state::resource_gather

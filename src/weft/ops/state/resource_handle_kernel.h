@@ -9,12 +9,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
 #include "weft/kernel/named_resource.h"
 #include "weft/kernel/variable.h"
 
 namespace weft::ops::state {
 
-// What a creating kernel gives as output 0, for as long as the resource stays the same. Thread-safe.
+// What a creating kernel gives as output 0, for as long as the resource stays the same.
+// Thread-safe.
 template <typename T>
 class HandleOutput {
  public:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+
 #include "weft/kernel/named_resource.h"
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/state/variable_kernel.h"
@@ -28,9 +29,10 @@ class VarHandleKernel final : public OpKernel {
       : resource_(c), dtype_(dtype), shape_(std::move(shape)) {}
 
   Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable, resource_.Get(c, [&]() -> StatusOr<Ref<Variable>> {
-      return MakeRef<Variable>(resource_.name(), dtype_, shape_);
-    }));
+    WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable,
+                          resource_.Get(c, [&]() -> StatusOr<Ref<Variable>> {
+                            return MakeRef<Variable>(resource_.name(), dtype_, shape_);
+                          }));
     absl::MutexLock lock(&mutex_);
     if (variable.get() != last_) {
       last_ = variable.get();
@@ -52,7 +54,8 @@ class VarHandleKernel final : public OpKernel {
   const PartialShape shape_;
   absl::Mutex mutex_;
   Tensor handle_ ABSL_GUARDED_BY(mutex_);
-  const Variable* last_ ABSL_GUARDED_BY(mutex_) = nullptr;  // what handle_ leads to, and keeps alive
+  const Variable* last_ ABSL_GUARDED_BY(mutex_) =
+      nullptr;  // what handle_ leads to, and keeps alive
 };
 
 // Clients tell "not yet initialised" from other failures by the word "uninitialized".
@@ -60,7 +63,8 @@ Status Missing(const KernelContext& c, const std::string& name) {
   return FailedPrecondition(
       "Could not find variable ", name,
       ". This could mean that the variable has been deleted. In TF1, it can also mean the variable "
-      "is uninitialized. Debug info: device=", c.device().name());
+      "is uninitialized. Debug info: device=",
+      c.device().name());
 }
 
 StatusOr<Tensor> ReadHandle(const KernelContext& c, int i, DType dtype) {
@@ -135,9 +139,8 @@ class AssignKernel final : public OpKernel {
     StatusOr<Ref<Variable>> variable = c.input_resource_variable(0);
     if (absl::IsNotFound(variable.status())) {
       variable = c.resources().LookupOrCreate<Variable>(
-          handle->container, handle->name, [&]() -> StatusOr<Ref<Variable>> {
-            return MakeRef<Variable>(handle->name, dtype_);
-          });
+          handle->container, handle->name,
+          [&]() -> StatusOr<Ref<Variable>> { return MakeRef<Variable>(handle->name, dtype_); });
     }
     WEFT_RETURN_IF_ERROR(variable.status());
     if ((*variable)->dtype() != dtype_) {
@@ -332,17 +335,18 @@ void Register(Catalogue& catalogue) {
                     .Shape(shapes::Unknown)
                     .NoGradient()
                     .Kernel(MakeKernel<ReadKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("AssignVariableOp")
-                    .Doc("Gives the variable a value.\nInvalidArgument if the type differs, or, with "
-                         "validate_shape, the shape.")
-                    .Input("resource: resource")
-                    .Input("value: dtype")
-                    .Attr("dtype: type")
-                    .Attr("validate_shape: bool = false")
-                    .Stateful()
-                    .Shape(shapes::NoOutputs)
-                    .NoGradient()
-                    .Kernel(MakeKernel<AssignKernel>()));
+  catalogue.Add(
+      OpSpec("AssignVariableOp")
+          .Doc("Gives the variable a value.\nInvalidArgument if the type differs, or, with "
+               "validate_shape, the shape.")
+          .Input("resource: resource")
+          .Input("value: dtype")
+          .Attr("dtype: type")
+          .Attr("validate_shape: bool = false")
+          .Stateful()
+          .Shape(shapes::NoOutputs)
+          .NoGradient()
+          .Kernel(MakeKernel<AssignKernel>()));
   RegisterUpdate<Combine::kAdd>(catalogue, "AssignAddVariableOp",
                                 "Adds the value to the variable, which is of the same shape.");
   RegisterUpdate<Combine::kSubtract>(catalogue, "AssignSubVariableOp",

@@ -18,7 +18,8 @@ StatusOr<std::vector<int64_t>> CheckedRows(const Tensor& indices, int64_t num_ro
   rows.reserve(static_cast<size_t>(indices.num_elements()));
   for (const Index row : indices.span<Index>()) {
     if (row < 0 || static_cast<int64_t>(row) >= num_rows) {
-      return InvalidArgument("indices[", rows.size(), "] = ", row, " is not in [0, ", num_rows, ")");
+      return InvalidArgument("indices[", rows.size(), "] = ", row, " is not in [0, ", num_rows,
+                             ")");
     }
     rows.push_back(static_cast<int64_t>(row));
   }
@@ -35,7 +36,8 @@ Status CheckShapes(const Shape& params, const Shape& indices, const Shape& updat
   if (updates == expected) return absl::OkStatus();
   return InvalidArgument(
       "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got "
-      "updates.shape ", updates.ToString(), ", indices.shape ", indices.ToString(), ", params.shape ",
+      "updates.shape ",
+      updates.ToString(), ", indices.shape ", indices.ToString(), ", params.shape ",
       params.ToString());
 }
 
@@ -50,9 +52,10 @@ class ScatterKernel final : public OpKernel {
     const Status updated = variable->Update([&](Tensor& value) -> Status {
       WEFT_RETURN_IF_ERROR(CheckShapes(value.shape(), indices.shape(), updates.shape()));
       const int64_t num_rows = value.dim(0);
-      WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> rows, indices.dtype() == DType::kInt32
-                                                           ? CheckedRows<int32_t>(indices, num_rows)
-                                                           : CheckedRows<int64_t>(indices, num_rows));
+      WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> rows,
+                            indices.dtype() == DType::kInt32
+                                ? CheckedRows<int32_t>(indices, num_rows)
+                                : CheckedRows<int64_t>(indices, num_rows));
       if (rows.empty()) return absl::OkStatus();
       return CombineSlices(c, rule_, rows, value.num_elements() / num_rows, updates, value);
     });
@@ -71,27 +74,29 @@ Status ReferenceShape(ShapeContext& c) {
 }
 
 KernelDef KernelOf(ScatterRule rule, const std::string& type_attr) {
-  return {.types = {{type_attr, TypesOf(rule)}},
-          .factory = [rule, type_attr](KernelConstruction& c) -> StatusOr<std::unique_ptr<OpKernel>> {
-            WEFT_ASSIGN_OR_RETURN(DType dtype, c.Attr<DType>(type_attr));
-            return std::make_unique<ScatterKernel>(rule, dtype);
-          }};
+  return {
+      .types = {{type_attr, TypesOf(rule)}},
+      .factory = [rule, type_attr](KernelConstruction& c) -> StatusOr<std::unique_ptr<OpKernel>> {
+        WEFT_ASSIGN_OR_RETURN(DType dtype, c.Attr<DType>(type_attr));
+        return std::make_unique<ScatterKernel>(rule, dtype);
+      }};
 }
 
 std::string Documentation(const std::string& formula) {
-  return absl::StrCat(formula,
-                      "\nupdates.shape is indices.shape + variable.shape[1:], or []. Repeated indices "
-                      "apply one after the other.\nInvalidArgument for an index out of range; nothing "
-                      "is changed then.");
+  return absl::StrCat(
+      formula,
+      "\nupdates.shape is indices.shape + variable.shape[1:], or []. Repeated indices "
+      "apply one after the other.\nInvalidArgument for an index out of range; nothing "
+      "is changed then.");
 }
 
 void RegisterRule(Catalogue& catalogue, const std::string& name, ScatterRule rule,
                   const std::string& formula) {
   const bool is_update = rule == ScatterRule::kUpdate;
   const bool is_limit = rule == ScatterRule::kMinimum || rule == ScatterRule::kMaximum;
-  const char* types = is_update ? "type"
-                                : (is_limit ? "{half, bfloat16, float, double, int32, int64}"
-                                            : "numbertype");
+  const char* types =
+      is_update ? "type"
+                : (is_limit ? "{half, bfloat16, float, double, int32, int64}" : "numbertype");
   catalogue.Add(OpSpec(absl::StrCat("Scatter", name))
                     .Doc(Documentation(formula))
                     .Input("ref: Ref(T)")

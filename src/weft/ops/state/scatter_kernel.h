@@ -14,9 +14,9 @@ enum class ScatterRule { kUpdate, kAdd, kSubtract, kMultiply, kDivide, kMinimum,
 // The types that a rule is for.
 std::vector<DType> TypesOf(ScatterRule rule);
 
-// For each i: slice `slices[i]` of `target` (`slice_size` elements; -1 skips it) is combined with slice
-// i of `updates`, or with its only element where `updates` is a scalar. Repeated slices are combined in
-// order. InvalidArgument for an integer division by zero.
+// For each i: slice `slices[i]` of `target` (`slice_size` elements; -1 skips it) is combined with
+// slice i of `updates`, or with its only element where `updates` is a scalar. Repeated slices are
+// combined in order. InvalidArgument for an integer division by zero.
 Status CombineSlices(const KernelContext& c, ScatterRule rule, const std::vector<int64_t>& slices,
                      int64_t slice_size, const Tensor& updates, Tensor& target);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/state/scatter_kernel.h"
 #include "weft/ops/state/variable_kernel.h"
@@ -29,7 +30,8 @@ StatusOr<Layout> CheckShapes(const Shape& params, const Shape& indices, const Sh
     return InvalidArgument("Output must be at least 1-D, got shape: ", params.ToString());
   }
   const bool none = indices.num_elements() == 0 && updates.num_elements() == 0;
-  const bool all = params.num_elements() > 0 && indices.num_elements() > 0 && updates.num_elements() > 0;
+  const bool all =
+      params.num_elements() > 0 && indices.num_elements() > 0 && updates.num_elements() > 0;
   if (!none && !all) {
     return InvalidArgument("Indices and updates specified for empty output.  indices shape: ",
                            indices.ToString());
@@ -37,7 +39,8 @@ StatusOr<Layout> CheckShapes(const Shape& params, const Shape& indices, const Sh
   if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
   Layout layout;
   const int outer = indices.rank() - 1;
-  layout.depth = indices.rank() > 1 ? static_cast<int>(std::min<int64_t>(indices.dim(outer), kMaxRank)) : 1;
+  layout.depth =
+      indices.rank() > 1 ? static_cast<int>(std::min<int64_t>(indices.dim(outer), kMaxRank)) : 1;
   // A vector of indices names rows, one each.
   const int batch = indices.rank() > 1 ? outer : 1;
   for (int i = 0; i < batch; ++i) {
@@ -47,7 +50,8 @@ StatusOr<Layout> CheckShapes(const Shape& params, const Shape& indices, const Sh
     }
     layout.num_updates *= indices.dim(i);
   }
-  bool fits = layout.depth <= params.rank() && updates.rank() - batch == params.rank() - layout.depth;
+  bool fits =
+      layout.depth <= params.rank() && updates.rank() - batch == params.rank() - layout.depth;
   for (int i = layout.depth; fits && i < params.rank(); ++i) {
     fits = updates.dim(batch + i - layout.depth) == params.dim(i);
     layout.slice_size *= params.dim(i);
@@ -92,11 +96,10 @@ class ScatterNdKernel final : public OpKernel {
     const Status updated = variable->Update([&](Tensor& value) -> Status {
       const Shape& params = value.shape();
       WEFT_ASSIGN_OR_RETURN(Layout layout, CheckShapes(params, indices.shape(), updates.shape()));
-      WEFT_ASSIGN_OR_RETURN(
-          std::vector<int64_t> slices,
-          indices.dtype() == DType::kInt32
-              ? CheckedSlices<int32_t>(layout, params, indices, ignore_bad_)
-              : CheckedSlices<int64_t>(layout, params, indices, ignore_bad_));
+      WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> slices,
+                            indices.dtype() == DType::kInt32
+                                ? CheckedSlices<int32_t>(layout, params, indices, ignore_bad_)
+                                : CheckedSlices<int64_t>(layout, params, indices, ignore_bad_));
       return CombineSlices(c, rule_, slices, layout.slice_size, updates, value);
     });
     if (updated.ok()) ForwardTarget(c, 0, 0);
@@ -112,8 +115,8 @@ class ScatterNdKernel final : public OpKernel {
 StatusOr<bool> IgnoresBadIndices(const std::string& policy) {
   if (policy.empty() || policy == "DEFAULT" || policy == "ERROR") return false;
   if (policy == "IGNORE") return true;
-  return InvalidArgument("bad_indices_policy must be '', 'DEFAULT', 'ERROR' or 'IGNORE', got '", policy,
-                         "'");
+  return InvalidArgument("bad_indices_policy must be '', 'DEFAULT', 'ERROR' or 'IGNORE', got '",
+                         policy, "'");
 }
 
 Status ReferenceShape(ShapeContext& c) {
@@ -125,8 +128,10 @@ void RegisterRule(Catalogue& catalogue, const std::string& name, ScatterRule rul
                   const std::string& formula) {
   const bool is_update = rule == ScatterRule::kUpdate;
   const std::string documentation = absl::StrCat(
-      formula, "\nThe last dimension of indices holds one index each; updates.shape is "
-      "indices.shape[:-1] + variable.shape[indices.shape[-1]:]. Repeated indices apply one after the "
+      formula,
+      "\nThe last dimension of indices holds one index each; updates.shape is "
+      "indices.shape[:-1] + variable.shape[indices.shape[-1]:]. Repeated indices apply one after "
+      "the "
       "other.\nInvalidArgument for an index out of range, unless bad_indices_policy is 'IGNORE'.");
   std::vector<DType> types = TypesOf(rule);
   if (rule == ScatterRule::kAdd || rule == ScatterRule::kSubtract) types.push_back(DType::kBool);

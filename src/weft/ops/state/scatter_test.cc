@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
 #include "weft/ops/testing/kernel_runner.h"
 
 namespace weft::ops::state {
 namespace {
 
-using testing::RunOp;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::RunOp;
 
 Ref<Variable> MakeVariable(const Tensor& value) {
   auto variable = MakeRef<Variable>("w", value.dtype(), value.shape());
@@ -31,7 +32,9 @@ TEST(ScatterTest, RepeatedRowsAddUp) {
 
 TEST(ScatterTest, AScalarFillsRowsAndStringsMove) {
   auto variable = MakeVariable(Tensor::Vector<std::string>({"a", "b", "c"}));
-  ASSERT_TRUE(RunOp("ScatterUpdate", {variable, Tensor::Vector<int64_t>({0, 2}), Tensor::Scalar("x")}).ok());
+  ASSERT_TRUE(
+      RunOp("ScatterUpdate", {variable, Tensor::Vector<int64_t>({0, 2}), Tensor::Scalar("x")})
+          .ok());
   EXPECT_THAT(variable->Read()->span<std::string>(), ElementsAre("x", "b", "x"));
 }
 
@@ -72,8 +75,9 @@ TEST(ScatterNdTest, IndicesNameElementsOrSlices) {
                   .ok());
   EXPECT_THAT(variable->Read()->span<float>(), ElementsAre(1, 12, 7, 8));
   const Tensor outside = Tensor::FromSpan<int32_t>(Shape{2, 2}, {0, 2, 0, 0});
-  EXPECT_THAT(RunOp("ScatterNdAdd", {variable, outside, Tensor::Vector<float>({1, 1})}).status().message(),
-              HasSubstr("indices[0] = [0, 2] does not index into shape [2,2]"));
+  EXPECT_THAT(
+      RunOp("ScatterNdAdd", {variable, outside, Tensor::Vector<float>({1, 1})}).status().message(),
+      HasSubstr("indices[0] = [0, 2] does not index into shape [2,2]"));
   ASSERT_TRUE(RunOp("ScatterNdAdd", {variable, outside, Tensor::Vector<float>({1, 1})},
                     {{"bad_indices_policy", "IGNORE"}})
                   .ok());

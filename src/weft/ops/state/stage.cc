@@ -40,8 +40,9 @@ Status Give(KernelContext& c, StatusOr<StagingArea::Tuple> tuple) {
   for (int i = 0; i < c.num_outputs(); ++i) {
     Tensor& tensor = (*tuple)[static_cast<size_t>(i)];
     if (tensor.dtype() != c.node().output_type(i).dtype) {
-      return InvalidArgument("Mismatch stage/unstage: component ", i, " is ", DTypeName(tensor.dtype()),
-                             ", expected ", DTypeName(c.node().output_type(i).dtype));
+      return InvalidArgument("Mismatch stage/unstage: component ", i, " is ",
+                             DTypeName(tensor.dtype()), ", expected ",
+                             DTypeName(c.node().output_type(i).dtype));
     }
     c.SetOutput(i, std::move(tensor));
   }
@@ -65,14 +66,17 @@ class TransferKernel final : public AsyncOpKernel {
       StagingArea::Tuple tuple;
       for (int i = 0; i < c.num_inputs(); ++i) tuple.push_back(c.input(i));
       (*area)->Put(Caller::Of(c), std::move(tuple),
-                   [done = std::move(done)](StatusOr<StagingArea::Tuple> result) mutable { done(result.status()); });
+                   [done = std::move(done)](StatusOr<StagingArea::Tuple> result) mutable {
+                     done(result.status());
+                   });
     } else {
       auto give = [&c, done = std::move(done)](StatusOr<StagingArea::Tuple> tuple) mutable {
         done(Give(c, std::move(tuple)));
       };
       if constexpr (use == Use::kGet) return (*area)->Get(Caller::Of(c), std::move(give));
       if (!c.input(0).shape().IsScalar()) {
-        return give(InvalidArgument("index must be a scalar, got shape ", c.input(0).shape().ToString()));
+        return give(
+            InvalidArgument("index must be a scalar, got shape ", c.input(0).shape().ToString()));
       }
       (*area)->Peek(Caller::Of(c), c.input(0).scalar<int32_t>(), std::move(give));
     }
@@ -131,7 +135,8 @@ OpSpec& WithArea(OpSpec& spec, const char* dtypes) {
 void Register(Catalogue& catalogue) {
   const auto add = [&](OpSpec& spec) { catalogue.Add(std::move(spec)); };
   add(WithArea(OpSpec("Stage")
-                   .Doc("Puts a tuple into the staging area of this container and shared name; waits while it "
+                   .Doc("Puts a tuple into the staging area of this container and shared name; "
+                        "waits while it "
                         "holds `capacity` tuples or more than `memory_limit` bytes (0: no limit).")
                    .Input("values: dtypes"),
                "dtypes: list(type) >= 1")
@@ -145,14 +150,16 @@ void Register(Catalogue& catalogue) {
           .Shape(shapes::Unknown)
           .Kernel(MakeKernel<TransferKernel<Use::kGet>>(), KernelCost::kInline));
   add(WithArea(OpSpec("StagePeek")
-                   .Doc("The tuple at an index of the staging area, which stays; waits until there is one.")
+                   .Doc("The tuple at an index of the staging area, which stays; waits until there "
+                        "is one.")
                    .Input("index: int32")
                    .Output("values: dtypes"),
                "dtypes: list(type) >= 1")
           .Shape(shapes::Unknown)
           .Kernel(MakeKernel<TransferKernel<Use::kPeek>>(), KernelCost::kInline));
-  add(WithArea(OpSpec("StageSize").Doc("How many tuples the staging area holds.").Output("size: int32"),
-               "dtypes: list(type)")
+  add(WithArea(
+          OpSpec("StageSize").Doc("How many tuples the staging area holds.").Output("size: int32"),
+          "dtypes: list(type)")
           .Shape(shapes::Scalar)
           .Kernel(MakeKernel<SizeKernel>(), KernelCost::kInline));
   add(WithArea(OpSpec("StageClear").Doc("Empties the staging area."), "dtypes: list(type)")

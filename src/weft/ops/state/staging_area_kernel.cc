@@ -50,7 +50,9 @@ void StagingArea::Flush(std::list<Waiter>* finished) {
     for (auto next = waiters_.begin(); next != waiters_.end();) {
       const auto waiter = next++;
       // Those of a kind take turns; whoever only looks waits for nobody.
-      bool* const behind = waiter->kind == Kind::kPut ? &puts_wait : waiter->kind == Kind::kGet ? &gets_wait : nullptr;
+      bool* const behind = waiter->kind == Kind::kPut   ? &puts_wait
+                           : waiter->kind == Kind::kGet ? &gets_wait
+                                                        : nullptr;
       if ((behind != nullptr && *behind) || !TryRun(*waiter)) {
         if (behind != nullptr) *behind = true;
         continue;
@@ -92,7 +94,8 @@ void StagingArea::Put(const Caller& caller, Tuple tuple, Done done) {
   const int64_t bytes = BytesOf(tuple);
   if (memory_limit_ > 0 && bytes > memory_limit_) {
     return done(ResourceExhausted("Attempted to insert tensors with combined size of '", bytes,
-                                  "' bytes into Staging Area with a memory limit of '", memory_limit_, "'."));
+                                  "' bytes into Staging Area with a memory limit of '",
+                                  memory_limit_, "'."));
   }
   Waiter waiter;
   waiter.kind = Kind::kPut;
@@ -135,8 +138,8 @@ void StagingArea::CancelWaiter(uint64_t id) {
   std::list<Waiter> finished;
   {
     absl::MutexLock lock(&mutex_);
-    const auto found =
-        std::find_if(waiters_.begin(), waiters_.end(), [id](const Waiter& w) { return w.id == id; });
+    const auto found = std::find_if(waiters_.begin(), waiters_.end(),
+                                    [id](const Waiter& w) { return w.id == id; });
     if (found == waiters_.end()) return;
     found->result = Cancelled("Staging area '", name_, "': the step was cancelled");
     finished.splice(finished.end(), waiters_, found);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small store of tuples between two parts of a graph: what one step puts in, a later one takes out.
+// A small store of tuples between two parts of a graph: what one step puts in, a later one takes
+// out.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,15 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
+
 #include "weft/kernel/resource.h"
 #include "weft/ops/state/waiting_call.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::ops::state {
 
-// Tuples leave in the order in which they came. Thread-safe; every `done` runs once, never under the lock.
+// Tuples leave in the order in which they came. Thread-safe; every `done` runs once, never under
+// the lock.
 class StagingArea : public Resource {
  public:
   using Tuple = std::vector<Tensor>;

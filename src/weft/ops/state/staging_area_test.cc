@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/ops/state/staging_area_kernel.h"
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "weft/ops/state/staging_area_kernel.h"
 
 namespace weft::ops::state {
 namespace {

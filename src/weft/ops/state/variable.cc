@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reference variables: their output is the variable itself, which other ops read or write in place.
+#include "weft/kernel/variable.h"
+
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
+
 #include "weft/kernel/named_resource.h"
 #include "weft/kernel/op_spec.h"
-#include "weft/kernel/variable.h"
 
 namespace weft::ops::state::variable {
 namespace {
@@ -23,9 +25,10 @@ class VariableKernel final : public OpKernel {
       : resource_(c), dtype_(dtype), shape_(std::move(shape)) {}
 
   Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable, resource_.Get(c, [&]() -> StatusOr<Ref<Variable>> {
-      return MakeRef<Variable>(resource_.name(), dtype_, shape_);
-    }));
+    WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable,
+                          resource_.Get(c, [&]() -> StatusOr<Ref<Variable>> {
+                            return MakeRef<Variable>(resource_.name(), dtype_, shape_);
+                          }));
     if (variable->dtype() != dtype_) {
       return InvalidArgument("Variable ", resource_.name(), " is shared with a variable of type ",
                              DTypeName(variable->dtype()), ", expected ", DTypeName(dtype_));
@@ -67,17 +70,18 @@ class TemporaryVariableKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     if (c.environment().step_resources == nullptr) return Internal("The step keeps no resources");
     bool created = false;
-    WEFT_ASSIGN_OR_RETURN(
-        Ref<Variable> variable,
-        c.environment().step_resources->LookupOrCreate<Variable>(
-            kDefaultContainer, name_, [&]() -> StatusOr<Ref<Variable>> {
-              WEFT_ASSIGN_OR_RETURN(Tensor value, c.AllocateTemporary(dtype_, shape_));
-              created = true;
-              auto made = MakeRef<Variable>(name_, dtype_, shape_);
-              made->Assign(std::move(value));
-              return made;
-            }));
-    if (!created) return AlreadyExists("Temporary variable ", name_, " already exists in this step");
+    WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable,
+                          c.environment().step_resources->LookupOrCreate<Variable>(
+                              kDefaultContainer, name_, [&]() -> StatusOr<Ref<Variable>> {
+                                WEFT_ASSIGN_OR_RETURN(Tensor value,
+                                                      c.AllocateTemporary(dtype_, shape_));
+                                created = true;
+                                auto made = MakeRef<Variable>(name_, dtype_, shape_);
+                                made->Assign(std::move(value));
+                                return made;
+                              }));
+    if (!created)
+      return AlreadyExists("Temporary variable ", name_, " already exists in this step");
     c.SetOutputVariable(0, std::move(variable));
     return absl::OkStatus();
   }
@@ -123,18 +127,19 @@ Status DeclaredShapeUnlessScalar(ShapeContext& c) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("VariableV2")
-                    .Doc("A tensor that outlives the step, shared by all nodes of its container and "
-                         "shared name.")
-                    .Output("ref: Ref(dtype)")
-                    .Attr("shape: shape")
-                    .Attr("dtype: type")
-                    .Attr("container: string = ''")
-                    .Attr("shared_name: string = ''")
-                    .Stateful()
-                    .Shape(DeclaredShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<VariableKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("VariableV2")
+          .Doc("A tensor that outlives the step, shared by all nodes of its container and "
+               "shared name.")
+          .Output("ref: Ref(dtype)")
+          .Attr("shape: shape")
+          .Attr("dtype: type")
+          .Attr("container: string = ''")
+          .Attr("shared_name: string = ''")
+          .Stateful()
+          .Shape(DeclaredShape)
+          .NoGradient()
+          .Kernel(MakeKernel<VariableKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("Variable")
                     .Doc("As VariableV2; an empty shape means an unknown one.")
                     .Output("ref: Ref(dtype)")
@@ -166,16 +171,17 @@ void Register(Catalogue& catalogue) {
                     .Shape(DeclaredShape)
                     .NoGradient()
                     .Kernel(MakeKernel<TemporaryVariableKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("DestroyTemporaryVariable")
-                    .Doc("Ends a temporary variable and gives its last value.\nNotFound if the step "
-                         "has none of this name.")
-                    .Input("ref: Ref(T)")
-                    .Output("value: T")
-                    .Attr("T: type")
-                    .Attr("var_name: string")
-                    .Shape(shapes::SameAsInput)
-                    .NoGradient()
-                    .Kernel(MakeKernel<DestroyTemporaryVariableKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("DestroyTemporaryVariable")
+          .Doc("Ends a temporary variable and gives its last value.\nNotFound if the step "
+               "has none of this name.")
+          .Input("ref: Ref(T)")
+          .Output("value: T")
+          .Attr("T: type")
+          .Attr("var_name: string")
+          .Shape(shapes::SameAsInput)
+          .NoGradient()
+          .Kernel(MakeKernel<DestroyTemporaryVariableKernel>(), KernelCost::kInline));
 }
 
 }  // namespace weft::ops::state::variable

@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
+
 #include "weft/kernel/op_kernel.h"
 #include "weft/kernel/variable.h"
 
@@ -46,8 +47,8 @@ class LockedVariables {
 void AssignValue(Variable& variable, const Tensor& value);
 
 enum class Combine { kAdd, kSubtract };
-// value = value + delta or value - delta, element by element, for tensors of one shape and of a type
-// in Numbers.
+// value = value + delta or value - delta, element by element, for tensors of one shape and of a
+// type in Numbers.
 void CombineInPlace(const KernelContext& c, Combine combine, Tensor& value, const Tensor& delta);
 
 // Counts a scalar int32 or int64 variable up and gives what it was: OutOfRange at the limit.

@@ -3,16 +3,17 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
 #include "weft/ops/testing/kernel_runner.h"
 
 namespace weft::ops::state {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::KernelRunner;
 using testing::RunOp;
 using testing::TestDevice;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 Ref<Variable> MakeVariable(const Tensor& value) {
   auto variable = MakeRef<Variable>("w", value.dtype(), value.shape());
@@ -70,8 +71,9 @@ TEST(VariableV2Test, ContainersAndTypesKeepVariablesApart) {
 TEST(AssignTest, ChecksTheShapeUnlessToldNotTo) {
   auto variable = MakeRef<Variable>("w", DType::kFloat, Shape{2});
   const Tensor wrong = Tensor::Vector<float>({1});
-  EXPECT_THAT(RunOp("Assign", {variable, wrong}).status().message(),
-              HasSubstr("Assign requires shapes of both tensors to match. lhs shape= [2] rhs shape= [1]"));
+  EXPECT_THAT(
+      RunOp("Assign", {variable, wrong}).status().message(),
+      HasSubstr("Assign requires shapes of both tensors to match. lhs shape= [2] rhs shape= [1]"));
   EXPECT_FALSE(variable->IsInitialized());
   EXPECT_TRUE(RunOp("Assign", {variable, wrong}, {{"validate_shape", false}}).ok());
   EXPECT_THAT(Floats(*variable), ElementsAre(1));
@@ -188,22 +190,26 @@ TEST(ResourceVariableTest, IsCreatedByItsHandleAndReadAfterTheFirstAssignment) {
 
   ASSERT_TRUE(on_device("DestroyResourceOp", {w}).ok());
   EXPECT_FALSE((*on_device("VarIsInitializedOp", {foreign}))[0].scalar<bool>());
-  EXPECT_EQ(on_device("DestroyResourceOp", {foreign}, {{"ignore_lookup_error", false}}).status().code(),
-            absl::StatusCode::kNotFound);
+  EXPECT_EQ(
+      on_device("DestroyResourceOp", {foreign}, {{"ignore_lookup_error", false}}).status().code(),
+      absl::StatusCode::kNotFound);
   ASSERT_TRUE(on_device("AssignVariableOp", {foreign, Tensor::Scalar<float>(7)}).ok());
   const Tensor again = (*(*handle)->Run())[0];
-  EXPECT_EQ((*on_device("ReadVariableOp", {again}, {{"dtype", DType::kFloat}}))[0].scalar<float>(), 7);
+  EXPECT_EQ((*on_device("ReadVariableOp", {again}, {{"dtype", DType::kFloat}}))[0].scalar<float>(),
+            7);
 }
 
 TEST(ResourceVariableTest, UpdatesRefuseOtherShapesAndTypes) {
   auto variable = MakeVariable(Tensor::Vector<float>({1, 2}));
-  EXPECT_THAT(RunOp("AssignAddVariableOp", {HandleOf(variable), Tensor::Vector<float>({1})})
-                  .status()
-                  .message(),
-              HasSubstr("Cannot update variable with shape [2] using a Tensor with shape [1], shapes "
-                        "must be equal."));
-  EXPECT_EQ(RunOp("AssignVariableOp", {HandleOf(variable), Tensor::Vector<int32_t>({1})}).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      RunOp("AssignAddVariableOp", {HandleOf(variable), Tensor::Vector<float>({1})})
+          .status()
+          .message(),
+      HasSubstr("Cannot update variable with shape [2] using a Tensor with shape [1], shapes "
+                "must be equal."));
+  EXPECT_EQ(
+      RunOp("AssignVariableOp", {HandleOf(variable), Tensor::Vector<int32_t>({1})}).status().code(),
+      absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(RunOp("AssignVariableOp", {HandleOf(variable), Tensor::Vector<float>({1})},
                     {{"validate_shape", true}})
                   .status()

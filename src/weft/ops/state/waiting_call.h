@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+
 #include "base/cancellation.h"
 #include "base/waits.h"
 #include "weft/kernel/kernel_context.h"
@@ -25,11 +26,12 @@ struct Caller {
   int64_t step = 0;
 };
 
-// From Begin until Detach: registered for cancellation and with the registry of waits. Not thread-safe:
-// guarded by the resource that keeps it.
+// From Begin until Detach: registered for cancellation and with the registry of waits. Not
+// thread-safe: guarded by the resource that keeps it.
 class WaitingCall {
  public:
-  // `cancelled` runs when the step is cancelled, on the thread that cancels. False if it already is.
+  // `cancelled` runs when the step is cancelled, on the thread that cancels. False if it already
+  // is.
   [[nodiscard]] bool Begin(const Caller& caller, std::string what,
                            absl::AnyInvocable<void(const Status&)> cancelled) {
     if (!caller.cancellation->Register(&token_, std::move(cancelled))) return false;

@@ -12,7 +12,8 @@
 
 namespace weft::ops::testing {
 
-// Builds a graph of the test catalogue and evaluates tensors in it, on one thread, without control flow.
+// Builds a graph of the test catalogue and evaluates tensors in it, on one thread, without control
+// flow.
 class GraphRunner {
  public:
   GraphRunner() : graph_(&TestCatalogue().ops()), builder_(&graph_) {}
@@ -34,7 +35,8 @@ class GraphRunner {
     WEFT_ASSIGN_OR_RETURN(std::vector<Node*> order, graph_.TopologicalOrder());
     for (Node* node : order) {
       if (!needed.contains(node) || values.contains(node)) continue;
-      WEFT_RETURN_IF_ERROR(Annotate(Run(node, &values), absl::StrCat(node->op(), " '", node->name(), "'")));
+      WEFT_RETURN_IF_ERROR(
+          Annotate(Run(node, &values), absl::StrCat(node->op(), " '", node->name(), "'")));
     }
     std::vector<Tensor> results;
     for (const Endpoint& fetch : fetches) results.push_back(values[fetch.node][fetch.port].tensor);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
+
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/shape_inference.h"
@@ -21,7 +22,7 @@ struct TestInput {
   TestInput(Tensor tensor) : tensors{std::move(tensor)} {}  // NOLINT(google-explicit-constructor)
   TestInput(std::vector<Tensor> list)                       // NOLINT(google-explicit-constructor)
       : tensors(std::move(list)), is_list(true) {}
-  TestInput(Ref<Variable> v) : variable(std::move(v)) {}    // NOLINT(google-explicit-constructor)
+  TestInput(Ref<Variable> v) : variable(std::move(v)) {}  // NOLINT(google-explicit-constructor)
   std::vector<Tensor> tensors;
   bool is_list = false;
   Ref<Variable> variable;

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
 #include "weft/ops/testing/kernel_runner.h"
 
 namespace weft::ops::testing {

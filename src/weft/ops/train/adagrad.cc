@@ -44,8 +44,7 @@ struct DualAveraging {
   [[gnu::always_inline]] void operator()(C& var, C& sum, C& squares, C grad) const {
     sum += grad;
     squares += grad * grad;
-    const C kept =
-        shrink > 0 ? copysign(std::max(abs(sum) - shrink, C(0)), sum) : sum;
+    const C kept = shrink > 0 ? copysign(std::max(abs(sum) - shrink, C(0)), sum) : sum;
     var = -lr * kept / (decay + sqrt(squares));
   }
   const C lr;
@@ -74,26 +73,24 @@ struct Proximal {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  RegisterOptimizer(catalogue,
-                    {.name = "Adagrad",
-                     .documentation = "accum += grad^2, unless update_slots is false\n"
-                                      "var -= lr * grad / sqrt(accum).",
-                     .variables = {"var", "accum"},
-                     .scalars = {{"lr"}},
-                     .gradient_position = 1,
-                     .flag = "update_slots: bool = true",
-                     .dense = UpdatesFor<Adagrad>(FloatsAndComplex{}),
-                     .sparse = UpdatesFor<Adagrad>(FloatsAndComplex{})});
-  RegisterOptimizer(catalogue,
-                    {.name = "AdagradV2",
-                     .documentation = "accum += grad^2, unless update_slots is false\n"
-                                      "var -= lr * grad / (sqrt(accum) + epsilon).",
-                     .variables = {"var", "accum"},
-                     .scalars = {{"lr"}, {"epsilon"}},
-                     .gradient_position = 2,
-                     .flag = "update_slots: bool = true",
-                     .dense = UpdatesFor<AdagradV2>(FloatsAndComplex{}),
-                     .sparse = UpdatesFor<AdagradV2>(FloatsAndComplex{})});
+  RegisterOptimizer(catalogue, {.name = "Adagrad",
+                                .documentation = "accum += grad^2, unless update_slots is false\n"
+                                                 "var -= lr * grad / sqrt(accum).",
+                                .variables = {"var", "accum"},
+                                .scalars = {{"lr"}},
+                                .gradient_position = 1,
+                                .flag = "update_slots: bool = true",
+                                .dense = UpdatesFor<Adagrad>(FloatsAndComplex{}),
+                                .sparse = UpdatesFor<Adagrad>(FloatsAndComplex{})});
+  RegisterOptimizer(catalogue, {.name = "AdagradV2",
+                                .documentation = "accum += grad^2, unless update_slots is false\n"
+                                                 "var -= lr * grad / (sqrt(accum) + epsilon).",
+                                .variables = {"var", "accum"},
+                                .scalars = {{"lr"}, {"epsilon"}},
+                                .gradient_position = 2,
+                                .flag = "update_slots: bool = true",
+                                .dense = UpdatesFor<AdagradV2>(FloatsAndComplex{}),
+                                .sparse = UpdatesFor<AdagradV2>(FloatsAndComplex{})});
   RegisterOptimizer(
       catalogue,
       {.name = "AdagradDA",
@@ -106,18 +103,19 @@ void Register(Catalogue& catalogue) {
        .gradient_position = 0,
        .dense = UpdatesFor<DualAveraging>(FloatAndDouble{}),
        .sparse = UpdatesFor<DualAveraging>(FloatAndDouble{})});
-  RegisterOptimizer(catalogue,
-                    {.name = "ProximalAdagrad",
-                     .documentation = "accum += grad^2; rate = lr / sqrt(accum)\n"
-                                      "prox = var - rate * grad\n"
-                                      "var = sign(prox) / (1 + rate * l2) * max(|prox| - rate * l1, 0).",
-                     .variables = {"var", "accum"},
-                     .scalars = {{"lr", Bound::kPositive},
-                                 {"l1", Bound::kNonNegative},
-                                 {"l2", Bound::kNonNegative}},
-                     .gradient_position = 3,
-                     .dense = UpdatesFor<Proximal>(FloatAndDouble{}),
-                     .sparse = UpdatesFor<Proximal>(FloatAndDouble{})});
+  RegisterOptimizer(
+      catalogue,
+      {.name = "ProximalAdagrad",
+       .documentation = "accum += grad^2; rate = lr / sqrt(accum)\n"
+                        "prox = var - rate * grad\n"
+                        "var = sign(prox) / (1 + rate * l2) * max(|prox| - rate * l1, 0).",
+       .variables = {"var", "accum"},
+       .scalars = {{"lr", Bound::kPositive},
+                   {"l1", Bound::kNonNegative},
+                   {"l2", Bound::kNonNegative}},
+       .gradient_position = 3,
+       .dense = UpdatesFor<Proximal>(FloatAndDouble{}),
+       .sparse = UpdatesFor<Proximal>(FloatAndDouble{})});
 }
 
 }  // namespace weft::ops::train::adagrad

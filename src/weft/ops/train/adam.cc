@@ -69,27 +69,27 @@ struct AdaMax {
 void Register(Catalogue& catalogue) {
   const std::vector<ScalarInput> scalars = {{"beta1_power"}, {"beta2_power"}, {"lr"},
                                             {"beta1"},       {"beta2"},       {"epsilon"}};
-  RegisterOptimizer(catalogue,
-                    {.name = "Adam",
-                     .documentation = "alpha = lr * sqrt(1 - beta2_power) / (1 - beta1_power)\n"
-                                      "m = beta1 * m + (1 - beta1) * grad\n"
-                                      "v = beta2 * v + (1 - beta2) * grad^2\n"
-                                      "var -= alpha * m / (sqrt(v) + epsilon); with use_nesterov the "
-                                      "numerator is beta1 * m + (1 - beta1) * grad.",
-                     .variables = {"var", "m", "v"},
-                     .scalars = scalars,
-                     .gradient_position = 6,
-                     .flag = "use_nesterov: bool = false",
-                     .dense = UpdatesFor<Adam>(FloatsAndComplex{})});
-  RegisterOptimizer(catalogue,
-                    {.name = "AdamWithAmsgrad",
-                     .documentation = "Adam whose divisor never shrinks: vhat = max(vhat, v)\n"
-                                      "var -= alpha * m / (sqrt(vhat) + epsilon).",
-                     .variables = {"var", "m", "v", "vhat"},
-                     .scalars = scalars,
-                     .gradient_position = 6,
-                     .has_reference_form = false,
-                     .dense = UpdatesFor<AdamWithAmsgrad>(TypeList<float, double, Half, Bfloat16>{})});
+  RegisterOptimizer(
+      catalogue, {.name = "Adam",
+                  .documentation = "alpha = lr * sqrt(1 - beta2_power) / (1 - beta1_power)\n"
+                                   "m = beta1 * m + (1 - beta1) * grad\n"
+                                   "v = beta2 * v + (1 - beta2) * grad^2\n"
+                                   "var -= alpha * m / (sqrt(v) + epsilon); with use_nesterov the "
+                                   "numerator is beta1 * m + (1 - beta1) * grad.",
+                  .variables = {"var", "m", "v"},
+                  .scalars = scalars,
+                  .gradient_position = 6,
+                  .flag = "use_nesterov: bool = false",
+                  .dense = UpdatesFor<Adam>(FloatsAndComplex{})});
+  RegisterOptimizer(
+      catalogue, {.name = "AdamWithAmsgrad",
+                  .documentation = "Adam whose divisor never shrinks: vhat = max(vhat, v)\n"
+                                   "var -= alpha * m / (sqrt(vhat) + epsilon).",
+                  .variables = {"var", "m", "v", "vhat"},
+                  .scalars = scalars,
+                  .gradient_position = 6,
+                  .has_reference_form = false,
+                  .dense = UpdatesFor<AdamWithAmsgrad>(TypeList<float, double, Half, Bfloat16>{})});
   RegisterOptimizer(catalogue,
                     {.name = "AdaMax",
                      .documentation = "m = beta1 * m + (1 - beta1) * grad\n"

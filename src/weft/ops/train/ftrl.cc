@@ -46,8 +46,8 @@ template <typename C>
 struct Ftrl {
   static constexpr int kVariables = 3;
   explicit Ftrl(const UpdateCall& call)
-      : state{call.Scalar<C>(0), call.Scalar<C>(1), call.Scalar<C>(2),
-              C(0),              call.Scalar<C>(3), call.flag} {}
+      : state{call.Scalar<C>(0), call.Scalar<C>(1), call.Scalar<C>(2), C(0),
+              call.Scalar<C>(3), call.flag} {}
   [[gnu::always_inline]] void operator()(C& var, C& accum, C& linear, C grad) const {
     state.Step(var, accum, linear, grad);
   }
@@ -88,19 +88,20 @@ void Register(Catalogue& catalogue) {
                                 .flag = "multiply_linear_by_lr: bool = false",
                                 .dense = UpdatesFor<Ftrl>(Reals{}),
                                 .sparse = UpdatesFor<Ftrl>(Reals{})});
-  RegisterOptimizer(catalogue, {.name = "FtrlV2",
-                                .documentation = absl::StrCat(
-                                    formula, "\nIn `linear`, grad has 2 * l2_shrinkage * var added."),
-                                .variables = {"var", "accum", "linear"},
-                                .scalars = {{"lr", Bound::kPositive},
-                                            {"l1", Bound::kNonNegative},
-                                            {"l2", Bound::kNonNegative},
-                                            {"l2_shrinkage", Bound::kNonNegative},
-                                            {"lr_power", Bound::kNonPositive}},
-                                .gradient_position = 0,
-                                .flag = "multiply_linear_by_lr: bool = false",
-                                .dense = UpdatesFor<FtrlV2>(Reals{}),
-                                .sparse = UpdatesFor<FtrlV2>(Reals{})});
+  RegisterOptimizer(catalogue,
+                    {.name = "FtrlV2",
+                     .documentation = absl::StrCat(
+                         formula, "\nIn `linear`, grad has 2 * l2_shrinkage * var added."),
+                     .variables = {"var", "accum", "linear"},
+                     .scalars = {{"lr", Bound::kPositive},
+                                 {"l1", Bound::kNonNegative},
+                                 {"l2", Bound::kNonNegative},
+                                 {"l2_shrinkage", Bound::kNonNegative},
+                                 {"lr_power", Bound::kNonPositive}},
+                     .gradient_position = 0,
+                     .flag = "multiply_linear_by_lr: bool = false",
+                     .dense = UpdatesFor<FtrlV2>(Reals{}),
+                     .sparse = UpdatesFor<FtrlV2>(Reals{})});
 }
 
 }  // namespace weft::ops::train::ftrl

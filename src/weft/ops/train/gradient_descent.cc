@@ -23,8 +23,8 @@ struct Proximal {
       : alpha(call.Scalar<C>(0)), shrink(alpha * call.Scalar<C>(1)), l2(call.Scalar<C>(2)) {}
   [[gnu::always_inline]] void operator()(C& var, C delta) const {
     const C proximal = var - alpha * delta;
-    const C kept = shrink > 0 ? copysign(std::max(abs(proximal) - shrink, C(0)), proximal)
-                              : proximal;
+    const C kept =
+        shrink > 0 ? copysign(std::max(abs(proximal) - shrink, C(0)), proximal) : proximal;
     var = kept / (C(1) + l2 * alpha);
   }
   const C alpha;

@@ -27,10 +27,12 @@ Status CheckBound(const ScalarInput& input, double value) {
       if (!(value > 0)) return InvalidArgument(input.name, " is not a positive scalar: ", value);
       break;
     case Bound::kNonNegative:
-      if (!(value >= 0)) return InvalidArgument(input.name, " is not a non-negative scalar: ", value);
+      if (!(value >= 0))
+        return InvalidArgument(input.name, " is not a non-negative scalar: ", value);
       break;
     case Bound::kNonPositive:
-      if (!(value <= 0)) return InvalidArgument(input.name, " is not a non-positive scalar: ", value);
+      if (!(value <= 0))
+        return InvalidArgument(input.name, " is not a non-positive scalar: ", value);
       break;
     case Bound::kNone:
       break;
@@ -111,13 +113,13 @@ class OptimizerKernel final : public OpKernel {
       return InvalidArgument("indices must be one-dimensional, got ", indices.shape().ToString());
     }
     if (gradient.rank() != shape.rank()) {
-      return InvalidArgument("var and grad must have the same rank, got ", shape.ToString(), " and ",
-                             gradient.shape().ToString());
+      return InvalidArgument("var and grad must have the same rank, got ", shape.ToString(),
+                             " and ", gradient.shape().ToString());
     }
     for (int d = 1; d < shape.rank(); ++d) {
       if (gradient.dim(d) != shape.dim(d)) {
-        return InvalidArgument("var and grad must match in dimension ", d, ", got ", shape.ToString(),
-                               " and ", gradient.shape().ToString());
+        return InvalidArgument("var and grad must match in dimension ", d, ", got ",
+                               shape.ToString(), " and ", gradient.shape().ToString());
       }
     }
     if (gradient.dim(0) != indices.dim(0)) {
@@ -186,12 +188,12 @@ OpSpec Signature(const OptimizerDescription& optimizer, bool is_sparse, bool is_
 void RegisterForm(Catalogue& catalogue, const OptimizerDescription& optimizer, bool is_sparse,
                   bool is_resource) {
   OpSpec spec = Signature(optimizer, is_sparse, is_resource);
-  spec.Doc(is_sparse ? absl::StrCat(optimizer.documentation,
-                                    "\nFor the rows of the variables that `indices` names; row i of "
-                                    "the gradient belongs to row indices[i]. Repeated indices apply "
-                                    "one after the other.\nInvalidArgument for an index out of range.")
-                     : absl::StrCat(optimizer.documentation,
-                                    "\nVariables and gradient have one shape."));
+  spec.Doc(is_sparse
+               ? absl::StrCat(optimizer.documentation,
+                              "\nFor the rows of the variables that `indices` names; row i of "
+                              "the gradient belongs to row indices[i]. Repeated indices apply "
+                              "one after the other.\nInvalidArgument for an index out of range.")
+               : absl::StrCat(optimizer.documentation, "\nVariables and gradient have one shape."));
   spec.Shape(ReferenceShape).NoGradient();
   for (const auto& [dtype, update] : is_sparse ? optimizer.sparse : optimizer.dense) {
     auto shared = std::make_shared<const Shared>(
@@ -199,8 +201,8 @@ void RegisterForm(Catalogue& catalogue, const OptimizerDescription& optimizer, b
                optimizer.scalars, optimizer.gradient_position, FlagName(optimizer.flag), is_sparse,
                update});
     const bool flag_default = FlagDefault(optimizer.flag);
-    KernelFactory factory = [shared, type = dtype,
-                             flag_default](KernelConstruction& c) -> StatusOr<std::unique_ptr<OpKernel>> {
+    KernelFactory factory = [shared, type = dtype, flag_default](
+                                KernelConstruction& c) -> StatusOr<std::unique_ptr<OpKernel>> {
       const bool flag = !shared->flag.empty() && c.AttrOr(shared->flag, flag_default);
       return std::make_unique<OptimizerKernel>(shared, type, flag);
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all optimizers share: an optimizer is a rule for one element and a description of its inputs.
-// From both come ApplyX, ResourceApplyX, SparseApplyX and ResourceSparseApplyX: one pass over memory,
-// in place, all variables of the call locked.
+// What all optimizers share: an optimizer is a rule for one element and a description of its
+// inputs. From both come ApplyX, ResourceApplyX, SparseApplyX and ResourceSparseApplyX: one pass
+// over memory, in place, all variables of the call locked.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ struct UpdateCall {
   std::array<std::byte*, kMostVariables> variables = {};
   const std::byte* gradient = nullptr;
   std::array<const Tensor*, kMostScalars> scalars = {};
-  bool flag = false;             // the op's own attribute, such as use_nesterov
-  int64_t num_elements = 0;      // of a dense gradient
+  bool flag = false;                // the op's own attribute, such as use_nesterov
+  int64_t num_elements = 0;         // of a dense gradient
   const Tensor* indices = nullptr;  // rows of a sparse one, in range
   int64_t row_size = 0;
 
@@ -64,7 +64,7 @@ struct OptimizerDescription {
   std::string documentation;  // the update as a formula
   std::vector<std::string> variables;
   std::vector<ScalarInput> scalars;  // in order of inputs
-  int gradient_position = 0;  // how many scalars come before the gradient
+  int gradient_position = 0;         // how many scalars come before the gradient
   std::string gradient = "grad";
   std::string sparse_gradient = "grad";
   std::string flag;  // "use_nesterov: bool = false", or nothing
@@ -79,12 +79,13 @@ void RegisterOptimizer(Catalogue& catalogue, const OptimizerDescription& optimiz
 
 // What a value of storage type T is computed in.
 template <typename T>
-using ComputeType = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>,
-                                       Rounded<T>, T>;
+using ComputeType =
+    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>, Rounded<T>, T>;
 
 // Runs `rule(variable values..., gradient)` on elements [begin, end).
 template <typename Rule, typename T, size_t... I>
-[[gnu::always_inline]] inline void UpdateElements(const Rule& rule, T* const (&variables)[sizeof...(I)],
+[[gnu::always_inline]] inline void UpdateElements(const Rule& rule,
+                                                  T* const (&variables)[sizeof...(I)],
                                                   const T* gradient, int64_t n,
                                                   std::index_sequence<I...>) {
   using C = ComputeType<T>;
@@ -97,14 +98,15 @@ template <typename Rule, typename T, size_t... I>
 }
 
 template <typename Rule, typename T>
-void UpdateRangePortable(const Rule& rule, T* const (&variables)[Rule::kVariables], const T* gradient,
-                         int64_t n) {
+void UpdateRangePortable(const Rule& rule, T* const (&variables)[Rule::kVariables],
+                         const T* gradient, int64_t n) {
   UpdateElements(rule, variables, gradient, n, std::make_index_sequence<Rule::kVariables>());
 }
 
 #if defined(__x86_64__)
 template <typename Rule, typename T>
-[[gnu::target("avx2")]] void UpdateRangeAvx2(const Rule& rule, T* const (&variables)[Rule::kVariables],
+[[gnu::target("avx2")]] void UpdateRangeAvx2(const Rule& rule,
+                                             T* const (&variables)[Rule::kVariables],
                                              const T* gradient, int64_t n) {
   UpdateElements(rule, variables, gradient, n, std::make_index_sequence<Rule::kVariables>());
 }
@@ -112,7 +114,8 @@ template <typename Rule, typename T>
 
 // Elements [begin, begin + n) of the variables; the gradient starts at its own first element.
 template <typename Rule, typename T>
-void UpdateRange(const Rule& rule, const UpdateCall& call, const T* gradient, int64_t begin, int64_t n) {
+void UpdateRange(const Rule& rule, const UpdateCall& call, const T* gradient, int64_t begin,
+                 int64_t n) {
   T* variables[Rule::kVariables];
   for (int k = 0; k < Rule::kVariables; ++k) {
     variables[k] = reinterpret_cast<T*>(call.variables[k]) + begin;

@@ -2,17 +2,18 @@
 #include <cmath>
 #include <vector>
 
-#include "base/threads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "base/threads.h"
 #include "weft/ops/testing/kernel_runner.h"
 
 namespace weft::ops::train {
 namespace {
 
-using testing::RunOp;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::RunOp;
 
 Ref<Variable> MakeVariable(const Tensor& value) {
   auto variable = MakeRef<Variable>("w", value.dtype(), value.shape());
@@ -26,9 +27,9 @@ Tensor HandleOf(const Ref<Variable>& variable) {
 
 TEST(GradientDescentTest, StepsAgainstTheGradient) {
   auto variable = MakeVariable(Tensor::Vector<float>({1, 2}));
-  ASSERT_TRUE(RunOp("ApplyGradientDescent", {variable, Tensor::Scalar(0.5f),
-                                             Tensor::Vector<float>({2, 4})})
-                  .ok());
+  ASSERT_TRUE(
+      RunOp("ApplyGradientDescent", {variable, Tensor::Scalar(0.5f), Tensor::Vector<float>({2, 4})})
+          .ok());
   EXPECT_THAT(variable->Read()->span<float>(), ElementsAre(0, 0));
   ASSERT_TRUE(RunOp("ResourceApplyGradientDescent",
                     {HandleOf(variable), Tensor::Scalar(0.5f), Tensor::Vector<float>({2, 4})})
@@ -46,9 +47,9 @@ TEST(GradientDescentTest, SaysWhatIsWrong) {
   EXPECT_THAT(message(Tensor::Scalar(1.0f), Tensor::Vector<float>({1})),
               HasSubstr("var and delta do not have the same shape[2] [1]"));
   auto fresh = MakeRef<Variable>("w", DType::kFloat);
-  const Status status = RunOp("ApplyGradientDescent",
-                              {fresh, Tensor::Scalar(1.0f), Tensor::Vector<float>({1})})
-                            .status();
+  const Status status =
+      RunOp("ApplyGradientDescent", {fresh, Tensor::Scalar(1.0f), Tensor::Vector<float>({1})})
+          .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), HasSubstr("Attempting to use uninitialized variables: w"));
   EXPECT_THAT(variable->Read()->span<float>(), ElementsAre(1, 2));
@@ -66,8 +67,8 @@ TEST(AdagradTest, RepeatedRowsApplyOneAfterTheOther) {
   auto var = MakeVariable(*Tensor::Zeros(DType::kDouble, Shape{3, 1}));
   auto accum = MakeVariable(Tensor::FromSpan<double>(Shape{3, 1}, {1, 1, 1}));
   const Tensor grad = Tensor::FromSpan<double>(Shape{3, 1}, {1, 2, 3});
-  ASSERT_TRUE(RunOp("SparseApplyAdagrad", {var, accum, Tensor::Scalar(1.0), grad,
-                                           Tensor::Vector<int64_t>({2, 0, 2})})
+  ASSERT_TRUE(RunOp("SparseApplyAdagrad",
+                    {var, accum, Tensor::Scalar(1.0), grad, Tensor::Vector<int64_t>({2, 0, 2})})
                   .ok());
   EXPECT_THAT(accum->Read()->span<double>(), ElementsAre(5, 1, 11));
   EXPECT_DOUBLE_EQ(var->Read()->data<double>()[0], -2 / std::sqrt(5.0));
@@ -84,7 +85,8 @@ TEST(AdagradTest, ABadRowChangesNothing) {
                                                        Tensor::Vector<int32_t>({0, bad})})
                               .status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("Index ", bad, " at offset 1 in indices")));
+    EXPECT_THAT(status.message(),
+                HasSubstr(absl::StrCat("Index ", bad, " at offset 1 in indices")));
   }
   EXPECT_THAT(var->Read()->span<float>(), ElementsAre(1, 1));
   EXPECT_THAT(accum->Read()->span<float>(), ElementsAre(1, 1));
@@ -99,9 +101,9 @@ TEST(AdamTest, LargeVariablesFollowTheFormula) {
   auto m = MakeVariable(*Tensor::Zeros(DType::kFloat, Shape{n}));
   auto v = MakeVariable(*Tensor::Zeros(DType::kFloat, Shape{n}));
   const auto scalar = [](float x) { return Tensor::Scalar(x); };
-  ASSERT_TRUE(RunOp("ApplyAdam", {var, m, v, scalar(0.9f), scalar(0.999f), scalar(0.1f), scalar(0.9f),
-                                  scalar(0.999f), scalar(0.01f),
-                                  Tensor::FromSpan<float>(Shape{n}, gradients)})
+  ASSERT_TRUE(RunOp("ApplyAdam",
+                    {var, m, v, scalar(0.9f), scalar(0.999f), scalar(0.1f), scalar(0.9f),
+                     scalar(0.999f), scalar(0.01f), Tensor::FromSpan<float>(Shape{n}, gradients)})
                   .ok());
   const Tensor result = *var->Read();
   for (int64_t i = 0; i < n; ++i) {
@@ -133,8 +135,9 @@ TEST(SparseMomentumTest, LargeSparseUpdatesEqualOneRowAtATime) {
       expected[indices[i] * columns + j] -= a * 0.5f;
     }
   }
-  EXPECT_EQ(std::vector<float>(var->Read()->span<float>().begin(), var->Read()->span<float>().end()),
-            expected);
+  EXPECT_EQ(
+      std::vector<float>(var->Read()->span<float>().begin(), var->Read()->span<float>().end()),
+      expected);
 }
 
 TEST(OptimizerTest, OneVariableMayServeTwice) {

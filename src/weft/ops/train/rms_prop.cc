@@ -43,26 +43,27 @@ struct Centered {
 
 void Register(Catalogue& catalogue) {
   const std::vector<ScalarInput> scalars = {{"lr"}, {"rho"}, {"momentum"}, {"epsilon"}};
-  RegisterOptimizer(catalogue, {.name = "RMSProp",
-                                .documentation = "ms = rho * ms + (1 - rho) * grad^2\n"
-                                                 "mom = momentum * mom + lr * grad / sqrt(ms + epsilon)\n"
-                                                 "var -= mom.",
-                                .variables = {"var", "ms", "mom"},
-                                .scalars = scalars,
-                                .gradient_position = 4,
-                                .dense = UpdatesFor<RmsProp>(FloatsAndComplex{}),
-                                .sparse = UpdatesFor<RmsProp>(FloatsAndComplex{})});
   RegisterOptimizer(catalogue,
-                    {.name = "CenteredRMSProp",
-                     .documentation = "mg = rho * mg + (1 - rho) * grad\n"
-                                      "ms = rho * ms + (1 - rho) * grad^2\n"
-                                      "mom = momentum * mom + lr * grad / sqrt(ms - mg^2 + epsilon)\n"
+                    {.name = "RMSProp",
+                     .documentation = "ms = rho * ms + (1 - rho) * grad^2\n"
+                                      "mom = momentum * mom + lr * grad / sqrt(ms + epsilon)\n"
                                       "var -= mom.",
-                     .variables = {"var", "mg", "ms", "mom"},
+                     .variables = {"var", "ms", "mom"},
                      .scalars = scalars,
                      .gradient_position = 4,
-                     .dense = UpdatesFor<Centered>(FloatsAndComplex{}),
-                     .sparse = UpdatesFor<Centered>(FloatsAndComplex{})});
+                     .dense = UpdatesFor<RmsProp>(FloatsAndComplex{}),
+                     .sparse = UpdatesFor<RmsProp>(FloatsAndComplex{})});
+  RegisterOptimizer(
+      catalogue, {.name = "CenteredRMSProp",
+                  .documentation = "mg = rho * mg + (1 - rho) * grad\n"
+                                   "ms = rho * ms + (1 - rho) * grad^2\n"
+                                   "mom = momentum * mom + lr * grad / sqrt(ms - mg^2 + epsilon)\n"
+                                   "var -= mom.",
+                  .variables = {"var", "mg", "ms", "mom"},
+                  .scalars = scalars,
+                  .gradient_position = 4,
+                  .dense = UpdatesFor<Centered>(FloatsAndComplex{}),
+                  .sparse = UpdatesFor<Centered>(FloatsAndComplex{})});
 }
 
 }  // namespace weft::ops::train::rms_prop

@@ -16,11 +16,10 @@ class Rounded {
  public:
   Rounded() = default;
   template <typename U>
-    requires(std::is_arithmetic_v<U> || std::is_same_v<U, T>)
-  explicit Rounded(U value) : value_(static_cast<float>(T(static_cast<float>(value)))) {}
+  requires(std::is_arithmetic_v<U> || std::is_same_v<U, T>) explicit Rounded(U value)
+      : value_(static_cast<float>(T(static_cast<float>(value)))) {}
   template <typename U>
-    requires(std::is_arithmetic_v<U> || std::is_same_v<U, T>)
-  explicit operator U() const {
+  requires(std::is_arithmetic_v<U> || std::is_same_v<U, T>) explicit operator U() const {
     return static_cast<U>(value_);
   }
 
@@ -39,7 +38,9 @@ class Rounded {
   friend Rounded abs(Rounded a) { return Rounded(std::fabs(a.value_)); }
   friend Rounded exp(Rounded a) { return Rounded(std::exp(a.value_)); }
   friend Rounded pow(Rounded a, Rounded b) { return Rounded(std::pow(a.value_, b.value_)); }
-  friend Rounded copysign(Rounded a, Rounded b) { return Rounded(std::copysign(a.value_, b.value_)); }
+  friend Rounded copysign(Rounded a, Rounded b) {
+    return Rounded(std::copysign(a.value_, b.value_));
+  }
 
  private:
   float value_ = 0;

@@ -56,21 +56,23 @@ using Reals = TypeList<float, double, Half, Bfloat16>;
 
 void Register(Catalogue& catalogue) {
   RegisterOptimizer(
-      catalogue, {.name = "AddSign",
-                  .documentation = "m = beta * m + (1 - beta) * grad\n"
-                                   "var -= lr * (alpha + sign_decay * sign(grad) * sign(m)) * grad.",
-                  .variables = {"var", "m"},
-                  .scalars = {{"lr"}, {"alpha"}, {"sign_decay"}, {"beta"}},
-                  .gradient_position = 4,
-                  .dense = UpdatesFor<AddSign>(Reals{})});
+      catalogue,
+      {.name = "AddSign",
+       .documentation = "m = beta * m + (1 - beta) * grad\n"
+                        "var -= lr * (alpha + sign_decay * sign(grad) * sign(m)) * grad.",
+       .variables = {"var", "m"},
+       .scalars = {{"lr"}, {"alpha"}, {"sign_decay"}, {"beta"}},
+       .gradient_position = 4,
+       .dense = UpdatesFor<AddSign>(Reals{})});
   RegisterOptimizer(
-      catalogue, {.name = "PowerSign",
-                  .documentation = "m = beta * m + (1 - beta) * grad\n"
-                                   "var -= lr * exp(logbase * sign_decay * sign(grad) * sign(m)) * grad.",
-                  .variables = {"var", "m"},
-                  .scalars = {{"lr"}, {"logbase"}, {"sign_decay"}, {"beta"}},
-                  .gradient_position = 4,
-                  .dense = UpdatesFor<PowerSign>(Reals{})});
+      catalogue,
+      {.name = "PowerSign",
+       .documentation = "m = beta * m + (1 - beta) * grad\n"
+                        "var -= lr * exp(logbase * sign_decay * sign(grad) * sign(m)) * grad.",
+       .variables = {"var", "m"},
+       .scalars = {{"lr"}, {"logbase"}, {"sign_decay"}, {"beta"}},
+       .gradient_position = 4,
+       .dense = UpdatesFor<PowerSign>(Reals{})});
 }
 
 }  // namespace weft::ops::train::sign

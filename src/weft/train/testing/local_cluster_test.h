@@ -2,17 +2,18 @@
 // For tests: a parameter server and workers, whole servers in this process.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "absl/strings/str_join.h"
+
 #include "weft/cluster/grpc_session.h"
 #include "weft/cluster/server.h"
 #include "weft/ops/catalogue.h"
@@ -32,10 +33,12 @@ class LocalCluster {
   }
 
   // A session at that worker's master which needs the tasks of `filters` only.
-  StatusOr<std::unique_ptr<session::Session>> NewSession(int worker, std::vector<std::string> filters) {
+  StatusOr<std::unique_ptr<session::Session>> NewSession(int worker,
+                                                         std::vector<std::string> filters) {
     if (workers_[worker] == nullptr) return FailedPrecondition("The server did not start");
-    return cluster::NewSession(
-        {.target = workers_[worker]->target(), .device_filters = std::move(filters), .soft_placement = false});
+    return cluster::NewSession({.target = workers_[worker]->target(),
+                                .device_filters = std::move(filters),
+                                .soft_placement = false});
   }
 
  private:
@@ -60,8 +63,11 @@ class LocalCluster {
     StatusOr<cluster::ClusterSpec> spec = cluster::ClusterSpec::FromJson(spec_);
     EXPECT_TRUE(spec.ok()) << spec.status();
     if (!spec.ok()) return nullptr;
-    StatusOr<std::unique_ptr<cluster::Server>> server = cluster::Server::Start(
-        {.cluster = *spec, .task = {job, index}, .catalogue = &StandardCatalogue(), .num_threads = 2});
+    StatusOr<std::unique_ptr<cluster::Server>> server =
+        cluster::Server::Start({.cluster = *spec,
+                                .task = {job, index},
+                                .catalogue = &StandardCatalogue(),
+                                .num_threads = 2});
     EXPECT_TRUE(server.ok()) << server.status();
     return server.ok() ? *std::move(server) : nullptr;
   }

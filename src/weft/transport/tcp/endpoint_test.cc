@@ -359,7 +359,8 @@ TEST(Resolve, NumbersNeedNoTimeAndNamesGetNoMoreThanTheirs) {
   for (int i = 0; i < 20; ++i) {
     const absl::Time start = absl::Now();
     const auto none = Resolve("no-such-host.invalid:80", start + absl::Milliseconds(i % 2));
-    EXPECT_TRUE(absl::IsDeadlineExceeded(none.status()) || absl::IsUnavailable(none.status())) << none.status();
+    EXPECT_TRUE(absl::IsDeadlineExceeded(none.status()) || absl::IsUnavailable(none.status()))
+        << none.status();
     EXPECT_THAT(std::string(none.status().message()), HasSubstr("no-such-host.invalid:80"));
     EXPECT_LT(absl::Now() - start, absl::Seconds(5));
   }

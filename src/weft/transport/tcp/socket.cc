@@ -67,7 +67,8 @@ std::vector<SocketAddress> AddressesOf(const addrinfo* found) {
 
 // A look-up by name. The resolver writes to it until it has ended, even if nobody waits any more.
 struct Lookup {
-  Lookup(std::string the_host, std::string the_port) : host(std::move(the_host)), port(std::move(the_port)) {
+  Lookup(std::string the_host, std::string the_port)
+      : host(std::move(the_host)), port(std::move(the_port)) {
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG;
     request.ar_name = host.c_str();
@@ -104,25 +105,28 @@ void Abandon(std::unique_ptr<Lookup> lookup) {
   static absl::Mutex mutex(absl::kConstInit);
   static auto* const abandoned = new std::vector<std::unique_ptr<Lookup>>;
   absl::MutexLock lock(&mutex);
-  abandoned->erase(std::remove_if(abandoned->begin(), abandoned->end(),
-                                  [](const std::unique_ptr<Lookup>& old) { return old->HasEnded(); }),
-                   abandoned->end());
+  abandoned->erase(
+      std::remove_if(abandoned->begin(), abandoned->end(),
+                     [](const std::unique_ptr<Lookup>& old) { return old->HasEnded(); }),
+      abandoned->end());
   abandoned->push_back(std::move(lookup));
 }
 
-StatusOr<std::vector<SocketAddress>> LookUp(const std::string& address, std::unique_ptr<Lookup> lookup,
-                                            absl::Time deadline) {
+StatusOr<std::vector<SocketAddress>> LookUp(const std::string& address,
+                                            std::unique_ptr<Lookup> lookup, absl::Time deadline) {
   gaicb* list[] = {&lookup->request};
   int error = getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr);
   if (error == 0) {
     if (!lookup->WaitUntil(deadline)) {
       if (gai_cancel(&lookup->request) == EAI_NOTCANCELED) Abandon(std::move(lookup));
-      return DeadlineExceeded("No answer in time to the look-up of the host name, address '", address, "'");
+      return DeadlineExceeded("No answer in time to the look-up of the host name, address '",
+                              address, "'");
     }
     error = gai_error(&lookup->request);
   }
   if (error != 0) {
-    return Unavailable("Host name is not known: ", gai_strerror(error), ", address '", address, "'");
+    return Unavailable("Host name is not known: ", gai_strerror(error), ", address '", address,
+                       "'");
   }
   std::vector<SocketAddress> addresses = AddressesOf(lookup->request.ar_result);
   if (addresses.empty()) return Unavailable("Host has no address: '", address, "'");
