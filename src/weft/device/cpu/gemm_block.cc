@@ -10,6 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "weft/device/cpu/gemm_block.cc"
 #include "hwy/foreach_target.h"
+
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -8,6 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "weft/ops/math/simd_reduce_kernel.cc"
 #include "hwy/foreach_target.h"
+
 #include "hwy/highway.h"
 
 #ifndef WEFT_OPS_MATH_SIMD_REDUCE_ENTRY

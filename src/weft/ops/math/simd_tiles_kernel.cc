@@ -11,6 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "weft/ops/math/simd_tiles_kernel.cc"
 #include "hwy/foreach_target.h"
+
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
