@@ -17,6 +17,7 @@
 #include "base/threads.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/pods/pod_executor.h"
+#include "platform/store/api_error.h"
 #include "platform/store/kubernetes/kubeconfig.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
 
@@ -32,6 +33,7 @@ struct Flags {
   bool binds_pods = false;
   int threads = 4;
   int parallel_calls = 32;
+  std::string gang_scheduler;
 };
 
 sigset_t BlockSignals() {
@@ -56,11 +58,23 @@ Status RunOperator(const Flags& flags) {
   options.clock = &clock;
   options.namespace_name = flags.namespace_name;
   options.pool = &pool;
+  options.gang_scheduler = flags.gang_scheduler;
   if (const char* const domain = std::getenv("CUSTOM_CLUSTER_DOMAIN"))
     options.cluster_domain = domain;
   platform::TfJobController jobs(options);
+  options.type = &platform::Tensorflows();
+  platform::TfJobController compact_jobs(options);
+  for (const platform::ResourceType* const type : {&platform::TfJobs(), &platform::Tensorflows()}) {
+    platform::ListOptions one;
+    one.namespace_name = flags.namespace_name;
+    one.limit = 1;
+    if (!platform::IsObjectNotFound(store->List(*type, one).status())) continue;
+    WEFT_LOG(WARNING) << "The cluster does not know the kind " << type->kind
+                      << " yet: kubectl apply -f deploy/crds/" << type->plural << ".yaml";
+  }
   jobs.Start(flags.threads);
-  WEFT_LOG(INFO) << "The operator cares for the TFJobs of "
+  compact_jobs.Start(flags.threads);
+  WEFT_LOG(INFO) << "The operator cares for the jobs of "
                  << (flags.namespace_name.empty() ? "all namespaces" : flags.namespace_name)
                  << " at " << access.server;
   int signal = 0;
@@ -121,7 +135,7 @@ void SetAction(CLI::App* command, Action* action, const std::shared_ptr<Flags>& 
 
 void AddOperator(CLI::App& app, Action* action) {
   CLI::App* const command =
-      app.add_subcommand("operator", "Run the controllers of TFJobs on a cluster");
+      app.add_subcommand("operator", "Run the controllers of jobs on a cluster");
   const auto flags = AddShared(command);
   command->add_option("-n,--namespace", flags->namespace_name, "Care for this namespace alone");
   command->add_option("--controller_threads", flags->threads, "Jobs that are looked at together")
@@ -132,6 +146,9 @@ void AddOperator(CLI::App& app, Action* action) {
                    "Pods and services that are made together")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
+  command->add_option("--gang_scheduler_name", flags->gang_scheduler,
+                      "Admit the pods of a job together: volcano, or a scheduler with the "
+                      "coscheduling plugin");
   SetAction(command, action, flags, &RunOperator);
 }
 

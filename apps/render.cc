@@ -10,6 +10,7 @@
 #include "apps/command.h"
 #include "base/files.h"
 #include "net/yaml.h"
+#include "platform/object/tfjob.h"
 
 namespace weft::apps {
 namespace {
@@ -23,7 +24,7 @@ Status Render(const std::string& file, const std::string& namespace_name) {
     // What is no job goes on as it is.
     std::vector<Json> objects = {document};
     const Json* const kind = document.Find("kind");
-    if (documents.size() == 1 || (kind != nullptr && *kind == Json("TFJob"))) {
+    if (documents.size() == 1 || (kind != nullptr && platform::IsJobKind(*kind))) {
       WEFT_ASSIGN_OR_RETURN(objects, platform::RenderTfJob(document, file, namespace_name));
     }
     for (const Json& object : objects)
@@ -37,10 +38,10 @@ Status Render(const std::string& file, const std::string& namespace_name) {
 
 void AddRender(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand(
-      "render", "Print the pods and services that a TFJob becomes, for `kubectl apply -f -`");
+      "render", "Print the pods and services that a job becomes, for `kubectl apply -f -`");
   const auto file = std::make_shared<std::string>();
   const auto space = std::make_shared<std::string>("default");
-  command->add_option("file", *file, "The TFJob, in YAML or JSON")->required();
+  command->add_option("file", *file, "The TFJob or Tensorflow, in YAML or JSON")->required();
   command->add_option("-n,--namespace", *space, "Namespace, when the file names none")
       ->capture_default_str();
   command->callback([action, file, space] {

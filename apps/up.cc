@@ -93,9 +93,12 @@ Status RunControlPlane(const Flags& flags) {
     job_options.store = store.get();
     job_options.clock = &clock;
     platform::TfJobController jobs(job_options);
+    job_options.type = &platform::Tensorflows();
+    platform::TfJobController compact_jobs(job_options);
     platform::PodExecutor executor(PodOptions(store.get(), &clock, guard.get(), log_folder));
     executor.Start();
     jobs.Start(flags.threads);
+    compact_jobs.Start(flags.threads);
     WaitForSignal(signals, store.get());
   }
   KillDescendants(guard->pid());

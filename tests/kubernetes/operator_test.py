@@ -37,6 +37,16 @@ spec:
             command: [sleep, "1000.25"]
 '''
 
+COMPACT = '''apiVersion: krallistic.github.com/v1
+kind: Tensorflow
+metadata: {name: compact}
+spec:
+  image: i
+  ps_count: 1
+  worker_count: 2
+  command: [sh, -c, "exec sleep 1000.25"]
+'''
+
 
 def build(program):
     return subprocess.run([HERE / 'build.sh', program], check=True, capture_output=True, text=True).stdout.strip()
@@ -55,8 +65,8 @@ class OperatorTest(unittest.TestCase):
             cls.real.start()
             cls.real.await_(lambda: cls.plane.run(cls.kubectl, 'get', '--raw', '/readyz', check=False)[0] == 0, 'API')
             cls.real.start_controllers()
-            cls.k('apply', '-f', str(DEPLOY / 'crds' / 'tfjobs.yaml'))
-            cls.k('wait', '--for=condition=Established', 'crd/tfjobs.kubeflow.org', '--timeout=60s')
+            cls.k('apply', '-f', str(DEPLOY / 'crds'))
+            cls.k('wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s')
             cls.real.await_(lambda: cls.plane.run(cls.kubectl, 'get', 'ns', 'default', check=False)[0] == 0, 'namespace')
             cls.log = (pathlib.Path(cls.temporary.name) / 'ours.out').open('w')
             # With its own rights and no more.
@@ -129,6 +139,23 @@ class OperatorTest(unittest.TestCase):
         pod = json.loads(self.k('get', 'pod', 'old-worker-0', '-o', 'json'))
         self.assertEqual(pod['metadata']['labels']['tf-replica-type'], 'worker')
         self.k('delete', 'tfjob', 'old')
+
+    def test_the_compact_kind(self):
+        self.k('apply', '-f', '-', stdin=COMPACT)
+        self.k('wait', '--for=condition=Running', 'tensorflow/compact', '--timeout=60s')
+        self.assertRegex(self.k('get', 'tensorflow'), r'^NAME +STATE +PS +WORKERS +AGE\ncompact +Running +1 +2 +')
+        pod = json.loads(self.k('get', 'pod', 'compact-worker-1', '-o', 'json'))
+        self.assertIn('--task_index=1', pod['spec']['containers'][0]['args'])
+        self.k('scale', 'tensorflow/compact', '--replicas=1')
+        self.k('wait', '--for=delete', 'pod/compact-worker-1', '--timeout=60s')
+        self.k('delete', 'tensorflow', 'compact')
+        self.k('wait', '--for=delete', 'pod/compact-ps-0', 'pod/compact-worker-0', '--timeout=60s')
+        for wrong, text in (('worker_count: 2', 'worker_count: two'), ('image: i', 'immage: i'),
+                            ('name: compact', 'name: 1compact'),
+                            ('ps_count: 1', 'tensorboard: {active: true}')):
+            code, output = self.plane.run(self.kubectl, 'apply', '-f', '-', stdin=COMPACT.replace(wrong, text),
+                                          check=False)
+            self.assertNotEqual(code, 0, output)
 
     def test_the_schema_refuses_nonsense(self):
         for wrong, text in (('replicas: 2', 'replicas: two'), ('Worker:', 'Wroker:'), ('ExitCode', 'Sometimes')):

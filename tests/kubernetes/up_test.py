@@ -33,6 +33,17 @@ spec:
             command: [sh, -c, "echo begun; exec sleep 1000.5"]
 '''
 
+# The program reads TF_CONFIG; its shell shows the flags.
+COMPACT = '''apiVersion: krallistic.github.com/v1
+kind: Tensorflow
+metadata: {name: test-mnist-1}
+spec:
+  image: krallistic/mnist-between:v1
+  ps_count: 1
+  worker_count: 2
+  command: [sh, -c, 'echo "flags: $*"; exec digits --steps 100 --data %(data)s --model_dir %(folder)s/model', sh]
+'''
+
 
 def sleepers():
     listed = subprocess.run(['ps', '-eo', 'args'], capture_output=True, text=True, check=True).stdout
@@ -68,6 +79,21 @@ class UpTest(unittest.TestCase):
         self.assertIn('successfully completed', self.weft('describe', 'tfjob', 'digits'))
         self.assertEqual(self.weft('delete', '-f', job), 'tfjob.kubeflow.org "digits" deleted\n')
         self.assertEqual(self.weft('get', 'pods'), 'No resources found in default namespace.\n')
+
+    def test_the_compact_kind_trains(self):
+        data = pathlib.Path(EXAMPLE).resolve() / 'digits.csv'
+        job = str(self.plane.folder / 'compact.yaml')
+        pathlib.Path(job).write_text(COMPACT % {'data': data, 'folder': self.plane.folder})
+        self.assertEqual(self.weft('apply', '-f', job), 'tensorflow.krallistic.github.com/test-mnist-1 created\n')
+        self.assertEqual(self.weft('wait', '--for=condition=Succeeded', 'tensorflow', '--all', '--timeout=100s'),
+                         'tensorflow.krallistic.github.com/test-mnist-1 condition met\n')
+        self.assertRegex(self.weft('get', 'tensorflow'),
+                         r'^NAME +STATE +PS +WORKERS +AGE\ntest-mnist-1 +Succeeded +1 +2 +')
+        logs = self.weft('logs', 'test-mnist-1-worker-1')
+        self.assertRegex(logs, r'flags: --job_name=worker --task_index=1 --worker_hosts=127\.0\.0\.1:\d+,127\.0\.0\.1:\d+ '
+                               r'--ps_hosts=127\.0\.0\.1:\d+\n')
+        self.assertIn('accuracy', self.weft('logs', 'test-mnist-1-worker-0'))
+        self.weft('delete', 'tensorflow', 'test-mnist-1')
 
     def test_killed_control_planes_leave_nothing_and_go_on(self):
         self.weft('apply', '-f', '-', stdin=SLEEPER)

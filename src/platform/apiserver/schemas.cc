@@ -91,6 +91,46 @@ Json TfJobSpec() {
                                         "minResources, scheduleTimeoutSeconds.")}})}});
 }
 
+Json TensorflowSpec() {
+  return Mapping(
+      "What shall run.",
+      {{"image", Field("string", "What every task runs.")},
+       {"ps_count", Field("integer", "Parameter servers; none when left out.")},
+       {"worker_count", Field("integer", "Workers; 1 when left out.")},
+       {"gpu_worker", Field("boolean", "A GPU for each worker.")},
+       {"tensorboard",
+        Mapping("A TensorBoard with one run a task.",
+                {{"active", Field("boolean", "Whether there is one.")},
+                 {"folder",
+                  Field("string", "Shared by all tasks; each writes to $WEFT_SUMMARY_FOLDER.")},
+                 {"image", Field("string", "That of the tasks when left out.")},
+                 {"volume", Field("object",
+                                  "Where the folder lies, as in a pod's volumes; on the node "
+                                  "itself when left out.")}})},
+       {"command", List("The program, instead of the image's own.", Field("string", "Word"))},
+       {"args",
+        List("Its arguments, before --job_name, --task_index, --worker_hosts and --ps_hosts.",
+             Field("string", "Word"))},
+       {"env", List("Variables of the tasks.", Field("object", "Variable"))},
+       {"port", Field("integer", "Where tasks listen; 2222 when left out.")},
+       {"resources", Field("object", "limits and requests of a task.")},
+       {"volumes", List("Volumes of the tasks.", Field("object", "Volume"))},
+       {"volume_mounts", List("Where they are mounted.", Field("object", "Mount"))},
+       {"task_flags", Field("boolean", "false: no flags, TF_CONFIG alone.")},
+       {"trial", Field("string", "Number of the trial of a search; task.trial of TF_CONFIG.")},
+       {"restart_policy", Choice("What happens when a task ends; ExitCode when left out.",
+                                 {"Always", "OnFailure", "Never", "ExitCode"})},
+       {"restart_whole_job", Field("boolean", "A task that starts again takes all others along.")},
+       {"clean_pod_policy",
+        Choice("Which pods are deleted when the job has ended; Running when left out.",
+               {"All", "Running", "None"})},
+       {"ttl_seconds_after_finished",
+        Field("integer", "The job is deleted so long after its end.")},
+       {"active_deadline_seconds", Field("integer", "It fails when it has run for so long.")},
+       {"backoff_limit", Field("integer", "It fails after so many restarts of tasks.")},
+       {"suspend", Field("boolean", "No pods while this is true.")}});
+}
+
 Json TfJobStatus() {
   const Json condition =
       Mapping("A state that the job is in or was in.",
@@ -127,6 +167,14 @@ Json SchemaOf(const ResourceType& type) {
     schema.Set("description",
                "A distributed training job in tasks that know of each other by TF_CONFIG.");
     SetField(&schema, {"properties", "spec"}, TfJobSpec());
+    SetField(&schema, {"properties", "status"}, TfJobStatus());
+    return schema;
+  }
+  if (&type == &Tensorflows()) {
+    schema.Set(
+        "description",
+        "A training job in short: an image, and how many parameter servers and workers of it.");
+    SetField(&schema, {"properties", "spec"}, TensorflowSpec());
     SetField(&schema, {"properties", "status"}, TfJobStatus());
     return schema;
   }

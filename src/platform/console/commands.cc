@@ -326,8 +326,9 @@ Status ShowLogs(const Console& console, KubernetesStore* server, const std::stri
   };
   if (type == &Pods())
     return server->StreamLog({console.namespace_name, name}, options, print, cancellation);
-  if (type != &TfJobs())
-    return InvalidArgument("Logs are of pods and tfjobs, not of ", type->plural);
+  if (!IsJob(*type))
+    return InvalidArgument("Logs are of pods and jobs (tfjobs, tensorflows), not of ",
+                           type->plural);
   ListOptions list_options;
   list_options.namespace_name = console.namespace_name;
   list_options.label_selector = absl::StrCat(kJobLabel, "=", name);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "platform/jobs/task_objects.h"
+#include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
 #include "platform/object/tfjob.h"
 
@@ -24,6 +25,10 @@ StatusOr<std::vector<Json>> RenderTfJob(const Json& document, const std::string&
       services.push_back(MakeTaskService(view, replica, index));
       pods.push_back(MakeTaskPod(view, replica, index));
     }
+  }
+  if (view.job.extras.tensorboard.has_value()) {
+    services.push_back(MakeTensorBoardService(view));
+    pods.push_back(MakeTensorBoardPod(view));
   }
   for (Json& pod : pods) services.push_back(std::move(pod));
   for (Json& made : services) EraseField(&made, {"metadata", "ownerReferences"});

@@ -2,13 +2,12 @@
 #include "platform/jobs/task_objects.h"
 
 #include <algorithm>
-#include <map>
 
-#include "absl/strings/match.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/task_config.h"
 
 namespace weft::platform {
 namespace {
@@ -18,10 +17,6 @@ constexpr char kPortName[] = "tfjob-port";
 constexpr int64_t kDefaultPort = 2222;
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
-
-Labels JobLabels(const JobView& view) {
-  return {{kJobLabel, view.job.metadata.name}, {kOperatorLabel, kOperatorName}};
-}
 
 // Those of the first API version too, for selectors that people have kept.
 Labels OldLabels(const JobView& view, ReplicaType type, int64_t index) {
@@ -47,101 +42,60 @@ int64_t PortOf(const ReplicaSpec& replica) {
   return kDefaultPort;
 }
 
-std::string HostOf(const JobView& view, const ReplicaSpec& replica, int64_t index) {
-  const std::string domain =
-      view.cluster_domain.empty() ? "" : absl::StrCat(".", view.cluster_domain);
-  return absl::StrCat(TaskObjectName(view, replica.type, index), ".", NamespaceOf(*view.object),
-                      ".svc", domain, ":", PortOf(replica));
-}
-
-Json AllHosts(const JobView& view, const ReplicaSpec& replica) {
-  Json hosts = Json::MakeArray();
-  for (int64_t i = 0; i < replica.replicas; ++i) hosts.Append(HostOf(view, replica, i));
-  return hosts;
-}
-
-// Each worker knows itself and the parameter servers, so that others may come and go.
-Json SparseCluster(const JobView& view, ReplicaType type, int64_t index) {
-  Json cluster;
-  const bool is_ps = type == ReplicaType::kPs;
-  Json ps = Json::MakeArray();
-  Json workers = Json::MakeObject();
-  for (const ReplicaSpec& replica : view.job.replicas) {
-    const bool is_self = replica.type == type;
-    if (replica.type == ReplicaType::kPs) {
-      ps = is_ps ? Json(Json::Array{Json(HostOf(view, replica, index))}) : AllHosts(view, replica);
-    } else if (replica.type == ReplicaType::kWorker) {
-      if (is_self) workers.Set(absl::StrCat(index), HostOf(view, replica, index));
-    } else if (is_self && type != ReplicaType::kEvaluator) {
-      cluster.Set(ReplicaTypeName(type), AllHosts(view, replica));
-    }
-  }
-  cluster.Set("worker", std::move(workers));
-  cluster.Set("ps", std::move(ps));
-  return cluster;
-}
-
-// By type in the order of their names.
-Json WholeCluster(const JobView& view) {
-  std::map<std::string, Json> hosts;
-  for (const ReplicaSpec& replica : view.job.replicas) {
-    if (view.is_v1beta1 && replica.type == ReplicaType::kEvaluator) continue;
-    hosts[std::string(ReplicaTypeName(replica.type))] = AllHosts(view, replica);
-  }
-  Json cluster = Json::MakeObject();
-  for (auto& [name, list] : hosts) cluster.Set(name, std::move(list));
-  return cluster;
-}
-
-Json OwnerReference(const JobView& view) {
-  Json reference;
-  reference.Set("apiVersion", StringField(*view.object, {"apiVersion"}));
-  reference.Set("kind", StringField(*view.object, {"kind"}));
-  reference.Set("name", NameOf(*view.object));
-  reference.Set("uid", UidOf(*view.object));
-  reference.Set("controller", true);
-  reference.Set("blockOwnerDeletion", true);
-  return reference;
-}
-
-// The template as the user wrote it: the typed job leaves out what it does not need.
-Json TemplateOf(const ReplicaSpec& replica, const Json& job_object) {
-  const std::vector<std::string> parts = absl::StrSplit(replica.path, '.');
-  const Json* at = &job_object;
-  for (const std::string& part : parts) {
-    at = at->Find(part);
-    if (at == nullptr) return Json::MakeObject();
-  }
-  const Json* const found = at->Find("template");
-  return found == nullptr ? Json::MakeObject() : *found;
-}
-
 void AddLabels(Json* object, const Labels& labels) {
   for (const auto& [name, value] : labels) SetField(object, {"metadata", "labels", name}, value);
 }
 
-// TF_CONFIG and the port for the container that trains.
-void DressContainer(const std::string& tf_config, Json* container) {
-  if (!tf_config.empty()) {
-    Json environment =
-        container->Find("env") == nullptr ? Json::MakeArray() : *container->Find("env");
-    Json variable;
-    variable.Set("name", "TF_CONFIG");
-    variable.Set("value", tf_config);
-    environment.Append(std::move(variable));
-    container->Set("env", std::move(environment));
+TaskCluster ClusterOf(const JobView& view) {
+  TaskCluster cluster;
+  cluster.job = &view.job;
+  cluster.has_evaluators = !view.is_v1beta1;
+  cluster.host_of = [&view](ReplicaType type, int64_t index) {
+    const ReplicaSpec* const replica = view.job.Find(type);
+    const std::string domain =
+        view.cluster_domain.empty() ? "" : absl::StrCat(".", view.cluster_domain);
+    return absl::StrCat(TaskObjectName(view, type, index), ".", NamespaceOf(*view.object), ".svc",
+                        domain, ":", replica == nullptr ? kDefaultPort : PortOf(*replica));
+  };
+  return cluster;
+}
+
+// The list of that name, made when it is not there.
+Json* ListOf(Json* container, const char* name) {
+  if (container->Find(name) == nullptr || !container->Find(name)->is_array()) {
+    container->Set(name, Json::MakeArray());
   }
-  Json ports = container->Find("ports") == nullptr ? Json::MakeArray() : *container->Find("ports");
+  return container->FindMutable(name);
+}
+
+void AddVariable(Json* container, const char* name, const std::string& value) {
+  Json variable;
+  variable.Set("name", name);
+  variable.Set("value", value);
+  ListOf(container, "env")->Append(std::move(variable));
+}
+
+// What the container that trains is told, and its port.
+void DressContainer(const JobView& view, ReplicaType type, int64_t index, Json* container) {
+  const TaskCluster cluster = ClusterOf(view);
+  const std::string tf_config = MakeTfConfig(cluster, type, index);
+  if (!tf_config.empty()) AddVariable(container, "TF_CONFIG", tf_config);
+  if (const std::optional<TensorBoardSpec>& board = view.job.extras.tensorboard) {
+    AddVariable(container, kSummaryVariable,
+                absl::StrCat(board->folder, "/", TaskObjectName(view, type, index)));
+  }
+  for (std::string& word : MakeTaskFlags(cluster, type, index))
+    ListOf(container, "args")->Append(std::move(word));
+  Json* const ports = ListOf(container, "ports");
   const bool has_port =
-      std::any_of(ports.items().begin(), ports.items().end(),
+      std::any_of(ports->items().begin(), ports->items().end(),
                   [](const Json& port) { return StringField(port, {"name"}) == kPortName; });
   if (has_port) return;
   Json port;
   port.Set("name", kPortName);
   port.Set("containerPort", kDefaultPort);
   port.Set("protocol", "TCP");
-  ports.Append(std::move(port));
-  container->Set("ports", std::move(ports));
+  ports->Append(std::move(port));
 }
 
 std::string PodRestartPolicy(RestartPolicy policy) {
@@ -159,6 +113,21 @@ std::string PodRestartPolicy(RestartPolicy policy) {
 
 }  // namespace
 
+Labels JobLabels(const JobView& view) {
+  return {{kJobLabel, view.job.metadata.name}, {kOperatorLabel, OperatorName(view.job.kind)}};
+}
+
+Json OwnerReference(const JobView& view) {
+  Json reference;
+  reference.Set("apiVersion", StringField(*view.object, {"apiVersion"}));
+  reference.Set("kind", StringField(*view.object, {"kind"}));
+  reference.Set("name", NameOf(*view.object));
+  reference.Set("uid", UidOf(*view.object));
+  reference.Set("controller", true);
+  reference.Set("blockOwnerDeletion", true);
+  return reference;
+}
+
 std::string TypeSpelling(ReplicaType type) {
   switch (type) {
     case ReplicaType::kChief:
@@ -173,6 +142,10 @@ std::string TypeSpelling(ReplicaType type) {
       return "Evaluator";
   }
   return "";
+}
+
+std::string OperatorName(absl::string_view kind) {
+  return absl::StrCat(absl::AsciiStrToLower(kind), "-controller");
 }
 
 std::string TaskName(ReplicaType type, int64_t index) {
@@ -193,30 +166,11 @@ bool IsMasterRole(const TfJob& job, ReplicaType type, int64_t index) {
 
 std::string TypeSelector(const JobView& view, ReplicaType type) {
   return absl::StrCat(kJobLabel, "=", view.job.metadata.name, ",", kOperatorLabel, "=",
-                      kOperatorName, ",", kTypeLabel, "=", ReplicaTypeName(type));
-}
-
-std::string MakeTfConfig(const JobView& view, ReplicaType type, int64_t index) {
-  int64_t tasks = 0;
-  for (const ReplicaSpec& replica : view.job.replicas) tasks += replica.replicas;
-  if (tasks <= 1) return "";
-  Json task;
-  task.Set("type", ReplicaTypeName(type));
-  task.Set("index", index);
-  Json config;
-  if (view.job.enable_dynamic_worker) {
-    config.Set("cluster", SparseCluster(view, type, index));
-    config.Set("task", std::move(task));
-  } else {
-    config.Set("cluster", WholeCluster(view));
-    config.Set("task", std::move(task));
-    config.Set("environment", "cloud");
-  }
-  return config.Dump();
+                      OperatorName(view.job.kind), ",", kTypeLabel, "=", ReplicaTypeName(type));
 }
 
 Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index) {
-  Json pod = TemplateOf(replica, *view.object);
+  Json pod = replica.pod.written;
   pod.Set("apiVersion", "v1");
   pod.Set("kind", "Pod");
   SetField(&pod, {"metadata", "name"}, TaskObjectName(view, replica.type, index));
@@ -228,13 +182,14 @@ Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index)
   }
   if (view.is_v1beta1) AddLabels(&pod, OldLabels(view, replica.type, index));
   SetField(&pod, {"metadata", "ownerReferences"}, Json(Json::Array{OwnerReference(view)}));
-  SetField(&pod, {"spec", "restartPolicy"}, PodRestartPolicy(replica.restart_policy));
+  SetField(&pod, {"spec", "restartPolicy"},
+           view.job.extras.restarts_whole ? "Never" : PodRestartPolicy(replica.restart_policy));
   Json* const spec = pod.FindMutable("spec");
   Json* const containers = spec->FindMutable("containers");
   if (containers == nullptr || !containers->is_array()) return pod;
-  const std::string tf_config = MakeTfConfig(view, replica.type, index);
   for (Json& container : *containers->mutable_items()) {
-    if (StringField(container, {"name"}) == kContainer) DressContainer(tf_config, &container);
+    if (StringField(container, {"name"}) == kContainer)
+      DressContainer(view, replica.type, index, &container);
   }
   return pod;
 }
@@ -269,8 +224,8 @@ Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t in
   return service;
 }
 
-bool TemplateHasRestartPolicy(const ReplicaSpec& replica, const Json& job_object) {
-  return !StringField(TemplateOf(replica, job_object), {"spec", "restartPolicy"}).empty();
+bool TemplateHasRestartPolicy(const ReplicaSpec& replica) {
+  return !StringField(replica.pod.written, {"spec", "restartPolicy"}).empty();
 }
 
 }  // namespace weft::platform

@@ -12,12 +12,15 @@
 
 namespace weft::platform {
 
-inline constexpr char kOperatorName[] = "tfjob-controller";
 inline constexpr char kTypeLabel[] = "training.kubeflow.org/replica-type";
 inline constexpr char kIndexLabel[] = "training.kubeflow.org/replica-index";
 inline constexpr char kRoleLabel[] = "training.kubeflow.org/job-role";
 inline constexpr char kJobLabel[] = "training.kubeflow.org/job-name";
 inline constexpr char kOperatorLabel[] = "training.kubeflow.org/operator-name";
+// Of the tasks of a job that starts again as a whole: how often it has.
+inline constexpr char kAttemptLabel[] = "weft.dev/attempt";
+// Where a task writes its summaries, so that TensorBoard shows it as a run.
+inline constexpr char kSummaryVariable[] = "WEFT_SUMMARY_FOLDER";
 
 // A job as it is kept, typed. Borrowed by what is made of it.
 struct JobView {
@@ -29,6 +32,12 @@ struct JobView {
   std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN; usually empty
 };
 
+// Of every object that a job becomes.
+std::vector<std::pair<std::string, std::string>> JobLabels(const JobView& view);
+Json OwnerReference(const JobView& view);
+
+// "tfjob-controller": what pods and services of a kind of job are labelled with.
+std::string OperatorName(absl::string_view kind);
 // "Worker": the spelling of status.replicaStatuses.
 std::string TypeSpelling(ReplicaType type);
 // "worker-1"
@@ -40,12 +49,9 @@ bool IsMasterRole(const TfJob& job, ReplicaType type, int64_t index);
 // "training.kubeflow.org/job-name=...,..." of one type, as the status shows it.
 std::string TypeSelector(const JobView& view, ReplicaType type);
 
-// The value of TF_CONFIG, empty when the job has one task alone: nobody is to be found.
-std::string MakeTfConfig(const JobView& view, ReplicaType type, int64_t index);
-
 Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index);
 Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t index);
 // True when the template says how to restart, which the job says for it.
-bool TemplateHasRestartPolicy(const ReplicaSpec& replica, const Json& job_object);
+bool TemplateHasRestartPolicy(const ReplicaSpec& replica);
 
 }  // namespace weft::platform

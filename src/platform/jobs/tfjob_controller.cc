@@ -3,9 +3,11 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/synchronization/mutex.h"
 
 #include "platform/jobs/job_status.h"
+#include "platform/jobs/pod_group.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 
@@ -14,6 +16,7 @@ namespace {
 
 constexpr char kPods[] = "pods/";
 constexpr char kServices[] = "services/";
+constexpr char kPodGroups[] = "podgroups/";
 constexpr absl::Duration kStaleRetry = absl::Seconds(30);
 
 bool IsManagedByOthers(const Json& job) {
@@ -29,17 +32,29 @@ bool IsV1Beta1(const Json& job) { return FindField(job, {"spec", "cleanPodPolicy
 
 TfJobController::TfJobController(Options options)
     : options_(std::move(options)),
+      type_(*options_.type),
       store_(options_.store),
       queue_(options_.clock),
       expectations_(options_.clock),
-      events_(store_, options_.clock, kOperatorName),
-      jobs_(store_, TfJobs(), {options_.namespace_name, ""}, options_.clock),
+      events_(store_, options_.clock, OperatorName(type_.kind)),
+      jobs_(store_, type_, {options_.namespace_name, ""}, options_.clock),
       pods_(store_, Pods(),
-            {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", kOperatorName)},
+            {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", OperatorName(type_.kind))},
             options_.clock),
-      services_(store_, Services(),
-                {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", kOperatorName)},
-                options_.clock) {
+      services_(
+          store_, Services(),
+          {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", OperatorName(type_.kind))},
+          options_.clock) {
+  if (!options_.gang_scheduler.empty()) {
+    groups_ = std::make_unique<Informer>(
+        store_, PodGroupType(options_.gang_scheduler),
+        Informer::Options{options_.namespace_name,
+                          absl::StrCat(kOperatorLabel, "=", OperatorName(type_.kind))},
+        options_.clock);
+    groups_->AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {
+      OnOwned(kPodGroups, previous, object);
+    });
+  }
   jobs_.AddHandler(
       [this](const ObjectPtr& previous, const ObjectPtr& object) { OnJob(previous, object); });
   pods_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {
@@ -54,18 +69,26 @@ TfJobController::~TfJobController() { loop_.reset(); }
 
 void TfJobController::Start(int threads) {
   loop_ = std::make_unique<ControllerLoop>(
-      "tfjobs", &queue_, std::vector<Informer*>{&pods_, &services_, &jobs_},
-      [this](const std::string& key) { return Reconcile(key); }, threads);
+      type_.plural, &queue_, Informers(), [this](const std::string& key) { return Reconcile(key); },
+      threads);
 }
 
 void TfJobController::Maintain() {
-  for (Informer* informer : {&pods_, &services_, &jobs_}) informer->Maintain();
+  for (Informer* const informer : Informers()) informer->Maintain();
+}
+
+std::vector<Informer*> TfJobController::Informers() {
+  std::vector<Informer*> informers = {&pods_, &services_, &jobs_};
+  if (groups_ != nullptr) informers.push_back(groups_.get());
+  return informers;
 }
 
 bool TfJobController::Step() {
-  if (!jobs_.HasSynced() || !pods_.HasSynced() || !services_.HasSynced()) return false;
+  for (const Informer* const informer : Informers()) {
+    if (!informer->HasSynced()) return false;
+  }
   return ControllerLoop::Step(
-      "tfjobs", &queue_, [this](const std::string& key) { return Reconcile(key); },
+      type_.plural, &queue_, [this](const std::string& key) { return Reconcile(key); },
       absl::ZeroDuration());
 }
 
@@ -78,7 +101,7 @@ void TfJobController::OnOwned(const char* prefix, const ObjectPtr& previous,
                               const ObjectPtr& object) {
   const Json& changed = object == nullptr ? *previous : *object;
   const Json* const owner = ControllerOf(changed);
-  if (owner == nullptr || StringField(*owner, {"kind"}) != "TFJob") return;
+  if (owner == nullptr || StringField(*owner, {"kind"}) != type_.kind) return;
   const std::string uid = StringField(*owner, {"uid"});
   // One that took the place of another means that the other has gone.
   const bool is_other =
@@ -98,6 +121,10 @@ JobObservation TfJobController::Observe(const Json& object, TfJob job) const {
   observation.view.cluster_domain = options_.cluster_domain;
   observation.pods = pods_.OwnedBy(UidOf(object));
   observation.services = services_.OwnedBy(UidOf(object));
+  observation.gang_scheduler = options_.gang_scheduler;
+  if (groups_ != nullptr) {
+    for (const ObjectPtr& group : groups_->OwnedBy(UidOf(object))) observation.pod_group = group;
+  }
   observation.now = options_.clock->Now();
   return observation;
 }
@@ -116,7 +143,7 @@ StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
   if (plan.deletes_job) {
     DeleteOptions options;
     options.uid = UidOf(*object);
-    const Status status = store_->Delete(TfJobs(), {namespace_name, name}, options).status();
+    const Status status = store_->Delete(type_, {namespace_name, name}, options).status();
     if (!status.ok() && !IsObjectNotFound(status)) return status;
     return absl::InfiniteDuration();
   }
@@ -131,12 +158,12 @@ StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
 StatusOr<absl::Duration> TfJobController::RejectInvalid(const Json& object,
                                                         const std::string& problems) {
   JobStatus status(object.Find("status") == nullptr ? Json::MakeObject() : *object.Find("status"),
-                   "TFJob", options_.clock->Now());
+                   type_.kind, options_.clock->Now());
   if (status.IsFinished()) return absl::InfiniteDuration();
-  const std::string message = absl::StrCat("Failed to understand the TFJob: ", problems);
+  const std::string message = absl::StrCat("Failed to understand the ", type_.kind, ": ", problems);
   status.SetCondition("Failed", true, "FailedValidation", message);
   WEFT_RETURN_IF_ERROR(WriteStatus(object, status.json()));
-  events_.Record(object, "Warning", "TFJobFailedValidation", message);
+  events_.Record(object, "Warning", type_.kind + "FailedValidation", message);
   return absl::InfiniteDuration();
 }
 
@@ -148,19 +175,20 @@ Status TfJobController::WriteStatus(const Json& object, const Json& status) {
   WriteOptions options;
   options.subresource = "status";
   options.is_strict = false;
-  return store_->Update(TfJobs(), std::move(next), options).status();
+  return store_->Update(type_, std::move(next), options).status();
 }
 
 StatusOr<bool> TfJobController::MayCreate(const Json& object) {
-  const StatusOr<ObjectPtr> live = store_->Get(TfJobs(), {NamespaceOf(object), NameOf(object)});
+  const StatusOr<ObjectPtr> live = store_->Get(type_, {NamespaceOf(object), NameOf(object)});
   if (!live.ok()) {
     if (IsObjectNotFound(live.status())) return false;
     return live.status();
   }
   if (UidOf(**live) != UidOf(object) || IsTerminating(**live)) return false;
-  if (BoolField(**live, {"spec", "runPolicy", "suspend"})) return false;
+  Problems problems("");
+  if (ParseTfJob(**live, &problems).run_policy.suspend) return false;
   const Json* const status = (*live)->Find("status");
-  return status == nullptr || !JobStatus(*status, "TFJob", absl::InfinitePast()).IsFinished();
+  return status == nullptr || !JobStatus(*status, type_.kind, absl::InfinitePast()).IsFinished();
 }
 
 Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
@@ -169,11 +197,33 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
   for (const ObjectPtr& service : plan.delete_services) {
     WEFT_RETURN_IF_ERROR(Delete(Services(), uid, service));
   }
-  if (plan.create_pods.empty() && plan.create_services.empty()) return absl::OkStatus();
+  if (plan.delete_pod_group != nullptr) WEFT_RETURN_IF_ERROR(DeletePodGroup(*object, plan));
+  if (!plan.update_pod_group.is_null()) {
+    WriteOptions options;
+    options.is_strict = false;
+    WEFT_RETURN_IF_ERROR(
+        store_->Update(PodGroupType(options_.gang_scheduler), plan.update_pod_group, options)
+            .status());
+  }
+  if (plan.create_pods.empty() && plan.create_services.empty() && plan.create_pod_group.is_null()) {
+    return absl::OkStatus();
+  }
   WEFT_ASSIGN_OR_RETURN(const bool may_create, MayCreate(*object));
   if (!may_create) return absl::OkStatus();
+  if (!plan.create_pod_group.is_null()) {
+    WEFT_RETURN_IF_ERROR(
+        Create(PodGroupType(options_.gang_scheduler), kPodGroups, *object, plan.create_pod_group));
+  }
   WEFT_RETURN_IF_ERROR(CreateAll(Services(), kServices, *object, plan.create_services));
   return CreateAll(Pods(), kPods, *object, plan.create_pods);
+}
+
+Status TfJobController::DeletePodGroup(const Json& object, const JobPlan& plan) {
+  WEFT_RETURN_IF_ERROR(
+      Delete(PodGroupType(options_.gang_scheduler), UidOf(object), plan.delete_pod_group));
+  events_.Record(object, "Normal", "SuccessfulDeletePodGroup",
+                 absl::StrCat("Deleted PodGroup: ", NameOf(*plan.delete_pod_group)));
+  return absl::OkStatus();
 }
 
 Status TfJobController::Delete(const ResourceType& type, const std::string& owner,
@@ -193,7 +243,7 @@ Status TfJobController::Create(const ResourceType& type, const char* prefix, con
                                const Json& object) {
   const std::string uid = UidOf(owner);
   const std::string name = NameOf(object);
-  const std::string what = type.kind == "Pod" ? "pod" : "service";
+  const std::string what = absl::AsciiStrToLower(type.kind);
   expectations_.ExpectCreation(uid, prefix + name);
   WriteOptions options;
   options.is_strict = false;

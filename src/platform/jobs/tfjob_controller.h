@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes of each TFJob the pods and services that it asks for, and writes how it goes.
+// Makes of each job of one kind the pods and services that it asks for, and writes how it goes.
 #pragma once
 
 #include <memory>
@@ -23,9 +23,11 @@ class TfJobController {
  public:
   struct Options {
     ObjectStore* store = nullptr;
+    const ResourceType* type = &TfJobs();  // the kind of job: any that ParseTfJob reads
     const Clock* clock = nullptr;
     std::string namespace_name;  // empty: all
     std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN
+    std::string gang_scheduler;  // its name; "volcano" has PodGroups of its own. Empty: none
     ThreadPool* pool = nullptr;  // creates objects of one job at once; null: one after the other
   };
   explicit TfJobController(Options options);
@@ -57,10 +59,13 @@ class TfJobController {
   // The cache may be older than the job's end: nothing is created for one that is finished or gone.
   StatusOr<bool> MayCreate(const Json& object);
   // Writes it when it differs from what the object has.
+  Status DeletePodGroup(const Json& object, const JobPlan& plan);
+  std::vector<Informer*> Informers();
   Status WriteStatus(const Json& object, const Json& status);
   StatusOr<absl::Duration> RejectInvalid(const Json& object, const std::string& problems);
 
   const Options options_;
+  const ResourceType& type_;
   ObjectStore* const store_;
   WorkQueue queue_;
   Expectations expectations_;
@@ -68,6 +73,7 @@ class TfJobController {
   Informer jobs_;
   Informer pods_;
   Informer services_;
+  std::unique_ptr<Informer> groups_;      // null without a gang scheduler
   std::unique_ptr<ControllerLoop> loop_;  // last: its threads use all of the above
 };
 

@@ -5,12 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_join.h"
-
+#include "platform/jobs/controller_fixture_test.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
-#include "platform/store/embedded/embedded_store.h"
 
 namespace weft::platform {
 namespace {
@@ -19,114 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Json Replica(int64_t replicas, const std::string& policy) {
-  Json replica =
-      Json::Parse(R"({"template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}})")
-          .value();
-  replica.Set("replicas", replicas);
-  if (!policy.empty()) replica.Set("restartPolicy", policy);
-  return replica;
-}
-
-Json Job(const std::string& version = "v1") {
-  Json job =
-      Json::Parse(R"({"kind":"TFJob","metadata":{"name":"job"},"spec":{"tfReplicaSpecs":{}}})")
-          .value();
-  job.Set("apiVersion", "kubeflow.org/" + version);
-  return job;
-}
-
-Json JobOf(std::initializer_list<std::pair<const char*, Json>> replicas,
-           const std::string& version = "v1") {
-  Json job = Job(version);
-  for (const auto& [type, replica] : replicas)
-    SetField(&job, {"spec", "tfReplicaSpecs", type}, replica);
-  return job;
-}
-
-class TfJobControllerTest : public ::testing::Test {
- protected:
-  TfJobControllerTest() {
-    EmbeddedStore::Options options;
-    options.clock = &clock_;
-    store_ = EmbeddedStore::Open(std::move(options)).value();
-    MakeController();
-  }
-  // As after a crash: nothing is left but the store.
-  void MakeController() {
-    controller_.reset();
-    TfJobController::Options options;
-    options.store = store_.get();
-    options.clock = &clock_;
-    controller_ = std::make_unique<TfJobController>(options);
-  }
-  void Submit(const Json& job) {
-    const auto created = store_->Create(TfJobs(), "default", job, {});
-    ASSERT_TRUE(created.ok()) << created.status();
-    Settle();
-  }
-  void Settle() {
-    controller_->Maintain();
-    for (int i = 0; i < 100 && controller_->Step(); ++i) {
-    }
-  }
-  void Advance(absl::Duration by) {
-    clock_.Advance(by);
-    Settle();
-  }
-  std::string Names(const ResourceType& type) {
-    std::vector<std::string> names;
-    const ObjectList list = store_->List(type, {"default"}).value();
-    for (const ObjectPtr& object : list.items) names.push_back(NameOf(*object));
-    return absl::StrJoin(names, " ");
-  }
-  Json Pod(const std::string& name) { return *store_->Get(Pods(), {"default", name}).value(); }
-  Json JobNow() { return *store_->Get(TfJobs(), {"default", "job"}).value(); }
-  // What the kubelet would write; a negative code: no container status.
-  void Fate(const std::string& name, const std::string& phase, int64_t code = 0,
-            int64_t restarts = 0) {
-    Json pod = Pod(name);
-    SetField(&pod, {"status", "phase"}, phase);
-    if (code >= 0) {
-      Json status;
-      status.Set("name", "tensorflow");
-      status.Set("restartCount", restarts);
-      if (phase != "Running") SetField(&status, {"state", "terminated", "exitCode"}, code);
-      SetField(&pod, {"status", "containerStatuses"}, Json(Json::Array{std::move(status)}));
-    }
-    ASSERT_TRUE(store_->Update(Pods(), pod, {"status"}).ok());
-    Settle();
-  }
-  std::string Conditions() {
-    std::vector<std::string> words;
-    const Json job = JobNow();
-    if (const Json* const conditions = FindField(job, {"status", "conditions"})) {
-      for (const Json& condition : conditions->items()) {
-        words.push_back(StringField(condition, {"type"}) +
-                        (StringField(condition, {"status"}) == "True" ? "+" : "-"));
-      }
-    }
-    return absl::StrJoin(words, " ");
-  }
-  Json TfConfig(const std::string& pod) {
-    const Json object = Pod(pod);
-    for (const Json& variable :
-         FindField(object, {"spec", "containers"})->items()[0].Find("env")->items()) {
-      if (StringField(variable, {"name"}) == "TF_CONFIG")
-        return Json::Parse(StringField(variable, {"value"})).value();
-    }
-    return Json();
-  }
-  int64_t Revision() {
-    int64_t revision = 0;
-    EXPECT_TRUE(absl::SimpleAtoi(store_->List(Pods(), {}).value().revision, &revision));
-    return revision;
-  }
-
-  FakeClock clock_{absl::FromUnixSeconds(1700000000)};
-  std::unique_ptr<EmbeddedStore> store_;
-  std::unique_ptr<TfJobController> controller_;
-};
+using TfJobControllerTest = ControllerFixture;
 
 TEST_F(TfJobControllerTest, MakesPodsAndServices) {
   Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "OnFailure")}}));

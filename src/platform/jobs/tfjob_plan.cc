@@ -12,12 +12,15 @@
 
 #include "platform/jobs/exit_codes.h"
 #include "platform/jobs/job_status.h"
+#include "platform/jobs/pod_group.h"
+#include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
 
 namespace weft::platform {
 namespace {
 
-constexpr char kKind[] = "TFJob";
+// Among the tasks of status.restarts.
+constexpr char kWholeJob[] = "job";
 constexpr absl::Duration kFirstWait = absl::Seconds(10);
 constexpr absl::Duration kLongestWait = absl::Minutes(5);
 
@@ -60,7 +63,8 @@ class Planner {
       : seen_(observation),
         job_(observation.view.job),
         policy_(observation.view.job.run_policy),
-        status_(StatusOf(*observation.view.object), kKind, observation.now) {}
+        kind_(observation.view.job.kind),
+        status_(StatusOf(*observation.view.object), kind_, observation.now) {}
 
   JobPlan Plan() {
     if (!status_.HasCondition("Created")) Condition("Created", true, "Created", " is created.");
@@ -82,20 +86,23 @@ class Planner {
   }
 
   std::string FullName() const {
-    return absl::StrCat(kKind, " ", NamespaceOf(*seen_.view.object), "/", job_.metadata.name);
+    return absl::StrCat(kind_, " ", NamespaceOf(*seen_.view.object), "/", job_.metadata.name);
   }
   void Event(const char* type, absl::string_view reason, const std::string& message) {
     plan_.events.push_back({type, std::string(reason), message});
   }
   void Condition(absl::string_view type, bool is_true, absl::string_view word,
                  absl::string_view rest) {
-    status_.SetCondition(type, is_true, word, absl::StrCat(kKind, " ", job_.metadata.name, rest));
+    status_.SetCondition(type, is_true, word, absl::StrCat(kind_, " ", job_.metadata.name, rest));
   }
   void LookAgain(absl::Duration after) { plan_.look_again = std::min(plan_.look_again, after); }
 
   // The job has ended: what the policy says goes, and in time the job itself.
   void Finish() {
     CleanUp(policy_.clean_pod_policy, /*only_services_of_pods=*/true);
+    if (DropPodGroup()) {
+      Event("Normal", "JobTerminated", "Job has been terminated. Deleting PodGroup");
+    }
     if (status_.IsTrue("Succeeded")) {
       for (const ReplicaSpec& replica : job_.replicas) {
         const std::string type = TypeSpelling(replica.type);
@@ -122,6 +129,8 @@ class Planner {
     std::set<std::string> gone;
     for (const ObjectPtr& pod : seen_.pods) {
       const std::string phase = PhaseOf(*pod);
+      // What was learnt is looked at afterwards too.
+      if (policy == CleanPodPolicy::kRunning && IsTensorBoard(*pod)) continue;
       // A pod that waits would run one day.
       if (policy == CleanPodPolicy::kRunning && phase != "Running" && phase != "Pending") continue;
       gone.insert(NameOf(*pod));
@@ -140,6 +149,7 @@ class Planner {
 
   void Suspend() {
     CleanUp(CleanPodPolicy::kAll, false);
+    DropPodGroup();
     for (const ReplicaSpec& replica : job_.replicas) {
       status_.SetCounts(TypeSpelling(replica.type), 0, 0, 0,
                         TypeSelector(seen_.view, replica.type));
@@ -147,8 +157,8 @@ class Planner {
     if (status_.IsTrue("Running")) Condition("Running", false, "Suspended", " is suspended.");
     if (status_.IsTrue("Suspended")) return;
     Condition("Suspended", true, "Suspended", " is suspended.");
-    Event("Normal", "TFJobSuspended",
-          absl::StrCat(kKind, " ", job_.metadata.name, " is suspended."));
+    Event("Normal", kind_ + "Suspended",
+          absl::StrCat(kind_, " ", job_.metadata.name, " is suspended."));
   }
 
   void Run() {
@@ -156,20 +166,28 @@ class Planner {
       Condition("Suspended", false, "Resumed", " is resumed.");
       // The time that it was away does not count.
       status_.SetTime("startTime");
-      Event("Normal", "TFJobResumed", absl::StrCat(kKind, " ", job_.metadata.name, " is resumed."));
+      Event("Normal", kind_ + "Resumed",
+            absl::StrCat(kind_, " ", job_.metadata.name, " is resumed."));
     }
     status_.SetTimeOnce("startTime");
     if (ExceedsLimits()) return;
+    if (job_.extras.restarts_whole) BeginAttempt();
     for (const ReplicaSpec& replica : job_.replicas) {
       PlanReplica(replica);
       // The back-off limit or a code that means no.
       if (status_.IsTrue("Failed")) break;
     }
+    // The next attempt begins when nothing of the last one is left.
+    if (HasEarlierAttempt()) plan_.create_pods.clear();
+    PlanPodGroup();
+    PlanTensorBoard();
     DropForeignTypes();
     if (!status_.IsTrue("Failed")) JudgeReplicas();
     // What shall stay when it has ended is decided then; nothing new begins.
     if (status_.IsFinished()) {
       plan_.create_pods.clear();
+      plan_.create_pod_group = Json();
+      plan_.update_pod_group = Json();
       plan_.create_services.clear();
       plan_.delete_pods.clear();
       plan_.delete_services.clear();
@@ -209,7 +227,7 @@ class Planner {
 
   void Fail(const std::string& message) {
     status_.SetTimeOnce("completionTime");
-    Event("Normal", "TFJobFailed", message);
+    Event("Normal", kind_ + "Failed", message);
     status_.SetCondition("Failed", true, "Failed", message);
     // Its clean-up follows at once, with the failure written.
     LookAgain(absl::ZeroDuration());
@@ -236,7 +254,11 @@ class Planner {
       }
       const ObjectPtr& pod = pods.front();
       const std::string phase = PhaseOf(*pod);
-      if (phase == "Failed") HandleFailure(replica, index, pod);
+      if (IsOfEarlierAttempt(*pod)) {
+        DeletePod(pod);
+        continue;
+      }
+      if (phase == "Failed" && !job_.extras.restarts_whole) HandleFailure(replica, index, pod);
       if (phase == "Running" && !IsTerminating(*pod)) ++active;
       if (phase == "Succeeded") ++succeeded;
       if (phase == "Failed" && !IsTerminating(*pod)) ++failed;
@@ -271,7 +293,7 @@ class Planner {
       Fail(absl::StrCat(FullName(), " has failed because 1 ", type, " replica(s) failed."));
       return;
     }
-    const std::string task = TaskName(replica.type, index);
+    const std::string task = job_.extras.restarts_whole ? kWholeJob : TaskName(replica.type, index);
     if (!status_.HasCounted(task, UidOf(*pod))) {
       const bool is_last =
           policy_.backoff_limit.has_value() && status_.AllRestarts() + 1 > *policy_.backoff_limit;
@@ -280,16 +302,17 @@ class Planner {
       // Once the pod is deleted nobody could count it.
       plan_.status_first = true;
       const std::string message = absl::StrCat(
-          kKind, " ", job_.metadata.name, " is restarting because ", type, " replica(s) failed.");
-      Event("Warning", "TFJobRestarting", message);
+          kind_, " ", job_.metadata.name, " is restarting because ", type, " replica(s) failed.",
+          job_.extras.restarts_whole ? " All tasks start again." : "");
+      Event("Warning", kind_ + "Restarting", message);
       status_.SetCondition("Restarting", true, "Restarting", message);
     }
-    DeletePod(pod);
+    if (!job_.extras.restarts_whole) DeletePod(pod);
   }
 
   // A task that has failed before waits, twice as long each time, but for the first.
   void CreateTask(const ReplicaSpec& replica, int64_t index) {
-    const std::string task = TaskName(replica.type, index);
+    const std::string task = job_.extras.restarts_whole ? kWholeJob : TaskName(replica.type, index);
     const int64_t restarts = status_.Restarts(task);
     if (restarts > 1) {
       absl::Duration wait = kFirstWait;
@@ -297,11 +320,63 @@ class Planner {
       const absl::Time due = status_.LastRestart(task) + std::min(wait, kLongestWait);
       if (due > seen_.now) return LookAgain(due - seen_.now);
     }
-    if (TemplateHasRestartPolicy(replica, *seen_.view.object)) {
+    if (TemplateHasRestartPolicy(replica)) {
       Event("Warning", "SetPodTemplateRestartPolicy",
             "Restart policy in pod template will be overwritten by restart policy in replica spec");
     }
-    plan_.create_pods.push_back(MakeTaskPod(seen_.view, replica, index));
+    Json pod = MakeTaskPod(seen_.view, replica, index);
+    if (!seen_.gang_scheduler.empty()) {
+      if (!JoinPodGroup(seen_.view, seen_.gang_scheduler, replica.type, &pod)) {
+        Event("Warning", "SetPodTemplateSchedulerName",
+              "Another scheduler is specified when gang-scheduling is enabled and it will not be "
+              "overwritten");
+      }
+    }
+    if (job_.extras.restarts_whole) {
+      SetField(&pod, {"metadata", "labels", kAttemptLabel},
+               absl::StrCat(status_.Restarts(kWholeJob)));
+    }
+    plan_.create_pods.push_back(std::move(pod));
+  }
+
+  // With a restart of the whole job a failure that its policy forgives makes all pods those of an
+  // earlier attempt; the number outlives any crash in the status.
+  void BeginAttempt() {
+    if (HasSucceeded()) return;
+    for (const ReplicaSpec& replica : job_.replicas) {
+      for (const ObjectPtr& pod : PodsOf(replica.type)) {
+        const bool counts = IndexOf(*pod) >= 0 && IndexOf(*pod) < replica.replicas;
+        if (!counts || PhaseOf(*pod) != "Failed" || IsOfEarlierAttempt(*pod)) continue;
+        HandleFailure(replica, IndexOf(*pod), pod);
+        if (status_.IsTrue("Failed")) return;
+      }
+    }
+  }
+
+  bool IsOfEarlierAttempt(const Json& pod) const {
+    if (!job_.extras.restarts_whole || IsTensorBoard(pod)) return false;
+    int64_t attempt = 0;
+    if (!absl::SimpleAtoi(LabelOf(pod, kAttemptLabel), &attempt)) attempt = 0;
+    return attempt < status_.Restarts(kWholeJob);
+  }
+
+  bool HasEarlierAttempt() const {
+    return std::any_of(seen_.pods.begin(), seen_.pods.end(),
+                       [&](const ObjectPtr& pod) { return IsOfEarlierAttempt(*pod); });
+  }
+
+  // As the pods are; JudgeReplicas goes by what the status counts.
+  bool HasSucceeded() const {
+    for (const ReplicaSpec& replica : job_.replicas) {
+      if (!Decides(replica)) continue;
+      if (IsWorkerZeroEnough() && IsWorkerZeroDone()) return true;
+      const std::vector<ObjectPtr> pods = PodsOf(replica.type);
+      const auto done = std::count_if(pods.begin(), pods.end(), [&](const ObjectPtr& pod) {
+        return PhaseOf(*pod) == "Succeeded" && !IsOfEarlierAttempt(*pod);
+      });
+      if (replica.replicas > 0 && done == replica.replicas) return true;
+    }
+    return false;
   }
 
   void PlanServices(const ReplicaSpec& replica) {
@@ -320,9 +395,53 @@ class Planner {
     }
   }
 
+  // True if there was one.
+  bool DropPodGroup() {
+    if (seen_.pod_group == nullptr || IsTerminating(*seen_.pod_group)) return false;
+    plan_.delete_pod_group = seen_.pod_group;
+    return true;
+  }
+
+  void PlanPodGroup() {
+    if (seen_.gang_scheduler.empty()) return;
+    Json wanted = MakePodGroup(seen_.view, seen_.gang_scheduler);
+    if (seen_.pod_group == nullptr) {
+      plan_.create_pod_group = std::move(wanted);
+    } else if (!HasSpec(*seen_.pod_group, wanted)) {
+      Json group = *seen_.pod_group;
+      for (const JsonMember& member : wanted.Find("spec")->members()) {
+        SetField(&group, {"spec", member.name}, member.value);
+      }
+      plan_.update_pod_group = std::move(group);
+    }
+    if (!MayStart(seen_.pod_group.get(), seen_.gang_scheduler)) plan_.create_pods.clear();
+  }
+
+  // Outlives the tasks: it goes with the job, or when the clean-up takes all.
+  void PlanTensorBoard() {
+    if (!job_.extras.tensorboard.has_value()) return;
+    bool has_pod = false;
+    for (const ObjectPtr& pod : seen_.pods) {
+      if (!IsTensorBoard(*pod)) continue;
+      has_pod = true;
+      // Evicted: its policy is Always.
+      if (PhaseOf(*pod) == "Failed") DeletePod(pod);
+    }
+    const bool has_service =
+        std::any_of(seen_.services.begin(), seen_.services.end(),
+                    [](const ObjectPtr& service) { return IsTensorBoard(*service); });
+    if (!has_pod) plan_.create_pods.push_back(MakeTensorBoardPod(seen_.view));
+    if (!has_service) plan_.create_services.push_back(MakeTensorBoardService(seen_.view));
+  }
+
+  static bool IsTensorBoard(const Json& object) {
+    return LabelOf(object, kTypeLabel) == kTensorBoardType;
+  }
+
   // Pods and services of types that the job no longer has.
   void DropForeignTypes() {
     const auto is_foreign = [&](const ObjectPtr& object) {
+      if (IsTensorBoard(*object)) return !job_.extras.tensorboard.has_value();
       return std::none_of(job_.replicas.begin(), job_.replicas.end(),
                           [&](const ReplicaSpec& replica) {
                             return LabelOf(*object, kTypeLabel) == ReplicaTypeName(replica.type);
@@ -338,14 +457,16 @@ class Planner {
 
   bool IsWorkerZeroDone() const {
     for (const ObjectPtr& pod : PodsOf(ReplicaType::kWorker)) {
-      if (IndexOf(*pod) == 0 && PhaseOf(*pod) == "Succeeded") return true;
+      if (IndexOf(*pod) == 0 && PhaseOf(*pod) == "Succeeded" && !IsOfEarlierAttempt(*pod)) {
+        return true;
+      }
     }
     return false;
   }
 
   void Succeed() {
     const std::string message = absl::StrCat(FullName(), " successfully completed.");
-    Event("Normal", "TFJobSucceeded", message);
+    Event("Normal", kind_ + "Succeeded", message);
     status_.SetTimeOnce("completionTime");
     status_.SetCondition("Succeeded", true, "Succeeded", message);
     LookAgain(absl::ZeroDuration());
@@ -361,19 +482,28 @@ class Planner {
     }
   }
 
+  bool HasChief() const {
+    return job_.Find(ReplicaType::kChief) != nullptr || job_.Find(ReplicaType::kMaster) != nullptr;
+  }
+
+  // Whether its success is the job's.
+  bool Decides(const ReplicaSpec& replica) const {
+    const bool is_chief =
+        replica.type == ReplicaType::kChief || replica.type == ReplicaType::kMaster;
+    return HasChief() ? is_chief : replica.type == ReplicaType::kWorker;
+  }
+
+  bool IsWorkerZeroEnough() const {
+    return !HasChief() && job_.success_policy != SuccessPolicy::kAllWorkers;
+  }
+
   void JudgeReplica(const ReplicaSpec& replica) {
     const std::string type = TypeSpelling(replica.type);
     const int64_t running = status_.Count(type, "active");
     const int64_t failed = status_.Count(type, "failed");
     const bool all_done = status_.Count(type, "succeeded") == replica.replicas;
-    const bool has_chief =
-        job_.Find(ReplicaType::kChief) != nullptr || job_.Find(ReplicaType::kMaster) != nullptr;
-    const bool is_chief =
-        replica.type == ReplicaType::kChief || replica.type == ReplicaType::kMaster;
-    const bool decides = has_chief ? is_chief : replica.type == ReplicaType::kWorker;
-    if (decides) {
-      const bool by_worker_zero =
-          !has_chief && job_.success_policy != SuccessPolicy::kAllWorkers && IsWorkerZeroDone();
+    if (Decides(replica)) {
+      const bool by_worker_zero = IsWorkerZeroEnough() && IsWorkerZeroDone();
       if (all_done || by_worker_zero) return Succeed();
       if (running > 0) {
         status_.SetCondition("Running", true, "Running", absl::StrCat(FullName(), " is running."));
@@ -394,6 +524,7 @@ class Planner {
   const JobObservation& seen_;
   const TfJob& job_;
   const RunPolicy& policy_;
+  const std::string& kind_;
   JobStatus status_;
   JobPlan plan_;
 };

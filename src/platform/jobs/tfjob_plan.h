@@ -16,6 +16,8 @@ struct JobObservation {
   JobView view;
   std::vector<ObjectPtr> pods;      // whose controller it is
   std::vector<ObjectPtr> services;  // the same
+  std::string gang_scheduler;       // empty: pods are scheduled one by one
+  ObjectPtr pod_group;              // the job's own, or null
   absl::Time now;
 };
 
@@ -26,6 +28,9 @@ struct PlannedEvent {
 };
 
 struct JobPlan {
+  Json create_pod_group;  // before the pods; null: none
+  Json update_pod_group;
+  ObjectPtr delete_pod_group;
   std::vector<Json> create_services;  // before the pods, so that names are there
   std::vector<Json> create_pods;
   std::vector<ObjectPtr> delete_pods;

@@ -12,50 +12,31 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "platform/launch/expansion.h"
+#include "platform/object/task_config.h"
 
 namespace weft::platform {
 namespace {
 
-// The cluster of TF_CONFIG: by type in the order of their names, as the reference operator writes
-// it.
-using Cluster = std::map<std::string, std::vector<std::string>>;
-
 bool IsInCluster(ReplicaType type) { return type != ReplicaType::kEvaluator; }
 
-Cluster MakeCluster(const TfJob& job, const std::vector<int>& ports) {
-  Cluster cluster;
+TaskCluster MakeCluster(const TfJob& job, const std::vector<int>& ports) {
+  std::map<ReplicaType, std::vector<std::string>> hosts;
   size_t next = 0;
   for (const ReplicaSpec& replica : job.replicas) {
     if (!IsInCluster(replica.type)) continue;
     for (int64_t i = 0; i < replica.replicas; ++i) {
-      cluster[std::string(ReplicaTypeName(replica.type))].push_back(
-          absl::StrCat("127.0.0.1:", ports[next++]));
+      hosts[replica.type].push_back(absl::StrCat("127.0.0.1:", ports[next++]));
     }
   }
+  TaskCluster cluster;
+  cluster.job = &job;
+  cluster.has_evaluators = false;
+  cluster.is_fixed = true;
+  cluster.host_of = [hosts](ReplicaType type, int64_t index) {
+    const auto found = hosts.find(type);
+    return found == hosts.end() ? "" : found->second[static_cast<size_t>(index)];
+  };
   return cluster;
-}
-
-std::string TfConfig(const Cluster& cluster, ReplicaType type, int64_t index) {
-  Json cluster_json = Json::MakeObject();
-  for (const auto& [name, addresses] : cluster) {
-    Json list = Json::MakeArray();
-    for (const std::string& address : addresses) list.Append(address);
-    cluster_json.Set(name, std::move(list));
-  }
-  Json task;
-  task.Set("type", ReplicaTypeName(type));
-  task.Set("index", index);
-  Json config;
-  config.Set("cluster", std::move(cluster_json));
-  config.Set("task", std::move(task));
-  config.Set("environment", "cloud");
-  return config.Dump();
-}
-
-int64_t CountTasks(const TfJob& job) {
-  int64_t count = 0;
-  for (const ReplicaSpec& replica : job.replicas) count += replica.replicas;
-  return count;
 }
 
 class Planner {
@@ -64,7 +45,6 @@ class Planner {
       : job_(job),
         settings_(settings),
         cluster_(MakeCluster(job, ports)),
-        has_tf_config_(CountTasks(job) > 1),
         problems_(settings.file) {}
 
   StatusOr<LocalJob> Plan() {
@@ -147,8 +127,8 @@ class Planner {
           ValueOf(variable, task, declared, place, absl::StrCat(path, ".env"));
       if (value.has_value()) SetEnvironment(&declared, variable.name, *value);
     }
-    if (has_tf_config_) {
-      SetEnvironment(&declared, "TF_CONFIG", TfConfig(cluster_, replica.type, index));
+    if (const std::string config = MakeTfConfig(cluster_, replica.type, index); !config.empty()) {
+      SetEnvironment(&declared, "TF_CONFIG", config);
     }
     task.environment = Inherited();
     for (const std::string& line : declared) {
@@ -161,6 +141,8 @@ class Planner {
     for (const auto* words : {&container.command, &container.args}) {
       for (const std::string& word : *words) task.argv.push_back(ExpandVariables(word, lookup));
     }
+    for (std::string& word : MakeTaskFlags(cluster_, replica.type, index))
+      task.argv.push_back(std::move(word));
     task.working_directory = settings_.working_directory.empty() ? container.working_directory
                                                                  : settings_.working_directory;
     plan_.tasks.push_back(std::move(task));
@@ -229,8 +211,7 @@ class Planner {
 
   const TfJob& job_;
   const LocalSettings& settings_;
-  const Cluster cluster_;
-  const bool has_tf_config_;
+  const TaskCluster cluster_;
   Problems problems_;
   std::set<std::string> images_;
   LocalJob plan_;

@@ -3,8 +3,13 @@
 
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+#include "platform/object/quantity.h"
 
 namespace weft::platform {
 namespace {
@@ -128,38 +133,19 @@ ContainerPort ParsePort(const Json& value, const std::string& path, Problems* pr
   return port;
 }
 
-Container ParseContainer(const Json& value, const std::string& path, Problems* problems) {
-  Container container;
-  container.position = value.position();
-  FieldReader reader(value, path, problems);
-  if (reader.Require("name", "a container needs a name")) {
-    reader.ReadString("name", &container.name);
-  }
-  reader.ReadString("image", &container.image);
-  reader.ReadStrings("command", &container.command);
-  reader.ReadStrings("args", &container.args);
-  reader.ReadString("workingDir", &container.working_directory);
-  size_t index = 0;
-  for (const Json& item : reader.ReadList("env")) {
-    container.environment.push_back(
-        ParseVariable(item, absl::StrCat(reader.PathOf("env"), "[", index++, "]"), problems));
-  }
-  index = 0;
-  for (const Json& item : reader.ReadList("ports")) {
-    container.ports.push_back(
-        ParsePort(item, absl::StrCat(reader.PathOf("ports"), "[", index++, "]"), problems));
-  }
-  if (const Json* const resources = reader.Find("resources")) {
-    FieldReader resources_reader(*resources, reader.PathOf("resources"), problems);
-    resources_reader.Accept({"limits", "requests", "claims"});
-    resources_reader.Finish();
-    container.resources = *resources;
-  }
-  container.has_environment_from = !reader.ReadList("envFrom").empty();
-  container.has_volume_mounts = !reader.ReadList("volumeMounts").empty();
-  reader.Accept(OtherContainerFields());
-  reader.Finish();
-  return container;
+// Of a list of devices, which the first cluster with GPUs took for a quantity: "0,1,3".
+std::string DeviceHint(const JsonMember& member) {
+  const std::string text = member.value.AsString().value_or(member.value.Dump());
+  const std::vector<std::string> devices =
+      absl::StrSplit(text, absl::ByAnyChar(", []"), absl::SkipEmpty());
+  const bool is_list = devices.size() > 1 && absl::c_all_of(devices, [](const std::string& device) {
+                         return absl::c_all_of(device, absl::ascii_isdigit);
+                       });
+  if (!is_list) return "";
+  return absl::StrCat(
+      ". A number of GPUs is written\n      nvidia.com/gpu: ", devices.size(),
+      "\n  and which ones they are, in metadata of the pod,\n      annotations: {\"", member.name,
+      "\": \"", absl::StrJoin(devices, ","), "\"}");
 }
 
 }  // namespace
@@ -186,6 +172,55 @@ ObjectMeta ParseObjectMeta(const Json& value, const std::string& path, Problems*
   return meta;
 }
 
+void CheckResources(const Json& value, const std::string& path, Problems* problems) {
+  FieldReader reader(value, path, problems);
+  for (const JsonMember& member : value.members()) {
+    const Status status = ParseQuantity(member.value).status();
+    if (status.ok() || member.value.is_null()) continue;
+    problems->Add(member.value, absl::StrCat(path, "[\"", member.name, "\"]"),
+                  absl::StrCat(status.message(), DeviceHint(member)));
+  }
+}
+
+Container ParseContainer(const Json& value, const std::string& path, Problems* problems) {
+  Container container;
+  container.position = value.position();
+  FieldReader reader(value, path, problems);
+  if (reader.Require("name", "a container needs a name")) {
+    reader.ReadString("name", &container.name);
+  }
+  reader.ReadString("image", &container.image);
+  reader.ReadStrings("command", &container.command);
+  reader.ReadStrings("args", &container.args);
+  reader.ReadString("workingDir", &container.working_directory);
+  size_t index = 0;
+  for (const Json& item : reader.ReadList("env")) {
+    container.environment.push_back(
+        ParseVariable(item, absl::StrCat(reader.PathOf("env"), "[", index++, "]"), problems));
+  }
+  index = 0;
+  for (const Json& item : reader.ReadList("ports")) {
+    container.ports.push_back(
+        ParsePort(item, absl::StrCat(reader.PathOf("ports"), "[", index++, "]"), problems));
+  }
+  if (const Json* const resources = reader.Find("resources")) {
+    FieldReader resources_reader(*resources, reader.PathOf("resources"), problems);
+    for (const char* kind : {"limits", "requests"}) {
+      if (const Json* const amounts = resources_reader.Find(kind)) {
+        CheckResources(*amounts, resources_reader.PathOf(kind), problems);
+      }
+    }
+    resources_reader.Accept({"claims"});
+    resources_reader.Finish();
+    container.resources = *resources;
+  }
+  container.has_environment_from = !reader.ReadList("envFrom").empty();
+  container.has_volume_mounts = !reader.ReadList("volumeMounts").empty();
+  reader.Accept(OtherContainerFields());
+  reader.Finish();
+  return container;
+}
+
 PodTemplate ParsePodTemplate(const Json& value, const std::string& path, Problems* problems) {
   PodTemplate pod;
   FieldReader reader(value, path, problems);
@@ -195,7 +230,7 @@ PodTemplate ParsePodTemplate(const Json& value, const std::string& path, Problem
   const bool has_spec = reader.Require("spec", "the pod, with its containers");
   reader.Finish();
   if (!has_spec) return pod;
-  pod.spec = *reader.Find("spec");
+  pod.written = value;
   FieldReader spec(*reader.Find("spec"), reader.PathOf("spec"), problems);
   if (spec.Require("containers", "a list with one container named 'tensorflow'")) {
     std::set<std::string> names;

@@ -46,7 +46,7 @@ struct Container {
 struct PodTemplate {
   std::vector<Container> containers;
   bool has_init_containers = false;
-  Json spec;  // as written
+  Json written;  // the whole template
 };
 
 struct ObjectMeta {
@@ -57,6 +57,10 @@ struct ObjectMeta {
 };
 
 ObjectMeta ParseObjectMeta(const Json& value, const std::string& path, Problems* problems);
+// A mapping of names to quantities, as `limits` holds it.
+void CheckResources(const Json& value, const std::string& path, Problems* problems);
+// One item of `containers`, at `path`.
+Container ParseContainer(const Json& value, const std::string& path, Problems* problems);
 PodTemplate ParsePodTemplate(const Json& value, const std::string& path, Problems* problems);
 
 // Letters a-z, digits and dashes, a letter first, no dash last, at most 63: what a service may be

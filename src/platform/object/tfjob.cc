@@ -11,6 +11,9 @@
 
 #include "base/nearest_name.h"
 #include "net/yaml.h"
+#include "platform/object/fields.h"
+#include "platform/object/job_annotations.h"
+#include "platform/object/tensorflow.h"
 
 namespace weft::platform {
 namespace {
@@ -25,20 +28,28 @@ const std::vector<std::string>& TypeSpellings() {
   return *names;
 }
 
-void ReadOptional(FieldReader* reader, absl::string_view name, std::optional<int64_t>* out) {
-  int64_t value = -1;
-  reader->ReadInt(name, 0, INT32_MAX, &value);
-  if (value >= 0) *out = value;
-}
-
 // The fields that v1 has under runPolicy and earlier files right under spec.
 void ReadRunFields(FieldReader* reader, RunPolicy* policy) {
   int clean = static_cast<int>(policy->clean_pod_policy);
   reader->ReadChoice("cleanPodPolicy", {"All", "Running", "None"}, &clean);
   policy->clean_pod_policy = static_cast<CleanPodPolicy>(clean);
-  ReadOptional(reader, "ttlSecondsAfterFinished", &policy->ttl_seconds_after_finished);
-  ReadOptional(reader, "activeDeadlineSeconds", &policy->active_deadline_seconds);
-  ReadOptional(reader, "backoffLimit", &policy->backoff_limit);
+  ReadOptionalInt(reader, "ttlSecondsAfterFinished", &policy->ttl_seconds_after_finished);
+  ReadOptionalInt(reader, "activeDeadlineSeconds", &policy->active_deadline_seconds);
+  ReadOptionalInt(reader, "backoffLimit", &policy->backoff_limit);
+}
+
+void ReadScheduling(const Json& value, const std::string& path, Problems* problems,
+                    SchedulingPolicy* policy) {
+  FieldReader reader(value, path, problems);
+  ReadOptionalInt(&reader, "minAvailable", &policy->min_available);
+  reader.ReadString("queue", &policy->queue);
+  reader.ReadString("priorityClass", &policy->priority_class);
+  ReadOptionalInt(&reader, "scheduleTimeoutSeconds", &policy->schedule_timeout_seconds);
+  if (const Json* const resources = reader.Find("minResources")) {
+    CheckResources(*resources, reader.PathOf("minResources"), problems);
+    policy->min_resources = *resources;
+  }
+  reader.Finish();
 }
 
 void ReadRunPolicy(const Json& value, const std::string& path, Problems* problems,
@@ -49,10 +60,7 @@ void ReadRunPolicy(const Json& value, const std::string& path, Problems* problem
   std::string managed_by;
   reader.ReadString("managedBy", &managed_by);
   if (const Json* const scheduling = reader.Find("schedulingPolicy")) {
-    FieldReader scheduling_reader(*scheduling, reader.PathOf("schedulingPolicy"), problems);
-    scheduling_reader.Accept(
-        {"minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds"});
-    scheduling_reader.Finish();
+    ReadScheduling(*scheduling, reader.PathOf("schedulingPolicy"), problems, &policy->scheduling);
   }
   reader.Finish();
 }
@@ -176,6 +184,22 @@ const ReplicaSpec* TfJob::Find(ReplicaType type) const {
   return nullptr;
 }
 
+void ReadOptionalInt(FieldReader* reader, absl::string_view name, std::optional<int64_t>* out) {
+  int64_t value = -1;
+  reader->ReadInt(name, 0, INT32_MAX, &value);
+  if (value >= 0) *out = value;
+}
+
+ObjectMeta ParseJobMeta(const Json& meta, Problems* problems) {
+  ObjectMeta parsed = ParseObjectMeta(meta, "metadata", problems);
+  if (!IsDnsLabel(parsed.name)) {
+    problems->Add(meta, "metadata.name",
+                  HoldsButAllowed(Json(parsed.name),
+                                  "allowed are 1 to 63 of a-z, 0-9 and '-', a letter first"));
+  }
+  return parsed;
+}
+
 StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file) {
   Problems problems(file);
   TfJob job = ParseTfJob(document, &problems);
@@ -184,6 +208,8 @@ StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file) {
 }
 
 TfJob ParseTfJob(const Json& document, Problems* problems) {
+  if (StringField(document, {"kind"}) == kTensorflowKind)
+    return ParseTensorflow(document, problems);
   TfJob job;
   FieldReader reader(document, "", problems);
   std::string kind;
@@ -194,22 +220,27 @@ TfJob ParseTfJob(const Json& document, Problems* problems) {
   }
   job.version = static_cast<TfJobVersion>(version);
   if (document.is_object() && kind != "TFJob") {
-    problems->Add(document, "kind", HoldsButAllowed(Json(kind), "TFJob is allowed"));
+    const std::string nearest = NearestName(kind, {kTfJobKind, kTensorflowKind});
+    problems->Add(
+        document, "kind",
+        HoldsButAllowed(Json(kind),
+                        absl::StrCat("TFJob is allowed", nearest.empty() ? "" : ". Did you mean '",
+                                     nearest, nearest.empty() ? "" : "'?")));
   }
   if (reader.Require("metadata", "with the name of the job")) {
     const Json& meta = *reader.Find("metadata");
-    job.metadata = ParseObjectMeta(meta, "metadata", problems);
-    if (!IsDnsLabel(job.metadata.name)) {
-      problems->Add(meta, "metadata.name",
-                    HoldsButAllowed(Json(job.metadata.name),
-                                    "allowed are 1 to 63 of a-z, 0-9 and '-', a letter first"));
-    }
+    job.metadata = ParseJobMeta(meta, problems);
+    ReadJobAnnotations(meta, problems, &job.extras);
   }
   if (reader.Require("spec", "with tfReplicaSpecs"))
     ParseSpec(*reader.Find("spec"), problems, &job);
   reader.Accept({"status"});
   reader.Finish();
   return job;
+}
+
+bool IsJobKind(const Json& kind) {
+  return kind == Json(kTfJobKind) || kind == Json(kTensorflowKind);
 }
 
 StatusOr<TfJob> ParseTfJobText(absl::string_view text, const std::string& file,
@@ -220,7 +251,7 @@ StatusOr<TfJob> ParseTfJobText(absl::string_view text, const std::string& file,
   for (const Json& document : documents) {
     const Json* const kind = document.Find("kind");
     // A file with one document is meant as a job, whatever it says: its own error is the clearest.
-    if (documents.size() > 1 && (kind == nullptr || *kind != Json("TFJob"))) continue;
+    if (documents.size() > 1 && (kind == nullptr || !IsJobKind(*kind))) continue;
     const Json* const meta = document.Find("metadata");
     const Json* const job_name = meta == nullptr ? nullptr : meta->Find("name");
     names.push_back(job_name == nullptr ? "" : job_name->AsString().value_or(""));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TFJob of kubeflow.org, versions v1 and v1beta1: what people wrote for the reference operator,
-// typed and with its defaults.
+// A training job, typed and with its defaults: TFJob of kubeflow.org, versions v1 and v1beta1, as
+// people wrote it for the reference operator, or the compact Tensorflow of krallistic.github.com
+// (tensorflow.h), which becomes one.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,9 @@ enum class CleanPodPolicy { kAll, kRunning, kNone };
 enum class SuccessPolicy { kDefault, kAllWorkers };
 enum class TfJobVersion { kV1, kV1Beta1 };
 
+inline constexpr char kTfJobKind[] = "TFJob";
+inline constexpr char kTensorflowKind[] = "Tensorflow";
+
 struct ReplicaSpec {
   ReplicaType type = ReplicaType::kWorker;
   int64_t replicas = 1;
@@ -35,35 +39,67 @@ struct ReplicaSpec {
   const Container* TensorFlowContainer() const;
 };
 
+// For gang schedulers, which admit a job's pods together.
+struct SchedulingPolicy {
+  std::optional<int64_t> min_available;  // of all tasks
+  std::string queue;
+  std::string priority_class;
+  Json min_resources;  // as written, or null
+  std::optional<int64_t> schedule_timeout_seconds;
+};
+
 struct RunPolicy {
   CleanPodPolicy clean_pod_policy = CleanPodPolicy::kNone;  // v1beta1: kRunning
   std::optional<int64_t> ttl_seconds_after_finished;
   std::optional<int64_t> active_deadline_seconds;
   std::optional<int64_t> backoff_limit;
   bool suspend = false;
+  SchedulingPolicy scheduling;
+};
+
+struct TensorBoardSpec {
+  std::string folder;  // shared by all pods; each task writes its run below
+  std::string image;   // empty: that of the tasks
+};
+
+// What weft adds: annotations of a TFJob (job_annotations.h), fields of a Tensorflow.
+struct JobExtras {
+  bool has_task_flags = false;  // --job_name, --task_index, --worker_hosts, --ps_hosts
+  std::string trial;            // of a search, from "1"; TF_CONFIG then has task.trial and job
+  bool has_job_key = false;     // TF_CONFIG has job also without a trial
+  bool restarts_whole = false;  // a task that starts again takes all others along
+  std::optional<TensorBoardSpec> tensorboard;
 };
 
 struct TfJob {
+  std::string kind = kTfJobKind;
   TfJobVersion version = TfJobVersion::kV1;
   ObjectMeta metadata;
   RunPolicy run_policy;
   SuccessPolicy success_policy = SuccessPolicy::kDefault;
   bool enable_dynamic_worker = false;
+  JobExtras extras;
   std::vector<ReplicaSpec> replicas;  // by type, in the order of ReplicaType; none twice
 
   const ReplicaSpec* Find(ReplicaType type) const;
 };
 
-// InvalidArgument lists every problem of the document, one a line, as
+// Of either kind. InvalidArgument lists every problem of the document, one a line, as
 // "job.yaml:12:5: <field path>: holds ..., ... is allowed". Replica types are read in any case.
 StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file);
 
 // The same with the problems as a list; the job means nothing when there are any.
 TfJob ParseTfJob(const Json& document, Problems* problems);
 
-// The one TFJob among the documents of a text in YAML or JSON; `name` chooses when there are
-// several.
+// The one job among the documents of a text in YAML or JSON; `name` chooses when there are several.
 StatusOr<TfJob> ParseTfJobText(absl::string_view text, const std::string& file,
                                const std::string& name = "");
+
+bool IsJobKind(const Json& kind);
+
+// For the parsers of both kinds. A number that is missing stays so.
+void ReadOptionalInt(FieldReader* reader, absl::string_view name, std::optional<int64_t>* out);
+// What a job's metadata must be: its name becomes that of services.
+ObjectMeta ParseJobMeta(const Json& meta, Problems* problems);
 
 }  // namespace weft::platform

@@ -47,6 +47,32 @@ ResourceType MakeTfJobs() {
   return type;
 }
 
+ResourceType MakeTensorflows() {
+  ResourceType type = Grouped("krallistic.github.com",
+                              Core("tensorflows", "tensorflow", "Tensorflow", {"tf"}, true));
+  type.is_custom = true;
+  type.scale_path = ".spec.worker_count";
+  type.scale_status_path = ".status.replicaStatuses.Worker.active";
+  type.columns = {{"State", "string", ".status.conditions[-1:].type", "The last condition", 0},
+                  {"PS", "integer", ".spec.ps_count", "Parameter servers", 0},
+                  {"Workers", "integer", ".spec.worker_count", "Workers", 0},
+                  {"Age", "date", ".metadata.creationTimestamp", "Time since its creation", 0}};
+  return type;
+}
+
+// Of gang schedulers: pods that are admitted together.
+ResourceType MakePodGroups(std::string group, std::string version, std::string phase_column) {
+  ResourceType type =
+      Grouped(std::move(group), Core("podgroups", "podgroup", "PodGroup", {"pg"}, true));
+  type.version = version;
+  type.versions = {std::move(version)};
+  type.is_custom = true;
+  type.columns = {{std::move(phase_column), "string", ".status.phase", "Where it stands", 0},
+                  {"MinMember", "integer", ".spec.minMember", "Pods that start together", 0},
+                  {"Age", "date", ".metadata.creationTimestamp", "Time since its creation", 0}};
+  return type;
+}
+
 std::vector<ResourceType> MakeResources() {
   std::vector<ResourceType> types = {
       Core("configmaps", "configmap", "ConfigMap", {"cm"}, false),
@@ -63,11 +89,13 @@ std::vector<ResourceType> MakeResources() {
       Workload(Core("statefulsets", "statefulset", "StatefulSet", {"sts"}, true)),
       Grouped("coordination.k8s.io", Core("leases", "lease", "Lease", {}, false)),
       MakeTfJobs(),
+      MakeTensorflows(),
+      MakePodGroups("scheduling.volcano.sh", "v1beta1", "Status"),
+      MakePodGroups("scheduling.x-k8s.io", "v1alpha1", "Phase"),
   };
   for (ResourceType& type : types) {
-    if (type.plural == "pods" || type.plural == "services" || type.plural == "tfjobs") {
+    if (type.plural == "pods" || type.plural == "services" || IsJob(type))
       type.categories = {"all"};
-    }
   }
   return types;
 }
@@ -137,6 +165,12 @@ const ResourceType& Events() { return Named("", "events"); }
 const ResourceType& Namespaces() { return Named("", "namespaces"); }
 const ResourceType& Nodes() { return Named("", "nodes"); }
 const ResourceType& Leases() { return Named("coordination.k8s.io", "leases"); }
+const ResourceType& VolcanoPodGroups() { return Named("scheduling.volcano.sh", "podgroups"); }
+const ResourceType& PodGroups() { return Named("scheduling.x-k8s.io", "podgroups"); }
+bool IsJob(const ResourceType& type) {
+  return type.plural == "tfjobs" || type.plural == "tensorflows";
+}
+const ResourceType& Tensorflows() { return Named("krallistic.github.com", "tensorflows"); }
 const ResourceType& TfJobs() { return Named("kubeflow.org", "tfjobs"); }
 
 }  // namespace weft::platform

@@ -64,5 +64,10 @@ const ResourceType& Namespaces();
 const ResourceType& Nodes();
 const ResourceType& Leases();
 const ResourceType& TfJobs();
+const ResourceType& Tensorflows();
+const ResourceType& VolcanoPodGroups();
+const ResourceType& PodGroups();  // of the scheduler plugins
+// TFJobs and Tensorflows.
+bool IsJob(const ResourceType& type);
 
 }  // namespace weft::platform

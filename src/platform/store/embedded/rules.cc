@@ -147,7 +147,7 @@ Status PrepareData(const ResourceType& type, Json* object) {
   return Invalid(type, *object, problems);
 }
 
-Status CheckTfJob(const ResourceType& type, const Json& job, const WriteOptions& options) {
+Status CheckJob(const ResourceType& type, const Json& job, const WriteOptions& options) {
   Problems problems("");
   ParseTfJob(job, &problems);
   return Invalid(type, job, problems, options.is_strict);
@@ -207,7 +207,7 @@ bool IsDnsSubdomain(absl::string_view name) {
 }  // namespace
 
 Status CheckObjectName(const ResourceType& type, absl::string_view name) {
-  const bool is_label = type.plural == "tfjobs" || type.plural == "services";
+  const bool is_label = IsJob(type) || type.plural == "services";
   if (is_label ? IsDnsLabel(name) : IsDnsSubdomain(name)) return absl::OkStatus();
   return ObjectInvalid(
       type, name,
@@ -229,11 +229,16 @@ Status PrepareCreate(const ResourceType& type, const std::string& version,
     SetField(object, {"spec", "finalizers"}, Json(Json::Array{Json("kubernetes")}));
     SetField(object, {"status", "phase"}, "Active");
   }
-  if (type.plural == "tfjobs") {
+  if (IsJob(type)) {
     object->Erase("status");
     // Its place under spec tells the versions apart ever after.
     if (version == "v1beta1") SetDefault(object, {"spec", "cleanPodPolicy"}, "Running");
-    return CheckTfJob(type, *object, options);
+    if (&type == &Tensorflows() && object->Find("spec") != nullptr &&
+        object->Find("spec")->is_object()) {
+      SetDefault(object, {"spec", "ps_count"}, 0);
+      SetDefault(object, {"spec", "worker_count"}, 1);
+    }
+    return CheckJob(type, *object, options);
   }
   return absl::OkStatus();
 }
@@ -247,8 +252,7 @@ Status PrepareUpdate(const ResourceType& type, const WriteOptions& options, cons
   }
   if (type.plural == "configmaps" || type.plural == "secrets") return PrepareData(type, object);
   if (type.plural == "services" && options.subresource.empty()) return PrepareService(type, object);
-  if (type.plural == "tfjobs" && options.subresource != "status")
-    return CheckTfJob(type, *object, options);
+  if (IsJob(type) && options.subresource != "status") return CheckJob(type, *object, options);
   return absl::OkStatus();
 }
 

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// What weft adds to the reference operator's jobs: the compact kind, flags, TensorBoard, a restart
+// of the whole job.
+#include <gtest/gtest.h>
+
+#include "gmock/gmock.h"
+
+#include "platform/jobs/controller_fixture_test.h"
+
+namespace weft::platform {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CompactTest : public ControllerFixture {
+ protected:
+  CompactTest() {
+    options_.type = &Tensorflows();
+    MakeController();
+  }
+  // The seed's example, with `more` as further fields.
+  void SubmitCompact(const std::string& more = "") {
+    Submit(
+        Json::Parse(absl::StrCat(R"({"apiVersion":"krallistic.github.com/v1","kind":"Tensorflow",)"
+                                 R"("metadata":{"name":"job"},"spec":{"image":"mnist:v1",)"
+                                 R"("ps_count":1,"worker_count":2)",
+                                 more, "}}"))
+            .value());
+  }
+  std::string Args(const std::string& pod) {
+    const Json object = Pod(pod);
+    const Json& container = FindField(object, {"spec", "containers"})->items()[0];
+    const Json* const args = container.Find("args");
+    return args == nullptr ? "" : args->Dump();
+  }
+};
+
+TEST_F(CompactTest, TheSeedsExampleTrains) {
+  SubmitCompact();
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1");
+  EXPECT_EQ(Names(Services()), "job-ps-0 job-worker-0 job-worker-1");
+  EXPECT_EQ(Args("job-worker-1"),
+            R"(["--job_name=worker","--task_index=1",)"
+            R"("--worker_hosts=job-worker-0.default.svc:2222,job-worker-1.default.svc:2222",)"
+            R"("--ps_hosts=job-ps-0.default.svc:2222"])");
+  EXPECT_EQ(TfConfig("job-ps-0").Find("task")->Dump(), R"({"type":"ps","index":0})");
+  EXPECT_EQ(TfConfig("job-ps-0").Find("job")->Find("args")->size(), 4u);
+  const Json pod = Pod("job-worker-0");
+  EXPECT_EQ(StringField(*ControllerOf(pod), {"kind"}), "Tensorflow");
+  EXPECT_EQ(StringField(*ControllerOf(pod), {"apiVersion"}), "krallistic.github.com/v1");
+  EXPECT_EQ(StringField(pod, {"metadata", "labels", "training.kubeflow.org/operator-name"}),
+            "tensorflow-controller");
+  Fate("job-worker-0", "Running");
+  EXPECT_EQ(Conditions(), "Created+ Running+");
+  Fate("job-worker-0", "Succeeded");
+  EXPECT_EQ(Conditions(), "Created+ Running- Succeeded+");
+  EXPECT_EQ(StringField(FindField(JobNow(), {"status", "conditions"})->items()[2], {"reason"}),
+            "TensorflowSucceeded");
+  // What still ran is gone.
+  EXPECT_EQ(Names(Pods()), "job-worker-0");
+}
+
+TEST_F(CompactTest, ScalesAndSuspends) {
+  SubmitCompact();
+  Json now = JobNow();
+  SetField(&now, {"spec", "worker_count"}, 1);
+  ASSERT_TRUE(store_->Update(Tensorflows(), now, {}).ok());
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0");
+  now = JobNow();
+  SetField(&now, {"spec", "suspend"}, true);
+  ASSERT_TRUE(store_->Update(Tensorflows(), now, {}).ok());
+  Settle();
+  EXPECT_EQ(Names(Pods()), "");
+  EXPECT_EQ(Conditions(), "Created+ Suspended+");
+}
+
+TEST_F(CompactTest, BothControllersShareTheStore) {
+  TfJobController::Options options = options_;
+  options.type = &TfJobs();
+  TfJobController other(options);
+  SubmitCompact();
+  Json job = JobOf({{"Worker", Replica(1, "")}});
+  SetField(&job, {"metadata", "name"}, "plain");
+  ASSERT_TRUE(store_->Create(TfJobs(), "default", job, {}).ok());
+  for (int round = 0; round < 5; ++round) {
+    Settle();
+    other.Maintain();
+    for (int i = 0; i < 100 && other.Step(); ++i) {
+    }
+  }
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1 plain-worker-0");
+}
+
+TEST_F(CompactTest, TensorBoardShowsOneRunATask) {
+  SubmitCompact(R"(,"tensorboard":{"active":true,"folder":"/summary"})");
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-tensorboard job-worker-0 job-worker-1");
+  EXPECT_EQ(Names(Services()), "job-ps-0 job-tensorboard job-worker-0 job-worker-1");
+  EXPECT_THAT(Pod("job-worker-1").Dump(),
+              HasSubstr(R"({"name":"WEFT_SUMMARY_FOLDER","value":"/summary/job-worker-1"})"));
+  const Json board = Pod("job-tensorboard");
+  EXPECT_EQ(StringField(board, {"spec", "restartPolicy"}), "Always");
+  const Json& container = FindField(board, {"spec", "containers"})->items()[0];
+  EXPECT_EQ(StringField(container, {"image"}), "mnist:v1");
+  EXPECT_EQ(container.Find("env")->Dump(),
+            R"([{"name":"FOLDER","value":"/summary"},)"
+            R"({"name":"ADDRESS","value":"job-tensorboard.default.svc:6006"}])");
+  EXPECT_EQ(container.Find("volumeMounts")->Dump(),
+            R"([{"name":"tensorboard","mountPath":"/summary"}])");
+  // It is looked at when the job is over, and is no task of it.
+  Fate("job-tensorboard", "Running");
+  EXPECT_EQ(Conditions(), "Created+");
+  Fate("job-worker-0", "Succeeded");
+  EXPECT_EQ(Conditions(), "Created+ Succeeded+");
+  EXPECT_EQ(Names(Pods()), "job-tensorboard job-worker-0");
+  EXPECT_EQ(Names(Services()), "job-tensorboard job-worker-0");
+}
+
+TEST_F(CompactTest, AnEvictedTensorBoardComesBack) {
+  SubmitCompact(R"(,"tensorboard":{"active":true,"folder":"/summary"})");
+  const std::string uid = UidOf(Pod("job-tensorboard"));
+  Fate("job-tensorboard", "Failed", -1);
+  EXPECT_NE(UidOf(Pod("job-tensorboard")), uid);
+  EXPECT_EQ(Conditions(), "Created+");
+}
+
+class WholeRestartTest : public ControllerFixture {
+ protected:
+  void SubmitWhole(const std::string& policy, int64_t limit = -1) {
+    Json job = JobOf({{"PS", Replica(1, policy)}, {"Worker", Replica(2, policy)}});
+    SetField(&job, {"metadata", "annotations"}, Json::MakeObject());
+    SetField(&job, {"metadata", "annotations", "weft.dev/restart"}, "job");
+    if (limit >= 0) SetField(&job, {"spec", "runPolicy", "backoffLimit"}, limit);
+    Submit(job);
+  }
+  std::string Uids() {
+    return absl::StrCat(UidOf(Pod("job-ps-0")), UidOf(Pod("job-worker-0")),
+                        UidOf(Pod("job-worker-1")));
+  }
+};
+
+TEST_F(WholeRestartTest, AFailedTaskTakesAllAlong) {
+  SubmitWhole("ExitCode");
+  const std::string ps = UidOf(Pod("job-ps-0"));
+  const std::string worker = UidOf(Pod("job-worker-0"));
+  Fate("job-ps-0", "Running");
+  Fate("job-worker-0", "Running");
+  Fate("job-worker-1", "Failed", 137);
+  EXPECT_EQ(Conditions(), "Created+ Restarting+");
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1");
+  EXPECT_NE(UidOf(Pod("job-ps-0")), ps);
+  EXPECT_NE(UidOf(Pod("job-worker-0")), worker);
+  EXPECT_EQ(StringField(Pod("job-ps-0"), {"metadata", "labels", "weft.dev/attempt"}), "1");
+  EXPECT_EQ(IntField(JobNow(), {"status", "restarts", "job", "count"}), 1);
+  Fate("job-worker-0", "Running");
+  EXPECT_EQ(Conditions(), "Created+ Running+");
+}
+
+TEST_F(WholeRestartTest, NothingBeginsBeforeTheLastAttemptIsGone) {
+  SubmitWhole("OnFailure");
+  EXPECT_EQ(StringField(Pod("job-ps-0"), {"spec", "restartPolicy"}), "Never");
+  // A finalizer holds it, as a grace period would.
+  Json held = Pod("job-ps-0");
+  SetField(&held, {"metadata", "finalizers"}, Json(Json::Array{Json("test/hold")}));
+  ASSERT_TRUE(store_->Update(Pods(), held, {}).ok());
+  Fate("job-worker-1", "Failed", 1);
+  EXPECT_EQ(Names(Pods()), "job-ps-0");
+  MakeController();  // which must not forget
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-ps-0");
+  held = Pod("job-ps-0");
+  EXPECT_TRUE(IsTerminating(held));
+  EraseField(&held, {"metadata", "finalizers"});
+  ASSERT_TRUE(store_->Update(Pods(), held, {}).ok());
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1");
+}
+
+TEST_F(WholeRestartTest, FailuresAtOnceCountOnce) {
+  SubmitWhole("ExitCode", 1);
+  for (const char* name : {"job-ps-0", "job-worker-0", "job-worker-1"}) {
+    Json pod = Pod(name);
+    SetField(&pod, {"status", "phase"}, "Failed");
+    ASSERT_TRUE(store_->Update(Pods(), pod, {"status"}).ok());
+  }
+  Settle();
+  EXPECT_EQ(IntField(JobNow(), {"status", "restarts", "job", "count"}), 1);
+  EXPECT_EQ(Conditions(), "Created+ Restarting+");
+  Fate("job-ps-0", "Failed", 137);
+  EXPECT_EQ(Conditions(), "Created+ Restarting+ Failed+");
+}
+
+TEST_F(WholeRestartTest, ASuccessIsNotTakenBack) {
+  SubmitWhole("ExitCode");
+  Json pod = Pod("job-ps-0");
+  SetField(&pod, {"status", "phase"}, "Failed");
+  ASSERT_TRUE(store_->Update(Pods(), pod, {"status"}).ok());
+  Fate("job-worker-0", "Succeeded");
+  EXPECT_EQ(Conditions(), "Created+ Succeeded+");
+}
+
+TEST_F(WholeRestartTest, ASecondLookWritesNothing) {
+  SubmitWhole("ExitCode");
+  Fate("job-worker-1", "Failed", 137);
+  const int64_t revision = Revision();
+  const std::string uids = Uids();
+  MakeController();
+  Settle();
+  EXPECT_EQ(Revision(), revision);
+  EXPECT_EQ(Uids(), uids);
+}
+
+}  // namespace
+}  // namespace weft::platform

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a TFJob may ask of weft beyond the reference operator's fields, so that the same file suits
+// both.
+#pragma once
+
+#include "net/json.h"
+#include "platform/object/field_reader.h"
+#include "platform/object/tfjob.h"
+
+namespace weft::platform {
+
+inline constexpr char kAnnotationPrefix[] = "weft.dev/";
+inline constexpr char kTaskFlagsAnnotation[] = "weft.dev/task-flags";     // "true", "false"
+inline constexpr char kTrialAnnotation[] = "weft.dev/trial";              // "3"
+inline constexpr char kRestartAnnotation[] = "weft.dev/restart";          // "task", "job"
+inline constexpr char kTensorBoardAnnotation[] = "weft.dev/tensorboard";  // "/summary"
+inline constexpr char kTensorBoardImageAnnotation[] = "weft.dev/tensorboard-image";
+
+// From metadata.annotations. Others of the prefix are problems, with the nearest name.
+void ReadJobAnnotations(const Json& metadata, Problems* problems, JobExtras* extras);
+
+// A trial's number, and a folder of pods, checked alike in either kind of job.
+void CheckTrial(const Json& at, const std::string& path, const std::string& trial,
+                Problems* problems);
+void CheckFolder(const Json& at, const std::string& path, const std::string& folder,
+                 Problems* problems);
+
+}  // namespace weft::platform
