@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   weft::apps::Action action;
   weft::apps::AddRun(app, line, &action);
+  weft::apps::AddExec(app, line, &action);
   weft::apps::AddServer(app, &action);
   weft::apps::AddInspect(app, &action);
   weft::apps::AddCheck(app, &action);

@@ -13,6 +13,7 @@
 #include "base/subprocess.h"
 #include "platform/launch/expansion.h"
 #include "platform/object/fields.h"
+#include "platform/pods/process_plan.h"
 #include "platform/store/api_error.h"
 
 namespace weft::platform {
@@ -141,8 +142,9 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
   }
   WEFT_ASSIGN_OR_RETURN(std::vector<std::string> declared,
                         Resolver(store, pod, container).Declared());
+  const int64_t in_a_row = PortsOfATask(FindEnvironment(declared, "WEFT_PROCESSES").value_or(""));
   for (std::string& line : declared) {
-    WEFT_ASSIGN_OR_RETURN(line, services->Rewrite(line));
+    WEFT_ASSIGN_OR_RETURN(line, services->Rewrite(line, in_a_row));
   }
   for (const char* list : {"command", "args"}) {
     const Json* const items = FindField(container, {list});
@@ -151,7 +153,7 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
       const std::string word =
           ExpandVariables(item.AsString().value_or(""),
                           [&](const std::string& name) { return FindEnvironment(declared, name); });
-      WEFT_ASSIGN_OR_RETURN(std::string rewritten, services->Rewrite(word));
+      WEFT_ASSIGN_OR_RETURN(std::string rewritten, services->Rewrite(word, in_a_row));
       command.argv.push_back(std::move(rewritten));
     }
   }

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "base/log.h"
@@ -17,8 +18,9 @@
 namespace weft::platform {
 namespace {
 
+// A shell's codes for a program that is not there, or that may not run.
 constexpr int kCannotStart = 127;
-constexpr absl::Duration kProgressPeriod = absl::Seconds(1);
+constexpr int kMayNotRun = 126;
 
 }  // namespace
 
@@ -28,7 +30,8 @@ std::string ContainerLogPath(const std::string& pod_folder, const std::string& c
 }
 
 void ContainerRun::OpenLog() {
-  const std::string path = ContainerLogPath(log_folder_, name_, restart_count_);
+  if (output_.log_folder.empty()) return;
+  const std::string path = ContainerLogPath(output_.log_folder, name_, restart_count_);
   Status status = files_.MakeDirectories(ParentPath(path));
   if (status.ok()) {
     StatusOr<std::unique_ptr<WritableFile>> file = files_.OpenWrite(path, WriteMode::kTruncate);
@@ -58,12 +61,17 @@ void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, a
   if (!process.ok()) {
     Log({std::string(process.status().message())}, now);
     log_ = nullptr;
-    Terminate(kCannotStart, 0, "ContainerCannotRun", std::string(process.status().message()), now);
+    const int code =
+        process.status().code() == absl::StatusCode::kNotFound ? kCannotStart : kMayNotRun;
+    Terminate(code, 0, "ContainerCannotRun", std::string(process.status().message()), now);
     return;
   }
   process_ = *std::move(process);
-  out_ = {std::move(process_->stdout_pipe()), std::make_unique<LineFilter>(kProgressPeriod)};
-  err_ = {std::move(process_->stderr_pipe()), std::make_unique<LineFilter>(kProgressPeriod)};
+  const auto filter = [&](bool keeps_returns) {
+    return std::make_unique<LineFilter>(output_.progress_period, keeps_returns);
+  };
+  out_ = {std::move(process_->stdout_pipe()), filter(output_.keeps_returns), STDOUT_FILENO};
+  err_ = {std::move(process_->stderr_pipe()), filter(false), STDERR_FILENO};
   state_ = State::kRunning;
   reason_.clear();
   message_.clear();
@@ -71,6 +79,7 @@ void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, a
 
 void ContainerRun::Recover(int64_t restart_count, absl::Time now) {
   restart_count_ = restart_count;
+  ends_in_a_row_ = restart_count;
   has_run_ = true;
   started_ = now;
   Terminate(128 + SIGKILL, SIGKILL, "ContainerStatusUnknown",
@@ -102,6 +111,23 @@ void ContainerRun::Terminate(int exit_code, int signal, const std::string& reaso
   reason_ = reason;
   message_ = message;
   finished_ = now;
+  if (finished_ - started_ >= pacing_.steady_after) ends_in_a_row_ = 0;
+  ++ends_in_a_row_;
+}
+
+absl::Time ContainerRun::restart_time() const {
+  if (pacing_.limit.has_value() && ends_in_a_row_ > *pacing_.limit) return absl::InfiniteFuture();
+  if (ends_in_a_row_ <= 1) return finished_ + pacing_.first;
+  absl::Duration pause = pacing_.second;
+  for (int64_t i = 2; i < ends_in_a_row_ && pause < pacing_.longest; ++i) pause *= 2;
+  return finished_ + std::min(pause, pacing_.longest);
+}
+
+void ContainerRun::Hear(const Stream& stream, const std::vector<std::string>& lines,
+                        absl::Time now) {
+  if (lines.empty()) return;
+  Log(lines, now);
+  if (output_.listener) output_.listener(name_, stream.descriptor, lines);
 }
 
 void ContainerRun::Signal(int signal) {
@@ -117,7 +143,7 @@ bool ContainerRun::ReadSome(Stream* stream, absl::Duration monotonic_now, absl::
   std::vector<std::string> lines;
   stream->filter->Feed(absl::string_view(buffer, static_cast<size_t>(count)), monotonic_now,
                        &lines);
-  Log(lines, now);
+  Hear(*stream, lines, now);
   return true;
 }
 
@@ -125,7 +151,9 @@ void ContainerRun::Log(const std::vector<std::string>& lines, absl::Time now) {
   if (lines.empty() || log_ == nullptr) return;
   const std::string time = absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", now, absl::UTCTimeZone());
   std::string text;
-  for (const std::string& line : lines) absl::StrAppend(&text, time, " ", line, "\n");
+  for (const std::string& line : lines) {
+    if (!absl::EndsWith(line, "\r")) absl::StrAppend(&text, time, " ", line, "\n");
+  }
   const Status status = log_->Append(text);
   if (status.ok()) return;
   WEFT_LOG(WARNING) << "The log of container " << name_ << " ends here: " << status.message();
@@ -147,7 +175,7 @@ bool ContainerRun::Advance(absl::Duration monotonic_now, absl::Time now) {
     }
     std::vector<std::string> lines;
     stream->filter->Tick(monotonic_now, &lines);
-    Log(lines, now);
+    Hear(*stream, lines, now);
   }
   const std::optional<ExitState> exit = process_->TryWait();
   if (!exit.has_value()) return false;
@@ -156,9 +184,10 @@ bool ContainerRun::Advance(absl::Duration monotonic_now, absl::Time now) {
     }
     std::vector<std::string> lines;
     stream->filter->Finish(&lines);
-    Log(lines, now);
+    Hear(*stream, lines, now);
     *stream = Stream();
   }
+  if (output_.listener) output_.listener(name_, 0, {});
   log_ = nullptr;
   process_ = nullptr;
   Terminate(exit->ShellCode(), exit->signal, exit->ok() ? "Completed" : "Error",

@@ -2,7 +2,9 @@
 // One container of a pod, as a process that may be started again.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +18,37 @@
 
 namespace weft::platform {
 
+// Gets what a container prints to a descriptor (1 or 2), in lines without their ends; 0 without
+// lines: it has ended.
+using OutputListener = std::function<void(const std::string& container, int descriptor,
+                                          const std::vector<std::string>& lines)>;
+
+struct ContainerOutput {
+  std::string log_folder;  // <folder>/<container>/<restart>.log; empty: no logs are kept
+  absl::Duration progress_period = absl::Seconds(1);  // between lines of a progress bar
+  // The listener gets lines that are to be overwritten with their carriage return; logs do without
+  // them.
+  bool keeps_returns = false;
+  OutputListener listener;  // may be null
+};
+
+// How long what has ended waits before it is started again, and how often that happens; as a
+// kubelet does it.
+struct RestartPacing {
+  absl::Duration first = absl::ZeroDuration();
+  absl::Duration second = absl::Seconds(10);  // doubles from here
+  absl::Duration longest = absl::Minutes(5);
+  absl::Duration steady_after = absl::Minutes(10);  // what ran this long begins a new row
+  std::optional<int64_t> limit;                     // of restarts in a row
+};
+
 // Not thread-safe. Its destructor kills what runs.
 class ContainerRun {
  public:
   enum class State { kWaiting, kRunning, kTerminated };
 
-  ContainerRun(std::string name, bool is_init, std::string log_folder)
-      : name_(std::move(name)), is_init_(is_init), log_folder_(std::move(log_folder)) {}
+  ContainerRun(std::string name, bool is_init, ContainerOutput output, const RestartPacing& pacing)
+      : name_(std::move(name)), is_init_(is_init), output_(std::move(output)), pacing_(pacing) {}
 
   // Of one that ran before we did: it was lost, and its restarts go on from there.
   void Recover(int64_t restart_count, absl::Time now);
@@ -46,6 +72,9 @@ class ContainerRun {
   bool is_init() const { return is_init_; }
   bool has_succeeded() const { return state_ == State::kTerminated && exit_code_ == 0; }
   int64_t restart_count() const { return restart_count_; }
+  int exit_code() const { return exit_code_; }  // of the last end: a shell's code
+  // When what has ended may be started again; InfiniteFuture: its row is as long as it may be.
+  absl::Time restart_time() const;
   absl::Time finished() const { return finished_; }
   absl::Time started() const { return started_; }
   // As in status.containerStatuses.
@@ -55,9 +84,11 @@ class ContainerRun {
   struct Stream {
     OwnedFd pipe;
     std::unique_ptr<LineFilter> filter;
+    int descriptor = 1;
   };
   // False: it has ended or has nothing more for now.
   bool ReadSome(Stream* stream, absl::Duration monotonic_now, absl::Time now);
+  void Hear(const Stream& stream, const std::vector<std::string>& lines, absl::Time now);
   void Log(const std::vector<std::string>& lines, absl::Time now);
   void OpenLog();
   void CountStart();
@@ -67,7 +98,8 @@ class ContainerRun {
 
   const std::string name_;
   const bool is_init_;
-  const std::string log_folder_;
+  const ContainerOutput output_;
+  const RestartPacing pacing_;
   RealFileSystem files_;
   State state_ = State::kWaiting;
   std::string reason_ = "ContainerCreating";
@@ -76,6 +108,7 @@ class ContainerRun {
   int signal_ = 0;
   bool has_run_ = false;
   int64_t restart_count_ = 0;
+  int64_t ends_in_a_row_ = 0;
   absl::Time started_;
   absl::Time finished_;
   Json last_;  // how the run before ended

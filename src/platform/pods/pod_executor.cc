@@ -8,11 +8,11 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "platform/object/fields.h"
+#include "platform/pods/orphans.h"
 #include "platform/store/api_error.h"
 #include "platform/store/object_time.h"
 
@@ -101,7 +101,11 @@ void PodExecutor::Run() {
     for (const Key& key : TakeChanged()) Look(key);
     DropLogs();
     StepAll();
-    ReapOrphans();
+    ReapOrphans([this](pid_t pid) {
+      return (options_.guard != nullptr && pid == options_.guard->pid()) ||
+             std::any_of(runs_.begin(), runs_.end(),
+                         [&](const auto& entry) { return entry.second->Owns(pid); });
+    });
     WaitForNews();
   }
   // On this thread, which spawned them.
@@ -162,6 +166,7 @@ void PodExecutor::DropLogs() {
   }
   for (const std::string& uid : gone) {
     Remove(uid);
+    if (options_.log_folder.empty()) continue;
     std::error_code error;
     std::filesystem::remove_all(FolderOf(options_.log_folder, uid), error);
     if (error) WEFT_LOG(WARNING) << "The logs of a deleted pod stay: " << error.message();
@@ -221,8 +226,15 @@ void PodExecutor::Bind(const Json& pod) {
 
 void PodExecutor::Begin(const ObjectPtr& pod) {
   const std::string uid = UidOf(*pod);
-  runs_[uid] =
-      std::make_unique<PodRun>(pod, FolderOf(options_.log_folder, uid), options_.clock->Now());
+  ContainerOutput output = options_.output;
+  if (!options_.log_folder.empty()) output.log_folder = FolderOf(options_.log_folder, uid);
+  if (options_.listener) {
+    output.listener = [this, pod](const std::string& /*container*/, int descriptor,
+                                  const std::vector<std::string>& lines) {
+      options_.listener(*pod, descriptor, lines);
+    };
+  }
+  runs_[uid] = std::make_unique<PodRun>(pod, output, options_.pacing, options_.clock->Now());
   events_.Record(*pod, "Normal", "Started", "Starting its containers as processes of this machine");
 }
 
@@ -290,20 +302,6 @@ void PodExecutor::FinishDeletion(const Json& pod) {
 void PodExecutor::Remove(const std::string& uid) {
   runs_.erase(uid);
   written_.erase(uid);
-}
-
-// What containers left behind comes to us (AdoptOrphans); a zombie at a time is looked at and left
-// if it is a container.
-void PodExecutor::ReapOrphans() {
-  while (true) {
-    siginfo_t info = {};
-    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    const bool is_ours = std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
-      return entry.second->Owns(info.si_pid);
-    });
-    if (is_ours || (options_.guard != nullptr && info.si_pid == options_.guard->pid())) return;
-    ::waitpid(info.si_pid, nullptr, 0);
-  }
 }
 
 void PodExecutor::WaitForNews() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -34,9 +35,16 @@ class PodExecutor {
     const Clock* clock = nullptr;
     ProcessGuard* guard = nullptr;
     std::string node_name = "local";
-    bool binds_pods = true;                // there is no scheduler
-    bool has_heartbeat = false;            // a cluster takes nodes that say nothing for dead
-    std::string log_folder;                // <folder>/<pod's uid>/<container>/<restart>.log
+    bool binds_pods = true;      // there is no scheduler
+    bool has_heartbeat = false;  // a cluster takes nodes that say nothing for dead
+    std::string
+        log_folder;  // <folder>/<pod's uid>/<container>/<restart>.log; empty: no logs are kept
+    // What else happens to what containers print; its log_folder is not used. Called on the
+    // executor's thread.
+    ContainerOutput output;
+    std::function<void(const Json& pod, int descriptor, const std::vector<std::string>& lines)>
+        listener;
+    RestartPacing pacing;
     std::vector<std::string> environment;  // what every container inherits
     std::string working_directory;         // of containers that name none
   };
@@ -65,7 +73,6 @@ class PodExecutor {
   void WriteStatus(const std::string& uid);
   void Remove(const std::string& uid);
   void FinishDeletion(const Json& pod);
-  void ReapOrphans();
   void WaitForNews();
   void Wake();
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 
 #include "base/files.h"
@@ -58,6 +59,19 @@ TEST(ServiceAddressesTest, LeadsNamesToLoopback) {
        {"", ".svc:1", "a.svc:1", "a.b.svc", "a.b.svc:", "a.b.svc:x", "a.b.svc:70000", "a.b.c.svc:1",
         "a..svc:1", ".b.svc:1", "a.b.service:1", "photo.svc"}) {
     EXPECT_EQ(services.Rewrite(text).value(), text);
+  }
+}
+
+TEST(ServiceAddressesTest, LeavesRoomForSeveralProcesses) {
+  ServiceAddresses services;
+  int last = 0;
+  for (int i = 0; i < 20; ++i) {
+    const std::string text =
+        services.Rewrite(absl::StrCat("s", i, ".default.svc:2222"), 100).value();
+    int port = 0;
+    ASSERT_TRUE(absl::SimpleAtoi(text.substr(text.find(':') + 1), &port)) << text;
+    EXPECT_GE(std::abs(port - last), 100);  // at first from 0
+    last = port;
   }
 }
 

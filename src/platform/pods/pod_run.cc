@@ -14,9 +14,6 @@
 namespace weft::platform {
 namespace {
 
-constexpr absl::Duration kFirstPause = absl::Seconds(10);
-constexpr absl::Duration kLongestPause = absl::Minutes(5);
-
 Json Condition(const char* type, bool is_true, absl::Time since, const char* reason) {
   Json condition;
   condition.Set("type", type);
@@ -36,9 +33,25 @@ const Json* OldStatus(const Json& pod, const char* list, const std::string& name
   return nullptr;
 }
 
+// By the container's restartPolicyRules.
+bool RuleRestarts(const Json& container, int exit_code) {
+  const Json* const rules = FindField(container, {"restartPolicyRules"});
+  if (rules == nullptr) return false;
+  for (const Json& rule : rules->items()) {
+    const Json* const values = FindField(rule, {"exitCodes", "values"});
+    if (values == nullptr || StringField(rule, {"action"}) != "Restart") continue;
+    const bool is_in =
+        std::any_of(values->items().begin(), values->items().end(),
+                    [&](const Json& value) { return value.AsInt().value_or(-1) == exit_code; });
+    if (is_in == (StringField(rule, {"exitCodes", "operator"}) == "In")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-PodRun::PodRun(ObjectPtr pod, std::string log_folder, absl::Time now)
+PodRun::PodRun(ObjectPtr pod, const ContainerOutput& output, const RestartPacing& pacing,
+               absl::Time now)
     : pod_(std::move(pod)),
       restart_policy_(StringField(*pod_, {"spec", "restartPolicy"})),
       started_(now) {
@@ -50,8 +63,8 @@ PodRun::PodRun(ObjectPtr pod, std::string log_folder, absl::Time now)
     if (specs == nullptr) continue;
     for (const Json& spec : specs->items()) {
       const std::string name = StringField(spec, {"name"});
-      auto container =
-          std::make_unique<ContainerRun>(name, std::string(list) == "initContainers", log_folder);
+      const bool is_init = std::string(list) == "initContainers";
+      auto container = std::make_unique<ContainerRun>(name, is_init, output, pacing);
       const Json* const old = OldStatus(*pod_, statuses, name);
       const bool ran = old != nullptr && FindField(*old, {"state", "waiting"}) == nullptr;
       if (ran) container->Recover(IntField(*old, {"restartCount"}), now);
@@ -72,16 +85,16 @@ const Json* PodRun::SpecOf(const ContainerRun& container) const {
 
 bool PodRun::WillRestart(const ContainerRun& container) const {
   if (is_terminating_ || container.state() != ContainerRun::State::kTerminated) return false;
-  if (container.has_succeeded()) return !container.is_init() && restart_policy_ == "Always";
-  return restart_policy_ != "Never";
-}
-
-// At once the first time, then ever later, as a kubelet does.
-absl::Time PodRun::RestartTime(const ContainerRun& container) const {
-  if (container.restart_count() == 0) return container.finished();
-  absl::Duration pause = kFirstPause;
-  for (int64_t i = 1; i < container.restart_count() && pause < kLongestPause; ++i) pause *= 2;
-  return container.finished() + std::min(pause, kLongestPause);
+  if (container.restart_time() == absl::InfiniteFuture()) return false;
+  const Json* const spec = SpecOf(container);
+  std::string policy = restart_policy_;
+  if (spec != nullptr && !container.is_init()) {
+    if (RuleRestarts(*spec, container.exit_code())) return true;
+    const std::string own = StringField(*spec, {"restartPolicy"});
+    if (!own.empty()) policy = own;
+  }
+  if (container.has_succeeded()) return !container.is_init() && policy == "Always";
+  return policy != "Never";
 }
 
 PodRun::Fate PodRun::FateOf(const ContainerRun& container) const {
@@ -120,16 +133,14 @@ void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration
                   absl::Time now) {
   for (const auto& container : containers_) container->Advance(monotonic_now, now);
   if (is_terminating_) {
-    if (now >= kill_time_) {
-      for (const auto& container : containers_) container->Signal(SIGKILL);
-    }
+    if (now >= kill_time_) Signal(SIGKILL);
     return;
   }
   for (const auto& container : containers_) {
     const bool may_run = container->is_init() || AreInitsDone();
     if (!may_run || HasInitFailed()) break;
     const bool is_new = container->state() == ContainerRun::State::kWaiting;
-    if (is_new || (WillRestart(*container) && now >= RestartTime(*container))) {
+    if (is_new || (WillRestart(*container) && now >= container->restart_time())) {
       StartContainer(container.get(), maker, guard, now);
     }
     // Init containers run one after the other.
@@ -137,10 +148,12 @@ void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration
   }
 }
 
-void PodRun::Terminate(absl::Duration grace, absl::Time now) {
-  if (!is_terminating_) {
-    for (const auto& container : containers_) container->Signal(SIGTERM);
-  }
+void PodRun::Signal(int signal) {
+  for (const auto& container : containers_) container->Signal(signal);
+}
+
+void PodRun::Terminate(absl::Duration grace, absl::Time now, int signal) {
+  if (!is_terminating_) Signal(signal);
   is_terminating_ = true;
   kill_time_ = std::min(kill_time_, now + grace);
 }
@@ -157,7 +170,7 @@ absl::Time PodRun::NextDue() const {
   absl::Time due = absl::InfiniteFuture();
   if (is_terminating_ && !IsOver()) due = kill_time_;
   for (const auto& container : containers_) {
-    if (WillRestart(*container)) due = std::min(due, RestartTime(*container));
+    if (WillRestart(*container)) due = std::min(due, container->restart_time());
   }
   return due;
 }

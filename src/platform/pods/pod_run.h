@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <signal.h>
+
 #include "absl/time/time.h"
 
 #include "platform/pods/container_run.h"
@@ -21,15 +23,20 @@ using CommandMaker =
 // Not thread-safe. Its destructor kills what runs.
 class PodRun {
  public:
-  // `log_folder` is the pod's own. What the pod's status says ran before is lost (exit code 137).
-  PodRun(ObjectPtr pod, std::string log_folder, absl::Time now);
+  enum class Fate { kRuns, kWillRestart, kSucceeded, kFailed };
+
+  // The log folder in `output` is the pod's own. What the pod's status says ran before is lost
+  // (exit code 137).
+  PodRun(ObjectPtr pod, const ContainerOutput& output, const RestartPacing& pacing, absl::Time now);
 
   // Starts what may start now, ends what must end. To be called when something happened and at
   // NextDue.
   void Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration monotonic_now,
             absl::Time now);
-  // It shall end: SIGTERM now, SIGKILL after `grace`.
-  void Terminate(absl::Duration grace, absl::Time now);
+  // It shall end: `signal` now, SIGKILL after `grace`.
+  void Terminate(absl::Duration grace, absl::Time now, int signal = SIGTERM);
+  // To all that runs.
+  void Signal(int signal);
   // A newer version of the object, for its metadata.
   void SetPod(ObjectPtr pod) { pod_ = std::move(pod); }
 
@@ -37,6 +44,9 @@ class PodRun {
   bool is_terminating() const { return is_terminating_; }
   // No process is left and none will come.
   bool IsOver() const;
+  // Init containers first.
+  const std::vector<std::unique_ptr<ContainerRun>>& containers() const { return containers_; }
+  Fate FateOf(const ContainerRun& container) const;
   // When Step has something to do on its own (wall clock); InfiniteFuture: never.
   absl::Time NextDue() const;
   absl::Duration OutputDue() const;
@@ -46,10 +56,7 @@ class PodRun {
   Json MakeStatus() const;
 
  private:
-  enum class Fate { kRuns, kWillRestart, kSucceeded, kFailed };
-  Fate FateOf(const ContainerRun& container) const;
   bool WillRestart(const ContainerRun& container) const;
-  absl::Time RestartTime(const ContainerRun& container) const;
   bool AreInitsDone() const;
   bool HasInitFailed() const;
   std::string Phase() const;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/pods/service_addresses.h"
 
-#include <set>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -21,22 +20,27 @@ bool IsHostCharacter(char c) {
 
 }  // namespace
 
-StatusOr<int> ServiceAddresses::PortOf(const std::string& service, int port) {
+StatusOr<int> ServiceAddresses::PortOf(const std::string& service, int port, int64_t in_a_row) {
   const std::string key = absl::StrCat(service, ":", port);
   if (const auto found = ports_.find(key); found != ports_.end()) return found->second;
-  std::set<int> taken;
-  for (const auto& [name, number] : ports_) taken.insert(number);
   for (int i = 0; i < kTries; ++i) {
-    // One that nobody listens on yet may be promised to a pod that has not begun.
     WEFT_ASSIGN_OR_RETURN(const std::vector<int> free, FindFreeLoopbackPorts(1));
-    if (taken.count(free[0]) != 0) continue;
+    bool is_good = true;
+    for (int64_t next = free[0]; next < free[0] + in_a_row && is_good; ++next) {
+      // One that nobody listens on yet may be promised to a pod that has not begun.
+      is_good = taken_.count(static_cast<int>(next)) == 0 &&
+                (next == free[0] || ListenTcp({"127.0.0.1", static_cast<int>(next)}, 1).ok());
+    }
+    if (!is_good) continue;
+    for (int64_t next = free[0]; next < free[0] + in_a_row; ++next)
+      taken_.insert(static_cast<int>(next));
     ports_[key] = free[0];
     return free[0];
   }
   return ResourceExhausted("There is no free loopback port for the service ", key);
 }
 
-StatusOr<std::string> ServiceAddresses::Rewrite(absl::string_view text) {
+StatusOr<std::string> ServiceAddresses::Rewrite(absl::string_view text, int64_t in_a_row) {
   std::string out;
   size_t copied = 0;
   for (size_t at = text.find(".svc"); at != absl::string_view::npos;
@@ -59,7 +63,7 @@ StatusOr<std::string> ServiceAddresses::Rewrite(absl::string_view text) {
                             absl::SimpleAtoi(text.substr(end + 1, digits - end - 1), &port) &&
                             port > 0 && port < 65536;
     if (!is_address) continue;
-    WEFT_ASSIGN_OR_RETURN(const int local, PortOf(std::string(name), port));
+    WEFT_ASSIGN_OR_RETURN(const int local, PortOf(std::string(name), port, in_a_row));
     absl::StrAppend(&out, text.substr(copied, begin - copied), "127.0.0.1:", local);
     copied = digits;
   }

@@ -2,7 +2,9 @@
 // Where the services of a cluster are when all of their pods are processes of this machine.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -16,11 +18,14 @@ namespace weft::platform {
 class ServiceAddresses {
  public:
   // `text` with every such name, also with a cluster domain behind "svc", as "127.0.0.1:<port>".
-  StatusOr<std::string> Rewrite(absl::string_view text);
+  // After a port that is named first here come `in_a_row - 1` that nobody else gets: several
+  // processes of a pod count on from it.
+  StatusOr<std::string> Rewrite(absl::string_view text, int64_t in_a_row = 1);
 
  private:
-  StatusOr<int> PortOf(const std::string& service, int port);
+  StatusOr<int> PortOf(const std::string& service, int port, int64_t in_a_row);
   std::map<std::string, int> ports_;
+  std::set<int> taken_;
 };
 
 }  // namespace weft::platform
