@@ -13,8 +13,13 @@
 #include "absl/strings/match.h"
 
 #include "apps/command.h"
-#include "net/socket_address.h"
-#include "platform/launch/local_run.h"
+#include "apps/pods.h"
+#include "base/clock.h"
+#include "base/subprocess.h"
+#include "platform/jobs/tfjob_controller.h"
+#include "platform/launch/foreground_run.h"
+#include "platform/pods/pod_executor.h"
+#include "platform/store/embedded/embedded_store.h"
 
 namespace weft::apps {
 namespace {
@@ -66,12 +71,6 @@ StatusOr<platform::TfJob> ReadJob(const Flags& flags) {
   return platform::ParseTfJobText(text, flags.file, flags.job);
 }
 
-std::string OurFolder() {
-  char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
-  return length <= 0 ? "" : ParentPath(absl::string_view(path, static_cast<size_t>(length)));
-}
-
 // A terminal where a line can be written over.
 bool IsLive() {
   const char* term = std::getenv("TERM");
@@ -84,9 +83,6 @@ StatusOr<platform::LocalJob> PlanJob(const Flags& flags) {
   platform::LocalSettings settings;
   settings.file = flags.file.empty() ? "command line" : flags.file;
   settings.environment = CurrentEnvironment();
-  // Tasks write to a pipe, and would not know.
-  if (IsLive()) settings.environment.push_back("WEFT_LIVE=1");
-  settings.program_folder = OurFolder();
   settings.working_directory = flags.working_directory;
   if (flags.backoff_limit >= 0) settings.backoff_limit = flags.backoff_limit;
   const std::map<std::string, RestartPolicy> policies = {{"Always", RestartPolicy::kAlways},
@@ -95,8 +91,76 @@ StatusOr<platform::LocalJob> PlanJob(const Flags& flags) {
                                                          {"ExitCode", RestartPolicy::kExitCode}};
   const auto policy = policies.find(flags.restart);
   if (policy != policies.end()) settings.restart_policy = policy->second;
-  WEFT_ASSIGN_OR_RETURN(const std::vector<int> ports, FindFreeLoopbackPorts(CountPorts(job)));
-  return platform::PlanLocalJob(job, settings, ports);
+  settings.grace = absl::Seconds(flags.grace_s);
+  return platform::PlanLocalJob(job, settings);
+}
+
+absl::Duration ProgressPeriod() {
+  if (IsLive()) return absl::Milliseconds(100);
+  return ::isatty(STDOUT_FILENO) == 1 ? absl::Seconds(1) : absl::Seconds(10);
+}
+
+platform::PodExecutor::Options ExecutorOptions(const platform::LocalJob& job,
+                                               platform::ObjectStore* store, const Clock* clock,
+                                               ProcessGuard* guard, platform::TaskOutput* output) {
+  platform::PodExecutor::Options options = PodOptions(store, clock, guard, /*log_folder=*/"");
+  // Tasks write to a pipe, and would not know.
+  if (IsLive()) SetEnvironment(&options.environment, "WEFT_LIVE", "1");
+  options.output.progress_period = ProgressPeriod();
+  options.output.keeps_returns = IsLive();
+  options.listener = [&job, output](const Json& pod, int descriptor,
+                                    const std::vector<std::string>& lines) {
+    const std::string task = platform::TaskOfPod(job, pod);
+    descriptor == 0 ? output->Finish(task) : output->Print(task, descriptor, lines);
+  };
+  options.pacing = {.first = absl::Milliseconds(500),
+                    .second = absl::Seconds(1),
+                    .longest = absl::Seconds(30),
+                    .steady_after = absl::Minutes(1),
+                    .limit = std::nullopt};
+  return options;
+}
+
+// The control plane of `weft up` without its port and its files, for one job.
+StatusOr<int> RunOnOwnControlPlane(const Flags& flags, const platform::LocalJob& job) {
+  AdoptOrphans();
+  WEFT_ASSIGN_OR_RETURN(const auto guard, ProcessGuard::Start());
+  WEFT_ASSIGN_OR_RETURN(const OwnedFd interrupts, platform::BlockInterrupts());
+  platform::TaskOutput::Options output_options;
+  for (const platform::LocalTask& task : job.tasks) output_options.tasks.push_back(task.name);
+  output_options.log_folder = flags.log_folder;
+  output_options.use_color = std::getenv("NO_COLOR") == nullptr;
+  WEFT_ASSIGN_OR_RETURN(const auto output, platform::TaskOutput::Create(std::move(output_options)));
+  RealClock clock;
+  platform::EmbeddedStore::Options store_options;
+  store_options.clock = &clock;
+  WEFT_ASSIGN_OR_RETURN(const auto store, platform::EmbeddedStore::Open(std::move(store_options)));
+  platform::TfJobController::Options job_options;
+  job_options.store = store.get();
+  job_options.clock = &clock;
+  job_options.first_wait = absl::Seconds(1);
+  job_options.longest_wait = absl::Seconds(30);
+  job_options.lists_evaluators = false;
+  StatusOr<int> exit_code = Internal("The job did not run");
+  {
+    platform::TfJobController jobs(job_options);
+    platform::PodExecutor executor(
+        ExecutorOptions(job, store.get(), &clock, guard.get(), output.get()));
+    executor.Start();
+    jobs.Start(1);
+    platform::ForegroundOptions options;
+    options.store = store.get();
+    options.clock = &clock;
+    options.output = output.get();
+    options.interrupts = interrupts.get();
+    options.watch.grace = absl::Seconds(flags.grace_s);
+    options.screen.command_line = flags.command_line;
+    options.screen.log_folder = flags.log_folder;
+    exit_code = platform::RunInForeground(job, options);
+  }
+  // What left its task's group, if anything did.
+  KillDescendants(guard->pid());
+  return exit_code;
 }
 
 int RunJob(const Flags& flags) {
@@ -105,17 +169,7 @@ int RunJob(const Flags& flags) {
     std::fprintf(stderr, "weft run: %s\n", std::string(job.status().message()).c_str());
     return 2;
   }
-  platform::LocalRunOptions options;
-  options.run.grace = absl::Seconds(flags.grace_s);
-  options.output.log_folder = flags.log_folder;
-  options.output.use_color = std::getenv("NO_COLOR") == nullptr;
-  options.output.is_live = IsLive();
-  options.output.progress_period = absl::Seconds(10);
-  if (::isatty(STDOUT_FILENO) == 1) options.output.progress_period = absl::Seconds(1);
-  if (options.output.is_live) options.output.progress_period = absl::Milliseconds(100);
-  options.screen.command_line = flags.command_line;
-  options.screen.log_folder = flags.log_folder;
-  const StatusOr<int> exit_code = platform::RunLocally(*job, options);
+  const StatusOr<int> exit_code = RunOnOwnControlPlane(flags, *job);
   if (exit_code.ok()) return *exit_code;
   std::fprintf(stderr, "weft run: %s\n", std::string(exit_code.status().message()).c_str());
   return 1;

@@ -49,7 +49,7 @@ void AddLabels(Json* object, const Labels& labels) {
 TaskCluster ClusterOf(const JobView& view) {
   TaskCluster cluster;
   cluster.job = &view.job;
-  cluster.has_evaluators = !view.is_v1beta1;
+  cluster.has_evaluators = view.lists_evaluators && !view.is_v1beta1;
   cluster.host_of = [&view](ReplicaType type, int64_t index) {
     const ReplicaSpec* const replica = view.job.Find(type);
     const std::string domain =

@@ -29,7 +29,8 @@ struct JobView {
   // As the seed's API version means it: another clean-up default, other codes, no evaluator in the
   // cluster.
   bool is_v1beta1 = false;
-  std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN; usually empty
+  bool lists_evaluators = true;  // in the cluster of TF_CONFIG; v1beta1 never does
+  std::string cluster_domain;    // CUSTOM_CLUSTER_DOMAIN; usually empty
 };
 
 // Of every object that a job becomes.

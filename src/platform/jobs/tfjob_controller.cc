@@ -119,6 +119,9 @@ JobObservation TfJobController::Observe(const Json& object, TfJob job) const {
   observation.view.object = &object;
   observation.view.is_v1beta1 = IsV1Beta1(object);
   observation.view.cluster_domain = options_.cluster_domain;
+  observation.view.lists_evaluators = options_.lists_evaluators;
+  observation.first_wait = options_.first_wait;
+  observation.longest_wait = options_.longest_wait;
   observation.pods = pods_.OwnedBy(UidOf(object));
   observation.services = services_.OwnedBy(UidOf(object));
   observation.gang_scheduler = options_.gang_scheduler;

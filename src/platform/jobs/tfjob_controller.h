@@ -29,6 +29,10 @@ class TfJobController {
     std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN
     std::string gang_scheduler;  // its name; "volcano" has PodGroups of its own. Empty: none
     ThreadPool* pool = nullptr;  // creates objects of one job at once; null: one after the other
+    // Before a task that failed again gets its next pod; doubles each time.
+    absl::Duration first_wait = absl::Seconds(10);
+    absl::Duration longest_wait = absl::Minutes(5);
+    bool lists_evaluators = true;  // in the cluster of v1's TF_CONFIG, as the reference does
   };
   explicit TfJobController(Options options);
   ~TfJobController();

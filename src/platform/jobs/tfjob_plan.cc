@@ -21,8 +21,6 @@ namespace {
 
 // Among the tasks of status.restarts.
 constexpr char kWholeJob[] = "job";
-constexpr absl::Duration kFirstWait = absl::Seconds(10);
-constexpr absl::Duration kLongestWait = absl::Minutes(5);
 
 std::string PhaseOf(const Json& pod) { return StringField(pod, {"status", "phase"}); }
 
@@ -315,9 +313,9 @@ class Planner {
     const std::string task = job_.extras.restarts_whole ? kWholeJob : TaskName(replica.type, index);
     const int64_t restarts = status_.Restarts(task);
     if (restarts > 1) {
-      absl::Duration wait = kFirstWait;
-      for (int64_t i = 2; i < restarts && wait < kLongestWait; ++i) wait *= 2;
-      const absl::Time due = status_.LastRestart(task) + std::min(wait, kLongestWait);
+      absl::Duration wait = seen_.first_wait;
+      for (int64_t i = 2; i < restarts && wait < seen_.longest_wait; ++i) wait *= 2;
+      const absl::Time due = status_.LastRestart(task) + std::min(wait, seen_.longest_wait);
       if (due > seen_.now) return LookAgain(due - seen_.now);
     }
     if (TemplateHasRestartPolicy(replica)) {

@@ -19,6 +19,9 @@ struct JobObservation {
   std::string gang_scheduler;       // empty: pods are scheduled one by one
   ObjectPtr pod_group;              // the job's own, or null
   absl::Time now;
+  absl::Duration first_wait =
+      absl::Seconds(10);  // before a task that failed again gets its next pod; doubles
+  absl::Duration longest_wait = absl::Minutes(5);
 };
 
 struct PlannedEvent {

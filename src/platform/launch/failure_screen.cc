@@ -43,7 +43,7 @@ std::string DescribeTask(const TaskState& state) {
       text += state.last_exit.has_value() ? DescribeExit(*state.last_exit) : "could not be started";
       break;
     case TaskPhase::kStopped:
-      text = state.started == absl::ZeroDuration() ? "not started" : "ended by weft";
+      text = state.has_started ? "ended by weft" : "not started";
       break;
   }
   if (state.restarts > 0) absl::StrAppend(&text, ", started again ", state.restarts, " times");
@@ -84,7 +84,7 @@ std::string NextStep(const LocalJob& job, const JobOutcome& outcome, const Scree
            RunAgain(options);
   }
   const LocalTask& task = job.tasks[*outcome.failed_task];
-  const std::string program = task.argv.empty() ? "" : task.argv[0];
+  const std::string& program = task.program;
   if (outcome.exit_code == 127 && !outcome.tasks[*outcome.failed_task].last_exit.has_value()) {
     return absl::StrCat("is it installed, is the path right?\n  ",
                         absl::StrContains(program, '/') ? "ls -l " : "type ", ShellQuote(program));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "platform/launch/job_plan.h"
-#include "platform/launch/job_run.h"
+#include "platform/launch/job_watch.h"
 
 namespace weft::platform {
 

@@ -18,7 +18,7 @@ LocalJob MakeJob(int workers) {
   for (int i = 0; i < workers; ++i) {
     LocalTask task;
     task.name = absl::StrCat("worker-", i);
-    task.argv = {"python", "train.py"};
+    task.program = "python";
     job.tasks.push_back(task);
   }
   return job;
@@ -35,7 +35,7 @@ JobOutcome MakeFailure(int workers, ExitState exit) {
   outcome.tasks.resize(static_cast<size_t>(workers));
   for (TaskState& state : outcome.tasks) {
     state.phase = TaskPhase::kStopped;
-    state.started = absl::Seconds(1);
+    state.has_started = true;
   }
   outcome.tasks[1].phase = TaskPhase::kFailed;
   outcome.tasks[1].last_exit = exit;

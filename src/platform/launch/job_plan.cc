@@ -2,75 +2,118 @@
 #include "platform/launch/job_plan.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 
-#include "base/files.h"
 #include "base/subprocess.h"
-#include "platform/launch/expansion.h"
-#include "platform/object/task_config.h"
+#include "platform/object/fields.h"
+#include "platform/object/job_annotations.h"
 
 namespace weft::platform {
 namespace {
 
-bool IsInCluster(ReplicaType type) { return type != ReplicaType::kEvaluator; }
+constexpr char kNoImage[] = "none";  // a pod must have one
 
-TaskCluster MakeCluster(const TfJob& job, const std::vector<int>& ports) {
-  std::map<ReplicaType, std::vector<std::string>> hosts;
-  size_t next = 0;
-  for (const ReplicaSpec& replica : job.replicas) {
-    if (!IsInCluster(replica.type)) continue;
-    for (int64_t i = 0; i < replica.replicas; ++i) {
-      hosts[replica.type].push_back(absl::StrCat("127.0.0.1:", ports[next++]));
-    }
+const char* PolicyName(RestartPolicy policy) {
+  switch (policy) {
+    case RestartPolicy::kAlways:
+      return "Always";
+    case RestartPolicy::kOnFailure:
+      return "OnFailure";
+    case RestartPolicy::kNever:
+      return "Never";
+    case RestartPolicy::kExitCode:
+      return "ExitCode";
   }
-  TaskCluster cluster;
-  cluster.job = &job;
-  cluster.has_evaluators = false;
-  cluster.is_fixed = true;
-  cluster.host_of = [hosts](ReplicaType type, int64_t index) {
-    const auto found = hosts.find(type);
-    return found == hosts.end() ? "" : found->second[static_cast<size_t>(index)];
-  };
-  return cluster;
+  return "Never";
+}
+
+Json Words(const std::vector<std::string>& words) {
+  Json list = Json::MakeArray();
+  for (const std::string& word : words) list.Append(word);
+  return list;
+}
+
+Json Map(const std::vector<std::pair<std::string, std::string>>& entries) {
+  Json map = Json::MakeObject();
+  for (const auto& [name, value] : entries) map.Set(name, value);
+  return map;
+}
+
+bool IsServer(const std::vector<std::string>& command) {
+  return command.size() >= 2 && command[1] == "server" &&
+         command[0].substr(command[0].rfind('/') + 1) == "weft";
 }
 
 class Planner {
  public:
-  Planner(const TfJob& job, const LocalSettings& settings, const std::vector<int>& ports)
-      : job_(job),
-        settings_(settings),
-        cluster_(MakeCluster(job, ports)),
-        problems_(settings.file) {}
+  Planner(const TfJob& job, const LocalSettings& settings)
+      : job_(job), settings_(settings), problems_(settings.file) {}
 
   StatusOr<LocalJob> Plan() {
     plan_.name = job_.metadata.name;
-    plan_.version = job_.version;
     plan_.backoff_limit = settings_.backoff_limit.has_value() ? settings_.backoff_limit
                                                               : job_.run_policy.backoff_limit;
-    if (job_.run_policy.active_deadline_seconds.has_value()) {
-      plan_.deadline = absl::Seconds(*job_.run_policy.active_deadline_seconds);
-    }
     if (job_.run_policy.suspend) {
       problems_.Add(Json(), "spec.runPolicy.suspend",
                     "holds true, so the job must not run: write false or leave it out");
     }
-    if (job_.enable_dynamic_worker) {
-      plan_.notes.push_back(
-          "enableDynamicWorker has no meaning here: TF_CONFIG has the whole cluster");
-    }
+    MakeObject();
     for (const ReplicaSpec& replica : job_.replicas) AddReplica(replica);
     NoteImages();
-    ChooseDecidingTasks();
+    if (std::none_of(plan_.tasks.begin(), plan_.tasks.end(),
+                     [](const LocalTask& task) { return task.decides; })) {
+      problems_.Add(Json(), "spec.tfReplicaSpecs",
+                    "there is no Worker, Chief or Master, so nothing would end the job");
+    }
     WEFT_RETURN_IF_ERROR(problems_.ToStatus());
     return std::move(plan_);
   }
 
  private:
+  void MakeObject() {
+    const bool is_v1 = job_.version == TfJobVersion::kV1;
+    Json& object = plan_.object;
+    object.Set("apiVersion", is_v1 ? "kubeflow.org/v1" : "kubeflow.org/v1beta1");
+    object.Set("kind", "TFJob");
+    SetField(&object, {"metadata", "name"}, job_.metadata.name);
+    SetField(&object, {"metadata", "namespace"}, job_.metadata.namespace_name);
+    if (!job_.metadata.labels.empty())
+      SetField(&object, {"metadata", "labels"}, Map(job_.metadata.labels));
+    for (const auto& [name, value] : job_.metadata.annotations) {
+      if (!absl::StartsWith(name, kAnnotationPrefix)) {
+        SetField(&object, {"metadata", "annotations", name}, value);
+      }
+    }
+    AddExtras(&object);
+    // What still runs is ended when the run says so.
+    if (is_v1) {
+      SetField(&object, {"spec", "runPolicy", "cleanPodPolicy"}, "None");
+    } else {
+      SetField(&object, {"spec", "cleanPodPolicy"}, "None");
+    }
+    if (job_.success_policy == SuccessPolicy::kAllWorkers)
+      SetField(&object, {"spec", "successPolicy"}, "AllWorkers");
+    if (job_.enable_dynamic_worker) SetField(&object, {"spec", "enableDynamicWorker"}, true);
+    if (job_.run_policy.active_deadline_seconds.has_value()) {
+      plan_.deadline = absl::Seconds(*job_.run_policy.active_deadline_seconds);
+    }
+  }
+
+  // What the other kind of job says in fields of its own, too. Nobody looks at a TensorBoard here.
+  void AddExtras(Json* object) const {
+    const auto add = [&](const char* name, bool is_asked, const std::string& value) {
+      if (is_asked) SetField(object, {"metadata", "annotations", name}, value);
+    };
+    add(kTaskFlagsAnnotation, job_.extras.has_task_flags, "true");
+    add(kTrialAnnotation, !job_.extras.trial.empty(), job_.extras.trial);
+    add(kRestartAnnotation, job_.extras.restarts_whole, "job");
+  }
+
   void AddReplica(const ReplicaSpec& replica) {
     const Container* const container = replica.TensorFlowContainer();
     if (container == nullptr || replica.replicas == 0) return;
@@ -85,9 +128,84 @@ class Planner {
                        container->args.empty() ? "" : "   (before the args)"));
     }
     NoteWhatIsNotUsed(replica, *container);
+    const RestartPolicy policy = settings_.restart_policy.value_or(replica.restart_policy);
     for (int64_t index = 0; index < replica.replicas; ++index) {
-      AddTask(replica, *container, index, place, path);
+      LocalTask task;
+      task.name = absl::StrCat(ReplicaTypeName(replica.type), "-", index);
+      task.program = container->command.empty() ? "" : container->command[0];
+      task.type = replica.type;
+      task.restart_policy = policy;
+      task.decides = Decides(replica.type, index);
+      task.serves = IsServer(container->command);
+      plan_.tasks.push_back(std::move(task));
     }
+    Json pod;
+    pod.Set("containers", Json(Json::Array{MakeContainer(*container, place, path)}));
+    // Whoever ends it, ends it earlier.
+    pod.Set("terminationGracePeriodSeconds",
+            absl::ToInt64Seconds(absl::Ceil(settings_.grace, absl::Seconds(1))) + 60);
+    Json spec;
+    spec.Set("replicas", replica.replicas);
+    spec.Set("restartPolicy", PolicyName(policy));
+    SetField(&spec, {"template", "spec"}, std::move(pod));
+    SetField(&plan_.object, {"spec", "tfReplicaSpecs", ReplicaTypeName(replica.type)},
+             std::move(spec));
+  }
+
+  Json MakeContainer(const Container& container, const Json& place, const std::string& path) {
+    Json made;
+    made.Set("name", container.name);
+    made.Set("image", container.image.empty() ? kNoImage : container.image);
+    made.Set("command", Words(container.command));
+    if (!container.args.empty()) made.Set("args", Words(container.args));
+    const std::string& folder = settings_.working_directory.empty() ? container.working_directory
+                                                                    : settings_.working_directory;
+    if (!folder.empty()) made.Set("workingDir", folder);
+    Json variables = Json::MakeArray();
+    for (const EnvironmentVariable& variable : container.environment) {
+      AddVariable(variable, place, absl::StrCat(path, ".env"), &variables);
+    }
+    if (variables.size() > 0) made.Set("env", std::move(variables));
+    Json ports = Json::MakeArray();
+    for (const ContainerPort& port : container.ports) {
+      Json made_port;
+      if (!port.name.empty()) made_port.Set("name", port.name);
+      made_port.Set("containerPort", port.port);
+      ports.Append(std::move(made_port));
+    }
+    if (ports.size() > 0) made.Set("ports", std::move(ports));
+    return made;
+  }
+
+  void AddVariable(const EnvironmentVariable& variable, const Json& place, const std::string& path,
+                   Json* variables) {
+    Json made;
+    made.Set("name", variable.name);
+    if (variable.from_field == "metadata.name" || variable.from_field == "metadata.namespace") {
+      SetField(&made, {"valueFrom", "fieldRef", "fieldPath"}, variable.from_field);
+    } else if (variable.from_field.empty() && variable.from_elsewhere.empty()) {
+      made.Set("value", variable.value);
+    } else {
+      const std::optional<std::string> ours = FindEnvironment(settings_.environment, variable.name);
+      if (!ours.has_value() && variable.is_optional) return;
+      if (!ours.has_value()) {
+        const std::string& from =
+            variable.from_field.empty() ? variable.from_elsewhere : variable.from_field;
+        problems_.Add(place, path,
+                      absl::StrCat(variable.name, " comes from ", from,
+                                   ", which is not on this machine: export ", variable.name,
+                                   "=... before weft run"));
+      }
+      // It is what it is: a $(...) in it is no reference.
+      made.Set("value", EscapeReferences(ours.value_or("")));
+    }
+    variables->Append(std::move(made));
+  }
+
+  static std::string EscapeReferences(const std::string& text) {
+    std::string escaped;
+    for (const char c : text) escaped.append(c == '$' ? "$$" : std::string(1, c));
+    return escaped;
   }
 
   void NoteWhatIsNotUsed(const ReplicaSpec& replica, const Container& container) {
@@ -112,96 +230,11 @@ class Planner {
                      absl::StrJoin(images_, ", ")));
   }
 
-  void AddTask(const ReplicaSpec& replica, const Container& container, int64_t index,
-               const Json& place, const std::string& path) {
-    LocalTask task;
-    task.type = replica.type;
-    task.index = index;
-    task.name = absl::StrCat(ReplicaTypeName(replica.type), "-", index);
-    task.restart_policy = settings_.restart_policy.value_or(replica.restart_policy);
-    // Variables see those before them; commands see all of the container's, but not what we
-    // inherit.
-    std::vector<std::string> declared;
-    for (const EnvironmentVariable& variable : container.environment) {
-      const std::optional<std::string> value =
-          ValueOf(variable, task, declared, place, absl::StrCat(path, ".env"));
-      if (value.has_value()) SetEnvironment(&declared, variable.name, *value);
-    }
-    if (const std::string config = MakeTfConfig(cluster_, replica.type, index); !config.empty()) {
-      SetEnvironment(&declared, "TF_CONFIG", config);
-    }
-    task.environment = Inherited();
-    for (const std::string& line : declared) {
-      const size_t equals = line.find('=');
-      SetEnvironment(&task.environment, line.substr(0, equals), line.substr(equals + 1));
-    }
-    const VariableLookup lookup = [&](const std::string& name) {
-      return FindEnvironment(declared, name);
-    };
-    for (const auto* words : {&container.command, &container.args}) {
-      for (const std::string& word : *words) task.argv.push_back(ExpandVariables(word, lookup));
-    }
-    for (std::string& word : MakeTaskFlags(cluster_, replica.type, index))
-      task.argv.push_back(std::move(word));
-    task.working_directory = settings_.working_directory.empty() ? container.working_directory
-                                                                 : settings_.working_directory;
-    plan_.tasks.push_back(std::move(task));
-  }
-
-  std::optional<std::string> ValueOf(const EnvironmentVariable& variable, const LocalTask& task,
-                                     const std::vector<std::string>& declared, const Json& place,
-                                     const std::string& path) {
-    if (variable.from_field == "metadata.name") {
-      return absl::StrCat(job_.metadata.name, "-", task.name);
-    }
-    if (variable.from_field == "metadata.namespace") return job_.metadata.namespace_name;
-    if (variable.from_field.empty() && variable.from_elsewhere.empty()) {
-      return ExpandVariables(
-          variable.value, [&](const std::string& name) { return FindEnvironment(declared, name); });
-    }
-    const std::optional<std::string> ours = FindEnvironment(settings_.environment, variable.name);
-    if (!ours.has_value() && !variable.is_optional && task.index == 0) {
-      problems_.Add(
-          place, path,
-          absl::StrCat(variable.name, " comes from ",
-                       variable.from_field.empty() ? variable.from_elsewhere : variable.from_field,
-                       ", which is not on this machine: export ", variable.name,
-                       "=... before weft run"));
-    }
-    return ours;
-  }
-
-  std::vector<std::string> Inherited() const {
-    std::vector<std::string> environment;
-    for (const std::string& line : settings_.environment) {
-      // Of another job, if there is one.
-      if (line.rfind("TF_CONFIG=", 0) != 0) environment.push_back(line);
-    }
-    if (!settings_.program_folder.empty()) {
-      const std::string path = FindEnvironment(environment, "PATH").value_or("/usr/bin:/bin");
-      SetEnvironment(&environment, "PATH", absl::StrCat(settings_.program_folder, ":", path));
-    }
-    // Python holds back what it prints to a pipe, and logs would come at the end.
-    if (!FindEnvironment(environment, "PYTHONUNBUFFERED").has_value()) {
-      SetEnvironment(&environment, "PYTHONUNBUFFERED", "1");
-    }
-    return environment;
-  }
-
-  void ChooseDecidingTasks() {
+  bool Decides(ReplicaType type, int64_t index) const {
+    if (type == ReplicaType::kChief || type == ReplicaType::kMaster) return true;
     const bool has_chief = HasTasks(ReplicaType::kChief) || HasTasks(ReplicaType::kMaster);
-    for (size_t i = 0; i < plan_.tasks.size(); ++i) {
-      const LocalTask& task = plan_.tasks[i];
-      const bool is_chief = task.type == ReplicaType::kChief || task.type == ReplicaType::kMaster;
-      const bool is_deciding_worker =
-          !has_chief && task.type == ReplicaType::kWorker &&
-          (task.index == 0 || job_.success_policy == SuccessPolicy::kAllWorkers);
-      if (is_chief || is_deciding_worker) plan_.deciding_tasks.push_back(i);
-    }
-    if (plan_.deciding_tasks.empty()) {
-      problems_.Add(Json(), "spec.tfReplicaSpecs",
-                    "there is no Worker, Chief or Master, so nothing would end the job");
-    }
+    return !has_chief && type == ReplicaType::kWorker &&
+           (index == 0 || job_.success_policy == SuccessPolicy::kAllWorkers);
   }
 
   bool HasTasks(ReplicaType type) const {
@@ -211,29 +244,27 @@ class Planner {
 
   const TfJob& job_;
   const LocalSettings& settings_;
-  const TaskCluster cluster_;
   Problems problems_;
   std::set<std::string> images_;
   LocalJob plan_;
 };
 
-}  // namespace
-
-int CountPorts(const TfJob& job) {
-  int64_t count = 0;
-  for (const ReplicaSpec& replica : job.replicas) {
-    if (IsInCluster(replica.type)) count += replica.replicas;
+// As a service may be called, which the job's tasks become: "Train.py" is "train-py".
+std::string JobNameOf(const std::string& program) {
+  std::string name;
+  for (const char c : absl::AsciiStrToLower(program.substr(program.rfind('/') + 1))) {
+    name.push_back(absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c : '-');
   }
-  return static_cast<int>(count);
+  const size_t first = name.find_first_of("abcdefghijklmnopqrstuvwxyz");
+  name = first == std::string::npos ? "job" : name.substr(first, 40);
+  name.erase(name.find_last_not_of('-') + 1);
+  return name;
 }
 
-StatusOr<LocalJob> PlanLocalJob(const TfJob& job, const LocalSettings& settings,
-                                const std::vector<int>& ports) {
-  if (ports.size() != static_cast<size_t>(CountPorts(job))) {
-    return Internal("The plan of job '", job.metadata.name, "' wants ", CountPorts(job),
-                    " ports, got ", ports.size());
-  }
-  return Planner(job, settings, ports).Plan();
+}  // namespace
+
+StatusOr<LocalJob> PlanLocalJob(const TfJob& job, const LocalSettings& settings) {
+  return Planner(job, settings).Plan();
 }
 
 StatusOr<TfJob> MakeProgramJob(const ProgramJob& program) {
@@ -248,7 +279,7 @@ StatusOr<TfJob> MakeProgramJob(const ProgramJob& program) {
   }
   TfJob job;
   const std::string& path = program.command[0];
-  job.metadata.name = absl::AsciiStrToLower(path.substr(path.rfind('/') + 1));
+  job.metadata.name = JobNameOf(path);
   Container container;
   container.name = "tensorflow";
   container.command = program.command;

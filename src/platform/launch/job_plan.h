@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a TFJob to the processes that it means on this machine. Pure: touches nothing but its
-// arguments.
+// From a TFJob as a person wrote it to the one that runs on this machine. Pure: touches nothing but
+// its arguments.
 #pragma once
 
 #include <cstdint>
@@ -11,45 +11,42 @@
 #include "absl/time/time.h"
 
 #include "base/status.h"
+#include "net/json.h"
 #include "platform/object/tfjob.h"
 
 namespace weft::platform {
 
 struct LocalTask {
-  std::string name;  // "worker-0"
+  std::string name;     // "worker-0"
+  std::string program;  // the first word of its command
   ReplicaType type = ReplicaType::kWorker;
-  int64_t index = 0;
-  std::vector<std::string> argv;
-  std::vector<std::string> environment;  // "NAME=value", all of it
-  std::string working_directory;         // empty: ours
   RestartPolicy restart_policy = RestartPolicy::kNever;
+  bool decides = false;  // the job has succeeded when all of these have exited with 0
+  bool serves = false;   // runs `weft server`, which never ends by itself
 };
 
 struct LocalJob {
   std::string name;
-  TfJobVersion version = TfJobVersion::kV1;
+  // For the store: one container a pod, no limits that the run itself holds it to, no clean-up
+  // before it says so.
+  Json object;
   std::vector<LocalTask> tasks;
-  std::vector<size_t> deciding_tasks;  // the job succeeds when all of these have exited with 0
   std::optional<int64_t> backoff_limit;
   std::optional<absl::Duration> deadline;
   std::vector<std::string> notes;  // what of the file has no meaning here, a line each
 };
 
 struct LocalSettings {
-  std::string file;                             // for messages
-  std::vector<std::string> environment;         // what tasks inherit
-  std::string program_folder;                   // goes to the front of their PATH; may be empty
+  std::string file;                      // for messages
+  std::vector<std::string> environment;  // where variables come from that are not on this machine
   std::optional<RestartPolicy> restart_policy;  // instead of the job's own
   std::optional<int64_t> backoff_limit;
   std::string working_directory;  // instead of the job's own
+  absl::Duration grace = absl::Seconds(10);
 };
 
-// How many ports PlanLocalJob wants: one a task of the cluster, evaluators have none.
-int CountPorts(const TfJob& job);
-
 // InvalidArgument lists what cannot run here and how to write it, with the place in the file.
-StatusOr<LocalJob> PlanLocalJob(const TfJob& job, const LocalSettings& settings,
-                                const std::vector<int>& ports);
+StatusOr<LocalJob> PlanLocalJob(const TfJob& job, const LocalSettings& settings);
 
 // A job of one program, as `weft run --ps 1 --workers 2 -- program` describes it: ExitCode
 // restarts.

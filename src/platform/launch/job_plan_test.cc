@@ -4,8 +4,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "base/subprocess.h"
 #include "platform/launch/expansion.h"
+#include "platform/object/fields.h"
 
 namespace weft::platform {
 namespace {
@@ -14,7 +14,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 std::string Replica(const std::string& type, int replicas, const std::string& container) {
   return absl::StrCat("    ", type, ":\n      replicas: ", replicas,
@@ -33,57 +32,81 @@ TfJob Parse(const std::string& replicas, const std::string& more = "") {
 
 StatusOr<LocalJob> Plan(const TfJob& job, LocalSettings settings = {}) {
   settings.file = "job.yaml";
-  std::vector<int> ports;
-  for (int i = 0; i < CountPorts(job); ++i) ports.push_back(5000 + i);
-  return PlanLocalJob(job, settings, ports);
+  return PlanLocalJob(job, settings);
 }
 
-std::string Variable(const LocalTask& task, const std::string& name) {
-  return FindEnvironment(task.environment, name).value_or("<unset>");
+const Json* Replica(const LocalJob& plan, const char* type) {
+  return FindField(plan.object, {"spec", "tfReplicaSpecs", type});
 }
 
-TEST(JobPlanTest, WritesTfConfigAsTheReferenceOperatorDoes) {
-  const TfJob job =
-      Parse(Replica("PS", 1, "command: [a]") + Replica("Worker", 2, "command: [a]") +
-            Replica("Chief", 1, "command: [a]") + Replica("Evaluator", 1, "command: [a]"));
-  EXPECT_EQ(CountPorts(job), 4);
-  const LocalJob plan = Plan(job).value();
-  ASSERT_EQ(plan.tasks.size(), 5u);
-  EXPECT_EQ(plan.tasks[2].name, "worker-1");
-  EXPECT_EQ(Variable(plan.tasks[2], "TF_CONFIG"),
-            R"({"cluster":{"chief":["127.0.0.1:5000"],"ps":["127.0.0.1:5003"],)"
-            R"("worker":["127.0.0.1:5001","127.0.0.1:5002"]},"task":{"type":"worker","index":1},)"
-            R"("environment":"cloud"})");
-  // The evaluator stands outside of the cluster.
-  EXPECT_THAT(Variable(plan.tasks[4], "TF_CONFIG"),
-              HasSubstr(R"("task":{"type":"evaluator","index":0})"));
-  EXPECT_THAT(Variable(plan.tasks[4], "TF_CONFIG"), Not(HasSubstr(R"("evaluator":[)")));
-  EXPECT_THAT(plan.deciding_tasks, ElementsAre(0u));
+const Json& ContainerOf(const LocalJob& plan, const char* type) {
+  return FindField(*Replica(plan, type), {"template", "spec", "containers"})->items()[0];
 }
 
-TEST(JobPlanTest, ASingleTaskHasNoTfConfigNotEvenOurs) {
-  LocalSettings settings;
-  settings.environment = {"TF_CONFIG=of another job", "HOME=/home/me"};
-  const LocalJob plan = Plan(Parse(Replica("Worker", 1, "command: [a]")), settings).value();
-  EXPECT_EQ(Variable(plan.tasks[0], "TF_CONFIG"), "<unset>");
-  EXPECT_EQ(Variable(plan.tasks[0], "HOME"), "/home/me");
+std::vector<std::string> DecidingTasks(const LocalJob& plan) {
+  std::vector<std::string> names;
+  for (const LocalTask& task : plan.tasks) {
+    if (task.decides) names.push_back(task.name);
+  }
+  return names;
 }
 
-TEST(JobPlanTest, ExpandsVariablesInOrder) {
+TEST(JobPlanTest, MakesAJobThatAControllerRunsHere) {
   const LocalJob plan =
-      Plan(
-          Parse(Replica(
-                    "Worker", 1,
-                    "command: [run, $(B), $(NONE), $$(B)], args: [\"--cfg=$(TF_CONFIG)\", $HOME], "
-                    "env: "
-                    "[{name: A, value: x}, {name: B, value: \"$(A)y$(C)\"}, {name: C, value: z}]") +
-                Replica("PS", 1, "command: [a]")))
+      Plan(Parse(Replica("ps", 1, "command: [weft, server]") +
+                     Replica("Worker", 2,
+                             "command: [a, $(B)], args: [--x], workingDir: /data, "
+                             "env: [{name: B, value: \"$(C)\"}], "
+                             "ports: [{name: tfjob-port, containerPort: 3333}]") +
+                     Replica("Chief", 1, "command: [a]") + Replica("Evaluator", 0, "command: [a]"),
+                 "  runPolicy: {backoffLimit: 3, activeDeadlineSeconds: 60, cleanPodPolicy: All, "
+                 "ttlSecondsAfterFinished: 0}\n"))
           .value();
-  EXPECT_EQ(plan.tasks[0].argv[1], "xy$(C)");
-  EXPECT_EQ(plan.tasks[0].argv[2], "$(NONE)");
-  EXPECT_EQ(plan.tasks[0].argv[3], "$(B)");
-  EXPECT_THAT(plan.tasks[0].argv[4], HasSubstr("--cfg={\"cluster\""));
-  EXPECT_EQ(plan.tasks[0].argv[5], "$HOME");
+  EXPECT_EQ(
+      ContainerOf(plan, "worker").Dump(),
+      R"x({"name":"tensorflow","image":"none","command":["a","$(B)"],"args":["--x"],"workingDir":"/data",)x"
+      R"x("env":[{"name":"B","value":"$(C)"}],"ports":[{"name":"tfjob-port","containerPort":3333}]})x");
+  EXPECT_EQ(FindField(plan.object, {"spec", "runPolicy"})->Dump(), R"({"cleanPodPolicy":"None"})");
+  EXPECT_EQ(StringField(plan.object, {"apiVersion"}), "kubeflow.org/v1");
+  EXPECT_EQ(IntField(*Replica(plan, "ps"), {"replicas"}), 1);
+  EXPECT_EQ(Replica(plan, "evaluator"), nullptr);
+  ASSERT_EQ(plan.tasks.size(), 4u);
+  EXPECT_EQ(plan.tasks[2].name, "worker-1");
+  EXPECT_TRUE(plan.tasks[3].serves);
+  EXPECT_FALSE(plan.tasks[2].serves);
+  EXPECT_EQ(plan.backoff_limit, 3);
+  EXPECT_EQ(plan.deadline, absl::Seconds(60));
+  EXPECT_THAT(DecidingTasks(plan), ElementsAre("chief-0"));
+  // What it becomes is a job again.
+  EXPECT_TRUE(ParseTfJob(plan.object, "again").ok());
+}
+
+TEST(JobPlanTest, KeepsWhatTheJobAsksOfWeft) {
+  const TfJob compact = ParseTfJobText(R"(apiVersion: krallistic.github.com/v1
+kind: Tensorflow
+metadata: {name: digits, annotations: {team: research}}
+spec: {image: i, command: [train], trial: "3", restart_whole_job: true, tensorboard: {active: true, folder: /logs}})",
+                                       "job.yaml")
+                            .value();
+  EXPECT_EQ(
+      FindField(Plan(compact).value().object, {"metadata", "annotations"})->Dump(),
+      R"({"team":"research","weft.dev/task-flags":"true","weft.dev/trial":"3","weft.dev/restart":"job"})");
+}
+
+TEST(JobPlanTest, FlagsStandAboveTheFile) {
+  LocalSettings settings;
+  settings.restart_policy = RestartPolicy::kOnFailure;
+  settings.backoff_limit = 9;
+  settings.working_directory = "/elsewhere";
+  settings.grace = absl::Milliseconds(200);
+  const LocalJob plan =
+      Plan(Parse(Replica("Worker", 1, "command: [a], workingDir: /data")), settings).value();
+  EXPECT_EQ(StringField(*Replica(plan, "worker"), {"restartPolicy"}), "OnFailure");
+  EXPECT_EQ(StringField(ContainerOf(plan, "worker"), {"workingDir"}), "/elsewhere");
+  EXPECT_EQ(plan.backoff_limit, 9);
+  // Nobody else kills before we do.
+  EXPECT_GT(
+      IntField(*Replica(plan, "worker"), {"template", "spec", "terminationGracePeriodSeconds"}), 1);
 }
 
 TEST(JobPlanTest, ExpansionKeepsWhatItDoesNotKnow) {
@@ -103,14 +126,6 @@ TEST(JobPlanTest, ExpansionKeepsWhatItDoesNotKnow) {
                                                         {"a$(A)b", "a1b"}}) {
     EXPECT_EQ(ExpandVariables(text, lookup), expanded) << text;
   }
-}
-
-TEST(JobPlanTest, PutsOurFolderInFrontOfThePath) {
-  LocalSettings settings;
-  settings.environment = {"PATH=/usr/bin"};
-  settings.program_folder = "/opt/weft/bin";
-  const LocalJob plan = Plan(Parse(Replica("Worker", 1, "command: [a]")), settings).value();
-  EXPECT_EQ(Variable(plan.tasks[0], "PATH"), "/opt/weft/bin:/usr/bin");
 }
 
 TEST(JobPlanTest, SaysWhatToWriteWhenThereIsNoCommand) {
@@ -145,11 +160,11 @@ TEST(JobPlanTest, FindsVariablesThatComeFromElsewhere) {
               HasSubstr("TOKEN comes from secret 'hub', key 'token', which is not on this machine: "
                         "export TOKEN=..."));
   LocalSettings settings;
-  settings.environment = {"TOKEN=secret"};
+  settings.environment = {"TOKEN=sec$(POD)ret"};
   const LocalJob plan = Plan(job, settings).value();
-  EXPECT_EQ(Variable(plan.tasks[1], "POD"), "digits-worker-1");
-  EXPECT_EQ(Variable(plan.tasks[1], "TOKEN"), "secret");
-  EXPECT_EQ(Variable(plan.tasks[1], "MAYBE"), "<unset>");
+  EXPECT_EQ(FindField(ContainerOf(plan, "worker"), {"env"})->Dump(),
+            R"([{"name":"POD","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}},)"
+            R"({"name":"TOKEN","value":"sec$$(POD)ret"}])");
 }
 
 TEST(JobPlanTest, RefusesJobsThatWouldNeverEndOrMustNotRun) {
@@ -170,7 +185,7 @@ TEST(JobPlanTest, RefusesJobsThatWouldNeverEndOrMustNotRun) {
 TEST(JobPlanTest, AllWorkersDecideWhenTheJobSaysSo) {
   const LocalJob plan =
       Plan(Parse(Replica("Worker", 3, "command: [a]"), "  successPolicy: AllWorkers\n")).value();
-  EXPECT_THAT(plan.deciding_tasks, ElementsAre(0u, 1u, 2u));
+  EXPECT_THAT(DecidingTasks(plan), ElementsAre("worker-0", "worker-1", "worker-2"));
 }
 
 TEST(JobPlanTest, MakesAJobOfOneProgram) {
@@ -179,9 +194,15 @@ TEST(JobPlanTest, MakesAJobOfOneProgram) {
   ASSERT_EQ(plan.tasks.size(), 5u);
   EXPECT_EQ(plan.tasks[0].name, "chief-0");
   EXPECT_EQ(plan.tasks[4].name, "evaluator-0");
-  EXPECT_THAT(plan.tasks[3].argv, ElementsAre("./bin/Train.py", "$(x)", "--a"));
+  EXPECT_EQ(plan.name, "train-py");
+  EXPECT_EQ(FindField(ContainerOf(plan, "ps"), {"command"})->Dump(),
+            R"x(["./bin/Train.py","$$(x)","--a"])x");
   EXPECT_EQ(plan.tasks[3].restart_policy, RestartPolicy::kExitCode);
   EXPECT_THAT(plan.notes, IsEmpty());
+  for (const auto& [program, name] : std::vector<std::pair<std::string, std::string>>{
+           {"/usr/bin/python3.11", "python3-11"}, {"_", "job"}, {"7zip", "zip"}, {"a-", "a"}}) {
+    EXPECT_EQ(MakeProgramJob({0, 1, false, false, {program}})->metadata.name, name);
+  }
   EXPECT_FALSE(MakeProgramJob({1, 2, false, false, {}}).ok());
   EXPECT_FALSE(MakeProgramJob({-1, 2, false, false, {"a"}}).ok());
 }
