@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """etcd, kube-apiserver and kube-controller-manager in a folder of their own, for tests."""
+import ctypes
 import os
 import pathlib
 import secrets
+import signal
 import socket
 import subprocess
 import time
 
+# Who called what, without bodies; a watch counts when it begins.
+AUDIT = '''apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+'''
 CONTROLLERS = 'garbage-collector-controller,namespace-controller,serviceaccount-controller'
+
+
+def die_with_parent():
+    """For preexec_fn: a test that is killed leaves nothing behind."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def free_port():
@@ -17,21 +31,29 @@ def free_port():
 
 
 class RealControlPlane:
+    """`users`, before start, are others who may do everything, each with a token of its own."""
+
     def __init__(self, program, folder):
         self.program = program
         self.folder = pathlib.Path(folder)
         self.kubeconfig = self.folder / 'kubeconfig'
         self.audit = self.folder / 'audit.log'
+        self.server = None
+        self.authority = self.folder / 'certs' / 'apiserver.crt'
         self.token = secrets.token_hex(16)
+        self.users = ()
+        self.tokens = {}
         self.processes = []
 
     def spawn(self, name, *words):
         log = (self.folder / (name + '.log')).open('w')
         self.processes.append(subprocess.Popen([self.program, name, *words], stdout=log, stderr=subprocess.STDOUT,
-                                               cwd=self.folder, env=dict(os.environ, GOMAXPROCS='2')))
+                                               cwd=self.folder, env=dict(os.environ, GOMAXPROCS='2'),
+                                               preexec_fn=die_with_parent))
         log.close()
 
-    def start(self):
+    def start(self, *arguments):
+        """`arguments` go to kube-apiserver."""
         etcd, peer, port = free_port(), free_port(), free_port()
         self.spawn('etcd', '--data-dir', str(self.folder / 'etcd'), '--unsafe-no-fsync', '--log-level', 'error',
                    '--listen-client-urls', 'http://127.0.0.1:%d' % etcd,
@@ -39,29 +61,36 @@ class RealControlPlane:
                    '--listen-peer-urls', 'http://127.0.0.1:%d' % peer)
         key = self.folder / 'accounts.key'
         subprocess.run(['openssl', 'genrsa', '-out', key, '2048'], check=True, capture_output=True)
-        (self.folder / 'tokens.csv').write_text('%s,admin,1,system:masters\n' % self.token)
+        self.tokens = {'admin': self.token, **{user: secrets.token_hex(16) for user in self.users}}
+        (self.folder / 'tokens.csv').write_text(''.join(
+            '%s,%s,%s,system:masters\n' % (token, user, user) for user, token in self.tokens.items()))
+        policy = self.folder / 'audit.yaml'
+        policy.write_text(AUDIT)
+        self.server = 'https://127.0.0.1:%d' % port
         self.spawn('kube-apiserver', '--etcd-servers', 'http://127.0.0.1:%d' % etcd, '--secure-port', str(port),
                    '--bind-address', '127.0.0.1', '--cert-dir', str(self.folder / 'certs'),
                    '--service-cluster-ip-range', '10.0.0.0/24', '--service-account-key-file', str(key),
                    '--service-account-signing-key-file', str(key),
                    '--service-account-issuer', 'https://kubernetes.default.svc',
                    '--token-auth-file', str(self.folder / 'tokens.csv'), '--authorization-mode', 'RBAC',
+                   '--audit-policy-file', str(policy), '--audit-log-path', str(self.audit),
+                   # Whoever makes an owner that blocks deletion needs the right to its finalizers.
+                   '--enable-admission-plugins', 'OwnerReferencesPermissionEnforcement',
                    # No kubelet asks for tokens, and no node controller takes taints off.
-                   '--disable-admission-plugins', 'ServiceAccount,TaintNodesByCondition')
-        authority = self.folder / 'certs' / 'apiserver.crt'
-        self.await_(authority.exists, 'the certificate')
+                   '--disable-admission-plugins', 'ServiceAccount,TaintNodesByCondition', *arguments)
+        self.await_(self.authority.exists, 'the certificate')
         self.kubeconfig.write_text('''apiVersion: v1
 kind: Config
 current-context: real
-clusters: [{name: real, cluster: {server: "https://127.0.0.1:%d", certificate-authority: %s}}]
+clusters: [{name: real, cluster: {server: "%s", certificate-authority: %s}}]
 users: [{name: real, user: {token: %s}}]
 contexts: [{name: real, context: {cluster: real, user: real, namespace: default}}]
-''' % (port, authority, self.token))
+''' % (self.server, self.authority, self.token))
         self.kubeconfig.chmod(0o600)
 
-    def start_controllers(self):
+    def start_controllers(self, *arguments):
         self.spawn('kube-controller-manager', '--kubeconfig', str(self.kubeconfig), '--controllers', CONTROLLERS,
-                   '--leader-elect=false', '--secure-port', '0')
+                   '--leader-elect=false', '--secure-port', '0', *arguments)
 
     def await_(self, is_done, what, seconds=120):
         deadline = time.monotonic() + seconds

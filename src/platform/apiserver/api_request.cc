@@ -210,7 +210,7 @@ Json AnswerList(const ApiRequest& request, const ObjectList& list, absl::Time no
   meta.Set("resourceVersion", list.revision);
   if (!list.continue_token.empty()) {
     meta.Set("continue", list.continue_token);
-    meta.Set("remainingItemCount", list.remaining);
+    if (list.remaining > 0) meta.Set("remainingItemCount", list.remaining);
   }
   Json answer;
   if (request.form == AnswerForm::kTable) {

@@ -46,6 +46,10 @@ class JobStatus {
   bool HasCounted(const std::string& task, const std::string& uid) const;
   absl::Time LastRestart(const std::string& task) const;
 
+  // The limit of the run policy that ended the job.
+  void SetExceeded(absl::string_view limit) { json_.Set("exceeded", limit); }
+  bool HasExceeded() const { return json_.Find("exceeded") != nullptr; }
+
   const Json& json() const { return json_; }
   const std::string& kind() const { return kind_; }
 

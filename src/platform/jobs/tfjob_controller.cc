@@ -148,6 +148,8 @@ StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
     options.uid = UidOf(*object);
     const Status status = store_->Delete(type_, {namespace_name, name}, options).status();
     if (!status.ok() && !IsObjectNotFound(status)) return status;
+    events_.Record(*object, "Normal", "SuccessfulDeleteJob",
+                   absl::StrCat("Deleted job: ", NameOf(*object)));
     return absl::InfiniteDuration();
   }
   if (plan.status_first) WEFT_RETURN_IF_ERROR(WriteStatus(*object, plan.status));
@@ -195,10 +197,11 @@ StatusOr<bool> TfJobController::MayCreate(const Json& object) {
 }
 
 Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
-  const std::string uid = UidOf(*object);
-  for (const ObjectPtr& pod : plan.delete_pods) WEFT_RETURN_IF_ERROR(Delete(Pods(), uid, pod));
+  for (const ObjectPtr& pod : plan.delete_pods) {
+    WEFT_RETURN_IF_ERROR(Delete(Pods(), *object, pod));
+  }
   for (const ObjectPtr& service : plan.delete_services) {
-    WEFT_RETURN_IF_ERROR(Delete(Services(), uid, service));
+    WEFT_RETURN_IF_ERROR(Delete(Services(), *object, service));
   }
   if (plan.delete_pod_group != nullptr) WEFT_RETURN_IF_ERROR(DeletePodGroup(*object, plan));
   if (!plan.update_pod_group.is_null()) {
@@ -223,22 +226,26 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
 
 Status TfJobController::DeletePodGroup(const Json& object, const JobPlan& plan) {
   WEFT_RETURN_IF_ERROR(
-      Delete(PodGroupType(options_.gang_scheduler), UidOf(object), plan.delete_pod_group));
-  events_.Record(object, "Normal", "SuccessfulDeletePodGroup",
-                 absl::StrCat("Deleted PodGroup: ", NameOf(*plan.delete_pod_group)));
+      Delete(PodGroupType(options_.gang_scheduler), object, plan.delete_pod_group));
   return absl::OkStatus();
 }
 
-Status TfJobController::Delete(const ResourceType& type, const std::string& owner,
+Status TfJobController::Delete(const ResourceType& type, const Json& owner,
                                const ObjectPtr& object) {
   DeleteOptions options;
   options.uid = UidOf(*object);
-  expectations_.ExpectDeletion(owner, options.uid);
+  const std::string owner_uid = UidOf(owner);
+  expectations_.ExpectDeletion(owner_uid, options.uid);
   const Status status =
       store_->Delete(type, {NamespaceOf(*object), NameOf(*object)}, options).status();
-  if (status.ok()) return status;
+  if (status.ok()) {
+    const std::string what = type.kind == "PodGroup" ? type.kind : absl::AsciiStrToLower(type.kind);
+    events_.Record(owner, "Normal", absl::StrCat("SuccessfulDelete", type.kind),
+                   absl::StrCat("Deleted ", what, ": ", NameOf(*object)));
+    return status;
+  }
   // Gone already, or another one has its place: nothing will be seen.
-  expectations_.Deleted(owner, options.uid);
+  expectations_.Deleted(owner_uid, options.uid);
   return IsObjectNotFound(status) || IsConflict(status) ? absl::OkStatus() : status;
 }
 

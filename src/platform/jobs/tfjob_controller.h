@@ -55,7 +55,7 @@ class TfJobController {
   void OnOwned(const char* prefix, const ObjectPtr& previous, const ObjectPtr& object);
   JobObservation Observe(const Json& object, TfJob job) const;
   Status Act(const ObjectPtr& object, const JobPlan& plan);
-  Status Delete(const ResourceType& type, const std::string& owner, const ObjectPtr& object);
+  Status Delete(const ResourceType& type, const Json& owner, const ObjectPtr& object);
   Status Create(const ResourceType& type, const char* prefix, const Json& owner,
                 const Json& object);
   Status CreateAll(const ResourceType& type, const char* prefix, const Json& owner,

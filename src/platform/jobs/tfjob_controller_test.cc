@@ -178,6 +178,18 @@ TEST_F(TfJobControllerTest, TheDeadlineComesByItself) {
   EXPECT_EQ(Names(Services()), "");
 }
 
+TEST_F(TfJobControllerTest, NothingRunsOnPastTheDeadline) {
+  Json job = JobOf({{"Worker", Replica(2, "")}});
+  SetField(&job, {"spec", "runPolicy", "activeDeadlineSeconds"}, 60);
+  SetField(&job, {"spec", "runPolicy", "cleanPodPolicy"}, "None");
+  Submit(job);
+  Fate("job-worker-0", "Running");
+  Advance(absl::Seconds(60));
+  EXPECT_EQ(Conditions(), "Created+ Running- Failed+");
+  EXPECT_EQ(Names(Pods()), "");
+  EXPECT_EQ(Names(Services()), "");
+}
+
 struct CleanRow {
   const char* policy;
   const char* pods;

@@ -97,7 +97,10 @@ class Planner {
 
   // The job has ended: what the policy says goes, and in time the job itself.
   void Finish() {
-    CleanUp(policy_.clean_pod_policy, /*only_services_of_pods=*/true);
+    // Past a limit nothing may run on, whatever shall stay of a job that has ended by itself.
+    const bool is_over = status_.HasExceeded();
+    CleanUp(is_over ? CleanPodPolicy::kAll : policy_.clean_pod_policy,
+            /*only_services_of_pods=*/!is_over);
     if (DropPodGroup()) {
       Event("Normal", "JobTerminated", "Job has been terminated. Deleting PodGroup");
     }
@@ -196,14 +199,14 @@ class Planner {
     if (policy_.backoff_limit.has_value()) {
       int64_t in_place = 0;
       for (const ReplicaSpec& replica : job_.replicas) {
-        const bool counts = replica.restart_policy == RestartPolicy::kOnFailure ||
-                            replica.restart_policy == RestartPolicy::kAlways;
+        const bool counts = replica.restart_policy != RestartPolicy::kNever;
         for (const ObjectPtr& pod : PodsOf(replica.type)) {
           if (counts && PhaseOf(*pod) == "Running") in_place += RestartsInPlace(*pod);
         }
       }
       if (in_place > 0 && in_place >= *policy_.backoff_limit) {
-        FailAll("reached the specified backoff limit");
+        status_.SetExceeded("backoffLimit");
+        FailByBackoff();
         return true;
       }
     }
@@ -214,13 +217,15 @@ class Planner {
       LookAgain(due - seen_.now);
       return false;
     }
+    status_.SetExceeded("activeDeadlineSeconds");
     Fail(absl::StrCat("Job ", job_.metadata.name,
                       " has failed because it was active longer than specified deadline"));
     return true;
   }
 
-  void FailAll(absl::string_view why) {
-    Fail(absl::StrCat("Job ", job_.metadata.name, " has failed because it has ", why));
+  void FailByBackoff() {
+    Fail(absl::StrCat("Job ", job_.metadata.name,
+                      " has failed because it has reached the specified backoff limit"));
   }
 
   void Fail(const std::string& message) {
@@ -295,7 +300,7 @@ class Planner {
     if (!status_.HasCounted(task, UidOf(*pod))) {
       const bool is_last =
           policy_.backoff_limit.has_value() && status_.AllRestarts() + 1 > *policy_.backoff_limit;
-      if (is_last) return FailAll("reached the specified backoff limit");
+      if (is_last) return FailByBackoff();
       status_.CountRestart(task, UidOf(*pod));
       // Once the pod is deleted nobody could count it.
       plan_.status_first = true;

@@ -252,7 +252,9 @@ Json PodRun::MakeStatus() const {
                ip.Set("ip", "127.0.0.1");
                return ip;
              }()}));
-  status.Set("qosClass", "BestEffort");
+  // The server's to say, and never changed.
+  const std::string quality = StringField(*pod_, {"status", "qosClass"});
+  if (!quality.empty()) status.Set("qosClass", quality);
   return status;
 }
 

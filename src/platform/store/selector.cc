@@ -133,6 +133,12 @@ StatusOr<Selector> Selector::ParseFields(absl::string_view text) {
   return selector;
 }
 
+std::vector<std::string> Selector::Keys() const {
+  std::vector<std::string> keys;
+  for (const Requirement& requirement : requirements_) keys.push_back(requirement.key);
+  return keys;
+}
+
 bool Selector::MatchesOne(const Requirement& requirement, const Json& object) {
   bool is_there = true;
   std::string value;

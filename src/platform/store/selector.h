@@ -23,6 +23,8 @@ class Selector {
 
   bool Matches(const Json& object) const;
   bool empty() const { return requirements_.empty(); }
+  // The labels or fields that it asks for.
+  std::vector<std::string> Keys() const;
 
  private:
   enum class Operator { kIn, kNotIn, kExists, kDoesNotExist, kGreater, kLess };

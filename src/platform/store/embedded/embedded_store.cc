@@ -40,6 +40,7 @@ StatusOr<Scope> MakeScope(const ResourceType& type, const std::string& namespace
   scope.namespace_name = type.is_namespaced ? namespace_name : "";
   WEFT_ASSIGN_OR_RETURN(scope.labels, Selector::ParseLabels(labels));
   WEFT_ASSIGN_OR_RETURN(scope.fields, Selector::ParseFields(fields));
+  WEFT_RETURN_IF_ERROR(CheckSelectableFields(type, scope.fields));
   return scope;
 }
 
@@ -174,7 +175,10 @@ StatusOr<ObjectList> EmbeddedStore::List(const ResourceType& type, const ListOpt
       const Scope scope,
       MakeScope(type, options.namespace_name, options.label_selector, options.field_selector));
   absl::MutexLock lock(&mutex_);
-  return ListPage(scope, options);
+  WEFT_ASSIGN_OR_RETURN(ObjectList list, ListPage(scope, options));
+  // Nobody counts what a selector would leave.
+  if (!scope.labels.empty() || !scope.fields.empty()) list.remaining = 0;
+  return list;
 }
 
 StatusOr<ObjectList> EmbeddedStore::ListPage(const Scope& scope, const ListOptions& options) {
@@ -340,7 +344,11 @@ StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const 
   ObjectPtr updated = batch.Put(key, std::move(next));
   batch.Settle(key);
   WEFT_RETURN_IF_ERROR(Commit(batch, options.is_dry_run));
-  return updated;
+  if (!options.is_dry_run) return updated;
+  // Nothing is written: the version stays.
+  auto dry = std::make_shared<Json>(*updated);
+  SetField(dry.get(), {"metadata", "resourceVersion"}, RevisionOf(*old));
+  return ObjectPtr(std::move(dry));
 }
 
 StatusOr<ObjectPtr> EmbeddedStore::Update(const ResourceType& type, Json object,

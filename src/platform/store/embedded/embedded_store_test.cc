@@ -224,11 +224,42 @@ TEST_F(EmbeddedStoreTest, DryRunsChangeNothing) {
   dry.is_dry_run = true;
   EXPECT_TRUE(store_->Create(ConfigMaps(), "default", ConfigMap("a"), dry).ok());
   EXPECT_FALSE(Exists(ConfigMaps(), "a"));
-  Created(ConfigMaps(), ConfigMap("a"));
+  Json changed = Created(ConfigMaps(), ConfigMap("a"));
   DeleteOptions gone;
   gone.is_dry_run = true;
   EXPECT_TRUE(store_->Delete(ConfigMaps(), {"default", "a"}, gone).ok());
   EXPECT_TRUE(Exists(ConfigMaps(), "a"));
+  SetField(&changed, {"data", "key"}, "new");
+  const auto same = store_->Update(ConfigMaps(), changed, dry);
+  EXPECT_EQ(StringField(**same, {"data", "key"}), "new");
+  EXPECT_EQ(RevisionOf(**same), RevisionOf(changed));
+}
+
+TEST_F(EmbeddedStoreTest, SelectsByTheFieldsThatAClusterKnows) {
+  Created(Pods(), PodNamed("a"));
+  ListOptions options;
+  options.field_selector = "status.phase=Pending,metadata.name=a";
+  EXPECT_EQ(store_->List(Pods(), options)->items.size(), 1u);
+  options.field_selector = "spec.containers=x";
+  const Status status = store_->List(Pods(), options).status();
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("only by metadata.name"));
+}
+
+TEST_F(EmbeddedStoreTest, TellsHowSureAPodIsOfItsResources) {
+  const auto quality = [&](const char* name, const char* resources) {
+    Json pod = PodNamed(name);
+    pod.FindMutable("spec")
+        ->FindMutable("containers")
+        ->mutable_items()
+        ->front()
+        .Set("resources", J(resources));
+    return StringField(Created(Pods(), std::move(pod)), {"status", "qosClass"});
+  };
+  EXPECT_EQ(quality("a", "{}"), "BestEffort");
+  EXPECT_EQ(quality("b", R"({"requests":{"cpu":"1"}})"), "Burstable");
+  EXPECT_EQ(quality("c", R"({"limits":{"cpu":"1","memory":"1Gi"}})"), "Guaranteed");
+  EXPECT_EQ(quality("d", R"({"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":"1"}})"),
+            "Burstable");
 }
 
 TEST_F(EmbeddedStoreTest, DeletesWithPreconditions) {

@@ -7,18 +7,44 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 
 #include "platform/object/fields.h"
 #include "platform/object/pod.h"
 #include "platform/object/tfjob.h"
 #include "platform/store/api_error.h"
+#include "platform/store/embedded/defaults.h"
 
 namespace weft::platform {
 namespace {
 
-void SetDefault(Json* object, FieldPath path, Json value) {
-  if (FindField(*object, path) == nullptr) SetField(object, path, std::move(value));
-}
+constexpr std::pair<absl::string_view, absl::string_view> kSelectable[] = {
+    {"pods", "spec.nodeName"},
+    {"pods", "spec.restartPolicy"},
+    {"pods", "spec.schedulerName"},
+    {"pods", "spec.serviceAccountName"},
+    {"pods", "spec.hostNetwork"},
+    {"pods", "status.phase"},
+    {"pods", "status.podIP"},
+    {"pods", "status.nominatedNodeName"},
+    {"events", "involvedObject.kind"},
+    {"events", "involvedObject.namespace"},
+    {"events", "involvedObject.name"},
+    {"events", "involvedObject.uid"},
+    {"events", "involvedObject.apiVersion"},
+    {"events", "involvedObject.resourceVersion"},
+    {"events", "involvedObject.fieldPath"},
+    {"events", "reason"},
+    {"events", "reportingComponent"},
+    {"events", "source"},
+    {"events", "type"},
+    {"secrets", "type"},
+    {"namespaces", "status.phase"},
+    {"nodes", "spec.unschedulable"},
+    {"services", "spec.clusterIP"},
+    {"services", "spec.type"},
+    {"replicasets", "status.replicas"},
+};
 
 // Unless it is strict, fields that are not known are left to whoever knows them.
 Status Invalid(const ResourceType& type, const Json& object, const Problems& problems,
@@ -28,38 +54,6 @@ Status Invalid(const ResourceType& type, const Json& object, const Problems& pro
     if (is_strict || !problem.is_unknown_field) causes.push_back({problem.path, problem.what});
   }
   return causes.empty() ? absl::OkStatus() : ObjectInvalid(type, NameOf(object), causes);
-}
-
-void DefaultContainer(Json* container) {
-  const std::string image = StringField(*container, {"image"});
-  const size_t slash = image.rfind('/');
-  const std::string last = slash == std::string::npos ? image : image.substr(slash + 1);
-  const bool is_latest = !absl::StrContains(last, ':') || absl::EndsWith(last, ":latest");
-  SetDefault(container, {"imagePullPolicy"}, is_latest ? "Always" : "IfNotPresent");
-  SetDefault(container, {"terminationMessagePath"}, "/dev/termination-log");
-  SetDefault(container, {"terminationMessagePolicy"}, "File");
-  SetDefault(container, {"resources"}, Json::MakeObject());
-  if (Json* const ports = container->FindMutable("ports"); ports != nullptr && ports->is_array()) {
-    for (Json& port : *ports->mutable_items()) SetDefault(&port, {"protocol"}, "TCP");
-  }
-}
-
-void DefaultPodSpec(Json* object, FieldPath spec_path) {
-  Json spec = FindField(*object, spec_path) == nullptr ? Json::MakeObject()
-                                                       : *FindField(*object, spec_path);
-  SetDefault(&spec, {"restartPolicy"}, "Always");
-  SetDefault(&spec, {"terminationGracePeriodSeconds"}, 30);
-  SetDefault(&spec, {"dnsPolicy"}, "ClusterFirst");
-  SetDefault(&spec, {"schedulerName"}, "default-scheduler");
-  SetDefault(&spec, {"securityContext"}, Json::MakeObject());
-  for (const char* list : {"containers", "initContainers"}) {
-    Json* const containers = spec.FindMutable(list);
-    if (containers == nullptr || !containers->is_array()) continue;
-    for (Json& container : *containers->mutable_items()) {
-      if (container.is_object()) DefaultContainer(&container);
-    }
-  }
-  SetField(object, spec_path, std::move(spec));
 }
 
 Status CheckPod(const ResourceType& type, const Json& pod, bool is_strict) {
@@ -85,20 +79,13 @@ Status CheckPod(const ResourceType& type, const Json& pod, bool is_strict) {
 }
 
 Status PreparePod(const ResourceType& type, const WriteOptions& options, Json* pod) {
-  DefaultPodSpec(pod, {"spec"});
-  SetField(pod, {"status"}, Json::MakeObject());
-  SetField(pod, {"status", "phase"}, "Pending");
-  SetField(pod, {"status", "qosClass"}, "BestEffort");
+  DefaultPod(pod);
   return CheckPod(type, *pod, options.is_strict);
 }
 
 Status PrepareService(const ResourceType& type, Json* service) {
   Problems problems("");
-  SetDefault(service, {"spec"}, Json::MakeObject());
-  SetDefault(service, {"spec", "type"}, "ClusterIP");
-  SetDefault(service, {"spec", "sessionAffinity"}, "None");
-  // There is no network of services here: names lead to the loopback interface.
-  SetDefault(service, {"spec", "clusterIP"}, "None");
+  DefaultService(service);
   Json* const spec = service->FindMutable("spec");
   if (Json* const ports = spec->FindMutable("ports"); ports != nullptr && ports->is_array()) {
     size_t index = 0;
@@ -109,18 +96,19 @@ Status PrepareService(const ResourceType& type, Json* service) {
         problems.Add(port, absl::StrCat("spec.ports[", index, "].port"),
                      HoldsButAllowed(held == nullptr ? Json() : *held, "1 to 65535 is allowed"));
       }
-      SetDefault(&port, {"protocol"}, "TCP");
-      SetDefault(&port, {"targetPort"}, number);
       ++index;
     }
   }
-  SetDefault(service, {"status"}, Json::MakeObject());
-  SetDefault(service, {"status", "loadBalancer"}, Json::MakeObject());
   return Invalid(type, *service, problems);
 }
 
-Status PrepareData(const ResourceType& type, Json* object) {
+Status PrepareData(const ResourceType& type, const WriteOptions& options, Json* object) {
   Problems problems("");
+  FieldReader top(*object, "", &problems);
+  top.Accept({"apiVersion", "kind", "metadata", "data", "immutable"});
+  if (type.plural == "secrets") top.Accept({"stringData", "type"});
+  if (type.plural == "configmaps") top.Accept({"binaryData"});
+  top.Finish();
   if (const Json* const plain = object->Find("stringData");
       plain != nullptr && type.plural == "secrets") {
     const Json added = *plain;
@@ -144,7 +132,7 @@ Status PrepareData(const ResourceType& type, Json* object) {
       }
     }
   }
-  return Invalid(type, *object, problems);
+  return Invalid(type, *object, problems, options.is_strict);
 }
 
 Status CheckJob(const ResourceType& type, const Json& job, const WriteOptions& options) {
@@ -156,6 +144,7 @@ Status CheckJob(const ResourceType& type, const Json& job, const WriteOptions& o
 Status PrepareWorkload(const ResourceType& type, Json* object) {
   Problems problems("");
   SetDefault(object, {"spec", "replicas"}, 1);
+  DefaultPodSpec(object, {"spec", "template", "spec"});
   if (IntField(*object, {"spec", "replicas"}, -1) < 0) {
     problems.Add(
         Json(), "spec.replicas",
@@ -218,11 +207,26 @@ Status CheckObjectName(const ResourceType& type, absl::string_view name) {
                                    "digit first and last")}});
 }
 
+Status CheckSelectableFields(const ResourceType& type, const Selector& fields) {
+  std::vector<std::string> known = {"metadata.name", "metadata.namespace"};
+  for (const auto& [plural, path] : kSelectable) {
+    if (type.plural == plural) known.emplace_back(path);
+  }
+  for (const std::string& key : fields.Keys()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    return ApiError(400, "BadRequest",
+                    absl::StrCat("field selector: ", type.plural, " are not listed by \"", key,
+                                 "\", only by ", absl::StrJoin(known, ", ")));
+  }
+  return absl::OkStatus();
+}
+
 Status PrepareCreate(const ResourceType& type, const std::string& version,
                      const WriteOptions& options, Json* object) {
   if (type.plural == "pods") return PreparePod(type, options, object);
   if (type.plural == "services") return PrepareService(type, object);
-  if (type.plural == "configmaps" || type.plural == "secrets") return PrepareData(type, object);
+  if (type.plural == "configmaps" || type.plural == "secrets")
+    return PrepareData(type, options, object);
   if (type.group == "apps") return PrepareWorkload(type, object);
   if (type.plural == "namespaces") {
     SetField(object, {"metadata", "labels", "kubernetes.io/metadata.name"}, NameOf(*object));
@@ -250,7 +254,8 @@ Status PrepareUpdate(const ResourceType& type, const WriteOptions& options, cons
     WEFT_RETURN_IF_ERROR(CheckPodUpdate(type, old, *object));
     return CheckPod(type, *object, options.is_strict);
   }
-  if (type.plural == "configmaps" || type.plural == "secrets") return PrepareData(type, object);
+  if (type.plural == "configmaps" || type.plural == "secrets")
+    return PrepareData(type, options, object);
   if (type.plural == "services" && options.subresource.empty()) return PrepareService(type, object);
   if (IsJob(type) && options.subresource != "status") return CheckJob(type, *object, options);
   return absl::OkStatus();

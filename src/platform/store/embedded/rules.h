@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "net/json.h"
 #include "platform/store/object_store.h"
+#include "platform/store/selector.h"
 
 namespace weft::platform {
 
@@ -18,5 +19,9 @@ Status PrepareUpdate(const ResourceType& type, const WriteOptions& options, cons
 
 // ObjectInvalid unless it may be an object's name of that type.
 Status CheckObjectName(const ResourceType& type, absl::string_view name);
+
+// BadRequest for a field that lists of this type cannot be asked by, as on a cluster: a selector
+// that works here works there.
+Status CheckSelectableFields(const ResourceType& type, const Selector& fields);
 
 }  // namespace weft::platform

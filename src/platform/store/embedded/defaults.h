@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the server fills in where the writer of an object says nothing, as Kubernetes does.
+#pragma once
+
+#include "net/json.h"
+#include "platform/object/fields.h"
+
+namespace weft::platform {
+
+void SetDefault(Json* object, FieldPath path, Json value);
+
+// Of a pod or of a template.
+void DefaultPodSpec(Json* object, FieldPath spec_path);
+// A new pod: its spec, what admission adds to it, and its first status.
+void DefaultPod(Json* pod);
+void DefaultService(Json* service);
+
+}  // namespace weft::platform
