@@ -68,6 +68,7 @@ TfJobController::TfJobController(Options options)
 TfJobController::~TfJobController() { loop_.reset(); }
 
 void TfJobController::Start(int threads) {
+  events_.Start();
   loop_ = std::make_unique<ControllerLoop>(
       type_.plural, &queue_, Informers(), [this](const std::string& key) { return Reconcile(key); },
       threads);

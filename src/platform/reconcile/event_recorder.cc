@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/reconcile/event_recorder.h"
 
+#include <utility>
+
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 
 #include "base/log.h"
 #include "platform/object/fields.h"
@@ -13,6 +16,8 @@ namespace {
 
 constexpr size_t kMostKnown = 4096;
 constexpr size_t kMostMessageBytes = 1024;
+constexpr size_t kMostWaiting = 100000;
+constexpr absl::Duration kLastWords = absl::Seconds(2);
 
 }  // namespace
 
@@ -33,13 +38,69 @@ EventRecorder::Known EventRecorder::Count(const std::string& key, const std::str
   return known;
 }
 
+EventRecorder::~EventRecorder() {
+  {
+    absl::MutexLock lock(&mutex_);
+    is_stopping_ = true;
+  }
+  thread_.reset();
+}
+
+void EventRecorder::Start() {
+  thread_ = std::make_unique<Thread>("events", [this] { Run(); });
+}
+
+void EventRecorder::Run() {
+  absl::Time give_up = absl::InfiniteFuture();
+  for (;;) {
+    Entry entry;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto has_work = [this] {
+        mutex_.AssertReaderHeld();
+        return is_stopping_ || !waiting_.empty();
+      };
+      mutex_.Await(absl::Condition(&has_work));
+      if (waiting_.empty()) return;
+      if (is_stopping_ && give_up == absl::InfiniteFuture()) give_up = absl::Now() + kLastWords;
+      if (absl::Now() > give_up) {
+        WEFT_LOG(WARNING) << waiting_.size() << " events are lost: the program ends";
+        return;
+      }
+      entry = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    Write(entry);
+  }
+}
+
 void EventRecorder::Record(const Json& object, const std::string& type, const std::string& reason,
                            const std::string& message) {
-  const std::string text = message.substr(0, kMostMessageBytes);
-  const std::string now = FormatObjectTime(clock_->Now());
-  const std::string space = NamespaceOf(object).empty() ? "default" : NamespaceOf(object);
-  const Known known =
-      Count(absl::StrCat(UidOf(object), "\n", type, "\n", reason, "\n", text), NameOf(object));
+  Entry entry{Json::MakeObject(), type, reason, message.substr(0, kMostMessageBytes),
+              clock_->Now()};
+  for (const char* field : {"apiVersion", "kind"}) {
+    entry.involved.Set(field, StringField(object, {field}));
+  }
+  for (const char* field : {"name", "namespace", "uid", "resourceVersion"}) {
+    entry.involved.Set(field, StringField(object, {"metadata", field}));
+  }
+  if (thread_ == nullptr) return Write(entry);
+  absl::MutexLock lock(&mutex_);
+  if (waiting_.size() < kMostWaiting) {
+    waiting_.push_back(std::move(entry));
+  } else {
+    WEFT_LOG_EVERY(WARNING, absl::Seconds(30)) << "Events are lost: too many wait to be written";
+  }
+}
+
+void EventRecorder::Write(const Entry& entry) {
+  const std::string name = StringField(entry.involved, {"name"});
+  const std::string held_in = StringField(entry.involved, {"namespace"});
+  const std::string space = held_in.empty() ? "default" : held_in;
+  const std::string now = FormatObjectTime(entry.at);
+  const Known known = Count(absl::StrCat(StringField(entry.involved, {"uid"}), "\n", entry.type,
+                                         "\n", entry.reason, "\n", entry.text),
+                            name);
   Json event;
   event.Set("count", known.count);
   event.Set("lastTimestamp", now);
@@ -58,15 +119,10 @@ void EventRecorder::Record(const Json& object, const std::string& type, const st
   event.Set("kind", "Event");
   SetField(&event, {"metadata", "name"}, known.name);
   SetField(&event, {"metadata", "namespace"}, space);
-  for (const char* field : {"apiVersion", "kind"}) {
-    SetField(&event, {"involvedObject", field}, StringField(object, {field}));
-  }
-  for (const char* field : {"name", "namespace", "uid", "resourceVersion"}) {
-    SetField(&event, {"involvedObject", field}, StringField(object, {"metadata", field}));
-  }
-  event.Set("type", type);
-  event.Set("reason", reason);
-  event.Set("message", text);
+  event.Set("involvedObject", entry.involved);
+  event.Set("type", entry.type);
+  event.Set("reason", entry.reason);
+  event.Set("message", entry.text);
   SetField(&event, {"source", "component"}, component_);
   event.Set("firstTimestamp", now);
   event.Set("reportingComponent", component_);

@@ -242,6 +242,20 @@ TEST_F(InformerTest, EventsThatRepeatAreCounted) {
   EXPECT_EQ(store_->List(Events(), options).value().items.size(), 1u);
 }
 
+TEST_F(InformerTest, EventsAreWrittenBehindTheWorkAndBeforeTheEnd) {
+  Put("a");
+  const Json object = *store_->Get(type_, {"default", "a"}).value();
+  {
+    EventRecorder recorder(store_.get(), &clock_, "tester");
+    recorder.Start();
+    for (int i = 0; i < 20; ++i)
+      recorder.Record(object, "Normal", "Done", absl::StrCat("part ", i));
+    recorder.Record(object, "Normal", "Done", "part 19");
+  }
+  const ObjectList events = store_->List(Events(), {}).value();
+  EXPECT_EQ(events.items.size(), 20u);
+}
+
 TEST_F(InformerTest, ALoopWorksUntilItEnds) {
   RealClock real;
   WorkQueue queue(&real);

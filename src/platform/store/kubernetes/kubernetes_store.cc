@@ -57,6 +57,12 @@ std::string WriteQuery(const WriteOptions& options) {
       .Text();
 }
 
+// Who wrote which field: half of an object's text, and of no use to whoever keeps many. The server
+// keeps it when an update does not have it.
+void DropFieldOwners(Json* object) {
+  if (Json* const meta = object->FindMutable("metadata")) meta->Erase("managedFields");
+}
+
 Status ErrorOf(const HttpAnswer& answer) {
   const StatusOr<Json> body = Json::Parse(answer.body);
   return StatusFromObject(body.ok() ? *body : Json(), answer.status);
@@ -165,6 +171,7 @@ StatusOr<ObjectList> KubernetesStore::List(const ResourceType& type, const ListO
   Json* const items = answer.FindMutable("items");
   if (items == nullptr || !items->is_array()) return list;
   for (Json& item : *items->mutable_items()) {
+    DropFieldOwners(&item);
     // Items of lists do not say what they are.
     item.Set("apiVersion", type.ApiVersion());
     item.Set("kind", type.kind);
@@ -328,6 +335,7 @@ class KubernetesStore::ServerWatch : public Watch {
     if (object == nullptr)
       return Unavailable("An event of the watch of ", type_.Id(), " has no object");
     if (kind == "ERROR") return StatusFromObject(*object, 500);
+    DropFieldOwners(object);
     static constexpr std::pair<const char*, WatchEvent::Kind> kKinds[] = {
         {"ADDED", WatchEvent::Kind::kAdded},
         {"MODIFIED", WatchEvent::Kind::kModified},
