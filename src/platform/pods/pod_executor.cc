@@ -256,8 +256,9 @@ void PodExecutor::StepAll() {
     if (!run.IsOver()) continue;
     if (run.is_terminating()) {
       FinishDeletion(*run.pod());
-    } else if (written_.count(uid) != 0) {
-      // What it leaves are its logs and its status.
+    } else if (written_.count(uid) != 0 && IsFinished(*run.pod())) {
+      // What it leaves are its logs and its status. Forgotten before our copy of the pod says so,
+      // it would be taken for one that was lost.
       runs_.erase(uid);
       written_.erase(uid);
     }
