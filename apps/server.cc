@@ -22,6 +22,7 @@ struct Flags {
   std::string job_name;
   int task_index = 0;
   int data_port = 0;
+  bool shared_memory = true;
   std::string bind;
   std::string root;
   std::string log_format = "text";
@@ -37,6 +38,7 @@ StatusOr<cluster::ServerOptions> OptionsFrom(const Flags& flags) {
   cluster::ServerOptions options{.catalogue = &StandardCatalogue(),
                                  .bind = flags.bind,
                                  .data_port = flags.data_port,
+                                 .share_memory = flags.shared_memory,
                                  .root = flags.root,
                                  .num_threads = flags.threads,
                                  .num_cpu_devices = flags.devices,
@@ -111,6 +113,10 @@ void AddServer(CLI::App& app, Action* action) {
       ->add_option("--data_port", flags->data_port,
                    "Port for tensors between tasks; 0: any free one")
       ->check(CLI::Range(0, 65535));
+  command
+      ->add_option("--shared_memory", flags->shared_memory,
+                   "Read tensors of tasks on the same host in place; false: copy them")
+      ->capture_default_str();
   command->add_option("--file_root,--root", flags->root,
                       "Directory that file ops of graphs stay under");
   command->add_option("--threads", flags->threads, "Compute threads; 0: one a usable core");

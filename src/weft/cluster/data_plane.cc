@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 
 #include "base/log.h"
+#include "base/shared_memory.h"
 #include "weft/transport/tcp/endpoint.h"
 
 namespace weft::cluster {
@@ -24,6 +25,8 @@ DataMetrics::DataMetrics(MetricRegistry* registry)
           registry->GetCounter("weft_data_frames_received_total", "Frames from other tasks")),
       bytes_received(
           registry->GetCounter("weft_data_received_bytes_total", "Bytes from other tasks")),
+      bytes_shared(registry->GetCounter("weft_data_shared_bytes_total",
+                                        "Bytes of other tasks of this host, read in place")),
       tasks_lost(registry->GetCounter("weft_tasks_lost_total",
                                       "Times that a task's last connection ended")) {}
 
@@ -34,6 +37,13 @@ StatusOr<std::unique_ptr<DataPlane>> DataPlane::Start(DataPlaneOptions options,
   endpoint.task = plane->options_.task;
   endpoint.incarnation = plane->options_.incarnation;
   endpoint.token = plane->options_.token;
+  if (plane->options_.share_memory) {
+    if (const Status enabled = ProcessSharedMemory().Enable(); enabled.ok()) {
+      endpoint.shared_memory = &ProcessSharedMemory();
+    } else {
+      WEFT_LOG(WARNING) << "Tensors for tasks of this host will be copied: " << enabled.message();
+    }
+  }
   WEFT_ASSIGN_OR_RETURN(plane->endpoint_, transport::tcp::MakeEndpoint(endpoint, plane.get()));
   WEFT_ASSIGN_OR_RETURN(plane->address_, plane->endpoint_->Listen(plane->options_.bind));
   return plane;
@@ -228,6 +238,7 @@ void DataPlane::FrameReceived(const PeerRef& peer, const FrameHeader& header,
   if (options_.metrics != nullptr) {
     options_.metrics->frames_received.Add();
     options_.metrics->bytes_received.Add(static_cast<int64_t>(meta.size() + body.size));
+    if (body.read_only) options_.metrics->bytes_shared.Add(static_cast<int64_t>(body.size));
   }
   receiver_->Received(peer->task(), header, meta, std::move(body));
 }

@@ -46,6 +46,7 @@ struct DataMetrics {
   Counter& bytes_sent;
   Counter& frames_received;
   Counter& bytes_received;
+  Counter& bytes_shared;
   Counter& tasks_lost;
 };
 
@@ -54,6 +55,8 @@ struct DataPlaneOptions {
   uint64_t incarnation = 0;
   std::string token;  // tasks of one cluster share it
   std::string bind;   // "host:port"
+  // Tensors for tasks on this host are read in place from memory that both map.
+  bool share_memory = true;
   absl::Duration connect_timeout = absl::Seconds(10);
   DataMetrics* metrics = nullptr;  // may be null
 };

@@ -154,6 +154,7 @@ class TaskServer final : public Server {
         .incarnation = devices_.front()->attributes().incarnation,
         .token = ClusterToken(options.cluster),
         .bind = JoinHostPort(bind == "localhost" ? "127.0.0.1" : bind, options.data_port),
+        .share_memory = options.share_memory,
         .metrics = &data_metrics_};
     WEFT_ASSIGN_OR_RETURN(plane_, DataPlane::Start(data, &host_, &dial_));
     host_.Attach(&*worker_, plane_.get());

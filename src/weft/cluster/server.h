@@ -25,6 +25,8 @@ struct ServerOptions {
   // interface.
   std::string bind;
   int data_port = 0;  // of the connections between tasks; 0: any
+  // Tensors for tasks on the same host are read in place from memory that both map.
+  bool share_memory = true;
   // File ops stay under this directory. Empty: no limit.
   std::string root;
   int num_threads = 0;  // 0: the cores this process may use

@@ -131,6 +131,9 @@ StatusOr<Tensor> TensorFromBody(const TensorMeta& meta, const transport::Region&
     return Tensor(meta.dtype, meta.shape, Ref<Buffer>(buffer),
                   static_cast<size_t>(body.data - buffer->data()));
   }
+  if (body.read_only) {
+    return Tensor(meta.dtype, meta.shape, WrapReadOnly(body.data, body.size, body.keep), 0);
+  }
   WEFT_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(meta.dtype, meta.shape));
   std::memcpy(copy.bytes(), body.data, body.size);
   return copy;

@@ -22,6 +22,14 @@ StatusOr<Tensor> Variable::Read() const {
 
 void Variable::Assign(Tensor value) {
   absl::MutexLock lock(&mutex_);
+  AssignLocked(std::move(value));
+}
+
+void Variable::AssignLocked(Tensor value) {
+  if (value.buffer() && value.buffer()->read_only()) {
+    // Another process's memory, which a value that stays would keep from it.
+    if (StatusOr<Tensor> own = value.Clone(); own.ok()) value = *std::move(own);
+  }
   std::swap(value_, value);
 }
 

@@ -42,9 +42,7 @@ class Variable final : public Resource {
   // The value with bytes of its own, for writing. The mutex must be held.
   StatusOr<Tensor*> MutableLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const Tensor& ValueLocked() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return value_; }
-  void AssignLocked(Tensor value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    value_ = std::move(value);
-  }
+  void AssignLocked(Tensor value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
  private:
   Status Uninitialized() const;

@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
+#include "base/shared_memory.h"
 #include "weft/tensor/resource_handle.h"
 #include "weft/tensor/variant.h"
 
@@ -25,6 +26,7 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kLargest = size_t{1} << 46;
 constexpr int kNumClasses = 4 * 48;
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kLeastShared = size_t{16} << 10;  // smaller tensors are cheaper to copy
 
 // Class 4k+j holds blocks of 2^k * (1 + j/4) * 64 bytes.
 int ClassOf(size_t size) {
@@ -41,7 +43,12 @@ size_t SizeOfClass(int index) {
   return (base + (base * (index % 4) + 3) / 4) * kAlignment;
 }
 
-std::byte* SystemAllocate(size_t size) {
+std::byte* SystemAllocate(size_t size, bool shareable) {
+  if (shareable && size >= kLeastShared) {
+    if (std::byte* const block = ProcessSharedMemory().Allocate(size); block != nullptr) {
+      return block;
+    }
+  }
   const size_t alignment = size >= kHugePage ? kHugePage : kAlignment;
   void* memory = nullptr;
   if (posix_memalign(&memory, alignment, size) != 0) return nullptr;
@@ -52,7 +59,7 @@ std::byte* SystemAllocate(size_t size) {
 }  // namespace
 
 struct PoolAllocator::State {
-  explicit State(size_t limit_bytes) : limit(limit_bytes) {}
+  State(size_t limit_bytes, bool shares) : limit(limit_bytes), shareable(shares) {}
   ~State() {
     for (auto& list : free) {
       for (std::byte* block : list) std::free(block);
@@ -63,6 +70,7 @@ struct PoolAllocator::State {
     absl::Mutex mutex;
   };
   const size_t limit;
+  const bool shareable;  // blocks may be shared memory, which the system never gets back
   std::array<Shard, kNumClasses> shards;
   std::array<std::vector<std::byte*>, kNumClasses> free;  // each guarded by its class's shard
   std::atomic<int64_t> in_use{0};
@@ -80,7 +88,7 @@ struct PoolAllocator::State {
         return block;
       }
     }
-    return SystemAllocate(size);
+    return SystemAllocate(size, shareable);
   }
 
   void GiveBack(int index, size_t size, std::byte* block) {
@@ -102,7 +110,8 @@ class PooledBuffer final : public Buffer {
   const int class_;
 };
 
-PoolAllocator::PoolAllocator(size_t limit) : state_(std::make_shared<State>(limit)) {}
+PoolAllocator::PoolAllocator(size_t limit, bool shareable)
+    : state_(std::make_shared<State>(limit, shareable)) {}
 PoolAllocator::~PoolAllocator() = default;
 
 Ref<Buffer> PoolAllocator::Allocate(size_t size) {
@@ -133,6 +142,7 @@ PoolStatistics PoolAllocator::statistics() const {
 }
 
 void PoolAllocator::Trim() {
+  if (state_->shareable) return;
   for (int index = 0; index < kNumClasses; ++index) {
     std::vector<std::byte*> blocks;
     {
@@ -147,7 +157,7 @@ void PoolAllocator::Trim() {
 namespace {
 PoolAllocator& HostPool() {
   // Never destroyed: tensors in static storage may outlive main().
-  static PoolAllocator* pool = new PoolAllocator();
+  static PoolAllocator* pool = new PoolAllocator(SIZE_MAX, /*shareable=*/true);
   return *pool;
 }
 
@@ -161,6 +171,15 @@ class WrappedBuffer final : public Buffer {
 
  private:
   absl::AnyInvocable<void()> release_;
+};
+
+class ReadOnlyBuffer final : public Buffer {
+ public:
+  ReadOnlyBuffer(std::byte* data, size_t size, Ref<RefCounted> keep)
+      : Buffer(data, size, /*read_only=*/true), keep_(std::move(keep)) {}
+
+ private:
+  const Ref<RefCounted> keep_;
 };
 
 template <typename T>
@@ -187,6 +206,10 @@ PoolStatistics HostPoolStatistics() { return HostPool().statistics(); }
 
 Ref<Buffer> WrapMemory(std::byte* data, size_t size, absl::AnyInvocable<void()> release) {
   return MakeRef<WrappedBuffer>(data, size, std::move(release));
+}
+
+Ref<Buffer> WrapReadOnly(std::byte* data, size_t size, Ref<RefCounted> keep) {
+  return MakeRef<ReadOnlyBuffer>(data, size, std::move(keep));
 }
 
 Ref<Buffer> AllocateObjects(DType dtype, int64_t count) {

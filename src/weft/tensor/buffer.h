@@ -19,11 +19,19 @@ class Buffer : public RefCounted {
  public:
   std::byte* data() const { return data_; }
   size_t size() const { return size_; }
+  // Another process's memory: must not be written, whoever owns it.
+  bool read_only() const { return read_only_; }
+  // True when the caller's Ref is the only one and the bytes may be written.
+  bool HasOneRef() const { return !read_only_ && RefCounted::HasOneRef(); }
 
  protected:
-  Buffer(std::byte* data, size_t size) : data_(data), size_(size) {}
+  Buffer(std::byte* data, size_t size, bool read_only = false)
+      : data_(data), size_(size), read_only_(read_only) {}
   std::byte* data_;
   size_t size_;
+
+ private:
+  const bool read_only_;
 };
 
 // Where tensors get their memory. Thread-safe. Null only when the system has no memory left or
@@ -47,11 +55,12 @@ struct PoolStatistics {
 class PoolAllocator : public Allocator {
  public:
   // Refuses to have more than `limit` bytes in use.
-  explicit PoolAllocator(size_t limit = SIZE_MAX);
+  // `shareable`: it lives as long as the process and may use ProcessSharedMemory().
+  explicit PoolAllocator(size_t limit = SIZE_MAX, bool shareable = false);
   ~PoolAllocator() override;
   Ref<Buffer> Allocate(size_t size) override;
   PoolStatistics statistics() const;
-  // Gives cached blocks back to the system.
+  // Gives cached blocks back to the system; a shareable pool keeps them.
   void Trim();
 
  private:
@@ -60,12 +69,15 @@ class PoolAllocator : public Allocator {
   std::shared_ptr<State> state_;  // shared with blocks that outlive the pool
 };
 
-// The process's pool: host memory of the CPU device.
+// The process's pool: host memory of the CPU device. Its larger blocks come from
+// ProcessSharedMemory() where that is enabled.
 Allocator& HostAllocator();
 PoolStatistics HostPoolStatistics();
 
 // A buffer over memory that somebody else owns; `release` runs when the last owner lets go.
 Ref<Buffer> WrapMemory(std::byte* data, size_t size, absl::AnyInvocable<void()> release);
+// The same over memory that must not be written; `keep` holds it.
+Ref<Buffer> WrapReadOnly(std::byte* data, size_t size, Ref<RefCounted> keep);
 // A buffer of `count` default-made strings, handles or variants (not IsPlain).
 Ref<Buffer> AllocateObjects(DType dtype, int64_t count);
 

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 
 #include "base/cancellation.h"
+#include "base/shared_memory.h"
 #include "base/status.h"
 #include "base/waits.h"
 #include "weft/transport/frame.h"
@@ -39,6 +40,8 @@ struct EndpointOptions {
   WaitRegistry* waits = nullptr;  // where Connect is registered while it waits; may be null
   bool auto_credit =
       true;  // a frame's credit goes back when FrameReceived returns; else ReturnCredit
+  // Where bodies may lie that a peer on this host reads in place (tcp); null: all are copied.
+  const SharedMemory* shared_memory = nullptr;
 };
 
 // Called once: OK when the last byte has left (tcp: taken by the kernel; inproc: delivered), else
@@ -49,6 +52,7 @@ using SendDone = absl::AnyInvocable<void(const Status&)>;
 struct PeerStats {
   uint64_t frames_sent = 0, bytes_sent = 0;
   uint64_t frames_received = 0, bytes_received = 0;
+  uint64_t frames_lent = 0;   // of frames_sent: the body was left where it lay
   uint64_t queued_bytes = 0;  // waiting to be sent now
   absl::Duration round_trip;  // of the last Ping; zero before the first
 };
@@ -114,7 +118,8 @@ class FrameHandler {
   virtual Region ReceiveBuffer(const PeerRef& peer, const FrameHeader& header,
                                absl::string_view meta) = 0;
 
-  // A whole frame is here; `body` is the region of ReceiveBuffer, or the sender's own.
+  // A whole frame is here; `body` is the region of ReceiveBuffer, or the sender's own (read_only
+  // where that is another process).
   virtual void FrameReceived(const PeerRef& peer, const FrameHeader& header, absl::string_view meta,
                              Region body) = 0;
 

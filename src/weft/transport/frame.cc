@@ -48,7 +48,8 @@ bool IsPrintable(absl::string_view text) {
 
 // Only these carry more than a header.
 bool MayHaveMeta(FrameKind kind) {
-  return kind == FrameKind::kHello || kind == FrameKind::kGoodbye || IsCallerKind(kind);
+  return kind == FrameKind::kHello || kind == FrameKind::kGoodbye || kind == FrameKind::kShare ||
+         kind == FrameKind::kLent || IsCallerKind(kind);
 }
 
 }  // namespace
@@ -75,6 +76,12 @@ absl::string_view FrameKindName(FrameKind kind) {
       return "Pong";
     case FrameKind::kGoodbye:
       return "Goodbye";
+    case FrameKind::kShare:
+      return "Share";
+    case FrameKind::kShareReply:
+      return "ShareReply";
+    case FrameKind::kLent:
+      return "Lent";
   }
   return "Unknown";
 }

@@ -23,13 +23,13 @@
 namespace weft::transport {
 
 inline constexpr uint32_t kFrameMagic = 0x54464557;  // "WEFT"
-inline constexpr uint8_t kFrameVersion = 1;
+inline constexpr uint8_t kFrameVersion = 2;
 inline constexpr size_t kHeaderBytes = 40;
 inline constexpr uint32_t kMaxMetaBytes = 64 * 1024;
 inline constexpr uint64_t kMaxBodyBytes = uint64_t{1} << 40;
 inline constexpr uint16_t kCallerFlags = 0x00ff;  // the other bits are zero in this version
 
-// Hello, Credit, Ping, Pong and Goodbye belong to the transport; the caller sends the others.
+// The caller sends StepStart to TensorBatch; the others belong to the transport.
 enum class FrameKind : uint8_t {
   kHello = 1,        // first frame of each direction: who, and the token
   kStepStart = 2,    // to a task: run step `step` of graph `graph`
@@ -41,6 +41,9 @@ enum class FrameKind : uint8_t {
   kPing = 8,         // answered by a Pong with the same `step`
   kPong = 9,
   kGoodbye = 10,  // last frame: an orderly end, meta says why
+  kShare = 11,    // to a peer of this host: meta says how to map what is lent to it
+  kShareReply = 12,  // `step` is the process that mapped it, 0 if that could not be done
+  kLent = 13,        // a Tensor or TensorBatch whose body lies in the sender's shared memory
 };
 
 struct FrameHeader {

@@ -46,7 +46,7 @@ TEST(FrameHeader, SurvivesTheWire) {
 
 TEST(FrameHeader, LiesOnTheWireAsDocumented) {
   const Bytes bytes = Encoded(Sample());
-  EXPECT_EQ(std::memcmp(bytes.data(), "WEFT\x01\x05\x12\x00\xef\xbe\xad\xde\x07\x00\x00\x00", 16),
+  EXPECT_EQ(std::memcmp(bytes.data(), "WEFT\x02\x05\x12\x00\xef\xbe\xad\xde\x07\x00\x00\x00", 16),
             0);
   EXPECT_EQ(static_cast<uint8_t>(bytes[16]), 0xef);
   EXPECT_EQ(static_cast<uint8_t>(bytes[26]), 0x10);
@@ -61,16 +61,16 @@ TEST(FrameHeader, RefusesWhatItDoesNotKnow) {
     return ParseHeader(bytes).status();
   };
   EXPECT_TRUE(absl::IsInvalidArgument(with(0, 'G')));
-  EXPECT_TRUE(absl::IsFailedPrecondition(with(4, 2)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(with(4, 1)));
   EXPECT_TRUE(absl::IsFailedPrecondition(with(4, 0)));
   EXPECT_TRUE(absl::IsInvalidArgument(with(5, 0)));
-  EXPECT_TRUE(absl::IsInvalidArgument(with(5, 11)));
+  EXPECT_TRUE(absl::IsInvalidArgument(with(5, 14)));
   EXPECT_TRUE(absl::IsInvalidArgument(with(5, 255)));
   EXPECT_TRUE(absl::IsInvalidArgument(with(7, 1)));      // reserved flag
   EXPECT_TRUE(absl::IsInvalidArgument(with(39, 1)));     // reserved word
   EXPECT_TRUE(absl::IsInvalidArgument(with(30, 1)));     // body of 2^48
   EXPECT_TRUE(absl::IsInvalidArgument(with(35, 0x80)));  // meta of 2 GB
-  EXPECT_THAT(with(4, 9).message(), HasSubstr("got 9, expected 1"));
+  EXPECT_THAT(with(4, 9).message(), HasSubstr("got 9, expected 2"));
 }
 
 TEST(FrameHeader, HoldsLimitsToTheByte) {
@@ -84,8 +84,9 @@ TEST(FrameHeader, HoldsLimitsToTheByte) {
 }
 
 TEST(FrameHeader, TransportFramesCarryNoLoad) {
-  for (const FrameKind kind : {FrameKind::kHello, FrameKind::kCredit, FrameKind::kPing,
-                               FrameKind::kPong, FrameKind::kGoodbye}) {
+  for (const FrameKind kind :
+       {FrameKind::kHello, FrameKind::kCredit, FrameKind::kPing, FrameKind::kPong,
+        FrameKind::kGoodbye, FrameKind::kShare, FrameKind::kShareReply, FrameKind::kLent}) {
     FrameHeader header;
     header.kind = kind;
     EXPECT_TRUE(ParseHeader(Encoded(header)).ok()) << FrameKindName(kind);

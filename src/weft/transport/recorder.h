@@ -19,14 +19,22 @@ namespace weft::transport {
 // Heap bytes as a region's keep-alive.
 class HeapBytes final : public RefCounted {
  public:
-  explicit HeapBytes(size_t size) : bytes_(new std::byte[size == 0 ? 1 : size]) { ++live; }
-  ~HeapBytes() override { --live; }
-  std::byte* data() { return bytes_.get(); }
+  explicit HeapBytes(size_t size)
+      : bytes_(shared == nullptr ? new std::byte[size == 0 ? 1 : size] : shared->Allocate(size)) {
+    ++live;
+  }
+  ~HeapBytes() override {
+    if (shared == nullptr) delete[] bytes_;
+    --live;
+  }
+  std::byte* data() { return bytes_; }
 
   static inline std::atomic<int> live{0};
+  // Where the bytes come from instead, and stay: fixed while any are alive.
+  static inline SharedMemory* shared = nullptr;
 
  private:
-  const std::unique_ptr<std::byte[]> bytes_;
+  std::byte* const bytes_;
 };
 
 inline Region NewRegion(size_t size) {

@@ -18,6 +18,7 @@ struct Region {
   std::byte* data = nullptr;
   size_t size = 0;
   Ref<RefCounted> keep;
+  bool read_only = false;  // another process's memory: a write would end this one
 
   Region() = default;
   Region(std::byte* region_data, size_t region_size, Ref<RefCounted> owner = nullptr)

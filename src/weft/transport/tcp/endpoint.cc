@@ -97,6 +97,7 @@ class TcpEndpoint final : public Endpoint, private PeerHost {
   // The IO thread's.
   Fd listener_;
   bool listener_paused_ = false;
+  bool lingering_ = false;  // loans of ended connections are still out
   absl::flat_hash_map<TcpPeer*, Entry> peers_;
   std::vector<std::shared_ptr<TcpPeer>> gone_;  // until the events at hand are done with
   uint64_t next_number_ = 1;
@@ -241,7 +242,7 @@ int TcpEndpoint::Wait(epoll_event* events, int64_t next_tick_ns) {
   }
   if (count != 0) return std::max(count, 0);
   int timeout_ms = -1;
-  if (!peers_.empty() || listener_paused_ || shutdown_end_ns_ != 0) {
+  if (!peers_.empty() || listener_paused_ || lingering_ || shutdown_end_ns_ != 0) {
     const int64_t left_ns = std::max<int64_t>(0, next_tick_ns - MonotonicNanos());
     timeout_ms = static_cast<int>((left_ns + 999'999) / 1'000'000);
   }
@@ -283,6 +284,7 @@ void TcpEndpoint::Tick(int64_t now_ns) {
   const bool was_away = now_ns - last_tick_ns_ > 4 * tick_ns_;
   last_tick_ns_ = now_ns;
   if (listener_paused_) WatchListener(true);
+  lingering_ = shm::SweepLingering() > 0;
   if (was_away) return;
   std::vector<std::pair<TcpPeer*, Status>> failed;
   for (const auto& [peer, entry] : peers_) {
@@ -342,6 +344,7 @@ void TcpEndpoint::Drop(TcpPeer* peer, const Status& why) {
   peers_.erase(found);
   // Counted before the socket closes: whoever saw it closed sees it counted.
   if (entry.dial == nullptr && peer->greeting() && !peer->refused()) PeerRefused(peer, why);
+  lingering_ = true;  // the next tick looks whether it is so
   entry.peer->GoDown(Unavailable("Connection to ", peer->name(), " is lost: ", why.message()));
   gone_.push_back(std::move(entry.peer));
   if (entry.dial != nullptr) {

@@ -172,11 +172,11 @@ TEST_F(TcpEndpointTest, AStrangerIsToldWhyItIsRefused) {
   }
   {
     Stranger stranger(address_);
-    std::string other_version("WEFT\x02", 5);
+    std::string other_version("WEFT\x01", 5);
     other_version.resize(kHeaderBytes);
     stranger.Say(other_version);
     shutdown(stranger.fd(), SHUT_WR);
-    EXPECT_THAT(stranger.HearToEnd(&closed), HasSubstr("got 2, expected 1"));
+    EXPECT_THAT(stranger.HearToEnd(&closed), HasSubstr("got 1, expected 2"));
     EXPECT_TRUE(closed);
   }
   EXPECT_EQ(endpoint_->refused(), 2u);

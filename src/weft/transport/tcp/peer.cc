@@ -8,6 +8,7 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace weft::transport::tcp {
 namespace {
@@ -105,7 +106,9 @@ void TcpPeer::Close(absl::string_view reason) {
 
 void TcpPeer::FillWriter() {
   while (writer_.frames() < kGatherFrames && writer_.bytes() < kGatherBytes && queue_.Ready()) {
-    writer_.Add(queue_.Pop());
+    OutFrame frame = queue_.Pop();
+    if (lender_ != nullptr) lender_->Lend(frame);
+    writer_.Add(std::move(frame));
   }
   if (writer_.empty() && queue_.empty() && state_.load() == State::kClosing && !goodbye_queued_) {
     goodbye_queued_ = true;
@@ -170,6 +173,7 @@ PeerStats TcpPeer::stats() const {
   stats.frames_received = frames_received_.load(std::memory_order_relaxed);
   stats.bytes_received = bytes_received_.load(std::memory_order_relaxed);
   stats.queued_bytes = queue_.queued_bytes();
+  if (lender_ != nullptr) stats.frames_lent = lender_->frames_lent();
   stats.round_trip = absl::Nanoseconds(round_trip_ns_.load(std::memory_order_relaxed));
   return stats;
 }
@@ -263,6 +267,8 @@ Status TcpPeer::FrameEnds(const FrameHeader& header, absl::string_view meta, Reg
   const State state = state_.load();
   if (state == State::kGreeting) return Greet(header, meta);
   frames_received_.fetch_add(1, std::memory_order_relaxed);
+  // What this frame is the answer to may have been read from memory lent: have it back first.
+  if (lender_ != nullptr) lender_->Sweep();
   if (!IsCallerKind(header.kind)) return OwnFrame(header, meta);
   if (state != State::kUp) return absl::OkStatus();
   setting_.handler->FrameReceived(shared_from_this(), header, meta, std::move(body));
@@ -288,6 +294,14 @@ Status TcpPeer::OwnFrame(const FrameHeader& header, absl::string_view meta) {
     }
     case FrameKind::kGoodbye:
       return Unavailable("it said goodbye: ", meta);
+    case FrameKind::kShare:
+      return AcceptOffer(meta);
+    case FrameKind::kShareReply:
+      if (lender_ == nullptr) return InvalidArgument("Answer to an offer that was not made");
+      if (header.step != 0) lender_->Accept(static_cast<pid_t>(header.step));
+      return absl::OkStatus();
+    case FrameKind::kLent:
+      return TakeLent(header, meta);
     default:
       return InvalidArgument("Frame out of place: kind ", FrameKindName(header.kind));
   }
@@ -319,10 +333,9 @@ Status TcpPeer::ComeUp(const Hello& hello) {
     absl::MutexLock lock(&mutex_);
     queue_.set_window(hello.credit_bytes);
     state_ = State::kUp;
-    if (!outgoing_) {
-      queue_.PushOwn(MakeControl(FrameKind::kHello, 0, *setting_.hello));
-      Pump(1);
-    }
+    if (!outgoing_) queue_.PushOwn(MakeControl(FrameKind::kHello, 0, *setting_.hello));
+    OfferMemory();
+    if (!queue_.empty()) Pump(1);
   }
   announced_ = true;
   setting_.handler->PeerUp(shared_from_this());
@@ -330,7 +343,43 @@ Status TcpPeer::ComeUp(const Hello& hello) {
   return absl::OkStatus();
 }
 
+void TcpPeer::OfferMemory() {
+  if (setting_.options->shared_memory == nullptr || !SameHost(fd_.get())) return;
+  StatusOr<std::unique_ptr<shm::Lender>> lender =
+      shm::Lender::Make(*setting_.options->shared_memory);
+  if (!lender.ok()) return;  // then everything is copied
+  lender_ = *std::move(lender);
+  queue_.PushOwn(MakeControl(FrameKind::kShare, 0, lender_->Offer()));
+}
+
+Status TcpPeer::AcceptOffer(absl::string_view offer) {
+  if (borrower_ != nullptr) return InvalidArgument("Memory is offered twice");
+  StatusOr<std::unique_ptr<shm::Borrower>> borrower = shm::Borrower::Open(offer);
+  if (absl::IsInvalidArgument(borrower.status())) return borrower.status();
+  if (borrower.ok()) borrower_ = *std::move(borrower);
+  const uint64_t pid = borrower_ == nullptr ? 0 : static_cast<uint64_t>(getpid());
+  SendOwn(MakeControl(FrameKind::kShareReply, pid));
+  return absl::OkStatus();
+}
+
+Status TcpPeer::TakeLent(const FrameHeader& header, absl::string_view meta) {
+  if (borrower_ == nullptr) return InvalidArgument("Lent frame without an offer");
+  WEFT_ASSIGN_OR_RETURN(std::optional<shm::Borrower::Frame> frame,
+                        borrower_->Take(header, meta, setting_.options->max_body_bytes));
+  if (!frame.has_value()) return absl::OkStatus();
+  {
+    absl::MutexLock lock(&mutex_);
+    credit_return_.Owe(frame->header.body_bytes);
+  }
+  const FrameHeader inner = frame->header;
+  if (state_.load() != State::kUp) return absl::OkStatus();
+  setting_.handler->FrameReceived(shared_from_this(), inner, frame->meta, std::move(frame->body));
+  if (setting_.options->auto_credit) ReturnCredit(inner.body_bytes);
+  return absl::OkStatus();
+}
+
 Status TcpPeer::OnTick(int64_t now_ns) {
+  if (lender_ != nullptr) lender_->Sweep();
   switch (state_.load()) {
     case State::kConnecting:
     case State::kGreeting:
@@ -396,6 +445,7 @@ void TcpPeer::GoDown(const Status& why) {
   }
   reader_.DropBody();
   FinishAll(std::move(lost), end);
+  if (lender_ != nullptr) lender_->End();
   if (announced_) setting_.handler->PeerDown(shared_from_this(), end);
 }
 

@@ -14,6 +14,7 @@
 
 #include "weft/transport/endpoint.h"
 #include "weft/transport/send_queue.h"
+#include "weft/transport/shm/loan.h"
 #include "weft/transport/tcp/frame_reader.h"
 #include "weft/transport/tcp/frame_writer.h"
 #include "weft/transport/tcp/socket.h"
@@ -74,6 +75,10 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
   Status ComeUp(const Hello& hello);
   void Refuse(const Status& why);
   Status OwnFrame(const FrameHeader& header, absl::string_view meta);
+  // Offers the memory that this side may lend, if the other side is on this host.
+  void OfferMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status AcceptOffer(absl::string_view offer);
+  Status TakeLent(const FrameHeader& header, absl::string_view meta);
   Status CheckAlive(int64_t now_ns);
   void SendOwn(OutFrame frame);
 
@@ -100,6 +105,7 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
   Status end_ ABSL_GUARDED_BY(mutex_);  // why it is closing or down
   PeerStats sent_stats_ ABSL_GUARDED_BY(mutex_);
   FrameWriter writer_;  // the writer role's
+  std::unique_ptr<shm::Lender> lender_;  // set before it is up, or never
   std::atomic<bool> sent_something_{false};
   std::atomic<bool> broken_{false};  // a write failed
   std::atomic<uint64_t> frames_received_{0}, bytes_received_{0};
@@ -107,6 +113,7 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
 
   // The IO thread's.
   FrameReader reader_;
+  std::unique_ptr<shm::Borrower> borrower_;
   bool announced_ = false;
   int64_t last_received_ns_ = 0, last_sent_ns_ = 0, last_ping_ns_ = 0;
   int64_t linger_end_ns_ = 0;

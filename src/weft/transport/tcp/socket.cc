@@ -186,6 +186,18 @@ std::string AddressText(const SocketAddress& address) {
 std::string LocalText(int fd) { return EndText(fd, LocalEnd); }
 std::string RemoteText(int fd) { return EndText(fd, RemoteEnd); }
 
+bool SameHost(int fd) {
+  SocketAddress local, remote;
+  local.size = remote.size = sizeof(sockaddr_storage);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&local.storage), &local.size) != 0 ||
+      getpeername(fd, reinterpret_cast<sockaddr*>(&remote.storage), &remote.size) != 0 ||
+      local.storage.ss_family != remote.storage.ss_family) {
+    return false;
+  }
+  const std::string here = AddressText(local), there = AddressText(remote);
+  return here.substr(0, here.rfind(':')) == there.substr(0, there.rfind(':'));
+}
+
 StatusOr<Fd> ListenOn(const SocketAddress& address) {
   WEFT_ASSIGN_OR_RETURN(Fd fd, NewSocket(address.storage.ss_family));
   // A restarted server takes its port back; SO_REUSEPORT stays off, so two never share one.

@@ -51,6 +51,8 @@ std::string AddressText(const SocketAddress& address);
 // The local or the other end of a socket; "unknown address" if it has none.
 std::string LocalText(int fd);
 std::string RemoteText(int fd);
+// True if both ends have the same IP address: the other process is in this network namespace.
+bool SameHost(int fd);
 
 // Unavailable when the address is taken or not ours.
 StatusOr<Fd> ListenOn(const SocketAddress& address);

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/shared_memory.h"
+
+#include <cstring>
+#include <string>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gtest/gtest.h"
+
+namespace weft {
+namespace {
+
+TEST(SharedMemory, GivesNothingUntilEnabled) {
+  SharedMemory memory;
+  EXPECT_EQ(memory.Allocate(100), nullptr);
+  ASSERT_TRUE(memory.Enable().ok());
+  EXPECT_NE(memory.Allocate(100), nullptr);
+}
+
+TEST(SharedMemory, BlocksAreAlignedApartAndFound) {
+  SharedMemory memory;
+  ASSERT_TRUE(memory.Enable().ok());
+  const size_t sizes[] = {0, 1, 64, 65, 4096, 100'000, size_t{70} << 20, 10};
+  std::byte* previous_end = nullptr;
+  for (const size_t size : sizes) {
+    std::byte* const block = memory.Allocate(size);
+    ASSERT_NE(block, nullptr) << size;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 64, 0u);
+    EXPECT_NE(block, previous_end);
+    std::memset(block, 0x5a, size);
+    const auto place = memory.Find(block, size);
+    ASSERT_TRUE(place.has_value()) << size;
+    EXPECT_GE(place->file.bytes, place->offset + size);
+    previous_end = block;
+  }
+  const std::byte stranger{};
+  EXPECT_FALSE(memory.Find(&stranger, 1).has_value());
+  std::byte* const block = memory.Allocate(64);
+  EXPECT_FALSE(memory.Find(block, size_t{1} << 40).has_value()) << "it does not reach so far";
+}
+
+TEST(SharedMemory, AnotherProcessReadsItInPlaceAndCannotWrite) {
+  SharedMemory memory;
+  ASSERT_TRUE(memory.Enable().ok());
+  std::byte* const block = memory.Allocate(5000);
+  std::memcpy(block, "hello", 6);
+  const auto place = memory.Find(block, 5000);
+  ASSERT_TRUE(place.has_value());
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto mapping = SharedMapping::Open(parent, place->file, false);
+    if (!mapping.ok()) _exit(2);
+    const bool same = std::memcmp((*mapping)->data() + place->offset, "hello", 6) == 0;
+    if (!same) _exit(3);
+    (*mapping)->data()[place->offset] = std::byte{1};  // ends the child
+    _exit(4);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status)) << "exit code " << WEXITSTATUS(status);
+  EXPECT_EQ(std::memcmp(block, "hello", 6), 0);
+}
+
+TEST(SharedMapping, OnlyTheFileThatWasMeantIsOpened) {
+  const auto made = SharedMapping::Create("test", 8192);
+  ASSERT_TRUE(made.ok()) << made.status();
+  SharedFile file = (*made)->file();
+  EXPECT_TRUE(SharedMapping::Open(getpid(), file, true).ok());
+  SharedFile wrong = file;
+  wrong.inode += 1;
+  EXPECT_EQ(SharedMapping::Open(getpid(), wrong, true).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  wrong = file;
+  wrong.bytes = 1 << 20;
+  EXPECT_EQ(SharedMapping::Open(getpid(), wrong, true).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  wrong = file;
+  wrong.fd = 0;  // some other file of this process
+  EXPECT_FALSE(SharedMapping::Open(getpid(), wrong, true).ok());
+  wrong.fd = 1 << 20;
+  EXPECT_EQ(SharedMapping::Open(getpid(), wrong, true).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST(SharedMapping, TheBytesOutliveTheirMaker) {
+  auto made = SharedMapping::Create("test", 4096);
+  ASSERT_TRUE(made.ok());
+  (*made)->data()[7] = std::byte{42};
+  const auto other = SharedMapping::Open(getpid(), (*made)->file(), false);
+  ASSERT_TRUE(other.ok());
+  made->reset();
+  EXPECT_EQ((*other)->data()[7], std::byte{42});
+}
+
+}  // namespace
+}  // namespace weft
