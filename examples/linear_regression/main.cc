@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fits a line to points of y = 3x + 2: builds a graph, differentiates it, trains it, saves it,
-// predicts.
+// Fits a line to points of y = 3x + 2: builds a graph, differentiates, trains, saves, predicts.
 #include <cstdio>
 
 #include "CLI/CLI.hpp"

@@ -53,8 +53,8 @@ StatusOr<std::unique_ptr<SharedMapping>> SharedMapping::Open(pid_t pid, const Sh
       (seals & kSeals) != kSeals || static_cast<uint64_t>(stat.st_size) != file.bytes) {
     return InvalidArgument("Not the shared memory that was offered: ", path);
   }
-  void* const data = mmap(nullptr, file.bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED,
-                          fd.get(), 0);
+  void* const data =
+      mmap(nullptr, file.bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd.get(), 0);
   if (data == MAP_FAILED) return Unavailable(ErrnoStatus(errno, "map", path).message());
   madvise(data, file.bytes, MADV_DONTFORK);
   return std::unique_ptr<SharedMapping>(

@@ -40,8 +40,8 @@ enum class FrameKind : uint8_t {
   kCredit = 7,       // `step` more bytes of tensors may be sent
   kPing = 8,         // answered by a Pong with the same `step`
   kPong = 9,
-  kGoodbye = 10,  // last frame: an orderly end, meta says why
-  kShare = 11,    // to a peer of this host: meta says how to map what is lent to it
+  kGoodbye = 10,     // last frame: an orderly end, meta says why
+  kShare = 11,       // to a peer of this host: meta says how to map what is lent to it
   kShareReply = 12,  // `step` is the process that mapped it, 0 if that could not be done
   kLent = 13,        // a Tensor or TensorBatch whose body lies in the sender's shared memory
 };

@@ -2,12 +2,14 @@
 #include "weft/ops/state/variable_kernel.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <utility>
 
 namespace weft::ops::state {
 namespace {
-constexpr int64_t kMinBlock = 32 << 10;  // elements a thread should get at least
+constexpr int64_t kMinCopy = int64_t{1} << 20;  // bytes: less is not worth a second thread
+constexpr int64_t kMinBlock = 32 << 10;         // elements a thread should get at least
 }  // namespace
 
 StatusOr<Ref<Variable>> InitializedVariable(const KernelContext& c, int i) {
@@ -38,13 +40,16 @@ void ForwardTarget(KernelContext& c, int input, int output) {
   if (variable.ok()) c.SetOutputVariable(output, Ref<Variable>(*variable));
 }
 
-void AssignValue(Variable& variable, const Tensor& value) {
+void AssignValue(const KernelContext& c, Variable& variable, const Tensor& value) {
   absl::MutexLock lock(&variable.mutex());
   const Tensor& old = variable.ValueLocked();
   if (old.dtype() == value.dtype() && old.shape() == value.shape() && IsPlain(value.dtype()) &&
       old.HasOneRef()) {
     Tensor own = old;  // the same bytes: the variable is their only other owner, and is locked
-    own.CopyFrom(value);
+    c.ParallelFor(
+        static_cast<int64_t>(value.size_bytes()), kMinCopy, [&](int64_t begin, int64_t end) {
+          std::memcpy(own.bytes() + begin, value.bytes() + begin, static_cast<size_t>(end - begin));
+        });
     return;
   }
   variable.AssignLocked(value);

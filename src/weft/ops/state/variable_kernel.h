@@ -44,7 +44,7 @@ class LockedVariables {
 
 // Gives `variable` the value, in its own bytes where those fit and nobody reads them, else sharing
 // those of `value`.
-void AssignValue(Variable& variable, const Tensor& value);
+void AssignValue(const KernelContext& c, Variable& variable, const Tensor& value);
 
 enum class Combine { kAdd, kSubtract };
 // value = value + delta or value - delta, element by element, for tensors of one shape and of a

@@ -183,8 +183,8 @@ Lender::~Lender() { End(); }
 std::string Lender::Offer() const {
   absl::MutexLock lock(&mutex_);
   const SharedMapping& page = ledger_->page();
-  return BytesOf(OfferBytes{getpid(), page.file().fd, page.file().inode, page.file().bytes,
-                            NonceOf(page)});
+  return BytesOf(
+      OfferBytes{getpid(), page.file().fd, page.file().inode, page.file().bytes, NonceOf(page)});
 }
 
 void Lender::Accept(pid_t pid) {

@@ -100,8 +100,7 @@ class Borrower {
                                       uint64_t max_body_bytes);
 
  private:
-  Borrower(pid_t pid, std::shared_ptr<SharedMapping> words)
-      : pid_(pid), words_(std::move(words)) {}
+  Borrower(pid_t pid, std::shared_ptr<SharedMapping> words) : pid_(pid), words_(std::move(words)) {}
   StatusOr<std::shared_ptr<SharedMapping>> Segment(const SharedFile& file);
 
   const pid_t pid_;

@@ -104,7 +104,7 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
   bool goodbye_queued_ ABSL_GUARDED_BY(mutex_) = false;
   Status end_ ABSL_GUARDED_BY(mutex_);  // why it is closing or down
   PeerStats sent_stats_ ABSL_GUARDED_BY(mutex_);
-  FrameWriter writer_;  // the writer role's
+  FrameWriter writer_;                   // the writer role's
   std::unique_ptr<shm::Lender> lender_;  // set before it is up, or never
   std::atomic<bool> sent_something_{false};
   std::atomic<bool> broken_{false};  // a write failed
