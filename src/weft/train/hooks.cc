@@ -22,9 +22,9 @@ namespace {
 class StopHook final : public Hook {
  public:
   explicit StopHook(int64_t last_step) : last_step_(last_step) {}
-  Status AfterCreate(session::Session&, int64_t) override { return absl::OkStatus(); }
+  bool Done(int64_t global_step) override { return global_step >= last_step_; }
   Status AfterRun(const StepContext& context) override {
-    if (context.global_step >= last_step_) *context.stop = true;
+    if (Done(context.global_step)) *context.stop = true;
     return absl::OkStatus();
   }
 

@@ -37,6 +37,9 @@ class Hook {
   virtual Status AfterCreate(session::Session&, int64_t /*global_step*/) {
     return absl::OkStatus();
   }
+  // Asked once AfterCreate was called: whether nothing is left to train. Who joins a training that
+  // has ended must not start a step, for nobody would answer it.
+  virtual bool Done(int64_t /*global_step*/) { return false; }
   // Tensors to fetch with the next step.
   virtual std::vector<std::string> Fetches() { return {}; }
   // Whether the next step shall be traced.

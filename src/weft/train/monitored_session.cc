@@ -97,6 +97,7 @@ Status MonitoredSession::TryConnect() {
   WEFT_RETURN_IF_ERROR(ReadGlobalStep());
   for (Hook* hook : options_.hooks) {
     WEFT_RETURN_IF_ERROR(hook->AfterCreate(*session_, global_step_));
+    stop_ = stop_ || hook->Done(global_step_);
   }
   return absl::OkStatus();
 }
