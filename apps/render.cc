@@ -3,6 +3,7 @@
 #include "platform/jobs/render.h"
 
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +16,8 @@
 namespace weft::apps {
 namespace {
 
-Status Render(const std::string& file, const std::string& namespace_name) {
+Status Render(const std::string& file, const std::string& namespace_name,
+              platform::RenderForm form) {
   RealFileSystem files;
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, file, 4 << 20));
   WEFT_ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYamlOrJson(text, file));
@@ -25,7 +27,7 @@ Status Render(const std::string& file, const std::string& namespace_name) {
     std::vector<Json> objects = {document};
     const Json* const kind = document.Find("kind");
     if (documents.size() == 1 || (kind != nullptr && platform::IsJobKind(*kind))) {
-      WEFT_ASSIGN_OR_RETURN(objects, platform::RenderTfJob(document, file, namespace_name));
+      WEFT_ASSIGN_OR_RETURN(objects, platform::RenderJob(document, file, namespace_name, form));
     }
     for (const Json& object : objects)
       absl::StrAppend(&out, out.empty() ? "" : "---\n", DumpYaml(object));
@@ -44,9 +46,18 @@ void AddRender(CLI::App& app, Action* action) {
   command->add_option("file", *file, "The TFJob or Tensorflow, in YAML or JSON")->required();
   command->add_option("-n,--namespace", *space, "Namespace, when the file names none")
       ->capture_default_str();
-  command->callback([action, file, space] {
-    *action = [file, space] {
-      const Status status = Render(*file, *space);
+  const auto form = std::make_shared<platform::RenderForm>(platform::RenderForm::kPods);
+  const std::map<std::string, platform::RenderForm> forms = {
+      {"pods", platform::RenderForm::kPods}, {"seeds", platform::RenderForm::kSeeds}};
+  command
+      ->add_option("--form", *form,
+                   "pods: as the operator makes them; seeds: a Service and a ReplicaSet for each "
+                   "task, told by flags")
+      ->transform(CLI::CheckedTransformer(forms))
+      ->default_str("pods");
+  command->callback([action, file, space, form] {
+    *action = [file, space, form] {
+      const Status status = Render(*file, *space, *form);
       if (status.ok()) return 0;
       std::fprintf(stderr, "weft render: %s\n", std::string(status.message()).c_str());
       return 1;

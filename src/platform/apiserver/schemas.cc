@@ -147,9 +147,19 @@ Json TfJobStatus() {
                                      {"succeeded", Field("integer", "Ended with 0.")},
                                      {"failed", Field("integer", "Ended with another code.")},
                                      {"selector", Field("string", "Labels of their pods.")}});
+  const Json progress =
+      Mapping("How far its chief has come.",
+              {{"task", Field("string", "Who tells.")},
+               {"step", Field("integer", "Steps that are done.")},
+               {"steps", Field("integer", "Of so many.")},
+               {"percent", Field("string", "The same as a share.")},
+               {"timeLeft", Field("string", "At the speed so far.")},
+               {"metrics", MapOf("The latest, by name.", Field("number", "Value"))},
+               {"time", Field("string", "When it was told.")}});
   return Mapping("How it goes; written by the controller.",
                  {{"conditions", List("Oldest first.", condition)},
                   {"replicaStatuses", MapOf("By type.", counts)},
+                  {"progress", progress},
                   {"startTime", Field("string", "When the controller took it up.")},
                   {"completionTime", Field("string", "When it ended.")},
                   {"lastReconcileTime", Field("string", "When the controller last looked.")}});

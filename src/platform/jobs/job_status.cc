@@ -85,6 +85,10 @@ int64_t JobStatus::Count(const std::string& type, absl::string_view field) const
   return IntField(json_, {"replicaStatuses", type, field});
 }
 
+void JobStatus::SetProgress(Json progress) {
+  if (!progress.is_null()) json_.Set("progress", std::move(progress));
+}
+
 void JobStatus::CountRestart(const std::string& task, const std::string& uid) {
   if (HasCounted(task, uid)) return;
   Json entry;

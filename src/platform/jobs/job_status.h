@@ -38,6 +38,9 @@ class JobStatus {
                  const std::string& selector);
   int64_t Count(const std::string& type, absl::string_view field) const;
 
+  // Null leaves what was known.
+  void SetProgress(Json progress);
+
   // How often a task ("worker-1") was started again with a new pod. `uid` is the pod that failed:
   // told twice, counted once.
   void CountRestart(const std::string& task, const std::string& uid);

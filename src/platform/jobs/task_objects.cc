@@ -52,10 +52,12 @@ TaskCluster ClusterOf(const JobView& view) {
   cluster.has_evaluators = view.lists_evaluators && !view.is_v1beta1;
   cluster.host_of = [&view](ReplicaType type, int64_t index) {
     const ReplicaSpec* const replica = view.job.Find(type);
+    const int64_t port = replica == nullptr ? kDefaultPort : PortOf(*replica);
+    const std::string name = TaskObjectName(view, type, index);
+    if (view.has_short_names) return absl::StrCat(name, ":", port);
     const std::string domain =
         view.cluster_domain.empty() ? "" : absl::StrCat(".", view.cluster_domain);
-    return absl::StrCat(TaskObjectName(view, type, index), ".", NamespaceOf(*view.object), ".svc",
-                        domain, ":", replica == nullptr ? kDefaultPort : PortOf(*replica));
+    return absl::StrCat(name, ".", NamespaceOf(*view.object), ".svc", domain, ":", port);
   };
   return cluster;
 }

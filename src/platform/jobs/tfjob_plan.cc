@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "platform/jobs/exit_codes.h"
+#include "platform/jobs/job_progress.h"
 #include "platform/jobs/job_status.h"
 #include "platform/jobs/pod_group.h"
 #include "platform/jobs/tensorboard_objects.h"
@@ -171,6 +172,7 @@ class Planner {
             absl::StrCat(kind_, " ", job_.metadata.name, " is resumed."));
     }
     status_.SetTimeOnce("startTime");
+    status_.SetProgress(ProgressOf(seen_.pods));
     if (ExceedsLimits()) return;
     if (job_.extras.restarts_whole) BeginAttempt();
     for (const ReplicaSpec& replica : job_.replicas) {

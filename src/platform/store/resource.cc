@@ -43,6 +43,8 @@ ResourceType MakeTfJobs() {
   type.scale_path = ".spec.tfReplicaSpecs.Worker.replicas";
   type.scale_status_path = ".status.replicaStatuses.Worker.active";
   type.columns = {{"State", "string", ".status.conditions[-1:].type", "The last condition", 0},
+                  {"Progress", "string", ".status.progress.percent", "Of its steps", 0},
+                  {"Left", "string", ".status.progress.timeLeft", "Time that it still needs", 0},
                   {"Age", "date", ".metadata.creationTimestamp", "Time since its creation", 0}};
   return type;
 }
@@ -56,6 +58,8 @@ ResourceType MakeTensorflows() {
   type.columns = {{"State", "string", ".status.conditions[-1:].type", "The last condition", 0},
                   {"PS", "integer", ".spec.ps_count", "Parameter servers", 0},
                   {"Workers", "integer", ".spec.worker_count", "Workers", 0},
+                  {"Progress", "string", ".status.progress.percent", "Of its steps", 0},
+                  {"Left", "string", ".status.progress.timeLeft", "Time that it still needs", 0},
                   {"Age", "date", ".metadata.creationTimestamp", "Time since its creation", 0}};
   return type;
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/jobs/job_progress.h"
+
+#include <gtest/gtest.h>
+
+#include "platform/jobs/controller_fixture_test.h"
+
+namespace weft::platform {
+namespace {
+
+class ProgressTest : public ControllerFixture {
+ protected:
+  void Tell(const std::string& name, const std::string& report) {
+    Json pod = Pod(name);
+    if (FindField(pod, {"metadata", "annotations"}) == nullptr) {
+      SetField(&pod, {"metadata", "annotations"}, Json::MakeObject());
+    }
+    SetField(&pod, {"metadata", "annotations", kProgressAnnotation}, report);
+    ASSERT_TRUE(store_->Update(Pods(), pod, {}).ok());
+    Settle();
+  }
+  std::string Progress() {
+    const Json job = JobNow();
+    const Json* const progress = FindField(job, {"status", "progress"});
+    return progress == nullptr ? "" : progress->Dump();
+  }
+};
+
+TEST_F(ProgressTest, TheChiefTellsTheJob) {
+  Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "")}}));
+  EXPECT_EQ(Progress(), "");
+  Tell("job-worker-1", R"({"step":10,"steps":600})");
+  EXPECT_EQ(Progress(), R"({"task":"worker-1","step":10,"steps":600,"percent":"1%"})");
+  Tell("job-worker-0",
+       R"({"step":120,"steps":600,"loss":0.25,"secondsLeft":94,"time":"2023-11-14T22:13:20Z"})");
+  EXPECT_EQ(Progress(),
+            R"({"task":"worker-0","step":120,"steps":600,"percent":"20%","timeLeft":"1m34s",)"
+            R"("metrics":{"loss":0.25},"time":"2023-11-14T22:13:20Z"})");
+}
+
+TEST_F(ProgressTest, StaysWhenTheJobIsOver) {
+  Json job = JobOf({{"Worker", Replica(1, "")}});
+  SetField(&job, {"spec", "runPolicy", "cleanPodPolicy"}, "All");
+  Submit(job);
+  Tell("job-worker-0", R"({"step":600,"steps":600,"accuracy":0.97,"secondsLeft":0})");
+  Fate("job-worker-0", "Succeeded");
+  EXPECT_EQ(Names(Pods()), "");
+  EXPECT_EQ(Progress(),
+            R"({"task":"worker-0","step":600,"steps":600,"percent":"100%","timeLeft":"0",)"
+            R"("metrics":{"accuracy":0.97}})");
+}
+
+TEST_F(ProgressTest, NonsenseIsNoProgress) {
+  Submit(JobOf({{"Worker", Replica(1, "")}}));
+  for (const char* text : {"", "no json", "[1]", R"({"step":"x"})", R"({"loss":1})", "{"}) {
+    Tell("job-worker-0", text);
+    EXPECT_EQ(Progress(), "") << text;
+  }
+  Tell("job-worker-0", R"({"step":5,"steps":0,"name":"x"})");
+  EXPECT_EQ(Progress(), R"({"task":"worker-0","step":5})");
+  const std::string revision = RevisionOf(JobNow());
+  MakeController();
+  Settle();
+  EXPECT_EQ(RevisionOf(JobNow()), revision);
+}
+
+}  // namespace
+}  // namespace weft::platform
