@@ -12,9 +12,11 @@
 #include "apps/command.h"
 #include "apps/pods.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/subprocess.h"
 #include "base/threads.h"
+#include "platform/jobs/admission.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/pods/pod_executor.h"
 #include "platform/store/api_error.h"
@@ -34,6 +36,7 @@ struct Flags {
   int threads = 4;
   int parallel_calls = 32;
   std::string gang_scheduler;
+  platform::WebhookOptions webhook = {.address = {"0.0.0.0", 0}};
 };
 
 sigset_t BlockSignals() {
@@ -61,6 +64,18 @@ Status RunOperator(const Flags& flags) {
   options.gang_scheduler = flags.gang_scheduler;
   if (const char* const domain = std::getenv("CUSTOM_CLUSTER_DOMAIN"))
     options.cluster_domain = domain;
+  std::unique_ptr<HttpServer> webhook;
+  if (flags.webhook.address.port != 0) {
+    if (flags.webhook.folder.empty()) {
+      return InvalidArgument(
+          "--webhook_port needs --webhook_folder: where tls.crt and tls.key are, or "
+          "shall be made");
+    }
+    WEFT_ASSIGN_OR_RETURN(webhook, platform::StartWebhook(flags.webhook, clock));
+    WEFT_LOG(INFO) << "Jobs are checked at port " << webhook->port()
+                   << "; to tell the cluster: kubectl apply -f "
+                   << JoinPath(flags.webhook.folder, "webhook.yaml");
+  }
   platform::TfJobController jobs(options);
   options.type = &platform::Tensorflows();
   platform::TfJobController compact_jobs(options);
@@ -149,6 +164,17 @@ void AddOperator(CLI::App& app, Action* action) {
   command->add_option("--gang_scheduler_name", flags->gang_scheduler,
                       "Admit the pods of a job together: volcano, or a scheduler with the "
                       "coscheduling plugin");
+  command
+      ->add_option("--webhook_port", flags->webhook.address.port,
+                   "Refuse wrong jobs before they are kept, as a validating webhook on this port")
+      ->check(CLI::Range(0, 65535));
+  command->add_option("--webhook_folder", flags->webhook.folder,
+                      "Its tls.crt and tls.key; made there when they are missing, with a "
+                      "webhook.yaml for the cluster");
+  command->add_option("--webhook_host", flags->webhook.host, "By which the API server reaches it")
+      ->capture_default_str();
+  command->add_option("--webhook_service", flags->webhook.service,
+                      "NAMESPACE/NAME of the service that has this host name, on a cluster");
   SetAction(command, action, flags, &RunOperator);
 }
 

@@ -230,10 +230,26 @@ size_t FindBadUtf8(absl::string_view text) {
 
 size_t Indent(absl::string_view line) { return std::min(line.find_first_not_of(' '), line.size()); }
 
+// "apiVersion: v1kind: Pod" has lost the end of a line before one of the names that objects begin
+// with.
+std::string LostLineHint(absl::string_view line) {
+  for (const absl::string_view name : {"kind: ", "metadata:", "spec:", "apiVersion: "}) {
+    const size_t at = line.find(name, 1);
+    const size_t colon = line.find(": ");
+    if (at == absl::string_view::npos || colon == absl::string_view::npos || colon > at) continue;
+    return absl::StrCat("; write '", absl::StripAsciiWhitespace(line.substr(0, at)), "' and '",
+                        line.substr(at), "' on lines of their own");
+  }
+  return "";
+}
+
 // Something indented under "name: value": nearly always a list item that lost its dash.
 std::string MissingDashHint(absl::string_view text, int line_number) {
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   const size_t index = static_cast<size_t>(line_number - 1);
+  if (index < lines.size()) {
+    if (std::string hint = LostLineHint(lines[index]); !hint.empty()) return hint;
+  }
   if (line_number < 2 || index >= lines.size()) return "";
   absl::string_view line = lines[index];
   const absl::string_view above = lines[index - 1];

@@ -132,5 +132,12 @@ TEST(YamlTest, WritesWhatItReads) {
             "a:\n- b: 1\n  c: x\nd: |\n  l1\n  l2\n");
 }
 
+TEST(YamlTest, TellsWhereALineWasLost) {
+  const auto error =
+      ParseYaml("apiVersion: v1kind: Pod\nmetadata:\n  name: s1\n", "pod.yaml", {}).status();
+  EXPECT_THAT(std::string(error.message()),
+              ::testing::HasSubstr("write 'apiVersion: v1' and 'kind: Pod' on lines of their own"));
+}
+
 }  // namespace
 }  // namespace weft

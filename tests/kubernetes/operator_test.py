@@ -74,7 +74,9 @@ class OperatorTest(unittest.TestCase):
             token = cls.k('create', 'token', 'weft-operator', '-n', 'weft-system').strip()
             cls.operator = pathlib.Path(cls.temporary.name) / 'operator.kubeconfig'
             cls.operator.write_text(cls.real.kubeconfig.read_text().replace(cls.real.token, token))
-            cls.spawn('operator', '--kubeconfig', str(cls.operator))
+            cls.operator_flags = ['--kubeconfig', str(cls.operator), '--webhook_port', str(real_control_plane.free_port()),
+                                  '--webhook_folder', str(pathlib.Path(cls.temporary.name) / 'webhook')]
+            cls.spawn('operator', *cls.operator_flags)
             cls.spawn('node', '--bind_pods', '--state', str(pathlib.Path(cls.temporary.name) / 'node'))
         except BaseException:
             cls.tearDownClass()
@@ -123,7 +125,7 @@ class OperatorTest(unittest.TestCase):
         self.ours[0].send_signal(signal.SIGKILL)
         self.ours[0].wait()
         del self.ours[0]
-        self.spawn('operator', '--kubeconfig', str(self.operator))
+        self.spawn('operator', *self.operator_flags)
         self.ours.insert(0, self.ours.pop())
         self.k('wait', '--for=condition=Running', 'tfjob/sleeper', '--timeout=60s')
         self.k('scale', 'tfjob/sleeper', '--replicas=3')
@@ -143,7 +145,7 @@ class OperatorTest(unittest.TestCase):
     def test_the_compact_kind(self):
         self.k('apply', '-f', '-', stdin=COMPACT)
         self.k('wait', '--for=condition=Running', 'tensorflow/compact', '--timeout=60s')
-        self.assertRegex(self.k('get', 'tensorflow'), r'^NAME +STATE +PS +WORKERS +AGE\ncompact +Running +1 +2 +')
+        self.assertRegex(self.k('get', 'tensorflow'), r'^NAME +STATE +PS +WORKERS +PROGRESS +LEFT +AGE\ncompact +Running +1 +2 +')
         pod = json.loads(self.k('get', 'pod', 'compact-worker-1', '-o', 'json'))
         self.assertIn('--task_index=1', pod['spec']['containers'][0]['args'])
         self.k('scale', 'tensorflow/compact', '--replicas=1')
@@ -157,8 +159,30 @@ class OperatorTest(unittest.TestCase):
                                           check=False)
             self.assertNotEqual(code, 0, output)
 
+    def test_the_webhook_sees_what_the_schema_does_not(self):
+        wrong = (SLEEPER % 'v1').replace('sleeper', 'wrong').replace('command:', 'comand:')
+        written = pathlib.Path(self.temporary.name) / 'webhook' / 'webhook.yaml'
+        self.real.await_(written.exists, 'webhook.yaml')
+        # A busy machine shall not let it pass.
+        patient = written.read_text().replace('Ignore', 'Fail').replace('timeoutSeconds: 5', 'timeoutSeconds: 30')
+        self.addCleanup(self.k, 'delete', 'validatingwebhookconfiguration', 'weft-jobs')
+        self.k('apply', '-f', '-', stdin=patient)
+
+        def refused():
+            code, self.answer = self.plane.run(self.kubectl, 'create', '--dry-run=server', '-f', '-', stdin=wrong,
+                                               check=False)
+            return code != 0
+        self.real.await_(refused, 'refusal')
+        self.assertIn("spec.tfReplicaSpecs.Worker.template.spec.containers[0].comand: there is no such field. "
+                      "Did you mean 'command'?", self.answer)
+        self.k('create', '--dry-run=server', '-f', '-', stdin=wrong.replace('comand', 'command'))
+
     def test_the_schema_refuses_nonsense(self):
-        for wrong, text in (('replicas: 2', 'replicas: two'), ('Worker:', 'Wroker:'), ('ExitCode', 'Sometimes')):
+        for wrong, text in (('replicas: 2', 'replicas: two'), ('Worker:', 'Wroker:'), ('ExitCode', 'Sometimes'),
+                            ('name: tensorflow', 'name: tf'), ('- name: tensorflow', 'name: tensorflow'),
+                            ('image: i', 'resources: {limits: {alpha.kubernetes.io/gpuset: "0,1,3"}}'),
+                            ('command: [sleep, "1000.25"]', 'command: sleep'), ('name: sleeper', 'name: 1sleeper'),
+                            ('spec:\n  tf', 'spec:\n  runPolicy: {managedBy: me}\n  tf')):
             code, output = self.plane.run(self.kubectl, 'apply', '-f', '-', stdin=(SLEEPER % 'v1').replace(wrong, text),
                                           check=False)
             self.assertNotEqual(code, 0, output)

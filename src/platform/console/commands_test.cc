@@ -110,7 +110,8 @@ TEST_F(ConsoleTest, SaysWhatIsWrongWithAFile) {
 TEST_F(ConsoleTest, ShowsObjects) {
   EXPECT_EQ(Get({"tfjobs"}), "No resources found in default namespace.\n");
   Apply(kJob);
-  EXPECT_EQ(Get({"tfjob", "job"}), "NAME   STATE   AGE\njob            0s\n");
+  EXPECT_EQ(Get({"tfjob", "job"}),
+            "NAME   STATE   PROGRESS   LEFT   AGE\njob                              0s\n");
   EXPECT_EQ(Get({"tfjob/job"}, "name"), "tfjob.kubeflow.org/job\n");
   EXPECT_THAT(Get({"tfjob", "job"}, "yaml"),
               StartsWith("apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata:\n"));

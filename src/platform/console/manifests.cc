@@ -11,6 +11,7 @@
 #include "base/posix_file.h"
 #include "net/yaml.h"
 #include "platform/object/fields.h"
+#include "platform/object/tfjob.h"
 #include "platform/store/api_error.h"
 
 namespace weft::platform {
@@ -126,6 +127,14 @@ Json ThreeWayPatch(const Json& last, const Json& wanted, const Json& live) {
 
 StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, const Manifest& manifest,
                                      bool is_dry_run) {
+  // A cluster's schema leaves much of a pod template unseen, and knows nothing of lines.
+  if (IsJob(*manifest.type)) {
+    Problems problems(manifest.file);
+    Json named = manifest.object;
+    if (manifest.name.name.empty()) SetField(&named, {"metadata", "name"}, "generated");
+    ParseTfJob(named, &problems);
+    WEFT_RETURN_IF_ERROR(problems.ToStatus());
+  }
   WriteOptions options;
   options.is_dry_run = is_dry_run;
   options.field_manager = "weft-apply";

@@ -9,6 +9,7 @@
 
 #include "platform/jobs/task_objects.h"
 #include "platform/object/fields.h"
+#include "platform/object/job_annotations.h"
 
 namespace weft::platform {
 namespace {

@@ -10,10 +10,6 @@
 
 namespace weft::platform {
 
-// On a pod, by whoever sees what it prints: {"step": 120, "steps": 600, "loss": 0.25,
-// "secondsLeft": 34, "time": "..."}. All but step may be missing.
-inline constexpr char kProgressAnnotation[] = "weft.dev/progress";
-
 // For status.progress: task, step, steps, percent ("20%"), timeLeft ("34s"), metrics, time. From
 // the pod that has the chief's role, else from the one that is farthest; null when none tells.
 Json ProgressOf(const std::vector<ObjectPtr>& pods);

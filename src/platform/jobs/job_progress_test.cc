@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/jobs/controller_fixture_test.h"
+#include "platform/object/job_annotations.h"
 
 namespace weft::platform {
 namespace {

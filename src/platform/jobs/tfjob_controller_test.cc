@@ -314,6 +314,32 @@ TEST_F(TfJobControllerTest, AnInvalidJobFailsWithItsProblems) {
               HasSubstr("spec.tfReplicaSpec: there is no such field"));
 }
 
+TEST_F(TfJobControllerTest, TheStoreRefusesWhatAClusterWould) {
+  Json job = JobOf({{"Worker", Replica(1, "")}});
+  Json* const containers = job.FindMutable("spec")
+                               ->FindMutable("tfReplicaSpecs")
+                               ->FindMutable("Worker")
+                               ->FindMutable("template")
+                               ->FindMutable("spec")
+                               ->FindMutable("containers");
+  (*containers->mutable_items())[0].Erase("image");
+  EXPECT_THAT(std::string(store_->Create(TfJobs(), "default", job, {}).status().message()),
+              HasSubstr("spec.tfReplicaSpecs.Worker.template.spec.containers[0].image: missing"));
+  job = JobOf({{"Worker", Replica(1, "")}});
+  SetField(&job, {"spec", "runPolicy", "managedBy"}, "kubeflow.org/training-operator");
+  SetField(&job, {"spec", "runPolicy", "schedulingPolicy", "queue"}, "a");
+  Submit(job);
+  job = JobNow();
+  SetField(&job, {"spec", "runPolicy", "schedulingPolicy", "queue"}, "b");
+  EXPECT_THAT(std::string(store_->Update(TfJobs(), job, {}).status().message()),
+              HasSubstr("spec.runPolicy.schedulingPolicy.queue: holds \"b\", \"a\" is allowed: it "
+                        "does not change"));
+  job = JobNow();
+  EraseField(&job, {"spec", "runPolicy", "managedBy"});
+  EXPECT_THAT(std::string(store_->Update(TfJobs(), job, {}).status().message()),
+              HasSubstr("spec.runPolicy.managedBy: holds nothing"));
+}
+
 TEST_F(TfJobControllerTest, LeavesJobsOfOthersAlone) {
   Json job = JobOf({{"Worker", Replica(1, "")}});
   SetField(&job, {"spec", "runPolicy", "managedBy"}, "kueue.x-k8s.io/multikueue");

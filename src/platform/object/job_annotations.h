@@ -16,6 +16,10 @@ inline constexpr char kRestartAnnotation[] = "weft.dev/restart";          // "ta
 inline constexpr char kTensorBoardAnnotation[] = "weft.dev/tensorboard";  // "/summary"
 inline constexpr char kTensorBoardImageAnnotation[] = "weft.dev/tensorboard-image";
 
+// On a pod, by whoever sees what it prints: {"step": 120, "steps": 600, "loss": 0.25,
+// "secondsLeft": 34, "time": "..."}. All but step may be missing.
+inline constexpr char kProgressAnnotation[] = "weft.dev/progress";
+
 // From metadata.annotations. Others of the prefix are problems, with the nearest name.
 void ReadJobAnnotations(const Json& metadata, Problems* problems, JobExtras* extras);
 

@@ -182,6 +182,17 @@ void CheckResources(const Json& value, const std::string& path, Problems* proble
   }
 }
 
+void ParseResources(const Json& value, const std::string& path, Problems* problems) {
+  FieldReader reader(value, path, problems);
+  for (const char* kind : {"limits", "requests"}) {
+    if (const Json* const amounts = reader.Find(kind)) {
+      CheckResources(*amounts, reader.PathOf(kind), problems);
+    }
+  }
+  reader.Accept({"claims"});
+  reader.Finish();
+}
+
 Container ParseContainer(const Json& value, const std::string& path, Problems* problems) {
   Container container;
   container.position = value.position();
@@ -204,14 +215,7 @@ Container ParseContainer(const Json& value, const std::string& path, Problems* p
         ParsePort(item, absl::StrCat(reader.PathOf("ports"), "[", index++, "]"), problems));
   }
   if (const Json* const resources = reader.Find("resources")) {
-    FieldReader resources_reader(*resources, reader.PathOf("resources"), problems);
-    for (const char* kind : {"limits", "requests"}) {
-      if (const Json* const amounts = resources_reader.Find(kind)) {
-        CheckResources(*amounts, resources_reader.PathOf(kind), problems);
-      }
-    }
-    resources_reader.Accept({"claims"});
-    resources_reader.Finish();
+    ParseResources(*resources, reader.PathOf("resources"), problems);
     container.resources = *resources;
   }
   container.has_environment_from = !reader.ReadList("envFrom").empty();
@@ -246,6 +250,10 @@ PodTemplate ParsePodTemplate(const Json& value, const std::string& path, Problem
     }
   }
   pod.has_init_containers = !spec.ReadList("initContainers").empty();
+  // Of the pod as a whole; often those of a container, not indented enough.
+  if (const Json* const resources = spec.Find("resources")) {
+    ParseResources(*resources, spec.PathOf("resources"), problems);
+  }
   spec.Accept(OtherPodFields());
   spec.Finish();
   return pod;

@@ -59,6 +59,8 @@ struct ObjectMeta {
 ObjectMeta ParseObjectMeta(const Json& value, const std::string& path, Problems* problems);
 // A mapping of names to quantities, as `limits` holds it.
 void CheckResources(const Json& value, const std::string& path, Problems* problems);
+// limits and requests.
+void ParseResources(const Json& value, const std::string& path, Problems* problems);
 // One item of `containers`, at `path`.
 Container ParseContainer(const Json& value, const std::string& path, Problems* problems);
 PodTemplate ParsePodTemplate(const Json& value, const std::string& path, Problems* problems);

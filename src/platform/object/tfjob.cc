@@ -57,8 +57,9 @@ void ReadRunPolicy(const Json& value, const std::string& path, Problems* problem
   FieldReader reader(value, path, problems);
   ReadRunFields(&reader, policy);
   reader.ReadBool("suspend", &policy->suspend);
-  std::string managed_by;
-  reader.ReadString("managedBy", &managed_by);
+  int manager = 0;
+  reader.ReadChoice("managedBy", {"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"},
+                    &manager);
   if (const Json* const scheduling = reader.Find("schedulingPolicy")) {
     ReadScheduling(*scheduling, reader.PathOf("schedulingPolicy"), problems, &policy->scheduling);
   }
@@ -237,6 +238,34 @@ TfJob ParseTfJob(const Json& document, Problems* problems) {
   reader.Accept({"status"});
   reader.Finish();
   return job;
+}
+
+void CheckImages(const TfJob& job, const Json& document, Problems* problems) {
+  for (const ReplicaSpec& replica : job.replicas) {
+    // The compact kind has one image, which it requires.
+    if (job.kind != kTfJobKind) continue;
+    for (size_t i = 0; i < replica.pod.containers.size(); ++i) {
+      if (!replica.pod.containers[i].image.empty()) continue;
+      problems->Add(document,
+                    absl::StrCat(replica.path, ".template.spec.containers[", i, "].image"),
+                    "missing: the image to run");
+    }
+  }
+}
+
+void CheckJobUpdate(const Json& old, const Json& document, Problems* problems) {
+  const auto check = [&](FieldPath path, const char* name) {
+    const std::string before = StringField(old, path);
+    const Json* const held = FindField(document, path);
+    const std::string after = StringField(document, path);
+    if (before.empty() || before == after) return;
+    problems->Add(held == nullptr ? document : *held, name,
+                  HoldsButAllowed(held == nullptr ? Json() : *held,
+                                  absl::StrCat("\"", before, "\" is allowed: it does not change")));
+  };
+  check({"spec", "runPolicy", "managedBy"}, "spec.runPolicy.managedBy");
+  check({"spec", "runPolicy", "schedulingPolicy", "queue"},
+        "spec.runPolicy.schedulingPolicy.queue");
 }
 
 bool IsJobKind(const Json& kind) {

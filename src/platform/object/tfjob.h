@@ -95,6 +95,11 @@ TfJob ParseTfJob(const Json& document, Problems* problems);
 StatusOr<TfJob> ParseTfJobText(absl::string_view text, const std::string& file,
                                const std::string& name = "");
 
+// What a cluster asks for beyond that, and `weft run` does not: an image for each container.
+void CheckImages(const TfJob& job, const Json& document, Problems* problems);
+// What never changes once it is there: who manages the job, its queue.
+void CheckJobUpdate(const Json& old, const Json& document, Problems* problems);
+
 bool IsJobKind(const Json& kind);
 
 // For the parsers of both kinds. A number that is missing stays so.

@@ -7,6 +7,7 @@
 namespace weft::platform {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsNull;
@@ -195,6 +196,49 @@ TEST(TfJobTest, ChecksTheWholeOfAReplica) {
   EXPECT_THAT(ErrorOf(Job("    Chief: " + good + "    Master: " + good)),
               HasSubstr("mean the same"));
   EXPECT_EQ(ErrorOf(Job("    EVALUATOR: " + good + "    chief: " + good)), "OK");
+}
+
+// The slide asks for devices by number, which a quantity cannot say.
+TEST(TfJobTest, TellsHowToWriteAListOfDevices) {
+  const auto error = [](const std::string& resources) {
+    return ErrorOf(
+        Job("    Worker: {template: {spec: {containers: [{name: tensorflow, resources: {limits: "
+            "{" +
+            resources + "}}}]}}}\n"));
+  };
+  EXPECT_THAT(
+      error("alpha.kubernetes.io/gpuset: \"0,1,3\""),
+      HasSubstr(
+          "spec.tfReplicaSpecs.Worker.template.spec.containers[0].resources.limits[\""
+          "alpha.kubernetes.io/gpuset\"]: holds \"0,1,3\", a quantity is allowed, as 2, \"500m\" "
+          "or \"4Gi\". A number of GPUs is written\n      nvidia.com/gpu: 3\n  and which ones they "
+          "are, in metadata of the pod,\n      annotations: {\"alpha.kubernetes.io/gpuset\": "
+          "\"0,1,3\"}"));
+  EXPECT_THAT(error("alpha.kubernetes.io/gpuset: [0, 1]"), HasSubstr("nvidia.com/gpu: 2"));
+  EXPECT_THAT(error("memory: 4GB"),
+              HasSubstr("limits[\"memory\"]: holds \"4GB\", a quantity is allowed"));
+  EXPECT_EQ(error("memory: 4Gi, cpu: 0.5, nvidia.com/gpu: 1"), "OK");
+  // As printed: beside the containers instead of in one.
+  EXPECT_THAT(
+      ErrorOf(Job(
+          "    Worker: {template: {spec: {containers: [{name: tensorflow}], resources: {limits: "
+          "{alpha.kubernetes.io/gpuset: \"0,1,3\"}}}}}\n")),
+      HasSubstr("template.spec.resources.limits[\"alpha.kubernetes.io/gpuset\"]: holds \"0,1,3\""));
+}
+
+TEST(TfJobTest, ChecksWhoManagesIt) {
+  const std::string good = "    PS: {template: {spec: {containers: [{name: tensorflow}]}}}\n";
+  EXPECT_THAT(
+      ErrorOf(Job(good, "  runPolicy: {managedBy: me}\n")),
+      HasSubstr(
+          "spec.runPolicy.managedBy: holds \"me\", allowed are kubeflow.org/training-operator, "
+          "kueue.x-k8s.io/multikueue"));
+  EXPECT_THAT(
+      ErrorOf(Job(
+          good, "  runPolicy: {schedulingPolicy: {minAvailable: many, minResources: {cpu: x}}}\n")),
+      AllOf(HasSubstr("spec.runPolicy.schedulingPolicy.minAvailable: holds \"many\""),
+            HasSubstr(
+                "spec.runPolicy.schedulingPolicy.minResources[\"cpu\"]: holds \"x\", a quantity")));
 }
 
 TEST(TfJobTest, ChecksTheHead) {

@@ -135,10 +135,13 @@ Status PrepareData(const ResourceType& type, const WriteOptions& options, Json* 
   return Invalid(type, *object, problems, options.is_strict);
 }
 
-Status CheckJob(const ResourceType& type, const Json& job, const WriteOptions& options) {
+Status CheckJob(const ResourceType& type, const Json* old, const Json& document,
+                const WriteOptions& options) {
   Problems problems("");
-  ParseTfJob(job, &problems);
-  return Invalid(type, job, problems, options.is_strict);
+  const TfJob job = ParseTfJob(document, &problems);
+  CheckImages(job, document, &problems);
+  if (old != nullptr) CheckJobUpdate(*old, document, &problems);
+  return Invalid(type, document, problems, options.is_strict);
 }
 
 Status PrepareWorkload(const ResourceType& type, Json* object) {
@@ -242,7 +245,7 @@ Status PrepareCreate(const ResourceType& type, const std::string& version,
       SetDefault(object, {"spec", "ps_count"}, 0);
       SetDefault(object, {"spec", "worker_count"}, 1);
     }
-    return CheckJob(type, *object, options);
+    return CheckJob(type, nullptr, *object, options);
   }
   return absl::OkStatus();
 }
@@ -257,7 +260,7 @@ Status PrepareUpdate(const ResourceType& type, const WriteOptions& options, cons
   if (type.plural == "configmaps" || type.plural == "secrets")
     return PrepareData(type, options, object);
   if (type.plural == "services" && options.subresource.empty()) return PrepareService(type, object);
-  if (IsJob(type) && options.subresource != "status") return CheckJob(type, *object, options);
+  if (IsJob(type) && options.subresource != "status") return CheckJob(type, &old, *object, options);
   return absl::OkStatus();
 }
 
