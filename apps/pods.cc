@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/pods.h"
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include <unistd.h>
@@ -9,6 +11,7 @@
 
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "platform/pods/progress_reporter.h"
 
 namespace weft::apps {
 namespace {
@@ -51,6 +54,13 @@ platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Cl
   options.log_folder = log_folder;
   options.environment = PodEnvironment();
   options.working_directory = WorkingDirectory();
+  // Shared by the copies of the function.
+  const auto progress =
+      std::make_shared<platform::ProgressReporter>(store, clock, absl::Seconds(2));
+  options.listener = [progress](const Json& pod, int /*descriptor*/,
+                                const std::vector<std::string>& lines) {
+    progress->Hear(pod, lines);
+  };
   return options;
 }
 

@@ -73,7 +73,7 @@ class UpTest(unittest.TestCase):
                          'tfjob.kubeflow.org/digits condition met\n')
         followed.kill()
         followed.communicate()
-        self.assertRegex(self.weft('get', 'tfjobs'), r'^NAME +STATE +PROGRESS +LEFT +AGE\ndigits +Succeeded +')
+        self.assertRegex(self.weft('get', 'tfjobs'), r'^NAME +STATE +PROGRESS +LEFT +AGE\ndigits +Succeeded +100% +0 +\d')
         self.assertIn('accuracy', self.weft('logs', 'digits-worker-0'))
         self.assertIn('[digits-worker-1] ', self.weft('logs', 'tfjob/digits'))
         self.assertIn('successfully completed', self.weft('describe', 'tfjob', 'digits'))
@@ -88,7 +88,7 @@ class UpTest(unittest.TestCase):
         self.assertEqual(self.weft('wait', '--for=condition=Succeeded', 'tensorflow', '--all', '--timeout=100s'),
                          'tensorflow.krallistic.github.com/test-mnist-1 condition met\n')
         self.assertRegex(self.weft('get', 'tensorflow'),
-                         r'^NAME +STATE +PS +WORKERS +PROGRESS +LEFT +AGE\ntest-mnist-1 +Succeeded +1 +2 +')
+                         r'^NAME +STATE +PS +WORKERS +PROGRESS +LEFT +AGE\ntest-mnist-1 +Succeeded +1 +2 +100% +0 +\d')
         logs = self.weft('logs', 'test-mnist-1-worker-1')
         self.assertRegex(logs, r'flags: --job_name=worker --task_index=1 --worker_hosts=127\.0\.0\.1:\d+,127\.0\.0\.1:\d+ '
                                r'--ps_hosts=127\.0\.0\.1:\d+\n')

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/pods/progress_reporter.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "platform/object/fields.h"
+#include "platform/object/job_annotations.h"
+#include "platform/pods/process_report.h"
+#include "platform/store/api_error.h"
+#include "platform/store/object_time.h"
+
+namespace weft::platform {
+namespace {
+
+// The rest at the speed since the first line; nothing before a second line.
+std::optional<int64_t> SecondsLeft(int64_t first, int64_t step, int64_t steps,
+                                   absl::Duration elapsed) {
+  if (step <= first || steps < step || elapsed <= absl::ZeroDuration()) return std::nullopt;
+  const absl::Duration left =
+      elapsed * (static_cast<double>(steps - step) / static_cast<double>(step - first));
+  return absl::ToInt64Seconds(absl::Ceil(left, absl::Seconds(1)));
+}
+
+}  // namespace
+
+void ProgressReporter::Hear(const Json& pod, const std::vector<std::string>& lines) {
+  const std::string uid = UidOf(pod);
+  const auto found = pods_.find(uid);
+  if (lines.empty()) {
+    if (found == pods_.end()) return;
+    if (!found->second.is_written) Write(pod, &found->second);
+    pods_.erase(found);
+    return;
+  }
+  std::optional<Json> latest;
+  for (const std::string& line : lines) {
+    if (std::optional<Json> progress = ParseProgressLine(line)) latest = std::move(progress);
+  }
+  if (!latest.has_value()) return;
+  const absl::Duration now = clock_->Monotonic();
+  State* const state = &pods_[uid];
+  const int64_t step = IntField(*latest, {"step"});
+  if (state->latest.is_null() || step < state->first_step) {
+    state->first_step = step;
+    state->first_heard = now;
+  }
+  const std::optional<int64_t> left =
+      SecondsLeft(state->first_step, step, IntField(*latest, {"steps"}), now - state->first_heard);
+  if (left.has_value()) latest->Set("secondsLeft", *left);
+  latest->Set("time", FormatObjectTime(clock_->Now()));
+  state->latest = *std::move(latest);
+  state->is_written = false;
+  if (now - state->written >= period_) Write(pod, state);
+}
+
+void ProgressReporter::Write(const Json& pod, State* state) {
+  state->is_written = true;
+  state->written = clock_->Monotonic();
+  Json patch;
+  SetField(&patch, {"metadata", "annotations", kProgressAnnotation}, state->latest.Dump());
+  const Status status =
+      store_
+          ->Patch(Pods(), {NamespaceOf(pod), NameOf(pod)}, PatchKind::kMerge, patch, WriteOptions())
+          .status();
+  if (status.ok() || IsObjectNotFound(status)) return;
+  WEFT_LOG_EVERY(WARNING, absl::Seconds(30))
+      << "The progress of pod " << NameOf(pod) << " is not written: " << status.message();
+}
+
+}  // namespace weft::platform
