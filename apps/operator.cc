@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/subprocess.h"
 #include "base/threads.h"
 #include "platform/jobs/admission.h"
@@ -36,6 +37,7 @@ struct Flags {
   int threads = 4;
   int parallel_calls = 32;
   std::string gang_scheduler;
+  int status_port = -1;
   platform::WebhookOptions webhook = {.address = {"0.0.0.0", 0}};
 };
 
@@ -45,6 +47,49 @@ sigset_t BlockSignals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
+}
+
+// Null without a port.
+StatusOr<std::unique_ptr<HttpServer>> StartStatusPages(int port, const MetricRegistry& metrics) {
+  if (port < 0) return nullptr;
+  HttpServer::Options options;
+  options.address.port = port;
+  const auto healthz = [](const HttpRequest&) { return HttpResponse{.body = "ok\n"}; };
+  const auto text = [&metrics](const HttpRequest&) {
+    return HttpResponse{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                        .body = metrics.PrometheusText()};
+  };
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server,
+                        HttpServer::Start(options, {{"/healthz", healthz}, {"/metrics", text}}));
+  WEFT_LOG(INFO) << "Health and metrics: http://127.0.0.1:" << server->port() << "/metrics";
+  return server;
+}
+
+// Null without a port.
+StatusOr<std::unique_ptr<HttpServer>> StartChecks(const platform::WebhookOptions& options,
+                                                  const Clock& clock) {
+  if (options.address.port == 0) return nullptr;
+  if (options.folder.empty()) {
+    return InvalidArgument(
+        "--webhook_port needs --webhook_folder: where tls.crt and tls.key are, "
+        "or shall be made");
+  }
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server, platform::StartWebhook(options, clock));
+  WEFT_LOG(INFO) << "Jobs are checked at port " << server->port()
+                 << "; to tell the cluster: kubectl apply -f "
+                 << JoinPath(options.folder, "webhook.yaml");
+  return server;
+}
+
+void TellMissingKinds(platform::ObjectStore* store, const std::string& namespace_name) {
+  for (const platform::ResourceType* const type : {&platform::TfJobs(), &platform::Tensorflows()}) {
+    platform::ListOptions one;
+    one.namespace_name = namespace_name;
+    one.limit = 1;
+    if (!platform::IsObjectNotFound(store->List(*type, one).status())) continue;
+    WEFT_LOG(WARNING) << "The cluster does not know the kind " << type->kind
+                      << " yet: kubectl apply -f deploy/crds/" << type->plural << ".yaml";
+  }
 }
 
 Status RunOperator(const Flags& flags) {
@@ -64,29 +109,14 @@ Status RunOperator(const Flags& flags) {
   options.gang_scheduler = flags.gang_scheduler;
   if (const char* const domain = std::getenv("CUSTOM_CLUSTER_DOMAIN"))
     options.cluster_domain = domain;
-  std::unique_ptr<HttpServer> webhook;
-  if (flags.webhook.address.port != 0) {
-    if (flags.webhook.folder.empty()) {
-      return InvalidArgument(
-          "--webhook_port needs --webhook_folder: where tls.crt and tls.key are, or "
-          "shall be made");
-    }
-    WEFT_ASSIGN_OR_RETURN(webhook, platform::StartWebhook(flags.webhook, clock));
-    WEFT_LOG(INFO) << "Jobs are checked at port " << webhook->port()
-                   << "; to tell the cluster: kubectl apply -f "
-                   << JoinPath(flags.webhook.folder, "webhook.yaml");
-  }
+  MetricRegistry metrics;
+  options.metrics = &metrics;
+  WEFT_ASSIGN_OR_RETURN(const auto status_pages, StartStatusPages(flags.status_port, metrics));
+  WEFT_ASSIGN_OR_RETURN(const auto webhook, StartChecks(flags.webhook, clock));
   platform::TfJobController jobs(options);
   options.type = &platform::Tensorflows();
   platform::TfJobController compact_jobs(options);
-  for (const platform::ResourceType* const type : {&platform::TfJobs(), &platform::Tensorflows()}) {
-    platform::ListOptions one;
-    one.namespace_name = flags.namespace_name;
-    one.limit = 1;
-    if (!platform::IsObjectNotFound(store->List(*type, one).status())) continue;
-    WEFT_LOG(WARNING) << "The cluster does not know the kind " << type->kind
-                      << " yet: kubectl apply -f deploy/crds/" << type->plural << ".yaml";
-  }
+  TellMissingKinds(store.get(), flags.namespace_name);
   jobs.Start(flags.threads);
   compact_jobs.Start(flags.threads);
   WEFT_LOG(INFO) << "The operator cares for the jobs of "
@@ -164,6 +194,10 @@ void AddOperator(CLI::App& app, Action* action) {
   command->add_option("--gang_scheduler_name", flags->gang_scheduler,
                       "Admit the pods of a job together: volcano, or a scheduler with the "
                       "coscheduling plugin");
+  command
+      ->add_option("--status_port", flags->status_port,
+                   "Loopback port of /healthz and /metrics; 0: any free one, which the log names")
+      ->check(CLI::Range(0, 65535));
   command
       ->add_option("--webhook_port", flags->webhook.address.port,
                    "Refuse wrong jobs before they are kept, as a validating webhook on this port")

@@ -37,6 +37,7 @@ TfJobController::TfJobController(Options options)
       queue_(options_.clock),
       expectations_(options_.clock),
       events_(store_, options_.clock, OperatorName(type_.kind)),
+      metrics_(options_.metrics),
       jobs_(store_, type_, {options_.namespace_name, ""}, options_.clock),
       pods_(store_, Pods(),
             {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", OperatorName(type_.kind))},
@@ -111,6 +112,13 @@ void TfJobController::OnOwned(const char* prefix, const ObjectPtr& previous,
     expectations_.Deleted(uid, UidOf(previous == nullptr ? *object : *previous));
   }
   if (object != nullptr) expectations_.Created(uid, prefix + NameOf(*object));
+  const auto has_failed = [](const ObjectPtr& seen) {
+    return seen != nullptr && StringField(*seen, {"status", "phase"}) == "Failed";
+  };
+  if (absl::string_view(prefix) == kPods && previous != nullptr && !has_failed(previous) &&
+      has_failed(object)) {
+    metrics_.CountFailedPod();
+  }
   queue_.Add(absl::StrCat(NamespaceOf(changed), "/", StringField(*owner, {"name"})));
 }
 
@@ -149,6 +157,7 @@ StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
     options.uid = UidOf(*object);
     const Status status = store_->Delete(type_, {namespace_name, name}, options).status();
     if (!status.ok() && !IsObjectNotFound(status)) return status;
+    if (status.ok()) metrics_.CountDeletedJob(namespace_name);
     events_.Record(*object, "Normal", "SuccessfulDeleteJob",
                    absl::StrCat("Deleted job: ", NameOf(*object)));
     return absl::InfiniteDuration();
@@ -181,7 +190,9 @@ Status TfJobController::WriteStatus(const Json& object, const Json& status) {
   WriteOptions options;
   options.subresource = "status";
   options.is_strict = false;
-  return store_->Update(type_, std::move(next), options).status();
+  const Status written = store_->Update(type_, std::move(next), options).status();
+  if (written.ok()) metrics_.CountStatus(NamespaceOf(object), held, status);
+  return written;
 }
 
 StatusOr<bool> TfJobController::MayCreate(const Json& object) {
@@ -240,6 +251,7 @@ Status TfJobController::Delete(const ResourceType& type, const Json& owner,
   const Status status =
       store_->Delete(type, {NamespaceOf(*object), NameOf(*object)}, options).status();
   if (status.ok()) {
+    metrics_.CountDeletion(type.kind);
     const std::string what = type.kind == "PodGroup" ? type.kind : absl::AsciiStrToLower(type.kind);
     events_.Record(owner, "Normal", absl::StrCat("SuccessfulDelete", type.kind),
                    absl::StrCat("Deleted ", what, ": ", NameOf(*object)));
@@ -259,6 +271,7 @@ Status TfJobController::Create(const ResourceType& type, const char* prefix, con
   WriteOptions options;
   options.is_strict = false;
   const Status status = store_->Create(type, NamespaceOf(owner), object, options).status();
+  metrics_.CountCreation(type.kind, status.ok());
   if (status.ok()) {
     events_.Record(owner, "Normal", absl::StrCat("SuccessfulCreate", type.kind),
                    absl::StrCat("Created ", what, ": ", name));

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/threads.h"
+#include "platform/jobs/job_metrics.h"
 #include "platform/jobs/tfjob_plan.h"
 #include "platform/reconcile/controller_loop.h"
 #include "platform/reconcile/event_recorder.h"
@@ -25,9 +26,10 @@ class TfJobController {
     ObjectStore* store = nullptr;
     const ResourceType* type = &TfJobs();  // the kind of job: any that ParseTfJob reads
     const Clock* clock = nullptr;
-    std::string namespace_name;  // empty: all
-    std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN
-    std::string gang_scheduler;  // its name; "volcano" has PodGroups of its own. Empty: none
+    std::string namespace_name;         // empty: all
+    std::string cluster_domain;         // CUSTOM_CLUSTER_DOMAIN
+    std::string gang_scheduler;         // its name; "volcano" has PodGroups of its own. Empty: none
+    MetricRegistry* metrics = nullptr;  // may be null
     ThreadPool* pool = nullptr;  // creates objects of one job at once; null: one after the other
     // Before a task that failed again gets its next pod; doubles each time.
     absl::Duration first_wait = absl::Seconds(10);
@@ -74,6 +76,7 @@ class TfJobController {
   WorkQueue queue_;
   Expectations expectations_;
   EventRecorder events_;
+  JobMetrics metrics_;
   Informer jobs_;
   Informer pods_;
   Informer services_;
