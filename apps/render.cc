@@ -3,7 +3,6 @@
 #include "platform/jobs/render.h"
 
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,18 +45,18 @@ void AddRender(CLI::App& app, Action* action) {
   command->add_option("file", *file, "The TFJob or Tensorflow, in YAML or JSON")->required();
   command->add_option("-n,--namespace", *space, "Namespace, when the file names none")
       ->capture_default_str();
-  const auto form = std::make_shared<platform::RenderForm>(platform::RenderForm::kPods);
-  const std::map<std::string, platform::RenderForm> forms = {
-      {"pods", platform::RenderForm::kPods}, {"seeds", platform::RenderForm::kSeeds}};
+  const auto form = std::make_shared<std::string>("pods");
   command
       ->add_option("--form", *form,
                    "pods: as the operator makes them; seeds: a Service and a ReplicaSet for each "
                    "task, told by flags")
-      ->transform(CLI::CheckedTransformer(forms))
-      ->default_str("pods");
+      ->check(CLI::IsMember({"pods", "seeds"}))
+      ->capture_default_str();
   command->callback([action, file, space, form] {
     *action = [file, space, form] {
-      const Status status = Render(*file, *space, *form);
+      const Status status =
+          Render(*file, *space,
+                 *form == "seeds" ? platform::RenderForm::kSeeds : platform::RenderForm::kPods);
       if (status.ok()) return 0;
       std::fprintf(stderr, "weft render: %s\n", std::string(status.message()).c_str());
       return 1;
