@@ -215,7 +215,10 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
   for (const ObjectPtr& service : plan.delete_services) {
     WEFT_RETURN_IF_ERROR(Delete(Services(), *object, service));
   }
-  if (plan.delete_pod_group != nullptr) WEFT_RETURN_IF_ERROR(DeletePodGroup(*object, plan));
+  if (plan.delete_pod_group != nullptr) {
+    WEFT_RETURN_IF_ERROR(
+        Delete(PodGroupType(options_.gang_scheduler), *object, plan.delete_pod_group));
+  }
   if (!plan.update_pod_group.is_null()) {
     WriteOptions options;
     options.is_strict = false;
@@ -234,12 +237,6 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
   }
   WEFT_RETURN_IF_ERROR(CreateAll(Services(), kServices, *object, plan.create_services));
   return CreateAll(Pods(), kPods, *object, plan.create_pods);
-}
-
-Status TfJobController::DeletePodGroup(const Json& object, const JobPlan& plan) {
-  WEFT_RETURN_IF_ERROR(
-      Delete(PodGroupType(options_.gang_scheduler), object, plan.delete_pod_group));
-  return absl::OkStatus();
 }
 
 Status TfJobController::Delete(const ResourceType& type, const Json& owner,

@@ -65,7 +65,6 @@ class TfJobController {
   // The cache may be older than the job's end: nothing is created for one that is finished or gone.
   StatusOr<bool> MayCreate(const Json& object);
   // Writes it when it differs from what the object has.
-  Status DeletePodGroup(const Json& object, const JobPlan& plan);
   std::vector<Informer*> Informers();
   Status WriteStatus(const Json& object, const Json& status);
   StatusOr<absl::Duration> RejectInvalid(const Json& object, const std::string& problems);
