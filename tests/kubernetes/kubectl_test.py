@@ -98,7 +98,14 @@ class KubectlTest(unittest.TestCase):
         self.assertIn('configmap/dry created (server dry run)',
                       self.k('apply', '--dry-run=server', '-f', '-', stdin=CONFIG.replace('conf', 'dry')))
         self.fails('NotFound', 'get', 'cm', 'dry')
-        self.fails('erver-side apply', 'apply', '--server-side', '-f', '-', stdin=CONFIG)
+        shared = CONFIG.replace('conf', 'shared')
+        apply = ['apply', '--server-side', '-f', '-', '--field-manager']
+        self.assertIn('configmap/shared serverside-applied', self.k(*apply, 'one', stdin=shared))
+        self.fails('conflict with "one"', *apply, 'two', stdin=shared.replace('a: "1"', 'a: "2"'))
+        self.k(*apply, 'two', '--force-conflicts', stdin=shared.replace('a: "1"', 'a: "2"'))
+        self.assertEqual(self.k('get', 'cm', 'shared', '-o', 'jsonpath={.data.a}'), '2')
+        managed = self.k('get', 'cm', 'shared', '--show-managed-fields', '-o', 'jsonpath={.metadata.managedFields}')
+        self.assertEqual([entry['manager'] for entry in json.loads(managed)], ['two'])
         self.assertIn('configmap "conf" deleted', self.k('delete', 'cm', 'conf'))
         self.fails('NotFound', 'get', 'cm', 'conf')
 

@@ -27,6 +27,12 @@ std::string MediaType(absl::string_view header) {
   return absl::AsciiStrToLower(absl::StripAsciiWhitespace(header.substr(0, header.find(';'))));
 }
 
+// "kubectl/v1.33.0 (linux/amd64) ..." is kubectl, where nobody says who writes.
+std::string ManagerOfAgent(const HttpRequest& http) {
+  const std::string agent = HeaderOf(http, "user-agent");
+  return agent.substr(0, agent.find('/'));
+}
+
 StatusOr<bool> ReadDryRun(const std::string& text) {
   if (text.empty()) return false;
   if (text == "All") return true;
@@ -96,7 +102,7 @@ StatusOr<Json> ReadBody(const HttpRequest& http, bool may_be_empty) {
     return BadRequest("the request has no body");
   }
   const std::string type = MediaType(HeaderOf(http, "content-type"));
-  if (type == "application/yaml") {
+  if (type == "application/yaml" || type == "application/apply-patch+yaml") {
     StatusOr<std::vector<Json>> documents = ParseYaml(http.body, "body");
     if (!documents.ok()) return BadRequest(documents.status().message());
     if (documents->size() != 1) return BadRequest("the body is not one YAML document");
@@ -126,6 +132,8 @@ StatusOr<WriteOptions> ReadWriteOptions(const ApiRequest& request) {
   }
   options.is_strict = validation == "Strict";
   options.field_manager = request.Query("fieldManager");
+  if (options.field_manager.empty()) options.field_manager = ManagerOfAgent(request.http);
+  options.is_forced = request.Query("force") == "true";
   return options;
 }
 
@@ -180,14 +188,12 @@ StatusOr<PatchKind> ReadPatchKind(const ApiRequest& request) {
   if (type == "application/merge-patch+json") return PatchKind::kMerge;
   if (type == "application/json-patch+json") return PatchKind::kJson;
   if (type == "application/strategic-merge-patch+json") return PatchKind::kStrategic;
-  const bool applies =
-      type == "application/apply-patch+yaml" || type == "application/apply-patch+cbor";
+  if (type == "application/apply-patch+yaml") return PatchKind::kApply;
   return ApiError(
       415, "UnsupportedMediaType",
-      absl::StrCat(applies ? "server-side apply is not served here, apply without --server-side"
-                           : "the body of the request was in an unknown format",
-                   " - accepted media types include: application/json-patch+json, "
-                   "application/merge-patch+json, application/strategic-merge-patch+json"));
+      "the body of the request was in an unknown format - accepted media types include: "
+      "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, "
+      "application/strategic-merge-patch+json");
 }
 
 ObjectPtr InVersion(const ApiRequest& request, const ObjectPtr& object) {

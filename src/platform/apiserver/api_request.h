@@ -38,7 +38,7 @@ StatusOr<Json> ReadBody(const HttpRequest& http, bool may_be_empty);
 StatusOr<WriteOptions> ReadWriteOptions(const ApiRequest& request);
 StatusOr<DeleteOptions> ReadDeleteOptions(const ApiRequest& request);
 StatusOr<ListOptions> ReadListOptions(const ApiRequest& request);
-// 415 with what is known for other media types; server-side apply is one of them.
+// 415 with what is known for other media types.
 StatusOr<PatchKind> ReadPatchKind(const ApiRequest& request);
 
 // In the version that was asked for.

@@ -146,7 +146,11 @@ TEST_F(ApiServerTest, AnswersWithTheStatusThatClientsExpect) {
       {"PUT", jobs + "/job", kJob, "application/json", 422, "Invalid"},
       {"PUT", jobs + "/other", kJob, "application/json", 400, "BadRequest"},
       {"OPTIONS", jobs, "", "", 405, "MethodNotAllowed"},
-      {"PATCH", jobs + "/job", "{}", "application/apply-patch+yaml", 415, "UnsupportedMediaType"},
+      {"PATCH", jobs + "/job", kJob, "application/apply-patch+yaml", 422, "Invalid"},
+      {"PATCH", jobs + "/job?fieldManager=me", "{}", "application/apply-patch+yaml", 400,
+       "BadRequest"},
+      {"PATCH", jobs + "/job?fieldManager=me", kJob, "application/apply-patch+cbor", 415,
+       "UnsupportedMediaType"},
       {"PATCH", jobs + "/job", "{}", "application/strategic-merge-patch+json", 415,
        "UnsupportedMediaType"},
       {"PATCH", jobs + "/job", "{}", "application/json-patch+json", 400, "BadRequest"},
@@ -165,6 +169,34 @@ TEST_F(ApiServerTest, AnswersWithTheStatusThatClientsExpect) {
     EXPECT_EQ(IntField(reply.body, {"code"}), row.code);
     EXPECT_EQ(StringField(reply.body, {"kind"}), "Status");
   }
+}
+
+TEST_F(ApiServerTest, AppliesForSeveralManagers) {
+  const std::string path = "/api/v1/namespaces/default/configmaps/shared?fieldManager=";
+  const auto apply = [&](const std::string& manager, const std::string& data) {
+    return Ask(
+        "PATCH", path + manager,
+        absl::StrCat("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: ", data),
+        "application/apply-patch+yaml");
+  };
+  EXPECT_EQ(apply("one", "{a: \"1\"}").code, 201);
+  const Reply shared = apply("two", "{b: \"2\"}");
+  EXPECT_EQ(shared.code, 200);
+  EXPECT_EQ(FindField(shared.body, {"metadata", "managedFields"})->size(), 2u);
+  EXPECT_EQ(RevisionOf(apply("two", "{b: \"2\"}").body), RevisionOf(shared.body));
+  const Reply conflict = apply("two", "{a: \"3\", b: \"2\"}");
+  EXPECT_EQ(conflict.code, 409);
+  EXPECT_THAT(StringField(conflict.body, {"message"}), HasSubstr("conflict with \"one\""));
+  EXPECT_EQ(StringField(FindField(conflict.body, {"details", "causes"})->items()[0], {"field"}),
+            ".data.a");
+  EXPECT_EQ(apply("two&force=true", "{a: \"3\", b: \"2\"}").code, 200);
+  // Another kind of write takes fields, too, and no field is kept for who no longer wants it.
+  ASSERT_EQ(
+      Ask("PATCH", path + "hand", R"({"data":{"b":"9"}})", "application/merge-patch+json").code,
+      200);
+  EXPECT_EQ(apply("two", "{b: \"2\"}").code, 409);
+  const Reply left = apply("two", "{a: \"3\"}");
+  EXPECT_EQ(FindField(left.body, {"data"})->Dump(), R"({"a":"3","b":"9"})");
 }
 
 TEST_F(ApiServerTest, ServesTheVersionThatIsAskedFor) {

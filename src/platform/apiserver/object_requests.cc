@@ -115,9 +115,27 @@ class Answerer {
     WEFT_ASSIGN_OR_RETURN(const PatchKind kind, ReadPatchKind(request_));
     WEFT_ASSIGN_OR_RETURN(const Json patch, ReadBody(request_.http, false));
     WEFT_ASSIGN_OR_RETURN(const WriteOptions options, ReadWriteOptions(request_));
+    if (kind == PatchKind::kApply) return Apply(patch, options);
     WEFT_ASSIGN_OR_RETURN(const ObjectPtr patched,
                           store_->Patch(type_, Name(), kind, patch, options));
     return Object(patched);
+  }
+
+  StatusOr<HttpResponse> Apply(Json wanted, const WriteOptions& options) {
+    if (request_.Query("fieldManager").empty()) {
+      return ApiError(422, "Invalid",
+                      "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is "
+                      "required for apply patch");
+    }
+    if (StringField(wanted, {"kind"}) != type_.kind || NameOf(wanted) != path_.name) {
+      return ApiError(400, "BadRequest",
+                      absl::StrCat("the applied object has to be the ", type_.kind, " '",
+                                   path_.name, "' that the path names"));
+    }
+    const bool is_new = IsObjectNotFound(store_->Get(type_, Name()).status());
+    WEFT_ASSIGN_OR_RETURN(const ObjectPtr applied,
+                          store_->Patch(type_, Name(), PatchKind::kApply, wanted, options));
+    return Object(applied, is_new ? 201 : 200);
   }
 
   StatusOr<HttpResponse> Delete() {

@@ -74,6 +74,7 @@ struct WriteOptions {
   bool is_dry_run = false;
   bool is_strict = true;  // unknown fields are errors
   std::string field_manager;
+  bool is_forced = false;  // an apply patch takes the fields of others
 };
 
 enum class Propagation { kBackground, kForeground, kOrphan };

@@ -165,6 +165,8 @@ StatusOr<Json> ApplyPatch(PatchKind kind, Json target, const Json& patch) {
       return MergePatch(std::move(target), patch);
     case PatchKind::kJson:
       return JsonPatch(std::move(target), patch);
+    case PatchKind::kApply:
+      return Internal("An apply patch needs the account of who set which field");
     case PatchKind::kStrategic:
       if (!patch.is_object()) return Malformed("a strategic merge patch is an object");
       return StrategicMergePatch(std::move(target), patch);

@@ -17,38 +17,6 @@ namespace {
 constexpr char kOrder[] = "$setElementOrder/";
 constexpr char kDeletePrimitives[] = "$deleteFromPrimitiveList/";
 
-// The field by which items of a list are told apart, as core/v1 and apps/v1 have it. Empty: the
-// list is replaced.
-absl::string_view MergeKey(absl::string_view list, const Json& patch_items) {
-  static constexpr std::pair<absl::string_view, absl::string_view> kKeys[] = {
-      {"containers", "name"},
-      {"initContainers", "name"},
-      {"ephemeralContainers", "name"},
-      {"env", "name"},
-      {"volumes", "name"},
-      {"volumeMounts", "mountPath"},
-      {"volumeDevices", "devicePath"},
-      {"imagePullSecrets", "name"},
-      {"hostAliases", "ip"},
-      {"conditions", "type"},
-      {"ownerReferences", "uid"},
-      {"addresses", "type"},
-      {"secrets", "name"},
-      {"topologySpreadConstraints", "topologyKey"},
-      {"resourceClaims", "name"},
-      {"schedulingGates", "name"},
-      {"podIPs", "ip"}};
-  for (const auto& [name, key] : kKeys) {
-    if (name == list) return key;
-  }
-  if (list != "ports") return "";
-  // Of a container, or of a service.
-  for (const Json& item : patch_items.items()) {
-    if (item.Find("containerPort") != nullptr) return "containerPort";
-  }
-  return "port";
-}
-
 bool IsPrimitiveMergeList(absl::string_view list) { return list == "finalizers"; }
 
 StatusOr<Json> MergeObject(Json target, const Json& patch);
@@ -131,7 +99,7 @@ StatusOr<Json> MergeMember(const Json* old, const JsonMember& member) {
     return MergeObject(old == nullptr ? Json::MakeObject() : *old, member.value);
   }
   if (member.value.is_array()) {
-    const absl::string_view key = MergeKey(member.name, member.value);
+    const absl::string_view key = StrategicMergeKey(member.name, member.value);
     if (!key.empty()) return MergeList(old == nullptr ? Json() : *old, member.value, key);
     if (IsPrimitiveMergeList(member.name)) {
       Json merged = old == nullptr ? Json::MakeArray() : *old;
@@ -178,12 +146,42 @@ StatusOr<Json> MergeObject(Json target, const Json& patch) {
     absl::string_view name = member.name;
     if (!absl::ConsumePrefix(&name, kOrder)) continue;
     Json* const list = target.FindMutable(name);
-    if (list != nullptr) Reorder(list, MergeKey(name, member.value), member.value);
+    if (list != nullptr) Reorder(list, StrategicMergeKey(name, member.value), member.value);
   }
   return target;
 }
 
 }  // namespace
+
+absl::string_view StrategicMergeKey(absl::string_view list, const Json& patch_items) {
+  static constexpr std::pair<absl::string_view, absl::string_view> kKeys[] = {
+      {"containers", "name"},
+      {"initContainers", "name"},
+      {"ephemeralContainers", "name"},
+      {"env", "name"},
+      {"volumes", "name"},
+      {"volumeMounts", "mountPath"},
+      {"volumeDevices", "devicePath"},
+      {"imagePullSecrets", "name"},
+      {"hostAliases", "ip"},
+      {"conditions", "type"},
+      {"ownerReferences", "uid"},
+      {"addresses", "type"},
+      {"secrets", "name"},
+      {"topologySpreadConstraints", "topologyKey"},
+      {"resourceClaims", "name"},
+      {"schedulingGates", "name"},
+      {"podIPs", "ip"}};
+  for (const auto& [name, key] : kKeys) {
+    if (name == list) return key;
+  }
+  if (list != "ports") return "";
+  // Of a container, or of a service.
+  for (const Json& item : patch_items.items()) {
+    if (item.Find("containerPort") != nullptr) return "containerPort";
+  }
+  return "port";
+}
 
 StatusOr<Json> StrategicMergePatch(Json target, const Json& patch) {
   return MergeObject(std::move(target), patch);

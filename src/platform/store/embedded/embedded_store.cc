@@ -15,6 +15,7 @@
 #include "platform/store/embedded/rules.h"
 #include "platform/store/object_time.h"
 #include "platform/store/selector.h"
+#include "platform/store/server_side_apply.h"
 
 namespace weft::platform {
 namespace {
@@ -88,6 +89,11 @@ Status CheckSize(const ResourceType& type, const Json& object) {
   return ApiError(413, "RequestEntityTooLarge",
                   absl::StrCat(type.Id(), " \"", NameOf(object), "\" is too large: ", bytes,
                                " bytes, at most ", kMostBytes, " are kept"));
+}
+
+FieldManager ManagerOf(const ResourceType& type, const WriteOptions& options, absl::Time now) {
+  return {options.field_manager.empty() ? "unknown" : options.field_manager, type.ApiVersion(),
+          options.subresource, now};
 }
 
 // What is not metadata or status.
@@ -281,8 +287,14 @@ bool EmbeddedStore::HasNoLivingOwner(const Json& object) {
 StatusOr<ObjectPtr> EmbeddedStore::Create(const ResourceType& type,
                                           const std::string& namespace_name, Json object,
                                           const WriteOptions& options) {
-  const std::string version = SplitApiVersion(StringField(object, {"apiVersion"})).version;
   absl::MutexLock lock(&mutex_);
+  return CreateLocked(type, namespace_name, std::move(object), Json(), options);
+}
+
+StatusOr<ObjectPtr> EmbeddedStore::CreateLocked(const ResourceType& type,
+                                                const std::string& namespace_name, Json object,
+                                                const Json& managed, const WriteOptions& options) {
+  const std::string version = SplitApiVersion(StringField(object, {"apiVersion"})).version;
   if (type.is_namespaced) WEFT_RETURN_IF_ERROR(CheckNamespace(namespace_name));
   object.Set("kind", type.kind);
   object.Set("apiVersion", type.ApiVersion());
@@ -290,6 +302,7 @@ StatusOr<ObjectPtr> EmbeddedStore::Create(const ResourceType& type,
   const std::string name = NameOf(object);
   const ObjectKey key = KeyOf(type, {namespace_name, name});
   WEFT_RETURN_IF_ERROR(PrepareCreate(type, version, options, &object));
+  if (!managed.is_null()) SetField(&object, {"metadata", "managedFields"}, managed);
   WEFT_RETURN_IF_ERROR(CheckSize(type, object));
   if (table_.Find(key) != nullptr) return ObjectExists(type, name);
   Batch batch(&table_, options_.clock->Now());
@@ -301,7 +314,8 @@ StatusOr<ObjectPtr> EmbeddedStore::Create(const ResourceType& type,
 }
 
 StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const ObjectPtr& old,
-                                                Json object, const WriteOptions& options) {
+                                                Json object, const Json& managed,
+                                                const WriteOptions& options) {
   const std::string name = NameOf(*old);
   const std::string revision = RevisionOf(object);
   if (!revision.empty() && revision != RevisionOf(*old)) {
@@ -335,6 +349,14 @@ StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const 
   }
   WEFT_RETURN_IF_ERROR(PrepareUpdate(type, options, *old, &next));
   WEFT_RETURN_IF_ERROR(CheckSize(type, next));
+  // Only an object that somebody applies keeps an account.
+  const Json* const held = FindField(*old, {"metadata", "managedFields"});
+  const Json account =
+      !managed.is_null() ? managed
+      : held == nullptr
+          ? Json()
+          : FieldsAfterUpdate(*old, next, ManagerOf(type, options, options_.clock->Now()));
+  if (!account.is_null()) SetField(&next, {"metadata", "managedFields"}, account);
   if (SameJson(next, *old)) return old;
   const int64_t generation = IntField(*old, {"metadata", "generation"}, -1);
   if (generation >= 0 && !SameDesire(next, *old))
@@ -361,7 +383,26 @@ StatusOr<ObjectPtr> EmbeddedStore::Update(const ResourceType& type, Json object,
         type, NameOf(object),
         {{"metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update"}});
   }
-  return UpdateLocked(type, old, std::move(object), options);
+  return UpdateLocked(type, old, std::move(object), Json(), options);
+}
+
+// The object as it is kept has no version of its own: the patch need not name one.
+StatusOr<ObjectPtr> EmbeddedStore::ApplyLocked(const ResourceType& type, const ObjectName& name,
+                                               Json applied, const WriteOptions& options) {
+  SetField(&applied, {"metadata", "name"}, name.name);
+  const StatusOr<ObjectPtr> live = FindLocked(type, name);
+  if (!live.ok() && (!IsObjectNotFound(live.status()) || !options.subresource.empty())) {
+    return live.status();
+  }
+  WEFT_ASSIGN_OR_RETURN(
+      Json merged, ApplyFields(type, live.ok() ? live->get() : nullptr, applied,
+                               ManagerOf(type, options, options_.clock->Now()), options.is_forced));
+  const Json managed = *FindField(merged, {"metadata", "managedFields"});
+  if (!live.ok()) {
+    return CreateLocked(type, name.namespace_name, std::move(merged), managed, options);
+  }
+  if (RevisionOf(applied).empty()) EraseField(&merged, {"metadata", "resourceVersion"});
+  return UpdateLocked(type, *live, std::move(merged), managed, options);
 }
 
 StatusOr<ObjectPtr> EmbeddedStore::Patch(const ResourceType& type, const ObjectName& name,
@@ -374,12 +415,13 @@ StatusOr<ObjectPtr> EmbeddedStore::Patch(const ResourceType& type, const ObjectN
         "application/json-patch+json, application/merge-patch+json");
   }
   absl::MutexLock lock(&mutex_);
+  if (kind == PatchKind::kApply) return ApplyLocked(type, name, patch, options);
   WEFT_ASSIGN_OR_RETURN(const ObjectPtr old, FindLocked(type, name));
   WEFT_ASSIGN_OR_RETURN(Json patched, ApplyPatch(kind, *old, patch));
   if (NameOf(patched) != name.name) {
     return ObjectInvalid(type, name.name, {{"metadata.name", "Forbidden: a name does not change"}});
   }
-  return UpdateLocked(type, old, std::move(patched), options);
+  return UpdateLocked(type, old, std::move(patched), Json(), options);
 }
 
 StatusOr<ObjectPtr> EmbeddedStore::Delete(const ResourceType& type, const ObjectName& name,

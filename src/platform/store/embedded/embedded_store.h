@@ -56,8 +56,15 @@ class EmbeddedStore : public ObjectStore {
   Status CheckNamespace(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status FillMetadata(const ResourceType& type, const std::string& namespace_name, Json* object)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `managed` is the account of who set which field, null: as this write changes it.
+  StatusOr<ObjectPtr> CreateLocked(const ResourceType& type, const std::string& namespace_name,
+                                   Json object, const Json& managed, const WriteOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<ObjectPtr> UpdateLocked(const ResourceType& type, const ObjectPtr& old, Json object,
-                                   const WriteOptions& options)
+                                   const Json& managed, const WriteOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StatusOr<ObjectPtr> ApplyLocked(const ResourceType& type, const ObjectName& name, Json applied,
+                                  const WriteOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasNoLivingOwner(const Json& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status Commit(const Batch& batch, bool is_dry_run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

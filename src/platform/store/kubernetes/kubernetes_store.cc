@@ -210,9 +210,10 @@ StatusOr<ObjectPtr> KubernetesStore::Update(const ResourceType& type, Json objec
 StatusOr<ObjectPtr> KubernetesStore::Patch(const ResourceType& type, const ObjectName& name,
                                            PatchKind kind, const Json& patch,
                                            const WriteOptions& options) {
-  const char* const media = kind == PatchKind::kMerge  ? "application/merge-patch+json"
-                            : kind == PatchKind::kJson ? "application/json-patch+json"
-                                                       : "application/strategic-merge-patch+json";
+  const char* const media = kind == PatchKind::kMerge   ? "application/merge-patch+json"
+                            : kind == PatchKind::kJson  ? "application/json-patch+json"
+                            : kind == PatchKind::kApply ? "application/apply-patch+yaml"
+                                                        : "application/strategic-merge-patch+json";
   return AskObject("PATCH", PathOf(type, name, options.subresource) + WriteQuery(options), patch,
                    media);
 }
