@@ -134,6 +134,11 @@ void ContainerRun::Signal(int signal) {
   if (process_ != nullptr) process_->Signal(signal);
 }
 
+void ContainerRun::SetHealth(bool has_started, bool is_ready) {
+  has_started_ = has_started;
+  is_ready_ = is_ready;
+}
+
 bool ContainerRun::ReadSome(Stream* stream, absl::Duration monotonic_now, absl::Time now) {
   char buffer[16 << 10];
   const ssize_t count = ::read(stream->pipe.get(), buffer, sizeof(buffer));
@@ -212,8 +217,8 @@ Json ContainerRun::Describe(const std::string& image) const {
   status.Set("image", image);
   status.Set("imageID", "");
   status.Set("restartCount", restart_count_);
-  status.Set("started", state_ == State::kRunning);
-  status.Set("ready", is_init_ ? has_succeeded() : state_ == State::kRunning);
+  status.Set("started", state_ == State::kRunning && has_started_);
+  status.Set("ready", is_init_ ? has_succeeded() : is_ready());
   switch (state_) {
     case State::kWaiting:
       SetField(&status, {"state", "waiting", "reason"}, reason_);

@@ -58,6 +58,9 @@ class ContainerRun {
   void FailToStart(const std::string& reason, const std::string& message, absl::Time now);
   void SetWaiting(const std::string& reason, const std::string& message);
   void Signal(int signal);
+  // What its probes say; a run without any has started and is ready.
+  void SetHealth(bool has_started, bool is_ready);
+  bool is_ready() const { return state_ == State::kRunning && is_ready_; }
 
   // Reads what it printed; notices its end, true when it just came.
   bool Advance(absl::Duration monotonic_now, absl::Time now);
@@ -107,6 +110,8 @@ class ContainerRun {
   int exit_code_ = 0;
   int signal_ = 0;
   bool has_run_ = false;
+  bool has_started_ = true;
+  bool is_ready_ = true;
   int64_t restart_count_ = 0;
   int64_t ends_in_a_row_ = 0;
   absl::Time started_;

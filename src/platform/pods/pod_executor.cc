@@ -39,6 +39,7 @@ PodExecutor::PodExecutor(Options options)
       store_(options_.store),
       events_(store_, options_.clock, "weft-executor"),
       begun_(options_.clock->Now()),
+      probes_("probes", 2),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       pods_(store_, Pods(), {}, options_.clock) {
   pods_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {
@@ -102,7 +103,7 @@ void PodExecutor::Run() {
     DropLogs();
     StepAll();
     ReapOrphans([this](pid_t pid) {
-      return (options_.guard != nullptr && pid == options_.guard->pid()) ||
+      return IsProbeProcess(pid) || (options_.guard != nullptr && pid == options_.guard->pid()) ||
              std::any_of(runs_.begin(), runs_.end(),
                          [&](const auto& entry) { return entry.second->Owns(pid); });
     });
@@ -234,7 +235,8 @@ void PodExecutor::Begin(const ObjectPtr& pod) {
       options_.listener(*pod, descriptor, lines);
     };
   }
-  runs_[uid] = std::make_unique<PodRun>(pod, output, options_.pacing, options_.clock->Now());
+  runs_[uid] =
+      std::make_unique<PodRun>(pod, output, options_.pacing, options_.clock->Now(), &probes_);
   events_.Record(*pod, "Normal", "Started", "Starting its containers as processes of this machine");
 }
 

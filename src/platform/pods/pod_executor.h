@@ -81,6 +81,7 @@ class PodExecutor {
   EventRecorder events_;
   const absl::Time begun_;
   ServiceAddresses services_;
+  ThreadPool probes_;
   const OwnedFd wake_;
   std::atomic<bool> stopping_{false};
   absl::Mutex mutex_;

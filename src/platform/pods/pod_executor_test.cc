@@ -12,7 +12,9 @@
 #include "absl/strings/str_split.h"
 
 #include "base/files.h"
+#include "net/http_server.h"
 #include "platform/object/fields.h"
+#include "platform/pods/probe.h"
 #include "platform/store/api_error.h"
 #include "platform/store/embedded/embedded_store.h"
 
@@ -244,6 +246,74 @@ TEST_F(PodExecutorTest, InitContainersComeFirst) {
   std::filesystem::create_directories(folder_);
   Create(pod);
   EXPECT_THAT(Log(AwaitPhase("Succeeded")), HasSubstr("by-init"));
+}
+
+TEST_F(PodExecutorTest, IsReadyWhenItsProbeSaysSo) {
+  Json pod = PodThatRuns("touch " + folder_ + "/up; sleep 1000");
+  std::filesystem::create_directories(folder_);
+  Container(&pod)->Set("readinessProbe",
+                       Json::Parse(R"({"periodSeconds":1,"exec":{"command":["test","-e",")" +
+                                   folder_ + R"(/ready"]}})")
+                           .value());
+  Create(pod);
+  const Json unready = Await([&](const Json& now) {
+    return std::filesystem::exists(folder_ + "/up") &&
+           StringField(now, {"status", "phase"}) == "Running";
+  });
+  EXPECT_FALSE(BoolField(StateOf(unready), {"ready"}));
+  std::filesystem::create_directories(folder_ + "/ready");
+  const Json ready = Await([&](const Json& now) { return BoolField(StateOf(now), {"ready"}); });
+  EXPECT_EQ(IntField(StateOf(ready), {"restartCount"}), 0);
+}
+
+TEST_F(PodExecutorTest, StartsAgainWhatItsProbeFindsDead) {
+  Json pod = PodThatRuns(
+      "test -e " + folder_ + "/dead && exit 0; touch " + folder_ + "/dead; exec sleep 1000",
+      "OnFailure");
+  std::filesystem::create_directories(folder_);
+  Container(&pod)->Set("livenessProbe", Json::Parse(R"({"periodSeconds":1,"failureThreshold":2,
+      "tcpSocket":{"port":1}})")
+                                            .value());
+  Create(pod);
+  const Json done = AwaitPhase("Succeeded");
+  EXPECT_EQ(IntField(StateOf(done), {"lastState", "terminated", "exitCode"}), 143);
+}
+
+TEST(ProbeTest, ReadsWhatAContainerSays) {
+  const Json container = Json::Parse(R"({"ports":[{"name":"web","containerPort":8080}],
+      "livenessProbe":{"httpGet":{"port":"web","path":"/h","scheme":"HTTPS",
+        "httpHeaders":[{"name":"A","value":"b"}]},"timeoutSeconds":3,"failureThreshold":5},
+      "readinessProbe":{"grpc":{"port":1}}})")
+                             .value();
+  const ProbeSpec spec = ReadProbe(container, "livenessProbe").value();
+  EXPECT_EQ(spec.port, 8080);
+  EXPECT_EQ(spec.path, "/h");
+  EXPECT_TRUE(spec.is_tls);
+  EXPECT_EQ(spec.timeout, absl::Seconds(3));
+  EXPECT_EQ(spec.failure_threshold, 5);
+  EXPECT_EQ(spec.headers.size(), 1u);
+  EXPECT_FALSE(ReadProbe(container, "readinessProbe").has_value());
+  EXPECT_FALSE(ReadProbe(container, "startupProbe").has_value());
+}
+
+TEST(ProbeTest, AsksAServer) {
+  const auto server =
+      HttpServer::Start({}, {{"/good", [](const HttpRequest&) { return HttpResponse(); }},
+                             {"/bad",
+                              [](const HttpRequest&) {
+                                HttpResponse response;
+                                response.status = 500;
+                                return response;
+                              }}})
+          .value();
+  ProbeSpec spec;
+  spec.port = server->port();
+  spec.timeout = absl::Seconds(30);
+  EXPECT_TRUE(TryProbe(spec, {}, nullptr).ok());
+  spec.path = "/good";
+  EXPECT_TRUE(TryProbe(spec, {}, nullptr).ok());
+  spec.path = "/bad";
+  EXPECT_THAT(std::string(TryProbe(spec, {}, nullptr).message()), HasSubstr("500"));
 }
 
 TEST_F(PodExecutorTest, WhatRanBeforeARestartIsLost) {

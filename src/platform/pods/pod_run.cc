@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "base/log.h"
 #include "platform/object/fields.h"
 #include "platform/store/object_time.h"
 
@@ -51,10 +52,11 @@ bool RuleRestarts(const Json& container, int exit_code) {
 }  // namespace
 
 PodRun::PodRun(ObjectPtr pod, const ContainerOutput& output, const RestartPacing& pacing,
-               absl::Time now)
+               absl::Time now, ThreadPool* probe_pool)
     : pod_(std::move(pod)),
       restart_policy_(StringField(*pod_, {"spec", "restartPolicy"})),
-      started_(now) {
+      started_(now),
+      probe_pool_(probe_pool) {
   const absl::Time began = ParseObjectTime(StringField(*pod_, {"status", "startTime"}));
   if (began != absl::InfinitePast()) started_ = began;
   for (const auto& [list, statuses] : {std::pair{"initContainers", "initContainerStatuses"},
@@ -123,10 +125,56 @@ void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, 
                       : maker(*pod_, *spec);
   if (command.ok()) {
     container->Start(*command, guard, now);
+    BeginProbes(*container, *spec, *command, now);
   } else {
     container->FailToStart("CreateContainerConfigError", std::string(command.status().message()),
                            now);
   }
+}
+
+void PodRun::BeginProbes(const ContainerRun& container, const Json& spec,
+                         const ContainerCommand& command, absl::Time now) {
+  probes_.erase(&container);
+  if (probe_pool_ == nullptr || container.is_init()) return;
+  Probes probes;
+  probes.command = command;
+  const auto read = [&](const char* name, bool is_good_at_first, std::optional<Probe>* probe) {
+    std::optional<ProbeSpec> wanted = ReadProbe(spec, name);
+    if (wanted.has_value()) probe->emplace(*std::move(wanted), now, is_good_at_first);
+  };
+  read("startupProbe", false, &probes.startup);
+  read("livenessProbe", true, &probes.liveness);
+  read("readinessProbe", false, &probes.readiness);
+  if (probes.startup || probes.liveness || probes.readiness)
+    probes_.emplace(&container, std::move(probes));
+}
+
+void PodRun::StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time now) {
+  const auto found = probes_.find(container);
+  if (found == probes_.end()) return container->SetHealth(true, true);
+  Probes& probes = found->second;
+  if (container->state() != ContainerRun::State::kRunning) return;
+  if (now >= probes.kill_time) return container->Signal(SIGKILL);
+  if (probes.startup && !probes.startup->is_good()) {
+    probes.startup->Step(probes.command, guard, probe_pool_, now);
+  }
+  const bool has_started = !probes.startup || probes.startup->is_good();
+  if (has_started) {
+    for (std::optional<Probe>* const probe : {&probes.liveness, &probes.readiness}) {
+      if (probe->has_value()) (*probe)->Step(probes.command, guard, probe_pool_, now);
+    }
+  }
+  container->SetHealth(has_started,
+                       has_started && (!probes.readiness || probes.readiness->is_good()));
+  const Probe* const dead = probes.startup && probes.startup->has_failed()     ? &*probes.startup
+                            : probes.liveness && probes.liveness->has_failed() ? &*probes.liveness
+                                                                               : nullptr;
+  if (dead == nullptr || probes.kill_time != absl::InfiniteFuture()) return;
+  WEFT_LOG(WARNING) << "Container " << container->name() << " of pod " << NameOf(*pod_)
+                    << " is ended because its probe fails: " << dead->why();
+  container->Signal(SIGTERM);
+  probes.kill_time =
+      now + absl::Seconds(IntField(*pod_, {"spec", "terminationGracePeriodSeconds"}, 30));
 }
 
 void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration monotonic_now,
@@ -136,6 +184,7 @@ void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration
     if (now >= kill_time_) Signal(SIGKILL);
     return;
   }
+  for (const auto& container : containers_) StepProbes(container.get(), guard, now);
   for (const auto& container : containers_) {
     const bool may_run = container->is_init() || AreInitsDone();
     if (!may_run || HasInitFailed()) break;
@@ -171,6 +220,13 @@ absl::Time PodRun::NextDue() const {
   if (is_terminating_ && !IsOver()) due = kill_time_;
   for (const auto& container : containers_) {
     if (WillRestart(*container)) due = std::min(due, container->restart_time());
+  }
+  for (const auto& [container, probes] : probes_) {
+    if (container->state() != ContainerRun::State::kRunning) continue;
+    due = std::min(due, probes.kill_time);
+    for (const auto* const probe : {&probes.startup, &probes.liveness, &probes.readiness}) {
+      if (probe->has_value()) due = std::min(due, (*probe)->due());
+    }
   }
   return due;
 }
@@ -218,10 +274,9 @@ Json PodRun::MakeStatus() const {
   Json status;
   const std::string phase = Phase();
   status.Set("phase", phase);
-  const bool is_ready =
-      phase == "Running" && std::all_of(containers_.begin(), containers_.end(), [](const auto& c) {
-        return c->is_init() || c->state() == ContainerRun::State::kRunning;
-      });
+  const bool is_ready = phase == "Running" &&
+                        std::all_of(containers_.begin(), containers_.end(),
+                                    [](const auto& c) { return c->is_init() || c->is_ready(); });
   const char* const why = phase == "Succeeded" ? "PodCompleted" : "ContainersNotReady";
   status.Set("conditions", Json(Json::Array{Condition("PodScheduled", true, started_, ""),
                                             Condition("Initialized", AreInitsDone(), started_,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/time/time.h"
 
 #include "platform/pods/container_run.h"
+#include "platform/pods/probe.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
@@ -27,7 +29,9 @@ class PodRun {
 
   // The log folder in `output` is the pod's own. What the pod's status says ran before is lost
   // (exit code 137).
-  PodRun(ObjectPtr pod, const ContainerOutput& output, const RestartPacing& pacing, absl::Time now);
+  // Probes are tried on `probe_pool`; null: none are.
+  PodRun(ObjectPtr pod, const ContainerOutput& output, const RestartPacing& pacing, absl::Time now,
+         ThreadPool* probe_pool = nullptr);
 
   // Starts what may start now, ends what must end. To be called when something happened and at
   // NextDue.
@@ -56,6 +60,17 @@ class PodRun {
   Json MakeStatus() const;
 
  private:
+  // Of one run of a container.
+  struct Probes {
+    ContainerCommand command;
+    std::optional<Probe> startup;
+    std::optional<Probe> liveness;
+    std::optional<Probe> readiness;
+    absl::Time kill_time = absl::InfiniteFuture();  // once it was found dead
+  };
+  void BeginProbes(const ContainerRun& container, const Json& spec, const ContainerCommand& command,
+                   absl::Time now);
+  void StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time now);
   bool WillRestart(const ContainerRun& container) const;
   bool AreInitsDone() const;
   bool HasInitFailed() const;
@@ -70,6 +85,8 @@ class PodRun {
   absl::Time started_;
   bool is_terminating_ = false;
   absl::Time kill_time_ = absl::InfiniteFuture();
+  ThreadPool* const probe_pool_;
+  std::map<const ContainerRun*, Probes> probes_;
 };
 
 }  // namespace weft::platform

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/pods/probe.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "absl/strings/str_cat.h"
+
+#include "base/posix_file.h"
+#include "net/http_client.h"
+#include "platform/object/fields.h"
+
+namespace weft::platform {
+namespace {
+
+// A number, or the name of one of the container's ports.
+int PortOf(const Json& container, const Json& action) {
+  const Json* const port = action.Find("port");
+  if (port == nullptr) return 0;
+  if (port->is_int()) return static_cast<int>(port->AsInt().value_or(0));
+  if (const Json* const ports = FindField(container, {"ports"})) {
+    for (const Json& known : ports->items()) {
+      if (known.Find("name") != nullptr && *known.Find("name") == *port) {
+        return static_cast<int>(IntField(known, {"containerPort"}));
+      }
+    }
+  }
+  return 0;
+}
+
+// Those of probes, which the thread that spawned them reaps.
+class ProbeProcesses {
+ public:
+  static ProbeProcesses& Get() {
+    static auto* const processes = new ProbeProcesses();
+    return *processes;
+  }
+  // Nobody can ask for it before it is known.
+  StatusOr<std::unique_ptr<Subprocess>> Spawn(const SpawnOptions& options) {
+    absl::MutexLock lock(&mutex_);
+    StatusOr<std::unique_ptr<Subprocess>> process = Subprocess::Spawn(options);
+    if (process.ok()) pids_.insert((*process)->pid());
+    return process;
+  }
+  void Forget(pid_t pid) {
+    absl::MutexLock lock(&mutex_);
+    pids_.erase(pid);
+  }
+  bool Has(pid_t pid) {
+    absl::MutexLock lock(&mutex_);
+    return pids_.count(pid) != 0;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::set<pid_t> pids_ ABSL_GUARDED_BY(mutex_);
+};
+
+Status TryProgram(const ProbeSpec& spec, const ContainerCommand& command, ProcessGuard* guard) {
+  SpawnOptions options;
+  options.argv = spec.argv;
+  options.environment = command.environment;
+  options.working_directory = command.working_directory;
+  options.capture_output = true;
+  options.guard = guard;
+  WEFT_ASSIGN_OR_RETURN(auto process, ProbeProcesses::Get().Spawn(options));
+  const pid_t pid = process->pid();
+  const StatusOr<ExitState> exit = process->Wait(spec.timeout);
+  process = nullptr;
+  ProbeProcesses::Get().Forget(pid);
+  WEFT_RETURN_IF_ERROR(exit.status());
+  return exit->ok() ? absl::OkStatus() : Unavailable(DescribeExit(*exit));
+}
+
+Status TryConnection(const ProbeSpec& spec) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(spec.port));
+  const std::string host = spec.host == "localhost" ? "127.0.0.1" : spec.host;
+  if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
+    return InvalidArgument("A tcpSocket probe takes an address, found ", spec.host);
+  }
+  const OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.is_open()) return ErrnoStatus(errno, "make", "a socket");
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+    return absl::OkStatus();
+  }
+  if (errno != EINPROGRESS)
+    return ErrnoStatus(errno, "connect to", absl::StrCat(host, ":", spec.port));
+  pollfd poll_fd = {fd.get(), POLLOUT, 0};
+  if (::poll(&poll_fd, 1, static_cast<int>(absl::ToInt64Milliseconds(spec.timeout))) == 0) {
+    return DeadlineExceeded("No connection to ", host, ":", spec.port);
+  }
+  int error = 0;
+  socklen_t size = sizeof(error);
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error == 0) return absl::OkStatus();
+  return ErrnoStatus(error, "connect to", absl::StrCat(host, ":", spec.port));
+}
+
+Status TryServer(const ProbeSpec& spec) {
+  HttpCall call;
+  call.path = spec.path.empty() ? "/" : spec.path;
+  call.headers = spec.headers;
+  call.timeout = spec.timeout;
+  TlsClientOptions tls;
+  tls.skip_verification = true;  // as a kubelet
+  WEFT_ASSIGN_OR_RETURN(
+      const auto client,
+      HttpClient::Create(
+          absl::StrCat(spec.is_tls ? "https" : "http", "://", spec.host, ":", spec.port), tls));
+  WEFT_ASSIGN_OR_RETURN(const HttpAnswer answer, client->Send(call));
+  if (answer.status >= 200 && answer.status < 400) return absl::OkStatus();
+  return Unavailable("HTTP probe failed with statuscode: ", answer.status);
+}
+
+}  // namespace
+
+bool IsProbeProcess(pid_t pid) { return ProbeProcesses::Get().Has(pid); }
+
+std::optional<ProbeSpec> ReadProbe(const Json& container, const char* name) {
+  const Json* const probe = FindField(container, {name});
+  if (probe == nullptr) return std::nullopt;
+  ProbeSpec spec;
+  spec.initial_delay = absl::Seconds(IntField(*probe, {"initialDelaySeconds"}));
+  spec.period = absl::Seconds(std::max<int64_t>(1, IntField(*probe, {"periodSeconds"}, 10)));
+  spec.timeout = absl::Seconds(std::max<int64_t>(1, IntField(*probe, {"timeoutSeconds"}, 1)));
+  spec.success_threshold = std::max<int64_t>(1, IntField(*probe, {"successThreshold"}, 1));
+  spec.failure_threshold = std::max<int64_t>(1, IntField(*probe, {"failureThreshold"}, 3));
+  if (const Json* const words = FindField(*probe, {"exec", "command"})) {
+    for (const Json& word : words->items()) spec.argv.push_back(word.AsString().value_or(""));
+    if (spec.argv.empty()) return std::nullopt;
+    return spec;
+  }
+  for (const char* kind : {"httpGet", "tcpSocket"}) {
+    const Json* const action = FindField(*probe, {kind});
+    if (action == nullptr) continue;
+    if (const std::string host = StringField(*action, {"host"}); !host.empty()) spec.host = host;
+    spec.port = PortOf(container, *action);
+    if (std::string(kind) == "tcpSocket") return spec;
+    spec.path = StringField(*action, {"path"});
+    if (spec.path.empty()) spec.path = "/";
+    spec.is_tls = StringField(*action, {"scheme"}) == "HTTPS";
+    if (const Json* const headers = FindField(*action, {"httpHeaders"})) {
+      for (const Json& header : headers->items()) {
+        spec.headers.emplace_back(StringField(header, {"name"}), StringField(header, {"value"}));
+      }
+    }
+    return spec;
+  }
+  return std::nullopt;
+}
+
+Status TryProbe(const ProbeSpec& spec, const ContainerCommand& command, ProcessGuard* guard) {
+  if (!spec.argv.empty()) return TryProgram(spec, command, guard);
+  return spec.path.empty() ? TryConnection(spec) : TryServer(spec);
+}
+
+Probe::Probe(ProbeSpec spec, absl::Time started, bool is_good_at_first)
+    : spec_(std::move(spec)), due_(started + spec_.initial_delay), is_good_(is_good_at_first) {}
+
+void Probe::Step(const ContainerCommand& command, ProcessGuard* guard, ThreadPool* pool,
+                 absl::Time now) {
+  if (running_ != nullptr) {
+    std::optional<Status> status;
+    {
+      absl::MutexLock lock(&running_->mutex);
+      status = running_->status;
+    }
+    if (!status.has_value()) return;
+    running_ = nullptr;
+    successes_ = status->ok() ? successes_ + 1 : 0;
+    failures_ = status->ok() ? 0 : failures_ + 1;
+    if (!status->ok()) why_ = std::string(status->message());
+    if (successes_ >= spec_.success_threshold) is_good_ = true;
+    if (has_failed()) is_good_ = false;
+  }
+  if (now < due_ || pool == nullptr) return;
+  due_ = now + spec_.period;
+  running_ = std::make_shared<Result>();
+  pool->Schedule([spec = spec_, command, guard, result = running_] {
+    Status status = TryProbe(spec, command, guard);
+    absl::MutexLock lock(&result->mutex);
+    result->status = std::move(status);
+  });
+}
+
+}  // namespace weft::platform
