@@ -20,6 +20,7 @@ struct CommandLine {
 };
 
 void AddCheck(CLI::App& app, Action* action);
+void AddDoctor(CLI::App& app, Action* action);
 void AddExec(CLI::App& app, const CommandLine& line, Action* action);
 void AddInspect(CLI::App& app, Action* action);
 void AddNode(CLI::App& app, Action* action);

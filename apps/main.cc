@@ -45,6 +45,7 @@ int main(int argc, char** argv) {
   weft::apps::AddOperator(app, &action);
   weft::apps::AddNode(app, &action);
   weft::apps::AddRender(app, &action);
+  weft::apps::AddDoctor(app, &action);
   const std::string unknown = UnknownCommand(app, line.words);
   if (!unknown.empty()) {
     std::fprintf(stderr, "%s\n", unknown.c_str());

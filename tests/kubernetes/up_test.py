@@ -4,8 +4,10 @@
 
     up_test.py WEFT DIGITS EXAMPLE_FOLDER
 """
+import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -126,6 +128,31 @@ class UpTest(unittest.TestCase):
         self.plane.start()
         self.assertEqual(self.plane.kubeconfig.read_text(), before)
         self.assertIn('sleeper', self.weft('get', 'tfjob', '-o', 'name'))
+
+    def test_the_doctor_looks_at_it(self):
+        def doctor(*words, **variables):
+            done = subprocess.run([WEFT, 'doctor', *words, '--json'], capture_output=True, text=True,
+                                  env=dict(self.plane.environment, **variables))
+            return done.returncode, {found['check']: found for found in json.loads(done.stdout)}
+        code, findings = doctor()
+        self.assertEqual((code, findings['kernel']['verdict']), (0, 'good'))
+        code, findings = doctor('cluster')
+        self.assertEqual(code, 0, findings)
+        for check in 'server', 'TFJob', 'Tensorflow', 'rights', 'operator', 'nodes':
+            self.assertEqual(findings[check]['verdict'], 'good', findings[check])
+        self.assertEqual(findings['nodes']['found'], '1 of 1 ready, 0 GPUs (nvidia.com/gpu)')
+        # Credentials that it does not take, then a server that has gone.
+        text = self.plane.kubeconfig.read_text()
+        wrong = self.plane.folder / 'wrong'
+        wrong.write_text(re.sub(r'token: .*', 'token: expired', text))
+        code, findings = doctor('cluster', KUBECONFIG=str(wrong))
+        self.assertEqual(code, 1)
+        self.assertIn('refuses these credentials', findings['server']['found'])
+        self.assertIn('kubectl config view', findings['server']['next'])
+        self.plane.stop()
+        code, findings = doctor('cluster')
+        self.assertEqual(code, 1)
+        self.assertIn('does not answer', findings['server']['found'])
 
     def test_without_a_cluster_it_says_what_to_do(self):
         environment = dict(os.environ, KUBECONFIG='', HOME=self.temporary.name)

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What deploy/ becomes by `kubectl kustomize`: kustomize_test.py DEPLOY_FOLDER BUILD_SH."""
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import yaml
+
+DEPLOY, BUILD = pathlib.Path(sys.argv[1]), sys.argv[2]
+
+
+class KustomizeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.kubectl = subprocess.run(['bash', BUILD, 'kubectl'], stdout=subprocess.PIPE, text=True,
+                                     check=True).stdout.strip()
+
+    def build(self, overlay):
+        done = subprocess.run([self.kubectl, 'kustomize', str(DEPLOY / overlay)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [item for item in yaml.safe_load_all(done.stdout) if item]
+
+    def one(self, items, kind):
+        found = [item for item in items if item['kind'] == kind]
+        self.assertEqual(len(found), 1, kind)
+        return found[0]
+
+    def check_operator(self, items, namespace):
+        deployment = self.one(items, 'Deployment')
+        self.assertEqual(deployment['metadata']['namespace'], namespace)
+        pod = deployment['spec']['template']['spec']
+        self.assertTrue(pod['securityContext']['runAsNonRoot'])
+        self.assertEqual(pod['securityContext']['seccompProfile'], {'type': 'RuntimeDefault'})
+        container, = pod['containers']
+        self.assertEqual(container['securityContext'], {
+            'allowPrivilegeEscalation': False, 'readOnlyRootFilesystem': True, 'capabilities': {'drop': ['ALL']}})
+        self.assertIn('memory', container['resources']['limits'])
+        self.assertIn('cpu', container['resources']['requests'])
+        self.assertIn('readinessProbe', container)
+        account = self.one(items, 'ServiceAccount')
+        self.assertEqual((account['metadata']['name'], account['metadata']['namespace']),
+                         (pod['serviceAccountName'], namespace))
+        return container
+
+    def check_rules(self, items):
+        rules = [rule for item in items if item['kind'] in ('Role', 'ClusterRole') for rule in item['rules']]
+        self.assertTrue(rules)
+        for rule in rules:
+            words = rule['apiGroups'] + rule['resources'] + rule['verbs']
+            self.assertFalse([word for word in words if '*' in word], rule)
+            self.assertNotIn('secrets', rule['resources'])
+            self.assertFalse({'escalate', 'bind', 'impersonate'} & set(rule['verbs']), rule)
+        return rules
+
+    def test_for_a_whole_cluster(self):
+        items = self.build('cluster')
+        container = self.check_operator(items, 'weft-system')
+        self.assertEqual(container['command'][-2:], ['weft', 'operator'])
+        names = {item['metadata']['name'] for item in items if item['kind'] == 'CustomResourceDefinition'}
+        self.assertEqual(names, {'tfjobs.kubeflow.org', 'tensorflows.krallistic.github.com'})
+        self.check_rules(items)
+        subjects = [subject for item in items if item['kind'].endswith('RoleBinding') for subject in item['subjects']]
+        self.assertEqual({(s['name'], s['namespace']) for s in subjects}, {('weft-operator', 'weft-system')})
+
+    def test_for_one_namespace_without_a_right_outside_of_it(self):
+        items = self.build('namespaced')
+        self.assertEqual({item['kind'] for item in items}, {'Deployment', 'ServiceAccount', 'Role', 'RoleBinding'})
+        self.assertEqual({item['metadata']['namespace'] for item in items}, {'default'})
+        container = self.check_operator(items, 'default')
+        self.assertEqual(container['command'][-1], '--namespace=$(POD_NAMESPACE)')
+        self.assertEqual(self.one(items, 'RoleBinding')['subjects'][0]['namespace'], 'default')
+        self.check_rules(items)
+
+    def test_both_allow_the_same(self):
+        def allowed(items):
+            return {(group, resource, verb) for rule in self.check_rules(items) for group in rule['apiGroups']
+                    for resource in rule['resources'] for verb in rule['verbs']}
+        self.assertEqual(allowed(self.build('cluster')), allowed(self.build('namespaced')))
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1], verbosity=2)
