@@ -107,6 +107,18 @@ class KubectlTest(unittest.TestCase):
         managed = self.k('get', 'cm', 'shared', '--show-managed-fields', '-o', 'jsonpath={.metadata.managedFields}')
         self.assertEqual([entry['manager'] for entry in json.loads(managed)], ['two'])
         self.assertIn('configmap "conf" deleted', self.k('delete', 'cm', 'conf'))
+        # These send protobuf.
+        self.k('create', 'configmap', 'made', '--from-literal=a=1')
+        self.k('create', 'secret', 'generic', 'made', '--from-literal=k=word')
+        self.assertEqual(self.k('get', 'cm', 'made', '-o', 'jsonpath={.data}'), '{"a":"1"}')
+        self.assertEqual(self.k('get', 'secret', 'made', '-o', 'jsonpath={.data.k}'), 'd29yZA==')
+        self.k('create', 'deployment', 'made', '--image=i', '--replicas=2', '--port=80', '--', 'sleep', '1')
+        self.k('scale', 'deployment', 'made', '--replicas=3')
+        self.assertEqual(self.k('get', 'deployment', 'made', '-o', 'jsonpath={.spec.replicas} '
+                                '{.spec.template.spec.containers[0].command}'), '3 ["sleep","1"]')
+        self.k('create', 'service', 'clusterip', 'made', '--tcp=80:8080')
+        self.k('create', 'namespace', 'made')
+        self.k('delete', 'cm,secret,deployment,service,namespace', 'made')
         self.fails('NotFound', 'get', 'cm', 'conf')
 
     def test_namespaces(self):

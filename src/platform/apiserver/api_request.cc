@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 
 #include "net/yaml.h"
+#include "platform/apiserver/protobuf_body.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 
@@ -108,11 +109,13 @@ StatusOr<Json> ReadBody(const HttpRequest& http, bool may_be_empty) {
     if (documents->size() != 1) return BadRequest("the body is not one YAML document");
     return std::move((*documents)[0]);
   }
+  if (type == kProtobufType) return ParseProtobufBody(http.body);
   if (!type.empty() && !absl::EndsWith(type, "json")) {
     return ApiError(
         415, "UnsupportedMediaType",
         absl::StrCat("the body of the request was in an unknown format, ", type,
-                     " - accepted media types include: application/json, application/yaml"));
+                     " - accepted media types include: application/json, application/yaml, ",
+                     kProtobufType));
   }
   StatusOr<Json> body = Json::Parse(http.body);
   if (!body.ok()) return BadRequest(body.status().message());

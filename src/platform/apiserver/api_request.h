@@ -33,7 +33,8 @@ StatusOr<ApiRequest> ReadApiRequest(HttpRequest http);
 // The form that the client likes best of those that are known.
 StatusOr<AnswerForm> ChooseAnswerForm(absl::string_view accept);
 
-// The body as JSON or YAML; 415 for other media types. `may_be_empty`: then an empty mapping.
+// The body as JSON, YAML or protobuf; 415 for other media types. `may_be_empty`: then an empty
+// mapping.
 StatusOr<Json> ReadBody(const HttpRequest& http, bool may_be_empty);
 StatusOr<WriteOptions> ReadWriteOptions(const ApiRequest& request);
 StatusOr<DeleteOptions> ReadDeleteOptions(const ApiRequest& request);
