@@ -315,6 +315,16 @@ class RunTest(unittest.TestCase):
         self.assertIn("Did you mean 'weft run'?", done.stderr)
         self.assertEqual(done.returncode, 2)
 
+    def test_a_deadline_is_met_to_the_second(self):
+        job = pathlib.Path(self.job('sleep 1000'))
+        job.write_text(job.read_text().replace('spec:\n  tf', 'spec:\n  runPolicy: {activeDeadlineSeconds: 2}\n  tf'))
+        began = time.monotonic()
+        code, _, err = self.run_weft(str(job))
+        self.assertEqual(code, 124)
+        self.assertGreaterEqual(time.monotonic() - began, 2)
+        self.assertIn('is over its deadline (activeDeadlineSeconds: 2)', err)
+        self.assert_nothing_left()
+
     def test_a_file_without_commands_says_what_to_write(self):
         text = pathlib.Path(self.job('true')).read_text()
         self.path('image.yaml').write_text('\n'.join(line for line in text.splitlines() if 'command:' not in line))

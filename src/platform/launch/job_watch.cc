@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/fields.h"
@@ -182,11 +181,6 @@ void JobWatch::OnJob(const Json& job) {
       const ExitState exit = tasks_[task].last_exit.value_or(ExitState{1, 0});
       return Fail(task, exit.ShellCode(), DescribeExit(exit));
     }
-    if (job_.deadline.has_value() && absl::StrContains(message, "deadline")) {
-      return Fail(std::nullopt, kDeadlineExitCode,
-                  absl::StrCat("is over its deadline (activeDeadlineSeconds: ",
-                               absl::ToInt64Seconds(*job_.deadline), ")"));
-    }
     return Fail(std::nullopt, 1, message);
   }
 }
@@ -233,11 +227,19 @@ bool JobWatch::IsAnotherWorkerRunning() const {
 }
 
 absl::Duration JobWatch::UntilNextTimer() const {
-  return std::max(absl::ZeroDuration(), stage_due_ - clock_->Monotonic());
+  absl::Duration next = stage_due_;
+  if (stage_ == Stage::kRunning && job_.deadline.has_value()) next = began_ + *job_.deadline;
+  return std::max(absl::ZeroDuration(), next - clock_->Monotonic());
 }
 
 void JobWatch::FireTimers() {
-  if (clock_->Monotonic() < stage_due_) return;
+  const absl::Duration now = clock_->Monotonic();
+  if (stage_ == Stage::kRunning && job_.deadline.has_value() && now >= began_ + *job_.deadline) {
+    return Fail(std::nullopt, kDeadlineExitCode,
+                absl::StrCat("is over its deadline (activeDeadlineSeconds: ",
+                             absl::ToInt64Seconds(*job_.deadline), ")"));
+  }
+  if (now < stage_due_) return;
   if (stage_ == Stage::kLingering) {
     EnterTerminating();
   } else if (stage_ == Stage::kTerminating) {

@@ -299,7 +299,11 @@ TEST(JobWatchTest, AJobOverItsDeadlineFails) {
   LocalJob plan = MakeJob(RestartPolicy::kNever);
   plan.deadline = absl::Seconds(60);
   FakeJob job(plan);
-  job.JobFails("Job digits has failed because it was active longer than specified deadline");
+  EXPECT_EQ(job.watch.UntilNextTimer(), absl::Seconds(60));
+  job.Pass(absl::Seconds(59.9));
+  EXPECT_THAT(job.done, IsEmpty());
+  job.Pass(absl::Seconds(0.1));
+  EXPECT_THAT(job.done, ElementsAre("end"));
   job.AllGo();
   const JobOutcome outcome = job.watch.TakeOutcome();
   EXPECT_EQ(outcome.exit_code, 124);
