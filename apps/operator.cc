@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft operator`: the controllers on a cluster. `weft node`: this machine as one of its nodes.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "apps/command.h"
+#include "apps/operator_ports.h"
 #include "apps/pods.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -17,9 +20,12 @@
 #include "base/metrics.h"
 #include "base/subprocess.h"
 #include "base/threads.h"
+#include "net/certificate.h"
 #include "platform/jobs/admission.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/pods/pod_executor.h"
+#include "platform/reconcile/leader_election.h"
+#include "platform/reconcile/metered_store.h"
 #include "platform/store/api_error.h"
 #include "platform/store/kubernetes/kubeconfig.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
@@ -37,9 +43,23 @@ struct Flags {
   int threads = 4;
   int parallel_calls = 32;
   std::string gang_scheduler;
-  int status_port = -1;
+  std::optional<bool> elects;  // default: inside a cluster
+  std::string lease_name = "weft-operator";
+  std::string lease_namespace;  // default: that of the way to the cluster
+  std::string lease_duration = "15s";
+  std::string renew_deadline = "10s";
+  std::string retry_period = "2s";
+  PortFlags metrics;
   platform::WebhookOptions webhook = {.address = {"0.0.0.0", 0}};
+  std::string health_address = "127.0.0.1:0";  // else as that of metrics
 };
+
+// The pod's own account shows the way.
+bool IsInCluster(const Flags& flags) {
+  const char* const kubeconfig = std::getenv("KUBECONFIG");
+  return flags.kubeconfig.empty() && (kubeconfig == nullptr || *kubeconfig == '\0') &&
+         std::getenv("KUBERNETES_SERVICE_HOST") != nullptr;
+}
 
 sigset_t BlockSignals() {
   sigset_t signals;
@@ -49,20 +69,69 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-// Null without a port.
-StatusOr<std::unique_ptr<HttpServer>> StartStatusPages(int port, const MetricRegistry& metrics) {
-  if (port < 0) return nullptr;
-  HttpServer::Options options;
-  options.address.port = port;
-  const auto healthz = [](const HttpRequest&) { return HttpResponse{.body = "ok\n"}; };
-  const auto text = [&metrics](const HttpRequest&) {
-    return HttpResponse{.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                        .body = metrics.PrometheusText()};
-  };
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server,
-                        HttpServer::Start(options, {{"/healthz", healthz}, {"/metrics", text}}));
-  WEFT_LOG(INFO) << "Health and metrics: http://127.0.0.1:" << server->port() << "/metrics";
-  return server;
+// One controller a kind of job.
+class Controllers {
+ public:
+  Controllers(platform::TfJobController::Options options, int threads) {
+    for (const platform::ResourceType* const type :
+         {&platform::TfJobs(), &platform::Tensorflows()}) {
+      options.type = type;
+      all_.push_back(std::make_unique<platform::TfJobController>(options));
+    }
+    for (const auto& controller : all_) controller->Start(threads);
+  }
+  bool HaveSynced() const {
+    return std::all_of(all_.begin(), all_.end(),
+                       [](const auto& controller) { return controller->HasSynced(); });
+  }
+
+ private:
+  std::vector<std::unique_ptr<platform::TfJobController>> all_;
+};
+
+// Those that run now, if any; for the health port.
+class Current {
+ public:
+  void Set(const std::shared_ptr<Controllers>& controllers) {
+    absl::MutexLock lock(&mutex_);
+    controllers_ = controllers;
+  }
+  // Who waits for the lease is ready too.
+  bool IsReady() const {
+    absl::MutexLock lock(&mutex_);
+    const std::shared_ptr<Controllers> controllers = controllers_.lock();
+    return controllers == nullptr || controllers->HaveSynced();
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::weak_ptr<Controllers> controllers_ ABSL_GUARDED_BY(mutex_);
+};
+
+StatusOr<absl::Duration> ParseTime(const char* flag, const std::string& text) {
+  absl::Duration duration;
+  if (absl::ParseDuration(text, &duration) && duration > absl::ZeroDuration()) return duration;
+  return InvalidArgument(flag, " holds '", text, "': a time such as 15s or 1m30s is needed");
+}
+
+StatusOr<platform::LeaderElector::Options> ElectionOptions(const Flags& flags,
+                                                           const platform::ClusterAccess& access) {
+  platform::LeaderElector::Options options;
+  WEFT_ASSIGN_OR_RETURN(options.lease_duration,
+                        ParseTime("--leader-elect-lease-duration", flags.lease_duration));
+  WEFT_ASSIGN_OR_RETURN(options.renew_deadline,
+                        ParseTime("--leader-elect-renew-deadline", flags.renew_deadline));
+  WEFT_ASSIGN_OR_RETURN(options.retry_period,
+                        ParseTime("--leader-elect-retry-period", flags.retry_period));
+  WEFT_RETURN_IF_ERROR(platform::LeaderElector::CheckTimes(
+      options.lease_duration, options.renew_deadline, options.retry_period));
+  options.name = flags.lease_name;
+  options.namespace_name =
+      flags.lease_namespace.empty() ? access.namespace_name : flags.lease_namespace;
+  char host[256] = "";
+  ::gethostname(host, sizeof(host) - 1);
+  options.identity = absl::StrCat(host, "_", RandomHex(8));
+  return options;
 }
 
 // Null without a port.
@@ -81,10 +150,10 @@ StatusOr<std::unique_ptr<HttpServer>> StartChecks(const platform::WebhookOptions
   return server;
 }
 
-void TellMissingKinds(platform::ObjectStore* store, const std::string& namespace_name) {
+void WarnOfMissingKinds(const Flags& flags, platform::ObjectStore* store) {
   for (const platform::ResourceType* const type : {&platform::TfJobs(), &platform::Tensorflows()}) {
     platform::ListOptions one;
-    one.namespace_name = namespace_name;
+    one.namespace_name = flags.namespace_name;
     one.limit = 1;
     if (!platform::IsObjectNotFound(store->List(*type, one).status())) continue;
     WEFT_LOG(WARNING) << "The cluster does not know the kind " << type->kind
@@ -97,32 +166,51 @@ Status RunOperator(const Flags& flags) {
   RealClock clock;
   WEFT_ASSIGN_OR_RETURN(const platform::ClusterAccess access,
                         platform::FindClusterAccess(flags.kubeconfig, flags.context));
-  WEFT_ASSIGN_OR_RETURN(const auto store, platform::KubernetesStore::Connect(access, &clock));
-  WEFT_RETURN_IF_ERROR(Annotate(store->GetPage("/version").status(),
+  WEFT_ASSIGN_OR_RETURN(platform::LeaderElector::Options election, ElectionOptions(flags, access));
+  MetricRegistry metrics;
+  Current current;
+  WEFT_ASSIGN_OR_RETURN(const auto metrics_port, ServeMetrics(flags.metrics, clock, &metrics));
+  PortFlags health = flags.metrics;
+  health.address = flags.health_address;
+  WEFT_ASSIGN_OR_RETURN(const auto health_port,
+                        ServeHealth(health, clock, [&current] { return current.IsReady(); }));
+  WEFT_ASSIGN_OR_RETURN(const auto webhook, StartChecks(flags.webhook, clock));
+  WEFT_ASSIGN_OR_RETURN(const auto cluster, platform::KubernetesStore::Connect(access, &clock));
+  WEFT_RETURN_IF_ERROR(Annotate(cluster->GetPage("/version").status(),
                                 absl::StrCat("The cluster at ", access.server)));
+  platform::MeteredStore store(cluster.get(), &clock, access.server, &metrics);
+  WarnOfMissingKinds(flags, &store);
   ThreadPool pool("calls", flags.parallel_calls);
   platform::TfJobController::Options options;
-  options.store = store.get();
+  options.store = &store;
   options.clock = &clock;
   options.namespace_name = flags.namespace_name;
   options.pool = &pool;
   options.gang_scheduler = flags.gang_scheduler;
+  options.metrics = &metrics;
   if (const char* const domain = std::getenv("CUSTOM_CLUSTER_DOMAIN"))
     options.cluster_domain = domain;
-  MetricRegistry metrics;
-  options.metrics = &metrics;
-  WEFT_ASSIGN_OR_RETURN(const auto status_pages, StartStatusPages(flags.status_port, metrics));
-  WEFT_ASSIGN_OR_RETURN(const auto webhook, StartChecks(flags.webhook, clock));
-  platform::TfJobController jobs(options);
-  options.type = &platform::Tensorflows();
-  platform::TfJobController compact_jobs(options);
-  TellMissingKinds(store.get(), flags.namespace_name);
-  jobs.Start(flags.threads);
-  compact_jobs.Start(flags.threads);
-  WEFT_LOG(INFO) << "The operator cares for the jobs of "
-                 << (flags.namespace_name.empty() ? "all namespaces" : flags.namespace_name)
-                 << " at " << access.server;
+  const auto start = [&] {
+    auto controllers = std::make_shared<Controllers>(options, flags.threads);
+    current.Set(controllers);
+    WEFT_LOG(INFO) << "The operator cares for the jobs of "
+                   << (flags.namespace_name.empty() ? "all namespaces" : flags.namespace_name)
+                   << " at " << access.server;
+    return controllers;
+  };
   int signal = 0;
+  if (!flags.elects.value_or(IsInCluster(flags))) {
+    const auto controllers = start();
+    ::sigwait(&signals, &signal);
+    return absl::OkStatus();
+  }
+  election.store = &store;
+  election.clock = &clock;
+  election.metrics = &metrics;
+  platform::LeaderElector elector(election);
+  platform::FencedStore fenced(&store, &elector);
+  options.store = &fenced;
+  platform::LeaderLoop loop(&elector, election.retry_period, start);
   ::sigwait(&signals, &signal);
   return absl::OkStatus();
 }
@@ -176,6 +264,44 @@ void SetAction(CLI::App* command, Action* action, const std::shared_ptr<Flags>& 
   });
 }
 
+void AddElection(CLI::App* command, const std::shared_ptr<Flags>& flags) {
+  command->add_flag("--leader-elect,!--no-leader-elect", flags->elects,
+                    "Of several operators let one act (default: inside a cluster)");
+  command
+      ->add_option("--leader-elect-lease-duration", flags->lease_duration,
+                   "After this without a renewal another one leads")
+      ->capture_default_str();
+  command
+      ->add_option("--leader-elect-renew-deadline", flags->renew_deadline,
+                   "After this without a renewal the leader begins nothing new")
+      ->capture_default_str();
+  command->add_option("--leader-elect-retry-period", flags->retry_period, "Between two tries")
+      ->capture_default_str();
+  command->add_option("--leader-elect-resource-name", flags->lease_name, "Name of the Lease")
+      ->capture_default_str();
+  command->add_option("--leader-elect-resource-namespace", flags->lease_namespace,
+                      "Namespace of the Lease (default: that of the account or context)");
+}
+
+void AddPorts(CLI::App* command, const std::shared_ptr<Flags>& flags) {
+  flags->metrics.address = "127.0.0.1:0";
+  command
+      ->add_option("--metrics-bind-address", flags->metrics.address,
+                   "Where /metrics is; port 0 is any free one, which the log names; '0': nowhere")
+      ->capture_default_str();
+  command
+      ->add_option("--health-probe-bind-address", flags->health_address,
+                   "The same for /healthz and /readyz")
+      ->capture_default_str();
+  command->add_option("--metrics-token-file", flags->metrics.token_file,
+                      "Who reads the metrics must say the token in this file");
+  command->add_option("--tls-cert-file", flags->metrics.certificate,
+                      "Certificate of ports that others can reach (default: made anew)");
+  command->add_option("--tls-private-key-file", flags->metrics.key, "Its key");
+  command->add_option("--allowed-host", flags->metrics.hosts,
+                      "A name by which those ports may be asked for");
+}
+
 }  // namespace
 
 void AddOperator(CLI::App& app, Action* action) {
@@ -194,10 +320,8 @@ void AddOperator(CLI::App& app, Action* action) {
   command->add_option("--gang_scheduler_name", flags->gang_scheduler,
                       "Admit the pods of a job together: volcano, or a scheduler with the "
                       "coscheduling plugin");
-  command
-      ->add_option("--status_port", flags->status_port,
-                   "Loopback port of /healthz and /metrics; 0: any free one, which the log names")
-      ->check(CLI::Range(0, 65535));
+  AddElection(command, flags);
+  AddPorts(command, flags);
   command
       ->add_option("--webhook_port", flags->webhook.address.port,
                    "Refuse wrong jobs before they are kept, as a validating webhook on this port")

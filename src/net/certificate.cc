@@ -137,4 +137,12 @@ std::string RandomHex(int bytes) {
   return absl::BytesToHexString(random);
 }
 
+bool SameSecret(absl::string_view a, absl::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return difference == 0;
+}
+
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 #include "base/status.h"
@@ -34,5 +35,7 @@ StatusOr<Identity> IssueServerCertificate(const Identity& authority,
 StatusOr<absl::Time> CertificateEnd(const std::string& certificate_pem);
 // Random bytes in hex, for tokens.
 std::string RandomHex(int bytes);
+// In a time that does not tell where they differ.
+bool SameSecret(absl::string_view a, absl::string_view b);
 
 }  // namespace weft

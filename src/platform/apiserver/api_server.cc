@@ -9,6 +9,7 @@
 
 #include "base/threads.h"
 #include "base/timers.h"
+#include "net/certificate.h"
 #include "platform/apiserver/api_request.h"
 #include "platform/apiserver/discovery.h"
 #include "platform/apiserver/log_stream.h"
@@ -20,15 +21,6 @@ namespace weft::platform {
 namespace {
 
 constexpr size_t kMostBodyBytes = 3 << 20;  // as a real API server
-
-// Takes the same time wherever they differ.
-bool SameSecret(absl::string_view a, absl::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  }
-  return difference == 0;
-}
 
 HttpResponse Text(absl::string_view text) {
   HttpResponse response;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators of a cluster watch, under the names of the reference operator's metrics.
+// How many jobs there were and how they went, under the reference operator's names.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "base/metrics.h"
@@ -10,33 +9,19 @@
 
 namespace weft::platform {
 
-// Thread-safe. Counts from when the process began.
+// training_operator_jobs_{created,deleted,successful,failed,restarted}_total by namespace and
+// framework. Thread-safe; borrows the registry, which may be null: nothing is counted then.
 class JobMetrics {
  public:
-  // Borrows the registry; with null it counts for itself.
-  explicit JobMetrics(MetricRegistry* registry);
+  explicit JobMetrics(MetricRegistry* metrics) : metrics_(metrics) {}
 
-  // A status was written: what is new in it is counted, created, restarted, successful, failed.
-  void CountStatus(const std::string& namespace_name, const Json* before, const Json& after);
-  void CountDeletedJob(const std::string& namespace_name);
-  void CountFailedPod() { failed_pods_.Add(); }
-  // `kind`: Pod, Service, PodGroup.
-  void CountCreation(const std::string& kind, bool has_succeeded);
-  void CountDeletion(const std::string& kind);
+  // After `status` was written in place of `previous` (null: none).
+  void CountStatus(const Json& job, const Json* previous, const Json& status);
+  void CountDeleted(const Json& job) { Count("deleted", job); }
 
  private:
-  Counter& Jobs(const char* what, const std::string& namespace_name);
-  Counter& Objects(const char* name, const char* what);
-
-  const std::unique_ptr<MetricRegistry> own_;
-  MetricRegistry* const registry_;
-  Counter& created_pods_;
-  Counter& deleted_pods_;
-  Counter& failed_pods_;
-  Counter& created_services_;
-  Counter& failed_services_;
-  Counter& created_groups_;
-  Counter& deleted_groups_;
+  void Count(const char* what, const Json& job);
+  MetricRegistry* const metrics_;
 };
 
 }  // namespace weft::platform

@@ -1,58 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/jobs/job_metrics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gmock/gmock.h"
-
-#include "platform/jobs/controller_fixture_test.h"
+#include "platform/jobs/tfjob_controller.h"
+#include "platform/object/fields.h"
+#include "platform/reconcile/metered_store.h"
+#include "platform/store/embedded/embedded_store.h"
 
 namespace weft::platform {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
-class JobMetricsTest : public ControllerFixture {
- protected:
-  JobMetricsTest() {
-    options_.metrics = &registry_;
-    MakeController();
+// The whole way: from a job that is made, restarts a task, ends and is deleted to the text.
+TEST(JobMetricsTest, TellsWhatBecameOfAJob) {
+  FakeClock clock(absl::FromUnixSeconds(1700000000));
+  EmbeddedStore::Options store_options;
+  store_options.clock = &clock;
+  const auto store = EmbeddedStore::Open(std::move(store_options)).value();
+  MetricRegistry metrics;
+  MeteredStore metered(store.get(), &clock, "here", &metrics);
+  TfJobController::Options options;
+  options.store = &metered;
+  options.clock = &clock;
+  options.metrics = &metrics;
+  TfJobController controller(options);
+  const auto settle = [&] {
+    for (int i = 0; i < 10; ++i) {
+      controller.Maintain();
+      while (controller.Step()) {
+      }
+      clock.Advance(absl::Seconds(10));
+    }
+  };
+  const auto end = [&](int64_t code) {
+    Json pod = *store->Get(Pods(), {"default", "job-worker-0"}).value();
+    SetField(&pod, {"status", "phase"}, code == 0 ? "Succeeded" : "Failed");
+    Json container;
+    container.Set("name", "tensorflow");
+    SetField(&container, {"state", "terminated", "exitCode"}, code);
+    SetField(&pod, {"status", "containerStatuses"}, Json(Json::Array{std::move(container)}));
+    ASSERT_TRUE(store->Update(Pods(), pod, {"status"}).ok());
+    settle();
+  };
+  const Json job = Json::Parse(R"({"apiVersion":"kubeflow.org/v1","kind":"TFJob",
+      "metadata":{"name":"job"},"spec":{"tfReplicaSpecs":{"Worker":{"restartPolicy":"ExitCode",
+        "template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}}}}})")
+                       .value();
+  ASSERT_TRUE(store->Create(TfJobs(), "default", job, {}).ok());
+  settle();
+  end(137);
+  end(0);
+  ASSERT_TRUE(store->Delete(TfJobs(), {"default", "job"}, {}).ok());
+  settle();
+  const std::string text = metrics.PrometheusText();
+  for (const char* what : {"created", "restarted", "successful", "deleted"}) {
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("training_operator_jobs_", what,
+                                             "_total{framework=\"tensorflow\",job_namespace="
+                                             "\"default\"} 1\n")));
   }
-  MetricRegistry registry_;
-};
-
-TEST_F(JobMetricsTest, CountsUnderTheKnownNames) {
-  Json job = JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "ExitCode")}});
-  SetField(&job, {"spec", "runPolicy", "cleanPodPolicy"}, "All");
-  SetField(&job, {"spec", "runPolicy", "ttlSecondsAfterFinished"}, 60);
-  Submit(job);
-  Fate("job-worker-1", "Failed", 137);
-  Fate("job-worker-0", "Succeeded");
-  const std::string text = registry_.PrometheusText();
-  const std::string labels = R"({job_namespace="default",framework="tensorflow"})";
-  EXPECT_THAT(text, HasSubstr("training_operator_jobs_created_total" + labels + " 1\n"));
-  EXPECT_THAT(text, HasSubstr("training_operator_jobs_restarted_total" + labels + " 1\n"));
-  EXPECT_THAT(text, HasSubstr("training_operator_jobs_successful_total" + labels + " 1\n"));
-  EXPECT_THAT(text, Not(HasSubstr("training_operator_jobs_failed_total")));
-  EXPECT_THAT(text, Not(HasSubstr("training_operator_jobs_deleted_total")));
-  EXPECT_THAT(text, HasSubstr("\ncreated_pods_total 4\n"));
-  EXPECT_THAT(text, HasSubstr("\ndeleted_pods_total 4\n"));
-  EXPECT_THAT(text, HasSubstr("\nfailed_pods_total 1\n"));
-  EXPECT_THAT(text, HasSubstr("\nsucceeded_service_creation_total 3\n"));
-  Advance(absl::Minutes(1));
-  EXPECT_THAT(registry_.PrometheusText(),
-              HasSubstr("training_operator_jobs_deleted_total" + labels + " 1\n"));
-}
-
-TEST_F(JobMetricsTest, ALookThatFindsNothingNewCountsNothing) {
-  Submit(JobOf({{"Worker", Replica(1, "")}}));
-  Fate("job-worker-0", "Failed", 1);
-  const std::string text = registry_.PrometheusText();
-  EXPECT_THAT(text, HasSubstr("training_operator_jobs_failed_total"));
-  MakeController();
-  Settle();
-  EXPECT_EQ(registry_.PrometheusText(), text);
+  EXPECT_THAT(text, HasSubstr("\ncreated_pods_total 2\n"));
+  EXPECT_THAT(text, HasSubstr("\ndeleted_pods_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("\ncreated_services_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("rest_client_requests_total{code=\"200\",host=\"here\","
+                              "method=\"PUT\"} "));
+  EXPECT_THAT(text, HasSubstr("workqueue_depth{name=\"tfjobs\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("workqueue_work_duration_seconds_count{name=\"tfjobs\"} "));
 }
 
 }  // namespace

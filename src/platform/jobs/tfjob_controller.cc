@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/jobs/tfjob_controller.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -24,6 +25,18 @@ bool IsManagedByOthers(const Json& job) {
   return !manager.empty() && manager != "kubeflow.org/training-operator";
 }
 
+Informer::Options OwnedOptions(const TfJobController::Options& options) {
+  return {options.namespace_name,
+          absl::StrCat(kOperatorLabel, "=", OperatorName(options.type->kind)), options.relist};
+}
+
+WorkQueue::Options QueueOptions(const TfJobController::Options& options) {
+  WorkQueue::Options queue;
+  queue.metrics = options.metrics;
+  queue.name = options.type->plural;
+  return queue;
+}
+
 // The first API version has its clean-up policy right under spec, where the server puts its
 // default.
 bool IsV1Beta1(const Json& job) { return FindField(job, {"spec", "cleanPodPolicy"}) != nullptr; }
@@ -34,24 +47,16 @@ TfJobController::TfJobController(Options options)
     : options_(std::move(options)),
       type_(*options_.type),
       store_(options_.store),
-      queue_(options_.clock),
+      queue_(options_.clock, QueueOptions(options_)),
       expectations_(options_.clock),
       events_(store_, options_.clock, OperatorName(type_.kind)),
       metrics_(options_.metrics),
-      jobs_(store_, type_, {options_.namespace_name, ""}, options_.clock),
-      pods_(store_, Pods(),
-            {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", OperatorName(type_.kind))},
-            options_.clock),
-      services_(
-          store_, Services(),
-          {options_.namespace_name, absl::StrCat(kOperatorLabel, "=", OperatorName(type_.kind))},
-          options_.clock) {
+      jobs_(store_, type_, {options_.namespace_name, "", options_.relist}, options_.clock),
+      pods_(store_, Pods(), OwnedOptions(options_), options_.clock),
+      services_(store_, Services(), OwnedOptions(options_), options_.clock) {
   if (!options_.gang_scheduler.empty()) {
-    groups_ = std::make_unique<Informer>(
-        store_, PodGroupType(options_.gang_scheduler),
-        Informer::Options{options_.namespace_name,
-                          absl::StrCat(kOperatorLabel, "=", OperatorName(type_.kind))},
-        options_.clock);
+    groups_ = std::make_unique<Informer>(store_, PodGroupType(options_.gang_scheduler),
+                                         OwnedOptions(options_), options_.clock);
     groups_->AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {
       OnOwned(kPodGroups, previous, object);
     });
@@ -85,17 +90,31 @@ std::vector<Informer*> TfJobController::Informers() {
   return informers;
 }
 
-bool TfJobController::Step() {
-  for (const Informer* const informer : Informers()) {
-    if (!informer->HasSynced()) return false;
+absl::Duration TfJobController::NextMaintenance() const {
+  absl::Duration next = groups_ == nullptr ? absl::InfiniteDuration() : groups_->NextMaintenance();
+  for (const Informer* const informer : {&pods_, &services_, &jobs_}) {
+    next = std::min(next, informer->NextMaintenance());
   }
+  return next;
+}
+
+bool TfJobController::HasSynced() const {
+  return jobs_.HasSynced() && pods_.HasSynced() && services_.HasSynced() &&
+         (groups_ == nullptr || groups_->HasSynced());
+}
+
+bool TfJobController::Step() {
+  if (!HasSynced()) return false;
   return ControllerLoop::Step(
       type_.plural, &queue_, [this](const std::string& key) { return Reconcile(key); },
       absl::ZeroDuration());
 }
 
 void TfJobController::OnJob(const ObjectPtr& previous, const ObjectPtr& object) {
-  if (object == nullptr) expectations_.Forget(UidOf(*previous));
+  if (object == nullptr) {
+    expectations_.Forget(UidOf(*previous));
+    metrics_.CountDeleted(*previous);
+  }
   queue_.Add(KeyOfObject(object == nullptr ? *previous : *object));
 }
 
@@ -112,13 +131,6 @@ void TfJobController::OnOwned(const char* prefix, const ObjectPtr& previous,
     expectations_.Deleted(uid, UidOf(previous == nullptr ? *object : *previous));
   }
   if (object != nullptr) expectations_.Created(uid, prefix + NameOf(*object));
-  const auto has_failed = [](const ObjectPtr& seen) {
-    return seen != nullptr && StringField(*seen, {"status", "phase"}) == "Failed";
-  };
-  if (absl::string_view(prefix) == kPods && previous != nullptr && !has_failed(previous) &&
-      has_failed(object)) {
-    metrics_.CountFailedPod();
-  }
   queue_.Add(absl::StrCat(NamespaceOf(changed), "/", StringField(*owner, {"name"})));
 }
 
@@ -151,13 +163,12 @@ StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
   Problems problems(key);
   TfJob job = ParseTfJob(*object, &problems);
   if (!problems.empty()) return RejectInvalid(*object, std::string(problems.ToStatus().message()));
-  const JobPlan plan = PlanTfJob(Observe(*object, std::move(job)));
+  const JobPlan plan = options_.plan(Observe(*object, std::move(job)));
   if (plan.deletes_job) {
     DeleteOptions options;
     options.uid = UidOf(*object);
     const Status status = store_->Delete(type_, {namespace_name, name}, options).status();
     if (!status.ok() && !IsObjectNotFound(status)) return status;
-    if (status.ok()) metrics_.CountDeletedJob(namespace_name);
     events_.Record(*object, "Normal", "SuccessfulDeleteJob",
                    absl::StrCat("Deleted job: ", NameOf(*object)));
     return absl::InfiniteDuration();
@@ -165,8 +176,10 @@ StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
   if (plan.status_first) WEFT_RETURN_IF_ERROR(WriteStatus(*object, plan.status));
   for (const PlannedEvent& event : plan.events)
     events_.Record(*object, event.type, event.reason, event.message);
-  WEFT_RETURN_IF_ERROR(Act(object, plan));
+  // What could not be done does not hide how the job is.
+  const Status acted = Act(object, plan);
   if (!plan.status_first) WEFT_RETURN_IF_ERROR(WriteStatus(*object, plan.status));
+  WEFT_RETURN_IF_ERROR(acted);
   return plan.look_again;
 }
 
@@ -190,31 +203,43 @@ Status TfJobController::WriteStatus(const Json& object, const Json& status) {
   WriteOptions options;
   options.subresource = "status";
   options.is_strict = false;
-  const Status written = store_->Update(type_, std::move(next), options).status();
-  if (written.ok()) metrics_.CountStatus(NamespaceOf(object), held, status);
-  return written;
+  WEFT_RETURN_IF_ERROR(store_->Update(type_, std::move(next), options).status());
+  metrics_.CountStatus(object, held, status);
+  return absl::OkStatus();
 }
 
-StatusOr<bool> TfJobController::MayCreate(const Json& object) {
+StatusOr<TfJobController::Permit> TfJobController::AskPermit(const Json& object) {
   const StatusOr<ObjectPtr> live = store_->Get(type_, {NamespaceOf(object), NameOf(object)});
-  if (!live.ok()) {
-    if (IsObjectNotFound(live.status())) return false;
-    return live.status();
+  if (IsObjectNotFound(live.status())) return Permit::kNothing;
+  if (!live.ok()) return live.status();
+  if (UidOf(**live) != UidOf(object) || IsTerminating(**live)) return Permit::kNothing;
+  if (IntField(**live, {"metadata", "generation"}) !=
+      IntField(object, {"metadata", "generation"})) {
+    return ObjectConflict(type_, NameOf(object), "what is to be done follows from an old copy");
   }
-  if (UidOf(**live) != UidOf(object) || IsTerminating(**live)) return false;
-  Problems problems("");
-  if (ParseTfJob(**live, &problems).run_policy.suspend) return false;
   const Json* const status = (*live)->Find("status");
-  return status == nullptr || !JobStatus(*status, type_.kind, absl::InfinitePast()).IsFinished();
+  const bool is_finished =
+      status != nullptr && JobStatus(*status, type_.kind, absl::InfinitePast()).IsFinished();
+  return is_finished ? Permit::kDeletions : Permit::kAll;
 }
 
 Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
-  for (const ObjectPtr& pod : plan.delete_pods) {
-    WEFT_RETURN_IF_ERROR(Delete(Pods(), *object, pod));
-  }
+  const bool creates = !plan.create_pods.empty() || !plan.create_services.empty() ||
+                       !plan.create_pod_group.is_null();
+  const bool deletes = !plan.delete_pods.empty() || !plan.delete_services.empty() ||
+                       plan.delete_pod_group != nullptr;
+  if (!creates && !deletes && plan.update_pod_group.is_null()) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(const Permit permit, AskPermit(*object));
+  if (permit == Permit::kNothing) return absl::OkStatus();
+  // One that cannot be deleted does not hold up the others.
+  Status first;
+  for (const ObjectPtr& pod : plan.delete_pods) first.Update(Delete(Pods(), *object, pod));
+  // A pod that was not as it seemed keeps its service.
+  WEFT_RETURN_IF_ERROR(first);
   for (const ObjectPtr& service : plan.delete_services) {
-    WEFT_RETURN_IF_ERROR(Delete(Services(), *object, service));
+    first.Update(Delete(Services(), *object, service));
   }
+  WEFT_RETURN_IF_ERROR(first);
   if (plan.delete_pod_group != nullptr) {
     WEFT_RETURN_IF_ERROR(
         Delete(PodGroupType(options_.gang_scheduler), *object, plan.delete_pod_group));
@@ -226,11 +251,7 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
         store_->Update(PodGroupType(options_.gang_scheduler), plan.update_pod_group, options)
             .status());
   }
-  if (plan.create_pods.empty() && plan.create_services.empty() && plan.create_pod_group.is_null()) {
-    return absl::OkStatus();
-  }
-  WEFT_ASSIGN_OR_RETURN(const bool may_create, MayCreate(*object));
-  if (!may_create) return absl::OkStatus();
+  if (!creates || permit != Permit::kAll) return absl::OkStatus();
   if (!plan.create_pod_group.is_null()) {
     WEFT_RETURN_IF_ERROR(
         Create(PodGroupType(options_.gang_scheduler), kPodGroups, *object, plan.create_pod_group));
@@ -243,20 +264,21 @@ Status TfJobController::Delete(const ResourceType& type, const Json& owner,
                                const ObjectPtr& object) {
   DeleteOptions options;
   options.uid = UidOf(*object);
+  // A pod that has ended meanwhile is another matter than the one that was to go.
+  options.revision = RevisionOf(*object);
   const std::string owner_uid = UidOf(owner);
   expectations_.ExpectDeletion(owner_uid, options.uid);
   const Status status =
       store_->Delete(type, {NamespaceOf(*object), NameOf(*object)}, options).status();
   if (status.ok()) {
-    metrics_.CountDeletion(type.kind);
     const std::string what = type.kind == "PodGroup" ? type.kind : absl::AsciiStrToLower(type.kind);
     events_.Record(owner, "Normal", absl::StrCat("SuccessfulDelete", type.kind),
                    absl::StrCat("Deleted ", what, ": ", NameOf(*object)));
     return status;
   }
-  // Gone already, or another one has its place: nothing will be seen.
+  // Nothing will be seen.
   expectations_.Deleted(owner_uid, options.uid);
-  return IsObjectNotFound(status) || IsConflict(status) ? absl::OkStatus() : status;
+  return IsObjectNotFound(status) ? absl::OkStatus() : status;
 }
 
 Status TfJobController::Create(const ResourceType& type, const char* prefix, const Json& owner,
@@ -268,7 +290,6 @@ Status TfJobController::Create(const ResourceType& type, const char* prefix, con
   WriteOptions options;
   options.is_strict = false;
   const Status status = store_->Create(type, NamespaceOf(owner), object, options).status();
-  metrics_.CountCreation(type.kind, status.ok());
   if (status.ok()) {
     events_.Record(owner, "Normal", absl::StrCat("SuccessfulCreate", type.kind),
                    absl::StrCat("Created ", what, ": ", name));

@@ -2,11 +2,13 @@
 // Makes of each job of one kind the pods and services that it asks for, and writes how it goes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "base/threads.h"
 #include "platform/jobs/job_metrics.h"
 #include "platform/jobs/tfjob_plan.h"
@@ -35,6 +37,9 @@ class TfJobController {
     absl::Duration first_wait = absl::Seconds(10);
     absl::Duration longest_wait = absl::Minutes(5);
     bool lists_evaluators = true;  // in the cluster of v1's TF_CONFIG, as the reference does
+    absl::Duration relist = absl::Hours(1);  // as Informer::Options
+    MetricRegistry* metrics = nullptr;       // borrowed
+    std::function<JobPlan(const JobObservation&)> plan = &PlanTfJob;
   };
   explicit TfJobController(Options options);
   ~TfJobController();
@@ -47,7 +52,11 @@ class TfJobController {
   // there is none.
   void Maintain();
   bool Step();
+  bool HasSynced() const;
+  bool HasReady() const { return queue_.HasReady(); }
+  // When Step, and Maintain, have something to do, on the clock's Monotonic.
   absl::Duration NextDue() const { return queue_.NextDue(); }
+  absl::Duration NextMaintenance() const;
 
   // One look at a job. Fetches, observes, plans, acts, writes the status.
   StatusOr<absl::Duration> Reconcile(const std::string& key);
@@ -62,10 +71,12 @@ class TfJobController {
                 const Json& object);
   Status CreateAll(const ResourceType& type, const char* prefix, const Json& owner,
                    const std::vector<Json>& objects);
-  // The cache may be older than the job's end: nothing is created for one that is finished or gone.
-  StatusOr<bool> MayCreate(const Json& object);
-  // Writes it when it differs from what the object has.
+  // What may be done for a job as it is known here. The copy may be old: nothing is made for a job
+  // that has ended or gone, and Conflict says that people have changed what they want.
+  enum class Permit { kNothing, kDeletions, kAll };
+  StatusOr<Permit> AskPermit(const Json& object);
   std::vector<Informer*> Informers();
+  // Writes it when it differs from what the object has.
   Status WriteStatus(const Json& object, const Json& status);
   StatusOr<absl::Duration> RejectInvalid(const Json& object, const std::string& problems);
 

@@ -99,9 +99,7 @@ class Planner {
   // The job has ended: what the policy says goes, and in time the job itself.
   void Finish() {
     // Past a limit nothing may run on, whatever shall stay of a job that has ended by itself.
-    const bool is_over = status_.HasExceeded();
-    CleanUp(is_over ? CleanPodPolicy::kAll : policy_.clean_pod_policy,
-            /*only_services_of_pods=*/!is_over);
+    CleanUp(status_.HasExceeded() ? CleanPodPolicy::kAll : policy_.clean_pod_policy);
     if (DropPodGroup()) {
       Event("Normal", "JobTerminated", "Job has been terminated. Deleting PodGroup");
     }
@@ -126,22 +124,20 @@ class Planner {
     }
   }
 
-  void CleanUp(CleanPodPolicy policy, bool only_services_of_pods) {
+  // Services go with their pods; one without a pod was left by a clean-up that was cut short.
+  void CleanUp(CleanPodPolicy policy) {
     if (policy == CleanPodPolicy::kNone) return;
-    std::set<std::string> gone;
+    std::set<std::string> kept;
     for (const ObjectPtr& pod : seen_.pods) {
       const std::string phase = PhaseOf(*pod);
-      // What was learnt is looked at afterwards too.
-      if (policy == CleanPodPolicy::kRunning && IsTensorBoard(*pod)) continue;
-      // A pod that waits would run one day.
-      if (policy == CleanPodPolicy::kRunning && phase != "Running" && phase != "Pending") continue;
-      gone.insert(NameOf(*pod));
-      DeletePod(pod);
+      // A pod that waits would run one day; what was learnt is looked at afterwards too.
+      const bool has_ended = phase != "Running" && phase != "Pending";
+      const bool stays = policy == CleanPodPolicy::kRunning && (has_ended || IsTensorBoard(*pod));
+      stays ? (void)kept.insert(NameOf(*pod)) : DeletePod(pod);
     }
     for (const ObjectPtr& service : seen_.services) {
-      const bool goes = policy == CleanPodPolicy::kAll || !only_services_of_pods ||
-                        gone.count(NameOf(*service)) != 0;
-      if (goes && !IsTerminating(*service)) plan_.delete_services.push_back(service);
+      if (kept.count(NameOf(*service)) != 0 || IsTerminating(*service)) continue;
+      plan_.delete_services.push_back(service);
     }
   }
 
@@ -150,7 +146,7 @@ class Planner {
   }
 
   void Suspend() {
-    CleanUp(CleanPodPolicy::kAll, false);
+    CleanUp(CleanPodPolicy::kAll);
     DropPodGroup();
     for (const ReplicaSpec& replica : job_.replicas) {
       status_.SetCounts(TypeSpelling(replica.type), 0, 0, 0,

@@ -2,6 +2,9 @@
 #include "platform/reconcile/informer.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
 
 #include "base/log.h"
 #include "platform/object/fields.h"
@@ -11,6 +14,15 @@ namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Seconds(30);
+// A watch that lived so long ends the row of failures.
+constexpr absl::Duration kHealthyAge = absl::Minutes(1);
+constexpr absl::Duration kBeliefInOldLists = absl::Minutes(5);
+
+// Revisions of one store are numbers that grow; 0 when it says nothing.
+int64_t RevisionNumber(const Json& object) {
+  int64_t revision = 0;
+  return absl::SimpleAtoi(RevisionOf(object), &revision) ? revision : 0;
+}
 
 std::string OwnerUid(const ObjectPtr& object) {
   if (object == nullptr) return "";
@@ -32,7 +44,9 @@ void Informer::Maintain() {
   uint64_t round = 0;
   {
     absl::MutexLock lock(&mutex_);
-    if (!is_broken_ || clock_->Monotonic() < not_before_) return;
+    const absl::Duration now = clock_->Monotonic();
+    const bool is_old = !is_broken_ && !is_listing_ && now >= began_ + options_.relist;
+    if (!is_old && (!is_broken_ || now < not_before_)) return;
   }
   // Outside the lock, for which its sink may be waiting.
   watch_.reset();
@@ -40,7 +54,8 @@ void Informer::Maintain() {
     absl::MutexLock lock(&mutex_);
     is_broken_ = false;
     is_listing_ = true;
-    seen_.clear();
+    listed_.clear();
+    began_ = clock_->Monotonic();
     round = ++round_;
   }
   WatchOptions options;
@@ -53,49 +68,82 @@ void Informer::Maintain() {
     watch_ = *std::move(watch);
     return;
   }
-  WatchEvent failure;
-  failure.kind = WatchEvent::Kind::kError;
-  failure.error = watch.status();
-  OnEvent(round, failure);
+  absl::MutexLock lock(&mutex_);
+  Break(watch.status());
+}
+
+absl::Duration Informer::NextMaintenance() const {
+  absl::MutexLock lock(&mutex_);
+  if (is_broken_) return not_before_;
+  return is_listing_ ? absl::InfiniteDuration() : began_ + options_.relist;
+}
+
+void Informer::Break(const Status& why) {
+  const absl::Duration now = clock_->Monotonic();
+  if (now - began_ > kHealthyAge) failures_ = 0;
+  absl::Duration pause = kFirstPause;
+  for (int i = 0; i < failures_ && pause < kLongestPause; ++i) pause *= 2;
+  ++failures_;
+  is_broken_ = true;
+  not_before_ = now + std::min(pause, kLongestPause);
+  listed_.clear();
+  WEFT_LOG(WARNING) << "The watch of " << type_.Id() << " broke and starts anew: " << why.message();
 }
 
 void Informer::OnEvent(uint64_t round, const WatchEvent& event) {
   absl::MutexLock lock(&mutex_);
-  if (round != round_) return;
-  if (event.kind == WatchEvent::Kind::kError) {
-    is_broken_ = true;
-    absl::Duration pause = kFirstPause;
-    for (int i = 0; i < failures_ && pause < kLongestPause; ++i) pause *= 2;
-    ++failures_;
-    not_before_ = clock_->Monotonic() + std::min(pause, kLongestPause);
-    WEFT_LOG(WARNING) << "The watch of " << type_.Id()
-                      << " broke and starts anew: " << event.error.message();
-    return;
-  }
+  if (round != round_ || is_broken_) return;
+  if (event.kind == WatchEvent::Kind::kError) return Break(event.error);
   if (event.kind == WatchEvent::Kind::kBookmark) {
-    if (is_listing_) FinishInitialList();
+    if (is_listing_) return FinishList(*event.object);
+    revision_ = std::max(revision_, RevisionNumber(*event.object));
     return;
   }
+  if (!is_listing_) return OnChange(event);
   const Key key(NamespaceOf(*event.object), NameOf(*event.object));
-  if (event.kind == WatchEvent::Kind::kDeleted) {
-    Store(key, nullptr);
-    return;
-  }
-  if (is_listing_) seen_.insert(key);
-  Store(key, event.object);
+  listed_[key] = event.kind == WatchEvent::Kind::kDeleted ? nullptr : event.object;
 }
 
-// What was not told again has gone while nobody watched.
-void Informer::FinishInitialList() {
+// Servers tell changes in the order of their revisions, each once.
+void Informer::OnChange(const WatchEvent& event) {
+  const Key key(NamespaceOf(*event.object), NameOf(*event.object));
+  const int64_t revision = RevisionNumber(*event.object);
+  if (revision > 0 && revision <= revision_) {
+    const auto held = objects_.find(key);
+    if (held != objects_.end() && RevisionNumber(*held->second) >= revision) return;
+    return Break(
+        Unavailable("An event of revision ", revision, " came after revision ", revision_));
+  }
+  revision_ = std::max(revision_, revision);
+  Store(key, event.kind == WatchEvent::Kind::kDeleted ? nullptr : event.object);
+}
+
+// What is not in the list has gone while nobody watched.
+void Informer::FinishList(const Json& mark) {
+  const int64_t revision = RevisionNumber(mark);
+  if (revision > 0 && revision < revision_) {
+    // A server that lags behind, or a store that was set back: that one stays as it is.
+    const absl::Duration now = clock_->Monotonic();
+    old_lists_since_ = std::min(old_lists_since_, now);
+    if (now - old_lists_since_ < kBeliefInOldLists) {
+      return Break(Unavailable("The list is of revision ", revision, ", but ", revision_,
+                               " is known already"));
+    }
+  }
+  old_lists_since_ = absl::InfiniteDuration();
   is_listing_ = false;
   has_synced_ = true;
-  failures_ = 0;
+  revision_ = revision;
   std::vector<Key> gone;
   for (const auto& [key, object] : objects_) {
-    if (seen_.count(key) == 0) gone.push_back(key);
+    const auto listed = listed_.find(key);
+    if (listed == listed_.end() || listed->second == nullptr) gone.push_back(key);
   }
   for (const Key& key : gone) Store(key, nullptr);
-  seen_.clear();
+  const std::map<Key, ObjectPtr> listed = std::exchange(listed_, {});
+  for (const auto& [key, object] : listed) {
+    if (object != nullptr) Store(key, object);
+  }
 }
 
 void Informer::Store(const Key& key, const ObjectPtr& object) {

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,13 +17,17 @@
 
 namespace weft::platform {
 
-// The copy may be older than the store, never newer, and goes forward only. Thread-safe; borrows
-// store and clock.
+// The copy may be older than the store, never newer, and goes forward only: a list that is older
+// than what is known is asked for again, and a watch that loses the order of its events starts
+// anew. Thread-safe; borrows store and clock.
 class Informer {
  public:
   struct Options {
     std::string namespace_name;  // empty: all
     std::string label_selector;
+    // A watch that lost an event without a word says so here: everything is listed again this
+    // often.
+    absl::Duration relist = absl::Hours(1);
   };
   // Called for each change, one at a time, maybe under the store's lock: must not block, nor call
   // the store or this. Either may be null: of a new object, of one that has gone.
@@ -40,6 +43,8 @@ class Informer {
   // Starts the watch, or starts it anew after it broke, with growing pauses. To be called often, by
   // one thread.
   void Maintain();
+  // When Maintain has something to do, on the clock's Monotonic; for simulations.
+  absl::Duration NextMaintenance() const;
   // All that was there at the start is known.
   bool HasSynced() const;
 
@@ -51,8 +56,10 @@ class Informer {
  private:
   using Key = std::pair<std::string, std::string>;
   void OnEvent(uint64_t round, const WatchEvent& event);
+  void OnChange(const WatchEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Store(const Key& key, const ObjectPtr& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FinishInitialList() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FinishList(const Json& mark) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Break(const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ObjectStore* const store_;
   const ResourceType& type_;
@@ -62,13 +69,17 @@ class Informer {
   mutable absl::Mutex mutex_;
   std::map<Key, ObjectPtr> objects_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::map<Key, ObjectPtr>> by_owner_ ABSL_GUARDED_BY(mutex_);
-  std::set<Key> seen_ ABSL_GUARDED_BY(mutex_);  // since the watch began, until its first bookmark
+  std::map<Key, ObjectPtr> listed_
+      ABSL_GUARDED_BY(mutex_);                    // since the watch began, until its first bookmark
+  int64_t revision_ ABSL_GUARDED_BY(mutex_) = 0;  // up to which everything is known
   bool is_listing_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_synced_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_broken_ ABSL_GUARDED_BY(mutex_) = true;
   uint64_t round_ ABSL_GUARDED_BY(mutex_) = 0;
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration not_before_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
+  absl::Duration began_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration old_lists_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   std::unique_ptr<Watch>
       watch_;  // of the thread that maintains; last: its sink uses all of the above
 };

@@ -186,6 +186,7 @@ class WatchBreaker : public ObjectStore {
                              const DeleteOptions& options) override {
     return store_->Delete(type, name, options);
   }
+  void Tell(const WatchEvent& event) { sink_(event); }
   void Break() { sink_(WatchEvent{WatchEvent::Kind::kError, nullptr, Unavailable("broken")}); }
 
   bool refuses = false;
@@ -223,6 +224,70 @@ TEST_F(InformerTest, CatchesUpAfterABrokenWatch) {
   informer.Maintain();
   EXPECT_THAT(Names(informer.List()), UnorderedElementsAre("b", "c"));
   EXPECT_EQ(removed, 1);
+}
+
+TEST_F(InformerTest, AWatchThatLosesItsOrderStartsAnew) {
+  Put("a");
+  WatchBreaker breaker(store_.get());
+  Informer informer(&breaker, type_, {}, &clock_);
+  informer.Maintain();
+  const ObjectPtr first = informer.Get("default", "a");
+  breaker.is_deaf = true;
+  Json changed = *first;
+  SetField(&changed, {"data", "key"}, "value");
+  const ObjectPtr second = store_->Update(type_, changed, {}).value();
+  Put("b");
+  const ObjectPtr other = store_->Get(type_, {"default", "b"}).value();
+  breaker.is_deaf = false;
+  breaker.Tell({WatchEvent::Kind::kAdded, other, absl::OkStatus()});
+  // A repeat says nothing new; what is older than what came before it is a loss of order.
+  breaker.Tell({WatchEvent::Kind::kAdded, other, absl::OkStatus()});
+  EXPECT_GT(informer.NextMaintenance(), clock_.Monotonic() + absl::Minutes(1));
+  breaker.Tell({WatchEvent::Kind::kModified, second, absl::OkStatus()});
+  EXPECT_EQ(RevisionOf(*informer.Get("default", "a")), RevisionOf(*first));
+  EXPECT_LT(informer.NextMaintenance(), clock_.Monotonic() + absl::Minutes(1));
+  clock_.Advance(absl::Seconds(1));
+  informer.Maintain();
+  EXPECT_EQ(breaker.starts, 2);
+  EXPECT_EQ(RevisionOf(*informer.Get("default", "a")), RevisionOf(*second));
+}
+
+// A list that is older than what is known, as a server that lags behind has it.
+TEST_F(InformerTest, DoesNotGoBackToAnOldList) {
+  Put("a");
+  const ObjectPtr first = store_->Get(type_, {"default", "a"}).value();
+  Put("b");
+  WatchBreaker breaker(store_.get());
+  Informer informer(&breaker, type_, {}, &clock_);
+  informer.Maintain();
+  breaker.is_deaf = true;
+  const auto tell_old_list = [&] {
+    breaker.Break();
+    clock_.Advance(absl::Seconds(31));
+    informer.Maintain();
+    breaker.Tell({WatchEvent::Kind::kAdded, first, absl::OkStatus()});
+    breaker.Tell({WatchEvent::Kind::kBookmark, first, absl::OkStatus()});
+  };
+  tell_old_list();
+  EXPECT_THAT(Names(informer.List()), ElementsAre("a", "b"));
+  // Said for minutes it is true: the store was set back.
+  for (int i = 0; i < 10; ++i) tell_old_list();
+  EXPECT_THAT(Names(informer.List()), ElementsAre("a"));
+}
+
+TEST_F(InformerTest, FindsWhatAWatchHasLostByListingAgain) {
+  WatchBreaker breaker(store_.get());
+  Informer informer(&breaker, type_, {"", "", absl::Minutes(10)}, &clock_);
+  informer.Maintain();
+  breaker.is_deaf = true;
+  Put("a");
+  breaker.is_deaf = false;
+  clock_.Advance(absl::Minutes(9));
+  informer.Maintain();
+  EXPECT_THAT(informer.List(), IsEmpty());
+  clock_.Advance(absl::Minutes(1));
+  informer.Maintain();
+  EXPECT_THAT(Names(informer.List()), ElementsAre("a"));
 }
 
 TEST_F(InformerTest, EventsThatRepeatAreCounted) {

@@ -6,11 +6,34 @@
 
 namespace weft::platform {
 
+WorkQueue::WorkQueue(const Clock* clock, const Options& options)
+    : clock_(clock), options_(options) {
+  if (options_.metrics == nullptr) return;
+  MetricRegistry& metrics = *options_.metrics;
+  const MetricLabels labels = {{"name", options_.name}};
+  const std::vector<double> bounds = ExponentialBounds(1e-6, 10, 10);
+  meters_.depth = &metrics.GetGauge("workqueue_depth", "Keys that wait", labels);
+  meters_.adds = &metrics.GetCounter("workqueue_adds_total", "Keys that were added", labels);
+  meters_.retries = &metrics.GetCounter("workqueue_retries_total", "Keys that failed", labels);
+  meters_.waits = &metrics.GetHistogram("workqueue_queue_duration_seconds", "How long keys waited",
+                                        bounds, labels);
+  meters_.works = &metrics.GetHistogram("workqueue_work_duration_seconds",
+                                        "How long keys were worked on", bounds, labels);
+}
+
+void WorkQueue::PushReady(const std::string& key) {
+  ready_.push_back(key);
+  if (meters_.depth != nullptr) {
+    meters_.depth->Set(static_cast<double>(ready_.size()));
+    since_[key] = clock_->Monotonic();
+  }
+  changed_.Signal();
+}
+
 void WorkQueue::AddLocked(const std::string& key) {
   if (!dirty_.insert(key).second) return;
-  if (processing_.count(key) != 0) return;
-  ready_.push_back(key);
-  changed_.Signal();
+  if (meters_.adds != nullptr) meters_.adds->Add();
+  if (processing_.count(key) == 0) PushReady(key);
 }
 
 void WorkQueue::Add(const std::string& key) {
@@ -34,6 +57,7 @@ void WorkQueue::AddAfter(const std::string& key, absl::Duration delay) {
 void WorkQueue::AddRateLimited(const std::string& key) {
   absl::MutexLock lock(&mutex_);
   const int failures = failures_[key]++;
+  if (meters_.retries != nullptr) meters_.retries->Add();
   absl::Duration delay = options_.first_retry;
   for (int i = 0; i < failures && delay < options_.longest_retry; ++i) delay *= 2;
   AddAfterLocked(key, std::min(delay, options_.longest_retry));
@@ -74,15 +98,22 @@ std::optional<std::string> WorkQueue::Take(absl::Duration timeout) {
   ready_.pop_front();
   dirty_.erase(key);
   processing_.insert(key);
+  if (meters_.depth != nullptr) {
+    const absl::Duration now = clock_->Monotonic();
+    meters_.depth->Set(static_cast<double>(ready_.size()));
+    meters_.waits->Observe(absl::ToDoubleSeconds(now - std::exchange(since_[key], now)));
+  }
   return key;
 }
 
 void WorkQueue::Done(const std::string& key) {
   absl::MutexLock lock(&mutex_);
   processing_.erase(key);
-  if (dirty_.count(key) == 0) return;
-  ready_.push_back(key);
-  changed_.Signal();
+  if (meters_.works != nullptr) {
+    meters_.works->Observe(absl::ToDoubleSeconds(clock_->Monotonic() - since_[key]));
+    since_.erase(key);
+  }
+  if (dirty_.count(key) != 0) PushReady(key);
 }
 
 void WorkQueue::ShutDown() {

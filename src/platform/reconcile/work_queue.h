@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 
 #include "base/clock.h"
+#include "base/metrics.h"
 
 namespace weft::platform {
 
@@ -24,9 +25,11 @@ class WorkQueue {
   struct Options {
     absl::Duration first_retry = absl::Milliseconds(5);  // doubles with each failure
     absl::Duration longest_retry = absl::Minutes(5);
+    MetricRegistry* metrics = nullptr;  // borrowed; workqueue_* with the label `name`
+    std::string name;
   };
   explicit WorkQueue(const Clock* clock) : WorkQueue(clock, Options()) {}
-  WorkQueue(const Clock* clock, const Options& options) : clock_(clock), options_(options) {}
+  WorkQueue(const Clock* clock, const Options& options);
 
   void Add(const std::string& key);
   // The earlier of two times counts.
@@ -52,9 +55,19 @@ class WorkQueue {
   void AddAfterLocked(const std::string& key, absl::Duration delay)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PushReady(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a queue with metrics; null without.
+  struct Meters {
+    Gauge* depth = nullptr;
+    Counter* adds = nullptr;
+    Counter* retries = nullptr;
+    Histogram* waits = nullptr;
+    Histogram* works = nullptr;
+  };
 
   const Clock* const clock_;
   const Options options_;
+  Meters meters_;
   mutable absl::Mutex mutex_;
   absl::CondVar changed_;
   bool is_shut_down_ ABSL_GUARDED_BY(mutex_) = false;
@@ -63,6 +76,8 @@ class WorkQueue {
   std::set<std::string> processing_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Duration> delayed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> failures_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, absl::Duration> since_
+      ABSL_GUARDED_BY(mutex_);  // ready, or being worked on
 };
 
 }  // namespace weft::platform

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
+
 #include "base/status.h"
 #include "net/json.h"
 #include "platform/store/patch.h"
@@ -75,6 +77,8 @@ struct WriteOptions {
   bool is_strict = true;  // unknown fields are errors
   std::string field_manager;
   bool is_forced = false;  // an apply patch takes the fields of others
+  absl::Duration deadline =
+      absl::InfiniteDuration();  // on Clock::Monotonic: after it nothing happens any more
 };
 
 enum class Propagation { kBackground, kForeground, kOrphan };
@@ -85,6 +89,7 @@ struct DeleteOptions {
   std::string uid;       // must be this one, when not empty: else Conflict
   std::string revision;  // the same
   bool is_dry_run = false;
+  absl::Duration deadline = absl::InfiniteDuration();  // as in WriteOptions
 };
 
 // Thread-safe. Errors carry what api_error.h reads: IsObjectNotFound, IsConflict, IsExpired, ...

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/store/embedded/embedded_store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <sys/random.h>
@@ -83,7 +84,22 @@ StatusOr<ContinueToken> DecodeContinue(const std::string& resource, const std::s
                   "continue key is not valid: it does not come from a list of this server");
 }
 
+// No less than its text takes, without writing it.
+size_t MostBytes(const Json& value) {
+  constexpr size_t kOfNumber = 32;
+  constexpr size_t kOfEscape = 6;  // \u0000
+  constexpr size_t kOfMember = 4;  // quotes, colon, comma
+  if (value.is_string()) return kOfMember + kOfEscape * value.AsString().value_or("").size();
+  size_t bytes = kOfNumber;
+  for (const Json& item : value.items()) bytes += 1 + MostBytes(item);
+  for (const JsonMember& member : value.members()) {
+    bytes += kOfMember + kOfEscape * member.name.size() + MostBytes(member.value);
+  }
+  return bytes;
+}
+
 Status CheckSize(const ResourceType& type, const Json& object) {
+  if (MostBytes(object) <= kMostBytes) return absl::OkStatus();
   const size_t bytes = object.Dump().size();
   if (bytes <= kMostBytes) return absl::OkStatus();
   return ApiError(413, "RequestEntityTooLarge",
@@ -98,14 +114,17 @@ FieldManager ManagerOf(const ResourceType& type, const WriteOptions& options, ab
 
 // What is not metadata or status.
 bool SameDesire(const Json& a, const Json& b) {
-  Json left = a;
-  Json right = b;
-  for (Json* object : {&left, &right}) {
-    object->Erase("metadata");
-    object->Erase("status");
-    object->Erase("apiVersion");
-  }
-  return SameJson(left, right);
+  const auto is_desire = [](const JsonMember& member) {
+    return member.name != "metadata" && member.name != "status" && member.name != "apiVersion";
+  };
+  const auto contains = [&](const Json& whole, const Json& part) {
+    return std::all_of(part.members().begin(), part.members().end(), [&](const JsonMember& member) {
+      if (!is_desire(member)) return true;
+      const Json* const other = whole.Find(member.name);
+      return other != nullptr && SameJson(*other, member.value);
+    });
+  };
+  return contains(a, b) && contains(b, a);
 }
 
 }  // namespace

@@ -5,12 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 
 #include "base/threads.h"
 #include "net/http_server.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
+#include "platform/store/kubernetes/watch_reader.h"
 
 namespace weft::platform {
 namespace {
@@ -49,18 +51,18 @@ std::string PathOf(const ResourceType& type, const ObjectName& name,
   return path;
 }
 
+// The server gives up when we do.
+std::string WithTimeout(const std::string& path, absl::Duration timeout) {
+  return absl::StrCat(path, absl::StrContains(path, '?') ? "&" : "?",
+                      "timeout=", absl::ToInt64Milliseconds(timeout), "ms");
+}
+
 std::string WriteQuery(const WriteOptions& options) {
   return Query()
       .Add("dryRun", options.is_dry_run ? "All" : "")
       .Add("fieldValidation", options.is_strict ? "Strict" : "Ignore")
       .Add("fieldManager", options.field_manager.empty() ? "weft" : options.field_manager)
       .Text();
-}
-
-// Who wrote which field: half of an object's text, and of no use to whoever keeps many. The server
-// keeps it when an update does not have it.
-void DropFieldOwners(Json* object) {
-  if (Json* const meta = object->FindMutable("metadata")) meta->Erase("managedFields");
 }
 
 Status ErrorOf(const HttpAnswer& answer) {
@@ -98,15 +100,25 @@ StatusOr<std::unique_ptr<KubernetesStore>> KubernetesStore::Connect(const Cluste
 
 KubernetesStore::~KubernetesStore() = default;
 
-StatusOr<HttpAnswer> KubernetesStore::Exchange(HttpCall call, const HttpClient::Sink* sink) {
+StatusOr<HttpAnswer> KubernetesStore::Exchange(HttpCall call, const HttpClient::Sink* sink,
+                                               absl::Duration deadline) {
   const bool is_read = call.method == "GET";
-  const absl::Duration give_up = clock_->Monotonic() + kPatience;
+  const absl::Duration give_up = std::min(clock_->Monotonic() + kPatience, deadline);
+  const absl::Duration longest = call.timeout;
+  const std::string path = call.path;
   const auto headers = call.headers;
   bool has_new_credentials = false;
   for (absl::Duration pause = kFirstPause;; pause *= 2) {
     WEFT_ASSIGN_OR_RETURN(const std::string authorization, credentials_->AuthorizationHeader());
     call.headers = headers;
     if (!authorization.empty()) call.headers.emplace_back("Authorization", authorization);
+    if (deadline < absl::InfiniteDuration()) {
+      call.timeout = std::min(longest, deadline - clock_->Monotonic());
+      if (call.timeout < absl::Milliseconds(1)) {
+        return DeadlineExceeded("No time is left for ", call.method, " ", path);
+      }
+      call.path = WithTimeout(path, call.timeout);
+    }
     StatusOr<HttpAnswer> answer =
         sink == nullptr ? client_->Send(call) : client_->Stream(call, *sink);
     if (answer.ok() && answer->status == 401 && !has_new_credentials) {
@@ -124,14 +136,15 @@ StatusOr<HttpAnswer> KubernetesStore::Exchange(HttpCall call, const HttpClient::
 }
 
 StatusOr<Json> KubernetesStore::Ask(const std::string& method, const std::string& path,
-                                    const std::string& body, const std::string& content_type) {
+                                    const std::string& body, const std::string& content_type,
+                                    absl::Duration deadline) {
   HttpCall call;
   call.method = method;
   call.path = path;
   call.body = body;
   call.headers = {{"Accept", "application/json"}, {"User-Agent", "weft"}};
   if (!body.empty()) call.headers.emplace_back("Content-Type", content_type);
-  WEFT_ASSIGN_OR_RETURN(const HttpAnswer answer, Exchange(std::move(call), nullptr));
+  WEFT_ASSIGN_OR_RETURN(const HttpAnswer answer, Exchange(std::move(call), nullptr, deadline));
   if (answer.status / 100 != 2) return ErrorOf(answer);
   JsonLimits limits;
   limits.max_bytes = size_t{256} << 20;
@@ -139,9 +152,10 @@ StatusOr<Json> KubernetesStore::Ask(const std::string& method, const std::string
 }
 
 StatusOr<ObjectPtr> KubernetesStore::AskObject(const std::string& method, const std::string& path,
-                                               const Json& body, const std::string& content_type) {
-  WEFT_ASSIGN_OR_RETURN(Json object,
-                        Ask(method, path, body.is_null() ? "" : body.Dump(), content_type));
+                                               const Json& body, absl::Duration deadline,
+                                               const std::string& content_type) {
+  WEFT_ASSIGN_OR_RETURN(
+      Json object, Ask(method, path, body.is_null() ? "" : body.Dump(), content_type, deadline));
   return std::make_shared<const Json>(std::move(object));
 }
 
@@ -185,7 +199,8 @@ StatusOr<ObjectPtr> KubernetesStore::Create(const ResourceType& type,
                                             const WriteOptions& options) {
   if (object.Find("apiVersion") == nullptr) object.Set("apiVersion", type.ApiVersion());
   object.Set("kind", type.kind);
-  return AskObject("POST", PathOf(type, {namespace_name, ""}) + WriteQuery(options), object);
+  return AskObject("POST", PathOf(type, {namespace_name, ""}) + WriteQuery(options), object,
+                   options.deadline);
 }
 
 StatusOr<ObjectPtr> KubernetesStore::Update(const ResourceType& type, Json object,
@@ -200,11 +215,12 @@ StatusOr<ObjectPtr> KubernetesStore::Update(const ResourceType& type, Json objec
     SetField(&binding, {"target", "apiVersion"}, "v1");
     SetField(&binding, {"target", "kind"}, "Node");
     SetField(&binding, {"target", "name"}, StringField(object, {"spec", "nodeName"}));
-    return AskObject("POST", PathOf(type, name, "binding"), binding);
+    return AskObject("POST", PathOf(type, name, "binding"), binding, options.deadline);
   }
   object.Set("apiVersion", type.ApiVersion());
   object.Set("kind", type.kind);
-  return AskObject("PUT", PathOf(type, name, options.subresource) + WriteQuery(options), object);
+  return AskObject("PUT", PathOf(type, name, options.subresource) + WriteQuery(options), object,
+                   options.deadline);
 }
 
 StatusOr<ObjectPtr> KubernetesStore::Patch(const ResourceType& type, const ObjectName& name,
@@ -215,7 +231,7 @@ StatusOr<ObjectPtr> KubernetesStore::Patch(const ResourceType& type, const Objec
                             : kind == PatchKind::kApply ? "application/apply-patch+yaml"
                                                         : "application/strategic-merge-patch+json";
   return AskObject("PATCH", PathOf(type, name, options.subresource) + WriteQuery(options), patch,
-                   media);
+                   options.deadline, media);
 }
 
 StatusOr<ObjectPtr> KubernetesStore::Delete(const ResourceType& type, const ObjectName& name,
@@ -229,7 +245,7 @@ StatusOr<ObjectPtr> KubernetesStore::Delete(const ResourceType& type, const Obje
   if (!options.revision.empty())
     SetField(&body, {"preconditions", "resourceVersion"}, options.revision);
   if (options.is_dry_run) body.Set("dryRun", Json(Json::Array{Json("All")}));
-  return AskObject("DELETE", PathOf(type, name), body);
+  return AskObject("DELETE", PathOf(type, name), body, options.deadline);
 }
 
 Status KubernetesStore::StreamLog(const ObjectName& pod, const LogOptions& options,
@@ -313,41 +329,12 @@ class KubernetesStore::ServerWatch : public Watch {
     call.headers = {{"Accept", "application/json"}, {"User-Agent", "weft"}};
     call.cancellation = &cancellation_;
     call.idle_timeout = kWatchIdle;
-    std::string rest;
-    const HttpClient::Sink take = [&](absl::string_view piece) -> Status {
-      rest.append(piece.data(), piece.size());
-      for (size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n')) {
-        WEFT_RETURN_IF_ERROR(TakeLine(absl::string_view(rest).substr(0, end)));
-        rest.erase(0, end + 1);
-      }
-      if (rest.size() > (size_t{16} << 20))
-        return ResourceExhausted("An event of a watch is endless");
-      return absl::OkStatus();
-    };
-    WEFT_ASSIGN_OR_RETURN(const HttpAnswer answer, store_->Exchange(std::move(call), &take));
-    return answer.status / 100 == 2 ? absl::OkStatus() : ErrorOf(answer);
-  }
-
-  Status TakeLine(absl::string_view line) {
-    if (line.empty()) return absl::OkStatus();
-    WEFT_ASSIGN_OR_RETURN(Json parsed, Json::Parse(line));
-    const std::string kind = StringField(parsed, {"type"});
-    Json* const object = parsed.FindMutable("object");
-    if (object == nullptr)
-      return Unavailable("An event of the watch of ", type_.Id(), " has no object");
-    if (kind == "ERROR") return StatusFromObject(*object, 500);
-    DropFieldOwners(object);
-    static constexpr std::pair<const char*, WatchEvent::Kind> kKinds[] = {
-        {"ADDED", WatchEvent::Kind::kAdded},
-        {"MODIFIED", WatchEvent::Kind::kModified},
-        {"DELETED", WatchEvent::Kind::kDeleted},
-        {"BOOKMARK", WatchEvent::Kind::kBookmark}};
-    for (const auto& [name, value] : kKinds) {
-      if (kind != name) continue;
-      revision_ = RevisionOf(*object);
-      sink_(WatchEvent{value, std::make_shared<const Json>(std::move(*object)), absl::OkStatus()});
-    }
-    return absl::OkStatus();
+    WatchReader reader(&type_, sink_);
+    const HttpClient::Sink take = [&](absl::string_view piece) { return reader.Take(piece); };
+    const StatusOr<HttpAnswer> answer = store_->Exchange(std::move(call), &take);
+    if (!reader.revision().empty()) revision_ = reader.revision();
+    if (!answer.ok()) return answer.status();
+    return answer->status / 100 == 2 ? absl::OkStatus() : ErrorOf(*answer);
   }
 
   KubernetesStore* const store_;

@@ -59,10 +59,13 @@ class KubernetesStore : public ObjectStore {
       : client_(std::move(client)), credentials_(std::move(credentials)), clock_(clock) {}
 
   StatusOr<Json> Ask(const std::string& method, const std::string& path, const std::string& body,
-                     const std::string& content_type);
-  StatusOr<HttpAnswer> Exchange(HttpCall call, const HttpClient::Sink* sink);
+                     const std::string& content_type,
+                     absl::Duration deadline = absl::InfiniteDuration());
+  StatusOr<HttpAnswer> Exchange(HttpCall call, const HttpClient::Sink* sink,
+                                absl::Duration deadline = absl::InfiniteDuration());
   StatusOr<ObjectPtr> AskObject(const std::string& method, const std::string& path,
                                 const Json& body,
+                                absl::Duration deadline = absl::InfiniteDuration(),
                                 const std::string& content_type = "application/json");
 
   const std::unique_ptr<HttpClient> client_;
