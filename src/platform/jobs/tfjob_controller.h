@@ -38,7 +38,6 @@ class TfJobController {
     absl::Duration longest_wait = absl::Minutes(5);
     bool lists_evaluators = true;  // in the cluster of v1's TF_CONFIG, as the reference does
     absl::Duration relist = absl::Hours(1);  // as Informer::Options
-    MetricRegistry* metrics = nullptr;       // borrowed
     std::function<JobPlan(const JobObservation&)> plan = &PlanTfJob;
   };
   explicit TfJobController(Options options);
