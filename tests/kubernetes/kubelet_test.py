@@ -95,4 +95,4 @@ if __name__ == '__main__':
     if reason:
         print('skipped: this machine runs no containers: ' + reason)
         sys.exit(SKIPPED)
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1], verbosity=2, warnings='ignore')

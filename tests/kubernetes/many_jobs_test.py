@@ -57,10 +57,11 @@ class ManyJobsTest(unittest.TestCase):
         list(self.pool.map(call, items))
 
     def writes(self):
-        """Of the operator, by verb and resource."""
+        """Of the operator, by verb and resource; not what was refused: a killed operator's last call may be made again."""
         return collections.Counter(
             (entry['verb'], entry['objectRef']['resource']) for entry in self.cluster.audited()
-            if entry['user']['username'] == cluster.ACCOUNT and entry['verb'] in ('create', 'update', 'patch', 'delete'))
+            if entry['user']['username'] == cluster.ACCOUNT and entry['responseStatus'].get('code', 500) < 300
+            and entry['verb'] in ('create', 'update', 'patch', 'delete'))
 
     def test_a_hundred_jobs(self):
         self.api.request('POST', '/api/v1/namespaces', {'metadata': {'name': SPACE}})
@@ -104,4 +105,4 @@ class ManyJobsTest(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1], verbosity=2, warnings='ignore')
