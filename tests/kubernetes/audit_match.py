@@ -63,7 +63,8 @@ def check_finalizers(test):
         'subjects': [{'apiGroup': 'rbac.authorization.k8s.io', 'kind': 'User', 'name': 'pods-only'}]})
     job = api.create('default', 'tfjobs', {
         'apiVersion': 'kubeflow.org/v1', 'kind': 'TFJob', 'metadata': {'name': 'owner'},
-        'spec': {'tfReplicaSpecs': {'Worker': {'template': {}}}}})
+        'spec': {'tfReplicaSpecs': {'Worker': {'template': {'spec': {
+            'containers': [{'name': 'tensorflow', 'image': 'i'}]}}}}}})
     pod = {'metadata': {'name': 'owned', 'ownerReferences': [{
         'apiVersion': 'kubeflow.org/v1', 'kind': 'TFJob', 'name': 'owner', 'uid': job['metadata']['uid'],
         'controller': True, 'blockOwnerDeletion': True}]},

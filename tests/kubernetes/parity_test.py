@@ -82,6 +82,8 @@ class Side:
         done = subprocess.run([self.kubectl, *words_of(line)], env=self.environment, cwd=self.folder,
                               capture_output=True, text=True, timeout=120)
         stdout = plain(done.stdout) if ' --raw ' in line else done.stdout
+        if line.startswith('describe cm '):  # kubectl prints its data in any order
+            stdout = '\n'.join(sorted(stdout.splitlines())) + '\n'
         return normal('exit %d\n%s%s' % (done.returncode, stdout, done.stderr))
 
     def watch(self, line):

@@ -223,6 +223,15 @@ StatusOr<TfJobController::Permit> TfJobController::AskPermit(const Json& object)
   return is_finished ? Permit::kDeletions : Permit::kAll;
 }
 
+StatusOr<bool> TfJobController::HasUnseenPod(const JobPlan& plan, const Json& service) {
+  const auto is_its_pod = [&](const ObjectPtr& pod) { return NameOf(*pod) == NameOf(service); };
+  if (std::any_of(plan.delete_pods.begin(), plan.delete_pods.end(), is_its_pod)) return false;
+  const StatusOr<ObjectPtr> live = store_->Get(Pods(), {NamespaceOf(service), NameOf(service)});
+  if (IsObjectNotFound(live.status())) return false;
+  if (!live.ok()) return live.status();
+  return !IsTerminating(**live);
+}
+
 Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
   const bool creates = !plan.create_pods.empty() || !plan.create_services.empty() ||
                        !plan.create_pod_group.is_null();
@@ -237,7 +246,8 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
   // A pod that was not as it seemed keeps its service.
   WEFT_RETURN_IF_ERROR(first);
   for (const ObjectPtr& service : plan.delete_services) {
-    first.Update(Delete(Services(), *object, service));
+    WEFT_ASSIGN_OR_RETURN(const bool is_used, HasUnseenPod(plan, *service));
+    if (!is_used) first.Update(Delete(Services(), *object, service));
   }
   WEFT_RETURN_IF_ERROR(first);
   if (plan.delete_pod_group != nullptr) {

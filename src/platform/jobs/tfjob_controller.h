@@ -74,6 +74,9 @@ class TfJobController {
   // that has ended or gone, and Conflict says that people have changed what they want.
   enum class Permit { kNothing, kDeletions, kAll };
   StatusOr<Permit> AskPermit(const Json& object);
+  // Whether the service's pod, which the plan does not delete, lives all the same: the copies may
+  // be too old to show it. Then the service stays until they do.
+  StatusOr<bool> HasUnseenPod(const JobPlan& plan, const Json& service);
   std::vector<Informer*> Informers();
   // Writes it when it differs from what the object has.
   Status WriteStatus(const Json& object, const Json& status);
