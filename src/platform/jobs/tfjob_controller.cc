@@ -203,9 +203,10 @@ Status TfJobController::WriteStatus(const Json& object, const Json& status) {
   WriteOptions options;
   options.subresource = "status";
   options.is_strict = false;
-  WEFT_RETURN_IF_ERROR(store_->Update(type_, std::move(next), options).status());
-  metrics_.CountStatus(object, held, status);
-  return absl::OkStatus();
+  const Status written = store_->Update(type_, std::move(next), options).status();
+  if (written.ok()) metrics_.CountStatus(object, held, status);
+  // Deleted meanwhile: nobody asks any more.
+  return IsObjectNotFound(written) ? absl::OkStatus() : written;
 }
 
 StatusOr<TfJobController::Permit> TfJobController::AskPermit(const Json& object) {
