@@ -109,6 +109,7 @@ def befall_job(api, namespace, name, fate):
     change = {
         'suspend': lambda: {'spec': {'runPolicy': {'suspend': True}}},
         'resume': lambda: {'spec': {'runPolicy': {'suspend': False}}},
+        'deadline': lambda: {'spec': {'runPolicy': {'activeDeadlineSeconds': int(rest[0])}}},
         'touch': lambda: {'metadata': {'annotations': {'touched': str(time.time())}}},
         'scale': lambda: {'spec': {'tfReplicaSpecs': {rest[0]: {'replicas': int(rest[1])}}}},
         'drop': lambda: {'spec': {'tfReplicaSpecs': {rest[0]: None}}},

@@ -258,6 +258,8 @@ TEST_P(Transport, BulkWaitsForCreditWhileControlPasses) {
   for (uint32_t i = 0; i < 10; ++i) {
     SendText(*link_, FrameKind::kTensor, std::string(500, 'x'), i, done.Next());
   }
+  // The abort must pass only those that wait for credit: what still has it may come after.
+  ASSERT_TRUE(ps_told_.WaitFrames(2));
   link_->Send(Header(FrameKind::kAbort), "stop", {}, nullptr);
   ASSERT_TRUE(ps_told_.WaitFrames(3));
   EXPECT_EQ(ps_told_.frame_count(), 3u);
