@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -10,9 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
-
+#include "base/process_table.h"
 #include "base/subprocess.h"
 
 namespace weft {
@@ -47,40 +44,8 @@ void Tell(int pipe, pid_t group) {
   } while (written < 0 && errno == EINTR);
 }
 
-// Parent of each process that we can see.
-std::map<pid_t, pid_t> Parents() {
-  std::map<pid_t, pid_t> parents;
-  RealFileSystem files;
-  const StatusOr<std::vector<std::string>> names = files.List("/proc");
-  if (!names.ok()) return parents;
-  for (const std::string& name : *names) {
-    pid_t pid = 0;
-    if (!absl::SimpleAtoi(name, &pid)) continue;
-    const StatusOr<std::string> stat = ReadFile(files, absl::StrCat("/proc/", name, "/stat"), 4096);
-    if (!stat.ok()) continue;
-    // "pid (name) state parent ..."; the name may hold spaces and brackets.
-    const size_t end_of_name = stat->rfind(')');
-    if (end_of_name == std::string::npos) continue;
-    const std::vector<std::string> fields =
-        absl::StrSplit(stat->substr(end_of_name + 1), ' ', absl::SkipEmpty());
-    pid_t parent = 0;
-    if (fields.size() > 1 && absl::SimpleAtoi(fields[1], &parent)) parents[pid] = parent;
-  }
-  return parents;
-}
-
-std::set<pid_t> Descendants(pid_t spare) {
-  const std::map<pid_t, pid_t> parents = Parents();
-  std::set<pid_t> found;
-  const pid_t self = ::getpid();
-  for (bool grew = true; grew;) {
-    grew = false;
-    for (const auto& [pid, parent] : parents) {
-      if (pid == spare || (parent != self && found.count(parent) == 0)) continue;
-      grew = found.insert(pid).second || grew;
-    }
-  }
-  return found;
+std::set<pid_t> OurDescendants(pid_t spare) {
+  return Descendants(ReadProcessTable(), ::getpid(), spare);
 }
 
 }  // namespace
@@ -122,7 +87,7 @@ int KillDescendants(pid_t spare) {
   // A process may fork while we look; a few rounds are enough, since each round halts the parents
   // first.
   for (int round = 0; round < 16; ++round) {
-    const std::set<pid_t> descendants = Descendants(spare);
+    const std::set<pid_t> descendants = OurDescendants(spare);
     if (descendants.empty()) break;
     for (const pid_t pid : descendants) ::kill(pid, SIGKILL);
     for (const pid_t pid : descendants) ::waitpid(pid, nullptr, 0);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -62,6 +63,8 @@ struct ChildPlan {
   int error_fd;
   int guard_fd;  // or -1
   pid_t parent;
+  const cpu_set_t* processors;  // or null
+  int control_group;            // or -1
 };
 
 // Between fork and exec only calls that are safe after a signal: other threads may hold any lock.
@@ -76,6 +79,9 @@ struct ChildPlan {
   // Before the program can fork: were we killed now, all of it would still be found.
   const pid_t self = ::getpid();
   bool good = plan.guard_fd < 0 || ::write(plan.guard_fd, &self, sizeof(self)) == sizeof(self);
+  if (plan.control_group >= 0) good = good && ::write(plan.control_group, "0", 1) == 1;
+  if (plan.processors != nullptr)
+    good = good && ::sched_setaffinity(0, sizeof(cpu_set_t), plan.processors) == 0;
   const int null_fd = ::open("/dev/null", O_RDWR);
   good = good && null_fd >= 0 && ::dup2(null_fd, STDIN_FILENO) >= 0;
   if (plan.stdout_fd >= 0) good = good && ::dup2(plan.stdout_fd, STDOUT_FILENO) >= 0;
@@ -113,6 +119,9 @@ StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& opti
     ::fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
   }
   WEFT_ASSIGN_OR_RETURN(Pipe error, MakePipe());
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  for (const int processor : options.processors) CPU_SET(processor, &processors);
   const std::vector<char*> argv = Pointers(options.argv);
   const std::vector<char*> environment = Pointers(options.environment);
   const ChildPlan plan = {
@@ -124,7 +133,9 @@ StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& opti
       err.write.get(),
       error.write.get(),
       options.guard == nullptr ? -1 : options.guard->fd(),
-      ::getpid()};
+      ::getpid(),
+      options.processors.empty() ? nullptr : &processors,
+      options.control_group};
   const pid_t pid = ::fork();
   if (pid < 0) return ErrnoStatus(errno, "start", program);
   if (pid == 0) RunChild(plan);

@@ -36,6 +36,8 @@ struct SpawnOptions {
   std::vector<std::string> environment;  // "NAME=value", all of it
   std::string working_directory;         // empty: ours
   bool capture_output = false;           // stdout and stderr become pipes
+  std::vector<int> processors;           // it may run on these alone; empty: on ours
+  int control_group = -1;  // cgroup.procs of the control group that it enters; borrowed
   ProcessGuard* guard =
       nullptr;  // borrowed; knows the process from before its program runs until it is reaped
 };

@@ -158,6 +158,7 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
     }
   }
   command.environment = inherited;
+  SetEnvironment(&command.environment, "HOSTNAME", NameOf(pod));
   for (const std::string& line : declared) {
     const size_t equals = line.find('=');
     SetEnvironment(&command.environment, line.substr(0, equals), line.substr(equals + 1));

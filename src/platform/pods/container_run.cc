@@ -47,7 +47,8 @@ void ContainerRun::CountStart() {
   has_run_ = true;
 }
 
-void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, absl::Time now) {
+void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, absl::Time now,
+                         std::unique_ptr<Confinement> confinement) {
   CountStart();
   OpenLog();
   SpawnOptions options;
@@ -56,6 +57,10 @@ void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, a
   options.working_directory = command.working_directory;
   options.capture_output = true;
   options.guard = guard;
+  if (confinement != nullptr) {
+    options.processors = confinement->processors();
+    options.control_group = confinement->control_group();
+  }
   StatusOr<std::unique_ptr<Subprocess>> process = Subprocess::Spawn(options);
   started_ = now;
   if (!process.ok()) {
@@ -67,6 +72,8 @@ void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, a
     return;
   }
   process_ = *std::move(process);
+  confinement_ = std::move(confinement);
+  if (confinement_ != nullptr) confinement_->HasBegun(process_->pid());
   const auto filter = [&](bool keeps_returns) {
     return std::make_unique<LineFilter>(output_.progress_period, keeps_returns);
   };
@@ -195,8 +202,17 @@ bool ContainerRun::Advance(absl::Duration monotonic_now, absl::Time now) {
   if (output_.listener) output_.listener(name_, 0, {});
   log_ = nullptr;
   process_ = nullptr;
-  Terminate(exit->ShellCode(), exit->signal, exit->ok() ? "Completed" : "Error",
-            exit->signal == 0 ? "" : DescribeExit(*exit), now);
+  const std::string why =
+      exit->signal == SIGKILL && confinement_ != nullptr ? confinement_->WhyKilled() : "";
+  confinement_ = nullptr;
+  Terminate(exit->ShellCode(), exit->signal,
+            !why.empty() ? "OOMKilled"
+            : exit->ok() ? "Completed"
+                         : "Error",
+            !why.empty()        ? why
+            : exit->signal == 0 ? ""
+                                : DescribeExit(*exit),
+            now);
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include "base/subprocess.h"
 #include "net/json.h"
 #include "platform/launch/line_filter.h"
+#include "platform/pods/confinement.h"
 #include "platform/pods/container_environment.h"
 
 namespace weft::platform {
@@ -52,8 +53,10 @@ class ContainerRun {
 
   // Of one that ran before we did: it was lost, and its restarts go on from there.
   void Recover(int64_t restart_count, absl::Time now);
-  // Spawns; what cannot be spawned has ended with 127. Times are of the wall clock.
-  void Start(const ContainerCommand& command, ProcessGuard* guard, absl::Time now);
+  // Spawns; what cannot be spawned has ended with 127. Times are of the wall clock. `confinement`
+  // may be null.
+  void Start(const ContainerCommand& command, ProcessGuard* guard, absl::Time now,
+             std::unique_ptr<Confinement> confinement = nullptr);
   // Ended without having begun.
   void FailToStart(const std::string& reason, const std::string& message, absl::Time now);
   void SetWaiting(const std::string& reason, const std::string& message);
@@ -116,7 +119,8 @@ class ContainerRun {
   int64_t ends_in_a_row_ = 0;
   absl::Time started_;
   absl::Time finished_;
-  Json last_;  // how the run before ended
+  Json last_;                                 // how the run before ended
+  std::unique_ptr<Confinement> confinement_;  // before the process: that ends first
   std::unique_ptr<Subprocess> process_;
   Stream out_;
   Stream err_;

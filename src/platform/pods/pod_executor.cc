@@ -40,6 +40,7 @@ PodExecutor::PodExecutor(Options options)
       events_(store_, options_.clock, "weft-executor"),
       begun_(options_.clock->Now()),
       probes_("probes", 2),
+      confiner_(OurProcessors()),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       pods_(store_, Pods(), {}, options_.clock) {
   pods_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {
@@ -235,8 +236,12 @@ void PodExecutor::Begin(const ObjectPtr& pod) {
       options_.listener(*pod, descriptor, lines);
     };
   }
+  const PodKeeping keeping = {
+      &probes_, &confiner_, [this](const Json& of, const char* reason, const std::string& message) {
+        events_.Record(of, "Normal", reason, message);
+      }};
   runs_[uid] =
-      std::make_unique<PodRun>(pod, output, options_.pacing, options_.clock->Now(), &probes_);
+      std::make_unique<PodRun>(pod, output, options_.pacing, options_.clock->Now(), keeping);
   events_.Record(*pod, "Normal", "Started", "Starting its containers as processes of this machine");
 }
 
@@ -249,6 +254,7 @@ void PodExecutor::StepAll() {
     if (command.working_directory.empty()) command.working_directory = options_.working_directory;
     return command;
   };
+  confiner_.Watch(options_.clock->Monotonic());
   std::vector<std::string> uids;
   for (const auto& [uid, run] : runs_) uids.push_back(uid);
   for (const std::string& uid : uids) {
@@ -316,7 +322,7 @@ void PodExecutor::WaitForNews() {
     for (const int fd : run->Descriptors()) poll_fds.push_back({fd, POLLIN, 0});
     wait = std::min({wait, run->NextDue() - now, run->OutputDue() - monotonic});
   }
-  wait = std::max(wait, absl::ZeroDuration());
+  wait = std::max(std::min(wait, confiner_.due() - monotonic), absl::ZeroDuration());
   ::poll(poll_fds.data(), poll_fds.size(), static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1);
   uint64_t count = 0;
   [[maybe_unused]] const ssize_t drained = ::read(wake_.get(), &count, sizeof(count));

@@ -17,6 +17,7 @@
 #include "base/posix_file.h"
 #include "base/subprocess.h"
 #include "base/threads.h"
+#include "platform/pods/confinement.h"
 #include "platform/pods/pod_run.h"
 #include "platform/pods/service_addresses.h"
 #include "platform/reconcile/event_recorder.h"
@@ -82,6 +83,7 @@ class PodExecutor {
   const absl::Time begun_;
   ServiceAddresses services_;
   ThreadPool probes_;
+  Confiner confiner_;
   const OwnedFd wake_;
   std::atomic<bool> stopping_{false};
   absl::Mutex mutex_;

@@ -52,11 +52,11 @@ bool RuleRestarts(const Json& container, int exit_code) {
 }  // namespace
 
 PodRun::PodRun(ObjectPtr pod, const ContainerOutput& output, const RestartPacing& pacing,
-               absl::Time now, ThreadPool* probe_pool)
+               absl::Time now, const PodKeeping& keeping)
     : pod_(std::move(pod)),
       restart_policy_(StringField(*pod_, {"spec", "restartPolicy"})),
       started_(now),
-      probe_pool_(probe_pool) {
+      keeping_(keeping) {
   const absl::Time began = ParseObjectTime(StringField(*pod_, {"status", "startTime"}));
   if (began != absl::InfinitePast()) started_ = began;
   for (const auto& [list, statuses] : {std::pair{"initContainers", "initContainerStatuses"},
@@ -124,7 +124,12 @@ void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, 
       spec == nullptr ? Internal("The pod has lost container ", container->name())
                       : maker(*pod_, *spec);
   if (command.ok()) {
-    container->Start(*command, guard, now);
+    std::unique_ptr<Confinement> confinement;
+    std::string told;
+    if (keeping_.confiner != nullptr) confinement = keeping_.confiner->Confine(*pod_, *spec, &told);
+    container->Start(*command, guard, now, std::move(confinement));
+    if (!told.empty() && keeping_.tell)
+      keeping_.tell(*pod_, "Confined", absl::StrCat("Container ", container->name(), ": ", told));
     BeginProbes(*container, *spec, *command, now);
   } else {
     container->FailToStart("CreateContainerConfigError", std::string(command.status().message()),
@@ -135,7 +140,7 @@ void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, 
 void PodRun::BeginProbes(const ContainerRun& container, const Json& spec,
                          const ContainerCommand& command, absl::Time now) {
   probes_.erase(&container);
-  if (probe_pool_ == nullptr || container.is_init()) return;
+  if (keeping_.probe_pool == nullptr || container.is_init()) return;
   Probes probes;
   probes.command = command;
   const auto read = [&](const char* name, bool is_good_at_first, std::optional<Probe>* probe) {
@@ -156,12 +161,12 @@ void PodRun::StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time
   if (container->state() != ContainerRun::State::kRunning) return;
   if (now >= probes.kill_time) return container->Signal(SIGKILL);
   if (probes.startup && !probes.startup->is_good()) {
-    probes.startup->Step(probes.command, guard, probe_pool_, now);
+    probes.startup->Step(probes.command, guard, keeping_.probe_pool, now);
   }
   const bool has_started = !probes.startup || probes.startup->is_good();
   if (has_started) {
     for (std::optional<Probe>* const probe : {&probes.liveness, &probes.readiness}) {
-      if (probe->has_value()) (*probe)->Step(probes.command, guard, probe_pool_, now);
+      if (probe->has_value()) (*probe)->Step(probes.command, guard, keeping_.probe_pool, now);
     }
   }
   container->SetHealth(has_started,

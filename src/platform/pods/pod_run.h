@@ -22,6 +22,14 @@ namespace weft::platform {
 using CommandMaker =
     std::function<StatusOr<ContainerCommand>(const Json& pod, const Json& container)>;
 
+// What a pod gets beside its commands. Borrowed; each may be null.
+struct PodKeeping {
+  ThreadPool* probe_pool = nullptr;  // null: no probes are tried
+  Confiner* confiner = nullptr;      // null: nothing holds it to its resources
+  // Something that its owner may want to read in its events.
+  std::function<void(const Json& pod, const char* reason, const std::string& message)> tell;
+};
+
 // Not thread-safe. Its destructor kills what runs.
 class PodRun {
  public:
@@ -29,9 +37,8 @@ class PodRun {
 
   // The log folder in `output` is the pod's own. What the pod's status says ran before is lost
   // (exit code 137).
-  // Probes are tried on `probe_pool`; null: none are.
   PodRun(ObjectPtr pod, const ContainerOutput& output, const RestartPacing& pacing, absl::Time now,
-         ThreadPool* probe_pool = nullptr);
+         const PodKeeping& keeping = {});
 
   // Starts what may start now, ends what must end. To be called when something happened and at
   // NextDue.
@@ -85,7 +92,7 @@ class PodRun {
   absl::Time started_;
   bool is_terminating_ = false;
   absl::Time kill_time_ = absl::InfiniteFuture();
-  ThreadPool* const probe_pool_;
+  const PodKeeping keeping_;
   std::map<const ContainerRun*, Probes> probes_;
 };
 

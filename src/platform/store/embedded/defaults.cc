@@ -6,6 +6,8 @@
 
 #include "absl/strings/match.h"
 
+#include "platform/object/quantity.h"
+
 namespace weft::platform {
 namespace {
 
@@ -23,6 +25,13 @@ void DefaultContainer(Json* container) {
   }
 }
 
+// "1" is "1000m".
+bool SameAmount(const Json& a, const Json& b) {
+  const StatusOr<int64_t> left = ParseQuantity(a);
+  const StatusOr<int64_t> right = ParseQuantity(b);
+  return left.ok() && right.ok() && *left == *right;
+}
+
 // By what its containers ask for and are held to: "Guaranteed" when both are the same for all,
 // "BestEffort" when there is nothing.
 std::string QosClass(const Json& pod) {
@@ -36,7 +45,8 @@ std::string QosClass(const Json& pod) {
         const Json* const limit = FindField(container, {"resources", "limits", what});
         const Json* const request = FindField(container, {"resources", "requests", what});
         has_any = has_any || limit != nullptr || request != nullptr;
-        const bool is_same = limit != nullptr && (request == nullptr || SameJson(*limit, *request));
+        const bool is_same =
+            limit != nullptr && (request == nullptr || SameAmount(*limit, *request));
         is_exact = is_exact && is_same;
       }
     }
