@@ -38,40 +38,122 @@ size_t CountOf(const Json& object, FieldPath path) {
   return field == nullptr ? 0 : field->size();
 }
 
-// Why a pod is where it is, in one word.
-std::string PodReason(const Json& pod) {
-  std::string reason = StringField(pod, {"status", "phase"});
-  if (const std::string given = StringField(pod, {"status", "reason"}); !given.empty())
-    reason = given;
-  if (const Json* const statuses = FindField(pod, {"status", "containerStatuses"})) {
-    for (const Json& status : statuses->items()) {
-      for (const char* state : {"waiting", "terminated"}) {
-        const std::string word = StringField(status, {"state", state, "reason"});
-        if (!word.empty()) reason = word;
-      }
+// The pod's containers as its columns tell of them.
+struct PodSummary {
+  std::string reason;  // why it is where it is
+  int64_t ready = 0;
+  int64_t restarts = 0;
+  absl::Time last_restart = absl::InfinitePast();
+};
+
+bool IsSidecar(const Json& pod, const std::string& name) {
+  const Json* const specs = FindField(pod, {"spec", "initContainers"});
+  return specs != nullptr &&
+         std::any_of(specs->items().begin(), specs->items().end(), [&](const Json& spec) {
+           return StringField(spec, {"name"}) == name &&
+                  StringField(spec, {"restartPolicy"}) == "Always";
+         });
+}
+
+void CountRestarts(const Json& status, PodSummary* summary) {
+  summary->restarts += IntField(status, {"restartCount"});
+  summary->last_restart =
+      std::max(summary->last_restart,
+               ParseObjectTime(StringField(status, {"lastState", "terminated", "finishedAt"})));
+}
+
+std::string ReasonOfEnd(const Json& state) {
+  const std::string reason = StringField(state, {"terminated", "reason"});
+  if (!reason.empty()) return reason;
+  const int64_t signal = IntField(state, {"terminated", "signal"});
+  return signal != 0 ? absl::StrCat("Signal:", signal)
+                     : absl::StrCat("ExitCode:", IntField(state, {"terminated", "exitCode"}));
+}
+
+// False: the main containers have not begun.
+bool SummarizeInits(const Json& pod, PodSummary* summary) {
+  const Json* const statuses = FindField(pod, {"status", "initContainerStatuses"});
+  if (statuses == nullptr) return true;
+  PodSummary sidecars;
+  for (size_t i = 0; i < statuses->size(); ++i) {
+    const Json& status = statuses->items()[i];
+    const Json* const state = FindField(status, {"state"});
+    const bool is_sidecar = IsSidecar(pod, StringField(status, {"name"}));
+    CountRestarts(status, summary);
+    if (is_sidecar) CountRestarts(status, &sidecars);
+    if (state == nullptr) continue;
+    const bool is_done =
+        state->Find("terminated") != nullptr && IntField(*state, {"terminated", "exitCode"}) == 0;
+    if (is_done && !is_sidecar) continue;
+    if (is_sidecar && BoolField(status, {"started"})) {
+      summary->ready += BoolField(status, {"ready"}) ? 1 : 0;
+      continue;
     }
+    const std::string waits = StringField(*state, {"waiting", "reason"});
+    summary->reason = state->Find("terminated") != nullptr ? "Init:" + ReasonOfEnd(*state)
+                      : !waits.empty() && waits != "PodInitializing"
+                          ? "Init:" + waits
+                          : absl::StrCat("Init:", i, "/", statuses->size());
+    return false;
   }
-  return IsTerminating(pod) ? "Terminating" : reason;
+  // Of what is done nobody counts the tries any more.
+  summary->restarts = sidecars.restarts;
+  summary->last_restart = sidecars.last_restart;
+  return true;
+}
+
+bool IsInitialized(const Json& pod) {
+  const Json* const conditions = FindField(pod, {"status", "conditions"});
+  return conditions != nullptr &&
+         std::any_of(conditions->items().begin(), conditions->items().end(), [](const Json& item) {
+           return StringField(item, {"type"}) == "Initialized" &&
+                  StringField(item, {"status"}) == "True";
+         });
+}
+
+PodSummary Summarize(const Json& pod) {
+  PodSummary summary;
+  const std::string phase = StringField(pod, {"status", "phase"});
+  summary.reason = StringField(pod, {"status", "reason"});
+  if (summary.reason.empty()) summary.reason = phase;
+  const bool has_begun = SummarizeInits(pod, &summary) || IsInitialized(pod);
+  const Json* const statuses = FindField(pod, {"status", "containerStatuses"});
+  if (statuses == nullptr || !has_begun) return summary;
+  for (const Json& status : statuses->items()) {
+    summary.ready += BoolField(status, {"ready"}) ? 1 : 0;
+    CountRestarts(status, &summary);
+    const std::string waits = StringField(status, {"state", "waiting", "reason"});
+    if (!waits.empty()) summary.reason = waits;
+    if (const Json* const state = FindField(status, {"state"});
+        state != nullptr && state->Find("terminated") != nullptr)
+      summary.reason = ReasonOfEnd(*state);
+  }
+  return summary;
+}
+
+size_t CountSidecars(const Json& pod) {
+  const Json* const specs = FindField(pod, {"spec", "initContainers"});
+  if (specs == nullptr) return 0;
+  return static_cast<size_t>(std::count_if(
+      specs->items().begin(), specs->items().end(),
+      [](const Json& spec) { return StringField(spec, {"restartPolicy"}) == "Always"; }));
 }
 
 Cells PodCells(const Json& pod, absl::Time now) {
-  int64_t ready = 0;
-  int64_t restarts = 0;
-  if (const Json* const statuses = FindField(pod, {"status", "containerStatuses"})) {
-    for (const Json& status : statuses->items()) {
-      ready += BoolField(status, {"ready"}) ? 1 : 0;
-      restarts += IntField(status, {"restartCount"});
-    }
-  }
-  return {NameOf(pod),
-          absl::StrCat(ready, "/", CountOf(pod, {"spec", "containers"})),
-          PodReason(pod),
-          absl::StrCat(restarts),
-          Age(pod, now),
-          OrNone(StringField(pod, {"status", "podIP"})),
-          OrNone(StringField(pod, {"spec", "nodeName"})),
-          "<none>",
-          "<none>"};
+  const PodSummary summary = Summarize(pod);
+  const bool has_restarted = summary.restarts > 0 && summary.last_restart != absl::InfinitePast();
+  return {
+      NameOf(pod),
+      absl::StrCat(summary.ready, "/", CountOf(pod, {"spec", "containers"}) + CountSidecars(pod)),
+      IsTerminating(pod) ? "Terminating" : summary.reason,
+      has_restarted
+          ? absl::StrCat(summary.restarts, " (", HumanDuration(now - summary.last_restart), " ago)")
+          : absl::StrCat(summary.restarts),
+      Age(pod, now),
+      OrNone(StringField(pod, {"status", "podIP"})),
+      OrNone(StringField(pod, {"spec", "nodeName"})),
+      "<none>",
+      "<none>"};
 }
 
 Cells ServiceCells(const Json& service, absl::Time now) {

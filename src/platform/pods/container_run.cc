@@ -84,11 +84,20 @@ void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, a
   message_.clear();
 }
 
-void ContainerRun::Recover(int64_t restart_count, absl::Time now) {
-  restart_count_ = restart_count;
-  ends_in_a_row_ = restart_count;
+void ContainerRun::Recover(const Json& status, absl::Time now) {
+  restart_count_ = IntField(status, {"restartCount"});
+  ends_in_a_row_ = restart_count_;
   has_run_ = true;
+  has_been_up_ = is_sidecar();
   started_ = now;
+  const bool waits = FindField(status, {"state", "waiting"}) != nullptr;
+  if (const Json* const ended = FindField(status, {waits ? "lastState" : "state", "terminated"})) {
+    started_ = ParseObjectTime(StringField(*ended, {"startedAt"}));
+    return Terminate(static_cast<int>(IntField(*ended, {"exitCode"})),
+                     static_cast<int>(IntField(*ended, {"signal"})),
+                     StringField(*ended, {"reason"}), StringField(*ended, {"message"}),
+                     ParseObjectTime(StringField(*ended, {"finishedAt"})));
+  }
   Terminate(128 + SIGKILL, SIGKILL, "ContainerStatusUnknown",
             "it ended with the control plane that ran it", now);
 }
@@ -143,6 +152,7 @@ void ContainerRun::Signal(int signal) {
 
 void ContainerRun::SetHealth(bool has_started, bool is_ready) {
   has_started_ = has_started;
+  has_been_up_ = has_been_up_ || (has_started && state_ == State::kRunning);
   is_ready_ = is_ready;
 }
 
@@ -234,7 +244,7 @@ Json ContainerRun::Describe(const std::string& image) const {
   status.Set("imageID", "");
   status.Set("restartCount", restart_count_);
   status.Set("started", state_ == State::kRunning && has_started_);
-  status.Set("ready", is_init_ ? has_succeeded() : is_ready());
+  status.Set("ready", kind_ == Kind::kInit ? has_succeeded() : is_ready());
   switch (state_) {
     case State::kWaiting:
       SetField(&status, {"state", "waiting", "reason"}, reason_);

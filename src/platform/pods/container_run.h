@@ -47,12 +47,15 @@ struct RestartPacing {
 class ContainerRun {
  public:
   enum class State { kWaiting, kRunning, kTerminated };
+  // A sidecar is an init container that goes on running beside the main ones.
+  enum class Kind { kInit, kSidecar, kMain };
 
-  ContainerRun(std::string name, bool is_init, ContainerOutput output, const RestartPacing& pacing)
-      : name_(std::move(name)), is_init_(is_init), output_(std::move(output)), pacing_(pacing) {}
+  ContainerRun(std::string name, Kind kind, ContainerOutput output, const RestartPacing& pacing)
+      : name_(std::move(name)), kind_(kind), output_(std::move(output)), pacing_(pacing) {}
 
-  // Of one that ran before we did: it was lost, and its restarts go on from there.
-  void Recover(int64_t restart_count, absl::Time now);
+  // Of one that began before we did, by its status: what had ended stays so; what ran was lost. Its
+  // restarts go on from there.
+  void Recover(const Json& status, absl::Time now);
   // Spawns; what cannot be spawned has ended with 127. Times are of the wall clock. `confinement`
   // may be null.
   void Start(const ContainerCommand& command, ProcessGuard* guard, absl::Time now,
@@ -75,7 +78,10 @@ class ContainerRun {
 
   State state() const { return state_; }
   const std::string& name() const { return name_; }
-  bool is_init() const { return is_init_; }
+  bool is_init() const { return kind_ != Kind::kMain; }  // or a sidecar
+  bool is_sidecar() const { return kind_ == Kind::kSidecar; }
+  // What comes after it may begin: an init container is done, a sidecar has once been up.
+  bool is_past() const { return is_sidecar() ? has_been_up_ : has_succeeded(); }
   bool has_succeeded() const { return state_ == State::kTerminated && exit_code_ == 0; }
   int64_t restart_count() const { return restart_count_; }
   int exit_code() const { return exit_code_; }  // of the last end: a shell's code
@@ -103,7 +109,7 @@ class ContainerRun {
   Json DescribeTermination() const;
 
   const std::string name_;
-  const bool is_init_;
+  const Kind kind_;
   const ContainerOutput output_;
   const RestartPacing pacing_;
   RealFileSystem files_;
@@ -113,6 +119,7 @@ class ContainerRun {
   int exit_code_ = 0;
   int signal_ = 0;
   bool has_run_ = false;
+  bool has_been_up_ = false;
   bool has_started_ = true;
   bool is_ready_ = true;
   int64_t restart_count_ = 0;

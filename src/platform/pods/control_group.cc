@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,6 +52,21 @@ bool Lists(const std::string& words, absl::string_view wanted) {
 void RemoveFolder(const std::string& folder) {
   for (int i = 0; i < kRemovalTries && ::rmdir(folder.c_str()) != 0 && errno == EBUSY; ++i)
     absl::SleepFor(absl::Milliseconds(2));
+}
+
+// What one that was killed has left: empty folders. Others hold processes and stay.
+void RemoveLeftovers(const std::string& parent) {
+  RealFileSystem files;
+  for (const std::string& name : files.List(parent).value_or(std::vector<std::string>())) {
+    absl::string_view rest = name;
+    pid_t pid = 0;
+    if (!absl::ConsumePrefix(&rest, "weft-") || !absl::SimpleAtoi(rest, &pid)) continue;
+    if (::kill(pid, 0) == 0 || errno != ESRCH) continue;
+    const std::string folder = JoinPath(parent, name);
+    for (const std::string& run : files.List(folder).value_or(std::vector<std::string>()))
+      ::rmdir(JoinPath(folder, run).c_str());
+    ::rmdir(folder.c_str());
+  }
 }
 
 // Whether processes of ours may go there: rights are one thing, what the kernel makes of them
@@ -105,6 +121,7 @@ StatusOr<std::unique_ptr<ControlGroups>> ControlGroups::Open(const std::string& 
     const std::string given = Read(parent + "/cgroup.subtree_control");
     const std::string folder = absl::StrCat(parent, "/weft-", ::getpid());
     if (Lists(given, "memory")) {
+      RemoveLeftovers(parent);
       if (::mkdir(folder.c_str(), 0755) == 0) {
         std::unique_ptr<ControlGroups> groups(new ControlGroups(folder, Lists(given, "cpu")));
         why = Write(folder + "/cgroup.subtree_control",

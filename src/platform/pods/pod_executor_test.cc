@@ -4,6 +4,11 @@
 #include <filesystem>
 
 #include <gmock/gmock.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -283,7 +288,7 @@ TEST(ProbeTest, ReadsWhatAContainerSays) {
   const Json container = Json::Parse(R"({"ports":[{"name":"web","containerPort":8080}],
       "livenessProbe":{"httpGet":{"port":"web","path":"/h","scheme":"HTTPS",
         "httpHeaders":[{"name":"A","value":"b"}]},"timeoutSeconds":3,"failureThreshold":5},
-      "readinessProbe":{"grpc":{"port":1}}})")
+      "readinessProbe":{"grpc":{"port":1,"service":"s"}}})")
                              .value();
   const ProbeSpec spec = ReadProbe(container, "livenessProbe").value();
   EXPECT_EQ(spec.port, 8080);
@@ -292,7 +297,9 @@ TEST(ProbeTest, ReadsWhatAContainerSays) {
   EXPECT_EQ(spec.timeout, absl::Seconds(3));
   EXPECT_EQ(spec.failure_threshold, 5);
   EXPECT_EQ(spec.headers.size(), 1u);
-  EXPECT_FALSE(ReadProbe(container, "readinessProbe").has_value());
+  const ProbeSpec grpc = ReadProbe(container, "readinessProbe").value();
+  EXPECT_TRUE(grpc.is_grpc);
+  EXPECT_EQ(grpc.service, "s");
   EXPECT_FALSE(ReadProbe(container, "startupProbe").has_value());
 }
 
@@ -314,6 +321,35 @@ TEST(ProbeTest, AsksAServer) {
   EXPECT_TRUE(TryProbe(spec, {}, nullptr).ok());
   spec.path = "/bad";
   EXPECT_THAT(std::string(TryProbe(spec, {}, nullptr).message()), HasSubstr("500"));
+}
+
+TEST(ProbeTest, AsksAGrpcServer) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  grpc::CallbackGenericService other;  // there must be one
+  builder.RegisterCallbackGenericService(&other);
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  const auto server = builder.BuildAndStart();
+  const std::string long_name(200, 'x');
+  server->GetHealthCheckService()->SetServingStatus("good", true);
+  server->GetHealthCheckService()->SetServingStatus("bad", false);
+  server->GetHealthCheckService()->SetServingStatus(long_name, true);
+  ProbeSpec spec;
+  spec.is_grpc = true;
+  spec.port = port;
+  spec.timeout = absl::Seconds(30);
+  for (const std::string& name : {std::string(), std::string("good"), long_name}) {
+    spec.service = name;
+    EXPECT_TRUE(TryProbe(spec, {}, nullptr).ok()) << TryProbe(spec, {}, nullptr);
+  }
+  spec.service = "bad";
+  EXPECT_THAT(std::string(TryProbe(spec, {}, nullptr).message()), HasSubstr("NOT_SERVING"));
+  spec.service = "none";
+  EXPECT_FALSE(TryProbe(spec, {}, nullptr).ok());
+  server->Shutdown();
+  spec.service = "";
+  EXPECT_FALSE(TryProbe(spec, {}, nullptr).ok());
 }
 
 TEST_F(PodExecutorTest, WhatRanBeforeARestartIsLost) {

@@ -34,6 +34,10 @@ const Json* OldStatus(const Json& pod, const char* list, const std::string& name
   return nullptr;
 }
 
+absl::Duration Grace(const Json& pod) {
+  return absl::Seconds(IntField(pod, {"spec", "terminationGracePeriodSeconds"}, 30));
+}
+
 // By the container's restartPolicyRules.
 bool RuleRestarts(const Json& container, int exit_code) {
   const Json* const rules = FindField(container, {"restartPolicyRules"});
@@ -65,11 +69,18 @@ PodRun::PodRun(ObjectPtr pod, const ContainerOutput& output, const RestartPacing
     if (specs == nullptr) continue;
     for (const Json& spec : specs->items()) {
       const std::string name = StringField(spec, {"name"});
-      const bool is_init = std::string(list) == "initContainers";
-      auto container = std::make_unique<ContainerRun>(name, is_init, output, pacing);
+      const ContainerRun::Kind kind = std::string(list) == "containers" ? ContainerRun::Kind::kMain
+                                      : StringField(spec, {"restartPolicy"}) == "Always"
+                                          ? ContainerRun::Kind::kSidecar
+                                          : ContainerRun::Kind::kInit;
+      auto container = std::make_unique<ContainerRun>(name, kind, output, pacing);
       const Json* const old = OldStatus(*pod_, statuses, name);
-      const bool ran = old != nullptr && FindField(*old, {"state", "waiting"}) == nullptr;
-      if (ran) container->Recover(IntField(*old, {"restartCount"}), now);
+      const bool ran = old != nullptr && (FindField(*old, {"state", "waiting"}) == nullptr ||
+                                          FindField(*old, {"lastState", "terminated"}) != nullptr);
+      if (ran)
+        container->Recover(*old, now);
+      else if (!container->is_init() && !containers_.empty() && containers_[0]->is_init())
+        container->SetWaiting("PodInitializing", "");
       containers_.push_back(std::move(container));
     }
   }
@@ -87,7 +98,9 @@ const Json* PodRun::SpecOf(const ContainerRun& container) const {
 
 bool PodRun::WillRestart(const ContainerRun& container) const {
   if (is_terminating_ || container.state() != ContainerRun::State::kTerminated) return false;
+  if (container.is_sidecar() && is_winding_down_) return false;
   if (container.restart_time() == absl::InfiniteFuture()) return false;
+  if (container.is_sidecar()) return true;
   const Json* const spec = SpecOf(container);
   std::string policy = restart_policy_;
   if (spec != nullptr && !container.is_init()) {
@@ -107,7 +120,7 @@ PodRun::Fate PodRun::FateOf(const ContainerRun& container) const {
 
 bool PodRun::AreInitsDone() const {
   return std::all_of(containers_.begin(), containers_.end(), [](const auto& container) {
-    return !container->is_init() || container->has_succeeded();
+    return !container->is_init() || container->is_past();
   });
 }
 
@@ -140,7 +153,8 @@ void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, 
 void PodRun::BeginProbes(const ContainerRun& container, const Json& spec,
                          const ContainerCommand& command, absl::Time now) {
   probes_.erase(&container);
-  if (keeping_.probe_pool == nullptr || container.is_init()) return;
+  const bool has_probes = !container.is_init() || container.is_sidecar();
+  if (keeping_.probe_pool == nullptr || !has_probes) return;
   Probes probes;
   probes.command = command;
   const auto read = [&](const char* name, bool is_good_at_first, std::optional<Probe>* probe) {
@@ -178,16 +192,46 @@ void PodRun::StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time
   WEFT_LOG(WARNING) << "Container " << container->name() << " of pod " << NameOf(*pod_)
                     << " is ended because its probe fails: " << dead->why();
   container->Signal(SIGTERM);
-  probes.kill_time =
-      now + absl::Seconds(IntField(*pod_, {"spec", "terminationGracePeriodSeconds"}, 30));
+  probes.kill_time = now + Grace(*pod_);
+}
+
+bool PodRun::AreMainsOver() const {
+  return AreInitsDone() &&
+         std::all_of(containers_.begin(), containers_.end(), [&](const auto& container) {
+           const Fate fate = FateOf(*container);
+           return container->is_init() || fate == Fate::kSucceeded || fate == Fate::kFailed;
+         });
+}
+
+bool PodRun::Runs(bool is_sidecar) const {
+  return std::any_of(containers_.begin(), containers_.end(), [&](const auto& container) {
+    return container->is_sidecar() == is_sidecar &&
+           container->state() == ContainerRun::State::kRunning;
+  });
+}
+
+// Sidecars end when the others have, the last one first.
+void PodRun::WindDown() {
+  if (Runs(false)) return;
+  for (auto container = containers_.rbegin(); container != containers_.rend(); ++container) {
+    if (!(*container)->is_sidecar() || (*container)->state() != ContainerRun::State::kRunning)
+      continue;
+    if (asked_ != container->get()) (*container)->Signal(SIGTERM);
+    asked_ = container->get();
+    return;
+  }
 }
 
 void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration monotonic_now,
                   absl::Time now) {
   for (const auto& container : containers_) container->Advance(monotonic_now, now);
-  if (is_terminating_) {
-    if (now >= kill_time_) Signal(SIGKILL);
-    return;
+  if (!is_terminating_ && !is_winding_down_ && Runs(true) && (AreMainsOver() || HasInitFailed())) {
+    is_winding_down_ = true;
+    kill_time_ = now + Grace(*pod_);
+  }
+  if (is_terminating_ || is_winding_down_) {
+    if (now >= kill_time_) return Signal(SIGKILL);
+    return WindDown();
   }
   for (const auto& container : containers_) StepProbes(container.get(), guard, now);
   for (const auto& container : containers_) {
@@ -196,9 +240,11 @@ void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration
     const bool is_new = container->state() == ContainerRun::State::kWaiting;
     if (is_new || (WillRestart(*container) && now >= container->restart_time())) {
       StartContainer(container.get(), maker, guard, now);
+      // Without a probe it is up.
+      StepProbes(container.get(), guard, now);
     }
     // Init containers run one after the other.
-    if (container->is_init() && !container->has_succeeded()) break;
+    if (container->is_init() && !container->is_past()) break;
   }
 }
 
@@ -207,9 +253,14 @@ void PodRun::Signal(int signal) {
 }
 
 void PodRun::Terminate(absl::Duration grace, absl::Time now, int signal) {
-  if (!is_terminating_) Signal(signal);
+  if (!is_terminating_) {
+    for (const auto& container : containers_) {
+      if (!container->is_sidecar()) container->Signal(signal);
+    }
+  }
   is_terminating_ = true;
   kill_time_ = std::min(kill_time_, now + grace);
+  WindDown();
 }
 
 bool PodRun::IsOver() const {
@@ -222,7 +273,7 @@ bool PodRun::IsOver() const {
 
 absl::Time PodRun::NextDue() const {
   absl::Time due = absl::InfiniteFuture();
-  if (is_terminating_ && !IsOver()) due = kill_time_;
+  if ((is_terminating_ || is_winding_down_) && !IsOver()) due = kill_time_;
   for (const auto& container : containers_) {
     if (WillRestart(*container)) due = std::min(due, container->restart_time());
   }
@@ -258,7 +309,7 @@ bool PodRun::Owns(pid_t pid) const {
 }
 
 std::string PodRun::Phase() const {
-  if (HasInitFailed()) return "Failed";
+  if (HasInitFailed()) return Runs(true) ? "Pending" : "Failed";
   if (!AreInitsDone()) return "Pending";
   bool has_failed = false;
   bool has_begun = false;
@@ -271,7 +322,7 @@ std::string PodRun::Phase() const {
     goes_on = goes_on || fate == Fate::kRuns || fate == Fate::kWillRestart;
   }
   if (!has_begun) return is_terminating_ ? "Failed" : "Pending";
-  if (goes_on) return "Running";
+  if (goes_on || Runs(true)) return "Running";
   return has_failed ? "Failed" : "Succeeded";
 }
 
@@ -279,9 +330,10 @@ Json PodRun::MakeStatus() const {
   Json status;
   const std::string phase = Phase();
   status.Set("phase", phase);
-  const bool is_ready = phase == "Running" &&
-                        std::all_of(containers_.begin(), containers_.end(),
-                                    [](const auto& c) { return c->is_init() || c->is_ready(); });
+  const bool is_ready =
+      phase == "Running" && std::all_of(containers_.begin(), containers_.end(), [](const auto& c) {
+        return (c->is_init() && !c->is_sidecar()) || c->is_ready();
+      });
   const char* const why = phase == "Succeeded" ? "PodCompleted" : "ContainersNotReady";
   status.Set("conditions", Json(Json::Array{Condition("PodScheduled", true, started_, ""),
                                             Condition("Initialized", AreInitsDone(), started_,

@@ -80,6 +80,9 @@ class PodRun {
   void StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time now);
   bool WillRestart(const ContainerRun& container) const;
   bool AreInitsDone() const;
+  bool AreMainsOver() const;
+  bool Runs(bool is_sidecar) const;
+  void WindDown();
   bool HasInitFailed() const;
   std::string Phase() const;
   const Json* SpecOf(const ContainerRun& container) const;
@@ -91,6 +94,8 @@ class PodRun {
   std::vector<std::unique_ptr<ContainerRun>> containers_;  // init containers first
   absl::Time started_;
   bool is_terminating_ = false;
+  bool is_winding_down_ = false;         // the main ones have ended, the sidecars shall
+  const ContainerRun* asked_ = nullptr;  // the sidecar that was asked to end
   absl::Time kill_time_ = absl::InfiniteFuture();
   const PodKeeping keeping_;
   std::map<const ContainerRun*, Probes> probes_;

@@ -15,6 +15,7 @@
 #include "base/posix_file.h"
 #include "net/http_client.h"
 #include "platform/object/fields.h"
+#include "platform/pods/health_call.h"
 
 namespace weft::platform {
 namespace {
@@ -138,6 +139,12 @@ std::optional<ProbeSpec> ReadProbe(const Json& container, const char* name) {
     if (spec.argv.empty()) return std::nullopt;
     return spec;
   }
+  if (const Json* const action = FindField(*probe, {"grpc"})) {
+    spec.is_grpc = true;
+    spec.port = PortOf(container, *action);
+    spec.service = StringField(*action, {"service"});
+    return spec;
+  }
   for (const char* kind : {"httpGet", "tcpSocket"}) {
     const Json* const action = FindField(*probe, {kind});
     if (action == nullptr) continue;
@@ -159,6 +166,8 @@ std::optional<ProbeSpec> ReadProbe(const Json& container, const char* name) {
 
 Status TryProbe(const ProbeSpec& spec, const ContainerCommand& command, ProcessGuard* guard) {
   if (!spec.argv.empty()) return TryProgram(spec, command, guard);
+  if (spec.is_grpc)
+    return CallHealth(absl::StrCat(spec.host, ":", spec.port), spec.service, spec.timeout);
   return spec.path.empty() ? TryConnection(spec) : TryServer(spec);
 }
 

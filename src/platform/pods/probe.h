@@ -27,6 +27,8 @@ struct ProbeSpec {
   std::string path;  // of an httpGet probe; empty: a connection is enough
   bool is_tls = false;
   std::vector<std::pair<std::string, std::string>> headers;
+  bool is_grpc = false;
+  std::string service;  // of a gRPC probe; empty: the whole server
   absl::Duration initial_delay;
   absl::Duration period = absl::Seconds(10);
   absl::Duration timeout = absl::Seconds(1);
@@ -35,11 +37,11 @@ struct ProbeSpec {
 };
 
 // `name` is "startupProbe", "livenessProbe" or "readinessProbe". Nothing when the container has
-// none, or one of a kind that is not known here (gRPC).
+// none, or one of a kind that is not known here.
 std::optional<ProbeSpec> ReadProbe(const Json& container, const char* name);
 
 // One try, which blocks at most its timeout: an exit code of 0, an answer from 200 to 399, a
-// connection.
+// connection, a gRPC server that says that it serves.
 Status TryProbe(const ProbeSpec& spec, const ContainerCommand& command, ProcessGuard* guard);
 
 // A try runs it, and reaps it.

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Init containers, sidecars and gRPC probes of pods on `weft up`, as kubectl shows them.
+
+    containers_test.py WEFT PYTHON_WITH_GRPC
+"""
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+import control_plane
+
+WEFT, PYTHON = sys.argv[1:3]
+HERE = pathlib.Path(__file__).parent
+
+# Answers NOT_SERVING until the file `ready` is there, and while `broken` is.
+HEALTH = '''
+import concurrent.futures, grpc, os, sys
+class Health(grpc.GenericRpcHandler):
+    def service(self, call):
+        if call.method != '/grpc.health.v1.Health/Check':
+            return None
+        return grpc.unary_unary_rpc_method_handler(self.check)
+    def check(self, request, context):
+        good = os.path.exists('ready') and not os.path.exists('broken')
+        return bytes([8, 1 if good and request == bytes([10, 1]) + b's' else 2])
+server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), handlers=[Health()])
+server.add_insecure_port('127.0.0.1:%s' % sys.argv[1])
+server.start()
+server.wait_for_termination()
+'''
+
+
+def pod(name, policy='Never', inits=(), mains=(), grace=5):
+    def container(named, script, **more):
+        return dict({'name': named, 'image': 'i', 'command': ['sh', '-c', script]}, **more)
+    return json.dumps({
+        'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': name},
+        'spec': {'restartPolicy': policy, 'terminationGracePeriodSeconds': grace,
+                 'initContainers': [container(*words, **more) for *words, more in inits],
+                 'containers': [container(*words, **more) for *words, more in mains]}})
+
+
+SIDECAR = {'restartPolicy': 'Always'}
+SERVES = "trap 'echo %s ends >> trace; exit 0' TERM; echo %s begins >> trace; while :; do sleep 0.02; done"
+
+
+class ContainersTest(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.plane = control_plane.ControlPlane(WEFT, self.temporary.name, WEFT)
+        self.plane.start()
+
+    def tearDown(self):
+        self.plane.stop()
+        self.temporary.cleanup()
+
+    def kubectl(self, *words, stdin=None):
+        return self.plane.run(KUBECTL, *words, stdin=stdin)
+
+    def apply(self, text):
+        self.kubectl('apply', '-f', '-', stdin=text)
+
+    def await_phase(self, name, phase):
+        self.kubectl('wait', '--for=jsonpath={.status.phase}=' + phase, 'pod/' + name, '--timeout=60s')
+
+    def await_that(self, what, is_so):
+        deadline = time.monotonic() + 60
+        while not is_so():
+            self.assertLess(time.monotonic(), deadline, what + '\n' + self.kubectl('get', 'pods', '-o', 'yaml'))
+            time.sleep(0.05)
+
+    def row(self, name):
+        return self.kubectl('get', 'pod', name, '--no-headers').split()
+
+    def trace(self):
+        path = self.plane.folder / 'trace'
+        return path.read_text().split('\n')[:-1] if path.exists() else []
+
+    def test_inits_come_in_order(self):
+        self.apply(pod('p', inits=[('a', 'echo a >> trace', {}), ('b', 'until test -e go; do sleep 0.02; done; echo b >> trace', {})],
+                       mains=[('main', 'echo main >> trace', {})]))
+        self.await_that('the second runs', lambda: self.row('p')[2] == 'Init:1/2')
+        state = self.kubectl('get', 'pod', 'p', '-o', 'jsonpath={.status.phase} {.status.containerStatuses[0].state.waiting.reason}')
+        self.assertEqual(state, 'Pending PodInitializing')
+        (self.plane.folder / 'go').touch()
+        self.await_phase('p', 'Succeeded')
+        self.assertEqual(self.trace(), ['a', 'b', 'main'])
+
+    def test_an_init_that_fails(self):
+        self.apply(pod('never', inits=[('a', 'exit 3', {})], mains=[('main', 'echo main >> trace', {})]))
+        self.await_phase('never', 'Failed')
+        self.assertEqual(self.row('never')[1:3], ['0/1', 'Init:Error'])
+        self.apply(pod('again', 'Always', inits=[('a', 'test -e tried || { touch tried; exit 3; }', {})],
+                       mains=[('main', 'sleep 1000', {})], grace=0))
+        self.await_phase('again', 'Running')
+        restarts = self.kubectl('get', 'pod', 'again', '-o', 'jsonpath={.status.initContainerStatuses[0].restartCount}')
+        self.assertEqual(restarts, '1')
+        self.assertEqual(self.trace(), [])
+
+    def test_sidecars_run_beside_and_end_last(self):
+        self.apply(pod('p', inits=[('one', SERVES % ('one', 'one'), SIDECAR),
+                                   ('check', 'until grep -q one trace; do sleep 0.02; done; echo check >> trace', {}),
+                                   ('two', SERVES % ('two', 'two'), SIDECAR)],
+                       mains=[('main', 'until grep -q two trace; do sleep 0.02; done; echo main >> trace; until test -e go; do sleep 0.02; done; exit 0', {})]))
+        self.await_that('all three run', lambda: self.row('p')[1:3] == ['3/3', 'Running'])
+        (self.plane.folder / 'go').touch()
+        self.await_phase('p', 'Succeeded')
+        self.assertEqual(self.trace(), ['one begins', 'check', 'two begins', 'main', 'two ends', 'one ends'])
+        self.assertEqual(self.row('p')[2], 'Completed')
+
+    def test_a_sidecar_starts_again_whatever_the_policy(self):
+        self.apply(pod('p', inits=[('side', 'test -e died || { touch died; exit 1; }; sleep 1000', SIDECAR)],
+                       mains=[('main', 'sleep 1000', {})], grace=0))
+        self.await_that('it starts again', lambda: self.row('p')[1:4] == ['2/2', 'Running', '1'])
+        self.kubectl('delete', 'pod', 'p')
+
+    def test_a_sidecar_that_does_not_listen_is_killed(self):
+        self.apply(pod('p', inits=[('side', "trap '' TERM; while :; do sleep 0.02; done", SIDECAR)],
+                       mains=[('main', 'exit 4', {})], grace=1))
+        self.await_phase('p', 'Failed')
+        code = self.kubectl('get', 'pod', 'p', '-o', 'jsonpath={.status.containerStatuses[0].state.terminated.exitCode}')
+        self.assertEqual(code, '4')
+
+    def test_what_is_done_stays_done_over_a_restart(self):
+        self.apply(pod('p', 'OnFailure', inits=[('a', 'echo a >> trace', {}), ('side', 'sleep 1000', SIDECAR)],
+                       mains=[('short', 'echo short >> trace', {}), ('long', 'echo long >> trace; sleep 1000', {})], grace=0))
+        self.await_that('it runs', lambda: sorted(self.trace()) == ['a', 'long', 'short'] and self.row('p')[1] == '2/3')
+        self.plane.stop(signal.SIGKILL)
+        self.plane.start()
+        self.await_that('the rest goes on', lambda: sorted(self.trace()) == ['a', 'long', 'long', 'short'] and self.row('p')[1] == '2/3')
+
+    def test_grpc_probes(self):
+        (self.plane.folder / 'health.py').write_text(textwrap.dedent(HEALTH))
+        port = subprocess.run([PYTHON, '-c', 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'],
+                              check=True, capture_output=True, text=True).stdout.strip()
+        action = {'grpc': {'port': int(port), 'service': 's'}, 'periodSeconds': 1, 'timeoutSeconds': 5}
+        self.apply(pod('p', 'Always', grace=0, mains=[('main', 'rm -f broken; exec %s health.py %s' % (PYTHON, port), {
+            'startupProbe': dict(action, failureThreshold=120), 'livenessProbe': dict(action, failureThreshold=2)})]))
+        self.await_phase('p', 'Running')
+        self.assertEqual(self.row('p')[1], '0/1')
+        (self.plane.folder / 'ready').touch()
+        self.await_that('it is ready', lambda: self.row('p')[1] == '1/1')
+        (self.plane.folder / 'broken').touch()
+        self.await_that('it starts again', lambda: self.row('p')[1:4] == ['1/1', 'Running', '1'])
+
+
+if __name__ == '__main__':
+    KUBECTL = subprocess.run([str(HERE / 'build.sh'), 'kubectl'], check=True, capture_output=True, text=True).stdout.strip()
+    unittest.main(argv=sys.argv[:1], verbosity=2)
