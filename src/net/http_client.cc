@@ -27,7 +27,8 @@ namespace {
 
 constexpr size_t kMostHeaderBytes = 64 << 10;
 constexpr size_t kMostBodyBytes = size_t{256} << 20;
-constexpr size_t kMostIdle = 16;
+// A call that finds none pays for a handshake.
+constexpr size_t kMostIdle = 64;
 
 // Ends waits of a call when it is cancelled or too late.
 class CallGuard {

@@ -15,6 +15,8 @@
 namespace weft {
 namespace {
 
+constexpr size_t kFewMembers = 16;
+
 // Gives the parser its characters and keeps count, so that values and errors have a place.
 struct Cursor {
   absl::string_view text;
@@ -77,7 +79,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return Close(); }
   bool key(string_t& name) override {
     Frame& frame = frames_.back();
-    if (!frame.names.insert(name).second) return Fail(absl::StrCat("\"", name, "\" stands twice"));
+    if (!frame.IsNew(name)) return Fail(absl::StrCat("\"", name, "\" stands twice"));
     frame.name = std::move(name);
     return true;
   }
@@ -103,7 +105,18 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     Json::Array items;
     Json::Object members;
     std::string name;             // of the member to come
-    std::set<std::string> names;  // seen so far
+    std::set<std::string> names;  // seen so far, once there are many
+
+    bool IsNew(const std::string& next) {
+      if (members.size() < kFewMembers) {
+        return std::none_of(members.begin(), members.end(),
+                            [&](const JsonMember& member) { return member.name == next; });
+      }
+      if (names.empty()) {
+        for (const JsonMember& member : members) names.insert(member.name);
+      }
+      return names.insert(next).second;
+    }
   };
 
   static std::string Shorten(const std::string& token) {
@@ -168,7 +181,13 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   Status error_;
 };
 
+bool IsPlain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
+
 void AppendQuoted(const std::string& text, std::string* out) {
+  if (std::all_of(text.begin(), text.end(), IsPlain)) {
+    absl::StrAppend(out, "\"", text, "\"");
+    return;
+  }
   out->append(nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

@@ -171,6 +171,7 @@ def templates():
     for name, pod in (('ports', ported), ('other-ports', other), ('helper', two), ('labels', dressed), ('env', environment),
                       ('restart-policy', template(restartPolicy='Always')), ('network', template(hostNetwork=True))):
         yield ('template-' + name, spec({'PS': 1, 'Worker': 1}, pod=pod), [[]])
+    yield ('many-tasks', spec({'PS': 1, 'Worker': 9}), [[]])
     yield ('no-replicas-said', spec({'Worker': {'template': template()}}), [[], RUN, [('worker-0', 'exit 1')]])
     yield ('types-in-small-letters', spec({'ps': one, 'worker': {**one, 'replicas': 2}}), [[], RUN, [('worker-0', 'exit 0')]])
     yield ('types-in-capitals', spec({'PS': one, 'WORKER': one, 'CHIEF': one}), [[], RUN, [('chief-0', 'exit 0')]])

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 
 #include "platform/jobs/job_status.h"
+#include "platform/jobs/kept_fields.h"
 #include "platform/jobs/pod_group.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
@@ -19,15 +21,23 @@ constexpr char kPods[] = "pods/";
 constexpr char kServices[] = "services/";
 constexpr char kPodGroups[] = "podgroups/";
 constexpr absl::Duration kStaleRetry = absl::Seconds(30);
+// Of the objects that are made together: more than that stand in one event.
+constexpr size_t kMostToldOneByOne = 8;
 
 bool IsManagedByOthers(const Json& job) {
   const std::string manager = StringField(job, {"spec", "runPolicy", "managedBy"});
   return !manager.empty() && manager != "kubeflow.org/training-operator";
 }
 
-Informer::Options OwnedOptions(const TfJobController::Options& options) {
+Informer::Options OwnedOptions(const TfJobController::Options& options,
+                               Json (*keep)(const Json& object) = nullptr) {
   return {options.namespace_name,
-          absl::StrCat(kOperatorLabel, "=", OperatorName(options.type->kind)), options.relist};
+          absl::StrCat(kOperatorLabel, "=", OperatorName(options.type->kind)), options.relist,
+          keep};
+}
+
+Informer::Options JobOptions(const TfJobController::Options& options) {
+  return {options.namespace_name, "", options.relist, [](const Json& job) { return job; }};
 }
 
 WorkQueue::Options QueueOptions(const TfJobController::Options& options) {
@@ -51,9 +61,9 @@ TfJobController::TfJobController(Options options)
       expectations_(options_.clock),
       events_(store_, options_.clock, OperatorName(type_.kind)),
       metrics_(options_.metrics),
-      jobs_(store_, type_, {options_.namespace_name, "", options_.relist}, options_.clock),
-      pods_(store_, Pods(), OwnedOptions(options_), options_.clock),
-      services_(store_, Services(), OwnedOptions(options_), options_.clock) {
+      jobs_(store_, type_, JobOptions(options_), options_.clock),
+      pods_(store_, Pods(), OwnedOptions(options_, &KeptOfPod), options_.clock),
+      services_(store_, Services(), OwnedOptions(options_, &KeptOfService), options_.clock) {
   if (!options_.gang_scheduler.empty()) {
     groups_ = std::make_unique<Informer>(store_, PodGroupType(options_.gang_scheduler),
                                          OwnedOptions(options_), options_.clock);
@@ -131,6 +141,8 @@ void TfJobController::OnOwned(const char* prefix, const ObjectPtr& previous,
     expectations_.Deleted(uid, UidOf(previous == nullptr ? *object : *previous));
   }
   if (object != nullptr) expectations_.Created(uid, prefix + NameOf(*object));
+  // More is to come: looking before would find an old copy. Reconcile says when that is given up.
+  if (!expectations_.AreMet(uid)) return;
   queue_.Add(absl::StrCat(NamespaceOf(changed), "/", StringField(*owner, {"name"})));
 }
 
@@ -180,7 +192,9 @@ StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
   const Status acted = Act(object, plan);
   if (!plan.status_first) WEFT_RETURN_IF_ERROR(WriteStatus(*object, plan.status));
   WEFT_RETURN_IF_ERROR(acted);
-  return plan.look_again;
+  // A watch may lose what OnOwned waits for.
+  return expectations_.AreMet(UidOf(*object)) ? plan.look_again
+                                              : std::min(plan.look_again, kStaleRetry);
 }
 
 StatusOr<absl::Duration> TfJobController::RejectInvalid(const Json& object,
@@ -264,8 +278,8 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
   }
   if (!creates || permit != Permit::kAll) return absl::OkStatus();
   if (!plan.create_pod_group.is_null()) {
-    WEFT_RETURN_IF_ERROR(
-        Create(PodGroupType(options_.gang_scheduler), kPodGroups, *object, plan.create_pod_group));
+    WEFT_RETURN_IF_ERROR(CreateAll(PodGroupType(options_.gang_scheduler), kPodGroups, *object,
+                                   {plan.create_pod_group}));
   }
   WEFT_RETURN_IF_ERROR(CreateAll(Services(), kServices, *object, plan.create_services));
   return CreateAll(Pods(), kPods, *object, plan.create_pods);
@@ -292,50 +306,73 @@ Status TfJobController::Delete(const ResourceType& type, const Json& owner,
   return IsObjectNotFound(status) ? absl::OkStatus() : status;
 }
 
-Status TfJobController::Create(const ResourceType& type, const char* prefix, const Json& owner,
-                               const Json& object) {
+StatusOr<bool> TfJobController::Create(const ResourceType& type, const char* prefix,
+                                       const Json& owner, const Json& object) {
   const std::string uid = UidOf(owner);
   const std::string name = NameOf(object);
-  const std::string what = absl::AsciiStrToLower(type.kind);
   expectations_.ExpectCreation(uid, prefix + name);
   WriteOptions options;
   options.is_strict = false;
   const Status status = store_->Create(type, NamespaceOf(owner), object, options).status();
-  if (status.ok()) {
-    events_.Record(owner, "Normal", absl::StrCat("SuccessfulCreate", type.kind),
-                   absl::StrCat("Created ", what, ": ", name));
-    return status;
-  }
+  if (status.ok()) return true;
   expectations_.Created(uid, prefix + name);
   if (IsObjectExists(status)) {
     const StatusOr<ObjectPtr> held = store_->Get(type, {NamespaceOf(owner), name});
     const Json* const controller = held.ok() ? ControllerOf(**held) : nullptr;
     // Ours: the copy that we planned on was old.
-    if (controller != nullptr && StringField(*controller, {"uid"}) == uid) return absl::OkStatus();
+    if (controller != nullptr && StringField(*controller, {"uid"}) == uid) return false;
   }
   events_.Record(owner, "Warning", absl::StrCat("FailedCreate", type.kind),
-                 absl::StrCat("Error creating ", what, " ", name, ": ", status.message()));
+                 absl::StrCat("Error creating ", absl::AsciiStrToLower(type.kind), " ", name, ": ",
+                              status.message()));
   return status;
 }
 
 Status TfJobController::CreateAll(const ResourceType& type, const char* prefix, const Json& owner,
                                   const std::vector<Json>& objects) {
-  if (options_.pool == nullptr || objects.size() < 2) {
-    for (const Json& object : objects) WEFT_RETURN_IF_ERROR(Create(type, prefix, owner, object));
-    return absl::OkStatus();
-  }
   absl::Mutex mutex;
   Status first;
-  options_.pool->ParallelFor(
-      static_cast<int64_t>(objects.size()), 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const Status status = Create(type, prefix, owner, objects[static_cast<size_t>(i)]);
-          absl::MutexLock lock(&mutex);
-          if (first.ok()) first = status;
-        }
-      });
+  std::vector<bool> is_made(objects.size());
+  const auto create = [&](size_t i) {
+    const StatusOr<bool> made = Create(type, prefix, owner, objects[i]);
+    absl::MutexLock lock(&mutex);
+    is_made[i] = made.ok() && *made;
+    if (first.ok()) first = made.status();
+    return made.ok();
+  };
+  if (options_.pool == nullptr || objects.size() < 2) {
+    for (size_t i = 0; i < objects.size() && create(i); ++i) {
+    }
+  } else {
+    options_.pool->ParallelFor(static_cast<int64_t>(objects.size()), 1,
+                               [&](int64_t begin, int64_t end) {
+                                 for (int64_t i = begin; i < end; ++i) {
+                                   create(static_cast<size_t>(i));
+                                 }
+                               });
+  }
   absl::MutexLock lock(&mutex);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < objects.size(); ++i) {
+    if (is_made[i]) names.push_back(NameOf(objects[i]));
+  }
+  TellCreated(type, owner, names);
   return first;
+}
+
+void TfJobController::TellCreated(const ResourceType& type, const Json& owner,
+                                  const std::vector<std::string>& names) {
+  const std::string reason = absl::StrCat("SuccessfulCreate", type.kind);
+  const std::string what = absl::AsciiStrToLower(type.kind);
+  if (names.size() > kMostToldOneByOne) {
+    events_.Record(
+        owner, "Normal", reason,
+        absl::StrCat("Created ", names.size(), " ", what, "s: ", absl::StrJoin(names, ", ")));
+    return;
+  }
+  for (const std::string& name : names) {
+    events_.Record(owner, "Normal", reason, absl::StrCat("Created ", what, ": ", name));
+  }
 }
 
 }  // namespace weft::platform

@@ -66,8 +66,11 @@ class TfJobController {
   JobObservation Observe(const Json& object, TfJob job) const;
   Status Act(const ObjectPtr& object, const JobPlan& plan);
   Status Delete(const ResourceType& type, const Json& owner, const ObjectPtr& object);
-  Status Create(const ResourceType& type, const char* prefix, const Json& owner,
-                const Json& object);
+  // False: it was there already.
+  StatusOr<bool> Create(const ResourceType& type, const char* prefix, const Json& owner,
+                        const Json& object);
+  void TellCreated(const ResourceType& type, const Json& owner,
+                   const std::vector<std::string>& names);
   Status CreateAll(const ResourceType& type, const char* prefix, const Json& owner,
                    const std::vector<Json>& objects);
   // What may be done for a job as it is known here. The copy may be old: nothing is made for a job

@@ -10,7 +10,86 @@
 namespace weft::platform {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+
+class EventsTest : public ControllerFixture {
+ protected:
+  std::vector<std::string> Messages(const std::string& reason) {
+    std::vector<std::string> messages;
+    const ObjectList events = store_->List(Events(), {}).value();
+    for (const ObjectPtr& event : events.items) {
+      if (StringField(*event, {"reason"}) == reason) {
+        messages.push_back(StringField(*event, {"message"}));
+      }
+    }
+    return messages;
+  }
+};
+
+TEST_F(EventsTest, ManyPodsAreToldTogether) {
+  Submit(JobOf({{"Worker", Replica(8, "Never")}}));
+  EXPECT_EQ(Messages("SuccessfulCreatePod").size(), 8u);
+  Json now = JobNow();
+  SetField(&now, {"spec", "tfReplicaSpecs", "Worker", "replicas"}, 17);
+  ASSERT_TRUE(store_->Update(TfJobs(), now, {}).ok());
+  Settle();
+  EXPECT_EQ(Messages("SuccessfulCreatePod").size(), 9u);
+  EXPECT_THAT(Messages("SuccessfulCreatePod"),
+              Contains("Created 9 pods: job-worker-8, job-worker-9, job-worker-10, job-worker-11, "
+                       "job-worker-12, job-worker-13, job-worker-14, job-worker-15, "
+                       "job-worker-16"));
+  EXPECT_THAT(Messages("SuccessfulCreateService"),
+              Contains(HasSubstr("Created 9 services: job-worker-8,")));
+}
+
+// The plan of the whole objects is the plan of what is kept of them.
+TEST_F(EventsTest, WhatIsKeptOfPodsIsEnough) {
+  int looks = 0;
+  options_.plan = [&](const JobObservation& seen) {
+    JobObservation whole = seen;
+    for (auto* const objects : {&whole.pods, &whole.services}) {
+      for (ObjectPtr& object : *objects) {
+        const ResourceType& type = objects == &whole.pods ? Pods() : Services();
+        const auto live = store_->Get(type, {"default", NameOf(*object)});
+        if (live.ok() && RevisionOf(**live) == RevisionOf(*object)) {
+          object = *live;
+          ++looks;
+        }
+      }
+    }
+    JobPlan plan = PlanTfJob(seen);
+    const JobPlan full = PlanTfJob(whole);
+    EXPECT_EQ(plan.status.Dump(), full.status.Dump());
+    EXPECT_EQ(plan.delete_pods.size(), full.delete_pods.size());
+    EXPECT_EQ(plan.create_pods, full.create_pods);
+    EXPECT_EQ(plan.delete_services.size(), full.delete_services.size());
+    return plan;
+  };
+  MakeController();
+  Json job = JobOf({{"PS", Replica(1, "Never")}, {"Worker", Replica(3, "ExitCode")}});
+  SetField(&job, {"metadata", "annotations", "weft.dev/restart"}, "job");
+  SetField(&job, {"metadata", "annotations", "weft.dev/tensorboard"}, "/summary");
+  SetField(&job, {"spec", "runPolicy", "backoffLimit"}, 3);
+  Submit(job);
+  for (const char* pod : {"job-ps-0", "job-worker-0", "job-worker-1", "job-worker-2"}) {
+    Fate(pod, "Running");
+  }
+  Fate("job-worker-1", "Running", -1, 1);
+  Fate("job-worker-2", "Failed", 137);
+  Advance(absl::Minutes(1));
+  for (const char* pod : {"job-ps-0", "job-worker-0", "job-worker-1", "job-worker-2"}) {
+    Fate(pod, "Running");
+  }
+  Json pod = Pod("job-worker-0");
+  SetField(&pod, {"metadata", "annotations", "weft.dev/progress"}, R"({"step":3,"steps":4})");
+  ASSERT_TRUE(store_->Update(Pods(), pod, {}).ok());
+  Settle();
+  EXPECT_EQ(StringField(JobNow(), {"status", "progress", "percent"}), "75%");
+  Fate("job-worker-0", "Succeeded");
+  EXPECT_EQ(Conditions(), "Created+ Running- Succeeded+");
+  EXPECT_GT(looks, 50);
+}
 
 class CompactTest : public ControllerFixture {
  protected:

@@ -101,7 +101,7 @@ void Informer::OnEvent(uint64_t round, const WatchEvent& event) {
   }
   if (!is_listing_) return OnChange(event);
   const Key key(NamespaceOf(*event.object), NameOf(*event.object));
-  listed_[key] = event.kind == WatchEvent::Kind::kDeleted ? nullptr : event.object;
+  listed_[key] = event.kind == WatchEvent::Kind::kDeleted ? Copy() : Keep(event.object);
 }
 
 // Servers tell changes in the order of their revisions, each once.
@@ -110,12 +110,12 @@ void Informer::OnChange(const WatchEvent& event) {
   const int64_t revision = RevisionNumber(*event.object);
   if (revision > 0 && revision <= revision_) {
     const auto held = objects_.find(key);
-    if (held != objects_.end() && RevisionNumber(*held->second) >= revision) return;
+    if (held != objects_.end() && held->second.revision >= revision) return;
     return Break(
         Unavailable("An event of revision ", revision, " came after revision ", revision_));
   }
   revision_ = std::max(revision_, revision);
-  Store(key, event.kind == WatchEvent::Kind::kDeleted ? nullptr : event.object);
+  Store(key, event.kind == WatchEvent::Kind::kDeleted ? Copy() : Keep(event.object));
 }
 
 // What is not in the list has gone while nobody watched.
@@ -135,33 +135,68 @@ void Informer::FinishList(const Json& mark) {
   has_synced_ = true;
   revision_ = revision;
   std::vector<Key> gone;
-  for (const auto& [key, object] : objects_) {
+  for (const auto& [key, copy] : objects_) {
     const auto listed = listed_.find(key);
-    if (listed == listed_.end() || listed->second == nullptr) gone.push_back(key);
+    if (listed == listed_.end() || listed->second.is_null()) gone.push_back(key);
   }
-  for (const Key& key : gone) Store(key, nullptr);
-  const std::map<Key, ObjectPtr> listed = std::exchange(listed_, {});
-  for (const auto& [key, object] : listed) {
-    if (object != nullptr) Store(key, object);
+  for (const Key& key : gone) Store(key, Copy());
+  Copies listed = std::exchange(listed_, {});
+  while (!listed.empty()) {
+    auto first = listed.extract(listed.begin());
+    if (!first.mapped().is_null()) Store(first.key(), std::move(first.mapped()));
   }
 }
 
-void Informer::Store(const Key& key, const ObjectPtr& object) {
-  const auto found = objects_.find(key);
-  const ObjectPtr previous = found == objects_.end() ? nullptr : found->second;
-  if (previous == nullptr && object == nullptr) return;
-  if (const std::string uid = OwnerUid(previous); !uid.empty()) {
-    by_owner_[uid].erase(key);
-    if (by_owner_[uid].empty()) by_owner_.erase(uid);
-  }
-  if (object == nullptr) {
-    objects_.erase(key);
+ObjectPtr Informer::Copy::Read() const {
+  if (object != nullptr || text.empty()) return object;
+  JsonLimits limits;
+  limits.max_bytes = text.size();
+  // What Dump has written of a value that was parsed: it cannot fail.
+  return std::make_shared<const Json>(Json::Parse(text, limits).value_or(Json()));
+}
+
+Informer::Copy Informer::Keep(const ObjectPtr& object) const {
+  Copy copy;
+  copy.revision = RevisionNumber(*object);
+  if (options_.keep == nullptr) {
+    copy.object = object;
   } else {
-    objects_[key] = object;
-    if (const std::string uid = OwnerUid(object); !uid.empty()) by_owner_[uid][key] = object;
+    copy.text = options_.keep(*object).Dump();
+    copy.text.shrink_to_fit();
   }
-  if (previous != nullptr && object != nullptr && RevisionOf(*previous) == RevisionOf(*object))
-    return;
+  return copy;
+}
+
+void Informer::Disown(const std::string& owner, const Key& key) {
+  const auto owned = by_owner_.find(owner);
+  if (owned == by_owner_.end()) return;
+  auto& copies = owned->second;
+  copies.erase(std::remove_if(copies.begin(), copies.end(),
+                              [&](const auto* entry) { return entry->first == key; }),
+               copies.end());
+  if (copies.empty()) by_owner_.erase(owned);
+}
+
+void Informer::Store(const Key& key, Copy copy) {
+  const auto found = objects_.find(key);
+  const bool was_there = found != objects_.end();
+  if (!was_there && copy.is_null()) return;
+  const ObjectPtr previous = was_there ? found->second.Read() : nullptr;
+  const ObjectPtr object = copy.Read();
+  const bool is_same =
+      was_there && object != nullptr && RevisionOf(*previous) == RevisionOf(*object);
+  if (const std::string uid = OwnerUid(previous); !uid.empty()) Disown(uid, key);
+  if (object == nullptr) {
+    objects_.erase(found);
+  } else {
+    const auto at = objects_.insert_or_assign(key, std::move(copy)).first;
+    if (const std::string uid = OwnerUid(object); !uid.empty()) {
+      auto& copies = by_owner_[uid];
+      const auto is_before = [](const auto* a, const auto* b) { return a->first < b->first; };
+      copies.insert(std::upper_bound(copies.begin(), copies.end(), &*at, is_before), &*at);
+    }
+  }
+  if (is_same) return;
   for (const Handler& handler : handlers_) handler(previous, object);
 }
 
@@ -173,14 +208,14 @@ bool Informer::HasSynced() const {
 ObjectPtr Informer::Get(const std::string& namespace_name, const std::string& name) const {
   absl::MutexLock lock(&mutex_);
   const auto found = objects_.find({namespace_name, name});
-  return found == objects_.end() ? nullptr : found->second;
+  return found == objects_.end() ? nullptr : found->second.Read();
 }
 
 std::vector<ObjectPtr> Informer::List(const std::string& namespace_name) const {
   absl::MutexLock lock(&mutex_);
   std::vector<ObjectPtr> objects;
-  for (const auto& [key, object] : objects_) {
-    if (namespace_name.empty() || key.first == namespace_name) objects.push_back(object);
+  for (const auto& [key, copy] : objects_) {
+    if (namespace_name.empty() || key.first == namespace_name) objects.push_back(copy.Read());
   }
   return objects;
 }
@@ -190,7 +225,7 @@ std::vector<ObjectPtr> Informer::OwnedBy(const std::string& uid) const {
   std::vector<ObjectPtr> objects;
   const auto owned = by_owner_.find(uid);
   if (owned == by_owner_.end()) return objects;
-  for (const auto& [key, object] : owned->second) objects.push_back(object);
+  for (const auto* const entry : owned->second) objects.push_back(entry->second.Read());
   return objects;
 }
 

@@ -28,6 +28,9 @@ class Informer {
     // A watch that lost an event without a word says so here: everything is listed again this
     // often.
     absl::Duration relist = absl::Hours(1);
+    // What of an object is kept. Such a copy is held as text, a tenth of the size, and read again
+    // each time that somebody asks for it. Null: all of it, ready for use.
+    std::function<Json(const Json&)> keep;
   };
   // Called for each change, one at a time, maybe under the store's lock: must not block, nor call
   // the store or this. Either may be null: of a new object, of one that has gone.
@@ -55,9 +58,21 @@ class Informer {
 
  private:
   using Key = std::pair<std::string, std::string>;
+  // One of both: the object, or its text.
+  struct Copy {
+    ObjectPtr object;
+    std::string text;
+    int64_t revision = 0;
+
+    bool is_null() const { return object == nullptr && text.empty(); }
+    ObjectPtr Read() const;
+  };
+  using Copies = std::map<Key, Copy>;
+  Copy Keep(const ObjectPtr& object) const;
   void OnEvent(uint64_t round, const WatchEvent& event);
   void OnChange(const WatchEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Store(const Key& key, const ObjectPtr& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Store(const Key& key, Copy copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Disown(const std::string& owner, const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishList(const Json& mark) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Break(const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -67,10 +82,10 @@ class Informer {
   const Clock* const clock_;
   std::vector<Handler> handlers_;
   mutable absl::Mutex mutex_;
-  std::map<Key, ObjectPtr> objects_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::map<Key, ObjectPtr>> by_owner_ ABSL_GUARDED_BY(mutex_);
-  std::map<Key, ObjectPtr> listed_
-      ABSL_GUARDED_BY(mutex_);                    // since the watch began, until its first bookmark
+  Copies objects_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<const Copies::value_type*>> by_owner_
+      ABSL_GUARDED_BY(mutex_);                    // of objects_, in their order
+  Copies listed_ ABSL_GUARDED_BY(mutex_);         // since the watch began, until its first bookmark
   int64_t revision_ ABSL_GUARDED_BY(mutex_) = 0;  // up to which everything is known
   bool is_listing_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_synced_ ABSL_GUARDED_BY(mutex_) = false;

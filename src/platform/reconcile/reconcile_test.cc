@@ -151,6 +151,36 @@ TEST_F(InformerTest, FollowsTheStore) {
   EXPECT_EQ(informer.Get("default", "a"), nullptr);
 }
 
+TEST_F(InformerTest, KeepsOnlyWhatItIsAskedTo) {
+  Put("a");
+  const std::string uid = UidOf(*store_->Get(type_, {"default", "a"}).value());
+  Informer::Options options;
+  options.keep = [](const Json& object) {
+    Json kept;
+    kept.Set("metadata", *object.Find("metadata"));
+    EraseField(&kept, {"metadata", "creationTimestamp"});
+    return kept;
+  };
+  Informer informer(store_.get(), type_, options, &clock_);
+  std::vector<std::string> seen;
+  informer.AddHandler([&](const ObjectPtr& previous, const ObjectPtr& object) {
+    for (const ObjectPtr& one : {previous, object}) {
+      seen.push_back(one == nullptr ? "-" : absl::StrCat(NameOf(*one), one->size()));
+    }
+  });
+  informer.Maintain();
+  Put("c", uid);
+  Put("b", uid);
+  EXPECT_THAT(Names(informer.List()), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(Names(informer.OwnedBy(uid)), ElementsAre("b", "c"));
+  EXPECT_EQ(UidOf(*informer.Get("default", "a")), uid);
+  EXPECT_EQ(informer.Get("default", "a")->Find("kind"), nullptr);
+  EXPECT_EQ(informer.Get("default", "d"), nullptr);
+  ASSERT_TRUE(store_->Delete(type_, {"default", "b"}, {}).ok());
+  EXPECT_THAT(Names(informer.OwnedBy(uid)), ElementsAre("c"));
+  EXPECT_THAT(seen, ElementsAre("-", "a1", "-", "c1", "-", "b1", "b1", "-"));
+}
+
 // A store whose watches the test breaks.
 class WatchBreaker : public ObjectStore {
  public:

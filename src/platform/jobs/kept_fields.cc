@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/jobs/kept_fields.h"
+
+#include <utility>
+
+#include "platform/jobs/task_objects.h"
+#include "platform/object/fields.h"
+#include "platform/object/job_annotations.h"
+
+namespace weft::platform {
+namespace {
+
+void Copy(const Json& from, std::initializer_list<absl::string_view> names, Json* to) {
+  for (const absl::string_view name : names) {
+    if (const Json* const value = from.Find(name)) to->Set(name, *value);
+  }
+}
+
+Json KeptOfMetadata(const Json& object) {
+  Json kept = Json::MakeObject();
+  const Json* const meta = object.Find("metadata");
+  if (meta == nullptr) return kept;
+  Copy(*meta, {"name", "namespace", "uid", "resourceVersion", "deletionTimestamp"}, &kept);
+  if (const Json* const controller = ControllerOf(object)) {
+    Json reference;
+    Copy(*controller, {"kind", "name", "uid", "controller"}, &reference);
+    kept.Set("ownerReferences", Json(Json::Array{std::move(reference)}));
+  }
+  Json labels = Json::MakeObject();
+  if (const Json* const held = meta->Find("labels")) {
+    Copy(*held, {kTypeLabel, kIndexLabel, kRoleLabel, kAttemptLabel}, &labels);
+  }
+  kept.Set("labels", std::move(labels));
+  return kept;
+}
+
+Json KeptOfContainer(const Json& status) {
+  Json kept;
+  Copy(status, {"name", "restartCount"}, &kept);
+  if (const Json* const terminated = FindField(status, {"state", "terminated"})) {
+    Json end = Json::MakeObject();
+    Copy(*terminated, {"exitCode"}, &end);
+    SetField(&kept, {"state", "terminated"}, std::move(end));
+  }
+  return kept;
+}
+
+}  // namespace
+
+Json KeptOfPod(const Json& pod) {
+  Json kept;
+  kept.Set("metadata", KeptOfMetadata(pod));
+  if (const Json* const progress =
+          FindField(pod, {"metadata", "annotations", kProgressAnnotation})) {
+    SetField(&kept, {"metadata", "annotations", kProgressAnnotation}, *progress);
+  }
+  const Json* const status = pod.Find("status");
+  if (status == nullptr) return kept;
+  Json state = Json::MakeObject();
+  Copy(*status, {"phase"}, &state);
+  if (const Json* const containers = status->Find("containerStatuses")) {
+    Json all = Json::MakeArray();
+    for (const Json& container : containers->items()) all.Append(KeptOfContainer(container));
+    state.Set("containerStatuses", std::move(all));
+  }
+  kept.Set("status", std::move(state));
+  return kept;
+}
+
+Json KeptOfService(const Json& service) {
+  Json kept;
+  kept.Set("metadata", KeptOfMetadata(service));
+  return kept;
+}
+
+}  // namespace weft::platform
