@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures weft beside TensorFlow and PyTorch and prints ratios.
+"""Measures weft beside TensorFlow and PyTorch, and its operator beside the reference's, and prints ratios.
 
     ./dev bench [--rows dispatch,mlp,...] [--rounds 7] [--json FILE]
 
@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import jobs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -152,7 +154,7 @@ class Bench:
     def __init__(self, arguments):
         self.weft = os.path.abspath(arguments.weft)
         self.ours = os.path.join(os.path.dirname(self.weft), 'session_rounds')
-        self.rounds = arguments.rounds
+        self.rounds, self.job_count = arguments.rounds, arguments.jobs
         self.table = Table()
 
     def mine(self, *args, name='weft'):
@@ -304,7 +306,19 @@ class Bench:
                            (statistics.median(times['tensorflow']), min(times['tensorflow'])), goal)
 
 
-ROWS = ('dispatch', 'mlp', 'ps', 'wire', 'start')
+    def jobs(self):
+        self.table.section('Jobs of 11 pods on a real API server with nodes of KWOK: the operator beside training-operator 1.9')
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, 'figures.json')
+            subprocess.run([sys.executable, os.path.join(HERE, 'jobs.py'), '--weft', self.weft, '--kwok', '--jobs', str(self.job_count),
+                            '--default_jobs', str(min(100, self.job_count)), '--restart_jobs', str(10 * self.job_count), '--rounds',
+                            str(min(self.rounds, 3)), '--json', out], check=True)
+            with open(out) as file:
+                lines = jobs.verdicts(json.load(file))
+        self.table.lines += [dict(what=what, ratio=ratio, goal=goal, met=met) for what, ratio, goal, met in lines]
+
+
+ROWS = ('dispatch', 'mlp', 'ps', 'wire', 'start', 'jobs')
 
 
 def main():
@@ -312,6 +326,7 @@ def main():
     parser.add_argument('--weft', default=os.path.join(ROOT, 'build', 'bin', 'weft'))
     parser.add_argument('--rows', type=lambda text: text.split(','), default=list(ROWS), help='some of ' + ','.join(ROWS))
     parser.add_argument('--rounds', type=int, default=7)
+    parser.add_argument('--jobs', type=int, default=1000, help='of the row jobs; ten times as many lie there at a restart')
     parser.add_argument('--json', help='also write the figures here')
     arguments = parser.parse_args()
     unknown = set(arguments.rows) - set(ROWS)

@@ -364,21 +364,6 @@ TEST_F(TfJobControllerTest, APodOfSomebodyElseIsNotTaken) {
   EXPECT_NE(ControllerOf(Pod("job-worker-0")), nullptr);
 }
 
-// The first to fail was counted and went; the second fails before its successor is there.
-TEST_F(TfJobControllerTest, TellsEachExitThatItRestartsFor) {
-  Submit(JobOf({{"Worker", Replica(2, "ExitCode")}}));
-  Json job = JobNow();
-  SetField(&job, {"status", "replicaStatuses", "Worker", "failed"}, int64_t{1});
-  ASSERT_TRUE(store_->Update(TfJobs(), job, {"status"}).ok());
-  Fate("job-worker-1", "Failed", 143);
-  ListOptions events;
-  events.field_selector = "reason=ExitedWithCode";
-  const ObjectList told = store_->List(Events(), events).value();
-  ASSERT_EQ(told.items.size(), 1u);
-  EXPECT_EQ(StringField(*told.items[0], {"message"}),
-            "Pod: default.job-worker-1 exited with code 143");
-}
-
 TEST_F(TfJobControllerTest, DeletionTakesAllAlong) {
   Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "")}}));
   ASSERT_TRUE(store_->Delete(TfJobs(), {"default", "job"}, {}).ok());

@@ -43,6 +43,20 @@ TEST_F(EventsTest, ManyPodsAreToldTogether) {
               Contains(HasSubstr("Created 9 services: job-worker-8,")));
 }
 
+TEST_F(EventsTest, AnExitIsToldThoughTheCountsStayAsTheyWere) {
+  Submit(JobOf({{"Worker", Replica(3, "ExitCode")}}));
+  for (const char* pod : {"job-worker-0", "job-worker-1", "job-worker-2"}) Fate(pod, "Running");
+  // Worker 1 has failed and gone since the last look.
+  Json now = JobNow();
+  SetField(&now, {"status", "replicaStatuses", "Worker", "failed"}, 1);
+  WriteOptions status;
+  status.subresource = "status";
+  ASSERT_TRUE(store_->Update(TfJobs(), now, status).ok());
+  Fate("job-worker-2", "Failed", 143);
+  EXPECT_THAT(Messages("ExitedWithCode"),
+              Contains("Pod: default.job-worker-2 exited with code 143"));
+}
+
 // The plan of the whole objects is the plan of what is kept of them.
 TEST_F(EventsTest, WhatIsKeptOfPodsIsEnough) {
   int looks = 0;

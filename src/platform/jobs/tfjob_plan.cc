@@ -269,7 +269,8 @@ class Planner {
         succeeded + failed > status_.Count(type, "succeeded") + status_.Count(type, "failed");
     status_.SetCounts(type, active, succeeded, failed, TypeSelector(seen_.view, replica.type));
     for (const auto& [index, pods] : by_index) {
-      if (has_news || counted_now_.count(UidOf(*pods.front())) > 0) ReportExit(*pods.front());
+      // Another's place in the counts may hide a failure that is new.
+      if (has_news || new_failures_.count(NameOf(*pods.front())) != 0) ReportExit(*pods.front());
     }
     for (int64_t index = 0; index < replica.replicas; ++index) {
       if (by_index.count(index) == 0) CreateTask(replica, index);
@@ -296,11 +297,11 @@ class Planner {
     }
     const std::string task = job_.extras.restarts_whole ? kWholeJob : TaskName(replica.type, index);
     if (!status_.HasCounted(task, UidOf(*pod))) {
-      counted_now_.insert(UidOf(*pod));
       const bool is_last =
           policy_.backoff_limit.has_value() && status_.AllRestarts() + 1 > *policy_.backoff_limit;
       if (is_last) return FailByBackoff();
       status_.CountRestart(task, UidOf(*pod));
+      new_failures_.insert(NameOf(*pod));
       // Once the pod is deleted nobody could count it.
       plan_.status_first = true;
       const std::string message = absl::StrCat(
@@ -529,7 +530,7 @@ class Planner {
   const std::string& kind_;
   JobStatus status_;
   JobPlan plan_;
-  std::set<std::string> counted_now_;  // UIDs of failed pods that this plan counts as restarts
+  std::set<std::string> new_failures_;  // pods whose restart this look has counted
 };
 
 }  // namespace
