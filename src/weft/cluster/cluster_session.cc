@@ -9,6 +9,7 @@
 
 #include "weft/cluster/device_proto.h"
 #include "weft/cluster/step_run.h"
+#include "weft/compile/late_reads.h"
 #include "weft/compile/partition.h"
 #include "weft/compile/place.h"
 #include "weft/graph/graph_proto.h"
@@ -178,6 +179,7 @@ StatusOr<Graph> ClusterSession::CutAndPin(const compile::Signature& signature,
     if (node->op() == "_Arg" || node->op() == "_Retval")
       node->set_assigned_device(client_device_.ToString());
   }
+  WEFT_RETURN_IF_ERROR(compile::ReadAfterUpdates(&step));
   return step;
 }
 

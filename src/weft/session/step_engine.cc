@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 
+#include "weft/compile/late_reads.h"
 #include "weft/compile/place.h"
 #include "weft/graph/import.h"
 
@@ -68,7 +69,7 @@ Status StepEngine::Place(Graph* step) const {
   WEFT_RETURN_IF_ERROR(compile::PlaceGraph(place, step));
   // The devices of one process share memory and threads: a step runs as one plan on the first.
   for (Node* node : step->nodes()) node->set_assigned_device(options_.devices.front()->name());
-  return absl::OkStatus();
+  return compile::ReadAfterUpdates(step);
 }
 
 StatusOr<std::shared_ptr<StepEngine::Executable>> StepEngine::Compile(

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes that wait for an update of a reference variable see the new value through a read that
+// stands before it, as in TensorFlow, where the read shares the variable's memory.
+#include "gtest/gtest.h"
+
+#include "weft/graph/builder.h"
+#include "weft/graph/graph_proto.h"
+#include "weft/graph/import.h"
+#include "weft/ops/catalogue.h"
+#include "weft/session/direct_session.h"
+
+namespace weft::session {
+namespace {
+
+class LateReadsTest : public ::testing::Test {
+ protected:
+  LateReadsTest() {
+    variable_ = Variable("v");
+    b_.Op("Assign", {variable_, b_.Scalar(1.0f)}, {}, "init");
+    read_ = b_.Op("Identity", {variable_}, {}, "read");
+    update_ = b_.Op("AssignAdd", {variable_, b_.Scalar(10.0f)}, {}, "update");
+  }
+  Endpoint Variable(const char* name) {
+    const Shape scalar = Tensor::Scalar(0.0f).shape();
+    return b_.Op("VariableV2", {}, {{"dtype", DType::kFloat}, {"shape", scalar}}, name);
+  }
+  // `node` runs after `first`.
+  void Wait(Endpoint node, Endpoint first) { graph_.AddControlEdge(first.node, node.node); }
+  // What `fetches` are after the variable was set to 1.
+  std::vector<float> Run(const std::vector<std::string>& fetches) {
+    EXPECT_TRUE(b_.ok()) << b_.status();
+    const auto session = NewDirectSession({.catalogue = &StandardCatalogue()});
+    EXPECT_TRUE(session.ok()) << session.status();
+    EXPECT_EQ((*session)->Extend(ExportGraph(graph_, {})), absl::OkStatus());
+    EXPECT_EQ((*session)->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
+    std::vector<Tensor> results;
+    EXPECT_EQ((*session)->Run({}, fetches, {}, &results), absl::OkStatus());
+    std::vector<float> values;
+    for (const Tensor& result : results) values.push_back(result.scalar<float>());
+    return values;
+  }
+
+  Graph graph_{&StandardCatalogue().ops()};
+  GraphBuilder b_{&graph_};
+  Endpoint variable_, read_, update_;
+};
+
+TEST_F(LateReadsTest, ANodeThatWaitsForAnUpdateSeesIt) {
+  const Endpoint early = b_.Op("Neg", {read_}, {}, "early");
+  const Endpoint late = b_.Op("Neg", {read_}, {}, "late");
+  Wait(late, update_);
+  Wait(update_, early);
+  EXPECT_EQ(Run({"early:0", "late:0"}), (std::vector<float>{-1, -11}));
+}
+
+TEST_F(LateReadsTest, SoDoesOneThatWaitsForAnotherBehindIt) {
+  const Endpoint group = b_.Op("Identity", {update_}, {}, "group");
+  b_.Op("Sub", {read_, group}, {}, "difference");
+  EXPECT_EQ(Run({"difference:0"}), std::vector<float>{0});
+}
+
+TEST_F(LateReadsTest, EachSeesTheUpdatesThatItWaitsFor) {
+  const Endpoint first = b_.Op("Neg", {read_}, {}, "first");
+  Wait(first, update_);
+  const Endpoint twice = b_.Op("AssignAdd", {variable_, b_.Scalar(100.0f)}, {}, "twice");
+  Wait(twice, first);
+  const Endpoint second = b_.Op("Neg", {read_}, {}, "second");
+  Wait(second, twice);
+  EXPECT_EQ(Run({"first:0", "second:0"}), (std::vector<float>{-11, -111}));
+}
+
+TEST_F(LateReadsTest, AnUpdateThroughAReferenceOfAnotherCounts) {
+  const Endpoint chained = b_.Op("AssignAdd", {update_, b_.Scalar(100.0f)}, {}, "chained");
+  Wait(b_.Op("Neg", {read_}, {}, "late"), chained);
+  EXPECT_EQ(Run({"late:0"}), std::vector<float>{-111});
+}
+
+TEST_F(LateReadsTest, UpdatesOfOthersChangeNothing) {
+  const Endpoint set = b_.Op("Assign", {Variable("other"), b_.Scalar(5.0f)}, {}, "set");
+  Wait(b_.Op("Neg", {read_}, {}, "late"), set);
+  EXPECT_EQ(Run({"late:0"}), std::vector<float>{-1});
+}
+
+}  // namespace
+}  // namespace weft::session
