@@ -26,6 +26,7 @@ class Cutter {
     arg.device = fed.node->requested_device();
     arg.attrs["T"] = fed.node->output_type(fed.port).dtype;
     arg.attrs["index"] = static_cast<int64_t>(index);
+    arg.attrs["_fed"] = absl::StrCat(fed.node->name(), ":", fed.port);
     WEFT_ASSIGN_OR_RETURN(Node * node, cut_.AddNode(std::move(arg), {}));
     if (!fed_.emplace(fed, Endpoint{node, 0}).second) {
       return InvalidArgument("Tensor ", name, " is fed more than once");

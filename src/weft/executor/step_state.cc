@@ -5,12 +5,24 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 namespace weft::executor {
 
 using compile::Instruction;
 using compile::InstructionKind;
 using compile::ReferenceRead;
+
+namespace {
+
+// How the caller knows it: by the fed tensor's name, or by its place.
+std::string NameOfArgument(const Node& node) {
+  const std::string fed = FindAttrOr<std::string>(node.attrs(), "_fed", "");
+  return fed.empty() ? absl::StrCat("Argument '", node.name(), "'")
+                     : absl::StrCat("The value fed to tensor ", fed);
+}
+
+}  // namespace
 
 StepState::StepState(const compile::Plan& plan)
     : plan_(plan),
@@ -66,11 +78,10 @@ Status StepState::SetArguments(std::vector<Tensor>& arguments) {
     const size_t index = static_cast<size_t>(instruction.index);
     const DType wanted = plan_.argument_types()[index];
     if (index >= arguments.size() || !arguments[index].IsInitialized()) {
-      return InvalidArgument("Argument ", index, " ('", instruction.node->name(),
-                             "') has no value");
+      return InvalidArgument(NameOfArgument(*instruction.node), " has no value");
     }
     if (arguments[index].dtype() != wanted) {
-      return InvalidArgument("Argument ", index, " ('", instruction.node->name(), "') has dtype ",
+      return InvalidArgument(NameOfArgument(*instruction.node), " has dtype ",
                              DTypeName(arguments[index].dtype()), ", expected ", DTypeName(wanted));
     }
     Value& value = slots_[instruction.first_output];

@@ -1,9 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/graph/builder.h"
 
-#include <algorithm>
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace weft {
+namespace {
+
+// A name that the op does not know would be passed over in silence, and its default used.
+Status CheckAttrNames(const OpSchema& schema, const AttrMap& attrs) {
+  for (const auto& [name, value] : attrs) {
+    const auto is_it = [&](const AttrSchema& attr) { return attr.name == name; };
+    if (name.starts_with('_') || absl::c_any_of(schema.attrs, is_it)) continue;
+    const auto add_name = [](std::string* out, const AttrSchema& attr) { *out += attr.name; };
+    return InvalidArgument("Op ", schema.name, " has no attr '", name, "'; it has: ",
+                           absl::StrJoin(schema.attrs, ", ", add_name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 void GraphBuilder::Fail(Status status) {
   if (status_.ok()) status_ = std::move(status);
@@ -33,6 +50,10 @@ Status GraphBuilder::InferAttrs(const OpSchema& schema, const std::vector<Argume
     for (const Endpoint& tensor : tensors) {
       if (tensor.node == nullptr) {
         return InvalidArgument("Argument '", arg.name, "' of op ", schema.name, " is empty");
+      }
+      if (graph_->Find(tensor.node->name()) != tensor.node) {
+        return InvalidArgument("Argument '", arg.name, "' of op ", schema.name, ": '",
+                               tensor.node->name(), "' belongs to another graph");
       }
       if (tensor.port < 0 || tensor.port >= tensor.node->num_outputs()) {
         return InvalidArgument("Argument '", arg.name, "' of op ", schema.name, " reads output ",
@@ -65,8 +86,10 @@ Node* GraphBuilder::AddNode(absl::string_view op, const std::vector<Argument>& i
   def.name = graph_->UniqueName(absl::StrCat(prefix_, name.empty() ? op : name));
   def.op = std::string(op);
   def.device = device_;
-  if (Status s = InferAttrs((*definition)->schema, inputs, &attrs); !s.ok()) {
-    Fail(Annotate(s, absl::StrCat("Node '", def.name, "'")));
+  Status arguments = CheckAttrNames((*definition)->schema, attrs);
+  if (arguments.ok()) arguments = InferAttrs((*definition)->schema, inputs, &attrs);
+  if (!arguments.ok()) {
+    Fail(Annotate(arguments, absl::StrCat("Node '", def.name, "'")));
     return nullptr;
   }
   if (!colocation_.empty()) {

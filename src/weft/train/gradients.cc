@@ -45,7 +45,6 @@ class Backward {
   Status Seed(const std::vector<Endpoint>& ys, const std::vector<Endpoint>& y_gradients) {
     for (size_t i = 0; i < ys.size(); ++i) {
       const Endpoint& y = ys[i];
-      if (y.node == nullptr) return InvalidArgument("Gradient of an empty tensor");
       const DType dtype = y.node->output_type(y.port).dtype;
       if (!IsFloating(dtype) && !IsComplex(dtype)) {
         return InvalidArgument("Gradients need a floating point tensor, but '", y.node->name(),
@@ -197,6 +196,9 @@ StatusOr<std::vector<TensorGradient>> AddGradients(GraphBuilder& builder,
   WEFT_RETURN_IF_ERROR(builder.status());
   for (const Endpoint& x : xs) {
     if (x.node == nullptr) return InvalidArgument("Gradient with respect to an empty tensor");
+  }
+  for (const Endpoint& y : ys) {
+    if (y.node == nullptr) return InvalidArgument("Gradient of an empty tensor");
   }
   Backward backward(builder, xs);
   backward.FindPath(ys);

@@ -64,6 +64,14 @@ TEST_F(GradientsTest, OfAReadVariable) {
   Expect(GradientOfSquares(v.value, v.handle), {2, 2}, {1, 2, 3, 4});
 }
 
+TEST_F(GradientsTest, OfNothingIsAnError) {
+  const Variable v = Counting({2});
+  EXPECT_EQ(AddGradients(b_, {Endpoint()}, {v.value}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AddGradients(b_, {v.value}, {Endpoint()}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(GradientsTest, OfGatheredRowsThatComeTwice) {
   const Variable v = Counting({3, 2});
   const Endpoint ids = b_.Constant(Tensor::Vector<int32_t>({2, 0, 2}));
