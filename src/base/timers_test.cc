@@ -11,16 +11,24 @@ namespace weft {
 namespace {
 
 TEST(TimerQueue, CallsInOrderOfTime) {
-  TimerQueue timers;
   std::vector<int> order;
-  absl::Notification done;
-  timers.Schedule(absl::Milliseconds(30), [&] {
-    order.push_back(2);
+  absl::Notification held, go, done;
+  TimerQueue timers;
+  // Nothing is called until all are there, however long that takes.
+  timers.Schedule(absl::ZeroDuration(), [&] {
+    held.Notify();
+    go.WaitForNotification();
+  });
+  held.WaitForNotification();
+  timers.Schedule(absl::Milliseconds(1), [&] {
+    order.push_back(3);
     done.Notify();
   });
-  timers.Schedule(absl::Milliseconds(1), [&] { order.push_back(1); });
+  timers.Schedule(-absl::Minutes(1), [&] { order.push_back(2); });
+  timers.Schedule(-absl::Hours(1), [&] { order.push_back(1); });
+  go.Notify();
   done.WaitForNotification();
-  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
 }
 
 TEST(TimerQueue, CancelledOnesDoNotRun) {

@@ -116,42 +116,41 @@ TEST_F(GrpcServiceTest, WaitingCallsHoldNoThread) {
   EXPECT_EQ(answered, kWaiting);
 }
 
-TEST_F(GrpcServiceTest, CancelsWhenTheClientGivesUp) {
-  absl::Notification cancelled;
-  std::unique_ptr<ServerCall> kept;
-  Start(
-      {{"/a.B/Wait", [&](std::unique_ptr<ServerCall> call) {
-          kept = std::move(call);
-          Cancellation::Token token;
-          if (!kept->cancellation().Register(&token, [&](const Status&) { cancelled.Notify(); })) {
-            cancelled.Notify();
-          }
-        }}});
+TEST_F(GrpcServiceTest, ADeadlineEndsTheCallHere) {
+  // Shared with a call that may still be on its way when the client has given up.
+  auto given_up = std::make_shared<absl::Notification>();
+  Start({{"/a.B/Wait", [given_up](std::unique_ptr<ServerCall> call) {
+            given_up->WaitForNotification();
+            call->Reply(absl::OkStatus(), Payload());  // too late, harmless
+          }}});
   EXPECT_EQ(Call("/a.B/Wait", "", absl::Milliseconds(100)).status().code(),
             absl::StatusCode::kDeadlineExceeded);
-  cancelled.WaitForNotification();
-  kept->Reply(absl::OkStatus(), Payload());  // too late, harmless
+  given_up->Notify();
 }
 
-TEST_F(GrpcServiceTest, CallsCanBeCancelledHere) {
-  absl::Notification arrived;
+TEST_F(GrpcServiceTest, AClientThatGivesUpCancelsTheCallOnBothSides) {
+  absl::Notification arrived, cancelled_there, ended_here;
   std::unique_ptr<ServerCall> kept;
   Start({{"/a.B/Wait", [&](std::unique_ptr<ServerCall> call) {
             kept = std::move(call);
+            Cancellation::Token token;
+            EXPECT_TRUE(kept->cancellation().Register(
+                &token, [&](const Status&) { cancelled_there.Notify(); }));
             arrived.Notify();
           }}});
   Cancellation cancellation;
-  absl::Notification done;
   Status status;
   channel_->Call({.method = "/a.B/Wait", .cancellation = &cancellation},
                  [&](StatusOr<std::unique_ptr<ClientReply>> reply) {
                    status = reply.status();
-                   done.Notify();
+                   ended_here.Notify();
                  });
   arrived.WaitForNotification();
   cancellation.Cancel(Aborted("enough"));
-  done.WaitForNotification();
+  ended_here.WaitForNotification();
   EXPECT_EQ(status, Aborted("enough"));
+  cancelled_there.WaitForNotification();
+  kept->Reply(absl::OkStatus(), Payload());  // too late, harmless
   kept.reset();
 }
 
