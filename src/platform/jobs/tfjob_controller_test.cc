@@ -89,6 +89,10 @@ struct FailureRow {
   const char* policy;
   int64_t code;  // -1: no container status
   bool restarts;
+  // The tests' names: without, they would be addresses.
+  friend void PrintTo(const FailureRow& row, std::ostream* out) {
+    *out << row.version << "-" << (*row.policy == 0 ? "default" : row.policy) << "-" << row.code;
+  }
 };
 
 class FailureTest : public TfJobControllerTest, public ::testing::WithParamInterface<FailureRow> {};
@@ -193,6 +197,9 @@ TEST_F(TfJobControllerTest, NothingRunsOnPastTheDeadline) {
 struct CleanRow {
   const char* policy;
   const char* pods;
+  friend void PrintTo(const CleanRow& row, std::ostream* out) {
+    *out << (*row.policy == 0 ? "default" : row.policy);
+  }
 };
 class CleanTest : public TfJobControllerTest, public ::testing::WithParamInterface<CleanRow> {};
 
