@@ -14,8 +14,8 @@ Status CheckAttrNames(const OpSchema& schema, const AttrMap& attrs) {
     const auto is_it = [&](const AttrSchema& attr) { return attr.name == name; };
     if (name.starts_with('_') || absl::c_any_of(schema.attrs, is_it)) continue;
     const auto add_name = [](std::string* out, const AttrSchema& attr) { *out += attr.name; };
-    return InvalidArgument("Op ", schema.name, " has no attr '", name, "'; it has: ",
-                           absl::StrJoin(schema.attrs, ", ", add_name));
+    return InvalidArgument("Op ", schema.name, " has no attr '", name,
+                           "'; it has: ", absl::StrJoin(schema.attrs, ", ", add_name));
   }
   return absl::OkStatus();
 }
