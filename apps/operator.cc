@@ -11,9 +11,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "absl/strings/str_split.h"
+
 #include "apps/command.h"
+#include "apps/node_port.h"
 #include "apps/operator_ports.h"
 #include "apps/pods.h"
+#include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -21,9 +25,10 @@
 #include "base/subprocess.h"
 #include "base/threads.h"
 #include "net/certificate.h"
-#include "platform/jobs/admission.h"
 #include "platform/jobs/tfjob_controller.h"
+#include "platform/jobs/webhook.h"
 #include "platform/pods/pod_executor.h"
+#include "platform/pods/process_report.h"
 #include "platform/reconcile/leader_election.h"
 #include "platform/reconcile/metered_store.h"
 #include "platform/store/api_error.h"
@@ -33,16 +38,21 @@
 namespace weft::apps {
 namespace {
 
+constexpr int kLogLines = 50;
+constexpr size_t kMostLogBytes = 64 << 10;
+
 struct Flags {
   std::string kubeconfig;
   std::string context;
   std::string namespace_name;
   std::string node = "local";
+  NodePortFlags node_port;
   std::string state;
   bool binds_pods = false;
   int threads = 4;
   int parallel_calls = 32;
   std::string gang_scheduler;
+  std::string log_period;      // empty: logs are not read
   std::optional<bool> elects;  // default: inside a cluster
   std::string lease_name = "weft-operator";
   std::string lease_namespace;  // default: that of the way to the cluster
@@ -51,6 +61,7 @@ struct Flags {
   std::string retry_period = "2s";
   PortFlags metrics;
   platform::WebhookOptions webhook = {.address = {"0.0.0.0", 0}};
+  std::string webhook_validity = "2160h";
   std::string health_address = "127.0.0.1:0";  // else as that of metrics
 };
 
@@ -96,16 +107,29 @@ class Current {
     absl::MutexLock lock(&mutex_);
     controllers_ = controllers;
   }
+  // The cluster has answered.
+  void Begin() {
+    absl::MutexLock lock(&mutex_);
+    has_begun_ = true;
+  }
+  void SetWebhook(const std::shared_ptr<platform::Webhook>& webhook) {
+    absl::MutexLock lock(&mutex_);
+    webhook_ = webhook;
+  }
   // Who waits for the lease is ready too.
   bool IsReady() const {
     absl::MutexLock lock(&mutex_);
     const std::shared_ptr<Controllers> controllers = controllers_.lock();
-    return controllers == nullptr || controllers->HaveSynced();
+    const std::shared_ptr<platform::Webhook> webhook = webhook_.lock();
+    return has_begun_ && (controllers == nullptr || controllers->HaveSynced()) &&
+           (webhook == nullptr || webhook->IsTold());
   }
 
  private:
   mutable absl::Mutex mutex_;
+  bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
   std::weak_ptr<Controllers> controllers_ ABSL_GUARDED_BY(mutex_);
+  std::weak_ptr<platform::Webhook> webhook_ ABSL_GUARDED_BY(mutex_);
 };
 
 StatusOr<absl::Duration> ParseTime(const char* flag, const std::string& text) {
@@ -135,19 +159,26 @@ StatusOr<platform::LeaderElector::Options> ElectionOptions(const Flags& flags,
 }
 
 // Null without a port.
-StatusOr<std::unique_ptr<HttpServer>> StartChecks(const platform::WebhookOptions& options,
-                                                  const Clock& clock) {
+StatusOr<std::shared_ptr<platform::Webhook>> StartChecks(const Flags& flags, const Clock* clock,
+                                                         platform::ObjectStore* store) {
+  platform::WebhookOptions options = flags.webhook;
   if (options.address.port == 0) return nullptr;
   if (options.folder.empty()) {
     return InvalidArgument(
         "--webhook_port needs --webhook_folder: where tls.crt and tls.key are, "
         "or shall be made");
   }
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> server, platform::StartWebhook(options, clock));
-  WEFT_LOG(INFO) << "Jobs are checked at port " << server->port()
-                 << "; to tell the cluster: kubectl apply -f "
-                 << JoinPath(options.folder, "webhook.yaml");
-  return server;
+  WEFT_ASSIGN_OR_RETURN(options.validity, ParseTime("--webhook_validity", flags.webhook_validity));
+  options.store = store;
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<platform::Webhook> webhook,
+                        platform::Webhook::Start(options, clock));
+  WEFT_LOG(INFO) << "Jobs are checked at port " << webhook->port()
+                 << (options.configuration.empty()
+                         ? absl::StrCat("; to tell the cluster: kubectl apply -f ",
+                                        JoinPath(options.folder, "webhook.yaml"))
+                         : absl::StrCat(", as the configuration '", options.configuration,
+                                        "' tells the cluster"));
+  return webhook;
 }
 
 void WarnOfMissingKinds(const Flags& flags, platform::ObjectStore* store) {
@@ -159,6 +190,31 @@ void WarnOfMissingKinds(const Flags& flags, platform::ObjectStore* store) {
     WEFT_LOG(WARNING) << "The cluster does not know the kind " << type->kind
                       << " yet: kubectl apply -f deploy/crds/" << type->plural << ".yaml";
   }
+}
+
+// The last line of the task's container that tells a step.
+StatusOr<Json> ReadProgress(platform::KubernetesStore* cluster, const platform::ObjectName& pod) {
+  platform::LogOptions options;
+  options.container = "tensorflow";
+  options.tail_lines = kLogLines;
+  std::string text;
+  Cancellation cancellation;
+  const Status status = cluster->StreamLog(
+      pod, options,
+      [&text](absl::string_view piece) {
+        if (text.size() + piece.size() > kMostLogBytes) {
+          return ResourceExhausted("its last lines are longer than ", kMostLogBytes, " bytes");
+        }
+        text.append(piece.data(), piece.size());
+        return absl::OkStatus();
+      },
+      &cancellation);
+  WEFT_RETURN_IF_ERROR(status);
+  Json latest;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (auto progress = platform::ParseProgressLine(line)) latest = *std::move(progress);
+  }
+  return latest;
 }
 
 Status RunOperator(const Flags& flags) {
@@ -174,11 +230,12 @@ Status RunOperator(const Flags& flags) {
   health.address = flags.health_address;
   WEFT_ASSIGN_OR_RETURN(const auto health_port,
                         ServeHealth(health, clock, [&current] { return current.IsReady(); }));
-  WEFT_ASSIGN_OR_RETURN(const auto webhook, StartChecks(flags.webhook, clock));
   WEFT_ASSIGN_OR_RETURN(const auto cluster, platform::KubernetesStore::Connect(access, &clock));
   WEFT_RETURN_IF_ERROR(Annotate(cluster->GetPage("/version").status(),
                                 absl::StrCat("The cluster at ", access.server)));
   platform::MeteredStore store(cluster.get(), &clock, access.server, &metrics);
+  WEFT_ASSIGN_OR_RETURN(const auto webhook, StartChecks(flags, &clock, &store));
+  if (webhook != nullptr) current.SetWebhook(webhook);
   WarnOfMissingKinds(flags, &store);
   ThreadPool pool("calls", flags.parallel_calls);
   platform::TfJobController::Options options;
@@ -187,6 +244,12 @@ Status RunOperator(const Flags& flags) {
   options.namespace_name = flags.namespace_name;
   options.pool = &pool;
   options.gang_scheduler = flags.gang_scheduler;
+  if (!flags.log_period.empty()) {
+    WEFT_ASSIGN_OR_RETURN(options.log_period, ParseTime("--progress_from_logs", flags.log_period));
+    options.read_log = [raw = cluster.get()](const platform::ObjectName& pod) {
+      return ReadProgress(raw, pod);
+    };
+  }
   options.metrics = &metrics;
   if (const char* const domain = std::getenv("CUSTOM_CLUSTER_DOMAIN"))
     options.cluster_domain = domain;
@@ -201,6 +264,7 @@ Status RunOperator(const Flags& flags) {
   int signal = 0;
   if (!flags.elects.value_or(IsInCluster(flags))) {
     const auto controllers = start();
+    current.Begin();
     ::sigwait(&signals, &signal);
     return absl::OkStatus();
   }
@@ -210,9 +274,24 @@ Status RunOperator(const Flags& flags) {
   platform::LeaderElector elector(election);
   platform::FencedStore fenced(&store, &elector);
   options.store = &fenced;
+  current.Begin();
   platform::LeaderLoop loop(&elector, election.retry_period, start);
   ::sigwait(&signals, &signal);
   return absl::OkStatus();
+}
+
+// Until a signal comes: whoever makes the node anew knows nothing of its port.
+void KeepTelling(const NodePort* port, const std::string& node, const sigset_t& signals) {
+  for (bool has_ended = false; !has_ended;) {
+    const Status told = port == nullptr ? absl::OkStatus() : port->Tell(node);
+    if (!told.ok() && !platform::IsObjectNotFound(told)) {
+      WEFT_LOG_EVERY(WARNING, absl::Seconds(30))
+          << "The API server does not know the port for logs yet: " << told.message();
+    }
+    const absl::Duration pause = told.ok() ? absl::Seconds(30) : absl::Milliseconds(200);
+    const timespec wait = absl::ToTimespec(pause);
+    has_ended = ::sigtimedwait(&signals, nullptr, &wait) > 0;
+  }
 }
 
 Status RunNode(const Flags& flags) {
@@ -232,10 +311,14 @@ Status RunNode(const Flags& flags) {
     options.binds_pods = flags.binds_pods;
     options.has_heartbeat = true;
     platform::PodExecutor executor(options);
+    std::unique_ptr<NodePort> port;
+    if (flags.node_port.port >= 0) {
+      WEFT_ASSIGN_OR_RETURN(
+          port, NodePort::Start(flags.node_port, access.server, flags.state, store.get(), &clock));
+    }
     executor.Start();
     WEFT_LOG(INFO) << "This machine is node '" << flags.node << "' of " << access.server;
-    int signal = 0;
-    ::sigwait(&signals, &signal);
+    KeepTelling(port.get(), flags.node, signals);
   }
   KillDescendants(guard->pid());
   return absl::OkStatus();
@@ -320,6 +403,9 @@ void AddOperator(CLI::App& app, Action* action) {
   command->add_option("--gang_scheduler_name", flags->gang_scheduler,
                       "Admit the pods of a job together: volcano, or a scheduler with the "
                       "coscheduling plugin");
+  command->add_option("--progress_from_logs", flags->log_period,
+                      "Read the progress of jobs from the log of their first task, this often "
+                      "(15s); needs deploy/rbac/logs.yaml. Default: never");
   AddElection(command, flags);
   AddPorts(command, flags);
   command
@@ -333,6 +419,13 @@ void AddOperator(CLI::App& app, Action* action) {
       ->capture_default_str();
   command->add_option("--webhook_service", flags->webhook.service,
                       "NAMESPACE/NAME of the service that has this host name, on a cluster");
+  command->add_option("--webhook_configuration", flags->webhook.configuration,
+                      "The ValidatingWebhookConfiguration of the cluster that shall trust its "
+                      "certificate; it is kept up to date (default: DIR/webhook.yaml is written)");
+  command
+      ->add_option("--webhook_validity", flags->webhook_validity,
+                   "Life of a certificate that is made; another takes its place in time")
+      ->capture_default_str();
   SetAction(command, action, flags, &RunOperator);
 }
 
@@ -344,6 +437,21 @@ void AddNode(CLI::App& app, Action* action) {
   command->add_option("--state", flags->state, "Folder for the logs of pods")->required();
   command->add_flag("--bind_pods", flags->binds_pods,
                     "Take every pod that no scheduler has placed");
+  NodePortFlags& port = flags->node_port;
+  command
+      ->add_option("--kubelet_port", port.port,
+                   "Where the API server fetches logs, usually 10250; 0 is any free one (default: "
+                   "nowhere)")
+      ->check(CLI::Range(0, 65535));
+  command->add_option("--kubelet_client_ca", port.client_authority_file,
+                      "Who must have signed the API server's client certificate");
+  command->add_option("--kubelet_client_name", port.client_name, "Whose that must be")
+      ->capture_default_str();
+  command->add_option("--address", port.address,
+                      "By which the API server comes (default: that of the way to it)");
+  command->add_option("--tls-cert-file", port.certificate,
+                      "Certificate of that port (default: made anew)");
+  command->add_option("--tls-private-key-file", port.key, "Its key");
   SetAction(command, action, flags, &RunNode);
 }
 

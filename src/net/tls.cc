@@ -70,12 +70,44 @@ BIO* SocketBio(int fd) {
   return bio;
 }
 
-StatusOr<SSL*> NewSession(SSL_CTX* context, int fd) {
-  SSL* const ssl = ::SSL_new(context);
-  if (ssl == nullptr) return Internal("Cannot make a TLS session: ", TakeOpensslError());
-  BIO* const bio = SocketBio(fd);
-  ::SSL_set_bio(ssl, bio, bio);
-  return ssl;
+Status UseCertificate(SSL_CTX* context, const std::string& certificate_pem,
+                      const std::string& key_pem) {
+  const BioPtr certificate_bio = MemoryBio(certificate_pem);
+  const X509Ptr certificate(::PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr),
+                            &::X509_free);
+  if (certificate == nullptr || ::SSL_CTX_use_certificate(context, certificate.get()) != 1) {
+    return InvalidArgument("This is no certificate in PEM form: ", TakeOpensslError());
+  }
+  // What stands behind the first one leads to the authority.
+  while (X509* const next = ::PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr)) {
+    ::SSL_CTX_add_extra_chain_cert(context, next);
+  }
+  ::ERR_clear_error();
+  const BioPtr key_bio = MemoryBio(key_pem);
+  const KeyPtr key(::PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr),
+                   &::EVP_PKEY_free);
+  if (key == nullptr || ::SSL_CTX_use_PrivateKey(context, key.get()) != 1 ||
+      ::SSL_CTX_check_private_key(context) != 1) {
+    return InvalidArgument("This is not the certificate's private key in PEM form: ",
+                           TakeOpensslError());
+  }
+  return absl::OkStatus();
+}
+
+Status TrustAuthority(SSL_CTX* context, const std::string& pem) {
+  X509_STORE* const store = ::SSL_CTX_get_cert_store(context);
+  const BioPtr bio = MemoryBio(pem);
+  int count = 0;
+  while (true) {
+    const X509Ptr certificate(::PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr),
+                              &::X509_free);
+    if (certificate == nullptr) break;
+    ::X509_STORE_add_cert(store, certificate.get());
+    ++count;
+  }
+  ::ERR_clear_error();
+  if (count == 0) return InvalidArgument("The certificate authority is no certificate in PEM form");
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -131,82 +163,74 @@ void TlsSession::Close() {
 
 TlsConfig::~TlsConfig() { ::SSL_CTX_free(context_); }
 
-Status TlsConfig::UseCertificate(const std::string& certificate_pem, const std::string& key_pem) {
-  const BioPtr certificate_bio = MemoryBio(certificate_pem);
-  const X509Ptr certificate(::PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr),
-                            &::X509_free);
-  if (certificate == nullptr || ::SSL_CTX_use_certificate(context_, certificate.get()) != 1) {
-    return InvalidArgument("This is no certificate in PEM form: ", TakeOpensslError());
-  }
-  // What stands behind the first one leads to the authority.
-  while (X509* const next = ::PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr)) {
-    ::SSL_CTX_add_extra_chain_cert(context_, next);
-  }
-  ::ERR_clear_error();
-  const BioPtr key_bio = MemoryBio(key_pem);
-  const KeyPtr key(::PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr),
-                   &::EVP_PKEY_free);
-  if (key == nullptr || ::SSL_CTX_use_PrivateKey(context_, key.get()) != 1 ||
-      ::SSL_CTX_check_private_key(context_) != 1) {
-    return InvalidArgument("This is not the certificate's private key in PEM form: ",
-                           TakeOpensslError());
-  }
-  return absl::OkStatus();
-}
-
-Status TlsConfig::TrustAuthority(const std::string& pem) {
-  X509_STORE* const store = ::SSL_CTX_get_cert_store(context_);
-  const BioPtr bio = MemoryBio(pem);
-  int count = 0;
-  while (true) {
-    const X509Ptr certificate(::PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr),
-                              &::X509_free);
-    if (certificate == nullptr) break;
-    ::X509_STORE_add_cert(store, certificate.get());
-    ++count;
-  }
-  ::ERR_clear_error();
-  if (count == 0) return InvalidArgument("The certificate authority is no certificate in PEM form");
-  return absl::OkStatus();
-}
-
 StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Server(const std::string& certificate_pem,
-                                                       const std::string& key_pem) {
-  std::shared_ptr<TlsConfig> config(new TlsConfig(::SSL_CTX_new(::TLS_server_method())));
-  ::SSL_CTX_set_min_proto_version(config->context_, TLS1_2_VERSION);
-  ::SSL_CTX_set_mode(config->context_, SSL_MODE_ENABLE_PARTIAL_WRITE |
-                                           SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                           SSL_MODE_RELEASE_BUFFERS);
-  WEFT_RETURN_IF_ERROR(config->UseCertificate(certificate_pem, key_pem));
+                                                       const std::string& key_pem,
+                                                       const TlsPeerRule& clients) {
+  SSL_CTX* const context = ::SSL_CTX_new(::TLS_server_method());
+  std::shared_ptr<TlsConfig> config(new TlsConfig(context));
+  ::SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  ::SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                  SSL_MODE_RELEASE_BUFFERS);
+  WEFT_RETURN_IF_ERROR(UseCertificate(context, certificate_pem, key_pem));
+  config->clients_ = clients;
+  if (clients.authority_pem.empty()) return config;
+  WEFT_RETURN_IF_ERROR(TrustAuthority(context, clients.authority_pem));
+  ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  // Sessions that are taken up again would not be asked.
+  ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  ::SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+  if (!clients.common_name.empty()) {
+    // The name of a client without alternative names is its common name.
+    ::X509_VERIFY_PARAM_set1_host(::SSL_CTX_get0_param(context), clients.common_name.c_str(),
+                                  clients.common_name.size());
+  }
   return config;
 }
 
+Status TlsConfig::Renew(const std::string& certificate_pem, const std::string& key_pem) {
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<TlsConfig> next,
+                        Server(certificate_pem, key_pem, clients_));
+  absl::MutexLock lock(&mutex_);
+  absl::MutexLock lock_next(&next->mutex_);
+  std::swap(context_, next->context_);
+  return absl::OkStatus();
+}
+
+StatusOr<SSL*> TlsConfig::NewSession(int fd) const {
+  absl::MutexLock lock(&mutex_);
+  SSL* const ssl = ::SSL_new(context_);
+  if (ssl == nullptr) return Internal("Cannot make a TLS session: ", TakeOpensslError());
+  BIO* const bio = SocketBio(fd);
+  ::SSL_set_bio(ssl, bio, bio);
+  return ssl;
+}
+
 StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Client(const TlsClientOptions& options) {
-  std::shared_ptr<TlsConfig> config(new TlsConfig(::SSL_CTX_new(::TLS_client_method())));
-  ::SSL_CTX_set_min_proto_version(config->context_, TLS1_2_VERSION);
-  ::SSL_CTX_set_mode(config->context_,
-                     SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX* const context = ::SSL_CTX_new(::TLS_client_method());
+  std::shared_ptr<TlsConfig> config(new TlsConfig(context));
+  ::SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  ::SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (!options.certificate_pem.empty()) {
-    WEFT_RETURN_IF_ERROR(config->UseCertificate(options.certificate_pem, options.key_pem));
+    WEFT_RETURN_IF_ERROR(UseCertificate(context, options.certificate_pem, options.key_pem));
   }
   if (options.skip_verification) return config;
-  ::SSL_CTX_set_verify(config->context_, SSL_VERIFY_PEER, nullptr);
+  ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   if (options.authority_pem.empty()) {
-    ::SSL_CTX_set_default_verify_paths(config->context_);
+    ::SSL_CTX_set_default_verify_paths(context);
   } else {
-    WEFT_RETURN_IF_ERROR(config->TrustAuthority(options.authority_pem));
+    WEFT_RETURN_IF_ERROR(TrustAuthority(context, options.authority_pem));
   }
   return config;
 }
 
 StatusOr<std::unique_ptr<TlsSession>> TlsConfig::Accept(int fd) const {
-  WEFT_ASSIGN_OR_RETURN(SSL* const ssl, NewSession(context_, fd));
+  WEFT_ASSIGN_OR_RETURN(SSL* const ssl, NewSession(fd));
   ::SSL_set_accept_state(ssl);
   return std::unique_ptr<TlsSession>(new TlsSession(ssl));
 }
 
 StatusOr<std::unique_ptr<TlsSession>> TlsConfig::Connect(int fd, const std::string& host) const {
-  WEFT_ASSIGN_OR_RETURN(SSL* const ssl, NewSession(context_, fd));
+  WEFT_ASSIGN_OR_RETURN(SSL* const ssl, NewSession(fd));
   ::SSL_set_connect_state(ssl);
   // An address is compared with the certificate's addresses, and is not sent as a name.
   if (::X509_VERIFY_PARAM_set1_ip_asc(::SSL_get0_param(ssl), host.c_str()) != 1) {

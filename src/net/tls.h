@@ -7,6 +7,9 @@
 
 #include <sys/types.h>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
 #include "base/status.h"
 
 struct ssl_ctx_st;
@@ -49,13 +52,22 @@ struct TlsClientOptions {
   bool skip_verification = false;
 };
 
+// Whom a server lets in.
+struct TlsPeerRule {
+  std::string authority_pem;  // who must have signed the client's certificate; empty: anybody may
+  std::string common_name;    // whose it must be; empty: any
+};
+
 // What sessions share. Thread-safe.
 class TlsConfig {
  public:
   // InvalidArgument when the texts are no certificate and its key.
   static StatusOr<std::shared_ptr<TlsConfig>> Server(const std::string& certificate_pem,
-                                                     const std::string& key_pem);
+                                                     const std::string& key_pem,
+                                                     const TlsPeerRule& clients = {});
   static StatusOr<std::shared_ptr<TlsConfig>> Client(const TlsClientOptions& options);
+  // A server's next sessions show another certificate; those that are open stay as they are.
+  Status Renew(const std::string& certificate_pem, const std::string& key_pem);
   ~TlsConfig();
   TlsConfig(const TlsConfig&) = delete;
   TlsConfig& operator=(const TlsConfig&) = delete;
@@ -66,10 +78,12 @@ class TlsConfig {
 
  private:
   explicit TlsConfig(ssl_ctx_st* context) : context_(context) {}
-  Status UseCertificate(const std::string& certificate_pem, const std::string& key_pem);
-  Status TrustAuthority(const std::string& pem);
 
-  ssl_ctx_st* const context_;
+  StatusOr<ssl_st*> NewSession(int fd) const;
+
+  TlsPeerRule clients_;  // of a server
+  mutable absl::Mutex mutex_;
+  ssl_ctx_st* context_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft

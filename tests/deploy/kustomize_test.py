@@ -38,7 +38,10 @@ class KustomizeTest(unittest.TestCase):
             'allowPrivilegeEscalation': False, 'readOnlyRootFilesystem': True, 'capabilities': {'drop': ['ALL']}})
         self.assertIn('memory', container['resources']['limits'])
         self.assertIn('cpu', container['resources']['requests'])
-        self.assertIn('readinessProbe', container)
+        ports = {port['name']: port['containerPort'] for port in container['ports']}
+        for probe, path in (('livenessProbe', '/healthz'), ('readinessProbe', '/readyz')):
+            self.assertEqual(container[probe]['httpGet'], {'path': path, 'port': 'health', 'scheme': 'HTTPS'})
+        self.assertIn('--health-probe-bind-address=:%d' % ports['health'], container['command'])
         account = self.one(items, 'ServiceAccount')
         self.assertEqual((account['metadata']['name'], account['metadata']['namespace']),
                          (pod['serviceAccountName'], namespace))
@@ -57,7 +60,7 @@ class KustomizeTest(unittest.TestCase):
     def test_for_a_whole_cluster(self):
         items = self.build('cluster')
         container = self.check_operator(items, 'weft-system')
-        self.assertEqual(container['command'][-2:], ['weft', 'operator'])
+        self.assertEqual(container['command'][5:7], ['weft', 'operator'])
         names = {item['metadata']['name'] for item in items if item['kind'] == 'CustomResourceDefinition'}
         self.assertEqual(names, {'tfjobs.kubeflow.org', 'tensorflows.krallistic.github.com'})
         self.check_rules(items)
@@ -72,6 +75,21 @@ class KustomizeTest(unittest.TestCase):
         self.assertEqual(container['command'][-1], '--namespace=$(POD_NAMESPACE)')
         self.assertEqual(self.one(items, 'RoleBinding')['subjects'][0]['namespace'], 'default')
         self.check_rules(items)
+
+    def test_with_a_webhook(self):
+        items = self.build('webhook_cluster')
+        container = self.check_operator(items, 'weft-system')
+        self.check_rules(items)
+        configuration = self.one(items, 'ValidatingWebhookConfiguration')
+        service = self.one(items, 'Service')
+        webhook, = configuration['webhooks']
+        self.assertEqual(webhook['clientConfig'], {'service': {
+            'name': service['metadata']['name'], 'namespace': service['metadata']['namespace'], 'path': '/validate', 'port': 443}})
+        port, = [port['containerPort'] for port in container['ports'] if port['name'] == 'webhook']
+        for flag in ('--webhook_port=%d' % port, '--webhook_host=%s.$(POD_NAMESPACE).svc' % service['metadata']['name'],
+                     '--webhook_configuration=' + configuration['metadata']['name'],
+                     '--webhook_folder=' + container['volumeMounts'][0]['mountPath']):
+            self.assertIn(flag, container['command'])
 
     def test_both_allow_the_same(self):
         def allowed(items):

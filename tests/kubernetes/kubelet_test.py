@@ -18,6 +18,8 @@ WEFT, DIGITS, EXAMPLE = sys.argv[1:4]
 SKIPPED = 77
 TASKS = {'PS': 2222, 'Chief': 2223, 'Worker': 2224}
 
+STEPS = 600
+
 
 def template(port, model):
     """No name server and no network of pods here: all share the machine's, each task has a port of its own."""
@@ -29,7 +31,7 @@ def template(port, model):
         'volumes': [{'name': 'model', 'hostPath': {'path': str(model)}}],
         'containers': [{
             'name': 'tensorflow', 'image': 'weft.local/weft:1', 'imagePullPolicy': 'Never',
-            'command': ['digits', '--data', '/data/digits.csv', '--model_dir', '/model', '--steps', '200'],
+            'command': ['digits', '--data', '/data/digits.csv', '--model_dir', '/model', '--steps', str(STEPS)],
             'ports': [{'name': 'tfjob-port', 'containerPort': port}],
             'volumeMounts': [{'name': 'model', 'mountPath': '/model'}]}]}}
 
@@ -54,7 +56,8 @@ class KubeletTest(unittest.TestCase):
         kubelet = cluster.build('kubelet')
         self.cluster = cluster.Cluster(self.folder)
         self.cluster.start(*self.node.credentials())
-        self.cluster.spawn_operator(WEFT)
+        self.cluster.k('apply', '-f', str(cluster.DEPLOY / 'rbac' / 'logs.yaml'))
+        self.cluster.spawn_operator(WEFT, '--progress_from_logs', '300ms')
         self.node.add_image('weft.local/weft:1', ['weft'], [WEFT, DIGITS],
                             {'/data/digits.csv': pathlib.Path(EXAMPLE) / 'digits.csv'})
         self.node.start_kubelet(kubelet, self.cluster.plane.kubeconfig)
@@ -73,6 +76,11 @@ class KubeletTest(unittest.TestCase):
         self.cluster.api.create('default', 'tfjobs', {
             'apiVersion': 'kubeflow.org/v1', 'kind': 'TFJob', 'metadata': {'name': 'digits'},
             'spec': {'runPolicy': {'cleanPodPolicy': 'Running'}, 'tfReplicaSpecs': replicas}})
+        # The kubelet knows nothing of steps, and the pods may not write.
+        progress = cluster.wait_for(lambda: self.cluster.api.get('default', 'tfjobs', 'digits').get('status', {}).get('progress'),
+                                    'progress', 240)
+        self.assertEqual((progress['task'], progress['steps']), ('chief-0', STEPS), progress)
+        self.assertGreater(progress['metrics']['loss'], 0)
         k('wait', '--for=condition=Succeeded', 'tfjob/digits', '--timeout=240s')
         self.assertIn('accuracy', k('logs', 'digits-chief-0'))
         pod = self.cluster.api.get('default', 'pods', 'digits-chief-0')

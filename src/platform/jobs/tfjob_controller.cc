@@ -2,6 +2,7 @@
 #include "platform/jobs/tfjob_controller.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -71,6 +72,9 @@ TfJobController::TfJobController(Options options)
       OnOwned(kPodGroups, previous, object);
     });
   }
+  if (options_.read_log != nullptr) {
+    logs_ = std::make_unique<LogProgress>(options_.read_log, options_.clock);
+  }
   jobs_.AddHandler(
       [this](const ObjectPtr& previous, const ObjectPtr& object) { OnJob(previous, object); });
   pods_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {
@@ -81,13 +85,36 @@ TfJobController::TfJobController(Options options)
   });
 }
 
-TfJobController::~TfJobController() { loop_.reset(); }
+TfJobController::~TfJobController() {
+  is_ending_.Notify();
+  log_thread_.reset();
+  loop_.reset();
+}
 
 void TfJobController::Start(int threads) {
   events_.Start();
   loop_ = std::make_unique<ControllerLoop>(
       type_.plural, &queue_, Informers(), [this](const std::string& key) { return Reconcile(key); },
       threads);
+  if (options_.read_log == nullptr) return;
+  log_thread_ = std::make_unique<Thread>("logs", [this] {
+    while (!is_ending_.WaitForNotificationWithTimeout(options_.log_period)) ReadLogs();
+  });
+}
+
+// One after the other, so that many jobs do not become many calls at once.
+void TfJobController::ReadLogs() {
+  std::set<std::string> running;
+  for (const ObjectPtr& pod : pods_.List()) {
+    const Json* const owner = ControllerOf(*pod);
+    if (owner == nullptr || !LogProgress::IsWanted(*pod)) continue;
+    if (is_ending_.HasBeenNotified()) return;
+    running.insert(UidOf(*pod));
+    if (logs_->Look(*pod)) {
+      queue_.Add(absl::StrCat(NamespaceOf(*pod), "/", StringField(*owner, {"name"})));
+    }
+  }
+  logs_->Keep(running);
 }
 
 void TfJobController::Maintain() {
@@ -156,6 +183,7 @@ JobObservation TfJobController::Observe(const Json& object, TfJob job) const {
   observation.first_wait = options_.first_wait;
   observation.longest_wait = options_.longest_wait;
   observation.pods = pods_.OwnedBy(UidOf(object));
+  if (logs_ != nullptr) observation.pods = logs_->Annotate(std::move(observation.pods));
   observation.services = services_.OwnedBy(UidOf(object));
   observation.gang_scheduler = options_.gang_scheduler;
   if (groups_ != nullptr) {

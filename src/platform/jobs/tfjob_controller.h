@@ -7,10 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/threads.h"
 #include "platform/jobs/job_metrics.h"
+#include "platform/jobs/log_progress.h"
 #include "platform/jobs/tfjob_plan.h"
 #include "platform/reconcile/controller_loop.h"
 #include "platform/reconcile/event_recorder.h"
@@ -38,6 +41,10 @@ class TfJobController {
     absl::Duration longest_wait = absl::Minutes(5);
     bool lists_evaluators = true;  // in the cluster of v1's TF_CONFIG, as the reference does
     absl::Duration relist = absl::Hours(1);  // as Informer::Options
+    // Where nodes do not tell how far their pods are: what a log says, asked for this often. Null:
+    // nobody asks.
+    LogProgress::Read read_log;
+    absl::Duration log_period = absl::Seconds(15);
     std::function<JobPlan(const JobObservation&)> plan = &PlanTfJob;
   };
   explicit TfJobController(Options options);
@@ -63,6 +70,7 @@ class TfJobController {
  private:
   void OnJob(const ObjectPtr& previous, const ObjectPtr& object);
   void OnOwned(const char* prefix, const ObjectPtr& previous, const ObjectPtr& object);
+  void ReadLogs();
   JobObservation Observe(const Json& object, TfJob job) const;
   Status Act(const ObjectPtr& object, const JobPlan& plan);
   Status Delete(const ResourceType& type, const Json& owner, const ObjectPtr& object);
@@ -95,7 +103,10 @@ class TfJobController {
   Informer jobs_;
   Informer pods_;
   Informer services_;
-  std::unique_ptr<Informer> groups_;      // null without a gang scheduler
+  std::unique_ptr<Informer> groups_;   // null without a gang scheduler
+  std::unique_ptr<LogProgress> logs_;  // null where nobody asks
+  absl::Notification is_ending_;
+  std::unique_ptr<Thread> log_thread_;
   std::unique_ptr<ControllerLoop> loop_;  // last: its threads use all of the above
 };
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/jobs/log_progress.h"
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "base/log.h"
+#include "platform/jobs/task_objects.h"
+#include "platform/object/fields.h"
+#include "platform/object/job_annotations.h"
+#include "platform/store/object_time.h"
+
+namespace weft::platform {
+
+bool LogProgress::IsWanted(const Json& pod) {
+  return StringField(pod, {"status", "phase"}) == "Running" &&
+         !StringField(pod, {"metadata", "labels", kRoleLabel}).empty() &&
+         FindField(pod, {"metadata", "annotations", kProgressAnnotation}) == nullptr;
+}
+
+bool LogProgress::Look(const Json& pod) {
+  StatusOr<Json> report = read_({NamespaceOf(pod), NameOf(pod)});
+  if (!report.ok()) {
+    WEFT_LOG_EVERY(WARNING, absl::Seconds(60))
+        << "The log of pod " << NameOf(pod) << " tells no progress: " << report.status().message();
+    return false;
+  }
+  const int64_t step = IntField(*report, {"step"}, -1);
+  if (step < 0) return false;
+  absl::MutexLock lock(&mutex_);
+  State& state = pods_[UidOf(pod)];
+  if (step == state.last_step) return false;
+  const absl::Duration now = clock_->Monotonic();
+  if (state.last_step < 0 || step < state.first_step) {
+    state.first_step = step;
+    state.first_seen = now;
+  }
+  state.last_step = step;
+  const int64_t steps = IntField(*report, {"steps"});
+  if (step > state.first_step && steps >= step) {
+    const double a_step = absl::ToDoubleSeconds(now - state.first_seen) /
+                          static_cast<double>(step - state.first_step);
+    report->Set("secondsLeft",
+                static_cast<int64_t>(std::ceil(a_step * static_cast<double>(steps - step))));
+  }
+  report->Set("time", FormatObjectTime(clock_->Now()));
+  state.report = report->Dump();
+  return true;
+}
+
+std::vector<ObjectPtr> LogProgress::Annotate(std::vector<ObjectPtr> pods) const {
+  absl::MutexLock lock(&mutex_);
+  for (ObjectPtr& pod : pods) {
+    const auto found = pods_.find(UidOf(*pod));
+    if (found == pods_.end() || found->second.report.empty()) continue;
+    Json told = *pod;
+    SetField(&told, {"metadata", "annotations", kProgressAnnotation}, found->second.report);
+    pod = std::make_shared<const Json>(std::move(told));
+  }
+  return pods;
+}
+
+void LogProgress::Keep(const std::set<std::string>& uids) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(pods_, [&](const auto& entry) { return uids.count(entry.first) == 0; });
+}
+
+}  // namespace weft::platform
