@@ -56,12 +56,19 @@ class ManyJobsTest(unittest.TestCase):
     def for_all(self, call, items):
         list(self.pool.map(call, items))
 
+    def audited_writes(self):
+        return [entry for entry in self.cluster.audited()
+                if entry['user']['username'] == cluster.ACCOUNT and entry['verb'] in ('create', 'update', 'patch', 'delete')]
+
     def writes(self):
         """Of the operator, by verb and resource; not what was refused: a killed operator's last call may be made again."""
-        return collections.Counter(
-            (entry['verb'], entry['objectRef']['resource']) for entry in self.cluster.audited()
-            if entry['user']['username'] == cluster.ACCOUNT and entry['responseStatus'].get('code', 500) < 300
-            and entry['verb'] in ('create', 'update', 'patch', 'delete'))
+        return collections.Counter((entry['verb'], entry['objectRef']['resource']) for entry in self.audited_writes()
+                                   if entry['responseStatus'].get('code', 500) < 300)
+
+    def cut_off(self, resource):
+        """Creations that may have been made for an operator that was killed before it was told."""
+        return sum(entry['verb'] == 'create' and entry['objectRef']['resource'] == resource
+                   and entry['responseStatus'].get('code', 500) >= 499 for entry in self.audited_writes())
 
     def test_a_hundred_jobs(self):
         self.api.request('POST', '/api/v1/namespaces', {'metadata': {'name': SPACE}})
@@ -85,8 +92,9 @@ class ManyJobsTest(unittest.TestCase):
         cluster.wait_for(lambda: self.conditions('Succeeded') == JOBS, 'success of all jobs', 300, 0.5)
         cluster.wait_for(lambda: not self.api.list(SPACE, 'pods') and not self.api.list(SPACE, 'services'), 'clean-up', 300)
         writes = self.writes()
-        self.assertEqual(writes['create', 'pods'], JOBS * TASKS, writes)
-        self.assertEqual(writes['create', 'services'], JOBS * TASKS, writes)
+        for resource in ('pods', 'services'):
+            self.assertLessEqual(writes['create', resource], JOBS * TASKS, writes)
+            self.assertGreaterEqual(writes['create', resource], JOBS * TASKS - self.cut_off(resource), writes)
         self.assertEqual(writes['delete', 'pods'], JOBS * TASKS, writes)
         self.stop_operator(operator)
         self.nothing_to_do(writes)
