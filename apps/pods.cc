@@ -53,6 +53,7 @@ platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Cl
   options.guard = guard;
   options.log_folder = log_folder;
   options.environment = PodEnvironment();
+  AddMark(&options.environment, guard->mark());
   options.working_directory = WorkingDirectory();
   // Shared by the copies of the function.
   const auto progress =

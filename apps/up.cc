@@ -13,6 +13,7 @@
 #include "apps/pods.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/subprocess.h"
 #include "platform/apiserver/api_server.h"
 #include "platform/apiserver/kubeconfig_file.h"
@@ -52,6 +53,19 @@ void WaitForSignal(const sigset_t& signals, platform::EmbeddedStore* store) {
   while (::sigtimedwait(&signals, nullptr, &period) < 0) store->SendBookmarks();
 }
 
+// Ends what the last run has left behind when it and its guard were killed, and says who we are for
+// the next one. The folder is locked.
+void EndLeftovers(const std::string& state, const std::string& mark) {
+  RealFileSystem files;
+  const std::string path = JoinPath(state, "guard");
+  constexpr uint64_t kMostBytes = 4096;
+  const std::string last = ReadFile(files, path, kMostBytes).value_or("");
+  const int count = last.empty() ? 0 : KillMarked(last);
+  if (count > 0) WEFT_LOG(WARNING) << "Ended " << count << " processes of pods of the last run";
+  const Status status = WriteFile(files, path, mark);
+  if (!status.ok()) WEFT_LOG(WARNING) << status.message();
+}
+
 Status RunControlPlane(const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const auto guard, ProcessGuard::Start());
   AdoptOrphans();
@@ -59,11 +73,14 @@ Status RunControlPlane(const Flags& flags) {
   ::sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // A file that may not grow is an error of the write, not our end.
+  ::signal(SIGXFSZ, SIG_IGN);
   RealClock clock;
   const std::string state = flags.state.empty() ? DefaultState() : flags.state;
   platform::EmbeddedStore::Options store_options;
   store_options.clock = &clock;
   WEFT_ASSIGN_OR_RETURN(store_options.journal, platform::SqliteJournal::Open(state));
+  EndLeftovers(state, guard->mark());
   WEFT_ASSIGN_OR_RETURN(const auto store, platform::EmbeddedStore::Open(std::move(store_options)));
   const std::string identity_folder = JoinPath(state, "server");
   WEFT_ASSIGN_OR_RETURN(const platform::ServerIdentity identity,

@@ -80,7 +80,8 @@ class Subprocess {
 };
 
 // A tiny process that outlives us by a moment: when we die, however, it kills every group that was
-// added and not removed. Start it before other threads exist. Thread-safe.
+// added and not removed, and all that has its mark in its environment. Start it before other
+// threads exist. Thread-safe.
 class ProcessGuard {
  public:
   static StatusOr<std::unique_ptr<ProcessGuard>> Start();
@@ -91,14 +92,27 @@ class ProcessGuard {
   void Add(pid_t group);
   void Remove(pid_t group);
   pid_t pid() const { return pid_; }
+  // For AddMark: of what may leave its group.
+  const std::string& mark() const { return mark_; }
   // Where to write a pid_t to add it, for a child that has forked.
   int fd() const { return pipe_.get(); }
 
  private:
-  ProcessGuard(pid_t pid, OwnedFd pipe) : pid_(pid), pipe_(std::move(pipe)) {}
+  ProcessGuard(pid_t pid, OwnedFd pipe, std::string mark)
+      : pid_(pid), pipe_(std::move(pipe)), mark_(std::move(mark)) {}
   const pid_t pid_;
   const OwnedFd pipe_;
+  const std::string mark_;
 };
+
+// A word that no other process makes, and its place in the environment of what shall be found by
+// it, beside the marks that it has already.
+std::string MakeMark();
+void AddMark(std::vector<std::string>* environment, absl::string_view mark);
+// Kills all that has the mark, as far as we may; how many there were. With `only_children` it looks
+// at our children alone, which is quick, and kills what descends from them too: enough for what
+// AdoptOrphans brought to us.
+int KillMarked(absl::string_view mark, bool only_children = false);
 
 // Makes us the parent of every orphan below us, so that KillDescendants finds what left its group.
 void AdoptOrphans();

@@ -151,6 +151,19 @@ TEST(HttpServerTest, ASlowClientIsCutOffAndOthersAreServed) {
   EXPECT_EQ(slow.ReadToEnd(), "");
 }
 
+TEST(HttpServerTest, WhoDoesNotSayItsRequestMakesRoom) {
+  HttpServer::Options options;
+  options.request_timeout = absl::Minutes(10);
+  options.max_connections = 2;
+  const auto server = StartServer(options);
+  Client slow(server->port());
+  slow.Send("GET /healthz HT");
+  Client slower(server->port());
+  slower.Send("G");
+  EXPECT_THAT(Ask(server->port(), absl::StrCat("GET /healthz HTTP/1.0\r\n", kHost, "\r\n")),
+              StartsWith("HTTP/1.1 200"));
+}
+
 TEST(HttpServerTest, EndsWithOpenConnections) {
   auto server = StartServer();
   Client client(server->port());

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <yaml-cpp/anchor.h>
+#include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
@@ -297,6 +298,8 @@ StatusOr<std::vector<Json>> ParseYaml(absl::string_view text, const std::string&
       WEFT_ASSIGN_OR_RETURN(Json document, builder.Finish());
       if (!document.is_null()) documents.push_back(std::move(document));
     }
+  } catch (const YAML::DeepRecursion& e) {
+    return ErrorAt(file, PositionOf(e.mark), absl::StrCat("nested deeper than ", limits.max_depth));
   } catch (const YAML::Exception& e) {
     const TextPosition position = PositionOf(e.mark);
     return ErrorAt(file, position,

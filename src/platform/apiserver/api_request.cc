@@ -49,6 +49,13 @@ StatusOr<int64_t> ReadNumber(const ApiRequest& request, const std::string& name,
   return value;
 }
 
+Status TooMany() {
+  return ApiError(413, "RequestEntityTooLarge",
+                  absl::StrCat("a mapping of the body has more than ", kMostMembers,
+                               " fields, or a list more than ", kMostItems,
+                               " items: spread them over several objects"));
+}
+
 }  // namespace
 
 std::string ApiRequest::Query(const std::string& name) const {
@@ -107,6 +114,7 @@ StatusOr<Json> ReadBody(const HttpRequest& http, bool may_be_empty) {
     StatusOr<std::vector<Json>> documents = ParseYaml(http.body, "body");
     if (!documents.ok()) return BadRequest(documents.status().message());
     if (documents->size() != 1) return BadRequest("the body is not one YAML document");
+    if (HasTooMany((*documents)[0])) return TooMany();
     return std::move((*documents)[0]);
   }
   if (type == kProtobufType) return ParseProtobufBody(http.body);
@@ -120,6 +128,7 @@ StatusOr<Json> ReadBody(const HttpRequest& http, bool may_be_empty) {
   StatusOr<Json> body = Json::Parse(http.body);
   if (!body.ok()) return BadRequest(body.status().message());
   if (!body->is_object() && !body->is_array()) return BadRequest("the body is no object");
+  if (HasTooMany(*body)) return TooMany();
   return body;
 }
 

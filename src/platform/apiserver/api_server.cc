@@ -21,6 +21,8 @@ namespace weft::platform {
 namespace {
 
 constexpr size_t kMostBodyBytes = 3 << 20;  // as a real API server
+constexpr int kMostConnections = 512;
+constexpr int kMostStreams = kMostConnections * 3 / 4;  // the others stay for what is short
 
 HttpResponse Text(absl::string_view text) {
   HttpResponse response;
@@ -58,17 +60,44 @@ class ApiServer::Requests {
     StatusOr<ApiRequest> request = ReadApiRequest(std::move(http));
     if (!request.ok()) return reply->Send(ErrorResponse(request.status()));
     const bool is_get = request->http.method == "GET";
-    if (request->path.subresource == "log") {
+    const bool is_log = request->path.subresource == "log";
+    const bool is_watch = is_get && request->IsWatch() && request->path.subresource.empty();
+    if ((is_watch || is_log) && !CountStream(&reply)) return RefuseStream(*reply);
+    if (is_log) {
       return StreamLog(options_.store, options_.clock, &timers_, options_.log_path,
                        *std::move(request), std::move(reply));
     }
-    if (is_get && request->IsWatch() && request->path.subresource.empty()) {
+    if (is_watch) {
       return StreamWatch(options_.store, options_.clock, &timers_, *std::move(request),
                          std::move(reply));
     }
     const StatusOr<HttpResponse> response =
         AnswerObjectRequest(options_.store, *options_.clock, *request);
     reply->Send(response.ok() ? *response : ErrorResponse(response.status()));
+  }
+
+  // False when there are as many as may be. Else it counts until nobody holds the reply.
+  bool CountStream(std::shared_ptr<HttpReply>* reply) {
+    if (streams_->fetch_add(1) >= kMostStreams) {
+      streams_->fetch_sub(1);
+      return false;
+    }
+    HttpReply* const held = reply->get();
+    *reply = {held, [owner = std::move(*reply), streams = streams_](HttpReply* /*held*/) mutable {
+                owner.reset();
+                streams->fetch_sub(1);
+              }};
+    return true;
+  }
+
+  static void RefuseStream(HttpReply& reply) {
+    HttpResponse response =
+        ErrorResponse(ApiError(429, "TooManyRequests",
+                               absl::StrCat(kMostStreams,
+                                            " watches and logs are open, no more are served: end "
+                                            "some, or let one watch cover all namespaces")));
+    response.headers.emplace_back("Retry-After", "1");
+    reply.Send(std::move(response));
   }
 
   // False when there is no such page.
@@ -85,6 +114,8 @@ class ApiServer::Requests {
 
   const Options options_;
   std::atomic<int> port_{0};
+  // Shared with the replies, which may outlive us.
+  const std::shared_ptr<std::atomic<int>> streams_ = std::make_shared<std::atomic<int>>(0);
   TimerQueue timers_;
   ThreadPool threads_;  // last: it uses all of the above
 };
@@ -101,7 +132,7 @@ StatusOr<std::unique_ptr<ApiServer>> ApiServer::Start(Options options) {
   HttpServer::Options http;
   http.address = options.address;
   http.max_body_bytes = kMostBodyBytes;
-  http.max_connections = 512;
+  http.max_connections = kMostConnections;
   http.request_timeout = absl::Seconds(30);
   http.idle_timeout = absl::Seconds(90);
   WEFT_ASSIGN_OR_RETURN(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/object/fields.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace weft::platform {
@@ -51,6 +52,15 @@ void EraseField(Json* object, FieldPath path) {
     at = at->FindMutable(*name);
     if (at == nullptr) return;
   }
+}
+
+bool HasTooMany(const Json& value) {
+  const Json::Array& items = value.items();
+  if (value.members().size() > kMostMembers) return true;
+  if (items.size() > kMostItems && items[0].is_object()) return true;
+  return std::any_of(items.begin(), items.end(), &HasTooMany) ||
+         std::any_of(value.members().begin(), value.members().end(),
+                     [](const JsonMember& member) { return HasTooMany(member.value); });
 }
 
 bool SameJson(const Json& a, const Json& b) {

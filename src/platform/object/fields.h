@@ -25,6 +25,12 @@ bool BoolField(const Json& object, FieldPath path);
 void SetField(Json* object, FieldPath path, Json value);
 void EraseField(Json* object, FieldPath path);
 
+// Members and items are looked up one by one: what has more of them than this is refused before it
+// could keep a server busy for minutes. The items are those that are mappings themselves.
+inline constexpr size_t kMostMembers = 4096;
+inline constexpr size_t kMostItems = 10000;
+bool HasTooMany(const Json& value);
+
 // Equal, whatever the order of members in objects.
 bool SameJson(const Json& a, const Json& b);
 

@@ -41,6 +41,12 @@ void ContainerRun::OpenLog() {
   if (!status.ok()) WEFT_LOG(WARNING) << "A container runs without a log: " << status.message();
 }
 
+void ContainerRun::EndProcesses() {
+  if (process_ == nullptr) return;
+  process_ = nullptr;
+  KillMarked(mark_, /*only_children=*/true);
+}
+
 void ContainerRun::CountStart() {
   if (state_ == State::kTerminated) last_ = DescribeTermination();
   if (has_run_) ++restart_count_;
@@ -54,6 +60,8 @@ void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, a
   SpawnOptions options;
   options.argv = command.argv;
   options.environment = command.environment;
+  mark_ = MakeMark();
+  AddMark(&options.environment, mark_);
   options.working_directory = command.working_directory;
   options.capture_output = true;
   options.guard = guard;
@@ -211,7 +219,7 @@ bool ContainerRun::Advance(absl::Duration monotonic_now, absl::Time now) {
   }
   if (output_.listener) output_.listener(name_, 0, {});
   log_ = nullptr;
-  process_ = nullptr;
+  EndProcesses();
   const std::string why =
       exit->signal == SIGKILL && confinement_ != nullptr ? confinement_->WhyKilled() : "";
   confinement_ = nullptr;

@@ -52,6 +52,7 @@ class ContainerRun {
 
   ContainerRun(std::string name, Kind kind, ContainerOutput output, const RestartPacing& pacing)
       : name_(std::move(name)), kind_(kind), output_(std::move(output)), pacing_(pacing) {}
+  ~ContainerRun() { EndProcesses(); }
 
   // Of one that began before we did, by its status: what had ended stays so; what ran was lost. Its
   // restarts go on from there.
@@ -104,6 +105,8 @@ class ContainerRun {
   void Log(const std::vector<std::string>& lines, absl::Time now);
   void OpenLog();
   void CountStart();
+  // Kills what is left of this run, also what has left its group.
+  void EndProcesses();
   void Terminate(int exit_code, int signal, const std::string& reason, const std::string& message,
                  absl::Time now);
   Json DescribeTermination() const;
@@ -128,6 +131,7 @@ class ContainerRun {
   absl::Time finished_;
   Json last_;                                 // how the run before ended
   std::unique_ptr<Confinement> confinement_;  // before the process: that ends first
+  std::string mark_;                          // of what it runs
   std::unique_ptr<Subprocess> process_;
   Stream out_;
   Stream err_;

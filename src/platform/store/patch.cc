@@ -18,6 +18,7 @@ namespace weft::platform {
 namespace {
 
 constexpr size_t kMostOperations = 10000;
+constexpr size_t kMostCopied = 3 << 20;  // bytes, by all operations together
 
 Status Malformed(absl::string_view what) { return ApiError(400, "BadRequest", what); }
 Status Unprocessable(absl::string_view what) { return ApiError(422, "Invalid", what); }
@@ -95,7 +96,17 @@ StatusOr<Json> RemoveAt(Json* target, const std::vector<std::string>& path) {
   return removed;
 }
 
-Status ApplyOperation(Json* target, const Json& operation, size_t index) {
+// What was kept could not be read again.
+bool IsDeeperThan(const Json& value, int most) {
+  const auto is_deep = [&](const Json& item) { return IsDeeperThan(item, most - 1); };
+  if (!value.is_array() && !value.is_object()) return false;
+  if (most == 0) return true;
+  return std::any_of(value.items().begin(), value.items().end(), is_deep) ||
+         std::any_of(value.members().begin(), value.members().end(),
+                     [&](const JsonMember& member) { return is_deep(member.value); });
+}
+
+Status ApplyOperation(Json* target, const Json& operation, size_t index, size_t* copied) {
   const std::string op = StringField(operation, {"op"});
   WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> path,
                         ParsePointer(operation.Find("path"), index));
@@ -121,6 +132,11 @@ Status ApplyOperation(Json* target, const Json& operation, size_t index) {
                           ParsePointer(operation.Find("from"), index));
     if (op == "copy") {
       WEFT_ASSIGN_OR_RETURN(Json* const found, Resolve(target, from, from.size()));
+      *copied += found->Dump().size();
+      if (*copied > kMostCopied) {
+        return ApiError(413, "RequestEntityTooLarge",
+                        absl::StrCat("the patch copies more than ", kMostCopied, " bytes"));
+      }
       return AddAt(target, path, Json(*found));
     }
     WEFT_ASSIGN_OR_RETURN(Json moved, RemoveAt(target, from));
@@ -152,9 +168,14 @@ StatusOr<Json> JsonPatch(Json target, const Json& patch) {
   if (patch.size() > kMostOperations) {
     return ApiError(413, "RequestEntityTooLarge", "a JSON patch has at most 10000 operations");
   }
+  size_t copied = 0;
   for (size_t i = 0; i < patch.size(); ++i) {
-    WEFT_RETURN_IF_ERROR(ApplyOperation(&target, patch.items()[i], i));
+    WEFT_RETURN_IF_ERROR(ApplyOperation(&target, patch.items()[i], i, &copied));
   }
+  const int most = JsonLimits().max_depth;
+  if (IsDeeperThan(target, most))
+    return Unprocessable(
+        absl::StrCat("the patch makes an object that is nested deeper than ", most));
   return target;
 }
 

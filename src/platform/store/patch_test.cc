@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 
@@ -32,6 +34,26 @@ TEST(MergePatchTest, FollowsTheStandardsOwnTable) {
   };
   for (const auto& row : cases) ExpectPatch(PatchKind::kMerge, row[0], row[1], row[2]);
   EXPECT_EQ(HttpCodeOf(ApplyPatch(PatchKind::kMerge, J("{}"), J("[1]")).status()), 400);
+}
+
+TEST(JsonPatchTest, IsBounded) {
+  std::string doubling = "[";
+  for (int i = 0; i < 60; ++i) {
+    absl::StrAppend(&doubling, i == 0 ? "" : ",", R"({"op":"copy","from":"/a","path":"/a/x)", i,
+                    "\"}");
+  }
+  const Status bomb =
+      ApplyPatch(PatchKind::kJson, J(R"({"a":{"text":"some"}})"), J(doubling + "]")).status();
+  EXPECT_EQ(HttpCodeOf(bomb), 413) << bomb;
+  // What is deeper than may be read must not be kept.
+  std::string deepening = "[";
+  std::string path = "/a";
+  for (int i = 0; i < 70; ++i, absl::StrAppend(&path, "/a")) {
+    absl::StrAppend(&deepening, i == 0 ? "" : ",", R"({"op":"add","path":")", path,
+                    R"(","value":{}})");
+  }
+  const Status deep = ApplyPatch(PatchKind::kJson, J("{}"), J(deepening + "]")).status();
+  EXPECT_EQ(HttpCodeOf(deep), 422) << deep;
 }
 
 TEST(JsonPatchTest, DoesEachOperation) {

@@ -99,6 +99,13 @@ size_t MostBytes(const Json& value) {
 }
 
 Status CheckSize(const ResourceType& type, const Json& object) {
+  if (HasTooMany(object)) {
+    return ApiError(
+        413, "RequestEntityTooLarge",
+        absl::StrCat(type.Id(), " \"", NameOf(object), "\" has a mapping with more than ",
+                     kMostMembers, " fields, or a list with more than ", kMostItems,
+                     " items: spread them over several objects"));
+  }
   if (MostBytes(object) <= kMostBytes) return absl::OkStatus();
   const size_t bytes = object.Dump().size();
   if (bytes <= kMostBytes) return absl::OkStatus();

@@ -83,7 +83,8 @@ SqliteJournal::~SqliteJournal() { ::sqlite3_close(database_); }
 Status SqliteJournal::Failure(absl::string_view what) const {
   const int code = ::sqlite3_errcode(database_);
   const std::string says = ::sqlite3_errmsg(database_);
-  if (code == SQLITE_FULL) {
+  // A quota, or a limit of the size of files, is a failed write to SQLite.
+  if (code == SQLITE_FULL || ::sqlite3_extended_errcode(database_) == SQLITE_IOERR_WRITE) {
     return ResourceExhausted("The disk of the state folder is full, so nothing was written: ",
                              folder_);
   }
