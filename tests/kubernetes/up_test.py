@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import control_plane
@@ -119,6 +120,27 @@ class UpTest(unittest.TestCase):
         code, output = self.plane.run(WEFT, 'up', '--state', str(self.plane.folder / 'state'), check=False)
         self.assertEqual(code, 1)
         self.assertIn('in use by process %d' % self.plane.process.pid, output)
+
+    def test_errors_name_the_file_once(self):
+        path = self.plane.folder / 'wrong.yaml'
+        for text in (SLEEPER.replace('replicas: 2', 'replicas: two'), 'a: [', COMPACT.replace('ps_count', 'ps_cuont')):
+            path.write_text(text)
+            code, output = self.plane.run(WEFT, 'apply', '-f', str(path), check=False)
+            self.assertEqual((code, output.count(str(path))), (1, 1), output)
+
+    def test_two_jobs_that_want_the_same_pods(self):
+        self.weft('apply', '-f', '-', stdin=SLEEPER)
+        self.weft('wait', '--for=condition=Ready', 'pod/sleeper-worker-0', '--timeout=60s')
+        self.weft('apply', '-f', '-', stdin=COMPACT.replace('test-mnist-1', 'sleeper') % {'data': 'd', 'folder': 'f'})
+        deadline = time.monotonic() + 60
+        wanted = "it belongs to TFJob 'sleeper', which runs: give this Tensorflow another name, or delete that one"
+        while wanted not in self.weft('describe', 'tensorflow', 'sleeper'):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        self.assertEqual(sleepers(), 2)
+        self.weft('delete', 'tensorflow', 'sleeper')
+        self.assertEqual(sleepers(), 2)
+        self.weft('delete', 'tfjob', 'sleeper')
 
     def test_it_keeps_its_address_and_its_objects(self):
         self.weft('apply', '-f', '-', stdin=SLEEPER.replace('spec:\n  tf', 'spec:\n  runPolicy: {suspend: true}\n  tf'))

@@ -172,7 +172,11 @@ Status ApplyFiles(const Console& console, const std::vector<std::string>& files,
                           ReadManifests(file, console.namespace_name));
     for (const Manifest& manifest : manifests) {
       const StatusOr<ApplyOutcome> outcome = ApplyManifest(console.store, manifest, is_dry_run);
-      if (!outcome.ok()) return Annotate(outcome.status(), file);
+      if (!outcome.ok()) {
+        // What was found in the file names it, with the line.
+        const bool is_named = absl::StartsWith(outcome.status().message(), file);
+        return is_named ? outcome.status() : Annotate(outcome.status(), file);
+      }
       const char* const word = *outcome == ApplyOutcome::kCreated      ? " created"
                                : *outcome == ApplyOutcome::kConfigured ? " configured"
                                                                        : " unchanged";

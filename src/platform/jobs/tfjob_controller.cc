@@ -344,15 +344,22 @@ StatusOr<bool> TfJobController::Create(const ResourceType& type, const char* pre
   const Status status = store_->Create(type, NamespaceOf(owner), object, options).status();
   if (status.ok()) return true;
   expectations_.Created(uid, prefix + name);
+  std::string why(status.message());
   if (IsObjectExists(status)) {
     const StatusOr<ObjectPtr> held = store_->Get(type, {NamespaceOf(owner), name});
     const Json* const controller = held.ok() ? ControllerOf(**held) : nullptr;
     // Ours: the copy that we planned on was old.
     if (controller != nullptr && StringField(*controller, {"uid"}) == uid) return false;
+    // A TFJob and a Tensorflow of one name want the same pods.
+    if (controller != nullptr) {
+      why = absl::StrCat("it belongs to ", StringField(*controller, {"kind"}), " '",
+                         StringField(*controller, {"name"}), "', which runs: give this ",
+                         type_.kind, " another name, or delete that one");
+    }
   }
-  events_.Record(owner, "Warning", absl::StrCat("FailedCreate", type.kind),
-                 absl::StrCat("Error creating ", absl::AsciiStrToLower(type.kind), " ", name, ": ",
-                              status.message()));
+  events_.Record(
+      owner, "Warning", absl::StrCat("FailedCreate", type.kind),
+      absl::StrCat("Error creating ", absl::AsciiStrToLower(type.kind), " ", name, ": ", why));
   return status;
 }
 
