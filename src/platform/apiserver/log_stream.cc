@@ -61,11 +61,13 @@ StatusOr<LogQuery> ReadLogQuery(const ApiRequest& request, absl::Time now) {
 // The name of the one that is meant, or an error that lists those there are.
 StatusOr<std::string> ChooseContainer(const Json& pod, const std::string& asked) {
   std::vector<std::string> names;
-  if (const Json* const containers = FindField(pod, {"spec", "containers"})) {
+  for (const char* list : {"containers", "initContainers"}) {
+    const Json* const containers = FindField(pod, {"spec", list});
+    if (containers == nullptr) continue;
     for (const Json& container : containers->items())
       names.push_back(StringField(container, {"name"}));
+    if (asked.empty() && names.size() == 1) return names[0];
   }
-  if (asked.empty() && names.size() == 1) return names[0];
   if (std::find(names.begin(), names.end(), asked) != names.end()) return asked;
   std::string list;
   for (const std::string& name : names) absl::StrAppend(&list, list.empty() ? "" : " ", name);

@@ -59,6 +59,14 @@ StatusOr<RequestPath> ParseRequestPath(absl::string_view path) {
   const bool is_known = sub.empty() || (sub == "status" && parsed.type->has_status) ||
                         (sub == "scale" && !parsed.type->scale_path.empty()) ||
                         ((sub == "log" || sub == "binding") && parsed.type == &Pods());
+  if (parsed.type == &Pods() && (sub == "exec" || sub == "attach" || sub == "portforward")) {
+    return ApiError(501, "NotImplemented",
+                    absl::StrCat("pods/", sub,
+                                 " is not served here: what a pod runs are processes of "
+                                 "this machine, with its files and its ports; see "
+                                 "`kubectl logs ",
+                                 parsed.name, "` and `ps`"));
+  }
   if (!is_known) return NoSuchPage();
   return parsed;
 }

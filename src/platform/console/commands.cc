@@ -316,6 +316,20 @@ Status WaitForObjects(const Console& console, const Selection& selection, const 
   return absl::OkStatus();
 }
 
+// The container whose logs are meant where none is named, as kubectl chooses it; of a job's pod the
+// one that a job is about.
+std::string DefaultContainer(const Json& pod) {
+  const std::string said =
+      StringField(pod, {"metadata", "annotations", "kubectl.kubernetes.io/default-container"});
+  if (!said.empty()) return said;
+  const Json* const containers = FindField(pod, {"spec", "containers"});
+  if (containers == nullptr || containers->size() < 2) return "";
+  for (const Json& container : containers->items()) {
+    if (StringField(container, {"name"}) == "tensorflow") return "tensorflow";
+  }
+  return StringField(containers->items()[0], {"name"});
+}
+
 Status ShowLogs(const Console& console, KubernetesStore* server, const std::string& word,
                 const LogOptions& options, Cancellation* cancellation) {
   const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits('/', 1));
@@ -328,8 +342,15 @@ Status ShowLogs(const Console& console, KubernetesStore* server, const std::stri
     console.print(piece);
     return absl::OkStatus();
   };
-  if (type == &Pods())
-    return server->StreamLog({console.namespace_name, name}, options, print, cancellation);
+  if (type == &Pods()) {
+    LogOptions chosen = options;
+    if (chosen.container.empty()) {
+      WEFT_ASSIGN_OR_RETURN(const ObjectPtr pod,
+                            console.store->Get(Pods(), {console.namespace_name, name}));
+      chosen.container = DefaultContainer(*pod);
+    }
+    return server->StreamLog({console.namespace_name, name}, chosen, print, cancellation);
+  }
   if (!IsJob(*type))
     return InvalidArgument("Logs are of pods and jobs (tfjobs, tensorflows), not of ",
                            type->plural);
@@ -358,8 +379,10 @@ Status ShowLogs(const Console& console, KubernetesStore* server, const std::stri
           console.print(text);
           return absl::OkStatus();
         };
-        const Status status = server->StreamLog({NamespaceOf(*pod), NameOf(*pod)}, options,
-                                                print_lines, cancellation);
+        LogOptions chosen = options;
+        if (chosen.container.empty()) chosen.container = DefaultContainer(*pod);
+        const Status status =
+            server->StreamLog({NamespaceOf(*pod), NameOf(*pod)}, chosen, print_lines, cancellation);
         absl::MutexLock lock(&mutex);
         if (first.ok()) first = status;
       }));

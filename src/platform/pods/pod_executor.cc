@@ -10,6 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "absl/strings/str_join.h"
+
 #include "base/log.h"
 #include "platform/object/fields.h"
 #include "platform/pods/orphans.h"
@@ -30,6 +32,22 @@ std::string FolderOf(const std::string& log_folder, const std::string& uid) {
 bool IsFinished(const Json& pod) {
   const std::string phase = StringField(pod, {"status", "phase"});
   return phase == "Succeeded" || phase == "Failed";
+}
+
+// Where its containers expect volumes, but for the account's token that a cluster adds to all.
+std::string MountPaths(const Json& pod) {
+  std::set<std::string> paths;
+  for (const char* list : {"initContainers", "containers"}) {
+    const Json* const containers = FindField(pod, {"spec", list});
+    if (containers == nullptr) continue;
+    for (const Json& container : containers->items()) {
+      const Json* const mounts = FindField(container, {"volumeMounts"});
+      if (mounts == nullptr) continue;
+      for (const Json& mount : mounts->items()) paths.insert(StringField(mount, {"mountPath"}));
+    }
+  }
+  paths.erase("/var/run/secrets/kubernetes.io/serviceaccount");
+  return absl::StrJoin(paths, ", ");
 }
 
 }  // namespace
@@ -235,6 +253,12 @@ void PodExecutor::Begin(const ObjectPtr& pod) {
                                   const std::vector<std::string>& lines) {
       options_.listener(*pod, descriptor, lines);
     };
+  }
+  if (const std::string paths = MountPaths(*pod); !paths.empty()) {
+    events_.Record(*pod, "Warning", "VolumesNotMounted",
+                   absl::StrCat("Its processes see the files of this machine: no volume is mounted "
+                                "at ",
+                                paths));
   }
   const PodKeeping keeping = {
       &probes_, &confiner_, [this](const Json& of, const char* reason, const std::string& message) {
