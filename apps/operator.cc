@@ -38,6 +38,7 @@
 namespace weft::apps {
 namespace {
 
+constexpr absl::Duration kGather = absl::Milliseconds(100);
 constexpr int kLogLines = 50;
 constexpr size_t kMostLogBytes = 64 << 10;
 
@@ -243,6 +244,7 @@ Status RunOperator(const Flags& flags) {
   options.clock = &clock;
   options.namespace_name = flags.namespace_name;
   options.pool = &pool;
+  options.gather = kGather;
   options.gang_scheduler = flags.gang_scheduler;
   if (!flags.log_period.empty()) {
     WEFT_ASSIGN_OR_RETURN(options.log_period, ParseTime("--progress_from_logs", flags.log_period));

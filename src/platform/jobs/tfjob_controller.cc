@@ -170,7 +170,9 @@ void TfJobController::OnOwned(const char* prefix, const ObjectPtr& previous,
   if (object != nullptr) expectations_.Created(uid, prefix + NameOf(*object));
   // More is to come: looking before would find an old copy. Reconcile says when that is given up.
   if (!expectations_.AreMet(uid)) return;
-  queue_.Add(absl::StrCat(NamespaceOf(changed), "/", StringField(*owner, {"name"})));
+  const std::string key = absl::StrCat(NamespaceOf(changed), "/", StringField(*owner, {"name"}));
+  const bool is_change = previous != nullptr && object != nullptr && !is_other;
+  is_change ? queue_.AddAfter(key, options_.gather) : queue_.Add(key);
 }
 
 JobObservation TfJobController::Observe(const Json& object, TfJob job) const {

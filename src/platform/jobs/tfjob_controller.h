@@ -41,6 +41,8 @@ class TfJobController {
     absl::Duration longest_wait = absl::Minutes(5);
     bool lists_evaluators = true;  // in the cluster of v1's TF_CONFIG, as the reference does
     absl::Duration relist = absl::Hours(1);  // as Informer::Options
+    // Pods of a job change together: one look, and one status, this long after the first of them.
+    absl::Duration gather = absl::ZeroDuration();
     // Where nodes do not tell how far their pods are: what a log says, asked for this often. Null:
     // nobody asks.
     LogProgress::Read read_log;

@@ -44,7 +44,12 @@ void WorkQueue::Add(const std::string& key) {
 void WorkQueue::AddAfterLocked(const std::string& key, absl::Duration delay) {
   const absl::Duration due = clock_->Monotonic() + delay;
   const auto [entry, is_new] = delayed_.emplace(key, due);
-  if (!is_new) entry->second = std::min(entry->second, due);
+  if (!is_new) {
+    if (entry->second <= due) return;
+    by_time_.erase({entry->second, key});
+    entry->second = due;
+  }
+  by_time_.insert({due, key});
   changed_.Signal();
 }
 
@@ -70,13 +75,10 @@ void WorkQueue::Forget(const std::string& key) {
 
 void WorkQueue::MoveDue() {
   const absl::Duration now = clock_->Monotonic();
-  for (auto entry = delayed_.begin(); entry != delayed_.end();) {
-    if (entry->second > now) {
-      ++entry;
-      continue;
-    }
-    AddLocked(entry->first);
-    entry = delayed_.erase(entry);
+  while (!by_time_.empty() && by_time_.begin()->first <= now) {
+    const std::string key = by_time_.extract(by_time_.begin()).value().second;
+    delayed_.erase(key);
+    AddLocked(key);
   }
 }
 
@@ -90,8 +92,9 @@ std::optional<std::string> WorkQueue::Take(absl::Duration timeout) {
     const absl::Time now = absl::Now();
     if (now >= deadline) return std::nullopt;
     absl::Time until = deadline;
-    for (const auto& [key, due] : delayed_)
-      until = std::min(until, now + (due - clock_->Monotonic()));
+    if (!by_time_.empty()) {
+      until = std::min(until, now + (by_time_.begin()->first - clock_->Monotonic()));
+    }
     changed_.WaitWithDeadline(&mutex_, until);
   }
   std::string key = std::move(ready_.front());
@@ -124,9 +127,7 @@ void WorkQueue::ShutDown() {
 
 absl::Duration WorkQueue::NextDue() const {
   absl::MutexLock lock(&mutex_);
-  absl::Duration next = absl::InfiniteDuration();
-  for (const auto& [key, due] : delayed_) next = std::min(next, due);
-  return next;
+  return by_time_.empty() ? absl::InfiniteDuration() : by_time_.begin()->first;
 }
 
 bool WorkQueue::HasReady() const {

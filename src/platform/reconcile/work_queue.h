@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -75,6 +76,7 @@ class WorkQueue {
   std::set<std::string> dirty_ ABSL_GUARDED_BY(mutex_);  // in ready_, or to come again
   std::set<std::string> processing_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Duration> delayed_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<absl::Duration, std::string>> by_time_ ABSL_GUARDED_BY(mutex_);  // the same
   std::map<std::string, int> failures_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Duration> since_
       ABSL_GUARDED_BY(mutex_);  // ready, or being worked on

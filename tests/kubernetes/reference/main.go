@@ -22,6 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	schedulerplugins "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	volcanoclient "volcano.sh/apis/pkg/client/clientset/versioned"
 )
 
 func must(err error) {
@@ -36,6 +37,7 @@ func main() {
 	threads := flag.Int("controller-threads", 1, "jobs at once")
 	qps := flag.Float64("qps", 20, "API calls a second")
 	burst := flag.Int("burst", 30, "API calls at once")
+	gang := flag.String("gang-scheduler-name", "", "volcano, or a scheduler with the coscheduling plugin; empty: none")
 	options := zap.Options{Development: true, StacktraceLevel: zapcore.DPanicLevel}
 	options.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -59,6 +61,12 @@ func main() {
 		Cache:   seen,
 	})
 	must(err)
-	must(tensorflow.NewReconciler(manager, common.GenNonGangSchedulerSetupFunc()).SetupWithManager(manager, *threads))
+	setup := common.GenNonGangSchedulerSetupFunc()
+	if *gang == string(common.GangSchedulerVolcano) {
+		setup = common.GenVolcanoSetupFunc(volcanoclient.NewForConfigOrDie(config))
+	} else if *gang != "" {
+		setup = common.GenSchedulerPluginsSetupFunc(manager.GetClient(), *gang)
+	}
+	must(tensorflow.NewReconciler(manager, setup).SetupWithManager(manager, *threads))
 	must(manager.Start(ctrl.SetupSignalHandler()))
 }
