@@ -12,12 +12,13 @@
 #include "net/http_server.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
+#include "platform/store/kubernetes/list_reader.h"
 #include "platform/store/kubernetes/watch_reader.h"
 
 namespace weft::platform {
 namespace {
 
-constexpr int64_t kPageSize = 500;
+constexpr absl::Duration kListIdle = absl::Minutes(1);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
 constexpr absl::Duration kPatience = absl::Seconds(30);
 // Servers end watches after some minutes; one that says nothing for longer has gone.
@@ -291,20 +292,32 @@ class KubernetesStore::ServerWatch : public Watch {
     sink_(event);
   }
 
+  // In one piece, which API servers have at hand; by pages they would read their disk.
   Status ListAll() {
-    ListOptions page;
-    page.namespace_name = options_.namespace_name;
-    page.label_selector = options_.label_selector;
-    page.field_selector = options_.field_selector;
-    page.limit = kPageSize;
-    do {
-      WEFT_ASSIGN_OR_RETURN(ObjectList list, store_->List(type_, page));
-      if (cancellation_.IsCancelled()) return cancellation_.status();
-      for (const ObjectPtr& item : list.items)
-        sink_(WatchEvent{WatchEvent::Kind::kAdded, item, absl::OkStatus()});
-      revision_ = list.revision;
-      page.continue_token = list.continue_token;
-    } while (!page.continue_token.empty());
+    HttpCall call;
+    call.path = PathOf(type_, {options_.namespace_name, ""}) +
+                Query()
+                    .Add("labelSelector", options_.label_selector)
+                    .Add("fieldSelector", options_.field_selector)
+                    .Text();
+    call.headers = {{"Accept", "application/json"}, {"User-Agent", "weft"}};
+    call.cancellation = &cancellation_;
+    call.idle_timeout = kListIdle;
+    ListReader reader([this](Json item) {
+      DropFieldOwners(&item);
+      // Items of lists do not say what they are.
+      item.Set("apiVersion", type_.ApiVersion());
+      item.Set("kind", type_.kind);
+      sink_(WatchEvent{WatchEvent::Kind::kAdded, std::make_shared<const Json>(std::move(item)),
+                       absl::OkStatus()});
+      return absl::OkStatus();
+    });
+    const HttpClient::Sink take = [&](absl::string_view piece) { return reader.Take(piece); };
+    WEFT_ASSIGN_OR_RETURN(const HttpAnswer answer, store_->Exchange(std::move(call), &take));
+    if (answer.status / 100 != 2) return ErrorOf(answer);
+    WEFT_ASSIGN_OR_RETURN(const Json list, reader.Finish());
+    revision_ = RevisionOf(list);
+    if (revision_.empty()) return Unavailable("A list of ", type_.Id(), " has no resourceVersion");
     if (!options_.marks_initial_end) return absl::OkStatus();
     Json mark;
     mark.Set("kind", type_.kind);
