@@ -11,8 +11,8 @@ bool TypesFit(const KernelDef& def, const AttrMap& attrs) {
   for (const auto& [attr, allowed] : def.types) {
     const auto found = attrs.find(attr);
     if (found == attrs.end()) return false;
-    const auto is_allowed = [&](DType dtype) {
-      return std::find(allowed.begin(), allowed.end(), dtype) != allowed.end();
+    const auto is_allowed = [&types = allowed](DType dtype) {
+      return std::find(types.begin(), types.end(), dtype) != types.end();
     };
     if (const DType* dtype = found->second.As<DType>()) {
       if (!is_allowed(*dtype)) return false;

@@ -61,7 +61,8 @@ class StepEngine {
  private:
   struct Executable;
   StatusOr<std::shared_ptr<Executable>> Prepare(const StepCall& call);
-  StatusOr<std::shared_ptr<Executable>> Compile(const compile::Signature& signature);
+  StatusOr<std::shared_ptr<Executable>> Compile(const compile::Signature& signature)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Refuses what asks for a device that there is not.
   Status Place(Graph* step) const;
   Status CheckFeeds(const Executable& executable, const StepCall& call) const;
