@@ -33,6 +33,7 @@ class HttpClientTest : public ::testing::Test {
     options.tls = TlsConfig::Server(identity.certificate_pem, identity.key_pem).value();
     options.max_body_bytes = 1 << 20;
     options.max_unsent_bytes = 1 << 20;
+    options.request_timeout = absl::Minutes(1);  // a busy machine takes seconds to shake hands
     server_ = HttpServer::StartWithHandler(options, [this](HttpRequest request_in,
                                                            std::shared_ptr<HttpReply> reply) {
                 Handle(std::move(request_in), std::move(reply));
