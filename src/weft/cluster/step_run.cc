@@ -46,7 +46,7 @@ class StepRun final : public StepWatcher, public std::enable_shared_from_this<St
       for (const StepParts::Remote& remote : parts.remote) {
         running_[remote.task] = worker_->options().waits->Begin(remote.wait, id_);
       }
-      if (parts.local || running_.empty()) running_[worker_->task()] = Wait();
+      if (parts.local) running_[worker_->task()] = Wait();
     }
     host_->Watch(id_, shared_from_this());
     std::weak_ptr<StepRun> weak = weak_from_this();
@@ -57,11 +57,17 @@ class StepRun final : public StepWatcher, public std::enable_shared_from_this<St
       host_->StartRemote(remote.task, remote.graph, id_, step_.trace, step_.partition_graphs);
     }
     if (!watching_) Abort(step_.cancellation->status());
-    if (!parts.local) {
-      if (parts.remote.empty()) PartEnded(worker_->task(), {});
-      return;
+    if (parts.local) StartLocal(*parts.local);
+    {
+      absl::MutexLock lock(&mutex_);
+      starting_ = false;
+      if (!running_.empty()) return;
     }
-    TaskStep local{.graph = *parts.local,
+    Finish();
+  }
+
+  void StartLocal(uint32_t graph) {
+    TaskStep local{.graph = graph,
                    .step = id_,
                    .trace = step_.trace,
                    .partition_graphs = step_.partition_graphs,
@@ -86,7 +92,7 @@ class StepRun final : public StepWatcher, public std::enable_shared_from_this<St
       if (is_local) result_.fetches = std::move(report.results);
       Append(&result_.metadata.trace, std::move(report.metadata.trace));
       Append(&result_.metadata.partition_graphs, std::move(report.metadata.partition_graphs));
-      last = running_.empty();
+      last = running_.empty() && !starting_;
     }
     if (!failure.ok()) step_.cancellation->Cancel(failure);
     if (last) Finish();
@@ -130,6 +136,8 @@ class StepRun final : public StepWatcher, public std::enable_shared_from_this<St
   Cancellation::Token token_ = 0;
   bool watching_ = false;
   absl::Mutex mutex_;
+  // A task may be lost while others are still being told: nothing ends before all have been.
+  bool starting_ ABSL_GUARDED_BY(mutex_) = true;
   std::map<std::string, Wait> running_ ABSL_GUARDED_BY(mutex_);  // tasks whose parts have not ended
   Status status_ ABSL_GUARDED_BY(mutex_);
   StepResult result_ ABSL_GUARDED_BY(mutex_);
