@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
+#include "net/utf8.h"
 #include "net/yaml_scalar.h"
 
 namespace weft {
@@ -203,31 +204,6 @@ class DocumentBuilder : public YAML::EventHandler {
   Json root_;
   Status error_;
 };
-
-// Where the first byte stands that is not UTF-8, or npos.
-size_t FindBadUtf8(absl::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const auto byte = [&](size_t i) {
-      return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
-    };
-    const unsigned lead = byte(0);
-    const size_t length = lead < 0x80   ? 1
-                          : lead < 0xc2 ? 0
-                          : lead < 0xe0 ? 2
-                          : lead < 0xf0 ? 3
-                          : lead < 0xf5 ? 4
-                                        : 0;
-    if (length == 0) return at;
-    for (size_t i = 1; i < length; ++i) {
-      if ((byte(i) & 0xc0) != 0x80) return at;
-    }
-    const bool is_overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-    const bool is_outside = (lead == 0xed && byte(1) >= 0xa0) || (lead == 0xf4 && byte(1) >= 0x90);
-    if (is_overlong || is_outside) return at;
-    at += length;
-  }
-  return absl::string_view::npos;
-}
 
 size_t Indent(absl::string_view line) { return std::min(line.find_first_not_of(' '), line.size()); }
 

@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 
+#include "net/utf8.h"
 #include "weft/cluster/device_proto.h"
 #include "weft/cluster/run_metadata_proto.h"
 #include "weft/cluster/step_messages.h"
@@ -38,7 +39,8 @@ void ReplyStep(ServerCall& call, bool store_errors, const Status& status, Payloa
   }
   tensorflow::RunStepResponse response;
   response.set_status_code(static_cast<tensorflow::error::Code>(status.code()));
-  response.set_status_error_message(std::string(status.message()));
+  // A client that finds other bytes in it refuses the whole message.
+  response.set_status_error_message(EscapeBadUtf8(status.message()));
   call.Reply(absl::OkStatus(), SerializeMessage(response));
 }
 

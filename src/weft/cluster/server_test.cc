@@ -3,6 +3,7 @@
 #include "weft/cluster/server.h"
 
 #include <atomic>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -123,6 +124,30 @@ TEST_P(ServerTest, ErrorsOfAnotherTaskSayWhere) {
   EXPECT_EQ(missing.code(), absl::StatusCode::kFailedPrecondition) << missing;
   EXPECT_THAT(std::string(missing.message()), HasSubstr("From /job:ps/replica:0/task:0:"));
   EXPECT_THAT(std::string(missing.message()), HasSubstr("{{node w/read}}"));
+}
+
+// An error quotes what the user gave, whatever and however much that is.
+TEST_P(ServerTest, AnErrorOfAnyBytesAndLengthEndsTheStepOnEveryTask) {
+  Graph graph(&StandardCatalogue().ops());
+  GraphBuilder builder(&graph);
+  builder.set_device("/job:worker/task:0");
+  const Endpoint x =
+      builder.Op("Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape({1})}}, "x");
+  const Endpoint here =
+      builder.Op("CheckNumerics", {x}, {{"message", std::string(100000, 'm')}}, "here");
+  builder.set_device("/job:ps/task:0");
+  builder.Op("Identity", {here}, {}, "waits_there");
+  builder.Op("CheckNumerics", {x}, {{"message", std::string("\xff\xfe")}}, "there");
+  ASSERT_TRUE(builder.ok()) << builder.status();
+  const std::unique_ptr<Session> session = NewSession();
+  ASSERT_EQ(session->Extend(ExportGraph(graph)), absl::OkStatus());
+  for (const char* target : {"waits_there", "there"}) {
+    const Status status =
+        session->Run({.timeout = absl::Seconds(60)}, {{"x", Tensor::Vector<float>({NAN})}}, {},
+                     {target}, nullptr, nullptr);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << target;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(*target == 't' ? "had NaN" : "mmmm"));
+  }
 }
 
 TEST_P(ServerTest, BadCallsAreRefusedAndHarmNothing) {

@@ -28,6 +28,29 @@ FrameHeader StepFrame(FrameKind kind, int64_t step, uint32_t graph = 0) {
   return header;
 }
 
+// How a step or its part ended, for a frame: as its body where the meta has not the room.
+struct EndBytes {
+  std::string meta;
+  std::vector<Region> body;
+};
+
+EndBytes BytesOf(const TaskReport& report) {
+  constexpr size_t kMostInMeta = 32 << 10;
+  EndBytes end{.meta = EncodeStepEnd(report), .body = {}};
+  if (end.meta.size() <= kMostInMeta) return end;
+  StatusOr<Region> region = AllocateBody(end.meta.size());
+  if (region.ok()) {
+    std::memcpy(region->data, end.meta.data(), end.meta.size());
+    end.body.push_back(*std::move(region));
+    end.meta.clear();
+    return end;
+  }
+  const Status& cause = report.status.ok() ? region.status() : report.status;
+  end.meta = EncodeStepEnd(
+      {.status = Status(cause.code(), cause.message().substr(0, kMostInMeta - 1024))});
+  return end;
+}
+
 }  // namespace
 
 void StepHost::Watch(int64_t step, std::shared_ptr<StepWatcher> watcher) {
@@ -70,7 +93,8 @@ void StepHost::StartRemote(const std::string& task, uint32_t graph, int64_t step
 
 void StepHost::AbortRemote(const std::string& task, int64_t step, const Status& reason) {
   // Best effort: a task that cannot be reached is reported as lost.
-  plane_->Send(task, StepFrame(FrameKind::kAbort, step), EncodeStepEnd({.status = reason}), {},
+  EndBytes end = BytesOf({.status = reason});
+  plane_->Send(task, StepFrame(FrameKind::kAbort, step), std::move(end.meta), std::move(end.body),
                nullptr);
 }
 
@@ -99,18 +123,17 @@ Region StepHost::BodyFor(const std::string&, const FrameHeader& header, absl::st
 void StepHost::Received(const std::string& task, const FrameHeader& header, absl::string_view meta,
                         Region body) {
   const auto step = static_cast<int64_t>(header.step);
+  const absl::string_view end =
+      body.size > 0 ? absl::string_view(reinterpret_cast<const char*>(body.data), body.size) : meta;
   switch (header.kind) {
     case FrameKind::kStepStart:
       return StartHere(task, header, meta);
     case FrameKind::kAbort:
-      return AbortHere(task, step, meta);
+      return AbortHere(task, step, end);
     case FrameKind::kTensor:
       return TakeTensor(header, meta, std::move(body));
     case FrameKind::kStepDone:
-      return TakeEnd(task, step,
-                     body.size > 0
-                         ? absl::string_view(reinterpret_cast<const char*>(body.data), body.size)
-                         : meta);
+      return TakeEnd(task, step, end);
     default:
       WEFT_LOG_EVERY(WARNING, absl::Seconds(10)) << "Frame of an unexpected kind from " << task
                                                  << ": " << transport::FrameKindName(header.kind);
@@ -132,10 +155,12 @@ void StepHost::StartHere(const std::string& master, const FrameHeader& header,
     absl::MutexLock lock(&mutex_);
     added = parts_.try_emplace(step.step, RemotePart{master, step.cancellation}).second;
   }
-  if (!added || !parsed) {
-    WEFT_LOG(WARNING) << "Step " << step.step << " of " << master << " cannot start: "
-                      << (parsed ? "it runs already" : "its frame is malformed");
+  if (!added) {
+    WEFT_LOG(WARNING) << "Step " << step.step << " of " << master << " runs already";
     return;
+  }
+  if (!parsed) {
+    return EndHere(master, step.step, {.status = Internal("The start of a step is malformed")});
   }
   pool_->Schedule([this, master, step = std::move(step)]() mutable {
     const int64_t id = step.step;
@@ -150,26 +175,14 @@ void StepHost::EndHere(const std::string& master, int64_t step, TaskReport repor
     absl::MutexLock lock(&mutex_);
     parts_.erase(step);
   }
-  constexpr size_t kMostInMeta = 32 << 10;
-  std::string bytes = EncodeStepEnd(report);
-  std::vector<Region> body;
-  if (bytes.size() > kMostInMeta) {
-    StatusOr<Region> region = AllocateBody(bytes.size());
-    if (region.ok()) {
-      std::memcpy(region->data, bytes.data(), bytes.size());
-      body.push_back(*std::move(region));
-      bytes.clear();
-    } else {
-      bytes = EncodeStepEnd({.status = report.status.ok() ? region.status() : report.status});
-    }
-  }
+  EndBytes end = BytesOf(report);
   // If it does not arrive, the master has lost this task and knows.
-  plane_->Send(master, StepFrame(FrameKind::kStepDone, step), std::move(bytes), std::move(body),
-               nullptr);
+  plane_->Send(master, StepFrame(FrameKind::kStepDone, step), std::move(end.meta),
+               std::move(end.body), nullptr);
 }
 
-void StepHost::AbortHere(const std::string& master, int64_t step, absl::string_view meta) {
-  StatusOr<TaskReport> report = ParseStepEnd(meta);
+void StepHost::AbortHere(const std::string& master, int64_t step, absl::string_view bytes) {
+  StatusOr<TaskReport> report = ParseStepEnd(bytes);
   const Status reason = !report.ok()          ? report.status()
                         : report->status.ok() ? Aborted("The step was aborted by ", master)
                                               : report->status;

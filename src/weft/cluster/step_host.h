@@ -67,7 +67,7 @@ class StepHost final : public FrameReceiver, public rendezvous::TensorSink {
   void StartHere(const std::string& master, const transport::FrameHeader& header,
                  absl::string_view meta);
   void EndHere(const std::string& master, int64_t step, TaskReport report);
-  void AbortHere(const std::string& master, int64_t step, absl::string_view meta);
+  void AbortHere(const std::string& master, int64_t step, absl::string_view bytes);
   void TakeTensor(const transport::FrameHeader& header, absl::string_view meta,
                   transport::Region body);
   void TakeEnd(const std::string& task, int64_t step, absl::string_view bytes);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text from elsewhere, for formats that take UTF-8 only.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace weft {
+
+// Where the first byte stands that is not UTF-8, or npos.
+size_t FindBadUtf8(absl::string_view text);
+// The text with "\xff" written out for each byte that is not UTF-8.
+std::string EscapeBadUtf8(absl::string_view text);
+
+}  // namespace weft
