@@ -15,10 +15,16 @@ constexpr size_t kRecentRequests = 4096;
 
 // One running step: its cancellation and everything that may trigger it.
 struct MasterSession::Step {
-  explicit Step(std::shared_ptr<MasterSession> owner)
-      : session(std::move(owner)), cancellation(&session->cancellation_) {}
-  const std::shared_ptr<MasterSession> session;  // shared: it must outlive its steps' cancellations
+  explicit Step(std::shared_ptr<MasterSession> owner) : session(std::move(owner)) {}
+  ~Step() {
+    if (watches_session) session->cancellation_.Deregister(session_token);
+  }
+  const std::shared_ptr<MasterSession> session;  // shared: it must outlive what its steps register
+  // Not a child of the session's: what ends the step frees it, maybe inside of its own Cancel, so
+  // whoever cancels holds the step meanwhile.
   Cancellation cancellation;
+  Cancellation::Token session_token = 0;
+  bool watches_session = false;
   Cancellation* caller = nullptr;
   Cancellation::Token caller_token = 0;
   bool watches_caller = false;
@@ -67,11 +73,16 @@ void MasterSession::Run(SessionStep request, Done done) {
   step->done = std::move(done);
   step->caller = request.caller;
   const std::weak_ptr<Step> weak = step;
+  const auto cancel = [weak](const Status& reason) {
+    if (const auto alive = weak.lock()) alive->cancellation.Cancel(reason);
+  };
+  step->watches_session = cancellation_.Register(&step->session_token, cancel);
+  if (!step->watches_session) {
+    EndStep(step, cancellation_.status());
+    return;
+  }
   if (request.caller != nullptr) {
-    step->watches_caller =
-        request.caller->Register(&step->caller_token, [weak](const Status& reason) {
-          if (const auto alive = weak.lock()) alive->cancellation.Cancel(reason);
-        });
+    step->watches_caller = request.caller->Register(&step->caller_token, cancel);
     if (!step->watches_caller) {
       EndStep(step, request.caller->status());
       return;
