@@ -43,7 +43,44 @@ def moving_averages(target):
         return session.run([w, averages.average(w), step])
 
 
-PROGRAMS = [reads_behind_updates, moving_averages]
+def loop_gradients(target):
+    """while_loop keeps what its gradient needs on stacks; map_fn, scan and foldl use TensorArrays."""
+    x = tf.Variable(2.0)
+    power = tf.while_loop(lambda i, y: i < 5, lambda i, y: (i + 1, y * x), [0, 1.0])[1]
+    branching = tf.while_loop(
+        lambda i, y: i < 6,
+        lambda i, y: (i + 1, tf.cond(tf.equal(i % 2, 0), lambda: tf.sin(y), lambda: y * x)), [0, x])[1]
+    nested = tf.while_loop(lambda i, y: i < 3, lambda i, y: (
+        i + 1, tf.while_loop(lambda j, z: j < i, lambda j, z: (j + 1, z * x), [0, y])[1]), [0, 1.0])[1]
+    ys = [power, branching, nested, tf.reduce_sum(tf.map_fn(lambda e: e * x * e, tf.constant([1.0, 2.0, 3.0]))),
+          tf.reduce_sum(tf.scan(lambda a, e: a * e + x, tf.constant([1.0, 2.0, 3.0])))]
+    with tf.Session(target) as session:
+        session.run(x.initializer)
+        return session.run(ys + [tf.gradients(y, x)[0] for y in ys])
+
+
+def recurrent_net(target):
+    """What dynamic_rnn builds: a loop over time that reads one TensorArray and writes another, trained."""
+    x = tf.placeholder(tf.float32, [None, 5, 3])
+    lengths = tf.placeholder(tf.int32, [None])
+    w = tf.get_variable('w', [7, 4], initializer=tf.glorot_uniform_initializer(seed=1))
+    inputs = tf.TensorArray(tf.float32, 5).unstack(tf.transpose(x, [1, 0, 2]))
+
+    def body(time, state, outputs):
+        new = tf.tanh(tf.matmul(tf.concat([inputs.read(time), state], 1), w))
+        state = tf.where(time < lengths, new, state)
+        return time + 1, state, outputs.write(time, state)
+    _, state, outputs = tf.while_loop(lambda time, *_: time < 5, body, [
+        0, tf.zeros([tf.shape(x)[0], 4]), tf.TensorArray(tf.float32, 5)])
+    loss = tf.reduce_sum(state * state) + tf.reduce_sum(outputs.stack())
+    train = tf.train.AdamOptimizer(0.01).minimize(loss)
+    feeds = {x: np.random.RandomState(1).rand(2, 5, 3), lengths: [5, 3]}
+    with tf.Session(target) as session:
+        session.run(tf.global_variables_initializer())
+        return [session.run([loss, train], feeds)[0] for _ in range(4)] + [session.run(w)]
+
+
+PROGRAMS = [reads_behind_updates, moving_averages, loop_gradients, recurrent_net]
 
 
 class UserProgramsTest(unittest.TestCase):
@@ -60,8 +97,9 @@ class UserProgramsTest(unittest.TestCase):
 def _add(program):
     def test(self):
         expected = self.run_program(program, '')
+        # The variables of the next program may have these names.
+        self.addCleanup(tf.Session.reset, self.cluster['worker'][0])
         got = self.run_program(program, self.cluster['worker'][0])
-        tf.Session.reset(self.cluster['worker'][0])  # the variables of the next program may have these names
         self.assertEqual(len(expected), len(got))
         for one, other in zip(expected, got):
             np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-4, atol=1e-5)

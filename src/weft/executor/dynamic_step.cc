@@ -394,7 +394,8 @@ void DynamicStep::Deliver(const Instruction& source, const Instruction::Dependen
     starts = progress.pending == 0 && is_told;
   } else {
     --progress.pending;
-    progress.any_dead = progress.any_dead || is_dead;
+    // A ControlTrigger only waits: it is alive whatever its inputs are.
+    if (is_dead && target.node->op() != "ControlTrigger") progress.any_dead = true;
     starts = progress.pending == 0;
   }
   if (progress.started || !starts) return;

@@ -202,7 +202,7 @@ bool Refuses(const std::string& op) {
                                                            "StatelessCase",
                                                            "PartitionedCall",
                                                            "StatefulPartitionedCall"};
-  return ops->contains(op);
+  return ops->contains(op) || op.starts_with("TensorArray");
 }
 
 TEST(GradientTest, EveryOpWithAGradientHasACase) {

@@ -156,6 +156,19 @@ TEST_P(LoopsTest, ALoopInABranchNotTakenIsDead) {
   }
 }
 
+// The gradient of a loop waits so for values that one branch of a conditional kept.
+TEST_P(LoopsTest, AControlTriggerIsAliveBehindABranchNotTaken) {
+  Node* branch = b_.AddNode("Switch", {b_.Scalar<int32_t>(3), b_.Scalar<bool>(true)});
+  const Endpoint dead = b_.Op("Neg", {Endpoint{branch, 0}});
+  Node* trigger = b_.AddNode("ControlTrigger", {});
+  graph_.AddControlEdge(dead.node, trigger);
+  const Endpoint behind = b_.Op("Neg", {b_.Scalar<int32_t>(5)});
+  graph_.AddControlEdge(trigger, behind.node);
+  const auto results = Fetch({behind});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ((*results)[0].scalar<int32_t>(), -5);
+}
+
 TEST_P(LoopsTest, AnErrorInAnIterationEndsTheStep) {
   const auto loop = While(
       {b_.Scalar<int32_t>(3)}, "loop",
