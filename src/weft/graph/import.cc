@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
+#include <set>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -58,6 +59,7 @@ class Importer {
   Status CheckNodes();
   Status CheckNode(const NodeDef& node) const;
   Status CheckOp(const NodeDef& node) const;
+  std::string OtherUnknownOps(const std::string& known) const;
   Status ResolveInputs();
   StatusOr<Source> Resolve(const NodeDef& node, const std::string& input) const;
   Status AddFunctions();
@@ -230,9 +232,23 @@ Status Importer::AddFunctions() {
   return absl::OkStatus();
 }
 
+// Names what else is missing, so that one attempt tells all; empty if nothing is.
+std::string Importer::OtherUnknownOps(const std::string& known) const {
+  std::set<std::string> others;
+  for (size_t i = 0; i < def_.nodes.size(); ++i) {
+    const std::string& op = def_.nodes[i].op;
+    if (made_[i] == nullptr && op != known && !graph_->FindOp(op).ok()) others.insert(op);
+  }
+  if (others.empty()) return "";
+  return absl::StrCat("; nor are these ops of the graph: ", absl::StrJoin(others, ", "));
+}
+
 Status Importer::CheckOp(const NodeDef& node) const {
   StatusOr<const OpDefinition*> op = graph_->FindOp(node.op);
-  if (!op.ok()) return Annotate(op.status(), absl::StrCat("Node '", node.name, "'"));
+  if (!op.ok()) {
+    const Status first = Annotate(op.status(), absl::StrCat("Node '", node.name, "'"));
+    return Status(first.code(), absl::StrCat(first.message(), OtherUnknownOps(node.op)));
+  }
   const OpSchema& schema = (*op)->schema;
   const int producer = graph_->versions().producer;
   if (schema.deprecated_since > 0 && producer >= schema.deprecated_since) {

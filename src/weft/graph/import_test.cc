@@ -10,6 +10,8 @@
 namespace weft {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 OpSchema Schema(const std::string& name, const std::vector<std::string>& attrs,
@@ -121,6 +123,8 @@ TEST(Import, LoopMayCloseOverNextIteration) {
 TEST(Import, RefusesBadGraphsAndChangesNothing) {
   EXPECT_THAT(ErrorOf({Const("a"), Plain("b", "Ad")}), HasSubstr("Node 'b'"));
   EXPECT_THAT(ErrorOf({Plain("b", "Ad")}), HasSubstr("Did you mean 'Add'?"));
+  EXPECT_THAT(ErrorOf({Plain("b", "Far"), Const("a"), Plain("c", "Off"), Plain("d", "Far")}),
+              AllOf(HasSubstr("Node 'b'"), EndsWith("; nor are these ops of the graph: Off")));
   EXPECT_THAT(ErrorOf({Const("a"), Const("a")}), HasSubstr("Node 'a' is not unique"));
   EXPECT_THAT(ErrorOf({Add("c", "a", "b")}), HasSubstr("Unknown input node 'a'"));
   EXPECT_THAT(ErrorOf({Const("a"), Plain("c", "Add", {"a"})}), HasSubstr("'c'"));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
 #include "absl/strings/ascii.h"
@@ -106,6 +107,8 @@ Status ReadText(const std::string& text, GraphFile* file) {
 }
 
 Status ReadBinary(const std::string& bytes, GraphFile* file) {
+  // What is one of the three is garbage to the other two, which protobuf would report on stderr.
+  google::protobuf::LogSilencer silence;
   SavedModel saved;
   if (saved.ParseFromString(bytes) && saved.meta_graphs_size() > 0 &&
       (saved.saved_model_schema_version() == 1 ||
