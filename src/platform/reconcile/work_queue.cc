@@ -76,7 +76,8 @@ void WorkQueue::Forget(const std::string& key) {
 void WorkQueue::MoveDue() {
   const absl::Duration now = clock_->Monotonic();
   while (!by_time_.empty() && by_time_.begin()->first <= now) {
-    const std::string key = by_time_.extract(by_time_.begin()).value().second;
+    const std::string key = by_time_.begin()->second;
+    by_time_.erase(by_time_.begin());
     delayed_.erase(key);
     AddLocked(key);
   }
