@@ -8,6 +8,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "absl/strings/str_join.h"
@@ -157,8 +158,22 @@ void PodExecutor::Join() {
   condition.Set("lastTransitionTime", FormatObjectTime(begun_));
   Json status;
   SetField(&status, {"status", "conditions"}, Json(Json::Array{std::move(condition)}));
-  SetField(&status, {"status", "nodeInfo", "kubeletVersion"}, "weft");
-  SetField(&status, {"status", "capacity", "cpu"}, absl::StrCat(UsableCores()));
+  utsname system = {};
+  ::uname(&system);
+  const std::string machine = system.machine;
+  const auto tell = [&](const char* name, absl::string_view value) {
+    SetField(&status, {"status", "nodeInfo", name}, value);
+  };
+  tell("kubeletVersion", "weft");
+  tell("containerRuntimeVersion", "weft://processes");
+  tell("kernelVersion", system.release);
+  tell("operatingSystem", "linux");
+  tell("architecture", machine == "x86_64" ? "amd64" : machine == "aarch64" ? "arm64" : machine);
+  const int64_t memory = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE);
+  for (const char* kind : {"capacity", "allocatable"}) {
+    SetField(&status, {"status", kind, "cpu"}, absl::StrCat(UsableCores()));
+    SetField(&status, {"status", kind, "memory"}, absl::StrCat(memory / 1024, "Ki"));
+  }
   WriteOptions options;
   options.subresource = "status";
   const Status written =

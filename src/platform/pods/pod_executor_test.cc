@@ -170,6 +170,20 @@ TEST_F(PodExecutorTest, RunsAPodToItsEnd) {
   EXPECT_TRUE(store_->Get(Nodes(), {"", "local"}).ok());
 }
 
+TEST_F(PodExecutorTest, TellsAProgramItsResources) {
+  Json pod = PodThatRuns("echo $A $B $C $D");
+  Container(&pod)->Set("resources",
+                       Json::Parse(R"({"limits":{"cpu":"1500m","memory":"64Mi"}})").value());
+  Container(&pod)->Set("env", Json::Parse(R"([
+      {"name":"A","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu"}}},
+      {"name":"B","valueFrom":{"resourceFieldRef":{"resource":"requests.cpu","divisor":"1m"}}},
+      {"name":"C","valueFrom":{"resourceFieldRef":{"resource":"limits.memory","divisor":"1Mi"}}},
+      {"name":"D","valueFrom":{"resourceFieldRef":{"resource":"limits.memory","divisor":"0"}}}])")
+                                  .value());
+  Create(pod);
+  EXPECT_THAT(Log(AwaitPhase("Succeeded")), HasSubstr("2 1500 64 67108864\n"));
+}
+
 TEST_F(PodExecutorTest, TellsHowItFailed) {
   Create(PodThatRuns("exit 3"));
   EXPECT_EQ(IntField(StateOf(AwaitPhase("Failed")), {"state", "terminated", "exitCode"}), 3);
