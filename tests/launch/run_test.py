@@ -106,6 +106,16 @@ class RunTest(unittest.TestCase):
         self.wait_for(lambda: path.exists() and path.read_text().endswith('\n'), name)
         return int(path.read_text())
 
+    def test_a_task_that_wants_too_much_memory(self):
+        path = self.path('job.yaml')
+        path.write_text(JOB.format(version='v1', policy='Never', ps='"sleep 1000"', worker='"exec python3 $D/eat.py"').replace(
+            '            env:', '            resources: {limits: {memory: 64Mi, cpu: 1}}\n            env:'))
+        self.path('eat.py').write_text('import time\nheld = bytearray(200 << 20)\ntime.sleep(1000)\n')
+        done = subprocess.run([WEFT, 'run', str(path)], env=self.environment, capture_output=True, text=True, timeout=LONG)
+        self.assertEqual(done.returncode, 137, done.stderr)
+        self.assertRegex(done.stderr, r'failed: killed by SIGKILL \(9\): it .* limit (is|of) 64 MiB')
+        self.assertIn('more memory: resources.limits.memory', done.stderr)
+
     def test_runs_a_file_of_each_version(self):
         for version in 'v1', 'v1beta1':
             code, out, err = self.run_weft(self.job('echo "$0 $TF_CONFIG"', version=version))

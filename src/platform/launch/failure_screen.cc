@@ -91,7 +91,9 @@ std::string NextStep(const LocalJob& job, const JobOutcome& outcome, const Scree
   }
   std::string hint;
   if (outcome.exit_code == 128 + SIGKILL) {
-    hint = "if nobody killed it, was the machine out of memory?\n  dmesg | tail -20\n";
+    hint = absl::StrContains(outcome.reason, "limit")
+               ? "give its container more memory: resources.limits.memory\n"
+               : "if nobody killed it, was the machine out of memory?\n  dmesg | tail -20\n";
     if (task.restart_policy == RestartPolicy::kNever) {
       absl::StrAppend(&hint, "its restartPolicy is Never; to have it started again:\n  ");
       std::vector<std::string> words = options.command_line;

@@ -158,6 +158,7 @@ class Planner {
     made.Set("image", container.image.empty() ? kNoImage : container.image);
     made.Set("command", Words(container.command));
     if (!container.args.empty()) made.Set("args", Words(container.args));
+    if (container.resources.size() > 0) made.Set("resources", container.resources);
     const std::string& folder = settings_.working_directory.empty() ? container.working_directory
                                                                     : settings_.working_directory;
     if (!folder.empty()) made.Set("workingDir", folder);

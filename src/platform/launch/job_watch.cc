@@ -25,6 +25,13 @@ bool CouldNotStart(absl::string_view reason) {
   return reason == "ContainerCannotRun" || reason == "CreateContainerConfigError";
 }
 
+// A kill for its memory says how much there was.
+std::string DescribeEnd(const ExitState& exit, const std::string& reason,
+                        const std::string& message) {
+  return reason == "OOMKilled" ? absl::StrCat(DescribeExit(exit), ": ", message)
+                               : DescribeExit(exit);
+}
+
 }  // namespace
 
 JobWatch::JobWatch(const LocalJob& job, const JobWatchOptions& options, const Clock* clock,
@@ -126,7 +133,7 @@ void JobWatch::OnEnd(size_t task, const End& end, PodSeen* pod, bool starts_agai
   if (!limit.empty() || plan.restart_policy == RestartPolicy::kNever) {
     // A task that only ever exits with 0 under Always still fails the job.
     return Fail(task, std::max(limit.empty() ? 0 : 1, end.exit.ShellCode()),
-                DescribeExit(end.exit) + limit);
+                DescribeEnd(end.exit, end.reason, end.message) + limit);
   }
   state.phase = TaskPhase::kWaiting;
   if (!starts_again_here) {
@@ -136,7 +143,8 @@ void JobWatch::OnEnd(size_t task, const End& end, PodSeen* pod, bool starts_agai
   }
   ++state.restarts;
   ++restarts_;
-  actions_.say(absl::StrCat(NameOf(task), " ended: ", DescribeExit(end.exit),
+  actions_.say(absl::StrCat(NameOf(task),
+                            " ended: ", DescribeEnd(end.exit, end.reason, end.message),
                             "; starting it again (restart ", state.restarts, ")"));
 }
 

@@ -102,7 +102,7 @@ StatusOr<std::unique_ptr<ControlGroups>> ControlGroups::Open() {
   std::string root;
   for (const absl::string_view line : absl::StrSplit(Read("/proc/self/mounts"), '\n')) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
-    if (words.size() > 2 && words[2] == "cgroup2") root = std::string(words[1]);
+    if (words.size() > 2 && words[2] == "cgroup2" && root.empty()) root = std::string(words[1]);
   }
   if (root.empty()) return Unavailable("No control groups of the second version are mounted");
   for (const absl::string_view line : absl::StrSplit(Read("/proc/self/cgroup"), '\n')) {
