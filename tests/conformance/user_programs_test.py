@@ -80,7 +80,21 @@ def recurrent_net(target):
         return [session.run([loss, train], feeds)[0] for _ in range(4)] + [session.run(w)]
 
 
-PROGRAMS = [reads_behind_updates, moving_averages, loop_gradients, recurrent_net]
+def sparse_lookups(target):
+    """embedding_lookup_sparse with each combiner, with weights and without, trained."""
+    table = tf.get_variable('table', [10, 4], initializer=tf.random_uniform_initializer(seed=3))
+    ids, weights = tf.sparse_placeholder(tf.int64), tf.sparse_placeholder(tf.float32)
+    found = [tf.nn.embedding_lookup_sparse(table, ids, w, combiner=c) for c in ('sum', 'mean', 'sqrtn') for w in (None, weights)]
+    loss = tf.add_n([tf.reduce_sum(tf.square(f)) for f in found])
+    train = tf.train.AdagradOptimizer(0.1).minimize(loss)
+    where, shape = [[0, 0], [0, 1], [2, 0]], [3, 2]
+    feeds = {ids: tf.SparseTensorValue(where, [1, 2, 1], shape), weights: tf.SparseTensorValue(where, [1.0, 2.0, 0.5], shape)}
+    with tf.Session(target) as session:
+        session.run(tf.global_variables_initializer())
+        return [session.run([loss, train], feeds)[0] for _ in range(3)] + session.run(found, feeds) + [session.run(table)]
+
+
+PROGRAMS = [sparse_lookups, reads_behind_updates, moving_averages, loop_gradients, recurrent_net]
 
 
 class UserProgramsTest(unittest.TestCase):

@@ -28,6 +28,44 @@ def segments(op, types):
         yield Case([values(name, [2]), np.array(ids, index)], error=True)
 
 
+_SPARSE = ['SparseSegmentSum', 'SparseSegmentMean', 'SparseSegmentSqrtN']
+
+
+@cases(*_SPARSE, *(op + 'WithNumSegments' for op in _SPARSE))
+def sparse_segments(op, types):
+    name, index, segment = types['T'], numpy_type(types['Tidx']), numpy_type(types['Tsegmentids'])
+    counted = op.endswith('WithNumSegments')
+
+    def case(shape, indices, ids, count=None, **kind):
+        more = [np.array(count if count is not None else max(ids, default=-1) + 1, numpy_type(types['Tnumsegments']))] if counted else []
+        return Case([values(name, shape, 0, 4), np.array(indices, index), np.array(ids, segment)] + more, **kind)
+    yield case([5], [4, 0, 0], [0, 0, 1])
+    yield case([4, 3], [1, 3, 1, 2, 0], [0, 2, 2, 2, 4])
+    yield case([3, 2, 2], [2, 1], [1, 1], 4)
+    yield case([3, 2], [], [], 2)
+    yield case([40, 7], np.arange(120) % 37, np.sort(np.arange(120) % 5))
+    yield case([3, 2], [0, 3], [0, 1], error=True)
+    yield case([3, 2], [0, -1], [0, 1], error=True)
+    yield case([3, 2], [0, 1], [1, 0], 2, error=True)
+    yield case([3, 2], [0, 1], [-1, 0], error=True)
+    yield case([3, 2], [0, 1, 2], [0, 1], error=True)
+    if counted:
+        yield case([3, 2], [0, 1], [0, 3], 2, error=True)
+
+
+@cases(*(op + version for op in _SPARSE for version in ('Grad', 'GradV2')))
+def sparse_segment_gradients(op, types):
+    name, index, segment = types['T'], numpy_type(types['Tidx']), numpy_type(types['Tsegmentids'])
+
+    def case(shape, indices, ids, rows, **kind):
+        return Case([values(name, shape), np.array(indices, index), np.array(ids, segment), np.int32(rows)], **kind)
+    yield case([2], [4, 0, 0], [0, 0, 1], 5)
+    yield case([5, 3], [1, 3, 1, 2, 0], [0, 2, 2, 2, 4], 4)
+    yield case([2, 2, 2], [2, 1], [1, 1], 3)
+    yield case([2, 2], [0, 3], [0, 1], 3, error=True)
+    yield case([2, 2], [0, 1], [0, 2], 3, error=True)
+
+
 def distinct(name, shape):
     """No two alike, so that ranks have one answer."""
     x = np.random.RandomState(3).permutation(int(np.prod(shape))) - (0 if name[0] == 'u' else 20)

@@ -36,7 +36,9 @@ _GROUPS = {
         ResourceSparseApplyProximalGradientDescent''',
     FUNCTION: '''Exp Log Log1p Expm1 Sigmoid Tanh Pow Softplus SoftplusGrad RsqrtGrad Erf Sin Cos Softsign''',
     Tolerance(16, 4, 1): '''Sum Mean Prod EuclideanNorm L2Loss BiasAddGrad AvgPool AvgPoolGrad UnsortedSegmentSum
-        SparseSegmentSum SegmentSum SegmentMean SegmentProd UnsortedSegmentProd CumulativeLogsumexp Cumsum Cumprod HistogramSummary
+        SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN SparseSegmentSumWithNumSegments
+        SparseSegmentMeanWithNumSegments SparseSegmentSqrtNWithNumSegments SparseSegmentSumGrad SparseSegmentMeanGrad
+        SparseSegmentSqrtNGrad SparseSegmentSumGradV2 SparseSegmentMeanGradV2 SparseSegmentSqrtNGradV2 SegmentSum SegmentMean SegmentProd UnsortedSegmentProd CumulativeLogsumexp Cumsum Cumprod HistogramSummary
         ScalarSummary TensorSummaryV2''',
     Tolerance(4, 2, 4): '''Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits''',
     Tolerance(4, 8): '''MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput Conv2DBackpropFilter

@@ -132,6 +132,12 @@ void AddReductions(Cases& cases) {
   }
   cases.push_back(
       {"SegmentProd", {Make<double>({4}, {0, 2, 0, 0}), I({0, 0, 1, 1})}, {}, 1, "with zeros"});
+  for (const char* kind : {"Sum", "Mean", "SqrtN"}) {
+    const std::string op = absl::StrCat("SparseSegment", kind);
+    cases.push_back({op, {D({4, 2}, 0.5, 2), I({0, 2, 0, 3}), I({0, 0, 1, 3})}});
+    cases.push_back(
+        {op + "WithNumSegments", {D({4, 2}, 0.5, 2), I({1, 2, 2}), I({0, 0, 1}), I(3)}});
+  }
   cases.push_back({"TopK", {D({2, 3, 5}, -1, 1)}, {{"k", 3}}});
   cases.push_back({"NextAfter", {D({2, 3}, 1, 2), D({3}, 3, 4)}, {}, 2});
   cases.push_back({"TopKV2", {D({2, 3, 5}, -1, 1), I(3)}});
