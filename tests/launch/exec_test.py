@@ -19,8 +19,13 @@ WEFT = None
 LONG = 60
 
 
+# For a program that is to be the first process of its namespace.
+UNSHARE = ['unshare', '--pid', '--fork', '--mount-proc']
+
+
 def has_namespaces():
-    return subprocess.run(['unshare', '--pid', '--fork', 'true'], capture_output=True).returncode == 0
+    """A root folder that is no mount of its own has none of these."""
+    return subprocess.run([*UNSHARE, 'true'], capture_output=True).returncode == 0
 
 
 class ExecTest(unittest.TestCase):
@@ -107,7 +112,7 @@ class ExecTest(unittest.TestCase):
         # Fifty orphans end while the program runs; a first process that does not reap leaves zombies.
         script = ('for i in $(seq 50); do (sleep 0.05 & ) ; done; sleep 1; '
                   'ps -eo stat=,comm= | grep -c "^Z.*sleep" > $D/zombies; true')
-        prefix = ['unshare', '--pid', '--fork', '--mount-proc'] if has_namespaces() else []
+        prefix = UNSHARE if has_namespaces() else []
         process = self.start('--', 'sh', '-c', script, prefix=prefix)
         process.communicate(timeout=LONG)
         self.assertEqual(process.returncode, 0)

@@ -19,6 +19,8 @@ MISSING = {
     **dict.fromkeys(['FusedBatchNormGrad', 'FusedBatchNormGradV2', 'FusedBatchNormGradV3'], 'second order: refused'),
     'EagerPyFunc': 'runs nowhere but in a Python process',
     **dict.fromkeys(['OptionalFromValue', 'OptionalGetValue'], 'variants carry no gradients'),
+    **dict.fromkeys(['TensorArray%sV3' % what for what in ('Concat', 'Gather', 'Read', 'Scatter', 'Split', 'Write')],
+                    'arrays come from the Python client, which builds their gradients itself'),
 }
 # Differentiated by TensorFlow's client in other ways than its registry, or not at all.
 MORE = {'GuaranteeConst', 'Snapshot', 'PartitionedCall', 'StatefulPartitionedCall', 'MaxPoolGradGradV2'}

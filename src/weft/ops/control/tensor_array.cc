@@ -350,10 +350,6 @@ Status ConcatShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-Status NoArrayGradient(GradientContext& c) {
-  return Unimplemented("Gradients through ", c.node().op(), " are not implemented");
-}
-
 // What all that read or write an array begin with.
 OpSpec OnArray(const char* name, const char* doc) {
   OpSpec spec(name);
@@ -384,7 +380,7 @@ void AddCreation(Catalogue& catalogue) {
                                 .Output("flow_out: float")
                                 .Attr("source: string")
                                 .Shape(shapes::Scalar)
-                                .Gradient(NoArrayGradient)
+                                .NoGradient()
                                 .Kernel(MakeKernel<GradientKernel>(), KernelCost::kInline)));
   };
   add(OnArray("TensorArrayGradV3",
@@ -407,7 +403,6 @@ void AddElements(Catalogue& catalogue) {
                               .Output("flow_out: float")
                               .Attr("T: type")
                               .Shape(shapes::Scalar)
-                              .Gradient(NoArrayGradient)
                               .Kernel(MakeKernel<WriteKernel>(), KernelCost::kInline)));
   catalogue.Add(std::move(OnArray("TensorArrayReadV3",
                                   "Reads an element.\nInvalidArgument if it was not written, or "
@@ -417,7 +412,6 @@ void AddElements(Catalogue& catalogue) {
                               .Output("value: dtype")
                               .Attr("dtype: type")
                               .Shape(shapes::Unknown)
-                              .Gradient(NoArrayGradient)
                               .Kernel(MakeKernel<ReadKernel>(), KernelCost::kInline)));
   catalogue.Add(std::move(OnArray("TensorArraySizeV3", "How many elements the array has.")
                               .Input("flow_in: float")
@@ -441,7 +435,6 @@ void AddWholes(Catalogue& catalogue) {
           .Attr("dtype: type")
           .Attr("element_shape: shape = unknown")
           .Shape(GatherShape)
-          .Gradient(NoArrayGradient)
           .Kernel(MakeKernel<GatherKernel>())));
   catalogue.Add(
       std::move(OnArray("TensorArrayScatterV3", "Writes row i of `value` as element indices[i].")
@@ -451,7 +444,6 @@ void AddWholes(Catalogue& catalogue) {
                     .Output("flow_out: float")
                     .Attr("T: type")
                     .Shape(shapes::Scalar)
-                    .Gradient(NoArrayGradient)
                     .Kernel(MakeKernel<ScatterKernel>())));
   catalogue.Add(std::move(OnArray("TensorArrayConcatV3",
                                   "Joins all elements along their first dimension; `lengths` has "
@@ -462,7 +454,6 @@ void AddWholes(Catalogue& catalogue) {
                               .Attr("dtype: type")
                               .Attr("element_shape_except0: shape = unknown")
                               .Shape(ConcatShape)
-                              .Gradient(NoArrayGradient)
                               .Kernel(MakeKernel<ConcatKernel>())));
   catalogue.Add(std::move(OnArray("TensorArraySplitV3",
                                   "Writes the rows of `value` as elements of `lengths` rows each.")
@@ -472,7 +463,6 @@ void AddWholes(Catalogue& catalogue) {
                               .Output("flow_out: float")
                               .Attr("T: type")
                               .Shape(shapes::Scalar)
-                              .Gradient(NoArrayGradient)
                               .Kernel(MakeKernel<SplitKernel>())));
 }
 
