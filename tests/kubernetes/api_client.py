@@ -4,9 +4,11 @@ import http.client
 import json
 import ssl
 import threading
+import time
 import urllib.parse
 
 GROUPS = {'tfjobs': '/apis/kubeflow.org/v1', 'tensorflows': '/apis/krallistic.github.com/v1'}
+PATIENCE = 60  # seconds for a server that says that it is not ready yet
 METADATA = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
 MERGE = 'application/merge-patch+json'
 
@@ -29,6 +31,17 @@ class ApiClient:
         self.calls = 0
 
     def request(self, method, path, body=None, content='application/json', accept='application/json', user=None):
+        """The answer; of 429, as while the store of a new kind is being made, another try a second later."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.request_once(method, path, body, content, accept, user)
+            except ApiError as error:
+                if error.code != 429 or time.monotonic() > deadline:
+                    raise
+            time.sleep(1)
+
+    def request_once(self, method, path, body, content, accept, user):
         text = None if body is None else json.dumps(body)
         headers = {'Authorization': 'Bearer ' + self.token, 'Content-Type': content, 'Accept': accept}
         if user is not None:
