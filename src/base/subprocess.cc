@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
@@ -18,6 +19,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+
+#include "base/mount_namespace.h"
 
 namespace weft {
 namespace {
@@ -40,21 +43,34 @@ StatusOr<Pipe> MakePipe() {
   return Pipe{OwnedFd(fds[0]), OwnedFd(fds[1])};
 }
 
-// As execvp does, but with the child's own PATH, and before the fork, where memory may be had.
-StatusOr<std::string> FindProgram(const SpawnOptions& options) {
-  const std::string& name = options.argv[0];
-  if (absl::StrContains(name, '/')) return name;
-  const std::string path =
-      FindEnvironment(options.environment, "PATH").value_or("/usr/local/bin:/usr/bin:/bin");
-  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
-    const std::string candidate = JoinPath(folder.empty() ? "." : folder, name);
-    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-  }
-  return NotFound("There is no program '", name, "' in PATH ", path);
+std::string PathOf(const SpawnOptions& options) {
+  return FindEnvironment(options.environment, "PATH").value_or("/usr/local/bin:/usr/bin:/bin");
 }
 
+// As execvp does, but with the child's own PATH, and before the fork, where memory may be had. In
+// another namespace the child must try them all.
+StatusOr<std::vector<std::string>> FindProgram(const SpawnOptions& options) {
+  const std::string& name = options.argv[0];
+  if (absl::StrContains(name, '/')) return std::vector<std::string>{name};
+  std::vector<std::string> candidates;
+  for (const absl::string_view folder : absl::StrSplit(PathOf(options), ':')) {
+    candidates.push_back(JoinPath(folder.empty() ? "." : folder, name));
+    if (options.mounts == nullptr && ::access(candidates.back().c_str(), X_OK) == 0)
+      return std::vector<std::string>{candidates.back()};
+  }
+  if (options.mounts != nullptr) return candidates;
+  return NotFound("There is no program '", name, "' in PATH ", PathOf(options));
+}
+
+// What a child could not do, and what the system said.
+struct ChildError {
+  enum class Step { kBegin, kEnter, kOwner, kFolder, kStart };
+  Step step = Step::kBegin;
+  int error = 0;
+};
+
 struct ChildPlan {
-  const char* program;
+  char* const* programs;  // the first that is there
   char* const* argv;
   char* const* environment;
   const char* working_directory;  // or null
@@ -63,9 +79,35 @@ struct ChildPlan {
   int error_fd;
   int guard_fd;  // or -1
   pid_t parent;
-  const cpu_set_t* processors;  // or null
-  int control_group;            // or -1
+  const cpu_set_t* processors;   // or null
+  int control_group;             // or -1
+  const MountNamespace* mounts;  // or null
+  const ProcessOwner* owner;     // or null
 };
+
+bool EnterMounts(const ChildPlan& plan) {
+  return plan.mounts == nullptr ||
+         ((plan.mounts->user() < 0 || ::setns(plan.mounts->user(), CLONE_NEWUSER) == 0) &&
+          ::setns(plan.mounts->mounts(), CLONE_NEWNS) == 0);
+}
+
+bool BecomeOwner(const ChildPlan& plan) {
+  if (plan.owner == nullptr) return true;
+  return ::setgroups(plan.owner->groups.size(), plan.owner->groups.data()) == 0 &&
+         ::setgid(plan.owner->group) == 0 && ::setuid(plan.owner->user) == 0;
+}
+
+// What is there but may not run outlasts what is not there.
+bool Execute(const ChildPlan& plan) {
+  int error = ENOENT;
+  for (char* const* program = plan.programs; *program != nullptr; ++program) {
+    ::execve(*program, plan.argv, plan.environment);
+    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) return false;
+    if (errno == EACCES) error = EACCES;
+  }
+  errno = error;
+  return false;
+}
 
 // Between fork and exec only calls that are safe after a signal: other threads may hold any lock.
 [[noreturn]] void RunChild(const ChildPlan& plan) {
@@ -86,14 +128,49 @@ struct ChildPlan {
   good = good && null_fd >= 0 && ::dup2(null_fd, STDIN_FILENO) >= 0;
   if (plan.stdout_fd >= 0) good = good && ::dup2(plan.stdout_fd, STDOUT_FILENO) >= 0;
   if (plan.stderr_fd >= 0) good = good && ::dup2(plan.stderr_fd, STDERR_FILENO) >= 0;
-  if (good && plan.working_directory != nullptr) good = ::chdir(plan.working_directory) == 0;
-  if (good) {
-    ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
-    ::execve(plan.program, plan.argv, plan.environment);
+  ChildError report;
+  const auto go_on = [&](ChildError::Step step, bool (*take)(const ChildPlan& plan)) {
+    if (!good) return;
+    report.step = step;
+    good = take(plan);
+  };
+  go_on(ChildError::Step::kEnter, EnterMounts);
+  go_on(ChildError::Step::kOwner, BecomeOwner);
+  if (good && (plan.mounts != nullptr || plan.owner != nullptr)) {
+    // A change of rights forgets it.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != plan.parent) ::_exit(127);
   }
-  const int error = errno;
-  [[maybe_unused]] const ssize_t written = ::write(plan.error_fd, &error, sizeof(error));
+  go_on(ChildError::Step::kFolder, [](const ChildPlan& child) {
+    return child.working_directory == nullptr || ::chdir(child.working_directory) == 0;
+  });
+  go_on(ChildError::Step::kStart, [](const ChildPlan& child) {
+    ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
+    return Execute(child);
+  });
+  report.error = errno;
+  [[maybe_unused]] const ssize_t written = ::write(plan.error_fd, &report, sizeof(report));
   ::_exit(127);
+}
+
+Status Describe(const ChildError& report, const SpawnOptions& options,
+                const std::vector<std::string>& programs) {
+  switch (report.step) {
+    case ChildError::Step::kBegin:
+      break;
+    case ChildError::Step::kEnter:
+      return ErrnoStatus(report.error, "enter", "the mount namespace of a container");
+    case ChildError::Step::kOwner:
+      return ErrnoStatus(report.error, "become", absl::StrCat("user ", options.owner->user));
+    case ChildError::Step::kFolder:
+      return ErrnoStatus(report.error, "use the working directory", options.working_directory);
+    case ChildError::Step::kStart:
+      if (programs.size() > 1 && report.error == ENOENT) {
+        return NotFound("There is no program '", options.argv[0], "' in PATH ", PathOf(options));
+      }
+      break;
+  }
+  return ErrnoStatus(report.error, "start", programs.size() == 1 ? programs[0] : options.argv[0]);
 }
 
 int PidfdOpen(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
@@ -109,7 +186,13 @@ std::string DescribeExit(const ExitState& exit) {
 
 StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& options) {
   if (options.argv.empty()) return InvalidArgument("There is no program to run: argv is empty");
-  WEFT_ASSIGN_OR_RETURN(const std::string program, FindProgram(options));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> programs, FindProgram(options));
+  // Who enters a namespace begins at its root.
+  std::string folder = options.working_directory;
+  if (folder.empty() && options.mounts != nullptr) {
+    char path[4096];
+    if (::getcwd(path, sizeof(path)) != nullptr) folder = path;
+  }
   Pipe out;
   Pipe err;
   if (options.capture_output) {
@@ -122,43 +205,42 @@ StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& opti
   cpu_set_t processors;
   CPU_ZERO(&processors);
   for (const int processor : options.processors) CPU_SET(processor, &processors);
+  const std::vector<char*> candidates = Pointers(programs);
   const std::vector<char*> argv = Pointers(options.argv);
   const std::vector<char*> environment = Pointers(options.environment);
-  const ChildPlan plan = {
-      program.c_str(),
-      argv.data(),
-      environment.data(),
-      options.working_directory.empty() ? nullptr : options.working_directory.c_str(),
-      out.write.get(),
-      err.write.get(),
-      error.write.get(),
-      options.guard == nullptr ? -1 : options.guard->fd(),
-      ::getpid(),
-      options.processors.empty() ? nullptr : &processors,
-      options.control_group};
+  const ChildPlan plan = {candidates.data(),
+                          argv.data(),
+                          environment.data(),
+                          folder.empty() ? nullptr : folder.c_str(),
+                          out.write.get(),
+                          err.write.get(),
+                          error.write.get(),
+                          options.guard == nullptr ? -1 : options.guard->fd(),
+                          ::getpid(),
+                          options.processors.empty() ? nullptr : &processors,
+                          options.control_group,
+                          options.mounts,
+                          options.owner.has_value() ? &*options.owner : nullptr};
   const pid_t pid = ::fork();
-  if (pid < 0) return ErrnoStatus(errno, "start", program);
+  if (pid < 0) return ErrnoStatus(errno, "start", options.argv[0]);
   if (pid == 0) RunChild(plan);
   ::setpgid(pid, pid);  // whoever is first
   error.write.Reset();
-  int child_errno = 0;
+  ChildError child_error;
   ssize_t count = 0;
   do {
-    count = ::read(error.read.get(), &child_errno, sizeof(child_errno));
+    count = ::read(error.read.get(), &child_error, sizeof(child_error));
   } while (count < 0 && errno == EINTR);
   if (count > 0) {
     if (options.guard != nullptr) options.guard->Remove(pid);
     ::waitpid(pid, nullptr, 0);
-    const bool folder = !options.working_directory.empty() &&
-                        ::access(options.working_directory.c_str(), X_OK) != 0;
-    return ErrnoStatus(child_errno, folder ? "use the working directory" : "start",
-                       folder ? options.working_directory : program);
+    return Describe(child_error, options, programs);
   }
   OwnedFd pidfd(PidfdOpen(pid));
   const int pidfd_errno = errno;
   std::unique_ptr<Subprocess> process(new Subprocess(pid, options.guard, std::move(pidfd),
                                                      std::move(out.read), std::move(err.read)));
-  if (process->pidfd() < 0) return ErrnoStatus(pidfd_errno, "watch", program);
+  if (process->pidfd() < 0) return ErrnoStatus(pidfd_errno, "watch", options.argv[0]);
   return process;
 }
 

@@ -29,7 +29,15 @@ struct ExitState {
 // "exit code 3", "killed by SIGKILL (9)"
 std::string DescribeExit(const ExitState& exit);
 
+class MountNamespace;
 class ProcessGuard;
+
+// Whose rights a process has.
+struct ProcessOwner {
+  uid_t user = 0;
+  gid_t group = 0;
+  std::vector<gid_t> groups;  // besides
+};
 
 struct SpawnOptions {
   std::vector<std::string> argv;         // argv[0] is looked up in the PATH of `environment`
@@ -38,6 +46,9 @@ struct SpawnOptions {
   bool capture_output = false;           // stdout and stderr become pipes
   std::vector<int> processors;           // it may run on these alone; empty: on ours
   int control_group = -1;  // cgroup.procs of the control group that it enters; borrowed
+  // Borrowed. In it lie the working directory and the program, whose name is looked up there too.
+  const MountNamespace* mounts = nullptr;
+  std::optional<ProcessOwner> owner;  // none: ours
   ProcessGuard* guard =
       nullptr;  // borrowed; knows the process from before its program runs until it is reaped
 };
