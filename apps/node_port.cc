@@ -105,11 +105,9 @@ HttpResponse Say(int status, absl::string_view text) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<NodePort>> NodePort::Start(const NodePortFlags& flags,
-                                                    const std::string& server,
-                                                    const std::string& log_folder,
-                                                    platform::ObjectStore* store,
-                                                    const Clock* clock) {
+StatusOr<std::unique_ptr<NodePort>> NodePort::Start(
+    const NodePortFlags& flags, const std::string& server, const std::string& log_folder,
+    platform::ObjectStore* store, platform::PodLookup find_pod, const Clock* clock) {
   if (flags.client_authority_file.empty()) {
     return InvalidArgument(
         "--kubelet_port needs --kubelet_client_ca: the file with the authority of the API server's "
@@ -130,14 +128,15 @@ StatusOr<std::unique_ptr<NodePort>> NodePort::Start(const NodePortFlags& flags,
     return platform::PodExecutor::LogPath(log_folder, pod, container, is_previous);
   };
   NodePort* const raw = port.get();
-  const auto handle = [raw, clock, log_path](HttpRequest request,
-                                             std::shared_ptr<HttpReply> reply) {
+  const auto handle = [raw, clock, log_path, find_pod = std::move(find_pod)](
+                          HttpRequest request, std::shared_ptr<HttpReply> reply) {
     if (request.path == "/healthz") return reply->Send(Say(200, "ok"));
     StatusOr<platform::ApiRequest> log = LogRequest(request);
     if (!log.ok()) return reply->Send(Say(404, log.status().message()));
-    raw->pool_.Schedule([raw, clock, log_path, log = *std::move(log), reply = std::move(reply)] {
-      platform::StreamLog(raw->store_, clock, &raw->timers_, log_path, log, reply);
-    });
+    raw->pool_.Schedule(
+        [raw, clock, log_path, find_pod, log = *std::move(log), reply = std::move(reply)] {
+          platform::StreamLog(find_pod, clock, &raw->timers_, log_path, log, reply);
+        });
   };
   WEFT_ASSIGN_OR_RETURN(port->server_, HttpServer::StartWithHandler(std::move(http), handle));
   WEFT_LOG(INFO) << "Serves logs to the API server at https://" << address << ":"

@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "base/timers.h"
 #include "net/http_server.h"
+#include "platform/apiserver/log_stream.h"
 #include "platform/store/object_store.h"
 
 namespace weft::apps {
@@ -28,12 +29,10 @@ struct NodePortFlags {
 class NodePort {
  public:
   // `server` is the API server's URL; logs lie in `log_folder`. InvalidArgument without an
-  // authority: anybody could read.
-  static StatusOr<std::unique_ptr<NodePort>> Start(const NodePortFlags& flags,
-                                                   const std::string& server,
-                                                   const std::string& log_folder,
-                                                   platform::ObjectStore* store,
-                                                   const Clock* clock);
+  // authority: anybody could read. `find_pod` looks no farther than this machine.
+  static StatusOr<std::unique_ptr<NodePort>> Start(
+      const NodePortFlags& flags, const std::string& server, const std::string& log_folder,
+      platform::ObjectStore* store, platform::PodLookup find_pod, const Clock* clock);
   // Writes the port and the address into the node's status. NotFound while there is no node.
   Status Tell(const std::string& node) const;
 

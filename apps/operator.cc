@@ -315,8 +315,12 @@ Status RunNode(const Flags& flags) {
     platform::PodExecutor executor(options);
     std::unique_ptr<NodePort> port;
     if (flags.node_port.port >= 0) {
-      WEFT_ASSIGN_OR_RETURN(
-          port, NodePort::Start(flags.node_port, access.server, flags.state, store.get(), &clock));
+      WEFT_ASSIGN_OR_RETURN(port, NodePort::Start(
+                                      flags.node_port, access.server, flags.state, store.get(),
+                                      [&executor](const platform::ObjectName& name) {
+                                        return executor.FindPod(name);
+                                      },
+                                      &clock));
     }
     executor.Start();
     WEFT_LOG(INFO) << "This machine is node '" << flags.node << "' of " << access.server;

@@ -64,8 +64,11 @@ class ApiServer::Requests {
     const bool is_watch = is_get && request->IsWatch() && request->path.subresource.empty();
     if ((is_watch || is_log) && !CountStream(&reply)) return RefuseStream(*reply);
     if (is_log) {
-      return StreamLog(options_.store, options_.clock, &timers_, options_.log_path,
-                       *std::move(request), std::move(reply));
+      const PodLookup find_pod = [store = options_.store](const ObjectName& name) {
+        return store->Get(Pods(), name);
+      };
+      return StreamLog(find_pod, options_.clock, &timers_, options_.log_path, *std::move(request),
+                       std::move(reply));
     }
     if (is_watch) {
       return StreamWatch(options_.store, options_.clock, &timers_, *std::move(request),

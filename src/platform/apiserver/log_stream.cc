@@ -95,9 +95,9 @@ bool HasTerminated(const Json& pod, const std::string& container) {
 // One reader of one file; used by one timer or request at a time.
 class LogStream : public std::enable_shared_from_this<LogStream> {
  public:
-  LogStream(ObjectStore* store, TimerQueue* timers, LogPath log_path, ObjectName pod,
+  LogStream(PodLookup find_pod, TimerQueue* timers, LogPath log_path, ObjectName pod,
             LogQuery query, std::shared_ptr<HttpReply> reply)
-      : store_(store),
+      : find_pod_(std::move(find_pod)),
         timers_(timers),
         log_path_(std::move(log_path)),
         pod_(std::move(pod)),
@@ -159,7 +159,7 @@ class LogStream : public std::enable_shared_from_this<LogStream> {
   }
 
   bool IsOver() const {
-    const StatusOr<ObjectPtr> pod = store_->Get(Pods(), pod_);
+    const StatusOr<ObjectPtr> pod = find_pod_(pod_);
     if (!pod.ok() || HasTerminated(**pod, query_.container)) return true;
     const StatusOr<std::string> path = log_path_(**pod, query_.container, query_.is_previous);
     return !path.ok() || *path != path_;
@@ -197,7 +197,7 @@ class LogStream : public std::enable_shared_from_this<LogStream> {
     out_.append(text);
   }
 
-  ObjectStore* const store_;
+  const PodLookup find_pod_;
   TimerQueue* const timers_;
   const LogPath log_path_;
   const ObjectName pod_;
@@ -211,21 +211,22 @@ class LogStream : public std::enable_shared_from_this<LogStream> {
   std::string out_;
 };
 
-Status Begin(ObjectStore* store, const Clock* clock, TimerQueue* timers, const LogPath& log_path,
-             const ApiRequest& request, const std::shared_ptr<HttpReply>& reply) {
+Status Begin(const PodLookup& find_pod, const Clock* clock, TimerQueue* timers,
+             const LogPath& log_path, const ApiRequest& request,
+             const std::shared_ptr<HttpReply>& reply) {
   if (request.http.method != "GET") {
     return ApiError(405, "MethodNotAllowed",
                     "the server does not allow this method on the requested resource");
   }
   WEFT_ASSIGN_OR_RETURN(LogQuery query, ReadLogQuery(request, clock->Now()));
   const ObjectName name{request.path.namespace_name, request.path.name};
-  WEFT_ASSIGN_OR_RETURN(const ObjectPtr pod, store->Get(Pods(), name));
+  WEFT_ASSIGN_OR_RETURN(const ObjectPtr pod, find_pod(name));
   WEFT_ASSIGN_OR_RETURN(query.container, ChooseContainer(*pod, query.container));
   if (log_path == nullptr) return ApiError(501, "NotImplemented", "no logs are kept here");
   const StatusOr<std::string> path = log_path(*pod, query.container, query.is_previous);
   if (!path.ok()) return ApiError(400, "BadRequest", path.status().message());
   const auto stream =
-      std::make_shared<LogStream>(store, timers, log_path, name, std::move(query), reply);
+      std::make_shared<LogStream>(find_pod, timers, log_path, name, std::move(query), reply);
   WEFT_RETURN_IF_ERROR(stream->Open(*path));
   reply->Start(200, "text/plain");
   stream->Pump();
@@ -234,9 +235,9 @@ Status Begin(ObjectStore* store, const Clock* clock, TimerQueue* timers, const L
 
 }  // namespace
 
-void StreamLog(ObjectStore* store, const Clock* clock, TimerQueue* timers, const LogPath& log_path,
-               ApiRequest request, std::shared_ptr<HttpReply> reply) {
-  const Status status = Begin(store, clock, timers, log_path, request, reply);
+void StreamLog(const PodLookup& find_pod, const Clock* clock, TimerQueue* timers,
+               const LogPath& log_path, ApiRequest request, std::shared_ptr<HttpReply> reply) {
+  const Status status = Begin(find_pod, clock, timers, log_path, request, reply);
   if (!status.ok()) reply->Send(ErrorResponse(status));
 }
 

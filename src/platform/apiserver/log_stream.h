@@ -2,6 +2,7 @@
 // A container's log as an HTTP answer, whole or as it grows.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "base/clock.h"
@@ -13,10 +14,13 @@
 
 namespace weft::platform {
 
+// The pod as it is now. Called again and again on the timers' thread, which it must not hold.
+using PodLookup = std::function<StatusOr<ObjectPtr>(const ObjectName& name)>;
+
 // GET pods/x/log with container, follow, previous, sinceSeconds, sinceTime, timestamps, tailLines,
 // limitBytes. May block on the disk; goes on by `timers` while it follows. Borrows all but request
 // and reply.
-void StreamLog(ObjectStore* store, const Clock* clock, TimerQueue* timers, const LogPath& log_path,
-               ApiRequest request, std::shared_ptr<HttpReply> reply);
+void StreamLog(const PodLookup& find_pod, const Clock* clock, TimerQueue* timers,
+               const LogPath& log_path, ApiRequest request, std::shared_ptr<HttpReply> reply);
 
 }  // namespace weft::platform

@@ -90,6 +90,12 @@ void PodExecutor::Wake() {
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
 }
 
+StatusOr<ObjectPtr> PodExecutor::FindPod(const ObjectName& name) const {
+  ObjectPtr pod = pods_.Get(name.namespace_name, name.name);
+  if (pod == nullptr) return ObjectNotFound(Pods(), name.name);
+  return pod;
+}
+
 StatusOr<std::string> PodExecutor::LogPath(const std::string& log_folder, const Json& pod,
                                            const std::string& container, bool is_previous) {
   const auto waits = [&](absl::string_view reason) {

@@ -56,6 +56,9 @@ class PodExecutor {
 
   void Start();
 
+  // As the executor last saw it, without a call: NotFound when it has not. From any thread.
+  StatusOr<ObjectPtr> FindPod(const ObjectName& name) const;
+
   // Where the log of a pod's container is. FailedPrecondition while it has not begun.
   static StatusOr<std::string> LogPath(const std::string& log_folder, const Json& pod,
                                        const std::string& container, bool is_previous);
