@@ -312,6 +312,7 @@ Status RunNode(const Flags& flags) {
     options.node_name = flags.node;
     options.binds_pods = flags.binds_pods;
     options.has_heartbeat = true;
+    options.volume_folder = VolumeFolder(flags.state);
     platform::PodExecutor executor(options);
     std::unique_ptr<NodePort> port;
     if (flags.node_port.port >= 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/pods.h"
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,6 +45,21 @@ std::string WorkingDirectory() {
 }
 
 }  // namespace
+
+std::string DefaultState() {
+  if (const char* const folder = std::getenv("XDG_STATE_HOME")) return JoinPath(folder, "weft");
+  const char* const home = std::getenv("HOME");
+  return JoinPath(home == nullptr ? "/tmp" : home, ".local/state/weft");
+}
+
+// Volumes are mounted, for which only whole paths will do.
+std::string ClaimFolder(const std::string& state) {
+  return JoinPath(JoinPath(WorkingDirectory(), state), "claims");
+}
+
+std::string VolumeFolder(const std::string& state) {
+  return JoinPath(JoinPath(WorkingDirectory(), state), "volumes");
+}
 
 platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Clock* clock,
                                           ProcessGuard* guard, const std::string& log_folder) {

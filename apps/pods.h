@@ -13,4 +13,10 @@ namespace weft::apps {
 platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Clock* clock,
                                           ProcessGuard* guard, const std::string& log_folder);
 
+// Where `weft up` keeps what it knows, unless it is told.
+std::string DefaultState();
+// Below a state folder: the data of claims, and the volumes of pods that run.
+std::string ClaimFolder(const std::string& state);
+std::string VolumeFolder(const std::string& state);
+
 }  // namespace weft::apps

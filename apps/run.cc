@@ -2,9 +2,11 @@
 // `weft run`: a TFJob, or one program in several roles, as local processes.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,9 +17,12 @@
 #include "apps/command.h"
 #include "apps/pods.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/subprocess.h"
+#include "net/yaml.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/launch/foreground_run.h"
+#include "platform/object/fields.h"
 #include "platform/pods/pod_executor.h"
 #include "platform/store/embedded/embedded_store.h"
 
@@ -35,6 +40,7 @@ struct Flags {
   double grace_s = 10;
   std::string log_folder;
   std::string working_directory;
+  std::string state;
   std::vector<std::string> command_line;
 };
 
@@ -43,7 +49,8 @@ bool UsesFlagsOfAProgram(const Flags& flags) {
   return program.ps > 0 || program.workers > 0 || program.chief || program.evaluator;
 }
 
-StatusOr<platform::TfJob> ReadJob(const Flags& flags) {
+// `documents` gets all that the file holds.
+StatusOr<platform::TfJob> ReadJob(const Flags& flags, std::vector<Json>* documents) {
   if (flags.file.empty()) {
     if (!UsesFlagsOfAProgram(flags) && flags.program.command.empty()) {
       return InvalidArgument(
@@ -68,6 +75,7 @@ StatusOr<platform::TfJob> ReadJob(const Flags& flags) {
   }
   RealFileSystem files;
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, flags.file, 4 << 20));
+  WEFT_ASSIGN_OR_RETURN(*documents, ParseYamlOrJson(text, flags.file));
   return platform::ParseTfJobText(text, flags.file, flags.job);
 }
 
@@ -78,9 +86,14 @@ bool IsLive() {
          absl::string_view(term) != "dumb";
 }
 
+std::string StateOf(const Flags& flags) {
+  return flags.state.empty() ? DefaultState() : flags.state;
+}
+
 StatusOr<platform::LocalJob> PlanJob(const Flags& flags) {
-  WEFT_ASSIGN_OR_RETURN(const platform::TfJob job, ReadJob(flags));
   platform::LocalSettings settings;
+  WEFT_ASSIGN_OR_RETURN(const platform::TfJob job, ReadJob(flags, &settings.documents));
+  settings.claim_folder = ClaimFolder(StateOf(flags));
   settings.file = flags.file.empty() ? "command line" : flags.file;
   settings.environment = CurrentEnvironment();
   settings.working_directory = flags.working_directory;
@@ -100,7 +113,28 @@ absl::Duration ProgressPeriod() {
   return ::isatty(STDOUT_FILENO) == 1 ? absl::Seconds(1) : absl::Seconds(10);
 }
 
-platform::PodExecutor::Options ExecutorOptions(const platform::LocalJob& job,
+// Gone with its owner.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    const char* const base = std::getenv("TMPDIR");
+    path_ = JoinPath(base == nullptr ? "/tmp" : base, "weft-run-XXXXXX");
+    if (::mkdtemp(path_.data()) == nullptr) path_.clear();
+  }
+  ~TemporaryFolder() {
+    std::error_code error;
+    if (!path_.empty()) std::filesystem::remove_all(path_, error);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+platform::PodExecutor::Options ExecutorOptions(const Flags& flags, const platform::LocalJob& job,
+                                               const std::string& folder,
                                                platform::ObjectStore* store, const Clock* clock,
                                                ProcessGuard* guard, platform::TaskOutput* output) {
   platform::PodExecutor::Options options = PodOptions(store, clock, guard, /*log_folder=*/"");
@@ -108,6 +142,10 @@ platform::PodExecutor::Options ExecutorOptions(const platform::LocalJob& job,
   if (IsLive()) SetEnvironment(&options.environment, "WEFT_LIVE", "1");
   options.output.progress_period = ProgressPeriod();
   options.output.keeps_returns = IsLive();
+  options.volume_folder = JoinPath(folder, "volumes");
+  options.claim_folder = ClaimFolder(StateOf(flags));
+  // Nobody would bring it.
+  options.waits = false;
   options.listener = [&job, output](const Json& pod, int descriptor,
                                     const std::vector<std::string>& lines) {
     const std::string task = platform::TaskOfPod(job, pod);
@@ -119,6 +157,18 @@ platform::PodExecutor::Options ExecutorOptions(const platform::LocalJob& job,
                     .steady_after = absl::Minutes(1),
                     .limit = std::nullopt};
   return options;
+}
+
+// What the job's file holds beside it, in its namespace.
+Status CreateObjects(const platform::LocalJob& job, platform::ObjectStore* store) {
+  for (Json object : job.objects) {
+    const platform::ResourceType* const type =
+        platform::FindKind("", platform::StringField(object, {"kind"}));
+    platform::EraseField(&object, {"metadata", "namespace"});
+    WEFT_RETURN_IF_ERROR(
+        store->Create(*type, platform::NamespaceOf(job.object), std::move(object), {}).status());
+  }
+  return absl::OkStatus();
 }
 
 // The control plane of `weft up` without its port and its files, for one job.
@@ -141,11 +191,13 @@ StatusOr<int> RunOnOwnControlPlane(const Flags& flags, const platform::LocalJob&
   job_options.first_wait = absl::Seconds(1);
   job_options.longest_wait = absl::Seconds(30);
   job_options.lists_evaluators = false;
+  WEFT_RETURN_IF_ERROR(CreateObjects(job, store.get()));
+  const TemporaryFolder folder;
   StatusOr<int> exit_code = Internal("The job did not run");
   {
     platform::TfJobController jobs(job_options);
     platform::PodExecutor executor(
-        ExecutorOptions(job, store.get(), &clock, guard.get(), output.get()));
+        ExecutorOptions(flags, job, folder.path(), store.get(), &clock, guard.get(), output.get()));
     executor.Start();
     jobs.Start(1);
     platform::ForegroundOptions options;
@@ -201,6 +253,8 @@ void AddRun(CLI::App& app, const CommandLine& line, Action* action) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   run->add_option("--log_dir", flags->log_folder, "Also write each task's lines to DIR/<task>.log");
+  run->add_option("--state", flags->state,
+                  "Folder for the data of claims (default: ~/.local/state/weft)");
   run->add_option("--working_dir", flags->working_directory,
                   "Where the tasks run, instead of the file's workingDir or this folder");
   run->footer(

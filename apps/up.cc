@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft up`: a control plane on this machine.
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -31,12 +31,6 @@ struct Flags {
   int port = 0;
   int threads = 2;
 };
-
-std::string DefaultState() {
-  if (const char* const folder = std::getenv("XDG_STATE_HOME")) return JoinPath(folder, "weft");
-  const char* const home = std::getenv("HOME");
-  return JoinPath(home == nullptr ? "/tmp" : home, ".local/state/weft");
-}
 
 // The port of the last run when it is free, so that kubeconfigs stay right.
 StatusOr<std::unique_ptr<platform::ApiServer>> StartServer(platform::ApiServer::Options options,
@@ -112,7 +106,11 @@ Status RunControlPlane(const Flags& flags) {
     platform::TfJobController jobs(job_options);
     job_options.type = &platform::Tensorflows();
     platform::TfJobController compact_jobs(job_options);
-    platform::PodExecutor executor(PodOptions(store.get(), &clock, guard.get(), log_folder));
+    platform::PodExecutor::Options pod_options =
+        PodOptions(store.get(), &clock, guard.get(), log_folder);
+    pod_options.volume_folder = VolumeFolder(state);
+    pod_options.claim_folder = ClaimFolder(state);
+    platform::PodExecutor executor(std::move(pod_options));
     executor.Start();
     jobs.Start(flags.threads);
     compact_jobs.Start(flags.threads);

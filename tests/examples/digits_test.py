@@ -66,6 +66,26 @@ class Digits(unittest.TestCase):
                 file.write(text)
             self.assertIn('step 200/200', run(WEFT, 'run', path))
 
+    def test_a_job_with_a_volume(self):
+        with open(os.path.join(FOLDER, 'tfjob-volume.yaml')) as file:
+            text = file.read()
+        words = '"--model_dir", "/model"]'
+        self.assertEqual(text.count('["digits", ' + words), 1)
+        text = text.replace('["digits", ' + words, json.dumps([DIGITS, '--data', FOLDER + '/digits.csv', '--steps', '200'])[:-1]
+                            + ', ' + words)
+        path = os.path.join(self.folder.name, 'volume.yaml')
+        with open(path, 'w') as file:
+            file.write(text)
+        state = os.path.join(self.folder.name, 'state')
+        doctor = json.loads(subprocess.run([WEFT, 'doctor', '--json'], capture_output=True, text=True).stdout)
+        if any(finding['check'] == 'volumes' and finding['verdict'] != 'good' for finding in doctor):
+            done = subprocess.run([WEFT, 'run', path, '--state', state], capture_output=True, text=True, timeout=300)
+            self.assertIn('no mount namespace', done.stdout + done.stderr)
+            return
+        self.assertIn('step 200/200', run(WEFT, 'run', path, '--state', state))
+        self.assertIn('checkpoint', os.listdir(os.path.join(state, 'claims/default/digits-model')))
+        self.assertFalse(os.path.exists('/model'))
+
 
 if __name__ == '__main__':
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -199,6 +199,31 @@ Cells DataCells(const Json& object, absl::Time now) {
   return {NameOf(object), static_cast<int64_t>(CountOf(object, {"data"})), Age(object, now)};
 }
 
+std::string ShortAccessModes(const Json* modes) {
+  std::vector<std::string> words;
+  if (modes == nullptr) return "";
+  for (const auto& [mode, word] :
+       {std::pair{"ReadWriteOnce", "RWO"}, std::pair{"ReadOnlyMany", "ROX"},
+        std::pair{"ReadWriteMany", "RWX"}, std::pair{"ReadWriteOncePod", "RWOP"}}) {
+    for (const Json& item : modes->items())
+      if (item == Json(mode)) words.push_back(word);
+  }
+  return absl::StrJoin(words, ",");
+}
+
+Cells ClaimCells(const Json& claim, absl::Time now) {
+  const std::string mode = StringField(claim, {"spec", "volumeMode"});
+  return {NameOf(claim),
+          IsTerminating(claim) ? "Terminating" : StringField(claim, {"status", "phase"}),
+          StringField(claim, {"spec", "volumeName"}),
+          StringField(claim, {"status", "capacity", "storage"}),
+          ShortAccessModes(FindField(claim, {"status", "accessModes"})),
+          StringField(claim, {"spec", "storageClassName"}),
+          "<unset>",
+          Age(claim, now),
+          mode.empty() ? "<unset>" : mode};
+}
+
 Cells SecretCells(const Json& object, absl::Time now) {
   return {NameOf(object), StringField(object, {"type"}),
           static_cast<int64_t>(CountOf(object, {"data"})), Age(object, now)};
@@ -259,6 +284,12 @@ Layout LayoutOf(const ResourceType& type) {
   if (type.plural == "configmaps") return {{name, Column("Data", "integer"), age}, &DataCells};
   if (type.plural == "secrets")
     return {{name, Column("Type"), Column("Data", "integer"), age}, &SecretCells};
+  if (type.plural == "persistentvolumeclaims") {
+    return {{name, Column("Status"), Column("Volume"), Column("Capacity"), Column("Access Modes"),
+             Column("StorageClass"), Column("VolumeAttributesClass"), age,
+             Column("VolumeMode", "string", 1)},
+            &ClaimCells};
+  }
   if (type.plural == "namespaces") return {{name, Column("Status"), age}, &NamespaceCells};
   if (type.plural == "nodes")
     return {{name, Column("Status"), Column("Roles"), age, Column("Version")}, &NodeCells};

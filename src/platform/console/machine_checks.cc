@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 
 #include "base/files.h"
+#include "base/mount_namespace.h"
 #include "base/posix_file.h"
 #include "net/socket_address.h"
 #include "platform/console/doctor.h"
@@ -39,6 +40,7 @@ class Machine {
     SharedMemory();
     Limits();
     Groups();
+    Mounts();
     Sockets();
     Time();
     Graphics();
@@ -175,6 +177,27 @@ class Machine {
       return Add("cgroups", Verdict::kGood, absl::StrCat("version 2: ", controllers));
     Add("cgroups", Verdict::kWorse, "version 2 is not mounted: quotas of processors are not seen",
         "mount | grep cgroup   (boot with systemd.unified_cgroup_hierarchy=1)");
+  }
+
+  // Of volumes, at the places where pods expect them.
+  void Mounts() {
+    const MountNamespace::Support& support = MountNamespace::Probe();
+    switch (support.way) {
+      case MountNamespace::Way::kPlain:
+        return Add("volumes", Verdict::kGood, "are mounted in mount namespaces");
+      case MountNamespace::Way::kUser:
+        return Add("volumes", Verdict::kGood, "are mounted in mount namespaces of our user");
+      case MountNamespace::Way::kNone:
+        break;
+    }
+    const bool is_restricted =
+        absl::StripAsciiWhitespace(
+            Read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")) == "1";
+    Add("volumes", Verdict::kWorse,
+        absl::StrCat("cannot be mounted, pods that have any wait: ", support.why),
+        is_restricted ? "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+                      : "sudo sysctl user.max_user_namespaces=10000   (in a container: "
+                        "--cap-add SYS_ADMIN, or run weft outside of it)");
   }
 
   void Sockets() {

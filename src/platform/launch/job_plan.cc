@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 
 #include "base/subprocess.h"
+#include "platform/launch/job_volumes.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
 
@@ -52,7 +53,7 @@ bool IsServer(const std::vector<std::string>& command) {
 class Planner {
  public:
   Planner(const TfJob& job, const LocalSettings& settings)
-      : job_(job), settings_(settings), problems_(settings.file) {}
+      : job_(job), settings_(settings), problems_(settings.file), objects_(settings.documents) {}
 
   StatusOr<LocalJob> Plan() {
     plan_.name = job_.metadata.name;
@@ -65,6 +66,7 @@ class Planner {
     MakeObject();
     for (const ReplicaSpec& replica : job_.replicas) AddReplica(replica);
     NoteImages();
+    AddObjects();
     if (std::none_of(plan_.tasks.begin(), plan_.tasks.end(),
                      [](const LocalTask& task) { return task.decides; })) {
       problems_.Add(Json(), "spec.tfReplicaSpecs",
@@ -139,8 +141,16 @@ class Planner {
       task.serves = IsServer(container->command);
       plan_.tasks.push_back(std::move(task));
     }
+    // Nobody looks at a TensorBoard here.
+    const bool has_board = job_.kind == kTensorflowKind && job_.extras.tensorboard.has_value();
+    TaskVolumes volumes =
+        PlanVolumes(replica, *container, objects_, has_board ? "tensorboard" : "", &problems_);
+    Json made = MakeContainer(replica, *container, place, path);
+    if (volumes.mounts.size() > 0) made.Set("volumeMounts", std::move(volumes.mounts));
     Json pod;
-    pod.Set("containers", Json(Json::Array{MakeContainer(*container, place, path)}));
+    pod.Set("containers", Json(Json::Array{std::move(made)}));
+    if (volumes.volumes.size() > 0) pod.Set("volumes", std::move(volumes.volumes));
+    claims_.merge(volumes.claims);
     // Whoever ends it, ends it earlier.
     pod.Set("terminationGracePeriodSeconds",
             absl::ToInt64Seconds(absl::Ceil(settings_.grace, absl::Seconds(1))) + 60);
@@ -152,7 +162,36 @@ class Planner {
              std::move(spec));
   }
 
-  Json MakeContainer(const Container& container, const Json& place, const std::string& path) {
+  // Those of the file, and a claim for each name that has none.
+  void AddObjects() {
+    plan_.objects = objects_.all();
+    for (const std::string& name : claims_) {
+      if (!objects_.Has("PersistentVolumeClaim", name)) plan_.objects.push_back(MakeClaim(name));
+      plan_.notes.push_back(absl::StrCat("the data of claim '", name, "' lie in ",
+                                         settings_.claim_folder, "/", job_.metadata.namespace_name,
+                                         "/", name, " and stay there"));
+    }
+  }
+
+  // Of the container's variable, when the file has the object that it comes from; else null.
+  const Json* SourceInFile(const ReplicaSpec& replica, const Container& container,
+                           const std::string& name) const {
+    const Json* const written = WrittenContainer(replica, container.name);
+    const Json* const variables = written == nullptr ? nullptr : FindField(*written, {"env"});
+    if (variables == nullptr) return nullptr;
+    for (const Json& variable : variables->items()) {
+      const Json* const source = FindField(variable, {"valueFrom"});
+      if (StringField(variable, {"name"}) != name || source == nullptr) continue;
+      const bool is_there =
+          objects_.Has("ConfigMap", StringField(*source, {"configMapKeyRef", "name"})) ||
+          objects_.Has("Secret", StringField(*source, {"secretKeyRef", "name"}));
+      return is_there ? source : nullptr;
+    }
+    return nullptr;
+  }
+
+  Json MakeContainer(const ReplicaSpec& replica, const Container& container, const Json& place,
+                     const std::string& path) {
     Json made;
     made.Set("name", container.name);
     made.Set("image", container.image.empty() ? kNoImage : container.image);
@@ -164,6 +203,13 @@ class Planner {
     if (!folder.empty()) made.Set("workingDir", folder);
     Json variables = Json::MakeArray();
     for (const EnvironmentVariable& variable : container.environment) {
+      if (const Json* const source = SourceInFile(replica, container, variable.name)) {
+        Json kept;
+        kept.Set("name", variable.name);
+        kept.Set("valueFrom", *source);
+        variables.Append(std::move(kept));
+        continue;
+      }
       AddVariable(variable, place, absl::StrCat(path, ".env"), &variables);
     }
     if (variables.size() > 0) made.Set("env", std::move(variables));
@@ -219,7 +265,6 @@ class Planner {
     note(replica.pod.has_init_containers, "the initContainers");
     note(replica.pod.containers.size() > 1, "the containers beside 'tensorflow'");
     note(container.has_environment_from, "envFrom");
-    note(container.has_volume_mounts, "the volumeMounts (paths are those of this machine)");
   }
 
   void NoteImages() {
@@ -246,7 +291,9 @@ class Planner {
   const TfJob& job_;
   const LocalSettings& settings_;
   Problems problems_;
+  const FileObjects objects_;
   std::set<std::string> images_;
+  std::set<std::string> claims_;  // that the tasks mount
   LocalJob plan_;
 };
 

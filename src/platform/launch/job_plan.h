@@ -31,6 +31,7 @@ struct LocalJob {
   // before it says so.
   Json object;
   std::vector<LocalTask> tasks;
+  std::vector<Json> objects;  // what the job needs beside: config maps, secrets, claims
   std::optional<int64_t> backoff_limit;
   std::optional<absl::Duration> deadline;
   std::vector<std::string> notes;  // what of the file has no meaning here, a line each
@@ -42,6 +43,8 @@ struct LocalSettings {
   std::optional<RestartPolicy> restart_policy;  // instead of the job's own
   std::optional<int64_t> backoff_limit;
   std::string working_directory;  // instead of the job's own
+  std::vector<Json> documents;    // all of the file
+  std::string claim_folder;       // where claims have their data, for a note
   absl::Duration grace = absl::Seconds(10);
 };
 

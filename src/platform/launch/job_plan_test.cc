@@ -141,13 +141,53 @@ TEST(JobPlanTest, SaysWhatToWriteWhenThereIsNoCommand) {
 
 TEST(JobPlanTest, NotesWhatIsNotUsed) {
   const LocalJob plan =
-      Plan(Parse(Replica("Worker", 2,
-                         "image: mnist:1, command: [a], volumeMounts: [{name: x}], envFrom: [{}]")))
-          .value();
+      Plan(Parse(Replica("Worker", 2, "image: mnist:1, command: [a], envFrom: [{}]"))).value();
   EXPECT_THAT(plan.notes[0], HasSubstr("images are not used on this machine"));
   EXPECT_THAT(plan.notes[0], HasSubstr("mnist:1"));
   EXPECT_THAT(plan.notes, Contains(HasSubstr("envFrom of worker")));
-  EXPECT_EQ(plan.notes.size(), 3u);
+  EXPECT_EQ(plan.notes.size(), 2u);
+}
+
+constexpr char kVolumes[] = R"(    Worker:
+      template:
+        spec:
+          containers:
+          - name: tensorflow
+            command: [a]
+            env:
+            - {name: RATE, valueFrom: {configMapKeyRef: {name: conf, key: rate}}}
+            volumeMounts: [{name: conf, mountPath: /conf}, {name: data, mountPath: /data}]
+          volumes:
+          - {name: conf, configMap: {name: conf}}
+          - {name: data, persistentVolumeClaim: {claimName: digits-data}}
+          - {name: other, secret: {secretName: hub}}
+)";
+
+TEST(JobPlanTest, KeepsVolumesAndWhatTheFileHasForThem) {
+  LocalSettings settings;
+  settings.claim_folder = "/state/claims";
+  settings.documents = {Json::Parse(R"({"kind":"ConfigMap","metadata":{"name":"conf"}})").value(),
+                        Json::Parse(R"({"kind":"Service","metadata":{"name":"conf"}})").value()};
+  const LocalJob plan = Plan(Parse(kVolumes), settings).value();
+  EXPECT_EQ(FindField(ContainerOf(plan, "worker"), {"volumeMounts"})->size(), 2u);
+  EXPECT_EQ(StringField(FindField(ContainerOf(plan, "worker"), {"env"})->items()[0],
+                        {"valueFrom", "configMapKeyRef", "key"}),
+            "rate");
+  // Nobody mounts the third.
+  EXPECT_EQ(FindField(*Replica(plan, "worker"), {"template", "spec", "volumes"})->size(), 2u);
+  ASSERT_EQ(plan.objects.size(), 2u);
+  EXPECT_EQ(NameOf(plan.objects[1]), "digits-data");
+  EXPECT_THAT(plan.notes,
+              Contains("the data of claim 'digits-data' lie in /state/claims/default/digits-data "
+                       "and stay there"));
+}
+
+TEST(JobPlanTest, SaysWhichObjectTheFileLacks) {
+  LocalSettings settings;
+  settings.environment = {"RATE=1"};
+  EXPECT_THAT(std::string(Plan(Parse(kVolumes), settings).status().message()),
+              HasSubstr("job.yaml:16:37: spec.tfReplicaSpecs.Worker.template.spec.volumes[0]"
+                        ".configMap: the ConfigMap 'conf' is not in this file"));
 }
 
 TEST(JobPlanTest, FindsVariablesThatComeFromElsewhere) {

@@ -9,6 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
+#include "platform/object/fields.h"
+#include "platform/object/pod_volume.h"
 #include "platform/object/quantity.h"
 
 namespace weft::platform {
@@ -53,8 +55,7 @@ const std::vector<std::string>& OtherPodFields() {
                                                                 "subdomain",
                                                                 "terminationGracePeriodSeconds",
                                                                 "tolerations",
-                                                                "topologySpreadConstraints",
-                                                                "volumes"};
+                                                                "topologySpreadConstraints"};
   return *names;
 }
 
@@ -249,7 +250,19 @@ PodTemplate ParsePodTemplate(const Json& value, const std::string& path, Problem
       }
     }
   }
-  pod.has_init_containers = !spec.ReadList("initContainers").empty();
+  const std::vector<std::string> volumes =
+      CheckVolumes(spec.ReadList("volumes"), spec.PathOf("volumes"), problems);
+  const Json::Array& inits = spec.ReadList("initContainers");
+  pod.has_init_containers = !inits.empty();
+  for (const char* list : {"initContainers", "containers"}) {
+    size_t index = 0;
+    for (const Json& item : spec.ReadList(list)) {
+      const std::string item_path = absl::StrCat(spec.PathOf(list), "[", index++, "].volumeMounts");
+      const Json* const mounts = FindField(item, {"volumeMounts"});
+      if (mounts != nullptr && mounts->is_array())
+        CheckVolumeMounts(mounts->items(), item_path, volumes, problems);
+    }
+  }
   // Of the pod as a whole; often those of a container, not indented enough.
   if (const Json* const resources = spec.Find("resources")) {
     ParseResources(*resources, spec.PathOf("resources"), problems);

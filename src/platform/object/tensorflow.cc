@@ -7,6 +7,7 @@
 
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
+#include "platform/object/pod_volume.h"
 
 namespace weft::platform {
 namespace {
@@ -71,6 +72,9 @@ void ReadContainer(const Json& value, FieldReader* spec, Problems* problems, Com
   }
   if (spec->Require("image", "what the tasks run")) ParseContainer(written, "spec", problems);
   for (const Json& volume : spec->ReadList("volumes")) compact->volumes.Append(volume);
+  const std::vector<std::string> volumes =
+      CheckVolumes(compact->volumes.items(), "spec.volumes", problems);
+  CheckVolumeMounts(spec->ReadList("volume_mounts"), "spec.volume_mounts", volumes, problems);
   compact->container = std::move(written);
 }
 

@@ -4,69 +4,18 @@
 #include <optional>
 #include <utility>
 
-#include <unistd.h>
-
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 #include "base/subprocess.h"
-#include "base/threads.h"
 #include "platform/launch/expansion.h"
 #include "platform/object/fields.h"
-#include "platform/object/quantity.h"
+#include "platform/pods/pod_fields.h"
 #include "platform/pods/process_plan.h"
 #include "platform/store/api_error.h"
 
 namespace weft::platform {
 namespace {
-
-// "metadata.labels['app']", "spec.nodeName", "status.podIP"
-StatusOr<std::string> PodFieldText(const Json& pod, absl::string_view path) {
-  for (const char* map : {"metadata.labels", "metadata.annotations"}) {
-    absl::string_view rest = path;
-    if (!absl::ConsumePrefix(&rest, absl::StrCat(map, "['")) || !absl::ConsumeSuffix(&rest, "']"))
-      continue;
-    return StringField(pod, {"metadata", absl::string_view(map).substr(9), rest});
-  }
-  if (absl::StrContains(path, "IP")) return std::string("127.0.0.1");
-  const Json* at = &pod;
-  for (const absl::string_view name : absl::StrSplit(path, '.')) {
-    at = at->Find(name);
-    if (at == nullptr) return InvalidArgument("A pod has no field ", path);
-  }
-  return at->AsString();
-}
-
-// What the machine has, of what has no limit.
-int64_t WholeOf(absl::string_view resource) {
-  if (resource == "cpu") return int64_t{UsableCores()} * 1000;
-  if (resource == "memory") return ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE) * 1000;
-  return 0;
-}
-
-// "limits.cpu" in whole divisors, rounded up.
-StatusOr<std::string> ResourceText(const Json& container, const Json& reference) {
-  const std::string asked = StringField(reference, {"resource"});
-  const std::vector<std::string> parts = absl::StrSplit(asked, absl::MaxSplits('.', 1));
-  if (parts.size() != 2 || (parts[0] != "limits" && parts[0] != "requests"))
-    return InvalidArgument("There is no resource ", asked, ": limits.cpu, requests.memory, ...");
-  const Json* held = FindField(container, {"resources", parts[0], parts[1]});
-  if (held == nullptr && parts[0] == "requests")
-    held = FindField(container, {"resources", "limits", parts[1]});
-  int64_t amount = parts[0] == "limits" ? WholeOf(parts[1]) : 0;
-  if (held != nullptr) {
-    WEFT_ASSIGN_OR_RETURN(amount, ParseQuantity(*held));
-  }
-  int64_t divisor = 1000;
-  if (const Json* const said = FindField(reference, {"divisor"})) {
-    WEFT_ASSIGN_OR_RETURN(divisor, ParseQuantity(*said));
-    if (divisor <= 0) divisor = 1000;  // as 0, which stands for 1
-  }
-  return absl::StrCat((amount + divisor - 1) / divisor);
-}
 
 class Resolver {
  public:
@@ -147,14 +96,8 @@ class Resolver {
       return absl::OkStatus();
     }
     if (const Json* const reference = FindField(variable, {"valueFrom", "resourceFieldRef"})) {
-      const std::string named = StringField(*reference, {"containerName"});
-      const Json* of = &container_;
-      if (const Json* const containers = FindField(pod_, {"spec", "containers"});
-          containers != nullptr && !named.empty()) {
-        for (const Json& other : containers->items())
-          if (StringField(other, {"name"}) == named) of = &other;
-      }
-      WEFT_ASSIGN_OR_RETURN(const std::string value, ResourceText(*of, *reference));
+      WEFT_ASSIGN_OR_RETURN(const std::string value,
+                            ResourceFieldText(pod_, container_, *reference));
       SetEnvironment(&declared_, name, value);
       return absl::OkStatus();
     }

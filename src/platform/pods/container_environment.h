@@ -2,10 +2,14 @@
 // What a container's program gets: its variables and its command line.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mount_namespace.h"
 #include "base/status.h"
+#include "base/subprocess.h"
 #include "net/json.h"
 #include "platform/pods/service_addresses.h"
 #include "platform/store/object_store.h"
@@ -16,6 +20,7 @@ struct ContainerCommand {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value", all of it
   std::string working_directory;
+  std::shared_ptr<const MountNamespace> mounts;  // null: it sees the files as we do
 };
 
 // Of `container` of `pod`: the inherited variables, then envFrom and env with their sources (fields

@@ -63,6 +63,7 @@ void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, a
   mark_ = MakeMark();
   AddMark(&options.environment, mark_);
   options.working_directory = command.working_directory;
+  options.mounts = command.mounts.get();
   options.capture_output = true;
   options.guard = guard;
   if (confinement != nullptr) {

@@ -11,8 +11,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "absl/strings/str_join.h"
-
 #include "base/log.h"
 #include "platform/object/fields.h"
 #include "platform/pods/orphans.h"
@@ -25,6 +23,7 @@ namespace {
 constexpr absl::Duration kLongestWait = absl::Milliseconds(500);
 constexpr absl::Duration kJoinRetry = absl::Seconds(1);
 constexpr absl::Duration kHeartbeatPeriod = absl::Seconds(10);
+constexpr absl::Duration kClusterRefresh = absl::Minutes(1);  // each a call for each volume
 
 std::string FolderOf(const std::string& log_folder, const std::string& uid) {
   return JoinPath(log_folder, uid);
@@ -33,22 +32,6 @@ std::string FolderOf(const std::string& log_folder, const std::string& uid) {
 bool IsFinished(const Json& pod) {
   const std::string phase = StringField(pod, {"status", "phase"});
   return phase == "Succeeded" || phase == "Failed";
-}
-
-// Where its containers expect volumes, but for the account's token that a cluster adds to all.
-std::string MountPaths(const Json& pod) {
-  std::set<std::string> paths;
-  for (const char* list : {"initContainers", "containers"}) {
-    const Json* const containers = FindField(pod, {"spec", list});
-    if (containers == nullptr) continue;
-    for (const Json& container : containers->items()) {
-      const Json* const mounts = FindField(container, {"volumeMounts"});
-      if (mounts == nullptr) continue;
-      for (const Json& mount : mounts->items()) paths.insert(StringField(mount, {"mountPath"}));
-    }
-  }
-  paths.erase("/var/run/secrets/kubernetes.io/serviceaccount");
-  return absl::StrJoin(paths, ", ");
 }
 
 }  // namespace
@@ -62,6 +45,17 @@ PodExecutor::PodExecutor(Options options)
       confiner_(OurProcessors()),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       pods_(store_, Pods(), {}, options_.clock) {
+  if (!options_.volume_folder.empty()) {
+    PodVolumes::Options volumes;
+    volumes.store = store_;
+    volumes.clock = options_.clock;
+    volumes.events = &events_;
+    volumes.folder = options_.volume_folder;
+    volumes.claim_folder = options_.claim_folder;
+    if (options_.has_heartbeat) volumes.refresh = kClusterRefresh;
+    volumes.support = MountNamespace::Probe();
+    volumes_ = std::make_unique<PodVolumes>(std::move(volumes));
+  }
   pods_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {
     const Json& changed = object == nullptr ? *previous : *object;
     {
@@ -127,6 +121,7 @@ void PodExecutor::Run() {
     Join();
     for (const Key& key : TakeChanged()) Look(key);
     DropLogs();
+    KeepVolumes();
     StepAll();
     ReapOrphans([this](pid_t pid) {
       return IsProbeProcess(pid) || (options_.guard != nullptr && pid == options_.guard->pid()) ||
@@ -275,19 +270,28 @@ void PodExecutor::Begin(const ObjectPtr& pod) {
       options_.listener(*pod, descriptor, lines);
     };
   }
-  if (const std::string paths = MountPaths(*pod); !paths.empty()) {
-    events_.Record(*pod, "Warning", "VolumesNotMounted",
-                   absl::StrCat("Its processes see the files of this machine: no volume is mounted "
-                                "at ",
-                                paths));
-  }
-  const PodKeeping keeping = {
-      &probes_, &confiner_, [this](const Json& of, const char* reason, const std::string& message) {
-        events_.Record(of, "Normal", reason, message);
-      }};
+  PodKeeping keeping;
+  keeping.probe_pool = &probes_;
+  keeping.confiner = &confiner_;
+  keeping.volumes = volumes_.get();
+  keeping.waits = options_.waits;
+  keeping.tell = [this](const Json& of, const char* type, const char* reason,
+                        const std::string& message) { events_.Record(of, type, reason, message); };
   runs_[uid] =
       std::make_unique<PodRun>(pod, output, options_.pacing, options_.clock->Now(), keeping);
   events_.Record(*pod, "Normal", "Started", "Starting its containers as processes of this machine");
+}
+
+void PodExecutor::KeepVolumes() {
+  if (volumes_ == nullptr) return;
+  if (!has_swept_ && pods_.HasSynced()) {
+    std::set<std::string> known;
+    for (const ObjectPtr& pod : pods_.List()) known.insert(UidOf(*pod));
+    volumes_->Sweep(known);
+    has_swept_ = true;
+  }
+  volumes_->Tidy();
+  for (const auto& [uid, run] : runs_) volumes_->Refresh(*run->pod());
 }
 
 void PodExecutor::StepAll() {
@@ -312,8 +316,7 @@ void PodExecutor::StepAll() {
     } else if (written_.count(uid) != 0 && IsFinished(*run.pod())) {
       // What it leaves are its logs and its status. Forgotten before our copy of the pod says so,
       // it would be taken for one that was lost.
-      runs_.erase(uid);
-      written_.erase(uid);
+      Remove(uid);
     }
   }
 }
@@ -356,6 +359,7 @@ void PodExecutor::FinishDeletion(const Json& pod) {
 void PodExecutor::Remove(const std::string& uid) {
   runs_.erase(uid);
   written_.erase(uid);
+  if (volumes_ != nullptr) volumes_->Drop(uid);
 }
 
 void PodExecutor::WaitForNews() {

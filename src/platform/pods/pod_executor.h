@@ -19,6 +19,7 @@
 #include "base/threads.h"
 #include "platform/pods/confinement.h"
 #include "platform/pods/pod_run.h"
+#include "platform/pods/pod_volumes.h"
 #include "platform/pods/service_addresses.h"
 #include "platform/reconcile/event_recorder.h"
 #include "platform/reconcile/informer.h"
@@ -48,6 +49,9 @@ class PodExecutor {
     RestartPacing pacing;
     std::vector<std::string> environment;  // what every container inherits
     std::string working_directory;         // of containers that name none
+    std::string volume_folder;             // of pods that run; empty: nothing is mounted
+    std::string claim_folder;              // of PersistentVolumeClaims; empty: they are a cluster's
+    bool waits = true;  // for objects that a pod needs and that are not there yet
   };
   explicit PodExecutor(Options options);
   ~PodExecutor();
@@ -73,6 +77,7 @@ class PodExecutor {
   void Look(const Key& key);
   void Bind(const Json& pod);
   void Begin(const ObjectPtr& pod);
+  void KeepVolumes();
   void StepAll();
   void WriteStatus(const std::string& uid);
   void Remove(const std::string& uid);
@@ -87,6 +92,8 @@ class PodExecutor {
   ServiceAddresses services_;
   ThreadPool probes_;
   Confiner confiner_;
+  std::unique_ptr<PodVolumes> volumes_;  // null: nothing is mounted; before the runs, which use it
+  bool has_swept_ = false;
   const OwnedFd wake_;
   std::atomic<bool> stopping_{false};
   absl::Mutex mutex_;

@@ -374,14 +374,23 @@ TEST_F(PodExecutorTest, WhatRanBeforeARestartIsLost) {
   EXPECT_EQ(IntField(StateOf(pod), {"state", "terminated", "exitCode"}), 137);
 }
 
-TEST_F(PodExecutorTest, SecretsOfOthersAreErrors) {
-  Json pod = PodThatRuns("true");
+TEST_F(PodExecutorTest, WaitsForASecretThatIsNotThere) {
+  Json pod = PodThatRuns("echo $S");
   Container(&pod)->Set(
-      "env", Json::Parse(R"([{"name":"S","valueFrom":{"secretKeyRef":{"name":"none","key":"k"}}}])")
+      "env", Json::Parse(R"([{"name":"S","valueFrom":{"secretKeyRef":{"name":"late","key":"k"}}}])")
                  .value());
   Create(pod);
-  EXPECT_THAT(StringField(StateOf(AwaitPhase("Failed")), {"state", "terminated", "message"}),
-              HasSubstr("secrets \"none\" not found"));
+  const Json waits = Await([&](const Json& held) {
+    return StringField(StateOf(held), {"state", "waiting", "reason"}) ==
+           "CreateContainerConfigError";
+  });
+  EXPECT_THAT(StringField(StateOf(waits), {"state", "waiting", "message"}),
+              HasSubstr("secrets \"late\" not found"));
+  EXPECT_EQ(StringField(waits, {"status", "phase"}), "Pending");
+  const Json secret =
+      Json::Parse(R"({"metadata":{"name":"late"},"stringData":{"k":"here"}})").value();
+  ASSERT_TRUE(store_->Create(*FindResource("", "secrets"), "default", secret, {}).ok());
+  EXPECT_THAT(Log(AwaitPhase("Succeeded")), HasSubstr("here\n"));
 }
 
 }  // namespace

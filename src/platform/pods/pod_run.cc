@@ -34,6 +34,10 @@ const Json* OldStatus(const Json& pod, const char* list, const std::string& name
   return nullptr;
 }
 
+// Between two looks for what a container needs to start.
+constexpr absl::Duration kFirstTry = absl::Seconds(1);
+constexpr absl::Duration kLongestTry = absl::Seconds(16);
+
 absl::Duration Grace(const Json& pod) {
   return absl::Seconds(IntField(pod, {"spec", "terminationGracePeriodSeconds"}, 30));
 }
@@ -133,21 +137,48 @@ bool PodRun::HasInitFailed() const {
 void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, ProcessGuard* guard,
                             absl::Time now) {
   const Json* const spec = SpecOf(*container);
-  const StatusOr<ContainerCommand> command =
+  StatusOr<ContainerCommand> command =
       spec == nullptr ? Internal("The pod has lost container ", container->name())
                       : maker(*pod_, *spec);
-  if (command.ok()) {
-    std::unique_ptr<Confinement> confinement;
-    std::string told;
-    if (keeping_.confiner != nullptr) confinement = keeping_.confiner->Confine(*pod_, *spec, &told);
-    container->Start(*command, guard, now, std::move(confinement));
-    if (!told.empty() && keeping_.tell)
-      keeping_.tell(*pod_, "Confined", absl::StrCat("Container ", container->name(), ": ", told));
-    BeginProbes(*container, *spec, *command, now);
-  } else {
-    container->FailToStart("CreateContainerConfigError", std::string(command.status().message()),
-                           now);
+  if (!command.ok())
+    return Hinder(container, "CreateContainerConfigError", "Failed", command.status(), now);
+  if (keeping_.volumes != nullptr) {
+    auto mounts = keeping_.volumes->Mount(*pod_, *spec, command->environment);
+    if (!mounts.ok())
+      return Hinder(container, "ContainerCreating", "FailedMount", mounts.status(), now);
+    command->mounts = *std::move(mounts);
   }
+  obstacles_.erase(container);
+  std::unique_ptr<Confinement> confinement;
+  std::string told;
+  if (keeping_.confiner != nullptr) confinement = keeping_.confiner->Confine(*pod_, *spec, &told);
+  container->Start(*command, guard, now, std::move(confinement));
+  if (!told.empty() && keeping_.tell) {
+    keeping_.tell(*pod_, "Normal", "Confined",
+                  absl::StrCat("Container ", container->name(), ": ", told));
+  }
+  BeginProbes(*container, *spec, *command, now);
+}
+
+void PodRun::Hinder(ContainerRun* container, const char* reason, const char* event,
+                    const Status& why, absl::Time now) {
+  const std::string message(why.message());
+  Obstacle& obstacle = obstacles_[container];
+  if (obstacle.told != message && keeping_.tell) {
+    keeping_.tell(*pod_, "Warning", event,
+                  absl::StrCat("Container ", container->name(), ": ", message));
+  }
+  obstacle.told = message;
+  // A wrong object stays as it is; all else may come.
+  const bool is_final =
+      why.code() == absl::StatusCode::kInvalidArgument || why.code() == absl::StatusCode::kInternal;
+  if (!keeping_.waits || is_final) {
+    container->FailToStart("CreateContainerConfigError", message, now);
+    return;
+  }
+  obstacle.pause = std::clamp(obstacle.pause * 2, kFirstTry, kLongestTry);
+  obstacle.next_try = now + obstacle.pause;
+  container->SetWaiting(reason, message);
 }
 
 void PodRun::BeginProbes(const ContainerRun& container, const Json& spec,
@@ -237,7 +268,9 @@ void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration
   for (const auto& container : containers_) {
     const bool may_run = container->is_init() || AreInitsDone();
     if (!may_run || HasInitFailed()) break;
-    const bool is_new = container->state() == ContainerRun::State::kWaiting;
+    const auto obstacle = obstacles_.find(container.get());
+    const bool is_new = container->state() == ContainerRun::State::kWaiting &&
+                        (obstacle == obstacles_.end() || now >= obstacle->second.next_try);
     if (is_new || (WillRestart(*container) && now >= container->restart_time())) {
       StartContainer(container.get(), maker, guard, now);
       // Without a probe it is up.
@@ -276,6 +309,10 @@ absl::Time PodRun::NextDue() const {
   if ((is_terminating_ || is_winding_down_) && !IsOver()) due = kill_time_;
   for (const auto& container : containers_) {
     if (WillRestart(*container)) due = std::min(due, container->restart_time());
+  }
+  for (const auto& [container, obstacle] : obstacles_) {
+    if (container->state() == ContainerRun::State::kWaiting && !is_terminating_)
+      due = std::min(due, obstacle.next_try);
   }
   for (const auto& [container, probes] : probes_) {
     if (container->state() != ContainerRun::State::kRunning) continue;

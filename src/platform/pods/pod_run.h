@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 
 #include "platform/pods/container_run.h"
+#include "platform/pods/pod_volumes.h"
 #include "platform/pods/probe.h"
 #include "platform/store/object_store.h"
 
@@ -26,8 +27,13 @@ using CommandMaker =
 struct PodKeeping {
   ThreadPool* probe_pool = nullptr;  // null: no probes are tried
   Confiner* confiner = nullptr;      // null: nothing holds it to its resources
-  // Something that its owner may want to read in its events.
-  std::function<void(const Json& pod, const char* reason, const std::string& message)> tell;
+  PodVolumes* volumes = nullptr;     // null: its containers mount nothing
+  // What is not there yet may come: containers wait for it. Else they have failed.
+  bool waits = true;
+  // Something that its owner may want to read in its events; `type` is "Normal" or "Warning".
+  std::function<void(const Json& pod, const char* type, const char* reason,
+                     const std::string& message)>
+      tell;
 };
 
 // Not thread-safe. Its destructor kills what runs.
@@ -88,6 +94,9 @@ class PodRun {
   const Json* SpecOf(const ContainerRun& container) const;
   void StartContainer(ContainerRun* container, const CommandMaker& maker, ProcessGuard* guard,
                       absl::Time now);
+  // It cannot start: for now, if that may change.
+  void Hinder(ContainerRun* container, const char* reason, const char* event, const Status& why,
+              absl::Time now);
 
   ObjectPtr pod_;
   std::string restart_policy_;
@@ -99,6 +108,13 @@ class PodRun {
   absl::Time kill_time_ = absl::InfiniteFuture();
   const PodKeeping keeping_;
   std::map<const ContainerRun*, Probes> probes_;
+  // Of a container that waits for what it needs to start.
+  struct Obstacle {
+    absl::Time next_try;
+    absl::Duration pause;
+    std::string told;
+  };
+  std::map<const ContainerRun*, Obstacle> obstacles_;
 };
 
 }  // namespace weft::platform

@@ -68,6 +68,7 @@ Status TryProgram(const ProbeSpec& spec, const ContainerCommand& command, Proces
   options.argv = spec.argv;
   options.environment = command.environment;
   options.working_directory = command.working_directory;
+  options.mounts = command.mounts.get();
   options.capture_output = true;
   options.guard = guard;
   WEFT_ASSIGN_OR_RETURN(auto process, ProbeProcesses::Get().Spawn(options));

@@ -11,6 +11,7 @@
 
 #include "platform/object/fields.h"
 #include "platform/object/pod.h"
+#include "platform/object/quantity.h"
 #include "platform/object/tfjob.h"
 #include "platform/store/api_error.h"
 #include "platform/store/embedded/defaults.h"
@@ -160,6 +161,27 @@ Status PrepareWorkload(const ResourceType& type, Json* object) {
   return Invalid(type, *object, problems);
 }
 
+// Bound to a folder when a pod first wants it.
+Status PrepareClaim(const ResourceType& type, Json* claim) {
+  Problems problems("");
+  const Json* const modes = FindField(*claim, {"spec", "accessModes"});
+  if (modes == nullptr || !modes->is_array() || modes->size() == 0) {
+    problems.Add(Json(), "spec.accessModes",
+                 "missing: at least one of ReadWriteOnce, ReadOnlyMany, ReadWriteMany and "
+                 "ReadWriteOncePod is needed");
+  }
+  const Json* const size = FindField(*claim, {"spec", "resources", "requests", "storage"});
+  if (size == nullptr) {
+    problems.Add(Json(), "spec.resources.requests.storage", "missing: how much is wanted, as 1Gi");
+  } else if (const Status status = ParseQuantity(*size).status(); !status.ok()) {
+    problems.Add(*size, "spec.resources.requests.storage", status.message());
+  }
+  SetDefault(claim, {"spec", "volumeMode"}, "Filesystem");
+  SetField(claim, {"status"}, Json::MakeObject());
+  SetField(claim, {"status", "phase"}, "Pending");
+  return Invalid(type, *claim, problems);
+}
+
 // Of a pod only what the server lets a client change.
 Status CheckPodUpdate(const ResourceType& type, const Json& old, const Json& pod) {
   const auto fixed = [](const Json& object) {
@@ -231,6 +253,7 @@ Status PrepareCreate(const ResourceType& type, const std::string& version,
   if (type.plural == "configmaps" || type.plural == "secrets")
     return PrepareData(type, options, object);
   if (type.group == "apps") return PrepareWorkload(type, object);
+  if (type.plural == "persistentvolumeclaims") return PrepareClaim(type, object);
   if (type.plural == "namespaces") {
     SetField(object, {"metadata", "labels", "kubernetes.io/metadata.name"}, NameOf(*object));
     SetField(object, {"spec", "finalizers"}, Json(Json::Array{Json("kubernetes")}));
