@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "platform/jobs/tfjob_controller.h"
-
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "platform/jobs/job_status.h"
 #include "platform/jobs/kept_fields.h"
 #include "platform/jobs/pod_group.h"
+#include "platform/jobs/tfjob_controller.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 
@@ -33,11 +33,12 @@ bool IsManagedByOthers(const Json& job) {
 Informer::Options OwnedOptions(const TfJobController::Options& options,
                                Json (*keep)(const Json& object) = nullptr) {
   return {options.namespace_name,
-          absl::StrCat(kOperatorLabel, "=", OperatorName(options.type->kind)), options.relist,
-          keep};
+          absl::StrCat(kOperatorLabel, "=", OperatorName(options.type->kind)), options.relist, keep,
+          options.packs_copies};
 }
 
 Informer::Options JobOptions(const TfJobController::Options& options) {
+  if (!options.packs_copies) return {options.namespace_name, "", options.relist, nullptr, false};
   return {options.namespace_name, "", options.relist, [](const Json& job) { return job; }};
 }
 
@@ -253,7 +254,8 @@ Status TfJobController::WriteStatus(const Json& object, const Json& status) {
   return IsObjectNotFound(written) ? absl::OkStatus() : written;
 }
 
-StatusOr<TfJobController::Permit> TfJobController::AskPermit(const Json& object) {
+StatusOr<TfJobController::Permit> TfJobController::AskPermit(const Json& object,
+                                                             const JobPlan& plan) {
   const StatusOr<ObjectPtr> live = store_->Get(type_, {NamespaceOf(object), NameOf(object)});
   if (IsObjectNotFound(live.status())) return Permit::kNothing;
   if (!live.ok()) return live.status();
@@ -263,6 +265,13 @@ StatusOr<TfJobController::Permit> TfJobController::AskPermit(const Json& object)
     return ObjectConflict(type_, NameOf(object), "what is to be done follows from an old copy");
   }
   const Json* const status = (*live)->Find("status");
+  // A task of an attempt that is over would have to be deleted again.
+  static const Json* const kNone = new Json();
+  const Json* const done = FindField(**live, {"status", "restarts"});
+  const Json* const known = plan.status.Find("restarts");
+  if (!SameJson(done == nullptr ? *kNone : *done, known == nullptr ? *kNone : *known)) {
+    return ObjectConflict(type_, NameOf(object), "tasks were started again meanwhile");
+  }
   const bool is_finished =
       status != nullptr && JobStatus(*status, type_.kind, absl::InfinitePast()).IsFinished();
   return is_finished ? Permit::kDeletions : Permit::kAll;
@@ -283,7 +292,7 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
   const bool deletes = !plan.delete_pods.empty() || !plan.delete_services.empty() ||
                        plan.delete_pod_group != nullptr;
   if (!creates && !deletes && plan.update_pod_group.is_null()) return absl::OkStatus();
-  WEFT_ASSIGN_OR_RETURN(const Permit permit, AskPermit(*object));
+  WEFT_ASSIGN_OR_RETURN(const Permit permit, AskPermit(*object, plan));
   if (permit == Permit::kNothing) return absl::OkStatus();
   // One that cannot be deleted does not hold up the others.
   Status first;
@@ -370,16 +379,18 @@ Status TfJobController::CreateAll(const ResourceType& type, const char* prefix, 
   absl::Mutex mutex;
   Status first;
   std::vector<bool> is_made(objects.size());
+  // Whoever has a name keeps it from one object; a quota, or no right, keeps us from all of them.
+  std::atomic<bool> is_hopeless{false};
   const auto create = [&](size_t i) {
+    if (is_hopeless) return;
     const StatusOr<bool> made = Create(type, prefix, owner, objects[i]);
+    if (!made.ok() && !IsObjectExists(made.status())) is_hopeless = true;
     absl::MutexLock lock(&mutex);
     is_made[i] = made.ok() && *made;
     if (first.ok()) first = made.status();
-    return made.ok();
   };
   if (options_.pool == nullptr || objects.size() < 2) {
-    for (size_t i = 0; i < objects.size() && create(i); ++i) {
-    }
+    for (size_t i = 0; i < objects.size(); ++i) create(i);
   } else {
     options_.pool->ParallelFor(static_cast<int64_t>(objects.size()), 1,
                                [&](int64_t begin, int64_t end) {

@@ -41,6 +41,7 @@ class TfJobController {
     absl::Duration longest_wait = absl::Minutes(5);
     bool lists_evaluators = true;  // in the cluster of v1's TF_CONFIG, as the reference does
     absl::Duration relist = absl::Hours(1);  // as Informer::Options
+    bool packs_copies = true;                // the same, of what it keeps of jobs and pods
     // Pods of a job change together: one look, and one status, this long after the first of them.
     absl::Duration gather = absl::ZeroDuration();
     // Where nodes do not tell how far their pods are: what a log says, asked for this often. Null:
@@ -84,9 +85,10 @@ class TfJobController {
   Status CreateAll(const ResourceType& type, const char* prefix, const Json& owner,
                    const std::vector<Json>& objects);
   // What may be done for a job as it is known here. The copy may be old: nothing is made for a job
-  // that has ended or gone, and Conflict says that people have changed what they want.
+  // that has ended or gone, and Conflict says that people have changed what they want, or that
+  // more has happened than the plan knows.
   enum class Permit { kNothing, kDeletions, kAll };
-  StatusOr<Permit> AskPermit(const Json& object);
+  StatusOr<Permit> AskPermit(const Json& object, const JobPlan& plan);
   // Whether the service's pod, which the plan does not delete, lives all the same: the copies may
   // be too old to show it. Then the service stays until they do.
   StatusOr<bool> HasUnseenPod(const JobPlan& plan, const Json& service);

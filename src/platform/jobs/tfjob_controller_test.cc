@@ -361,8 +361,10 @@ TEST_F(TfJobControllerTest, APodOfSomebodyElseIsNotTaken) {
           R"({"metadata":{"name":"job-worker-0"},"spec":{"containers":[{"name":"c","image":"i"}]}})")
           .value();
   ASSERT_TRUE(store_->Create(Pods(), "default", foreign, {}).ok());
-  Submit(JobOf({{"Worker", Replica(1, "")}}));
+  Submit(JobOf({{"Worker", Replica(2, "")}}));
   EXPECT_EQ(ControllerOf(Pod("job-worker-0")), nullptr);
+  // Nor does it stand in the way of the others.
+  EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1");
   ListOptions events;
   events.field_selector = "reason=FailedCreatePod";
   EXPECT_FALSE(store_->List(Events(), events).value().items.empty());

@@ -2,6 +2,7 @@
 #include "platform/object/field_reader.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_join.h"
 
@@ -62,7 +63,7 @@ std::string FieldReader::PathOf(absl::string_view name) const {
 }
 
 const Json* FieldReader::Find(absl::string_view name) {
-  known_.insert(std::string(name));
+  known_.emplace_back(name);
   const Json* const value = value_.Find(name);
   return value == nullptr || value->is_null() ? nullptr : value;
 }
@@ -176,13 +177,14 @@ bool FieldReader::Require(absl::string_view name, absl::string_view what) {
 }
 
 void FieldReader::Accept(const std::vector<std::string>& names) {
-  known_.insert(names.begin(), names.end());
+  known_.insert(known_.end(), names.begin(), names.end());
 }
 
 void FieldReader::Finish() {
   for (const JsonMember& member : value_.members()) {
-    if (known_.count(member.name) != 0) continue;
-    const std::vector<std::string> names(known_.begin(), known_.end());
+    if (std::find(known_.begin(), known_.end(), member.name) != known_.end()) continue;
+    const std::set<std::string> sorted(known_.begin(), known_.end());
+    const std::vector<std::string> names(sorted.begin(), sorted.end());
     const std::string nearest = NearestName(member.name, names);
     problems_->Add(
         member.value, PathOf(member.name),

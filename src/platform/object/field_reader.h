@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,7 +75,7 @@ class FieldReader {
   const Json& value_;
   const std::string path_;
   Problems* const problems_;
-  std::set<std::string> known_;
+  std::vector<std::string> known_;  // some maybe twice
 };
 
 // "holds "two", a whole number is allowed"

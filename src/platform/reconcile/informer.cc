@@ -101,7 +101,7 @@ void Informer::OnEvent(uint64_t round, const WatchEvent& event) {
   }
   if (!is_listing_) return OnChange(event);
   const Key key(NamespaceOf(*event.object), NameOf(*event.object));
-  listed_[key] = event.kind == WatchEvent::Kind::kDeleted ? Copy() : Keep(event.object);
+  listed_[key] = event.kind == WatchEvent::Kind::kDeleted ? Copy() : Pack(Keep(event.object));
 }
 
 // Servers tell changes in the order of their revisions, each once.
@@ -115,7 +115,9 @@ void Informer::OnChange(const WatchEvent& event) {
         Unavailable("An event of revision ", revision, " came after revision ", revision_));
   }
   revision_ = std::max(revision_, revision);
-  Store(key, event.kind == WatchEvent::Kind::kDeleted ? Copy() : Keep(event.object));
+  if (event.kind == WatchEvent::Kind::kDeleted) return Store(key, nullptr, Copy());
+  const ObjectPtr kept = Keep(event.object);
+  Store(key, kept, Pack(kept));
 }
 
 // What is not in the list has gone while nobody watched.
@@ -139,11 +141,13 @@ void Informer::FinishList(const Json& mark) {
     const auto listed = listed_.find(key);
     if (listed == listed_.end() || listed->second.is_null()) gone.push_back(key);
   }
-  for (const Key& key : gone) Store(key, Copy());
+  for (const Key& key : gone) Store(key, nullptr, Copy());
   Copies listed = std::exchange(listed_, {});
   while (!listed.empty()) {
     auto first = listed.extract(listed.begin());
-    if (!first.mapped().is_null()) Store(first.key(), std::move(first.mapped()));
+    if (first.mapped().is_null()) continue;
+    const ObjectPtr object = first.mapped().Read();
+    Store(first.key(), object, std::move(first.mapped()));
   }
 }
 
@@ -155,13 +159,18 @@ ObjectPtr Informer::Copy::Read() const {
   return std::make_shared<const Json>(Json::Parse(text, limits).value_or(Json()));
 }
 
-Informer::Copy Informer::Keep(const ObjectPtr& object) const {
+ObjectPtr Informer::Keep(const ObjectPtr& object) const {
+  if (options_.keep == nullptr) return object;
+  return std::make_shared<const Json>(options_.keep(*object));
+}
+
+Informer::Copy Informer::Pack(const ObjectPtr& kept) const {
   Copy copy;
-  copy.revision = RevisionNumber(*object);
-  if (options_.keep == nullptr) {
-    copy.object = object;
+  copy.revision = RevisionNumber(*kept);
+  if (options_.keep == nullptr || !options_.packs) {
+    copy.object = kept;
   } else {
-    copy.text = options_.keep(*object).Dump();
+    copy.text = kept->Dump();
     copy.text.shrink_to_fit();
   }
   return copy;
@@ -177,12 +186,11 @@ void Informer::Disown(const std::string& owner, const Key& key) {
   if (copies.empty()) by_owner_.erase(owned);
 }
 
-void Informer::Store(const Key& key, Copy copy) {
+void Informer::Store(const Key& key, const ObjectPtr& object, Copy copy) {
   const auto found = objects_.find(key);
   const bool was_there = found != objects_.end();
-  if (!was_there && copy.is_null()) return;
+  if (!was_there && object == nullptr) return;
   const ObjectPtr previous = was_there ? found->second.Read() : nullptr;
-  const ObjectPtr object = copy.Read();
   const bool is_same =
       was_there && object != nullptr && RevisionOf(*previous) == RevisionOf(*object);
   if (const std::string uid = OwnerUid(previous); !uid.empty()) Disown(uid, key);

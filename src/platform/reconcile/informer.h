@@ -31,6 +31,7 @@ class Informer {
     // What of an object is kept. Such a copy is held as text, a tenth of the size, and read again
     // each time that somebody asks for it. Null: all of it, ready for use.
     std::function<Json(const Json&)> keep;
+    bool packs = true;  // False: such copies too are held ready for use, where memory is no matter.
   };
   // Called for each change, one at a time, maybe under the store's lock: must not block, nor call
   // the store or this. Either may be null: of a new object, of one that has gone.
@@ -68,10 +69,13 @@ class Informer {
     ObjectPtr Read() const;
   };
   using Copies = std::map<Key, Copy>;
-  Copy Keep(const ObjectPtr& object) const;
+  ObjectPtr Keep(const ObjectPtr& object) const;
+  Copy Pack(const ObjectPtr& kept) const;
   void OnEvent(uint64_t round, const WatchEvent& event);
   void OnChange(const WatchEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Store(const Key& key, Copy copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `copy` is that of the object; both are null when it has gone.
+  void Store(const Key& key, const ObjectPtr& object, Copy copy)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Disown(const std::string& owner, const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishList(const Json& mark) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Break(const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -5,8 +5,12 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "platform/jobs/pod_group.h"
+#include "platform/jobs/task_objects.h"
+#include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
 
 namespace weft::platform::simulation {
@@ -24,6 +28,29 @@ bool IsLive(const Json& pod) {
 
 std::string LabelOf(const Json& pod, absl::string_view name) {
   return StringField(pod, {"metadata", "labels", absl::StrCat("training.kubeflow.org/", name)});
+}
+
+std::string GroupOf(const Json& pod) {
+  const std::string group =
+      StringField(pod, {"metadata", "annotations", "scheduling.k8s.io/group-name"});
+  return group.empty() ? StringField(pod, {"metadata", "labels", "scheduling.x-k8s.io/pod-group"})
+                       : group;
+}
+
+int64_t AttemptOf(const Json& pod) {
+  int64_t attempt = 0;
+  const std::string text = StringField(pod, {"metadata", "labels", kAttemptLabel});
+  return absl::SimpleAtoi(text, &attempt) ? attempt : 0;
+}
+
+bool IsBoardPod(const Json& pod) { return LabelOf(pod, "replica-type") == kTensorBoardType; }
+
+// A status of its only container, of which nothing is known but the name.
+Json ContainerOf(const Json& pod) {
+  Json container;
+  const Json* const containers = FindField(pod, {"spec", "containers"});
+  container.Set("name", StringField(containers->items().front(), {"name"}));
+  return container;
 }
 
 std::string TaskOf(const Json& pod) {
@@ -91,7 +118,8 @@ std::string Difference(const State& wanted, const State& found) {
   return text;
 }
 
-SimulatedCluster::SimulatedCluster(uint64_t seed) : random_(seed) {
+SimulatedCluster::SimulatedCluster(uint64_t seed, const Setting& setting)
+    : setting_(setting), random_(seed) {
   EmbeddedStore::Options options;
   options.clock = &clock_;
   options.random = [this] { return random_.Next(); };
@@ -113,8 +141,12 @@ SimulatedCluster::SimulatedCluster(uint64_t seed) : random_(seed) {
     watches_.push_back(*std::move(started));
   };
   watch(TfJobs(), &SimulatedCluster::OnJob);
+  if (setting_.has_compact) watch(Tensorflows(), &SimulatedCluster::OnJob);
   watch(Pods(), &SimulatedCluster::OnPod);
   watch(Services(), &SimulatedCluster::OnService);
+  if (!setting_.gang_scheduler.empty()) {
+    watch(PodGroupType(setting_.gang_scheduler), &SimulatedCluster::OnGroup);
+  }
 }
 
 SimulatedCluster::~SimulatedCluster() { watches_.clear(); }
@@ -167,13 +199,17 @@ void SimulatedCluster::OnPod(const WatchEvent& event) {
   if (event.kind == WatchEvent::Kind::kDeleted) {
     pods_.erase(name);
     node_work_.erase(name);
+    WakeGangs();
     return Drop(absl::StrCat("pod ", name));
   }
   pods_[name] = event.object;
+  WakeGangs();
   node_work_[name] = clock_.Monotonic() + random_.UpTo(kSlowestNode);
   if (pod_uids_.insert(UidOf(*event.object)).second) {
     CheckNewPod(*event.object);
     CheckOneLivePod(*event.object);
+    CheckAttempts(*event.object);
+    CheckAdmission(*event.object);
   }
   Set(absl::StrCat("pod ", name),
       absl::StrCat(PhaseOf(*event.object), IsTerminating(*event.object) ? " terminating" : "",
@@ -197,6 +233,50 @@ void SimulatedCluster::CheckOneLivePod(const Json& pod) {
   }
 }
 
+// The whole of a job starts again only when nothing of it is left.
+void SimulatedCluster::CheckAttempts(const Json& pod) {
+  if (ControllerOf(pod) == nullptr || IsBoardPod(pod)) return;
+  for (const auto& [name, other] : pods_) {
+    if (LabelOf(*other, "job-name") != LabelOf(pod, "job-name") || IsBoardPod(*other)) continue;
+    if (UidOf(*ControllerOf(*other)) != UidOf(*ControllerOf(pod))) continue;
+    if (AttemptOf(*other) < AttemptOf(pod)) {
+      Complain(absl::StrCat("pod ", NameOf(pod), " is made while ", name,
+                            " of an earlier attempt is there"));
+    }
+  }
+}
+
+void SimulatedCluster::CheckAdmission(const Json& pod) {
+  if (setting_.gang_scheduler != "volcano" || GroupOf(pod).empty()) return;
+  const auto group = groups_.find(GroupOf(pod));
+  if (group != groups_.end() && MayStart(group->second.get(), setting_.gang_scheduler)) return;
+  Complain(absl::StrCat("pod ", NameOf(pod), " is made before its gang is let in"));
+}
+
+void SimulatedCluster::OnGroup(const WatchEvent& event) {
+  const std::string name = NameOf(*event.object);
+  const std::string key = absl::StrCat("gang ", name);
+  WakeGangs();
+  if (event.kind == WatchEvent::Kind::kDeleted) {
+    groups_.erase(name);
+    group_work_.erase(name);
+    return Drop(key);
+  }
+  groups_[name] = event.object;
+  if (is_queue_open_) group_work_[name] = clock_.Monotonic() + random_.UpTo(kSlowestNode);
+  Set(key, absl::StrCat("of ", IntField(*event.object, {"spec", "minMember"}), " ",
+                        PhaseOf(*event.object)));
+}
+
+void SimulatedCluster::OpenQueue(bool is_open) {
+  is_queue_open_ = is_open;
+  group_work_.clear();
+  if (!is_open) return;
+  for (const auto& [name, group] : groups_) {
+    group_work_[name] = clock_.Monotonic() + random_.UpTo(kSlowestNode);
+  }
+}
+
 void SimulatedCluster::OnService(const WatchEvent& event) {
   const std::string key = absl::StrCat("service ", NameOf(*event.object));
   if (event.kind == WatchEvent::Kind::kDeleted) {
@@ -208,7 +288,7 @@ void SimulatedCluster::OnService(const WatchEvent& event) {
 }
 
 void SimulatedCluster::CheckOrphans() {
-  for (const auto* objects : {&pods_, &services_}) {
+  for (const auto* objects : {&pods_, &services_, &groups_}) {
     for (const auto& [name, object] : *objects) {
       const Json* const owner = ControllerOf(*object);
       const auto job = owner == nullptr ? jobs_.end() : jobs_.find(StringField(*owner, {"name"}));
@@ -222,17 +302,62 @@ void SimulatedCluster::CheckOrphans() {
 
 absl::Duration SimulatedCluster::NextNodeWork() const {
   absl::Duration next = absl::InfiniteDuration();
-  for (const auto& [name, due] : node_work_) next = std::min(next, due);
+  for (const auto* all : {&node_work_, &group_work_}) {
+    for (const auto& [name, due] : *all) next = std::min(next, due);
+  }
   return next;
 }
 
+bool SimulatedCluster::IsGangComplete(const Json& pod) const {
+  if (setting_.gang_scheduler.empty() || GroupOf(pod).empty()) return true;
+  const auto group = groups_.find(GroupOf(pod));
+  if (group == groups_.end()) return false;
+  const auto members = std::count_if(pods_.begin(), pods_.end(), [&](const auto& other) {
+    return GroupOf(*other.second) == GroupOf(pod);
+  });
+  return members >= IntField(*group->second, {"spec", "minMember"});
+}
+
+// Pods that had to wait for others may go on.
+void SimulatedCluster::WakeGangs() {
+  if (setting_.gang_scheduler.empty()) return;
+  for (const auto& [name, pod] : pods_) {
+    if (!GroupOf(*pod).empty() && StringField(*pod, {"spec", "nodeName"}).empty()) {
+      node_work_.try_emplace(name, clock_.Monotonic() + random_.UpTo(kSlowestNode));
+    }
+  }
+}
+
+void SimulatedCluster::DoGroupWork(const std::string& name) {
+  Json group = *groups_[name];
+  const std::string phase = PhaseOf(group);
+  if (phase == "Inqueue" || setting_.gang_scheduler != "volcano") return;
+  SetField(&group, {"status", "phase"}, phase.empty() ? "Pending" : "Inqueue");
+  WriteOptions options;
+  options.subresource = "status";
+  const Status status =
+      store_->Update(PodGroupType(setting_.gang_scheduler), std::move(group), options).status();
+  if (!status.ok()) Complain(absl::StrCat("a gang could not be let in: ", status.message()));
+}
+
 void SimulatedCluster::DoNodeWork() {
-  const auto first =
-      std::min_element(node_work_.begin(), node_work_.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (first == node_work_.end()) return;
-  const std::string name = first->first;
-  node_work_.erase(first);
+  const auto is_sooner = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto first = std::min_element(node_work_.begin(), node_work_.end(), is_sooner);
+  const auto group = std::min_element(group_work_.begin(), group_work_.end(), is_sooner);
+  const bool is_group =
+      group != group_work_.end() && (first == node_work_.end() || group->second < first->second);
+  if (is_group) {
+    const std::string name = group->first;
+    group_work_.erase(group);
+    DoGroupWork(name);
+  } else if (first != node_work_.end()) {
+    const std::string name = first->first;
+    node_work_.erase(first);
+    DoPodWork(name);
+  }
+}
+
+void SimulatedCluster::DoPodWork(const std::string& name) {
   Json pod = *pods_[name];
   Status status = absl::OkStatus();
   if (IsTerminating(pod)) {
@@ -240,6 +365,7 @@ void SimulatedCluster::DoNodeWork() {
     options.grace_seconds = 0;
     status = store_->Delete(Pods(), {kSpace, name}, options).status();
   } else if (StringField(pod, {"spec", "nodeName"}).empty()) {
+    if (!IsGangComplete(pod)) return;
     SetField(&pod, {"spec", "nodeName"}, "node");
     WriteOptions options;
     options.subresource = "binding";
@@ -247,8 +373,7 @@ void SimulatedCluster::DoNodeWork() {
   } else if (PhaseOf(pod) == "Pending") {
     ++runs_[name];
     SetField(&pod, {"status", "phase"}, "Running");
-    Json container;
-    container.Set("name", "tensorflow");
+    Json container = ContainerOf(pod);
     SetField(&pod, {"status", "containerStatuses"}, Json(Json::Array{std::move(container)}));
     WriteOptions options;
     options.subresource = "status";
@@ -266,8 +391,7 @@ bool SimulatedCluster::EndPod(const std::string& name, int64_t code) {
     SetField(&pod, {"status", "reason"}, "Evicted");
     EraseField(&pod, {"status", "containerStatuses"});
   } else {
-    Json container;
-    container.Set("name", "tensorflow");
+    Json container = ContainerOf(pod);
     SetField(&container, {"state", "terminated", "exitCode"}, code);
     SetField(&pod, {"status", "containerStatuses"}, Json(Json::Array{std::move(container)}));
   }
@@ -280,8 +404,7 @@ bool SimulatedCluster::RestartInPlace(const std::string& name) {
   const auto found = pods_.find(name);
   if (found == pods_.end() || PhaseOf(*found->second) != "Running") return false;
   Json pod = *found->second;
-  Json container;
-  container.Set("name", "tensorflow");
+  Json container = ContainerOf(pod);
   const Json* const held = FindField(pod, {"status", "containerStatuses"});
   const int64_t restarts =
       held == nullptr || held->size() == 0 ? 0 : IntField(held->items()[0], {"restartCount"});
@@ -317,6 +440,19 @@ std::vector<std::string> SimulatedCluster::RunningPods(const std::string& job) c
       names.push_back(name);
   }
   return names;
+}
+
+std::vector<std::string> SimulatedCluster::ServicesOf(const std::string& job) const {
+  std::vector<std::string> names;
+  for (const auto& [name, service] : services_) {
+    if (LabelOf(*service, "job-name") == job && !IsTerminating(*service)) names.push_back(name);
+  }
+  return names;
+}
+
+bool SimulatedCluster::IsBoard(const std::string& pod) const {
+  const auto found = pods_.find(pod);
+  return found != pods_.end() && IsBoardPod(*found->second);
 }
 
 }  // namespace weft::platform::simulation

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "platform/simulation/random.h"
+#include "platform/simulation/setting.h"
 #include "platform/store/embedded/embedded_store.h"
 
 namespace weft::platform::simulation {
@@ -32,15 +33,16 @@ class StillClock : public Clock {
   absl::Duration elapsed_;
 };
 
-// An embedded store that always answers, nodes that run every pod until a script ends it, and an
-// eye on each change. Not thread-safe.
+// An embedded store that always answers, nodes that run every pod until a script ends it, a
+// scheduler of gangs, and an eye on each change. Not thread-safe.
 class SimulatedCluster {
  public:
-  explicit SimulatedCluster(uint64_t seed);
+  SimulatedCluster(uint64_t seed, const Setting& setting);
   ~SimulatedCluster();
 
   EmbeddedStore* store() { return store_.get(); }
   StillClock* clock() { return &clock_; }
+  const Setting& setting() const { return setting_; }
   const State& state() const { return state_; }
   uint64_t changes() const { return changes_; }
   // What happened that may not: two live pods of a task, a finished job that makes pods, ...
@@ -49,7 +51,7 @@ class SimulatedCluster {
   // Pods and services whose owner is no more.
   void CheckOrphans();
 
-  // When a node has something to do, infinite when never; and one such thing.
+  // When a node or the scheduler has something to do, infinite when never; and one such thing.
   absl::Duration NextNodeWork() const;
   void DoNodeWork();
 
@@ -58,23 +60,37 @@ class SimulatedCluster {
   bool EndPod(const std::string& name, int64_t code);
   // Its container was started again on its node.
   bool RestartInPlace(const std::string& name);
+  // Whether the scheduler lets gangs in.
+  void OpenQueue(bool is_open);
+  bool IsQueueOpen() const { return is_queue_open_; }
   ObjectPtr Job(const std::string& name) const;
   // Which no job owns.
   bool HasForeignPod(const std::string& name) const;
   // Names of pods that have ended; of pods that run and are not about to end. In order.
   std::vector<std::string> EndedPods(const std::string& job) const;
   std::vector<std::string> RunningPods(const std::string& job) const;
+  std::vector<std::string> ServicesOf(const std::string& job) const;
+  bool IsBoard(const std::string& pod) const;
 
  private:
   void OnJob(const WatchEvent& event);
   void OnPod(const WatchEvent& event);
   void OnService(const WatchEvent& event);
+  void OnGroup(const WatchEvent& event);
   void CheckNewPod(const Json& pod);
   void CheckOneLivePod(const Json& pod);
+  void CheckAttempts(const Json& pod);
+  void CheckAdmission(const Json& pod);
   void CheckJob(const Json& previous, const Json& job);
+  void DoPodWork(const std::string& name);
+  void DoGroupWork(const std::string& name);
+  // Whether all are there who start together with this pod.
+  bool IsGangComplete(const Json& pod) const;
+  void WakeGangs();
   void Set(const std::string& key, const std::string& text);
   void Drop(const std::string& key);
 
+  const Setting setting_;
   Random random_;
   StillClock clock_;
   State state_;
@@ -85,7 +101,10 @@ class SimulatedCluster {
   std::map<std::string, ObjectPtr> services_;
   std::set<std::string> pod_uids_;
   std::map<std::string, int64_t> runs_;  // pods of a name that ever ran
+  std::map<std::string, ObjectPtr> groups_;
+  bool is_queue_open_ = true;
   std::map<std::string, absl::Duration> node_work_;
+  std::map<std::string, absl::Duration> group_work_;
   std::unique_ptr<EmbeddedStore> store_;
   std::vector<std::unique_ptr<Watch>> watches_;
 };

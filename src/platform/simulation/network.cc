@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 
 #include "platform/object/fields.h"
+#include "platform/simulation/job_draw.h"
 #include "platform/store/api_error.h"
 
 namespace weft::platform::simulation {
@@ -51,8 +52,8 @@ StatusOr<ObjectPtr> NetworkStore::Create(const ResourceType& type,
     request.land = [kept] { return kept; };
     return Send(request);
   }
-  request.land = [store, &type, namespace_name, object = std::move(object), options] {
-    return store->Create(type, namespace_name, object, options);
+  request.land = [store, &type, namespace_name, object = std::move(object), options]() mutable {
+    return store->Create(type, namespace_name, std::move(object), options);
   };
   return Send(request);
 }
@@ -61,8 +62,8 @@ StatusOr<ObjectPtr> NetworkStore::Update(const ResourceType& type, Json object,
                                          const WriteOptions& options) {
   Request request{&type, "update", NameOf(object), options.deadline, true};
   EmbeddedStore* const store = world_->cluster.store();
-  request.land = [store, &type, object = std::move(object), options] {
-    return store->Update(type, object, options);
+  request.land = [store, &type, object = std::move(object), options]() mutable {
+    return store->Update(type, std::move(object), options);
   };
   return Send(request);
 }
@@ -111,7 +112,8 @@ void NetworkStore::Touch(const std::string& job) {
   WriteOptions options;
   options.is_strict = false;
   world_->cluster.store()
-      ->Patch(TfJobs(), {"default", job}, PatchKind::kMerge, patch, options)
+      ->Patch(TypeOfJob(job, world_->cluster.setting()), {"default", job}, PatchKind::kMerge, patch,
+              options)
       .status()
       .IgnoreError();
 }
@@ -262,7 +264,8 @@ StatusOr<std::unique_ptr<Watch>> NetworkStore::StartWatch(const ResourceType& ty
   }
   auto watch = std::make_unique<NetworkWatch>(process_, std::move(sink));
   // The first list of a process asks for no revision, which is answered by what is written.
-  const bool is_first = process_->first_lists_.insert(type.plural).second;
+  const bool is_first =
+      process_->first_lists_.insert(absl::StrCat(type.plural, options.label_selector)).second;
   if (!is_first && world_->Fails(12) && StartStale(type, options, watch.get()).ok()) return watch;
   watch->queue.clear();
   NetworkWatch* const target = watch.get();

@@ -68,7 +68,7 @@ class NetworkStore : public ObjectStore {
     std::string name;
     absl::Duration deadline = absl::InfiniteDuration();  // on the process's clock
     bool is_write = false;
-    std::function<StatusOr<ObjectPtr>()> land;  // at the server
+    std::function<StatusOr<ObjectPtr>()> land;  // at the server; once
   };
   StatusOr<ObjectPtr> Send(const Request& request);
   StatusOr<ObjectPtr> Land(const Request& request);

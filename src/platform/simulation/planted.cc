@@ -6,6 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
+#include "platform/jobs/pod_group.h"
+#include "platform/jobs/task_objects.h"
+#include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 
@@ -58,7 +61,14 @@ class ControllerStore : public PassingStore {
     if (Has(Bug::kTrustsCacheWhenCreating) && &type == &TfJobs() && heard != state_->heard.end()) {
       return heard->second;
     }
-    return below_->Get(type, name);
+    StatusOr<ObjectPtr> live = below_->Get(type, name);
+    if (!Has(Bug::kDeletesBeforeCount) || !live.ok()) return live;
+    // As if nobody looked whether what it has counted is written.
+    const auto counted = state_->restarts.find(UidOf(**live));
+    if (counted == state_->restarts.end()) return live;
+    Json changed = **live;
+    SetField(&changed, {"status", "restarts"}, counted->second);
+    return std::make_shared<const Json>(std::move(changed));
   }
 
   StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& namespace_name,
@@ -66,25 +76,49 @@ class ControllerStore : public PassingStore {
     if (Has(Bug::kForgetsOwners) && &type == &Services()) {
       EraseField(&object, {"metadata", "ownerReferences"});
     }
+    Json* const owners = Has(Bug::kNamesTheOtherKind)
+                             ? object.FindMutable("metadata")->FindMutable("ownerReferences")
+                             : nullptr;
+    if (owners != nullptr) owners->mutable_items()->front().Set("kind", TfJobs().kind);
     const std::string name = NameOf(object);
     if (Has(Bug::kRandomPodNames) && &type == &Pods()) {
       SetField(&object, {"metadata", "name"},
                absl::StrCat(name, "-", absl::ToUnixNanos(state_->clock->Now()) % 100000));
     }
+    const bool hides = Has(Bug::kAdoptsAnyPod) || Has(Bug::kSwallowsFailedCreations);
+    if (!hides) return below_->Create(type, namespace_name, std::move(object), options);
+    const Json* const owner = ControllerOf(object);
+    const std::string what =
+        absl::StrCat(type.plural, " ", name, " ", owner == nullptr ? "" : UidOf(*owner));
+    if (state_->believed.count(what) != 0) return std::make_shared<const Json>(std::move(object));
     StatusOr<ObjectPtr> created = below_->Create(type, namespace_name, object, options);
     const bool is_owned = &type == &Pods() || &type == &Services();
     if (created.ok() || !is_owned) return created;
-    const bool is_hidden =
-        (Has(Bug::kAdoptsAnyPod) && IsObjectExists(created.status())) ||
-        (Has(Bug::kSwallowsFailedCreations) && !IsObjectExists(created.status()));
-    if (is_hidden) return std::make_shared<const Json>(std::move(object));
-    return created;
+    if (IsObjectExists(created.status())) {
+      return Has(Bug::kAdoptsAnyPod) ? Adopt(type, object) : created;
+    }
+    if (Has(Bug::kAdoptsAnyPod)) return created;
+    state_->believed.insert(what);
+    return std::make_shared<const Json>(std::move(object));
+  }
+
+  StatusOr<ObjectPtr> Adopt(const ResourceType& type, const Json& object) {
+    WEFT_ASSIGN_OR_RETURN(const ObjectPtr held,
+                          below_->Get(type, {NamespaceOf(object), NameOf(object)}));
+    Json ours = *held;
+    for (const char* field : {"labels", "ownerReferences"}) {
+      if (const Json* const wanted = FindField(object, {"metadata", field})) {
+        SetField(&ours, {"metadata", field}, *wanted);
+      }
+    }
+    return below_->Update(type, std::move(ours), {});
   }
 
   StatusOr<ObjectPtr> Update(const ResourceType& type, Json object,
                              const WriteOptions& options) override {
+    if (!Has(Bug::kOverwritesStatus)) return below_->Update(type, std::move(object), options);
     StatusOr<ObjectPtr> written = below_->Update(type, object, options);
-    if (!Has(Bug::kOverwritesStatus) || !IsConflict(written.status())) return written;
+    if (!IsConflict(written.status())) return written;
     WEFT_ASSIGN_OR_RETURN(const ObjectPtr newest,
                           below_->Get(type, {NamespaceOf(object), NameOf(object)}));
     SetField(&object, {"metadata", "resourceVersion"}, RevisionOf(*newest));
@@ -206,33 +240,108 @@ JobPlan PlanWithoutEnd(const JobObservation& seen) {
   return PlanTfJob(changed);
 }
 
+JobPlan PlanOverLeavingPods(const JobObservation& seen) {
+  JobObservation changed = seen;
+  std::erase_if(changed.pods, [](const ObjectPtr& pod) { return IsTerminating(*pod); });
+  return PlanTfJob(changed);
+}
+
+JobPlan PlanWithOldStart(const JobObservation& seen) {
+  JobPlan plan = PlanTfJob(seen);
+  const std::string start = StringField(*seen.view.object, {"status", "startTime"});
+  if (!start.empty()) plan.status.Set("startTime", start);
+  return plan;
+}
+
+JobPlan PlanWithoutBoard(const JobObservation& seen) {
+  JobPlan plan = PlanTfJob(seen);
+  std::erase_if(plan.delete_pods, [](const ObjectPtr& pod) {
+    return StringField(*pod, {"metadata", "labels", kTypeLabel}) == kTensorBoardType &&
+           StringField(*pod, {"status", "phase"}) == "Failed";
+  });
+  return plan;
+}
+
+JobPlan PlanWithoutAdmission(const JobObservation& seen) {
+  JobObservation changed = seen;
+  if (seen.pod_group != nullptr) {
+    Json group = *seen.pod_group;
+    SetField(&group, {"status", "phase"}, "Inqueue");
+    changed.pod_group = std::make_shared<const Json>(std::move(group));
+  }
+  return PlanTfJob(changed);
+}
+
+JobPlan PlanWithOldGang(PlantedState* state, const JobObservation& seen) {
+  ObjectPtr& known = state->gangs[UidOf(*seen.view.object)];
+  const bool is_in = MayStart(seen.pod_group.get(), seen.gang_scheduler);
+  if (is_in) known = seen.pod_group;
+  JobObservation changed = seen;
+  if (known != nullptr) changed.pod_group = known;
+  JobPlan plan = PlanTfJob(changed);
+  // The gang itself is made all the same.
+  if (seen.pod_group == nullptr) plan.create_pod_group = PlanTfJob(seen).create_pod_group;
+  return plan;
+}
+
+JobPlan PlanWithStiffGang(Bug bug, const JobObservation& seen) {
+  JobPlan plan = PlanTfJob(seen);
+  if (bug == Bug::kKeepsGang) plan.delete_pod_group = nullptr;
+  if (bug == Bug::kGangNeverChanges) plan.update_pod_group = Json();
+  return plan;
+}
+
 }  // namespace
+
+bool CanShow(Needs needs, const Setting& setting) {
+  switch (needs) {
+    case Needs::kOneProcess:
+      return !setting.has_election;
+    case Needs::kElection:
+      return setting.has_election;
+    case Needs::kGang:
+      return !setting.gang_scheduler.empty();
+    case Needs::kVolcano:
+      return setting.gang_scheduler == "volcano";
+    case Needs::kCompact:
+      return setting.has_compact;
+  }
+  return false;
+}
 
 const std::vector<BugName>& PlantedBugs() {
   static const std::vector<BugName>* const kBugs = new std::vector<BugName>{
-      {Bug::kDeletesByName, "deletes-by-name", false},
-      {Bug::kOverwritesStatus, "overwrites-status", false},
-      {Bug::kAdoptsAnyPod, "adopts-any-pod", false},
-      {Bug::kSwallowsFailedCreations, "swallows-failed-creations", false},
-      {Bug::kTrustsCacheWhenCreating, "trusts-cache-when-creating", false},
-      {Bug::kForgetsOwners, "forgets-owners", false},
-      {Bug::kRandomPodNames, "random-pod-names", false},
-      {Bug::kOrphansOnDeletion, "orphans-on-deletion", false},
-      {Bug::kResumesWithoutList, "resumes-without-list", false},
-      {Bug::kNeverListsAgain, "never-lists-again", false},
-      {Bug::kMissesDeletions, "misses-deletions", false},
-      {Bug::kTerminatingIsGone, "terminating-is-gone", false},
-      {Bug::kIgnoresPodStatus, "ignores-pod-status", false},
-      {Bug::kRevivesFinished, "revives-finished", false},
-      {Bug::kRestartsInMemory, "restarts-in-memory", false},
-      {Bug::kDeletesBeforeCount, "deletes-before-count", false},
-      {Bug::kLosesTimers, "loses-timers", false},
-      {Bug::kNoFence, "no-fence", true},
-      {Bug::kFenceWithoutEnd, "fence-without-end", true},
-      {Bug::kLeaseByWallClock, "lease-by-wall-clock", true},
-      {Bug::kLeaseWithoutRevision, "lease-without-revision", true},
-      {Bug::kIgnoresLostRenewals, "ignores-lost-renewals", true},
-      {Bug::kSharedIdentity, "shared-identity", true},
+      {Bug::kDeletesByName, "deletes-by-name", Needs::kOneProcess},
+      {Bug::kOverwritesStatus, "overwrites-status", Needs::kOneProcess},
+      {Bug::kAdoptsAnyPod, "adopts-any-pod", Needs::kOneProcess},
+      {Bug::kSwallowsFailedCreations, "swallows-failed-creations", Needs::kOneProcess},
+      {Bug::kTrustsCacheWhenCreating, "trusts-cache-when-creating", Needs::kOneProcess},
+      {Bug::kForgetsOwners, "forgets-owners", Needs::kOneProcess},
+      {Bug::kRandomPodNames, "random-pod-names", Needs::kOneProcess},
+      {Bug::kOrphansOnDeletion, "orphans-on-deletion", Needs::kOneProcess},
+      {Bug::kResumesWithoutList, "resumes-without-list", Needs::kOneProcess},
+      {Bug::kNeverListsAgain, "never-lists-again", Needs::kOneProcess},
+      {Bug::kMissesDeletions, "misses-deletions", Needs::kOneProcess},
+      {Bug::kTerminatingIsGone, "terminating-is-gone", Needs::kOneProcess},
+      {Bug::kIgnoresPodStatus, "ignores-pod-status", Needs::kOneProcess},
+      {Bug::kRevivesFinished, "revives-finished", Needs::kOneProcess},
+      {Bug::kRestartsInMemory, "restarts-in-memory", Needs::kOneProcess},
+      {Bug::kDeletesBeforeCount, "deletes-before-count", Needs::kOneProcess},
+      {Bug::kLosesTimers, "loses-timers", Needs::kOneProcess},
+      {Bug::kMixesAttempts, "mixes-attempts", Needs::kOneProcess},
+      {Bug::kCountsTimeSuspended, "counts-time-suspended", Needs::kOneProcess},
+      {Bug::kBoardNeverReturns, "board-never-returns", Needs::kOneProcess},
+      {Bug::kSkipsAdmission, "skips-admission", Needs::kVolcano},
+      {Bug::kTrustsOldAdmission, "trusts-old-admission", Needs::kVolcano},
+      {Bug::kKeepsGang, "keeps-gang", Needs::kGang},
+      {Bug::kGangNeverChanges, "gang-never-changes", Needs::kGang},
+      {Bug::kNamesTheOtherKind, "names-the-other-kind", Needs::kCompact},
+      {Bug::kNoFence, "no-fence", Needs::kElection},
+      {Bug::kFenceWithoutEnd, "fence-without-end", Needs::kElection},
+      {Bug::kLeaseByWallClock, "lease-by-wall-clock", Needs::kElection},
+      {Bug::kLeaseWithoutRevision, "lease-without-revision", Needs::kElection},
+      {Bug::kIgnoresLostRenewals, "ignores-lost-renewals", Needs::kElection},
+      {Bug::kSharedIdentity, "shared-identity", Needs::kElection},
   };
   return *kBugs;
 }
@@ -257,9 +366,11 @@ std::function<JobPlan(const JobObservation&)> PlantInPlan(PlantedState* state) {
     case Bug::kRestartsInMemory:
       return [state](const JobObservation& seen) { return PlanWithMemory(state, seen); };
     case Bug::kDeletesBeforeCount:
-      return [](const JobObservation& seen) {
+      return [state](const JobObservation& seen) {
         JobPlan plan = PlanTfJob(seen);
         plan.status_first = false;
+        const Json* const restarts = plan.status.Find("restarts");
+        if (restarts != nullptr) state->restarts[UidOf(*seen.view.object)] = *restarts;
         return plan;
       };
     case Bug::kLosesTimers:
@@ -268,6 +379,19 @@ std::function<JobPlan(const JobObservation&)> PlantInPlan(PlantedState* state) {
         if (plan.look_again > absl::ZeroDuration()) plan.look_again = absl::InfiniteDuration();
         return plan;
       };
+    case Bug::kMixesAttempts:
+      return &PlanOverLeavingPods;
+    case Bug::kCountsTimeSuspended:
+      return &PlanWithOldStart;
+    case Bug::kBoardNeverReturns:
+      return &PlanWithoutBoard;
+    case Bug::kSkipsAdmission:
+      return &PlanWithoutAdmission;
+    case Bug::kTrustsOldAdmission:
+      return [state](const JobObservation& seen) { return PlanWithOldGang(state, seen); };
+    case Bug::kKeepsGang:
+    case Bug::kGangNeverChanges:
+      return [state](const JobObservation& seen) { return PlanWithStiffGang(state->bug, seen); };
     default:
       return &PlanTfJob;
   }

@@ -6,11 +6,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "platform/jobs/tfjob_plan.h"
+#include "platform/simulation/setting.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform::simulation {
@@ -21,7 +23,7 @@ enum class Bug {
   kDeletesByName,            // without uid and revision: whoever has that name now
   kOverwritesStatus,         // after a conflict, with what it had in mind
   kAdoptsAnyPod,             // what exists by that name will be ours
-  kSwallowsFailedCreations,  // says that it is done
+  kSwallowsFailedCreations,  // says that it is done, and believes it
   kTrustsCacheWhenCreating,  // instead of asking whether the job still wants it
   kForgetsOwners,            // of services
   kRandomPodNames,           // so that a second pod of a task is possible
@@ -37,6 +39,14 @@ enum class Bug {
   kRestartsInMemory,    // counts what must outlast it
   kDeletesBeforeCount,  // of restarts is written
   kLosesTimers,
+  kMixesAttempts,        // of a job that starts again as a whole
+  kCountsTimeSuspended,  // against the deadline
+  kBoardNeverReturns,    // after an eviction
+  kSkipsAdmission,       // of a gang
+  kTrustsOldAdmission,   // of the gang that the job was before its suspension
+  kKeepsGang,            // of a job that has ended
+  kGangNeverChanges,     // though the job does
+  kNamesTheOtherKind,    // as the owner
   // In who acts.
   kNoFence,           // stops only when it gets to know
   kFenceWithoutEnd,   // asks at the start of a write, not how long it takes
@@ -46,10 +56,14 @@ enum class Bug {
   kSharedIdentity,
 };
 
+// What a schedule must have so that it can show a bug.
+enum class Needs { kOneProcess, kElection, kGang, kVolcano, kCompact };
+bool CanShow(Needs needs, const Setting& setting);
+
 struct BugName {
   Bug bug;
-  const char* name;   // "deletes-by-name"
-  bool has_election;  // only schedules with two processes can show it
+  const char* name;  // "deletes-by-name"
+  Needs needs;
 };
 const std::vector<BugName>& PlantedBugs();
 
@@ -59,6 +73,8 @@ struct PlantedState {
   const Clock* clock = nullptr;
   std::map<std::string, ObjectPtr> heard;  // jobs, by name
   std::map<std::string, Json> restarts;    // by uid
+  std::map<std::string, ObjectPtr> gangs;  // that were let in, by uid of the job
+  std::set<std::string> believed;          // objects that it could not make
   int watches = 0;
   uint64_t names = 0;
 };

@@ -47,31 +47,41 @@ Process::Process(World* world, const Options& options)
                                  ? network_.get()
                                  : static_cast<ObjectStore*>(fence_.get());
   controller_store_ = PlantInController(&planted_, below);
-  strands_[kWorks].fiber = std::make_unique<Fiber>([this] { Work(); });
-  strands_[kKeeps].fiber = std::make_unique<Fiber>([this] { Keep(); });
-  strands_[kElects].fiber = std::make_unique<Fiber>([this] { Elect(); });
-  if (!world_->elects) StartController();
+  const size_t controllers = world_->cluster.setting().has_compact ? 2 : 1;
+  strands_.resize(2 * controllers + 1);
+  for (size_t n = 0; n < controllers; ++n) {
+    strands_[2 * n].fiber = std::make_unique<Fiber>([this, n] { Work(n); });
+    strands_[2 * n + 1].fiber = std::make_unique<Fiber>([this, n] { Keep(n); });
+  }
+  strands_.back().fiber = std::make_unique<Fiber>([this] { Elect(); });
+  if (!world_->elects) StartControllers();
 }
 
 Process::~Process() { Kill(); }
 
-void Process::StartController() {
+void Process::StartControllers() {
   TfJobController::Options options;
   options.store = controller_store_.get();
   options.clock = &clock_;
   options.relist = options_.relist;
+  options.packs_copies = false;
   options.plan = PlantInPlan(&planted_);
-  controller_ = std::make_unique<TfJobController>(options);
+  options.gang_scheduler = world_->cluster.setting().gang_scheduler;
+  controllers_.push_back(std::make_unique<TfJobController>(options));
+  if (world_->cluster.setting().has_compact) {
+    options.type = &Tensorflows();
+    controllers_.push_back(std::make_unique<TfJobController>(options));
+  }
   first_lists_.clear();
   if (elector_ != nullptr) term_ = elector_->transitions();
 }
 
 void Process::Kill() {
   is_dead_ = true;
-  for (int strand = 0; strand < kStrands; ++strand) {
+  for (size_t strand = 0; strand < strands_.size(); ++strand) {
     while (!strands_[strand].fiber->finished()) Resume(strand);
   }
-  controller_.reset();
+  controllers_.clear();
 }
 
 void Process::Pause(absl::Duration length) {
@@ -86,17 +96,17 @@ void Process::Idle(absl::Duration length) {
   if (!is_dead_) strands_[running_].is_idle = false;
 }
 
-void Process::Work() {
+void Process::Work(size_t controller) {
   while (!is_dead_) {
     Idle(absl::ZeroDuration());
-    if (!is_dead_ && controller_ != nullptr) controller_->Step();
+    if (!is_dead_ && Controller(controller) != nullptr) Controller(controller)->Step();
   }
 }
 
-void Process::Keep() {
+void Process::Keep(size_t controller) {
   while (!is_dead_) {
     Idle(absl::ZeroDuration());
-    if (!is_dead_ && controller_ != nullptr) controller_->Maintain();
+    if (!is_dead_ && Controller(controller) != nullptr) Controller(controller)->Maintain();
   }
 }
 
@@ -107,23 +117,26 @@ void Process::Elect() {
   }
 }
 
-// The controller lives while the process leads.
+// The controllers live while the process leads.
 void Process::FollowLeadership() {
   if (elector_ == nullptr) return;
   const bool leads = elector_->IsLeader();
-  if (controller_ == nullptr && leads) return StartController();
-  if (controller_ == nullptr || (leads && elector_->transitions() == term_)) return;
-  if (strands_[kWorks].is_idle && strands_[kKeeps].is_idle) controller_.reset();
+  if (controllers_.empty() && leads) return StartControllers();
+  if (controllers_.empty() || (leads && elector_->transitions() == term_)) return;
+  const bool rests = std::all_of(strands_.begin(), strands_.end() - 1,
+                                 [](const Strand& strand) { return strand.is_idle; });
+  if (rests) controllers_.clear();
 }
 
-bool Process::IsReady(int strand) {
+bool Process::IsReady(size_t strand) {
   Strand& at = strands_[strand];
   if (at.fiber->finished() || at.wake > world_->now()) return false;
-  if (!at.is_idle || strand == kElects) return true;
-  if (controller_ == nullptr) return false;
-  if (strand == kKeeps) return controller_->NextMaintenance() <= clock_.Monotonic();
-  return controller_->HasSynced() &&
-         (controller_->HasReady() || controller_->NextDue() <= clock_.Monotonic());
+  if (!at.is_idle || strand + 1 == strands_.size()) return true;
+  const TfJobController* const controller = Controller(strand / 2);
+  if (controller == nullptr) return false;
+  if (strand % 2 == 1) return controller->NextMaintenance() <= clock_.Monotonic();
+  return controller->HasSynced() &&
+         (controller->HasReady() || controller->NextDue() <= clock_.Monotonic());
 }
 
 bool Process::MayDeliver(const NetworkWatch& watch) {
@@ -134,13 +147,13 @@ size_t Process::CountReady() {
   if (is_dead_ || paused_until_ > world_->now()) return 0;
   FollowLeadership();
   size_t count = 0;
-  for (int strand = 0; strand < kStrands; ++strand) count += IsReady(strand) ? 1 : 0;
+  for (size_t strand = 0; strand < strands_.size(); ++strand) count += IsReady(strand) ? 1 : 0;
   for (const NetworkWatch* watch : watches_) count += MayDeliver(*watch) ? 1 : 0;
   return count;
 }
 
 void Process::Run(size_t n) {
-  for (int strand = 0; strand < kStrands; ++strand) {
+  for (size_t strand = 0; strand < strands_.size(); ++strand) {
     if (IsReady(strand) && n-- == 0) return Resume(strand);
   }
   for (NetworkWatch* watch : watches_) {
@@ -148,10 +161,9 @@ void Process::Run(size_t n) {
   }
 }
 
-void Process::Resume(int strand) {
+void Process::Resume(size_t strand) {
   running_ = strand;
   strands_[strand].fiber->Resume();
-  running_ = -1;
 }
 
 void Process::Deliver(NetworkWatch* watch) {
@@ -199,16 +211,18 @@ absl::Duration Process::NextWake(bool is_quiet) {
   if (is_dead_) return kForEver;
   const absl::Duration now = world_->now();
   absl::Duration next = paused_until_ > now ? paused_until_ : kForEver;
-  for (int strand = 0; strand < kStrands; ++strand) {
+  for (size_t strand = 0; strand < strands_.size(); ++strand) {
     const Strand& at = strands_[strand];
-    if (at.fiber->finished() || (is_quiet && strand == kElects)) continue;
-    if (!at.is_idle || strand == kElects) {
+    const bool elects = strand + 1 == strands_.size();
+    const TfJobController* const controller = Controller(strand / 2);
+    if (at.fiber->finished() || (is_quiet && elects)) continue;
+    if (!at.is_idle || elects) {
       next = std::min(next, at.wake);
-    } else if (controller_ != nullptr && strand == kKeeps) {
-      const absl::Duration due = clock_.ToBase(controller_->NextMaintenance());
+    } else if (controller != nullptr && strand % 2 == 1) {
+      const absl::Duration due = clock_.ToBase(controller->NextMaintenance());
       if (!is_quiet || due < now + options_.relist / 2) next = std::min(next, due);
-    } else if (controller_ != nullptr && controller_->HasSynced()) {
-      next = std::min(next, controller_->HasReady() ? now : clock_.ToBase(controller_->NextDue()));
+    } else if (controller != nullptr && controller->HasSynced()) {
+      next = std::min(next, controller->HasReady() ? now : clock_.ToBase(controller->NextDue()));
     }
   }
   for (const NetworkWatch* watch : watches_) {
@@ -219,13 +233,17 @@ absl::Duration Process::NextWake(bool is_quiet) {
 }
 
 bool Process::IsQuiet() {
-  if (is_dead_ || paused_until_ > world_->now() || controller_ == nullptr) return false;
-  if (!controller_->HasSynced() || controller_->HasReady()) return false;
+  if (is_dead_ || paused_until_ > world_->now() || controllers_.empty()) return false;
+  for (const auto& controller : controllers_) {
+    if (!controller->HasSynced() || controller->HasReady()) return false;
+  }
   for (const NetworkWatch* watch : watches_) {
     if (!watch->queue.empty()) return false;
   }
-  return strands_[kWorks].is_idle && strands_[kKeeps].is_idle && !IsReady(kWorks) &&
-         !IsReady(kKeeps);
+  for (size_t strand = 0; strand + 1 < strands_.size(); ++strand) {
+    if (!strands_[strand].is_idle || IsReady(strand)) return false;
+  }
+  return true;
 }
 
 }  // namespace weft::platform::simulation

@@ -33,8 +33,8 @@ class SkewedClock : public Clock {
   const absl::Duration offset_;
 };
 
-// Its fibers: one works, one keeps the informers, one elects. They change places at each call to
-// the store, where a fault may strike. Not thread-safe; borrows the world.
+// Its fibers: of each controller one works and one keeps the informers; one elects. They change
+// places at each call to the store, where a fault may strike. Not thread-safe; borrows the world.
 class Process {
  public:
   struct Options {
@@ -62,7 +62,7 @@ class Process {
   void PauseUntil(absl::Duration when) { paused_until_ = when; }
   void CutOffUntil(absl::Duration when) { cut_off_until_ = when; }
   void BreakWatches(const Status& why);
-  bool IsLeading() const { return controller_ != nullptr; }
+  bool IsLeading() const { return !controllers_.empty(); }
 
  private:
   friend class NetworkStore;
@@ -72,18 +72,20 @@ class Process {
     absl::Duration wake = absl::ZeroDuration();  // while it is in a call or sleeps
     bool is_idle = true;                         // between two rounds
   };
-  enum StrandName { kWorks, kKeeps, kElects, kStrands };
 
-  void Work();
-  void Keep();
+  void Work(size_t controller);
+  void Keep(size_t controller);
   void Elect();
+  TfJobController* Controller(size_t n) {
+    return n < controllers_.size() ? controllers_[n].get() : nullptr;
+  }
   // In a fiber: lets others go on for so long; returns at once when the process is dead.
   void Pause(absl::Duration length);
   void Idle(absl::Duration length);
-  bool IsReady(int strand);
-  void Resume(int strand);
+  bool IsReady(size_t strand);
+  void Resume(size_t strand);
   void FollowLeadership();
-  void StartController();
+  void StartControllers();
   void Deliver(class NetworkWatch* watch);
   bool MayDeliver(const class NetworkWatch& watch);
 
@@ -103,9 +105,10 @@ class Process {
   absl::Duration paused_until_;
   absl::Duration cut_off_until_;
   int64_t term_ = -1;
-  int running_ = -1;
-  Strand strands_[kStrands];
-  std::unique_ptr<TfJobController> controller_;  // last: it uses all of the above
+  size_t running_ = 0;
+  // Of the n-th controller 2n works and 2n + 1 keeps; the last one elects.
+  std::vector<Strand> strands_;
+  std::vector<std::unique_ptr<TfJobController>> controllers_;  // last: they use all of the above
 };
 
 }  // namespace weft::platform::simulation

@@ -244,19 +244,29 @@ void RunPhases(Stage* stage, World* world, const Script& script) {
 
 }  // namespace
 
-bool HasElection(uint64_t seed) { return Mix(seed / kSchedulesOfAScript) % 3 == 0; }
+Setting SettingOf(uint64_t seed) {
+  const uint64_t script = seed / kSchedulesOfAScript;
+  Random random(Mix(script ^ 0x5e77));
+  Setting setting;
+  setting.has_election = Mix(script) % 3 == 0;
+  if (random.OneIn(3)) setting.gang_scheduler = random.OneIn(2) ? "volcano" : "plugins";
+  setting.has_compact = random.OneIn(3);
+  return setting;
+}
 
-Script MakeScript(uint64_t seed, bool has_election) {
+Script MakeScript(uint64_t seed, const Setting& setting) {
   Script script;
-  script.has_election = has_election;
-  World world(Mix(seed ^ 0xca11), 0, false);
+  script.setting = setting;
+  Setting alone = setting;
+  alone.has_election = false;
+  World world(Mix(seed ^ 0xca11), 0, alone);
   Stage stage(&world, {}, 1);
   Random random(Mix(seed ^ 0x5c217));
   Action action;
   while (script.phases.size() < kMostPhases) {
     const bool is_enough = script.phases.size() >= kLeastPhases && world.calls >= kLeastCalls;
     if (is_enough && !DrawCleanUp(world.cluster, &action)) break;
-    if (!is_enough) action = DrawAction(world.cluster, !has_election, &random);
+    if (!is_enough) action = DrawAction(world.cluster, !setting.has_election, &random);
     const std::string what = Describe(action);
     if (!Apply(action, &world.cluster)) {
       script.failure = absl::StrCat("cannot ", what);
@@ -281,15 +291,15 @@ Script MakeScript(uint64_t seed, bool has_election) {
 Outcome RunSchedule(const ScheduleOptions& options, const Script& script) {
   Random random(Mix(options.seed));
   const int faults = kLeastFaults + static_cast<int>(random.Below(11));
-  World world(random.Next(), faults, script.has_election);
+  World world(random.Next(), faults, script.setting);
   world.is_traced = options.is_traced;
   Process::Options process;
   process.bug = options.bug;
-  process.may_lose_silently = !script.has_election && random.OneIn(6);
+  process.may_lose_silently = !script.setting.has_election && random.OneIn(6);
   if (process.may_lose_silently) process.relist = kRelist;
   if (options.bug == Bug::kNeverListsAgain) process.relist = absl::InfiniteDuration();
   {
-    Stage stage(&world, process, script.has_election ? 2 : 1);
+    Stage stage(&world, process, script.setting.has_election ? 2 : 1);
     RunPhases(&stage, &world, script);
     if (world.cluster.violations().empty() && !script.phases.empty()) {
       CheckEnd(&stage, &world, script.phases.back().wanted);

@@ -18,12 +18,12 @@ struct Phase {
 
 // What happens, and what must come of it. Several schedules share one.
 struct Script {
-  bool has_election = false;
+  Setting setting;
   std::vector<Phase> phases;
   std::string failure;  // of the run without faults; empty: none
 };
 inline constexpr uint64_t kSchedulesOfAScript = 16;
-Script MakeScript(uint64_t seed, bool has_election);
+Script MakeScript(uint64_t seed, const Setting& setting);
 
 struct ScheduleOptions {
   uint64_t seed = 0;
@@ -37,9 +37,9 @@ struct Outcome {
   int faults = 0;
   uint64_t steps = 0;  // equal for equal seeds
 };
-// Whether schedules of that seed have two processes that elect a leader.
-bool HasElection(uint64_t seed);
-// `script` is that of the seed: MakeScript(seed / kSchedulesOfAScript, HasElection(seed)).
+// Of the schedules of that seed.
+Setting SettingOf(uint64_t seed);
+// `script` is that of the seed: MakeScript(seed / kSchedulesOfAScript, SettingOf(seed)).
 Outcome RunSchedule(const ScheduleOptions& options, const Script& script);
 
 }  // namespace weft::platform::simulation

@@ -11,7 +11,7 @@ namespace weft::platform::simulation {
 namespace {
 
 Outcome RunSeed(uint64_t seed) {
-  const Script script = MakeScript(seed / kSchedulesOfAScript, HasElection(seed));
+  const Script script = MakeScript(seed / kSchedulesOfAScript, SettingOf(seed));
   ScheduleOptions options;
   options.seed = seed;
   options.is_traced = true;

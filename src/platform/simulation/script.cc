@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/fields.h"
+#include "platform/simulation/job_draw.h"
 
 namespace weft::platform::simulation {
 namespace {
@@ -15,54 +16,6 @@ using Kind = Action::Kind;
 
 constexpr char kSpace[] = "default";
 constexpr absl::Duration kJumpLength = absl::Seconds(1100000);
-constexpr int64_t kFarSeconds = 1000000;
-constexpr FieldPath kWorkers = {"spec", "tfReplicaSpecs", "Worker", "replicas"};
-
-template <size_t count>
-const char* OneOf(const char* const (&words)[count], Random* random) {
-  return words[random->Below(count)];
-}
-
-Json DrawReplicas(int64_t count, Random* random) {
-  static constexpr const char* kPolicies[] = {"Never", "Always", "OnFailure", "ExitCode",
-                                              "ExitCode"};
-  Json container;
-  container.Set("name", "tensorflow");
-  container.Set("image", "i");
-  Json replicas;
-  replicas.Set("replicas", count);
-  replicas.Set("restartPolicy", OneOf(kPolicies, random));
-  SetField(&replicas, {"template", "spec", "containers"}, Json(Json::Array{std::move(container)}));
-  return replicas;
-}
-
-Json DrawJob(const std::string& name, bool may_jump, Random* random) {
-  static constexpr const char* kCleanUps[] = {"None", "Running", "All"};
-  Json job;
-  job.Set("apiVersion", "kubeflow.org/v1");
-  job.Set("kind", "TFJob");
-  SetField(&job, {"metadata", "name"}, name);
-  SetField(&job, {"spec", "runPolicy", "cleanPodPolicy"}, OneOf(kCleanUps, random));
-  if (random->OneIn(3)) {
-    SetField(&job, {"spec", "runPolicy", "backoffLimit"}, static_cast<int64_t>(random->Below(4)));
-  }
-  if (may_jump && random->OneIn(3)) {
-    SetField(&job, {"spec", "runPolicy", "activeDeadlineSeconds"}, kFarSeconds);
-  }
-  if (may_jump && random->OneIn(3)) {
-    SetField(&job, {"spec", "runPolicy", "ttlSecondsAfterFinished"}, kFarSeconds);
-  }
-  if (random->OneIn(4)) SetField(&job, {"spec", "successPolicy"}, "AllWorkers");
-  if (random->OneIn(8)) SetField(&job, {"spec", "enableDynamicWorker"}, true);
-  const int64_t workers = 1 + static_cast<int64_t>(random->Below(3));
-  SetField(&job, {"spec", "tfReplicaSpecs", "Worker"}, DrawReplicas(workers, random));
-  if (random->OneIn(2)) SetField(&job, {"spec", "tfReplicaSpecs", "PS"}, DrawReplicas(1, random));
-  if (random->OneIn(4)) {
-    SetField(&job, {"spec", "tfReplicaSpecs", "Chief"}, DrawReplicas(1, random));
-  }
-  return job;
-}
-
 bool IsTrue(const Json& job, absl::string_view type) {
   const Json* const conditions = FindField(job, {"status", "conditions"});
   if (conditions == nullptr) return false;
@@ -71,12 +24,15 @@ bool IsTrue(const Json& job, absl::string_view type) {
   });
 }
 
-bool ChangeJob(SimulatedCluster* cluster, const std::string& name, FieldPath path, Json value) {
+template <typename Value>
+bool ChangeJob(SimulatedCluster* cluster, const std::string& name, void (*change)(Value, Json*),
+               Value value) {
   const ObjectPtr held = cluster->Job(name);
   if (held == nullptr) return false;
   Json job = *held;
-  SetField(&job, path, std::move(value));
-  return cluster->store()->Update(TfJobs(), std::move(job), {}).ok();
+  change(value, &job);
+  const ResourceType& type = TypeOfJob(name, cluster->setting());
+  return cluster->store()->Update(type, std::move(job), {}).ok();
 }
 
 bool CreatePod(SimulatedCluster* cluster, const std::string& name) {
@@ -88,35 +44,74 @@ bool CreatePod(SimulatedCluster* cluster, const std::string& name) {
   return cluster->store()->Create(Pods(), kSpace, *std::move(pod), {}).ok();
 }
 
+// A task ends as programs do; a TensorBoard, which its node starts again, only by an eviction.
+void DrawEnd(const SimulatedCluster& cluster, uint64_t choice, Random* random, Action* action) {
+  static constexpr int64_t kCodes[] = {137, 137, 143, 130, 1, -1, 0, 0};
+  action->kind = Kind::kEndPod;
+  action->number = kCodes[random->Below(std::size(kCodes))];
+  if (cluster.IsBoard(action->pod)) action->number = -1;
+  if (choice == 8) action->kind = Kind::kRestartInPlace;
+  if (choice == 9 || choice == 10) action->kind = Kind::kDeletePod;
+}
+
 // Of a job that has not ended.
-Action DrawForRunning(const std::string& name, const std::vector<std::string>& pods,
-                      const Json& job, bool may_jump, Random* random) {
+Action DrawForRunning(const SimulatedCluster& cluster, const std::string& name, const Json& job,
+                      bool may_jump, Random* random) {
   Action action;
   action.job = name;
-  const uint64_t choice = random->Below(16);
+  const std::vector<std::string> pods = cluster.RunningPods(name);
+  const uint64_t choice = random->Below(19);
   if (!pods.empty() && choice < 11) {
     action.pod = pods[random->Below(pods.size())];
-    action.kind = Kind::kEndPod;
-    static constexpr int64_t kCodes[] = {137, 137, 143, 130, 1, -1, 0, 0};
-    action.number = kCodes[random->Below(std::size(kCodes))];
-    if (choice == 8) action.kind = Kind::kRestartInPlace;
-    if (choice == 9 || choice == 10) action.kind = Kind::kDeletePod;
+    DrawEnd(cluster, choice, random, &action);
     return action;
   }
-  const int64_t workers = IntField(job, kWorkers);
-  action.kind = choice == 12 || choice == 13 ? Kind::kSuspend : Kind::kScale;
+  const int64_t workers = WorkersOf(job);
+  action.kind = Kind::kScale;
   action.number = workers > 1 && random->OneIn(2) ? workers - 1 : workers + 1;
+  if ((choice == 12 || choice == 13) && MaySuspend(job)) action.kind = Kind::kSuspend;
   if (choice == 14) action.kind = Kind::kDeleteJob;
   if (choice == 15 && may_jump) action.kind = Kind::kJump;
+  if (choice == 16) action.kind = Kind::kDeleteInForeground;
+  if (choice == 17) {
+    action.kind = Kind::kSetServers;
+    action.number = ServersOf(job) > 0 ? 0 : 1;
+  }
+  const std::vector<std::string> services = cluster.ServicesOf(name);
+  if (choice == 18 && !services.empty()) {
+    action.kind = Kind::kDeleteService;
+    action.pod = services[random->Below(services.size())];
+  }
+  return action;
+}
+
+Action DrawForSuspended(const std::string& name, bool may_jump, Random* random) {
+  Action action;
+  action.job = name;
+  action.kind = random->OneIn(5) ? Kind::kDeleteJob : Kind::kResume;
+  if (may_jump && random->OneIn(4)) action.kind = Kind::kJump;
   return action;
 }
 
 }  // namespace
 
 std::string Describe(const Action& action) {
-  static constexpr const char* kNames[] = {
-      "create",     "scale",      "suspend", "resume", "end pod", "restart in place",
-      "delete pod", "delete job", "jump",    "squat",  "unsquat"};
+  static constexpr const char* kNames[] = {"create",
+                                           "scale",
+                                           "set servers",
+                                           "suspend",
+                                           "resume",
+                                           "end pod",
+                                           "restart in place",
+                                           "delete pod",
+                                           "delete service",
+                                           "delete job",
+                                           "delete job in the foreground",
+                                           "jump",
+                                           "squat",
+                                           "unsquat",
+                                           "close the queue",
+                                           "open the queue"};
   return absl::StrCat(kNames[static_cast<size_t>(action.kind)], " ", action.job, " ", action.pod,
                       " ", action.number, action.object.is_null() ? "" : " ",
                       action.object.is_null() ? "" : action.object.Dump());
@@ -126,23 +121,31 @@ bool Apply(const Action& action, SimulatedCluster* cluster) {
   EmbeddedStore* const store = cluster->store();
   DeleteOptions at_once;
   at_once.grace_seconds = 0;
+  DeleteOptions foreground;
+  foreground.propagation = Propagation::kForeground;
+  const ResourceType& type = TypeOfJob(action.job, cluster->setting());
   switch (action.kind) {
     case Kind::kCreate:
-      return store->Create(TfJobs(), kSpace, action.object, {}).ok();
+      return store->Create(type, kSpace, action.object, {}).ok();
     case Kind::kScale:
-      return ChangeJob(cluster, action.job, kWorkers, action.number);
+      return ChangeJob(cluster, action.job, &SetWorkers, action.number);
+    case Kind::kSetServers:
+      return ChangeJob(cluster, action.job, &SetServers, action.number);
     case Kind::kSuspend:
     case Kind::kResume:
-      return ChangeJob(cluster, action.job, {"spec", "runPolicy", "suspend"},
-                       action.kind == Kind::kSuspend);
+      return ChangeJob(cluster, action.job, &SetSuspended, action.kind == Kind::kSuspend);
     case Kind::kEndPod:
       return cluster->EndPod(action.pod, action.number);
     case Kind::kRestartInPlace:
       return cluster->RestartInPlace(action.pod);
     case Kind::kDeletePod:
       return store->Delete(Pods(), {kSpace, action.pod}, {}).ok();
+    case Kind::kDeleteService:
+      return store->Delete(Services(), {kSpace, action.pod}, {}).ok();
     case Kind::kDeleteJob:
-      return store->Delete(TfJobs(), {kSpace, action.job}, {}).ok();
+      return store->Delete(type, {kSpace, action.job}, {}).ok();
+    case Kind::kDeleteInForeground:
+      return store->Delete(type, {kSpace, action.job}, foreground).ok();
     case Kind::kJump:
       cluster->clock()->Advance(kJumpLength);
       return true;
@@ -150,19 +153,29 @@ bool Apply(const Action& action, SimulatedCluster* cluster) {
       return CreatePod(cluster, action.pod);
     case Kind::kUnsquat:
       return store->Delete(Pods(), {kSpace, action.pod}, at_once).ok();
+    case Kind::kCloseQueue:
+    case Kind::kOpenQueue:
+      cluster->OpenQueue(action.kind == Kind::kOpenQueue);
+      return true;
   }
   return false;
 }
 
 Action DrawAction(const SimulatedCluster& cluster, bool may_jump, Random* random) {
   Action action;
+  const bool is_closed = !cluster.IsQueueOpen();
+  const bool has_queue = cluster.setting().gang_scheduler == "volcano";
+  if (has_queue && random->OneIn(is_closed ? 3 : 12)) {
+    action.kind = is_closed ? Kind::kOpenQueue : Kind::kCloseQueue;
+    return action;
+  }
   action.job = random->OneIn(3) ? "b" : "a";
   const std::string squatted = absl::StrCat(action.job, "-worker-0");
   const ObjectPtr job = cluster.Job(action.job);
   if (cluster.HasForeignPod(squatted)) {
     action.kind = job == nullptr ? Kind::kCreate : Kind::kUnsquat;
     action.pod = job == nullptr ? "" : squatted;
-    if (job == nullptr) action.object = DrawJob(action.job, may_jump, random);
+    if (job == nullptr) action.object = DrawJob(action.job, cluster.setting(), may_jump, random);
     return action;
   }
   if (job == nullptr) {
@@ -170,7 +183,7 @@ Action DrawAction(const SimulatedCluster& cluster, bool may_jump, Random* random
       action.kind = Kind::kSquat;
       action.pod = squatted;
     } else {
-      action.object = DrawJob(action.job, may_jump, random);
+      action.object = DrawJob(action.job, cluster.setting(), may_jump, random);
     }
     return action;
   }
@@ -183,11 +196,8 @@ Action DrawAction(const SimulatedCluster& cluster, bool may_jump, Random* random
     }
     return action;
   }
-  if (BoolField(*job, {"spec", "runPolicy", "suspend"})) {
-    action.kind = random->OneIn(5) ? Kind::kDeleteJob : Kind::kResume;
-    return action;
-  }
-  return DrawForRunning(action.job, cluster.RunningPods(action.job), *job, may_jump, random);
+  if (IsSuspended(*job)) return DrawForSuspended(action.job, may_jump, random);
+  return DrawForRunning(cluster, action.job, *job, may_jump, random);
 }
 
 }  // namespace weft::platform::simulation

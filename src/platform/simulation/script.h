@@ -16,19 +16,24 @@ struct Action {
   enum class Kind {
     kCreate,
     kScale,
+    kSetServers,  // a type of task comes or goes
     kSuspend,
     kResume,
     kEndPod,
     kRestartInPlace,
     kDeletePod,
+    kDeleteService,
     kDeleteJob,
-    kJump,   // beyond deadlines and times to live
-    kSquat,  // a foreign pod has the name of a task
+    kDeleteInForeground,  // it stays until all it owns has gone
+    kJump,                // beyond deadlines and times to live
+    kSquat,               // a foreign pod has the name of a task
     kUnsquat,
+    kCloseQueue,  // no gang is admitted until it opens
+    kOpenQueue,
   };
   Kind kind = Kind::kCreate;
   std::string job;
-  std::string pod;
+  std::string pod;     // or service
   int64_t number = 0;  // replicas, exit code
   Json object;         // to create
 };

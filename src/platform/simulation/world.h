@@ -17,8 +17,11 @@
 namespace weft::platform::simulation {
 
 struct World {
-  World(uint64_t seed, int fault_budget, bool has_election)
-      : cluster(seed), random(seed ^ 0x5eed), faults_left(fault_budget), elects(has_election) {}
+  World(uint64_t seed, int fault_budget, const Setting& setting)
+      : cluster(seed, setting),
+        random(seed ^ 0x5eed),
+        faults_left(fault_budget),
+        elects(setting.has_election) {}
 
   // True once in `n` times while faults are left.
   bool Fails(uint64_t n) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 
 #include "base/log.h"
@@ -36,7 +37,7 @@ class Scripts {
  public:
   const Script& Of(uint64_t seed) {
     const uint64_t number = seed / kSchedulesOfAScript;
-    if (!has_one_ || number != number_) script_ = MakeScript(number, HasElection(seed));
+    if (!has_one_ || number != number_) script_ = MakeScript(number, SettingOf(seed));
     has_one_ = true;
     number_ = number;
     return script_;
@@ -108,7 +109,7 @@ int RunMany(const Flags& flags) {
 uint64_t Hunt(const BugName& bug, const Flags& flags) {
   uint64_t tried = 0;
   for (uint64_t seed = flags.first; tried < flags.schedules; ++seed) {
-    if (HasElection(seed) != bug.has_election) continue;
+    if (!CanShow(bug.needs, SettingOf(seed))) continue;
     ++tried;
     ScheduleOptions options;
     options.seed = seed;
@@ -185,6 +186,8 @@ int Main(int argc, char** argv) {
   LogOptions log;
   log.min_level = LogLevel::OFF;
   ConfigureLog(log);
+  // One thread: whatever order it locks in, nobody waits.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   if (flags.has_seed) return RunOne(flags);
   if (flags.restart > 0) return RunRestart(flags);
   return flags.is_planted ? RunPlanted(flags) : RunMany(flags);

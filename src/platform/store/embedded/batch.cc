@@ -56,6 +56,10 @@ bool IsFinishedPod(const Json& pod) {
 
 }  // namespace
 
+bool WaitsForDependents(const Json& object) {
+  return IsTerminating(object) && HasFinalizer(object, kForeground);
+}
+
 ObjectPtr Batch::Find(const ObjectKey& key) const {
   const auto found = overlay_.find(key);
   return found == overlay_.end() ? table_->Find(key) : found->second;

@@ -14,6 +14,9 @@
 
 namespace weft::platform {
 
+// The object is deleted in the foreground: it goes with its last dependent.
+bool WaitsForDependents(const Json& object);
+
 // Sees its own changes over the table's objects. Not thread-safe; borrows the table, which must not
 // change meanwhile.
 class Batch {

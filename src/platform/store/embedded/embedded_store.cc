@@ -304,10 +304,16 @@ Status EmbeddedStore::FillMetadata(const ResourceType& type, const std::string& 
 bool EmbeddedStore::HasNoLivingOwner(const Json& object) {
   const Json* const owners = FindField(object, {"metadata", "ownerReferences"});
   if (owners == nullptr || owners->size() == 0) return false;
-  for (const Json& owner : owners->items()) {
-    if (table_.HasUid(StringField(owner, {"uid"}))) return false;
-  }
-  return true;
+  return std::none_of(owners->items().begin(), owners->items().end(), [&](const Json& owner) {
+    if (!table_.HasUid(StringField(owner, {"uid"}))) return false;
+    const GroupVersion version = SplitApiVersion(StringField(owner, {"apiVersion"}));
+    const ResourceType* const type = FindKind(version.group, StringField(owner, {"kind"}));
+    if (type == nullptr) return true;
+    const ObjectPtr held =
+        table_.Find(KeyOf(*type, {NamespaceOf(object), StringField(owner, {"name"})}));
+    // One that waits for its last dependent would wait for this one too.
+    return held == nullptr || !WaitsForDependents(*held);
+  });
 }
 
 StatusOr<ObjectPtr> EmbeddedStore::Create(const ResourceType& type,
@@ -333,7 +339,7 @@ StatusOr<ObjectPtr> EmbeddedStore::CreateLocked(const ResourceType& type,
   if (table_.Find(key) != nullptr) return ObjectExists(type, name);
   Batch batch(&table_, options_.clock->Now());
   ObjectPtr created = batch.Put(key, std::move(object));
-  // Whoever made it did not know that its owner had gone meanwhile.
+  // Whoever made it did not know that its owner had gone meanwhile, or was about to.
   if (HasNoLivingOwner(*created)) batch.Delete(key, DeleteOptions());
   WEFT_RETURN_IF_ERROR(Commit(batch, options.is_dry_run));
   return created;

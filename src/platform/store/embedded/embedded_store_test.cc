@@ -326,6 +326,12 @@ TEST_F(EmbeddedStoreTest, DeletesInTheForeground) {
   options.propagation = Propagation::kForeground;
   ASSERT_TRUE(store_->Delete(TfJobs(), {"default", "job"}, options).ok());
   EXPECT_TRUE(IsTerminating(Read(TfJobs(), "job")));
+  // A controller that has not heard of it makes one more: the job would never go.
+  Json late = ConfigMap("late");
+  OwnedBy(Read(TfJobs(), "job"), &late);
+  ASSERT_TRUE(store_->Create(ConfigMaps(), "default", late, {}).ok());
+  EXPECT_FALSE(Exists(ConfigMaps(), "late"));
+  EXPECT_TRUE(Exists(TfJobs(), "job"));
   Json held = Read(ConfigMaps(), "child");
   EraseField(&held, {"metadata", "finalizers"});
   ASSERT_TRUE(store_->Update(ConfigMaps(), held, {}).ok());
