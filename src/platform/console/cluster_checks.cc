@@ -155,7 +155,8 @@ class Cluster {
     Add("rights", Verdict::kBad,
         absl::StrCat("this account may not ", absl::StrJoin(missing, ", ")),
         as_operator_
-            ? "kubectl apply -f deploy/rbac/operator.yaml"
+            ? (view_.namespace_name.empty() ? "kubectl apply -f deploy/rbac/operator.yaml"
+                                            : "kubectl apply -k deploy/namespaced")
             : absl::StrCat("kubectl auth can-i --list", view_.namespace_name.empty() ? "" : " -n ",
                            view_.namespace_name, "   (ask your administrator)"));
   }

@@ -54,7 +54,8 @@ LeaderElector::Record LeaderElector::RecordOf(const Json& lease) {
 }
 
 void LeaderElector::Step() {
-  const bool was_leader = IsLeader();
+  // Who stood still leads no more by the time that it looks.
+  const bool was_leader = has_led_;
   const Status status = Try();
   if (!status.ok() && was_leader)
     WEFT_LOG(WARNING) << "The lease was not renewed: " << status.message();
@@ -65,6 +66,7 @@ void LeaderElector::Step() {
                    {{"name", options_.name}})
         .Set(is_leader ? 1 : 0);
   }
+  has_led_ = is_leader;
   if (is_leader == was_leader) return;
   WEFT_LOG(INFO) << options_.identity << (is_leader ? " leads, " : " leads no more, ")
                  << options_.namespace_name << "/" << options_.name << " changed hands "

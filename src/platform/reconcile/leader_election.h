@@ -75,6 +75,7 @@ class LeaderElector {
   // Of the thread that steps.
   Record seen_;
   absl::Duration seen_at_ = -absl::InfiniteDuration();
+  bool has_led_ = false;  // as it was told last
 };
 
 // A store whose writes need the lease: a deposed leader writes nothing, whatever it was about to

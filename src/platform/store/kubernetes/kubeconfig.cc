@@ -9,10 +9,12 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "net/certificate.h"
 #include "net/yaml.h"
 #include "platform/object/fields.h"
 #include "platform/store/object_time.h"
@@ -96,7 +98,20 @@ StatusOr<ClusterAccess> InClusterAccess(const std::string& host, const std::stri
   access.token_file = JoinPath(kAccountFolder, "token");
   const StatusOr<std::string> space = ReadFile(files, JoinPath(kAccountFolder, "namespace"), 256);
   if (space.ok()) access.namespace_name = std::string(absl::StripAsciiWhitespace(*space));
+  access.origin = absl::StrCat("the pod's account in ", kAccountFolder);
+  access.check = absl::StrCat("kubectl get serviceaccounts -n ", access.namespace_name);
   return access;
+}
+
+// When a token that says so ends; they are three parts, of which the second one is JSON.
+absl::Time TokenEnd(const std::string& token) {
+  const std::vector<std::string> parts = absl::StrSplit(token, '.');
+  std::string text;
+  if (parts.size() != 3 || !absl::WebSafeBase64Unescape(parts[1], &text)) {
+    return absl::InfiniteFuture();
+  }
+  const int64_t end = IntField(Json::Parse(text).value_or(Json()), {"exp"});
+  return end == 0 ? absl::InfiniteFuture() : absl::FromUnixSeconds(end);
 }
 
 // All that the program prints on stdout, once it has ended well.
@@ -123,9 +138,10 @@ StatusOr<std::string> RunPlugin(const SpawnOptions& options) {
   }
   WEFT_ASSIGN_OR_RETURN(const ExitState exit, process->Wait(deadline - absl::Now()));
   if (exit.ok()) return out;
-  return absl::UnauthenticatedError(absl::StrCat("The credential plug-in '", options.argv[0],
-                                                 "' failed, ", DescribeExit(exit), ": ",
-                                                 err.substr(0, 1000)));
+  return absl::UnauthenticatedError(
+      absl::StrCat("The credential plug-in '", options.argv[0], "' failed, ", DescribeExit(exit),
+                   ": ", absl::StripAsciiWhitespace(err.substr(0, 1000)),
+                   ". To see it fail: ", absl::StrJoin(options.argv, " ")));
 }
 
 }  // namespace
@@ -154,7 +170,12 @@ StatusOr<ClusterAccess> ReadKubeconfig(const std::string& path, const std::strin
   if (const std::string space = StringField(*chosen, {"namespace"}); !space.empty())
     access.namespace_name = space;
   const std::string user_name = StringField(*chosen, {"user"});
-  if (user_name.empty()) return access;
+  access.origin = absl::StrCat("user '", user_name, "' of ", path);
+  access.check = absl::StrCat("kubectl --kubeconfig ", path, " --context ", name, " auth whoami");
+  if (user_name.empty()) {
+    access.origin = absl::StrCat("context '", name, "' of ", path, ", which names no user");
+    return access;
+  }
   WEFT_ASSIGN_OR_RETURN(const Json* const user,
                         FindNamed(config, path, "users", "user", user_name));
   WEFT_RETURN_IF_ERROR(ReadUser(*user, path, &access));
@@ -219,21 +240,46 @@ StatusOr<std::string> Credentials::TokenOfPlugin() {
   return token_;
 }
 
+StatusOr<std::string> Credentials::Token() {
+  if (!access_.token.empty()) return access_.token;
+  if (access_.token_file.empty() && access_.exec.argv.empty()) return std::string();
+  StatusOr<std::string> token = access_.token_file.empty() ? TokenOfPlugin() : TokenOfFile();
+  if (!token.ok()) return Annotate(token.status(), access_.origin);
+  return token;
+}
+
 StatusOr<std::string> Credentials::AuthorizationHeader() {
   absl::MutexLock lock(&mutex_);
-  if (!access_.token.empty()) return absl::StrCat("Bearer ", access_.token);
-  if (!access_.token_file.empty()) {
-    WEFT_ASSIGN_OR_RETURN(const std::string token, TokenOfFile());
-    return absl::StrCat("Bearer ", token);
-  }
-  if (!access_.exec.argv.empty()) {
-    WEFT_ASSIGN_OR_RETURN(const std::string token, TokenOfPlugin());
-    return absl::StrCat("Bearer ", token);
-  }
+  WEFT_ASSIGN_OR_RETURN(const std::string token, Token());
+  if (!token.empty()) return absl::StrCat("Bearer ", token);
   if (access_.basic.empty()) return std::string();
   std::string encoded;
   absl::Base64Escape(access_.basic, &encoded);
   return absl::StrCat("Basic ", encoded);
+}
+
+std::string Credentials::DescribeRefusal() const {
+  absl::MutexLock lock(&mutex_);
+  std::string what = access_.basic.empty() ? "there is neither token nor client certificate"
+                                           : "its name or password is wrong";
+  absl::Time end = absl::InfiniteFuture();
+  if (!access_.tls.certificate_pem.empty()) {
+    what = "its client certificate is not of the server's authority, or its owner is gone";
+    end = CertificateEnd(access_.tls.certificate_pem).value_or(end);
+  }
+  const std::string& token = access_.token.empty() ? token_ : access_.token;
+  if (!token.empty()) {
+    what = "its token is not of this cluster, or was withdrawn";
+    end = TokenEnd(token);
+  }
+  if (end < clock_->Now()) {
+    what = absl::StrCat("its ", token.empty() ? "client certificate" : "token", " ended at ",
+                        FormatObjectTime(end));
+  }
+  std::string text = absl::StrCat(access_.server, " does not accept ", access_.origin, ": ", what);
+  if (!access_.token_file.empty()) absl::StrAppend(&text, " (", access_.token_file, ")");
+  if (!access_.check.empty()) absl::StrAppend(&text, ". Renew it, then: ", access_.check);
+  return text;
 }
 
 void Credentials::Forget() {

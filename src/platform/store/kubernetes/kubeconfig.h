@@ -32,6 +32,8 @@ struct ClusterAccess {
   std::string token_file;  // read again and again: it is rotated
   std::string basic;       // "user:password"
   ExecPlugin exec;
+  std::string origin;  // "user 'me' of /home/me/.kube/config", for messages
+  std::string check;   // the command that says whether it is accepted; may be empty
 };
 
 // The context named `context` (empty: the current one) of the file. Data in the file wins over
@@ -53,14 +55,18 @@ class Credentials {
   StatusOr<std::string> AuthorizationHeader();
   // The server refused: what is kept is not used again.
   void Forget();
+  // What to tell people then: whose credentials these are, whether they have ended, and what to
+  // type next. Nothing of what is secret.
+  std::string DescribeRefusal() const;
 
  private:
+  StatusOr<std::string> Token() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<std::string> TokenOfPlugin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<std::string> TokenOfFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ClusterAccess access_;
   const Clock* const clock_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::string token_ ABSL_GUARDED_BY(mutex_);
   absl::Time expires_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };

@@ -127,6 +127,9 @@ StatusOr<HttpAnswer> KubernetesStore::Exchange(HttpCall call, const HttpClient::
       credentials_->Forget();
       continue;
     }
+    if (answer.ok() && answer->status == 401) {
+      return ApiError(401, "Unauthorized", credentials_->DescribeRefusal());
+    }
     if (!IsWorthRetrying(answer, is_read && sink == nullptr) ||
         clock_->Monotonic() + pause > give_up)
       return answer;
