@@ -5,6 +5,7 @@
     containers_test.py WEFT PYTHON_WITH_GRPC
 """
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -151,6 +152,66 @@ class ContainersTest(unittest.TestCase):
         self.plane.stop(signal.SIGKILL)
         self.plane.start()
         self.await_that('the rest goes on', lambda: sorted(self.trace()) == ['a', 'long', 'long', 'short'] and self.row('p')[1] == '2/3')
+
+    def terminated(self, name, container=0):
+        statuses = json.loads(self.kubectl('get', 'pod', name, '-o', 'json'))['status']['containerStatuses']
+        return statuses[container]['state']['terminated']
+
+    def test_what_follows_a_start_and_precedes_an_end(self):
+        loop = "trap 'echo term >> trace; exit 0' TERM; echo main >> trace; while :; do sleep 0.02; done"
+        self.apply(pod('p', grace=20, mains=[('main', loop, {'lifecycle': {
+            'postStart': {'exec': {'command': ['sh', '-c', 'until grep -q main trace; do sleep 0.02; done; echo post >> trace; head -c 200000 /dev/zero']}},
+            'preStop': {'exec': {'command': ['sh', '-c', 'echo pre >> trace; sleep 0.2; echo stop >> trace']}}}})]))
+        self.await_that('it is ready', lambda: self.row('p')[1] == '1/1')
+        self.assertEqual(self.trace(), ['main', 'post'])
+        self.kubectl('delete', 'pod', 'p')
+        self.assertEqual(self.trace(), ['main', 'post', 'pre', 'stop', 'term'])
+        self.apply(pod('bad', grace=1, mains=[('main', 'sleep 1000', {'lifecycle': {'postStart': {'exec': {'command': ['false']}}}})]))
+        self.await_phase('bad', 'Failed')
+        self.assertRegex(self.kubectl('describe', 'pod', 'bad'), 'FailedPostStartHook .*Container main: exit code 1')
+        # What does not end in time goes with the container.
+        self.apply(pod('slow', grace=1, mains=[('main', 'sleep 1000', {'lifecycle': {'preStop': {'exec': {'command': ['sleep', '1000']}}}})]))
+        self.await_phase('slow', 'Running')
+        begun = time.monotonic()
+        self.kubectl('delete', 'pod', 'slow')
+        self.assertLess(time.monotonic() - begun, 60)
+
+    def test_messages_of_an_end(self):
+        message = str(self.plane.folder / 'none' / 'message')
+        self.apply(pod('p', mains=[('file', 'echo why > %s; exit 3' % message, {'terminationMessagePath': message}),
+                                   ('log', 'echo first; echo last >&2; exit 4', {'terminationMessagePolicy': 'FallbackToLogsOnError'}),
+                                   ('good', 'echo first', {'terminationMessagePolicy': 'FallbackToLogsOnError'})]))
+        self.await_phase('p', 'Failed')
+        doctor = json.loads(subprocess.run([WEFT, 'doctor', '--json'], capture_output=True, text=True).stdout)
+        if any(finding['check'] == 'volumes' and finding['verdict'] == 'good' for finding in doctor):
+            self.assertEqual(self.terminated('p')['message'], 'why\n')
+            self.assertFalse((self.plane.folder / 'none').exists())
+        self.assertEqual(sorted(self.terminated('p', 1)['message'].split()), ['first', 'last'])
+        self.assertNotIn('message', self.terminated('p', 2))
+
+    def test_a_pod_ends_at_its_deadline(self):
+        text = json.loads(pod('p', 'Always', grace=1, mains=[('main', 'sleep 1000', {})]))
+        text['spec']['activeDeadlineSeconds'] = 1
+        self.apply(json.dumps(text))
+        self.await_phase('p', 'Failed')
+        self.assertEqual(self.kubectl('get', 'pod', 'p', '-o', 'jsonpath={.status.reason}'), 'DeadlineExceeded')
+        self.assertEqual(self.terminated('p')['exitCode'], 143)
+
+    def test_whose_rights_a_container_has(self):
+        show = 'echo $(id -u) $(id -g) $(id -G)'
+        text = json.loads(pod('p', mains=[
+            ('one', show, {'workingDir': '/', 'securityContext': {'runAsUser': 12345}}), ('two', show, {'workingDir': '/'}),
+            ('not-root', show, {'workingDir': '/', 'securityContext': {'runAsUser': 0, 'runAsNonRoot': True}})]))
+        text['spec']['securityContext'] = {'runAsUser': 23456, 'runAsGroup': 23457, 'supplementalGroups': [23458], 'fsGroup': 23459}
+        self.apply(json.dumps(text))
+        if os.geteuid() != 0:
+            self.await_that('it says that it stays', lambda: 'RunsAsOurselves' in self.kubectl('describe', 'pod', 'p'))
+            return
+        self.await_that('it waits', lambda: 'runAsNonRoot holds true and it would run as root' in self.kubectl('describe', 'pod', 'p'))
+        self.await_that('both have run', lambda: self.row('p')[2] == 'CreateContainerConfigError')
+        self.assertEqual(self.kubectl('logs', 'p', '-c', 'one'), '12345 23457 23457 23458 23459\n')
+        self.assertEqual(self.kubectl('logs', 'p', '-c', 'two'), '23456 23457 23457 23458 23459\n')
+        self.kubectl('delete', 'pod', 'p')
 
     def test_grpc_probes(self):
         (self.plane.folder / 'health.py').write_text(textwrap.dedent(HEALTH))

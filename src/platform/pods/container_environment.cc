@@ -10,6 +10,7 @@
 #include "base/subprocess.h"
 #include "platform/launch/expansion.h"
 #include "platform/object/fields.h"
+#include "platform/pods/container_owner.h"
 #include "platform/pods/pod_fields.h"
 #include "platform/pods/process_plan.h"
 #include "platform/store/api_error.h"
@@ -145,6 +146,10 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
     }
   }
   command.environment = inherited;
+  WEFT_ASSIGN_OR_RETURN(command.owner, OwnerOf(pod, container, &command.note));
+  if (command.owner.has_value()) SetOwnerEnvironment(*command.owner, &command.environment);
+  command.has_message_in_log =
+      StringField(container, {"terminationMessagePolicy"}) == "FallbackToLogsOnError";
   SetEnvironment(&command.environment, "HOSTNAME", NameOf(pod));
   for (const std::string& line : declared) {
     const size_t equals = line.find('=');

@@ -21,6 +21,10 @@ struct ContainerCommand {
   std::vector<std::string> environment;  // "NAME=value", all of it
   std::string working_directory;
   std::shared_ptr<const MountNamespace> mounts;  // null: it sees the files as we do
+  std::optional<ProcessOwner> owner;             // none: ours
+  std::string note;                 // what of its security was not to be had; empty: nothing
+  std::string message_file;         // what it leaves there tells why it ended; may be empty
+  bool has_message_in_log = false;  // else the end of its log does, when it failed
 };
 
 // Of `container` of `pod`: the inherited variables, then envFrom and env with their sources (fields

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "base/log.h"
+#include "net/utf8.h"
 #include "platform/object/fields.h"
 #include "platform/store/object_time.h"
 
@@ -21,6 +22,9 @@ namespace {
 // A shell's codes for a program that is not there, or that may not run.
 constexpr int kCannotStart = 127;
 constexpr int kMayNotRun = 126;
+// As a kubelet takes it.
+constexpr uint64_t kMostMessage = 4096;
+constexpr size_t kMostTail = 2048;
 
 }  // namespace
 
@@ -64,6 +68,10 @@ void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, a
   AddMark(&options.environment, mark_);
   options.working_directory = command.working_directory;
   options.mounts = command.mounts.get();
+  options.owner = command.owner;
+  message_file_ = command.message_file;
+  has_message_in_log_ = command.has_message_in_log;
+  tail_.clear();
   options.capture_output = true;
   options.guard = guard;
   if (confinement != nullptr) {
@@ -148,9 +156,27 @@ absl::Time ContainerRun::restart_time() const {
   return finished_ + std::min(pause, pacing_.longest);
 }
 
+std::string ContainerRun::TakeMessage(bool has_failed) {
+  std::string message;
+  if (!message_file_.empty()) {
+    const StatusOr<std::unique_ptr<ReadableFile>> file = files_.OpenRead(message_file_);
+    message.resize(kMostMessage);
+    const size_t count =
+        file.ok() ? (*file)->ReadAt(0, absl::MakeSpan(message.data(), message.size())).value_or(0)
+                  : 0;
+    message.resize(count);
+  }
+  if (message.empty() && has_failed && has_message_in_log_) message = tail_;
+  return EscapeBadUtf8(message);
+}
+
 void ContainerRun::Hear(const Stream& stream, const std::vector<std::string>& lines,
                         absl::Time now) {
   if (lines.empty()) return;
+  if (has_message_in_log_) {
+    for (const std::string& line : lines) absl::StrAppend(&tail_, line, "\n");
+    if (tail_.size() > kMostTail) tail_.erase(0, tail_.size() - kMostTail);
+  }
   Log(lines, now);
   if (output_.listener) output_.listener(name_, stream.descriptor, lines);
 }
@@ -224,14 +250,13 @@ bool ContainerRun::Advance(absl::Duration monotonic_now, absl::Time now) {
   const std::string why =
       exit->signal == SIGKILL && confinement_ != nullptr ? confinement_->WhyKilled() : "";
   confinement_ = nullptr;
+  std::string message = why.empty() ? TakeMessage(!exit->ok()) : why;
+  if (message.empty() && exit->signal != 0) message = DescribeExit(*exit);
   Terminate(exit->ShellCode(), exit->signal,
             !why.empty() ? "OOMKilled"
             : exit->ok() ? "Completed"
                          : "Error",
-            !why.empty()        ? why
-            : exit->signal == 0 ? ""
-                                : DescribeExit(*exit),
-            now);
+            message, now);
   return true;
 }
 

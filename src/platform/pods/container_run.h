@@ -104,6 +104,8 @@ class ContainerRun {
   void Hear(const Stream& stream, const std::vector<std::string>& lines, absl::Time now);
   void Log(const std::vector<std::string>& lines, absl::Time now);
   void OpenLog();
+  // What it left to say why it ended; empty: nothing.
+  std::string TakeMessage(bool has_failed);
   void CountStart();
   // Kills what is left of this run, also what has left its group.
   void EndProcesses();
@@ -136,6 +138,9 @@ class ContainerRun {
   Stream out_;
   Stream err_;
   std::unique_ptr<WritableFile> log_;
+  std::string message_file_;  // of the run, as in ContainerCommand
+  bool has_message_in_log_ = false;
+  std::string tail_;  // the end of what it printed, for that
 };
 
 // <folder>/<container>/<restart>.log

@@ -42,6 +42,7 @@ PodExecutor::PodExecutor(Options options)
       events_(store_, options_.clock, "weft-executor"),
       begun_(options_.clock->Now()),
       probes_("probes", 2),
+      hooks_("hooks", 4),
       confiner_(OurProcessors()),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       pods_(store_, Pods(), {}, options_.clock) {
@@ -272,6 +273,7 @@ void PodExecutor::Begin(const ObjectPtr& pod) {
   }
   PodKeeping keeping;
   keeping.probe_pool = &probes_;
+  keeping.hook_pool = &hooks_;
   keeping.confiner = &confiner_;
   keeping.volumes = volumes_.get();
   keeping.waits = options_.waits;
@@ -311,7 +313,7 @@ void PodExecutor::StepAll() {
     run.Step(maker, options_.guard, options_.clock->Monotonic(), options_.clock->Now());
     WriteStatus(uid);
     if (!run.IsOver()) continue;
-    if (run.is_terminating()) {
+    if (IsTerminating(*run.pod())) {
       FinishDeletion(*run.pod());
     } else if (written_.count(uid) != 0 && IsFinished(*run.pod())) {
       // What it leaves are its logs and its status. Forgotten before our copy of the pod says so,

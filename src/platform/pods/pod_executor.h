@@ -91,6 +91,7 @@ class PodExecutor {
   const absl::Time begun_;
   ServiceAddresses services_;
   ThreadPool probes_;
+  ThreadPool hooks_;
   Confiner confiner_;
   std::unique_ptr<PodVolumes> volumes_;  // null: nothing is mounted; before the runs, which use it
   bool has_swept_ = false;

@@ -150,12 +150,14 @@ class PodExecutorTest : public ::testing::Test {
 };
 
 TEST_F(PodExecutorTest, RunsAPodToItsEnd) {
-  Json pod = PodThatRuns("echo out $INHERITED $OWN $NAME $ADDRESS $KEY $(ARG); echo err >&2");
+  Json pod =
+      PodThatRuns("echo out $INHERITED $OWN $NAME $ADDRESS $KEY $ACCOUNT $(ARG); echo err >&2");
   Container(&pod)->Set("args", Words({"ignored"}));
   Json data = Json::Parse(R"({"metadata":{"name":"conf"},"data":{"k":"from-map"}})").value();
   ASSERT_TRUE(store_->Create(*FindResource("", "configmaps"), "default", data, {}).ok());
   Container(&pod)->Set("env", Json::Parse(R"([{"name":"OWN","value":"a"},
       {"name":"NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}},
+      {"name":"ACCOUNT","valueFrom":{"fieldRef":{"fieldPath":"spec.serviceAccountName"}}},
       {"name":"ADDRESS","value":"$(OWN)-x.default.svc:80"},{"name":"ARG","value":"true"},
       {"name":"KEY","valueFrom":{"configMapKeyRef":{"name":"conf","key":"k"}}}])")
                                   .value());
@@ -165,7 +167,7 @@ TEST_F(PodExecutorTest, RunsAPodToItsEnd) {
   EXPECT_EQ(StringField(StateOf(done), {"state", "terminated", "reason"}), "Completed");
   EXPECT_EQ(StringField(done, {"spec", "nodeName"}), "local");
   EXPECT_THAT(Log(done), HasSubstr("out yes a p 127.0.0.1:"));
-  EXPECT_THAT(Log(done), HasSubstr(" from-map"));
+  EXPECT_THAT(Log(done), HasSubstr(" from-map default"));
   EXPECT_THAT(Log(done), HasSubstr("err\n"));
   EXPECT_TRUE(store_->Get(Nodes(), {"", "local"}).ok());
 }

@@ -53,6 +53,7 @@ StatusOr<std::string> PodFieldText(const Json& pod, absl::string_view path) {
   const Json* at = &pod;
   for (const absl::string_view name : absl::StrSplit(path, '.')) {
     at = at->Find(name);
+    if (at == nullptr && path == "spec.serviceAccountName") return std::string("default");
     if (at == nullptr) return InvalidArgument("A pod has no field ", path);
   }
   return at->AsString();

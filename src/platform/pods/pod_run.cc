@@ -37,9 +37,16 @@ const Json* OldStatus(const Json& pod, const char* list, const std::string& name
 // Between two looks for what a container needs to start.
 constexpr absl::Duration kFirstTry = absl::Seconds(1);
 constexpr absl::Duration kLongestTry = absl::Seconds(16);
+constexpr absl::Duration kLongestHook = absl::Minutes(10);
 
 absl::Duration Grace(const Json& pod) {
   return absl::Seconds(IntField(pod, {"spec", "terminationGracePeriodSeconds"}, 30));
+}
+
+absl::Time Deadline(const Json& pod, absl::Time started) {
+  const Json* const seconds = FindField(pod, {"spec", "activeDeadlineSeconds"});
+  return seconds == nullptr ? absl::InfiniteFuture()
+                            : started + absl::Seconds(seconds->AsInt().value_or(0));
 }
 
 // By the container's restartPolicyRules.
@@ -143,10 +150,8 @@ void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, 
   if (!command.ok())
     return Hinder(container, "CreateContainerConfigError", "Failed", command.status(), now);
   if (keeping_.volumes != nullptr) {
-    auto mounts = keeping_.volumes->Mount(*pod_, *spec, command->environment);
-    if (!mounts.ok())
-      return Hinder(container, "ContainerCreating", "FailedMount", mounts.status(), now);
-    command->mounts = *std::move(mounts);
+    const Status mounted = keeping_.volumes->Mount(*pod_, *spec, &*command);
+    if (!mounted.ok()) return Hinder(container, "ContainerCreating", "FailedMount", mounted, now);
   }
   obstacles_.erase(container);
   std::unique_ptr<Confinement> confinement;
@@ -157,7 +162,82 @@ void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, 
     keeping_.tell(*pod_, "Normal", "Confined",
                   absl::StrCat("Container ", container->name(), ": ", told));
   }
+  if (!command->note.empty())
+    Tell("RunsAsOurselves", absl::StrCat("Container ", container->name(), ": ", command->note));
   BeginProbes(*container, *spec, *command, now);
+  BeginHooks(*container, *spec, *command, guard, now);
+}
+
+void PodRun::Tell(const char* reason, const std::string& message) {
+  if (keeping_.tell) keeping_.tell(*pod_, "Warning", reason, message);
+}
+
+void PodRun::BeginHooks(const ContainerRun& container, const Json& spec,
+                        const ContainerCommand& command, ProcessGuard* guard, absl::Time now) {
+  hooks_.erase(&container);
+  if (keeping_.hook_pool == nullptr || FindField(spec, {"lifecycle"}) == nullptr ||
+      container.state() != ContainerRun::State::kRunning)
+    return;
+  Hooks& hooks = hooks_[&container];
+  hooks.command = command;
+  hooks.guard = guard;
+  hooks.after_start = LifecycleHook::Begin(spec, "postStart", command, kLongestHook, guard,
+                                           keeping_.hook_pool, now);
+}
+
+bool PodRun::IsStarting(ContainerRun* container, absl::Time now) {
+  const auto found = hooks_.find(container);
+  if (found == hooks_.end() || found->second.after_start == nullptr) return false;
+  const std::optional<Status> outcome = found->second.after_start->Outcome(now);
+  if (!outcome.has_value()) return true;
+  found->second.after_start = nullptr;
+  if (outcome->ok()) return false;
+  Tell("FailedPostStartHook",
+       absl::StrCat("Container ", container->name(), ": ", outcome->message()));
+  found->second.kill_time = now + Grace(*pod_);
+  AskToEnd(container, SIGTERM, now);
+  return false;
+}
+
+void PodRun::AskToEnd(ContainerRun* container, int signal, absl::Time now) {
+  const auto found = hooks_.find(container);
+  const Json* const spec = SpecOf(*container);
+  if (found == hooks_.end() || spec == nullptr ||
+      container->state() != ContainerRun::State::kRunning)
+    return container->Signal(signal);
+  Hooks& hooks = found->second;
+  hooks.after_start = nullptr;
+  if (std::exchange(hooks.is_asked, true)) {
+    // Asked again it gets the signal, unless it still has time before that.
+    if (hooks.before_end == nullptr) container->Signal(signal);
+    return;
+  }
+  hooks.signal = signal;
+  hooks.before_end = LifecycleHook::Begin(*spec, "preStop", hooks.command, Grace(*pod_),
+                                          hooks.guard, keeping_.hook_pool, now);
+  if (hooks.before_end == nullptr) container->Signal(signal);
+}
+
+void PodRun::StepHooks(absl::Time now) {
+  for (const auto& container : containers_) {
+    const auto found = hooks_.find(container.get());
+    if (found == hooks_.end()) continue;
+    Hooks& hooks = found->second;
+    if (container->state() != ContainerRun::State::kRunning) {
+      hooks_.erase(found);
+      continue;
+    }
+    if (now >= hooks.kill_time) container->Signal(SIGKILL);
+    if (hooks.before_end == nullptr) continue;
+    const std::optional<Status> outcome = hooks.before_end->Outcome(now);
+    if (!outcome.has_value()) continue;
+    hooks.before_end = nullptr;
+    if (!outcome->ok()) {
+      Tell("FailedPreStopHook",
+           absl::StrCat("Container ", container->name(), ": ", outcome->message()));
+    }
+    container->Signal(hooks.signal);
+  }
 }
 
 void PodRun::Hinder(ContainerRun* container, const char* reason, const char* event,
@@ -200,6 +280,7 @@ void PodRun::BeginProbes(const ContainerRun& container, const Json& spec,
 }
 
 void PodRun::StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time now) {
+  if (IsStarting(container, now)) return container->SetHealth(false, false);
   const auto found = probes_.find(container);
   if (found == probes_.end()) return container->SetHealth(true, true);
   Probes& probes = found->second;
@@ -222,7 +303,7 @@ void PodRun::StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time
   if (dead == nullptr || probes.kill_time != absl::InfiniteFuture()) return;
   WEFT_LOG(WARNING) << "Container " << container->name() << " of pod " << NameOf(*pod_)
                     << " is ended because its probe fails: " << dead->why();
-  container->Signal(SIGTERM);
+  AskToEnd(container, SIGTERM, now);
   probes.kill_time = now + Grace(*pod_);
 }
 
@@ -242,12 +323,12 @@ bool PodRun::Runs(bool is_sidecar) const {
 }
 
 // Sidecars end when the others have, the last one first.
-void PodRun::WindDown() {
+void PodRun::WindDown(absl::Time now) {
   if (Runs(false)) return;
   for (auto container = containers_.rbegin(); container != containers_.rend(); ++container) {
     if (!(*container)->is_sidecar() || (*container)->state() != ContainerRun::State::kRunning)
       continue;
-    if (asked_ != container->get()) (*container)->Signal(SIGTERM);
+    if (asked_ != container->get()) AskToEnd(container->get(), SIGTERM, now);
     asked_ = container->get();
     return;
   }
@@ -256,13 +337,19 @@ void PodRun::WindDown() {
 void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration monotonic_now,
                   absl::Time now) {
   for (const auto& container : containers_) container->Advance(monotonic_now, now);
+  StepHooks(now);
+  if (!is_terminating_ && now >= Deadline(*pod_, started_)) {
+    is_overdue_ = true;
+    Tell("DeadlineExceeded", "It has run for longer than its activeDeadlineSeconds");
+    Terminate(Grace(*pod_), now);
+  }
   if (!is_terminating_ && !is_winding_down_ && Runs(true) && (AreMainsOver() || HasInitFailed())) {
     is_winding_down_ = true;
     kill_time_ = now + Grace(*pod_);
   }
   if (is_terminating_ || is_winding_down_) {
     if (now >= kill_time_) return Signal(SIGKILL);
-    return WindDown();
+    return WindDown(now);
   }
   for (const auto& container : containers_) StepProbes(container.get(), guard, now);
   for (const auto& container : containers_) {
@@ -288,12 +375,12 @@ void PodRun::Signal(int signal) {
 void PodRun::Terminate(absl::Duration grace, absl::Time now, int signal) {
   if (!is_terminating_) {
     for (const auto& container : containers_) {
-      if (!container->is_sidecar()) container->Signal(signal);
+      if (!container->is_sidecar()) AskToEnd(container.get(), signal, now);
     }
   }
   is_terminating_ = true;
   kill_time_ = std::min(kill_time_, now + grace);
-  WindDown();
+  WindDown(now);
 }
 
 bool PodRun::IsOver() const {
@@ -309,6 +396,12 @@ absl::Time PodRun::NextDue() const {
   if ((is_terminating_ || is_winding_down_) && !IsOver()) due = kill_time_;
   for (const auto& container : containers_) {
     if (WillRestart(*container)) due = std::min(due, container->restart_time());
+  }
+  if (!is_terminating_) due = std::min(due, Deadline(*pod_, started_));
+  for (const auto& [container, hooks] : hooks_) {
+    for (const auto* const hook : {&hooks.after_start, &hooks.before_end})
+      if (*hook != nullptr) due = std::min(due, (*hook)->due());
+    due = std::min(due, hooks.kill_time);
   }
   for (const auto& [container, obstacle] : obstacles_) {
     if (container->state() == ContainerRun::State::kWaiting && !is_terminating_)
@@ -346,6 +439,7 @@ bool PodRun::Owns(pid_t pid) const {
 }
 
 std::string PodRun::Phase() const {
+  if (is_overdue_ && !Runs(true) && !Runs(false)) return "Failed";
   if (HasInitFailed()) return Runs(true) ? "Pending" : "Failed";
   if (!AreInitsDone()) return "Pending";
   bool has_failed = false;
@@ -367,6 +461,10 @@ Json PodRun::MakeStatus() const {
   Json status;
   const std::string phase = Phase();
   status.Set("phase", phase);
+  if (is_overdue_) {
+    status.Set("reason", "DeadlineExceeded");
+    status.Set("message", "it has run for longer than its activeDeadlineSeconds");
+  }
   const bool is_ready =
       phase == "Running" && std::all_of(containers_.begin(), containers_.end(), [](const auto& c) {
         return (c->is_init() && !c->is_sidecar()) || c->is_ready();

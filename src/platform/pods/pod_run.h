@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 
 #include "platform/pods/container_run.h"
+#include "platform/pods/lifecycle_hook.h"
 #include "platform/pods/pod_volumes.h"
 #include "platform/pods/probe.h"
 #include "platform/store/object_store.h"
@@ -26,6 +27,7 @@ using CommandMaker =
 // What a pod gets beside its commands. Borrowed; each may be null.
 struct PodKeeping {
   ThreadPool* probe_pool = nullptr;  // null: no probes are tried
+  ThreadPool* hook_pool = nullptr;   // null: nothing is done after a start and before an end
   Confiner* confiner = nullptr;      // null: nothing holds it to its resources
   PodVolumes* volumes = nullptr;     // null: its containers mount nothing
   // What is not there yet may come: containers wait for it. Else they have failed.
@@ -81,6 +83,24 @@ class PodRun {
     std::optional<Probe> readiness;
     absl::Time kill_time = absl::InfiniteFuture();  // once it was found dead
   };
+  // Of one run of a container, too.
+  struct Hooks {
+    ContainerCommand command;
+    ProcessGuard* guard = nullptr;
+    std::unique_ptr<LifecycleHook> after_start;
+    std::unique_ptr<LifecycleHook> before_end;
+    bool is_asked = false;  // to end
+    int signal = 0;         // that follows before_end
+    absl::Time kill_time = absl::InfiniteFuture();
+  };
+  void BeginHooks(const ContainerRun& container, const Json& spec, const ContainerCommand& command,
+                  ProcessGuard* guard, absl::Time now);
+  // True: what follows its start is not done yet.
+  bool IsStarting(ContainerRun* container, absl::Time now);
+  // The signal comes when what comes before an end is done.
+  void AskToEnd(ContainerRun* container, int signal, absl::Time now);
+  void StepHooks(absl::Time now);
+  void Tell(const char* reason, const std::string& message);
   void BeginProbes(const ContainerRun& container, const Json& spec, const ContainerCommand& command,
                    absl::Time now);
   void StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time now);
@@ -88,7 +108,7 @@ class PodRun {
   bool AreInitsDone() const;
   bool AreMainsOver() const;
   bool Runs(bool is_sidecar) const;
-  void WindDown();
+  void WindDown(absl::Time now);
   bool HasInitFailed() const;
   std::string Phase() const;
   const Json* SpecOf(const ContainerRun& container) const;
@@ -103,11 +123,13 @@ class PodRun {
   std::vector<std::unique_ptr<ContainerRun>> containers_;  // init containers first
   absl::Time started_;
   bool is_terminating_ = false;
+  bool is_overdue_ = false;              // it has run for longer than it may
   bool is_winding_down_ = false;         // the main ones have ended, the sidecars shall
   const ContainerRun* asked_ = nullptr;  // the sidecar that was asked to end
   absl::Time kill_time_ = absl::InfiniteFuture();
   const PodKeeping keeping_;
   std::map<const ContainerRun*, Probes> probes_;
+  std::map<const ContainerRun*, Hooks> hooks_;
   // Of a container that waits for what it needs to start.
   struct Obstacle {
     absl::Time next_try;

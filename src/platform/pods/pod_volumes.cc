@@ -26,6 +26,7 @@ namespace weft::platform {
 namespace {
 
 constexpr char kAccountFolder[] = "/var/run/secrets/kubernetes.io/serviceaccount";
+constexpr char kUsualMessagePath[] = "/dev/termination-log";
 constexpr mode_t kOurs = 0700;
 constexpr mode_t kEverybodys = 0777;
 
@@ -47,7 +48,16 @@ bool IsEmptyFolder(const Json& volume) {
 }
 
 // A cluster adds it to all pods, for programs that talk to the API server.
-bool IsAccount(const Json& mount) { return StringField(mount, {"mountPath"}) == kAccountFolder; }
+bool IsAccount(const Json& pod, const Json& mount) {
+  if (StringField(mount, {"mountPath"}) != kAccountFolder) return false;
+  const Json* const volume = FindVolume(pod, StringField(mount, {"name"}));
+  const Json* const sources =
+      volume == nullptr ? nullptr : FindField(*volume, {"projected", "sources"});
+  return sources != nullptr &&
+         std::any_of(sources->items().begin(), sources->items().end(), [](const Json& source) {
+           return FindField(source, {"serviceAccountToken"}) != nullptr;
+         });
+}
 
 std::optional<gid_t> GroupOf(const Json& pod) {
   const Json* const group = FindField(pod, {"spec", "securityContext", "fsGroup"});
@@ -82,37 +92,64 @@ std::string PodVolumes::FolderOf(const Json& pod) const {
   return JoinPath(options_.folder, UidOf(pod));
 }
 
-StatusOr<std::shared_ptr<const MountNamespace>> PodVolumes::Mount(
-    const Json& pod, const Json& container, const std::vector<std::string>& environment) {
-  const std::shared_ptr<const MountNamespace> none;
-  const Json* const mounts = FindField(container, {"volumeMounts"});
-  if (mounts == nullptr || mounts->size() == 0) return none;
+Status PodVolumes::Mount(const Json& pod, const Json& container, ContainerCommand* command) {
   std::vector<Placement> placements;
   std::vector<std::string> elsewhere;  // what is not at its place already
-  for (const Json& mount : mounts->items()) {
-    if (IsAccount(mount)) continue;
-    StatusOr<Placement> placement = Place(pod, mount, environment);
-    if (!placement.ok())
-      return Annotate(placement.status(),
-                      absl::StrCat("Volume \"", StringField(mount, {"name"}), "\""));
-    if (placement->source != placement->target || placement->is_read_only)
-      elsewhere.push_back(placement->target);
-    placements.push_back(*std::move(placement));
+  if (const Json* const mounts = FindField(container, {"volumeMounts"})) {
+    for (const Json& mount : mounts->items()) {
+      if (IsAccount(pod, mount)) continue;
+      StatusOr<Placement> placement = Place(pod, mount, command->environment);
+      if (!placement.ok()) {
+        return Annotate(placement.status(),
+                        absl::StrCat("Volume \"", StringField(mount, {"name"}), "\""));
+      }
+      if (placement->source != placement->target || placement->is_read_only)
+        elsewhere.push_back(placement->target);
+      placements.push_back(*std::move(placement));
+    }
   }
-  if (elsewhere.empty()) return none;
-  if (options_.support.way == MountNamespace::Way::kNone) {
+  if (options_.support.way == MountNamespace::Way::kNone && !elsewhere.empty()) {
     return FailedPrecondition("Nothing can be mounted at ", absl::StrJoin(elsewhere, ", "),
                               ", since this machine gives weft no mount namespace (",
                               options_.support.why,
                               "): `weft doctor` says how to get one; else a hostPath must be where "
                               "it is mounted");
   }
+  WEFT_ASSIGN_OR_RETURN(command->message_file,
+                        MakeMessageFile(pod, container, !elsewhere.empty(), &placements));
+  if (elsewhere.empty() && command->message_file.empty()) return absl::OkStatus();
   const std::string root = JoinPath(FolderOf(pod), "root");
   WEFT_RETURN_IF_ERROR(MakeFolder(options_.folder, kOurs));
   WEFT_RETURN_IF_ERROR(MakeFolder(root, kOurs));
   WEFT_ASSIGN_OR_RETURN(const std::vector<MountStep> steps,
                         PlanMounts(std::move(placements), root));
-  return MountNamespace::Make(steps, options_.support.way, pods_[UidOf(pod)].memory.get());
+  WEFT_ASSIGN_OR_RETURN(command->mounts, MountNamespace::Make(steps, options_.support.way,
+                                                              pods_[UidOf(pod)].memory.get()));
+  return absl::OkStatus();
+}
+
+// At the usual path it costs a container that mounts nothing else a namespace for what it will
+// hardly write; one that names another path wants it.
+StatusOr<std::string> PodVolumes::MakeMessageFile(const Json& pod, const Json& container,
+                                                  bool has_mounts,
+                                                  std::vector<Placement>* placements) {
+  const std::string path = StringField(container, {"terminationMessagePath"});
+  const bool is_wanted = !path.empty() && (has_mounts || path != kUsualMessagePath);
+  if (!is_wanted || options_.support.way == MountNamespace::Way::kNone) return std::string();
+  const std::string folder = JoinPath(FolderOf(pod), "messages");
+  WEFT_RETURN_IF_ERROR(MakeFolder(options_.folder, kOurs));
+  WEFT_RETURN_IF_ERROR(MakeFolder(FolderOf(pod), kOurs));
+  WEFT_RETURN_IF_ERROR(MakeFolder(folder, kOurs));
+  Placement placement;
+  placement.source = JoinPath(folder, StringField(container, {"name"}));
+  placement.target = path;
+  placement.is_file = true;
+  RealFileSystem files;
+  WEFT_RETURN_IF_ERROR(WriteFile(files, placement.source, ""));
+  if (::chmod(placement.source.c_str(), 0666) != 0)
+    return ErrnoStatus(errno, "set the mode of", placement.source);
+  placements->push_back(placement);
+  return placement.source;
 }
 
 StatusOr<Placement> PodVolumes::Place(const Json& pod, const Json& mount,

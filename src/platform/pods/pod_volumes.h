@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/mount_namespace.h"
 #include "base/status.h"
+#include "platform/pods/container_environment.h"
 #include "platform/pods/mount_plan.h"
 #include "platform/pods/volume_claims.h"
 #include "platform/pods/volume_files.h"
@@ -35,10 +36,10 @@ class PodVolumes {
   explicit PodVolumes(Options options);
   ~PodVolumes();
 
-  // What the container's processes enter; null when it mounts nothing that is not where it shall
-  // be. The error says which volume is not there yet, and why. `environment` is for subPathExpr.
-  StatusOr<std::shared_ptr<const MountNamespace>> Mount(
-      const Json& pod, const Json& container, const std::vector<std::string>& environment);
+  // Tells the command which namespace its processes enter, none when the container mounts nothing
+  // that is not where it shall be, and the file of its termination message. The error says which
+  // volume is not there yet, and why.
+  Status Mount(const Json& pod, const Json& container, ContainerCommand* command);
   // The files of its config maps and the like are as the store has them now, when it is time.
   void Refresh(const Json& pod);
   // The pod is over: what was its own goes.
@@ -63,6 +64,9 @@ class PodVolumes {
     absl::Duration next_refresh;
   };
   std::string FolderOf(const Json& pod) const;
+  // Empty when there is no place for one.
+  StatusOr<std::string> MakeMessageFile(const Json& pod, const Json& container, bool has_mounts,
+                                        std::vector<Placement>* placements);
   StatusOr<Volume> Prepare(const Json& pod, const Json& volume);
   Status MakeEmpty(const Json& pod, const Json& volume, const std::string& path);
   Status MakeMemory(const Json& pod);

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 
@@ -19,6 +20,8 @@
 
 namespace weft::platform {
 namespace {
+
+constexpr absl::Duration kLook = absl::Milliseconds(100);
 
 // A number, or the name of one of the container's ports.
 int PortOf(const Json& container, const Json& action) {
@@ -63,20 +66,39 @@ class ProbeProcesses {
   std::set<pid_t> pids_ ABSL_GUARDED_BY(mutex_);
 };
 
+void DropOutput(Subprocess& process) {
+  char buffer[4096];
+  for (const int fd : {process.stdout_pipe().get(), process.stderr_pipe().get()}) {
+    while (fd >= 0 && ::read(fd, buffer, sizeof(buffer)) > 0) {
+    }
+  }
+}
+
 Status TryProgram(const ProbeSpec& spec, const ContainerCommand& command, ProcessGuard* guard) {
   SpawnOptions options;
   options.argv = spec.argv;
   options.environment = command.environment;
   options.working_directory = command.working_directory;
   options.mounts = command.mounts.get();
+  options.owner = command.owner;
   options.capture_output = true;
   options.guard = guard;
   WEFT_ASSIGN_OR_RETURN(auto process, ProbeProcesses::Get().Spawn(options));
   const pid_t pid = process->pid();
-  const StatusOr<ExitState> exit = process->Wait(spec.timeout);
+  const absl::Time deadline = absl::Now() + spec.timeout;
+  StatusOr<ExitState> exit = DeadlineExceeded("It was not waited for");
+  do {
+    exit = process->Wait(std::clamp(deadline - absl::Now(), absl::ZeroDuration(), kLook));
+    // Nobody wants to know, but a full pipe would hold it up.
+    DropOutput(*process);
+  } while (!exit.ok() && absl::Now() < deadline &&
+           (spec.is_unwanted == nullptr || !spec.is_unwanted->load()));
   process = nullptr;
   ProbeProcesses::Get().Forget(pid);
-  WEFT_RETURN_IF_ERROR(exit.status());
+  if (!exit.ok()) {
+    return DeadlineExceeded(spec.argv[0], " has not ended after ",
+                            absl::FormatDuration(spec.timeout));
+  }
   return exit->ok() ? absl::OkStatus() : Unavailable(DescribeExit(*exit));
 }
 
@@ -135,19 +157,31 @@ std::optional<ProbeSpec> ReadProbe(const Json& container, const char* name) {
   spec.timeout = absl::Seconds(std::max<int64_t>(1, IntField(*probe, {"timeoutSeconds"}, 1)));
   spec.success_threshold = std::max<int64_t>(1, IntField(*probe, {"successThreshold"}, 1));
   spec.failure_threshold = std::max<int64_t>(1, IntField(*probe, {"failureThreshold"}, 3));
-  if (const Json* const words = FindField(*probe, {"exec", "command"})) {
+  std::optional<ProbeSpec> action = ReadAction(container, *probe);
+  if (!action.has_value()) return std::nullopt;
+  action->initial_delay = spec.initial_delay;
+  action->period = spec.period;
+  action->timeout = spec.timeout;
+  action->success_threshold = spec.success_threshold;
+  action->failure_threshold = spec.failure_threshold;
+  return action;
+}
+
+std::optional<ProbeSpec> ReadAction(const Json& container, const Json& written) {
+  ProbeSpec spec;
+  if (const Json* const words = FindField(written, {"exec", "command"})) {
     for (const Json& word : words->items()) spec.argv.push_back(word.AsString().value_or(""));
     if (spec.argv.empty()) return std::nullopt;
     return spec;
   }
-  if (const Json* const action = FindField(*probe, {"grpc"})) {
+  if (const Json* const action = FindField(written, {"grpc"})) {
     spec.is_grpc = true;
     spec.port = PortOf(container, *action);
     spec.service = StringField(*action, {"service"});
     return spec;
   }
   for (const char* kind : {"httpGet", "tcpSocket"}) {
-    const Json* const action = FindField(*probe, {kind});
+    const Json* const action = FindField(written, {kind});
     if (action == nullptr) continue;
     if (const std::string host = StringField(*action, {"host"}); !host.empty()) spec.host = host;
     spec.port = PortOf(container, *action);

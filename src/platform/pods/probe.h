@@ -2,6 +2,7 @@
 // The probes of a container: whether it has started, lives, and is ready.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,11 +35,15 @@ struct ProbeSpec {
   absl::Duration timeout = absl::Seconds(1);
   int64_t success_threshold = 1;
   int64_t failure_threshold = 3;
+  std::shared_ptr<std::atomic<bool>> is_unwanted;  // ends a program early; may be null
 };
 
 // `name` is "startupProbe", "livenessProbe" or "readinessProbe". Nothing when the container has
 // none, or one of a kind that is not known here.
 std::optional<ProbeSpec> ReadProbe(const Json& container, const char* name);
+
+// Of a probe, or of a hook: what `action` says is done.
+std::optional<ProbeSpec> ReadAction(const Json& container, const Json& action);
 
 // One try, which blocks at most its timeout: an exit code of 0, an answer from 200 to 399, a
 // connection, a gRPC server that says that it serves.
