@@ -9,7 +9,7 @@
 
 #include "base/cancellation.h"
 #include "weft/compile/passes.h"
-#include "weft/graph/shape_inference.h"
+#include "weft/graph/known_shapes.h"
 #include "weft/kernel/kernel_context.h"
 
 namespace weft::compile {
@@ -37,7 +37,7 @@ class Folder {
       if (values && Fits(*node, *values)) {
         WEFT_RETURN_IF_ERROR(Replace(node, *values));
       } else {
-        InferShapesOf(*node);
+        shapes_.Infer(*node).IgnoreError();  // the kernel says what is wrong
       }
     }
     return absl::OkStatus();
@@ -47,7 +47,7 @@ class Folder {
   void Remember(Node* constant) {
     StatusOr<Tensor> value = constant->Attr<Tensor>("value");
     if (!value.ok()) return;
-    shapes_[{constant, 0}] = PartialShape(value->shape());
+    shapes_.Set(*constant, {PartialShape(value->shape())});
     constants_[{constant, 0}] = *std::move(value);
   }
 
@@ -57,7 +57,7 @@ class Folder {
   }
 
   // The node's outputs, if they can be told before any step.
-  std::optional<std::vector<Tensor>> ValuesOf(const Node& node) const {
+  std::optional<std::vector<Tensor>> ValuesOf(const Node& node) {
     if (node.num_outputs() == 0 || node.schema().is_stateful) return std::nullopt;
     for (int i = 0; i < node.num_inputs(); ++i) {
       if (node.input(i).node == nullptr || node.input_type(i).is_ref) return std::nullopt;
@@ -75,16 +75,14 @@ class Folder {
     return Compute(node);
   }
 
-  std::optional<std::vector<Tensor>> ValuesOfShapes(const Node& node) const {
+  std::optional<std::vector<Tensor>> ValuesOfShapes(const Node& node) {
     const std::string& op = node.op();
     if (op != "Shape" && op != "ShapeN" && op != "Size" && op != "Rank") return std::nullopt;
     // A constant runs where its control inputs put it: it would leave its branch or loop.
     if (has_branches_) return std::nullopt;
     std::vector<Tensor> values;
     for (int i = 0; i < node.num_inputs(); ++i) {
-      const auto known = shapes_.find(node.input(i));
-      if (known == shapes_.end() || !known->second.IsFullyDefined()) return std::nullopt;
-      const StatusOr<Shape> defined = known->second.ToShape();
+      const StatusOr<Shape> defined = shapes_.Of(node.input(i)).ToShape();
       if (!defined.ok()) return std::nullopt;
       const Shape& shape = *defined;
       std::vector<int64_t> numbers;
@@ -183,47 +181,17 @@ class Folder {
       if (removed_.contains(source) || source->op() != "Const" || !source->consumers().empty())
         continue;
       constants_.erase({source, 0});
-      shapes_.erase({source, 0});
       removed_.insert(source);
       graph_->RemoveNode(source);
     }
     return absl::OkStatus();
   }
 
-  void InferShapesOf(const Node& node) {
-    std::vector<PartialShape> inputs;
-    std::vector<const Tensor*> constants;
-    for (const Endpoint& input : node.inputs()) {
-      const auto known = shapes_.find(input);
-      inputs.push_back(known == shapes_.end() ? PartialShape() : known->second);
-      constants.push_back(input.node == nullptr ? nullptr : ConstantOf(input));
-    }
-    if (node.op() == "ReadVariableOp" && node.num_inputs() == 1 && node.input(0).node != nullptr &&
-        node.input(0).node->op() == "VarHandleOp") {
-      // Assignments may be of another shape when the variable says that it checks none.
-      const PartialShape declared =
-          FindAttrOr<PartialShape>(node.input(0).node->attrs(), "shape", PartialShape());
-      if (declared.IsFullyDefined()) shapes_[{const_cast<Node*>(&node), 0}] = declared;
-      return;
-    }
-    // A variable by reference may be assigned another shape (validate_shape = false).
-    for (int i = 0; i < node.num_inputs(); ++i) {
-      if (node.input(i).node != nullptr &&
-          node.input(i).node->output_type(node.input(i).port).is_ref) {
-        inputs[i] = PartialShape();
-      }
-    }
-    StatusOr<std::vector<PartialShape>> shapes = InferShapes(node, inputs, constants);
-    if (!shapes.ok()) return;  // the kernel says what is wrong
-    for (int o = 0; o < node.num_outputs(); ++o) {
-      shapes_[{const_cast<Node*>(&node), o}] = std::move((*shapes)[o]);
-    }
-  }
-
   const PlanOptions& options_;
   Graph* const graph_;
   absl::flat_hash_map<Endpoint, Tensor> constants_;
-  absl::flat_hash_map<Endpoint, PartialShape> shapes_;
+  // A variable by reference may be assigned another shape (validate_shape = false).
+  KnownShapes shapes_{KnownShapes::References::kUnknown};
   absl::flat_hash_set<Node*> removed_;
   bool has_branches_ = false;
 };

@@ -105,6 +105,11 @@ Node* GraphBuilder::AddNode(absl::string_view op, const std::vector<Argument>& i
     Fail(node.status());
     return nullptr;
   }
+  if (Status fits = shapes_.Infer(**node); !fits.ok()) {
+    Fail(std::move(fits));
+    graph_->RemoveNode(*node);
+    return nullptr;
+  }
   return *node;
 }
 

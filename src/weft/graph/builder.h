@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/graph/graph.h"
+#include "weft/graph/known_shapes.h"
 
 namespace weft {
 
@@ -42,7 +43,8 @@ class GraphBuilder {
   void Fail(Status status);
 
   // Adds a node of `op`. Type attributes and counts are taken from the inputs where `attrs` does
-  // not say. `name` is made unique; empty means the op's name. Null on error.
+  // not say. `name` is made unique; empty means the op's name. Null on error, which shapes that do
+  // not fit the op are too.
   Node* AddNode(absl::string_view op, const std::vector<Argument>& inputs, AttrMap attrs = {},
                 absl::string_view name = "");
   // The same; gives output 0.
@@ -53,6 +55,9 @@ class GraphBuilder {
   Endpoint Scalar(T value) {
     return Constant(Tensor::Scalar<T>(value));
   }
+
+  // What is known of a tensor's shape before any step; unknown for an empty endpoint.
+  PartialShape ShapeOf(const Endpoint& tensor) { return shapes_.Of(tensor); }
 
   // What later nodes get: a prefix of names, a device, control inputs, a colocation.
   void PushName(absl::string_view name);
@@ -77,6 +82,7 @@ class GraphBuilder {
   std::string device_;
   std::vector<Node*> controls_;
   std::string colocation_;
+  KnownShapes shapes_;
 };
 
 }  // namespace weft

@@ -2,13 +2,21 @@
 #include "weft/graph/shape_inference.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "absl/strings/str_join.h"
 
 namespace weft {
 
 ShapeContext::ShapeContext(const AttrMap& attrs, absl::Span<const PartialShape> inputs,
-                           absl::Span<const Tensor* const> constants, int num_outputs)
-    : attrs_(attrs), inputs_(inputs), constants_(constants), outputs_(num_outputs) {}
+                           absl::Span<const Tensor* const> constants, int num_outputs,
+                           absl::Span<const PartialShape> variables)
+    : attrs_(attrs),
+      inputs_(inputs),
+      constants_(constants),
+      outputs_(num_outputs),
+      variables_(variables) {}
 
 StatusOr<PartialShape> ShapeContext::ShapeFromInput(int i) const {
   const Tensor* value = constants_[i];
@@ -121,18 +129,45 @@ StatusOr<int64_t> WindowedSize(int64_t input, int64_t window, int64_t stride,
 
 }  // namespace shapes
 
+namespace {
+
+// "a [2,3] of 'x', b [4,5] of 'w'"; small constants with their values.
+std::string DescribeInputs(const Node& node, absl::Span<const PartialShape> inputs,
+                           absl::Span<const Tensor* const> constants) {
+  constexpr int64_t kShownElements = 8;
+  std::vector<std::string> names;
+  for (const ArgSchema& arg : node.schema().inputs) names.push_back(arg.name);
+  const bool named = names.size() == inputs.size();  // else some argument is a list
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::string part = named ? names[i] : absl::StrCat("input ", i);
+    absl::StrAppend(&part, " ", inputs[i].ToString());
+    const Node* source = node.input(static_cast<int>(i)).node;
+    if (source != nullptr) absl::StrAppend(&part, " of '", source->name(), "'");
+    if (constants[i] != nullptr && constants[i]->num_elements() <= kShownElements) {
+      absl::StrAppend(&part, " (", constants[i]->ToString(), ")");
+    }
+    parts.push_back(std::move(part));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+}  // namespace
+
 StatusOr<std::vector<PartialShape>> InferShapes(const Node& node,
                                                 absl::Span<const PartialShape> inputs,
-                                                absl::Span<const Tensor* const> constants) {
-  ShapeContext context(node.attrs(), inputs, constants, node.num_outputs());
+                                                absl::Span<const Tensor* const> constants,
+                                                absl::Span<const PartialShape> variables) {
+  ShapeContext context(node.attrs(), inputs, constants, node.num_outputs(), variables);
   if (node.definition().shape) {
-    WEFT_RETURN_IF_ERROR(
-        Annotate(node.definition().shape(context),
-                 absl::StrCat("Shapes of node '", node.name(), "' (", node.op(), ")")));
+    const Status status = node.definition().shape(context);
+    if (!status.ok()) {
+      return Annotate(status,
+                      absl::StrCat("Node '", node.name(), "': op ", node.op(), " cannot take ",
+                                   DescribeInputs(node, inputs, constants)));
+    }
   }
-  std::vector<PartialShape> outputs;
-  for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(context.output(i));
-  return outputs;
+  return context.TakeOutputs();
 }
 
 }  // namespace weft

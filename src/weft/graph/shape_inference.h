@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -16,15 +17,20 @@ namespace weft {
 // One call of one op's shape function. Not thread-safe. Outputs start as unknown.
 class ShapeContext {
  public:
-  // `constants[i]` is null where input i's value is not known. Spans must outlive the context.
+  // `constants[i]` is null where input i's value is not known. `variables[i]` is the shape of the
+  // variable that input i is a handle of; an empty span if none is known. Spans must outlive the
+  // context.
   ShapeContext(const AttrMap& attrs, absl::Span<const PartialShape> inputs,
-               absl::Span<const Tensor* const> constants, int num_outputs);
+               absl::Span<const Tensor* const> constants, int num_outputs,
+               absl::Span<const PartialShape> variables = {});
 
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
   const PartialShape& input(int i) const { return inputs_[i]; }
   // Null where the value is not known before the step.
   const Tensor* constant(int i) const { return constants_[i]; }
+  // The shape of the variable that input i is a handle of; unknown if the handle does not tell.
+  PartialShape variable(int i) const { return variables_.empty() ? PartialShape() : variables_[i]; }
   // The 1-D (or scalar) int32/int64 constant of input i as a shape (-1 unknown); unknown-rank shape
   // of the vector's length when the value is not known.
   StatusOr<PartialShape> ShapeFromInput(int i) const;
@@ -36,6 +42,7 @@ class ShapeContext {
 
   void set_output(int i, PartialShape shape) { outputs_[i] = std::move(shape); }
   const PartialShape& output(int i) const { return outputs_[i]; }
+  std::vector<PartialShape> TakeOutputs() { return std::move(outputs_); }
 
   // The input's shape, once it is known to have `rank` (unknown rank becomes `rank` unknown sizes).
   StatusOr<PartialShape> WithRank(int i, int rank) const;
@@ -46,6 +53,7 @@ class ShapeContext {
   absl::Span<const PartialShape> inputs_;
   absl::Span<const Tensor* const> constants_;
   std::vector<PartialShape> outputs_;
+  absl::Span<const PartialShape> variables_;
 };
 
 // Shape functions that many ops share.
@@ -64,9 +72,10 @@ StatusOr<int64_t> WindowedSize(int64_t input, int64_t window, int64_t stride,
 }  // namespace shapes
 
 // Runs a node's shape function on its inputs' shapes; unknown when it has none. Errors name the
-// node.
+// node, its op and the shapes it was given.
 StatusOr<std::vector<PartialShape>> InferShapes(const Node& node,
                                                 absl::Span<const PartialShape> inputs,
-                                                absl::Span<const Tensor* const> constants);
+                                                absl::Span<const Tensor* const> constants,
+                                                absl::Span<const PartialShape> variables = {});
 
 }  // namespace weft

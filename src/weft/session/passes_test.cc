@@ -89,8 +89,10 @@ TEST_F(PassesTest, ShapesThatAreKnownAreConstants) {
 }
 
 TEST_F(PassesTest, AFailingConstantFailsInTheStepThatNeedsIt) {
-  b_.Op("Reshape", {Floats(Shape{3}, {1, 2, 3}), b_.Constant(Tensor::Vector<int32_t>({2, 2}))}, {},
-        "bad");
+  b_.Op("GatherV2",
+        {Floats(Shape{3}, {1, 2, 3}), b_.Constant(Tensor::Vector<int32_t>({7})),
+         b_.Scalar<int32_t>(0)},
+        {}, "bad");
   b_.Op("AddV2", {b_.Scalar(1.0f), b_.Scalar(1.0f)}, {}, "good");
   EXPECT_TRUE(Run({}, {"good:0"}).status.ok());
   EXPECT_THAT(std::string(Run({}, {"bad:0"}).status.message()), HasSubstr("bad"));

@@ -1,56 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/train/layers.h"
 
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 
-#include "weft/graph/shape_inference.h"
-
 namespace weft::train {
 namespace {
-
-// What is known of a tensor's shape while the graph is built. Loops count as unknown.
-class KnownShapes {
- public:
-  PartialShape Of(const Endpoint& x) {
-    return x.node == nullptr ? PartialShape() : OfNode(x.node)[x.port];
-  }
-
- private:
-  const std::vector<PartialShape>& OfNode(const Node* node) {
-    const auto [found, is_new] = known_.try_emplace(node, node->num_outputs());
-    if (!is_new) return found->second;
-    if (node->op() == "ReadVariableOp" && node->input(0).node->op() == "VarHandleOp") {
-      // What the handle alone does not say.
-      StatusOr<PartialShape> shape = node->input(0).node->Attr<PartialShape>("shape");
-      if (shape.ok()) found->second[0] = *std::move(shape);
-      return found->second;
-    }
-    std::vector<PartialShape> inputs;
-    std::vector<const Tensor*> constants;
-    std::vector<StatusOr<Tensor>> values;
-    values.reserve(node->num_inputs());
-    for (const Endpoint& input : node->inputs()) {
-      inputs.push_back(OfNode(input.node)[input.port]);
-      values.push_back(input.node->op() == "Const" ? input.node->Attr<Tensor>("value")
-                                                   : StatusOr<Tensor>(NotFound("not a constant")));
-      constants.push_back(values.back().ok() ? &*values.back() : nullptr);
-    }
-    StatusOr<std::vector<PartialShape>> shapes = InferShapes(*node, inputs, constants);
-    if (shapes.ok()) known_[node] = *std::move(shapes);
-    return known_[node];
-  }
-
-  std::map<const Node*, std::vector<PartialShape>> known_;
-};
 
 // Size `dim` (from the end if negative) of a tensor of `rank`, or 1 and an error at the builder.
 int64_t KnownSize(GraphBuilder& b, const std::string& layer, Endpoint x, int rank, int dim) {
   if (!b.ok()) return 1;
-  const PartialShape shape = KnownShapes().Of(x);
+  const PartialShape shape = b.ShapeOf(x);
   if (shape.rank() == rank && shape.dim(dim) >= 0) return shape.dim(dim);
   b.Fail(InvalidArgument("Layer '", layer, "' needs an input of rank ", rank, " whose size ", dim,
                          " is known when the graph is built, but '", x.node->name(), "' has shape ",
@@ -113,7 +75,7 @@ Endpoint AveragePool(GraphBuilder& builder, Endpoint images, int64_t size) {
 
 Endpoint Flatten(GraphBuilder& builder, Endpoint x) {
   if (!builder.ok()) return {};
-  const PartialShape shape = KnownShapes().Of(x);
+  const PartialShape shape = builder.ShapeOf(x);
   int64_t rest = 1;
   for (int i = 1; i < shape.rank(); ++i)
     rest = shape.dim(i) < 0 || rest < 0 ? -1 : rest * shape.dim(i);

@@ -122,6 +122,20 @@ Status GatherNdGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
+// Batch dimensions are left to the kernel.
+Status GatherShape(ShapeContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t batch_dims, c.Attr<int64_t>("batch_dims"));
+  const PartialShape variable = c.variable(0);
+  if (batch_dims != 0 || !variable.known_rank() || !c.input(1).known_rank()) {
+    return shapes::Unknown(c);
+  }
+  if (variable.rank() < 1) return InvalidArgument("The variable is a scalar: it has no rows");
+  PartialShape out = c.input(1);
+  for (int d = 1; d < variable.rank(); ++d) out.AddDim(variable.dim(d));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -137,7 +151,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("dtype: type")
                     .Attr("Tindices: {int32, int64}")
                     .Stateful()
-                    .Shape(shapes::Unknown)
+                    .Shape(GatherShape)
                     .Gradient(GatherGradient)
                     .Kernel(MakeKernel<GatherKernel>()));
   catalogue.Add(

@@ -241,9 +241,17 @@ class CheckHandleKernel final : public OpKernel {
 };
 
 Status VectorOfRank(ShapeContext& c) {
-  c.set_output(0, PartialShape::UnknownOfRank(1));
+  const PartialShape variable = c.variable(0);
+  c.set_output(0, PartialShape({variable.known_rank() ? variable.rank() : -1}));
   return absl::OkStatus();
 }
+
+Status ShapesOfVariables(ShapeContext& c) {
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, c.variable(i));
+  return absl::OkStatus();
+}
+
+Status SameAsVariable(ShapeContext& c) { return c.variable(0).MergeWith(c.input(1)).status(); }
 
 template <Combine combine>
 void RegisterUpdate(Catalogue& catalogue, const char* name, const char* documentation) {
@@ -253,7 +261,7 @@ void RegisterUpdate(Catalogue& catalogue, const char* name, const char* document
                     .Input("value: dtype")
                     .Attr("dtype: type")
                     .Stateful()
-                    .Shape(shapes::NoOutputs)
+                    .Shape(SameAsVariable)
                     .NoGradient()
                     .Kernel({.types = {{"dtype", DTypesOf(Numbers{})}},
                              .factory = MakeKernel<UpdateKernel<combine>>()}));
@@ -319,7 +327,7 @@ void Register(Catalogue& catalogue) {
                     .Output("value: dtype")
                     .Attr("dtype: type")
                     .Stateful()
-                    .Shape(shapes::Unknown)
+                    .Shape(ShapesOfVariables)
                     .Gradient([](GradientContext& c) {
                       c.set_input(0, c.gradient());
                       return absl::OkStatus();
@@ -332,7 +340,7 @@ void Register(Catalogue& catalogue) {
                     .Output("values: dtypes")
                     .Attr("dtypes: list(type) >= 1")
                     .Stateful()
-                    .Shape(shapes::Unknown)
+                    .Shape(ShapesOfVariables)
                     .NoGradient()
                     .Kernel(MakeKernel<ReadKernel>(), KernelCost::kInline));
   catalogue.Add(
@@ -344,7 +352,7 @@ void Register(Catalogue& catalogue) {
           .Attr("dtype: type")
           .Attr("validate_shape: bool = false")
           .Stateful()
-          .Shape(shapes::NoOutputs)
+          .Shape(SameAsVariable)
           .NoGradient()
           .Kernel(MakeKernel<AssignKernel>()));
   RegisterUpdate<Combine::kAdd>(catalogue, "AssignAddVariableOp",
