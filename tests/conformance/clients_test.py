@@ -105,6 +105,35 @@ class Clients(unittest.TestCase):
             with self.assertRaises(tf.errors.OpError):
                 session.close()
 
+    def test_a_session_outlives_a_parameter_server_that_is_killed(self):
+        with tasks() as cluster:
+            with tf.device('/job:ps/task:0'):
+                w = tf1.get_variable('w', initializer=tf.ones([3]), use_resource=False)
+            with tf.device('/job:worker/task:0'):
+                total, doubled = tf.reduce_sum(w), tf.reduce_sum(w * 2)
+            with tf1.Session(cluster['worker'].target) as session:
+                session.run(w.initializer)
+                self.assertEqual(session.run(total), 3)
+                cluster['ps'].kill()
+                with self.assertRaises((tf.errors.UnavailableError, tf.errors.AbortedError)):
+                    session.run(total)
+                cluster['ps'].start_again()
+                errors = []
+
+                def is_back():
+                    try:
+                        session.run(total)
+                    except tf.errors.OpError as error:
+                        errors.append(error)
+                    return not isinstance(errors[-1], tf.errors.UnavailableError)
+                wait_until(is_back, 'the parameter server to be seen again')
+                self.assertIsInstance(errors[-1], tf.errors.AbortedError)
+                self.assertIn('was started again', str(errors[-1]))
+                with self.assertRaises(tf.errors.FailedPreconditionError):
+                    session.run(doubled)
+                session.run(w.initializer)
+                self.assertEqual(session.run([total, doubled]), [3, 6])
+
     def test_timeouts_end_a_step_everywhere(self):
         with tasks() as cluster:
             worker, ps = cluster['worker'], cluster['ps']

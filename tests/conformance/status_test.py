@@ -29,10 +29,22 @@ class Task:
         self.log_path = os.path.join(folder, job + '.log')
         self.target = 'grpc://' + spec[job][0]
         self.status_port = processes.free_ports(1)[0]
-        command = [BINARY, 'server', '--cluster', json.dumps(spec), '--job_name', job,
-                   '--status_port', str(self.status_port), *flags]
-        with open(self.log_path, 'w') as log:
-            self.process = subprocess.Popen(command, stderr=log, env=processes.talkative())
+        self._command = [BINARY, 'server', '--cluster', json.dumps(spec), '--job_name', job,
+                         '--status_port', str(self.status_port), *flags]
+        self._start()
+
+    def _start(self):
+        with open(self.log_path, 'a') as log:
+            self.process = subprocess.Popen(self._command, stderr=log, env=processes.talkative())
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def start_again(self):
+        """Another process at the same address; it listens when this returns."""
+        self._start()
+        processes.wait_for_port(int(self.target.rsplit(':', 1)[1]), self.process)
 
     def get(self, path):
         try:

@@ -2,7 +2,7 @@
 #include "weft/cluster/cluster_session.h"
 
 #include <algorithm>
-#include <random>
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -17,6 +17,9 @@
 
 namespace weft::cluster {
 namespace {
+
+// For the answer of a task that was lost: long enough to dial it again.
+constexpr absl::Duration kProbePatience = absl::Seconds(2);
 
 std::string KeyOf(const StepRunner::Step& step) {
   std::string key;
@@ -38,8 +41,26 @@ compile::Signature SignatureOf(const StepRunner::Step& step) {
 
 // A signature as first seen, with what runs it.
 struct ClusterSession::Executable {
+  explicit Executable(const SessionEnvironment& session_environment)
+      : environment(session_environment) {}
+  // One that was registered anew lets the tasks drop it once its last step has ended; all others go
+  // with their session.
+  ~Executable() {
+    if (!retired) return;
+    for (const auto& [task, graph] : registered)
+      environment.directory->DeregisterGraph(task, graph);
+    if (parts.local) environment.worker->DeregisterGraph(*parts.local).IgnoreError();
+  }
+  bool RunsAt(const std::string& task) const {
+    return std::any_of(parts.remote.begin(), parts.remote.end(),
+                       [&](const StepParts::Remote& remote) { return remote.task == task; });
+  }
+
+  const SessionEnvironment& environment;
   StepParts parts;
   std::vector<PartialShape> feed_shapes;  // what placeholders demand, by feed
+  std::vector<std::pair<TaskId, uint32_t>> registered;
+  std::atomic<bool> retired = false;
 };
 
 ClusterSession::ClusterSession(std::string handle, tensorflow::ConfigProto config,
@@ -103,26 +124,80 @@ Status ClusterSession::EnsureTasks(const std::vector<TaskId>& tasks, Cancellatio
     return DeadlineExceeded(found.status().message());
   }
   WEFT_RETURN_IF_ERROR(found.status());
-  for (const TaskStatus& task : *found) {
-    if (task.data.address.empty()) {
-      return FailedPrecondition("Task ", task.id.ToString(),
-                                " is no weft server: the tasks of a cluster are all of one kind");
-    }
-    tensorflow::CreateWorkerSessionRequest request;
-    request.set_session_handle(handle_);
-    request.set_isolate_session_state(config_.isolate_session_state());
-    request.set_master_task(environment_.worker->task());
-    request.set_master_incarnation(static_cast<int64_t>(environment_.self.incarnation));
-    request.mutable_server_def()->set_protocol("grpc");
-    request.mutable_server_def()->set_job_name(task.id.job);
-    request.mutable_server_def()->set_task_index(task.id.index);
-    WEFT_RETURN_IF_ERROR(
-        environment_.directory->CreateWorkerSession(task.id, request, cancellation));
-    environment_.host->Know(task.data);
-    absl::MutexLock lock(&mutex_);
-    tasks_[task.id.DeviceTask()] = task;
-  }
+  for (const TaskStatus& task : *found) WEFT_RETURN_IF_ERROR(OpenTask(task, cancellation));
   return absl::OkStatus();
+}
+
+Status ClusterSession::OpenTask(const TaskStatus& task, Cancellation* cancellation) {
+  if (task.data.address.empty()) {
+    return FailedPrecondition("Task ", task.id.ToString(),
+                              " is no weft server: the tasks of a cluster are all of one kind");
+  }
+  tensorflow::CreateWorkerSessionRequest request;
+  request.set_session_handle(handle_);
+  request.set_isolate_session_state(config_.isolate_session_state());
+  request.set_master_task(environment_.worker->task());
+  request.set_master_incarnation(static_cast<int64_t>(environment_.self.incarnation));
+  request.mutable_server_def()->set_protocol("grpc");
+  request.mutable_server_def()->set_job_name(task.id.job);
+  request.mutable_server_def()->set_task_index(task.id.index);
+  WEFT_RETURN_IF_ERROR(environment_.directory->CreateWorkerSession(task.id, request, cancellation));
+  environment_.host->Know(task.data);
+  absl::MutexLock lock(&mutex_);
+  tasks_[task.id.DeviceTask()] = task;
+  return absl::OkStatus();
+}
+
+void ClusterSession::Suspect(const std::vector<std::string>& tasks, const Status& why) {
+  if (!absl::IsUnavailable(why) && !absl::IsAborted(why)) return;
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& task : tasks) suspects_.try_emplace(task, why);
+}
+
+void ClusterSession::Forget(const std::string& task) {
+  std::vector<std::shared_ptr<Executable>> retired;  // their ends call tasks: without the lock
+  absl::MutexLock lock(&mutex_);
+  for (auto it = executables_.begin(); it != executables_.end();) {
+    if (!it->second->RunsAt(task)) {
+      ++it;
+      continue;
+    }
+    it->second->retired = true;
+    retired.push_back(std::move(it->second));
+    executables_.erase(it++);
+  }
+}
+
+Status ClusterSession::Recheck(const std::string& task, Cancellation* cancellation) {
+  TaskStatus old;
+  Status why;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto suspect = suspects_.find(task);
+    const auto known = tasks_.find(task);
+    if (suspect == suspects_.end() || known == tasks_.end()) return absl::OkStatus();
+    old = known->second;
+    why = suspect->second;
+  }
+  WEFT_ASSIGN_OR_RETURN(
+      const std::vector<TaskStatus> found,
+      environment_.directory->GetStatus({old.id}, std::min(environment_.patience, kProbePatience),
+                                        cancellation));
+  const TaskStatus& now = found.front();
+  const bool restarted = now.data.incarnation != old.data.incarnation;
+  // The same process may have let go of the session while it could not reach this one.
+  if (restarted || absl::IsAborted(why)) {
+    WEFT_RETURN_IF_ERROR(OpenTask(now, cancellation));
+    Forget(task);
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    suspects_.erase(task);
+  }
+  if (!restarted) return absl::OkStatus();
+  return Aborted("Task ", task, " was started again, and what its variables held is lost. This ",
+                 "session goes on with the new process: run the initializers, or restore a ",
+                 "checkpoint, then repeat the step");
 }
 
 Status ClusterSession::Place() {
@@ -183,10 +258,24 @@ StatusOr<Graph> ClusterSession::CutAndPin(const compile::Signature& signature,
   return step;
 }
 
-StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(
-    const compile::Signature& signature) {
-  auto executable = std::make_shared<Executable>();
-  WEFT_ASSIGN_OR_RETURN(Graph step, CutAndPin(signature, executable.get()));
+StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Prepare(
+    const std::string& key, const Step& step) {
+  if (const std::shared_ptr<Executable> known = Known(key, /*suspects_too=*/true)) {
+    for (const StepParts::Remote& remote : known->parts.remote) {
+      WEFT_RETURN_IF_ERROR(Recheck(remote.task, step.cancellation.get()));
+    }
+  }
+  std::shared_ptr<Executable> executable = Known(key, /*suspects_too=*/true);
+  if (executable != nullptr) return executable;
+  WEFT_ASSIGN_OR_RETURN(executable, Compile(step));
+  absl::MutexLock lock(&mutex_);
+  executables_.emplace(key, executable);
+  return executable;
+}
+
+StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(const Step& request) {
+  auto executable = std::make_shared<Executable>(environment_);
+  WEFT_ASSIGN_OR_RETURN(Graph step, CutAndPin(SignatureOf(request), executable.get()));
   std::map<std::string, uint64_t> incarnations;
   {
     absl::MutexLock lock(&mutex_);
@@ -209,12 +298,18 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(
                    return found == incarnations.end() ? 0 : found->second;
                  }}));
   for (auto& [task, part] : split.parts) {
-    WEFT_RETURN_IF_ERROR(RegisterPart(task, std::move(part), executable.get()));
+    const Status registered =
+        RegisterPart(task, std::move(part), request.cancellation.get(), executable.get());
+    if (registered.ok()) continue;
+    if (task != environment_.worker->task()) Suspect({task}, registered);
+    executable->retired = true;
+    return registered;
   }
   return executable;
 }
 
-Status ClusterSession::RegisterPart(const std::string& task, Graph part, Executable* executable) {
+Status ClusterSession::RegisterPart(const std::string& task, Graph part, Cancellation* cancellation,
+                                    Executable* executable) {
   Worker* worker = environment_.worker;
   if (task == worker->task()) {
     WEFT_ASSIGN_OR_RETURN(const uint32_t graph, worker->RegisterGraph(handle_, std::move(part),
@@ -222,6 +317,7 @@ Status ClusterSession::RegisterPart(const std::string& task, Graph part, Executa
     executable->parts.local = graph;
     return absl::OkStatus();
   }
+  WEFT_RETURN_IF_ERROR(Recheck(task, cancellation));
   TaskId id;
   wire::RegisterGraphExtension extension;
   {
@@ -249,6 +345,7 @@ Status ClusterSession::RegisterPart(const std::string& task, Graph part, Executa
                       request.mutable_graph_def()));
   WEFT_ASSIGN_OR_RETURN(const uint32_t graph,
                         environment_.directory->RegisterGraph(id, request, extension, nullptr));
+  executable->registered.emplace_back(id, graph);
   executable->parts.remote.push_back(
       {task, graph,
        std::make_shared<const WaitSubject>(WaitSubject{
@@ -256,15 +353,20 @@ Status ClusterSession::RegisterPart(const std::string& task, Graph part, Executa
   return absl::OkStatus();
 }
 
-std::shared_ptr<ClusterSession::Executable> ClusterSession::Known(const std::string& key) {
+std::shared_ptr<ClusterSession::Executable> ClusterSession::Known(const std::string& key,
+                                                                  bool suspects_too) {
   absl::MutexLock lock(&mutex_);
   const auto found = executables_.find(key);
-  return found == executables_.end() ? nullptr : found->second;
+  if (found == executables_.end()) return nullptr;
+  for (const auto& [task, why] : suspects_) {
+    if (!suspects_too && found->second->RunsAt(task)) return nullptr;
+  }
+  return found->second;
 }
 
 void ClusterSession::Run(Step step, Done done) {
   std::string key = KeyOf(step);
-  if (std::shared_ptr<Executable> known = Known(key)) {
+  if (std::shared_ptr<Executable> known = Known(key, /*suspects_too=*/false)) {
     Start(std::move(known), std::move(step), std::move(done));
     return;
   }
@@ -274,14 +376,7 @@ void ClusterSession::Run(Step step, Done done) {
         StatusOr<std::shared_ptr<Executable>> executable = nullptr;
         {
           absl::MutexLock setup(&setup_mutex_);
-          executable = Known(key);
-          if (*executable == nullptr) {
-            executable = Compile(SignatureOf(step));
-            if (executable.ok()) {
-              absl::MutexLock lock(&mutex_);
-              executables_.emplace(key, *executable);
-            }
-          }
+          executable = Prepare(key, step);
         }
         if (executable.ok()) {
           Start(*std::move(executable), std::move(step), std::move(done));
@@ -302,7 +397,13 @@ void ClusterSession::Start(std::shared_ptr<Executable> executable, Step step, Do
   }
   const StepParts& parts = executable->parts;
   RunParts(environment_.worker, environment_.host, parts, std::move(step),
-           [executable, done = std::move(done)](StatusOr<StepResult> result) mutable {
+           [this, executable, done = std::move(done)](StatusOr<StepResult> result) mutable {
+             std::vector<std::string> tasks;
+             for (const StepParts::Remote& remote : executable->parts.remote) {
+               if (!result.ok()) tasks.push_back(remote.task);
+             }
+             Suspect(tasks, result.status());
+             executable.reset();  // before the session, which `done` may end
              done(std::move(result));
            });
 }

@@ -53,11 +53,26 @@ class ClusterSession final : public StepRunner {
 
   std::vector<TaskId> TasksNamedBy(const GraphDef& graph) const;
   Status EnsureTasks(const std::vector<TaskId>& tasks, Cancellation* cancellation);
+  Status OpenTask(const TaskStatus& task, Cancellation* cancellation);
+  // After `why` befell a step or its set-up: before they are used again, tasks are asked who they
+  // are.
+  void Suspect(const std::vector<std::string>& tasks, const Status& why);
+  // Unavailable while a suspect does not answer. Aborted once it is found to be another process; it
+  // is open to this session from then on, empty.
+  Status Recheck(const std::string& task, Cancellation* cancellation)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
+  // Drops what was registered at the task.
+  void Forget(const std::string& task);
   Status Place() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  StatusOr<std::shared_ptr<Executable>> Compile(const compile::Signature& signature);
+  StatusOr<std::shared_ptr<Executable>> Prepare(const std::string& key, const Step& step)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
+  StatusOr<std::shared_ptr<Executable>> Compile(const Step& step)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
   StatusOr<Graph> CutAndPin(const compile::Signature& signature, Executable* executable);
-  Status RegisterPart(const std::string& task, Graph part, Executable* executable);
-  std::shared_ptr<Executable> Known(const std::string& key);
+  Status RegisterPart(const std::string& task, Graph part, Cancellation* cancellation,
+                      Executable* executable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
+  // Null if it is not registered; if not `suspects_too`, also if one of its tasks is suspect.
+  std::shared_ptr<Executable> Known(const std::string& key, bool suspects_too);
   void Start(std::shared_ptr<Executable> executable, Step step, Done done);
 
   const std::string handle_;
@@ -69,6 +84,7 @@ class ClusterSession final : public StepRunner {
   absl::Mutex mutex_;
   Graph graph_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, TaskStatus> tasks_ ABSL_GUARDED_BY(mutex_);  // opened, by device task
+  std::map<std::string, Status> suspects_ ABSL_GUARDED_BY(mutex_);   // why, by device task
   // Shared with running steps.
   std::map<std::string, std::shared_ptr<Executable>> executables_ ABSL_GUARDED_BY(mutex_);
 };

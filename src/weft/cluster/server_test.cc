@@ -117,6 +117,44 @@ TEST_P(ServerTest, TracesAndPartitionGraphsComeFromEveryTask) {
   EXPECT_EQ(devices.size(), 2u);
 }
 
+// What a step says once the task is neither dialled in vain nor known by its old address.
+Status RunUntilItAnswers(Session& session, const std::string& fetch) {
+  const absl::Time give_up = absl::Now() + absl::Seconds(60);
+  std::vector<Tensor> results;
+  Status status;
+  do {
+    status = session.Run({}, {fetch}, {}, &results);
+  } while (absl::IsUnavailable(status) && absl::Now() < give_up);
+  return status;
+}
+
+TEST_P(ServerTest, ASessionOutlivesATaskThatIsStartedAgain) {
+  const std::unique_ptr<Session> session = NewSession();
+  ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
+  std::vector<Tensor> results;
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
+    ASSERT_EQ(session->Run({}, {"w/read"}, {}, &results), absl::OkStatus());
+    servers_["ps"].reset();
+    for (int i = 0; i < 2; ++i) {
+      const Status down = session->Run({}, {"w/read"}, {}, &results);
+      EXPECT_TRUE(absl::IsUnavailable(down)) << down;
+      EXPECT_THAT(std::string(down.message()), HasSubstr("job:ps"));
+    }
+    // Signatures that were not seen before meet the new process too.
+    StartTask("ps");
+    const Status back = RunUntilItAnswers(*session, round == 0 ? "w/read" : "w");
+    EXPECT_TRUE(absl::IsAborted(back)) << back;
+    EXPECT_THAT(std::string(back.message()), HasSubstr("was started again"));
+    const Status empty = session->Run({}, {"w/read"}, {}, &results);
+    EXPECT_TRUE(absl::IsFailedPrecondition(empty)) << empty;
+  }
+  ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
+  ASSERT_EQ(session->Run({{"x", Tensor::Vector<float>({1, 10})}}, {"y"}, {}, &results),
+            absl::OkStatus());
+  EXPECT_EQ(results[0].ToString(), Tensor::Vector<float>({3, 31}).ToString());
+}
+
 TEST_P(ServerTest, ErrorsOfAnotherTaskSayWhere) {
   const std::unique_ptr<Session> session = NewSession();
   ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());

@@ -153,15 +153,25 @@ Status TaskDirectory::CreateWorkerSession(const TaskId& task,
               &response);
 }
 
-void TaskDirectory::DeleteWorkerSession(const TaskId& task, const std::string& handle) {
+void TaskDirectory::CallAndForget(const TaskId& task, const char* method, Payload request) {
   StatusOr<std::shared_ptr<GrpcChannel>> channel = ChannelTo(task);
   if (!channel.ok()) return;
-  tensorflow::DeleteWorkerSessionRequest request;
-  request.set_session_handle(handle);
-  (*channel)->Call({.method = MethodPath("DeleteWorkerSession"),
-                    .request = SerializeMessage(request),
+  (*channel)->Call({.method = MethodPath(method),
+                    .request = std::move(request),
                     .deadline = absl::Now() + kCleanupTimeout},
                    [](const StatusOr<std::unique_ptr<ClientReply>>&) {});
+}
+
+void TaskDirectory::DeleteWorkerSession(const TaskId& task, const std::string& handle) {
+  tensorflow::DeleteWorkerSessionRequest request;
+  request.set_session_handle(handle);
+  CallAndForget(task, "DeleteWorkerSession", SerializeMessage(request));
+}
+
+void TaskDirectory::DeregisterGraph(const TaskId& task, uint32_t graph) {
+  tensorflow::DeregisterGraphRequest request;
+  request.set_graph_handle(absl::StrCat(graph));
+  CallAndForget(task, "DeregisterGraph", SerializeMessage(request));
 }
 
 StatusOr<uint32_t> TaskDirectory::RegisterGraph(const TaskId& task,

@@ -51,6 +51,7 @@ class TaskDirectory {
                              Cancellation* cancellation);
   // Without waiting for the answer.
   void DeleteWorkerSession(const TaskId& task, const std::string& handle);
+  void DeregisterGraph(const TaskId& task, uint32_t graph);
   StatusOr<uint32_t> RegisterGraph(const TaskId& task,
                                    const tensorflow::RegisterGraphRequest& request,
                                    const wire::RegisterGraphExtension& extension,
@@ -62,6 +63,7 @@ class TaskDirectory {
   StatusOr<std::shared_ptr<GrpcChannel>> ChannelTo(const TaskId& task);
   Status Call(const TaskId& task, const char* method, Payload request, absl::Duration timeout,
               Cancellation* cancellation, google::protobuf::MessageLite* response);
+  void CallAndForget(const TaskId& task, const char* method, Payload request);
 
   const ClusterSpec cluster_;
   const TaskId self_;

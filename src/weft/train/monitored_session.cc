@@ -2,6 +2,7 @@
 #include "weft/train/monitored_session.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -219,6 +220,12 @@ Status MonitoredSession::Run(const std::vector<session::Feed>& feeds,
     if (!lost) return status;
     WEFT_LOG(WARNING) << "A step failed and is run again in a new session: " << status.message();
     WEFT_RETURN_IF_ERROR(Connect());
+    if (!stop_) continue;
+    // Others trained on to the end meanwhile: what was asked for is computed, but trains no more.
+    std::vector<Node*> rest;
+    std::copy_if(targets.begin(), targets.end(), std::back_inserter(rest),
+                 [&](const Node* target) { return target->name() != train_; });
+    return RunPlain(feeds, fetches, rest, results);
   }
 }
 

@@ -130,6 +130,31 @@ TEST_F(MonitoredSessionTest, ALostPeerCostsTheStepsSinceTheCheckpoint) {
                                         "close", "create 3", "run 4"));
 }
 
+// Says, once a second session is made, that the other workers have trained to the end.
+class OthersEndHook final : public Hook {
+ public:
+  explicit OthersEndHook(const int* sessions) : sessions_(*sessions) {}
+  bool Done(int64_t) override { return sessions_ > 1; }
+
+ private:
+  const int& sessions_;
+};
+
+TEST_F(MonitoredSessionTest, AStepLostAtTheVeryEndIsNotTrainedAgain) {
+  const auto save = SaveCheckpoints(saver_.get(), "/model", 3);
+  OthersEndHook others(&sessions_);
+  options_.hooks = {save.get(), &others};
+  failing_ = 4;
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  ASSERT_TRUE(Train(*session, 3).ok());
+  std::vector<Tensor> values;
+  ASSERT_EQ(session->Run({}, {program_.GlobalStep().value}, {train_}, &values), absl::OkStatus());
+  EXPECT_TRUE(session->ShouldStop());
+  EXPECT_EQ(steps_, 4);
+  EXPECT_EQ(values[0].scalar<int64_t>(), 3);
+}
+
 TEST_F(MonitoredSessionTest, ResumesFromTheNewestCheckpoint) {
   const auto save = SaveCheckpoints(saver_.get(), "/model", 100);
   options_.hooks = {save.get()};
