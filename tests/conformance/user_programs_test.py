@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs in the style of TensorFlow 1, each in TensorFlow's own session and on weft servers: the same numbers.
 
-What stands here once came out differently. A program is a function of a session target, run in a graph of its own.
+What stands here once came out differently; tf1_programs.py has what people wrote in those days. A program is a function
+of a session target, run in a graph of its own.
 """
 import os
 import sys
+import tempfile
 import unittest
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 import processes
+import tf1_programs
 
 tf.disable_v2_behavior()
 
@@ -97,15 +100,22 @@ def sparse_lookups(target):
 PROGRAMS = [sparse_lookups, reads_behind_updates, moving_averages, loop_gradients, recurrent_net]
 
 
+def flat(values):
+    return [one for value in values for one in (flat(value) if isinstance(value, (list, tuple)) else [value])]
+
+
 class UserProgramsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(processes.cluster(BINARY, ps=1, worker=1))
+        cls.folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+        cls.cluster = cls.enterClassContext(processes.cluster(BINARY, folder=cls.folder, ps=1, worker=1))
 
-    def run_program(self, program, target):
-        with tf.Graph().as_default():
+    def run_program(self, program, target, device=None):
+        folder = os.path.join(self.folder, program.__name__ + ('_here' if not target else '_there'))
+        os.mkdir(folder)
+        with tf.Graph().as_default(), tf.device(device):
             tf.set_random_seed(3)
-            return program(target)
+            return flat(program(target, folder) if program in tf1_programs.PROGRAMS else program(target))
 
 
 def _add(program):
@@ -113,14 +123,16 @@ def _add(program):
         expected = self.run_program(program, '')
         # The variables of the next program may have these names.
         self.addCleanup(tf.Session.reset, self.cluster['worker'][0])
-        got = self.run_program(program, self.cluster['worker'][0])
+        # Variables and tables at the parameter server, as every example of those days has it.
+        device = tf.train.replica_device_setter(ps_tasks=1, worker_device='/job:worker/task:0')
+        got = self.run_program(program, self.cluster['worker'][0], device if program in tf1_programs.PROGRAMS else None)
         self.assertEqual(len(expected), len(got))
         for one, other in zip(expected, got):
             np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-4, atol=1e-5)
     setattr(UserProgramsTest, 'test_' + program.__name__, test)
 
 
-for _program in PROGRAMS:
+for _program in PROGRAMS + tf1_programs.PROGRAMS:
     _add(_program)
 
 if __name__ == '__main__':

@@ -25,5 +25,6 @@ std::vector<GradientCase> GradientCases();
 std::vector<GradientCase> MathGradientCases();
 std::vector<GradientCase> ArrayGradientCases();
 std::vector<GradientCase> NetworkGradientCases();
+std::vector<GradientCase> SparseGradientCases();
 
 }  // namespace weft::ops::testing

@@ -180,7 +180,7 @@ std::vector<GradientCase> MathGradientCases() {
 
 std::vector<GradientCase> GradientCases() {
   Cases all = MathGradientCases();
-  for (Cases more : {ArrayGradientCases(), NetworkGradientCases()}) {
+  for (Cases more : {ArrayGradientCases(), NetworkGradientCases(), SparseGradientCases()}) {
     for (GradientCase& one : more) all.push_back(std::move(one));
   }
   return all;

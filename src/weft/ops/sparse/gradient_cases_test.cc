@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/ops/gradient_cases_test.h"
+
+#include "weft/ops/testing/tensors_test.h"
+
+namespace weft::ops::testing {
+namespace {
+
+using Cases = std::vector<GradientCase>;
+
+Tensor D(const Shape& shape, uint64_t seed = 1) { return Fill<double>(shape, -1, 1, seed); }
+Tensor L(std::initializer_list<int64_t> values) { return Tensor::Vector<int64_t>(values); }
+// Four positions of a [3, 4] tensor, the first two out of order.
+Tensor Unordered() { return Make<int64_t>({4, 2}, std::vector<int64_t>{1, 2, 0, 3, 1, 3, 2, 0}); }
+Tensor Ordered() { return Make<int64_t>({3, 2}, std::vector<int64_t>{0, 1, 0, 3, 2, 0}); }
+
+void AddProducts(Cases& cases) {
+  for (const bool adjoint_a : {false, true}) {
+    for (const bool adjoint_b : {false, true}) {
+      const int64_t inner = adjoint_a ? 3 : 4;
+      const Shape dense = adjoint_b ? Shape{2, inner} : Shape{inner, 2};
+      cases.push_back({"SparseTensorDenseMatMul",
+                       {Unordered(), D({4}), L({3, 4}), D(dense, 2)},
+                       {{"adjoint_a", adjoint_a}, {"adjoint_b", adjoint_b}},
+                       2,
+                       absl::StrCat("adjoint ", adjoint_a, adjoint_b)});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<GradientCase> SparseGradientCases() {
+  Cases cases;
+  AddProducts(cases);
+  cases.push_back({"SparseReorder", {Unordered(), D({4}), L({3, 4})}});
+  cases.push_back(
+      {"SparseFillEmptyRows", {Ordered(), D({3}), L({4, 4}), D({}, 2)}, {}, 2, "rows 1 and 3"});
+  cases.push_back({"SparseToDense", {Ordered(), L({3, 4}), D({3}), D({}, 2)}, {}, 2});
+  cases.push_back({"SparseToDense", {L({0, 2}), L({4}), D({2}), D({}, 2)}, {}, 2, "a vector"});
+  cases.push_back({"SparseSlice", {Ordered(), D({3}), L({3, 4}), L({0, 1}), L({2, 3})}});
+  return cases;
+}
+
+}  // namespace weft::ops::testing
