@@ -106,6 +106,23 @@ void AddBlocks(Cases& cases) {
   cases.push_back({"DepthToSpace", {D({1, 2, 1, 8})}, {{"block_size", 2}}});
 }
 
+void AddDiagonals(Cases& cases) {
+  cases.push_back({"Diag", {D({2, 3})}});
+  cases.push_back({"DiagPart", {D({2, 3, 2, 3})}});
+  cases.push_back({"MatrixBandPart", {D({2, 3, 4}), I(1), I(0)}});
+  cases.push_back({"MatrixDiag", {D({2, 3})}});
+  cases.push_back({"MatrixDiagPart", {D({2, 3, 4})}});
+  cases.push_back({"MatrixSetDiag", {D({2, 3, 4}), D({2, 3}, 2)}, {}, 2});
+  const Tensor bounds = I({-1, 1});
+  for (const char* form : {"V2", "V3"}) {
+    cases.push_back(
+        {absl::StrCat("MatrixDiag", form), {D({2, 3, 3}), bounds, I(3), I(4), D({}, 2)}, {}, 2});
+    cases.push_back({absl::StrCat("MatrixDiagPart", form), {D({2, 3, 4}), bounds, D({}, 2)}});
+    cases.push_back(
+        {absl::StrCat("MatrixSetDiag", form), {D({2, 3, 4}), D({2, 3, 3}, 2), bounds}, {}, 2});
+  }
+}
+
 }  // namespace
 
 std::vector<GradientCase> ArrayGradientCases() {
@@ -114,6 +131,7 @@ std::vector<GradientCase> ArrayGradientCases() {
   AddJoins(cases);
   AddParts(cases);
   AddGathers(cases);
+  AddDiagonals(cases);
   AddBlocks(cases);
   return cases;
 }
