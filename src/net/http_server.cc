@@ -202,7 +202,7 @@ bool HttpServerLoop::Refuse(uint64_t id, Connection* connection, int status,
   connection->deadline = absl::InfiniteDuration();
   connection->discards = true;
   connection->in.clear();
-  connection->reply->Send(Plain(status, text));
+  connection->reply->Send(options_.refusal ? options_.refusal(status, text) : Plain(status, text));
   return true;
 }
 

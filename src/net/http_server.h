@@ -75,6 +75,8 @@ class HttpServer {
     int max_connections = 64;  // the oldest idle one makes room, else newcomers are closed
     absl::Duration request_timeout = absl::Seconds(5);  // from the first byte to the last, each way
     absl::Duration idle_timeout = absl::Seconds(30);
+    // How the server words what it refuses before any handler sees it; null: in plain text.
+    std::function<HttpResponse(int status, absl::string_view text)> refusal;
   };
 
   // Routes are whole paths. The server listens when this returns.

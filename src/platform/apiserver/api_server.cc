@@ -138,6 +138,10 @@ StatusOr<std::unique_ptr<ApiServer>> ApiServer::Start(Options options) {
   http.max_connections = kMostConnections;
   http.request_timeout = absl::Seconds(30);
   http.idle_timeout = absl::Seconds(90);
+  http.refusal = [](int status, absl::string_view text) {
+    return ErrorResponse(
+        ApiError(status, status == 413 ? "RequestEntityTooLarge" : "BadRequest", text));
+  };
   WEFT_ASSIGN_OR_RETURN(
       http.tls, TlsConfig::Server(options.identity.certificate_pem, options.identity.key_pem));
   if (options.token.empty()) return InvalidArgument("The API server needs a token");

@@ -172,6 +172,14 @@ TEST_F(ApiServerTest, AnswersWithTheStatusThatClientsExpect) {
   }
 }
 
+TEST_F(ApiServerTest, RefusesBodiesThatAreTooLongWithAStatus) {
+  const Reply reply = Ask("POST", kPods, std::string((3 << 20) + 1, ' '));
+  EXPECT_EQ(reply.code, 413);
+  EXPECT_EQ(StringField(reply.body, {"kind"}), "Status");
+  EXPECT_EQ(StringField(reply.body, {"reason"}), "RequestEntityTooLarge");
+  EXPECT_THAT(StringField(reply.body, {"message"}), HasSubstr("at most 3145728 are taken"));
+}
+
 TEST_F(ApiServerTest, AppliesForSeveralManagers) {
   const std::string path = "/api/v1/namespaces/default/configmaps/shared?fieldManager=";
   const auto apply = [&](const std::string& manager, const std::string& data) {
