@@ -3,8 +3,10 @@
 
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE)
-  # Paths inside the tree count as relative, so that every clone shares one cache.
-  set(launcher env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${WEFT_CCACHE})
+  # Paths inside the tree count as relative, so that every clone shares one cache; precompiled headers
+  # (precompiled.cmake) count by their content, which the cache hands to every clone alike.
+  set(launcher env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_INODECACHE=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${WEFT_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
@@ -22,9 +24,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 else()
   # GCC 12 reports false positives of these through inlined containers.
   target_compile_options(weft_flags INTERFACE
-    -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict)
+    -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-restrict)
 endif()
 target_include_directories(weft_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+# What some libraries ask of those who include them, said to all: precompiled headers need one answer.
+target_compile_options(weft_flags INTERFACE -pthread)
+target_compile_definitions(weft_flags INTERFACE HWY_SHARED_DEFINE)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(weft_flags INTERFACE -fpch-preprocess)  # so that ccache sees which headers a file takes
+endif()
 
 if(WEFT_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)

@@ -10,10 +10,13 @@ namespace {
 uint64_t ThisThread() { return std::hash<std::thread::id>()(std::this_thread::get_id()); }
 }  // namespace
 
-Cancellation::Cancellation(Cancellation* parent) : parent_(parent) {
-  if (parent_ == nullptr) return;
-  if (!parent_->Register(&parent_token_, [this](const Status& reason) { Cancel(reason); })) {
-    Cancel(parent_->status());
+Cancellation::Cancellation(Cancellation* parent) : Cancellation() {
+  if (parent == nullptr) return;
+  if (parent->Register(&parent_token_,
+                       [state = state_](const Status& reason) { state->Cancel(reason); })) {
+    parent_ = parent->state_;
+  } else {
+    Cancel(parent->status());
   }
 }
 
@@ -21,41 +24,47 @@ Cancellation::~Cancellation() {
   if (parent_ != nullptr) parent_->Deregister(parent_token_);
 }
 
-void Cancellation::Cancel(Status reason) {
-  absl::flat_hash_map<Token, absl::AnyInvocable<void(const Status&)>> callbacks;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (cancelled_.load(std::memory_order_relaxed)) return;
-    reason_ = reason;
-    cancelled_.store(true, std::memory_order_release);
-    callbacks.swap(callbacks_);
-    running_callbacks_ = true;
-    cancelling_thread_ = ThisThread();
+void Cancellation::State::Cancel(Status why) {
+  // Callbacks may free whoever holds this.
+  const std::shared_ptr<State> self = shared_from_this();
+  absl::MutexLock lock(&mutex);
+  if (cancelled.load(std::memory_order_relaxed)) return;
+  reason = std::move(why);
+  cancelled.store(true, std::memory_order_release);
+  cancelling_thread = ThisThread();
+  const Status told = reason;
+  while (!callbacks.empty()) {
+    const auto first = callbacks.begin();
+    running = first->first;
+    Callback callback = std::move(first->second);
+    callbacks.erase(first);
+    mutex.Unlock();
+    callback(told);
+    callback = nullptr;
+    mutex.Lock();
+    running = 0;
+    ended.SignalAll();
   }
-  for (auto& [token, callback] : callbacks) callback(reason);
-  absl::MutexLock lock(&mutex_);
-  running_callbacks_ = false;
-  idle_.SignalAll();
 }
 
 Status Cancellation::status() const {
   if (!IsCancelled()) return absl::OkStatus();
-  absl::MutexLock lock(&mutex_);
-  return reason_;
+  absl::MutexLock lock(&state_->mutex);
+  return state_->reason;
 }
 
-bool Cancellation::Register(Token* token, absl::AnyInvocable<void(const Status&)> callback) {
-  absl::MutexLock lock(&mutex_);
-  if (cancelled_.load(std::memory_order_relaxed)) return false;
-  *token = next_token_++;
-  callbacks_.emplace(*token, std::move(callback));
+bool Cancellation::Register(Token* token, Callback callback) {
+  absl::MutexLock lock(&state_->mutex);
+  if (state_->cancelled.load(std::memory_order_relaxed)) return false;
+  *token = state_->next_token++;
+  state_->callbacks.emplace(*token, std::move(callback));
   return true;
 }
 
-bool Cancellation::Deregister(Token token) {
-  absl::MutexLock lock(&mutex_);
-  if (callbacks_.erase(token) > 0) return true;
-  while (running_callbacks_ && cancelling_thread_ != ThisThread()) idle_.Wait(&mutex_);
+bool Cancellation::State::Deregister(Token token) {
+  absl::MutexLock lock(&mutex);
+  if (callbacks.erase(token) > 0) return true;
+  while (running == token && cancelling_thread != ThisThread()) ended.Wait(&mutex);
   return false;
 }
 

@@ -61,14 +61,12 @@ StatusOr<int64_t> MasterSession::Extend(GraphDef graph, int64_t expected_version
 }
 
 void MasterSession::Run(SessionStep request, Done done) {
-  {
+  const bool is_open = [&] {
     absl::MutexLock lock(&mutex_);
-    if (closed_) {
-      done(FailedPrecondition("Session is closed."));
-      return;
-    }
-    ++running_;
-  }
+    if (!closed_) ++running_;
+    return !closed_;
+  }();
+  if (!is_open) return done(FailedPrecondition("Session is closed."));
   auto step = std::make_shared<Step>(shared_from_this());  // shared by whatever may end it
   step->done = std::move(done);
   step->caller = request.caller;

@@ -12,6 +12,12 @@ constexpr int64_t kForwardElements = kForwardBytes / sizeof(Complex128);
 
 }  // namespace
 
+KernelContext::KernelContext(Binding binding) : binding_(std::move(binding)) {
+  for (int i = 0; i < binding_.node->num_outputs(); ++i) {
+    output_dtypes_.push_back(binding_.node->output_type(i).dtype);
+  }
+}
+
 const std::string& KernelContext::default_container() const {
   static const std::string* const standard = new std::string(kDefaultContainer);
   return environment_->container != nullptr ? *environment_->container : *standard;
@@ -46,7 +52,7 @@ StatusOr<Ref<Variable>> KernelContext::input_resource_variable(int i) const {
 
 StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
   Value& value = *binding_.outputs[i];
-  const DType dtype = binding_.node->output_type(i).dtype;
+  const DType dtype = output_dtypes_[i];
   if (value.tensor.dtype() == dtype && value.tensor.shape() == shape && value.tensor.HasOneRef() &&
       !value.is_shared) [[likely]] {
     return &value.tensor;
@@ -57,10 +63,10 @@ StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
 }
 
 bool KernelContext::TryForward(int from, int i, const Shape& shape) {
-  if (!binding_.input_is_last_use[from] || shape.num_elements() < kForwardElements) return false;
+  if (shape.num_elements() < kForwardElements || !binding_.input_is_last_use[from]) return false;
   Value& source = *binding_.input_values[from];
   if (&source.tensor != binding_.inputs[from] || source.tensor.size_bytes() < kForwardBytes ||
-      source.tensor.dtype() != binding_.node->output_type(i).dtype ||
+      source.tensor.dtype() != output_dtypes_[i] ||
       source.tensor.num_elements() != shape.num_elements() || !source.tensor.HasOneRef()) {
     return false;
   }

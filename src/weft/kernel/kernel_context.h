@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
@@ -65,14 +66,15 @@ class KernelContext {
   // points at a variable's snapshot where a reference edge ends in a plain input.
   struct Binding {
     const Node* node = nullptr;
-    std::vector<const Tensor*> inputs;
-    std::vector<Value*> input_values;
-    std::vector<Value*> outputs;
+    // Most ops have at most two of each: these lie in the context, next to that of the next call.
+    absl::InlinedVector<const Tensor*, 2> inputs;
+    absl::InlinedVector<Value*, 2> input_values;
+    absl::InlinedVector<Value*, 2> outputs;
     // input_is_last_use[i]: nobody reads input i after this call.
-    std::vector<bool> input_is_last_use;
+    absl::InlinedVector<bool, 8> input_is_last_use;
   };
   KernelContext() = default;
-  explicit KernelContext(Binding binding) : binding_(std::move(binding)) {}
+  explicit KernelContext(Binding binding);
   void set_environment(const StepEnvironment* environment) { environment_ = environment; }
   Binding& binding() { return binding_; }
 
@@ -99,7 +101,7 @@ class KernelContext {
   // True where input i comes from a branch not taken: only _Send is called with such inputs.
   bool input_is_dead(int i) const { return binding_.input_values[i]->is_dead; }
   DType input_dtype(int i) const { return binding_.inputs[i]->dtype(); }
-  DType output_dtype(int i) const { return binding_.node->output_type(i).dtype; }
+  DType output_dtype(int i) const { return output_dtypes_[i]; }
   // The variable behind reference input i.
   StatusOr<Variable*> input_variable(int i) const;
   // The only element of a resource input; InvalidArgument if it is not one handle.
@@ -129,6 +131,7 @@ class KernelContext {
   bool TryForward(int from, int i, const Shape& shape);
 
   Binding binding_;
+  absl::InlinedVector<DType, 8> output_dtypes_;
   const StepEnvironment* environment_ = nullptr;
   uint64_t frame_ = 0;
   int64_t iteration_ = 0;
