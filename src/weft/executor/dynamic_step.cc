@@ -356,12 +356,16 @@ void DynamicStep::Finish(Task task) {
     default:
       TellDependents(task, died, task.at);
   }
-  if (instruction.kind != InstructionKind::kResult) {  // read at the end
-    for (int slot : instruction.inputs) {
-      if (--task.at->uses[slot] == 0) task.at->state->Release(slot);
-    }
+  if (instruction.kind == InstructionKind::kMerge) {  // the other inputs may still be on their way
+    if (!died) DropUse(instruction.inputs[progress.live_input], task.at);
+  } else if (instruction.kind != InstructionKind::kResult) {  // read at the end
+    for (int slot : instruction.inputs) DropUse(slot, task.at);
   }
   if (--task.at->running == 0) EndIfIdle(task.at);
+}
+
+void DynamicStep::DropUse(int slot, Iteration* at) {
+  if (--at->uses[slot] == 0) at->state->Release(slot);
 }
 
 void DynamicStep::TellDependents(Task task, bool died, Iteration* to) {
@@ -382,12 +386,15 @@ void DynamicStep::Deliver(const Instruction& source, const Instruction::Dependen
   if (target.kind == InstructionKind::kMerge) {
     if (dependent.input == kControlPort) {
       --progress.pending;
-    } else if (!is_dead) {
-      if (progress.live_input < 0) progress.live_input = dependent.input;
+    } else if (!is_dead && progress.live_input < 0) {
+      progress.live_input = dependent.input;
     } else {
       // The back edge of a loop that is dead from the start never comes.
-      progress.dead_inputs +=
-          source.kind == InstructionKind::kEnter ? static_cast<int>(target.inputs.size()) : 1;
+      if (is_dead) {
+        progress.dead_inputs +=
+            source.kind == InstructionKind::kEnter ? static_cast<int>(target.inputs.size()) : 1;
+      }
+      DropUse(target.inputs[dependent.input], to);
     }
     const bool is_told =
         progress.live_input >= 0 || progress.dead_inputs >= static_cast<int>(target.inputs.size());

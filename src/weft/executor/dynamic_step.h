@@ -57,6 +57,8 @@ class DynamicStep {
   void Complete(Task task, Status status);
   // On the driver: tells dependents, releases inputs.
   void Finish(Task task);
+  // One reader of the slot has read it, or never will.
+  static void DropUse(int slot, Iteration* at);
   void TellDependents(Task task, bool died, Iteration* to);
   void Deliver(const compile::Instruction& source, const compile::Instruction::Dependent& dependent,
                bool is_dead, Iteration* to);

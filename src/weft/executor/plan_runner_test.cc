@@ -56,6 +56,31 @@ class NeverKernel final : public AsyncOpKernel {
     }
   }
 };
+// Has its output, and ends only when a LetGo of its step says so; fails if somebody took the
+// output.
+struct Held {
+  KernelContext* context = nullptr;
+  OpKernel::Done done;
+};
+std::unique_ptr<Held> held;
+class HoldKernel final : public AsyncOpKernel {
+ public:
+  void ComputeAsync(KernelContext& c, Done done) override {
+    c.SetOutput(0, c.input(0));
+    held = std::make_unique<Held>(Held{&c, std::move(done)});
+  }
+};
+class LetGoKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    if (held == nullptr) return Internal("Nobody is held");
+    const std::unique_ptr<Held> ends = std::move(held);
+    const bool is_there = ends->context->binding().outputs[0]->tensor.IsInitialized();
+    ends->done(is_there ? absl::OkStatus() : Internal("The output was taken away"));
+    c.SetOutput(0, c.input(0));
+    return absl::OkStatus();
+  }
+};
 class VariableKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
@@ -113,6 +138,8 @@ Catalogue* MakeCatalogue() {
   c->Add(op("Fail").Input("x: int64").Output("y: int64").Kernel(MakeKernel<FailKernel>()));
   c->Add(op("Later").Input("x: int64").Output("y: int64").Kernel(MakeKernel<LaterKernel>()));
   c->Add(op("Never").Input("x: int64").Output("y: int64").Kernel(MakeKernel<NeverKernel>()));
+  c->Add(op("Hold").Input("x: int64").Output("y: int64").Kernel(MakeKernel<HoldKernel>()));
+  c->Add(op("LetGo").Input("x: int64").Output("y: int64").Kernel(MakeKernel<LetGoKernel>()));
   c->Add(op("Pass").Input("x: int64").Output("y: int64").Kernel(MakeKernel<PassKernel>()));
   c->Add(op("Var").Output("ref: Ref(int64)").Stateful().Kernel(MakeKernel<VariableKernel>()));
   c->Add(op("Assign")
@@ -312,6 +339,16 @@ TEST_F(PlanRunnerTest, SwitchAndMergeTakeOneBranch) {
   ASSERT_TRUE(Compile().ok());
   EXPECT_EQ(RunOne({3, 10}), 6);
   EXPECT_EQ(RunOne({30, 10}), 30);
+}
+
+TEST_F(PlanRunnerTest, AMergeLeavesInputsThatAreStillOnTheirWayAlone) {
+  Endpoint x = Arg(0);
+  Endpoint late = builder_.Op("Hold", {x});
+  Endpoint soon = builder_.Op("Pass", {x});
+  Node* merged = builder_.AddNode("Merge", {std::vector<Endpoint>{late, soon}});
+  Result(builder_.Op("LetGo", {Endpoint{merged, 0}}), 0);
+  ASSERT_TRUE(Compile().ok());
+  for (int64_t step = 0; step < 3; ++step) EXPECT_EQ(RunOne({step}), step);
 }
 
 TEST_F(PlanRunnerTest, ADeadResultIsAnError) {
