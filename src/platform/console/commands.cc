@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -17,6 +18,7 @@
 #include "platform/console/manifests.h"
 #include "platform/console/printing.h"
 #include "platform/object/fields.h"
+#include "platform/reconcile/informer.h"
 #include "platform/store/api_error.h"
 
 namespace weft::platform {
@@ -187,12 +189,41 @@ Status ApplyFiles(const Console& console, const std::vector<std::string>& files,
   return absl::OkStatus();
 }
 
+// What changes, until it is cancelled; whatever happens to the connection. `shown` are the
+// revisions that were printed, by uid.
+Status WatchObjects(const Console& console, const Selection& selection, const GetOptions& options,
+                    const Group& group, std::map<std::string, std::string> shown) {
+  Informer::Options informer_options;
+  if (!selection.all_namespaces) informer_options.namespace_name = SpaceOf(console, *group.type);
+  informer_options.label_selector = selection.label_selector;
+  Informer informer(console.store, *group.type, informer_options, console.clock);
+  informer.AddHandler([&](const ObjectPtr& previous, const ObjectPtr& object) {
+    const Json& changed = object == nullptr ? *previous : *object;
+    if (!group.names.empty() && absl::c_find(group.names, NameOf(changed)) == group.names.end())
+      return;
+    std::string& revision = shown[UidOf(changed)];
+    if (object != nullptr && revision == RevisionOf(changed)) return;
+    revision = RevisionOf(changed);
+    console.print(PrintTable(*group.type, {object == nullptr ? previous : object},
+                             console.clock->Now(), options.form == "wide", selection.all_namespaces,
+                             /*with_head=*/false));
+  });
+  while (!options.cancellation->IsCancelled()) {
+    informer.Maintain();
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  return absl::IsCancelled(options.cancellation->status()) ? absl::OkStatus()
+                                                           : options.cancellation->status();
+}
+
 Status GetObjects(const Console& console, const Selection& selection, const GetOptions& options) {
   WEFT_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(selection.words));
   const bool is_table = options.form.empty() || options.form == "wide";
   bool has_printed = false;
+  std::map<std::string, std::string> shown;
   for (const Group& group : groups) {
     WEFT_ASSIGN_OR_RETURN(const std::vector<ObjectPtr> objects, Fetch(console, group, selection));
+    for (const ObjectPtr& object : objects) shown[UidOf(*object)] = RevisionOf(*object);
     if (objects.empty() && is_table) continue;
     if (is_table) {
       console.print(absl::StrCat(
@@ -212,27 +243,7 @@ Status GetObjects(const Console& console, const Selection& selection, const GetO
                                                           console.namespace_name, " namespace.\n"));
   }
   if (!options.watches || groups.empty()) return absl::OkStatus();
-  const Group& group = groups[0];
-  WatchOptions watch_options;
-  if (!selection.all_namespaces) watch_options.namespace_name = SpaceOf(console, *group.type);
-  watch_options.label_selector = selection.label_selector;
-  watch_options.marks_initial_end = true;
-  if (group.names.size() == 1)
-    watch_options.field_selector = absl::StrCat("metadata.name=", group.names[0]);
-  bool is_initial = true;
-  WEFT_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Watch> watch,
-      console.store->StartWatch(*group.type, watch_options, [&](const WatchEvent& event) {
-        if (event.kind == WatchEvent::Kind::kBookmark) is_initial = false;
-        if (event.kind == WatchEvent::Kind::kError) options.cancellation->Cancel(event.error);
-        if (is_initial || event.kind >= WatchEvent::Kind::kBookmark) return;
-        console.print(PrintTable(*group.type, {event.object}, console.clock->Now(),
-                                 options.form == "wide", selection.all_namespaces,
-                                 /*with_head=*/false));
-      }));
-  while (!options.cancellation->IsCancelled()) absl::SleepFor(absl::Milliseconds(50));
-  return absl::IsCancelled(options.cancellation->status()) ? absl::OkStatus()
-                                                           : options.cancellation->status();
+  return WatchObjects(console, selection, options, groups[0], std::move(shown));
 }
 
 Status DescribeObjects(const Console& console, const Selection& selection) {

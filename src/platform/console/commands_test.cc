@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/console/commands.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "absl/synchronization/mutex.h"
+
+#include "base/cancellation.h"
 #include "base/files.h"
 #include "base/threads.h"
 #include "platform/console/manifests.h"
@@ -170,6 +175,114 @@ TEST_F(ConsoleTest, Deletes) {
   files.files = {file_};
   EXPECT_TRUE(DeleteObjects(console_, files, lenient).ok());
   EXPECT_THAT(out_, HasSubstr("configmap \"conf\" deleted"));
+}
+
+// Whose watches can be made to break off.
+class BreakingStore : public ObjectStore {
+ public:
+  explicit BreakingStore(ObjectStore* store) : store_(store) {}
+
+  StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override {
+    return store_->Get(type, name);
+  }
+  StatusOr<ObjectList> List(const ResourceType& type, const ListOptions& options) override {
+    return store_->List(type, options);
+  }
+  StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
+                                              WatchSink sink) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      sink_ = sink;
+      ++watches_;
+    }
+    return store_->StartWatch(type, options, std::move(sink));
+  }
+  StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& namespace_name,
+                             Json object, const WriteOptions& options) override {
+    return store_->Create(type, namespace_name, std::move(object), options);
+  }
+  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object,
+                             const WriteOptions& options) override {
+    return store_->Update(type, std::move(object), options);
+  }
+  StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
+                            const Json& patch, const WriteOptions& options) override {
+    return store_->Patch(type, name, kind, patch, options);
+  }
+  StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name,
+                             const DeleteOptions& options) override {
+    return store_->Delete(type, name, options);
+  }
+
+  void Break(const Status& why) {
+    WatchEvent event;
+    event.kind = WatchEvent::Kind::kError;
+    event.error = why;
+    absl::MutexLock lock(&mutex_);
+    sink_(event);
+  }
+  int watches() const {
+    absl::MutexLock lock(&mutex_);
+    return watches_;
+  }
+
+ private:
+  ObjectStore* const store_;
+  mutable absl::Mutex mutex_;
+  WatchSink sink_ ABSL_GUARDED_BY(mutex_);
+  int watches_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+TEST_F(ConsoleTest, GoesOnWatchingWhenItsConnectionEnds) {
+  Apply(kJob);
+  BreakingStore breaking(store_.get());
+  absl::Mutex mutex;
+  std::string text;
+  Console console = console_;
+  console.store = &breaking;
+  console.print = [&](absl::string_view more) {
+    absl::MutexLock lock(&mutex);
+    text.append(more.data(), more.size());
+  };
+  const auto await = [&](const std::function<bool()>& is_so) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    while (!is_so() && absl::Now() < deadline) {
+      clock_.Advance(absl::Seconds(1));  // over any pause between two tries
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    EXPECT_TRUE(is_so());
+  };
+  const auto lines = [&] {
+    absl::MutexLock lock(&mutex);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const auto change = [&](const char* patch) {
+    const Json parsed = Json::Parse(patch).value();
+    EXPECT_TRUE(store_
+                    ->Patch(*FindResource("", "configmaps"), {"default", "conf"}, PatchKind::kMerge,
+                            parsed, {})
+                    .ok());
+  };
+  Cancellation cancellation;
+  Thread watcher("watcher", [&] {
+    Selection selection;
+    selection.words = {"configmaps"};
+    EXPECT_TRUE(GetObjects(console, selection, {"", true, &cancellation}).ok());
+  });
+  await([&] { return breaking.watches() == 1 && lines() == 2; });
+  change(R"({"data":{"c":"3"}})");
+  await([&] { return lines() == 3; });
+  breaking.Break(Unavailable("the connection was closed"));
+  // While nobody looks.
+  change(R"({"data":{"d":"4"}})");
+  await([&] { return lines() == 4; });
+  breaking.Break(RevisionExpired("too old"));
+  await([&] { return breaking.watches() == 3; });
+  ASSERT_TRUE(store_->Delete(*FindResource("", "configmaps"), {"default", "conf"}, {}).ok());
+  await([&] { return lines() == 5; });
+  cancellation.Cancel(absl::CancelledError("enough"));
+  watcher.Join();
+  EXPECT_EQ(lines(), 5) << text;
 }
 
 }  // namespace
