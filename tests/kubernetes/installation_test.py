@@ -150,6 +150,7 @@ class InstallationTest(unittest.TestCase):
         self.api.create(TEAM, 'tfjobs', job('wrong', ['sleep', '1'], field='comand'))
         failed = self.await_condition(TEAM, 'wrong', 'Failed')
         self.assertEqual(failed['reason'], 'TFJobFailedValidation')
+        self.assertIn('completionTime', self.api.get(TEAM, 'tfjobs', 'wrong')['status'])
         self.assertIn("containers[0].comand: there is no such field. Did you mean 'command'?", failed['message'])
         self.assertEqual(self.doctor('--as_operator', '-n', TEAM, config=config), (0, {}))
         self.assertNotIn('status', self.api.get(OTHERS, 'tfjobs', 'left-alone'))

@@ -214,15 +214,18 @@ class VolumesTest(unittest.TestCase):
         (host / 'in' / 'file').write_text('here\n')
         script = ('cat /w/h/file; (echo more > /w/h/more) 2>/dev/null || echo sealed; cat /w/f; pwd; echo $0; ls /w/sub; '
                   'test -d /w/made && ls / | grep -c "^proc$"')
-        mounts = [at('h', '/w/h', readOnly=True), at('f', '/w/f'), at('w', '/w/sub', subPathExpr='$(NAME)/x'), at('d', '/w/made')]
+        mounts = [at('h', '/w/h', readOnly=True), at('f', '/w/f'), at('w', '/w/sub', subPathExpr='$(NAME)/x'), at('d', '/w/made'), at('e', '/w/new')]
         volumes = [{'name': 'h', 'hostPath': {'path': str(host / 'in'), 'type': 'Directory'}},
                    {'name': 'f', 'hostPath': {'path': str(host / 'in/file'), 'type': 'File'}},
                    {'name': 'w', 'hostPath': {'path': str(host)}},
-                   {'name': 'd', 'hostPath': {'path': str(host / 'made'), 'type': 'DirectoryOrCreate'}}]
+                   {'name': 'd', 'hostPath': {'path': str(host / 'made'), 'type': 'DirectoryOrCreate'}},
+                   {'name': 'e', 'hostPath': {'path': str(host / 'new')}}]
         more = {'env': [{'name': 'NAME', 'value': 'of-env'}], 'workingDir': '/w/h'}
         self.assertEqual(self.run_pod([(script, mounts, more)], volumes), ['here', 'sealed', 'here', '/w/h', 'sh', '1'])
         self.assertTrue((host / 'of-env' / 'x').is_dir())
         self.assertTrue((host / 'made').is_dir())
+        self.assertTrue((host / 'new').is_dir())
+        self.assertIn("/new' was not there: volume 'e' begins empty", self.kubectl('get', 'events', '-o', 'custom-columns=M:.message'))
 
     def test_a_program_in_a_volume(self):
         if not has_mounts():
@@ -246,7 +249,7 @@ class VolumesTest(unittest.TestCase):
         file = self.plane.folder / 'file'
         file.write_text('')
         for source, place, why in [
-                ({'hostPath': {'path': '/weft-none'}}, '/w', 'hostPath \'/weft-none\' is not there on this machine: make it, or write type: DirectoryOrCreate'),
+                ({'hostPath': {'path': '/weft-none', 'type': 'Directory'}}, '/w', 'hostPath \'/weft-none\' is not there on this machine: make it, or write type: DirectoryOrCreate'),
                 ({'hostPath': {'path': str(file), 'type': 'Directory'}}, '/w', 'hostPath type check failed: %s is not a directory' % file),
                 ({'persistentVolumeClaim': {'claimName': 'other'}}, '/w', 'persistentvolumeclaim "other" not found'),
                 ({'nfs': {'server': 's', 'path': '/'}}, '/w', 'is of kind nfs, which weft does not mount'),

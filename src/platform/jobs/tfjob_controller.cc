@@ -235,6 +235,7 @@ StatusOr<absl::Duration> TfJobController::RejectInvalid(const Json& object,
   if (status.IsFinished()) return absl::InfiniteDuration();
   const std::string message = absl::StrCat("Failed to understand the ", type_.kind, ": ", problems);
   status.SetCondition("Failed", true, "FailedValidation", message);
+  status.SetTimeOnce("completionTime");
   WEFT_RETURN_IF_ERROR(WriteStatus(object, status.json()));
   events_.Record(object, "Warning", type_.kind + "FailedValidation", message);
   return absl::InfiniteDuration();

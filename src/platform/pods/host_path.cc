@@ -46,7 +46,7 @@ Status Make(const PathType& type, const std::string& path) {
 
 }  // namespace
 
-StatusOr<std::string> CheckHostPath(const Json& host_path) {
+StatusOr<HostPath> CheckHostPath(const Json& host_path) {
   const std::string path = StringField(host_path, {"path"});
   const std::string asked = StringField(host_path, {"type"});
   if (!absl::StartsWith(path, "/"))
@@ -62,17 +62,16 @@ StatusOr<std::string> CheckHostPath(const Json& host_path) {
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno != ENOENT) return ErrnoStatus(errno, "use hostPath", path);
-    if (type != nullptr && type->is_made) {
-      WEFT_RETURN_IF_ERROR(Make(*type, path));
-      return path;
+    if (type == nullptr || type->is_made) {
+      WEFT_RETURN_IF_ERROR(Make(type == nullptr ? kTypes[0] : *type, path));
+      return HostPath{path, type == nullptr};
     }
     return NotFound("hostPath '", path, "' is not there on this machine: make it, or write ",
-                    type == nullptr || type->kind == S_IFDIR ? "type: DirectoryOrCreate"
-                                                             : "type: FileOrCreate");
+                    type->kind == S_IFDIR ? "type: DirectoryOrCreate" : "type: FileOrCreate");
   }
   if (type != nullptr && (info.st_mode & S_IFMT) != type->kind)
     return FailedPrecondition("hostPath type check failed: ", path, " is not ", type->what);
-  return path;
+  return HostPath{path};
 }
 
 StatusOr<std::string> ResolveSubPath(const std::string& volume, const std::string& path,

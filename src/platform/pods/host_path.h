@@ -9,9 +9,14 @@
 
 namespace weft::platform {
 
-// Of a `hostPath`, checked, and made where its type says so. FailedPrecondition says what is there
-// instead of what the type asks for, and what to write.
-StatusOr<std::string> CheckHostPath(const Json& host_path);
+// Where a `hostPath` is, checked, and made where its type says so. One without a type that is not
+// there becomes an empty folder, as with the runtimes of clusters. FailedPrecondition says what is
+// there instead of what the type asks for, and what to write.
+struct HostPath {
+  std::string path;
+  bool was_unasked = false;  // made now, though no type says so
+};
+StatusOr<HostPath> CheckHostPath(const Json& host_path);
 
 // A subPath below `volume`: made as a folder where it is missing and `may_make`. FailedPrecondition
 // when it leads out of the volume.

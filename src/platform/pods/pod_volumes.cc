@@ -188,7 +188,14 @@ StatusOr<PodVolumes::Volume> PodVolumes::Prepare(const Json& pod, const Json& vo
   const std::string name = StringField(volume, {"name"});
   prepared.path = absl::StrCat(FolderOf(pod), "/volumes/", name);
   if (const Json* const host_path = FindField(volume, {"hostPath"})) {
-    WEFT_ASSIGN_OR_RETURN(prepared.path, CheckHostPath(*host_path));
+    WEFT_ASSIGN_OR_RETURN(const HostPath found, CheckHostPath(*host_path));
+    if (found.was_unasked)
+      options_.events->Record(
+          pod, "Warning", "HostPathCreated",
+          absl::StrCat("hostPath '", found.path, "' was not there: volume '", name,
+                       "' begins empty. Where it must be there, write type: "
+                       "Directory; where not, type: DirectoryOrCreate"));
+    prepared.path = found.path;
     prepared.is_file = IsFile(prepared.path);
     return prepared;
   }
