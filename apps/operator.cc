@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 #include "apps/command.h"
 #include "apps/node_port.h"
@@ -234,7 +235,8 @@ Status RunOperator(const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const auto cluster, platform::KubernetesStore::Connect(access, &clock));
   WEFT_RETURN_IF_ERROR(Annotate(cluster->GetPage("/version").status(),
                                 absl::StrCat("The cluster at ", access.server)));
-  platform::MeteredStore store(cluster.get(), &clock, access.server, &metrics);
+  platform::MeteredStore store(cluster.get(), &clock,
+                               std::string(absl::StripPrefix(access.server, "https://")), &metrics);
   WEFT_ASSIGN_OR_RETURN(const auto webhook, StartChecks(flags, &clock, &store));
   if (webhook != nullptr) current.SetWebhook(webhook);
   WarnOfMissingKinds(flags, &store);

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "absl/strings/ascii.h"
@@ -69,8 +70,15 @@ StatusOr<HttpServer::Options> MakeOptions(const PortFlags& flags, const Clock& c
 }
 
 // As dashboards of any process expect them.
-void UpdateProcessMetrics(MetricRegistry* metrics) {
+void UpdateProcessMetrics(const Clock& clock, MetricRegistry* metrics) {
   const ProcessStats stats = ReadProcessStats();
+  metrics->GetGauge("process_start_time_seconds", "When it began, since 1970")
+      .Set(absl::ToDoubleSeconds(clock.Now() - stats.uptime - absl::UnixEpoch()));
+  rlimit files = {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    metrics->GetGauge("process_max_fds", "Files that may be open")
+        .Set(static_cast<double>(files.rlim_cur));
+  }
   metrics->GetGauge("process_resident_memory_bytes", "Memory in use")
       .Set(static_cast<double>(stats.resident_bytes));
   metrics->GetGauge("process_open_fds", "Open files").Set(static_cast<double>(stats.open_files));
@@ -114,13 +122,13 @@ StatusOr<std::unique_ptr<HttpServer>> ServeMetrics(const PortFlags& flags, const
                            "', which others can reach: give --metrics-token-file with a file that "
                            "holds a token, or an address of loopback");
   }
-  const HttpHandler tell = [metrics, token](const HttpRequest& request) {
+  const HttpHandler tell = [metrics, token, &clock](const HttpRequest& request) {
     const auto header = request.headers.find("authorization");
     const std::string given = header == request.headers.end() ? "" : header->second;
     if (!token.empty() && !SameSecret(given, absl::StrCat("Bearer ", token))) {
       return Say(401, "Unauthorized\n");
     }
-    UpdateProcessMetrics(metrics);
+    UpdateProcessMetrics(clock, metrics);
     HttpResponse response;
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     response.body = metrics->PrometheusText();

@@ -10,10 +10,12 @@ docs/differential.md does not list fails, and so does a row there that no differ
 import concurrent.futures
 import fnmatch
 import pathlib
+import re
 import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 import audit_match
 import cluster
@@ -41,8 +43,11 @@ class DifferentialTest(unittest.TestCase):
             cls.api = cls.cluster.api
             for namespace in (OURS, THEIRS):
                 cls.api.request('POST', '/api/v1/namespaces', {'metadata': {'name': namespace}})
-            cls.cluster.spawn_operator(WEFT, '--namespace', OURS)
-            cls.cluster.spawn('reference', reference, '--namespace', THEIRS, '--controller-threads', '4', *FAST)
+            cls.ports = {namespace: cluster.real_control_plane.free_port() for namespace in (OURS, THEIRS)}
+            metrics = {each: ('--metrics-bind-address', '127.0.0.1:%d' % port) for each, port in cls.ports.items()}
+            cls.cluster.spawn_operator(WEFT, '--namespace', OURS, *metrics[OURS])
+            cls.cluster.spawn('reference', reference, '--namespace', THEIRS, '--controller-threads', '4', *FAST,
+                              *metrics[THEIRS])
         except BaseException:
             cls.tearDownClass()
             raise
@@ -181,6 +186,42 @@ class DifferentialTest(unittest.TestCase):
         cluster.wait_for(lambda: len(audit_match.creations(self.cluster, THEIRS, pod)) > 3, 'pods of the reference')
         self.assertEqual(audit_match.creations(self.cluster, OURS, pod), [])
         self.api.delete(THEIRS, 'tfjobs', name)
+
+    def metrics(self, namespace):
+        """Name and labels of each line that its operator serves."""
+        with urllib.request.urlopen('http://127.0.0.1:%d/metrics' % self.ports[namespace], timeout=60) as page:
+            return {line.rsplit(' ', 1)[0] for line in page.read().decode().splitlines() if not line.startswith('#')}
+
+    def test_the_metrics_have_the_known_names(self):
+        """A job of each fate has been there by then, so that all are served that come with the first of a kind."""
+        name = 'counted'
+        self.make(name, differential_cases.spec({'Worker': 1}, 'ExitCode'))
+        for namespace in (OURS, THEIRS):
+            for fate in ('exit 137', 'exit 0'):
+                def is_ready():
+                    pod = self.api.get(namespace, 'pods', name + '-worker-0')
+                    return pod and pod['status'].get('phase') in (None, 'Pending')
+                cluster.wait_for(is_ready, 'pod of %s' % namespace)
+                differential_fates.befall_pod(self.api, namespace, name + '-worker-0', fate)
+            self.await_condition(namespace, name, 'Succeeded')
+            self.api.delete(namespace, 'tfjobs', name)
+
+        def names(namespace):
+            return {each.split('{')[0] for each in self.metrics(namespace)}
+        gone = 'training_operator_jobs_deleted_total'
+        cluster.wait_for(lambda: gone in names(OURS), 'deleted jobs')
+        allowed = [pattern.strip() for row in re.findall(r'^\| `([^`]*)` \| [^|]* \|$', PAGE.read_text(), re.M)
+                   for pattern in row.split(',')]
+        missing = names(THEIRS) - names(OURS)
+        unlisted = {each for each in missing if not any(fnmatch.fnmatchcase(each, pattern) for pattern in allowed)}
+        self.assertEqual(unlisted, set(), 'names that %s does not list' % PAGE.name)
+        unneeded = [pattern for pattern in allowed if not any(fnmatch.fnmatchcase(each, pattern) for each in missing)]
+        self.assertEqual(unneeded, [], 'rows of %s that nothing needs' % PAGE.name)
+        # With the same labels, where they are the controller's.
+        labels = {namespace: {each for each in self.metrics(namespace) if 'name="tfjob-controller"' in each and
+                              'bucket' not in each} for namespace in (OURS, THEIRS)}
+        self.assertTrue(labels[THEIRS])
+        self.assertEqual({each for each in labels[THEIRS] - labels[OURS] if each.split('{')[0] not in missing}, set())
 
     def test_what_it_may_do_is_what_it_does(self):
         """After the tests above: the rights of deploy/rbac and the calls in the audit log, both ways."""

@@ -86,8 +86,8 @@ class LeaderTest(unittest.TestCase):
         wait_for(lambda: second.leads() or third.leads())
         self.assertNotEqual(second.leads(), third.leads())
         leader, other = (second, third) if second.leads() else (third, second)
-        self.assertIn('workqueue_depth{name="tfjobs"} 0\n', leader.metrics())
-        self.assertRegex(leader.metrics(), r'rest_client_requests_total\{code="200",host="https://127.0.0.1:\d+",method="PUT"\} ')
+        self.assertIn('workqueue_depth{controller="tfjob-controller",name="tfjob-controller"} 0\n', leader.metrics())
+        self.assertRegex(leader.metrics(), r'rest_client_requests_total\{code="200",host="127.0.0.1:\d+",method="PUT"\} ')
         # Who ends in peace leaves nobody waiting.
         leader.stop()
         wait_for(other.leads)

@@ -9,6 +9,18 @@
 
 namespace weft::platform {
 
+JobMetrics::JobMetrics(MetricRegistry* metrics) : metrics_(metrics) {
+  if (metrics_ == nullptr) return;
+  failed_pods_ = &metrics_->GetCounter("failed_pods_total", "The pods of jobs that failed");
+}
+
+// Once a pod: those that had failed before anybody watched were counted then.
+void JobMetrics::CountPod(const Json* previous, const Json* pod) {
+  if (failed_pods_ == nullptr || previous == nullptr || pod == nullptr) return;
+  const bool had_failed = StringField(*previous, {"status", "phase"}) == "Failed";
+  if (StringField(*pod, {"status", "phase"}) == "Failed" && !had_failed) failed_pods_->Add();
+}
+
 void JobMetrics::Count(const char* what, const Json& job) {
   if (metrics_ == nullptr) return;
   metrics_

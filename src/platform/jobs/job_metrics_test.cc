@@ -63,11 +63,20 @@ TEST(JobMetricsTest, TellsWhatBecameOfAJob) {
   }
   EXPECT_THAT(text, HasSubstr("\ncreated_pods_total 2\n"));
   EXPECT_THAT(text, HasSubstr("\ndeleted_pods_total 1\n"));
-  EXPECT_THAT(text, HasSubstr("\ncreated_services_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nfailed_pods_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nfailed_service_creation_total 0\n"));
+  EXPECT_THAT(text, HasSubstr("controller_runtime_reconcile_total{controller=\"tfjob-controller\","
+                              "result=\"success\"} "));
+  EXPECT_THAT(text, HasSubstr("\nsucceeded_service_creation_total 1\n"));
   EXPECT_THAT(text, HasSubstr("rest_client_requests_total{code=\"200\",host=\"here\","
                               "method=\"PUT\"} "));
-  EXPECT_THAT(text, HasSubstr("workqueue_depth{name=\"tfjobs\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("workqueue_work_duration_seconds_count{name=\"tfjobs\"} "));
+  EXPECT_THAT(
+      text,
+      HasSubstr("workqueue_depth{controller=\"tfjob-controller\",name=\"tfjob-controller\"} 0\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "workqueue_work_duration_seconds_count{controller=\"tfjob-controller\",name=\"tfjob-"));
 }
 
 }  // namespace

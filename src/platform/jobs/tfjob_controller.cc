@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "platform/jobs/tfjob_controller.h"
+
 #include <algorithm>
 #include <atomic>
 #include <set>
@@ -11,7 +13,6 @@
 #include "platform/jobs/job_status.h"
 #include "platform/jobs/kept_fields.h"
 #include "platform/jobs/pod_group.h"
-#include "platform/jobs/tfjob_controller.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 
@@ -45,7 +46,7 @@ Informer::Options JobOptions(const TfJobController::Options& options) {
 WorkQueue::Options QueueOptions(const TfJobController::Options& options) {
   WorkQueue::Options queue;
   queue.metrics = options.metrics;
-  queue.name = options.type->plural;
+  queue.name = OperatorName(options.type->kind);
   return queue;
 }
 
@@ -63,6 +64,7 @@ TfJobController::TfJobController(Options options)
       expectations_(options_.clock),
       events_(store_, options_.clock, OperatorName(type_.kind)),
       metrics_(options_.metrics),
+      meters_(options_.metrics, options_.clock, OperatorName(type_.kind)),
       jobs_(store_, type_, JobOptions(options_), options_.clock),
       pods_(store_, Pods(), OwnedOptions(options_, &KeptOfPod), options_.clock),
       services_(store_, Services(), OwnedOptions(options_, &KeptOfService), options_.clock) {
@@ -94,8 +96,9 @@ TfJobController::~TfJobController() {
 
 void TfJobController::Start(int threads) {
   events_.Start();
+  meters_.SetThreads(threads);
   loop_ = std::make_unique<ControllerLoop>(
-      type_.plural, &queue_, Informers(), [this](const std::string& key) { return Reconcile(key); },
+      type_.plural, &queue_, Informers(), [this](const std::string& key) { return Look(key); },
       threads);
   if (options_.read_log == nullptr) return;
   log_thread_ = std::make_unique<Thread>("logs", [this] {
@@ -144,8 +147,12 @@ bool TfJobController::HasSynced() const {
 bool TfJobController::Step() {
   if (!HasSynced()) return false;
   return ControllerLoop::Step(
-      type_.plural, &queue_, [this](const std::string& key) { return Reconcile(key); },
+      type_.plural, &queue_, [this](const std::string& key) { return Look(key); },
       absl::ZeroDuration());
+}
+
+StatusOr<absl::Duration> TfJobController::Look(const std::string& key) {
+  return meters_.Observe([&] { return Reconcile(key); });
 }
 
 void TfJobController::OnJob(const ObjectPtr& previous, const ObjectPtr& object) {
@@ -162,6 +169,7 @@ void TfJobController::OnOwned(const char* prefix, const ObjectPtr& previous,
   const Json* const owner = ControllerOf(changed);
   if (owner == nullptr || StringField(*owner, {"kind"}) != type_.kind) return;
   const std::string uid = StringField(*owner, {"uid"});
+  if (prefix == kPods) metrics_.CountPod(previous.get(), object.get());
   // One that took the place of another means that the other has gone.
   const bool is_other =
       previous != nullptr && object != nullptr && UidOf(*previous) != UidOf(*object);

@@ -19,6 +19,7 @@
 #include "platform/reconcile/event_recorder.h"
 #include "platform/reconcile/expectations.h"
 #include "platform/reconcile/informer.h"
+#include "platform/reconcile/reconcile_meters.h"
 #include "platform/reconcile/work_queue.h"
 #include "platform/store/object_store.h"
 
@@ -71,6 +72,7 @@ class TfJobController {
   StatusOr<absl::Duration> Reconcile(const std::string& key);
 
  private:
+  StatusOr<absl::Duration> Look(const std::string& key);
   void OnJob(const ObjectPtr& previous, const ObjectPtr& object);
   void OnOwned(const char* prefix, const ObjectPtr& previous, const ObjectPtr& object);
   void ReadLogs();
@@ -104,6 +106,7 @@ class TfJobController {
   Expectations expectations_;
   EventRecorder events_;
   JobMetrics metrics_;
+  ReconcileMeters meters_;
   Informer jobs_;
   Informer pods_;
   Informer services_;

@@ -41,9 +41,10 @@ bool ControllerLoop::Step(const std::string& name, WorkQueue* queue, const Recon
 ControllerLoop::ControllerLoop(const std::string& name, WorkQueue* queue,
                                std::vector<Informer*> informers, Reconcile reconcile, int threads)
     : queue_(queue) {
-  threads_.push_back(std::make_unique<Thread>(name + "-watch", [this, informers] {
+  threads_.push_back(std::make_unique<Thread>(name + "-watch", [this, queue, informers] {
     while (!stopping_.load()) {
       for (Informer* informer : informers) informer->Maintain();
+      queue->Measure();
       absl::SleepFor(kMaintainPeriod);
     }
   }));

@@ -8,6 +8,31 @@
 #include "platform/store/api_error.h"
 
 namespace weft::platform {
+namespace {
+
+// Null: nobody counts that.
+struct ObjectNames {
+  absl::string_view plural;
+  const char* created = nullptr;
+  const char* refused = nullptr;
+  const char* deleted = nullptr;
+};
+constexpr ObjectNames kObjects[] = {
+    {"pods", "created_pods_total", nullptr, "deleted_pods_total"},
+    {"services", "succeeded_service_creation_total", "failed_service_creation_total",
+     "deleted_services_total"},
+    {"podgroups", "created_pod_groups_total", nullptr, "deleted_pod_groups_total"},
+};
+
+const ObjectNames& NamesOf(const ResourceType& type) {
+  static constexpr ObjectNames kOther;
+  for (const ObjectNames& names : kObjects) {
+    if (names.plural == type.plural) return names;
+  }
+  return kOther;
+}
+
+}  // namespace
 
 void MeteredStore::Count(const char* verb, const Status& status, absl::Duration start) {
   const int code = status.ok() ? 200 : HttpCodeOf(status);
@@ -21,12 +46,14 @@ void MeteredStore::Count(const char* verb, const Status& status, absl::Duration 
       .Observe(absl::ToDoubleSeconds(clock_->Monotonic() - start));
 }
 
-void MeteredStore::CountObject(const char* what, const ResourceType& type) {
-  if (type.plural != "pods" && type.plural != "services" && type.plural != "podgroups") return;
-  metrics_
-      ->GetCounter(absl::StrCat(what, "_", type.plural, "_total"),
-                   absl::StrCat("The ", type.plural, " that were ", what))
-      .Add();
+void MeteredStore::ShowObjects() {
+  for (const ObjectNames& names : kObjects) {
+    for (const char* const name : {names.created, names.refused, names.deleted}) Add(name, 0);
+  }
+}
+
+void MeteredStore::Add(const char* name, int64_t by) {
+  if (name != nullptr) metrics_->GetCounter(name, "Of the objects that jobs become").Add(by);
 }
 
 StatusOr<ObjectPtr> MeteredStore::Get(const ResourceType& type, const ObjectName& name) {
@@ -55,7 +82,7 @@ StatusOr<ObjectPtr> MeteredStore::Create(const ResourceType& type,
   const absl::Duration start = clock_->Monotonic();
   StatusOr<ObjectPtr> result = store_->Create(type, namespace_name, std::move(object), options);
   Count("POST", result.status(), start);
-  if (result.ok()) CountObject("created", type);
+  Add(result.ok() ? NamesOf(type).created : NamesOf(type).refused, 1);
   return result;
 }
 
@@ -81,7 +108,7 @@ StatusOr<ObjectPtr> MeteredStore::Delete(const ResourceType& type, const ObjectN
   const absl::Duration start = clock_->Monotonic();
   StatusOr<ObjectPtr> result = store_->Delete(type, name, options);
   Count("DELETE", result.status(), start);
-  if (result.ok()) CountObject("deleted", type);
+  if (result.ok()) Add(NamesOf(type).deleted, 1);
   return result;
 }
 

@@ -12,11 +12,14 @@
 namespace weft::platform {
 
 // rest_client_requests_total by verb and code, their seconds, and pods, services and pod groups
-// that were created and deleted, under the names that dashboards know. Thread-safe; borrows all.
+// that were created and deleted, under the names that dashboards know. `host` is that of the API
+// server, with its port. Thread-safe; borrows all.
 class MeteredStore : public ObjectStore {
  public:
   MeteredStore(ObjectStore* store, const Clock* clock, std::string host, MetricRegistry* metrics)
-      : store_(store), clock_(clock), host_(std::move(host)), metrics_(metrics) {}
+      : store_(store), clock_(clock), host_(std::move(host)), metrics_(metrics) {
+    ShowObjects();
+  }
 
   StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override;
   StatusOr<ObjectList> List(const ResourceType& type, const ListOptions& options) override;
@@ -33,8 +36,9 @@ class MeteredStore : public ObjectStore {
 
  private:
   void Count(const char* verb, const Status& status, absl::Duration start);
-  // "created", "deleted".
-  void CountObject(const char* what, const ResourceType& type);
+  // From the start, so that a dashboard sees the first one come.
+  void ShowObjects();
+  void Add(const char* name, int64_t by);
 
   ObjectStore* const store_;
   const Clock* const clock_;

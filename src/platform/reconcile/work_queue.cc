@@ -10,7 +10,7 @@ WorkQueue::WorkQueue(const Clock* clock, const Options& options)
     : clock_(clock), options_(options) {
   if (options_.metrics == nullptr) return;
   MetricRegistry& metrics = *options_.metrics;
-  const MetricLabels labels = {{"name", options_.name}};
+  const MetricLabels labels = {{"controller", options_.name}, {"name", options_.name}};
   const std::vector<double> bounds = ExponentialBounds(1e-6, 10, 10);
   meters_.depth = &metrics.GetGauge("workqueue_depth", "Keys that wait", labels);
   meters_.adds = &metrics.GetCounter("workqueue_adds_total", "Keys that were added", labels);
@@ -19,6 +19,28 @@ WorkQueue::WorkQueue(const Clock* clock, const Options& options)
                                         bounds, labels);
   meters_.works = &metrics.GetHistogram("workqueue_work_duration_seconds",
                                         "How long keys were worked on", bounds, labels);
+  meters_.unfinished =
+      &metrics.GetGauge("workqueue_unfinished_work_seconds",
+                        "How long all keys that are not done have been worked on", labels);
+  meters_.longest =
+      &metrics.GetGauge("workqueue_longest_running_processor_seconds",
+                        "How long the key has been worked on that takes longest", labels);
+}
+
+void WorkQueue::Measure() {
+  if (meters_.unfinished == nullptr) return;
+  absl::MutexLock lock(&mutex_);
+  const absl::Duration now = clock_->Monotonic();
+  absl::Duration sum;
+  absl::Duration longest;
+  for (const std::string& key : processing_) {
+    const auto since = since_.find(key);
+    if (since == since_.end()) continue;
+    sum += now - since->second;
+    longest = std::max(longest, now - since->second);
+  }
+  meters_.unfinished->Set(absl::ToDoubleSeconds(sum));
+  meters_.longest->Set(absl::ToDoubleSeconds(longest));
 }
 
 void WorkQueue::PushReady(const std::string& key) {

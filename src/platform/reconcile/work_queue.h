@@ -26,7 +26,8 @@ class WorkQueue {
   struct Options {
     absl::Duration first_retry = absl::Milliseconds(5);  // doubles with each failure
     absl::Duration longest_retry = absl::Minutes(5);
-    MetricRegistry* metrics = nullptr;  // borrowed; workqueue_* with the label `name`
+    MetricRegistry* metrics =
+        nullptr;  // borrowed; workqueue_* with the name as `name` and `controller`
     std::string name;
   };
   explicit WorkQueue(const Clock* clock) : WorkQueue(clock, Options()) {}
@@ -51,6 +52,9 @@ class WorkQueue {
   absl::Duration NextDue() const;
   bool HasReady() const;
 
+  // Brings up to date how long those have been worked on who are not done. To be called often.
+  void Measure();
+
  private:
   void AddLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddAfterLocked(const std::string& key, absl::Duration delay)
@@ -64,6 +68,8 @@ class WorkQueue {
     Counter* retries = nullptr;
     Histogram* waits = nullptr;
     Histogram* works = nullptr;
+    Gauge* unfinished = nullptr;
+    Gauge* longest = nullptr;
   };
 
   const Clock* const clock_;

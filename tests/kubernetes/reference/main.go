@@ -38,6 +38,7 @@ func main() {
 	qps := flag.Float64("qps", 20, "API calls a second")
 	burst := flag.Int("burst", 30, "API calls at once")
 	gang := flag.String("gang-scheduler-name", "", "volcano, or a scheduler with the coscheduling plugin; empty: none")
+	address := flag.String("metrics-bind-address", "0", "where metrics are served; 0: nowhere")
 	options := zap.Options{Development: true, StacktraceLevel: zapcore.DPanicLevel}
 	options.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -57,7 +58,7 @@ func main() {
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:  scheme,
-		Metrics: metricsserver.Options{BindAddress: "0"},
+		Metrics: metricsserver.Options{BindAddress: *address},
 		Cache:   seen,
 	})
 	must(err)
