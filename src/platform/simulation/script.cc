@@ -69,7 +69,7 @@ Action DrawForRunning(const SimulatedCluster& cluster, const std::string& name, 
   const int64_t workers = WorkersOf(job);
   action.kind = Kind::kScale;
   action.number = workers > 1 && random->OneIn(2) ? workers - 1 : workers + 1;
-  if ((choice == 12 || choice == 13) && MaySuspend(job)) action.kind = Kind::kSuspend;
+  if (choice >= 11 && choice <= 13 && MaySuspend(job)) action.kind = Kind::kSuspend;
   if (choice == 14) action.kind = Kind::kDeleteJob;
   if (choice == 15 && may_jump) action.kind = Kind::kJump;
   if (choice == 16) action.kind = Kind::kDeleteInForeground;
@@ -89,7 +89,7 @@ Action DrawForSuspended(const std::string& name, bool may_jump, Random* random) 
   Action action;
   action.job = name;
   action.kind = random->OneIn(5) ? Kind::kDeleteJob : Kind::kResume;
-  if (may_jump && random->OneIn(4)) action.kind = Kind::kJump;
+  if (may_jump && random->OneIn(2)) action.kind = Kind::kJump;
   return action;
 }
 
