@@ -193,7 +193,8 @@ def schedules(target, folder):
              tf.train.cosine_decay_restarts(0.1, step, 2), tf.train.linear_cosine_decay(0.1, step, 5)]
     w = tf.get_variable('w', [3], initializer=tf.ones_initializer())
     loss = tf.reduce_sum(tf.square(w))
-    with tf.control_dependencies([tf.identity(rate) for rate in rates]):
+    # Before the update: nothing else says whether TensorFlow squares the old or the new w.
+    with tf.control_dependencies([tf.identity(rate) for rate in rates] + [loss]):
         train = tf.train.GradientDescentOptimizer(tf.add_n(rates)).minimize(loss, global_step=step)
     with tf.Session(target) as session:
         session.run(tf.global_variables_initializer())

@@ -59,24 +59,35 @@ class NeverKernel final : public AsyncOpKernel {
 // Has its output, and ends only when a LetGo of its step says so; fails if somebody took the
 // output.
 struct Held {
+  absl::Notification begun;
   KernelContext* context = nullptr;
   OpKernel::Done done;
 };
-std::unique_ptr<Held> held;
+std::unique_ptr<Held> held;  // made by the test
 class HoldKernel final : public AsyncOpKernel {
  public:
   void ComputeAsync(KernelContext& c, Done done) override {
     c.SetOutput(0, c.input(0));
-    held = std::make_unique<Held>(Held{&c, std::move(done)});
+    held->context = &c;
+    held->done = std::move(done);
+    held->begun.Notify();
+  }
+};
+class LaterThanHoldKernel final : public AsyncOpKernel {
+ public:
+  void ComputeAsync(KernelContext& c, Done done) override {
+    c.device().threads().Schedule([&c, done = std::move(done)]() mutable {
+      held->begun.WaitForNotificationWithTimeout(absl::Seconds(60));
+      c.SetOutput(0, c.input(0));
+      done(absl::OkStatus());
+    });
   }
 };
 class LetGoKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
-    if (held == nullptr) return Internal("Nobody is held");
-    const std::unique_ptr<Held> ends = std::move(held);
-    const bool is_there = ends->context->binding().outputs[0]->tensor.IsInitialized();
-    ends->done(is_there ? absl::OkStatus() : Internal("The output was taken away"));
+    const bool is_there = held->context->binding().outputs[0]->tensor.IsInitialized();
+    held->done(is_there ? absl::OkStatus() : Internal("The output was taken away"));
     c.SetOutput(0, c.input(0));
     return absl::OkStatus();
   }
@@ -139,6 +150,10 @@ Catalogue* MakeCatalogue() {
   c->Add(op("Later").Input("x: int64").Output("y: int64").Kernel(MakeKernel<LaterKernel>()));
   c->Add(op("Never").Input("x: int64").Output("y: int64").Kernel(MakeKernel<NeverKernel>()));
   c->Add(op("Hold").Input("x: int64").Output("y: int64").Kernel(MakeKernel<HoldKernel>()));
+  c->Add(op("LaterThanHold")
+             .Input("x: int64")
+             .Output("y: int64")
+             .Kernel(MakeKernel<LaterThanHoldKernel>()));
   c->Add(op("LetGo").Input("x: int64").Output("y: int64").Kernel(MakeKernel<LetGoKernel>()));
   c->Add(op("Pass").Input("x: int64").Output("y: int64").Kernel(MakeKernel<PassKernel>()));
   c->Add(op("Var").Output("ref: Ref(int64)").Stateful().Kernel(MakeKernel<VariableKernel>()));
@@ -344,11 +359,14 @@ TEST_F(PlanRunnerTest, SwitchAndMergeTakeOneBranch) {
 TEST_F(PlanRunnerTest, AMergeLeavesInputsThatAreStillOnTheirWayAlone) {
   Endpoint x = Arg(0);
   Endpoint late = builder_.Op("Hold", {x});
-  Endpoint soon = builder_.Op("Pass", {x});
+  Endpoint soon = builder_.Op("LaterThanHold", {x});
   Node* merged = builder_.AddNode("Merge", {std::vector<Endpoint>{late, soon}});
   Result(builder_.Op("LetGo", {Endpoint{merged, 0}}), 0);
   ASSERT_TRUE(Compile().ok());
-  for (int64_t step = 0; step < 3; ++step) EXPECT_EQ(RunOne({step}), step);
+  for (int64_t step = 0; step < 3; ++step) {
+    held = std::make_unique<Held>();
+    EXPECT_EQ(RunOne({step}), step);
+  }
 }
 
 TEST_F(PlanRunnerTest, ADeadResultIsAnError) {
