@@ -62,6 +62,7 @@ bool Cancellation::Register(Token* token, Callback callback) {
 }
 
 bool Cancellation::State::Deregister(Token token) {
+  if (token == 0) return false;
   absl::MutexLock lock(&mutex);
   if (callbacks.erase(token) > 0) return true;
   while (running == token && cancelling_thread != ThisThread()) ended.Wait(&mutex);

@@ -28,6 +28,13 @@ TEST(CancellationTest, TellsEachCallbackTheFirstReasonOnce) {
   EXPECT_FALSE(cancellation.Register(&token, [](const Status&) {}));
 }
 
+TEST(CancellationTest, NothingIsWaitedForWithoutACallback) {
+  Cancellation cancellation;
+  EXPECT_FALSE(cancellation.Deregister(0));
+  cancellation.Cancel(Aborted("end"));
+  EXPECT_FALSE(cancellation.Deregister(0));
+}
+
 TEST(CancellationTest, WhatIsDeregisteredByAnEarlierCallbackDoesNotRun) {
   Cancellation cancellation;
   Cancellation::Token tokens[2];

@@ -11,7 +11,7 @@ namespace {
 // A name that the op does not know would be passed over in silence, and its default used.
 Status CheckAttrNames(const OpSchema& schema, const AttrMap& attrs) {
   for (const auto& [name, value] : attrs) {
-    const auto is_it = [&](const AttrSchema& attr) { return attr.name == name; };
+    const auto is_it = [&name = name](const AttrSchema& attr) { return attr.name == name; };
     if (name.starts_with('_') || absl::c_any_of(schema.attrs, is_it)) continue;
     const auto add_name = [](std::string* out, const AttrSchema& attr) { *out += attr.name; };
     return InvalidArgument("Op ", schema.name, " has no attr '", name,

@@ -304,7 +304,7 @@ Status EmbeddedStore::FillMetadata(const ResourceType& type, const std::string& 
 bool EmbeddedStore::HasNoLivingOwner(const Json& object) {
   const Json* const owners = FindField(object, {"metadata", "ownerReferences"});
   if (owners == nullptr || owners->size() == 0) return false;
-  return std::none_of(owners->items().begin(), owners->items().end(), [&](const Json& owner) {
+  const auto lives = [&](const Json& owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!table_.HasUid(StringField(owner, {"uid"}))) return false;
     const GroupVersion version = SplitApiVersion(StringField(owner, {"apiVersion"}));
     const ResourceType* const type = FindKind(version.group, StringField(owner, {"kind"}));
@@ -313,7 +313,8 @@ bool EmbeddedStore::HasNoLivingOwner(const Json& object) {
         table_.Find(KeyOf(*type, {NamespaceOf(object), StringField(owner, {"name"})}));
     // One that waits for its last dependent would wait for this one too.
     return held == nullptr || !WaitsForDependents(*held);
-  });
+  };
+  return std::none_of(owners->items().begin(), owners->items().end(), lives);
 }
 
 StatusOr<ObjectPtr> EmbeddedStore::Create(const ResourceType& type,
