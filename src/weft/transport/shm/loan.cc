@@ -261,9 +261,11 @@ StatusOr<std::unique_ptr<Borrower>> Borrower::Open(absl::string_view offer) {
   if (bytes.pid <= 0 || bytes.fd < 0 || bytes.bytes != kPageBytes) {
     return InvalidArgument("Share frame is malformed");
   }
-  WEFT_ASSIGN_OR_RETURN(
-      std::shared_ptr<SharedMapping> words,
-      SharedMapping::Open(bytes.pid, {bytes.fd, bytes.inode, bytes.bytes}, /*writable=*/true));
+  // In containers that share a network, but not their processes' numbers, the number is another's.
+  StatusOr<std::shared_ptr<SharedMapping>> opened =
+      SharedMapping::Open(bytes.pid, {bytes.fd, bytes.inode, bytes.bytes}, /*writable=*/true);
+  if (!opened.ok()) return Unavailable(opened.status().message());
+  const std::shared_ptr<SharedMapping> words = *std::move(opened);
   if (NonceOf(*words) != bytes.nonce) {
     return Unavailable("Process ", bytes.pid, " here is not the one that offers its memory");
   }

@@ -182,6 +182,18 @@ TEST_F(Loan, ADeadBorrowersLoansComeBack) {
   close(ready[1]);
 }
 
+// As between containers of one network whose processes are all number 1: the descriptor is there
+// and is another file. Such an offer is no mistake, the connection just copies.
+TEST_F(Loan, AnOfferOfAProcessThatIsAnotherHereIsUnavailable) {
+  const std::string offer = lender_->Offer();
+  for (const size_t at : {sizeof(int32_t), size_t{8}}) {  // the descriptor; the file's number
+    std::string other = offer;
+    other[at] = static_cast<char>(other[at] ^ 1);
+    const Status status = Borrower::Open(other).status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << "byte " << at << ": " << status;
+  }
+}
+
 TEST_F(Loan, MalformedOffersAndLoansAreRefused) {
   const std::string offer = lender_->Offer();
   EXPECT_TRUE(absl::IsInvalidArgument(Borrower::Open("").status()));
