@@ -79,7 +79,7 @@ class HostileTest(unittest.TestCase):
             done = subprocess.run([WEFT, *words, '--kubeconfig', str(path)], capture_output=True, text=True,
                                   input=json.dumps(config_map('a', {})), timeout=60)
             self.assertEqual(done.returncode, 1)
-            self.assertIn('Unauthorized', done.stderr)
+            self.assertIn('its token is not of this cluster', done.stderr)
 
     def test_what_is_too_large(self):
         self.refused(413, 'at most 1572864 are kept', 'POST', MAPS, config_map('a', {'a': 'x' * 1600000}))
