@@ -20,6 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "base/pipe.h"
+
 namespace weft {
 namespace {
 
@@ -167,17 +169,6 @@ Status Describe(const std::vector<MountStep>& steps, const Report& report) {
       return ErrnoStatus(report.error, "make a root of", step.target);
   }
   return absl::OkStatus();
-}
-
-struct Pipe {
-  OwnedFd read;
-  OwnedFd write;
-};
-
-StatusOr<Pipe> MakePipe() {
-  int fds[2];
-  if (::pipe2(fds, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
-  return Pipe{OwnedFd(fds[0]), OwnedFd(fds[1])};
 }
 
 StatusOr<OwnedFd> OpenNamespace(pid_t pid, const char* kind) {

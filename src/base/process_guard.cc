@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 
 #include "base/files.h"
+#include "base/pipe.h"
 #include "base/process_table.h"
 #include "base/subprocess.h"
 
@@ -95,15 +96,12 @@ std::set<pid_t> OurDescendants(pid_t spare) {
 }  // namespace
 
 StatusOr<std::unique_ptr<ProcessGuard>> ProcessGuard::Start() {
-  int fds[2];
-  if (::pipe2(fds, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
-  OwnedFd read_end(fds[0]);
-  OwnedFd write_end(fds[1]);
+  WEFT_ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
   std::string mark = MakeMark();
   const pid_t pid = ::fork();
   if (pid < 0) return ErrnoStatus(errno, "start", "the guard process");
   if (pid == 0) {
-    write_end.Reset();
+    pipe.write.Reset();
     ::setsid();  // neither Ctrl-C nor a hang-up of the terminal is for it
     ::signal(SIGTERM, SIG_IGN);
     ::signal(SIGINT, SIG_IGN);
@@ -111,10 +109,10 @@ StatusOr<std::unique_ptr<ProcessGuard>> ProcessGuard::Start() {
     // Whoever reads our output must see its end when we end.
     const int null_fd = ::open("/dev/null", O_RDWR);
     for (int fd = 0; fd < 3; ++fd) ::dup2(null_fd, fd);
-    Guard(read_end.get(), mark);
+    Guard(pipe.read.get(), mark);
   }
   return std::unique_ptr<ProcessGuard>(
-      new ProcessGuard(pid, std::move(write_end), std::move(mark)));
+      new ProcessGuard(pid, std::move(pipe.write), std::move(mark)));
 }
 
 ProcessGuard::~ProcessGuard() {

@@ -21,6 +21,7 @@
 #include "absl/strings/str_split.h"
 
 #include "base/mount_namespace.h"
+#include "base/pipe.h"
 
 namespace weft {
 namespace {
@@ -30,17 +31,6 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
   pointers.push_back(nullptr);
   return pointers;
-}
-
-struct Pipe {
-  OwnedFd read;
-  OwnedFd write;
-};
-
-StatusOr<Pipe> MakePipe() {
-  int fds[2];
-  if (::pipe2(fds, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
-  return Pipe{OwnedFd(fds[0]), OwnedFd(fds[1])};
 }
 
 std::string PathOf(const SpawnOptions& options) {
