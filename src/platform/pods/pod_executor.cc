@@ -54,7 +54,6 @@ PodExecutor::PodExecutor(Options options)
     volumes.folder = options_.volume_folder;
     volumes.claim_folder = options_.claim_folder;
     if (options_.has_heartbeat) volumes.refresh = kClusterRefresh;
-    volumes.support = MountNamespace::Probe();
     volumes_ = std::make_unique<PodVolumes>(std::move(volumes));
   }
   pods_.AddHandler([this](const ObjectPtr& previous, const ObjectPtr& object) {

@@ -108,10 +108,10 @@ Status PodVolumes::Mount(const Json& pod, const Json& container, ContainerComman
       placements.push_back(*std::move(placement));
     }
   }
-  if (options_.support.way == MountNamespace::Way::kNone && !elsewhere.empty()) {
+  if (!elsewhere.empty() && MountNamespace::Probe().way == MountNamespace::Way::kNone) {
     return FailedPrecondition("Nothing can be mounted at ", absl::StrJoin(elsewhere, ", "),
                               ", since this machine gives weft no mount namespace (",
-                              options_.support.why,
+                              MountNamespace::Probe().why,
                               "): `weft doctor` says how to get one; else a hostPath must be where "
                               "it is mounted");
   }
@@ -123,7 +123,7 @@ Status PodVolumes::Mount(const Json& pod, const Json& container, ContainerComman
   WEFT_RETURN_IF_ERROR(MakeFolder(root, kOurs));
   WEFT_ASSIGN_OR_RETURN(const std::vector<MountStep> steps,
                         PlanMounts(std::move(placements), root));
-  WEFT_ASSIGN_OR_RETURN(command->mounts, MountNamespace::Make(steps, options_.support.way,
+  WEFT_ASSIGN_OR_RETURN(command->mounts, MountNamespace::Make(steps, MountNamespace::Probe().way,
                                                               pods_[UidOf(pod)].memory.get()));
   return absl::OkStatus();
 }
@@ -135,7 +135,7 @@ StatusOr<std::string> PodVolumes::MakeMessageFile(const Json& pod, const Json& c
                                                   std::vector<Placement>* placements) {
   const std::string path = StringField(container, {"terminationMessagePath"});
   const bool is_wanted = !path.empty() && (has_mounts || path != kUsualMessagePath);
-  if (!is_wanted || options_.support.way == MountNamespace::Way::kNone) return std::string();
+  if (!is_wanted || MountNamespace::Probe().way == MountNamespace::Way::kNone) return std::string();
   const std::string folder = JoinPath(FolderOf(pod), "messages");
   WEFT_RETURN_IF_ERROR(MakeFolder(options_.folder, kOurs));
   WEFT_RETURN_IF_ERROR(MakeFolder(FolderOf(pod), kOurs));
@@ -248,7 +248,7 @@ Status PodVolumes::MakeEmpty(const Json& pod, const Json& /*volume*/, const std:
 // One namespace for all of them, which those of its containers are copies of.
 Status PodVolumes::MakeMemory(const Json& pod) {
   PodState& state = pods_[UidOf(pod)];
-  if (state.memory != nullptr || options_.support.way == MountNamespace::Way::kNone)
+  if (state.memory != nullptr || MountNamespace::Probe().way == MountNamespace::Way::kNone)
     return absl::OkStatus();
   std::vector<MountStep> steps;
   for (const Json& volume : FindField(pod, {"spec", "volumes"})->items()) {
@@ -263,7 +263,7 @@ Status PodVolumes::MakeMemory(const Json& pod) {
     }
     steps.push_back({MountStep::Kind::kMemory, path, "", kEverybodys, size});
   }
-  WEFT_ASSIGN_OR_RETURN(state.memory, MountNamespace::Make(steps, options_.support.way));
+  WEFT_ASSIGN_OR_RETURN(state.memory, MountNamespace::Make(steps, MountNamespace::Probe().way));
   return absl::OkStatus();
 }
 

@@ -31,7 +31,6 @@ class PodVolumes {
     std::string folder;                          // <folder>/<pod's uid>/volumes/<name>
     std::string claim_folder;                    // empty: claims are a cluster's
     absl::Duration refresh = absl::Seconds(10);  // how old the files of a config map may be
-    MountNamespace::Support support;
   };
   explicit PodVolumes(Options options);
   ~PodVolumes();
