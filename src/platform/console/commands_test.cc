@@ -18,6 +18,7 @@
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 #include "platform/store/embedded/embedded_store.h"
+#include "platform/store/passing_store.h"
 
 namespace weft::platform {
 namespace {
@@ -178,16 +179,10 @@ TEST_F(ConsoleTest, Deletes) {
 }
 
 // Whose watches can be made to break off.
-class BreakingStore : public ObjectStore {
+class BreakingStore : public PassingStore {
  public:
-  explicit BreakingStore(ObjectStore* store) : store_(store) {}
+  using PassingStore::PassingStore;
 
-  StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override {
-    return store_->Get(type, name);
-  }
-  StatusOr<ObjectList> List(const ResourceType& type, const ListOptions& options) override {
-    return store_->List(type, options);
-  }
   StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
                                               WatchSink sink) override {
     {
@@ -195,23 +190,7 @@ class BreakingStore : public ObjectStore {
       sink_ = sink;
       ++watches_;
     }
-    return store_->StartWatch(type, options, std::move(sink));
-  }
-  StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& namespace_name,
-                             Json object, const WriteOptions& options) override {
-    return store_->Create(type, namespace_name, std::move(object), options);
-  }
-  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object,
-                             const WriteOptions& options) override {
-    return store_->Update(type, std::move(object), options);
-  }
-  StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
-                            const Json& patch, const WriteOptions& options) override {
-    return store_->Patch(type, name, kind, patch, options);
-  }
-  StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name,
-                             const DeleteOptions& options) override {
-    return store_->Delete(type, name, options);
+    return below_->StartWatch(type, options, std::move(sink));
   }
 
   void Break(const Status& why) {
@@ -227,7 +206,6 @@ class BreakingStore : public ObjectStore {
   }
 
  private:
-  ObjectStore* const store_;
   mutable absl::Mutex mutex_;
   WatchSink sink_ ABSL_GUARDED_BY(mutex_);
   int watches_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -10,6 +10,7 @@
 #include "platform/reconcile/informer.h"
 #include "platform/reconcile/work_queue.h"
 #include "platform/store/embedded/embedded_store.h"
+#include "platform/store/passing_store.h"
 
 namespace weft::platform {
 namespace {
@@ -182,39 +183,17 @@ TEST_F(InformerTest, KeepsOnlyWhatItIsAskedTo) {
 }
 
 // A store whose watches the test breaks.
-class WatchBreaker : public ObjectStore {
+class WatchBreaker : public PassingStore {
  public:
-  explicit WatchBreaker(ObjectStore* store) : store_(store) {}
-  StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override {
-    return store_->Get(type, name);
-  }
-  StatusOr<ObjectList> List(const ResourceType& type, const ListOptions& options) override {
-    return store_->List(type, options);
-  }
+  using PassingStore::PassingStore;
   StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
                                               WatchSink sink) override {
     ++starts;
     if (refuses) return Unavailable("no watch");
     sink_ = sink;
-    return store_->StartWatch(type, options, [this](const WatchEvent& event) {
+    return below_->StartWatch(type, options, [this](const WatchEvent& event) {
       if (!is_deaf) sink_(event);
     });
-  }
-  StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& space, Json object,
-                             const WriteOptions& options) override {
-    return store_->Create(type, space, std::move(object), options);
-  }
-  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object,
-                             const WriteOptions& options) override {
-    return store_->Update(type, std::move(object), options);
-  }
-  StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
-                            const Json& patch, const WriteOptions& options) override {
-    return store_->Patch(type, name, kind, patch, options);
-  }
-  StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name,
-                             const DeleteOptions& options) override {
-    return store_->Delete(type, name, options);
   }
   void Tell(const WatchEvent& event) { sink_(event); }
   void Break() { sink_(WatchEvent{WatchEvent::Kind::kError, nullptr, Unavailable("broken")}); }
@@ -224,7 +203,6 @@ class WatchBreaker : public ObjectStore {
   int starts = 0;
 
  private:
-  ObjectStore* const store_;
   WatchSink sink_;
 };
 

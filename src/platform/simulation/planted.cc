@@ -11,50 +11,24 @@
 #include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
+#include "platform/store/passing_store.h"
 
 namespace weft::platform::simulation {
 namespace {
 
-// Says everything on.
-class PassingStore : public ObjectStore {
+// Knows which bug is planted.
+class PlantedStore : public PassingStore {
  public:
-  PassingStore(PlantedState* state, ObjectStore* below) : state_(state), below_(below) {}
-  StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override {
-    return below_->Get(type, name);
-  }
-  StatusOr<ObjectList> List(const ResourceType& type, const ListOptions& options) override {
-    return below_->List(type, options);
-  }
-  StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
-                                              WatchSink sink) override {
-    return below_->StartWatch(type, options, std::move(sink));
-  }
-  StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& namespace_name,
-                             Json object, const WriteOptions& options) override {
-    return below_->Create(type, namespace_name, std::move(object), options);
-  }
-  StatusOr<ObjectPtr> Update(const ResourceType& type, Json object,
-                             const WriteOptions& options) override {
-    return below_->Update(type, std::move(object), options);
-  }
-  StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
-                            const Json& patch, const WriteOptions& options) override {
-    return below_->Patch(type, name, kind, patch, options);
-  }
-  StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name,
-                             const DeleteOptions& options) override {
-    return below_->Delete(type, name, options);
-  }
+  PlantedStore(PlantedState* state, ObjectStore* below) : PassingStore(below), state_(state) {}
 
  protected:
   bool Has(Bug bug) const { return state_->bug == bug; }
   PlantedState* const state_;
-  ObjectStore* const below_;
 };
 
-class ControllerStore : public PassingStore {
+class ControllerStore : public PlantedStore {
  public:
-  using PassingStore::PassingStore;
+  using PlantedStore::PlantedStore;
 
   StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override {
     const auto heard = state_->heard.find(name.name);
@@ -164,9 +138,9 @@ class ControllerStore : public PassingStore {
   }
 };
 
-class ElectionStore : public PassingStore {
+class ElectionStore : public PlantedStore {
  public:
-  using PassingStore::PassingStore;
+  using PlantedStore::PlantedStore;
 
   StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override {
     StatusOr<ObjectPtr> lease = below_->Get(type, name);
@@ -195,9 +169,9 @@ class ElectionStore : public PassingStore {
 };
 
 // The fence asks once, and the write takes as long as it takes.
-class EndlessStore : public PassingStore {
+class EndlessStore : public PlantedStore {
  public:
-  using PassingStore::PassingStore;
+  using PlantedStore::PlantedStore;
   StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& namespace_name,
                              Json object, const WriteOptions& options) override {
     WriteOptions endless = options;
@@ -355,7 +329,7 @@ std::unique_ptr<ObjectStore> PlantInElection(PlantedState* state, ObjectStore* b
 }
 
 std::unique_ptr<ObjectStore> PlantBelowFence(PlantedState* state, ObjectStore* below) {
-  if (state->bug != Bug::kFenceWithoutEnd) return std::make_unique<PassingStore>(state, below);
+  if (state->bug != Bug::kFenceWithoutEnd) return std::make_unique<PassingStore>(below);
   return std::make_unique<EndlessStore>(state, below);
 }
 
