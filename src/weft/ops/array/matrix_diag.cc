@@ -41,6 +41,13 @@ struct Diagonals {
     return absl::OkStatus();
   }
 
+  // Sizes of the diagonals of matrices with the batch sizes `sizes`; `longest` may be unknown (-1).
+  Dims SizesIn(Dims sizes, int64_t longest) const {
+    if (count() > 1) sizes.push_back(count());
+    sizes.push_back(longest);
+    return sizes;
+  }
+
   // Calls visit(place in the matrix, place among the diagonals) for each element, then pad(place
   // among the diagonals) for each that no element has.
   template <typename Visit, typename Pad>
@@ -99,6 +106,25 @@ int64_t BatchOf(const Shape& shape, int inner) {
   return batch;
 }
 
+// The padding of input i: a scalar.
+Status CheckPadding(const KernelContext& c, int i) {
+  if (c.input(i).num_elements() == 1) return absl::OkStatus();
+  return InvalidArgument("padding_value must be a scalar, received shape: ",
+                         c.input(i).shape().ToString());
+}
+
+// Writes the diagonals `given` over those of the matrices `out`, of which there are `batch`.
+template <typename T>
+void PutIn(const Diagonals& diagonals, const Tensor& given, int64_t batch, Tensor* out) {
+  const int64_t rows = out->dim(out->rank() - 2), columns = out->dim(out->rank() - 1);
+  for (int64_t b = 0; b < batch; ++b) {
+    const T* from = given.data<T>() + b * (given.num_elements() / batch);
+    T* to = out->data<T>() + b * rows * columns;
+    diagonals.ForEach(
+        rows, columns, [&](int64_t place, int64_t at) { to[place] = from[at]; }, [](int64_t) {});
+  }
+}
+
 class DiagPartKernel final : public DiagonalKernel {
  public:
   using DiagonalKernel::DiagonalKernel;
@@ -111,16 +137,12 @@ class DiagPartKernel final : public DiagonalKernel {
     const bool given = c.num_inputs() > 1;
     WEFT_ASSIGN_OR_RETURN(const Diagonals wanted,
                           DiagonalsOf(given ? &c.input(1) : nullptr, align_));
-    if (given && c.input(2).num_elements() != 1) {
-      return InvalidArgument("padding_value must be a scalar, received shape: ",
-                             c.input(2).shape().ToString());
-    }
+    if (given) WEFT_RETURN_IF_ERROR(CheckPadding(c, 2));
     const int64_t rows = input.dim(input.rank() - 2), columns = input.dim(input.rank() - 1);
     WEFT_RETURN_IF_ERROR(wanted.CheckBounds(rows, columns));
-    Dims sizes(input.shape().dims().begin(), input.shape().dims().end() - 2);
-    if (wanted.count() > 1) sizes.push_back(wanted.count());
-    sizes.push_back(std::max<int64_t>(0, wanted.Longest(rows, columns)));
-    WEFT_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(sizes));
+    const Dims batches(input.shape().dims().begin(), input.shape().dims().end() - 2);
+    const int64_t longest = std::max<int64_t>(0, wanted.Longest(rows, columns));
+    WEFT_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(wanted.SizesIn(batches, longest)));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     const int64_t batch = BatchOf(input.shape(), 2);
     if (out->num_elements() == 0) return absl::OkStatus();
@@ -161,10 +183,7 @@ class DiagKernel final : public DiagonalKernel {
     if (is_full) {
       WEFT_ASSIGN_OR_RETURN(rows, IndexScalar(c.input(2), "num_rows"));
       WEFT_ASSIGN_OR_RETURN(columns, IndexScalar(c.input(3), "num_cols"));
-      if (c.input(4).num_elements() != 1) {
-        return InvalidArgument("padding_value must be a scalar, received shape: ",
-                               c.input(4).shape().ToString());
-      }
+      WEFT_RETURN_IF_ERROR(CheckPadding(c, 4));
     }
     WEFT_RETURN_IF_ERROR(Resolve(wanted, given.dim(given.rank() - 1), &rows, &columns));
     Dims sizes(given.shape().dims().begin(), given.shape().dims().end() - inner);
@@ -176,13 +195,7 @@ class DiagKernel final : public DiagonalKernel {
     if (out->num_elements() == 0) return absl::OkStatus();
     VisitElement(given.dtype(), [&]<typename T>() {
       std::fill_n(out->data<T>(), out->num_elements(), is_full ? c.input(4).data<T>()[0] : T());
-      for (int64_t b = 0; b < batch; ++b) {
-        const T* from = given.data<T>() + b * (given.num_elements() / batch);
-        T* to = out->data<T>() + b * rows * columns;
-        wanted.ForEach(
-            rows, columns, [&](int64_t place, int64_t at) { to[place] = from[at]; },
-            [](int64_t) {});
-      }
+      PutIn<T>(wanted, given, batch, out);
     });
     return absl::OkStatus();
   }
@@ -220,10 +233,9 @@ class SetDiagKernel final : public DiagonalKernel {
                           DiagonalsOf(c.num_inputs() > 2 ? &c.input(2) : nullptr, align_));
     const int64_t rows = input.dim(input.rank() - 2), columns = input.dim(input.rank() - 1);
     WEFT_RETURN_IF_ERROR(wanted.CheckBounds(rows, columns));
-    Dims sizes(input.shape().dims().begin(), input.shape().dims().end() - 2);
-    if (wanted.count() > 1) sizes.push_back(wanted.count());
-    sizes.push_back(wanted.Longest(rows, columns));
-    WEFT_ASSIGN_OR_RETURN(const Shape expected, Shape::Make(sizes));
+    const Dims batches(input.shape().dims().begin(), input.shape().dims().end() - 2);
+    WEFT_ASSIGN_OR_RETURN(const Shape expected,
+                          Shape::Make(wanted.SizesIn(batches, wanted.Longest(rows, columns))));
     if (given.shape() != expected) {
       return InvalidArgument("diagonal of input ", input.shape().ToString(), " must be ",
                              expected.ToString(), ", but received ", given.shape().ToString());
@@ -235,13 +247,7 @@ class SetDiagKernel final : public DiagonalKernel {
       if (out->data<T>() != input.data<T>()) {
         CopyElements<T>(input.data<T>(), input.num_elements(), out->data<T>());
       }
-      for (int64_t b = 0; b < batch; ++b) {
-        const T* from = given.data<T>() + b * (given.num_elements() / batch);
-        T* to = out->data<T>() + b * rows * columns;
-        wanted.ForEach(
-            rows, columns, [&](int64_t place, int64_t at) { to[place] = from[at]; },
-            [](int64_t) {});
-      }
+      PutIn<T>(wanted, given, batch, out);
     });
     return absl::OkStatus();
   }
@@ -304,11 +310,11 @@ Status DiagPartShape(ShapeContext& c) {
   WEFT_ASSIGN_OR_RETURN(const std::optional<Diagonals> wanted, KnownDiagonals(c, 1));
   if (!input.known_rank() || !wanted) return shapes::Unknown(c);
   const int64_t rows = input.dim(input.rank() - 2), columns = input.dim(input.rank() - 1);
-  Dims sizes(input.dims().begin(), input.dims().end() - 2);
-  if (wanted->count() > 1) sizes.push_back(wanted->count());
-  if (rows >= 0 && columns >= 0) WEFT_RETURN_IF_ERROR(wanted->CheckBounds(rows, columns));
-  sizes.push_back(rows < 0 || columns < 0 ? -1 : wanted->Longest(rows, columns));
-  WEFT_ASSIGN_OR_RETURN(PartialShape shape, PartialShape::Make(sizes));
+  const Dims batches(input.dims().begin(), input.dims().end() - 2);
+  const bool known = rows >= 0 && columns >= 0;
+  if (known) WEFT_RETURN_IF_ERROR(wanted->CheckBounds(rows, columns));
+  const int64_t longest = known ? wanted->Longest(rows, columns) : -1;
+  WEFT_ASSIGN_OR_RETURN(PartialShape shape, PartialShape::Make(wanted->SizesIn(batches, longest)));
   c.set_output(0, std::move(shape));
   return absl::OkStatus();
 }
