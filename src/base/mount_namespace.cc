@@ -111,10 +111,7 @@ bool Take(const MountStep& step, const std::string& options) {
 
 bool Enter(const ChildPlan& plan, int* step) {
   *step = kEnter;
-  if (plan.base != nullptr) {
-    return (plan.base->user() < 0 || ::setns(plan.base->user(), CLONE_NEWUSER) == 0) &&
-           ::setns(plan.base->mounts(), CLONE_NEWNS) == 0 && ::unshare(CLONE_NEWNS) == 0;
-  }
+  if (plan.base != nullptr) return plan.base->Enter() && ::unshare(CLONE_NEWNS) == 0;
   const bool has_user = plan.way == MountNamespace::Way::kUser;
   if (::unshare(has_user ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) != 0) return false;
   if (has_user) {
@@ -196,6 +193,11 @@ const MountNamespace::Support& MountNamespace::Probe() {
   return *support;
 }
 
+bool MountNamespace::Enter() const {
+  return (!user_.is_open() || ::setns(user_.get(), CLONE_NEWUSER) == 0) &&
+         ::setns(mounts_.get(), CLONE_NEWNS) == 0;
+}
+
 StatusOr<std::shared_ptr<const MountNamespace>> MountNamespace::Make(
     const std::vector<MountStep>& steps, Way way, const MountNamespace* base) {
   if (way == Way::kNone) return FailedPrecondition("There are no mount namespaces on this machine");
@@ -232,7 +234,7 @@ StatusOr<std::shared_ptr<const MountNamespace>> MountNamespace::Make(
                                         : absl::OkStatus();
   OwnedFd user;
   OwnedFd mounts;
-  const bool has_user = base != nullptr ? base->user() >= 0 : way == Way::kUser;
+  const bool has_user = base != nullptr ? base->has_user() : way == Way::kUser;
   if (status.ok() && has_user) {
     StatusOr<OwnedFd> fd = OpenNamespace(pid, "user");
     status = fd.status();

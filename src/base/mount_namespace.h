@@ -57,9 +57,10 @@ class MountNamespace {
   MountNamespace(const MountNamespace&) = delete;
   MountNamespace& operator=(const MountNamespace&) = delete;
 
-  // For setns, the user's before that of the mounts; -1: there is none.
-  int user() const { return user_.get(); }
-  int mounts() const { return mounts_.get(); }
+  // Takes the calling thread into it. False: errno says why. Safe after a fork.
+  bool Enter() const;
+  // Whether it lies in a user namespace of its own.
+  bool has_user() const { return user_.is_open(); }
 
  private:
   MountNamespace(OwnedFd user, OwnedFd mounts)

@@ -75,11 +75,7 @@ struct ChildPlan {
   const ProcessOwner* owner;     // or null
 };
 
-bool EnterMounts(const ChildPlan& plan) {
-  return plan.mounts == nullptr ||
-         ((plan.mounts->user() < 0 || ::setns(plan.mounts->user(), CLONE_NEWUSER) == 0) &&
-          ::setns(plan.mounts->mounts(), CLONE_NEWNS) == 0);
-}
+bool EnterMounts(const ChildPlan& plan) { return plan.mounts == nullptr || plan.mounts->Enter(); }
 
 bool BecomeOwner(const ChildPlan& plan) {
   if (plan.owner == nullptr) return true;
