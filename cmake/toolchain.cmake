@@ -12,7 +12,8 @@ if(WEFT_CCACHE)
 endif()
 find_program(WEFT_MOLD mold)
 if(WEFT_MOLD AND NOT WEFT_FUZZ)
-  add_link_options(-fuse-ld=mold)
+  # What runs only at start lies together: a program touches, and so keeps in memory, the code that it uses.
+  add_link_options(-fuse-ld=mold -Wl,-z,keep-text-section-prefix)
 endif()
 
 add_library(weft_flags INTERFACE)

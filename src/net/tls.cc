@@ -209,7 +209,8 @@ StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Client(const TlsClientOptions& o
   SSL_CTX* const context = ::SSL_CTX_new(::TLS_client_method());
   std::shared_ptr<TlsConfig> config(new TlsConfig(context));
   ::SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  ::SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  ::SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                  SSL_MODE_RELEASE_BUFFERS);  // 34 KB of each idle connection
   if (!options.certificate_pem.empty()) {
     WEFT_RETURN_IF_ERROR(UseCertificate(context, options.certificate_pem, options.key_pem));
   }
