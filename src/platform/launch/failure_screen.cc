@@ -86,6 +86,10 @@ std::string NextStep(const LocalJob& job, const JobOutcome& outcome, const Scree
   const LocalTask& task = job.tasks[*outcome.failed_task];
   const std::string& program = task.program;
   if (outcome.exit_code == 127 && !outcome.tasks[*outcome.failed_task].last_exit.has_value()) {
+    // A volume or a folder that is missing is no fault of the program.
+    if (!absl::StrContains(outcome.reason, program)) {
+      return "mend that, then run it again:\n  " + QuoteAll(options.command_line);
+    }
     return absl::StrCat("is it installed, is the path right?\n  ",
                         absl::StrContains(program, '/') ? "ls -l " : "type ", ShellQuote(program));
   }

@@ -79,9 +79,13 @@ TEST(FailureScreenTest, KnowsWhatUsuallyHelps) {
   JobOutcome missing = MakeFailure(2, {127, 0});
   missing.tasks[1].last_exit = std::nullopt;
   missing.failed_lines.clear();
+  missing.reason = "could not be started: There is no program 'python' in PATH /bin";
   const std::string screen = FailureScreen(MakeJob(2), missing, options);
   EXPECT_THAT(screen, HasSubstr("It printed nothing."));
   EXPECT_THAT(screen, HasSubstr("type python"));
+  missing.reason = "could not be started: Volume \"data\": hostPath '/data' is not there";
+  EXPECT_THAT(FailureScreen(MakeJob(2), missing, options),
+              HasSubstr("mend that, then run it again:\n  weft run 'my job.yaml'"));
   JobOutcome late = MakeFailure(2, {124, 0});
   late.failed_task = std::nullopt;
   EXPECT_THAT(FailureScreen(MakeJob(2), late, options), Not(HasSubstr("printed")));
