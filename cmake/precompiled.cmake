@@ -12,19 +12,26 @@ set(WEFT_COMMON_HEADERS
   <absl/strings/string_view.h> <absl/synchronization/mutex.h> <absl/time/time.h> <absl/types/span.h>)
 set(WEFT_TEST_HEADERS ${WEFT_COMMON_HEADERS} <gtest/gtest.h> <gmock/gmock.h>)
 
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND WEFT_PRECOMPILE)
+# An object library `name` of HEADERS, compiled with OPTIONS as those of its users are, who link LIBS.
+function(weft_header_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 it "" "" "LIBS;HEADERS;OPTIONS")
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR NOT WEFT_PRECOMPILE)
+    return()
+  endif()
   set(empty ${CMAKE_BINARY_DIR}/generated/precompiled.cc)
   file(CONFIGURE OUTPUT ${empty} CONTENT "// Generated: only its headers count.\n")
-  add_library(weft_headers OBJECT ${empty})
-  target_link_libraries(weft_headers PRIVATE weft_flags absl::flat_hash_map absl::statusor absl::synchronization)
-  target_precompile_headers(weft_headers PRIVATE ${WEFT_COMMON_HEADERS})
-  if(WEFT_TESTS)
-    add_library(weft_test_headers OBJECT ${empty})
-    target_link_libraries(weft_test_headers PRIVATE weft_flags absl::flat_hash_map absl::statusor GTest::gmock)
-    # As the programs of tests are: they take only headers compiled with the same flags.
-    target_compile_options(weft_test_headers PRIVATE -fPIE $<$<CONFIG:Release>:-O1>)
-    target_precompile_headers(weft_test_headers PRIVATE ${WEFT_TEST_HEADERS})
-  endif()
+  add_library(${name} OBJECT ${empty})
+  target_link_libraries(${name} PRIVATE ${it_LIBS})
+  target_compile_options(${name} PRIVATE ${it_OPTIONS})
+  target_precompile_headers(${name} PRIVATE ${it_HEADERS})
+endfunction()
+
+weft_header_library(weft_headers LIBS weft_flags absl::flat_hash_map absl::statusor absl::synchronization
+  HEADERS ${WEFT_COMMON_HEADERS})
+if(WEFT_TESTS)
+  # As the programs of tests are: they take only headers compiled with the same flags.
+  weft_header_library(weft_test_headers LIBS weft_flags absl::flat_hash_map absl::statusor GTest::gmock
+    HEADERS ${WEFT_TEST_HEADERS} OPTIONS -fPIE $<$<CONFIG:Release>:-O1>)
 endif()
 
 # The C++ files of `target` take their headers from `from`: weft_headers, or weft_test_headers for programs
