@@ -39,4 +39,11 @@ std::string EscapeBadUtf8(absl::string_view text) {
   return absl::StrCat(escaped, text);
 }
 
+absl::string_view CutUtf8(absl::string_view text, size_t most_bytes) {
+  size_t end = most_bytes;
+  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+    --end;
+  return text.substr(0, end);
+}
+
 }  // namespace weft

@@ -13,5 +13,7 @@ namespace weft {
 size_t FindBadUtf8(absl::string_view text);
 // The text with "\xff" written out for each byte that is not UTF-8.
 std::string EscapeBadUtf8(absl::string_view text);
+// The first of `text`, at most so many bytes, without the part of a character at its end.
+absl::string_view CutUtf8(absl::string_view text, size_t most_bytes);
 
 }  // namespace weft

@@ -18,5 +18,14 @@ TEST(Utf8Test, WritesOutTheBytesThatAreNone) {
   EXPECT_EQ(EscapeBadUtf8("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80") << "past the last";
 }
 
+TEST(Utf8Test, CutsBetweenCharacters) {
+  EXPECT_EQ(CutUtf8("abc", 5), "abc");
+  EXPECT_EQ(CutUtf8("abc", 2), "ab");
+  EXPECT_EQ(CutUtf8("a\u20acb", 4), "a\u20ac");
+  EXPECT_EQ(CutUtf8("a\u20acb", 3), "a");
+  EXPECT_EQ(CutUtf8("\u20ac", 2), "");
+  EXPECT_EQ(CutUtf8("", 0), "");
+}
+
 }  // namespace
 }  // namespace weft

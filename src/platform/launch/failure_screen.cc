@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 
 #include "base/files.h"
+#include "net/utf8.h"
 
 namespace weft::platform {
 namespace {
@@ -20,10 +21,7 @@ constexpr size_t kMostTasks = 12;
 
 std::string Shorten(const std::string& line) {
   if (line.size() <= kMostColumns) return line;
-  size_t end = kMostColumns - 3;
-  // Not in the middle of a character.
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;
-  return line.substr(0, end) + "...";
+  return absl::StrCat(CutUtf8(line, kMostColumns - 3), "...");
 }
 
 std::string DescribeTask(const TaskState& state) {

@@ -12,6 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "net/utf8.h"
+
 namespace weft::platform {
 namespace {
 
@@ -72,10 +74,8 @@ std::string TaskOutput::LiveLine(const std::string& name, size_t color,
   winsize size = {};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
   const size_t taken = name.size() + 4;
-  size_t room = size.ws_col > taken ? size.ws_col - taken : 0;
-  while (room < line.size() && room > 0 && (static_cast<uint8_t>(line[room]) & 0xC0) == 0x80)
-    --room;
-  return absl::StrCat(Prefix(name, color, STDOUT_FILENO), line.substr(0, room));
+  const size_t room = size.ws_col > taken ? size.ws_col - taken : 0;
+  return absl::StrCat(Prefix(name, color, STDOUT_FILENO), CutUtf8(line, room));
 }
 
 void TaskOutput::Keep(Task* task, const std::string& line, bool is_progress) {

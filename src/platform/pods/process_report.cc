@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "net/utf8.h"
 #include "platform/object/fields.h"
 
 namespace weft::platform {
@@ -21,10 +22,7 @@ constexpr absl::Duration kWritePeriod = absl::Seconds(1);
 
 std::string Shorten(absl::string_view line) {
   if (line.size() <= kLongestLine) return std::string(line);
-  size_t end = kLongestLine;
-  // Not in the middle of a character.
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;
-  return absl::StrCat(line.substr(0, end), "...");
+  return absl::StrCat(CutUtf8(line, kLongestLine), "...");
 }
 
 }  // namespace
