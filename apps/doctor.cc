@@ -60,6 +60,8 @@ std::vector<platform::Finding> CheckCluster(const Flags& flags) {
   view.namespace_name = flags.namespace_name;
   if (view.namespace_name.empty() && !flags.as_operator)
     view.namespace_name = access->namespace_name;
+  view.lease_namespace = access->namespace_name;
+  view.elects = access->is_in_cluster;
   view.get = [&](const std::string& path) { return (*store)->GetPage(path); };
   view.may = [&](const Json& attributes) -> StatusOr<bool> {
     Json review;

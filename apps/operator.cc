@@ -26,6 +26,7 @@
 #include "base/subprocess.h"
 #include "base/threads.h"
 #include "net/certificate.h"
+#include "platform/jobs/pod_group.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/jobs/webhook.h"
 #include "platform/pods/pod_executor.h"
@@ -66,13 +67,6 @@ struct Flags {
   std::string webhook_validity = "2160h";
   std::string health_address = "127.0.0.1:0";  // else as that of metrics
 };
-
-// The pod's own account shows the way.
-bool IsInCluster(const Flags& flags) {
-  const char* const kubeconfig = std::getenv("KUBECONFIG");
-  return flags.kubeconfig.empty() && (kubeconfig == nullptr || *kubeconfig == '\0') &&
-         std::getenv("KUBERNETES_SERVICE_HOST") != nullptr;
-}
 
 sigset_t BlockSignals() {
   sigset_t signals;
@@ -183,15 +177,35 @@ StatusOr<std::shared_ptr<platform::Webhook>> StartChecks(const Flags& flags, con
   return webhook;
 }
 
-void WarnOfMissingKinds(const Flags& flags, platform::ObjectStore* store) {
-  for (const platform::ResourceType* const type : {&platform::TfJobs(), &platform::Tensorflows()}) {
+// Before watches that only say that they broke.
+void WarnOfWhatIsMissing(const Flags& flags, platform::ObjectStore* store) {
+  const auto look = [&](const platform::ResourceType& type, const std::string& definition,
+                        const char* rights) {
     platform::ListOptions one;
     one.namespace_name = flags.namespace_name;
     one.limit = 1;
-    if (!platform::IsObjectNotFound(store->List(*type, one).status())) continue;
-    WEFT_LOG(WARNING) << "The cluster does not know the kind " << type->kind
-                      << " yet: kubectl apply -f deploy/crds/" << type->plural << ".yaml";
+    const Status listed = store->List(type, one).status();
+    const bool is_missing = platform::IsObjectNotFound(listed);
+    if (!is_missing && platform::HttpCodeOf(listed) != 403) return;
+    WEFT_LOG(WARNING) << (is_missing ? "The cluster does not know the kind "
+                                     : "This account may not list the kind ")
+                      << type.kind << " (" << type.Id() << ") yet, and no job "
+                      << "that needs it is looked at: "
+                      << (is_missing ? definition : absl::StrCat("kubectl apply -f ", rights));
+  };
+  const char* const rights =
+      flags.namespace_name.empty() ? "deploy/rbac/operator.yaml" : "deploy/namespaced/role.yaml";
+  for (const platform::ResourceType* const type : {&platform::TfJobs(), &platform::Tensorflows()}) {
+    look(*type, absl::StrCat("kubectl apply -f deploy/crds/", type->plural, ".yaml"), rights);
   }
+  for (const platform::ResourceType* const type : {&platform::Pods(), &platform::Services()}) {
+    look(*type, "", rights);
+  }
+  if (flags.gang_scheduler.empty()) return;
+  look(platform::PodGroupType(flags.gang_scheduler),
+       absl::StrCat("install the scheduler '", flags.gang_scheduler,
+                    "', or start without --gang_scheduler_name"),
+       "deploy/rbac/gang.yaml");
 }
 
 // The last line of the task's container that tells a step.
@@ -239,7 +253,7 @@ Status RunOperator(const Flags& flags) {
                                std::string(absl::StripPrefix(access.server, "https://")), &metrics);
   WEFT_ASSIGN_OR_RETURN(const auto webhook, StartChecks(flags, &clock, &store));
   if (webhook != nullptr) current.SetWebhook(webhook);
-  WarnOfMissingKinds(flags, &store);
+  WarnOfWhatIsMissing(flags, &store);
   ThreadPool pool("calls", flags.parallel_calls);
   platform::TfJobController::Options options;
   options.store = &store;
@@ -266,7 +280,7 @@ Status RunOperator(const Flags& flags) {
     return controllers;
   };
   int signal = 0;
-  if (!flags.elects.value_or(IsInCluster(flags))) {
+  if (!flags.elects.value_or(access.is_in_cluster)) {
     const auto controllers = start();
     current.Begin();
     ::sigwait(&signals, &signal);

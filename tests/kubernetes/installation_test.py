@@ -174,7 +174,10 @@ class InstallationTest(unittest.TestCase):
             return 'rights' in found and (code, found['rights'])
         code, (found, following) = cluster.wait_for(lacks, 'word of missing rights')
         self.assertEqual(code, 1)
-        self.assertIn('create pods', found)
+        self.assertIn('get/list/watch/create/delete pods', found)
+        # Nor may it lead any more.
+        code, all_found = self.doctor('--as_operator', '-n', TEAM, config=config)
+        self.assertIn('get/create/update leases.coordination.k8s.io in namespace ' + TEAM, all_found['lease'][0])
         self.assertIn('update tfjobs/status.kubeflow.org', found)
         self.assertEqual(following, 'kubectl apply -k deploy/namespaced')
         del held['metadata']['resourceVersion'], held['metadata']['uid']
@@ -183,13 +186,17 @@ class InstallationTest(unittest.TestCase):
         # For a user: nobody acts as yet.
         code, found = self.doctor()
         self.assertEqual(code, 1)
-        self.assertEqual(found['operator'], ('no pod of weft-operator: nobody acts on jobs', 'kubectl apply -k deploy/cluster'))
+        self.assertEqual(found['operator'], ('no pod of weft-operator: nobody acts on jobs, unless a `weft operator` outside of the cluster does',
+                                             'kubectl apply -k deploy/cluster'))
         self.cluster.k('delete', 'crd', 'tensorflows.krallistic.github.com', '--wait=true')
 
         def lacks_kind():
             return self.doctor('--as_operator', '-n', TEAM, config=config)[1].get('Tensorflow')
         found, following = cluster.wait_for(lacks_kind, 'word of a missing kind')
         self.assertIn('tensorflows', found)
+        code, said = self.weft('get', 'tensorflow')
+        self.assertEqual(code, 1)
+        self.assertIn('/tensorflows: `weft doctor cluster` says what is not installed', said)
         self.assertEqual(following, 'kubectl apply -f deploy/crds/tensorflows.yaml')
 
     def check_refusal(self, name, user, *told):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -38,6 +39,12 @@ const std::vector<Right>& RightsOfTheOperator() {
   return *rights;
 }
 
+const std::vector<Right>& RightsOfALeader() {
+  static const auto* const rights =
+      new std::vector<Right>{{"coordination.k8s.io", "leases", "", {"get", "create", "update"}}};
+  return *rights;
+}
+
 const std::vector<Right>& RightsOfAUser() {
   static const auto* const rights = new std::vector<Right>{
       {"kubeflow.org", "tfjobs", "", {"get", "list", "watch", "create", "patch", "delete"}},
@@ -57,7 +64,10 @@ class Cluster {
     Kinds("krallistic.github.com", "Tensorflow", "tensorflows",
           as_operator_ ? Verdict::kBad : Verdict::kWorse);
     Rights();
-    if (as_operator_) return std::move(findings_);
+    if (as_operator_) {
+      LeaseRights();
+      return std::move(findings_);
+    }
     Operator();
     NodesAndCards();
     Storage();
@@ -125,40 +135,73 @@ class Cluster {
         next);
   }
 
-  void Rights() {
+  // What of them this account lacks: "create/delete pods". None when that was reported.
+  std::optional<std::vector<std::string>> Lacking(const std::string& about,
+                                                  const std::vector<Right>& rights,
+                                                  const std::string& namespace_name) {
     std::vector<std::string> missing;
-    size_t count = 0;
-    for (const Right& right : as_operator_ ? RightsOfTheOperator() : RightsOfAUser()) {
+    for (const Right& right : rights) {
+      std::vector<std::string> verbs;
       for (const char* verb : right.verbs) {
         Json attributes;
         attributes.Set("verb", verb);
         attributes.Set("group", right.group);
         attributes.Set("resource", right.resource);
         if (*right.subresource != '\0') attributes.Set("subresource", right.subresource);
-        if (!view_.namespace_name.empty()) attributes.Set("namespace", view_.namespace_name);
+        if (!namespace_name.empty()) attributes.Set("namespace", namespace_name);
         const StatusOr<bool> may = view_.may(attributes);
         if (!may.ok()) {
           const bool has_none = HttpCodeOf(may.status()) == 404;
-          return Add("rights", has_none ? Verdict::kGood : Verdict::kWorse,
-                     has_none ? "everything: this server asks nobody"
-                              : absl::StrCat("cannot be asked for: ", may.status().message()));
+          Add(about, has_none ? Verdict::kGood : Verdict::kWorse,
+              has_none ? "everything: this server asks nobody"
+                       : absl::StrCat("cannot be asked for: ", may.status().message()));
+          return std::nullopt;
         }
-        ++count;
-        if (*may) continue;
-        missing.push_back(absl::StrCat(verb, " ", right.resource,
-                                       *right.subresource == '\0' ? "" : "/", right.subresource,
-                                       *right.group == '\0' ? "" : ".", right.group));
+        if (!*may) verbs.push_back(verb);
       }
+      if (verbs.empty()) continue;
+      missing.push_back(absl::StrCat(absl::StrJoin(verbs, "/"), " ", right.resource,
+                                     *right.subresource == '\0' ? "" : "/", right.subresource,
+                                     *right.group == '\0' ? "" : ".", right.group));
     }
-    if (missing.empty())
+    return missing;
+  }
+
+  std::string NextForTheOperator() const {
+    return view_.namespace_name.empty() ? "kubectl apply -f deploy/rbac/operator.yaml"
+                                        : "kubectl apply -k deploy/namespaced";
+  }
+
+  void Rights() {
+    const std::vector<Right>& needed = as_operator_ ? RightsOfTheOperator() : RightsOfAUser();
+    const auto missing = Lacking("rights", needed, view_.namespace_name);
+    if (!missing.has_value()) return;
+    size_t count = 0;
+    for (const Right& right : needed) count += right.verbs.size();
+    if (missing->empty())
       return Add("rights", Verdict::kGood, absl::StrCat("all ", count, " that are needed"));
     Add("rights", Verdict::kBad,
-        absl::StrCat("this account may not ", absl::StrJoin(missing, ", ")),
+        absl::StrCat("this account may not ", absl::StrJoin(*missing, ", ")),
         as_operator_
-            ? (view_.namespace_name.empty() ? "kubectl apply -f deploy/rbac/operator.yaml"
-                                            : "kubectl apply -k deploy/namespaced")
+            ? NextForTheOperator()
             : absl::StrCat("kubectl auth can-i --list", view_.namespace_name.empty() ? "" : " -n ",
                            view_.namespace_name, "   (ask your administrator)"));
+  }
+
+  // Without it an operator that asks who leads never does; one that is alone need not ask.
+  void LeaseRights() {
+    const auto missing = Lacking("lease", RightsOfALeader(), view_.lease_namespace);
+    if (!missing.has_value()) return;
+    if (missing->empty()) {
+      return Add("lease", Verdict::kGood,
+                 absl::StrCat("may lead by a Lease in namespace ", view_.lease_namespace));
+    }
+    Add("lease", view_.elects ? Verdict::kBad : Verdict::kWorse,
+        absl::StrCat(
+            "this account may not ", absl::StrJoin(*missing, ", "), " in namespace ",
+            view_.lease_namespace, ": ",
+            view_.elects ? "it can never lead" : "with --leader-elect it could never lead"),
+        NextForTheOperator());
   }
 
   // Null when it was reported.
@@ -192,7 +235,8 @@ class Cluster {
     if (running == 0) {
       return Add("operator", Verdict::kBad,
                  pods->size() == 0
-                     ? "no pod of weft-operator: nobody acts on jobs"
+                     ? "no pod of weft-operator: nobody acts on jobs, unless a `weft operator` "
+                       "outside of the cluster does"
                      : absl::StrCat("none of ", pods->size(), " pods of weft-operator runs"),
                  pods->size() == 0 ? kApply : "kubectl -n weft-system describe pods");
     }

@@ -30,6 +30,9 @@ std::vector<Finding> CheckMachine(const std::string& root = "");
 struct ClusterView {
   std::string server;
   std::string namespace_name;  // of the operator's work; empty: all
+  // Where the operator's Lease lies, and whether it asks for one, as it does inside a cluster.
+  std::string lease_namespace;
+  bool elects = false;
   // A page of the API server: "/version".
   std::function<StatusOr<Json>(const std::string& path)> get;
   // What the server says to a SelfSubjectAccessReview of these resourceAttributes. NotFound: it has

@@ -83,17 +83,22 @@ class FakeCluster {
   std::vector<Finding> Check(bool as_operator = false) {
     ClusterView view;
     view.server = "https://c";
+    view.lease_namespace = "weft-system";
+    view.elects = elects;
     view.get = [this](const std::string& path) -> StatusOr<Json> {
       const auto found = pages_.find(path);
       return found == pages_.end() ? ApiError(404, "NotFound", "no such page") : found->second;
     };
     view.may = [this](const Json& attributes) -> StatusOr<bool> {
       asked.push_back(attributes.Dump());
+      if (StringField(attributes, {"resource"}) == forbidden_resource) return false;
       return StringField(attributes, {"verb"}) != forbidden;
     };
     return CheckCluster(view, as_operator);
   }
   std::string forbidden;
+  std::string forbidden_resource;
+  bool elects = false;
   std::vector<std::string> asked;
 
  private:
@@ -152,6 +157,25 @@ TEST(DoctorTest, TheOperatorsAccountIsAskedForItsOwnRights) {
       cluster.asked,
       ::testing::Contains(
           R"({"verb":"update","group":"kubeflow.org","resource":"tfjobs","subresource":"status"})"));
+}
+
+TEST(DoctorTest, AnOperatorThatElectsNeedsTheRightToLead) {
+  FakeCluster cluster;
+  EXPECT_EQ(Find(cluster.Check(/*as_operator=*/true), "lease").found,
+            "may lead by a Lease in namespace weft-system");
+  EXPECT_THAT(
+      cluster.asked,
+      ::testing::Contains(
+          R"({"verb":"update","group":"coordination.k8s.io","resource":"leases","namespace":"weft-system"})"));
+  cluster.forbidden_resource = "leases";
+  const Finding alone = Find(cluster.Check(/*as_operator=*/true), "lease");
+  EXPECT_EQ(alone.verdict, Verdict::kWorse);
+  cluster.elects = true;
+  const Finding inside = Find(cluster.Check(/*as_operator=*/true), "lease");
+  EXPECT_EQ(inside.verdict, Verdict::kBad);
+  EXPECT_THAT(inside.found, HasSubstr("get/create/update leases.coordination.k8s.io in "
+                                      "namespace weft-system: it can never lead"));
+  EXPECT_EQ(inside.next, "kubectl apply -f deploy/rbac/operator.yaml");
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ Status ReadUser(const Json& user, const std::string& path, ClusterAccess* access
 StatusOr<ClusterAccess> InClusterAccess(const std::string& host, const std::string& port) {
   RealFileSystem files;
   ClusterAccess access;
+  access.is_in_cluster = true;
   const bool is_ipv6 = host.find(':') != std::string::npos;
   access.server = absl::StrCat("https://", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", ":", port);
   WEFT_ASSIGN_OR_RETURN(access.tls.authority_pem,

@@ -28,6 +28,7 @@ struct ClusterAccess {
   std::string server;  // "https://host:port"
   TlsClientOptions tls;
   std::string namespace_name = "default";
+  bool is_in_cluster = false;  // the pod's own account shows the way
   std::string token;
   std::string token_file;  // read again and again: it is rotated
   std::string basic;       // "user:password"

@@ -66,8 +66,14 @@ std::string WriteQuery(const WriteOptions& options) {
       .Text();
 }
 
-Status ErrorOf(const HttpAnswer& answer) {
+// An API server answers with a Status, but for a kind that it does not know.
+Status ErrorOf(const HttpAnswer& answer, absl::string_view path) {
   const StatusOr<Json> body = Json::Parse(answer.body);
+  if (answer.status == 404 && (!body.ok() || StringField(*body, {"kind"}) != "Status")) {
+    return ApiError(404, "NotFound",
+                    absl::StrCat("The server knows no ", path.substr(0, path.find('?')),
+                                 ": `weft doctor cluster` says what is not installed"));
+  }
   return StatusFromObject(body.ok() ? *body : Json(), answer.status);
 }
 
@@ -149,7 +155,7 @@ StatusOr<Json> KubernetesStore::Ask(const std::string& method, const std::string
   call.headers = {{"Accept", "application/json"}, {"User-Agent", "weft"}};
   if (!body.empty()) call.headers.emplace_back("Content-Type", content_type);
   WEFT_ASSIGN_OR_RETURN(const HttpAnswer answer, Exchange(std::move(call), nullptr, deadline));
-  if (answer.status / 100 != 2) return ErrorOf(answer);
+  if (answer.status / 100 != 2) return ErrorOf(answer, path);
   JsonLimits limits;
   limits.max_bytes = size_t{256} << 20;
   return Json::Parse(answer.body, limits);
@@ -265,8 +271,9 @@ Status KubernetesStore::StreamLog(const ObjectName& pod, const LogOptions& optio
                   .Text();
   call.headers = {{"Accept", "*/*"}, {"User-Agent", "weft"}};
   call.cancellation = cancellation;
+  const std::string path = call.path;
   WEFT_ASSIGN_OR_RETURN(const HttpAnswer answer, Exchange(std::move(call), &sink));
-  return answer.status / 100 == 2 ? absl::OkStatus() : ErrorOf(answer);
+  return answer.status / 100 == 2 ? absl::OkStatus() : ErrorOf(answer, path);
 }
 
 // Lists and watches on its own thread until it is destroyed or fails.
@@ -316,8 +323,9 @@ class KubernetesStore::ServerWatch : public Watch {
       return absl::OkStatus();
     });
     const HttpClient::Sink take = [&](absl::string_view piece) { return reader.Take(piece); };
+    const std::string path = call.path;
     WEFT_ASSIGN_OR_RETURN(const HttpAnswer answer, store_->Exchange(std::move(call), &take));
-    if (answer.status / 100 != 2) return ErrorOf(answer);
+    if (answer.status / 100 != 2) return ErrorOf(answer, path);
     WEFT_ASSIGN_OR_RETURN(const Json list, reader.Finish());
     revision_ = RevisionOf(list);
     if (revision_.empty()) return Unavailable("A list of ", type_.Id(), " has no resourceVersion");
@@ -347,10 +355,11 @@ class KubernetesStore::ServerWatch : public Watch {
     call.idle_timeout = kWatchIdle;
     WatchReader reader(&type_, sink_);
     const HttpClient::Sink take = [&](absl::string_view piece) { return reader.Take(piece); };
+    const std::string path = call.path;
     const StatusOr<HttpAnswer> answer = store_->Exchange(std::move(call), &take);
     if (!reader.revision().empty()) revision_ = reader.revision();
     if (!answer.ok()) return answer.status();
-    return answer->status / 100 == 2 ? absl::OkStatus() : ErrorOf(*answer);
+    return answer->status / 100 == 2 ? absl::OkStatus() : ErrorOf(*answer, path);
   }
 
   KubernetesStore* const store_;
