@@ -32,7 +32,7 @@ bool ControllerLoop::Step(const std::string& name, WorkQueue* queue, const Recon
     if (!IsConflict(again.status())) {
       WEFT_LOG(WARNING) << name << ": " << *key << " comes again: " << again.status().message();
     }
-    queue->AddRateLimited(*key);
+    IsRefused(again.status()) ? queue->AddRefused(*key) : queue->AddRateLimited(*key);
   }
   queue->Done(*key);
   return true;

@@ -69,6 +69,26 @@ TEST(WorkQueueTest, WaitsLongerAfterEachFailure) {
   EXPECT_EQ(queue.NextDue() - clock.Monotonic(), absl::Seconds(1));
 }
 
+TEST(WorkQueueTest, ARefusalIsTriedAgainLessOftenAtFirstAndMoreOftenLater) {
+  FakeClock clock{absl::FromUnixSeconds(0)};
+  WorkQueue queue(&clock);
+  int tries = 0;
+  absl::Duration longest;
+  absl::Duration last;
+  for (absl::Duration now; now < absl::Minutes(10); now += absl::Seconds(1)) {
+    if (queue.Take(absl::ZeroDuration()).has_value()) {
+      ++tries;
+      longest = std::max(longest, now - last);
+      last = now;
+      queue.Done("a");
+    }
+    if (now == absl::ZeroDuration() || last == now) queue.AddRefused("a");
+    clock.Advance(absl::Seconds(1));
+  }
+  EXPECT_EQ(longest, absl::Minutes(1));
+  EXPECT_LT(tries, 17);
+}
+
 TEST(WorkQueueTest, ShuttingDownWakesWhoWaits) {
   RealClock clock;
   WorkQueue queue(&clock);

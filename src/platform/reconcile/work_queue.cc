@@ -82,12 +82,20 @@ void WorkQueue::AddAfter(const std::string& key, absl::Duration delay) {
 }
 
 void WorkQueue::AddRateLimited(const std::string& key) {
+  AddFailed(key, options_.first_retry, options_.longest_retry);
+}
+
+void WorkQueue::AddRefused(const std::string& key) {
+  AddFailed(key, options_.first_retry_of_refused, options_.longest_retry_of_refused);
+}
+
+void WorkQueue::AddFailed(const std::string& key, absl::Duration first, absl::Duration longest) {
   absl::MutexLock lock(&mutex_);
   const int failures = failures_[key]++;
   if (meters_.retries != nullptr) meters_.retries->Add();
-  absl::Duration delay = options_.first_retry;
-  for (int i = 0; i < failures && delay < options_.longest_retry; ++i) delay *= 2;
-  AddAfterLocked(key, std::min(delay, options_.longest_retry));
+  absl::Duration delay = first;
+  for (int i = 0; i < failures && delay < longest; ++i) delay *= 2;
+  AddAfterLocked(key, std::min(delay, longest));
 }
 
 void WorkQueue::Forget(const std::string& key) {

@@ -26,6 +26,8 @@ class WorkQueue {
   struct Options {
     absl::Duration first_retry = absl::Milliseconds(5);  // doubles with each failure
     absl::Duration longest_retry = absl::Minutes(5);
+    absl::Duration first_retry_of_refused = absl::Seconds(1);
+    absl::Duration longest_retry_of_refused = absl::Minutes(1);
     MetricRegistry* metrics =
         nullptr;  // borrowed; workqueue_* with the name as `name` and `controller`
     std::string name;
@@ -38,6 +40,9 @@ class WorkQueue {
   void AddAfter(const std::string& key, absl::Duration delay);
   // After a failure: the more of them in a row, the later.
   void AddRateLimited(const std::string& key);
+  // After a refusal, which only people end, as by a greater quota: few calls and events until then,
+  // and no long wait after it.
+  void AddRefused(const std::string& key);
   // A success ends the row.
   void Forget(const std::string& key);
 
@@ -60,6 +65,7 @@ class WorkQueue {
   void AddAfterLocked(const std::string& key, absl::Duration delay)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddFailed(const std::string& key, absl::Duration first, absl::Duration longest);
   void PushReady(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of a queue with metrics; null without.
   struct Meters {

@@ -168,6 +168,20 @@ std::string ReasonOf(const Status& status) {
   return reason.empty() ? FormFor(status.code()).reason : reason;
 }
 
+bool IsRefused(const Status& status) {
+  switch (HttpCodeOf(status)) {
+    case 400:
+    case 403:
+    case 405:
+    case 413:
+    case 415:
+    case 422:
+      return true;
+    default:
+      return IsObjectExists(status);
+  }
+}
+
 Json StatusObject(const Status& status) {
   Json object;
   object.Set("kind", "Status");

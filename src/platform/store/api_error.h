@@ -37,6 +37,9 @@ std::string ReasonOf(const Status& status);
 inline bool IsObjectNotFound(const Status& status) { return HttpCodeOf(status) == 404; }
 inline bool IsObjectExists(const Status& status) { return ReasonOf(status) == "AlreadyExists"; }
 inline bool IsConflict(const Status& status) { return ReasonOf(status) == "Conflict"; }
+// Valid credentials, a known kind, and no hurry: another try meets the same, until people change
+// something.
+bool IsRefused(const Status& status);
 inline bool IsExpired(const Status& status) { return HttpCodeOf(status) == 410; }
 
 // metav1.Status of an error, and back from one that a server sent.
