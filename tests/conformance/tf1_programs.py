@@ -288,6 +288,41 @@ def input_queue(target, folder):
     return out
 
 
+def csv_files(target, folder):
+    """Files named by one queue, their lines read, decoded and batched by others."""
+    paths = [os.path.join(folder, name) for name in ('one.csv', 'two.csv')]
+    for path, lines in zip(paths, ('1.5,2,x\n2.5,,"y, z"\n', '-1,4,z\n')):
+        with open(path, 'w') as out:
+            out.write(lines)
+    names = tf.train.string_input_producer(paths, num_epochs=2, shuffle=False)
+    _, line = tf.TextLineReader().read(names)
+    batch = tf.train.batch(tf.decode_csv(line, [[0.0], [7], ['']]), 4, allow_smaller_final_batch=True)
+    out = []
+    with tf.train.MonitoredSession(tf.train.ChiefSessionCreator(master=target)) as session:
+        while not session.should_stop():
+            out += session.run(batch)
+    return out
+
+
+def metrics(target, folder):
+    """Streamed over batches, with weights; ranked ones use sets."""
+    labels, score, weight = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.float32, [None]), tf.placeholder(tf.float32, [None])
+    guess, ranks = tf.cast(score > 0.5, tf.int64), tf.placeholder(tf.float32, [None, 4])
+    made = [tf.metrics.accuracy(labels, guess, weight), tf.metrics.precision(labels, guess), tf.metrics.recall(labels, guess),
+            tf.metrics.auc(labels, score), tf.metrics.auc(labels, score, curve='PR', summation_method='careful_interpolation'),
+            tf.metrics.mean(score, weight), tf.metrics.root_mean_squared_error(tf.cast(labels, tf.float32), score),
+            tf.metrics.mean_iou(labels, guess, 2), tf.metrics.false_negatives_at_thresholds(labels, score, [0.2, 0.6]),
+            tf.metrics.recall_at_k(labels[:, None], ranks, 2), tf.metrics.precision_at_k(labels[:, None], ranks, 2),
+            tf.metrics.average_precision_at_k(labels[:, None], ranks, 3)]
+    random = np.random.RandomState(1)
+    with tf.Session(target) as session:
+        session.run(tf.local_variables_initializer())
+        for _ in range(3):
+            session.run([update for _, update in made], {labels: random.randint(0, 2, 6), score: random.rand(6),
+                                                         weight: random.rand(6), ranks: random.rand(6, 4)})
+        return session.run([value for value, _ in made])
+
+
 def policy_gradient(target, folder):
     state = tf.constant(_normal(1, 10, 4))
     logits = tf.matmul(state, tf.get_variable('w', [4, 3], initializer=tf.glorot_uniform_initializer(seed=1)))
@@ -341,4 +376,5 @@ def monitored(target, folder):
 
 
 PROGRAMS = [word2vec, sampled_softmax, wide_and_deep, text_classifier, sparse_regression, lstm, gan, batch_norm, schedules,
-            optimizers, saver, summaries, unknown_shapes, input_queue, policy_gradient, convolutions, monitored]
+            optimizers, saver, summaries, unknown_shapes, input_queue, csv_files, metrics, policy_gradient,
+            convolutions, monitored]

@@ -61,7 +61,9 @@ class Cutter {
       for (const Endpoint& input : node->inputs()) {
         if (input.node != nullptr) NeedTensor(input);
       }
-      for (Node* control : node->control_inputs()) Need(control);
+      for (Node* control : node->control_inputs()) {
+        if (Fed(control) == nullptr) Need(control);
+      }
     }
   }
 
@@ -98,6 +100,14 @@ class Cutter {
     return {twins_[endpoint.node->id()], endpoint.port};
   }
 
+  // What stands for a placeholder that is fed, null for other nodes: who waits for it waits for its
+  // value, since it cannot run.
+  Node* Fed(Node* node) const {
+    if (node->op() != "Placeholder" && node->op() != "PlaceholderV2") return nullptr;
+    const auto fed = fed_.find(Endpoint{node, 0});
+    return fed == fed_.end() ? nullptr : fed->second.node;
+  }
+
   Status CopyNode(const Node& node) {
     NodeDef def{.name = node.name(), .op = node.op(), .device = node.requested_device()};
     def.attrs = node.attrs();
@@ -111,7 +121,10 @@ class Cutter {
       inputs.push_back(mapped.node == nullptr ? Endpoint() : mapped);
     }
     std::vector<Node*> controls;
-    for (const Node* control : node.control_inputs()) controls.push_back(twins_[control->id()]);
+    for (Node* control : node.control_inputs()) {
+      Node* const fed = Fed(control);
+      controls.push_back(fed != nullptr ? fed : twins_[control->id()]);
+    }
     WEFT_ASSIGN_OR_RETURN(Node * twin, cut_.AddNode(std::move(def), inputs, controls));
     twin->set_assigned_device(node.assigned_device());
     twins_[node.id()] = twin;

@@ -119,6 +119,7 @@ void StepState::EndStep(const Status& status) {
 
 Status StepState::TakeSnapshots(const Instruction& instruction) {
   for (const ReferenceRead& read : instruction.reference_reads) {
+    if (slots_[read.slot].is_dead) continue;  // a send passes that on
     const Variable* variable = slots_[read.slot].variable.get();
     if (variable == nullptr) {
       return Internal("Reference input ", read.input, " of '", instruction.node->name(),

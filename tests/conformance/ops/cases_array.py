@@ -455,6 +455,28 @@ def tensor_strided_slice_update(op, types):
     yield Case([values(name, [5])] + [ints(types, 'Index', *v) for v in ([1], [4], [1])] + [values(name, [2])], error=True)
 
 
+def _strided_assign(op, ref):
+    @script(op)
+    def assign(b, types):
+        name = types['T']
+        handle, init, read = b.variable(values(name, [5, 3]), ref=ref)
+        steps = [Step(init)]
+        for begin, end, strides, masks, part in ([1], [4], [1], {}, [3, 3]), ([4, 0], [0, 2], [-2, 1], {}, [2, 2]), (
+                [2], [3], [1], {'shrink_axis_mask': 1}, [3]), ([0, 1], [0, 2], [1, 1], {'ellipsis_mask': 1, 'shrink_axis_mask': 2}, [5]):
+            sliced = [b.constant(np.array(v, numpy_type(types['Index']))) for v in (begin, end, strides)]
+            done = b.op(op, handle, *sliced, b.hidden(values(name, part, key=len(steps))), **masks)
+            wide = b.op(op, handle, *sliced, b.hidden(values(name, part[1:] or [1], key=9)), **masks)
+            steps += [Step(done.op if ref else done), Step(read), Step(wide.op if ref else wide), Step(read)]
+            bad = b.op(op, handle, *sliced, b.hidden(values(name, part[:-1] + [7])), **masks)
+            steps.append(Step(bad.op if ref else bad, error=True))
+        return steps
+
+
+_strided_assign('StridedSliceAssign', True)
+_strided_assign('ResourceStridedSliceAssign', False)
+types_for('T', ['float32', 'int64', 'string', 'bool'], 'StridedSliceAssign', 'ResourceStridedSliceAssign')
+
+
 @cases('MirrorPadGrad')
 def mirror_pad_grad(op, types):
     for mode in 'REFLECT', 'SYMMETRIC':

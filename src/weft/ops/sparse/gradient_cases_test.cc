@@ -28,11 +28,41 @@ void AddProducts(Cases& cases) {
   }
 }
 
+void AddArithmetic(Cases& cases) {
+  const Tensor others = Make<int64_t>({3, 2}, std::vector<int64_t>{0, 1, 1, 0, 2, 2});
+  cases.push_back({"SparseAdd",
+                   {Ordered(), D({3}), L({3, 4}), others, D({3}, 2), L({3, 4}), D({}, 3)},
+                   {},
+                   2,
+                   "one place in both"});
+  cases.push_back({"SparseTensorDenseAdd", {Ordered(), D({3}), L({3, 4}), D({3, 4}, 2)}, {}, 2});
+  for (const bool keep_dims : {false, true}) {
+    for (const int32_t axis : {0, -1}) {
+      cases.push_back({"SparseReduceSum",
+                       {Unordered(), D({4}), L({3, 4}), Tensor::Vector<int32_t>({axis})},
+                       {{"keep_dims", keep_dims}},
+                       1,
+                       absl::StrCat("over ", axis, keep_dims ? ", kept" : "")});
+    }
+  }
+  cases.push_back({"SparseSoftmax", {Ordered(), D({3}), L({3, 4})}});
+  for (const char* op : {"SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv"}) {
+    for (const Shape& dense : {Shape{3, 4}, Shape{4}, Shape{3, 1}}) {
+      cases.push_back({op,
+                       {Ordered(), D({3}), L({3, 4}), Fill<double>(dense, 1, 2, 2)},
+                       {},
+                       2,
+                       dense.ToString()});
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<GradientCase> SparseGradientCases() {
   Cases cases;
   AddProducts(cases);
+  AddArithmetic(cases);
   cases.push_back({"SparseReorder", {Unordered(), D({4}), L({3, 4})}});
   cases.push_back(
       {"SparseFillEmptyRows", {Ordered(), D({3}), L({4, 4}), D({}, 2)}, {}, 2, "rows 1 and 3"});

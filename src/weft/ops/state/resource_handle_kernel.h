@@ -64,15 +64,15 @@ class HandleOutput {
   Ref<Variable> names_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The resource that input 0 leads to, in either form.
+// The resource that input i leads to, in either form.
 template <typename T>
-StatusOr<Ref<T>> ResourceOfInput(const KernelContext& c) {
-  if (!c.node().input_type(0).is_ref) {
-    WEFT_ASSIGN_OR_RETURN(const ResourceHandle* handle, c.input_handle(0));
+StatusOr<Ref<T>> ResourceOfInput(const KernelContext& c, int i = 0) {
+  if (!c.node().input_type(i).is_ref) {
+    WEFT_ASSIGN_OR_RETURN(const ResourceHandle* handle, c.input_handle(i));
     if (auto* found = dynamic_cast<T*>(handle->object.get())) return Ref<T>(found);
     return c.resources().Lookup<T>(handle->container, handle->name);
   }
-  WEFT_ASSIGN_OR_RETURN(Variable * variable, c.input_variable(0));
+  WEFT_ASSIGN_OR_RETURN(Variable * variable, c.input_variable(i));
   WEFT_ASSIGN_OR_RETURN(Tensor names, variable->Read());
   if (names.dtype() != DType::kString || names.num_elements() != 2) {
     return InvalidArgument("Resource handle must have two elements, got ", names.ToString());

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/ops/state/reader_kernel.h"
+
+namespace weft::ops::state {
+
+void Reader::Read(const Caller& caller, Ref<Queue> names, FileSystem* files, int64_t most,
+                  Done done) {
+  std::list<Request> refused;
+  bool removed = false;
+  bool serves = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    Request& request = requests_.emplace_back();
+    request.id = next_id_++;
+    request.caller = caller;
+    request.names = std::move(names);
+    request.files = files;
+    request.most = most;
+    request.done = std::move(done);
+    const auto cancel = [self = Ref<Reader>(this), id = request.id](const Status&) {
+      self->Cancel(id);
+    };
+    removed = removed_;
+    if (removed_ ||
+        !request.call.Begin(caller, absl::StrCat("its turn at ", DebugString()), cancel)) {
+      refused.splice(refused.end(), requests_, std::prev(requests_.end()));
+    } else {
+      serves = !std::exchange(serving_, true);
+    }
+  }
+  for (Request& request : refused) {
+    request.done(removed ? Cancelled(DebugString(), " was removed.")
+                         : Cancelled("Reading was cancelled"));
+  }
+  if (serves) Serve();
+}
+
+void Reader::Serve() {
+  while (true) {
+    int64_t most = 0;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (requests_.empty()) {
+        serving_ = false;
+        return;
+      }
+      most = requests_.front().most;
+    }
+    StatusOr<Records> records = ReadOpenFile(most);
+    if (!records.ok() || !records->empty()) {
+      FinishFirst(std::move(records));
+      continue;
+    }
+    Caller caller;
+    Ref<Queue> names;
+    {
+      absl::MutexLock lock(&mutex_);
+      caller = requests_.front().caller;
+      names = requests_.front().names;
+    }
+    names->Dequeue(caller, 1, false, [self = Ref<Reader>(this)](StatusOr<Queue::Elements> work) {
+      self->TakeWork(std::move(work));
+    });
+    return;
+  }
+}
+
+void Reader::TakeWork(StatusOr<Queue::Elements> work) {
+  Status status = work.status();
+  if (status.ok()) {
+    const Queue::Element& tuple = work->front();
+    if (tuple.size() != 1 || tuple[0].dtype() != DType::kString || tuple[0].rank() != 0) {
+      status = InvalidArgument("Expected string scalars, the names of files, in the queue of ",
+                               DebugString());
+    } else {
+      FileSystem* files = nullptr;
+      {
+        absl::MutexLock lock(&mutex_);
+        files = requests_.front().files;
+      }
+      StatusOr<std::unique_ptr<RecordSource>> source = open_(files, tuple[0].scalar<std::string>());
+      status = source.status();
+      if (source.ok()) source_ = *std::move(source);
+    }
+  }
+  if (!status.ok()) FinishFirst(std::move(status));
+  Serve();
+}
+
+StatusOr<Reader::Records> Reader::ReadOpenFile(int64_t most) {
+  Records records;
+  bool at_end = false;
+  Status status;
+  while (source_ != nullptr && !at_end && static_cast<int64_t>(records.size()) < most) {
+    Record record;
+    const StatusOr<bool> found = source_->Next(&record, &at_end);
+    if (!found.ok()) {
+      // What cannot be read will not be tried again.
+      at_end = true;
+      if (records.empty()) status = found.status();
+    } else if (*found) {
+      records.push_back(std::move(record));
+    }
+  }
+  if (at_end) source_.reset();
+  absl::MutexLock lock(&mutex_);
+  counts_.works += at_end ? 1 : 0;
+  counts_.records += static_cast<int64_t>(records.size());
+  WEFT_RETURN_IF_ERROR(status);
+  return records;
+}
+
+void Reader::FinishFirst(StatusOr<Records> result) {
+  std::list<Request> finished;
+  {
+    absl::MutexLock lock(&mutex_);
+    finished.splice(finished.end(), requests_, requests_.begin());
+  }
+  finished.front().call.Detach();
+  finished.front().done(std::move(result));
+}
+
+// The first one hears of it from the queue, or ends soon.
+void Reader::Cancel(uint64_t id) {
+  std::list<Request> finished;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto at = requests_.begin(); at != requests_.end(); ++at) {
+      if (at->id != id) continue;
+      if (at != requests_.begin()) finished.splice(finished.end(), requests_, at);
+      break;
+    }
+  }
+  for (Request& request : finished) {
+    request.call.Detach();
+    request.done(Cancelled("Reading was cancelled"));
+  }
+}
+
+Reader::Counts Reader::counts() const {
+  absl::MutexLock lock(&mutex_);
+  return counts_;
+}
+
+Status Reader::Reset() {
+  absl::MutexLock lock(&mutex_);
+  if (serving_) return FailedPrecondition(DebugString(), " cannot be reset while a step reads it");
+  source_.reset();
+  counts_ = {};
+  return absl::OkStatus();
+}
+
+void Reader::Close() {
+  std::list<Request> finished;
+  {
+    absl::MutexLock lock(&mutex_);
+    removed_ = true;
+    // The first one waits for the queue, which is removed too.
+    if (requests_.size() > 1) {
+      finished.splice(finished.end(), requests_, std::next(requests_.begin()), requests_.end());
+    }
+  }
+  for (Request& request : finished) {
+    request.call.Detach();
+    request.done(Cancelled(DebugString(), " was removed."));
+  }
+}
+
+}  // namespace weft::ops::state
