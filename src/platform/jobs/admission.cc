@@ -20,7 +20,7 @@ Status CheckAdmission(const Json& request) {
   const bool is_same = spec != nullptr && old_spec != nullptr && SameJson(*spec, *old_spec);
   // Whoever takes a finalizer off must not be stopped by what was let in before.
   if (is_same || IsTerminating(*object)) return absl::OkStatus();
-  Problems problems(absl::StrCat(StringField(*object, {"kind"}), " ", NameOf(*object)));
+  Problems problems("");
   // A name that the server makes from a prefix comes later.
   Json named = *object;
   if (NameOf(named).empty()) SetField(&named, {"metadata", "name"}, "generated");

@@ -61,6 +61,15 @@ void JobStatus::SetCondition(absl::string_view type, bool is_true, absl::string_
   json_.Set("conditions", std::move(kept));
 }
 
+void JobStatus::RemoveCondition(absl::string_view type) {
+  if (!HasCondition(type)) return;
+  Json kept = Json::MakeArray();
+  for (const Json& held : json_.Find("conditions")->items()) {
+    if (StringField(held, {"type"}) != type) kept.Append(held);
+  }
+  json_.Set("conditions", std::move(kept));
+}
+
 void JobStatus::SetTime(absl::string_view field) { json_.Set(field, FormatObjectTime(now_)); }
 
 void JobStatus::SetTimeOnce(absl::string_view field) {

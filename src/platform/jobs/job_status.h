@@ -11,6 +11,9 @@
 
 namespace weft::platform {
 
+// Of a job that had begun when it was changed into one that cannot be read.
+inline constexpr char kInvalidCondition[] = "Invalid";
+
 // Works on a copy of the object's status. Not thread-safe.
 class JobStatus {
  public:
@@ -28,6 +31,7 @@ class JobStatus {
   // replace each other; Succeeded and Failed make Running false. The reason is kind + `word`.
   void SetCondition(absl::string_view type, bool is_true, absl::string_view word,
                     absl::string_view message);
+  void RemoveCondition(absl::string_view type);
 
   void SetTimeOnce(absl::string_view field);  // "startTime", "completionTime"
   void SetTime(absl::string_view field);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "platform/jobs/failure_cause.h"
 #include "platform/jobs/task_objects.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
@@ -40,6 +41,7 @@ Json KeptOfContainer(const Json& status) {
   if (const Json* const terminated = FindField(status, {"state", "terminated"})) {
     Json end = Json::MakeObject();
     Copy(*terminated, {"exitCode"}, &end);
+    if (IntField(*terminated, {"exitCode"}) != 0) Copy(*terminated, {"reason"}, &end);
     SetField(&kept, {"state", "terminated"}, std::move(end));
   }
   return kept;
@@ -57,6 +59,7 @@ Json KeptOfPod(const Json& pod) {
   const Json* const status = pod.Find("status");
   if (status == nullptr) return kept;
   Json state = Json::MakeObject();
+  if (StringField(*status, {"phase"}) == "Failed") state = KeptOfFailure(*status);
   Copy(*status, {"phase"}, &state);
   if (const Json* const containers = status->Find("containerStatuses")) {
     Json all = Json::MakeArray();

@@ -62,7 +62,7 @@ Json MakeSeedReplicaSet(const JobView& view, const ReplicaSpec& replica, int64_t
 
 StatusOr<std::vector<Json>> RenderJob(const Json& document, const std::string& file,
                                       const std::string& namespace_name, RenderForm form) {
-  Json object = document;
+  Json object = NamedByPrefix(document);
   if (NamespaceOf(object).empty()) {
     SetField(&object, {"metadata", "namespace"}, namespace_name);
   }

@@ -2,6 +2,7 @@
 #include "platform/jobs/task_objects.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -77,8 +78,17 @@ void AddVariable(Json* container, const char* name, const std::string& value) {
   ListOf(container, "env")->Append(std::move(variable));
 }
 
+// Whether tasks find this one at the default port, whatever the port is called.
+bool HasTaskPort(const std::vector<ContainerPort>& ports) {
+  return std::any_of(ports.begin(), ports.end(), [](const ContainerPort& port) {
+    return port.name == kPortName || (port.port == kDefaultPort && port.protocol == "TCP");
+  });
+}
+
 // What the container that trains is told, and its port.
-void DressContainer(const JobView& view, ReplicaType type, int64_t index, Json* container) {
+void DressContainer(const JobView& view, const ReplicaSpec& replica, int64_t index,
+                    Json* container) {
+  const ReplicaType type = replica.type;
   const TaskCluster cluster = ClusterOf(view);
   const std::string tf_config = MakeTfConfig(cluster, type, index);
   if (!tf_config.empty()) AddVariable(container, "TF_CONFIG", tf_config);
@@ -89,10 +99,7 @@ void DressContainer(const JobView& view, ReplicaType type, int64_t index, Json* 
   for (std::string& word : MakeTaskFlags(cluster, type, index))
     ListOf(container, "args")->Append(std::move(word));
   Json* const ports = ListOf(container, "ports");
-  const bool has_port =
-      std::any_of(ports->items().begin(), ports->items().end(),
-                  [](const Json& port) { return StringField(port, {"name"}) == kPortName; });
-  if (has_port) return;
+  if (HasTaskPort(replica.TensorFlowContainer()->ports)) return;
   Json port;
   port.Set("name", kPortName);
   port.Set("containerPort", kDefaultPort);
@@ -111,6 +118,27 @@ std::string PodRestartPolicy(RestartPolicy policy) {
       return "Never";
   }
   return "Never";
+}
+
+// A service wants names, all different, and each port of a protocol once.
+Json ServicePorts(const ReplicaSpec& replica) {
+  const Container* const container = replica.TensorFlowContainer();
+  std::vector<ContainerPort> wanted;
+  if (container != nullptr) wanted = container->ports;
+  if (!HasTaskPort(wanted)) wanted.push_back({kPortName, kDefaultPort});
+  std::set<std::pair<int64_t, std::string>> there;
+  Json ports = Json::MakeArray();
+  for (const ContainerPort& each : wanted) {
+    if (!there.emplace(each.port, each.protocol).second) continue;
+    const bool is_tcp = each.protocol == "TCP";
+    const std::string rest = is_tcp ? "" : absl::StrCat("-", absl::AsciiStrToLower(each.protocol));
+    Json port;
+    port.Set("name", each.name.empty() ? absl::StrCat("port-", each.port, rest) : each.name);
+    port.Set("port", each.port);
+    if (!is_tcp) port.Set("protocol", each.protocol);
+    ports.Append(std::move(port));
+  }
+  return ports;
 }
 
 }  // namespace
@@ -191,7 +219,7 @@ Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index)
   if (containers == nullptr || !containers->is_array()) return pod;
   for (Json& container : *containers->mutable_items()) {
     if (StringField(container, {"name"}) == kContainer)
-      DressContainer(view, replica.type, index, &container);
+      DressContainer(view, replica, index, &container);
   }
   return pod;
 }
@@ -207,22 +235,7 @@ Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t in
   SetField(&service, {"metadata", "ownerReferences"}, Json(Json::Array{OwnerReference(view)}));
   SetField(&service, {"spec", "clusterIP"}, "None");
   for (const auto& [name, value] : labels) SetField(&service, {"spec", "selector", name}, value);
-  Json ports = Json::MakeArray();
-  const auto add = [&](const std::string& name, int64_t number) {
-    Json port;
-    port.Set("name", name);
-    port.Set("port", number);
-    ports.Append(std::move(port));
-  };
-  bool has_port = false;
-  if (const Container* const container = replica.TensorFlowContainer()) {
-    for (const ContainerPort& port : container->ports) {
-      add(port.name.empty() ? absl::StrCat("port-", port.port) : port.name, port.port);
-      has_port = has_port || port.name == kPortName;
-    }
-  }
-  if (!has_port) add(kPortName, kDefaultPort);
-  SetField(&service, {"spec", "ports"}, std::move(ports));
+  SetField(&service, {"spec", "ports"}, ServicePorts(replica));
   return service;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 
+#include "platform/jobs/invalid_job.h"
 #include "platform/jobs/job_status.h"
 #include "platform/jobs/kept_fields.h"
 #include "platform/jobs/pod_group.h"
@@ -53,6 +54,28 @@ WorkQueue::Options QueueOptions(const TfJobController::Options& options) {
 // The first API version has its clean-up policy right under spec, where the server puts its
 // default.
 bool IsV1Beta1(const Json& job) { return FindField(job, {"spec", "cleanPodPolicy"}) != nullptr; }
+
+// The name that `owner` wants for a pod or service is `held`'s.
+std::string WhyTaken(const Json& held, const Json& owner) {
+  const std::string what = absl::AsciiStrToLower(StringField(held, {"kind"}));
+  const std::string kind = StringField(owner, {"kind"});
+  const Json* const controller = ControllerOf(held);
+  const std::string other = controller == nullptr
+                                ? ""
+                                : absl::StrCat(StringField(*controller, {"kind"}), " '",
+                                               StringField(*controller, {"name"}), "'");
+  if (other == absl::StrCat(kind, " '", NameOf(owner), "'"))
+    return "it belongs to an earlier one of that name, with which it goes";
+  if (IsTerminating(held)) return absl::StrCat("another ", what, " of that name is being deleted");
+  if (controller == nullptr) {
+    return absl::StrCat(
+        "there is a ", what, " of that name already, which is of no job: give this ", kind,
+        " another name, or kubectl delete ", what, " ", NameOf(held), " -n ", NamespaceOf(held));
+  }
+  // A TFJob and a Tensorflow of one name want the same pods.
+  return absl::StrCat("it belongs to ", other, ", which runs: give this ", kind,
+                      " another name, or delete that one");
+}
 
 }  // namespace
 
@@ -211,10 +234,12 @@ StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
   if (object == nullptr || IsTerminating(*object) || IsManagedByOthers(*object))
     return absl::InfiniteDuration();
   if (!expectations_.AreMet(UidOf(*object))) return kStaleRetry;
-  Problems problems(key);
+  Problems problems("");
   TfJob job = ParseTfJob(*object, &problems);
-  if (!problems.empty()) return RejectInvalid(*object, std::string(problems.ToStatus().message()));
-  const JobPlan plan = options_.plan(Observe(*object, std::move(job)));
+  const JobPlan plan = problems.empty() ? options_.plan(Observe(*object, std::move(job)))
+                                        : PlanInvalidJob(*object, type_.kind,
+                                                         std::string(problems.ToStatus().message()),
+                                                         options_.clock->Now());
   if (plan.deletes_job) {
     DeleteOptions options;
     options.uid = UidOf(*object);
@@ -230,23 +255,13 @@ StatusOr<absl::Duration> TfJobController::Reconcile(const std::string& key) {
   // What could not be done does not hide how the job is.
   const Status acted = Act(object, plan);
   if (!plan.status_first) WEFT_RETURN_IF_ERROR(WriteStatus(*object, plan.status));
+  // Another try may come later than the deadline.
+  if (!acted.ok() && plan.look_again < absl::InfiniteDuration())
+    queue_.AddAfter(key, plan.look_again);
   WEFT_RETURN_IF_ERROR(acted);
   // A watch may lose what OnOwned waits for.
   return expectations_.AreMet(UidOf(*object)) ? plan.look_again
                                               : std::min(plan.look_again, kStaleRetry);
-}
-
-StatusOr<absl::Duration> TfJobController::RejectInvalid(const Json& object,
-                                                        const std::string& problems) {
-  JobStatus status(object.Find("status") == nullptr ? Json::MakeObject() : *object.Find("status"),
-                   type_.kind, options_.clock->Now());
-  if (status.IsFinished()) return absl::InfiniteDuration();
-  const std::string message = absl::StrCat("Failed to understand the ", type_.kind, ": ", problems);
-  status.SetCondition("Failed", true, "FailedValidation", message);
-  status.SetTimeOnce("completionTime");
-  WEFT_RETURN_IF_ERROR(WriteStatus(object, status.json()));
-  events_.Record(object, "Warning", type_.kind + "FailedValidation", message);
-  return absl::InfiniteDuration();
 }
 
 Status TfJobController::WriteStatus(const Json& object, const Json& status) {
@@ -370,12 +385,7 @@ StatusOr<bool> TfJobController::Create(const ResourceType& type, const char* pre
     const Json* const controller = held.ok() ? ControllerOf(**held) : nullptr;
     // Ours: the copy that we planned on was old.
     if (controller != nullptr && StringField(*controller, {"uid"}) == uid) return false;
-    // A TFJob and a Tensorflow of one name want the same pods.
-    if (controller != nullptr) {
-      why = absl::StrCat("it belongs to ", StringField(*controller, {"kind"}), " '",
-                         StringField(*controller, {"name"}), "', which runs: give this ",
-                         type_.kind, " another name, or delete that one");
-    }
+    if (held.ok()) why = WhyTaken(**held, owner);
   }
   events_.Record(
       owner, "Warning", absl::StrCat("FailedCreate", type.kind),

@@ -97,7 +97,6 @@ class TfJobController {
   std::vector<Informer*> Informers();
   // Writes it when it differs from what the object has.
   Status WriteStatus(const Json& object, const Json& status);
-  StatusOr<absl::Duration> RejectInvalid(const Json& object, const std::string& problems);
 
   const Options options_;
   const ResourceType& type_;

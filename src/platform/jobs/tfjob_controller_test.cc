@@ -40,6 +40,29 @@ TEST_F(TfJobControllerTest, MakesPodsAndServices) {
   EXPECT_EQ(service.Find("spec")->Find("ports")->items()[0].Find("port")->Dump(), "2222");
 }
 
+// Names and numbers as people write them become a service that a cluster takes.
+TEST_F(TfJobControllerTest, PortsOfEveryKindBecomeOnesOfAService) {
+  Json replica = Replica(1, "");
+  SetField(&(*replica.FindMutable("template")
+                  ->FindMutable("spec")
+                  ->FindMutable("containers")
+                  ->mutable_items())[0],
+           {"ports"},
+           Json::Parse(R"([{"name":"grpc","containerPort":2222},{"containerPort":2222},
+                           {"containerPort":53},{"containerPort":53,"protocol":"UDP"}])")
+               .value());
+  Submit(JobOf({{"Worker", replica}}));
+  EXPECT_EQ(
+      FindField(*store_->Get(Services(), {"default", "job-worker-0"}).value(), {"spec", "ports"})
+          ->Dump(),
+      R"([{"name":"grpc","port":2222,"protocol":"TCP","targetPort":2222},)"
+      R"({"name":"port-53","port":53,"protocol":"TCP","targetPort":53},)"
+      R"({"name":"port-53-udp","port":53,"protocol":"UDP","targetPort":53}])");
+  // No second one of that number is put beside it.
+  EXPECT_EQ(
+      FindField(Pod("job-worker-0"), {"spec", "containers"})->items()[0].Find("ports")->size(), 4u);
+}
+
 TEST_F(TfJobControllerTest, ASecondLookWritesNothing) {
   Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "")}}));
   Fate("job-worker-0", "Running");
@@ -367,7 +390,11 @@ TEST_F(TfJobControllerTest, APodOfSomebodyElseIsNotTaken) {
   EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1");
   ListOptions events;
   events.field_selector = "reason=FailedCreatePod";
-  EXPECT_FALSE(store_->List(Events(), events).value().items.empty());
+  const ObjectList told = store_->List(Events(), events).value();
+  ASSERT_FALSE(told.items.empty());
+  EXPECT_THAT(StringField(*told.items[0], {"message"}),
+              HasSubstr("which is of no job: give this TFJob another name, or kubectl delete pod "
+                        "job-worker-0 -n default"));
   ASSERT_TRUE(store_->Delete(Pods(), {"default", "job-worker-0"}, {}).ok());
   Advance(absl::Minutes(10));
   EXPECT_NE(ControllerOf(Pod("job-worker-0")), nullptr);

@@ -8,10 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "platform/jobs/controller_fixture_test.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 #include "platform/store/embedded/embedded_store.h"
+#include "platform/store/passing_store.h"
 
 namespace weft::platform {
 namespace {
@@ -231,6 +233,59 @@ TEST(TfJobFaultsTest, EndsInTheSamePlaceWhereverItIsInterrupted) {
           << "call " << at << ", fault " << static_cast<int>(fault);
     }
   }
+}
+
+// As a quota of no pods.
+class RefusingStore : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& space, Json object,
+                             const WriteOptions& options) override {
+    if (is_full && type.kind == "Pod") return ApiError(403, "Forbidden", "exceeded quota: pods=0");
+    if (type.kind == "Event") ++events;
+    return PassingStore::Create(type, space, std::move(object), options);
+  }
+  StatusOr<ObjectPtr> Patch(const ResourceType& type, const ObjectName& name, PatchKind kind,
+                            const Json& patch, const WriteOptions& options) override {
+    if (type.kind == "Event") ++events;
+    return PassingStore::Patch(type, name, kind, patch, options);
+  }
+  bool is_full = true;
+  int events = 0;
+};
+
+class RefusalTest : public ControllerFixture {
+ protected:
+  RefusalTest() {
+    options_.store = &refusing_;
+    MakeController();
+  }
+  // In steps of a second, as the time of a cluster goes.
+  void Pass(int seconds) {
+    for (int i = 0; i < seconds; ++i) Advance(absl::Seconds(1));
+  }
+  RefusingStore refusing_{store_.get()};
+};
+
+TEST_F(RefusalTest, PodsAreMadeSoonAfterAQuotaGrows) {
+  Submit(JobOf({{"Worker", Replica(2, "")}}));
+  const int first = refusing_.events;
+  Pass(600);
+  EXPECT_EQ(Names(Pods()), "");
+  EXPECT_LE(refusing_.events - first, 16);
+  refusing_.is_full = false;
+  Pass(60);
+  EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1");
+}
+
+TEST_F(RefusalTest, ADeadlineHoldsThoughNoPodCanBeMade) {
+  Json job = JobOf({{"Worker", Replica(2, "")}});
+  SetField(&job, {"spec", "runPolicy", "activeDeadlineSeconds"}, 100);
+  Submit(job);
+  Pass(99);
+  EXPECT_EQ(Conditions(), "Created+");
+  Pass(1);
+  EXPECT_EQ(Conditions(), "Created+ Failed+");
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "platform/jobs/exit_codes.h"
+#include "platform/jobs/failure_cause.h"
 #include "platform/jobs/job_progress.h"
-#include "platform/jobs/job_status.h"
 #include "platform/jobs/pod_group.h"
 #include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
@@ -66,6 +66,7 @@ class Planner {
         status_(StatusOf(*observation.view.object), kind_, observation.now) {}
 
   JobPlan Plan() {
+    status_.RemoveCondition(kInvalidCondition);
     if (!status_.HasCondition("Created")) Condition("Created", true, "Created", " is created.");
     if (status_.IsFinished()) {
       Finish();
@@ -112,16 +113,8 @@ class Planner {
                           status_.Count(type, "failed"), TypeSelector(seen_.view, replica.type));
       }
     }
-    if (!policy_.ttl_seconds_after_finished.has_value()) return;
-    const absl::Time end = status_.Time("completionTime") == absl::InfinitePast()
-                               ? seen_.now
-                               : status_.Time("completionTime");
-    const absl::Time due = end + absl::Seconds(*policy_.ttl_seconds_after_finished);
-    if (due <= seen_.now) {
-      plan_.deletes_job = true;
-    } else {
-      LookAgain(due - seen_.now);
-    }
+    if (policy_.ttl_seconds_after_finished.has_value())
+      PlanTimeToLive(status_, *policy_.ttl_seconds_after_finished, seen_.now, &plan_);
   }
 
   // Services go with their pods; one without a pod was left by a clean-up that was cut short.
@@ -221,9 +214,10 @@ class Planner {
     return true;
   }
 
-  void FailByBackoff() {
+  void FailByBackoff(const std::vector<ObjectPtr>& last = {}) {
     Fail(absl::StrCat("Job ", job_.metadata.name,
-                      " has failed because it has reached the specified backoff limit"));
+                      " has failed because it has reached the specified backoff limit",
+                      last.empty() ? "" : ". ", DescribeFailures(last)));
   }
 
   void Fail(const std::string& message) {
@@ -292,21 +286,22 @@ class Planner {
     const std::string type = TypeSpelling(replica.type);
     if (policy == RestartPolicy::kExitCode &&
         !IsRetryableExitCode(ExitCodeOf(*pod), seen_.view.is_v1beta1)) {
-      Fail(absl::StrCat(FullName(), " has failed because 1 ", type, " replica(s) failed."));
+      Fail(absl::StrCat(FullName(), " has failed because 1 ", type, " replica(s) failed. ",
+                        DescribeFailures({pod})));
       return;
     }
     const std::string task = job_.extras.restarts_whole ? kWholeJob : TaskName(replica.type, index);
     if (!status_.HasCounted(task, UidOf(*pod))) {
       const bool is_last =
           policy_.backoff_limit.has_value() && status_.AllRestarts() + 1 > *policy_.backoff_limit;
-      if (is_last) return FailByBackoff();
+      if (is_last) return FailByBackoff({pod});
       status_.CountRestart(task, UidOf(*pod));
       new_failures_.insert(NameOf(*pod));
       // Once the pod is deleted nobody could count it.
       plan_.status_first = true;
       const std::string message = absl::StrCat(
-          kind_, " ", job_.metadata.name, " is restarting because ", type, " replica(s) failed.",
-          job_.extras.restarts_whole ? " All tasks start again." : "");
+          kind_, " ", job_.metadata.name, " is restarting because ", type, " replica(s) failed. ",
+          DescribeFailures({pod}), job_.extras.restarts_whole ? " All tasks start again." : "");
       Event("Warning", kind_ + "Restarting", message);
       status_.SetCondition("Restarting", true, "Restarting", message);
     }
@@ -515,8 +510,8 @@ class Planner {
     if (failed == 0) return;
     if (RestartsAllFailed(replica)) return;
     if (job_.enable_dynamic_worker && replica.type == ReplicaType::kWorker) return;
-    Fail(
-        absl::StrCat(FullName(), " has failed because ", failed, " ", type, " replica(s) failed."));
+    Fail(absl::StrCat(FullName(), " has failed because ", failed, " ", type, " replica(s) failed. ",
+                      DescribeFailures(PodsOf(replica.type))));
   }
 
   // Its failed pods were dealt with: each will be replaced.
@@ -536,5 +531,15 @@ class Planner {
 }  // namespace
 
 JobPlan PlanTfJob(const JobObservation& observation) { return Planner(observation).Plan(); }
+
+void PlanTimeToLive(const JobStatus& status, int64_t seconds, absl::Time now, JobPlan* plan) {
+  const absl::Time held = status.Time("completionTime");
+  const absl::Time due = (held == absl::InfinitePast() ? now : held) + absl::Seconds(seconds);
+  if (due <= now) {
+    plan->deletes_job = true;
+  } else {
+    plan->look_again = std::min(plan->look_again, due - now);
+  }
+}
 
 }  // namespace weft::platform

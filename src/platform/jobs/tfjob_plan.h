@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 
+#include "platform/jobs/job_status.h"
 #include "platform/jobs/task_objects.h"
 #include "platform/store/object_store.h"
 
@@ -50,5 +51,8 @@ struct JobPlan {
 // restarts with new pods count against the back-off limit, and that a task which fails again and
 // again waits longer each time.
 JobPlan PlanTfJob(const JobObservation& observation);
+
+// Of a job that has ended: it goes now, or another look comes when its time is over.
+void PlanTimeToLive(const JobStatus& status, int64_t seconds, absl::Time now, JobPlan* plan);
 
 }  // namespace weft::platform

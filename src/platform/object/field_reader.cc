@@ -36,8 +36,10 @@ void Problems::Add(const Json& at, absl::string_view path, absl::string_view wha
   fields_.push_back({std::string(path), std::string(what), is_unknown_field});
   std::string place = file_;
   const TextPosition position = at.position();
-  if (position.line > 0) absl::StrAppend(&place, ":", position.line, ":", position.column);
-  problems_.push_back(absl::StrCat(place, ": ", path, path.empty() ? "" : ": ", what));
+  if (!place.empty() && position.line > 0)
+    absl::StrAppend(&place, ":", position.line, ":", position.column);
+  if (!place.empty()) place.append(": ");
+  problems_.push_back(absl::StrCat(place, path, path.empty() ? "" : ": ", what));
 }
 
 Status Problems::ToStatus() const {

@@ -24,6 +24,7 @@ struct FieldProblem {
 // All that is wrong with one file, in the order found. Not thread-safe.
 class Problems {
  public:
+  // `file` is empty for an object that is in none: then lines mean nothing.
   explicit Problems(std::string file) : file_(std::move(file)) {}
   // "job.yaml:12:5: spec.replicas: holds "two", a whole number is allowed"
   void Add(const Json& at, absl::string_view path, absl::string_view what,

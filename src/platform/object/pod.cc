@@ -129,7 +129,11 @@ ContainerPort ParsePort(const Json& value, const std::string& path, Problems* pr
   if (reader.Require("containerPort", "the number of the port")) {
     reader.ReadInt("containerPort", 1, 65535, &port.port);
   }
-  reader.Accept({"hostIP", "hostPort", "protocol"});
+  int protocol = 0;
+  const std::vector<std::string> protocols = {"TCP", "UDP", "SCTP"};
+  reader.ReadChoice("protocol", protocols, &protocol);
+  port.protocol = protocols[static_cast<size_t>(protocol)];
+  reader.Accept({"hostIP", "hostPort"});
   reader.Finish();
   return port;
 }

@@ -27,6 +27,7 @@ struct EnvironmentVariable {
 struct ContainerPort {
   std::string name;
   int64_t port = 0;
+  std::string protocol = "TCP";
 };
 
 struct Container {

@@ -156,6 +156,7 @@ TfJob ParseTensorflow(const Json& document, Problems* problems) {
     ParseSpec(*reader.Find("spec"), problems, &job);
   }
   reader.Finish();
+  CheckTaskNames(job, document, problems);
   return job;
 }
 

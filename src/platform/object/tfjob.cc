@@ -21,6 +21,7 @@ namespace {
 constexpr char kV1[] = "kubeflow.org/v1";
 constexpr char kV1Beta1[] = "kubeflow.org/v1beta1";
 constexpr int64_t kMostReplicas = 10000;
+constexpr size_t kLongestName = 63;  // of a service
 
 const std::vector<std::string>& TypeSpellings() {
   static const auto* const names =
@@ -201,6 +202,26 @@ ObjectMeta ParseJobMeta(const Json& meta, Problems* problems) {
   return parsed;
 }
 
+void CheckTaskNames(const TfJob& job, const Json& document, Problems* problems) {
+  const std::string& name = job.metadata.name;
+  if (!IsDnsLabel(name)) return;
+  std::string longest = job.extras.tensorboard.has_value() ? "-tensorboard" : "";
+  for (const ReplicaSpec& replica : job.replicas) {
+    const std::string rest = absl::StrCat("-", ReplicaTypeName(replica.type), "-",
+                                          std::max<int64_t>(replica.replicas, 1) - 1);
+    if (rest.size() > longest.size()) longest = rest;
+  }
+  const size_t size = name.size() + longest.size();
+  if (size <= kLongestName) return;
+  const Json* const at = FindField(document, {"metadata", "name"});
+  problems->Add(
+      at == nullptr ? document : *at, "metadata.name",
+      HoldsButAllowed(Json(name),
+                      absl::StrCat("with '", longest, "' the name of a pod and service ", "has ",
+                                   size, " characters, ", kLongestName, " are allowed: make it ",
+                                   size - kLongestName, " shorter")));
+}
+
 StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file) {
   Problems problems(file);
   TfJob job = ParseTfJob(document, &problems);
@@ -237,6 +258,7 @@ TfJob ParseTfJob(const Json& document, Problems* problems) {
     ParseSpec(*reader.Find("spec"), problems, &job);
   reader.Accept({"status"});
   reader.Finish();
+  CheckTaskNames(job, document, problems);
   return job;
 }
 
@@ -268,6 +290,15 @@ void CheckJobUpdate(const Json& old, const Json& document, Problems* problems) {
         "spec.runPolicy.schedulingPolicy.queue");
 }
 
+Json NamedByPrefix(const Json& document) {
+  Json named = document;
+  std::string prefix = StringField(document, {"metadata", "generateName"});
+  while (absl::EndsWith(prefix, "-")) prefix.pop_back();
+  if (NameOf(document).empty() && !prefix.empty())
+    SetField(&named, {"metadata", "name"}, std::move(prefix));
+  return named;
+}
+
 bool IsJobKind(const Json& kind) {
   return kind == Json(kTfJobKind) || kind == Json(kTensorflowKind);
 }
@@ -295,7 +326,7 @@ StatusOr<TfJob> ParseTfJobText(absl::string_view text, const std::string& file,
     return InvalidArgument(file, ": there are several TFJobs, say which one with --job: '",
                            absl::StrJoin(names, "', '"), "'");
   }
-  return ParseTfJob(*jobs[0], file);
+  return ParseTfJob(NamedByPrefix(*jobs[0]), file);
 }
 
 }  // namespace weft::platform

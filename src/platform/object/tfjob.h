@@ -91,6 +91,9 @@ StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file);
 // The same with the problems as a list; the job means nothing when there are any.
 TfJob ParseTfJob(const Json& document, Problems* problems);
 
+// Where no server makes a name from metadata.generateName: the prefix itself, "mnist" of "mnist-".
+Json NamedByPrefix(const Json& document);
+
 // The one job among the documents of a text in YAML or JSON; `name` chooses when there are several.
 StatusOr<TfJob> ParseTfJobText(absl::string_view text, const std::string& file,
                                const std::string& name = "");
@@ -106,5 +109,7 @@ bool IsJobKind(const Json& kind);
 void ReadOptionalInt(FieldReader* reader, absl::string_view name, std::optional<int64_t>* out);
 // What a job's metadata must be: its name becomes that of services.
 ObjectMeta ParseJobMeta(const Json& meta, Problems* problems);
+// "digits-worker-12" must be a name for a service too.
+void CheckTaskNames(const TfJob& job, const Json& document, Problems* problems);
 
 }  // namespace weft::platform

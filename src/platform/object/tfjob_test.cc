@@ -258,6 +258,28 @@ TEST(TfJobTest, ChecksTheHead) {
   }
 }
 
+TEST(TfJobTest, TheNamesOfItsTasksMustFitToo) {
+  const auto error_of = [](size_t size, int replicas) {
+    std::string text =
+        Job(absl::StrCat("    Worker: {replicas: ", replicas,
+                         ", template: {spec: {containers: [{name: tensorflow}]}}}\n"));
+    text.replace(text.find("name: j"), 7, "name: " + std::string(size, 'n'));
+    return ErrorOf(text);
+  };
+  EXPECT_EQ(error_of(54, 10), "OK");
+  EXPECT_THAT(error_of(54, 11), HasSubstr("with '-worker-10' the name of a pod and service has 64 "
+                                          "characters, 63 are allowed: make it 1 shorter"));
+  EXPECT_THAT(error_of(63, 0), HasSubstr("make it 9 shorter"));
+  // Another mistake is told alone.
+  EXPECT_THAT(error_of(64, 1), Not(HasSubstr("shorter")));
+}
+
+TEST(TfJobTest, APrefixIsANameWhereNoServerMakesOne) {
+  std::string text = Job("    PS: {template: {spec: {containers: [{name: tensorflow}]}}}\n");
+  text.replace(text.find("name: j"), 7, "generateName: mnist-");
+  EXPECT_EQ(ParseTfJobText(text, "job.yaml").value().metadata.name, "mnist");
+}
+
 TEST(TfJobTest, ChoosesAmongSeveralDocuments) {
   const std::string good = "    PS: {template: {spec: {containers: [{name: tensorflow}]}}}\n";
   std::string other = Job(good);
