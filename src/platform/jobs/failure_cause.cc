@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "net/utf8.h"
 #include "platform/object/fields.h"
 
 namespace weft::platform {
@@ -43,7 +44,7 @@ std::pair<std::string, std::string> ReasonOf(const Json& status) {
       message = StringField(condition, {"message"});
     }
   }
-  return {std::move(reason), message.substr(0, kMostMessageBytes)};
+  return {std::move(reason), std::string(CutUtf8(message, kMostMessageBytes))};
 }
 
 }  // namespace

@@ -7,6 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+
+#include "net/utf8.h"
 #include "platform/jobs/controller_fixture_test.h"
 #include "platform/jobs/kept_fields.h"
 
@@ -42,6 +45,12 @@ TEST(FailureCauseTest, SaysWhoEndedAndWhy) {
                 "reason":"PreemptionByScheduler","message":"for a better one"}]})"),
             "Pod p: PreemptionByScheduler, for a better one");
   EXPECT_EQ(Told(R"({"phase":"Failed"})"), "Pod p failed");
+  const std::string umlauts = absl::StrCat("x", std::string(100, 'x'), "\u00fc\u00fc");
+  std::string message;
+  while (message.size() < 400) message += umlauts;
+  EXPECT_EQ(
+      Told(absl::StrCat(R"({"phase":"Failed","reason":"Evicted","message":")", message, "\"}")),
+      absl::StrCat("Pod p: Evicted, ", CutUtf8(message, 256)));
 }
 
 class FailureToldTest : public ControllerFixture {
