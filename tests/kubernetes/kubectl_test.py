@@ -121,6 +121,15 @@ class KubectlTest(unittest.TestCase):
         self.k('delete', 'cm,secret,deployment,service,namespace', 'made')
         self.fails('NotFound', 'get', 'cm', 'conf')
 
+    def test_a_list(self):
+        """kubectl itself looks for the kinds of its items."""
+        text = CONFIG.replace('conf', 'first')
+        self.k('apply', '-f', '-', stdin=text)
+        listed = 'apiVersion: v1\nkind: List\nitems:\n- ' + text.rstrip('\n').replace('\n', '\n  ') + '\n'
+        self.assertEqual(self.k('apply', '-f', '-', stdin=listed), 'configmap/first unchanged\n')
+        self.fails('no matches for kind "Frog"', 'apply', '-f', '-', stdin=listed.replace('kind: ConfigMap', 'kind: Frog'))
+        self.k('delete', 'cm', 'first')
+
     def test_namespaces(self):
         self.assertIn('namespace/team created', self.k('apply', '-f', '-', stdin=SPACE))
         self.k('apply', '-n', 'team', '-f', '-', stdin=CONFIG)

@@ -14,6 +14,7 @@
 #include "platform/apiserver/discovery.h"
 #include "platform/apiserver/log_stream.h"
 #include "platform/apiserver/object_requests.h"
+#include "platform/apiserver/openapi_protobuf.h"
 #include "platform/apiserver/watch_stream.h"
 #include "platform/store/api_error.h"
 
@@ -108,9 +109,17 @@ class ApiServer::Requests {
     const std::optional<Json> page =
         DiscoveryPage(http.path, absl::StrCat("127.0.0.1:", port_.load()));
     if (!page.has_value()) return false;
-    const auto accept = http.headers.find("accept");
-    const StatusOr<AnswerForm> form =
-        ChooseAnswerForm(accept == http.headers.end() ? "" : accept->second);
+    const auto found = http.headers.find("accept");
+    const std::string accept = found == http.headers.end() ? "" : found->second;
+    if (http.path == "/openapi/v2" && absl::StrContains(accept, kOpenApiV2Protobuf)) {
+      HttpResponse response;
+      // As API servers write it: an answer's type may have no @.
+      response.content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+      response.body = OpenApiV2InProtobuf();
+      reply.Send(std::move(response));
+      return true;
+    }
+    const StatusOr<AnswerForm> form = ChooseAnswerForm(accept);
     reply.Send(form.ok() ? JsonResponse(200, *page) : ErrorResponse(form.status()));
     return true;
   }

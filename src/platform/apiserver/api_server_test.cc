@@ -111,6 +111,15 @@ TEST_F(ApiServerTest, TellsWhatItServes) {
   EXPECT_THAT(Ask("GET", "/openapi/v3").body.Dump(), HasSubstr("apis/kubeflow.org/v1"));
   EXPECT_THAT(Ask("GET", "/openapi/v3/apis/kubeflow.org/v1").body.Dump(),
               HasSubstr("fieldValidation"));
+  HttpCall call = Call("GET", "/openapi/v2");
+  call.headers.emplace_back("Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf");
+  const HttpAnswer page = client_->Send(call).value();
+  EXPECT_EQ(page.status, 200);
+  // Fields 1 and 2 of the document.
+  EXPECT_EQ(page.body.substr(0, 17), std::string("\x0a\x03"
+                                                 "2.0\x12\x0a\x0a\x04weft\x12\x02v1",
+                                                 17));
+  EXPECT_THAT(page.body, HasSubstr("org.kubeflow.v1beta1.TFJob"));
   EXPECT_EQ(Ask("GET", "/apis/none.org/v1").code, 404);
   EXPECT_EQ(Ask("GET", "/api/v2").code, 404);
 }
