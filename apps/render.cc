@@ -19,7 +19,8 @@ Status Render(const std::string& file, const std::string& namespace_name,
               platform::RenderForm form) {
   RealFileSystem files;
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, file, 4 << 20));
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYamlOrJson(text, file));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Json> written, ParseYamlOrJson(text, file));
+  const std::vector<Json> documents = platform::UnrollLists(written);
   std::string out;
   for (const Json& document : documents) {
     // What is no job goes on as it is.

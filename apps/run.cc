@@ -23,6 +23,7 @@
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/launch/foreground_run.h"
 #include "platform/object/fields.h"
+#include "platform/object/tfjob.h"
 #include "platform/pods/pod_executor.h"
 #include "platform/store/embedded/embedded_store.h"
 
@@ -75,7 +76,8 @@ StatusOr<platform::TfJob> ReadJob(const Flags& flags, std::vector<Json>* documen
   }
   RealFileSystem files;
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, flags.file, 4 << 20));
-  WEFT_ASSIGN_OR_RETURN(*documents, ParseYamlOrJson(text, flags.file));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Json> written, ParseYamlOrJson(text, flags.file));
+  *documents = platform::UnrollLists(written);
   return platform::ParseTfJobText(text, flags.file, flags.job);
 }
 

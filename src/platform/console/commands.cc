@@ -170,10 +170,10 @@ Status AwaitObject(const Console& console, const Target& target, absl::Duration 
 
 Status ApplyFiles(const Console& console, const std::vector<std::string>& files, bool is_dry_run) {
   for (const std::string& file : files) {
-    WEFT_ASSIGN_OR_RETURN(const std::vector<Manifest> manifests,
+    WEFT_ASSIGN_OR_RETURN(std::vector<Manifest> manifests,
                           ReadManifests(file, console.namespace_name));
-    for (const Manifest& manifest : manifests) {
-      const StatusOr<ApplyOutcome> outcome = ApplyManifest(console.store, manifest, is_dry_run);
+    for (Manifest& manifest : manifests) {
+      const StatusOr<ApplyOutcome> outcome = ApplyManifest(console.store, &manifest, is_dry_run);
       if (!outcome.ok()) {
         // What was found in the file names it, with the line.
         const bool is_named = absl::StartsWith(outcome.status().message(), file);

@@ -85,6 +85,14 @@ TEST_F(ConsoleTest, AppliesAsOftenAsAsked) {
   EXPECT_EQ(Apply(kJob), "tfjob.kubeflow.org/job unchanged\nconfigmap/conf unchanged\n");
 }
 
+TEST_F(ConsoleTest, TellsTheNameThatTheServerMade) {
+  const std::string told = Apply(
+      "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: "
+      "{generateName: conf-}}\n");
+  ASSERT_EQ(told.size(), std::string("configmap/conf-12345 created\n").size()) << told;
+  EXPECT_EQ(told.rfind("configmap/conf-", 0), 0u) << told;
+}
+
 TEST_F(ConsoleTest, RemovesWhatAFileHeldBefore) {
   Apply(kJob);
   // Of somebody else.

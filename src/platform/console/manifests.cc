@@ -89,15 +89,7 @@ StatusOr<std::vector<Manifest>> ReadManifests(const std::string& file,
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadAll(file));
   WEFT_ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYamlOrJson(text, file));
   std::vector<Manifest> manifests;
-  for (const Json& document : documents) {
-    const Json* const items = document.Find("items");
-    if (StringField(document, {"kind"}) == "List" && items != nullptr) {
-      for (const Json& item : items->items()) {
-        WEFT_ASSIGN_OR_RETURN(Manifest manifest, MakeManifest(item, file, namespace_name));
-        manifests.push_back(std::move(manifest));
-      }
-      continue;
-    }
+  for (const Json& document : UnrollLists(documents)) {
     WEFT_ASSIGN_OR_RETURN(Manifest manifest, MakeManifest(document, file, namespace_name));
     manifests.push_back(std::move(manifest));
   }
@@ -125,30 +117,31 @@ Json ThreeWayPatch(const Json& last, const Json& wanted, const Json& live) {
   return patch;
 }
 
-StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, const Manifest& manifest,
-                                     bool is_dry_run) {
+StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, Manifest* manifest, bool is_dry_run) {
   // A cluster's schema leaves much of a pod template unseen, and knows nothing of lines.
-  if (IsJob(*manifest.type)) {
-    Problems problems(manifest.file);
-    Json named = manifest.object;
-    if (manifest.name.name.empty()) SetField(&named, {"metadata", "name"}, "generated");
+  if (IsJob(*manifest->type)) {
+    Problems problems(manifest->file);
+    Json named = manifest->object;
+    if (manifest->name.name.empty()) SetField(&named, {"metadata", "name"}, "generated");
     ParseTfJob(named, &problems);
     WEFT_RETURN_IF_ERROR(problems.ToStatus());
   }
   WriteOptions options;
   options.is_dry_run = is_dry_run;
   options.field_manager = "weft-apply";
-  const Json wanted = WithLastApplied(manifest.object);
-  if (manifest.name.name.empty()) {
-    WEFT_RETURN_IF_ERROR(
-        store->Create(*manifest.type, manifest.name.namespace_name, wanted, options).status());
+  const Json wanted = WithLastApplied(manifest->object);
+  if (manifest->name.name.empty()) {
+    WEFT_ASSIGN_OR_RETURN(
+        const ObjectPtr made,
+        store->Create(*manifest->type, manifest->name.namespace_name, wanted, options));
+    manifest->name.name = NameOf(*made);
     return ApplyOutcome::kCreated;
   }
-  const StatusOr<ObjectPtr> live = store->Get(*manifest.type, manifest.name);
+  const StatusOr<ObjectPtr> live = store->Get(*manifest->type, manifest->name);
   if (!live.ok()) {
     if (!IsObjectNotFound(live.status())) return live.status();
     WEFT_RETURN_IF_ERROR(
-        store->Create(*manifest.type, manifest.name.namespace_name, wanted, options).status());
+        store->Create(*manifest->type, manifest->name.namespace_name, wanted, options).status());
     return ApplyOutcome::kCreated;
   }
   const std::string text = StringField(**live, {"metadata", "annotations", kLastApplied});
@@ -158,7 +151,7 @@ StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, const Manifest& manifes
   patch.Erase("apiVersion");
   patch.Erase("kind");
   if (patch.size() == 0) return ApplyOutcome::kUnchanged;
-  WEFT_ASSIGN_OR_RETURN(const ObjectPtr after, store->Patch(*manifest.type, manifest.name,
+  WEFT_ASSIGN_OR_RETURN(const ObjectPtr after, store->Patch(*manifest->type, manifest->name,
                                                             PatchKind::kMerge, patch, options));
   return RevisionOf(*after) == RevisionOf(**live) && !is_dry_run ? ApplyOutcome::kUnchanged
                                                                  : ApplyOutcome::kConfigured;

@@ -26,8 +26,9 @@ StatusOr<std::vector<Manifest>> ReadManifests(const std::string& file,
 enum class ApplyOutcome { kCreated, kConfigured, kUnchanged };
 
 // As `kubectl apply` does, so that both may be used in turn: what the file holds is set, what the
-// last applied file held and this one does not is removed, everything else stays.
-StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, const Manifest& manifest, bool is_dry_run);
+// last applied file held and this one does not is removed, everything else stays. One that has a
+// prefix alone gets the name that the server made of it.
+StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, Manifest* manifest, bool is_dry_run);
 
 // The merge patch that leads from `live` to `wanted`, given what was applied last (null: nothing).
 Json ThreeWayPatch(const Json& last, const Json& wanted, const Json& live);

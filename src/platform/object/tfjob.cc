@@ -290,6 +290,19 @@ void CheckJobUpdate(const Json& old, const Json& document, Problems* problems) {
         "spec.runPolicy.schedulingPolicy.queue");
 }
 
+std::vector<Json> UnrollLists(const std::vector<Json>& documents) {
+  std::vector<Json> objects;
+  for (const Json& document : documents) {
+    const Json* const items = document.Find("items");
+    if (StringField(document, {"kind"}) == "List" && items != nullptr && items->is_array()) {
+      objects.insert(objects.end(), items->items().begin(), items->items().end());
+    } else {
+      objects.push_back(document);
+    }
+  }
+  return objects;
+}
+
 Json NamedByPrefix(const Json& document) {
   Json named = document;
   std::string prefix = StringField(document, {"metadata", "generateName"});
@@ -305,7 +318,8 @@ bool IsJobKind(const Json& kind) {
 
 StatusOr<TfJob> ParseTfJobText(absl::string_view text, const std::string& file,
                                const std::string& name) {
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYamlOrJson(text, file));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Json> written, ParseYamlOrJson(text, file));
+  const std::vector<Json> documents = UnrollLists(written);
   std::vector<const Json*> jobs;
   std::vector<std::string> names;
   for (const Json& document : documents) {

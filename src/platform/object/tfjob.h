@@ -91,6 +91,9 @@ StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file);
 // The same with the problems as a list; the job means nothing when there are any.
 TfJob ParseTfJob(const Json& document, Problems* problems);
 
+// The objects of a file, with those in a `kind: List` in its place.
+std::vector<Json> UnrollLists(const std::vector<Json>& documents);
+
 // Where no server makes a name from metadata.generateName: the prefix itself, "mnist" of "mnist-".
 Json NamedByPrefix(const Json& document);
 

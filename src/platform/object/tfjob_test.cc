@@ -290,6 +290,14 @@ TEST(TfJobTest, ChoosesAmongSeveralDocuments) {
   EXPECT_THAT(ErrorOf(text, "x"), HasSubstr("no TFJob named 'x', only 'j', 'k'"));
 }
 
+TEST(TfJobTest, TakesAJobOutOfAList) {
+  const std::string text =
+      "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: "
+      "c}}\n- {apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: j}, spec: "
+      "{tfReplicaSpecs: {PS: {template: {spec: {containers: [{name: tensorflow}]}}}}}}\n";
+  EXPECT_EQ(ErrorOf(text), "OK");
+}
+
 TEST(TfJobTest, TakesFlatRunFieldsOfEarlyV1Files) {
   const TfJob job =
       ParseTfJobText(Job("    PS: {template: {spec: {containers: [{name: tensorflow}]}}}\n",
