@@ -7,6 +7,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -45,6 +46,50 @@ spec:
   ps_count: 1
   worker_count: 2
   command: [sh, -c, "exec sleep 1000.25"]
+'''
+
+
+VOLUMES = '''apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {rate: "0.1"}}
+- {apiVersion: v1, kind: Secret, metadata: {name: hub}, stringData: {token: hidden}}
+- apiVersion: kubeflow.org/v1
+  kind: TFJob
+  metadata: {name: volumes}
+  spec:
+    tfReplicaSpecs:
+      Worker:
+        template:
+          metadata: {labels: {team: blue}}
+          spec:
+            initContainers:
+            - {name: fetch, image: i, command: [sh, -c, "echo data > /weft-test/scratch/d"], volumeMounts: [&scratch {name: scratch, mountPath: /weft-test/scratch}]}
+            containers:
+            - name: helper
+              image: i
+              command: ["true"]
+            - name: tensorflow
+              image: i
+              command: [sh, -c]
+              args:
+              - |
+                cd /weft-test && grep team=.blue info/labels && cp info/labels host/found &&
+                [ "$(cat conf/rate) $(cat hub/token) $(cat scratch/d) $(cat all/rate)" = "0.1 hidden data 0.1" ]
+              volumeMounts:
+              - *scratch
+              - {name: conf, mountPath: /weft-test/conf}
+              - {name: hub, mountPath: /weft-test/hub, readOnly: true}
+              - {name: info, mountPath: /weft-test/info}
+              - {name: all, mountPath: /weft-test/all}
+              - {name: host, mountPath: /weft-test/host}
+            volumes:
+            - {name: scratch, emptyDir: {}}
+            - {name: conf, configMap: {name: settings}}
+            - {name: hub, secret: {secretName: hub, defaultMode: 0400}}
+            - {name: info, downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}
+            - {name: all, projected: {sources: [{configMap: {name: settings}}]}}
+            - {name: host, hostPath: {path: FOLDER, type: DirectoryOrCreate}}
 '''
 
 
@@ -153,11 +198,36 @@ class OperatorTest(unittest.TestCase):
         self.k('delete', 'tensorflow', 'compact')
         self.k('wait', '--for=delete', 'pod/compact-ps-0', 'pod/compact-worker-0', '--timeout=60s')
         for wrong, text in (('worker_count: 2', 'worker_count: two'), ('image: i', 'immage: i'),
-                            ('name: compact', 'name: 1compact'),
+                            ('name: compact', 'name: 1compact'), ('name: compact', 'name: c' + 54 * 'o'),
                             ('ps_count: 1', 'tensorboard: {active: true}')):
             code, output = self.plane.run(self.kubectl, 'apply', '-f', '-', stdin=COMPACT.replace(wrong, text),
                                           check=False)
             self.assertNotEqual(code, 0, output)
+
+    def test_a_slip_in_an_edit_ends_nothing(self):
+        self.k('apply', '-f', '-', stdin=(SLEEPER % 'v1').replace('sleeper', 'slip'))
+        self.k('wait', '--for=condition=Running', 'tfjob/slip', '--timeout=60s')
+        before = self.k('get', 'pods', '-l', 'training.kubeflow.org/job-name=slip', '-o', 'jsonpath={.items[*].metadata.uid}')
+        place = '/spec/tfReplicaSpecs/Worker/template/spec/containers/0/comand'
+        self.k('patch', 'tfjob', 'slip', '--type=json', '-p', json.dumps([{'op': 'add', 'path': place, 'value': ['x']}]))
+        self.k('wait', '--for=condition=Invalid', 'tfjob/slip', '--timeout=60s')
+        self.assertIn("comand: there is no such field. Did you mean 'command'?", self.k('describe', 'tfjob', 'slip'))
+        self.k('patch', 'tfjob', 'slip', '--type=json', '-p', json.dumps([{'op': 'remove', 'path': place}]))
+        self.real.await_(lambda: re.search(r'slip +Running', self.k('get', 'tfjob')), 'job that runs again')
+        self.assertEqual(before, self.k('get', 'pods', '-l', 'training.kubeflow.org/job-name=slip',
+                                        '-o', 'jsonpath={.items[*].metadata.uid}'))
+        self.k('delete', 'tfjob', 'slip')
+
+    def test_volumes_of_a_node(self):
+        folder = pathlib.Path(self.temporary.name) / 'host'
+        self.k('apply', '-f', '-', stdin=VOLUMES.replace('FOLDER', str(folder)))
+        doctor = json.loads(self.plane.run(WEFT, 'doctor', '--json', check=False)[1])
+        if any(finding['check'] == 'volumes' and finding['verdict'] != 'good' for finding in doctor):
+            self.real.await_(lambda: 'no mount namespace' in self.k('get', 'events'), 'word of missing mounts')
+        else:
+            self.k('wait', '--for=condition=Succeeded', 'tfjob/volumes', '--timeout=60s')
+            self.assertIn('team="blue"', (folder / 'found').read_text())
+        self.k('delete', 'tfjob/volumes', 'cm/settings', 'secret/hub')
 
     def test_the_webhook_sees_what_the_schema_does_not(self):
         wrong = (SLEEPER % 'v1').replace('sleeper', 'wrong').replace('command:', 'comand:')
@@ -182,6 +252,7 @@ class OperatorTest(unittest.TestCase):
                             ('name: tensorflow', 'name: tf'), ('- name: tensorflow', 'name: tensorflow'),
                             ('image: i', 'resources: {limits: {alpha.kubernetes.io/gpuset: "0,1,3"}}'),
                             ('command: [sleep, "1000.25"]', 'command: sleep'), ('name: sleeper', 'name: 1sleeper'),
+                            ('name: sleeper', 'name: s' + 54 * 'l'),
                             ('spec:\n  tf', 'spec:\n  runPolicy: {managedBy: me}\n  tf')):
             code, output = self.plane.run(self.kubectl, 'apply', '-f', '-', stdin=(SLEEPER % 'v1').replace(wrong, text),
                                           check=False)

@@ -120,6 +120,15 @@ std::string PodRestartPolicy(RestartPolicy policy) {
   return "Never";
 }
 
+// Where another container comes first, `kubectl logs` would show that one.
+void ShowTrainer(Json* pod) {
+  static constexpr char kAnnotation[] = "kubectl.kubernetes.io/default-container";
+  const Json* const containers = FindField(*pod, {"spec", "containers"});
+  const bool is_first = StringField(containers->items()[0], {"name"}) == kContainer;
+  if (is_first || FindField(*pod, {"metadata", "annotations", kAnnotation}) != nullptr) return;
+  SetField(pod, {"metadata", "annotations", kAnnotation}, kContainer);
+}
+
 // A service wants names, all different, and each port of a protocol once.
 Json ServicePorts(const ReplicaSpec& replica) {
   const Container* const container = replica.TensorFlowContainer();
@@ -221,6 +230,7 @@ Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index)
     if (StringField(container, {"name"}) == kContainer)
       DressContainer(view, replica, index, &container);
   }
+  ShowTrainer(&pod);
   return pod;
 }
 

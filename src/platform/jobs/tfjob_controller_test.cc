@@ -40,6 +40,19 @@ TEST_F(TfJobControllerTest, MakesPodsAndServices) {
   EXPECT_EQ(service.Find("spec")->Find("ports")->items()[0].Find("port")->Dump(), "2222");
 }
 
+TEST_F(TfJobControllerTest, LogsAreThoseOfTheContainerThatTrains) {
+  Json helper = Json::Parse(R"({"name":"helper","image":"i"})").value();
+  Json replica = Replica(1, "");
+  Json* const containers =
+      replica.FindMutable("template")->FindMutable("spec")->FindMutable("containers");
+  containers->mutable_items()->insert(containers->mutable_items()->begin(), std::move(helper));
+  Submit(JobOf({{"Worker", replica}, {"PS", Replica(1, "")}}));
+  EXPECT_EQ(StringField(Pod("job-worker-0"),
+                        {"metadata", "annotations", "kubectl.kubernetes.io/default-container"}),
+            "tensorflow");
+  EXPECT_EQ(FindField(Pod("job-ps-0"), {"metadata", "annotations"}), nullptr);
+}
+
 // Names and numbers as people write them become a service that a cluster takes.
 TEST_F(TfJobControllerTest, PortsOfEveryKindBecomeOnesOfAService) {
   Json replica = Replica(1, "");
