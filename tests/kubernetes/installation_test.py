@@ -7,6 +7,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -197,6 +198,14 @@ class InstallationTest(unittest.TestCase):
         code, said = self.weft('get', 'tensorflow')
         self.assertEqual(code, 1)
         self.assertIn('/tensorflows: `weft doctor cluster` says what is not installed', said)
+        # The operator says both at once, and what to type.
+        operator = self.cluster.spawn('half', WEFT, 'operator', '--namespace', TEAM, '--gang_scheduler_name', 'volcano',
+                                      kubeconfig=config)
+        log = self.folder / 'half.log'
+        for line in ('does not know the kind Tensorflow .*kubectl apply -f deploy/crds/tensorflows.yaml',
+                     'may not list the kind PodGroup .*kubectl apply -f deploy/rbac/gang.yaml'):
+            cluster.wait_for(lambda: re.search(line, log.read_text()), log.read_text)
+        self.stop(operator)
         self.assertEqual(following, 'kubectl apply -f deploy/crds/tensorflows.yaml')
 
     def check_refusal(self, name, user, *told):

@@ -147,7 +147,8 @@ void PodExecutor::Join() {
   StatusOr<ObjectPtr> held = store_->Create(Nodes(), "", node, WriteOptions());
   if (!held.ok() && !IsObjectExists(held.status())) {
     WEFT_LOG_EVERY(WARNING, absl::Seconds(30))
-        << "This machine is no node yet: " << held.status().message();
+        << "The server does not hear from node '" << options_.node_name
+        << "', which counts as lost in time: " << held.status().message();
     return;
   }
   Json condition;
