@@ -124,7 +124,8 @@ std::string PodRestartPolicy(RestartPolicy policy) {
 void ShowTrainer(Json* pod) {
   static constexpr char kAnnotation[] = "kubectl.kubernetes.io/default-container";
   const Json* const containers = FindField(*pod, {"spec", "containers"});
-  const bool is_first = StringField(containers->items()[0], {"name"}) == kContainer;
+  const bool is_first =
+      containers->items().empty() || StringField(containers->items()[0], {"name"}) == kContainer;
   if (is_first || FindField(*pod, {"metadata", "annotations", kAnnotation}) != nullptr) return;
   SetField(pod, {"metadata", "annotations", kAnnotation}, kContainer);
 }
