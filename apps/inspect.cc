@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "net/json.h"
 #include "weft/cluster/cluster_client.h"
+#include "weft/cluster/listen_check.h"
 #include "weft/graph/op_list.h"
 #include "weft/inspect/describe.h"
 #include "weft/ops/catalogue.h"
@@ -90,6 +91,9 @@ int PrintDevices(const std::string& address, bool as_json) {
 int PrintFile(const std::string& path, const inspect::DescribeOptions& options, bool as_json) {
   RealFileSystem files;
   const StatusOr<inspect::Description> found = inspect::DescribeFile(files, path, options);
+  if (absl::IsNotFound(found.status()) && cluster::SplitHostPort(path).ok()) {
+    return Fail(NotFound(found.status().message(), "; a server is named grpc://", path));
+  }
   if (!found.ok()) return Fail(found.status());
   std::printf("%s", as_json ? (found->json.Dump(1) + "\n").c_str() : found->text.c_str());
   return found->status.ok() ? 0 : Fail(found->status);

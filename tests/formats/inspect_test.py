@@ -88,6 +88,12 @@ class InspectTest(FileTest):
         self.assertEqual((cut['values'], cut['left_out']), ([0, 1], 4))
         self.assertIn('float [3,2]', weft('inspect', prefix, '--tensor', 'w'))
         self.assertIn("'old'", weft('inspect', prefix, '--tensor', 'olt', code=1) + self.error(prefix, '--tensor', 'olt'))
+        data = prefix + '.data-00000-of-00001'
+        with open(data, 'r+b') as out:
+            out.truncate(39)
+        self.assertIn('tensors end at 40', self.error(prefix))
+        os.remove(data)
+        self.assertIn(data, self.error(prefix))
         with open(prefix + '.index', 'r+b') as index:
             index.truncate(20)
         self.assertIn(prefix, self.error(prefix))
@@ -146,6 +152,16 @@ class InspectTest(FileTest):
                               stderr=subprocess.PIPE, text=True)
         self.assertEqual((done.returncode, json.loads(done.stdout)['records']), (1, 2), done.stderr)
         self.assertIn(self.at('records'), done.stderr)
+
+    def test_what_is_nothing(self):
+        for text in '', ' \n\n':
+            with open(self.at('nothing'), 'w') as out:
+                out.write(text)
+            self.assertIn('nothing is empty', self.error(self.at('nothing')))
+        with open(self.at('long'), 'w') as out:
+            out.write('x' * 100000)
+        self.assertLess(len(self.error(self.at('long'))), 1000)
+        self.assertIn('grpc://localhost:2222', self.error('localhost:2222'))
 
     def test_what_it_cannot_read(self):
         self.assertIn('missing', self.error(self.at('missing')))

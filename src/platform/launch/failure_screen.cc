@@ -100,7 +100,17 @@ std::string NextStep(const LocalJob& job, const JobOutcome& outcome, const Scree
       absl::StrAppend(&hint, "its restartPolicy is Never; to have it started again:\n  ");
       std::vector<std::string> words = options.command_line;
       const auto run = std::find(words.begin(), words.end(), "run");
-      if (run != words.end()) words.insert(run + 1, {"--restart", "OnFailure"});
+      if (run != words.end()) {
+        // Instead of the policy that the command line itself may give; the program's words stay.
+        const auto dashes = std::find(run, words.end(), "--");
+        const auto given = std::find_if(run, dashes, [](const std::string& word) {
+          return word == "--restart" || absl::StartsWith(word, "--restart=");
+        });
+        if (given != dashes) {
+          words.erase(given, *given == "--restart" && given + 1 != dashes ? given + 2 : given + 1);
+        }
+        words.insert(words.begin() + (run - words.begin()) + 1, {"--restart", "OnFailure"});
+      }
       return absl::StrCat(hint, QuoteAll(words));
     }
   }

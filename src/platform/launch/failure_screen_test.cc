@@ -73,6 +73,10 @@ TEST(FailureScreenTest, KnowsWhatUsuallyHelps) {
   EXPECT_THAT(FailureScreen(MakeJob(2), MakeFailure(2, {0, 9}), options),
               HasSubstr("dmesg | tail -20\nits restartPolicy is Never; to have it started again:\n"
                         "  weft run --restart OnFailure 'my job.yaml'"));
+  ScreenOptions never = Typed();
+  never.command_line = {"weft", "run", "--restart", "Never", "--", "sh", "--restart", "x"};
+  EXPECT_THAT(FailureScreen(MakeJob(2), MakeFailure(2, {0, 9}), never),
+              HasSubstr("\n  weft run --restart OnFailure -- sh --restart x\n"));
   options.log_folder = "logs";
   EXPECT_THAT(FailureScreen(MakeJob(2), MakeFailure(2, {3, 0}), options),
               HasSubstr("less logs/worker-1.log"));

@@ -162,7 +162,8 @@ std::string TaskOfPod(const LocalJob& job, const Json& pod) {
 StatusOr<int> RunInForeground(const LocalJob& job, const ForegroundOptions& options) {
   TaskOutput& output = *options.output;
   for (const std::string& note : job.notes) output.Say(note);
-  output.Say(absl::StrCat("job '", job.name, "': starting ", job.tasks.size(), " tasks"));
+  output.Say(absl::StrCat("job '", job.name, "': starting ", job.tasks.size(),
+                          job.tasks.size() == 1 ? " task" : " tasks"));
   WEFT_ASSIGN_OR_RETURN(const JobOutcome outcome, Foreground(job, options).Run());
   const double seconds = absl::ToDoubleSeconds(outcome.elapsed);
   switch (outcome.kind) {

@@ -32,6 +32,7 @@ TEST(ClusterSpec, SaysWhatIsWrong) {
   EXPECT_THAT(ErrorOf(R"({"ps": ["a:1"], "worker": ["b:1", "a:1"]})"),
               HasSubstr("/job:ps/task:0 and /job:worker/task:1 at a:1"));
   EXPECT_THAT(ErrorOf(R"({"ps": ["a"]})"), HasSubstr("/job:ps/task:0"));
+  EXPECT_THAT(ErrorOf(R"({"ps": ["::1:2222"]})"), HasSubstr("[::1]:2222"));
   EXPECT_THAT(ErrorOf(R"({"ps": [7]})"), HasSubstr("found 7"));
   EXPECT_THAT(ErrorOf(R"({"ps": {"x": "a:1"}})"), HasSubstr("'x'"));
   EXPECT_THAT(ErrorOf(R"({"ps": {"-1": "a:1"}})"), HasSubstr("at least 0"));

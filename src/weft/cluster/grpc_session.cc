@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include <poll.h>
+
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
@@ -17,9 +19,31 @@
 #include "weft/graph/graph_proto.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
+#include "weft/transport/tcp/socket.h"
 
 namespace weft::cluster {
 namespace {
+
+// What is wrong with an address from which no answer came: gRPC does not tell.
+std::string WhyNobodyAnswers(const std::string& address) {
+  constexpr absl::Duration kPatience = absl::Seconds(2);
+  const auto found = transport::tcp::Resolve(address, absl::Now() + kPatience);
+  if (!found.ok()) return std::string(found.status().message());
+  std::string why;
+  for (const transport::tcp::SocketAddress& one : *found) {
+    StatusOr<transport::tcp::Fd> socket = transport::tcp::StartConnect(one);
+    Status status = socket.status();
+    if (status.ok()) {
+      pollfd ready{.fd = socket->get(), .events = POLLOUT, .revents = 0};
+      const int count = poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(kPatience)));
+      status = count == 1 ? transport::tcp::ConnectError(socket->get())
+                          : Unavailable("connections are not taken either");
+    }
+    if (status.ok()) return "somebody listens there: is it a server, and does it run?";
+    why = absl::StrCat(status.message(), ": is the server started?");
+  }
+  return why;
+}
 
 class GrpcSession final : public session::Session {
  public:
@@ -162,7 +186,7 @@ class GrpcSession final : public session::Session {
       const Status status = reply.status();
       if (status.code() == absl::StatusCode::kDeadlineExceeded) {
         return Unavailable("No answer from ", address_, " to ", method, " within ",
-                           absl::FormatDuration(timeout));
+                           absl::FormatDuration(timeout), " (", WhyNobodyAnswers(address_), ")");
       }
       return Explain(status);
     }

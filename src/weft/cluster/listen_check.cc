@@ -19,7 +19,10 @@ namespace weft::cluster {
 
 StatusOr<std::pair<std::string, int>> SplitHostPort(absl::string_view address) {
   const auto bad = [&] {
-    return InvalidArgument("Bad address: '", address, "', expected host:port");
+    const bool is_bare_v6 =
+        address.find(':') != address.rfind(':') && !absl::StartsWith(address, "[");
+    return InvalidArgument("Bad address: '", address, "', expected host:port",
+                           is_bare_v6 ? "; IPv6 is written in brackets, like [::1]:2222" : "");
   };
   const size_t colon = address.rfind(':');
   if (colon == absl::string_view::npos) return bad();

@@ -273,6 +273,19 @@ TEST_P(ServerTest, ATakenPortIsSaid) {
               HasSubstr("/job:chief/task:0"));
 }
 
+TEST_P(ServerTest, WhyNobodyAnswersIsSaid) {
+  for (const auto& [target, why] :
+       {std::pair("grpc://127.0.0.1:1", "Connection refused: is the server started?"),
+        std::pair("grpc://nobody.invalid:2222", "Host name is not known")}) {
+    const auto session =
+        cluster::NewSession({.target = target, .connect_timeout = absl::Milliseconds(100)});
+    ASSERT_TRUE(session.ok()) << session.status();
+    const Status status = (*session)->Extend(GraphDef());
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+  }
+}
+
 TEST_P(ServerTest, ASessionThatOutlivesItsServerSaysSo) {
   const std::unique_ptr<Session> session = NewSession();
   ASSERT_TRUE(session->Extend(TwoTaskGraph()).ok());

@@ -36,11 +36,9 @@ class Cutter {
 
   StatusOr<Endpoint> Find(const std::string& name, absl::string_view verb) const {
     StatusOr<Endpoint> found = graph_.FindEndpoint(name);
-    if (!found.ok()) {
-      return Annotate(found.status(), absl::StrCat("Tensor ", name, ", specified to be ", verb));
-    }
+    if (!found.ok()) return Annotate(found.status(), absl::StrCat("Cannot be ", verb));
     if (found->port == kControlPort) {
-      return InvalidArgument("Tensor ", name, ", specified to be ", verb, ", is a control input");
+      return InvalidArgument("Cannot be ", verb, ": '", name, "' is a control input, not a tensor");
     }
     return found;
   }

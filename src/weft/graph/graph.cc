@@ -7,6 +7,8 @@
 
 #include "absl/strings/numbers.h"
 
+#include "base/nearest_name.h"
+
 namespace weft {
 
 struct Graph::Library {
@@ -175,10 +177,19 @@ Node* Graph::Find(absl::string_view name) const {
 StatusOr<Endpoint> Graph::FindEndpoint(absl::string_view tensor_name) const {
   WEFT_ASSIGN_OR_RETURN(TensorName name, ParseTensorName(tensor_name));
   Node* node = Find(name.node);
-  if (node == nullptr) return NotFound("Tensor ", tensor_name, ": no node named '", name.node, "'");
+  if (node == nullptr) {
+    std::vector<std::string> names;
+    for (const Node* known : nodes()) names.push_back(known->name());
+    const std::string nearest = NearestName(name.node, names);
+    return NotFound("Tensor ", tensor_name, ": no node named '", name.node, "'",
+                    names.empty()     ? " in a graph without nodes"
+                    : nearest.empty() ? ""
+                                      : absl::StrCat("; is '", nearest, "' meant?"));
+  }
   if (name.port >= node->num_outputs()) {
     return InvalidArgument("Tensor ", tensor_name, ": node '", name.node, "' has ",
-                           node->num_outputs(), " outputs");
+                           node->num_outputs(), " outputs",
+                           node->num_outputs() == 0 ? ": it can be run, as a target" : "");
   }
   return Endpoint{node, name.port};
 }

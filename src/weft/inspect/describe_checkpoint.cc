@@ -67,6 +67,7 @@ StatusOr<Description> DescribeCheckpoint(FileSystem& files, const std::string& p
   description.json.Set("shards", reader->num_shards());
   description.json.Set("bytes", total);
   description.json.Set("tensors", std::move(list));
+  description.status = reader->CheckDataFiles();
   return description;
 }
 

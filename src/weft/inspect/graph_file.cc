@@ -82,7 +82,9 @@ bool ParseText(const std::string& text, Message* message, std::string* error) {
   ErrorText errors;
   parser.RecordErrorsTo(&errors);
   if (parser.ParseFromString(text, message)) return true;
-  *error = errors.text;
+  // It quotes what it met, which may be all of the file.
+  constexpr size_t kMostText = 200;
+  *error = errors.text.size() <= kMostText ? errors.text : errors.text.substr(0, kMostText) + "...";
   return false;
 }
 
@@ -139,6 +141,9 @@ StatusOr<GraphFile> ReadGraphFile(FileSystem& files, const std::string& path) {
   WEFT_ASSIGN_OR_RETURN(file.path, FindFile(files, path));
   constexpr uint64_t kMostBytes = uint64_t{2} << 30;  // protobuf's own limit
   WEFT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(files, file.path, kMostBytes));
+  if (bytes.find_first_not_of(" \t\r\n") == std::string::npos) {
+    return InvalidArgument(file.path, " is empty");
+  }
   WEFT_RETURN_IF_ERROR(IsText(bytes) ? ReadText(bytes, &file) : ReadBinary(bytes, &file));
   return file;
 }

@@ -134,6 +134,7 @@ TEST_F(BadInputTest, FeedsAndFetchesThatDoNotFit) {
   EXPECT_FALSE(Run({{"x", Tensor()}}, "y").ok());
   EXPECT_THAT(std::string(Run({}, "y").message()), HasSubstr("x"));
   EXPECT_THAT(std::string(Run({}, "nothing:0").message()), HasSubstr("nothing"));
+  EXPECT_THAT(std::string(Run({}, "OK:0").message()), HasSubstr("is 'ok' meant?"));
   EXPECT_THAT(std::string(Run({}, "ok:5").message()), HasSubstr("ok:5"));
   EXPECT_THAT(std::string(Run({{"gone:0", Tensor::Scalar<float>(1)}}, "ok").message()),
               HasSubstr("gone"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -114,6 +115,27 @@ StatusOr<std::vector<BundleTensor>> BundleReader::List() const {
   }
   WEFT_RETURN_IF_ERROR(iterator.status());
   return tensors;
+}
+
+Status BundleReader::CheckDataFiles() const {
+  std::map<int, uint64_t> ends;
+  Table::Iterator iterator(index_.get());
+  for (; iterator.Valid(); iterator.Next()) {
+    if (iterator.key() == kBundleHeaderKey) continue;
+    WEFT_ASSIGN_OR_RETURN(const Entry entry, ParseEntry(iterator.key(), iterator.value()));
+    if (!entry.tensor.slices.empty()) continue;
+    uint64_t& end = ends[entry.shard];
+    end = std::max(end, entry.offset + entry.size);
+  }
+  WEFT_RETURN_IF_ERROR(iterator.status());
+  for (const auto& [shard, end] : ends) {
+    const std::string path = BundleDataPath(prefix_, shard, num_shards_);
+    WEFT_ASSIGN_OR_RETURN(const FileStat stat, files_.Stat(path));
+    if (stat.size_bytes >= end) continue;
+    return DataLoss("Data file ", path, " is cut short: it has ", stat.size_bytes,
+                    " bytes, its tensors end at ", end);
+  }
+  return absl::OkStatus();
 }
 
 StatusOr<bool> BundleReader::Contains(absl::string_view name) const {

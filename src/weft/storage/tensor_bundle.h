@@ -93,6 +93,8 @@ class BundleReader {
   const std::string& prefix() const { return prefix_; }
   // All tensors in order of their names; slices do not count as tensors of their own.
   StatusOr<std::vector<BundleTensor>> List() const;
+  // DataLoss or NotFound naming the first data file that is missing or shorter than the index says.
+  Status CheckDataFiles() const;
   StatusOr<bool> Contains(absl::string_view name) const;
   StatusOr<BundleTensor> Describe(absl::string_view name) const;
   // The whole tensor, put together from its slices if need be.

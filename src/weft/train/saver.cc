@@ -77,9 +77,12 @@ Status Saver::Build(Program& program) {
         "RestoreV2", {prefix, Strings(builder, part.names), Strings(builder, part.slices)},
         {{"dtypes", part.dtypes}});
     for (size_t i = 0; i < part.variables.size(); ++i) {
-      restored.push_back(builder.AddNode(
-          "AssignVariableOp", {part.variables[i]->handle, Endpoint{read, static_cast<int>(i)}},
-          {{"dtype", part.dtypes[i]}}));
+      const Variable& variable = *part.variables[i];
+      // The node's name says whose shape it is.
+      const Endpoint fits = builder.Op("EnsureShape", {Endpoint{read, static_cast<int>(i)}},
+                                       {{"shape", PartialShape(variable.shape)}}, variable.name);
+      restored.push_back(builder.AddNode("AssignVariableOp", {variable.handle, fits},
+                                         {{"dtype", part.dtypes[i]}}));
     }
   }
   if (num_parts > 1) {

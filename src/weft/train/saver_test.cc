@@ -147,6 +147,24 @@ TEST_F(SaverTest, TornAndMissingCheckpointsSayWhatIsWrong) {
   EXPECT_THAT(ValuesOfA(*session_), ElementsAre(1, 1));
 }
 
+TEST_F(SaverTest, RefusesACheckpointOfAnotherShape) {
+  Start(5);
+  ASSERT_TRUE(saver_->Save(*session_, "/model", 1).ok());
+  Program wider;
+  wider.AddVariable("a", DType::kFloat, Shape{3}, Constant(1));
+  Saver::Options options;
+  options.files = &files_;
+  const auto saver = Saver::Create(wider, options);
+  ASSERT_TRUE(saver.ok()) << saver.status();
+  auto session = session::NewDirectSession({.catalogue = &StandardCatalogue(), .files = &files_});
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE((*session)->Extend(ExportGraph(wider.graph())).ok());
+  const Status status = (*saver)->Restore(**session, "/model/model.ckpt-1");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr("[2]"), HasSubstr("[3]"), HasSubstr("save/a")));
+}
+
 TEST_F(SaverTest, NamesTheVariableThatACheckpointLacks) {
   Start(5);
   ASSERT_TRUE(saver_->Save(*session_, "/model", 1).ok());
