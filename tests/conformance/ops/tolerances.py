@@ -24,12 +24,12 @@ _GROUPS = {
         MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 ReadVariableOp Assign AssignVariableOp VariableV2 Bitcast Roll Reverse ReverseSequence ScatterNd
         TensorScatterUpdate TensorScatterMax TensorScatterMin GuaranteeConst DebugGradientIdentity ListDiff SegmentMax
         SegmentMin UnsortedSegmentMax UnsortedSegmentMin TopK TopKV2 NthElement NextAfter Complex Real Imag RandomUniform
-        RandomUniformInt RandomShuffle
+        RandomUniformInt RandomShuffle StatelessRandomUniformV2 StatelessRandomUniformIntV2
         SaveV2 Switch Merge RefSwitch EnsureShape CheckNumerics''',
     ROUNDED: '''Add AddV2 Sub Mul RealDiv Div DivNoNan Square SquaredDifference Sqrt AssignAdd AssignSub
         AssignAddVariableOp AssignSubVariableOp ScatterAdd ScatterSub ScatterUpdate ResourceScatterAdd
         ResourceScatterSub BiasAdd BiasAddV1 FloorDiv FloorMod Mod Cast Range LinSpace''',
-    Tolerance(2): '''RandomStandardNormal TruncatedNormal Rsqrt Reciprocal Inv ReciprocalGrad InvGrad SqrtGrad''',
+    Tolerance(2): '''RandomStandardNormal TruncatedNormal StatelessRandomNormalV2 StatelessTruncatedNormalV2 Rsqrt Reciprocal Inv ReciprocalGrad InvGrad SqrtGrad''',
     Tolerance(4, 2): '''Elu Selu EluGrad SeluGrad''',
     Tolerance(2, 1): '''AddN AccumulateNV2 TanhGrad SigmoidGrad ApplyGradientDescent ResourceApplyGradientDescent
         ApplyProximalGradientDescent ResourceApplyProximalGradientDescent SparseApplyProximalGradientDescent
