@@ -17,6 +17,7 @@ from tensorflow.python.ops import control_flow_grad, image_grad, optional_grad  
 NONE = {'ArgMax', 'ArgMin', 'Ceil', 'Floor', 'FloorDiv', 'LoopCond', 'Rint', 'Round', 'TruncateDiv'}
 MISSING = {
     **dict.fromkeys(['FusedBatchNormGrad', 'FusedBatchNormGradV2', 'FusedBatchNormGradV3'], 'second order: refused'),
+    **dict.fromkeys(['SparseSparseMaximum', 'SparseSparseMinimum'], "TensorFlow's raise NotImplementedError"),
     'EagerPyFunc': 'runs nowhere but in a Python process',
     **dict.fromkeys(['OptionalFromValue', 'OptionalGetValue'], 'variants carry no gradients'),
     **dict.fromkeys(['TensorArray%sV3' % what for what in ('Concat', 'Gather', 'Read', 'Scatter', 'Split', 'Write')],
