@@ -132,6 +132,11 @@ TEST_F(BadInputTest, FeedsAndFetchesThatDoNotFit) {
   EXPECT_THAT(std::string(Run({{"x", Tensor::Vector<int32_t>({1, 2})}}, "y").message()),
               HasSubstr("x"));
   EXPECT_FALSE(Run({{"x", Tensor()}}, "y").ok());
+  const Tensor too_few = Tensor::FromSpan<float>({2, 3}, {1, 2});
+  EXPECT_FALSE(too_few.IsInitialized());
+  EXPECT_FALSE(Tensor::FromSpan<float>({1}, {1, 2}).IsInitialized()) << "nothing is overrun";
+  EXPECT_THAT(std::string(Run({{"x", too_few}}, "y").message()),
+              HasSubstr("as many values as its shape has elements"));
   EXPECT_THAT(std::string(Run({}, "y").message()), HasSubstr("x"));
   EXPECT_THAT(std::string(Run({}, "nothing:0").message()), HasSubstr("nothing"));
   EXPECT_THAT(std::string(Run({}, "OK:0").message()), HasSubstr("is 'ok' meant?"));

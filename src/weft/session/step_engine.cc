@@ -114,7 +114,11 @@ StatusOr<std::shared_ptr<StepEngine::Executable>> StepEngine::Prepare(const Step
 Status StepEngine::CheckFeeds(const Executable& executable, const StepCall& call) const {
   for (size_t i = 0; i < call.feeds.size(); ++i) {
     const auto& [name, value] = call.feeds[i];
-    if (!value.IsInitialized()) return InvalidArgument("Tensor ", name, " is fed without a value");
+    if (!value.IsInitialized()) {
+      return InvalidArgument("Tensor ", name,
+                             " is fed a tensor that is not initialized: was it made of as many "
+                             "values as its shape has elements?");
+    }
     const PartialShape& shape = executable.feed_shapes[i];
     if (!shape.IsCompatibleWith(value.shape())) {
       return InvalidArgument("Cannot feed value of shape ", value.shape().ToString(),

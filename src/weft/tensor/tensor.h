@@ -44,9 +44,11 @@ class Tensor {
     return FromSpan<T>(Shape{static_cast<int64_t>(values.size())},
                        absl::MakeConstSpan(values.begin(), values.size()));
   }
-  // `values.size()` must equal the shape's number of elements.
+  // Not initialized, so that no session takes it, where there are not as many values as the shape
+  // has elements.
   template <typename T>
   static Tensor FromSpan(const Shape& shape, absl::Span<const T> values) {
+    if (static_cast<int64_t>(values.size()) != shape.num_elements()) return Tensor();
     Tensor tensor = AllocateOrDie(DTypeOf<T>, shape);
     std::copy(values.begin(), values.end(), tensor.data<T>());
     return tensor;
