@@ -112,7 +112,8 @@ class AddGradientKernel final : public OpKernel {
                              gradient.shape().ToString());
     }
     for (int i = 1; i <= 3; ++i) {
-      if (c.input(i).rank() == 2 && c.input(i).dim(1) == sums.dim(sums.rank() - 1)) continue;
+      const bool are_matrices = c.input(i).rank() == 2 && sums.rank() == 2;
+      if (are_matrices && c.input(i).dim(1) == sums.dim(1)) continue;
       return InvalidArgument("Input indices should be matrices of equal width, got shape ",
                              c.input(i).shape().ToString());
     }

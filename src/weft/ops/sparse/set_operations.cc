@@ -44,6 +44,7 @@ StatusOr<Sets<T>> ReadDense(const Tensor& t) {
   }
   Sets<T> sets;
   for (int d = 0; d + 1 < t.rank(); ++d) sets.leading.push_back(t.dim(d));
+  if (t.num_elements() == 0) return sets;  // however many groups there are
   const int64_t width = t.dim(t.rank() - 1);
   int64_t groups = 1;
   for (const int64_t size : sets.leading) groups *= size;

@@ -1,7 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/ops/state/reader_kernel.h"
 
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+
 namespace weft::ops::state {
+namespace {
+
+// Work that a queue gives at once, or later and elsewhere: the second to come here goes on.
+struct Handover {
+  std::atomic<bool> one_was_here{false};
+  std::optional<StatusOr<Queue::Elements>> work;
+
+  bool IsSecond() { return one_was_here.exchange(true); }
+};
+
+}  // namespace
 
 void Reader::Read(const Caller& caller, Ref<Queue> names, FileSystem* files, int64_t most,
                   Done done) {
@@ -58,10 +74,17 @@ void Reader::Serve() {
       caller = requests_.front().caller;
       names = requests_.front().names;
     }
-    names->Dequeue(caller, 1, false, [self = Ref<Reader>(this)](StatusOr<Queue::Elements> work) {
-      self->TakeWork(std::move(work));
-    });
-    return;
+    // Not from within the queue's answer: a queue of many empty files would nest as many calls.
+    const auto handover = std::make_shared<Handover>();
+    names->Dequeue(caller, 1, false,
+                   [self = Ref<Reader>(this), handover](StatusOr<Queue::Elements> work) {
+                     handover->work = std::move(work);
+                     if (!handover->IsSecond()) return;
+                     self->TakeWork(*std::move(handover->work));
+                     self->Serve();
+                   });
+    if (!handover->IsSecond()) return;
+    TakeWork(*std::move(handover->work));
   }
 }
 
@@ -84,7 +107,6 @@ void Reader::TakeWork(StatusOr<Queue::Elements> work) {
     }
   }
   if (!status.ok()) FinishFirst(std::move(status));
-  Serve();
 }
 
 StatusOr<Reader::Records> Reader::ReadOpenFile(int64_t most) {

@@ -76,7 +76,7 @@ class Reader final : public Resource {
 
   // Serves requests until none is left or the queue has to be waited for.
   void Serve();
-  // The same after the queue gave the first request a name, or an error.
+  // Opens what the queue gave the first request, or ends it with the queue's error.
   void TakeWork(StatusOr<Queue::Elements> work);
   // Records that the open file still has; empty when it is at its end.
   StatusOr<Records> ReadOpenFile(int64_t most);

@@ -109,7 +109,8 @@ class FixedLengthSource final : public RecordSource {
     record->key = absl::StrCat(path_, ":", number_++);
     record->value =
         bytes_.substr(static_cast<size_t>(at_), static_cast<size_t>(layout_.record_bytes));
-    at_ += layout_.hop_bytes > 0 ? layout_.hop_bytes : layout_.record_bytes;
+    const int64_t hop = layout_.hop_bytes > 0 ? layout_.hop_bytes : layout_.record_bytes;
+    at_ = hop > size - at_ ? size + 1 : at_ + hop;
     return true;
   }
 
