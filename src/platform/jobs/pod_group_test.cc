@@ -3,11 +3,17 @@
 // scheduler.
 #include "platform/jobs/pod_group.h"
 
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "gmock/gmock.h"
 
 #include "platform/jobs/controller_fixture_test.h"
+#include "platform/store/passing_store.h"
 
 namespace weft::platform {
 namespace {
@@ -131,6 +137,47 @@ TEST_F(GangTest, ALostGroupComesBackAndASecondLookWritesNothing) {
   MakeController();
   Settle();
   EXPECT_EQ(Revision(), revision);
+}
+
+// Its watches tell nothing new while it lags.
+class LaggingStore : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
+                                              WatchSink sink) override {
+    if (type.kind != "PodGroup") return PassingStore::StartWatch(type, options, std::move(sink));
+    return PassingStore::StartWatch(type, options,
+                                    [this, sink = std::move(sink)](const WatchEvent& event) {
+                                      if (lags) return held.push_back([=] { sink(event); });
+                                      sink(event);
+                                    });
+  }
+  bool lags = false;
+  std::vector<std::function<void()>> held;
+};
+
+TEST_F(GangTest, NoPodIsMadeOnAnOldCopyOfAGroupThatWasLetIn) {
+  LaggingStore lagging(store_.get());
+  options_.store = &lagging;
+  UseScheduler("volcano");
+  Submit(GangJob());
+  Phase("Inqueue");
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1");
+  lagging.lags = true;
+  SetSpec({"spec", "runPolicy", "suspend"}, true);
+  EXPECT_EQ(Names(VolcanoPodGroups()), "");
+  SetSpec({"spec", "runPolicy", "suspend"}, false);
+  // What waits for the news of the deletion gives that up.
+  Advance(absl::Minutes(6));
+  EXPECT_EQ(Names(Pods()), "");
+  lagging.lags = false;
+  for (const auto& tell : lagging.held) tell();
+  Advance(absl::Minutes(6));
+  EXPECT_EQ(Names(VolcanoPodGroups()), "job");
+  EXPECT_EQ(Names(Pods()), "");
+  Phase("Inqueue");
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1");
+  controller_.reset();
 }
 
 }  // namespace

@@ -301,13 +301,24 @@ StatusOr<TfJobController::Permit> TfJobController::AskPermit(const Json& object,
   return is_finished ? Permit::kDeletions : Permit::kAll;
 }
 
-StatusOr<bool> TfJobController::HasUnseenPod(const JobPlan& plan, const Json& service) {
+StatusOr<bool> TfJobController::HasUnseenPod(const JobPlan& plan, const Json& service,
+                                             const std::string& owner) {
   const auto is_its_pod = [&](const ObjectPtr& pod) { return NameOf(*pod) == NameOf(service); };
   if (std::any_of(plan.delete_pods.begin(), plan.delete_pods.end(), is_its_pod)) return false;
   const StatusOr<ObjectPtr> live = store_->Get(Pods(), {NamespaceOf(service), NameOf(service)});
   if (IsObjectNotFound(live.status())) return false;
   if (!live.ok()) return live.status();
-  return !IsTerminating(**live);
+  const Json* const controller = ControllerOf(**live);
+  const bool is_ours = controller != nullptr && StringField(*controller, {"uid"}) == owner;
+  return is_ours && !IsTerminating(**live);
+}
+
+Status TfJobController::CheckAdmission(const Json& object) {
+  const ResourceType& type = PodGroupType(options_.gang_scheduler);
+  const StatusOr<ObjectPtr> live = store_->Get(type, {NamespaceOf(object), NameOf(object)});
+  if (!live.ok() && !IsObjectNotFound(live.status())) return live.status();
+  if (live.ok() && MayStart(live->get(), options_.gang_scheduler)) return absl::OkStatus();
+  return ObjectConflict(type, NameOf(object), "its pods wait until it is let in again");
 }
 
 Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
@@ -324,7 +335,7 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
   // A pod that was not as it seemed keeps its service.
   WEFT_RETURN_IF_ERROR(first);
   for (const ObjectPtr& service : plan.delete_services) {
-    WEFT_ASSIGN_OR_RETURN(const bool is_used, HasUnseenPod(plan, *service));
+    WEFT_ASSIGN_OR_RETURN(const bool is_used, HasUnseenPod(plan, *service, UidOf(*object)));
     if (!is_used) first.Update(Delete(Services(), *object, service));
   }
   WEFT_RETURN_IF_ERROR(first);
@@ -345,6 +356,7 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
                                    {plan.create_pod_group}));
   }
   WEFT_RETURN_IF_ERROR(CreateAll(Services(), kServices, *object, plan.create_services));
+  if (plan.needs_admission) WEFT_RETURN_IF_ERROR(CheckAdmission(*object));
   return CreateAll(Pods(), kPods, *object, plan.create_pods);
 }
 

@@ -92,8 +92,11 @@ class TfJobController {
   enum class Permit { kNothing, kDeletions, kAll };
   StatusOr<Permit> AskPermit(const Json& object, const JobPlan& plan);
   // Whether the service's pod, which the plan does not delete, lives all the same: the copies may
-  // be too old to show it. Then the service stays until they do.
-  StatusOr<bool> HasUnseenPod(const JobPlan& plan, const Json& service);
+  // be too old to show it. Then the service stays until they do. Another's pod of that name is no
+  // reason: nobody would tell when that one goes.
+  StatusOr<bool> HasUnseenPod(const JobPlan& plan, const Json& service, const std::string& owner);
+  // Conflict when the gang is not let in after all: the copy may show a group that has gone.
+  Status CheckAdmission(const Json& object);
   std::vector<Informer*> Informers();
   // Writes it when it differs from what the object has.
   Status WriteStatus(const Json& object, const Json& status);

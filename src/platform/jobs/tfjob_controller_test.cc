@@ -413,6 +413,22 @@ TEST_F(TfJobControllerTest, APodOfSomebodyElseIsNotTaken) {
   EXPECT_NE(ControllerOf(Pod("job-worker-0")), nullptr);
 }
 
+TEST_F(TfJobControllerTest, APodOfSomebodyElseKeepsNoServiceOfAJobThatHasEnded) {
+  Json foreign =
+      Json::Parse(
+          R"({"metadata":{"name":"job-worker-0"},"spec":{"containers":[{"name":"c","image":"i"}]}})")
+          .value();
+  ASSERT_TRUE(store_->Create(Pods(), "default", foreign, {}).ok());
+  Json job = JobOf({{"Worker", Replica(2, "")}});
+  SetField(&job, {"spec", "runPolicy", "activeDeadlineSeconds"}, 60);
+  Submit(job);
+  EXPECT_EQ(Names(Services()), "job-worker-0 job-worker-1");
+  Advance(absl::Seconds(61));
+  EXPECT_EQ(Conditions(), "Created+ Failed+");
+  EXPECT_EQ(Names(Services()), "");
+  EXPECT_EQ(Names(Pods()), "job-worker-0");
+}
+
 TEST_F(TfJobControllerTest, DeletionTakesAllAlong) {
   Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "")}}));
   ASSERT_TRUE(store_->Delete(TfJobs(), {"default", "job"}, {}).ok());

@@ -413,6 +413,7 @@ class Planner {
       plan_.update_pod_group = std::move(group);
     }
     if (!MayStart(seen_.pod_group.get(), seen_.gang_scheduler)) plan_.create_pods.clear();
+    plan_.needs_admission = !plan_.create_pods.empty() && !MayStart(nullptr, seen_.gang_scheduler);
   }
 
   // Outlives the tasks: it goes with the job, or when the clean-up takes all.

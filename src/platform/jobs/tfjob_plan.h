@@ -35,6 +35,7 @@ struct JobPlan {
   Json create_pod_group;  // before the pods; null: none
   Json update_pod_group;
   ObjectPtr delete_pod_group;
+  bool needs_admission = false;  // create_pods may be made only while the job's group is let in
   std::vector<Json> create_services;  // before the pods, so that names are there
   std::vector<Json> create_pods;
   std::vector<ObjectPtr> delete_pods;

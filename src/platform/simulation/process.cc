@@ -12,6 +12,8 @@ namespace {
 
 constexpr absl::Duration kForEver = absl::InfiniteDuration();
 constexpr absl::Duration kLongestStall = absl::Minutes(2);
+// Within that a broken watch starts anew; a list of a watch that is whole comes when it comes.
+constexpr absl::Duration kSoon = absl::Minutes(1);
 
 // Rates within 2 % of each other, wall clocks within 30 s.
 SkewedClock MakeClock(World* world) {
@@ -220,7 +222,7 @@ absl::Duration Process::NextWake(bool is_quiet) {
       next = std::min(next, at.wake);
     } else if (controller != nullptr && strand % 2 == 1) {
       const absl::Duration due = clock_.ToBase(controller->NextMaintenance());
-      if (!is_quiet || due < now + options_.relist / 2) next = std::min(next, due);
+      if (!is_quiet || due < now + kSoon) next = std::min(next, due);
     } else if (controller != nullptr && controller->HasSynced()) {
       next = std::min(next, controller->HasReady() ? now : clock_.ToBase(controller->NextDue()));
     }

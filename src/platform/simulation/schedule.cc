@@ -75,10 +75,12 @@ class Stage {
   bool Settle() {
     absl::Duration changed_at = world_->now();
     uint64_t changes = world_->cluster.changes();
+    const bool lists_again = options_.relist < absl::InfiniteDuration();
     const absl::Duration end = world_->now() + kPatience;
     while (world_->now() < end && world_->steps < kMostSteps) {
       if (Step()) continue;
-      if (IsAtRest()) return true;
+      // What a watch has lost shows with the next list.
+      if (IsAtRest() && (!lists_again || world_->now() > changed_at + kRest)) return true;
       if (!AdvanceTime()) return false;
       if (std::exchange(changes, world_->cluster.changes()) != world_->cluster.changes()) {
         changed_at = world_->now();
