@@ -5,8 +5,10 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
 #include "platform/object/task_config.h"
 
@@ -252,6 +254,13 @@ Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t in
 
 bool TemplateHasRestartPolicy(const ReplicaSpec& replica) {
   return !StringField(replica.pod.written, {"spec", "restartPolicy"}).empty();
+}
+
+bool IsTaskBeforeAttempt(const Json& pod, int64_t attempt) {
+  if (StringField(pod, {"metadata", "labels", kTypeLabel}) == kTensorBoardType) return false;
+  int64_t of_pod = 0;
+  const std::string text = StringField(pod, {"metadata", "labels", kAttemptLabel});
+  return (absl::SimpleAtoi(text, &of_pod) ? of_pod : 0) < attempt;
 }
 
 }  // namespace weft::platform

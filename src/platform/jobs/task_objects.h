@@ -55,5 +55,7 @@ Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index)
 Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t index);
 // True when the template says how to restart, which the job says for it.
 bool TemplateHasRestartPolicy(const ReplicaSpec& replica);
+// Of a job that starts again as a whole: whether the pod is a task of an attempt before that one.
+bool IsTaskBeforeAttempt(const Json& pod, int64_t attempt);
 
 }  // namespace weft::platform

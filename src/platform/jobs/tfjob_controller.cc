@@ -27,6 +27,11 @@ constexpr absl::Duration kStaleRetry = absl::Seconds(30);
 // Of the objects that are made together: more than that stand in one event.
 constexpr size_t kMostToldOneByOne = 8;
 
+bool IsOwnedBy(const Json& object, const std::string& uid) {
+  const Json* const controller = ControllerOf(object);
+  return controller != nullptr && StringField(*controller, {"uid"}) == uid;
+}
+
 bool IsManagedByOthers(const Json& job) {
   const std::string manager = StringField(job, {"spec", "runPolicy", "managedBy"});
   return !manager.empty() && manager != "kubeflow.org/training-operator";
@@ -308,9 +313,7 @@ StatusOr<bool> TfJobController::HasUnseenPod(const JobPlan& plan, const Json& se
   const StatusOr<ObjectPtr> live = store_->Get(Pods(), {NamespaceOf(service), NameOf(service)});
   if (IsObjectNotFound(live.status())) return false;
   if (!live.ok()) return live.status();
-  const Json* const controller = ControllerOf(**live);
-  const bool is_ours = controller != nullptr && StringField(*controller, {"uid"}) == owner;
-  return is_ours && !IsTerminating(**live);
+  return IsOwnedBy(**live, owner) && !IsTerminating(**live);
 }
 
 Status TfJobController::CheckAdmission(const Json& object) {
@@ -319,6 +322,19 @@ Status TfJobController::CheckAdmission(const Json& object) {
   if (!live.ok() && !IsObjectNotFound(live.status())) return live.status();
   if (live.ok() && MayStart(live->get(), options_.gang_scheduler)) return absl::OkStatus();
   return ObjectConflict(type, NameOf(object), "its pods wait until it is let in again");
+}
+
+Status TfJobController::CheckAttempt(const Json& object, int64_t attempt) {
+  ListOptions options;
+  options.namespace_name = NamespaceOf(object);
+  options.label_selector = absl::StrCat(kJobLabel, "=", NameOf(object));
+  WEFT_ASSIGN_OR_RETURN(const ObjectList list, store_->List(Pods(), options));
+  for (const ObjectPtr& pod : list.items) {
+    if (IsOwnedBy(*pod, UidOf(object)) && IsTaskBeforeAttempt(*pod, attempt)) {
+      return ObjectConflict(Pods(), NameOf(*pod), "it is of an attempt of the job that is over");
+    }
+  }
+  return absl::OkStatus();
 }
 
 Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
@@ -357,6 +373,8 @@ Status TfJobController::Act(const ObjectPtr& object, const JobPlan& plan) {
   }
   WEFT_RETURN_IF_ERROR(CreateAll(Services(), kServices, *object, plan.create_services));
   if (plan.needs_admission) WEFT_RETURN_IF_ERROR(CheckAdmission(*object));
+  if (plan.attempt > 0 && !plan.create_pods.empty())
+    WEFT_RETURN_IF_ERROR(CheckAttempt(*object, plan.attempt));
   return CreateAll(Pods(), kPods, *object, plan.create_pods);
 }
 
@@ -394,9 +412,8 @@ StatusOr<bool> TfJobController::Create(const ResourceType& type, const char* pre
   std::string why(status.message());
   if (IsObjectExists(status)) {
     const StatusOr<ObjectPtr> held = store_->Get(type, {NamespaceOf(owner), name});
-    const Json* const controller = held.ok() ? ControllerOf(**held) : nullptr;
     // Ours: the copy that we planned on was old.
-    if (controller != nullptr && StringField(*controller, {"uid"}) == uid) return false;
+    if (held.ok() && IsOwnedBy(**held, uid)) return false;
     if (held.ok()) why = WhyTaken(**held, owner);
   }
   events_.Record(

@@ -97,6 +97,8 @@ class TfJobController {
   StatusOr<bool> HasUnseenPod(const JobPlan& plan, const Json& service, const std::string& owner);
   // Conflict when the gang is not let in after all: the copy may show a group that has gone.
   Status CheckAdmission(const Json& object);
+  // Conflict when a task of an earlier attempt is left, which the copies need not show.
+  Status CheckAttempt(const Json& object, int64_t attempt);
   std::vector<Informer*> Informers();
   // Writes it when it differs from what the object has.
   Status WriteStatus(const Json& object, const Json& status);

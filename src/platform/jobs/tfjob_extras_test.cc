@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What weft adds to the reference operator's jobs: the compact kind, flags, TensorBoard, a restart
 // of the whole job.
+#include <memory>
+#include <string>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "gmock/gmock.h"
 
 #include "platform/jobs/controller_fixture_test.h"
+#include "platform/store/passing_store.h"
 
 namespace weft::platform {
 namespace {
@@ -267,6 +272,39 @@ TEST_F(WholeRestartTest, NothingBeginsBeforeTheLastAttemptIsGone) {
   ASSERT_TRUE(store_->Update(Pods(), held, {}).ok());
   Settle();
   EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1");
+}
+
+// Its watches keep quiet about one pod.
+class HidingStore : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
+                                              WatchSink sink) override {
+    return PassingStore::StartWatch(
+        type, options, [this, sink = std::move(sink)](const WatchEvent& event) {
+          const bool is_told = event.object == nullptr || NameOf(*event.object) != hidden;
+          if (is_told) sink(event);
+        });
+  }
+  std::string hidden;
+};
+
+TEST_F(WholeRestartTest, NothingBeginsBesideATaskThatNoWatchHasShown) {
+  SubmitWhole("ExitCode");
+  HidingStore hiding(store_.get());
+  hiding.hidden = "job-worker-1";
+  options_.store = &hiding;
+  MakeController();
+  Fate("job-worker-0", "Failed", 137);
+  EXPECT_EQ(IntField(JobNow(), {"status", "restarts", "job", "count"}), 1);
+  Advance(absl::Minutes(1));
+  EXPECT_EQ(Names(Pods()), "job-worker-1");
+  hiding.hidden = "nothing";
+  MakeController();
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1");
+  EXPECT_EQ(StringField(Pod("job-worker-1"), {"metadata", "labels", "weft.dev/attempt"}), "1");
+  controller_.reset();
 }
 
 TEST_F(WholeRestartTest, FailuresAtOnceCountOnce) {

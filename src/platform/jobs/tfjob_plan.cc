@@ -171,6 +171,7 @@ class Planner {
     }
     // The next attempt begins when nothing of the last one is left.
     if (HasEarlierAttempt()) plan_.create_pods.clear();
+    if (job_.extras.restarts_whole) plan_.attempt = status_.Restarts(kWholeJob);
     PlanPodGroup();
     PlanTensorBoard();
     DropForeignTypes();
@@ -352,10 +353,7 @@ class Planner {
   }
 
   bool IsOfEarlierAttempt(const Json& pod) const {
-    if (!job_.extras.restarts_whole || IsTensorBoard(pod)) return false;
-    int64_t attempt = 0;
-    if (!absl::SimpleAtoi(LabelOf(pod, kAttemptLabel), &attempt)) attempt = 0;
-    return attempt < status_.Restarts(kWholeJob);
+    return job_.extras.restarts_whole && IsTaskBeforeAttempt(pod, status_.Restarts(kWholeJob));
   }
 
   bool HasEarlierAttempt() const {

@@ -36,6 +36,8 @@ struct JobPlan {
   Json update_pod_group;
   ObjectPtr delete_pod_group;
   bool needs_admission = false;  // create_pods may be made only while the job's group is let in
+  int64_t attempt = 0;           // of a job that starts again as a whole; create_pods are its first
+                                 // when no task of an earlier one is left
   std::vector<Json> create_services;  // before the pods, so that names are there
   std::vector<Json> create_pods;
   std::vector<ObjectPtr> delete_pods;

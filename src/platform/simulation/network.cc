@@ -263,9 +263,9 @@ StatusOr<std::unique_ptr<Watch>> NetworkStore::StartWatch(const ResourceType& ty
     return Unavailable("the watch is refused");
   }
   auto watch = std::make_unique<NetworkWatch>(process_, std::move(sink));
-  // The first list of a process asks for no revision, which is answered by what is written.
-  const bool is_first =
-      process_->first_lists_.insert(absl::StrCat(type.plural, options.label_selector)).second;
+  watch->what = absl::StrCat(type.plural, options.label_selector);
+  // Until a process has a list it asks for no revision, which is answered by what is written.
+  const bool is_first = process_->listed_.count(watch->what) == 0;
   if (!is_first && world_->Fails(12) && StartStale(type, options, watch.get()).ok()) return watch;
   watch->queue.clear();
   NetworkWatch* const target = watch.get();

@@ -23,6 +23,7 @@ class NetworkWatch : public Watch {
   }
   void Tell(const WatchEvent& event) { sink_(event); }
 
+  std::string what;  // type and selector
   std::unique_ptr<Watch> source;
   std::deque<WatchEvent> queue;
   absl::Duration stalled_until;

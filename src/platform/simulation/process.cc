@@ -74,7 +74,7 @@ void Process::StartControllers() {
     options.type = &Tensorflows();
     controllers_.push_back(std::make_unique<TfJobController>(options));
   }
-  first_lists_.clear();
+  listed_.clear();
   if (elector_ != nullptr) term_ = elector_->transitions();
 }
 
@@ -193,7 +193,10 @@ void Process::Deliver(NetworkWatch* watch) {
   }
   const WatchEvent event = queue.front();
   queue.pop_front();
-  watch->is_listed = watch->is_listed || event.kind == WatchEvent::Kind::kBookmark;
+  if (event.kind == WatchEvent::Kind::kBookmark) {
+    watch->is_listed = true;
+    listed_.insert(watch->what);
+  }
   watch->Tell(event);
 }
 

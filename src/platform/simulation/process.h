@@ -100,7 +100,7 @@ class Process {
   std::unique_ptr<FencedStore> fence_;
   std::unique_ptr<ObjectStore> controller_store_;
   std::vector<class NetworkWatch*> watches_;
-  std::set<std::string> first_lists_;  // types of which the controller has one
+  std::set<std::string> listed_;  // of what the controllers have a list, whole
   bool is_dead_ = false;
   absl::Duration paused_until_;
   absl::Duration cut_off_until_;
