@@ -74,14 +74,25 @@ void DataPlane::Know(const TaskAddress& task) {
     absl::MutexLock lock(&mutex_);
     Link& link = links_[task.task];
     if (link.incarnation != task.incarnation) {
-      for (const PeerRef& peer : link.peers) {
-        if (peer->incarnation() != task.incarnation) old.push_back(peer);
-      }
+      const auto is_of_it = [&](const PeerRef& peer) {
+        return peer->incarnation() == task.incarnation;
+      };
+      const auto others = std::stable_partition(link.peers.begin(), link.peers.end(), is_of_it);
+      old.assign(others, link.peers.end());
+      link.peers.erase(others, link.peers.end());
     }
     link.address = task.address;
     link.incarnation = task.incarnation;
   }
-  for (const PeerRef& peer : old) peer->Close("the task was started again");
+  if (!old.empty()) ForgetProcess(task.task, old);
+}
+
+// Of a task that was started again: what still goes there is lost.
+void DataPlane::ForgetProcess(const std::string& task, const std::vector<PeerRef>& peers) {
+  const Status restarted = Aborted("Task ", task, " was started again");
+  for (const PeerRef& peer : peers) peer->Close("the task was started again", restarted.code());
+  FailPending(task, restarted);
+  receiver_->TaskLost(task, restarted);
 }
 
 void DataPlane::SendTo(transport::Peer& peer, Pending frame) {
@@ -145,7 +156,7 @@ void DataPlane::Connected(const std::string& task, StatusOr<PeerRef> peer) {
   Status status = peer.status();
   if (status.ok() && (*peer)->task() != task) {
     status = Unavailable("At the address of ", task, " there is ", (*peer)->name());
-    (*peer)->Close("another task was expected");
+    (*peer)->Close("another task was expected", absl::StatusCode::kCancelled);
   }
   {
     absl::MutexLock lock(&mutex_);
@@ -204,12 +215,7 @@ void DataPlane::PeerUp(const PeerRef& peer) {
     link.incarnation = peer->incarnation();
     link.peers.push_back(peer);
   }
-  for (const PeerRef& gone : old) gone->Close("the task was started again");
-  if (other_process) {
-    const Status restarted = Aborted("Task ", peer->name(), " was started again");
-    FailPending(peer->task(), restarted);
-    receiver_->TaskLost(peer->task(), restarted);
-  }
+  if (other_process) ForgetProcess(peer->task(), old);
   Flush(peer->task());
 }
 

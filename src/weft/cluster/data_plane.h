@@ -105,6 +105,7 @@ class DataPlane final : private transport::FrameHandler {
   void Connect(const std::string& task, const std::string& address);
   void Connected(const std::string& task, StatusOr<transport::PeerRef> peer);
   void Flush(const std::string& task);
+  void ForgetProcess(const std::string& task, const std::vector<transport::PeerRef>& peers);
   void FailPending(const std::string& task, const Status& why);
   void SendTo(transport::Peer& peer, Pending frame);
 

@@ -27,9 +27,9 @@ class Recorder : public FrameReceiver {
     absl::MutexLock lock(&mutex_);
     frames_.push_back(absl::StrCat(task, " ", header.step, " ", meta, " ", body.size));
   }
-  void TaskLost(const std::string& task, const Status&) override {
+  void TaskLost(const std::string& task, const Status& why) override {
     absl::MutexLock lock(&mutex_);
-    lost_.push_back(task);
+    lost_.push_back(absl::StrCat(task, " ", absl::StatusCodeToString(why.code())));
   }
   std::vector<std::string> WaitForFrames(size_t count) {
     absl::MutexLock lock(&mutex_);
@@ -130,10 +130,25 @@ TEST_F(DataPlaneTest, TellsOfALostTaskAndConnectsAgain) {
   ASSERT_EQ(SendAndWait(*a, "/job:b/replica:0/task:0", 1, ""), absl::OkStatus());
   b_told.WaitForFrames(1);
   b.reset();
-  EXPECT_EQ(a_told.WaitForLost(1), std::vector<std::string>{"/job:b/replica:0/task:0"});
+  EXPECT_EQ(a_told.WaitForLost(1), std::vector<std::string>{"/job:b/replica:0/task:0 UNAVAILABLE"});
   b = Start("/job:b/replica:0/task:0", 9, &b_told, address);
   a->Know({"/job:b/replica:0/task:0", address, 9});
   EXPECT_EQ(SendAndWait(*a, "/job:b/replica:0/task:0", 2, ""), absl::OkStatus());
+}
+
+TEST_F(DataPlaneTest, ATaskThatWasStartedAgainIsReachedThoughTheOldConnectionStands) {
+  Recorder a_told;
+  Recorder b_told;
+  Recorder again_told;
+  const auto a = Start("/job:a/replica:0/task:0", 1, &a_told);
+  const auto b = Start("/job:b/replica:0/task:0", 2, &b_told);
+  a->Know({"/job:b/replica:0/task:0", b->address(), 2});
+  ASSERT_EQ(SendAndWait(*a, "/job:b/replica:0/task:0", 1, ""), absl::OkStatus());
+  const auto again = Start("/job:b/replica:0/task:0", 9, &again_told);
+  a->Know({"/job:b/replica:0/task:0", again->address(), 9});
+  EXPECT_EQ(SendAndWait(*a, "/job:b/replica:0/task:0", 2, "new"), absl::OkStatus());
+  EXPECT_EQ(again_told.WaitForFrames(1)[0], "/job:a/replica:0/task:0 2 new 0");
+  EXPECT_EQ(a_told.WaitForLost(1), std::vector<std::string>{"/job:b/replica:0/task:0 ABORTED"});
 }
 
 TEST_F(DataPlaneTest, ShutdownFailsWhatWaits) {

@@ -372,8 +372,8 @@ TEST_P(Transport, CloseSendsWhatIsQueuedAndTellsBothSidesOnce) {
   for (uint32_t i = 0; i < 20; ++i) {
     SendText(*link_, FrameKind::kTensor, std::string(100000, 'x'), i, done.Next());
   }
-  link_->Close("enough");
-  link_->Close("again");
+  link_->Close("enough", absl::StatusCode::kCancelled);
+  link_->Close("again", absl::StatusCode::kCancelled);
   ASSERT_TRUE(worker_told_.WaitDown(1));
   ASSERT_TRUE(ps_told_.WaitDown(1));
   EXPECT_EQ(ps_told_.frame_count(), 20u);
@@ -413,7 +413,7 @@ TEST_P(Transport, CloseWhileThreadsSendFinishesEachSendOnce) {
         });
       }
       while (sent < 100) absl::SleepFor(absl::Microseconds(50));
-      (round % 2 == 0 ? link_ : Back())->Close("in the middle");
+      (round % 2 == 0 ? link_ : Back())->Close("in the middle", absl::StatusCode::kCancelled);
     }
     ASSERT_TRUE(done.Wait(600));
     ASSERT_TRUE(worker_told_.WaitDown(1));

@@ -40,7 +40,8 @@ StatusOr<PeerRef> Endpoint::Connect(const std::string& address, absl::Time deadl
   }
   ConnectAsync(address, deadline, [pending](StatusOr<PeerRef> peer) {
     PeerRef late = peer.ok() ? *peer : nullptr;
-    if (!pending->Tell(std::move(peer)) && late != nullptr) late->Close("nobody waits for it");
+    if (!pending->Tell(std::move(peer)) && late != nullptr)
+      late->Close("nobody waits for it", absl::StatusCode::kCancelled);
   });
   {
     // Always told: ConnectAsync answers at its deadline and at shutdown.

@@ -67,7 +67,7 @@ class Peer {
   // `meta` (at most kMaxMetaBytes) is copied if it must wait; the regions of `body` are moved out
   // and held until `done`. Bulk frames (Tensor, TensorBatch) arrive in order, so do all others; a
   // control frame may pass bulk frames that wait. `done` may be null; it gets InvalidArgument,
-  // Unavailable (peer is dead, named), Cancelled (closed here) or ResourceExhausted (the queue is
+  // Unavailable (peer is dead, named), what Close was given, or ResourceExhausted (the queue is
   // full).
   virtual void Send(FrameHeader header, absl::string_view meta, std::span<Region> body,
                     SendDone done) = 0;
@@ -75,9 +75,9 @@ class Peer {
   // Only without auto_credit: the bytes of a bulk frame are consumed, the peer may send more.
   virtual void ReturnCredit(uint64_t bytes) = 0;
 
-  // Sends what is queued for at most `linger`, then says Goodbye. Later sends fail with Cancelled;
-  // the handler gets PeerDown and no more frames. Does not wait.
-  virtual void Close(absl::string_view reason) = 0;
+  // Sends what is queued for at most `linger`, then says Goodbye. Later sends fail with `code`; the
+  // handler gets PeerDown and no more frames. Does not wait.
+  virtual void Close(absl::string_view reason, absl::StatusCode code) = 0;
 
   virtual PeerStats stats() const = 0;
 

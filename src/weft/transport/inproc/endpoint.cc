@@ -254,7 +254,8 @@ void InprocEndpoint::Run() {
   }
   ending_ = true;
   const std::vector<std::shared_ptr<InprocPeer>> left(peers_.begin(), peers_.end());
-  for (const auto& peer : left) peer->Close("the endpoint shuts down");
+  for (const auto& peer : left)
+    peer->Close("the endpoint shuts down", absl::StatusCode::kCancelled);
   std::deque<Mailbox::Letter> letters = mailbox_->Close();
   for (const auto& peer : left) peer->GoDown(Unavailable("the endpoint shuts down"));
   for (Mailbox::Letter& letter : letters) {

@@ -117,13 +117,13 @@ void InprocPeer::Flush(bool ignore_credit, std::vector<OutFrame>* lost) {
   }
 }
 
-void InprocPeer::Close(absl::string_view reason) {
+void InprocPeer::Close(absl::string_view reason, absl::StatusCode code) {
   std::vector<OutFrame> lost;
   {
     absl::MutexLock lock(&mutex_);
     if (state_ != State::kUp) return;
     state_ = State::kClosing;
-    end_ = Cancelled("Connection to ", name(), " was closed here: ", reason);
+    end_ = Status(code, absl::StrCat("Connection to ", name(), " was closed here: ", reason));
     // Nothing is copied, so what waited for credit may as well go.
     Flush(true, &lost);
     queue_.PushOwn(MakeControl(FrameKind::kGoodbye, 0, reason));
@@ -240,7 +240,7 @@ void InprocPeer::Abandon(absl::string_view reason) {
     if (state_ != State::kFresh || other_ == nullptr) return;
     state_ = State::kUp;
   }
-  Close(reason);
+  Close(reason, absl::StatusCode::kCancelled);
   GoDown(absl::OkStatus());
 }
 

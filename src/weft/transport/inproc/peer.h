@@ -67,7 +67,7 @@ class InprocPeer final : public Peer, public std::enable_shared_from_this<Inproc
   void Send(FrameHeader header, absl::string_view meta, std::span<Region> body,
             SendDone done) override;
   void ReturnCredit(uint64_t bytes) override;
-  void Close(absl::string_view reason) override;
+  void Close(absl::string_view reason, absl::StatusCode code) override;
   PeerStats stats() const override;
 
   // The home IO thread's.

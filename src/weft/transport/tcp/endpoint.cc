@@ -395,7 +395,7 @@ void TcpEndpoint::BeginShutdown() {
   std::vector<TcpPeer*> greeting;
   for (const auto& [peer, entry] : peers_) {
     if (peer->greeting()) greeting.push_back(peer);
-    peer->Close("the endpoint shuts down");
+    peer->Close("the endpoint shuts down", absl::StatusCode::kCancelled);
   }
   for (TcpPeer* peer : greeting) Drop(peer, Cancelled("the endpoint shuts down"));
 }

@@ -95,11 +95,11 @@ void TcpPeer::ReturnCredit(uint64_t bytes) {
   if (!armed_) Pump(1);
 }
 
-void TcpPeer::Close(absl::string_view reason) {
+void TcpPeer::Close(absl::string_view reason, absl::StatusCode code) {
   absl::MutexLock lock(&mutex_);
   if (state_.load() != State::kUp) return;
   state_ = State::kClosing;
-  end_ = Cancelled("Connection to ", name(), " was closed here: ", reason);
+  end_ = Status(code, absl::StrCat("Connection to ", name(), " was closed here: ", reason));
   // The IO thread writes the Goodbye after what is queued, and keeps the time.
   Arm(true);
 }

@@ -48,7 +48,7 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
   void Send(FrameHeader header, absl::string_view meta, std::span<Region> body,
             SendDone done) override;
   void ReturnCredit(uint64_t bytes) override;
-  void Close(absl::string_view reason) override;
+  void Close(absl::string_view reason, absl::StatusCode code) override;
   PeerStats stats() const override;
 
   // The rest is the IO thread's. An error means that the connection has to go down with it.
