@@ -208,6 +208,7 @@ StatusOr<SSL*> TlsConfig::NewSession(int fd) const {
 StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Client(const TlsClientOptions& options) {
   SSL_CTX* const context = ::SSL_CTX_new(::TLS_client_method());
   std::shared_ptr<TlsConfig> config(new TlsConfig(context));
+  config->server_name_ = options.server_name;
   ::SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   ::SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                   SSL_MODE_RELEASE_BUFFERS);  // 34 KB of each idle connection
@@ -233,11 +234,12 @@ StatusOr<std::unique_ptr<TlsSession>> TlsConfig::Accept(int fd) const {
 StatusOr<std::unique_ptr<TlsSession>> TlsConfig::Connect(int fd, const std::string& host) const {
   WEFT_ASSIGN_OR_RETURN(SSL* const ssl, NewSession(fd));
   ::SSL_set_connect_state(ssl);
+  const std::string& name = server_name_.empty() ? host : server_name_;
   // An address is compared with the certificate's addresses, and is not sent as a name.
-  if (::X509_VERIFY_PARAM_set1_ip_asc(::SSL_get0_param(ssl), host.c_str()) != 1) {
+  if (::X509_VERIFY_PARAM_set1_ip_asc(::SSL_get0_param(ssl), name.c_str()) != 1) {
     ::ERR_clear_error();
-    ::SSL_set_tlsext_host_name(ssl, host.c_str());
-    ::SSL_set1_host(ssl, host.c_str());
+    ::SSL_set_tlsext_host_name(ssl, name.c_str());
+    ::SSL_set1_host(ssl, name.c_str());
   }
   return std::unique_ptr<TlsSession>(new TlsSession(ssl));
 }

@@ -50,6 +50,7 @@ struct TlsClientOptions {
   std::string certificate_pem;  // ours, when not empty
   std::string key_pem;
   bool skip_verification = false;
+  std::string server_name;  // whom the server's certificate is for; empty: the host called
 };
 
 // Whom a server lets in.
@@ -73,7 +74,8 @@ class TlsConfig {
   TlsConfig& operator=(const TlsConfig&) = delete;
 
   StatusOr<std::unique_ptr<TlsSession>> Accept(int fd) const;
-  // `host` is what the server's certificate must be for: a name or an address.
+  // `host` is what the server's certificate must be for, unless the options name another: a name or
+  // an address.
   StatusOr<std::unique_ptr<TlsSession>> Connect(int fd, const std::string& host) const;
 
  private:
@@ -81,7 +83,8 @@ class TlsConfig {
 
   StatusOr<ssl_st*> NewSession(int fd) const;
 
-  TlsPeerRule clients_;  // of a server
+  TlsPeerRule clients_;      // of a server
+  std::string server_name_;  // of a client
   mutable absl::Mutex mutex_;
   ssl_ctx_st* context_ ABSL_GUARDED_BY(mutex_);
 };

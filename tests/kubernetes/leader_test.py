@@ -40,6 +40,16 @@ class Operator:
     def leads(self):
         return 'leader_election_master_status{name="weft-operator"} 1\n' in self.metrics()
 
+    def is_ready(self):
+        """False until the API server has answered it once."""
+        try:
+            with urllib.request.urlopen('http://127.0.0.1:%d/readyz' % self.port('/healthz'), timeout=30) as page:
+                return page.read() == b'ok\n'
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+            return False
+
     def stop(self):
         self.process.terminate()
         self.process.wait(60)
@@ -79,14 +89,14 @@ class LeaderTest(unittest.TestCase):
         second = self.operator('--leader-elect', *TIMES)
         third = self.operator('--leader-elect', *TIMES)
         for other in (second, third):
-            with urllib.request.urlopen('http://127.0.0.1:%d/readyz' % other.port('/healthz'), timeout=30) as page:
-                self.assertEqual(page.read(), b'ok\n')
+            wait_for(other.is_ready)
             self.assertFalse(other.leads())
         first.process.kill()
         wait_for(lambda: second.leads() or third.leads())
         self.assertNotEqual(second.leads(), third.leads())
         leader, other = (second, third) if second.leads() else (third, second)
-        self.assertIn('workqueue_depth{controller="tfjob-controller",name="tfjob-controller"} 0\n', leader.metrics())
+        depth = 'workqueue_depth{controller="tfjob-controller",name="tfjob-controller"} 0\n'
+        wait_for(lambda: depth in leader.metrics())
         self.assertRegex(leader.metrics(), r'rest_client_requests_total\{code="200",host="127.0.0.1:\d+",method="PUT"\} ')
         # Who ends in peace leaves nobody waiting.
         leader.stop()

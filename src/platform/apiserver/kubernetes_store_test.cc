@@ -189,6 +189,15 @@ TEST_F(KubernetesStoreTest, RefusesWrongCredentials) {
       KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).status()));
 }
 
+TEST_F(KubernetesStoreTest, AsksForTheServerThatTheConfigurationNames) {
+  ClusterAccess access = ReadKubeconfig(kubeconfig_).value();
+  access.tls.server_name = "kubernetes.default";
+  EXPECT_TRUE(KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).ok());
+  access.tls.server_name = "api.elsewhere";
+  EXPECT_TRUE(absl::IsUnauthenticated(
+      KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).status()));
+}
+
 TEST_F(KubernetesStoreTest, TakesTokensOfFilesAndPlugins) {
   ClusterAccess access = ReadKubeconfig(kubeconfig_).value();
   const std::string token = access.token;

@@ -27,19 +27,47 @@ constexpr uint64_t kMostBytes = 4 << 20;
 constexpr absl::Duration kPluginTimeout = absl::Seconds(60);
 constexpr absl::Duration kFileLifetime = absl::Minutes(1);
 
-// The entry of that name in a list of {name, <field>: {...}}.
-StatusOr<const Json*> FindNamed(const Json& config, const std::string& path, const char* list,
-                                const char* field, const std::string& name) {
+struct ConfigFile {
+  std::string path;
+  Json config;
+};
+
+StatusOr<ConfigFile> ReadConfigFile(const std::string& path) {
+  RealFileSystem files;
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, kMostBytes));
+  WEFT_ASSIGN_OR_RETURN(std::vector<Json> documents, ParseYamlOrJson(text, path));
+  if (documents.size() != 1 || !documents[0].is_object())
+    return InvalidArgument(path, ": this is no kubeconfig");
+  return ConfigFile{path, std::move(documents[0])};
+}
+
+std::string NamesOf(const std::vector<ConfigFile>& files) {
+  return absl::StrJoin(files, ":", [](std::string* out, const ConfigFile& file) {
+    absl::StrAppend(out, file.path);
+  });
+}
+
+// Something of a file, and which file that is.
+struct Found {
+  const Json* value;
+  std::string path;
+};
+
+// The first entry of that name in the lists of {name, <field>: {...}}.
+StatusOr<Found> FindNamed(const std::vector<ConfigFile>& files, const char* list, const char* field,
+                          const std::string& name) {
   std::string names;
-  if (const Json* const entries = config.Find(list)) {
+  for (const ConfigFile& file : files) {
+    const Json* const entries = file.config.Find(list);
+    if (entries == nullptr) continue;
     for (const Json& entry : entries->items()) {
       const std::string found = StringField(entry, {"name"});
       absl::StrAppend(&names, names.empty() ? "" : ", ", found);
       const Json* const value = entry.Find(field);
-      if (found == name && value != nullptr && value->is_object()) return value;
+      if (found == name && value != nullptr && value->is_object()) return Found{value, file.path};
     }
   }
-  return InvalidArgument(path, ": ", list, " has no '", name,
+  return InvalidArgument(NamesOf(files), ": ", list, " has no '", name,
                          "', only: ", names.empty() ? "nothing" : names);
 }
 
@@ -148,48 +176,55 @@ StatusOr<std::string> RunPlugin(const SpawnOptions& options) {
 }  // namespace
 
 StatusOr<ClusterAccess> ReadKubeconfig(const std::string& path, const std::string& context) {
-  RealFileSystem files;
-  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, kMostBytes));
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYamlOrJson(text, path));
-  if (documents.size() != 1 || !documents[0].is_object())
-    return InvalidArgument(path, ": this is no kubeconfig");
-  const Json& config = documents[0];
-  const std::string name = context.empty() ? StringField(config, {"current-context"}) : context;
+  return ReadKubeconfigs({path}, context);
+}
+
+StatusOr<ClusterAccess> ReadKubeconfigs(const std::vector<std::string>& paths,
+                                        const std::string& context) {
+  std::vector<ConfigFile> files;
+  std::string name = context;
+  for (const std::string& path : paths) {
+    WEFT_ASSIGN_OR_RETURN(ConfigFile file, ReadConfigFile(path));
+    if (name.empty()) name = StringField(file.config, {"current-context"});
+    files.push_back(std::move(file));
+  }
+  const std::string all = NamesOf(files);
   if (name.empty())
-    return InvalidArgument(path, ": there is no current-context: choose one with --context");
-  WEFT_ASSIGN_OR_RETURN(const Json* const chosen,
-                        FindNamed(config, path, "contexts", "context", name));
-  WEFT_ASSIGN_OR_RETURN(const Json* const cluster, FindNamed(config, path, "clusters", "cluster",
-                                                             StringField(*chosen, {"cluster"})));
+    return InvalidArgument(all, ": there is no current-context: choose one with --context");
+  WEFT_ASSIGN_OR_RETURN(const Found chosen, FindNamed(files, "contexts", "context", name));
+  WEFT_ASSIGN_OR_RETURN(const Found cluster, FindNamed(files, "clusters", "cluster",
+                                                       StringField(*chosen.value, {"cluster"})));
   ClusterAccess access;
-  access.server = StringField(*cluster, {"server"});
+  access.server = StringField(*cluster.value, {"server"});
   if (access.server.empty())
-    return InvalidArgument(path, ": the cluster of context '", name, "' has no server");
+    return InvalidArgument(cluster.path, ": the cluster of context '", name, "' has no server");
   WEFT_ASSIGN_OR_RETURN(access.tls.authority_pem,
-                        DataOrFile(*cluster, path, "certificate-authority"));
-  access.tls.skip_verification = BoolField(*cluster, {"insecure-skip-tls-verify"});
-  if (const std::string space = StringField(*chosen, {"namespace"}); !space.empty())
+                        DataOrFile(*cluster.value, cluster.path, "certificate-authority"));
+  access.tls.skip_verification = BoolField(*cluster.value, {"insecure-skip-tls-verify"});
+  access.tls.server_name = StringField(*cluster.value, {"tls-server-name"});
+  if (const std::string space = StringField(*chosen.value, {"namespace"}); !space.empty())
     access.namespace_name = space;
-  const std::string user_name = StringField(*chosen, {"user"});
-  access.origin = absl::StrCat("user '", user_name, "' of ", path);
-  access.check = absl::StrCat("kubectl --kubeconfig ", path, " --context ", name, " auth whoami");
+  const std::string user_name = StringField(*chosen.value, {"user"});
+  access.origin = absl::StrCat("user '", user_name, "' of ", all);
+  // kubectl's flag takes one file, its variable several.
+  const std::string kubectl =
+      files.size() == 1 ? "kubectl --kubeconfig " + all : "KUBECONFIG=" + all + " kubectl";
+  access.check = absl::StrCat(kubectl, " --context ", name, " auth whoami");
   if (user_name.empty()) {
-    access.origin = absl::StrCat("context '", name, "' of ", path, ", which names no user");
+    access.origin = absl::StrCat("context '", name, "' of ", all, ", which names no user");
     return access;
   }
-  WEFT_ASSIGN_OR_RETURN(const Json* const user,
-                        FindNamed(config, path, "users", "user", user_name));
-  WEFT_RETURN_IF_ERROR(ReadUser(*user, path, &access));
+  WEFT_ASSIGN_OR_RETURN(const Found user, FindNamed(files, "users", "user", user_name));
+  WEFT_RETURN_IF_ERROR(ReadUser(*user.value, user.path, &access));
   return access;
 }
 
 StatusOr<ClusterAccess> FindClusterAccess(const std::string& path, const std::string& context) {
   if (!path.empty()) return ReadKubeconfig(path, context);
   if (const char* const list = std::getenv("KUBECONFIG"); list != nullptr && *list != '\0') {
-    for (const absl::string_view file : absl::StrSplit(list, ':', absl::SkipEmpty())) {
-      if (::access(std::string(file).c_str(), R_OK) == 0)
-        return ReadKubeconfig(std::string(file), context);
-    }
+    std::vector<std::string> paths = absl::StrSplit(list, ':', absl::SkipEmpty());
+    std::erase_if(paths, [](const auto& file) { return ::access(file.c_str(), F_OK) != 0; });
+    if (!paths.empty()) return ReadKubeconfigs(paths, context);
     return NotFound("There is no file that KUBECONFIG names: ", list);
   }
   const char* const host = std::getenv("KUBERNETES_SERVICE_HOST");

@@ -41,9 +41,12 @@ struct ClusterAccess {
 // files that it names; relative names start at its folder. InvalidArgument names what is missing or
 // wrong and where.
 StatusOr<ClusterAccess> ReadKubeconfig(const std::string& path, const std::string& context = "");
-// `path` when it is not empty, else the first file of $KUBECONFIG, else the pod's own account
-// inside a cluster, else
-// ~/.kube/config. NotFound says where was looked.
+// Of several files, as kubectl merges them: of entries of one name the first counts, and so does
+// the first current context. At least one.
+StatusOr<ClusterAccess> ReadKubeconfigs(const std::vector<std::string>& paths,
+                                        const std::string& context = "");
+// `path` when it is not empty, else those files of $KUBECONFIG that are there, else the pod's own
+// account inside a cluster, else ~/.kube/config. NotFound says where was looked.
 StatusOr<ClusterAccess> FindClusterAccess(const std::string& path, const std::string& context = "");
 
 // What goes into the Authorization header, fresh. Thread-safe; borrows the clock.
