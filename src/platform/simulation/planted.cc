@@ -217,7 +217,9 @@ JobPlan PlanWithoutEnd(const JobObservation& seen) {
 JobPlan PlanOverLeavingPods(const JobObservation& seen) {
   JobObservation changed = seen;
   std::erase_if(changed.pods, [](const ObjectPtr& pod) { return IsTerminating(*pod); });
-  return PlanTfJob(changed);
+  JobPlan plan = PlanTfJob(changed);
+  plan.attempt = 0;  // nor does it ask
+  return plan;
 }
 
 JobPlan PlanWithOldStart(const JobObservation& seen) {
@@ -243,7 +245,9 @@ JobPlan PlanWithoutAdmission(const JobObservation& seen) {
     SetField(&group, {"status", "phase"}, "Inqueue");
     changed.pod_group = std::make_shared<const Json>(std::move(group));
   }
-  return PlanTfJob(changed);
+  JobPlan plan = PlanTfJob(changed);
+  plan.needs_admission = false;
+  return plan;
 }
 
 JobPlan PlanWithOldGang(PlantedState* state, const JobObservation& seen) {
@@ -253,6 +257,7 @@ JobPlan PlanWithOldGang(PlantedState* state, const JobObservation& seen) {
   JobObservation changed = seen;
   if (known != nullptr) changed.pod_group = known;
   JobPlan plan = PlanTfJob(changed);
+  plan.needs_admission = false;
   // The gang itself is made all the same.
   if (seen.pod_group == nullptr) plan.create_pod_group = PlanTfJob(seen).create_pod_group;
   return plan;

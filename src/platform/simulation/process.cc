@@ -15,6 +15,8 @@ constexpr absl::Duration kLongestStall = absl::Minutes(2);
 // Within that a broken watch starts anew; a list of a watch that is whole comes when it comes.
 constexpr absl::Duration kSoon = absl::Minutes(1);
 
+bool EndsList(const WatchEvent& event) { return event.kind == WatchEvent::Kind::kBookmark; }
+
 // Rates within 2 % of each other, wall clocks within 30 s.
 SkewedClock MakeClock(World* world) {
   if (!world->elects) return SkewedClock(world->cluster.clock(), 1, absl::ZeroDuration());
@@ -176,7 +178,9 @@ void Process::Deliver(NetworkWatch* watch) {
         queue.push_front(queue.front());
         break;
       case 1:
-        if (queue.size() > 1) std::swap(queue[0], queue[1]);
+        // A list comes whole: nothing of it after its end.
+        if (queue.size() > 1 && (watch->is_listed || !EndsList(queue[1])))
+          std::swap(queue[0], queue[1]);
         break;
       case 2:
         watch->stalled_until = world_->now() + world_->random.UpTo(kLongestStall);
@@ -193,7 +197,7 @@ void Process::Deliver(NetworkWatch* watch) {
   }
   const WatchEvent event = queue.front();
   queue.pop_front();
-  if (event.kind == WatchEvent::Kind::kBookmark) {
+  if (EndsList(event)) {
     watch->is_listed = true;
     listed_.insert(watch->what);
   }
