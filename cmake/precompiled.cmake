@@ -49,11 +49,16 @@ function(weft_optimised_as options)
     SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
-# Small files that share nothing but headers and templates compile several at once, in two fifths of the time:
-# whoever edits one of them often takes the dev preset, which is without.
-option(WEFT_MERGE_SOURCES "Compile several small files at once where no name is in two of them" ON)
+# A room's files compile several at once, in half the time: whoever edits one of them often takes the dev
+# preset, which is without.
+option(WEFT_MERGE_SOURCES "Compile several files of a room at once" ON)
 function(weft_merge_sources target)
   if(WEFT_MERGE_SOURCES)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
+endfunction()
+
+# Those that have names of their own for what other files of the room name so too.
+function(weft_compiled_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

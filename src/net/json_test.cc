@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string ErrorOf(absl::string_view text, const JsonLimits& limits = {}) {
+std::string JsonErrorOf(absl::string_view text, const JsonLimits& limits = {}) {
   const StatusOr<Json> json = Json::Parse(text, limits);
   return json.ok() ? "OK" : std::string(json.status().message());
 }
@@ -46,26 +46,27 @@ TEST(JsonTest, KeepsTheOrderOfMembersAndTheirLines) {
 }
 
 TEST(JsonTest, SaysWhereItIsMalformed) {
-  EXPECT_THAT(ErrorOf("{\n  \"a\": 1,\n  \"b\" 2}"), HasSubstr("line 3, column 7: did not expect"));
-  EXPECT_THAT(ErrorOf(""), HasSubstr("line 1, column 1: the text ends too early"));
-  EXPECT_THAT(ErrorOf("[1, 2"), HasSubstr("the text ends too early"));
-  EXPECT_THAT(ErrorOf("[1] x"), HasSubstr("line 1, column 5"));
-  EXPECT_THAT(ErrorOf("{\"a\":1,\"a\":2}"), HasSubstr("\"a\" stands twice"));
-  EXPECT_THAT(ErrorOf("'single'"), HasSubstr("Malformed JSON"));
-  EXPECT_THAT(ErrorOf("{\"a\":\"\xff\"}"), HasSubstr("Malformed JSON"));
-  EXPECT_THAT(ErrorOf("1e999999"), HasSubstr("Malformed JSON"));
-  EXPECT_THAT(ErrorOf(std::string("\0", 1)), HasSubstr("Malformed JSON"));
+  EXPECT_THAT(JsonErrorOf("{\n  \"a\": 1,\n  \"b\" 2}"),
+              HasSubstr("line 3, column 7: did not expect"));
+  EXPECT_THAT(JsonErrorOf(""), HasSubstr("line 1, column 1: the text ends too early"));
+  EXPECT_THAT(JsonErrorOf("[1, 2"), HasSubstr("the text ends too early"));
+  EXPECT_THAT(JsonErrorOf("[1] x"), HasSubstr("line 1, column 5"));
+  EXPECT_THAT(JsonErrorOf("{\"a\":1,\"a\":2}"), HasSubstr("\"a\" stands twice"));
+  EXPECT_THAT(JsonErrorOf("'single'"), HasSubstr("Malformed JSON"));
+  EXPECT_THAT(JsonErrorOf("{\"a\":\"\xff\"}"), HasSubstr("Malformed JSON"));
+  EXPECT_THAT(JsonErrorOf("1e999999"), HasSubstr("Malformed JSON"));
+  EXPECT_THAT(JsonErrorOf(std::string("\0", 1)), HasSubstr("Malformed JSON"));
 }
 
 TEST(JsonTest, HoldsItsLimits) {
   const std::string deep(64, '[');
-  EXPECT_EQ(ErrorOf(deep + std::string(64, ']')), "OK");
-  EXPECT_THAT(ErrorOf("[" + deep + std::string(65, ']')), HasSubstr("nested deeper than 64"));
-  EXPECT_THAT(ErrorOf(std::string(1000000, '[')), HasSubstr("nested deeper than 64"));
+  EXPECT_EQ(JsonErrorOf(deep + std::string(64, ']')), "OK");
+  EXPECT_THAT(JsonErrorOf("[" + deep + std::string(65, ']')), HasSubstr("nested deeper than 64"));
+  EXPECT_THAT(JsonErrorOf(std::string(1000000, '[')), HasSubstr("nested deeper than 64"));
   JsonLimits limits;
   limits.max_bytes = 3;
-  EXPECT_EQ(ErrorOf("[1]", limits), "OK");
-  EXPECT_THAT(ErrorOf("[1] ", limits), HasSubstr("4 bytes, at most 3"));
+  EXPECT_EQ(JsonErrorOf("[1]", limits), "OK");
+  EXPECT_THAT(JsonErrorOf("[1] ", limits), HasSubstr("4 bytes, at most 3"));
 }
 
 TEST(JsonTest, AccessorsSayWhatTheyFound) {

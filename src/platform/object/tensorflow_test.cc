@@ -27,7 +27,7 @@ spec:
     folder: "/summary"
 )";
 
-std::string ErrorOf(const std::string& spec) {
+std::string SpecErrorOf(const std::string& spec) {
   const StatusOr<TfJob> job = ParseTfJobText(
       absl::StrCat(
           "apiVersion: krallistic.github.com/v1\nkind: Tensorflow\nmetadata: {name: j}\nspec:\n",
@@ -104,27 +104,28 @@ spec:
 }
 
 TEST(TensorflowTest, SaysWhatIsWrongAndWhere) {
-  EXPECT_THAT(ErrorOf("  worker_count: 1\n"), HasSubstr("spec.image: missing"));
-  EXPECT_THAT(ErrorOf("  image: i\n  workers: 2\n"),
+  EXPECT_THAT(SpecErrorOf("  worker_count: 1\n"), HasSubstr("spec.image: missing"));
+  EXPECT_THAT(SpecErrorOf("  image: i\n  workers: 2\n"),
               HasSubstr("job.yaml:6:12: spec.workers: there is no such field"));
-  EXPECT_THAT(ErrorOf("  image: i\n  worker_cuont: 2\n"),
+  EXPECT_THAT(SpecErrorOf("  image: i\n  worker_cuont: 2\n"),
               HasSubstr("Did you mean 'worker_count'?"));
-  EXPECT_THAT(ErrorOf("  image: i\n  worker_count: 0\n"),
+  EXPECT_THAT(SpecErrorOf("  image: i\n  worker_count: 0\n"),
               HasSubstr("spec.worker_count: holds 0, a whole number from 1 to 10000 is allowed"));
-  EXPECT_THAT(ErrorOf("  image: i\n  ps_count: \"2\"\n"), HasSubstr("without quotes, is allowed"));
-  EXPECT_THAT(ErrorOf("  image: i\n  gpu_worker: 1\n"),
+  EXPECT_THAT(SpecErrorOf("  image: i\n  ps_count: \"2\"\n"),
+              HasSubstr("without quotes, is allowed"));
+  EXPECT_THAT(SpecErrorOf("  image: i\n  gpu_worker: 1\n"),
               HasSubstr("spec.gpu_worker: holds 1, true or false"));
-  EXPECT_THAT(ErrorOf("  image: i\n  tensorboard: {active: true}\n"),
+  EXPECT_THAT(SpecErrorOf("  image: i\n  tensorboard: {active: true}\n"),
               HasSubstr("spec.tensorboard.folder: missing: where the tasks write what it shows"));
-  EXPECT_THAT(ErrorOf("  image: i\n  tensorboard: {active: true, folder: summary}\n"),
+  EXPECT_THAT(SpecErrorOf("  image: i\n  tensorboard: {active: true, folder: summary}\n"),
               HasSubstr("spec.tensorboard.folder: holds \"summary\", a folder from the root"));
-  EXPECT_THAT(ErrorOf("  image: i\n  tensorboard: {activ: true}\n"),
+  EXPECT_THAT(SpecErrorOf("  image: i\n  tensorboard: {activ: true}\n"),
               HasSubstr("Did you mean 'active'?"));
-  EXPECT_THAT(ErrorOf("  image: i\n  env: [{name: A, valeu: b}]\n"),
+  EXPECT_THAT(SpecErrorOf("  image: i\n  env: [{name: A, valeu: b}]\n"),
               HasSubstr("spec.env[0].valeu: there is no"));
-  EXPECT_THAT(ErrorOf("  image: i\n  trial: \"0\"\n"),
+  EXPECT_THAT(SpecErrorOf("  image: i\n  trial: \"0\"\n"),
               HasSubstr("spec.trial: holds \"0\", the number of a trial"));
-  EXPECT_EQ(ErrorOf("  image: i\n"), "OK");
+  EXPECT_EQ(SpecErrorOf("  image: i\n"), "OK");
 }
 
 TEST(TensorflowTest, AWrongKindGetsTheNearest) {

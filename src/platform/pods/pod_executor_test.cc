@@ -45,7 +45,7 @@ Json PodThatRuns(const std::string& script, const std::string& policy = "Never")
   return pod;
 }
 
-Json* Container(Json* pod) {
+Json* FirstContainer(Json* pod) {
   return &(*pod->FindMutable("spec")->FindMutable("containers")->mutable_items())[0];
 }
 
@@ -152,15 +152,15 @@ class PodExecutorTest : public ::testing::Test {
 TEST_F(PodExecutorTest, RunsAPodToItsEnd) {
   Json pod =
       PodThatRuns("echo out $INHERITED $OWN $NAME $ADDRESS $KEY $ACCOUNT $(ARG); echo err >&2");
-  Container(&pod)->Set("args", Words({"ignored"}));
+  FirstContainer(&pod)->Set("args", Words({"ignored"}));
   Json data = Json::Parse(R"({"metadata":{"name":"conf"},"data":{"k":"from-map"}})").value();
   ASSERT_TRUE(store_->Create(*FindResource("", "configmaps"), "default", data, {}).ok());
-  Container(&pod)->Set("env", Json::Parse(R"([{"name":"OWN","value":"a"},
+  FirstContainer(&pod)->Set("env", Json::Parse(R"([{"name":"OWN","value":"a"},
       {"name":"NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}},
       {"name":"ACCOUNT","valueFrom":{"fieldRef":{"fieldPath":"spec.serviceAccountName"}}},
       {"name":"ADDRESS","value":"$(OWN)-x.default.svc:80"},{"name":"ARG","value":"true"},
       {"name":"KEY","valueFrom":{"configMapKeyRef":{"name":"conf","key":"k"}}}])")
-                                  .value());
+                                       .value());
   Create(pod);
   const Json done = AwaitPhase("Succeeded");
   EXPECT_EQ(IntField(StateOf(done), {"state", "terminated", "exitCode"}, -1), 0);
@@ -174,14 +174,14 @@ TEST_F(PodExecutorTest, RunsAPodToItsEnd) {
 
 TEST_F(PodExecutorTest, TellsAProgramItsResources) {
   Json pod = PodThatRuns("echo $A $B $C $D");
-  Container(&pod)->Set("resources",
-                       Json::Parse(R"({"limits":{"cpu":"1500m","memory":"64Mi"}})").value());
-  Container(&pod)->Set("env", Json::Parse(R"([
+  FirstContainer(&pod)->Set("resources",
+                            Json::Parse(R"({"limits":{"cpu":"1500m","memory":"64Mi"}})").value());
+  FirstContainer(&pod)->Set("env", Json::Parse(R"([
       {"name":"A","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu"}}},
       {"name":"B","valueFrom":{"resourceFieldRef":{"resource":"requests.cpu","divisor":"1m"}}},
       {"name":"C","valueFrom":{"resourceFieldRef":{"resource":"limits.memory","divisor":"1Mi"}}},
       {"name":"D","valueFrom":{"resourceFieldRef":{"resource":"limits.memory","divisor":"0"}}}])")
-                                  .value());
+                                       .value());
   Create(pod);
   EXPECT_THAT(Log(AwaitPhase("Succeeded")), HasSubstr("2 1500 64 67108864\n"));
 }
@@ -200,14 +200,14 @@ TEST_F(PodExecutorTest, TellsTheSignal) {
 
 TEST_F(PodExecutorTest, SaysWhatCannotRun) {
   Json pod = PodThatRuns("");
-  Container(&pod)->Erase("command");
+  FirstContainer(&pod)->Erase("command");
   Create(pod);
   Json state = StateOf(AwaitPhase("Failed"));
   EXPECT_THAT(StringField(state, {"state", "terminated", "message"}),
               HasSubstr("write its command"));
   EXPECT_EQ(IntField(state, {"state", "terminated", "exitCode"}), 127);
   ASSERT_TRUE(store_->Delete(Pods(), {"default", "p"}, {}).ok());
-  Container(&pod)->Set("command", Words({"no-such-program-here"}));
+  FirstContainer(&pod)->Set("command", Words({"no-such-program-here"}));
   Create(pod);
   state = StateOf(AwaitPhase("Failed"));
   EXPECT_THAT(StringField(state, {"state", "terminated", "message"}),
@@ -260,7 +260,7 @@ TEST_F(PodExecutorTest, KillsWhatDoesNotListen) {
 
 TEST_F(PodExecutorTest, InitContainersComeFirst) {
   Json pod = PodThatRuns("cat " + folder_ + "/made");
-  Json init = *Container(&pod);
+  Json init = *FirstContainer(&pod);
   init.Set("name", "init");
   init.Set("command", Words({"sh", "-c", ("echo by-init > " + folder_ + "/made").c_str()}));
   SetField(&pod, {"spec", "initContainers"}, Json(Json::Array{std::move(init)}));
@@ -272,10 +272,10 @@ TEST_F(PodExecutorTest, InitContainersComeFirst) {
 TEST_F(PodExecutorTest, IsReadyWhenItsProbeSaysSo) {
   Json pod = PodThatRuns("touch " + folder_ + "/up; sleep 1000");
   std::filesystem::create_directories(folder_);
-  Container(&pod)->Set("readinessProbe",
-                       Json::Parse(R"({"periodSeconds":1,"exec":{"command":["test","-e",")" +
-                                   folder_ + R"(/ready"]}})")
-                           .value());
+  FirstContainer(&pod)->Set("readinessProbe",
+                            Json::Parse(R"({"periodSeconds":1,"exec":{"command":["test","-e",")" +
+                                        folder_ + R"(/ready"]}})")
+                                .value());
   Create(pod);
   const Json unready = Await([&](const Json& now) {
     return std::filesystem::exists(folder_ + "/up") &&
@@ -292,9 +292,9 @@ TEST_F(PodExecutorTest, StartsAgainWhatItsProbeFindsDead) {
       "test -e " + folder_ + "/dead && exit 0; touch " + folder_ + "/dead; exec sleep 1000",
       "OnFailure");
   std::filesystem::create_directories(folder_);
-  Container(&pod)->Set("livenessProbe", Json::Parse(R"({"periodSeconds":1,"failureThreshold":2,
+  FirstContainer(&pod)->Set("livenessProbe", Json::Parse(R"({"periodSeconds":1,"failureThreshold":2,
       "tcpSocket":{"port":1}})")
-                                            .value());
+                                                 .value());
   Create(pod);
   const Json done = AwaitPhase("Succeeded");
   EXPECT_EQ(IntField(StateOf(done), {"lastState", "terminated", "exitCode"}), 143);
@@ -378,7 +378,7 @@ TEST_F(PodExecutorTest, WhatRanBeforeARestartIsLost) {
 
 TEST_F(PodExecutorTest, WaitsForASecretThatIsNotThere) {
   Json pod = PodThatRuns("echo $S");
-  Container(&pod)->Set(
+  FirstContainer(&pod)->Set(
       "env", Json::Parse(R"([{"name":"S","valueFrom":{"secretKeyRef":{"name":"late","key":"k"}}}])")
                  .value());
   Create(pod);

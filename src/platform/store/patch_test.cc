@@ -11,13 +11,13 @@
 namespace weft::platform {
 namespace {
 
-Json J(absl::string_view text) { return Json::Parse(text).value(); }
+Json Parsed(absl::string_view text) { return Json::Parse(text).value(); }
 
 void ExpectPatch(PatchKind kind, absl::string_view target, absl::string_view patch,
                  absl::string_view want) {
-  const StatusOr<Json> got = ApplyPatch(kind, J(target), J(patch));
+  const StatusOr<Json> got = ApplyPatch(kind, Parsed(target), Parsed(patch));
   ASSERT_TRUE(got.ok()) << got.status() << " for " << patch;
-  EXPECT_TRUE(SameJson(*got, J(want))) << got->Dump() << "\nwanted " << want;
+  EXPECT_TRUE(SameJson(*got, Parsed(want))) << got->Dump() << "\nwanted " << want;
 }
 
 TEST(MergePatchTest, FollowsTheStandardsOwnTable) {
@@ -33,7 +33,7 @@ TEST(MergePatchTest, FollowsTheStandardsOwnTable) {
       {R"({})", R"({"a":{"bb":{"ccc":null}}})", R"({"a":{"bb":{}}})"},
   };
   for (const auto& row : cases) ExpectPatch(PatchKind::kMerge, row[0], row[1], row[2]);
-  EXPECT_EQ(HttpCodeOf(ApplyPatch(PatchKind::kMerge, J("{}"), J("[1]")).status()), 400);
+  EXPECT_EQ(HttpCodeOf(ApplyPatch(PatchKind::kMerge, Parsed("{}"), Parsed("[1]")).status()), 400);
 }
 
 TEST(JsonPatchTest, IsBounded) {
@@ -43,7 +43,8 @@ TEST(JsonPatchTest, IsBounded) {
                     "\"}");
   }
   const Status bomb =
-      ApplyPatch(PatchKind::kJson, J(R"({"a":{"text":"some"}})"), J(doubling + "]")).status();
+      ApplyPatch(PatchKind::kJson, Parsed(R"({"a":{"text":"some"}})"), Parsed(doubling + "]"))
+          .status();
   EXPECT_EQ(HttpCodeOf(bomb), 413) << bomb;
   // What is deeper than may be read must not be kept.
   std::string deepening = "[";
@@ -52,7 +53,7 @@ TEST(JsonPatchTest, IsBounded) {
     absl::StrAppend(&deepening, i == 0 ? "" : ",", R"({"op":"add","path":")", path,
                     R"(","value":{}})");
   }
-  const Status deep = ApplyPatch(PatchKind::kJson, J("{}"), J(deepening + "]")).status();
+  const Status deep = ApplyPatch(PatchKind::kJson, Parsed("{}"), Parsed(deepening + "]")).status();
   EXPECT_EQ(HttpCodeOf(deep), 422) << deep;
 }
 
@@ -87,7 +88,8 @@ TEST(JsonPatchTest, RefusesWhatDoesNotFit) {
       {R"([7])", 400},
       {R"([{"op":"remove","path":""}])", 422}};
   for (const auto& [patch, code] : cases) {
-    const StatusOr<Json> got = ApplyPatch(PatchKind::kJson, J(R"({"a":1,"l":[1,2]})"), J(patch));
+    const StatusOr<Json> got =
+        ApplyPatch(PatchKind::kJson, Parsed(R"({"a":1,"l":[1,2]})"), Parsed(patch));
     EXPECT_EQ(HttpCodeOf(got.status()), code) << patch << " " << got.status();
   }
 }
@@ -128,10 +130,10 @@ TEST(StrategicPatchTest, KnowsPlainListsAndDirectives) {
 }
 
 TEST(StrategicPatchTest, RefusesItemsWithoutTheirKey) {
-  EXPECT_EQ(
-      HttpCodeOf(ApplyPatch(PatchKind::kStrategic, J("{}"), J(R"({"containers":[{"image":"x"}]})"))
-                     .status()),
-      400);
+  EXPECT_EQ(HttpCodeOf(ApplyPatch(PatchKind::kStrategic, Parsed("{}"),
+                                  Parsed(R"({"containers":[{"image":"x"}]})"))
+                           .status()),
+            400);
 }
 
 }  // namespace

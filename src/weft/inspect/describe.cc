@@ -15,17 +15,12 @@
 namespace weft::inspect {
 namespace {
 
-bool Exists(FileSystem& files, const std::string& path) {
-  const StatusOr<FileStat> stat = files.Stat(path);
-  return stat.ok() && !stat->is_directory;
-}
-
 // The prefix of the checkpoint that `path` names; empty if it names none.
 std::string CheckpointPrefix(FileSystem& files, const std::string& path) {
-  if (Exists(files, path + ".index")) return path;
+  if (IsFile(files, path + ".index")) return path;
   if (absl::EndsWith(path, ".index")) return std::string(absl::StripSuffix(path, ".index"));
   const size_t data = path.rfind(".data-");
-  if (data != std::string::npos && Exists(files, path.substr(0, data) + ".index"))
+  if (data != std::string::npos && IsFile(files, path.substr(0, data) + ".index"))
     return path.substr(0, data);
   const StatusOr<FileStat> stat = files.Stat(path);
   const bool is_state =
@@ -58,8 +53,8 @@ StatusOr<Description> DescribeFile(FileSystem& files, const std::string& path,
                                    const DescribeOptions& options) {
   const StatusOr<FileStat> stat = files.Stat(path);
   const bool is_saved_model = stat.ok() && stat->is_directory &&
-                              (Exists(files, JoinPath(path, "saved_model.pb")) ||
-                               Exists(files, JoinPath(path, "saved_model.pbtxt")));
+                              (IsFile(files, JoinPath(path, "saved_model.pb")) ||
+                               IsFile(files, JoinPath(path, "saved_model.pbtxt")));
   if (!is_saved_model) {
     const std::string prefix = CheckpointPrefix(files, path);
     if (!prefix.empty()) return DescribeCheckpoint(files, prefix, options);

@@ -20,25 +20,20 @@ using tensorflow::GraphDef;
 using tensorflow::MetaGraphDef;
 using tensorflow::SavedModel;
 
-bool Exists(FileSystem& files, const std::string& path) {
-  const StatusOr<FileStat> stat = files.Stat(path);
-  return stat.ok() && !stat->is_directory;
-}
-
 // The graph's file in a folder, or of a prefix; `path` itself if it is a file.
 StatusOr<std::string> FindFile(FileSystem& files, const std::string& path) {
   const StatusOr<FileStat> stat = files.Stat(path);
   if (!stat.ok()) {
-    if (Exists(files, path + ".meta")) return path + ".meta";
+    if (IsFile(files, path + ".meta")) return path + ".meta";
     return stat.status();
   }
   if (!stat->is_directory) return path;
   for (const char* name : {"saved_model.pb", "saved_model.pbtxt"}) {
-    if (Exists(files, JoinPath(path, name))) return JoinPath(path, name);
+    if (IsFile(files, JoinPath(path, name))) return JoinPath(path, name);
   }
   const StatusOr<std::string> latest = storage::LatestCheckpoint(files, path);
-  if (latest.ok() && Exists(files, *latest + ".meta")) return *latest + ".meta";
-  if (Exists(files, JoinPath(path, "graph.pbtxt"))) return JoinPath(path, "graph.pbtxt");
+  if (latest.ok() && IsFile(files, *latest + ".meta")) return *latest + ".meta";
+  if (IsFile(files, JoinPath(path, "graph.pbtxt"))) return JoinPath(path, "graph.pbtxt");
   return NotFound("No graph in ", path,
                   ": expected saved_model.pb, saved_model.pbtxt, a checkpoint with its .meta file, "
                   "or graph.pbtxt");
@@ -135,6 +130,11 @@ Status ReadBinary(const std::string& bytes, GraphFile* file) {
 }
 
 }  // namespace
+
+bool IsFile(FileSystem& files, const std::string& path) {
+  const StatusOr<FileStat> stat = files.Stat(path);
+  return stat.ok() && !stat->is_directory;
+}
 
 StatusOr<GraphFile> ReadGraphFile(FileSystem& files, const std::string& path) {
   GraphFile file;

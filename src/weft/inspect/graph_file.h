@@ -23,4 +23,7 @@ struct GraphFile {
 // there is none of these, InvalidArgument if the file is something else or malformed.
 StatusOr<GraphFile> ReadGraphFile(FileSystem& files, const std::string& path);
 
+// There is something of that name, and it is no folder.
+bool IsFile(FileSystem& files, const std::string& path);
+
 }  // namespace weft::inspect

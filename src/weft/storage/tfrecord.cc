@@ -10,8 +10,8 @@
 namespace weft::storage {
 namespace {
 
-constexpr size_t kHeaderBytes = 12;  // length and its checksum
-constexpr size_t kFooterBytes = 4;   // checksum of the data
+constexpr size_t kHeaderBytes = 12;   // length and its checksum
+constexpr size_t kChecksumBytes = 4;  // checksum of the data
 // A length with a good checksum may still be nonsense: memory grows only as bytes arrive.
 constexpr uint64_t kReadStep = 4 << 20;
 
@@ -59,7 +59,7 @@ StatusOr<bool> RecordReader::Next(std::string* record) {
   if (size > static_cast<uint64_t>(INT64_MAX) - kRecordOverhead) {
     return Damaged("the length is absurd");
   }
-  WEFT_ASSIGN_OR_RETURN(const bool whole, ReadBytes(size + kFooterBytes, record));
+  WEFT_ASSIGN_OR_RETURN(const bool whole, ReadBytes(size + kChecksumBytes, record));
   if (!whole) return CutShort();
   const uint32_t checksum = LoadFixed32(record->data() + size);
   record->resize(size);

@@ -14,7 +14,7 @@ namespace {
 // Patches are made for so many bytes at a time, to be multiplied while they are in the cache.
 constexpr int64_t kPatchBytes = 192 << 10;
 // Multiply-adds that one thread should at least get.
-constexpr int64_t kShareWork = 1 << 18;
+constexpr int64_t kConvShareWork = 1 << 18;
 
 // Scratch memory from the pool: fresh pages would cost more than the work on them.
 template <typename T>
@@ -179,7 +179,7 @@ bool ConvForward(const ConvShape& s, const T* input, const T* filter, T* output,
   const int64_t blocks = (s.out_pixels() + step - 1) / step;
   std::atomic<bool> ok{true};
   share(
-      blocks, std::max<int64_t>(1, kShareWork / (step * WorkOfPixel(s))),
+      blocks, std::max<int64_t>(1, kConvShareWork / (step * WorkOfPixel(s))),
       [&](int64_t begin, int64_t end) {
         const Scratch<T> scratch(step * patch);
         T* patches = scratch.data();
@@ -220,7 +220,7 @@ bool ConvBackwardInput(const ConvShape& s, const T* filter, const T* output_grad
   const int64_t step = std::max<int64_t>(1, std::min(PixelsAtOnce<T>(s, patch), image_pixels));
   std::atomic<bool> ok{true};
   share(s.batch,
-        std::max<int64_t>(1, kShareWork / std::max<int64_t>(1, image_pixels * WorkOfPixel(s))),
+        std::max<int64_t>(1, kConvShareWork / std::max<int64_t>(1, image_pixels * WorkOfPixel(s))),
         [&](int64_t begin, int64_t end) {
           const Scratch<T> scratch(step * patch);
           T* patches = scratch.data();
@@ -254,7 +254,7 @@ bool ConvBackwardFilter(const ConvShape& s, const T* input, const T* output_grad
   std::atomic<bool> ok{true};
   // Threads share the rows of the filter's matrix: each sums over all pixels, in one order.
   const int64_t row_work = std::max<int64_t>(1, pixels * s.out_channels);
-  share(patch, std::max<int64_t>(1, kShareWork / row_work), [&](int64_t begin, int64_t end) {
+  share(patch, std::max<int64_t>(1, kConvShareWork / row_work), [&](int64_t begin, int64_t end) {
     const int64_t rows = end - begin;
     const int64_t step = PixelsAtOnce<T>(s, rows);
     const Scratch<T> patches(are_pixels ? 1 : step * rows);

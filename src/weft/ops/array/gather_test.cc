@@ -6,15 +6,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Tensor Ints(const Shape& shape, const std::vector<int32_t>& values) {
-  return Make<int32_t>(shape, values);
-}
-
 TEST(GatherTest, TakesSlicesAlongEveryAxis) {
   const Tensor x = Fill<float>({3, 4, 5}, -1, 1);
   const std::vector<int32_t> ids = {2, 0, 1, 2};
   for (int axis = 0; axis < 3; ++axis) {
-    const Tensor y = RunOne("GatherV2", {x, Ints({2, 2}, ids), Tensor::Scalar<int32_t>(axis)});
+    const Tensor y =
+        RunOne("GatherV2", {x, Make<int32_t>({2, 2}, ids), Tensor::Scalar<int32_t>(axis)});
     int64_t outer = 1, inner = 1;
     for (int i = 0; i < 3; ++i) {
       if (i != axis) (i < axis ? outer : inner) *= x.dim(i);
@@ -32,9 +29,10 @@ TEST(GatherTest, TakesSlicesAlongEveryAxis) {
 }
 
 TEST(GatherTest, BatchesGoTogether) {
-  const Tensor x = Ints({2, 3}, {10, 11, 12, 20, 21, 22});
-  const Tensor y = RunOne("GatherV2", {x, Ints({2, 2}, {2, 0, 1, 1}), Tensor::Scalar<int32_t>(1)},
-                          {{"batch_dims", 1}});
+  const Tensor x = Make<int32_t>({2, 3}, {10, 11, 12, 20, 21, 22});
+  const Tensor y =
+      RunOne("GatherV2", {x, Make<int32_t>({2, 2}, {2, 0, 1, 1}), Tensor::Scalar<int32_t>(1)},
+             {{"batch_dims", 1}});
   EXPECT_EQ(Values<int32_t>(y), (std::vector<int32_t>{12, 10, 21, 21}));
 }
 
@@ -43,48 +41,55 @@ TEST(GatherTest, NamesTheIndexThatIsOutOfRange) {
   const auto error = [&](const Tensor& ids) {
     return std::string(ErrorOf("GatherV2", {x, ids, Tensor::Scalar<int32_t>(0)}).message());
   };
-  EXPECT_THAT(error(Ints({1}, {5})), HasSubstr("indices[0] = 5 is not in [0, 3)"));
-  EXPECT_THAT(error(Ints({2, 2}, {0, 1, -1, 2})), HasSubstr("indices[1,0] = -1 is not in [0, 3)"));
+  EXPECT_THAT(error(Make<int32_t>({1}, {5})), HasSubstr("indices[0] = 5 is not in [0, 3)"));
+  EXPECT_THAT(error(Make<int32_t>({2, 2}, {0, 1, -1, 2})),
+              HasSubstr("indices[1,0] = -1 is not in [0, 3)"));
   EXPECT_THAT(error(Tensor::Scalar<int32_t>(3)), HasSubstr("indices = 3 is not in [0, 3)"));
   EXPECT_THAT(error(Tensor::Scalar<int64_t>(INT64_MAX)), HasSubstr("is not in [0, 3)"));
 }
 
 TEST(GatherTest, StringsAndEmptyOnes) {
   const Tensor x = Make<std::string>({3}, {"a", "b", "c"});
-  EXPECT_EQ(Values<std::string>(RunOne("Gather", {x, Ints({2}, {2, 0})})),
+  EXPECT_EQ(Values<std::string>(RunOne("Gather", {x, Make<int32_t>({2}, {2, 0})})),
             (std::vector<std::string>{"c", "a"}));
-  EXPECT_EQ(RunOne("Gather", {x, Ints({0, 4}, {})}).shape(), (Shape{0, 4}));
+  EXPECT_EQ(RunOne("Gather", {x, Make<int32_t>({0, 4}, {})}).shape(), (Shape{0, 4}));
 }
 
 TEST(GatherNdTest, TuplesNameElementsAndSlices) {
-  const Tensor x = Ints({2, 3}, {0, 1, 2, 3, 4, 5});
-  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Ints({2, 2}, {0, 2, 1, 0})})),
+  const Tensor x = Make<int32_t>({2, 3}, {0, 1, 2, 3, 4, 5});
+  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Make<int32_t>({2, 2}, {0, 2, 1, 0})})),
             (std::vector<int32_t>{2, 3}));
-  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Ints({1, 1}, {1})})),
+  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Make<int32_t>({1, 1}, {1})})),
             (std::vector<int32_t>{3, 4, 5}));
-  EXPECT_EQ(RunOne("GatherNd", {x, Ints({2, 0}, {})}).shape(), (Shape{2, 2, 3}));
-  EXPECT_THAT(std::string(ErrorOf("GatherNd", {x, Ints({2, 2}, {0, 0, 2, 0})}).message()),
+  EXPECT_EQ(RunOne("GatherNd", {x, Make<int32_t>({2, 0}, {})}).shape(), (Shape{2, 2, 3}));
+  EXPECT_THAT(std::string(ErrorOf("GatherNd", {x, Make<int32_t>({2, 2}, {0, 0, 2, 0})}).message()),
               HasSubstr("indices[1] = [2, 0] does not index into param shape [2,3]"));
-  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Ints({2, 2}, {9, 0, 1, 1})},
+  EXPECT_EQ(Values<int32_t>(RunOne("GatherNd", {x, Make<int32_t>({2, 2}, {9, 0, 1, 1})},
                                    {{"bad_indices_policy", "IGNORE"}})),
             (std::vector<int32_t>{0, 4}));
 }
 
 TEST(ScatterNdTest, AddsWhereTuplesMeet) {
-  const Tensor y =
-      RunOne("ScatterNd", {Ints({3, 1}, {1, 3, 1}), Ints({3}, {10, 20, 30}), Ints({1}, {4})});
+  const Tensor y = RunOne("ScatterNd", {Make<int32_t>({3, 1}, {1, 3, 1}),
+                                        Make<int32_t>({3}, {10, 20, 30}), Make<int32_t>({1}, {4})});
   EXPECT_EQ(Values<int32_t>(y), (std::vector<int32_t>{0, 40, 0, 20}));
-  EXPECT_EQ(ErrorOf("ScatterNd", {Ints({1, 1}, {4}), Ints({1}, {1}), Ints({1}, {4})}).code(),
+  EXPECT_EQ(ErrorOf("ScatterNd",
+                    {Make<int32_t>({1, 1}, {4}), Make<int32_t>({1}, {1}), Make<int32_t>({1}, {4})})
+                .code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("ScatterNd", {Ints({1, 1}, {0}), Ints({2}, {1, 1}), Ints({1}, {4})}).code(),
+  EXPECT_EQ(ErrorOf("ScatterNd", {Make<int32_t>({1, 1}, {0}), Make<int32_t>({2}, {1, 1}),
+                                  Make<int32_t>({1}, {4})})
+                .code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf("ScatterNd", {Ints({1, 1}, {0}), Ints({1}, {1}), Ints({1}, {-4})}).code(),
+  EXPECT_EQ(ErrorOf("ScatterNd",
+                    {Make<int32_t>({1, 1}, {0}), Make<int32_t>({1}, {1}), Make<int32_t>({1}, {-4})})
+                .code(),
             absl::StatusCode::kInvalidArgument);
 }
 
 TEST(TensorScatterTest, EveryMode) {
   const Tensor x = Make<float>({3, 2}, {1, 2, 3, 4, 5, 6});
-  const Tensor ids = Ints({2, 1}, {2, 2});
+  const Tensor ids = Make<int32_t>({2, 1}, {2, 2});
   const Tensor updates = Make<float>({2, 2}, {10, -10, 20, -20});
   const auto last_row = [&](const char* op) {
     const std::vector<float> values = Values<float>(RunOne(op, {x, ids, updates}));

@@ -6,10 +6,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Tensor Ints(const std::vector<int32_t>& values) {
-  return Make<int32_t>(Shape{static_cast<int64_t>(values.size())}, values);
-}
-
 TEST(ShapeTest, SizesRankAndCount) {
   const Tensor x = Fill<float>({2, 0, 3}, 0, 1);
   EXPECT_EQ(Values<int32_t>(RunOne("Shape", {x})), (std::vector<int32_t>{2, 0, 3}));

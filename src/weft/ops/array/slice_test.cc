@@ -4,10 +4,6 @@
 namespace weft::ops::testing {
 namespace {
 
-Tensor Ints(const std::vector<int32_t>& values) {
-  return Make<int32_t>(Shape{static_cast<int64_t>(values.size())}, values);
-}
-
 Tensor Numbers(const Shape& shape) {
   std::vector<int32_t> values(static_cast<size_t>(shape.num_elements()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int32_t>(i);

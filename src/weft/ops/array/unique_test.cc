@@ -6,10 +6,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Tensor Ints(const std::vector<int32_t>& values) {
-  return Make<int32_t>(Shape{static_cast<int64_t>(values.size())}, values);
-}
-
 std::vector<Tensor> RunAll(absl::string_view op, std::vector<TestInput> inputs,
                            AttrMap attrs = {}) {
   StatusOr<std::vector<Tensor>> outputs = RunOp(op, std::move(inputs), std::move(attrs));

@@ -18,6 +18,10 @@ Tensor Make(const Shape& shape, const std::vector<T>& values) {
   return Tensor::FromSpan<T>(shape, absl::MakeConstSpan(values));
 }
 
+inline Tensor Ints(const std::vector<int32_t>& values) {
+  return Make<int32_t>(Shape{static_cast<int64_t>(values.size())}, values);
+}
+
 // Pseudo-random numbers in [low, high): the same ones for the same seed.
 template <typename T>
 Tensor Fill(const Shape& shape, double low, double high, uint64_t seed = 1) {
