@@ -17,17 +17,17 @@
 namespace weft::apps {
 namespace {
 
-int Fail(const Status& status) {
+int CannotCheck(const Status& status) {
   std::fprintf(stderr, "weft check: %s\n", std::string(status.message()).c_str());
   return 2;
 }
 
 int CheckFile(const std::string& path, bool as_json) {
   const Catalogue& catalogue = StandardCatalogue();
-  if (!catalogue.status().ok()) return Fail(catalogue.status());
+  if (!catalogue.status().ok()) return CannotCheck(catalogue.status());
   RealFileSystem files;
   const StatusOr<inspect::GraphFile> file = inspect::ReadGraphFile(files, path);
-  if (!file.ok()) return Fail(file.status());
+  if (!file.ok()) return CannotCheck(file.status());
   ThreadPool threads("check", 1);
   const std::unique_ptr<Device> device =
       MakeCpuDevice({.job = "localhost", .replica = 0, .task = 0}, 0, &threads);

@@ -16,7 +16,7 @@
 namespace weft::apps {
 namespace {
 
-struct Flags {
+struct DoctorFlags {
   std::string what = "machine";
   std::string kubeconfig;
   std::string context;
@@ -40,7 +40,7 @@ const platform::ResourceType& AccessReviews() {
   return *type;
 }
 
-std::vector<platform::Finding> CheckCluster(const Flags& flags) {
+std::vector<platform::Finding> CheckCluster(const DoctorFlags& flags) {
   const auto unreachable = [](const Status& status) {
     platform::Finding finding;
     finding.about = "server";
@@ -75,7 +75,7 @@ std::vector<platform::Finding> CheckCluster(const Flags& flags) {
   return platform::CheckCluster(view, flags.as_operator);
 }
 
-int RunDoctor(const Flags& flags) {
+int RunDoctor(const DoctorFlags& flags) {
   const std::vector<platform::Finding> findings =
       flags.what == "cluster" ? CheckCluster(flags) : platform::CheckMachine();
   const std::string text = flags.as_json ? platform::FindingsAsJson(findings).Dump(2) + "\n"
@@ -89,7 +89,7 @@ int RunDoctor(const Flags& flags) {
 void AddDoctor(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand(
       "doctor", "Say what this machine or a cluster lacks, and what to type next");
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<DoctorFlags>();
   command->add_option("what", flags->what, "machine or cluster")
       ->capture_default_str()
       ->check(CLI::IsMember({"machine", "cluster"}));

@@ -21,7 +21,7 @@
 namespace weft::apps {
 namespace {
 
-struct Flags {
+struct ExecFlags {
   platform::ProcessWish wish;
   int64_t restart_limit = 3;
   double grace_s = 25;
@@ -70,7 +70,7 @@ void LeaveMessage(const std::string& path, const platform::ProcessReport& report
   if (!status.ok()) std::fprintf(stderr, "weft exec: %s\n", std::string(status.message()).c_str());
 }
 
-StatusOr<int> RunProcesses(Flags flags) {
+StatusOr<int> RunProcesses(ExecFlags flags) {
   flags.wish.tf_config = Variable("TF_CONFIG");
   if (flags.wish.processes.empty()) flags.wish.processes = Variable("WEFT_PROCESSES");
   platform::ProcessHost::Options options;
@@ -118,7 +118,7 @@ void AddExec(CLI::App& app, const CommandLine& line, Action* action) {
   CLI::App* command = app.add_subcommand(
       "exec",
       "Be the first process of a container: run one program or several, start again, report, reap");
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<ExecFlags>();
   flags->wish.program = line.program;
   command->add_option("--processes", flags->wish.processes,
                       "How many of the program, or a list of programs, in JSON (default: "
@@ -150,7 +150,7 @@ void AddExec(CLI::App& app, const CommandLine& line, Action* action) {
                    "Where the last state goes, if the file is there")
       ->capture_default_str();
   command->footer(
-      "Flags come before the two dashes, the program after them:\n"
+      "ExecFlags come before the two dashes, the program after them:\n"
       "  weft exec --restart OnFailure -- python train.py --steps 1000");
   command->callback([flags, action] {
     *action = [flags] {

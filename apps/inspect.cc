@@ -39,7 +39,7 @@ Json KernelTypesJson(const std::vector<KernelDef>* kernels) {
   return all;
 }
 
-int Fail(const Status& status) {
+int CannotInspect(const Status& status) {
   std::fprintf(stderr, "weft inspect: %s\n", std::string(status.message()).c_str());
   return 1;
 }
@@ -62,7 +62,7 @@ StatusOr<Json> OpsJson() {
 
 int PrintOps() {
   const StatusOr<Json> ops = OpsJson();
-  if (!ops.ok()) return Fail(ops.status());
+  if (!ops.ok()) return CannotInspect(ops.status());
   std::printf("%s\n", ops->Dump(1).c_str());
   return 0;
 }
@@ -70,7 +70,7 @@ int PrintOps() {
 int PrintDevices(const std::string& address, bool as_json) {
   const StatusOr<std::vector<DeviceAttributes>> devices =
       cluster::ListClusterDevices(address, absl::Seconds(10));
-  if (!devices.ok()) return Fail(devices.status());
+  if (!devices.ok()) return CannotInspect(devices.status());
   Json list = Json::MakeArray();
   for (const DeviceAttributes& device : *devices) {
     Json item = Json::MakeObject();
@@ -92,21 +92,21 @@ int PrintFile(const std::string& path, const inspect::DescribeOptions& options, 
   RealFileSystem files;
   const StatusOr<inspect::Description> found = inspect::DescribeFile(files, path, options);
   if (absl::IsNotFound(found.status()) && cluster::SplitHostPort(path).ok()) {
-    return Fail(NotFound(found.status().message(), "; a server is named grpc://", path));
+    return CannotInspect(NotFound(found.status().message(), "; a server is named grpc://", path));
   }
-  if (!found.ok()) return Fail(found.status());
+  if (!found.ok()) return CannotInspect(found.status());
   std::printf("%s", as_json ? (found->json.Dump(1) + "\n").c_str() : found->text.c_str());
-  return found->status.ok() ? 0 : Fail(found->status);
+  return found->status.ok() ? 0 : CannotInspect(found->status);
 }
 
-struct Flags {
+struct InspectFlags {
   std::string target;
   inspect::DescribeOptions describe;
   bool ops = false;
   bool as_json = false;
 };
 
-int Inspect(const Flags& flags, const CLI::App& command) {
+int Inspect(const InspectFlags& flags, const CLI::App& command) {
   constexpr absl::string_view kScheme = "grpc://";
   if (flags.ops) return PrintOps();
   if (absl::StartsWith(flags.target, kScheme)) {
@@ -121,7 +121,8 @@ int Inspect(const Flags& flags, const CLI::App& command) {
 
 void AddInspect(CLI::App& app, Action* action) {
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a file or a running server");
-  auto flags = std::make_shared<Flags>();  // shared with the action, which outlives this call
+  auto flags =
+      std::make_shared<InspectFlags>();  // shared with the action, which outlives this call
   command->add_option(
       "target", flags->target,
       "A graph, SavedModel, checkpoint, event file or TFRecord; or grpc://host:port of a running "

@@ -96,7 +96,7 @@ StatusOr<platform::ApiRequest> LogRequest(const HttpRequest& http) {
   return request;
 }
 
-HttpResponse Say(int status, absl::string_view text) {
+HttpResponse Answer(int status, absl::string_view text) {
   HttpResponse response;
   response.status = status;
   response.body = std::string(text);
@@ -130,9 +130,9 @@ StatusOr<std::unique_ptr<NodePort>> NodePort::Start(
   NodePort* const raw = port.get();
   const auto handle = [raw, clock, log_path, find_pod = std::move(find_pod)](
                           HttpRequest request, std::shared_ptr<HttpReply> reply) {
-    if (request.path == "/healthz") return reply->Send(Say(200, "ok"));
+    if (request.path == "/healthz") return reply->Send(Answer(200, "ok"));
     StatusOr<platform::ApiRequest> log = LogRequest(request);
-    if (!log.ok()) return reply->Send(Say(404, log.status().message()));
+    if (!log.ok()) return reply->Send(Answer(404, log.status().message()));
     raw->pool_.Schedule(
         [raw, clock, log_path, find_pod, log = *std::move(log), reply = std::move(reply)] {
           platform::StreamLog(find_pod, clock, &raw->timers_, log_path, log, reply);

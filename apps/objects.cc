@@ -22,7 +22,7 @@ namespace {
 using platform::Console;
 using platform::KubernetesStore;
 
-struct Flags {
+struct ObjectFlags {
   std::string kubeconfig;
   std::string context;
   std::string namespace_name;
@@ -39,7 +39,7 @@ struct Flags {
 
 using Body = std::function<Status(const Console& console, KubernetesStore* server)>;
 
-Status WithServer(const Flags& flags, const Body& body) {
+Status WithServer(const ObjectFlags& flags, const Body& body) {
   RealClock clock;
   WEFT_ASSIGN_OR_RETURN(platform::ClusterAccess access,
                         platform::FindClusterAccess(flags.kubeconfig, flags.context));
@@ -57,7 +57,8 @@ Status WithServer(const Flags& flags, const Body& body) {
 }
 
 // What the subcommand's callback leaves for main.
-void SetAction(CLI::App* command, Action* action, const std::shared_ptr<Flags>& flags, Body body) {
+void SetAction(CLI::App* command, Action* action, const std::shared_ptr<ObjectFlags>& flags,
+               Body body) {
   const std::string name = command->get_name();
   command->callback([action, flags, body, name] {
     *action = [flags, body, name] {
@@ -69,8 +70,8 @@ void SetAction(CLI::App* command, Action* action, const std::shared_ptr<Flags>& 
   });
 }
 
-std::shared_ptr<Flags> AddShared(CLI::App* command) {
-  const auto flags = std::make_shared<Flags>();
+std::shared_ptr<ObjectFlags> AddObjectFlags(CLI::App* command) {
+  const auto flags = std::make_shared<ObjectFlags>();
   command->add_option("--kubeconfig", flags->kubeconfig,
                       "How to reach the cluster (default: $KUBECONFIG, the pod's "
                       "own account, ~/.kube/config)");
@@ -81,7 +82,7 @@ std::shared_ptr<Flags> AddShared(CLI::App* command) {
   return flags;
 }
 
-void AddSelection(CLI::App* command, const std::shared_ptr<Flags>& flags) {
+void AddSelection(CLI::App* command, const std::shared_ptr<ObjectFlags>& flags) {
   command->add_option("objects", flags->selection.words,
                       "A type and names (tfjob digits), or type/name ...");
   command->add_option("-l,--selector", flags->selection.label_selector, "Those with these labels");
@@ -99,7 +100,7 @@ StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
 
 void AddApply(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand("apply", "Make objects as files say");
-  const auto flags = AddShared(command);
+  const auto flags = AddObjectFlags(command);
   command->add_option("-f,--filename", flags->selection.files, "Files in YAML or JSON, - for stdin")
       ->required();
   command->add_option("--dry-run", flags->dry_run, "server: check, but keep nothing")
@@ -111,7 +112,7 @@ void AddApply(CLI::App& app, Action* action) {
 
 void AddGet(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand("get", "List objects");
-  const auto flags = AddShared(command);
+  const auto flags = AddObjectFlags(command);
   AddSelection(command, flags);
   command->add_option("-o,--output", flags->get.form, "wide, name, yaml or json");
   command->add_flag("-w,--watch", flags->get.watches, "Go on with what changes");
@@ -126,7 +127,7 @@ void AddGet(CLI::App& app, Action* action) {
 
 void AddDescribe(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand("describe", "Show objects with their events");
-  const auto flags = AddShared(command);
+  const auto flags = AddObjectFlags(command);
   AddSelection(command, flags);
   SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
     return DescribeObjects(console, flags->selection);
@@ -136,7 +137,7 @@ void AddDescribe(CLI::App& app, Action* action) {
 void AddLogs(CLI::App& app, Action* action) {
   CLI::App* const command =
       app.add_subcommand("logs", "Show what a pod, or all pods of a job (tfjob/NAME), printed");
-  const auto flags = AddShared(command);
+  const auto flags = AddObjectFlags(command);
   command->add_option("object", flags->selection.words, "POD, pod/POD or tfjob/JOB")
       ->required()
       ->expected(1);
@@ -155,7 +156,7 @@ void AddLogs(CLI::App& app, Action* action) {
 void AddWait(CLI::App& app, Action* action) {
   CLI::App* const command =
       app.add_subcommand("wait", "Wait until objects are in a condition, or gone");
-  const auto flags = AddShared(command);
+  const auto flags = AddObjectFlags(command);
   AddSelection(command, flags);
   command->add_option("-f,--filename", flags->selection.files, "Those of files");
   command->add_option("--for", flags->wait_for, "condition=TYPE[=STATUS] or delete")->required();
@@ -170,7 +171,7 @@ void AddWait(CLI::App& app, Action* action) {
 
 void AddDelete(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand("delete", "Delete objects, with what they own");
-  const auto flags = AddShared(command);
+  const auto flags = AddObjectFlags(command);
   AddSelection(command, flags);
   command->add_option("-f,--filename", flags->selection.files, "Those of files");
   command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");

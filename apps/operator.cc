@@ -44,7 +44,7 @@ constexpr absl::Duration kGather = absl::Milliseconds(100);
 constexpr int kLogLines = 50;
 constexpr size_t kMostLogBytes = 64 << 10;
 
-struct Flags {
+struct OperatorFlags {
   std::string kubeconfig;
   std::string context;
   std::string namespace_name;
@@ -134,7 +134,7 @@ StatusOr<absl::Duration> ParseTime(const char* flag, const std::string& text) {
   return InvalidArgument(flag, " holds '", text, "': a time such as 15s or 1m30s is needed");
 }
 
-StatusOr<platform::LeaderElector::Options> ElectionOptions(const Flags& flags,
+StatusOr<platform::LeaderElector::Options> ElectionOptions(const OperatorFlags& flags,
                                                            const platform::ClusterAccess& access) {
   platform::LeaderElector::Options options;
   WEFT_ASSIGN_OR_RETURN(options.lease_duration,
@@ -155,7 +155,8 @@ StatusOr<platform::LeaderElector::Options> ElectionOptions(const Flags& flags,
 }
 
 // Null without a port.
-StatusOr<std::shared_ptr<platform::Webhook>> StartChecks(const Flags& flags, const Clock* clock,
+StatusOr<std::shared_ptr<platform::Webhook>> StartChecks(const OperatorFlags& flags,
+                                                         const Clock* clock,
                                                          platform::ObjectStore* store) {
   platform::WebhookOptions options = flags.webhook;
   if (options.address.port == 0) return nullptr;
@@ -178,7 +179,7 @@ StatusOr<std::shared_ptr<platform::Webhook>> StartChecks(const Flags& flags, con
 }
 
 // Before watches that only say that they broke.
-void WarnOfWhatIsMissing(const Flags& flags, platform::ObjectStore* store) {
+void WarnOfWhatIsMissing(const OperatorFlags& flags, platform::ObjectStore* store) {
   const auto look = [&](const platform::ResourceType& type, const std::string& definition,
                         const char* rights) {
     platform::ListOptions one;
@@ -233,7 +234,7 @@ StatusOr<Json> ReadProgress(platform::KubernetesStore* cluster, const platform::
   return latest;
 }
 
-Status RunOperator(const Flags& flags) {
+Status RunOperator(const OperatorFlags& flags) {
   const sigset_t signals = BlockSignals();
   RealClock clock;
   WEFT_ASSIGN_OR_RETURN(const platform::ClusterAccess access,
@@ -312,7 +313,7 @@ void KeepTelling(const NodePort* port, const std::string& node, const sigset_t& 
   }
 }
 
-Status RunNode(const Flags& flags) {
+Status RunNode(const OperatorFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(const auto guard, ProcessGuard::Start());
   AdoptOrphans();
   const sigset_t signals = BlockSignals();
@@ -347,8 +348,8 @@ Status RunNode(const Flags& flags) {
   return absl::OkStatus();
 }
 
-std::shared_ptr<Flags> AddShared(CLI::App* command) {
-  const auto flags = std::make_shared<Flags>();
+std::shared_ptr<OperatorFlags> AddOperatorFlags(CLI::App* command) {
+  const auto flags = std::make_shared<OperatorFlags>();
   command->add_option("--kubeconfig", flags->kubeconfig,
                       "How to reach the cluster (default: $KUBECONFIG, the pod's "
                       "own account, ~/.kube/config)");
@@ -357,8 +358,8 @@ std::shared_ptr<Flags> AddShared(CLI::App* command) {
   return flags;
 }
 
-void SetAction(CLI::App* command, Action* action, const std::shared_ptr<Flags>& flags,
-               Status (*run)(const Flags& flags)) {
+void SetAction(CLI::App* command, Action* action, const std::shared_ptr<OperatorFlags>& flags,
+               Status (*run)(const OperatorFlags& flags)) {
   const std::string name = command->get_name();
   command->callback([action, flags, run, name] {
     *action = [flags, run, name] {
@@ -370,7 +371,7 @@ void SetAction(CLI::App* command, Action* action, const std::shared_ptr<Flags>& 
   });
 }
 
-void AddElection(CLI::App* command, const std::shared_ptr<Flags>& flags) {
+void AddElection(CLI::App* command, const std::shared_ptr<OperatorFlags>& flags) {
   command->add_flag("--leader-elect,!--no-leader-elect", flags->elects,
                     "Of several operators let one act (default: inside a cluster)");
   command
@@ -389,7 +390,7 @@ void AddElection(CLI::App* command, const std::shared_ptr<Flags>& flags) {
                       "Namespace of the Lease (default: that of the account or context)");
 }
 
-void AddPorts(CLI::App* command, const std::shared_ptr<Flags>& flags) {
+void AddPorts(CLI::App* command, const std::shared_ptr<OperatorFlags>& flags) {
   flags->metrics.address = "127.0.0.1:0";
   command
       ->add_option("--metrics-bind-address", flags->metrics.address,
@@ -413,7 +414,7 @@ void AddPorts(CLI::App* command, const std::shared_ptr<Flags>& flags) {
 void AddOperator(CLI::App& app, Action* action) {
   CLI::App* const command =
       app.add_subcommand("operator", "Run the controllers of jobs on a cluster");
-  const auto flags = AddShared(command);
+  const auto flags = AddOperatorFlags(command);
   command->add_option("-n,--namespace", flags->namespace_name, "Care for this namespace alone");
   command->add_option("--controller_threads", flags->threads, "Jobs that are looked at together")
       ->capture_default_str()
@@ -455,7 +456,7 @@ void AddOperator(CLI::App& app, Action* action) {
 void AddNode(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand(
       "node", "Join a cluster as a node that runs pods as processes of this machine");
-  const auto flags = AddShared(command);
+  const auto flags = AddOperatorFlags(command);
   command->add_option("--name", flags->node, "Name of the node")->capture_default_str();
   command->add_option("--state", flags->state, "Folder for the logs of pods")->required();
   command->add_flag("--bind_pods", flags->binds_pods,

@@ -32,7 +32,7 @@ namespace {
 
 using platform::RestartPolicy;
 
-struct Flags {
+struct RunFlags {
   std::string file;
   std::string job;
   platform::ProgramJob program;
@@ -45,13 +45,13 @@ struct Flags {
   std::vector<std::string> command_line;
 };
 
-bool UsesFlagsOfAProgram(const Flags& flags) {
+bool UsesFlagsOfAProgram(const RunFlags& flags) {
   const platform::ProgramJob& program = flags.program;
   return program.ps > 0 || program.workers > 0 || program.chief || program.evaluator;
 }
 
 // `documents` gets all that the file holds.
-StatusOr<platform::TfJob> ReadJob(const Flags& flags, std::vector<Json>* documents) {
+StatusOr<platform::TfJob> ReadJob(const RunFlags& flags, std::vector<Json>* documents) {
   if (flags.file.empty()) {
     if (!UsesFlagsOfAProgram(flags) && flags.program.command.empty()) {
       return InvalidArgument(
@@ -88,11 +88,11 @@ bool IsLive() {
          absl::string_view(term) != "dumb";
 }
 
-std::string StateOf(const Flags& flags) {
+std::string StateOf(const RunFlags& flags) {
   return flags.state.empty() ? DefaultState() : flags.state;
 }
 
-StatusOr<platform::LocalJob> PlanJob(const Flags& flags) {
+StatusOr<platform::LocalJob> PlanJob(const RunFlags& flags) {
   platform::LocalSettings settings;
   WEFT_ASSIGN_OR_RETURN(const platform::TfJob job, ReadJob(flags, &settings.documents));
   settings.claim_folder = ClaimFolder(StateOf(flags));
@@ -135,7 +135,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-platform::PodExecutor::Options ExecutorOptions(const Flags& flags, const platform::LocalJob& job,
+platform::PodExecutor::Options ExecutorOptions(const RunFlags& flags, const platform::LocalJob& job,
                                                const std::string& folder,
                                                platform::ObjectStore* store, const Clock* clock,
                                                ProcessGuard* guard, platform::TaskOutput* output) {
@@ -174,7 +174,7 @@ Status CreateObjects(const platform::LocalJob& job, platform::ObjectStore* store
 }
 
 // The control plane of `weft up` without its port and its files, for one job.
-StatusOr<int> RunOnOwnControlPlane(const Flags& flags, const platform::LocalJob& job) {
+StatusOr<int> RunOnOwnControlPlane(const RunFlags& flags, const platform::LocalJob& job) {
   AdoptOrphans();
   WEFT_ASSIGN_OR_RETURN(const auto guard, ProcessGuard::Start());
   WEFT_ASSIGN_OR_RETURN(const OwnedFd interrupts, platform::BlockInterrupts());
@@ -217,7 +217,7 @@ StatusOr<int> RunOnOwnControlPlane(const Flags& flags, const platform::LocalJob&
   return exit_code;
 }
 
-int RunJob(const Flags& flags) {
+int RunJob(const RunFlags& flags) {
   const StatusOr<platform::LocalJob> job = PlanJob(flags);
   if (!job.ok()) {
     std::fprintf(stderr, "weft run: %s\n", std::string(job.status().message()).c_str());
@@ -234,7 +234,7 @@ int RunJob(const Flags& flags) {
 void AddRun(CLI::App& app, const CommandLine& line, Action* action) {
   CLI::App* run = app.add_subcommand(
       "run", "Run a TFJob, or one program in several roles, as local processes with TF_CONFIG set");
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<RunFlags>();
   flags->program.command = line.program;
   flags->command_line = line.words;
   run->add_option("file", flags->file, "The TFJob, in YAML or JSON (kubeflow.org/v1 or v1beta1)");
@@ -260,7 +260,7 @@ void AddRun(CLI::App& app, const CommandLine& line, Action* action) {
   run->add_option("--working_dir", flags->working_directory,
                   "Where the tasks run, instead of the file's workingDir or this folder");
   run->footer(
-      "Flags come before the two dashes, the program after them:\n"
+      "RunFlags come before the two dashes, the program after them:\n"
       "  weft run --ps 1 --workers 2 -- python train.py --steps 1000");
   run->callback([flags, action] { *action = [flags] { return RunJob(*flags); }; });
 }

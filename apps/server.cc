@@ -17,7 +17,7 @@
 namespace weft::apps {
 namespace {
 
-struct Flags {
+struct ServerFlags {
   std::string cluster;
   std::string job_name;
   int task_index = 0;
@@ -34,7 +34,7 @@ struct Flags {
   double grace_s = 10;
 };
 
-StatusOr<cluster::ServerOptions> OptionsFrom(const Flags& flags) {
+StatusOr<cluster::ServerOptions> OptionsFrom(const ServerFlags& flags) {
   cluster::ServerOptions options{.catalogue = &StandardCatalogue(),
                                  .bind = flags.bind,
                                  .data_port = flags.data_port,
@@ -63,7 +63,7 @@ StatusOr<cluster::ServerOptions> OptionsFrom(const Flags& flags) {
   return options;
 }
 
-int RunServer(const Flags& flags) {
+int RunServer(const ServerFlags& flags) {
   // Before any thread is made, so that all of them leave the signals to sigwait.
   sigset_t signals;
   sigemptyset(&signals);
@@ -103,7 +103,7 @@ int RunServer(const Flags& flags) {
 void AddServer(CLI::App& app, Action* action) {
   CLI::App* command =
       app.add_subcommand("server", "Run one task of a cluster (or take it from TF_CONFIG)");
-  auto flags = std::make_shared<Flags>();  // shared with the action, which outlives this call
+  auto flags = std::make_shared<ServerFlags>();  // shared with the action, which outlives this call
   command->add_option("--cluster", flags->cluster,
                       R"({"ps": ["host:port"], "worker": ["host:port"]})");
   command->add_option("--job_name", flags->job_name, "Which job of the cluster this task is of");

@@ -25,7 +25,7 @@
 namespace weft::apps {
 namespace {
 
-struct Flags {
+struct UpFlags {
   std::string state;
   std::string kubeconfig;
   int port = 0;
@@ -52,15 +52,15 @@ void WaitForSignal(const sigset_t& signals, platform::EmbeddedStore* store) {
 void EndLeftovers(const std::string& state, const std::string& mark) {
   RealFileSystem files;
   const std::string path = JoinPath(state, "guard");
-  constexpr uint64_t kMostBytes = 4096;
-  const std::string last = ReadFile(files, path, kMostBytes).value_or("");
+  constexpr uint64_t kMostFileBytes = 4096;
+  const std::string last = ReadFile(files, path, kMostFileBytes).value_or("");
   const int count = last.empty() ? 0 : KillMarked(last);
   if (count > 0) WEFT_LOG(WARNING) << "Ended " << count << " processes of pods of the last run";
   const Status status = WriteFile(files, path, mark);
   if (!status.ok()) WEFT_LOG(WARNING) << status.message();
 }
 
-Status RunControlPlane(const Flags& flags) {
+Status RunControlPlane(const UpFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(const auto guard, ProcessGuard::Start());
   AdoptOrphans();
   sigset_t signals;
@@ -125,7 +125,7 @@ Status RunControlPlane(const Flags& flags) {
 void AddUp(CLI::App& app, Action* action) {
   CLI::App* up =
       app.add_subcommand("up", "Start a control plane on this machine, for kubectl and weft apply");
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<UpFlags>();
   up->add_option("--state", flags->state,
                  "Folder for objects and logs (default: ~/.local/state/weft)");
   up->add_option("--kubeconfig", flags->kubeconfig,

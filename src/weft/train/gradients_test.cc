@@ -13,7 +13,7 @@
 namespace weft::train {
 namespace {
 
-std::string Name(const Endpoint& x) { return absl::StrCat(x.node->name(), ":", x.port); }
+std::string NameOf(const Endpoint& x) { return absl::StrCat(x.node->name(), ":", x.port); }
 
 class GradientsTest : public ::testing::Test {
  protected:
@@ -43,7 +43,7 @@ class GradientsTest : public ::testing::Test {
     WEFT_RETURN_IF_ERROR(session->Extend(ExportGraph(program_.graph())));
     WEFT_RETURN_IF_ERROR(session->Run({}, {}, {init->name()}, nullptr));
     std::vector<Tensor> results;
-    WEFT_RETURN_IF_ERROR(session->Run(feeds, {Name(gradients[0])}, {}, &results));
+    WEFT_RETURN_IF_ERROR(session->Run(feeds, {NameOf(gradients[0])}, {}, &results));
     return results[0];
   }
 
@@ -94,9 +94,10 @@ TEST_F(GradientsTest, OfBothSidesOfABranch) {
     const Endpoint squared = b_.Op("Square", {Endpoint{sides, 1}});
     const Endpoint negated = b_.Op("Neg", {Endpoint{sides, 0}});
     const Endpoint y = b_.Op("Merge", {std::vector<Endpoint>{negated, squared}});
-    Expect(GradientOfSquares(
-               y, x, {{Name(x), Tensor::Scalar(3.0)}, {Name(pred), Tensor::Scalar<bool>(taken)}}),
-           {}, {taken ? 54.0 : 3.0});
+    Expect(
+        GradientOfSquares(
+            y, x, {{NameOf(x), Tensor::Scalar(3.0)}, {NameOf(pred), Tensor::Scalar<bool>(taken)}}),
+        {}, {taken ? 54.0 : 3.0});
   }
 }
 

@@ -162,7 +162,7 @@ TEST_F(SaverTest, RefusesACheckpointOfAnotherShape) {
   const Status status = (*saver)->Restore(**session, "/model/model.ckpt-1");
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              testing::AllOf(HasSubstr("[2]"), HasSubstr("[3]"), HasSubstr("save/a")));
+              ::testing::AllOf(HasSubstr("[2]"), HasSubstr("[3]"), HasSubstr("save/a")));
 }
 
 TEST_F(SaverTest, NamesTheVariableThatACheckpointLacks) {
