@@ -113,7 +113,8 @@ StatusOr<Selector::Requirement> Selector::ParseRequirement(absl::string_view tex
 StatusOr<Selector> Selector::ParseLabels(absl::string_view text) {
   Selector selector;
   text = absl::StripAsciiWhitespace(text);
-  if (text.size() > kMostSelectorBytes) return Malformed(text.substr(0, 20), "the selector is too long");
+  if (text.size() > kMostSelectorBytes)
+    return Malformed(text.substr(0, 20), "the selector is too long");
   if (text.empty()) return selector;
   for (const absl::string_view part : SplitParts(text)) {
     WEFT_ASSIGN_OR_RETURN(Requirement requirement, ParseRequirement(part));
