@@ -210,6 +210,15 @@ TEST_F(KubernetesStoreTest, TakesTokensOfFilesAndPlugins) {
   access.exec.argv = {"sh", folder_ + "/plugin.sh"};
   access.exec.environment = {{"GIVEN", token}};
   EXPECT_TRUE(KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).ok());
+  Write(
+      "plugin.sh",
+      "#!/bin/sh\necho '{\"status\":{\"clientCertificateData\":\"c\",\"clientKeyData\":\"k\"}}'\n");
+  EXPECT_THAT(std::string(KubernetesStore::Connect(access, &clock_)
+                              .value()
+                              ->List(ConfigMaps(), {})
+                              .status()
+                              .message()),
+              HasSubstr("of the kubeconfig only"));
   Write("plugin.sh", "#!/bin/sh\necho no luck >&2; exit 3\n");
   const Status status =
       KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).status();

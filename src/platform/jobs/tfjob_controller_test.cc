@@ -16,7 +16,16 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-using TfJobControllerTest = ControllerFixture;
+class TfJobControllerTest : public ControllerFixture {
+ protected:
+  // It has the name of a task's.
+  void MakePodOfNobody() {
+    const StatusOr<Json> pod = Json::Parse(
+        R"({"metadata":{"name":"job-worker-0"},"spec":{"containers":[{"name":"c","image":"i"}]}})");
+    ASSERT_TRUE(pod.ok());
+    ASSERT_TRUE(store_->Create(Pods(), "default", *pod, {}).ok());
+  }
+};
 
 TEST_F(TfJobControllerTest, MakesPodsAndServices) {
   Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "OnFailure")}}));
@@ -392,11 +401,7 @@ TEST_F(TfJobControllerTest, LeavesJobsOfOthersAlone) {
 }
 
 TEST_F(TfJobControllerTest, APodOfSomebodyElseIsNotTaken) {
-  Json foreign =
-      Json::Parse(
-          R"({"metadata":{"name":"job-worker-0"},"spec":{"containers":[{"name":"c","image":"i"}]}})")
-          .value();
-  ASSERT_TRUE(store_->Create(Pods(), "default", foreign, {}).ok());
+  MakePodOfNobody();
   Submit(JobOf({{"Worker", Replica(2, "")}}));
   EXPECT_EQ(ControllerOf(Pod("job-worker-0")), nullptr);
   // Nor does it stand in the way of the others.
@@ -414,11 +419,7 @@ TEST_F(TfJobControllerTest, APodOfSomebodyElseIsNotTaken) {
 }
 
 TEST_F(TfJobControllerTest, APodOfSomebodyElseKeepsNoServiceOfAJobThatHasEnded) {
-  Json foreign =
-      Json::Parse(
-          R"({"metadata":{"name":"job-worker-0"},"spec":{"containers":[{"name":"c","image":"i"}]}})")
-          .value();
-  ASSERT_TRUE(store_->Create(Pods(), "default", foreign, {}).ok());
+  MakePodOfNobody();
   Json job = JobOf({{"Worker", Replica(2, "")}});
   SetField(&job, {"spec", "runPolicy", "activeDeadlineSeconds"}, 60);
   Submit(job);

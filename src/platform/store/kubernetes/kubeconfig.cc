@@ -266,9 +266,13 @@ StatusOr<std::string> Credentials::TokenOfPlugin() {
   const StatusOr<Json> credential = Json::Parse(text);
   const std::string token = credential.ok() ? StringField(*credential, {"status", "token"}) : "";
   if (token.empty()) {
-    return absl::UnauthenticatedError(
-        absl::StrCat("The credential plug-in '", options.argv[0],
-                     "' printed no ExecCredential with a status.token"));
+    const bool has_certificate =
+        credential.ok() && FindField(*credential, {"status", "clientCertificateData"}) != nullptr;
+    return absl::UnauthenticatedError(absl::StrCat(
+        "The credential plug-in '", options.argv[0], "' printed no ExecCredential with a ",
+        has_certificate ? "status.token; a client certificate is taken from client-certificate and "
+                          "client-key of the kubeconfig only"
+                        : "status.token"));
   }
   token_ = token;
   expires_ = ParseObjectTime(StringField(*credential, {"status", "expirationTimestamp"}));
