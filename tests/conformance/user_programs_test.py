@@ -169,6 +169,32 @@ def _add(program):
 for _program in PROGRAMS + tf1_programs.PROGRAMS:
     _add(_program)
 
+
+class TwoServersTest(unittest.TestCase):
+    def test_steps_that_share_a_part_of_the_graph(self):
+        """A step that fetches more, then one that does not: what goes to which server is theirs alone."""
+        tables = [[1.0, 2.0], [10.0, 20.0]]
+        with processes.cluster(BINARY, ps=2, worker=1) as cluster:
+            variables = []
+            for task, table in enumerate(tables):
+                with tf.device('/job:ps/task:%d' % task):
+                    variables.append(tf.Variable(table))
+            with tf.device('/job:worker/task:0'):
+                ids = tf.placeholder(tf.int32, [None])
+                parts = tf.dynamic_partition(ids // 2, ids % 2, 2)
+                seen = tf.identity(variables[1])
+            found = []
+            for task, part in enumerate(parts):
+                with tf.device('/job:ps/task:%d' % task):
+                    found.append(tf.gather(variables[task], part))
+            options = tf.RunOptions(timeout_in_ms=60000)
+            with tf.Session(cluster['worker'][0]) as session:
+                session.run(tf.global_variables_initializer())
+                for fetches in [found, seen], [found], [seen, found], [found[::-1]], [found]:
+                    flat(session.run(fetches, {ids: [0, 1, 3]}, options=options))
+                got = session.run(found, {ids: [0, 1, 3]}, options=options)
+        self.assertEqual([[1.0], [10.0, 20.0]], [one.tolist() for one in got])
+
 if __name__ == '__main__':
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     BINARY = processes.binary_from(sys.argv)

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 #include "weft/compile/function_body.h"
 #include "weft/compile/order.h"
@@ -41,20 +45,38 @@ std::optional<InstructionKind> OwnKind(absl::string_view op) {
   return found->second;
 }
 
+// What the system adds ("_Send") is named anew for each signature: the same name may stand for
+// another edge there.
+bool HasStateToKeep(const Node& node) {
+  return node.schema().is_stateful && !absl::StartsWith(node.op(), "_");
+}
+
+// Calls with the same attributes share the state of the body; '_' starts those that are hints.
+std::string ScopeOf(const FunctionRef& function) {
+  std::string scope = function.name;
+  if (function.attrs == nullptr) return scope;
+  for (const auto& [name, value] : *function.attrs) {
+    if (!absl::StartsWith(name, "_")) absl::StrAppend(&scope, ",", name, "=", value.ToString());
+  }
+  return scope;
+}
+
 }  // namespace
 
 bool RunsWithoutKernel(absl::string_view op) { return OwnKind(op).has_value(); }
 
 StatusOr<std::shared_ptr<OpKernel>> KernelCache::GetOrMake(
-    const Node& node, absl::FunctionRef<StatusOr<std::unique_ptr<OpKernel>>()> make) {
+    const std::string& scope, const Node& node,
+    absl::FunctionRef<StatusOr<std::unique_ptr<OpKernel>>()> make) {
+  const std::pair<std::string, std::string> key{scope, node.name()};
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = kernels_.find(node.name());
+    const auto found = kernels_.find(key);
     if (found != kernels_.end()) return found->second;
   }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OpKernel> made, make());
   absl::MutexLock lock(&mutex_);
-  return kernels_.try_emplace(node.name(), std::move(made)).first->second;
+  return kernels_.try_emplace(key, std::move(made)).first->second;
 }
 
 class PlanBuilder {
@@ -160,8 +182,8 @@ class PlanBuilder {
       return Annotate(kernel.status(), absl::StrCat("Node '", node->name(), "'"));
     };
     std::shared_ptr<OpKernel> kernel;
-    if (node->schema().is_stateful && options_.cache != nullptr) {
-      WEFT_ASSIGN_OR_RETURN(kernel, options_.cache->GetOrMake(*node, make));
+    if (options_.cache != nullptr && HasStateToKeep(*node)) {
+      WEFT_ASSIGN_OR_RETURN(kernel, options_.cache->GetOrMake(options_.scope, *node, make));
     } else {
       WEFT_ASSIGN_OR_RETURN(std::unique_ptr<OpKernel> made, make());
       kernel = std::move(made);
@@ -222,7 +244,9 @@ class PlanBuilder {
     WEFT_ASSIGN_OR_RETURN(
         Graph body,
         InstantiateFunction(*definition, function.attrs ? *function.attrs : *none, plan_->graph_));
-    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Plan> child, Plan::Compile(std::move(body), options_));
+    PlanOptions options = options_;
+    options.scope = ScopeOf(function);
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Plan> child, Plan::Compile(std::move(body), options));
     plan_->children_.push_back(std::move(child));
     return plan_->children_.back().get();
   }

@@ -80,19 +80,23 @@ struct Instruction {
 // a cached resource goes on from step to step. Thread-safe.
 class KernelCache {
  public:
-  // The kernel made for `node` before, or `make`'s.
+  // The kernel made before for the node of this name in `scope`, or `make`'s.
   StatusOr<std::shared_ptr<OpKernel>> GetOrMake(
-      const Node& node, absl::FunctionRef<StatusOr<std::unique_ptr<OpKernel>>()> make);
+      const std::string& scope, const Node& node,
+      absl::FunctionRef<StatusOr<std::unique_ptr<OpKernel>>()> make);
 
  private:
   absl::Mutex mutex_;
-  absl::flat_hash_map<std::string, std::shared_ptr<OpKernel>> kernels_ ABSL_GUARDED_BY(mutex_);
+  // By scope and name.
+  absl::flat_hash_map<std::pair<std::string, std::string>, std::shared_ptr<OpKernel>> kernels_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 struct PlanOptions {
   const KernelRegistry* kernels = nullptr;
   Device* device = nullptr;
   KernelCache* cache = nullptr;  // null: every kernel is the plan's own
+  std::string scope;             // the function whose body this is: names are unique in it only
   bool fold = true;
   bool fuse = true;
 };
