@@ -18,10 +18,12 @@
 namespace weft {
 namespace {
 
-constexpr int kReadFlags = O_RDONLY | O_CLOEXEC;
+// Not to wait for the other end of a pipe.
+constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
 int WriteFlags(WriteMode mode) {
-  return O_WRONLY | O_CREAT | O_CLOEXEC | (mode == WriteMode::kAppend ? O_APPEND : O_TRUNC);
+  return O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK |
+         (mode == WriteMode::kAppend ? O_APPEND : O_TRUNC);
 }
 
 }  // namespace

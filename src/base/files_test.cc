@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gmock/gmock.h"
@@ -98,6 +99,17 @@ TEST_F(FilesTest, StickyFaultsStay) {
   EXPECT_TRUE(faulty.List(folder_).ok());
   EXPECT_FALSE(faulty.List(folder_).ok());
   EXPECT_FALSE(faulty.Stat(folder_).ok());
+}
+
+TEST_F(FilesTest, NobodyWaitsForTheOtherEndOfAPipe) {
+  ASSERT_EQ(::mkfifo(In("pipe").c_str(), 0600), 0);
+  const std::unique_ptr<FileSystem> rooted = RootedFileSystem::Create(folder_).value();
+  for (FileSystem* files : {static_cast<FileSystem*>(&disk_), rooted.get()}) {
+    const Status read = ReadFile(*files, In("pipe")).status();
+    EXPECT_EQ(read.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(read.message()), HasSubstr("it is a pipe"));
+    EXPECT_FALSE(files->OpenWrite(In("pipe"), WriteMode::kAppend).ok());
+  }
 }
 
 TEST_F(FilesTest, ReadsFilesThatDoNotKnowTheirSize) {

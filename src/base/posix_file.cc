@@ -26,6 +26,9 @@ class PosixReadable : public ReadableFile {
       if (count == 0) break;
       if (count < 0) {
         if (errno == EINTR) continue;
+        if (errno == ESPIPE) {
+          return InvalidArgument("Cannot read '", path_, "': it is a pipe, expected a file");
+        }
         return ErrnoStatus(errno, "read", path_);
       }
       done += static_cast<size_t>(count);
@@ -119,6 +122,9 @@ std::unique_ptr<ReadableFile> AdoptReadable(OwnedFd fd, const std::string& path)
 }
 
 std::unique_ptr<WritableFile> AdoptWritable(OwnedFd fd, const std::string& path) {
+  // A pipe that was opened without waiting for a reader is written to as one that was not.
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  if (flags >= 0 && (flags & O_NONBLOCK) != 0) ::fcntl(fd.get(), F_SETFL, flags & ~O_NONBLOCK);
   return std::make_unique<PosixWritable>(std::move(fd), path);
 }
 

@@ -138,15 +138,15 @@ StatusOr<RootedFileSystem::Entry> RootedFileSystem::OpenParent(const std::string
 }
 
 StatusOr<std::unique_ptr<ReadableFile>> RootedFileSystem::OpenRead(const std::string& path) {
-  WEFT_ASSIGN_OR_RETURN(const int fd, Open(path, O_RDONLY));
+  WEFT_ASSIGN_OR_RETURN(const int fd, Open(path, O_RDONLY | O_NONBLOCK));
   return AdoptReadable(OwnedFd(fd), path);
 }
 
 StatusOr<std::unique_ptr<WritableFile>> RootedFileSystem::OpenWrite(const std::string& path,
                                                                     WriteMode mode) {
-  WEFT_ASSIGN_OR_RETURN(
-      const int fd,
-      Open(path, O_WRONLY | O_CREAT | (mode == WriteMode::kAppend ? O_APPEND : O_TRUNC)));
+  WEFT_ASSIGN_OR_RETURN(const int fd,
+                        Open(path, O_WRONLY | O_CREAT | O_NONBLOCK |
+                                       (mode == WriteMode::kAppend ? O_APPEND : O_TRUNC)));
   return AdoptWritable(OwnedFd(fd), path);
 }
 
