@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -30,6 +31,7 @@ class Server:
     def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None, config=None, start=True):
         self._server_def = server_lib._make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
         self._process = None
+        self._stopping = False
         tasks = next(job.tasks for job in self._server_def.cluster.job if job.name == self._server_def.job_name)
         host, port = tasks[self._server_def.task_index].rsplit(':', 1)
         port = self._claim(int(port))
@@ -71,17 +73,32 @@ class Server:
         deadline = time.monotonic() + _START_SECONDS
         while self._process.poll() is None and time.monotonic() < deadline:
             try:
-                return socket.create_connection(self._address, timeout=1).close()
+                socket.create_connection(self._address, timeout=1).close()
             except OSError:
                 time.sleep(0.02)
+            else:
+                threading.Thread(target=self._die_with_server, daemon=True).start()
+                return
         raise tf.errors.UnknownError(None, None, 'The weft server on %s did not start (exit code %s)' % (
             self._target, self._process.poll()))
 
     def join(self):
         """Waits for the server to end, which it does when it is told to."""
-        self._process.wait()
+        if self._process.wait() != 0:
+            threading.Event().wait()  # for the thread that ends this process
+
+    def _die_with_server(self):
+        """TensorFlow's server is a part of the program: what ends it ends the task, which can be started again."""
+        code = self._process.wait()
+        if code == 0 or self._stopping:
+            return
+        how = 'was killed by signal %d' % -code if code < 0 else 'ended with exit code %d' % code
+        print('The weft server on %s %s, and its program with it' % (self._target, how), file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        os._exit(128 - code if code < 0 else code)
 
     def _stop(self):
+        self._stopping = True
         self._process.terminate()
         try:
             self._process.wait(10)

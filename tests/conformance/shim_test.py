@@ -78,6 +78,18 @@ class ShimTest(unittest.TestCase):
                 time.sleep(0.05)
             self.assertFalse(os.path.exists('/proc/%d' % child), number)
 
+    def test_the_program_ends_with_a_server_that_was_killed(self):
+        """Whether it joins the server or does something else: its launcher starts the task again."""
+        for does in 'server.join()', 'time.sleep(60)':
+            code = ('import weft.tensorflow_server as s, time; server = s.Server.create_local_server();'
+                    'print(server._process.pid, flush=True); ' + does)
+            with subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  env=dict(os.environ, PYTHONPATH=os.path.join(processes.ROOT, 'python'))) as program:
+                os.kill(int(program.stdout.readline()), signal.SIGKILL)
+                said = program.communicate(timeout=60)[1]
+            self.assertEqual(program.returncode, 128 + signal.SIGKILL, does)
+            self.assertIn('was killed by signal 9', said)
+
 
 if __name__ == '__main__':
     unittest.main(verbosity=2)
