@@ -195,6 +195,28 @@ class TwoServersTest(unittest.TestCase):
                 got = session.run(found, {ids: [0, 1, 3]}, options=options)
         self.assertEqual([[1.0], [10.0, 20.0]], [one.tolist() for one in got])
 
+    def test_the_gradient_of_a_loop_that_is_placed_elsewhere(self):
+        """minimize() outside of tf.device gives the loop's counters and its gradient no device."""
+        def train(target, ps, worker):
+            with tf.Graph().as_default():
+                with tf.device(ps):
+                    w = tf.get_variable('w', initializer=[1.5, 0.5])
+                with tf.device(worker):
+                    x = tf.constant([0.25, 1.0])
+                    y = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.tanh(y * w + x)), [0, x])[1]
+                step = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(y))
+                with tf.Session(target) as session:
+                    session.run(w.initializer)
+                    for _ in range(3):
+                        session.run(step)
+                    return session.run([w, y])
+
+        expected = train('', None, None)
+        with processes.cluster(BINARY, ps=1, worker=2) as cluster:
+            got = train(cluster['worker'][0], '/job:ps/task:0', '/job:worker/task:1')
+        np.testing.assert_allclose(expected, got, rtol=1e-5)
+
+
 if __name__ == '__main__':
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     BINARY = processes.binary_from(sys.argv)

@@ -2,12 +2,15 @@
 #include "weft/compile/place.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+
+#include "weft/compile/frames.h"
 
 namespace weft::compile {
 namespace {
@@ -76,6 +79,7 @@ class Placer {
     WEFT_RETURN_IF_ERROR(ReadWishes());
     WEFT_RETURN_IF_ERROR(JoinClasses());
     WEFT_RETURN_IF_ERROR(JoinHandles());
+    WEFT_RETURN_IF_ERROR(KeepLoopsTogether());
     Index();
     for (Node* node : nodes_) WEFT_RETURN_IF_ERROR(PlaceNode(*node));
     WEFT_RETURN_IF_ERROR(PlaceFollowers());
@@ -126,6 +130,61 @@ class Placer {
       }
     }
     return absl::OkStatus();
+  }
+
+  // The task that a node's group asks for or is at; none if any would do.
+  std::optional<DeviceName> TaskOf(const Node& node) {
+    DeviceName task = groups_.wish(node.id());
+    if (!groups_.fixed(node.id()).empty()) {
+      if (StatusOr<DeviceName> at = DeviceName::Parse(groups_.fixed(node.id())); at.ok())
+        task = *at;
+    }
+    if (!task.job) return std::nullopt;
+    task.type.reset();
+    task.index.reset();
+    return task;
+  }
+
+  // A loop runs on one task, and clients give its counters and its gradient no device: nodes of a
+  // loop that name no task go where the others of it are.
+  Status KeepLoopsTogether() {
+    const auto starts_loop = [](const Node* node) {
+      return node->op() == "Enter" || node->op() == "RefEnter";
+    };
+    if (std::none_of(nodes_.begin(), nodes_.end(), starts_loop)) return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_->TopologicalOrder());
+    const StatusOr<FrameLayout> layout = LayOutFrames(order, graph_->max_id());
+    if (!layout.ok()) return absl::OkStatus();      // what is wrong is told to who runs it
+    std::map<int, std::vector<const Node*>> loops;  // by outermost frame
+    for (const Node* node : order) {
+      int frame = std::max(layout->runs_in[node->id()], layout->leads_to[node->id()]);
+      while (frame > 0 && layout->frames[frame].parent > 0) frame = layout->frames[frame].parent;
+      if (frame > 0) loops[frame].push_back(node);
+    }
+    // A gradient's loop is tied to the loop it belongs to by stacks: as often as one moves another.
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const auto& [frame, members] : loops) moved = Gather(members) || moved;
+    }
+    return absl::OkStatus();
+  }
+
+  // True if a node was given a task that had none.
+  bool Gather(const std::vector<const Node*>& members) {
+    std::optional<DeviceName> task;
+    for (const Node* node : members) {
+      if (task && node->op() != "LoopCond") continue;
+      if (std::optional<DeviceName> own = TaskOf(*node)) task = std::move(own);
+    }
+    bool moved = false;
+    for (const Node* node : members) {
+      if (!task || TaskOf(*node)) continue;
+      StatusOr<DeviceName> merged = groups_.wish(node->id()).MergedWith(*task, options_.soft);
+      if (!merged.ok()) continue;
+      groups_.wish(node->id()) = *std::move(merged);
+      moved = true;
+    }
+    return moved;
   }
 
   void Index() {

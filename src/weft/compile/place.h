@@ -22,8 +22,8 @@ struct PlaceOptions {
 
 // Sets assigned_device of every node that has none. Nodes of one group share a device: those that
 // name each other in `_class`, and readers of references and resource handles with what made them,
-// whatever they ask for themselves. InvalidArgument names the node, what it asked for and what
-// there is.
+// whatever they ask for themselves; and nodes of a loop that name no task with those that do.
+// InvalidArgument names the node, what it asked for and what there is.
 Status PlaceGraph(const PlaceOptions& options, Graph* graph);
 
 }  // namespace weft::compile
