@@ -27,6 +27,10 @@ int CheckFile(const std::string& path, bool as_json) {
   if (!catalogue.status().ok()) return CannotCheck(catalogue.status());
   RealFileSystem files;
   const StatusOr<inspect::GraphFile> file = inspect::ReadGraphFile(files, path);
+  if (absl::IsInvalidArgument(file.status())) {
+    return CannotCheck(
+        InvalidArgument(file.status().message(), ". What else it may be: weft inspect ", path));
+  }
   if (!file.ok()) return CannotCheck(file.status());
   ThreadPool threads("check", 1);
   const std::unique_ptr<Device> device =

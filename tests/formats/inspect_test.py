@@ -267,6 +267,11 @@ class CheckTest(FileTest):
     def test_what_it_cannot_read(self):
         self.assertIn('missing', weft('check', self.at('missing'), code=2))
         self.assertIn('saved_model.pb', weft('check', self.folder, code=2))
+        prefix = tf.train.Checkpoint(x=tf.Variable(1.0)).write(self.at('objects'))
+        self.assertIn('expected %s.meta' % prefix, weft('check', prefix, code=2))
+        self.assertIn('weft inspect ' + prefix, weft('check', prefix, code=2))
+        index = prefix + '.index'
+        self.assertIn('What else it may be: weft inspect ' + index, weft('check', index, code=2))
 
 
 if __name__ == '__main__':

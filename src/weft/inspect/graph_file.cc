@@ -25,6 +25,11 @@ StatusOr<std::string> FindFile(FileSystem& files, const std::string& path) {
   const StatusOr<FileStat> stat = files.Stat(path);
   if (!stat.ok()) {
     if (IsFile(files, path + ".meta")) return path + ".meta";
+    if (IsFile(files, path + ".index")) {
+      return NotFound("The checkpoint ", path, " has no graph beside it: expected ", path,
+                      ".meta, as tf.compat.v1.train.Saver writes. What it holds: weft inspect ",
+                      path);
+    }
     return stat.status();
   }
   if (!stat->is_directory) return path;
