@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "weft/graph/import.h"
+
 namespace weft {
 namespace {
 
@@ -86,6 +88,10 @@ Node* GraphBuilder::AddNode(absl::string_view op, const std::vector<Argument>& i
   def.name = graph_->UniqueName(absl::StrCat(prefix_, name.empty() ? op : name));
   def.op = std::string(op);
   def.device = device_;
+  if (Status named = CheckNodeName(def.name, /*allow_internal=*/true); !named.ok()) {
+    Fail(std::move(named));
+    return nullptr;
+  }
   Status arguments = CheckAttrNames((*definition)->schema, attrs);
   if (arguments.ok()) arguments = InferAttrs((*definition)->schema, inputs, &attrs);
   if (!arguments.ok()) {

@@ -49,6 +49,12 @@ TEST_F(BuilderTest, AnAttrThatTheOpDoesNotHaveIsAnError) {
   EXPECT_THAT(b_.status().message(), HasSubstr("it has: scale"));
 }
 
+TEST_F(BuilderTest, ANameThatNoGraphMayHaveIsAnError) {
+  b_.AddNode("Make", {}, {}, "bad name!");
+  EXPECT_EQ(b_.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(b_.status().message()), HasSubstr("'bad name!'"));
+}
+
 TEST_F(BuilderTest, ATensorOfAnotherGraphIsAnError) {
   Graph other(&ops_);
   GraphBuilder others(&other);

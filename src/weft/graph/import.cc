@@ -130,10 +130,7 @@ Status Importer::CheckNode(const NodeDef& node) const {
     return InvalidArgument("Node name is too long, at most ", options_.max_name_length,
                            " bytes are allowed: '", node.name.substr(0, 100), "...'");
   }
-  if (!IsValidNodeName(node.name, options_.allow_internal)) {
-    return InvalidArgument("Illegal op instance name '", node.name,
-                           "': letters, digits and '_-./' are allowed, and '>' between parts");
-  }
+  WEFT_RETURN_IF_ERROR(CheckNodeName(node.name, options_.allow_internal));
   if (absl::StartsWith(node.op, "_") && !options_.allow_internal) {
     return InvalidArgument("Op ", node.op, " of node '", node.name,
                            "' is internal: a client's graph may not use it");
@@ -356,6 +353,12 @@ bool IsValidNodeName(absl::string_view name, bool allow_internal) {
     first = false;
   }
   return true;
+}
+
+Status CheckNodeName(absl::string_view name, bool allow_internal) {
+  if (IsValidNodeName(name, allow_internal)) return absl::OkStatus();
+  return InvalidArgument("Illegal op instance name '", name,
+                         "': letters, digits and '_-./' are allowed, and '>' between parts");
 }
 
 Status ImportGraph(GraphDef def, const ImportOptions& options, Graph* graph) {

@@ -39,5 +39,7 @@ NodeDef ExportNode(const Node& node, const ExportOptions& options = {});
 // True for names a client may use: letters, digits and "-./_" not starting with one of "-/_", in
 // parts joined by '>'.
 bool IsValidNodeName(absl::string_view name, bool allow_internal = false);
+// InvalidArgument says what is allowed.
+Status CheckNodeName(absl::string_view name, bool allow_internal = false);
 
 }  // namespace weft
