@@ -45,8 +45,13 @@ Informer::Options OwnedOptions(const TfJobController::Options& options,
 }
 
 Informer::Options JobOptions(const TfJobController::Options& options) {
-  if (!options.packs_copies) return {options.namespace_name, "", options.relist, nullptr, false};
-  return {options.namespace_name, "", options.relist, [](const Json& job) { return job; }};
+  Informer::Options jobs;
+  jobs.namespace_name = options.namespace_name;
+  jobs.relist = options.relist;
+  jobs.tells_unchanged = true;
+  jobs.packs = options.packs_copies;
+  if (jobs.packs) jobs.keep = [](const Json& job) { return job; };
+  return jobs;
 }
 
 WorkQueue::Options QueueOptions(const TfJobController::Options& options) {

@@ -18,6 +18,22 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
+// Its watches keep quiet about one object.
+class HidingStore : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
+                                              WatchSink sink) override {
+    if (type.kind != hidden_kind) return PassingStore::StartWatch(type, options, std::move(sink));
+    return PassingStore::StartWatch(
+        type, options, [this, sink = std::move(sink)](const WatchEvent& event) {
+          if (event.object == nullptr || NameOf(*event.object) != hidden) sink(event);
+        });
+  }
+  std::string hidden_kind;
+  std::string hidden;
+};
+
 class EventsTest : public ControllerFixture {
  protected:
   std::vector<std::string> Messages(const std::string& reason) {
@@ -63,6 +79,23 @@ TEST_F(EventsTest, AnExitIsToldThoughTheCountsStayAsTheyWere) {
 }
 
 // The plan of the whole objects is the plan of what is kept of them.
+TEST_F(EventsTest, WhatNoWatchHasToldIsFoundWithTheNextList) {
+  HidingStore hiding(store_.get());
+  hiding.hidden_kind = "Service";
+  hiding.hidden = "job-worker-0";
+  options_.store = &hiding;
+  MakeController();
+  Submit(JobOf({{"Worker", Replica(1, "")}}));
+  Advance(absl::Minutes(10));
+  ASSERT_EQ(Names(Services()), "job-worker-0");
+  ASSERT_TRUE(store_->Delete(Services(), {"default", "job-worker-0"}, {}).ok());
+  Settle();
+  EXPECT_EQ(Names(Services()), "");
+  Advance(absl::Hours(2));
+  EXPECT_EQ(Names(Services()), "job-worker-0");
+  controller_.reset();
+}
+
 TEST_F(EventsTest, WhatIsKeptOfPodsIsEnough) {
   int looks = 0;
   options_.plan = [&](const JobObservation& seen) {
@@ -274,24 +307,10 @@ TEST_F(WholeRestartTest, NothingBeginsBeforeTheLastAttemptIsGone) {
   EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1");
 }
 
-// Its watches keep quiet about one pod.
-class HidingStore : public PassingStore {
- public:
-  using PassingStore::PassingStore;
-  StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
-                                              WatchSink sink) override {
-    return PassingStore::StartWatch(
-        type, options, [this, sink = std::move(sink)](const WatchEvent& event) {
-          const bool is_told = event.object == nullptr || NameOf(*event.object) != hidden;
-          if (is_told) sink(event);
-        });
-  }
-  std::string hidden;
-};
-
 TEST_F(WholeRestartTest, NothingBeginsBesideATaskThatNoWatchHasShown) {
   SubmitWhole("ExitCode");
   HidingStore hiding(store_.get());
+  hiding.hidden_kind = "Pod";
   hiding.hidden = "job-worker-1";
   options_.store = &hiding;
   MakeController();

@@ -204,7 +204,7 @@ void Informer::Store(const Key& key, const ObjectPtr& object, Copy copy) {
       copies.insert(std::upper_bound(copies.begin(), copies.end(), &*at, is_before), &*at);
     }
   }
-  if (is_same) return;
+  if (is_same && !options_.tells_unchanged) return;
   for (const Handler& handler : handlers_) handler(previous, object);
 }
 

@@ -32,6 +32,9 @@ class Informer {
     // each time that somebody asks for it. Null: all of it, ready for use.
     std::function<Json(const Json&)> keep;
     bool packs = true;  // False: such copies too are held ready for use, where memory is no matter.
+    // Lists tell of what has not changed too: nothing is forgotten though a watch lost the events
+    // of something that never was in a list.
+    bool tells_unchanged = false;
   };
   // Called for each change, one at a time, maybe under the store's lock: must not block, nor call
   // the store or this. Either may be null: of a new object, of one that has gone.
