@@ -90,6 +90,10 @@ void JobStatus::SetCounts(const std::string& type, int64_t active, int64_t succe
   SetField(&json_, {"replicaStatuses", type}, std::move(counts));
 }
 
+void JobStatus::DropCounts(const std::string& type) {
+  EraseField(&json_, {"replicaStatuses", type});
+}
+
 int64_t JobStatus::Count(const std::string& type, absl::string_view field) const {
   return IntField(json_, {"replicaStatuses", type, field});
 }

@@ -40,6 +40,8 @@ class JobStatus {
   // Of one type, in its spelling ("Worker"). Zeros are left out.
   void SetCounts(const std::string& type, int64_t active, int64_t succeeded, int64_t failed,
                  const std::string& selector);
+  // Of a type that the job no longer has.
+  void DropCounts(const std::string& type);
   int64_t Count(const std::string& type, absl::string_view field) const;
 
   // Null leaves what was known.

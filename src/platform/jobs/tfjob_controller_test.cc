@@ -392,6 +392,21 @@ TEST_F(TfJobControllerTest, TheStoreRefusesWhatAClusterWould) {
               HasSubstr("spec.runPolicy.managedBy: holds nothing"));
 }
 
+TEST_F(TfJobControllerTest, ATypeThatAJobNoLongerHasIsNotCounted) {
+  Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(1, "")}}));
+  Fate("job-ps-0", "Running");
+  Fate("job-worker-0", "Running");
+  EXPECT_EQ(IntField(JobNow(), {"status", "replicaStatuses", "PS", "active"}), 1);
+  Json job = JobNow();
+  EraseField(&job, {"spec", "tfReplicaSpecs", "PS"});
+  ASSERT_TRUE(store_->Update(TfJobs(), job, {}).ok());
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-worker-0");
+  const Json now = JobNow();
+  EXPECT_EQ(FindField(now, {"status", "replicaStatuses", "PS"}), nullptr);
+  EXPECT_EQ(IntField(now, {"status", "replicaStatuses", "Worker", "active"}), 1);
+}
+
 TEST_F(TfJobControllerTest, LeavesJobsOfOthersAlone) {
   Json job = JobOf({{"Worker", Replica(1, "")}});
   SetField(&job, {"spec", "runPolicy", "managedBy"}, "kueue.x-k8s.io/multikueue");

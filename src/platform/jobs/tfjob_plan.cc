@@ -23,6 +23,9 @@ namespace {
 // Among the tasks of status.restarts.
 constexpr char kWholeJob[] = "job";
 
+constexpr ReplicaType kTypes[] = {ReplicaType::kChief, ReplicaType::kEvaluator,
+                                  ReplicaType::kMaster, ReplicaType::kPs, ReplicaType::kWorker};
+
 std::string PhaseOf(const Json& pod) { return StringField(pod, {"status", "phase"}); }
 
 // Of the container that trains, when it has ended.
@@ -435,7 +438,7 @@ class Planner {
     return LabelOf(object, kTypeLabel) == kTensorBoardType;
   }
 
-  // Pods and services of types that the job no longer has.
+  // Pods, services and counts of types that the job no longer has.
   void DropForeignTypes() {
     const auto is_foreign = [&](const ObjectPtr& object) {
       if (IsTensorBoard(*object)) return !job_.extras.tensorboard.has_value();
@@ -449,6 +452,9 @@ class Planner {
     }
     for (const ObjectPtr& service : seen_.services) {
       if (is_foreign(service) && !IsTerminating(*service)) plan_.delete_services.push_back(service);
+    }
+    for (const ReplicaType type : kTypes) {
+      if (job_.Find(type) == nullptr) status_.DropCounts(TypeSpelling(type));
     }
   }
 
@@ -471,8 +477,7 @@ class Planner {
 
   // In the order of the reference: chief, evaluator, master, PS, worker.
   void JudgeReplicas() {
-    for (const ReplicaType type : {ReplicaType::kChief, ReplicaType::kEvaluator,
-                                   ReplicaType::kMaster, ReplicaType::kPs, ReplicaType::kWorker}) {
+    for (const ReplicaType type : kTypes) {
       const ReplicaSpec* const replica = job_.Find(type);
       if (replica != nullptr) JudgeReplica(*replica);
       if (status_.IsFinished()) return;
