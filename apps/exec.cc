@@ -150,7 +150,7 @@ void AddExec(CLI::App& app, const CommandLine& line, Action* action) {
                    "Where the last state goes, if the file is there")
       ->capture_default_str();
   command->footer(
-      "ExecFlags come before the two dashes, the program after them:\n"
+      "Flags come before the two dashes, the program after them:\n"
       "  weft exec --restart OnFailure -- python train.py --steps 1000");
   command->callback([flags, action] {
     *action = [flags] {

@@ -260,7 +260,7 @@ void AddRun(CLI::App& app, const CommandLine& line, Action* action) {
   run->add_option("--working_dir", flags->working_directory,
                   "Where the tasks run, instead of the file's workingDir or this folder");
   run->footer(
-      "RunFlags come before the two dashes, the program after them:\n"
+      "Flags come before the two dashes, the program after them:\n"
       "  weft run --ps 1 --workers 2 -- python train.py --steps 1000");
   run->callback([flags, action] { *action = [flags] { return RunJob(*flags); }; });
 }
