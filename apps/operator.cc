@@ -23,6 +23,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/start_pages.h"
 #include "base/subprocess.h"
 #include "base/threads.h"
 #include "net/certificate.h"
@@ -255,6 +256,7 @@ Status RunOperator(const OperatorFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(const auto webhook, StartChecks(flags, &clock, &store));
   if (webhook != nullptr) current.SetWebhook(webhook);
   WarnOfWhatIsMissing(flags, &store);
+  ReleaseStartPages();
   ThreadPool pool("calls", flags.parallel_calls);
   platform::TfJobController::Options options;
   options.store = &store;

@@ -146,13 +146,14 @@ void Informer::FinishList(const Json& mark) {
   while (!listed.empty()) {
     auto first = listed.extract(listed.begin());
     if (first.mapped().is_null()) continue;
-    const ObjectPtr object = first.mapped().Read();
+    const ObjectPtr object = Read(first.mapped());
     Store(first.key(), object, std::move(first.mapped()));
   }
 }
 
-ObjectPtr Informer::Copy::Read() const {
-  if (object != nullptr || text.empty()) return object;
+ObjectPtr Informer::Read(const Copy& copy) const {
+  if (copy.object != nullptr || copy.packed.empty()) return copy.object;
+  const std::string text = texts_.Unpack(copy.packed);
   JsonLimits limits;
   limits.max_bytes = text.size();
   // What Dump has written of a value that was parsed: it cannot fail.
@@ -164,14 +165,13 @@ ObjectPtr Informer::Keep(const ObjectPtr& object) const {
   return std::make_shared<const Json>(options_.keep(*object));
 }
 
-Informer::Copy Informer::Pack(const ObjectPtr& kept) const {
+Informer::Copy Informer::Pack(const ObjectPtr& kept) {
   Copy copy;
   copy.revision = RevisionNumber(*kept);
   if (options_.keep == nullptr || !options_.packs) {
     copy.object = kept;
   } else {
-    copy.text = kept->Dump();
-    copy.text.shrink_to_fit();
+    copy.packed = texts_.Pack(kept->Dump());
   }
   return copy;
 }
@@ -190,7 +190,7 @@ void Informer::Store(const Key& key, const ObjectPtr& object, Copy copy) {
   const auto found = objects_.find(key);
   const bool was_there = found != objects_.end();
   if (!was_there && object == nullptr) return;
-  const ObjectPtr previous = was_there ? found->second.Read() : nullptr;
+  const ObjectPtr previous = was_there ? Read(found->second) : nullptr;
   const bool is_same =
       was_there && object != nullptr && RevisionOf(*previous) == RevisionOf(*object);
   if (const std::string uid = OwnerUid(previous); !uid.empty()) Disown(uid, key);
@@ -216,14 +216,14 @@ bool Informer::HasSynced() const {
 ObjectPtr Informer::Get(const std::string& namespace_name, const std::string& name) const {
   absl::MutexLock lock(&mutex_);
   const auto found = objects_.find({namespace_name, name});
-  return found == objects_.end() ? nullptr : found->second.Read();
+  return found == objects_.end() ? nullptr : Read(found->second);
 }
 
 std::vector<ObjectPtr> Informer::List(const std::string& namespace_name) const {
   absl::MutexLock lock(&mutex_);
   std::vector<ObjectPtr> objects;
   for (const auto& [key, copy] : objects_) {
-    if (namespace_name.empty() || key.first == namespace_name) objects.push_back(copy.Read());
+    if (namespace_name.empty() || key.first == namespace_name) objects.push_back(Read(copy));
   }
   return objects;
 }
@@ -233,7 +233,7 @@ std::vector<ObjectPtr> Informer::OwnedBy(const std::string& uid) const {
   std::vector<ObjectPtr> objects;
   const auto owned = by_owner_.find(uid);
   if (owned == by_owner_.end()) return objects;
-  for (const auto* const entry : owned->second) objects.push_back(entry->second.Read());
+  for (const auto* const entry : owned->second) objects.push_back(Read(entry->second));
   return objects;
 }
 

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 
 #include "base/clock.h"
+#include "platform/reconcile/packed_texts.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
@@ -28,8 +29,8 @@ class Informer {
     // A watch that lost an event without a word says so here: everything is listed again this
     // often.
     absl::Duration relist = absl::Hours(1);
-    // What of an object is kept. Such a copy is held as text, a tenth of the size, and read again
-    // each time that somebody asks for it. Null: all of it, ready for use.
+    // What of an object is kept. Such a copy is held packed, a fiftieth of the size, and read
+    // again each time that somebody asks for it. Null: all of it, ready for use.
     std::function<Json(const Json&)> keep;
     bool packs = true;  // False: such copies too are held ready for use, where memory is no matter.
     // Lists tell of what has not changed too: nothing is forgotten though a watch lost the events
@@ -62,18 +63,18 @@ class Informer {
 
  private:
   using Key = std::pair<std::string, std::string>;
-  // One of both: the object, or its text.
+  // One of both: the object, or its text as texts_ packs it.
   struct Copy {
     ObjectPtr object;
-    std::string text;
+    std::string packed;
     int64_t revision = 0;
 
-    bool is_null() const { return object == nullptr && text.empty(); }
-    ObjectPtr Read() const;
+    bool is_null() const { return object == nullptr && packed.empty(); }
   };
   using Copies = std::map<Key, Copy>;
   ObjectPtr Keep(const ObjectPtr& object) const;
-  Copy Pack(const ObjectPtr& kept) const;
+  Copy Pack(const ObjectPtr& kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ObjectPtr Read(const Copy& copy) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnEvent(uint64_t round, const WatchEvent& event);
   void OnChange(const WatchEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `copy` is that of the object; both are null when it has gone.
@@ -89,6 +90,7 @@ class Informer {
   const Clock* const clock_;
   std::vector<Handler> handlers_;
   mutable absl::Mutex mutex_;
+  PackedTexts texts_ ABSL_GUARDED_BY(mutex_);
   Copies objects_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::vector<const Copies::value_type*>> by_owner_
       ABSL_GUARDED_BY(mutex_);                    // of objects_, in their order
