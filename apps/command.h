@@ -8,6 +8,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/status.h"
+#include "platform/store/kubernetes/kubeconfig.h"
+
 namespace weft::apps {
 
 // What the chosen subcommand does; the exit code.
@@ -18,6 +21,19 @@ struct CommandLine {
   std::vector<std::string> words;
   std::vector<std::string> program;
 };
+
+// The action of a command that does or says all by itself, or fails with a word why and exit
+// code 1.
+void SetAction(CLI::App* command, Action* action, std::function<Status()> body);
+
+// Of the commands that work on a cluster: which one.
+struct ClusterFlags {
+  std::string kubeconfig;
+  std::string context;
+};
+// `flags` outlives the parsing.
+void AddClusterFlags(CLI::App* command, ClusterFlags* flags);
+StatusOr<platform::ClusterAccess> FindCluster(const ClusterFlags& flags);
 
 void AddCheck(CLI::App& app, Action* action);
 void AddDoctor(CLI::App& app, Action* action);

@@ -10,7 +10,6 @@
 #include "apps/command.h"
 #include "base/clock.h"
 #include "platform/object/fields.h"
-#include "platform/store/kubernetes/kubeconfig.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
 
 namespace weft::apps {
@@ -18,8 +17,7 @@ namespace {
 
 struct DoctorFlags {
   std::string what = "machine";
-  std::string kubeconfig;
-  std::string context;
+  ClusterFlags cluster;
   std::string namespace_name;
   bool as_operator = false;
   bool is_quiet = false;
@@ -50,8 +48,7 @@ std::vector<platform::Finding> CheckCluster(const DoctorFlags& flags) {
     return std::vector<platform::Finding>{finding};
   };
   RealClock clock;
-  const StatusOr<platform::ClusterAccess> access =
-      platform::FindClusterAccess(flags.kubeconfig, flags.context);
+  const StatusOr<platform::ClusterAccess> access = FindCluster(flags.cluster);
   if (!access.ok()) return unreachable(access.status());
   const auto store = platform::KubernetesStore::Connect(*access, &clock);
   if (!store.ok()) return unreachable(store.status());
@@ -93,11 +90,7 @@ void AddDoctor(CLI::App& app, Action* action) {
   command->add_option("what", flags->what, "machine or cluster")
       ->capture_default_str()
       ->check(CLI::IsMember({"machine", "cluster"}));
-  command->add_option(
-      "--kubeconfig", flags->kubeconfig,
-      "How to reach the cluster (default: $KUBECONFIG, the pod's own account, ~/.kube/config)");
-  command->add_option("--context", flags->context,
-                      "Context of the kubeconfig (default: the current one)");
+  AddClusterFlags(command, &flags->cluster);
   command->add_option("-n,--namespace", flags->namespace_name,
                       "Where jobs shall run (default: the context's)");
   command->add_flag("--as_operator", flags->as_operator,

@@ -13,7 +13,6 @@
 #include "base/cancellation.h"
 #include "base/clock.h"
 #include "platform/console/commands.h"
-#include "platform/store/kubernetes/kubeconfig.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
 
 namespace weft::apps {
@@ -23,8 +22,7 @@ using platform::Console;
 using platform::KubernetesStore;
 
 struct ObjectFlags {
-  std::string kubeconfig;
-  std::string context;
+  ClusterFlags cluster;
   std::string namespace_name;
   platform::Selection selection;
   platform::GetOptions get;
@@ -41,8 +39,7 @@ using Body = std::function<Status(const Console& console, KubernetesStore* serve
 
 Status WithServer(const ObjectFlags& flags, const Body& body) {
   RealClock clock;
-  WEFT_ASSIGN_OR_RETURN(platform::ClusterAccess access,
-                        platform::FindClusterAccess(flags.kubeconfig, flags.context));
+  WEFT_ASSIGN_OR_RETURN(platform::ClusterAccess access, FindCluster(flags.cluster));
   WEFT_ASSIGN_OR_RETURN(const auto server, KubernetesStore::Connect(access, &clock));
   Console console;
   console.store = server.get();
@@ -56,27 +53,14 @@ Status WithServer(const ObjectFlags& flags, const Body& body) {
   return body(console, server.get());
 }
 
-// What the subcommand's callback leaves for main.
-void SetAction(CLI::App* command, Action* action, const std::shared_ptr<ObjectFlags>& flags,
-               Body body) {
-  const std::string name = command->get_name();
-  command->callback([action, flags, body, name] {
-    *action = [flags, body, name] {
-      const Status status = WithServer(*flags, body);
-      if (status.ok()) return 0;
-      std::fprintf(stderr, "weft %s: %s\n", name.c_str(), std::string(status.message()).c_str());
-      return 1;
-    };
-  });
+void SetConsoleAction(CLI::App* command, Action* action, const std::shared_ptr<ObjectFlags>& flags,
+                      Body body) {
+  SetAction(command, action, [flags, body = std::move(body)] { return WithServer(*flags, body); });
 }
 
 std::shared_ptr<ObjectFlags> AddObjectFlags(CLI::App* command) {
   const auto flags = std::make_shared<ObjectFlags>();
-  command->add_option("--kubeconfig", flags->kubeconfig,
-                      "How to reach the cluster (default: $KUBECONFIG, the pod's "
-                      "own account, ~/.kube/config)");
-  command->add_option("--context", flags->context,
-                      "Context of the kubeconfig (default: the current one)");
+  AddClusterFlags(command, &flags->cluster);
   command->add_option("-n,--namespace", flags->namespace_name,
                       "Namespace (default: the context's)");
   return flags;
@@ -105,7 +89,7 @@ void AddApply(CLI::App& app, Action* action) {
       ->required();
   command->add_option("--dry-run", flags->dry_run, "server: check, but keep nothing")
       ->check(CLI::IsMember({"none", "server"}));
-  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
+  SetConsoleAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
     return ApplyFiles(console, flags->selection.files, flags->dry_run == "server");
   });
 }
@@ -117,7 +101,7 @@ void AddGet(CLI::App& app, Action* action) {
   command->add_option("-o,--output", flags->get.form, "wide, name, yaml or json");
   command->add_flag("-w,--watch", flags->get.watches, "Go on with what changes");
   command->add_flag("-A,--all-namespaces", flags->selection.all_namespaces, "In all namespaces");
-  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
+  SetConsoleAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
     Cancellation cancellation;
     platform::GetOptions options = flags->get;
     options.cancellation = &cancellation;
@@ -129,7 +113,7 @@ void AddDescribe(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand("describe", "Show objects with their events");
   const auto flags = AddObjectFlags(command);
   AddSelection(command, flags);
-  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
+  SetConsoleAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
     return DescribeObjects(console, flags->selection);
   });
 }
@@ -147,10 +131,11 @@ void AddLogs(CLI::App& app, Action* action) {
   command->add_flag("-p,--previous", flags->logs.is_previous, "Of the run before the last restart");
   command->add_flag("--timestamps", flags->logs.with_times, "Each line with its time");
   command->add_option("--tail", flags->logs.tail_lines, "The last lines only");
-  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore* server) {
-    Cancellation cancellation;
-    return ShowLogs(console, server, flags->selection.words[0], flags->logs, &cancellation);
-  });
+  SetConsoleAction(
+      command, action, flags, [flags](const Console& console, KubernetesStore* server) {
+        Cancellation cancellation;
+        return ShowLogs(console, server, flags->selection.words[0], flags->logs, &cancellation);
+      });
 }
 
 void AddWait(CLI::App& app, Action* action) {
@@ -163,10 +148,11 @@ void AddWait(CLI::App& app, Action* action) {
   command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");
   command->add_option("--timeout", flags->timeout, "How long at most: 30s, 5m; below 0: a week")
       ->capture_default_str();
-  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) -> Status {
-    WEFT_ASSIGN_OR_RETURN(const absl::Duration timeout, ParseTimeout(flags->timeout));
-    return WaitForObjects(console, flags->selection, flags->wait_for, timeout);
-  });
+  SetConsoleAction(
+      command, action, flags, [flags](const Console& console, KubernetesStore*) -> Status {
+        WEFT_ASSIGN_OR_RETURN(const absl::Duration timeout, ParseTimeout(flags->timeout));
+        return WaitForObjects(console, flags->selection, flags->wait_for, timeout);
+      });
 }
 
 void AddDelete(CLI::App& app, Action* action) {
@@ -184,7 +170,7 @@ void AddDelete(CLI::App& app, Action* action) {
   command->add_option("--cascade", flags->cascade, "What becomes of what they own")
       ->capture_default_str()
       ->check(CLI::IsMember({"background", "foreground", "orphan"}));
-  SetAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
+  SetConsoleAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
     platform::DeleteRequest request = flags->deletion;
     if (flags->grace_s >= 0) request.grace_seconds = flags->grace_s;
     if (flags->cascade == "foreground") request.propagation = platform::Propagation::kForeground;

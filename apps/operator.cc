@@ -35,7 +35,6 @@
 #include "platform/reconcile/leader_election.h"
 #include "platform/reconcile/metered_store.h"
 #include "platform/store/api_error.h"
-#include "platform/store/kubernetes/kubeconfig.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
 
 namespace weft::apps {
@@ -46,8 +45,7 @@ constexpr int kLogLines = 50;
 constexpr size_t kMostLogBytes = 64 << 10;
 
 struct OperatorFlags {
-  std::string kubeconfig;
-  std::string context;
+  ClusterFlags cluster;
   std::string namespace_name;
   std::string node = "local";
   NodePortFlags node_port;
@@ -238,8 +236,7 @@ StatusOr<Json> ReadProgress(platform::KubernetesStore* cluster, const platform::
 Status RunOperator(const OperatorFlags& flags) {
   const sigset_t signals = BlockSignals();
   RealClock clock;
-  WEFT_ASSIGN_OR_RETURN(const platform::ClusterAccess access,
-                        platform::FindClusterAccess(flags.kubeconfig, flags.context));
+  WEFT_ASSIGN_OR_RETURN(const platform::ClusterAccess access, FindCluster(flags.cluster));
   WEFT_ASSIGN_OR_RETURN(platform::LeaderElector::Options election, ElectionOptions(flags, access));
   MetricRegistry metrics;
   Current current;
@@ -320,8 +317,7 @@ Status RunNode(const OperatorFlags& flags) {
   AdoptOrphans();
   const sigset_t signals = BlockSignals();
   RealClock clock;
-  WEFT_ASSIGN_OR_RETURN(const platform::ClusterAccess access,
-                        platform::FindClusterAccess(flags.kubeconfig, flags.context));
+  WEFT_ASSIGN_OR_RETURN(const platform::ClusterAccess access, FindCluster(flags.cluster));
   WEFT_ASSIGN_OR_RETURN(const auto store, platform::KubernetesStore::Connect(access, &clock));
   WEFT_RETURN_IF_ERROR(Annotate(store->GetPage("/version").status(),
                                 absl::StrCat("The cluster at ", access.server)));
@@ -352,25 +348,8 @@ Status RunNode(const OperatorFlags& flags) {
 
 std::shared_ptr<OperatorFlags> AddOperatorFlags(CLI::App* command) {
   const auto flags = std::make_shared<OperatorFlags>();
-  command->add_option("--kubeconfig", flags->kubeconfig,
-                      "How to reach the cluster (default: $KUBECONFIG, the pod's "
-                      "own account, ~/.kube/config)");
-  command->add_option("--context", flags->context,
-                      "Context of the kubeconfig (default: the current one)");
+  AddClusterFlags(command, &flags->cluster);
   return flags;
-}
-
-void SetAction(CLI::App* command, Action* action, const std::shared_ptr<OperatorFlags>& flags,
-               Status (*run)(const OperatorFlags& flags)) {
-  const std::string name = command->get_name();
-  command->callback([action, flags, run, name] {
-    *action = [flags, run, name] {
-      const Status status = run(*flags);
-      if (status.ok()) return 0;
-      std::fprintf(stderr, "weft %s: %s\n", name.c_str(), std::string(status.message()).c_str());
-      return 1;
-    };
-  });
 }
 
 void AddElection(CLI::App* command, const std::shared_ptr<OperatorFlags>& flags) {
@@ -452,7 +431,7 @@ void AddOperator(CLI::App& app, Action* action) {
       ->add_option("--webhook_validity", flags->webhook_validity,
                    "Life of a certificate that is made; another takes its place in time")
       ->capture_default_str();
-  SetAction(command, action, flags, &RunOperator);
+  SetAction(command, action, [flags] { return RunOperator(*flags); });
 }
 
 void AddNode(CLI::App& app, Action* action) {
@@ -478,7 +457,7 @@ void AddNode(CLI::App& app, Action* action) {
   command->add_option("--tls-cert-file", port.certificate,
                       "Certificate of that port (default: made anew)");
   command->add_option("--tls-private-key-file", port.key, "Its key");
-  SetAction(command, action, flags, &RunNode);
+  SetAction(command, action, [flags] { return RunNode(*flags); });
 }
 
 }  // namespace weft::apps

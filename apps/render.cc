@@ -53,15 +53,9 @@ void AddRender(CLI::App& app, Action* action) {
                    "task, told by flags")
       ->check(CLI::IsMember({"pods", "seeds"}))
       ->capture_default_str();
-  command->callback([action, file, space, form] {
-    *action = [file, space, form] {
-      const Status status =
-          Render(*file, *space,
-                 *form == "seeds" ? platform::RenderForm::kSeeds : platform::RenderForm::kPods);
-      if (status.ok()) return 0;
-      std::fprintf(stderr, "weft render: %s\n", std::string(status.message()).c_str());
-      return 1;
-    };
+  SetAction(command, action, [file, space, form] {
+    return Render(*file, *space,
+                  *form == "seeds" ? platform::RenderForm::kSeeds : platform::RenderForm::kPods);
   });
 }
 

@@ -136,14 +136,7 @@ void AddUp(CLI::App& app, Action* action) {
   up->add_option("--controller_threads", flags->threads, "Jobs that are looked at together")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
-  up->callback([action, flags] {
-    *action = [flags] {
-      const Status status = RunControlPlane(*flags);
-      if (status.ok()) return 0;
-      std::fprintf(stderr, "weft up: %s\n", std::string(status.message()).c_str());
-      return 1;
-    };
-  });
+  SetAction(up, action, [flags] { return RunControlPlane(*flags); });
 }
 
 }  // namespace weft::apps
