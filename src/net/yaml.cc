@@ -220,11 +220,21 @@ std::string LostLineHint(absl::string_view line) {
   return "";
 }
 
-// Something indented under "name: value": nearly always a list item that lost its dash.
-std::string MissingDashHint(absl::string_view text, int line_number) {
+// Editors show a tab as spaces, which YAML does not take it for.
+std::string TabHint(absl::string_view line, int line_number) {
+  const size_t end = std::min(line.find_first_not_of(" \t"), line.size());
+  if (line.substr(0, end).find('\t') == absl::string_view::npos) return "";
+  return absl::StrCat("; line ", line_number,
+                      " is indented with a tab: only spaces indent in YAML");
+}
+
+// What the writer probably meant: something indented under "name: value" is nearly always a list
+// item that lost its dash.
+std::string HintAt(absl::string_view text, int line_number) {
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   const size_t index = static_cast<size_t>(line_number - 1);
   if (index < lines.size()) {
+    if (std::string hint = TabHint(lines[index], line_number); !hint.empty()) return hint;
     if (std::string hint = LostLineHint(lines[index]); !hint.empty()) return hint;
   }
   if (line_number < 2 || index >= lines.size()) return "";
@@ -279,7 +289,7 @@ StatusOr<std::vector<Json>> ParseYaml(absl::string_view text, const std::string&
   } catch (const YAML::Exception& e) {
     const TextPosition position = PositionOf(e.mark);
     return ErrorAt(file, position,
-                   absl::StrCat("malformed YAML: ", e.msg, MissingDashHint(text, position.line)));
+                   absl::StrCat("malformed YAML: ", e.msg, HintAt(text, position.line)));
   } catch (const std::exception& e) {
     return InvalidArgument(file, ": malformed YAML: ", e.what());
   }

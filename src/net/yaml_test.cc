@@ -8,6 +8,7 @@ namespace weft {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::string DumpOf(absl::string_view text) {
@@ -100,6 +101,14 @@ TEST(YamlTest, HintsAtAMissingDash) {
   EXPECT_THAT(
       ErrorOf("containers:\n  name: tensorflow\n    image: mnist:1.0\n"),
       HasSubstr("If it is an item of 'containers', write '- name: tensorflow' and 'image'"));
+}
+
+TEST(YamlTest, HintsAtATab) {
+  for (const char* text : {"spec:\n\ta: 1\n", "spec:\n  \ta: 1\n"}) {
+    EXPECT_THAT(ErrorOf(text), HasSubstr("; line 2 is indented with a tab: only spaces indent in"));
+  }
+  EXPECT_THAT(ErrorOf("spec:\n  a: 1\n\tb: 2\n"), HasSubstr("; line 3 is indented with a tab"));
+  EXPECT_THAT(ErrorOf("a:\t1\nb: 2\n c: 3\n"), Not(HasSubstr("tab")));
 }
 
 TEST(YamlTest, ValuesHaveTheirPositions) {
