@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
@@ -30,6 +31,27 @@ constexpr char kJobLabel[] = "training.kubeflow.org/job-name";
 struct Group {
   const ResourceType* type = nullptr;
   std::vector<std::string> names;
+};
+
+// What went wrong with some of several objects; the others are seen to all the same.
+class Failures {
+ public:
+  // False: there is no use in trying the others.
+  bool Add(const Status& status) {
+    if (status.ok()) return true;
+    if (first_.ok()) first_ = status;
+    messages_.emplace_back(status.message());
+    return !absl::IsUnavailable(status) && !absl::IsUnauthenticated(status) &&
+           !absl::IsCancelled(status);
+  }
+  bool empty() const { return messages_.empty(); }
+  Status ToStatus() const {
+    return messages_.size() < 2 ? first_ : Status(first_.code(), absl::StrJoin(messages_, "\n"));
+  }
+
+ private:
+  Status first_;
+  std::vector<std::string> messages_;
 };
 
 StatusOr<const ResourceType*> TypeOf(const std::string& word) {
@@ -74,20 +96,23 @@ std::string SpaceOf(const Console& console, const ResourceType& type) {
   return type.is_namespaced ? console.namespace_name : "";
 }
 
-StatusOr<std::vector<ObjectPtr>> Fetch(const Console& console, const Group& group,
-                                       const Selection& selection) {
+// Those that are there.
+std::vector<ObjectPtr> Fetch(const Console& console, const Group& group, const Selection& selection,
+                             Failures* failures) {
   std::vector<ObjectPtr> objects;
   for (const std::string& name : group.names) {
-    WEFT_ASSIGN_OR_RETURN(ObjectPtr object,
-                          console.store->Get(*group.type, {SpaceOf(console, *group.type), name}));
-    objects.push_back(std::move(object));
+    StatusOr<ObjectPtr> object =
+        console.store->Get(*group.type, {SpaceOf(console, *group.type), name});
+    if (object.ok()) objects.push_back(*std::move(object));
+    if (!failures->Add(object.status())) break;
   }
   if (!group.names.empty()) return objects;
   ListOptions options;
   if (!selection.all_namespaces) options.namespace_name = SpaceOf(console, *group.type);
   options.label_selector = selection.label_selector;
-  WEFT_ASSIGN_OR_RETURN(ObjectList list, console.store->List(*group.type, options));
-  return std::move(list.items);
+  StatusOr<ObjectList> list = console.store->List(*group.type, options);
+  failures->Add(list.status());
+  return list.ok() ? std::move(list->items) : objects;
 }
 
 struct Target {
@@ -112,7 +137,9 @@ StatusOr<std::vector<Target>> TargetsOf(const Console& console, const Selection&
     if (!selection.is_all && selection.label_selector.empty()) {
       return InvalidArgument("Say which ", group.type->plural, ": names, -l labels, or --all");
     }
-    WEFT_ASSIGN_OR_RETURN(const std::vector<ObjectPtr> objects, Fetch(console, group, selection));
+    Failures failures;
+    const std::vector<ObjectPtr> objects = Fetch(console, group, selection, &failures);
+    WEFT_RETURN_IF_ERROR(failures.ToStatus());
     for (const ObjectPtr& object : objects)
       targets.push_back({group.type, {NamespaceOf(*object), NameOf(*object)}});
   }
@@ -169,15 +196,20 @@ Status AwaitObject(const Console& console, const Target& target, absl::Duration 
 }  // namespace
 
 Status ApplyFiles(const Console& console, const std::vector<std::string>& files, bool is_dry_run) {
+  Failures failures;
   for (const std::string& file : files) {
-    WEFT_ASSIGN_OR_RETURN(std::vector<Manifest> manifests,
-                          ReadManifests(file, console.namespace_name));
-    for (Manifest& manifest : manifests) {
+    StatusOr<std::vector<Manifest>> manifests = ReadManifests(file, console.namespace_name);
+    if (!failures.Add(manifests.status())) break;
+    if (!manifests.ok()) continue;
+    for (Manifest& manifest : *manifests) {
       const StatusOr<ApplyOutcome> outcome = ApplyManifest(console.store, &manifest, is_dry_run);
       if (!outcome.ok()) {
         // What was found in the file names it, with the line.
         const bool is_named = absl::StartsWith(outcome.status().message(), file);
-        return is_named ? outcome.status() : Annotate(outcome.status(), file);
+        const bool goes_on =
+            failures.Add(is_named ? outcome.status() : Annotate(outcome.status(), file));
+        if (!goes_on) return failures.ToStatus();
+        continue;
       }
       const char* const word = *outcome == ApplyOutcome::kCreated      ? " created"
                                : *outcome == ApplyOutcome::kConfigured ? " configured"
@@ -186,7 +218,7 @@ Status ApplyFiles(const Console& console, const std::vector<std::string>& files,
                                  is_dry_run ? " (server dry run)" : "", "\n"));
     }
   }
-  return absl::OkStatus();
+  return failures.ToStatus();
 }
 
 // What changes, until it is cancelled; whatever happens to the connection. `shown` are the
@@ -220,11 +252,12 @@ Status GetObjects(const Console& console, const Selection& selection, const GetO
   WEFT_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(selection.words));
   const bool is_table = options.form.empty() || options.form == "wide";
   bool has_printed = false;
+  Failures failures;
   std::map<std::string, std::string> shown;
   for (const Group& group : groups) {
-    WEFT_ASSIGN_OR_RETURN(const std::vector<ObjectPtr> objects, Fetch(console, group, selection));
+    const std::vector<ObjectPtr> objects = Fetch(console, group, selection, &failures);
     for (const ObjectPtr& object : objects) shown[UidOf(*object)] = RevisionOf(*object);
-    if (objects.empty() && is_table) continue;
+    if (objects.empty() && (is_table || !failures.empty())) continue;
     if (is_table) {
       console.print(absl::StrCat(
           has_printed ? "\n" : "",
@@ -237,6 +270,7 @@ Status GetObjects(const Console& console, const Selection& selection, const GetO
     }
     has_printed = true;
   }
+  if (!failures.empty()) return failures.ToStatus();
   if (!has_printed && is_table && !options.watches) {
     console.print(selection.all_namespaces ? "No resources found\n"
                                            : absl::StrCat("No resources found in ",
@@ -248,9 +282,9 @@ Status GetObjects(const Console& console, const Selection& selection, const GetO
 
 Status DescribeObjects(const Console& console, const Selection& selection) {
   WEFT_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(selection.words));
+  Failures failures;
   for (const Group& group : groups) {
-    WEFT_ASSIGN_OR_RETURN(const std::vector<ObjectPtr> objects, Fetch(console, group, selection));
-    for (const ObjectPtr& object : objects) {
+    for (const ObjectPtr& object : Fetch(console, group, selection, &failures)) {
       ListOptions options;
       options.namespace_name = NamespaceOf(*object).empty() ? "default" : NamespaceOf(*object);
       options.field_selector = absl::StrCat("involvedObject.uid=", UidOf(*object));
@@ -262,13 +296,14 @@ Status DescribeObjects(const Console& console, const Selection& selection) {
       console.print(DescribeObject(*object, events.items, console.clock->Now()));
     }
   }
-  return absl::OkStatus();
+  return failures.ToStatus();
 }
 
 Status DeleteObjects(const Console& console, const Selection& selection,
                      const DeleteRequest& request) {
   WEFT_ASSIGN_OR_RETURN(const std::vector<Target> targets, TargetsOf(console, selection));
   std::vector<std::pair<Target, std::string>> waiting;
+  Failures failures;
   for (const Target& target : targets) {
     DeleteOptions options;
     options.propagation = request.propagation;
@@ -276,7 +311,8 @@ Status DeleteObjects(const Console& console, const Selection& selection,
     const StatusOr<ObjectPtr> last = console.store->Delete(*target.type, target.name, options);
     if (!last.ok()) {
       if (request.ignores_missing && IsObjectNotFound(last.status())) continue;
-      return last.status();
+      if (!failures.Add(last.status())) return failures.ToStatus();
+      continue;
     }
     console.print(absl::StrCat(target.type->singular, target.type->group.empty() ? "" : ".",
                                target.type->group, " \"", target.name.name, "\" deleted\n"));
@@ -285,15 +321,17 @@ Status DeleteObjects(const Console& console, const Selection& selection,
     if (uid.empty()) uid = StringField(**last, {"details", "uid"});
     waiting.emplace_back(target, uid);
   }
-  if (!request.waits) return absl::OkStatus();
+  if (!request.waits) return failures.ToStatus();
   for (const auto& [target, uid] : waiting) {
     const std::string gone = uid;
-    WEFT_RETURN_IF_ERROR(AwaitObject(
+    const Status status = AwaitObject(
         console, target, request.timeout,
         [gone](const Json* object) { return object == nullptr || UidOf(*object) != gone; },
-        "the deletion"));
+        "the deletion");
+    failures.Add(status);
+    if (!status.ok()) break;
   }
-  return absl::OkStatus();
+  return failures.ToStatus();
 }
 
 Status WaitForObjects(const Console& console, const Selection& selection, const std::string& what,

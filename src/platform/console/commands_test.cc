@@ -186,6 +186,30 @@ TEST_F(ConsoleTest, Deletes) {
   EXPECT_THAT(out_, HasSubstr("configmap \"conf\" deleted"));
 }
 
+TEST_F(ConsoleTest, OneThatFailsDoesNotKeepTheOthersBack) {
+  std::string text = kJob;
+  text.replace(text.find("{name: job}"), 11, "{name: job, namespace: away}");
+  Write(text);
+  const Status applied = ApplyFiles(console_, {file_ + "-none", file_}, false);
+  EXPECT_EQ(std::exchange(out_, ""), "configmap/conf created\n");
+  EXPECT_THAT(std::string(applied.message()), HasSubstr("Cannot open"));
+  EXPECT_THAT(std::string(applied.message()), HasSubstr("namespaces \"away\" not found"));
+
+  Selection named;
+  named.words = {"cm", "none", "conf", "neither"};
+  const Status got = GetObjects(console_, named, {"name"});
+  EXPECT_EQ(std::exchange(out_, ""), "configmap/conf\n");
+  EXPECT_EQ(got.message(), "configmaps \"none\" not found\nconfigmaps \"neither\" not found");
+  EXPECT_TRUE(IsObjectNotFound(DescribeObjects(console_, named)));
+  EXPECT_THAT(std::exchange(out_, ""), HasSubstr("Events:  <none>"));
+
+  Selection files;
+  files.files = {file_};
+  const Status deleted = DeleteObjects(console_, files, {});
+  EXPECT_EQ(out_, "configmap \"conf\" deleted\n");
+  EXPECT_EQ(deleted.message(), "tfjobs.kubeflow.org \"job\" not found");
+}
+
 // Whose watches can be made to break off.
 class BreakingStore : public PassingStore {
  public:
