@@ -119,6 +119,17 @@ FieldManager ManagerOf(const ResourceType& type, const WriteOptions& options, ab
           options.subresource, now};
 }
 
+// As a cluster keeps them: what is empty is not there.
+void DropEmptyMetadata(Json* metadata) {
+  for (const char* name : {"labels", "annotations", "finalizers", "ownerReferences"}) {
+    const Json* const held = metadata->Find(name);
+    const bool is_empty =
+        held != nullptr &&
+        (held->is_null() || ((held->is_object() || held->is_array()) && held->size() == 0));
+    if (is_empty) metadata->Erase(name);
+  }
+}
+
 // What is not metadata or status.
 bool SameDesire(const Json& a, const Json& b) {
   const auto is_desire = [](const JsonMember& member) {
@@ -275,6 +286,7 @@ Status EmbeddedStore::FillMetadata(const ResourceType& type, const std::string& 
         "deletionGracePeriodSeconds", "managedFields", "generation"}) {
     meta->Erase(ours);
   }
+  DropEmptyMetadata(meta);
   if (NameOf(*object).empty()) {
     const std::string prefix = StringField(*object, {"metadata", "generateName"});
     if (prefix.empty()) {
@@ -380,6 +392,7 @@ StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const 
     const Json* const held = FindField(*old, {"metadata", ours});
     held == nullptr ? (void)meta->Erase(ours) : meta->Set(ours, *held);
   }
+  DropEmptyMetadata(meta);
   WEFT_RETURN_IF_ERROR(PrepareUpdate(type, options, *old, &next));
   WEFT_RETURN_IF_ERROR(CheckSize(type, next));
   // Only an object that somebody applies keeps an account.

@@ -102,6 +102,22 @@ TEST_F(EmbeddedStoreTest, CreatesWithMetadata) {
             R"({"name":"a","kind":"configmaps"})");
 }
 
+// As a cluster keeps it; what is applied again then differs in nothing.
+TEST_F(EmbeddedStoreTest, KeepsNoEmptyMetadata) {
+  Json object = ConfigMap("a");
+  for (const char* name : {"labels", "annotations"})
+    SetField(&object, {"metadata", name}, Json::MakeObject());
+  SetField(&object, {"metadata", "finalizers"}, Json::MakeArray());
+  const Json made = Created(ConfigMaps(), object);
+  for (const char* name : {"labels", "annotations", "finalizers"})
+    EXPECT_EQ(FindField(made, {"metadata", name}), nullptr) << name;
+  const Json patch = J(R"({"metadata":{"annotations":{},"labels":{"a":"b"}}})");
+  const ObjectPtr patched =
+      store_->Patch(ConfigMaps(), {"default", "a"}, PatchKind::kMerge, patch, {}).value();
+  EXPECT_EQ(FindField(*patched, {"metadata", "annotations"}), nullptr);
+  EXPECT_EQ(FindField(*patched, {"metadata", "labels"})->Dump(), R"({"a":"b"})");
+}
+
 TEST_F(EmbeddedStoreTest, RefusesBadNamesAndNamespaces) {
   EXPECT_EQ(
       HttpCodeOf(store_->Create(ConfigMaps(), "default", ConfigMap("Not_A_Name"), {}).status()),
