@@ -122,6 +122,8 @@ TEST_F(ApiServerTest, TellsWhatItServes) {
   EXPECT_THAT(page.body, HasSubstr("org.kubeflow.v1beta1.TFJob"));
   EXPECT_EQ(Ask("GET", "/apis/none.org/v1").code, 404);
   EXPECT_EQ(Ask("GET", "/api/v2").code, 404);
+  // kubectl looks into the details of what is not found, there or not.
+  EXPECT_EQ(Ask("GET", "/api/v2").body.Find("details")->Dump(), "{}");
 }
 
 TEST_F(ApiServerTest, AnswersWithTheStatusThatClientsExpect) {
@@ -140,6 +142,8 @@ TEST_F(ApiServerTest, AnswersWithTheStatusThatClientsExpect) {
       {"GET", jobs + "/none", "", "", 404, "NotFound"},
       {"GET", "/api/v1/namespaces/default/frogs", "", "", 404, "NotFound"},
       {"GET", jobs + "/job/log", "", "", 404, "NotFound"},
+      {"POST", pods + "/p/exec", "", "", 501, "NotImplemented"},
+      {"PATCH", pods + "/p/ephemeralcontainers", "{}", "application/json", 501, "NotImplemented"},
       {"GET", "/apis/kubeflow.org/v2/tfjobs", "", "", 404, "NotFound"},
       {"POST", jobs, kJob, "application/json", 409, "AlreadyExists"},
       {"POST", jobs, "{", "application/json", 400, "BadRequest"},

@@ -13,8 +13,13 @@
 namespace weft::platform {
 namespace {
 
+// With details that name nothing: kubectl tells by them that it is not an object that is missing.
 Status NoSuchPage() {
-  return ApiError(404, "NotFound", "the server could not find the requested resource");
+  Json answer;
+  answer.Set("reason", "NotFound");
+  answer.Set("message", "the server could not find the requested resource");
+  answer.Set("details", Json::MakeObject());
+  return StatusFromObject(answer, 404);
 }
 
 }  // namespace
@@ -59,7 +64,8 @@ StatusOr<RequestPath> ParseRequestPath(absl::string_view path) {
   const bool is_known = sub.empty() || (sub == "status" && parsed.type->has_status) ||
                         (sub == "scale" && !parsed.type->scale_path.empty()) ||
                         ((sub == "log" || sub == "binding") && parsed.type == &Pods());
-  if (parsed.type == &Pods() && (sub == "exec" || sub == "attach" || sub == "portforward")) {
+  if (parsed.type == &Pods() &&
+      (sub == "exec" || sub == "attach" || sub == "portforward" || sub == "ephemeralcontainers")) {
     return ApiError(501, "NotImplemented",
                     absl::StrCat("pods/", sub,
                                  " is not served here: what a pod runs are processes of "
