@@ -44,12 +44,14 @@ void Problems::Add(const Json& at, absl::string_view path, absl::string_view wha
 
 Status Problems::ToStatus() const {
   if (problems_.empty()) return absl::OkStatus();
-  std::vector<std::string> shown(
-      problems_.begin(),
-      problems_.begin() + static_cast<std::ptrdiff_t>(std::min(problems_.size(), kMostProblems)));
-  if (problems_.size() > kMostProblems) {
-    shown.push_back(absl::StrCat("... and ", problems_.size() - kMostProblems, " more"));
+  // Two checks may stumble over the same field.
+  std::set<absl::string_view> seen;
+  std::vector<std::string> shown;
+  for (const std::string& problem : problems_) {
+    if (seen.insert(problem).second && seen.size() <= kMostProblems) shown.push_back(problem);
   }
+  if (seen.size() > kMostProblems)
+    shown.push_back(absl::StrCat("... and ", seen.size() - kMostProblems, " more"));
   return InvalidArgument(absl::StrJoin(shown, "\n"));
 }
 

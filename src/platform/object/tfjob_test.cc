@@ -144,6 +144,8 @@ TEST(TfJobTest, TellsHowToWriteTheContainersThatTheSlidePrintsWithoutADash) {
           "job.yaml:10:13: spec.tfReplicaSpecs.PS.template.spec.containers: holds a mapping with "
           "\"name\", \"image\", a list is allowed; put a dash before its first field:\n"
           "      containers:\n      - name: tensorflow\n        image: kubeflow/mnist:1.0"));
+  const std::string told = ErrorOf(mapping);
+  EXPECT_EQ(told.find("put a dash"), told.rfind("put a dash")) << told;
 }
 
 TEST(TfJobTest, NamesTheNearestFieldAndTheAllowedValues) {
