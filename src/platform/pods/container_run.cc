@@ -85,7 +85,7 @@ void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, a
     log_ = nullptr;
     const int code =
         process.status().code() == absl::StatusCode::kNotFound ? kCannotStart : kMayNotRun;
-    Terminate(code, 0, "ContainerCannotRun", std::string(process.status().message()), now);
+    Terminate(code, 0, kUnableToRun, std::string(process.status().message()), now);
     return;
   }
   process_ = *std::move(process);

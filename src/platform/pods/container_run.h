@@ -86,6 +86,9 @@ class ContainerRun {
   bool has_succeeded() const { return state_ == State::kTerminated && exit_code_ == 0; }
   int64_t restart_count() const { return restart_count_; }
   int exit_code() const { return exit_code_; }  // of the last end: a shell's code
+  // There is no such program, or it may not be started; message() says why.
+  bool is_unable_to_run() const { return state_ == State::kTerminated && reason_ == kUnableToRun; }
+  const std::string& message() const { return message_; }
   // When what has ended may be started again; InfiniteFuture: its row is as long as it may be.
   absl::Time restart_time() const;
   absl::Time finished() const { return finished_; }
@@ -112,6 +115,8 @@ class ContainerRun {
   void Terminate(int exit_code, int signal, const std::string& reason, const std::string& message,
                  absl::Time now);
   Json DescribeTermination() const;
+
+  static constexpr char kUnableToRun[] = "ContainerCannotRun";  // as a reason
 
   const std::string name_;
   const Kind kind_;

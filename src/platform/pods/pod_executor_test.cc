@@ -395,5 +395,40 @@ TEST_F(PodExecutorTest, WaitsForASecretThatIsNotThere) {
   EXPECT_THAT(Log(AwaitPhase("Succeeded")), HasSubstr("here\n"));
 }
 
+TEST_F(PodExecutorTest, TellsWhatKeepsAPodFromRunning) {
+  const auto await_event = [&](const std::string& reason, const std::string& message) {
+    std::string told;
+    Await([&](const Json& /*pod*/) {
+      told.clear();
+      const ObjectList events = store_->List(*FindResource("", "events"), {}).value();
+      for (const ObjectPtr& event : events.items) {
+        absl::StrAppend(&told, StringField(*event, {"reason"}), ": ",
+                        StringField(*event, {"message"}), "\n");
+      }
+      return absl::StrContains(told, absl::StrCat(reason, ": ", message));
+    });
+    EXPECT_THAT(told, HasSubstr(absl::StrCat(reason, ": ", message)));
+  };
+  Json pod = PodThatRuns("", "Always");
+  FirstContainer(&pod)->Set("command", Words({"/no/such/program"}));
+  Create(pod);
+  await_event("Failed", "Container main cannot run: ");
+  await_event("BackOff",
+              "Container main ended with exit code 127 and waits before it is started again");
+  pod = PodThatRuns("exec sleep 1000");
+  SetField(&pod, {"metadata", "name"}, "probed");
+  // As many tries as the exit code has, so that the second is done after the first.
+  for (const auto& [probe, tries] : {std::pair("readinessProbe", 1), {"livenessProbe", 3}}) {
+    Json* const container = FirstContainer(&pod);
+    SetField(container, {probe, "exec", "command"},
+             Words({"sh", "-c", absl::StrCat("exit ", tries).c_str()}));
+    SetField(container, {probe, "periodSeconds"}, 1);
+    SetField(container, {probe, "failureThreshold"}, tries);
+  }
+  Create(pod);
+  await_event("Unhealthy", "Container main is not ready: its readiness probe fails: exit code 1");
+  await_event("Unhealthy", "Container main is ended: its liveness probe fails: exit code 3");
+}
+
 }  // namespace
 }  // namespace weft::platform

@@ -158,6 +158,7 @@ void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, 
   std::string told;
   if (keeping_.confiner != nullptr) confinement = keeping_.confiner->Confine(*pod_, *spec, &told);
   container->Start(*command, guard, now, std::move(confinement));
+  TellOfEnd(*container, now);
   if (!told.empty() && keeping_.tell) {
     keeping_.tell(*pod_, "Normal", "Confined",
                   absl::StrCat("Container ", container->name(), ": ", told));
@@ -170,6 +171,16 @@ void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, 
 
 void PodRun::Tell(const char* reason, const std::string& message) {
   if (keeping_.tell) keeping_.tell(*pod_, "Warning", reason, message);
+}
+
+void PodRun::TellOfEnd(const ContainerRun& container, absl::Time now) {
+  if (container.state() != ContainerRun::State::kTerminated) return;
+  const std::string name = absl::StrCat("Container ", container.name());
+  if (container.is_unable_to_run())
+    Tell("Failed", absl::StrCat(name, " cannot run: ", container.message()));
+  if (!WillRestart(container) || container.restart_time() <= now) return;
+  Tell("BackOff", absl::StrCat(name, " ended with exit code ", container.exit_code(),
+                               " and waits before it is started again"));
 }
 
 void PodRun::BeginHooks(const ContainerRun& container, const Json& spec,
@@ -297,12 +308,24 @@ void PodRun::StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time
   }
   container->SetHealth(has_started,
                        has_started && (!probes.readiness || probes.readiness->is_good()));
+  if (probes.readiness && probes.readiness->has_failed() != probes.is_unready_told) {
+    probes.is_unready_told = !probes.is_unready_told;
+    if (probes.is_unready_told) {
+      Tell("Unhealthy",
+           absl::StrCat("Container ", container->name(),
+                        " is not ready: its readiness probe fails: ", probes.readiness->why()));
+    }
+  }
   const Probe* const dead = probes.startup && probes.startup->has_failed()     ? &*probes.startup
                             : probes.liveness && probes.liveness->has_failed() ? &*probes.liveness
                                                                                : nullptr;
   if (dead == nullptr || probes.kill_time != absl::InfiniteFuture()) return;
+  const char* const kind =
+      dead == (probes.startup ? &*probes.startup : nullptr) ? "startup" : "liveness";
   WEFT_LOG(WARNING) << "Container " << container->name() << " of pod " << NameOf(*pod_)
-                    << " is ended because its probe fails: " << dead->why();
+                    << " is ended because its " << kind << " probe fails: " << dead->why();
+  Tell("Unhealthy", absl::StrCat("Container ", container->name(), " is ended: its ", kind,
+                                 " probe fails: ", dead->why()));
   AskToEnd(container, SIGTERM, now);
   probes.kill_time = now + Grace(*pod_);
 }
@@ -336,7 +359,9 @@ void PodRun::WindDown(absl::Time now) {
 
 void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration monotonic_now,
                   absl::Time now) {
-  for (const auto& container : containers_) container->Advance(monotonic_now, now);
+  for (const auto& container : containers_) {
+    if (container->Advance(monotonic_now, now)) TellOfEnd(*container, now);
+  }
   StepHooks(now);
   if (!is_terminating_ && now >= Deadline(*pod_, started_)) {
     is_overdue_ = true;

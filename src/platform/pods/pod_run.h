@@ -81,6 +81,7 @@ class PodRun {
     std::optional<Probe> startup;
     std::optional<Probe> liveness;
     std::optional<Probe> readiness;
+    bool is_unready_told = false;
     absl::Time kill_time = absl::InfiniteFuture();  // once it was found dead
   };
   // Of one run of a container, too.
@@ -101,6 +102,8 @@ class PodRun {
   void AskToEnd(ContainerRun* container, int signal, absl::Time now);
   void StepHooks(absl::Time now);
   void Tell(const char* reason, const std::string& message);
+  // Why it could not start, and that it waits before it is started again.
+  void TellOfEnd(const ContainerRun& container, absl::Time now);
   void BeginProbes(const ContainerRun& container, const Json& spec, const ContainerCommand& command,
                    absl::Time now);
   void StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time now);
