@@ -25,6 +25,8 @@
 namespace weft::apps {
 namespace {
 
+constexpr absl::Duration kEventsStay = absl::Hours(1);  // as on a cluster
+
 struct UpFlags {
   std::string state;
   std::string kubeconfig;
@@ -44,7 +46,13 @@ StatusOr<std::unique_ptr<platform::ApiServer>> StartServer(platform::ApiServer::
 
 void WaitForSignal(const sigset_t& signals, platform::EmbeddedStore* store) {
   const timespec period = {30, 0};
-  while (::sigtimedwait(&signals, nullptr, &period) < 0) store->SendBookmarks();
+  while (::sigtimedwait(&signals, nullptr, &period) < 0) {
+    store->SendBookmarks();
+    const Status status = store->DropEvents(kEventsStay);
+    if (!status.ok()) {
+      WEFT_LOG_EVERY(WARNING, absl::Minutes(10)) << "Old events stay: " << status.message();
+    }
+  }
 }
 
 // Ends what the last run has left behind when it and its guard were killed, and says who we are for

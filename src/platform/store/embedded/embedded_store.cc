@@ -23,6 +23,7 @@ namespace {
 
 constexpr size_t kMostBytes = 1536 << 10;  // as much as etcd takes
 constexpr int kNameTries = 8;
+constexpr size_t kMostDropped = 1000;  // at a time: watches are told, and remember only so many
 
 uint64_t SystemRandom() {
   uint64_t value = 0;
@@ -128,6 +129,13 @@ void DropEmptyMetadata(Json* metadata) {
         (held->is_null() || ((held->is_object() || held->is_array()) && held->size() == 0));
     if (is_empty) metadata->Erase(name);
   }
+}
+
+// When it happened last, by whichever field its writer uses.
+absl::Time LastTold(const Json& event) {
+  absl::Time last = ParseObjectTime(StringField(event, {"metadata", "creationTimestamp"}));
+  last = std::max(last, ParseObjectTime(StringField(event, {"lastTimestamp"})));
+  return std::max(last, ParseObjectTime(StringField(event, {"series", "lastObservedTime"})));
 }
 
 // What is not metadata or status.
@@ -498,6 +506,19 @@ Status EmbeddedStore::Commit(const Batch& batch, bool is_dry_run) {
   }
   table_.Apply(batch.changes());
   return absl::OkStatus();
+}
+
+Status EmbeddedStore::DropEvents(absl::Duration age) {
+  absl::MutexLock lock(&mutex_);
+  const absl::Time now = options_.clock->Now();
+  WEFT_ASSIGN_OR_RETURN(const Scope scope, MakeScope(Events(), "", "", ""));
+  WEFT_ASSIGN_OR_RETURN(const auto rows, table_.Snapshot(scope, table_.revision()));
+  Batch batch(&table_, now);
+  for (const auto& [key, event] : rows) {
+    if (batch.changes().size() >= kMostDropped) break;
+    if (now - LastTold(*event) > age) batch.Delete(key, DeleteOptions());
+  }
+  return Commit(batch, false);
 }
 
 void EmbeddedStore::SendBookmarks() {

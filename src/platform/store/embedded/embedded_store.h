@@ -46,6 +46,8 @@ class EmbeddedStore : public ObjectStore {
 
   // To every watch: the revision up to which it has seen all.
   void SendBookmarks();
+  // Events that have not happened again for so long; some of them, when they are many.
+  Status DropEvents(absl::Duration age);
 
  private:
   class TableWatch;

@@ -11,6 +11,7 @@
 
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
+#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {
@@ -465,6 +466,32 @@ TEST_F(EmbeddedStoreTest, TellsWatchersInOrder) {
   later.revision = RevisionOf(first);
   watch = store_->StartWatch(ConfigMaps(), later, sink).value();
   EXPECT_THAT(seen, ElementsAre("Ab", "Ma", "Da", "Ac"));
+}
+
+TEST_F(EmbeddedStoreTest, DropsEventsThatDoNotHappenAgain) {
+  const auto tell = [&](const char* name) {
+    Json event = ConfigMap(name);
+    event.Erase("data");
+    event.Set("kind", "Event");
+    event.Set("lastTimestamp", FormatObjectTime(clock_.Now()));
+    Created(Events(), event);
+  };
+  tell("once");
+  tell("again");
+  Created(ConfigMaps(), ConfigMap("a"));
+  clock_.Advance(absl::Minutes(40));
+  Json patch;
+  patch.Set("lastTimestamp", FormatObjectTime(clock_.Now()));
+  ASSERT_TRUE(
+      store_->Patch(Events(), {"default", "again"}, PatchKind::kMerge, patch, {}).status().ok());
+  ASSERT_TRUE(store_->DropEvents(absl::Hours(1)).ok());
+  EXPECT_EQ(store_->List(Events(), {}).value().items.size(), 2u);
+  clock_.Advance(absl::Minutes(30));
+  ASSERT_TRUE(store_->DropEvents(absl::Hours(1)).ok());
+  const ObjectList left = store_->List(Events(), {}).value();
+  ASSERT_EQ(left.items.size(), 1u);
+  EXPECT_EQ(NameOf(*left.items[0]), "again");
+  EXPECT_EQ(store_->List(ConfigMaps(), {}).value().items.size(), 1u);
 }
 
 TEST_F(EmbeddedStoreTest, ShowsSelectionsToWatchers) {
