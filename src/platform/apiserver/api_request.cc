@@ -63,9 +63,10 @@ std::string ApiRequest::Query(const std::string& name) const {
   return found == query.end() ? "" : found->second;
 }
 
-bool ApiRequest::IsWatch() const {
-  const std::string text = Query("watch");
-  return text == "true" || text == "1";
+bool ApiRequest::Flag(const std::string& name) const {
+  const auto found = query.find(name);
+  return found != query.end() && found->second != "0" &&
+         !absl::EqualsIgnoreCase(found->second, "false");
 }
 
 StatusOr<AnswerForm> ChooseAnswerForm(absl::string_view accept) {
@@ -145,7 +146,7 @@ StatusOr<WriteOptions> ReadWriteOptions(const ApiRequest& request) {
   options.is_strict = validation == "Strict";
   options.field_manager = request.Query("fieldManager");
   if (options.field_manager.empty()) options.field_manager = ManagerOfAgent(request.http);
-  options.is_forced = request.Query("force") == "true";
+  options.is_forced = request.Flag("force");
   return options;
 }
 

@@ -24,7 +24,9 @@ struct ApiRequest {
   RowObject row_object = RowObject::kMetadata;
 
   std::string Query(const std::string& name) const;
-  bool IsWatch() const;
+  // As a cluster reads it: whatever is there but for "0" and "false". Python's clients say "True".
+  bool Flag(const std::string& name) const;
+  bool IsWatch() const { return Flag("watch"); }
 };
 
 // 406 when the Accept header names nothing that is spoken here, 400 for parameters that make no

@@ -299,13 +299,16 @@ TEST_F(ApiServerTest, StreamsWatches) {
   EXPECT_TRUE(absl::IsCancelled(watch("", 2)));
   EXPECT_TRUE(absl::StartsWith(text, R"({"type":"ADDED","object":{"apiVersion":"v1")")) << text;
   EXPECT_THAT(text, HasSubstr(R"({"type":"DELETED")"));
-  EXPECT_TRUE(absl::IsCancelled(watch("sendInitialEvents=true&allowWatchBookmarks=true", 1)));
+  EXPECT_TRUE(absl::IsCancelled(watch("sendInitialEvents=True&allowWatchBookmarks=True", 1)));
   EXPECT_THAT(text, HasSubstr("k8s.io/initial-events-end"));
   for (int i = 0; i < 15; ++i) {
     ASSERT_EQ(Ask("POST", kPods, kPod).code, 201);
     ASSERT_EQ(Ask("DELETE", std::string(kPods) + "/p").code, 200);
   }
-  EXPECT_EQ(Ask("GET", std::string(kPods) + "?watch=true&resourceVersion=1").code, 410);
+  for (const char* yes : {"watch=true", "watch=True", "watch=1", "watch=", "watch"})
+    EXPECT_EQ(Ask("GET", absl::StrCat(kPods, "?", yes, "&resourceVersion=1")).code, 410) << yes;
+  for (const char* no : {"watch=false", "watch=False", "watch=0"})
+    EXPECT_EQ(Ask("GET", absl::StrCat(kPods, "?", no, "&resourceVersion=1")).code, 200) << no;
   // A watch ends by itself.
   EXPECT_TRUE(watch("timeoutSeconds=1", 9).ok());
 }
@@ -325,6 +328,7 @@ TEST_F(ApiServerTest, ServesLogs) {
   };
   EXPECT_EQ(read(""), "one\ntwo words\nthree\n");
   EXPECT_EQ(read("?tailLines=2"), "two words\nthree\n");
+  EXPECT_EQ(read("?tailLines=1&timestamps=True"), "2023-11-14T22:13:22Z three\n");
   EXPECT_EQ(read("?tailLines=0"), "");
   EXPECT_EQ(read("?tailLines=99"), "one\ntwo words\nthree\n");
   EXPECT_EQ(read("?limitBytes=5"), "one\nt");

@@ -34,9 +34,9 @@ struct LogQuery {
 StatusOr<LogQuery> ReadLogQuery(const ApiRequest& request, absl::Time now) {
   LogQuery query;
   query.container = request.Query("container");
-  query.follows = request.Query("follow") == "true";
-  query.is_previous = request.Query("previous") == "true";
-  query.with_times = request.Query("timestamps") == "true";
+  query.follows = request.Flag("follow");
+  query.is_previous = request.Flag("previous");
+  query.with_times = request.Flag("timestamps");
   int64_t since_seconds = -1;
   for (const auto& [name, target] :
        {std::pair{"tailLines", &query.tail_lines}, std::pair{"limitBytes", &query.limit_bytes},

@@ -23,7 +23,7 @@ class WatchStream {
  public:
   WatchStream(ApiRequest request, std::shared_ptr<HttpReply> reply, const Clock* clock)
       : request_(std::move(request)),
-        wants_bookmarks_(request_.Query("allowWatchBookmarks") == "true"),
+        wants_bookmarks_(request_.Flag("allowWatchBookmarks")),
         clock_(clock),
         reply_(std::move(reply)) {}
 
@@ -111,7 +111,7 @@ StatusOr<WatchOptions> ReadWatchOptions(const ApiRequest& request) {
   options.label_selector = request.Query("labelSelector");
   options.field_selector = request.Query("fieldSelector");
   options.revision = request.Query("resourceVersion");
-  if (request.Query("sendInitialEvents") == "true") {
+  if (request.Flag("sendInitialEvents")) {
     // What is there now is newer than any revision that the client may have.
     options.revision.clear();
     options.marks_initial_end = true;
