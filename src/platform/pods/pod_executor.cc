@@ -11,6 +11,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+#include "base/files.h"
 #include "base/log.h"
 #include "platform/object/fields.h"
 #include "platform/pods/orphans.h"
@@ -27,6 +32,43 @@ constexpr absl::Duration kClusterRefresh = absl::Minutes(1);  // each a call for
 
 std::string FolderOf(const std::string& log_folder, const std::string& uid) {
   return JoinPath(log_folder, uid);
+}
+
+// By os-release(5), as "Debian GNU/Linux 12 (bookworm)".
+std::string OsImage(absl::string_view release) {
+  for (absl::string_view line : absl::StrSplit(release, '\n')) {
+    if (!absl::ConsumePrefix(&line, "PRETTY_NAME=")) continue;
+    line = absl::StripAsciiWhitespace(line);
+    if (absl::ConsumePrefix(&line, "\"")) absl::ConsumeSuffix(&line, "\"");
+    return std::string(line);
+  }
+  return "Linux";
+}
+
+// Clients that check what they read refuse a node without one of these.
+Json NodeInfo() {
+  utsname system = {};
+  ::uname(&system);
+  const std::string machine = system.machine;
+  RealFileSystem files;
+  const auto text_of = [&](const char* path) {
+    return std::string(absl::StripAsciiWhitespace(ReadFile(files, path, 16 << 10).value_or("")));
+  };
+  const std::string id = text_of("/etc/machine-id");
+  Json info;
+  info.Set("kubeletVersion", "weft");
+  info.Set("kubeProxyVersion", "");
+  info.Set("containerRuntimeVersion", "weft://processes");
+  info.Set("kernelVersion", system.release);
+  info.Set("operatingSystem", "linux");
+  info.Set("osImage", OsImage(text_of("/etc/os-release")));
+  info.Set("architecture", machine == "x86_64"    ? "amd64"
+                           : machine == "aarch64" ? "arm64"
+                                                  : machine);
+  info.Set("machineID", id);
+  info.Set("systemUUID", id);
+  info.Set("bootID", text_of("/proc/sys/kernel/random/boot_id"));
+  return info;
 }
 
 bool IsFinished(const Json& pod) {
@@ -160,17 +202,7 @@ void PodExecutor::Join() {
   condition.Set("lastTransitionTime", FormatObjectTime(begun_));
   Json status;
   SetField(&status, {"status", "conditions"}, Json(Json::Array{std::move(condition)}));
-  utsname system = {};
-  ::uname(&system);
-  const std::string machine = system.machine;
-  const auto tell = [&](const char* name, absl::string_view value) {
-    SetField(&status, {"status", "nodeInfo", name}, value);
-  };
-  tell("kubeletVersion", "weft");
-  tell("containerRuntimeVersion", "weft://processes");
-  tell("kernelVersion", system.release);
-  tell("operatingSystem", "linux");
-  tell("architecture", machine == "x86_64" ? "amd64" : machine == "aarch64" ? "arm64" : machine);
+  SetField(&status, {"status", "nodeInfo"}, NodeInfo());
   const int64_t memory = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE);
   for (const char* kind : {"capacity", "allocatable"}) {
     SetField(&status, {"status", kind, "cpu"}, absl::StrCat(UsableCores()));

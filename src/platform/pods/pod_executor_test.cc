@@ -169,7 +169,13 @@ TEST_F(PodExecutorTest, RunsAPodToItsEnd) {
   EXPECT_THAT(Log(done), HasSubstr("out yes a p 127.0.0.1:"));
   EXPECT_THAT(Log(done), HasSubstr(" from-map default"));
   EXPECT_THAT(Log(done), HasSubstr("err\n"));
-  EXPECT_TRUE(store_->Get(Nodes(), {"", "local"}).ok());
+  const ObjectPtr node = store_->Get(Nodes(), {"", "local"}).value();
+  // All that a node must have by the API's schema.
+  for (const char* name :
+       {"architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion",
+        "kubeletVersion", "machineID", "operatingSystem", "osImage", "systemUUID"}) {
+    EXPECT_NE(FindField(*node, {"status", "nodeInfo", name}), nullptr) << name;
+  }
 }
 
 TEST_F(PodExecutorTest, TellsAProgramItsResources) {
