@@ -138,15 +138,16 @@ void ProcessHost::Judge() {
     const bool is_duty = plan.serves && run_->is_terminating();
     if (fate != PodRun::Fate::kFailed || exit_code_ != 0 || is_duty) continue;
     exit_code_ = container->exit_code();
-    reason_ = absl::StrCat(plan.name, " ended with exit code ", exit_code_);
+    reason_ = container->is_unable_to_run()
+                  ? absl::StrCat(plan.name, " cannot run: ", container->message())
+                  : absl::StrCat(plan.name, " ended with exit code ", exit_code_);
+    const bool has_others = options_.processes.size() > 1;
+    // A program that has run says itself why it failed.
+    if (!run_->is_terminating() && (has_others || container->is_unable_to_run()))
+      WEFT_LOG(WARNING) << reason_ << (has_others ? "; ending the others" : "");
   }
   if (run_->is_terminating()) return;
-  if (exit_code_ != 0) {
-    if (options_.processes.size() > 1) WEFT_LOG(WARNING) << reason_ << "; ending the others";
-    Terminate(SIGTERM);
-  } else if (is_all_served) {
-    Terminate(SIGTERM);
-  }
+  if (exit_code_ != 0 || is_all_served) Terminate(SIGTERM);
 }
 
 void ProcessHost::Terminate(int signal) {
