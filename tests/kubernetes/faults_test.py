@@ -104,8 +104,8 @@ class FaultsTest(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, what)
             time.sleep(0.05)
 
-    def test_a_full_disk(self):
-        """In a file system of its own, with a ballast that is thrown off."""
+    def move_to_a_small_disk(self):
+        """A file system of its own for the state, with a ballast that can be thrown off; where that is."""
         tried = subprocess.run([*UNSHARE.split(), 'true'], capture_output=True, text=True)
         if tried.returncode != 0:
             self.skipTest('nothing may be mounted here: ' + tried.stderr.strip())
@@ -116,6 +116,10 @@ class FaultsTest(unittest.TestCase):
         self.plane.weft = str(self.plane.folder / 'server')
         self.plane.start()
         self.client = Client(self.plane.kubeconfig)
+        return state
+
+    def test_a_full_disk(self):
+        state = self.move_to_a_small_disk()
         self.plane.run(WEFT, 'apply', '-f', '-', stdin=PODS)
         self.plane.run(WEFT, 'wait', '--for=condition=Ready', 'pod/again', 'pod/never', '--timeout=60s')
         made = []
@@ -139,6 +143,17 @@ class FaultsTest(unittest.TestCase):
         names = [item['metadata']['name'] for item in self.client.call('GET', MAPS)[1]['items']]
         self.assertEqual(names, ['later'] + made)
         self.assertEqual(self.plane.run(WEFT, 'get', 'pods', '-o', 'name'), 'pod/again\npod/never\n')
+
+    def test_a_program_that_prints_without_an_end(self):
+        state = self.move_to_a_small_disk()
+        self.plane.run(WEFT, 'apply', '-f', '-', stdin=PODS.replace('"sleep 1234.5 &', '"yes | head -c 1m &'))
+        self.await_that('the log stops', lambda: 'The log stops here' in self.plane.run(
+            WEFT, 'logs', 'never', '--tail', '1', check=False)[1])
+        # There is room for objects yet: what has filled the disk can be taken away.
+        self.assertEqual(self.client.call('POST', MAPS, config_map('more', {'a': 'x' * 1000}))[0], 201)
+        self.plane.run(WEFT, 'delete', 'pod', 'again', 'never')
+        logs = pathlib.Path('/proc/%d/root%s/logs' % (self.plane.process.pid, state))
+        self.await_that('the logs are gone', lambda: not list(logs.iterdir()))
 
     def test_a_file_that_may_not_grow(self):
         self.assertEqual(self.client.call('POST', MAPS, config_map('kept', {'a': '1'}))[0], 201)

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "base/log.h"
@@ -35,14 +34,13 @@ std::string ContainerLogPath(const std::string& pod_folder, const std::string& c
 
 void ContainerRun::OpenLog() {
   if (output_.log_folder.empty()) return;
-  const std::string path = ContainerLogPath(output_.log_folder, name_, restart_count_);
-  Status status = files_.MakeDirectories(ParentPath(path));
-  if (status.ok()) {
-    StatusOr<std::unique_ptr<WritableFile>> file = files_.OpenWrite(path, WriteMode::kTruncate);
-    status = file.status();
-    if (file.ok()) log_ = *std::move(file);
+  StatusOr<std::unique_ptr<LogFile>> log =
+      LogFile::Open(ContainerLogPath(output_.log_folder, name_, restart_count_));
+  if (log.ok()) {
+    log_ = *std::move(log);
+  } else {
+    WEFT_LOG(WARNING) << "A container runs without a log: " << log.status().message();
   }
-  if (!status.ok()) WEFT_LOG(WARNING) << "A container runs without a log: " << status.message();
 }
 
 void ContainerRun::EndProcesses() {
@@ -206,12 +204,7 @@ bool ContainerRun::ReadSome(Stream* stream, absl::Duration monotonic_now, absl::
 
 void ContainerRun::Log(const std::vector<std::string>& lines, absl::Time now) {
   if (lines.empty() || log_ == nullptr) return;
-  const std::string time = absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", now, absl::UTCTimeZone());
-  std::string text;
-  for (const std::string& line : lines) {
-    if (!absl::EndsWith(line, "\r")) absl::StrAppend(&text, time, " ", line, "\n");
-  }
-  const Status status = log_->Append(text);
+  const Status status = log_->Append(lines, now);
   if (status.ok()) return;
   WEFT_LOG(WARNING) << "The log of container " << name_ << " ends here: " << status.message();
   log_ = nullptr;

@@ -16,6 +16,7 @@
 #include "platform/launch/line_filter.h"
 #include "platform/pods/confinement.h"
 #include "platform/pods/container_environment.h"
+#include "platform/pods/log_file.h"
 
 namespace weft::platform {
 
@@ -142,7 +143,7 @@ class ContainerRun {
   std::unique_ptr<Subprocess> process_;
   Stream out_;
   Stream err_;
-  std::unique_ptr<WritableFile> log_;
+  std::unique_ptr<LogFile> log_;
   std::string message_file_;  // of the run, as in ContainerCommand
   bool has_message_in_log_ = false;
   std::string tail_;  // the end of what it printed, for that
