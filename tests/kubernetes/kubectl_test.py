@@ -118,7 +118,8 @@ class KubectlTest(unittest.TestCase):
                                 '{.spec.template.spec.containers[0].command}'), '3 ["sleep","1"]')
         self.k('create', 'service', 'clusterip', 'made', '--tcp=80:8080')
         self.k('create', 'namespace', 'made')
-        self.k('delete', 'cm,secret,deployment,service,namespace', 'made')
+        self.k('create', 'serviceaccount', 'made')
+        self.k('delete', 'cm,secret,deployment,service,namespace,serviceaccount', 'made')
         self.fails('NotFound', 'get', 'cm', 'conf')
 
     def test_a_list(self):

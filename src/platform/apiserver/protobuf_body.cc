@@ -88,6 +88,8 @@ constexpr Field kSecretFields[] = {{1, "metadata", Kind::kMessage, &kMeta},
 constexpr Field kNamespaceFields[] = {{1, "metadata", Kind::kMessage, &kMeta},
                                       {2, "spec", Kind::kIgnored},
                                       {3, "status", Kind::kIgnored}};
+constexpr Field kAccountFields[] = {{1, "metadata", Kind::kMessage, &kMeta},
+                                    {4, "automountServiceAccountToken", Kind::kBool}};
 constexpr Field kServicePortFields[] = {{1, "name", Kind::kString},
                                         {2, "protocol", Kind::kString},
                                         {3, "port", Kind::kInt},
@@ -191,6 +193,7 @@ constexpr Message kKinds[] = {Make("v1/ConfigMap", kConfigMapFields),
                               Make("v1/Secret", kSecretFields),
                               Make("v1/Namespace", kNamespaceFields),
                               Make("v1/Service", kServiceFields),
+                              Make("v1/ServiceAccount", kAccountFields),
                               Make("v1/Pod", kPodFields),
                               Make("apps/v1/Deployment", kDeploymentFields),
                               Make("coordination.k8s.io/v1/Lease", kLeaseFields)};

@@ -54,6 +54,8 @@ TEST(ProtobufBodyTest, ReadsWhatPeopleCreate) {
       absl::StrCat(
           "{", kMetaJson,
           R"(,"data":{"a":"1"},"binaryData":{"b":"AA=="},"apiVersion":"v1","kind":"ConfigMap"})"));
+  EXPECT_EQ(Read(Body("v1", "ServiceAccount", Meta("x"))),
+            absl::StrCat("{", kMetaJson, R"(,"apiVersion":"v1","kind":"ServiceAccount"})"));
   EXPECT_EQ(Read(Body("v1", "Secret", Meta("x") + Entry(2, "k", "word") + Bytes(3, "Opaque"))),
             absl::StrCat(
                 "{", kMetaJson,
