@@ -131,6 +131,11 @@ class KubectlTest(unittest.TestCase):
         self.fails('no matches for kind "Frog"', 'apply', '-f', '-', stdin=listed.replace('kind: ConfigMap', 'kind: Frog'))
         self.k('delete', 'cm', 'first')
 
+    def test_callers_ask_about_themselves(self):
+        self.assertRegex(self.k('auth', 'whoami'), r'Username +weft\n')
+        self.assertEqual(self.k('auth', 'can-i', 'create', 'tfjobs'), 'yes\n')
+        self.assertRegex(self.k('auth', 'can-i', '--list'), r'\*\.\* +\[\] +\[\] +\[\*\]')
+
     def test_namespaces(self):
         self.assertIn('namespace/team created', self.k('apply', '-f', '-', stdin=SPACE))
         self.k('apply', '-n', 'team', '-f', '-', stdin=CONFIG)

@@ -15,6 +15,7 @@
 #include "platform/apiserver/log_stream.h"
 #include "platform/apiserver/object_requests.h"
 #include "platform/apiserver/openapi_protobuf.h"
+#include "platform/apiserver/self_review.h"
 #include "platform/apiserver/watch_stream.h"
 #include "platform/store/api_error.h"
 
@@ -58,6 +59,9 @@ class ApiServer::Requests {
  private:
   void Answer(HttpRequest http, std::shared_ptr<HttpReply> reply) {
     if (http.method == "GET" && AnswerPage(http, *reply)) return;
+    if (http.method == "POST") {
+      if (const auto review = SelfReview(http.path)) return reply->Send(JsonResponse(201, *review));
+    }
     StatusOr<ApiRequest> request = ReadApiRequest(std::move(http));
     if (!request.ok()) return reply->Send(ErrorResponse(request.status()));
     const bool is_get = request->http.method == "GET";

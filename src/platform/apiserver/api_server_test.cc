@@ -126,6 +126,22 @@ TEST_F(ApiServerTest, TellsWhatItServes) {
   EXPECT_EQ(Ask("GET", "/api/v2").body.Find("details")->Dump(), "{}");
 }
 
+TEST_F(ApiServerTest, TellsCallersWhatTheyMayDo) {
+  const std::string access = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+  // Whatever the encoding of the question.
+  for (const char* type : {"application/json", "application/vnd.kubernetes.protobuf"}) {
+    const Reply answer = Ask("POST", access, "{}", type);
+    EXPECT_EQ(answer.code, 201);
+    EXPECT_TRUE(BoolField(answer.body, {"status", "allowed"})) << answer.body.Dump();
+  }
+  const Reply who = Ask("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "{}");
+  EXPECT_EQ(StringField(who.body, {"kind"}), "SelfSubjectReview");
+  EXPECT_EQ(StringField(who.body, {"status", "userInfo", "username"}), "weft");
+  const Reply rules = Ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", "{}");
+  EXPECT_THAT(rules.body.Dump(), HasSubstr(R"("resources":["*"])"));
+  EXPECT_EQ(Ask("GET", access).code, 404);
+}
+
 TEST_F(ApiServerTest, AnswersWithTheStatusThatClientsExpect) {
   struct Row {
     const char* method;
