@@ -189,6 +189,14 @@ TEST_F(KubernetesStoreTest, RefusesWrongCredentials) {
       KubernetesStore::Connect(access, &clock_).value()->List(ConfigMaps(), {}).status()));
 }
 
+TEST_F(KubernetesStoreTest, NamesTheFileOfAWrongAuthority) {
+  ClusterAccess access = ReadKubeconfig(kubeconfig_).value();
+  access.tls.authority_pem = "no certificate";
+  const std::string message(KubernetesStore::Connect(access, &clock_).status().message());
+  EXPECT_THAT(message,
+              HasSubstr(absl::StrCat("as user 'weft' of ", kubeconfig_, ": The certificate")));
+}
+
 TEST_F(KubernetesStoreTest, AsksForTheServerThatTheConfigurationNames) {
   ClusterAccess access = ReadKubeconfig(kubeconfig_).value();
   access.tls.server_name = "kubernetes.default";

@@ -99,10 +99,15 @@ std::string PolicyName(Propagation propagation) {
 
 StatusOr<std::unique_ptr<KubernetesStore>> KubernetesStore::Connect(const ClusterAccess& access,
                                                                     const Clock* clock) {
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> client,
-                        HttpClient::Create(access.server, access.tls));
+  StatusOr<std::unique_ptr<HttpClient>> client = HttpClient::Create(access.server, access.tls);
+  if (!client.ok()) {
+    // Nothing was asked yet: what is wrong is in the file.
+    return Annotate(client.status(),
+                    absl::StrCat("The way to ", access.server, access.origin.empty() ? "" : ", as ",
+                                 access.origin));
+  }
   return std::unique_ptr<KubernetesStore>(
-      new KubernetesStore(std::move(client), std::make_unique<Credentials>(access, clock), clock));
+      new KubernetesStore(*std::move(client), std::make_unique<Credentials>(access, clock), clock));
 }
 
 KubernetesStore::~KubernetesStore() = default;
