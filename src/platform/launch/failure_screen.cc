@@ -18,6 +18,8 @@ namespace {
 
 constexpr size_t kMostColumns = 200;
 constexpr size_t kMostTasks = 12;
+constexpr size_t kMostLines = 20;
+constexpr int kMostFrames = 2;  // of one stack
 
 std::string Shorten(const std::string& line) {
   if (line.size() <= kMostColumns) return line;
@@ -60,6 +62,31 @@ std::string TaskTable(const LocalJob& job, const JobOutcome& outcome) {
     absl::StrAppend(&text, "  ... and ", job.tasks.size() - kMostTasks, " more\n");
   }
   return text;
+}
+
+size_t Indent(absl::string_view line) {
+  return line.size() - absl::StripLeadingAsciiWhitespace(line).size();
+}
+
+// `  File "train.py", line 3, in <module>`
+bool IsFrame(absl::string_view line) {
+  return Indent(line) > 0 && absl::StartsWith(absl::StripLeadingAsciiWhitespace(line), "File \"") &&
+         absl::StrContains(line, "\", line ");
+}
+
+// Where the frames end that begin at `begin`, each with the lines of source below it.
+size_t EndOfStack(const std::vector<std::string>& lines, size_t begin) {
+  const size_t indent = Indent(lines[begin]);
+  size_t end = begin + 1;
+  while (end < lines.size() && (IsFrame(lines[end]) || Indent(lines[end]) > indent)) ++end;
+  return end;
+}
+
+// Where its last frames begin.
+size_t LastFrames(const std::vector<std::string>& lines, size_t begin, size_t end) {
+  int frames = 0;
+  while (end > begin && frames < kMostFrames) frames += IsFrame(lines[--end]) ? 1 : 0;
+  return end;
 }
 
 std::string QuoteAll(const std::vector<std::string>& words) {
@@ -134,6 +161,23 @@ std::string ShellQuote(const std::string& text) {
   return quoted + "'";
 }
 
+std::vector<std::string> LastLinesToShow(const std::vector<std::string>& lines, size_t most) {
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < lines.size();) {
+    const size_t end = IsFrame(lines[i]) ? EndOfStack(lines, i) : i + 1;
+    const size_t last = LastFrames(lines, i, end);
+    if (last > i + 1) {
+      shown.push_back(absl::StrCat("  ... ", last - i, " lines of the stack"));
+      i = last;
+    }
+    shown.insert(shown.end(), lines.begin() + static_cast<int64_t>(i),
+                 lines.begin() + static_cast<int64_t>(end));
+    i = end;
+  }
+  if (shown.size() > most) shown.erase(shown.begin(), shown.end() - static_cast<int64_t>(most));
+  return shown;
+}
+
 std::string FailureScreen(const LocalJob& job, const JobOutcome& outcome,
                           const ScreenOptions& options) {
   const std::string who = outcome.failed_task.has_value() ? job.tasks[*outcome.failed_task].name
@@ -145,7 +189,7 @@ std::string FailureScreen(const LocalJob& job, const JobOutcome& outcome,
   if (outcome.failed_task.has_value()) {
     absl::StrAppend(&text, outcome.failed_lines.empty() ? "It printed nothing.\n"
                                                         : "The last lines that it printed:\n");
-    for (const std::string& line : outcome.failed_lines) {
+    for (const std::string& line : LastLinesToShow(outcome.failed_lines, kMostLines)) {
       absl::StrAppend(&text, "  | ", Shorten(line), "\n");
     }
     text += '\n';

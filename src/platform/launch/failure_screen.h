@@ -20,6 +20,10 @@ struct ScreenOptions {
 std::string FailureScreen(const LocalJob& job, const JobOutcome& outcome,
                           const ScreenOptions& options);
 
+// The last `most` of `lines`, where a long stack of Python counts as its last frames alone: under
+// the stacks that TensorFlow prints after an error, nobody would see the error.
+std::vector<std::string> LastLinesToShow(const std::vector<std::string>& lines, size_t most);
+
 // `text` as one word for a shell.
 std::string ShellQuote(const std::string& text);
 

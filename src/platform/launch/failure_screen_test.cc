@@ -48,6 +48,34 @@ ScreenOptions Typed() {
   return options;
 }
 
+TEST(FailureScreenTest, ShowsTheErrorThatStacksWouldHide) {
+  std::vector<std::string> lines = {"step 59"};
+  for (int i = 0; i < 30; ++i) {
+    lines.insert(lines.end(), {absl::StrCat("  File \"run.py\", line ", i, ", in f"), "    g()"});
+  }
+  lines.insert(lines.end(), {"ResourceExhaustedError: Graph execution error:", "", "Detected at:"});
+  lines.insert(lines.end(), 20, "    File \"run.py\", line 7, in h");
+  lines.insert(lines.end(), {"Cannot write 'x': No space left on device", "", "Original stack:"});
+  lines.insert(lines.end(), 40, "  File \"run.py\", line 9, in h");
+  JobOutcome outcome = MakeFailure(2, {1, 0});
+  outcome.failed_lines = lines;
+  const std::string screen = FailureScreen(MakeJob(2), outcome, Typed());
+  EXPECT_THAT(screen,
+              HasSubstr("  |     g()\n  | ResourceExhaustedError: Graph execution error:\n"));
+  EXPECT_THAT(screen, HasSubstr("  | Cannot write 'x': No space left on device\n"));
+  EXPECT_THAT(screen, HasSubstr("  |   ... 38 lines of the stack\n"));
+  EXPECT_EQ(LastLinesToShow(lines, 100)[1], "  ... 56 lines of the stack");
+  EXPECT_LE(std::count(screen.begin(), screen.end(), '\n'), 45);
+}
+
+TEST(FailureScreenTest, FoldsOnlyLongStacksAndKeepsTheLastLines) {
+  const std::vector<std::string> plain = {"a", "  File \"x.py\", line 1", "    y", "  b",
+                                          "Error: z"};
+  EXPECT_EQ(LastLinesToShow(plain, 20), plain);
+  EXPECT_EQ(LastLinesToShow(plain, 2), std::vector<std::string>({"  b", "Error: z"}));
+  EXPECT_EQ(LastLinesToShow({}, 2), std::vector<std::string>());
+}
+
 TEST(FailureScreenTest, SaysWhoWhyTheLastLinesAndWhatToType) {
   const std::string screen = FailureScreen(MakeJob(3), MakeFailure(3, {3, 0}), Typed());
   EXPECT_THAT(screen, HasSubstr("\nworker-1 failed: exit code 3\n"));

@@ -17,7 +17,7 @@
 namespace weft::platform {
 namespace {
 
-constexpr size_t kLastLines = 20;
+constexpr size_t kLastLines = 200;
 constexpr absl::string_view kClearLine = "\r\x1b[K";
 // Cyan, yellow, green, magenta, blue: red is for errors.
 constexpr int kColors[] = {36, 33, 32, 35, 34};

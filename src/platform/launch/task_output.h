@@ -34,7 +34,7 @@ class TaskOutput {
   void Print(const std::string& task, int descriptor, const std::vector<std::string>& lines);
   // No more will come: the line at the foot stays if it is this task's.
   void Finish(const std::string& task);
-  // The last lines that the task printed, oldest first.
+  // The last lines that the task printed, oldest first: more than fit on a screen.
   std::vector<std::string> LastLines(const std::string& task) const;
   // A line of our own, to stderr.
   void Say(const std::string& line);
