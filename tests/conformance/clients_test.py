@@ -187,6 +187,19 @@ class Clients(unittest.TestCase):
             for name in names:
                 self.assertIn(name, out)
 
+    def test_devices_that_name_no_job(self):
+        """What this task is not, another one may be; an error counts the tasks that the graph does not name."""
+        with processes.cluster(status_test.BINARY, ps=1, worker=2) as cluster:
+            with tf.device('/task:1'):
+                three = tf.add(1.0, 2.0)
+            with tf1.Session(cluster['worker'][0]) as session:
+                self.assertEqual(session.run(three), 3)
+            with tf.Graph().as_default() as graph, tf.device('/job:ps/task:5'):
+                three = tf.add(1.0, 2.0)
+            with tf1.Session(cluster['worker'][0], graph=graph) as session:
+                with self.assertRaisesRegex(tf.errors.InvalidArgumentError, '/job:ps/task:5 but available.*/job:worker/replica:0/task:1'):
+                    session.run(three)
+
 
 if __name__ == '__main__':
     status_test.BINARY = processes.binary_from(sys.argv)

@@ -87,20 +87,27 @@ Status ClusterSession::Open() {
       {.handle = handle_, .isolate = config_.isolate_session_state()});
 }
 
+std::vector<TaskId> ClusterSession::OtherTasks() const {
+  return environment_.directory->OthersMatching(
+      {config_.device_filters().begin(), config_.device_filters().end()});
+}
+
 std::vector<TaskId> ClusterSession::TasksNamedBy(const GraphDef& graph) const {
   std::set<std::string> devices;
   for (const NodeDef& node : graph.nodes) devices.insert(node.device);
-  const std::vector<std::string> filters(config_.device_filters().begin(),
-                                         config_.device_filters().end());
+  DeviceName here = client_device_;
+  here.type.reset();
+  here.index.reset();
   std::vector<TaskId> named;
-  for (const TaskId& task : environment_.directory->OthersMatching(filters)) {
+  for (const TaskId& task : OtherTasks()) {
     DeviceName name{.job = task.job, .replica = 0, .task = task.index};
     for (const std::string& device : devices) {
       StatusOr<DeviceName> wish = DeviceName::Parse(device);
-      if (!wish.ok() || !wish->job) continue;
+      if (!wish.ok()) continue;
       wish->type.reset();
       wish->index.reset();
-      if (!wish->Matches(name)) continue;
+      // "/task:1" without a job means this task if it can; "/cpu:0" always does.
+      if ((!wish->job && wish->Matches(here)) || !wish->Matches(name)) continue;
       named.push_back(task);
       break;
     }
@@ -213,6 +220,9 @@ Status ClusterSession::Place() {
     WEFT_RETURN_IF_ERROR(add(device));
   for (const auto& [name, task] : tasks_) {
     for (const DeviceAttributes& device : task.devices) WEFT_RETURN_IF_ERROR(add(device));
+  }
+  for (const TaskId& task : OtherTasks()) {
+    if (!tasks_.contains(task.DeviceTask())) options.other_tasks.push_back(task.DeviceTask());
   }
   return compile::PlaceGraph(options, &graph_);
 }

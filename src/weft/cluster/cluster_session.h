@@ -51,6 +51,7 @@ class ClusterSession final : public StepRunner {
  private:
   struct Executable;
 
+  std::vector<TaskId> OtherTasks() const;  // that the device filters let in
   std::vector<TaskId> TasksNamedBy(const GraphDef& graph) const;
   Status EnsureTasks(const std::vector<TaskId>& tasks, Cancellation* cancellation);
   Status OpenTask(const TaskStatus& task, Cancellation* cancellation);

@@ -239,8 +239,12 @@ class Placer {
         absl::StrJoin(
             options_.devices, ", ",
             [](std::string* out, const DeviceName& d) { absl::StrAppend(out, d.ToString()); }),
-        " ]. Make sure the device specification refers to a valid device.\n\t [[{{node ",
-        node.name(), "}}]]");
+        " ]",
+        options_.other_tasks.empty()
+            ? ""
+            : absl::StrCat(" and those of ", absl::StrJoin(options_.other_tasks, ", ")),
+        ". Make sure the device specification refers to a valid device.\n\t [[{{node ", node.name(),
+        "}}]]");
   }
 
   // A lone node without a wish that makes something out of nothing, or only looks at a shape, goes

@@ -16,6 +16,8 @@ struct PlaceOptions {
   const KernelRegistry* kernels = nullptr;
   std::vector<DeviceName> devices;  // in full, the preferred first
   DeviceName default_device;        // in full, one of `devices`: for nodes that do not say
+  // Tasks that no node names, whose devices are not known: for the error alone.
+  std::vector<std::string> other_tasks;
   // A device type or number that there is not may become another one of the same task.
   bool soft = false;
 };
