@@ -212,5 +212,17 @@ TEST_F(CheckpointTest, ATornOrMissingCheckpointNamesItsFile) {
   }
 }
 
+TEST_F(BadInputTest, AStepThatIsEndedSaysWhy) {
+  ASSERT_EQ(Extend(R"(
+      node { name: "q" op: "FIFOQueueV2" attr { key: "component_types" value { list { type: DT_FLOAT } } } }
+      node { name: "take" op: "QueueDequeueV2" input: "q"
+             attr { key: "component_types" value { list { type: DT_FLOAT } } } })"),
+            absl::OkStatus());
+  std::vector<Tensor> results;
+  const Status late =
+      session_->Run({.timeout = absl::Milliseconds(1)}, {}, {"take"}, {}, &results, nullptr);
+  EXPECT_EQ(late, DeadlineExceeded("Timed out waiting for a step of 1ms"));
+}
+
 }  // namespace
 }  // namespace weft::session

@@ -114,7 +114,10 @@ class DirectSession final : public Session {
           DeadlineExceeded("Timed out waiting for a step of ", absl::FormatDuration(timeout)));
       outcome->ended.WaitForNotification();
     }
-    if (!outcome->results.ok()) return outcome->results.status();
+    const Status& status = outcome->results.status();
+    // What waited when the step was ended knows only that; the caller wants to know why.
+    if (absl::IsCancelled(status) && cancellation->IsCancelled()) return cancellation->status();
+    if (!status.ok()) return status;
     if (results != nullptr) *results = *std::move(outcome->results);
     return absl::OkStatus();
   }
