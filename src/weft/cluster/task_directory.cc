@@ -118,8 +118,11 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
     } else if (absl::IsDeadlineExceeded(status.status()) || absl::IsUnavailable(status.status())) {
       missing.push_back(
           absl::StrCat(task.ToString(), " at ", cluster_.AddressOf(task).value_or("?")));
-    } else {
+    } else if (absl::IsCancelled(status.status())) {
       return status.status();
+    } else {  // something answers there, which may be no weft server
+      return Annotate(status.status(), absl::StrCat("Asking ", task.ToString(), " at ",
+                                                    cluster_.AddressOf(task).value_or("?")));
     }
   }
   if (missing.empty()) return all;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/cluster/task_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weft::cluster {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(TaskDirectory, NamesTheTaskWhoseAddressSomethingElseAnswersAt) {
+  ThreadPool pool("test", 2);
+  StatusOr<std::unique_ptr<GrpcServer>> other = GrpcServer::Start("127.0.0.1:0", {}, &pool, &pool);
+  ASSERT_TRUE(other.ok()) << other.status();
+  const std::string address = absl::StrCat("127.0.0.1:", (*other)->port());
+  const StatusOr<ClusterSpec> cluster =
+      ClusterSpec::FromJson(absl::StrCat(R"({"ps": [")", address, R"("]})"));
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  RealClock clock;
+  WaitRegistry waits(&clock);
+  TaskDirectory directory(*cluster, {"worker", 0}, &waits);
+  const Status refused =
+      directory.GetStatus({{"ps", 0}}, absl::Seconds(60), /*cancellation=*/nullptr).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnimplemented) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr(absl::StrCat("Asking /job:ps/task:0 at ", address)));
+}
+
+}  // namespace
+}  // namespace weft::cluster
