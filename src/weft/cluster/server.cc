@@ -156,7 +156,12 @@ class TaskServer final : public Server {
         .bind = JoinHostPort(bind == "localhost" ? "127.0.0.1" : bind, options.data_port),
         .share_memory = options.share_memory,
         .metrics = &data_metrics_};
-    WEFT_ASSIGN_OR_RETURN(plane_, DataPlane::Start(data, &host_, &dial_));
+    StatusOr<std::unique_ptr<DataPlane>> plane = DataPlane::Start(data, &host_, &dial_);
+    if (!plane.ok()) {
+      return Annotate(plane.status(),
+                      absl::StrCat("For tensors of other tasks, --data_port ", options.data_port));
+    }
+    plane_ = *std::move(plane);
     host_.Attach(&*worker_, plane_.get());
     WEFT_ASSIGN_OR_RETURN(const auto bound, SplitHostPort(plane_->address()));
     // Others reach it where they reach the task.

@@ -17,6 +17,7 @@
 #include "weft/cluster/cluster_client.h"
 #include "weft/cluster/grpc_service.h"
 #include "weft/cluster/grpc_session.h"
+#include "weft/cluster/listen_check.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
@@ -271,6 +272,17 @@ TEST_P(ServerTest, ATakenPortIsSaid) {
   options.task = {"chief", 0};
   EXPECT_THAT(std::string(Server::Start(options).status().message()),
               HasSubstr("/job:chief/task:0"));
+}
+
+TEST_P(ServerTest, ATakenDataPortIsSaidByItsFlag) {
+  const int taken =
+      SplitHostPort(servers_["ps"]->target().substr(std::string("grpc://").size()))->second;
+  ServerOptions options{.task = {"ps", 0}, .catalogue = &StandardCatalogue(), .data_port = taken};
+  options.cluster =
+      *ClusterSpec::FromJson(R"({"ps": ["127.0.0.1:1"]})");  // it does not come so far
+  const Status refused = Server::Start(options).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr(absl::StrCat("--data_port ", taken)));
 }
 
 TEST_P(ServerTest, WhyNobodyAnswersIsSaid) {
