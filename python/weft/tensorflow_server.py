@@ -83,9 +83,10 @@ class Server:
             self._target, self._process.poll()))
 
     def join(self):
-        """Waits for the server to end, which it does when it is told to."""
+        """TensorFlow's server never ends. When this one is told to (SIGTERM), the program ends as if it had been told itself."""
         if self._process.wait() != 0:
             threading.Event().wait()  # for the thread that ends this process
+        sys.exit(128 + signal.SIGTERM)
 
     def _die_with_server(self):
         """TensorFlow's server is a part of the program: what ends it ends the task, which can be started again."""

@@ -90,6 +90,16 @@ class ShimTest(unittest.TestCase):
             self.assertEqual(program.returncode, 128 + signal.SIGKILL, does)
             self.assertIn('was killed by signal 9', said)
 
+    def test_a_program_that_joins_ends_like_its_server(self):
+        """Whoever ends the server alone, as a machine short of memory does, has not ended the job: exit code 0 would say so."""
+        code = ('import weft.tensorflow_server as s; server = s.Server.create_local_server();'
+                'print(server._process.pid, flush=True); server.join(); print("goes on")')
+        with subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, text=True,
+                              env=dict(os.environ, PYTHONPATH=os.path.join(processes.ROOT, 'python'))) as program:
+            os.kill(int(program.stdout.readline()), signal.SIGTERM)
+            self.assertEqual(program.communicate(timeout=60)[0], '')
+        self.assertEqual(program.returncode, 128 + signal.SIGTERM)
+
 
 if __name__ == '__main__':
     unittest.main(verbosity=2)

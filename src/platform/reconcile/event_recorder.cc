@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 
 #include "base/log.h"
+#include "net/utf8.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 #include "platform/store/object_time.h"
@@ -76,7 +78,9 @@ void EventRecorder::Run() {
 
 void EventRecorder::Record(const Json& object, const std::string& type, const std::string& reason,
                            const std::string& message) {
-  Entry entry{Json::MakeObject(), type, reason, message.substr(0, kMostMessageBytes),
+  // On one line: tables show it.
+  const std::string line = absl::StrReplaceAll(message, {{"\n", "; "}});
+  Entry entry{Json::MakeObject(), type, reason, std::string(CutUtf8(line, kMostMessageBytes)),
               clock_->Now()};
   for (const char* field : {"apiVersion", "kind"}) {
     entry.involved.Set(field, StringField(object, {field}));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/timers.h"
+#include "net/utf8.h"
 #include "platform/object/fields.h"
 #include "platform/reconcile/controller_loop.h"
 #include "platform/reconcile/event_recorder.h"
@@ -333,6 +334,17 @@ TEST_F(InformerTest, EventsThatRepeatAreCounted) {
   ASSERT_TRUE(store_->Delete(Events(), {"default", NameOf(*events.items[0])}, {}).ok());
   recorder.Record(object, "Normal", "Done", "it is done");
   EXPECT_EQ(store_->List(Events(), options).value().items.size(), 1u);
+  // On one line, and not longer than a cluster takes, which takes whole characters.
+  std::string much = "one\ntwo ";
+  for (int i = 0; i < 1000; ++i) much += "\u00e9";
+  recorder.Record(object, "Error", "Long", much);
+  options.field_selector = "type=Error";
+  const ObjectList cut = store_->List(Events(), options).value();
+  ASSERT_EQ(cut.items.size(), 1u);
+  const std::string text = StringField(*cut.items[0], {"message"});
+  EXPECT_EQ(text.substr(0, 11), "one; two \u00e9");
+  EXPECT_EQ(text.size(), 1023u);
+  EXPECT_EQ(FindBadUtf8(text), std::string::npos);
 }
 
 TEST_F(InformerTest, EventsAreWrittenBehindTheWorkAndBeforeTheEnd) {
