@@ -85,7 +85,9 @@ StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
 void AddApply(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand("apply", "Make objects as files say");
   const auto flags = AddObjectFlags(command);
-  command->add_option("-f,--filename", flags->selection.files, "Files in YAML or JSON, - for stdin")
+  command
+      ->add_option("-f,--filename", flags->selection.files,
+                   "Files in YAML or JSON or folders of them, - for stdin")
       ->required();
   command->add_option("--dry-run", flags->dry_run, "server: check, but keep nothing")
       ->check(CLI::IsMember({"none", "server"}));
@@ -143,7 +145,7 @@ void AddWait(CLI::App& app, Action* action) {
       app.add_subcommand("wait", "Wait until objects are in a condition, or gone");
   const auto flags = AddObjectFlags(command);
   AddSelection(command, flags);
-  command->add_option("-f,--filename", flags->selection.files, "Those of files");
+  command->add_option("-f,--filename", flags->selection.files, "Those of files or folders");
   command->add_option("--for", flags->wait_for, "condition=TYPE[=STATUS] or delete")->required();
   command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");
   command->add_option("--timeout", flags->timeout, "How long at most: 30s, 5m; below 0: a week")
@@ -159,7 +161,7 @@ void AddDelete(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand("delete", "Delete objects, with what they own");
   const auto flags = AddObjectFlags(command);
   AddSelection(command, flags);
-  command->add_option("-f,--filename", flags->selection.files, "Those of files");
+  command->add_option("-f,--filename", flags->selection.files, "Those of files or folders");
   command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");
   command->add_flag("--wait,!--no-wait", flags->deletion.waits,
                     "Return when they have gone (the default)");

@@ -123,10 +123,13 @@ struct Target {
 // Of files, or of words; all of a type only when that is said.
 StatusOr<std::vector<Target>> TargetsOf(const Console& console, const Selection& selection) {
   std::vector<Target> targets;
-  for (const std::string& file : selection.files) {
-    WEFT_ASSIGN_OR_RETURN(const std::vector<Manifest> manifests,
-                          ReadManifests(file, console.namespace_name));
-    for (const Manifest& manifest : manifests) targets.push_back({manifest.type, manifest.name});
+  for (const std::string& path : selection.files) {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> files, ManifestFiles(path));
+    for (const std::string& file : files) {
+      WEFT_ASSIGN_OR_RETURN(const std::vector<Manifest> manifests,
+                            ReadManifests(file, console.namespace_name));
+      for (const Manifest& manifest : manifests) targets.push_back({manifest.type, manifest.name});
+    }
   }
   if (!selection.files.empty()) return targets;
   WEFT_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(selection.words));
@@ -195,8 +198,14 @@ Status AwaitObject(const Console& console, const Target& target, absl::Duration 
 
 }  // namespace
 
-Status ApplyFiles(const Console& console, const std::vector<std::string>& files, bool is_dry_run) {
+Status ApplyFiles(const Console& console, const std::vector<std::string>& paths, bool is_dry_run) {
   Failures failures;
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    const StatusOr<std::vector<std::string>> found = ManifestFiles(path);
+    failures.Add(found.status());
+    if (found.ok()) files.insert(files.end(), found->begin(), found->end());
+  }
   for (const std::string& file : files) {
     StatusOr<std::vector<Manifest>> manifests = ReadManifests(file, console.namespace_name);
     if (!failures.Add(manifests.status())) break;

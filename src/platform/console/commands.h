@@ -30,7 +30,7 @@ struct Selection {
   bool all_namespaces = false;
 };
 
-Status ApplyFiles(const Console& console, const std::vector<std::string>& files, bool is_dry_run);
+Status ApplyFiles(const Console& console, const std::vector<std::string>& paths, bool is_dry_run);
 
 struct GetOptions {
   std::string form;  // "", "wide", "name", "yaml", "json"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -208,6 +209,31 @@ TEST_F(ConsoleTest, OneThatFailsDoesNotKeepTheOthersBack) {
   const Status deleted = DeleteObjects(console_, files, {});
   EXPECT_EQ(out_, "configmap \"conf\" deleted\n");
   EXPECT_EQ(deleted.message(), "tfjobs.kubeflow.org \"job\" not found");
+}
+
+TEST_F(ConsoleTest, AFolderIsTheFilesOfObjectsInIt) {
+  const std::string folder = absl::StrCat(file_, "-folder");
+  RealFileSystem files;
+  ASSERT_TRUE(files.MakeDirectories(folder).ok());
+  const auto write = [&](const std::string& name, const std::string& text) {
+    ASSERT_TRUE(WriteFile(files, JoinPath(folder, name), text).ok());
+  };
+  write("README.md", "no object");
+  Selection named;
+  named.files = {folder};
+  EXPECT_THAT(std::string(ApplyFiles(console_, {folder}, false).message()),
+              HasSubstr("holds no file that ends in .yaml, .yml or .json"));
+  EXPECT_FALSE(DeleteObjects(console_, named, {}).ok());
+  write("b.yml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}");
+  write("a.json", R"({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})");
+  write("c.yaml", "kind: [");
+  const Status applied = ApplyFiles(console_, {folder}, false);
+  EXPECT_EQ(std::exchange(out_, ""), "configmap/a created\nconfigmap/b created\n");
+  EXPECT_THAT(std::string(applied.message()), HasSubstr("c.yaml:1:"));
+  ASSERT_TRUE(files.Delete(JoinPath(folder, "c.yaml")).ok());
+  EXPECT_TRUE(DeleteObjects(console_, named, {}).ok());
+  EXPECT_EQ(out_, "configmap \"a\" deleted\nconfigmap \"b\" deleted\n");
+  std::filesystem::remove_all(folder);
 }
 
 // Whose watches can be made to break off.

@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include "absl/strings/match.h"
+
 #include "base/files.h"
 #include "base/nearest_name.h"
 #include "base/posix_file.h"
@@ -83,6 +85,23 @@ Json WithLastApplied(Json object) {
 }
 
 }  // namespace
+
+StatusOr<std::vector<std::string>> ManifestFiles(const std::string& path) {
+  RealFileSystem files;
+  const StatusOr<FileStat> found = path == "-" ? FileStat() : files.Stat(path);
+  // What is not there, whoever reads it says.
+  if (!found.ok() || !found->is_directory) return std::vector<std::string>{path};
+  WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(path));
+  std::vector<std::string> chosen;
+  for (const std::string& name : names) {
+    for (const char* end : {".yaml", ".yml", ".json"}) {
+      if (absl::EndsWith(name, end)) chosen.push_back(JoinPath(path, name));
+    }
+  }
+  if (chosen.empty())
+    return InvalidArgument("Folder ", path, " holds no file that ends in .yaml, .yml or .json");
+  return chosen;
+}
 
 StatusOr<std::vector<Manifest>> ReadManifests(const std::string& file,
                                               const std::string& namespace_name) {

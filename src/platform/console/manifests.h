@@ -18,6 +18,9 @@ struct Manifest {
   std::string file;
 };
 
+// The file itself ("-": stdin), or those of a folder that end in .yaml, .yml or .json, by name.
+StatusOr<std::vector<std::string>> ManifestFiles(const std::string& path);
+
 // Every object of the file ("-": stdin), also those in lists. `namespace_name` is for those that
 // name none. InvalidArgument names the file and the document.
 StatusOr<std::vector<Manifest>> ReadManifests(const std::string& file,
