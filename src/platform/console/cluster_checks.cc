@@ -219,12 +219,14 @@ class Cluster {
     return FindField(pages_[path], {"items"});
   }
 
-  void Operator() {
-    // `weft up` has its controllers in itself.
+  // Controllers and volumes are parts of it.
+  bool IsWeftUp() const {
     const StatusOr<Json> version = view_.get("/version");
-    if (version.ok() && StringField(*version, {"gitVersion"}).find("weft") != std::string::npos) {
-      return Add("operator", Verdict::kGood, "part of weft up");
-    }
+    return version.ok() && StringField(*version, {"gitVersion"}).find("weft") != std::string::npos;
+  }
+
+  void Operator() {
+    if (IsWeftUp()) return Add("operator", Verdict::kGood, "part of weft up");
     const Json* const pods =
         List("operator", "/api/v1/pods?labelSelector=app.kubernetes.io/name%3Dweft-operator");
     if (pods == nullptr) return;
@@ -277,6 +279,7 @@ class Cluster {
   }
 
   void Storage() {
+    if (IsWeftUp()) return Add("storage", Verdict::kGood, "claims are folders of this machine");
     const Json* const classes = List("storage", "/apis/storage.k8s.io/v1/storageclasses");
     if (classes == nullptr) return;
     for (const Json& item : classes->items()) {

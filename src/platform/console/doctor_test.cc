@@ -114,6 +114,16 @@ TEST(DoctorTest, AClusterThatHasAll) {
   EXPECT_EQ(Find(findings, "nodes").found, "1 of 2 ready, 8 GPUs (nvidia.com/gpu)");
 }
 
+TEST(DoctorTest, WeftUpHasOperatorAndVolumesInItself) {
+  FakeCluster cluster;
+  cluster.Page("/version", R"({"major":"1","minor":"33","gitVersion":"v1.33.0+weft"})");
+  cluster.Fail("/api/v1/pods?labelSelector=app.kubernetes.io/name%3Dweft-operator",
+               ApiError(404, "NotFound", "no"));
+  cluster.Fail("/apis/storage.k8s.io/v1/storageclasses", ApiError(404, "NotFound", "no"));
+  for (const Finding& finding : cluster.Check())
+    EXPECT_EQ(finding.verdict, Verdict::kGood) << finding.found;
+}
+
 TEST(DoctorTest, SaysWhatAClusterLacks) {
   FakeCluster cluster;
   cluster.Fail("/apis/kubeflow.org/v1", ApiError(404, "NotFound", "no"));
