@@ -13,6 +13,7 @@ namespace weft::platform {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -211,6 +212,8 @@ TEST_F(TfJobControllerTest, RestartsInPlaceCountToo) {
   EXPECT_EQ(Conditions(), "Created+ Running+");
   Fate("job-worker-0", "Running", 0, 3);
   EXPECT_EQ(Conditions(), "Created+ Running- Failed+");
+  EXPECT_THAT(StringField(FindField(JobNow(), {"status", "conditions"})->items()[2], {"message"}),
+              EndsWith("backoff limit. Restarts of the containers of pod job-worker-0: 3."));
 }
 
 TEST_F(TfJobControllerTest, TheDeadlineComesByItself) {

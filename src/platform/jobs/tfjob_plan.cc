@@ -193,15 +193,20 @@ class Planner {
   bool ExceedsLimits() {
     if (policy_.backoff_limit.has_value()) {
       int64_t in_place = 0;
+      const Json* worst = nullptr;
       for (const ReplicaSpec& replica : job_.replicas) {
-        const bool counts = replica.restart_policy != RestartPolicy::kNever;
+        if (replica.restart_policy == RestartPolicy::kNever) continue;
         for (const ObjectPtr& pod : PodsOf(replica.type)) {
-          if (counts && PhaseOf(*pod) == "Running") in_place += RestartsInPlace(*pod);
+          const int64_t restarts = PhaseOf(*pod) == "Running" ? RestartsInPlace(*pod) : 0;
+          in_place += restarts;
+          if (restarts > 0 && (worst == nullptr || restarts > RestartsInPlace(*worst)))
+            worst = pod.get();
         }
       }
       if (in_place > 0 && in_place >= *policy_.backoff_limit) {
         status_.SetExceeded("backoffLimit");
-        FailByBackoff();
+        FailByBackoff(absl::StrCat("Restarts of the containers of pod ", NameOf(*worst), ": ",
+                                   RestartsInPlace(*worst), "."));
         return true;
       }
     }
@@ -218,10 +223,10 @@ class Planner {
     return true;
   }
 
-  void FailByBackoff(const std::vector<ObjectPtr>& last = {}) {
+  void FailByBackoff(const std::string& cause) {
     Fail(absl::StrCat("Job ", job_.metadata.name,
                       " has failed because it has reached the specified backoff limit",
-                      last.empty() ? "" : ". ", DescribeFailures(last)));
+                      cause.empty() ? "" : ". ", cause));
   }
 
   void Fail(const std::string& message) {
@@ -298,7 +303,7 @@ class Planner {
     if (!status_.HasCounted(task, UidOf(*pod))) {
       const bool is_last =
           policy_.backoff_limit.has_value() && status_.AllRestarts() + 1 > *policy_.backoff_limit;
-      if (is_last) return FailByBackoff({pod});
+      if (is_last) return FailByBackoff(DescribeFailures({pod}));
       status_.CountRestart(task, UidOf(*pod));
       new_failures_.insert(NameOf(*pod));
       // Once the pod is deleted nobody could count it.
