@@ -280,8 +280,8 @@ StatusOr<ExitState> Subprocess::Wait(absl::Duration timeout) {
                               absl::FormatDuration(timeout));
     }
     pollfd poll_fd = {pidfd(), POLLIN, 0};
-    ::poll(&poll_fd, 1,
-           static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 60000)));
+    const int64_t wait_ms = absl::ToInt64Milliseconds(std::min(left, absl::Minutes(1))) + 1;
+    ::poll(&poll_fd, 1, static_cast<int>(wait_ms));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include "absl/synchronization/notification.h"
 
@@ -150,6 +151,33 @@ TEST_F(HttpClientTest, AStreamEndsWithItsReaderAndItsWriterHears) {
   absl::MutexLock lock(&mutex_);
   EXPECT_FALSE(held_->IsOpen());
   EXPECT_FALSE(held_->Write("more"));
+}
+
+TEST_F(HttpClientTest, AStreamWithoutAnEndIsWaitedForAtRest) {
+  const auto client = Client(authority_.certificate_pem);
+  Cancellation cancellation;
+  TimerQueue timers;
+  const auto used = [] {
+    timespec time = {};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return absl::DurationFromTimespec(time);
+  };
+  HttpCall call;
+  call.path = "/endless";
+  call.cancellation = &cancellation;
+  absl::Duration before;
+  const Status status = client
+                            ->Stream(call,
+                                     [&](absl::string_view) {
+                                       timers.Schedule(absl::Seconds(1), [&] {
+                                         cancellation.Cancel(Aborted("stop"));
+                                       });
+                                       before = used();
+                                       return absl::OkStatus();
+                                     })
+                            .status();
+  EXPECT_EQ(status, Aborted("stop"));
+  EXPECT_LT(used() - before, absl::Milliseconds(200));
 }
 
 TEST_F(HttpClientTest, CallsEndByCancellationAndByTime) {
