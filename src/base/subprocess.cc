@@ -22,6 +22,7 @@
 
 #include "base/mount_namespace.h"
 #include "base/pipe.h"
+#include "base/poll_timeout.h"
 
 namespace weft {
 namespace {
@@ -280,8 +281,7 @@ StatusOr<ExitState> Subprocess::Wait(absl::Duration timeout) {
                               absl::FormatDuration(timeout));
     }
     pollfd poll_fd = {pidfd(), POLLIN, 0};
-    const int64_t wait_ms = absl::ToInt64Milliseconds(std::min(left, absl::Minutes(1))) + 1;
-    ::poll(&poll_fd, 1, static_cast<int>(wait_ms));
+    ::poll(&poll_fd, 1, PollTimeoutMs(left));
   }
 }
 

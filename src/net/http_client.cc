@@ -19,6 +19,7 @@
 #include "absl/strings/strip.h"
 
 #include "base/clock.h"
+#include "base/poll_timeout.h"
 #include "base/posix_file.h"
 #include "net/socket_address.h"
 
@@ -57,9 +58,7 @@ class CallGuard {
       if (left <= absl::ZeroDuration())
         return DeadlineExceeded("The server did not answer in time");
       pollfd poll_fds[2] = {{fd, events, 0}, {wake_.get(), POLLIN, 0}};
-      // There may be no deadline at all.
-      const int64_t wait_ms = absl::ToInt64Milliseconds(std::min(left, absl::Minutes(1))) + 1;
-      const int ready = ::poll(poll_fds, wake_.is_open() ? 2 : 1, static_cast<int>(wait_ms));
+      const int ready = ::poll(poll_fds, wake_.is_open() ? 2 : 1, PollTimeoutMs(left));
       if (ready > 0 && poll_fds[0].revents != 0) return absl::OkStatus();
     }
   }

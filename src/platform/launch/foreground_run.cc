@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 
+#include "base/poll_timeout.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 #include "platform/store/resource.h"
@@ -133,8 +134,7 @@ class Foreground {
 
   void Wait() const {
     pollfd poll_fds[] = {{news_.fd(), POLLIN, 0}, {options_.interrupts, POLLIN, 0}};
-    const absl::Duration wait = std::min<absl::Duration>(watch_.UntilNextTimer(), absl::Hours(1));
-    ::poll(poll_fds, 2, static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1);
+    ::poll(poll_fds, 2, PollTimeoutMs(watch_.UntilNextTimer()));
   }
 
   const LocalJob& job_;

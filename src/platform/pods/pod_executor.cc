@@ -17,6 +17,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/poll_timeout.h"
 #include "platform/object/fields.h"
 #include "platform/pods/orphans.h"
 #include "platform/store/api_error.h"
@@ -406,7 +407,7 @@ void PodExecutor::WaitForNews() {
     wait = std::min({wait, run->NextDue() - now, run->OutputDue() - monotonic});
   }
   wait = std::max(std::min(wait, confiner_.due() - monotonic), absl::ZeroDuration());
-  ::poll(poll_fds.data(), poll_fds.size(), static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1);
+  ::poll(poll_fds.data(), poll_fds.size(), PollTimeoutMs(wait));
   uint64_t count = 0;
   [[maybe_unused]] const ssize_t drained = ::read(wake_.get(), &count, sizeof(count));
 }

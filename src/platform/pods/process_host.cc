@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "base/log.h"
+#include "base/poll_timeout.h"
 #include "platform/object/fields.h"
 #include "platform/pods/orphans.h"
 
@@ -206,7 +207,7 @@ void ProcessHost::Wait() {
   absl::Duration wait = std::min({kLongestWait, run_->NextDue() - options_.clock->Now(),
                                   run_->OutputDue() - options_.clock->Monotonic()});
   wait = std::max(wait, absl::ZeroDuration());
-  ::poll(poll_fds.data(), poll_fds.size(), static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1);
+  ::poll(poll_fds.data(), poll_fds.size(), PollTimeoutMs(wait));
 }
 
 }  // namespace weft::platform
