@@ -4,15 +4,16 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "apps/command.h"
+#include "apps/op_libraries.h"
 #include "base/files.h"
 #include "base/threads.h"
 #include "net/json.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/inspect/check_graph.h"
 #include "weft/inspect/graph_file.h"
-#include "weft/ops/catalogue.h"
 
 namespace weft::apps {
 namespace {
@@ -22,9 +23,18 @@ int CannotCheck(const Status& status) {
   return 2;
 }
 
-int CheckFile(const std::string& path, bool as_json) {
-  const Catalogue& catalogue = StandardCatalogue();
-  if (!catalogue.status().ok()) return CannotCheck(catalogue.status());
+struct CheckFlags {
+  std::string path;
+  bool as_json = false;
+  std::vector<std::string> op_libraries;
+};
+
+int CheckFile(const CheckFlags& flags) {
+  const std::string& path = flags.path;
+  const bool as_json = flags.as_json;
+  const StatusOr<const Catalogue*> found = CatalogueWith(flags.op_libraries);
+  if (!found.ok()) return CannotCheck(found.status());
+  const Catalogue& catalogue = **found;
   RealFileSystem files;
   const StatusOr<inspect::GraphFile> file = inspect::ReadGraphFile(files, path);
   if (absl::IsInvalidArgument(file.status())) {
@@ -68,17 +78,15 @@ void AddCheck(CLI::App& app, Action* action) {
   CLI::App* command = app.add_subcommand("check",
                                          "Say what of a graph would not run yet: exit code 0 if "
                                          "all would, 1 if not, 2 if it cannot be read");
-  auto path = std::make_shared<std::string>();  // shared with the action, which outlives this call
-  auto as_json = std::make_shared<bool>(false);
+  auto flags = std::make_shared<CheckFlags>();  // shared with the action, which outlives this call
   command
       ->add_option(
-          "file", *path,
+          "file", flags->path,
           "GraphDef, MetaGraphDef or SavedModel, binary or text; its folder; a checkpoint's")
       ->required();
-  command->add_flag("--json", *as_json, "As JSON");
-  command->callback([path, as_json, action] {
-    *action = [path, as_json] { return CheckFile(*path, *as_json); };
-  });
+  command->add_flag("--json", flags->as_json, "As JSON");
+  AddOpLibraryFlag(command, &flags->op_libraries);
+  command->callback([flags, action] { *action = [flags] { return CheckFile(*flags); }; });
 }
 
 }  // namespace weft::apps

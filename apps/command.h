@@ -41,10 +41,14 @@ void AddExec(CLI::App& app, const CommandLine& line, Action* action);
 void AddInspect(CLI::App& app, Action* action);
 void AddNode(CLI::App& app, Action* action);
 void AddObjects(CLI::App& app, Action* action);
+void AddOpLibrary(CLI::App& app, Action* action);
 void AddOperator(CLI::App& app, Action* action);
 void AddRender(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, const CommandLine& line, Action* action);
+void AddScheduler(CLI::App& app, Action* action);
+void AddSecret(CLI::App& app, Action* action);
 void AddServer(CLI::App& app, Action* action);
+void AddSimulate(CLI::App& app, Action* action);
 void AddUp(CLI::App& app, Action* action);
 
 }  // namespace weft::apps

@@ -25,16 +25,9 @@ struct DoctorFlags {
 };
 
 const platform::ResourceType& AccessReviews() {
-  static const auto* const type = [] {
-    auto* made = new platform::ResourceType();
-    made->group = "authorization.k8s.io";
-    made->version = "v1";
-    made->versions = {"v1"};
-    made->plural = "selfsubjectaccessreviews";
-    made->kind = "SelfSubjectAccessReview";
-    made->is_namespaced = false;
-    return made;
-  }();
+  static const auto* const type = new platform::ResourceType(
+      platform::MakeResourceType("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "",
+                                 "SelfSubjectAccessReview", false));
   return *type;
 }
 

@@ -5,17 +5,18 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 
 #include "apps/command.h"
+#include "apps/op_libraries.h"
 #include "base/files.h"
 #include "net/json.h"
 #include "weft/cluster/cluster_client.h"
 #include "weft/cluster/listen_check.h"
 #include "weft/graph/op_list.h"
 #include "weft/inspect/describe.h"
-#include "weft/ops/catalogue.h"
 
 namespace weft::apps {
 namespace {
@@ -44,9 +45,9 @@ int CannotInspect(const Status& status) {
   return 1;
 }
 
-StatusOr<Json> OpsJson() {
-  const Catalogue& catalogue = StandardCatalogue();
-  WEFT_RETURN_IF_ERROR(catalogue.status());
+StatusOr<Json> OpsJson(const std::vector<std::string>& op_libraries) {
+  WEFT_ASSIGN_OR_RETURN(const Catalogue* found, CatalogueWith(op_libraries));
+  const Catalogue& catalogue = *found;
   WEFT_ASSIGN_OR_RETURN(const std::string text, OpListJson(catalogue.ops()));
   WEFT_ASSIGN_OR_RETURN(const Json ops, Json::Parse(text, {.max_bytes = text.size()}));
   Json list = Json::MakeArray();
@@ -60,8 +61,8 @@ StatusOr<Json> OpsJson() {
   return list;
 }
 
-int PrintOps() {
-  const StatusOr<Json> ops = OpsJson();
+int PrintOps(const std::vector<std::string>& op_libraries) {
+  const StatusOr<Json> ops = OpsJson(op_libraries);
   if (!ops.ok()) return CannotInspect(ops.status());
   std::printf("%s\n", ops->Dump(1).c_str());
   return 0;
@@ -103,12 +104,13 @@ struct InspectFlags {
   std::string target;
   inspect::DescribeOptions describe;
   bool ops = false;
+  std::vector<std::string> op_libraries;
   bool as_json = false;
 };
 
 int Inspect(const InspectFlags& flags, const CLI::App& command) {
   constexpr absl::string_view kScheme = "grpc://";
-  if (flags.ops) return PrintOps();
+  if (flags.ops) return PrintOps(flags.op_libraries);
   if (absl::StartsWith(flags.target, kScheme)) {
     return PrintDevices(flags.target.substr(kScheme.size()), flags.as_json);
   }
@@ -133,6 +135,7 @@ void AddInspect(CLI::App& app, Action* action) {
       ->capture_default_str();
   command->add_flag("--json", flags->as_json, "As JSON");
   command->add_flag("--ops", flags->ops, "Every op with its signature and kernels, as JSON");
+  AddOpLibraryFlag(command, &flags->op_libraries);
   command->callback([flags, action, command] {
     *action = [flags, command] { return Inspect(*flags, *command); };
   });

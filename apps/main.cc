@@ -38,12 +38,16 @@ int main(int argc, char** argv) {
   weft::apps::AddRun(app, line, &action);
   weft::apps::AddExec(app, line, &action);
   weft::apps::AddServer(app, &action);
+  weft::apps::AddSecret(app, &action);
   weft::apps::AddInspect(app, &action);
   weft::apps::AddCheck(app, &action);
+  weft::apps::AddOpLibrary(app, &action);
   weft::apps::AddUp(app, &action);
   weft::apps::AddObjects(app, &action);
   weft::apps::AddOperator(app, &action);
   weft::apps::AddNode(app, &action);
+  weft::apps::AddScheduler(app, &action);
+  weft::apps::AddSimulate(app, &action);
   weft::apps::AddRender(app, &action);
   weft::apps::AddDoctor(app, &action);
   const std::string unknown = UnknownCommand(app, line.words);

@@ -13,6 +13,7 @@
 #include "base/cancellation.h"
 #include "base/clock.h"
 #include "platform/console/commands.h"
+#include "platform/console/node_table.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
 
 namespace weft::apps {
@@ -181,9 +182,21 @@ void AddDelete(CLI::App& app, Action* action) {
   });
 }
 
+void AddNodes(CLI::App& app, Action* action) {
+  CLI::App* const command =
+      app.add_subcommand("nodes", "What the nodes of a cluster have, and what of it is taken");
+  const auto flags = AddObjectFlags(command);
+  const auto lists_gpus = std::make_shared<bool>(false);
+  command->add_flag("--gpus", *lists_gpus, "Each GPU too, and which pods have it");
+  SetConsoleAction(command, action, flags, [lists_gpus](const Console& console, KubernetesStore*) {
+    return platform::ShowNodes(console, *lists_gpus);
+  });
+}
+
 }  // namespace
 
 void AddObjects(CLI::App& app, Action* action) {
+  AddNodes(app, action);
   AddApply(app, action);
   AddGet(app, action);
   AddDescribe(app, action);

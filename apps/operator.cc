@@ -18,6 +18,7 @@
 #include "apps/node_port.h"
 #include "apps/operator_ports.h"
 #include "apps/pods.h"
+#include "apps/scheduler.h"
 #include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -27,6 +28,7 @@
 #include "base/subprocess.h"
 #include "base/threads.h"
 #include "net/certificate.h"
+#include "platform/devices/machine.h"
 #include "platform/jobs/pod_group.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/jobs/webhook.h"
@@ -34,6 +36,7 @@
 #include "platform/pods/process_report.h"
 #include "platform/reconcile/leader_election.h"
 #include "platform/reconcile/metered_store.h"
+#include "platform/scheduling/pod_scheduler.h"
 #include "platform/store/api_error.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
 
@@ -262,6 +265,7 @@ Status RunOperator(const OperatorFlags& flags) {
   options.pool = &pool;
   options.gather = kGather;
   options.gang_scheduler = flags.gang_scheduler;
+  options.has_network = true;
   if (!flags.log_period.empty()) {
     WEFT_ASSIGN_OR_RETURN(options.log_period, ParseTime("--progress_from_logs", flags.log_period));
     options.read_log = [raw = cluster.get()](const platform::ObjectName& pod) {
@@ -324,10 +328,18 @@ Status RunNode(const OperatorFlags& flags) {
   {
     platform::PodExecutor::Options options =
         PodOptions(store.get(), &clock, guard.get(), flags.state);
-    options.node_name = flags.node;
-    options.binds_pods = flags.binds_pods;
+    options.nodes = {platform::DescribeAsNode(platform::ReadMachine(), flags.node)};
     options.has_heartbeat = true;
     options.volume_folder = VolumeFolder(flags.state);
+    std::unique_ptr<platform::PodScheduler> scheduler;
+    if (flags.binds_pods) {
+      platform::PodScheduler::Options scheduling;
+      scheduling.store = store.get();
+      scheduling.clock = &clock;
+      scheduling.scheduler_names = {"default-scheduler", kSchedulerName};
+      scheduling.only_node = flags.node;
+      WEFT_ASSIGN_OR_RETURN(scheduler, platform::PodScheduler::Create(std::move(scheduling)));
+    }
     platform::PodExecutor executor(options);
     std::unique_ptr<NodePort> port;
     if (flags.node_port.port >= 0) {
@@ -339,6 +351,7 @@ Status RunNode(const OperatorFlags& flags) {
                                       &clock));
     }
     executor.Start();
+    if (scheduler != nullptr) scheduler->Start();
     WEFT_LOG(INFO) << "This machine is node '" << flags.node << "' of " << access.server;
     KeepTelling(port.get(), flags.node, signals);
   }
@@ -441,7 +454,8 @@ void AddNode(CLI::App& app, Action* action) {
   command->add_option("--name", flags->node, "Name of the node")->capture_default_str();
   command->add_option("--state", flags->state, "Folder for the logs of pods")->required();
   command->add_flag("--bind_pods", flags->binds_pods,
-                    "Take every pod that no scheduler has placed");
+                    "Take the pods that no scheduler has placed and that fit here, where the "
+                    "cluster has no scheduler");
   NodePortFlags& port = flags->node_port;
   command
       ->add_option("--kubelet_port", port.port,

@@ -146,6 +146,8 @@ platform::PodExecutor::Options ExecutorOptions(const RunFlags& flags, const plat
   options.output.keeps_returns = IsLive();
   options.volume_folder = JoinPath(folder, "volumes");
   options.claim_folder = ClaimFolder(StateOf(flags));
+  // One job on one machine, which has asked for it in the foreground.
+  options.takes_all_pods = true;
   // Nobody would bring it.
   options.waits = false;
   options.listener = [&job, output](const Json& pod, int descriptor,
@@ -192,6 +194,7 @@ StatusOr<int> RunOnOwnControlPlane(const RunFlags& flags, const platform::LocalJ
   job_options.clock = &clock;
   job_options.first_wait = absl::Seconds(1);
   job_options.longest_wait = absl::Seconds(30);
+  job_options.steady_after = absl::Minutes(1);
   job_options.lists_evaluators = false;
   WEFT_RETURN_IF_ERROR(CreateObjects(job, store.get()));
   const TemporaryFolder folder;

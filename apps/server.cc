@@ -5,14 +5,22 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <pthread.h>
 #include <signal.h>
 
+#include "absl/time/clock.h"
+
 #include "apps/command.h"
+#include "apps/op_libraries.h"
+#include "base/files.h"
 #include "base/log.h"
-#include "weft/ops/catalogue.h"
+#include "net/job_identity.h"
+#include "weft/device/cpu/cpu_device.h"
+#include "weft/device/plugin/plugin_devices.h"
 
 namespace weft::apps {
 namespace {
@@ -25,9 +33,15 @@ struct ServerFlags {
   bool shared_memory = true;
   std::string bind;
   std::string root;
+  std::vector<std::string> op_libraries;
+  std::string task_tls;
+  bool insecure = false;
   std::string log_format = "text";
   int threads = 0;
   int devices = 1;
+  bool soft_placement = false;
+  std::vector<std::string> device_plugins;
+  uint64_t memory_limit = 0;
   int status_port = 0;
   double session_lease_s = 12 * 3600;
   double report_waits_s = 30;
@@ -35,16 +49,27 @@ struct ServerFlags {
 };
 
 StatusOr<cluster::ServerOptions> OptionsFrom(const ServerFlags& flags) {
-  cluster::ServerOptions options{.catalogue = &StandardCatalogue(),
-                                 .bind = flags.bind,
+  cluster::ServerOptions options{.bind = flags.bind,
                                  .data_port = flags.data_port,
                                  .share_memory = flags.shared_memory,
+                                 .insecure = flags.insecure,
                                  .root = flags.root,
                                  .num_threads = flags.threads,
-                                 .num_cpu_devices = flags.devices,
+                                 .soft_placement = flags.soft_placement,
+                                 .memory_limit = flags.memory_limit,
                                  .session_lease = absl::Seconds(flags.session_lease_s),
                                  .report_waits_after = absl::Seconds(flags.report_waits_s),
                                  .status_port = flags.status_port};
+  if (!flags.task_tls.empty() && flags.insecure) {
+    return InvalidArgument("Either --task_tls or --insecure: what shall others than the job be?");
+  }
+  if (!flags.task_tls.empty()) {
+    RealFileSystem files;
+    StatusOr<JobIdentity> identity = ReadJobIdentity(files, flags.task_tls, absl::Now());
+    if (!identity.ok()) return Annotate(identity.status(), "--task_tls");
+    options.identity = *std::move(identity);
+  }
+  WEFT_RETURN_IF_ERROR(cluster::CompleteFromEnvironment(&options));
   if (!flags.cluster.empty()) {
     StatusOr<cluster::ClusterSpec> spec = cluster::ClusterSpec::FromJson(flags.cluster);
     if (!spec.ok()) return Annotate(spec.status(), "--cluster");
@@ -63,6 +88,44 @@ StatusOr<cluster::ServerOptions> OptionsFrom(const ServerFlags& flags) {
   return options;
 }
 
+// What a task computes with: the catalogue and the devices, of weft and of the libraries that it
+// was told to load. Outlives the server.
+class Machine {
+ public:
+  explicit Machine(int num_cpus) : cpus_(num_cpus) {}
+
+  Status Load(const std::vector<std::string>& op_libraries,
+              const std::vector<std::string>& device_plugins) {
+    WEFT_ASSIGN_OR_RETURN(catalogue_, CatalogueWith(op_libraries));
+    std::vector<DeviceFactory*> factories = {&cpus_};
+    for (const std::string& path : device_plugins) {
+      WEFT_RETURN_IF_ERROR(Annotate(AddPlugin(path), "--device_plugin"));
+      factories.push_back(plugins_.back().get());
+    }
+    devices_.emplace(std::move(factories));
+    return absl::OkStatus();
+  }
+
+  const Catalogue* catalogue() const { return catalogue_; }
+  DeviceFactory* devices() { return &*devices_; }
+
+ private:
+  Status AddPlugin(const std::string& path) {
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<PluginDevices> plugin, PluginDevices::Load(path));
+    WEFT_ASSIGN_OR_RETURN(own_catalogue_, OwnCatalogue({}));  // with the op libraries, if any
+    catalogue_ = own_catalogue_;
+    WEFT_RETURN_IF_ERROR(plugin->AddKernels(own_catalogue_));
+    plugins_.push_back(std::move(plugin));
+    return absl::OkStatus();
+  }
+
+  CpuDevices cpus_;
+  const Catalogue* catalogue_ = nullptr;
+  Catalogue* own_catalogue_ = nullptr;  // the same, where kernels of devices are added to it
+  std::vector<std::unique_ptr<PluginDevices>> plugins_;
+  std::optional<JoinedDevices> devices_;
+};
+
 int RunServer(const ServerFlags& flags) {
   // Before any thread is made, so that all of them leave the signals to sigwait.
   sigset_t signals;
@@ -72,11 +135,18 @@ int RunServer(const ServerFlags& flags) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  const StatusOr<cluster::ServerOptions> options = OptionsFrom(flags);
+  StatusOr<cluster::ServerOptions> options = OptionsFrom(flags);
   if (!options.ok()) {
     std::fprintf(stderr, "weft server: %s\n", std::string(options.status().message()).c_str());
     return 2;
   }
+  Machine machine(flags.devices);
+  if (const Status loaded = machine.Load(flags.op_libraries, flags.device_plugins); !loaded.ok()) {
+    std::fprintf(stderr, "weft server: %s\n", std::string(loaded.message()).c_str());
+    return 2;
+  }
+  options->catalogue = machine.catalogue();
+  options->devices = machine.devices();
   if (flags.log_format == "json") {
     LogOptions log = LogOptionsFromEnvironment();
     log.form = LogForm::kJson;
@@ -117,11 +187,32 @@ void AddServer(CLI::App& app, Action* action) {
       ->add_option("--shared_memory", flags->shared_memory,
                    "Read tensors of tasks on the same host in place; false: copy them")
       ->capture_default_str();
-  command->add_option("--file_root,--root", flags->root,
-                      "Directory that file ops of graphs stay under");
+  command->add_option(
+      "--file_root,--root", flags->root,
+      "Directory that file ops of graphs stay under, \"/\" for none; where the port "
+      "is not on loopback it is the working directory if nothing is said");
+  AddOpLibraryFlag(command, &flags->op_libraries);
+  command->add_option(
+      "--task_tls", flags->task_tls,
+      "Folder with the secret of the job, which `weft secret` makes: tasks speak TLS "
+      "with each other, and others reach only loopback (or WEFT_TASK_TLS)");
+  command->add_flag("--insecure", flags->insecure,
+                    "Let whoever reaches the port run graphs, without a secret, also where it is "
+                    "not on loopback (or WEFT_INSECURE=1)");
   command->add_option("--threads", flags->threads, "Compute threads; 0: one a usable core");
   command->add_option("--cpu_devices", flags->devices, "CPU devices to offer")
       ->check(CLI::Range(1, 64));
+  command->add_flag(
+      "--soft_placement", flags->soft_placement,
+      "Run nodes that ask for a device this cluster has not, such as /gpu:0, on a CPU: "
+      "for programs that do not set allow_soft_placement and cannot be edited");
+  command->add_option("--device_plugin", flags->device_plugins,
+                      "Library of devices to load (docs/write_a_device.md); may be given again");
+  command
+      ->add_option("--memory_limit", flags->memory_limit,
+                   "Host memory that tensors may take, as 800MB or 16GB; 0: nine tenths of the "
+                   "control group's limit, else the machine's memory")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   command
       ->add_option("--status_port", flags->status_port,
                    "Loopback port of /healthz, /metrics and /waits; 0: any free one, which the log "

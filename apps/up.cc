@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -11,6 +12,7 @@
 
 #include "apps/command.h"
 #include "apps/pods.h"
+#include "apps/scheduler.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -18,9 +20,14 @@
 #include "platform/apiserver/api_server.h"
 #include "platform/apiserver/kubeconfig_file.h"
 #include "platform/apiserver/server_identity.h"
+#include "platform/devices/machine.h"
 #include "platform/jobs/tfjob_controller.h"
+#include "platform/object/fields.h"
 #include "platform/pods/pod_executor.h"
+#include "platform/resources/node_words.h"
+#include "platform/scheduling/pod_scheduler.h"
 #include "platform/store/embedded/embedded_store.h"
+#include "platform/workloads/workload_controllers.h"
 
 namespace weft::apps {
 namespace {
@@ -32,7 +39,28 @@ struct UpFlags {
   std::string kubeconfig;
   int port = 0;
   int threads = 2;
+  std::vector<std::string> nodes;
+  std::vector<std::string> scheduler_names;
+  SchedulingFlags scheduling;
 };
+
+// Nodes of the last run that this one does not have: nobody would run what is there.
+Status RemoveOldNodes(const std::vector<Json>& nodes, platform::ObjectStore* store) {
+  WEFT_ASSIGN_OR_RETURN(const platform::ObjectList known, store->List(platform::Nodes(), {}));
+  for (const platform::ObjectPtr& node : known.items) {
+    const std::string name = platform::NameOf(*node);
+    bool stays = false;
+    for (const Json& wanted : nodes) stays = stays || platform::NameOf(wanted) == name;
+    // Machines that have joined give signs of life.
+    const Json* const conditions = platform::FindField(*node, {"status", "conditions"});
+    if (conditions != nullptr) {
+      for (const Json& condition : conditions->items())
+        stays = stays || condition.Find("lastHeartbeatTime") != nullptr;
+    }
+    if (!stays) WEFT_RETURN_IF_ERROR(store->Delete(platform::Nodes(), {"", name}, {}).status());
+  }
+  return absl::OkStatus();
+}
 
 // The port of the last run when it is free, so that kubeconfigs stay right.
 StatusOr<std::unique_ptr<platform::ApiServer>> StartServer(platform::ApiServer::Options options,
@@ -68,7 +96,30 @@ void EndLeftovers(const std::string& state, const std::string& mark) {
   if (!status.ok()) WEFT_LOG(WARNING) << status.message();
 }
 
+platform::Controller::Options FrameOptions(platform::ObjectStore* store, const Clock* clock) {
+  platform::Controller::Options options;
+  options.store = store;
+  options.clock = clock;
+  return options;
+}
+
+StatusOr<std::vector<Json>> ParseNodes(const std::vector<std::string>& words) {
+  std::vector<Json> nodes;
+  for (const std::string& word : words) {
+    WEFT_ASSIGN_OR_RETURN(Json node, platform::ParseNodeWord(word));
+    nodes.push_back(std::move(node));
+  }
+  if (nodes.empty()) {
+    nodes.push_back(platform::DescribeAsNode(platform::ReadMachine(),
+                                             platform::PodExecutor::Options().node_name));
+  }
+  return nodes;
+}
+
 Status RunControlPlane(const UpFlags& flags) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<Json> nodes, ParseNodes(flags.nodes));
+  platform::PodScheduler::Options scheduling;
+  WEFT_RETURN_IF_ERROR(ReadSchedulingFlags(flags.scheduling, &scheduling));
   WEFT_ASSIGN_OR_RETURN(const auto guard, ProcessGuard::Start());
   AdoptOrphans();
   sigset_t signals;
@@ -118,8 +169,20 @@ Status RunControlPlane(const UpFlags& flags) {
         PodOptions(store.get(), &clock, guard.get(), log_folder);
     pod_options.volume_folder = VolumeFolder(state);
     pod_options.claim_folder = ClaimFolder(state);
+    WEFT_RETURN_IF_ERROR(RemoveOldNodes(nodes, store.get()));
+    pod_options.nodes = std::move(nodes);
     platform::PodExecutor executor(std::move(pod_options));
+    scheduling.store = store.get();
+    scheduling.clock = &clock;
+    scheduling.scheduler_names = {"default-scheduler", kSchedulerName};
+    scheduling.scheduler_names.insert(flags.scheduler_names.begin(), flags.scheduler_names.end());
+    scheduling.tells_foreign = true;
+    WEFT_ASSIGN_OR_RETURN(const auto scheduler,
+                          platform::PodScheduler::Create(std::move(scheduling)));
+    platform::WorkloadControllers workloads(FrameOptions(store.get(), &clock));
     executor.Start();
+    scheduler->Start();
+    workloads.Start(flags.threads);
     jobs.Start(flags.threads);
     compact_jobs.Start(flags.threads);
     WaitForSignal(signals, store.get());
@@ -144,6 +207,17 @@ void AddUp(CLI::App& app, Action* action) {
   up->add_option("--controller_threads", flags->threads, "Jobs that are looked at together")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
+  up->add_option("--node", flags->nodes,
+                 "A node of this cluster, as NAME,cpu=8,memory=32Gi,gpu=4,label:KEY=VALUE,"
+                 "taint:KEY=VALUE:NoSchedule; may be repeated. Its pods run on this machine "
+                 "whatever it says (default: one node, 'local', with what this machine has)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  up->add_option("--scheduler_name", flags->scheduler_names,
+                 "Place pods with this schedulerName too; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddSchedulingFlags(up, &flags->scheduling);
   SetAction(up, action, [flags] { return RunControlPlane(*flags); });
 }
 

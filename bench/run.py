@@ -183,6 +183,20 @@ class Bench:
                         self.table.add('%s, %s, %d threads, %s' % (kind, shape, threads, form), figures(sides[0]), peer.name,
                                        figures(peer), 0.1, note)
 
+    def kernels(self):
+        self.table.section('Chains of 50 kernels of some 50 us that do not share themselves out')
+        one = {}
+        for chains, threads in (1, 1), (1, 2), (8, 1), (8, 2):
+            what = ('kernels', chains, threads)
+            sides = measure([self.mine(*what), self.tensorflow(*what, 'executor')], self.rounds)
+            note = ''
+            if threads == 1:
+                one[chains] = sides[0].median
+            else:
+                note = '%.2f times one thread' % (one[chains] / sides[0].median)
+            self.table.add('%d chains, %d threads' % (chains, threads), figures(sides[0]), sides[1].name,
+                           figures(sides[1]), 1, note)
+
     def mlp(self):
         self.table.section('One step of an MLP 784-100-10 with SGD (row 2)')
         for batch, goal in (1, 0.2), (100, 0.5):
@@ -318,7 +332,7 @@ class Bench:
         self.table.lines += [dict(what=what, ratio=ratio, goal=goal, met=met) for what, ratio, goal, met in lines]
 
 
-ROWS = ('dispatch', 'mlp', 'ps', 'wire', 'start', 'jobs')
+ROWS = ('dispatch', 'kernels', 'mlp', 'ps', 'wire', 'start', 'jobs')
 
 
 def main():

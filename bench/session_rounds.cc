@@ -3,6 +3,7 @@
 // bench/run.py starts it beside its peers and takes turns, so that all see the same machine.
 //
 //   session_rounds dispatch (matmul|add) (chain|wide) THREADS (plain|fused)
+//   session_rounds kernels CHAINS THREADS    chains of 50 kernels that do not share themselves out
 //   session_rounds mlp BATCH THREADS
 //   session_rounds cluster TARGET WORKER BATCH    the seeds' MLP, variables on /job:ps/task:0
 //   session_rounds worker CLUSTER INDEX BATCH     the same in a process that is the worker too
@@ -26,6 +27,7 @@
 #include "weft/api/ops.h"
 #include "weft/cluster/grpc_session.h"
 #include "weft/cluster/server.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
@@ -62,6 +64,7 @@ Status Round(const Step& step, double check) {
 
 StatusOr<std::unique_ptr<Session>> Open(const Graph& graph, int threads, bool optimise) {
   WEFT_ASSIGN_OR_RETURN(auto session, session::NewDirectSession({.catalogue = &StandardCatalogue(),
+                                                                 .devices = &StandardDevices(),
                                                                  .num_threads = threads,
                                                                  .fold = optimise,
                                                                  .fuse = optimise}));
@@ -100,6 +103,33 @@ StatusOr<Step> Dispatch(const std::string& kind, bool chain, int threads, bool o
   return Step([=]() -> StatusOr<double> {
     std::vector<Tensor> results;
     WEFT_RETURN_IF_ERROR(session->Run({{"x:0", fed_x}, {"y:0", fed_y}}, {fetch}, {}, &results));
+    return results[0].data<float>()[0];
+  });
+}
+
+// Chains of 50 sorts of a row each, which one thread has to do.
+StatusOr<Step> Kernels(int chains, int threads) {
+  Graph graph(&StandardCatalogue().ops());
+  GraphBuilder b(&graph);
+  const Endpoint x = op::Placeholder(b, DType::kFloat, {.name = "x"});
+  constexpr int kRow = 2'000;
+  const Endpoint all = b.Scalar<int32_t>(kRow);
+  std::vector<Endpoint> ends;
+  for (int i = 0; i < chains; ++i) {
+    Endpoint end = op::Add(b, x, b.Scalar<float>(0));
+    for (int k = 0; k < 50; ++k) end = op::Neg(b, op::TopKV2(b, end, all).values);
+    ends.push_back(end);
+  }
+  const Endpoint out = op::AddN(b, ends);
+  WEFT_RETURN_IF_ERROR(b.status());
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Session> opened, Open(graph, threads, false));
+  std::shared_ptr<Session> session = std::move(opened);  // shared by copies of the step
+  const std::string fetch = absl::StrCat(out.node->name(), ":0");
+  Tensor fed = Filled(Shape{kRow}, 0);
+  for (int i = 0; i < kRow; ++i) fed.data<float>()[i] = static_cast<float>(i * 997 % kRow);
+  return Step([=]() -> StatusOr<double> {
+    std::vector<Tensor> results;
+    WEFT_RETURN_IF_ERROR(session->Run({{"x:0", fed}}, {fetch}, {}, &results));
     return results[0].data<float>()[0];
   });
 }
@@ -211,6 +241,11 @@ StatusOr<Step> Choose(const std::vector<std::string>& args,
   if (args.size() == 5 && args[0] == "dispatch" && absl::SimpleAtoi(args[3], &threads)) {
     return Dispatch(args[1], args[2] == "chain", threads, args[4] == "fused");
   }
+  int chains = 0;
+  if (args.size() == 3 && args[0] == "kernels" && absl::SimpleAtoi(args[1], &chains) &&
+      absl::SimpleAtoi(args[2], &threads)) {
+    return Kernels(chains, threads);
+  }
   if (args.size() == 3 && args[0] == "mlp" && absl::SimpleAtoi(args[1], &batch) &&
       absl::SimpleAtoi(args[2], &threads)) {
     return LocalMlp(batch, threads);
@@ -224,7 +259,8 @@ StatusOr<Step> Choose(const std::vector<std::string>& args,
     const cluster::TaskId task{.job = "worker", .index = threads};
     WEFT_ASSIGN_OR_RETURN(*server, cluster::Server::Start({.cluster = std::move(spec),
                                                            .task = task,
-                                                           .catalogue = &StandardCatalogue()}));
+                                                           .catalogue = &StandardCatalogue(),
+                                                           .devices = &StandardDevices()}));
     return ClusterMlp((*server)->target(), task.ToString(), batch);
   }
   if (args.size() == 4 && args[0] == "bounce" && absl::SimpleAtoi(args[3], &batch)) {
@@ -232,7 +268,8 @@ StatusOr<Step> Choose(const std::vector<std::string>& args,
   }
   return InvalidArgument(
       "usage: session_rounds dispatch (matmul|add) (chain|wide) THREADS (plain|fused) | "
-      "mlp BATCH THREADS | cluster TARGET WORKER BATCH | worker CLUSTER INDEX BATCH | bounce "
+      "kernels CHAINS THREADS | mlp BATCH THREADS | cluster TARGET WORKER BATCH | worker CLUSTER "
+      "INDEX BATCH | bounce "
       "TARGET WORKER ELEMENTS");
 }
 

@@ -3,12 +3,15 @@
 // plain program of blocking sockets that does the same with the same buffers. Prints one line a
 // size and way.
 //
-//   transport_roundtrip [--spin=US] [--rounds=N]
+//   transport_roundtrip [--spin=US] [--rounds=N] [--tls=1]
+//
+// With --tls=1 the endpoints are tasks of one job with a secret; the plain program stays plain.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,7 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 
+#include "net/job_identity.h"
 #include "weft/transport/tcp/endpoint.h"
 #include "weft/transport/tcp/socket.h"
 
@@ -196,8 +200,11 @@ class WorkerHandler final : public FrameHandler {
   int answers_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+std::optional<JobTls> job_tls;
+
 EndpointOptions Options(const std::string& task, int spin_us) {
   EndpointOptions options;
+  options.tls = job_tls;
   options.task = task;
   options.token = "bench";
   options.spin_us = spin_us;
@@ -306,16 +313,22 @@ int Main(int spin_us, int rounds) {
 }  // namespace weft::transport
 
 int main(int argc, char** argv) {
-  int spin_us = 0, rounds = 20;
+  int spin_us = 0, rounds = 20, tls = 0;
   for (int i = 1; i < argc; ++i) {
     absl::string_view flag = argv[i];
     int* target = nullptr;
     if (absl::ConsumePrefix(&flag, "--spin=")) target = &spin_us;
     if (absl::ConsumePrefix(&flag, "--rounds=")) target = &rounds;
+    if (absl::ConsumePrefix(&flag, "--tls=")) target = &tls;
     if (target == nullptr || !absl::SimpleAtoi(flag, target) || *target < 0) {
-      std::fprintf(stderr, "usage: transport_roundtrip [--spin=US] [--rounds=N]\n");
+      std::fprintf(stderr, "usage: transport_roundtrip [--spin=US] [--rounds=N] [--tls=1]\n");
       return 2;
     }
+  }
+  if (tls != 0) {
+    const auto job = weft::MakeJobIdentity("bench.weft-job", absl::Now(), absl::Hours(24));
+    if (!job.ok()) return 1;
+    weft::transport::job_tls = *weft::MakeJobTls(*job);
   }
   return weft::transport::Main(spin_us, std::max(1, rounds));
 }

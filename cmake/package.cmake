@@ -7,7 +7,7 @@ include(GNUInstallDirs)
 # One library of all rooms that a program may call. Third-party code comes from the system's shared
 # libraries; what is exported is named in weft.map, so that generated protobuf classes (whose names are
 # TensorFlow's) stay inside.
-set(rooms weft_base weft_tensor weft_graph weft_kernel weft_ops weft_session weft_api weft_cluster weft_train)
+set(rooms weft_base weft_tensor weft_graph weft_kernel weft_device weft_ops weft_session weft_api weft_cluster weft_train)
 set(source ${CMAKE_BINARY_DIR}/generated/weft_library.cc)
 file(CONFIGURE OUTPUT ${source} @ONLY CONTENT "// Generated: the library is made of the rooms' archives.\n")
 add_library(weft_library SHARED ${source})
@@ -23,28 +23,9 @@ target_link_options(weft_library PRIVATE LINKER:--version-script=${CMAKE_SOURCE_
 target_compile_features(weft_library INTERFACE cxx_std_20)
 target_include_directories(weft_library INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/weft>)
 
-# The headers that `header` (a path from an include root) includes, itself too, appended to `out`.
-function(weft_headers_of header out)
-  set(found ${${out}})
-  if(header IN_LIST found)
-    return()
-  endif()
-  list(APPEND found ${header})
-  if(EXISTS ${CMAKE_SOURCE_DIR}/src/${header})
-    set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS src/${header})
-    file(STRINGS ${CMAKE_SOURCE_DIR}/src/${header} includes REGEX "^#include \"")
-    foreach(line IN LISTS includes)
-      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included ${line})
-      if(included MATCHES "^(base|weft|proto)/")
-        weft_headers_of(${included} found)
-      endif()
-    endforeach()
-  endif()
-  set(${out} ${found} PARENT_SCOPE)
-endfunction()
-
-set(headers "")
-weft_headers_of(weft/weft.h headers)
+set(headers ${WEFT_PUBLIC_HEADERS})
+# For libraries of devices, which are C.
+weft_headers_of(weft/device/plugin/weft_device.h headers)
 foreach(header IN LISTS headers)
   get_filename_component(folder ${header} DIRECTORY)
   set(root ${CMAKE_SOURCE_DIR}/src)
@@ -63,4 +44,5 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/weftConfig.cmake.in ${CM
                               INSTALL_DESTINATION ${package} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/weftConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/weftConfig.cmake ${CMAKE_BINARY_DIR}/weftConfigVersion.cmake
+              ${CMAKE_SOURCE_DIR}/cmake/op_library.cmake
         DESTINATION ${package})

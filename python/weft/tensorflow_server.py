@@ -36,8 +36,10 @@ class Server:
         host, port = tasks[self._server_def.task_index].rsplit(':', 1)
         port = self._claim(int(port))
         tasks[self._server_def.task_index] = '%s:%s' % (host, port)
-        self._address = (host.strip('[]'), int(port))
-        self._target = 'grpc://%s:%s' % (host, port)
+        # From elsewhere than its own host a server may want TLS, which TensorFlow's client does not speak.
+        local = host if host == 'localhost' or host.startswith('127.') or host == '[::1]' else '127.0.0.1'
+        self._address = (local.strip('[]'), int(port))
+        self._target = 'grpc://%s:%s' % (local, port)
         if start:
             self.start()
 
@@ -65,9 +67,12 @@ class Server:
         cluster = server_lib.ClusterSpec(self._server_def.cluster).as_dict()
         # The signal follows the thread that forks, so only the main thread may ask for it.
         main = threading.current_thread() is threading.main_thread()
+        # With the secret of the job its graphs are this program's own, whose files lie where it says.
+        own = 'WEFT_TASK_TLS' in os.environ and not os.environ.get('WEFT_FILE_ROOT')
         self._process = subprocess.Popen(
             [os.environ.get('WEFT_BINARY', 'weft'), 'server', '--cluster', json.dumps(cluster), '--job_name',
-             self._server_def.job_name, '--task_index', str(self._server_def.task_index)],
+             self._server_def.job_name, '--task_index', str(self._server_def.task_index),
+             *(['--file_root', '/'] if own else [])],
             preexec_fn=_die_with_parent if main else None)
         atexit.register(self._stop)
         deadline = time.monotonic() + _START_SECONDS

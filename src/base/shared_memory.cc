@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include <fcntl.h>
@@ -77,37 +78,94 @@ std::byte* SharedMemory::Allocate(size_t bytes) {
   std::byte* block = nullptr;
   {
     absl::MutexLock lock(&mutex_);
-    size_t count = num_segments_.load(std::memory_order_relaxed);
-    uint64_t begin = bytes >= kPage ? RoundUp(used_, kPage) : used_;
-    if (count == 0 || begin + size > segments_[count - 1]->size()) {
-      if (count == kMaxSegments) return nullptr;
-      // They grow with what there is, so that few descriptors are enough.
-      const uint64_t wanted = RoundUp(std::max({kFirstSegment, size, total_ / 4}), kGranule);
-      StatusOr<std::unique_ptr<SharedMapping>> segment = SharedMapping::Create("weft", wanted);
-      if (!segment.ok()) return nullptr;
-      segments_[count++] = *std::move(segment);
-      num_segments_.store(count, std::memory_order_release);
-      total_ += wanted;
-      begin = 0;
+    if (bytes >= kPage) block = TakeFree(size);
+    if (block == nullptr) {
+      size_t count = num_segments_.load(std::memory_order_relaxed);
+      uint64_t begin = bytes >= kPage ? RoundUp(used_, kPage) : used_;
+      if (count == 0 || begin + size > segments_[count - 1]->size()) {
+        if (count == kMaxSegments) return nullptr;
+        // They grow with what there is, so that few descriptors are enough.
+        const uint64_t wanted = RoundUp(std::max({kFirstSegment, size, total_ / 4}), kGranule);
+        StatusOr<std::unique_ptr<SharedMapping>> segment = SharedMapping::Create("weft", wanted);
+        if (!segment.ok()) return nullptr;
+        if (count > 0) {
+          const SharedMapping& last = *segments_[count - 1];
+          const uint64_t rest = RoundUp(used_, kPage);
+          if (rest < last.size()) AddFree(last.data() + rest, last.size() - rest);
+        }
+        segments_[count++] = *std::move(segment);
+        num_segments_.store(count, std::memory_order_release);
+        total_ += wanted;
+        begin = 0;
+      }
+      block = segments_[count - 1]->data() + begin;
+      used_ = begin + size;
     }
-    block = segments_[count - 1]->data() + begin;
-    used_ = begin + size;
   }
   // One call for all pages is half the price of a fault for each; failing costs nothing.
   if (bytes >= kGranule) madvise(block, bytes, MADV_POPULATE_WRITE);
   return block;
 }
 
-std::optional<SharedMemory::Place> SharedMemory::Find(const std::byte* data, size_t bytes) const {
+void SharedMemory::Free(std::byte* block, size_t bytes) {
+  if (bytes < kPage) return;
+  const uint64_t size = RoundUp(bytes, kPage);
+  // Out of the file too, so that no mapping of another process holds the pages.
+  madvise(block, size, MADV_REMOVE);
+  absl::MutexLock lock(&mutex_);
+  AddFree(block, size);
+}
+
+std::byte* SharedMemory::TakeFree(uint64_t size) {
+  const auto found = free_by_size_.lower_bound({size, nullptr});
+  if (found == free_by_size_.end()) return nullptr;
+  const auto [all, begin] = *found;
+  EraseFree(begin, all);
+  if (all > size) AddFree(begin + size, all - size);
+  return begin;
+}
+
+void SharedMemory::AddFree(std::byte* begin, uint64_t size) {
+  const SharedMapping* const segment = SegmentOf(begin);
+  const auto next = free_by_place_.find(begin + size);
+  if (next != free_by_place_.end() && SegmentOf(next->first) == segment) {
+    const auto [place, more] = *next;
+    EraseFree(place, more);
+    size += more;
+  }
+  const auto after = free_by_place_.lower_bound(begin);
+  if (after != free_by_place_.begin()) {
+    const auto [place, before] = *std::prev(after);
+    if (place + before == begin && SegmentOf(place) == segment) {
+      EraseFree(place, before);
+      begin = place;
+      size += before;
+    }
+  }
+  free_by_place_.emplace(begin, size);
+  free_by_size_.emplace(size, begin);
+}
+
+void SharedMemory::EraseFree(std::byte* begin, uint64_t size) {
+  free_by_place_.erase(begin);
+  free_by_size_.erase({size, begin});
+}
+
+const SharedMapping* SharedMemory::SegmentOf(const std::byte* data) const {
   const size_t count = num_segments_.load(std::memory_order_acquire);
   for (size_t k = count; k-- > 0;) {
     const SharedMapping& segment = *segments_[k];
-    if (data < segment.data() || data >= segment.data() + segment.size()) continue;
-    const auto offset = static_cast<uint64_t>(data - segment.data());
-    if (bytes > segment.size() - offset) return std::nullopt;
-    return Place{segment.file(), offset};
+    if (data >= segment.data() && data < segment.data() + segment.size()) return &segment;
   }
-  return std::nullopt;
+  return nullptr;
+}
+
+std::optional<SharedMemory::Place> SharedMemory::Find(const std::byte* data, size_t bytes) const {
+  const SharedMapping* const segment = SegmentOf(data);
+  if (segment == nullptr) return std::nullopt;
+  const auto offset = static_cast<uint64_t>(data - segment->data());
+  if (bytes > segment->size() - offset) return std::nullopt;
+  return Place{segment->file(), offset};
 }
 
 SharedMemory& ProcessSharedMemory() {

@@ -7,8 +7,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include <sys/types.h>
 
@@ -55,8 +58,8 @@ class SharedMapping {
   std::byte* const data_;
 };
 
-// Blocks for tensors. A block is never given back to the system: the pool above keeps it.
-// Thread-safe.
+// Blocks for tensors. What is freed goes back to the system page by page; the files keep their
+// sizes, and the room is given out again. Thread-safe.
 class SharedMemory {
  public:
   struct Place {
@@ -70,11 +73,17 @@ class SharedMemory {
 
   // `bytes` at a multiple of 64; null if it is off or the system gives no more.
   std::byte* Allocate(size_t bytes);
+  // A block of Allocate of as many bytes. Smaller ones than a page are lost until the process ends.
+  void Free(std::byte* block, size_t bytes);
   // Where these bytes lie, if they are of Allocate. Without a lock.
   std::optional<Place> Find(const std::byte* data, size_t bytes) const;
 
  private:
   static constexpr size_t kMaxSegments = 512;
+  const SharedMapping* SegmentOf(const std::byte* data) const;
+  std::byte* TakeFree(uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddFree(std::byte* begin, uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseFree(std::byte* begin, uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Mutex mutex_;
   std::atomic<bool> enabled_{false};
@@ -82,6 +91,9 @@ class SharedMemory {
   std::atomic<size_t> num_segments_{0};
   uint64_t used_ ABSL_GUARDED_BY(mutex_) = 0;   // of the last segment
   uint64_t total_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes of all segments
+  // Free room of whole pages: neighbours are one.
+  std::map<std::byte*, uint64_t> free_by_place_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<uint64_t, std::byte*>> free_by_size_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The process's own, off until somebody enables it.

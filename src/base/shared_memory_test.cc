@@ -3,8 +3,10 @@
 
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +42,37 @@ TEST(SharedMemory, BlocksAreAlignedApartAndFound) {
   EXPECT_FALSE(memory.Find(&stranger, 1).has_value());
   std::byte* const block = memory.Allocate(64);
   EXPECT_FALSE(memory.Find(block, size_t{1} << 40).has_value()) << "it does not reach so far";
+}
+
+// Pages of the process that lie in memory, in bytes.
+size_t Resident(const std::byte* data, size_t bytes) {
+  std::vector<unsigned char> pages((bytes + 4095) / 4096);
+  if (mincore(const_cast<std::byte*>(data), bytes, pages.data()) != 0) return SIZE_MAX;
+  size_t resident = 0;
+  for (const unsigned char page : pages) resident += (page & 1) * 4096u;
+  return resident;
+}
+
+TEST(SharedMemory, WhatIsFreedGoesBackToTheSystemAndItsRoomIsGivenOutAgain) {
+  SharedMemory memory;
+  ASSERT_TRUE(memory.Enable().ok());
+  constexpr size_t kBytes = size_t{8} << 20;
+  std::byte* const first = memory.Allocate(kBytes);
+  std::byte* const second = memory.Allocate(kBytes);
+  std::memset(first, 1, kBytes);
+  std::memset(second, 2, kBytes);
+  EXPECT_EQ(Resident(first, kBytes), kBytes);
+  memory.Free(first, kBytes);
+  EXPECT_EQ(Resident(first, kBytes), 0u);
+  EXPECT_EQ(second[kBytes - 1], std::byte{2});
+  memory.Free(second, kBytes);
+  // Neighbours are one again, so that another size fits.
+  EXPECT_EQ(memory.Allocate(2 * kBytes), first);
+  memory.Free(first, 2 * kBytes);
+  std::byte* const piece = memory.Allocate(5000);
+  EXPECT_EQ(piece, first);
+  EXPECT_EQ(piece[0], std::byte{0});
+  EXPECT_EQ(memory.Allocate(5000), first + 8192);
 }
 
 TEST(SharedMemory, AnotherProcessReadsItInPlaceAndCannotWrite) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <exception>
 #include <fstream>
 #include <utility>
 
@@ -14,6 +15,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+
+#include "base/compute_threads.h"
+#include "base/denormals.h"
 
 namespace weft {
 namespace {
@@ -106,6 +110,7 @@ ThreadPool::ThreadPool(std::string name, int num_threads, int spin_us)
     state_->threads.emplace_back([this, name] {
       NameThisThread(name);
       current_pool = this;
+      const ScopedFlushDenormals flush;
       state_->Run();
     });
   }
@@ -129,6 +134,64 @@ void ThreadPool::Schedule(absl::AnyInvocable<void()> work) {
 
 bool ThreadPool::IsWorker() const { return current_pool == this; }
 
+namespace {
+
+// One loop that several threads take blocks of.
+class SharedLoop {
+ public:
+  SharedLoop(int64_t total, int64_t block, int64_t num_blocks,
+             absl::FunctionRef<void(int64_t, int64_t)> body)
+      : total_(total), block_(block), num_blocks_(num_blocks), body_(body) {}
+
+  // Runs the next block; false when there was none left.
+  bool RunBlock() {
+    const int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
+    if (index >= num_blocks_) return false;
+    try {
+      body_(index * block_, std::min(total_, (index + 1) * block_));
+    } catch (...) {
+      // It ends the call of the loop, on the caller's thread, and not the process.
+      absl::MutexLock lock(&mutex_);
+      if (exception_ == nullptr) exception_ = std::current_exception();
+    }
+    if (blocks_done_.fetch_add(1, std::memory_order_acq_rel) + 1 == num_blocks_) {
+      absl::MutexLock lock(&mutex_);
+      done_.SignalAll();
+    }
+    return true;
+  }
+
+  // Blocks that nobody has begun, but for the one that the caller of the loop will take.
+  int64_t blocks_left() const { return num_blocks_ - next_.load(std::memory_order_relaxed) - 1; }
+  bool IsDone() const { return blocks_done_.load(std::memory_order_acquire) >= num_blocks_; }
+  void Wait() {
+    absl::MutexLock lock(&mutex_);
+    while (!IsDone()) done_.Wait(&mutex_);
+  }
+  // On the caller's thread, after the last block.
+  void RethrowException() {
+    std::exception_ptr caught;
+    {
+      absl::MutexLock lock(&mutex_);
+      caught = std::exchange(exception_, nullptr);
+    }
+    if (caught != nullptr) std::rethrow_exception(std::move(caught));
+  }
+
+ private:
+  const int64_t total_;
+  const int64_t block_;
+  const int64_t num_blocks_;
+  const absl::FunctionRef<void(int64_t, int64_t)> body_;
+  std::atomic<int64_t> next_{0};
+  std::atomic<int64_t> blocks_done_{0};
+  absl::Mutex mutex_;
+  absl::CondVar done_;
+  std::exception_ptr exception_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
 void ThreadPool::ParallelFor(int64_t total, int64_t min_block,
                              absl::FunctionRef<void(int64_t, int64_t)> body) {
   if (total <= 0) return;
@@ -137,38 +200,37 @@ void ThreadPool::ParallelFor(int64_t total, int64_t min_block,
     body(0, total);
     return;
   }
-  // Shared by helpers that may start late, after the caller has returned.
-  struct Loop {
-    std::atomic<int64_t> next{0};
-    std::atomic<int64_t> blocks_done{0};
-    absl::Mutex mutex;
-    absl::CondVar done;
-  };
+  CountSplitLoop();
   const int64_t block = (total + most - 1) / most;
   const int64_t num_blocks = (total + block - 1) / block;
-  auto loop = std::make_shared<Loop>();  // shared with helpers that outlive this call
-  auto* body_pointer = &body;
-  auto work = [loop, block, num_blocks, total, body_pointer] {
-    while (true) {
-      const int64_t index = loop->next.fetch_add(1, std::memory_order_relaxed);
-      if (index >= num_blocks) return;
-      (*body_pointer)(index * block, std::min(total, (index + 1) * block));
-      if (loop->blocks_done.fetch_add(1, std::memory_order_acq_rel) + 1 == num_blocks) {
-        absl::MutexLock lock(&loop->mutex);
-        loop->done.SignalAll();
-      }
+  // Shared with helpers that may start late, after the caller has returned.
+  auto loop = std::make_shared<SharedLoop>(total, block, num_blocks, body);
+  const ComputeScope computing;
+  int64_t helpers = 0;
+  // Threads that others need now may be idle at one of the next blocks.
+  const auto call_helpers = [&] {
+    const int64_t most_helpers = std::min<int64_t>(num_threads_ - 1, loop->blocks_left());
+    if (helpers >= most_helpers) return;
+    const int more = ClaimComputeThreads(static_cast<int>(most_helpers - helpers), num_threads_);
+    helpers += more;
+    for (int i = 0; i < more; ++i) {
+      Schedule([loop] {
+        const ClaimedThread claim;
+        while (loop->RunBlock()) {
+        }
+      });
     }
   };
-  const int helpers = static_cast<int>(std::min<int64_t>(num_threads_ - 1, num_blocks - 1));
-  for (int i = 0; i < helpers; ++i) Schedule(work);
-  work();
-  const auto all_done = [&] {
-    return loop->blocks_done.load(std::memory_order_acquire) >= num_blocks;
-  };
+  do {
+    call_helpers();
+  } while (loop->RunBlock());
+  const auto all_done = [&] { return loop->IsDone(); };
   state_->Spin(all_done);
-  if (all_done()) return;
-  absl::MutexLock lock(&loop->mutex);
-  while (!all_done()) loop->done.Wait(&loop->mutex);
+  if (!all_done()) {
+    const ComputePause waiting;
+    loop->Wait();
+  }
+  loop->RethrowException();
 }
 
 Thread::Thread(std::string name, absl::AnyInvocable<void()> body)

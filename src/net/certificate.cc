@@ -110,7 +110,8 @@ StatusOr<Identity> IssueServerCertificate(const Identity& authority,
   for (const auto& [id, value] :
        {std::pair<int, std::string>{NID_basic_constraints, "critical,CA:FALSE"},
         std::pair<int, std::string>{NID_key_usage, "critical,digitalSignature,keyEncipherment"},
-        std::pair<int, std::string>{NID_ext_key_usage, "serverAuth"},
+        std::pair<int, std::string>{
+            NID_ext_key_usage, request.for_clients_too ? "serverAuth,clientAuth" : "serverAuth"},
         std::pair<int, std::string>{NID_authority_key_identifier, "keyid"},
         std::pair<int, std::string>{NID_subject_alt_name, absl::StrJoin(names, ",")}}) {
     WEFT_RETURN_IF_ERROR(AddExtension(certificate.get(), issuer.get(), id, value));

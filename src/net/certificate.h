@@ -23,6 +23,7 @@ struct CertificateRequest {
   std::vector<std::string> dns_names;
   std::vector<std::string> addresses;  // "127.0.0.1", "::1"
   absl::Duration validity = absl::Hours(24 * 365);
+  bool for_clients_too = false;  // its owner may also show it to the servers that it calls
 };
 
 // A P-256 key with a certificate that signs itself and may sign others.

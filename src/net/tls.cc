@@ -196,13 +196,33 @@ Status TlsConfig::Renew(const std::string& certificate_pem, const std::string& k
   return absl::OkStatus();
 }
 
-StatusOr<SSL*> TlsConfig::NewSession(int fd) const {
+Status TlsConfig::PreferSpeed() {
+  absl::MutexLock lock(&mutex_);
+  if (::SSL_CTX_set_min_proto_version(context_, TLS1_3_VERSION) == 1 &&
+      ::SSL_CTX_set_ciphersuites(context_,
+                                 "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
+                                 "TLS_CHACHA20_POLY1305_SHA256") == 1) {
+    return absl::OkStatus();
+  }
+  return Internal("This OpenSSL has no TLS 1.3: ", TakeOpensslError());
+}
+
+StatusOr<SSL*> TlsConfig::NewSession() const {
   absl::MutexLock lock(&mutex_);
   SSL* const ssl = ::SSL_new(context_);
   if (ssl == nullptr) return Internal("Cannot make a TLS session: ", TakeOpensslError());
-  BIO* const bio = SocketBio(fd);
-  ::SSL_set_bio(ssl, bio, bio);
   return ssl;
+}
+
+void TlsConfig::ExpectServer(SSL* ssl, const std::string& host) const {
+  ::SSL_set_connect_state(ssl);
+  const std::string& name = server_name_.empty() ? host : server_name_;
+  // An address is compared with the certificate's addresses, and is not sent as a name.
+  if (::X509_VERIFY_PARAM_set1_ip_asc(::SSL_get0_param(ssl), name.c_str()) != 1) {
+    ::ERR_clear_error();
+    ::SSL_set_tlsext_host_name(ssl, name.c_str());
+    ::SSL_set1_host(ssl, name.c_str());
+  }
 }
 
 StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Client(const TlsClientOptions& options) {
@@ -226,21 +246,18 @@ StatusOr<std::shared_ptr<TlsConfig>> TlsConfig::Client(const TlsClientOptions& o
 }
 
 StatusOr<std::unique_ptr<TlsSession>> TlsConfig::Accept(int fd) const {
-  WEFT_ASSIGN_OR_RETURN(SSL* const ssl, NewSession(fd));
+  WEFT_ASSIGN_OR_RETURN(SSL* const ssl, NewSession());
+  BIO* const bio = SocketBio(fd);
+  ::SSL_set_bio(ssl, bio, bio);
   ::SSL_set_accept_state(ssl);
   return std::unique_ptr<TlsSession>(new TlsSession(ssl));
 }
 
 StatusOr<std::unique_ptr<TlsSession>> TlsConfig::Connect(int fd, const std::string& host) const {
-  WEFT_ASSIGN_OR_RETURN(SSL* const ssl, NewSession(fd));
-  ::SSL_set_connect_state(ssl);
-  const std::string& name = server_name_.empty() ? host : server_name_;
-  // An address is compared with the certificate's addresses, and is not sent as a name.
-  if (::X509_VERIFY_PARAM_set1_ip_asc(::SSL_get0_param(ssl), name.c_str()) != 1) {
-    ::ERR_clear_error();
-    ::SSL_set_tlsext_host_name(ssl, name.c_str());
-    ::SSL_set1_host(ssl, name.c_str());
-  }
+  WEFT_ASSIGN_OR_RETURN(SSL* const ssl, NewSession());
+  BIO* const bio = SocketBio(fd);
+  ::SSL_set_bio(ssl, bio, bio);
+  ExpectServer(ssl, host);
   return std::unique_ptr<TlsSession>(new TlsSession(ssl));
 }
 

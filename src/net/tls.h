@@ -69,6 +69,8 @@ class TlsConfig {
   static StatusOr<std::shared_ptr<TlsConfig>> Client(const TlsClientOptions& options);
   // A server's next sessions show another certificate; those that are open stay as they are.
   Status Renew(const std::string& certificate_pem, const std::string& key_pem);
+  // For peers that are all our own: TLS 1.3, the fastest cipher first.
+  Status PreferSpeed();
   ~TlsConfig();
   TlsConfig(const TlsConfig&) = delete;
   TlsConfig& operator=(const TlsConfig&) = delete;
@@ -81,7 +83,9 @@ class TlsConfig {
  private:
   explicit TlsConfig(ssl_ctx_st* context) : context_(context) {}
 
-  StatusOr<ssl_st*> NewSession(int fd) const;
+  friend class TlsStream;
+  StatusOr<ssl_st*> NewSession() const;
+  void ExpectServer(ssl_st* ssl, const std::string& host) const;
 
   TlsPeerRule clients_;      // of a server
   std::string server_name_;  // of a client

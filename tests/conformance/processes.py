@@ -29,6 +29,16 @@ def free_ports(count):
         return ports
 
 
+def own_address():
+    """An address of this machine that is not loopback, or None. Nothing is sent."""
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as probe:
+        try:
+            probe.connect(('198.51.100.1', 9))
+        except OSError:
+            return None
+        return probe.getsockname()[0]
+
+
 def binary_from(argv):
     """The server program: the first argument, or the real TensorFlow's server in this interpreter."""
     if len(argv) > 1 and not argv[1].startswith('-'):

@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
+import unittest.mock
 
 import processes
 
@@ -56,6 +58,30 @@ class ShimTest(unittest.TestCase):
         server = tf1.train.Server({'local': ['localhost:0']}, start=False)
         server.start()
         self.assertTrue(answers(server.target))
+
+    def test_tasks_on_a_network_know_each_other_by_a_secret(self):
+        own = processes.own_address()
+        if own is None:
+            self.skipTest('there is no network but loopback here')
+        spec = {job: ['%s:%d' % (own, port)] for job, port in zip(('ps', 'worker'), processes.free_ports(2))}
+        with tempfile.TemporaryDirectory() as folder:
+            secret = os.path.join(folder, 'secret')
+            subprocess.run([os.environ['WEFT_BINARY'], 'secret', secret], check=True, stdout=subprocess.DEVNULL, timeout=60)
+            with unittest.mock.patch.dict(os.environ, {'WEFT_TASK_TLS': secret}):
+                servers = [tf1.train.Server(spec, job, 0) for job in spec]
+            # TensorFlow's client speaks no TLS.
+            self.assertRegex(servers[1].target, r'^grpc://127\.0\.0\.1:')
+            with tf.Graph().as_default(), tf1.Session(servers[1].target) as session:
+                with tf.device('/job:ps/task:0'):
+                    far = tf.fill([1 << 18], 3.)
+                    # Its own program's files are not bound to a folder.
+                    size = tf.strings.length(tf.io.read_file(os.path.join(secret, 'ca.crt')))
+                with tf.device('/job:worker/task:0'):
+                    total = tf.reduce_sum(far)
+                self.assertEqual(session.run(total), 3 << 18)
+                self.assertGreater(session.run(size), 100)
+            for server in servers:
+                server._stop()
 
     def test_a_port_in_use_is_an_error(self):
         server = tf1.train.Server.create_local_server()

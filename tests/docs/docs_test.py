@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages say what is so: docs_test.py WEFT BIN_FOLDER DOCS_FOLDER REFERENCE"""
+"""Pages say what is so: docs_test.py WEFT BIN_FOLDER DOCS_FOLDER REFERENCE DEVICE_LIBRARY OP_LIBRARY"""
 import json
 import pathlib
 import re
@@ -9,24 +9,28 @@ import unittest
 
 from extract import blocks
 
-WEFT, BIN, DOCS, REFERENCE = (pathlib.Path(word) for word in sys.argv[1:5])
-PROGRAMS = ('first_program', 'write_an_op')
+WEFT, BIN, DOCS, REFERENCE, DEVICE, OP_LIBRARY = (pathlib.Path(word) for word in sys.argv[1:7])
+PROGRAMS = {'first_program': (), 'write_an_op': (), 'functions': (), 'write_a_device': (DEVICE,)}
 
 
 def run(*command):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, timeout=120)
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     return done.stdout
 
 
 class Pages(unittest.TestCase):
     def test_programs_print_what_their_pages_say(self):
-        for name in PROGRAMS:
+        for name, arguments in PROGRAMS.items():
             with self.subTest(name):
                 promised = blocks((DOCS / (name + '.md')).read_text(), 'output')
                 self.assertEqual(len(promised), 1)
-                self.assertEqual(run(BIN / ('docs_' + name)), promised[0])
+                self.assertEqual(run(BIN / ('docs_' + name), *arguments), promised[0])
+
+    def test_the_library_is_what_its_page_says(self):
+        promised = blocks((DOCS / 'op_library.md').read_text(), 'output')
+        self.assertEqual([run(WEFT, 'op-library', OP_LIBRARY)], promised)
 
     def test_links_lead_somewhere(self):
         readme = DOCS.parent / 'README.md'

@@ -54,6 +54,10 @@ class Alone(unittest.TestCase):
         self.assertGreater(first, 0.1)
         self.assertLess(last, 0.005)
 
+    def test_op_library(self):
+        library = BIN + '/../examples/lion.so'
+        self.assertIn('loaded ResourceSparseApplyLion\ny = 3.00 x + -1.00\n', run(BIN + '/op_library', library))
+
     def test_wrong_flags_and_targets_say_what_is_wrong(self):
         for flags, said in ((['--steps', '0'], '--steps'), (['--target', 'http://x:1'], 'http://x:1')):
             done = subprocess.run([BIN + '/linear_regression', *flags], stdout=subprocess.PIPE,

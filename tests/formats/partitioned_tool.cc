@@ -15,6 +15,7 @@
 
 #include "weft/cluster/grpc_session.h"
 #include "weft/cluster/server.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
 #include "weft/train/optimizer.h"
@@ -71,6 +72,7 @@ StatusOr<Cluster> Start() {
                           cluster::Server::Start({.cluster = spec,
                                                   .task = task,
                                                   .catalogue = &weft::StandardCatalogue(),
+                                                  .devices = &weft::StandardDevices(),
                                                   .num_threads = 1}));
     out.servers.push_back(std::move(server));
   }

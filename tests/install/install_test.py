@@ -58,6 +58,19 @@ class Installed(unittest.TestCase):
         self.assertLess(float(re.search(r'(\S+) at last', run(build / 'custom_op'))[1]), 0.005)
         self.assertGreater(float(re.search(r'AUC after: +(\S+)', run(build / 'recommender'))[1]), 0.85)
 
+    def test_op_libraries_build_elsewhere(self):
+        build = self.build('.', 'op_library', 'lion')
+        self.assertIn('y = 3.00 x + -1.00', run(build / 'op_library', build / 'lion.so'))
+        # The installed program loads them too, and makes a header of them that a project can use.
+        weft, header = self.prefix / 'bin' / 'weft', self.root / 'lion_ops.h'
+        self.assertIn('ResourceApplyLion(var: resource, m: resource', run(weft, 'op-library', build / 'lion.so'))
+        run(weft, 'op-library', build / 'lion.so', '--cpp_header', header)
+        source = self.root / 'uses_lion.cc'
+        source.write_text('#include "lion_ops.h"\nusing weft::Endpoint;\nweft::Node* Lion(weft::GraphBuilder& b, Endpoint v, '
+                          'Endpoint x) {\n  return weft::op::ResourceApplyLion(b, v, v, x, x, x, x, x);\n}\n')
+        run('c++', '-std=c++20', '-fsyntax-only', '-I', self.prefix / 'include' / 'weft', source)
+        self.assertIn('ResourceApplyLion', run(weft, 'inspect', '--ops', '--op_library', build / 'lion.so'))
+
     def test_only_weft_is_exported(self):
         names = run('nm', '-D', '-C', '--defined-only', self.library).splitlines()
         foreign = [line for line in names if ' weft::' not in line and 'for weft::' not in line and 'to weft::' not in line]

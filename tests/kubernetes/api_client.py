@@ -15,8 +15,9 @@ MERGE = 'application/merge-patch+json'
 
 class ApiError(Exception):
     def __init__(self, code, what, answer):
-        super().__init__('%s: %d: %s' % (what, code, answer))
+        super().__init__('%s: %d: %s' % (what, code, answer[:2000]))
         self.code = code
+        self.text = answer
 
 
 class ApiClient:
@@ -65,7 +66,7 @@ class ApiClient:
                     raise
         self.calls += 1
         if response.status >= 400:
-            raise ApiError(response.status, '%s %s' % (method, path), answer.decode()[:2000])
+            raise ApiError(response.status, '%s %s' % (method, path), answer.decode())
         is_json = response.headers.get('Content-Type', '').startswith('application/json')
         return json.loads(answer) if is_json else answer.decode()
 

@@ -17,10 +17,10 @@ class ControlPlane:
         self.environment = dict(os.environ, PATH=path, KUBECONFIG=str(self.kubeconfig))
         self.process = None
 
-    def start(self):
+    def start(self, *flags):
         log = self.log.open('w')
         self.process = subprocess.Popen(
-            [self.weft, 'up', '--state', str(self.folder / 'state'), '--kubeconfig', str(self.kubeconfig)],
+            [self.weft, 'up', '--state', str(self.folder / 'state'), '--kubeconfig', str(self.kubeconfig), *flags],
             stdout=log, stderr=subprocess.STDOUT, env=self.environment, cwd=self.folder)
         log.close()
         deadline = time.monotonic() + 60
@@ -45,7 +45,7 @@ class ControlPlane:
             return done.returncode, done.stdout + done.stderr
         if done.returncode != 0:
             raise AssertionError('%s exits with %d:\n%s%s\n%s' % (' '.join(map(str, words)), done.returncode, done.stdout,
-                                                                done.stderr, self.log.read_text()))
+                                                                done.stderr, self.log.read_text() if self.log.exists() else ''))
         return done.stdout
 
     def digits(self, example):

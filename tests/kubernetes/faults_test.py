@@ -134,7 +134,7 @@ class FaultsTest(unittest.TestCase):
         # What is there is read and goes on running.
         self.assertEqual(self.client.call('GET', MAPS + '/m00')[1]['data'], {'a': 'x' * 200000})
         self.assertEqual(self.client.call('GET', MAPS + '/m%02d' % len(made))[0], 404)
-        code, output = self.plane.run(WEFT, 'apply', '-f', '-', stdin=json.dumps(config_map('lost', {'a': 'x' * 400000})), check=False)
+        code, output = self.plane.run(WEFT, 'apply', '-f', '-', stdin=json.dumps(config_map('lost', {'a': 'x' * 250000})), check=False)
         self.assertEqual(code, 1)
         self.assertIn('disk of the state folder is full', output)
         self.assertEqual(sleepers(), 6)

@@ -12,23 +12,12 @@ import unittest
 import cluster
 import differential_cases
 import differential_state
+import gang_definitions
 
 WEFT = sys.argv[1]
 OURS, THEIRS = 'ours', 'theirs'
 # The schedulers' own, as far as an API server needs them.
 GROUPS = {'volcano': ('scheduling.volcano.sh', 'v1beta1'), 'other-scheduler': ('scheduling.x-k8s.io', 'v1alpha1')}
-
-
-def definition(group, version):
-    schema = {'type': 'object', 'properties': {each: {'type': 'object', 'x-kubernetes-preserve-unknown-fields': True}
-                                               for each in ('spec', 'status')}}
-    return {'apiVersion': 'apiextensions.k8s.io/v1', 'kind': 'CustomResourceDefinition',
-            # The second group is protected: whoever defines it there names its review.
-            'metadata': {'name': 'podgroups.' + group,
-                         'annotations': {'api-approved.kubernetes.io': 'https://github.com/kubernetes-sigs/scheduler-plugins/pull/50'}},
-            'spec': {'group': group, 'scope': 'Namespaced', 'names': {'kind': 'PodGroup', 'plural': 'podgroups', 'singular': 'podgroup'},
-                     'versions': [{'name': version, 'served': True, 'storage': True, 'subresources': {'status': {}},
-                                   'schema': {'openAPIV3Schema': schema}}]}}
 
 
 def asking(**requests):
@@ -62,7 +51,7 @@ class GangTest(unittest.TestCase):
         try:
             cls.cluster.start()
             for group in GROUPS.values():
-                cls.cluster.k('apply', '-f', '-', stdin=json.dumps(definition(*group)))
+                cls.cluster.k('apply', '-f', '-', stdin=json.dumps(gang_definitions.definition(*group)))
             cls.cluster.k('wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s')
             cls.cluster.k('apply', '-f', str(cluster.DEPLOY / 'rbac' / 'gang.yaml'))
             cls.api = cls.cluster.api

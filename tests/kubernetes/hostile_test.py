@@ -82,7 +82,12 @@ class HostileTest(unittest.TestCase):
             self.assertIn('its token is not of this cluster', done.stderr)
 
     def test_what_is_too_large(self):
-        self.refused(413, 'at most 1572864 are kept', 'POST', MAPS, config_map('a', {'a': 'x' * 1600000}))
+        self.refused(422, 'may not be more than 1048576 bytes', 'POST', MAPS, config_map('a', {'a': 'x' * 1600000}))
+        replica = {'replicas': 1, 'template': {'spec': {'containers': [
+            {'name': 'tensorflow', 'image': 'i', 'args': ['x' * 1600000]}]}}}
+        self.refused(413, 'at most 1572864 are kept', 'POST', JOBS,
+                     {'apiVersion': 'kubeflow.org/v1', 'kind': 'TFJob', 'metadata': {'name': 'a'},
+                      'spec': {'tfReplicaSpecs': {'Worker': replica}}})
         self.refused(413, 'too long', 'POST', MAPS, config_map('a', {'a': 'x' * 4000000}))
         self.refused(413, 'more than 4096 fields', 'POST', MAPS, config_map('a', {'k%d' % i: '' for i in range(150000)}))
         self.refused(413, 'more than 4096 fields', 'PATCH', MAPS + '/seen', {'data': {'k%d' % i: '' for i in range(100000)}},

@@ -22,9 +22,9 @@ TEAM, OTHERS = 'team', 'others'
 ACCOUNT = 'system:serviceaccount:team:weft-operator'
 
 
-def job(name, command, field='command'):
+def job(name, command, **more):
     spec = differential_cases.spec({'Worker': 1})
-    spec['tfReplicaSpecs']['Worker']['template']['spec']['containers'][0][field] = command
+    spec['tfReplicaSpecs']['Worker']['template']['spec']['containers'][0].update(command=command, **more)
     return {'apiVersion': 'kubeflow.org/v1', 'kind': 'TFJob', 'metadata': {'name': name}, 'spec': spec}
 
 
@@ -148,11 +148,11 @@ class InstallationTest(unittest.TestCase):
         self.api.create(TEAM, 'tfjobs', job('sleeps', ['sleep', '1']))
         self.await_condition(TEAM, 'sleeps', 'Succeeded')
         # No webhook can be had without rights on the cluster: what the schema lets pass fails here, with the same words.
-        self.api.create(TEAM, 'tfjobs', job('wrong', ['sleep', '1'], field='comand'))
+        self.api.create(TEAM, 'tfjobs', job('wrong', ['sleep', '1'], ports=[{'containerPort': 70000}]))
         failed = self.await_condition(TEAM, 'wrong', 'Failed')
         self.assertEqual(failed['reason'], 'TFJobFailedValidation')
         self.assertIn('completionTime', self.api.get(TEAM, 'tfjobs', 'wrong')['status'])
-        self.assertIn("containers[0].comand: there is no such field. Did you mean 'command'?", failed['message'])
+        self.assertIn('containers[0].ports[0].containerPort: Invalid value: 70000', failed['message'])
         self.assertEqual(self.doctor('--as_operator', '-n', TEAM, config=config), (0, {}))
         self.assertNotIn('status', self.api.get(OTHERS, 'tfjobs', 'left-alone'))
         self.assertEqual(self.api.list(OTHERS, 'pods'), [])

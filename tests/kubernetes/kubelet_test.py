@@ -74,7 +74,8 @@ class KubeletTest(unittest.TestCase):
         replicas = {kind: {'replicas': 1, 'restartPolicy': 'OnFailure', 'template': template(port, self.folder / 'model')}
                     for kind, port in TASKS.items()}
         self.cluster.api.create('default', 'tfjobs', {
-            'apiVersion': 'kubeflow.org/v1', 'kind': 'TFJob', 'metadata': {'name': 'digits'},
+            'apiVersion': 'kubeflow.org/v1', 'kind': 'TFJob',
+            'metadata': {'name': 'digits', 'annotations': {'weft.dev/task-security': 'tls'}},
             'spec': {'runPolicy': {'cleanPodPolicy': 'Running'}, 'tfReplicaSpecs': replicas}})
         # The kubelet knows nothing of steps, and the pods may not write.
         progress = cluster.wait_for(lambda: self.cluster.api.get('default', 'tfjobs', 'digits').get('status', {}).get('progress'),
@@ -83,6 +84,9 @@ class KubeletTest(unittest.TestCase):
         self.assertGreater(progress['metrics']['loss'], 0)
         k('wait', '--for=condition=Succeeded', 'tfjob/digits', '--timeout=240s')
         self.assertIn('accuracy', k('logs', 'digits-chief-0'))
+        # Between tasks all is TLS, although the names mean loopback here.
+        self.assertRegex(k('logs', 'digits-chief-0'), r'with the secret of the job only, digits-task-tls-')
+        self.assertNotIn('WITHOUT ENCRYPTION', k('logs', 'digits-chief-0'))
         pod = self.cluster.api.get('default', 'pods', 'digits-chief-0')
         self.assertEqual(pod['status']['phase'], 'Succeeded')
         self.assertTrue(pod['status']['containerStatuses'][0]['containerID'].startswith('containerd://'))

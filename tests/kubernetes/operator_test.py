@@ -111,7 +111,8 @@ class OperatorTest(unittest.TestCase):
             cls.real.await_(lambda: cls.plane.run(cls.kubectl, 'get', '--raw', '/readyz', check=False)[0] == 0, 'API')
             cls.real.start_controllers()
             cls.k('apply', '-f', str(DEPLOY / 'crds'))
-            cls.k('wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s')
+            cls.real.await_(lambda: cls.plane.run(cls.kubectl, 'wait', '--for=condition=Established', 'crd', '--all',
+                                                  '--timeout=60s', check=False)[0] == 0, 'kinds')
             cls.real.await_(lambda: cls.plane.run(cls.kubectl, 'get', 'ns', 'default', check=False)[0] == 0, 'namespace')
             cls.log = (pathlib.Path(cls.temporary.name) / 'ours.out').open('w')
             # With its own rights and no more.
@@ -153,6 +154,39 @@ class OperatorTest(unittest.TestCase):
         code, output = self.plane.run(self.kubectl, '--kubeconfig', str(self.operator), 'get', 'secrets', check=False)
         self.assertNotEqual(code, 0)
         self.assertIn('Forbidden', output)
+
+    def test_a_job_of_servers_gets_a_secret_or_a_network_policy(self):
+        servers = (SLEEPER % 'v1').replace('command: [sleep, "1000.25"]', 'command: [weft, server]').replace(
+            '          containers:', '          nodeName: nowhere\n          containers:')
+        for name, security in ('safe', None), ('open', 'insecure'):
+            job = servers.replace('name: sleeper', 'name: ' + name)
+            if security:
+                job = job.replace('{name: open}', '{name: open, annotations: {weft.dev/task-security: insecure, '
+                                                  'weft.dev/insecure-clients: app=notebook}}')
+            self.k('apply', '-f', '-', stdin=job)
+            self.real.await_(lambda: len(self.k('get', 'pods', '-o', 'name', '-l', 'training.kubeflow.org/job-name=' + name).split()) == 2, 'pods')
+        secret, = [item for item in json.loads(self.k('get', 'secrets', '-o', 'json'))['items']
+                   if item['metadata']['name'].startswith('safe-')]
+        self.assertEqual(secret['type'], 'kubernetes.io/tls')
+        self.assertEqual(sorted(secret['data']), ['ca.crt', 'tls.crt', 'tls.key'])
+        self.assertEqual(secret['metadata']['ownerReferences'][0]['name'], 'safe')
+        pod = json.loads(self.k('get', 'pod', 'safe-worker-1', '-o', 'json'))
+        volume, = [volume for volume in pod['spec']['volumes'] if volume['name'] == 'weft-task-tls']
+        self.assertEqual(volume['secret']['secretName'], secret['metadata']['name'])
+        policy, = json.loads(self.k('get', 'networkpolicies', '-o', 'json'))['items']
+        self.assertTrue(policy['metadata']['name'].startswith('open-insecure-'))
+        self.assertEqual(policy['spec']['ingress'][0]['from'][1], {'podSelector': {'matchLabels': {'app': 'notebook'}}})
+        self.assertIn('WEFT_INSECURE', self.k('get', 'pod', 'open-worker-0', '-o', 'yaml'))
+        # What a task that starts again mounts is the same.
+        self.k('delete', 'pod', 'safe-worker-1', '--grace-period=0', '--force')
+        self.real.await_(lambda: self.plane.run(self.kubectl, 'get', 'pod', 'safe-worker-1', check=False)[0] == 0, 'pod')
+        again = json.loads(self.k('get', 'secret', secret['metadata']['name'], '-o', 'json'))
+        self.assertEqual(again['metadata']['uid'], secret['metadata']['uid'])
+        self.k('delete', 'tfjob', 'safe', 'open')
+        self.k('wait', '--for=delete', 'secret/' + secret['metadata']['name'], 'networkpolicy/' + policy['metadata']['name'],
+               '--timeout=60s')
+        log = (pathlib.Path(self.temporary.name) / 'ours.out').read_text()
+        self.assertNotIn(secret['data']['tls.key'][:40], log)
 
     def test_the_digits_train(self):
         self.assertEqual(self.k('apply', '-f', '-', stdin=self.plane.digits(EXAMPLE)),
@@ -208,10 +242,10 @@ class OperatorTest(unittest.TestCase):
         self.k('apply', '-f', '-', stdin=(SLEEPER % 'v1').replace('sleeper', 'slip'))
         self.k('wait', '--for=condition=Running', 'tfjob/slip', '--timeout=60s')
         before = self.k('get', 'pods', '-l', 'training.kubeflow.org/job-name=slip', '-o', 'jsonpath={.items[*].metadata.uid}')
-        place = '/spec/tfReplicaSpecs/Worker/template/spec/containers/0/comand'
-        self.k('patch', 'tfjob', 'slip', '--type=json', '-p', json.dumps([{'op': 'add', 'path': place, 'value': ['x']}]))
+        place = '/spec/tfReplicaSpecs/Worker/template/spec/containers/0/ports'
+        self.k('patch', 'tfjob', 'slip', '--type=json', '-p', json.dumps([{'op': 'add', 'path': place, 'value': [{'containerPort': 70000}]}]))
         self.k('wait', '--for=condition=Invalid', 'tfjob/slip', '--timeout=60s')
-        self.assertIn("comand: there is no such field. Did you mean 'command'?", self.k('describe', 'tfjob', 'slip'))
+        self.assertIn('ports[0].containerPort: Invalid value: 70000', self.k('describe', 'tfjob', 'slip'))
         self.k('patch', 'tfjob', 'slip', '--type=json', '-p', json.dumps([{'op': 'remove', 'path': place}]))
         self.real.await_(lambda: re.search(r'slip +Running', self.k('get', 'tfjob')), 'job that runs again')
         self.assertEqual(before, self.k('get', 'pods', '-l', 'training.kubeflow.org/job-name=slip',
@@ -230,7 +264,8 @@ class OperatorTest(unittest.TestCase):
         self.k('delete', 'tfjob/volumes', 'cm/settings', 'secret/hub')
 
     def test_the_webhook_sees_what_the_schema_does_not(self):
-        wrong = (SLEEPER % 'v1').replace('sleeper', 'wrong').replace('command:', 'comand:')
+        wrong = (SLEEPER % 'v1').replace('sleeper', 'wrong').replace(
+            'command:', 'ports: [{containerPort: 70000}]\n            command:')
         written = pathlib.Path(self.temporary.name) / 'webhook' / 'webhook.yaml'
         self.real.await_(written.exists, 'webhook.yaml')
         # A busy machine shall not let it pass.
@@ -243,15 +278,16 @@ class OperatorTest(unittest.TestCase):
                                                check=False)
             return code != 0
         self.real.await_(refused, 'refusal')
-        self.assertIn("spec.tfReplicaSpecs.Worker.template.spec.containers[0].comand: there is no such field. "
-                      "Did you mean 'command'?", self.answer)
-        self.k('create', '--dry-run=server', '-f', '-', stdin=wrong.replace('comand', 'command'))
+        self.assertIn('spec.tfReplicaSpecs.Worker.template.spec.containers[0].ports[0].containerPort: Invalid value: 70000',
+                      self.answer)
+        self.k('create', '--dry-run=server', '-f', '-', stdin=wrong.replace('70000', '7000'))
 
     def test_the_schema_refuses_nonsense(self):
         for wrong, text in (('replicas: 2', 'replicas: two'), ('Worker:', 'Wroker:'), ('ExitCode', 'Sometimes'),
                             ('name: tensorflow', 'name: tf'), ('- name: tensorflow', 'name: tensorflow'),
                             ('image: i', 'resources: {limits: {alpha.kubernetes.io/gpuset: "0,1,3"}}'),
-                            ('command: [sleep, "1000.25"]', 'command: sleep'), ('name: sleeper', 'name: 1sleeper'),
+                            ('command: [sleep, "1000.25"]', 'command: sleep'), ('command:', 'comand:'),
+                            ('containers:', 'tolerations: [{operater: Exists}]\n          containers:'), ('name: sleeper', 'name: 1sleeper'),
                             ('name: sleeper', 'name: s' + 54 * 'l'),
                             ('spec:\n  tf', 'spec:\n  runPolicy: {managedBy: me}\n  tf')):
             code, output = self.plane.run(self.kubectl, 'apply', '-f', '-', stdin=(SLEEPER % 'v1').replace(wrong, text),

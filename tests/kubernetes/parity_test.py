@@ -81,9 +81,15 @@ class Side:
     def run(self, line):
         done = subprocess.run([self.kubectl, *words_of(line)], env=self.environment, cwd=self.folder,
                               capture_output=True, text=True, timeout=120)
+        gone = done.returncode == 0 or 'no matching resources found' in done.stderr or 'NotFound' in done.stderr
+        if line.startswith('wait --for=delete ') and gone:
+            return 'gone'  # before kubectl looked, or while it did: that is told in different words
         stdout = plain(done.stdout) if ' --raw ' in line else done.stdout
         if line.startswith('describe cm '):  # kubectl prints its data in any order
             stdout = '\n'.join(sorted(stdout.splitlines())) + '\n'
+        if line.startswith('describe pod '):  # events of one second come in any order
+            head, separator, events = stdout.partition('\nEvents:')
+            stdout = head + separator + '\n'.join(sorted(events.splitlines())) + '\n'
         return normal('exit %d\n%s%s' % (done.returncode, stdout, done.stderr))
 
     def watch(self, line):

@@ -24,6 +24,7 @@ import differential_cases
 WEFT = sys.argv[1]
 GROUP = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/weft-jobs'
 HOST = 'weft-webhook.weft-system.svc'
+WRONG = 'ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive'
 
 
 def own_address():
@@ -41,7 +42,7 @@ def own_address():
 def bad_job(name='wrong'):
     """The schema lets it pass."""
     spec = differential_cases.spec({'Worker': 1})
-    spec['tfReplicaSpecs']['Worker']['template']['spec']['containers'][0]['comand'] = ['train']
+    spec['tfReplicaSpecs']['Worker']['template']['spec']['containers'][0]['ports'] = [{'containerPort': 70000}]
     return {'apiVersion': 'kubeflow.org/v1', 'kind': 'TFJob', 'metadata': {'name': name}, 'spec': spec}
 
 
@@ -113,8 +114,8 @@ class WebhookTest(unittest.TestCase):
         return None
 
     def await_refusal(self):
-        said = cluster.wait_for(lambda: (lambda said: said and 'comand' in said and said)(self.create(bad_job())), 'refusal')
-        self.assertIn("containers[0].comand: there is no such field. Did you mean 'command'?", said)
+        said = cluster.wait_for(lambda: (lambda said: said and WRONG in said and said)(self.create(bad_job())), 'refusal')
+        self.assertIn('containers[0].' + WRONG, said)
 
     def bundle(self):
         return self.api.request('GET', GROUP)['webhooks'][0]['clientConfig'].get('caBundle', '')
@@ -142,7 +143,7 @@ class WebhookTest(unittest.TestCase):
         self.assertTrue(self.healthy('/healthz'))
         self.await_refusal()
         good = bad_job()
-        del good['spec']['tfReplicaSpecs']['Worker']['template']['spec']['containers'][0]['comand']
+        del good['spec']['tfReplicaSpecs']['Worker']['template']['spec']['containers'][0]['ports']
         self.assertIsNone(self.create(good))
         # A pod that lost its folder makes another certificate; both are trusted.
         before = self.bundle()
@@ -161,7 +162,7 @@ class WebhookTest(unittest.TestCase):
 
         def renewed_twice():
             # Not once is it out of reach.
-            self.assertIn("there is no such field. Did you mean 'command'?", self.create(bad_job()))
+            self.assertIn(WRONG, self.create(bad_job()))
             seen.add((self.held / 'tls.crt').read_text())
             return len(seen) == 3
         cluster.wait_for(renewed_twice, 'third certificate', 300)
@@ -181,7 +182,7 @@ class WebhookTest(unittest.TestCase):
         self.start('back')
         job = cluster.wait_for(lambda: (lambda job: job.get('status', {}).get('conditions') and job)(
             self.api.get('default', 'tfjobs', 'past')), 'conditions')
-        self.assertIn('comand', job['status']['conditions'][-1]['message'])
+        self.assertIn(WRONG, job['status']['conditions'][-1]['message'])
 
     def test_it_says_what_is_missing(self):
         self.start('lost', webhook_configuration='other')

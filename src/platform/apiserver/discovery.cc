@@ -25,11 +25,18 @@ struct Group {
 
 std::vector<Group> Groups() {
   std::vector<Group> groups;
-  for (const ResourceType& type : KnownResources()) {
-    if (type.group.empty()) continue;
+  for (const ResourceType* const type : KnownResources()) {
+    if (type->group.empty()) continue;
     const auto found = std::find_if(groups.begin(), groups.end(),
-                                    [&](const Group& group) { return group.name == type.group; });
-    if (found == groups.end()) groups.push_back({type.group, type.versions});
+                                    [&](const Group& group) { return group.name == type->group; });
+    if (found == groups.end()) {
+      groups.push_back({type->group, type->versions});
+      continue;
+    }
+    for (const std::string& version : type->versions) {
+      if (std::count(found->versions.begin(), found->versions.end(), version) == 0)
+        found->versions.push_back(version);
+    }
   }
   return groups;
 }
@@ -80,7 +87,8 @@ Json ResourceList(const std::string& group, const std::string& version) {
   list.Set("apiVersion", "v1");
   list.Set("groupVersion", group.empty() ? version : absl::StrCat(group, "/", version));
   Json resources = Json::MakeArray();
-  for (const ResourceType& type : KnownResources()) {
+  for (const ResourceType* const known : KnownResources()) {
+    const ResourceType& type = *known;
     if (type.group != group || !type.Serves(version)) continue;
     resources.Append(DescribeResource(
         type, "",
@@ -151,9 +159,10 @@ Json OpenApiIndex() {
 }
 
 bool IsServed(const std::string& group, const std::string& version) {
-  return std::any_of(
-      KnownResources().begin(), KnownResources().end(),
-      [&](const ResourceType& type) { return type.group == group && type.Serves(version); });
+  const std::vector<const ResourceType*> types = KnownResources();
+  return std::any_of(types.begin(), types.end(), [&](const ResourceType* type) {
+    return type->group == group && type->Serves(version);
+  });
 }
 
 }  // namespace

@@ -82,8 +82,7 @@ StatusOr<std::string> ChooseContainer(const Json& pod, const std::string& asked)
 }
 
 bool HasTerminated(const Json& pod, const std::string& container) {
-  const std::string phase = StringField(pod, {"status", "phase"});
-  if (phase == "Succeeded" || phase == "Failed") return true;
+  if (IsFinishedPod(pod)) return true;
   const Json* const statuses = FindField(pod, {"status", "containerStatuses"});
   if (statuses == nullptr) return false;
   return std::any_of(statuses->items().begin(), statuses->items().end(), [&](const Json& status) {

@@ -77,7 +77,8 @@ Json OpenApiV3(const std::string& group, const std::string& version) {
   SetField(&document, {"info", "version"}, "v1");
   Json paths = Json::MakeObject();
   Json schemas = Json::MakeObject();
-  for (const ResourceType& type : KnownResources()) {
+  for (const ResourceType* const known : KnownResources()) {
+    const ResourceType& type = *known;
     if (type.group != group || !type.Serves(version)) continue;
     const std::string path = CollectionPath(type, version);
     Json collection;
@@ -90,7 +91,7 @@ Json OpenApiV3(const std::string& group, const std::string& version) {
     object.Set("patch", Operation(type, version, "patch", true));
     object.Set("delete", Operation(type, version, "delete", true));
     paths.Set(absl::StrCat(path, "/{name}"), std::move(object));
-    Json schema = SchemaOf(type);
+    Json schema = SchemaOf(type, version, /*is_whole=*/true);
     schema.Set("x-kubernetes-group-version-kind", Json(Json::Array{KindOf(type, version)}));
     schemas.Set(SchemaName(type, version), std::move(schema));
   }
@@ -106,9 +107,10 @@ Json OpenApiV2() {
   SetField(&document, {"info", "version"}, "v1");
   document.Set("paths", Json::MakeObject());
   Json definitions = Json::MakeObject();
-  for (const ResourceType& type : KnownResources()) {
+  for (const ResourceType* const known : KnownResources()) {
+    const ResourceType& type = *known;
     for (const std::string& version : type.versions) {
-      Json schema = SchemaOf(type);
+      Json schema = SchemaOf(type, version, /*is_whole=*/false);
       schema.Set("x-kubernetes-group-version-kind", Json(Json::Array{KindOf(type, version)}));
       definitions.Set(SchemaName(type, version), std::move(schema));
     }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "platform/apiserver/workload_cells.h"
 #include "platform/object/fields.h"
 #include "platform/store/object_time.h"
 
@@ -16,11 +17,6 @@ namespace weft::platform {
 namespace {
 
 using Cells = std::vector<Json>;
-
-struct Layout {
-  std::vector<PrinterColumn> columns;
-  Cells (*cells)(const Json& object, absl::Time now);
-};
 
 std::string AgeOf(const Json& object, FieldPath path, absl::Time now) {
   const absl::Time time = ParseObjectTime(StringField(object, path));
@@ -245,57 +241,52 @@ Cells NodeCells(const Json& node, absl::Time now) {
           StringField(node, {"status", "nodeInfo", "kubeletVersion"})};
 }
 
-Cells WorkloadCells(const Json& object, absl::Time now) {
-  const int64_t wanted = IntField(object, {"spec", "replicas"});
-  return {NameOf(object), absl::StrCat(IntField(object, {"status", "readyReplicas"}), "/", wanted),
-          Age(object, now)};
-}
-
 Cells LeaseCells(const Json& object, absl::Time now) {
   return {NameOf(object), StringField(object, {"spec", "holderIdentity"}), Age(object, now)};
 }
 
 Cells PlainCells(const Json& object, absl::Time now) { return {NameOf(object), Age(object, now)}; }
 
-PrinterColumn Column(const char* name, const char* type = "string", int priority = 0) {
+PrinterColumn ColumnOf(const char* name, const char* type = "string", int priority = 0) {
   return {name, type, "", name, priority};
 }
 
 Layout LayoutOf(const ResourceType& type) {
-  const PrinterColumn name = Column("Name");
-  const PrinterColumn age = Column("Age");
+  const PrinterColumn name = ColumnOf("Name");
+  const PrinterColumn age = ColumnOf("Age");
   if (type.plural == "pods") {
-    return {{name, Column("Ready"), Column("Status"), Column("Restarts"), age,
-             Column("IP", "string", 1), Column("Node", "string", 1),
-             Column("Nominated Node", "string", 1), Column("Readiness Gates", "string", 1)},
+    return {{name, ColumnOf("Ready"), ColumnOf("Status"), ColumnOf("Restarts"), age,
+             ColumnOf("IP", "string", 1), ColumnOf("Node", "string", 1),
+             ColumnOf("Nominated Node", "string", 1), ColumnOf("Readiness Gates", "string", 1)},
             &PodCells};
   }
   if (type.plural == "services") {
-    return {{name, Column("Type"), Column("Cluster-IP"), Column("External-IP"), Column("Port(s)"),
-             age, Column("Selector", "string", 1)},
+    return {{name, ColumnOf("Type"), ColumnOf("Cluster-IP"), ColumnOf("External-IP"),
+             ColumnOf("Port(s)"), age, ColumnOf("Selector", "string", 1)},
             &ServiceCells};
   }
   if (type.plural == "events") {
-    return {{Column("Last Seen"), Column("Type"), Column("Reason"), Column("Object"),
-             Column("Source", "string", 1), Column("Message"), Column("First Seen", "string", 1),
-             Column("Count", "integer", 1), Column("Name", "string", 1)},
-            &EventCells};
+    return {
+        {ColumnOf("Last Seen"), ColumnOf("Type"), ColumnOf("Reason"), ColumnOf("Object"),
+         ColumnOf("Source", "string", 1), ColumnOf("Message"), ColumnOf("First Seen", "string", 1),
+         ColumnOf("Count", "integer", 1), ColumnOf("Name", "string", 1)},
+        &EventCells};
   }
-  if (type.plural == "configmaps") return {{name, Column("Data", "integer"), age}, &DataCells};
+  if (type.plural == "configmaps") return {{name, ColumnOf("Data", "integer"), age}, &DataCells};
   if (type.plural == "secrets")
-    return {{name, Column("Type"), Column("Data", "integer"), age}, &SecretCells};
+    return {{name, ColumnOf("Type"), ColumnOf("Data", "integer"), age}, &SecretCells};
   if (type.plural == "persistentvolumeclaims") {
-    return {{name, Column("Status"), Column("Volume"), Column("Capacity"), Column("Access Modes"),
-             Column("StorageClass"), Column("VolumeAttributesClass"), age,
-             Column("VolumeMode", "string", 1)},
+    return {{name, ColumnOf("Status"), ColumnOf("Volume"), ColumnOf("Capacity"),
+             ColumnOf("Access Modes"), ColumnOf("StorageClass"), ColumnOf("VolumeAttributesClass"),
+             age, ColumnOf("VolumeMode", "string", 1)},
             &ClaimCells};
   }
-  if (type.plural == "namespaces") return {{name, Column("Status"), age}, &NamespaceCells};
+  if (type.plural == "namespaces") return {{name, ColumnOf("Status"), age}, &NamespaceCells};
   if (type.plural == "nodes")
-    return {{name, Column("Status"), Column("Roles"), age, Column("Version")}, &NodeCells};
-  if (type.plural == "leases") return {{name, Column("Holder"), age}, &LeaseCells};
-  if (type.group == "apps") return {{name, Column("Ready"), age}, &WorkloadCells};
-  return {{name, age}, &PlainCells};
+    return {{name, ColumnOf("Status"), ColumnOf("Roles"), age, ColumnOf("Version")}, &NodeCells};
+  if (type.plural == "leases") return {{name, ColumnOf("Holder"), age}, &LeaseCells};
+  const Layout workload = WorkloadLayoutOf(type);
+  return workload.columns.empty() ? Layout{{name, age}, &PlainCells} : workload;
 }
 
 Cells CustomCells(const ResourceType& type, const Json& object, absl::Time now) {
@@ -390,7 +381,7 @@ Json MakeTable(const ResourceType& type, const std::vector<ObjectPtr>& objects, 
   if (with_columns) {
     std::vector<PrinterColumn> columns = layout.columns;
     if (type.is_custom) {
-      columns = {Column("Name")};
+      columns = {ColumnOf("Name")};
       columns.insert(columns.end(), type.columns.begin(), type.columns.end());
     }
     table.Set("columnDefinitions", ColumnDefinitions(columns));

@@ -58,7 +58,7 @@ StatusOr<const ResourceType*> TypeOf(const std::string& word) {
   const ResourceType* const type = FindResourceByWord(word);
   if (type != nullptr) return type;
   std::vector<std::string> names;
-  for (const ResourceType& known : KnownResources()) names.push_back(known.singular);
+  for (const ResourceType* const known : KnownResources()) names.push_back(known->singular);
   const std::string nearest = NearestName(word, names);
   return InvalidArgument("There is no type of objects named '", word, "'",
                          nearest.empty() ? "" : absl::StrCat(". Did you mean '", nearest, "'?"));
@@ -81,8 +81,8 @@ StatusOr<std::vector<Group>> GroupsOf(const std::vector<std::string>& words) {
   }
   for (const absl::string_view word : absl::StrSplit(words[0], ',')) {
     if (word == "all") {
-      for (const ResourceType& type : KnownResources()) {
-        if (!type.categories.empty()) groups.push_back({&type, {}});
+      for (const ResourceType* const type : KnownResources()) {
+        if (!type->categories.empty()) groups.push_back({type, {}});
       }
       continue;
     }

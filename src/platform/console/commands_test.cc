@@ -110,6 +110,28 @@ TEST_F(ConsoleTest, RemovesWhatAFileHeldBefore) {
             R"({"a":"3","theirs":"x"})");
 }
 
+// As files from before 2018 have it, without a selector.
+TEST_F(ConsoleTest, AppliesReplicaSetsOfTheFirstGroup) {
+  EXPECT_EQ(Apply(R"(kind: ReplicaSet
+apiVersion: extensions/v1beta1
+metadata: {name: mnist-ps-0}
+spec:
+  replicas: 1
+  template:
+    metadata:
+      name: ps-0
+      labels: {name: mnist, job: ps, task: "0"}
+    spec:
+      containers:
+      - {name: ps-container, image: "i:latest", ports: [{containerPort: 2222}], volumeMounts: }
+)"),
+            "replicaset.apps/mnist-ps-0 created\n");
+  EXPECT_EQ(FindField(*store_->Get(ReplicaSets(), {"default", "mnist-ps-0"}).value(),
+                      {"spec", "selector", "matchLabels"})
+                ->Dump(),
+            R"({"name":"mnist","job":"ps","task":"0"})");
+}
+
 TEST_F(ConsoleTest, SaysWhatIsWrongWithAFile) {
   EXPECT_THAT(Apply("kind: TFJob\n"), HasSubstr("apiVersion and kind are missing"));
   EXPECT_THAT(Apply("apiVersion: kubeflow.org/v1\nkind: TFJobb\n"),

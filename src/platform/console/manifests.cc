@@ -37,8 +37,24 @@ StatusOr<std::string> ReadAll(const std::string& file) {
   return text;
 }
 
-StatusOr<Manifest> MakeManifest(const Json& document, const std::string& file,
+// ReplicaSets and Deployments of the group that was there first: as apps/v1 has them, where the
+// selector says what followed from the template's labels.
+Json OfToday(const Json& written) {
+  const std::string kind = StringField(written, {"kind"});
+  if (StringField(written, {"apiVersion"}) != "extensions/v1beta1" ||
+      (kind != "ReplicaSet" && kind != "Deployment"))
+    return written;
+  Json object = written;
+  object.Set("apiVersion", "apps/v1");
+  const Json* const labels = FindField(written, {"spec", "template", "metadata", "labels"});
+  if (labels != nullptr && FindField(written, {"spec", "selector"}) == nullptr)
+    SetField(&object, {"spec", "selector", "matchLabels"}, *labels);
+  return object;
+}
+
+StatusOr<Manifest> MakeManifest(const Json& written, const std::string& file,
                                 const std::string& namespace_name) {
+  const Json document = OfToday(written);
   const std::string place =
       document.position().line > 0 ? absl::StrCat(file, ":", document.position().line) : file;
   if (!document.is_object()) {
@@ -54,7 +70,7 @@ StatusOr<Manifest> MakeManifest(const Json& document, const std::string& file,
   manifest.type = FindKind(SplitApiVersion(api_version).group, kind);
   if (manifest.type == nullptr) {
     std::vector<std::string> kinds;
-    for (const ResourceType& type : KnownResources()) kinds.push_back(type.kind);
+    for (const ResourceType* const type : KnownResources()) kinds.push_back(type->kind);
     const std::string nearest = NearestName(kind, kinds);
     return InvalidArgument(place, ": there is no kind ", kind, " in ", api_version,
                            nearest.empty() ? "" : absl::StrCat(". Did you mean ", nearest, "?"));

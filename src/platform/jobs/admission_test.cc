@@ -65,7 +65,7 @@ TEST(AdmissionTest, RefusesWhatASchemaDoesNotSee) {
       HasSubstr("spec.tfReplicaSpecs.Worker.template.spec.containers[0].comand: there is no "
                 "such field. Did you mean 'command'?"));
   EXPECT_THAT(Review(TfJobOf(R"({"name":"tensorflow"})")),
-              HasSubstr("containers[0].image: missing: the image to run"));
+              HasSubstr("containers[0].image: Required value"));
   EXPECT_THAT(Review(Compact(R"({"image":"i","tensorboard":{"active":true}})")),
               HasSubstr("spec.tensorboard.folder: missing"));
 }

@@ -102,9 +102,12 @@ void JobStatus::SetProgress(Json progress) {
   if (!progress.is_null()) json_.Set("progress", std::move(progress));
 }
 
-void JobStatus::CountRestart(const std::string& task, const std::string& uid) {
+void JobStatus::CountRestart(const std::string& task, const std::string& uid,
+                             absl::Duration steady_after) {
   if (HasCounted(task, uid)) return;
   Json entry;
+  const bool begins = Restarts(task) == 0 || now_ - LastRestart(task) >= steady_after;
+  entry.Set("inARow", begins ? int64_t{1} : RestartsInARow(task) + 1);
   entry.Set("count", Restarts(task) + 1);
   entry.Set("podUID", uid);
   entry.Set("time", FormatObjectTime(now_));
@@ -113,6 +116,12 @@ void JobStatus::CountRestart(const std::string& task, const std::string& uid) {
 
 int64_t JobStatus::Restarts(const std::string& task) const {
   return IntField(json_, {"restarts", task, "count"});
+}
+
+int64_t JobStatus::RestartsInARow(const std::string& task) const {
+  const Json* const row = FindField(json_, {"restarts", task, "inARow"});
+  // Jobs of before it was told have the count alone.
+  return row != nullptr ? IntField(json_, {"restarts", task, "inARow"}) : Restarts(task);
 }
 
 int64_t JobStatus::AllRestarts() const {

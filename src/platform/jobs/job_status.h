@@ -48,8 +48,10 @@ class JobStatus {
   void SetProgress(Json progress);
 
   // How often a task ("worker-1") was started again with a new pod. `uid` is the pod that failed:
-  // told twice, counted once.
-  void CountRestart(const std::string& task, const std::string& uid);
+  // told twice, counted once. A failure that comes `steady_after` or later after the one before it
+  // begins a new row.
+  void CountRestart(const std::string& task, const std::string& uid, absl::Duration steady_after);
+  int64_t RestartsInARow(const std::string& task) const;
   int64_t Restarts(const std::string& task) const;
   int64_t AllRestarts() const;
   bool HasCounted(const std::string& task, const std::string& uid) const;

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "platform/jobs/task_security.h"
 #include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
 #include "platform/object/task_config.h"
@@ -233,6 +234,7 @@ Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index)
     if (StringField(container, {"name"}) == kContainer)
       DressContainer(view, replica, index, &container);
   }
+  SecurePod(view, &pod);
   ShowTrainer(&pod);
   return pod;
 }

@@ -31,6 +31,7 @@ struct JobView {
   bool is_v1beta1 = false;
   bool lists_evaluators = true;  // in the cluster of TF_CONFIG; v1beta1 never does
   std::string cluster_domain;    // CUSTOM_CLUSTER_DOMAIN; usually empty
+  bool has_network = false;      // on which others may reach the tasks; else all are on loopback
   bool has_short_names = false;  // "digits-ps-0:2222", which only the job's namespace knows
 };
 

@@ -188,6 +188,23 @@ TEST_F(TfJobControllerTest, ATaskThatFailsAgainWaitsLonger) {
   EXPECT_EQ(Names(Pods()), "job-worker-0");
 }
 
+TEST_F(TfJobControllerTest, HoursOfGoodTrainingEndARowOfFailures) {
+  Submit(JobOf({{"Worker", Replica(1, "ExitCode")}}));
+  for (const absl::Duration wait : {absl::Minutes(0), absl::Minutes(1), absl::Minutes(1)}) {
+    Fate("job-worker-0", "Failed", 137);
+    Advance(wait);
+  }
+  Fate("job-worker-0", "Running");
+  Advance(absl::Hours(2));
+  Fate("job-worker-0", "Failed", 137);
+  EXPECT_EQ(Names(Pods()), "job-worker-0") << "the first of a new row does not wait";
+  EXPECT_EQ(IntField(JobNow(), {"status", "restarts", "worker-0", "count"}), 4);
+  Fate("job-worker-0", "Failed", 137);
+  EXPECT_EQ(Names(Pods()), "");
+  Advance(absl::Seconds(10));
+  EXPECT_EQ(Names(Pods()), "job-worker-0");
+}
+
 TEST_F(TfJobControllerTest, NewPodsCountAgainstTheBackoffLimit) {
   Json job = JobOf({{"Worker", Replica(1, "ExitCode")}});
   SetField(&job, {"spec", "runPolicy", "backoffLimit"}, 2);
@@ -379,7 +396,7 @@ TEST_F(TfJobControllerTest, TheStoreRefusesWhatAClusterWould) {
                                ->FindMutable("containers");
   (*containers->mutable_items())[0].Erase("image");
   EXPECT_THAT(std::string(store_->Create(TfJobs(), "default", job, {}).status().message()),
-              HasSubstr("spec.tfReplicaSpecs.Worker.template.spec.containers[0].image: missing"));
+              HasSubstr("spec.tfReplicaSpecs.Worker.template.spec.containers[0].image: Required"));
   job = JobOf({{"Worker", Replica(1, "")}});
   SetField(&job, {"spec", "runPolicy", "managedBy"}, "kubeflow.org/training-operator");
   SetField(&job, {"spec", "runPolicy", "schedulingPolicy", "queue"}, "a");

@@ -14,6 +14,7 @@
 #include "platform/jobs/failure_cause.h"
 #include "platform/jobs/job_progress.h"
 #include "platform/jobs/pod_group.h"
+#include "platform/jobs/task_security.h"
 #include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
 
@@ -176,6 +177,8 @@ class Planner {
     if (HasEarlierAttempt()) plan_.create_pods.clear();
     if (job_.extras.restarts_whole) plan_.attempt = status_.Restarts(kWholeJob);
     PlanPodGroup();
+    plan_.task_secret = MakeTaskSecret(seen_.view);
+    plan_.network_policy = MakeTaskNetworkPolicy(seen_.view);
     PlanTensorBoard();
     DropForeignTypes();
     if (!status_.IsTrue("Failed")) JudgeReplicas();
@@ -304,7 +307,8 @@ class Planner {
       const bool is_last =
           policy_.backoff_limit.has_value() && status_.AllRestarts() + 1 > *policy_.backoff_limit;
       if (is_last) return FailByBackoff(DescribeFailures({pod}));
-      status_.CountRestart(task, UidOf(*pod));
+      // The longest wait is no time that it ran.
+      status_.CountRestart(task, UidOf(*pod), seen_.longest_wait + seen_.steady_after);
       new_failures_.insert(NameOf(*pod));
       // Once the pod is deleted nobody could count it.
       plan_.status_first = true;
@@ -317,10 +321,10 @@ class Planner {
     if (!job_.extras.restarts_whole) DeletePod(pod);
   }
 
-  // A task that has failed before waits, twice as long each time, but for the first.
+  // A task that has failed before waits, twice as long each time, but for the first in a row.
   void CreateTask(const ReplicaSpec& replica, int64_t index) {
     const std::string task = job_.extras.restarts_whole ? kWholeJob : TaskName(replica.type, index);
-    const int64_t restarts = status_.Restarts(task);
+    const int64_t restarts = status_.RestartsInARow(task);
     if (restarts > 1) {
       absl::Duration wait = seen_.first_wait;
       for (int64_t i = 2; i < restarts && wait < seen_.longest_wait; ++i) wait *= 2;

@@ -9,6 +9,7 @@
 
 #include "platform/jobs/job_status.h"
 #include "platform/jobs/task_objects.h"
+#include "platform/reconcile/plan.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
@@ -23,12 +24,7 @@ struct JobObservation {
   absl::Duration first_wait =
       absl::Seconds(10);  // before a task that failed again gets its next pod; doubles
   absl::Duration longest_wait = absl::Minutes(5);
-};
-
-struct PlannedEvent {
-  std::string type;  // "Normal", "Warning"
-  std::string reason;
-  std::string message;
+  absl::Duration steady_after = absl::Minutes(10);  // who ran this long begins anew
 };
 
 struct JobPlan {
@@ -38,6 +34,8 @@ struct JobPlan {
   bool needs_admission = false;  // create_pods may be made only while the job's group is let in
   int64_t attempt = 0;           // of a job that starts again as a whole; create_pods are its first
                                  // when no task of an earlier one is left
+  Json task_secret;              // that create_pods mount, without its data; null: none
+  Json network_policy;           // that keeps others from create_pods; null: none
   std::vector<Json> create_services;  // before the pods, so that names are there
   std::vector<Json> create_pods;
   std::vector<ObjectPtr> delete_pods;

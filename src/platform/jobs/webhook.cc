@@ -31,17 +31,9 @@ constexpr int kTries = 5;
 constexpr char kEndOfCertificate[] = "-----END CERTIFICATE-----\n";
 
 const ResourceType& Configurations() {
-  static const auto* const type = [] {
-    auto* const made = new ResourceType;
-    made->group = "admissionregistration.k8s.io";
-    made->version = "v1";
-    made->versions = {"v1"};
-    made->plural = "validatingwebhookconfigurations";
-    made->singular = "validatingwebhookconfiguration";
-    made->kind = "ValidatingWebhookConfiguration";
-    made->is_namespaced = false;
-    return made;
-  }();
+  static const auto* const type = new ResourceType(MakeResourceType(
+      "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations",
+      "validatingwebhookconfiguration", "ValidatingWebhookConfiguration", false));
   return *type;
 }
 

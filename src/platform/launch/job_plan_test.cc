@@ -141,7 +141,9 @@ TEST(JobPlanTest, SaysWhatToWriteWhenThereIsNoCommand) {
 
 TEST(JobPlanTest, NotesWhatIsNotUsed) {
   const LocalJob plan =
-      Plan(Parse(Replica("Worker", 2, "image: mnist:1, command: [a], envFrom: [{}]"))).value();
+      Plan(Parse(Replica("Worker", 2,
+                         "image: mnist:1, command: [a], envFrom: [{configMapRef: {name: c}}]")))
+          .value();
   EXPECT_THAT(plan.notes[0], HasSubstr("images are not used on this machine"));
   EXPECT_THAT(plan.notes[0], HasSubstr("mnist:1"));
   EXPECT_THAT(plan.notes, Contains(HasSubstr("envFrom of worker")));

@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kMostProblems = 20;
 
-// How the list would look, with the fields that stand there now.
+}  // namespace
+
 std::string ListHint(absl::string_view name, const Json& mapping) {
   std::string text = absl::StrCat("; put a dash before its first field:\n      ", name, ":");
   for (const JsonMember& member : mapping.members()) {
@@ -24,8 +25,6 @@ std::string ListHint(absl::string_view name, const Json& mapping) {
   }
   return text;
 }
-
-}  // namespace
 
 std::string HoldsButAllowed(const Json& value, absl::string_view allowed) {
   return absl::StrCat("holds ", value.Describe(), ", ", allowed);
@@ -40,6 +39,54 @@ void Problems::Add(const Json& at, absl::string_view path, absl::string_view wha
     absl::StrAppend(&place, ":", position.line, ":", position.column);
   if (!place.empty()) place.append(": ");
   problems_.push_back(absl::StrCat(place, path, path.empty() ? "" : ": ", what));
+}
+
+void Problems::AddFor(const Json& at, absl::string_view path, absl::string_view reason,
+                      std::string what, absl::string_view detail) {
+  if (!detail.empty()) absl::StrAppend(&what, ": ", detail);
+  Add(at, path, what);
+  SetReason(reason);
+}
+
+void Problems::SetReason(absl::string_view reason) {
+  if (!fields_.empty()) fields_.back().reason = std::string(reason);
+}
+
+void Problems::Required(const Json& at, absl::string_view path, absl::string_view detail) {
+  AddFor(at, path, "FieldValueRequired", "Required value", detail);
+}
+
+void Problems::Invalid(const Json& at, absl::string_view path, const Json& value,
+                       absl::string_view detail) {
+  InvalidAs(at, path, value.Dump(), detail);
+}
+
+void Problems::InvalidAs(const Json& at, absl::string_view path, absl::string_view shown,
+                         absl::string_view detail) {
+  AddFor(at, path, "FieldValueInvalid", absl::StrCat("Invalid value: ", shown), detail);
+}
+
+void Problems::Unsupported(const Json& at, absl::string_view path, const Json& value,
+                           const std::vector<std::string>& supported) {
+  AddFor(at, path, "FieldValueNotSupported", absl::StrCat("Unsupported value: ", value.Dump()),
+         absl::StrCat("supported values: \"", absl::StrJoin(supported, "\", \""), "\""));
+}
+
+void Problems::Duplicate(const Json& at, absl::string_view path, const Json& value) {
+  AddFor(at, path, "FieldValueDuplicate", absl::StrCat("Duplicate value: ", value.Dump()), "");
+}
+
+void Problems::Forbidden(const Json& at, absl::string_view path, absl::string_view detail) {
+  AddFor(at, path, "FieldValueForbidden", "Forbidden", detail);
+}
+
+void Problems::Missing(const Json& at, absl::string_view path, const Json& value) {
+  AddFor(at, path, "FieldValueNotFound", absl::StrCat("Not found: ", value.Dump()), "");
+}
+
+void Problems::TooLong(const Json& at, absl::string_view path, int64_t most_bytes) {
+  AddFor(at, path, "FieldValueTooLong", "Too long",
+         absl::StrCat("may not be more than ", most_bytes, " bytes"));
 }
 
 Status Problems::ToStatus() const {

@@ -19,6 +19,8 @@ struct FieldProblem {
   std::string path;  // "spec.replicas"
   std::string what;  // "holds "two", a whole number is allowed"
   bool is_unknown_field = false;
+  // As an API server calls it.
+  std::string reason = "FieldValueInvalid";
 };
 
 // All that is wrong with one file, in the order found. Not thread-safe.
@@ -29,12 +31,29 @@ class Problems {
   // "job.yaml:12:5: spec.replicas: holds "two", a whole number is allowed"
   void Add(const Json& at, absl::string_view path, absl::string_view what,
            bool is_unknown_field = false);
+  // In the words of an API server, with its reasons. `at` says where in the file.
+  void Required(const Json& at, absl::string_view path, absl::string_view detail = "");
+  void Invalid(const Json& at, absl::string_view path, const Json& value, absl::string_view detail);
+  // Of a value that a server shows in its own way.
+  void InvalidAs(const Json& at, absl::string_view path, absl::string_view shown,
+                 absl::string_view detail);
+  void Unsupported(const Json& at, absl::string_view path, const Json& value,
+                   const std::vector<std::string>& supported);
+  void Duplicate(const Json& at, absl::string_view path, const Json& value);
+  void Forbidden(const Json& at, absl::string_view path, absl::string_view detail);
+  void Missing(const Json& at, absl::string_view path, const Json& value);
+  // Of the last one that was told.
+  void SetReason(absl::string_view reason);
+  void TooLong(const Json& at, absl::string_view path, int64_t most_bytes);
   bool empty() const { return problems_.empty(); }
   const std::vector<FieldProblem>& fields() const { return fields_; }
   // OK, or InvalidArgument with one problem a line.
   Status ToStatus() const;
 
  private:
+  void AddFor(const Json& at, absl::string_view path, absl::string_view reason, std::string what,
+              absl::string_view detail);
+
   const std::string file_;
   std::vector<std::string> problems_;
   std::vector<FieldProblem> fields_;
@@ -81,5 +100,7 @@ class FieldReader {
 
 // "holds "two", a whole number is allowed"
 std::string HoldsButAllowed(const Json& value, absl::string_view allowed);
+// How a list would look, with the fields of the mapping that stands in its place.
+std::string ListHint(absl::string_view name, const Json& mapping);
 
 }  // namespace weft::platform

@@ -82,6 +82,11 @@ bool SameJson(const Json& a, const Json& b) {
   return a == b;
 }
 
+bool IsFinishedPod(const Json& pod) {
+  const std::string phase = StringField(pod, {"status", "phase"});
+  return phase == "Succeeded" || phase == "Failed";
+}
+
 const Json* ControllerOf(const Json& object) {
   const Json* const owners = FindField(object, {"metadata", "ownerReferences"});
   if (owners == nullptr) return nullptr;

@@ -46,6 +46,8 @@ inline std::string RevisionOf(const Json& object) {
 inline bool IsTerminating(const Json& object) {
   return FindField(object, {"metadata", "deletionTimestamp"}) != nullptr;
 }
+// True for a pod that has ended for good: its phase is Succeeded or Failed.
+bool IsFinishedPod(const Json& pod);
 // The owner reference with `controller: true`, or null.
 const Json* ControllerOf(const Json& object);
 

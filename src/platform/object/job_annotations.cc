@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 #include "base/nearest_name.h"
 #include "platform/object/fields.h"
@@ -18,8 +20,10 @@ namespace {
 
 const std::vector<std::string>& KnownAnnotations() {
   static const auto* const names =
-      new std::vector<std::string>{kTaskFlagsAnnotation, kTrialAnnotation, kRestartAnnotation,
-                                   kTensorBoardAnnotation, kTensorBoardImageAnnotation};
+      new std::vector<std::string>{kTaskFlagsAnnotation,        kTrialAnnotation,
+                                   kRestartAnnotation,          kTensorBoardAnnotation,
+                                   kTensorBoardImageAnnotation, kTaskSecurityAnnotation,
+                                   kInsecureClientsAnnotation};
   return *names;
 }
 
@@ -43,6 +47,12 @@ void ReadOne(const JsonMember& member, Problems* problems, JobExtras* extras,
     choose("false", "true", &extras->has_task_flags);
   } else if (member.name == kRestartAnnotation) {
     choose("task", "job", &extras->restarts_whole);
+  } else if (member.name == kTaskSecurityAnnotation) {
+    bool is_insecure = false;
+    choose("tls", "insecure", &is_insecure);
+    extras->security = is_insecure ? TaskSecurity::kInsecure : TaskSecurity::kTls;
+  } else if (member.name == kInsecureClientsAnnotation) {
+    ReadClients(member.value, path, text, problems, extras);
   } else if (member.name == kTrialAnnotation) {
     extras->trial = text;
     CheckTrial(member.value, path, text, problems);
@@ -74,6 +84,29 @@ void CheckFolder(const Json& at, const std::string& path, const std::string& fol
       HoldsButAllowed(Json(folder), "a folder from the root, as in \"/summary\", is allowed"));
 }
 
+void ReadClients(const Json& at, const std::string& path, const std::string& labels,
+                 Problems* problems, JobExtras* extras) {
+  for (const absl::string_view word : absl::StrSplit(labels, ',')) {
+    const std::pair<std::string, std::string> label = absl::StrSplit(word, absl::MaxSplits('=', 1));
+    const std::string name(absl::StripAsciiWhitespace(label.first));
+    if (name.empty() || !absl::StrContains(word, '=')) {
+      problems->Add(
+          at, path,
+          HoldsButAllowed(at, "labels of pods are allowed, as in \"app=notebook,team=a\""));
+      return;
+    }
+    extras->insecure_clients.emplace_back(name, absl::StripAsciiWhitespace(label.second));
+  }
+}
+
+void CheckClients(const Json& at, const std::string& path, const std::string& security,
+                  const JobExtras& extras, Problems* problems) {
+  if (extras.insecure_clients.empty() || extras.security == TaskSecurity::kInsecure) return;
+  problems->Add(at, path,
+                absl::StrCat("stands alone: ", security,
+                             " has to be \"insecure\", which lets clients without TLS in"));
+}
+
 void ReadJobAnnotations(const Json& metadata, Problems* problems, JobExtras* extras) {
   const Json* const annotations = FindField(metadata, {"annotations"});
   if (annotations == nullptr) return;
@@ -92,6 +125,8 @@ void ReadJobAnnotations(const Json& metadata, Problems* problems, JobExtras* ext
             ? absl::StrCat("there is no such annotation. Known are ", absl::StrJoin(known, ", "))
             : absl::StrCat("there is no such annotation. Did you mean '", nearest, "'?"));
   }
+  CheckClients(*annotations, PathOf(kInsecureClientsAnnotation), kTaskSecurityAnnotation, *extras,
+               problems);
   if (!board.folder.empty()) {
     extras->tensorboard = board;
   } else if (!board.image.empty()) {

@@ -15,6 +15,8 @@ inline constexpr char kTrialAnnotation[] = "weft.dev/trial";              // "3"
 inline constexpr char kRestartAnnotation[] = "weft.dev/restart";          // "task", "job"
 inline constexpr char kTensorBoardAnnotation[] = "weft.dev/tensorboard";  // "/summary"
 inline constexpr char kTensorBoardImageAnnotation[] = "weft.dev/tensorboard-image";
+inline constexpr char kTaskSecurityAnnotation[] = "weft.dev/task-security";  // "tls", "insecure"
+inline constexpr char kInsecureClientsAnnotation[] = "weft.dev/insecure-clients";  // "app=notebook"
 
 // On a pod, by whoever sees what it prints: {"step": 120, "steps": 600, "loss": 0.25,
 // "secondsLeft": 34, "time": "..."}. All but step may be missing.
@@ -23,10 +25,16 @@ inline constexpr char kProgressAnnotation[] = "weft.dev/progress";
 // From metadata.annotations. Others of the prefix are problems, with the nearest name.
 void ReadJobAnnotations(const Json& metadata, Problems* problems, JobExtras* extras);
 
-// A trial's number, and a folder of pods, checked alike in either kind of job.
+// A trial's number, a folder of pods, and labels of pods ("app=notebook,team=a"), checked alike in
+// either kind of job.
 void CheckTrial(const Json& at, const std::string& path, const std::string& trial,
                 Problems* problems);
 void CheckFolder(const Json& at, const std::string& path, const std::string& folder,
                  Problems* problems);
+void ReadClients(const Json& at, const std::string& path, const std::string& labels,
+                 Problems* problems, JobExtras* extras);
+// Clients that are named where tasks are not insecure, by the name of the field for that.
+void CheckClients(const Json& at, const std::string& path, const std::string& security,
+                  const JobExtras& extras, Problems* problems);
 
 }  // namespace weft::platform

@@ -60,10 +60,10 @@ struct ObjectMeta {
 ObjectMeta ParseObjectMeta(const Json& value, const std::string& path, Problems* problems);
 // A mapping of names to quantities, as `limits` holds it.
 void CheckResources(const Json& value, const std::string& path, Problems* problems);
-// limits and requests.
-void ParseResources(const Json& value, const std::string& path, Problems* problems);
-// One item of `containers`, at `path`.
-Container ParseContainer(const Json& value, const std::string& path, Problems* problems);
+// One item of `containers`, which was checked.
+Container ReadContainer(const Json& value);
+// Checked by the facts of its type and by what an API server checks beyond them; images may be
+// missing.
 PodTemplate ParsePodTemplate(const Json& value, const std::string& path, Problems* problems);
 
 // Letters a-z, digits and dashes, a letter first, no dash last, at most 63: what a service may be

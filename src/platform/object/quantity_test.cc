@@ -43,5 +43,35 @@ TEST(QuantityTest, WritesTheShortest) {
   EXPECT_EQ(FormatQuantity(0, true), "0");
 }
 
+// As kube-apiserver keeps them.
+TEST(QuantityTest, IsKeptInItsShortestForm) {
+  const std::pair<Json, const char*> rows[] = {{Json("1.5"), "1500m"},
+                                               {Json("1000m"), "1"},
+                                               {Json("1.5Gi"), "1536Mi"},
+                                               {Json("1024Mi"), "1Gi"},
+                                               {Json("1000"), "1k"},
+                                               {Json(1500), "1500"},
+                                               {Json("1e3"), "1e3"},
+                                               {Json("10e2"), "1e3"},
+                                               {Json("0.5Gi"), "512Mi"},
+                                               {Json("0"), "0"},
+                                               {Json("0.1m"), "100u"},
+                                               {Json("-1"), "-1"},
+                                               {Json("0.5Ki"), "512"},
+                                               {Json("0.1Ki"), "102400m"},
+                                               {Json("1E"), "1E"},
+                                               {Json("0.0000000001"), "1n"},
+                                               {Json(".5"), "500m"},
+                                               {Json("5."), "5"},
+                                               {Json("1024"), "1024"},
+                                               {Json("100Ei"), "9223372036854775807"},
+                                               {Json("1234567890123"), "1234567890123"}};
+  for (const auto& [json, shortest] : rows) {
+    const auto quantity = Quantity::Parse(json);
+    ASSERT_TRUE(quantity.ok()) << json.Dump();
+    EXPECT_EQ(quantity->ToString(), shortest) << json.Dump();
+  }
+}
+
 }  // namespace
 }  // namespace weft::platform

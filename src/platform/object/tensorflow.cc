@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/object/tensorflow.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "platform/object/container_checks.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
-#include "platform/object/pod_volume.h"
+#include "platform/object/pod_checks.h"
+#include "platform/object/type_facts.h"
 
 namespace weft::platform {
 namespace {
@@ -57,8 +60,30 @@ void ReadTensorBoard(const Json& value, Problems* problems, Compact* compact, Jo
   extras->tensorboard = std::move(board);
 }
 
+// By the rules of a pod, at the places where its parts stand here.
+void CheckTask(const Json& container, bool has_image, const Json& volumes, Problems* problems) {
+  const TypeFacts* const of_container = FindTypeFacts("Container");
+  const TypeFacts* const of_pod = FindTypeFacts("PodSpec");
+  if (of_container == nullptr || of_pod == nullptr) return;
+  Json spec;
+  spec.Set("volumes", volumes);
+  if (!CheckFields(container, *of_container, "spec", problems) ||
+      !CheckFields(spec, *of_pod, "spec", problems))
+    return;
+  CheckVolumes(spec, "spec", problems);
+  Json without = container;
+  without.Erase("volumeMounts");
+  ContainerChecks checks;
+  checks.path = "spec";
+  checks.needs_image = has_image;
+  CheckContainer(without, checks, problems);
+  std::set<std::string> names;
+  for (const Json& volume : volumes.items()) names.insert(StringField(volume, {"name"}));
+  CheckVolumeMounts(container, "spec.volume_mounts", names, problems);
+}
+
 // The fields that a container has too.
-void ReadContainer(const Json& value, FieldReader* spec, Problems* problems, Compact* compact) {
+void ReadTask(const Json& value, FieldReader* spec, Problems* problems, Compact* compact) {
   Json written;
   written.set_position(value.position());
   written.Set("name", "tensorflow");
@@ -70,11 +95,9 @@ void ReadContainer(const Json& value, FieldReader* spec, Problems* problems, Com
                                     {"volume_mounts", "volumeMounts"}}) {
     if (const Json* const held = spec->Find(field)) written.Set(name, *held);
   }
-  if (spec->Require("image", "what the tasks run")) ParseContainer(written, "spec", problems);
+  const bool has_image = spec->Require("image", "what the tasks run");
   for (const Json& volume : spec->ReadList("volumes")) compact->volumes.Append(volume);
-  const std::vector<std::string> volumes =
-      CheckVolumes(compact->volumes.items(), "spec.volumes", problems);
-  CheckVolumeMounts(spec->ReadList("volume_mounts"), "spec.volume_mounts", volumes, problems);
+  CheckTask(written, has_image, compact->volumes, problems);
   compact->container = std::move(written);
 }
 
@@ -111,10 +134,10 @@ ReplicaSpec MakeReplica(const Compact& compact, ReplicaType type, int64_t count)
   return replica;
 }
 
-void ParseSpec(const Json& value, Problems* problems, TfJob* job) {
+void ParseShortSpec(const Json& value, Problems* problems, TfJob* job) {
   FieldReader spec(value, "spec", problems);
   Compact compact;
-  ReadContainer(value, &spec, problems, &compact);
+  ReadTask(value, &spec, problems, &compact);
   spec.ReadInt("ps_count", 0, kMostTasks, &compact.ps);
   spec.ReadInt("worker_count", 1, kMostTasks, &compact.workers);
   spec.ReadInt("port", 1, 65535, &compact.port);
@@ -128,6 +151,17 @@ void ParseSpec(const Json& value, Problems* problems, TfJob* job) {
   if (const Json* const trial = spec.Find("trial")) {
     spec.ReadString("trial", &job->extras.trial);
     if (trial->is_string()) CheckTrial(*trial, "spec.trial", job->extras.trial, problems);
+  }
+  if (spec.Find("task_security") != nullptr) {
+    int security = 0;
+    spec.ReadChoice("task_security", {"tls", "insecure"}, &security);
+    job->extras.security = security == 0 ? TaskSecurity::kTls : TaskSecurity::kInsecure;
+  }
+  if (const Json* const clients = spec.Find("insecure_clients")) {
+    std::string labels;
+    spec.ReadString("insecure_clients", &labels);
+    ReadClients(*clients, "spec.insecure_clients", labels, problems, &job->extras);
+    CheckClients(*clients, "spec.insecure_clients", "task_security", job->extras, problems);
   }
   ReadRunPolicy(&spec, &job->run_policy);
   if (const Json* const board = spec.Find("tensorboard")) {
@@ -153,7 +187,7 @@ TfJob ParseTensorflow(const Json& document, Problems* problems) {
     job.metadata = ParseJobMeta(*reader.Find("metadata"), problems);
   }
   if (reader.Require("spec", "with image, ps_count and worker_count")) {
-    ParseSpec(*reader.Find("spec"), problems, &job);
+    ParseShortSpec(*reader.Find("spec"), problems, &job);
   }
   reader.Finish();
   CheckTaskNames(job, document, problems);

@@ -268,9 +268,8 @@ void CheckImages(const TfJob& job, const Json& document, Problems* problems) {
     if (job.kind != kTfJobKind) continue;
     for (size_t i = 0; i < replica.pod.containers.size(); ++i) {
       if (!replica.pod.containers[i].image.empty()) continue;
-      problems->Add(document,
-                    absl::StrCat(replica.path, ".template.spec.containers[", i, "].image"),
-                    "missing: the image to run");
+      problems->Required(document,
+                         absl::StrCat(replica.path, ".template.spec.containers[", i, "].image"));
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -62,6 +63,13 @@ struct TensorBoardSpec {
   std::string image;   // empty: that of the tasks
 };
 
+// How tasks that are weft's servers are kept from others than the job.
+enum class TaskSecurity {
+  kNone,      // nothing is said
+  kTls,       // TLS between them, with a secret of the job
+  kInsecure,  // whoever reaches them runs graphs
+};
+
 // What weft adds: annotations of a TFJob (job_annotations.h), fields of a Tensorflow.
 struct JobExtras {
   bool has_task_flags = false;  // --job_name, --task_index, --worker_hosts, --ps_hosts
@@ -69,6 +77,9 @@ struct JobExtras {
   bool has_job_key = false;     // TF_CONFIG has job also without a trial
   bool restarts_whole = false;  // a task that starts again takes all others along
   std::optional<TensorBoardSpec> tensorboard;
+  TaskSecurity security = TaskSecurity::kNone;
+  // Labels of pods that reach insecure tasks beside the job's own; empty: none do.
+  std::vector<std::pair<std::string, std::string>> insecure_clients;
 };
 
 struct TfJob {

@@ -211,21 +211,21 @@ TEST(TfJobTest, TellsHowToWriteAListOfDevices) {
   EXPECT_THAT(
       error("alpha.kubernetes.io/gpuset: \"0,1,3\""),
       HasSubstr(
-          "spec.tfReplicaSpecs.Worker.template.spec.containers[0].resources.limits[\""
-          "alpha.kubernetes.io/gpuset\"]: holds \"0,1,3\", a quantity is allowed, as 2, \"500m\" "
+          "spec.tfReplicaSpecs.Worker.template.spec.containers[0].resources.limits["
+          "alpha.kubernetes.io/gpuset]: holds \"0,1,3\", a quantity is allowed, as 2, \"500m\" "
           "or \"4Gi\". A number of GPUs is written\n      nvidia.com/gpu: 3\n  and which ones they "
           "are, in metadata of the pod,\n      annotations: {\"alpha.kubernetes.io/gpuset\": "
           "\"0,1,3\"}"));
   EXPECT_THAT(error("alpha.kubernetes.io/gpuset: [0, 1]"), HasSubstr("nvidia.com/gpu: 2"));
   EXPECT_THAT(error("memory: 4GB"),
-              HasSubstr("limits[\"memory\"]: holds \"4GB\", a quantity is allowed"));
+              HasSubstr("limits[memory]: holds \"4GB\", a quantity is allowed"));
   EXPECT_EQ(error("memory: 4Gi, cpu: 0.5, nvidia.com/gpu: 1"), "OK");
   // As printed: beside the containers instead of in one.
   EXPECT_THAT(
       ErrorOf(Job(
           "    Worker: {template: {spec: {containers: [{name: tensorflow}], resources: {limits: "
           "{alpha.kubernetes.io/gpuset: \"0,1,3\"}}}}}\n")),
-      HasSubstr("template.spec.resources.limits[\"alpha.kubernetes.io/gpuset\"]: holds \"0,1,3\""));
+      HasSubstr("template.spec.resources.limits[alpha.kubernetes.io/gpuset]: holds \"0,1,3\""));
 }
 
 TEST(TfJobTest, ChecksWhoManagesIt) {
@@ -238,9 +238,9 @@ TEST(TfJobTest, ChecksWhoManagesIt) {
   EXPECT_THAT(
       ErrorOf(Job(
           good, "  runPolicy: {schedulingPolicy: {minAvailable: many, minResources: {cpu: x}}}\n")),
-      AllOf(HasSubstr("spec.runPolicy.schedulingPolicy.minAvailable: holds \"many\""),
-            HasSubstr(
-                "spec.runPolicy.schedulingPolicy.minResources[\"cpu\"]: holds \"x\", a quantity")));
+      AllOf(
+          HasSubstr("spec.runPolicy.schedulingPolicy.minAvailable: holds \"many\""),
+          HasSubstr("spec.runPolicy.schedulingPolicy.minResources[cpu]: holds \"x\", a quantity")));
 }
 
 TEST(TfJobTest, ChecksTheHead) {

@@ -131,8 +131,12 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
   WEFT_ASSIGN_OR_RETURN(std::vector<std::string> declared,
                         Resolver(store, pod, container).Declared());
   const int64_t in_a_row = PortsOfATask(FindEnvironment(declared, "WEFT_PROCESSES").value_or(""));
+  const ServiceAddresses::ShortNames short_names = {
+      NamespaceOf(pod), [store](const std::string& service, const std::string& space) {
+        return store->Get(Services(), {space, service}).ok();
+      }};
   for (std::string& line : declared) {
-    WEFT_ASSIGN_OR_RETURN(line, services->Rewrite(line, in_a_row));
+    WEFT_ASSIGN_OR_RETURN(line, services->Rewrite(line, in_a_row, short_names));
   }
   for (const char* list : {"command", "args"}) {
     const Json* const items = FindField(container, {list});
@@ -141,7 +145,7 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
       const std::string word =
           ExpandVariables(item.AsString().value_or(""),
                           [&](const std::string& name) { return FindEnvironment(declared, name); });
-      WEFT_ASSIGN_OR_RETURN(std::string rewritten, services->Rewrite(word, in_a_row));
+      WEFT_ASSIGN_OR_RETURN(std::string rewritten, services->Rewrite(word, in_a_row, short_names));
       command.argv.push_back(std::move(rewritten));
     }
   }

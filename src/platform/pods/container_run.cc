@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "net/utf8.h"
 #include "platform/object/fields.h"
+#include "platform/object/names.h"
 #include "platform/store/object_time.h"
 
 namespace weft::platform {
@@ -27,15 +28,27 @@ constexpr size_t kMostTail = 2048;
 
 }  // namespace
 
-std::string ContainerLogPath(const std::string& pod_folder, const std::string& container,
-                             int64_t restart) {
+Status CheckContainerName(const std::string& name) {
+  const NameProblems problems = LabelNameProblems(name);
+  if (problems.empty()) return absl::OkStatus();
+  return InvalidArgument("A container may not be called '", name,
+                         "', which would name a file: ", problems[0]);
+}
+
+StatusOr<std::string> ContainerLogPath(const std::string& pod_folder, const std::string& container,
+                                       int64_t restart) {
+  WEFT_RETURN_IF_ERROR(CheckContainerName(container));
   return absl::StrCat(pod_folder, "/", container, "/", restart, ".log");
 }
 
 void ContainerRun::OpenLog() {
   if (output_.log_folder.empty()) return;
-  StatusOr<std::unique_ptr<LogFile>> log =
-      LogFile::Open(ContainerLogPath(output_.log_folder, name_, restart_count_));
+  const StatusOr<std::string> path = ContainerLogPath(output_.log_folder, name_, restart_count_);
+  if (!path.ok()) {
+    WEFT_LOG(WARNING) << "A container runs without a log: " << path.status().message();
+    return;
+  }
+  StatusOr<std::unique_ptr<LogFile>> log = LogFile::Open(*path);
   if (log.ok()) {
     log_ = *std::move(log);
   } else {

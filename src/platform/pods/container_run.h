@@ -149,8 +149,10 @@ class ContainerRun {
   std::string tail_;  // the end of what it printed, for that
 };
 
-// <folder>/<container>/<restart>.log
-std::string ContainerLogPath(const std::string& pod_folder, const std::string& container,
-                             int64_t restart);
+// Where its name becomes that of a file: objects may come from whoever writes to the store.
+Status CheckContainerName(const std::string& name);
+// <folder>/<container>/<restart>.log; InvalidArgument for a name that would lead elsewhere.
+StatusOr<std::string> ContainerLogPath(const std::string& pod_folder, const std::string& container,
+                                       int64_t restart);
 
 }  // namespace weft::platform

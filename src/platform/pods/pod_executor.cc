@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/poll_timeout.h"
 #include "platform/object/fields.h"
+#include "platform/pods/gpu_variables.h"
 #include "platform/pods/orphans.h"
 #include "platform/store/api_error.h"
 #include "platform/store/object_time.h"
@@ -29,6 +30,9 @@ namespace {
 constexpr absl::Duration kLongestWait = absl::Milliseconds(500);
 constexpr absl::Duration kJoinRetry = absl::Seconds(1);
 constexpr absl::Duration kHeartbeatPeriod = absl::Seconds(10);
+// Processes, not containers with addresses of their own: there is no reason for the 110 of a
+// kubelet.
+constexpr int kMostPods = 10000;
 constexpr absl::Duration kClusterRefresh = absl::Minutes(1);  // each a call for each volume
 
 std::string FolderOf(const std::string& log_folder, const std::string& uid) {
@@ -72,9 +76,14 @@ Json NodeInfo() {
   return info;
 }
 
-bool IsFinished(const Json& pod) {
-  const std::string phase = StringField(pod, {"status", "phase"});
-  return phase == "Succeeded" || phase == "Failed";
+std::map<std::string, Json> NodesOf(const PodExecutor::Options& options) {
+  std::map<std::string, Json> nodes;
+  for (const Json& node : options.nodes) nodes[NameOf(node)] = node;
+  if (!nodes.empty()) return nodes;
+  Json node;
+  SetField(&node, {"metadata", "name"}, options.node_name);
+  nodes[options.node_name] = std::move(node);
+  return nodes;
 }
 
 }  // namespace
@@ -82,6 +91,7 @@ bool IsFinished(const Json& pod) {
 PodExecutor::PodExecutor(Options options)
     : options_(std::move(options)),
       store_(options_.store),
+      nodes_(NodesOf(options_)),
       events_(store_, options_.clock, "weft-executor"),
       begun_(options_.clock->Now()),
       probes_("probes", 2),
@@ -149,7 +159,8 @@ StatusOr<std::string> PodExecutor::LogPath(const std::string& log_folder, const 
         return NotFound("previous terminated container \"", container, "\" in pod \"", NameOf(pod),
                         "\" not found");
       }
-      std::string path = ContainerLogPath(FolderOf(log_folder, UidOf(pod)), container, restart);
+      WEFT_ASSIGN_OR_RETURN(std::string path,
+                            ContainerLogPath(FolderOf(log_folder, UidOf(pod)), container, restart));
       if (::access(path.c_str(), R_OK) != 0)
         return waits(StringField(status, {"state", "waiting", "reason"}));
       return path;
@@ -177,22 +188,42 @@ void PodExecutor::Run() {
   runs_.clear();
 }
 
-// Shows this machine as a node, again and again where that is its sign of life.
+// Shows this machine as its nodes, again and again where that is their sign of life.
 void PodExecutor::Join() {
   const absl::Duration now = options_.clock->Monotonic();
   if (now < next_join_) return;
-  next_join_ = now + kJoinRetry;
+  next_join_ = options_.has_heartbeat ? now + kHeartbeatPeriod : absl::InfiniteDuration();
+  for (const auto& [name, node] : nodes_) {
+    const Status shown = Show(node);
+    if (shown.ok()) continue;
+    next_join_ = now + kJoinRetry;
+    WEFT_LOG_EVERY(WARNING, absl::Seconds(30))
+        << "The server does not hear from node '" << name
+        << "', which counts as lost in time: " << shown.message();
+  }
+}
+
+Status PodExecutor::Show(const Json& described) {
+  const std::string name = NameOf(described);
   Json node;
   node.Set("apiVersion", "v1");
   node.Set("kind", "Node");
-  SetField(&node, {"metadata", "name"}, options_.node_name);
-  SetField(&node, {"metadata", "labels", "kubernetes.io/hostname"}, options_.node_name);
-  StatusOr<ObjectPtr> held = store_->Create(Nodes(), "", node, WriteOptions());
-  if (!held.ok() && !IsObjectExists(held.status())) {
-    WEFT_LOG_EVERY(WARNING, absl::Seconds(30))
-        << "The server does not hear from node '" << options_.node_name
-        << "', which counts as lost in time: " << held.status().message();
-    return;
+  node.Set("metadata", *described.Find("metadata"));
+  if (const Json* const taints = FindField(described, {"spec", "taints"}))
+    SetField(&node, {"spec", "taints"}, *taints);
+  SetField(&node, {"metadata", "labels", "kubernetes.io/hostname"}, name);
+  const Json info = NodeInfo();
+  SetField(&node, {"metadata", "labels", "kubernetes.io/os"},
+           StringField(info, {"operatingSystem"}));
+  SetField(&node, {"metadata", "labels", "kubernetes.io/arch"},
+           StringField(info, {"architecture"}));
+  const Status created = store_->Create(Nodes(), "", node, WriteOptions()).status();
+  if (!created.ok()) {
+    if (!IsObjectExists(created)) return created;
+    // Whoever cordoned it or gave it labels of their own is left alone.
+    node.Erase("spec");
+    WEFT_RETURN_IF_ERROR(
+        store_->Patch(Nodes(), {"", name}, PatchKind::kMerge, node, WriteOptions()).status());
   }
   Json condition;
   condition.Set("type", "Ready");
@@ -203,18 +234,20 @@ void PodExecutor::Join() {
   condition.Set("lastTransitionTime", FormatObjectTime(begun_));
   Json status;
   SetField(&status, {"status", "conditions"}, Json(Json::Array{std::move(condition)}));
-  SetField(&status, {"status", "nodeInfo"}, NodeInfo());
+  SetField(&status, {"status", "nodeInfo"}, info);
   const int64_t memory = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE);
   for (const char* kind : {"capacity", "allocatable"}) {
     SetField(&status, {"status", kind, "cpu"}, absl::StrCat(UsableCores()));
     SetField(&status, {"status", kind, "memory"}, absl::StrCat(memory / 1024, "Ki"));
+    SetField(&status, {"status", kind, "pods"}, absl::StrCat(kMostPods));
+    if (const Json* const amounts = FindField(described, {"status", "allocatable"})) {
+      for (const JsonMember& amount : amounts->members())
+        SetField(&status, {"status", kind, amount.name}, amount.value);
+    }
   }
   WriteOptions options;
   options.subresource = "status";
-  const Status written =
-      store_->Patch(Nodes(), {"", options_.node_name}, PatchKind::kMerge, status, options).status();
-  if (written.ok())
-    next_join_ = options_.has_heartbeat ? now + kHeartbeatPeriod : absl::InfiniteDuration();
+  return store_->Patch(Nodes(), {"", name}, PatchKind::kMerge, status, options).status();
 }
 
 std::set<PodExecutor::Key> PodExecutor::TakeChanged() {
@@ -257,13 +290,13 @@ void PodExecutor::Look(const Key& key) {
   if (pod == nullptr) return;
   const std::string node = StringField(*pod, {"spec", "nodeName"});
   if (node.empty()) {
-    if (options_.binds_pods && !IsTerminating(*pod)) Bind(*pod);
+    if (options_.takes_all_pods && !IsTerminating(*pod)) Bind(*pod);
     return;
   }
-  if (node != options_.node_name) return;
+  if (nodes_.count(node) == 0) return;
   const auto run = runs_.find(uid);
   if (run == runs_.end()) {
-    if (!IsFinished(*pod) && !IsTerminating(*pod)) return Begin(pod);
+    if (!IsFinishedPod(*pod) && !IsTerminating(*pod)) return Begin(pod);
     // Nothing of it runs here any more.
     if (IsTerminating(*pod)) FinishDeletion(*pod);
     return;
@@ -280,14 +313,14 @@ void PodExecutor::Look(const Key& key) {
 
 void PodExecutor::Bind(const Json& pod) {
   Json bound = pod;
-  SetField(&bound, {"spec", "nodeName"}, options_.node_name);
+  SetField(&bound, {"spec", "nodeName"}, nodes_.begin()->first);
   WriteOptions options;
   options.subresource = "binding";
   const Status status = store_->Update(Pods(), std::move(bound), options).status();
   if (status.ok()) {
     events_.Record(pod, "Normal", "Scheduled",
                    absl::StrCat("Successfully assigned ", NamespaceOf(pod), "/", NameOf(pod),
-                                " to ", options_.node_name));
+                                " to ", nodes_.begin()->first));
   } else if (!IsConflict(status) && !IsObjectNotFound(status)) {
     WEFT_LOG(WARNING) << "Pod " << NameOf(pod) << " is not bound: " << status.message();
     ComeAgain(pod);
@@ -335,6 +368,8 @@ void PodExecutor::StepAll() {
     WEFT_ASSIGN_OR_RETURN(
         ContainerCommand command,
         MakeContainerCommand(store_, pod, container, options_.environment, &services_));
+    const auto node = nodes_.find(StringField(pod, {"spec", "nodeName"}));
+    if (node != nodes_.end()) SetGpuVariables(pod, container, node->second, &command.environment);
     if (command.working_directory.empty()) command.working_directory = options_.working_directory;
     return command;
   };
@@ -348,7 +383,7 @@ void PodExecutor::StepAll() {
     if (!run.IsOver()) continue;
     if (IsTerminating(*run.pod())) {
       FinishDeletion(*run.pod());
-    } else if (written_.count(uid) != 0 && IsFinished(*run.pod())) {
+    } else if (written_.count(uid) != 0 && IsFinishedPod(*run.pod())) {
       // What it leaves are its logs and its status. Forgotten before our copy of the pod says so,
       // it would be taken for one that was lost.
       Remove(uid);

@@ -27,8 +27,8 @@
 
 namespace weft::platform {
 
-// One thread that joins the store as a node: binds pods that no node has (where it may), starts
-// their containers, keeps their logs and writes their status. When it ends so do the processes.
+// One thread that joins the store as a node, or as several: starts the containers of the pods that
+// are bound there, keeps their logs and writes their status. When it ends so do the processes.
 // Borrows store, clock and guard.
 class PodExecutor {
  public:
@@ -37,8 +37,11 @@ class PodExecutor {
     const Clock* clock = nullptr;
     ProcessGuard* guard = nullptr;
     std::string node_name = "local";
-    bool binds_pods = true;      // there is no scheduler
-    bool has_heartbeat = false;  // a cluster takes nodes that say nothing for dead
+    // Several nodes in place of that one: Node objects, of which labels, annotations, taints and
+    // allocatable amounts are shown beside what this machine has.
+    std::vector<Json> nodes;
+    bool takes_all_pods = false;  // there is one node and no scheduler: what has none is ours
+    bool has_heartbeat = false;   // a cluster takes nodes that say nothing for dead
     std::string
         log_folder;  // <folder>/<pod's uid>/<container>/<restart>.log; empty: no logs are kept
     // What else happens to what containers print; its log_folder is not used. Called on the
@@ -76,6 +79,7 @@ class PodExecutor {
   void ComeAgain(const Json& pod);
   void Look(const Key& key);
   void Bind(const Json& pod);
+  Status Show(const Json& node);
   void Begin(const ObjectPtr& pod);
   void KeepVolumes();
   void StepAll();
@@ -87,6 +91,7 @@ class PodExecutor {
 
   const Options options_;
   ObjectStore* const store_;
+  const std::map<std::string, Json> nodes_;  // that this machine is, by name
   EventRecorder events_;
   const absl::Time begun_;
   ServiceAddresses services_;

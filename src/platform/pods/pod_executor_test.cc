@@ -69,6 +69,21 @@ TEST(ServiceAddressesTest, LeadsNamesToLoopback) {
   }
 }
 
+TEST(ServiceAddressesTest, KnowsShortNamesOfServices) {
+  ServiceAddresses services;
+  const ServiceAddresses::ShortNames names = {
+      "default", [](const std::string& service, const std::string& space) {
+        return service == "web" && (space == "default" || space == "other");
+      }};
+  const std::string full = services.Rewrite("web.default.svc:80").value();
+  EXPECT_EQ(services.Rewrite("http://web:80/x", 1, names).value(),
+            absl::StrCat("http://", full, "/x"));
+  EXPECT_EQ(services.Rewrite("web.default:80", 1, names).value(), full);
+  EXPECT_NE(services.Rewrite("web.other:80", 1, names).value(), full);
+  for (const char* text : {"db:80", "web", "web:x", "web.away:80", "a:b:web", "12:30", ":80"})
+    EXPECT_EQ(services.Rewrite(text, 1, names).value(), text);
+}
+
 TEST(ServiceAddressesTest, LeavesRoomForSeveralProcesses) {
   ServiceAddresses services;
   int last = 0;
@@ -102,6 +117,7 @@ class PodExecutorTest : public ::testing::Test {
     options.store = store_.get();
     options.clock = &clock_;
     options.guard = guard_.get();
+    options.takes_all_pods = true;
     options.log_folder = folder_;
     options.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "INHERITED=yes"};
     executor_ = std::make_unique<PodExecutor>(options);
@@ -434,6 +450,28 @@ TEST_F(PodExecutorTest, TellsWhatKeepsAPodFromRunning) {
   Create(pod);
   await_event("Unhealthy", "Container main is not ready: its readiness probe fails: exit code 1");
   await_event("Unhealthy", "Container main is ended: its liveness probe fails: exit code 3");
+}
+
+// A name that would lead out of the folder of logs; whoever may write a status could ask for it.
+TEST_F(PodExecutorTest, ReadsAndWritesLogsInTheirFolderAlone) {
+  Json pod;
+  SetField(&pod, {"metadata", "uid"}, "uid");
+  for (const std::string name : {"../../outside", "/etc", "..", "a/b", ""}) {
+    Json status;
+    status.Set("name", name);
+    SetField(&pod, {"status", "containerStatuses"}, Json(Json::Array{status}));
+    const auto path = PodExecutor::LogPath(folder_, pod, name, false);
+    EXPECT_EQ(path.status().code(), absl::StatusCode::kInvalidArgument) << name;
+  }
+  const std::string outside = absl::StrCat(folder_, "-outside");
+  ContainerOutput output;
+  output.log_folder = folder_;
+  ContainerRun run(absl::StrCat("../", outside.substr(outside.rfind('/') + 1)),
+                   ContainerRun::Kind::kMain, output, RestartPacing());
+  ContainerCommand command;
+  command.argv = {"/bin/true"};
+  run.Start(command, guard_.get(), clock_.Now());
+  EXPECT_FALSE(std::filesystem::exists(outside));
 }
 
 }  // namespace

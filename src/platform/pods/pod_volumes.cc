@@ -19,7 +19,9 @@
 #include "base/subprocess.h"
 #include "platform/launch/expansion.h"
 #include "platform/object/fields.h"
+#include "platform/object/names.h"
 #include "platform/object/quantity.h"
+#include "platform/pods/container_run.h"
 #include "platform/pods/host_path.h"
 
 namespace weft::platform {
@@ -141,7 +143,9 @@ StatusOr<std::string> PodVolumes::MakeMessageFile(const Json& pod, const Json& c
   WEFT_RETURN_IF_ERROR(MakeFolder(FolderOf(pod), kOurs));
   WEFT_RETURN_IF_ERROR(MakeFolder(folder, kOurs));
   Placement placement;
-  placement.source = JoinPath(folder, StringField(container, {"name"}));
+  const std::string name = StringField(container, {"name"});
+  WEFT_RETURN_IF_ERROR(CheckContainerName(name));
+  placement.source = JoinPath(folder, name);
   placement.target = path;
   placement.is_file = true;
   RealFileSystem files;
@@ -186,6 +190,8 @@ StatusOr<Placement> PodVolumes::Place(const Json& pod, const Json& mount,
 StatusOr<PodVolumes::Volume> PodVolumes::Prepare(const Json& pod, const Json& volume) {
   Volume prepared;
   const std::string name = StringField(volume, {"name"});
+  if (const NameProblems problems = LabelNameProblems(name); !problems.empty())
+    return InvalidArgument("may not be called so, since that names a folder: ", problems[0]);
   prepared.path = absl::StrCat(FolderOf(pod), "/volumes/", name);
   if (const Json* const host_path = FindField(volume, {"hostPath"})) {
     WEFT_ASSIGN_OR_RETURN(const HostPath found, CheckHostPath(*host_path));

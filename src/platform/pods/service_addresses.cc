@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 #include "net/socket_address.h"
 
@@ -16,6 +17,18 @@ constexpr int kTries = 100;
 
 bool IsHostCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.';
+}
+
+// "<service>.<namespace>" of a host's name; empty: it names no service. A name with "svc" says so
+// itself, a short one must be that of a service that is there.
+std::string ServiceOf(absl::string_view host, const ServiceAddresses::ShortNames& short_names) {
+  const std::vector<std::string> parts = absl::StrSplit(host, '.');
+  if (parts[0].empty() || (parts.size() > 1 && parts[1].empty())) return "";
+  if (parts.size() > 2)
+    return parts[2] == "svc" ? absl::StrCat(parts[0], ".", parts[1]) : std::string();
+  const std::string& space = parts.size() == 2 ? parts[1] : short_names.namespace_name;
+  if (short_names.is_service == nullptr || !short_names.is_service(parts[0], space)) return "";
+  return absl::StrCat(parts[0], ".", space);
 }
 
 }  // namespace
@@ -40,32 +53,26 @@ StatusOr<int> ServiceAddresses::PortOf(const std::string& service, int port, int
   return ResourceExhausted("There is no free loopback port for the service ", key);
 }
 
-StatusOr<std::string> ServiceAddresses::Rewrite(absl::string_view text, int64_t in_a_row) {
+StatusOr<std::string> ServiceAddresses::Rewrite(absl::string_view text, int64_t in_a_row,
+                                                const ShortNames& short_names) {
   std::string out;
   size_t copied = 0;
-  for (size_t at = text.find(".svc"); at != absl::string_view::npos;
-       at = text.find(".svc", at + 4)) {
-    size_t begin = at;
+  for (size_t colon = text.find(':'); colon != absl::string_view::npos;
+       colon = text.find(':', colon + 1)) {
+    size_t begin = colon;
     while (begin > copied && IsHostCharacter(text[begin - 1])) --begin;
-    const absl::string_view name = text.substr(begin, at - begin);
-    size_t end = at + 4;
-    const bool has_domain = end < text.size() && text[end] == '.';
-    while (has_domain && end < text.size() && IsHostCharacter(text[end])) ++end;
-    // "<service>.<namespace>", then a colon and digits.
-    const size_t dot = name.find('.');
-    size_t digits = end + 1;
-    while (digits < text.size() && absl::ascii_isdigit(static_cast<unsigned char>(text[digits])))
-      ++digits;
+    size_t end = colon + 1;
+    while (end < text.size() && absl::ascii_isdigit(static_cast<unsigned char>(text[end]))) ++end;
     int port = 0;
-    const bool is_address = dot != absl::string_view::npos && dot > 0 && dot + 1 < name.size() &&
-                            name.find('.', dot + 1) == absl::string_view::npos &&
-                            end < text.size() && text[end] == ':' &&
-                            absl::SimpleAtoi(text.substr(end + 1, digits - end - 1), &port) &&
-                            port > 0 && port < 65536;
-    if (!is_address) continue;
-    WEFT_ASSIGN_OR_RETURN(const int local, PortOf(std::string(name), port, in_a_row));
+    if (!absl::SimpleAtoi(text.substr(colon + 1, end - colon - 1), &port) || port <= 0 ||
+        port >= 65536)
+      continue;
+    const std::string service = ServiceOf(text.substr(begin, colon - begin), short_names);
+    if (service.empty()) continue;
+    WEFT_ASSIGN_OR_RETURN(const int local, PortOf(service, port, in_a_row));
     absl::StrAppend(&out, text.substr(copied, begin - copied), "127.0.0.1:", local);
-    copied = digits;
+    copied = end;
+    colon = end - 1;
   }
   absl::StrAppend(&out, text.substr(copied));
   return out;

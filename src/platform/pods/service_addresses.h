@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -17,10 +18,16 @@ namespace weft::platform {
 // keeps it. Not thread-safe.
 class ServiceAddresses {
  public:
+  // "<name>:<port>" and "<name>.<namespace>:<port>" are names too, where there is such a service.
+  struct ShortNames {
+    std::string namespace_name;  // of the pod
+    std::function<bool(const std::string& service, const std::string& namespace_name)> is_service;
+  };
   // `text` with every such name, also with a cluster domain behind "svc", as "127.0.0.1:<port>".
   // After a port that is named first here come `in_a_row - 1` that nobody else gets: several
   // processes of a pod count on from it.
-  StatusOr<std::string> Rewrite(absl::string_view text, int64_t in_a_row = 1);
+  StatusOr<std::string> Rewrite(absl::string_view text, int64_t in_a_row = 1,
+                                const ShortNames& short_names = {});
 
  private:
   StatusOr<int> PortOf(const std::string& service, int port, int64_t in_a_row);

@@ -21,11 +21,6 @@ constexpr absl::Duration kSlowestNode = absl::Seconds(2);
 
 std::string PhaseOf(const Json& pod) { return StringField(pod, {"status", "phase"}); }
 
-bool IsLive(const Json& pod) {
-  const std::string phase = PhaseOf(pod);
-  return phase != "Succeeded" && phase != "Failed";
-}
-
 std::string LabelOf(const Json& pod, absl::string_view name) {
   return StringField(pod, {"metadata", "labels", absl::StrCat("training.kubeflow.org/", name)});
 }
@@ -228,7 +223,7 @@ void SimulatedCluster::CheckNewPod(const Json& pod) {
 void SimulatedCluster::CheckOneLivePod(const Json& pod) {
   if (ControllerOf(pod) == nullptr) return;
   for (const auto& [name, other] : pods_) {
-    if (name == NameOf(pod) || !IsLive(*other) || TaskOf(*other) != TaskOf(pod)) continue;
+    if (name == NameOf(pod) || IsFinishedPod(*other) || TaskOf(*other) != TaskOf(pod)) continue;
     Complain(absl::StrCat("two live pods for one task: ", name, " and ", NameOf(pod)));
   }
 }
@@ -428,7 +423,7 @@ bool SimulatedCluster::HasForeignPod(const std::string& name) const {
 std::vector<std::string> SimulatedCluster::EndedPods(const std::string& job) const {
   std::vector<std::string> names;
   for (const auto& [name, pod] : pods_) {
-    if (LabelOf(*pod, "job-name") == job && !IsLive(*pod)) names.push_back(name);
+    if (LabelOf(*pod, "job-name") == job && IsFinishedPod(*pod)) names.push_back(name);
   }
   return names;
 }

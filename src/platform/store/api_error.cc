@@ -130,7 +130,7 @@ Status ObjectInvalid(const ResourceType& type, absl::string_view name,
   std::vector<std::string> lines;
   for (const FieldCause& cause : causes) {
     Json entry;
-    entry.Set("reason", "FieldValueInvalid");
+    entry.Set("reason", cause.reason);
     entry.Set("message", cause.message);
     entry.Set("field", cause.field);
     list.Append(std::move(entry));

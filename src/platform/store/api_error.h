@@ -17,6 +17,7 @@ namespace weft::platform {
 struct FieldCause {
   std::string field;    // "spec.tfReplicaSpecs.Worker.replicas"
   std::string message;  // what it holds and what is allowed
+  std::string reason = "FieldValueInvalid";
 };
 
 Status ObjectNotFound(const ResourceType& type, absl::string_view name);

@@ -2,10 +2,13 @@
 // The kinds of objects that the platform knows, as an API server would list them.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
+#include "net/json.h"
 
 namespace weft::platform {
 
@@ -34,6 +37,8 @@ struct ResourceType {
   std::string scale_path;
   std::string scale_status_path;
   std::vector<PrinterColumn> columns;  // of custom types
+  // Of types that came with a definition: what objects hold, by version.
+  std::map<std::string, Json> schemas;
 
   // "pods", "tfjobs.kubeflow.org": unique.
   std::string Id() const;
@@ -41,8 +46,17 @@ struct ResourceType {
   bool Serves(absl::string_view version) const;
 };
 
-// All of them, in a fixed order. Objects of the process.
-const std::vector<ResourceType>& KnownResources();
+// Served in one version, without short names, /status and /scale; `group` is empty for the core one.
+ResourceType MakeResourceType(std::string group, std::string version, std::string plural,
+                              std::string singular, std::string kind, bool is_namespaced);
+
+// All of them: those of this program in a fixed order, then those of definitions. They live as long
+// as the process, so that pointers to them stay right.
+std::vector<const ResourceType*> KnownResources();
+// A type that is served from here, in the place of an earlier one of that name; types of this
+// program stay as they are.
+void RegisterResource(ResourceType type);
+void WithdrawResource(const std::string& id);
 // Null when there is none.
 const ResourceType* FindResource(absl::string_view group, absl::string_view plural);
 const ResourceType* FindKind(absl::string_view group, absl::string_view kind);
@@ -66,8 +80,17 @@ const ResourceType& Leases();
 const ResourceType& TfJobs();
 const ResourceType& Tensorflows();
 const ResourceType& VolcanoPodGroups();
-const ResourceType& PodGroups();  // of the scheduler plugins
+const ResourceType& PodGroups();    // of the scheduler plugins
+const ResourceType& Definitions();  // CustomResourceDefinitions
+const ResourceType& PriorityClasses();
+const ResourceType& Deployments();
+const ResourceType& ReplicaSets();
+const ResourceType& StatefulSets();
+const ResourceType& ControllerRevisions();
+const ResourceType& BatchJobs();
 // TFJobs and Tensorflows.
 bool IsJob(const ResourceType& type);
+// Kubernetes' own owners of pods: Deployments, ReplicaSets, StatefulSets and Jobs.
+bool IsWorkload(const ResourceType& type);
 
 }  // namespace weft::platform

@@ -180,6 +180,39 @@ bool Selector::Matches(const Json& object) const {
       [&](const Requirement& requirement) { return MatchesOne(requirement, object); });
 }
 
+StatusOr<Selector> Selector::FromObject(const Json& selector) {
+  Selector parsed;
+  if (const Json* const labels = FindField(selector, {"matchLabels"})) {
+    for (const JsonMember& member : labels->members()) {
+      parsed.requirements_.push_back(
+          {false, member.name, Operator::kIn, {member.value.AsString().value_or("")}});
+    }
+  }
+  const Json* const expressions = FindField(selector, {"matchExpressions"});
+  if (expressions == nullptr) return parsed;
+  for (const Json& expression : expressions->items()) {
+    static constexpr std::pair<absl::string_view, Operator> kOperators[] = {
+        {"In", Operator::kIn},
+        {"NotIn", Operator::kNotIn},
+        {"Exists", Operator::kExists},
+        {"DoesNotExist", Operator::kDoesNotExist}};
+    const std::string word = StringField(expression, {"operator"});
+    Requirement requirement;
+    requirement.key = StringField(expression, {"key"});
+    const auto known = std::find_if(std::begin(kOperators), std::end(kOperators),
+                                    [&](const auto& one) { return one.first == word; });
+    if (known == std::end(kOperators))
+      return InvalidArgument("\"", word, "\" is not a valid label selector operator");
+    requirement.op = known->second;
+    if (const Json* const values = FindField(expression, {"values"})) {
+      for (const Json& value : values->items())
+        requirement.values.push_back(value.AsString().value_or(""));
+    }
+    parsed.requirements_.push_back(std::move(requirement));
+  }
+  return parsed;
+}
+
 std::string LabelSelectorOf(const std::vector<std::pair<std::string, std::string>>& labels) {
   return absl::StrJoin(labels, ",", absl::PairFormatter("="));
 }

@@ -21,6 +21,10 @@ class Selector {
   // Any path of the object may be compared; a missing field is the empty string.
   static StatusOr<Selector> ParseFields(absl::string_view text);
 
+  // Of a `selector` field: matchLabels and matchExpressions. InvalidArgument for an operator that
+  // is not known.
+  static StatusOr<Selector> FromObject(const Json& selector);
+
   bool Matches(const Json& object) const;
   bool empty() const { return requirements_.empty(); }
   // The labels or fields that it asks for.

@@ -13,6 +13,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
+#include "weft/api/signature_text.h"
+
 namespace weft::api {
 namespace {
 
@@ -147,17 +149,19 @@ std::string ResultExpression(const OpSchema& op) {
   if (op.outputs.empty()) return "node";
   std::vector<std::string> parts;
   for (size_t i = 0; i < op.outputs.size(); ++i) {
-    parts.push_back(IsList(op.outputs[i]) ? absl::StrCat("List(node, ", i, ")")
-                                          : absl::StrCat("One(node, ", i, ")"));
+    parts.push_back(IsList(op.outputs[i]) ? absl::StrCat("OutputPorts(node, ", i, ")")
+                                          : absl::StrCat("OutputPort(node, ", i, ")"));
   }
   if (parts.size() == 1) return parts[0];
   return absl::StrCat(op.name, "Outputs{", absl::StrJoin(parts, ", "), "}");
 }
 
-void AppendDefinition(const OpDefinition& definition, std::string* out) {
+// `prefix` stands before each definition: "inline " in a header.
+void AppendDefinition(const OpDefinition& definition, const char* prefix, std::string* out) {
   const OpSchema& op = definition.schema;
   const Shape shape = Classify(op);
-  absl::StrAppend(out, ResultType(op), " ", op.name, "(", Parameters(op, shape, false), ") {\n");
+  absl::StrAppend(out, prefix, ResultType(op), " ", op.name, "(", Parameters(op, shape, false),
+                  ") {\n");
   absl::StrAppend(out, "  AttrMap attrs;\n");
   for (const AttrSchema* attr : shape.required) {
     absl::StrAppend(out, "  attrs.emplace(\"", attr->name, "\", ", Identifier(attr->name), ");\n");
@@ -174,48 +178,70 @@ void AppendDefinition(const OpDefinition& definition, std::string* out) {
   absl::StrAppend(out, "  return ", ResultExpression(op), ";\n}\n\n");
 }
 
-std::string ArgText(const ArgSchema& arg) {
-  std::string type = !arg.type_list_attr.empty() ? arg.type_list_attr
-                     : !arg.type_attr.empty()    ? arg.type_attr
-                                                 : std::string(DTypeName(arg.dtype));
-  if (!arg.number_attr.empty()) type = absl::StrCat(arg.number_attr, " * ", type);
-  if (arg.is_ref) type = absl::StrCat("Ref(", type, ")");
-  return absl::StrCat("`", arg.name, ": ", type, "`");
-}
-
-std::string KernelText(const Catalogue& catalogue, const std::string& op) {
-  const std::vector<KernelDef>* kernels = catalogue.kernels().KernelsOf(op);
-  if (kernels == nullptr) return "run by the compiler";
+// "CPU, every type of the signature", "ASIC: T in double, float"
+std::string KernelTextOf(const std::vector<KernelDef>& kernels, const std::string& device_type) {
   std::map<std::string, std::set<std::string>> types;
   bool any = false;
-  for (const KernelDef& kernel : *kernels) {
+  for (const KernelDef& kernel : kernels) {
+    if (kernel.device_type != device_type) continue;
     if (kernel.types.empty()) any = true;
     for (const auto& [attr, list] : kernel.types) {
       for (DType dtype : list) types[attr].insert(std::string(DTypeName(dtype)));
     }
   }
-  if (any) return "CPU, every type of the signature";
+  if (any) return absl::StrCat(device_type, ", every type of the signature");
   std::vector<std::string> parts;
   for (const auto& [attr, names] : types) {
     parts.push_back(absl::StrCat(attr, " in ", absl::StrJoin(names, ", ")));
   }
-  return absl::StrCat("CPU: ", absl::StrJoin(parts, "; "));
+  return absl::StrCat(device_type, ": ", absl::StrJoin(parts, "; "));
 }
 
-// "`T: {float, double}`", "`rate: float = 0.5`"
-std::string AttrText(const AttrSchema& attr) {
-  std::string kind = attr.kind;
-  std::vector<std::string> allowed;
-  for (const DType dtype : attr.allowed_types) allowed.emplace_back(DTypeName(dtype));
-  for (const std::string& text : attr.allowed_strings)
-    allowed.push_back(absl::StrCat("'", text, "'"));
-  if (!allowed.empty()) {
-    const std::string set = absl::StrCat("{", absl::StrJoin(allowed, ", "), "}");
-    kind = kind.rfind("list(", 0) == 0 ? absl::StrCat("list(", set, ")") : set;
+// The types of devices that have a kernel of their own for the op.
+std::set<std::string> DeviceTypesOf(const std::vector<KernelDef>& kernels) {
+  std::set<std::string> types;
+  for (const KernelDef& kernel : kernels) types.insert(kernel.device_type);
+  return types;
+}
+
+bool RunsAnywhere(const std::vector<KernelDef>& kernels) {
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [](const KernelDef& kernel) { return kernel.any_device; });
+}
+
+std::string KernelText(const Catalogue& catalogue, const std::string& op) {
+  const std::vector<KernelDef>* kernels = catalogue.kernels().KernelsOf(op);
+  if (kernels == nullptr) return "run by the compiler";
+  std::vector<std::string> parts;
+  for (const std::string& type : DeviceTypesOf(*kernels))
+    parts.push_back(KernelTextOf(*kernels, type));
+  if (RunsAnywhere(*kernels)) parts.emplace_back("on every device, where it passes tensors on");
+  return absl::StrJoin(parts, "; ");
+}
+
+// How many ops each type of device runs with kernels of its own, and how many otherwise.
+void AppendDeviceCounts(const Catalogue& catalogue, std::string* out) {
+  std::map<std::string, int> own;
+  int anywhere = 0;
+  int planned = 0;
+  int with_kernels = 0;
+  for (const OpDefinition* op : catalogue.ops().All()) {
+    const std::vector<KernelDef>* kernels = catalogue.kernels().KernelsOf(op->schema.name);
+    planned += kernels == nullptr ? 1 : 0;
+    if (kernels == nullptr) continue;
+    if (RunsAnywhere(*kernels)) {
+      ++anywhere;
+      continue;
+    }
+    ++with_kernels;
+    for (const std::string& type : DeviceTypesOf(*kernels)) ++own[type];
   }
-  if (attr.minimum) absl::StrAppend(&kind, " >= ", *attr.minimum);
-  if (attr.default_value) absl::StrAppend(&kind, " = ", attr.default_value->ToString());
-  return absl::StrCat("`", attr.name, ": ", kind, "`");
+  absl::StrAppend(out, "\n", planned, " of them are run by the compiler and ", anywhere,
+                  " only pass tensors on: these run on every device. Of the other ", with_kernels,
+                  ":\n\n| device | kernels of its own | falls back to the CPU |\n|---|---|---|\n");
+  for (const auto& [type, count] : own) {
+    absl::StrAppend(out, "| ", type, " | ", count, " | ", with_kernels - count, " |\n");
+  }
 }
 
 // "`op::Mean(builder, input, reduction_indices)`; options `keep_dims`"
@@ -256,48 +282,52 @@ Constructors GenerateConstructors(const Catalogue& catalogue) {
       "#include <vector>\n\n#include \"weft/graph/builder.h\"\n\nnamespace weft::op {\n\n";
   out.source =
       "// Generated from the catalogue of ops.\n#include \"weft/api/ops.h\"\n\n#include "
-      "<utility>\n\n"
-      "namespace weft::op {\nnamespace {\n\n"
-      "// The ports of output argument `index`.\n"
-      "std::vector<Endpoint> List(Node* node, size_t index) {\n"
-      "  std::vector<Endpoint> ports;\n  if (node == nullptr) return ports;\n  int first = 0;\n"
-      "  for (size_t i = 0; i <= index; ++i) {\n"
-      "    StatusOr<std::vector<ArgType>> types = ResolveArgs({node->schema().outputs[i]}, "
-      "node->attrs());\n"
-      "    const int count = types.ok() ? static_cast<int>(types->size()) : 0;\n"
-      "    for (int p = 0; i == index && p < count; ++p) ports.push_back({node, first + p});\n"
-      "    first += count;\n  }\n  return ports;\n}\n\n"
-      "[[maybe_unused]] Endpoint One(Node* node, size_t index) {\n"
-      "  if (node == nullptr || index == 0) return {node, 0};\n"
-      "  std::vector<Endpoint> ports = List(node, index);\n"
-      "  return ports.empty() ? Endpoint() : ports[0];\n}\n\n}  // namespace\n\n";
+      "<utility>\n\n#include \"weft/graph/output_ports.h\"\n\n"
+      "namespace weft::op {\n\n";
   for (const OpDefinition* op : catalogue.ops().All()) {
     if (op->schema.name.front() == '_') continue;
     AppendDeclaration(*op, &out.header);
-    AppendDefinition(*op, &out.source);
+    AppendDefinition(*op, "", &out.source);
   }
   out.header += "}  // namespace weft::op\n";
   out.source += "}  // namespace weft::op\n";
   return out;
 }
 
+std::string GenerateHeader(const Catalogue& catalogue, const std::vector<std::string>& ops,
+                           const std::string& library) {
+  std::string out = absl::StrCat(
+      "// Generated by weft op-library from ", library,
+      ".\n#pragma once\n\n#include <cstdint>\n#include <string>\n#include <utility>\n#include "
+      "<vector>\n\n#include \"weft/graph/builder.h\"\n#include \"weft/graph/output_ports.h\"\n\n"
+      "namespace weft::op {\n\n");
+  for (const std::string& name : ops) {
+    const OpDefinition* op = catalogue.ops().Find(name);
+    if (op == nullptr) continue;
+    AppendDeclaration(*op, &out);
+    AppendDefinition(*op, "inline ", &out);
+  }
+  return out + "}  // namespace weft::op\n";
+}
+
 std::string GenerateReference(const Catalogue& catalogue) {
   const std::vector<const OpDefinition*> ops = catalogue.ops().All();
   std::string out =
       absl::StrCat("# Ops\n\nThe ", ops.size(), " ops of this build, from the catalogue.\n");
+  AppendDeviceCounts(catalogue, &out);
   AppendIndex(ops, &out);
   for (const OpDefinition* op : ops) {
     const auto join = [](const std::vector<ArgSchema>& args) {
       return args.empty() ? std::string("none")
                           : absl::StrJoin(args, ", ", [](std::string* text, const ArgSchema& a) {
-                              *text += ArgText(a);
+                              absl::StrAppend(text, "`", ArgText(a), "`");
                             });
     };
     absl::StrAppend(&out, "\n## ", op->schema.name, "\n\n", op->documentation,
                     "\n\n- inputs: ", join(op->schema.inputs),
                     "\n- outputs: ", join(op->schema.outputs), "\n");
     for (const AttrSchema& attr : op->schema.attrs)
-      absl::StrAppend(&out, "- attribute ", AttrText(attr), "\n");
+      absl::StrAppend(&out, "- attribute `", AttrText(attr), "`\n");
     if (op->schema.name.front() != '_')
       absl::StrAppend(&out, "- C++: ", CallText(op->schema), "\n");
     absl::StrAppend(&out, "- kernels: ", KernelText(catalogue, op->schema.name), "\n- gradient: ",

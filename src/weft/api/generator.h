@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "weft/kernel/op_spec.h"
 
@@ -15,6 +16,10 @@ struct Constructors {
   std::string source;
 };
 Constructors GenerateConstructors(const Catalogue& catalogue);
+
+// The constructors of `ops` as one header, for an op library: `library` is named in its first line.
+std::string GenerateHeader(const Catalogue& catalogue, const std::vector<std::string>& ops,
+                           const std::string& library);
 
 // One page in Markdown: each op with its text, signature, kernels' types and whether it has a
 // gradient.

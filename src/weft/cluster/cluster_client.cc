@@ -20,8 +20,9 @@ StatusOr<std::vector<DeviceAttributes>> ListClusterDevices(const std::string& ad
   ClientCall call{.method = "/tensorflow.MasterService/ListDevices",
                   .request = SerializeMessage(tensorflow::ListDevicesRequest()),
                   .deadline = absl::Now() + timeout};
-  StatusOr<std::unique_ptr<ClientReply>> reply =
-      GrpcChannel::Connect(host_port)->CallAndWait(std::move(call));
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<GrpcChannel> channel,
+                        GrpcChannel::ConnectFromEnvironment(host_port));
+  StatusOr<std::unique_ptr<ClientReply>> reply = channel->CallAndWait(std::move(call));
   if (!reply.ok()) return Annotate(reply.status(), absl::StrCat("Asking ", host_port));
   tensorflow::ListDevicesResponse response;
   WEFT_RETURN_IF_ERROR(ParseMessage((*reply)->response(), &response));

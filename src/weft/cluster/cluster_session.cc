@@ -5,13 +5,10 @@
 #include <atomic>
 #include <utility>
 
-#include "absl/strings/str_join.h"
-
 #include "weft/cluster/device_proto.h"
+#include "weft/cluster/part_options.h"
 #include "weft/cluster/step_run.h"
-#include "weft/compile/late_reads.h"
-#include "weft/compile/partition.h"
-#include "weft/compile/place.h"
+#include "weft/compile/remote_calls.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
 
@@ -20,22 +17,6 @@ namespace {
 
 // For the answer of a task that was lost: long enough to dial it again.
 constexpr absl::Duration kProbePatience = absl::Seconds(2);
-
-std::string KeyOf(const StepRunner::Step& step) {
-  std::string key;
-  for (const session::Feed& feed : step.feeds) absl::StrAppend(&key, feed.first, ",");
-  absl::StrAppend(&key, "|", absl::StrJoin(step.fetches, ","), "|",
-                  absl::StrJoin(step.targets, ","));
-  return key;
-}
-
-compile::Signature SignatureOf(const StepRunner::Step& step) {
-  compile::Signature signature;
-  for (const session::Feed& feed : step.feeds) signature.feeds.push_back(feed.first);
-  signature.fetches = step.fetches;
-  signature.targets = step.targets;
-  return signature;
-}
 
 }  // namespace
 
@@ -74,7 +55,7 @@ ClusterSession::ClusterSession(std::string handle, tensorflow::ConfigProto confi
         device.index = 0;
         return device;
       }()),
-      graph_(&environment_.worker->options().catalogue->ops()) {}
+      graph_(&environment_.worker->options().catalogue->ops(), client_device_.ToString()) {}
 
 ClusterSession::~ClusterSession() {
   environment_.worker->DeleteSession(handle_).IgnoreError();
@@ -95,6 +76,10 @@ std::vector<TaskId> ClusterSession::OtherTasks() const {
 std::vector<TaskId> ClusterSession::TasksNamedBy(const GraphDef& graph) const {
   std::set<std::string> devices;
   for (const NodeDef& node : graph.nodes) devices.insert(node.device);
+  for (const FunctionDef& function : graph.functions) {
+    for (const NodeDef& node : function.nodes) devices.insert(node.device);
+  }
+  compile::AddCallTargets(graph, &devices);
   DeviceName here = client_device_;
   here.type.reset();
   here.index.reset();
@@ -207,7 +192,7 @@ Status ClusterSession::Recheck(const std::string& task, Cancellation* cancellati
                  "checkpoint, then repeat the step");
 }
 
-Status ClusterSession::Place() {
+StatusOr<compile::PlaceOptions> ClusterSession::Places() const {
   compile::PlaceOptions options{.kernels = &environment_.worker->options().catalogue->kernels(),
                                 .default_device = client_device_,
                                 .soft = config_.allow_soft_placement()};
@@ -218,54 +203,21 @@ Status ClusterSession::Place() {
   };
   for (const DeviceAttributes& device : environment_.worker->devices())
     WEFT_RETURN_IF_ERROR(add(device));
+  absl::MutexLock lock(&mutex_);
   for (const auto& [name, task] : tasks_) {
     for (const DeviceAttributes& device : task.devices) WEFT_RETURN_IF_ERROR(add(device));
   }
   for (const TaskId& task : OtherTasks()) {
     if (!tasks_.contains(task.DeviceTask())) options.other_tasks.push_back(task.DeviceTask());
   }
-  return compile::PlaceGraph(options, &graph_);
+  return options;
 }
 
 Status ClusterSession::Extend(GraphDef def, Cancellation* cancellation) {
   absl::MutexLock setup(&setup_mutex_);
   WEFT_RETURN_IF_ERROR(EnsureTasks(TasksNamedBy(def), cancellation));
-  absl::MutexLock lock(&mutex_);
-  const int old_end = graph_.max_id();
-  const Versions old_versions = graph_.versions();
-  WEFT_RETURN_IF_ERROR(ImportGraph(std::move(def), ImportOptions(), &graph_));
-  const Status placed = Place();
-  if (placed.ok()) return absl::OkStatus();
-  // Nodes that were there before do not read new ones, so the new ones can go, last first.
-  std::vector<Node*> nodes = graph_.nodes();
-  for (auto node = nodes.rbegin(); node != nodes.rend() && (*node)->id() >= old_end; ++node) {
-    graph_.RemoveNode(*node);
-  }
-  graph_.versions() = old_versions;
-  return placed;
-}
-
-StatusOr<Graph> ClusterSession::CutAndPin(const compile::Signature& signature,
-                                          Executable* executable) {
-  absl::MutexLock lock(&mutex_);
-  for (const std::string& feed : signature.feeds) {
-    StatusOr<Endpoint> fed = graph_.FindEndpoint(feed);
-    PartialShape shape;
-    if (fed.ok() && (fed->node->op() == "Placeholder" || fed->node->op() == "PlaceholderV2")) {
-      shape = FindAttrOr<PartialShape>(fed->node->attrs(), "shape", PartialShape());
-    }
-    // Before version 24 a Placeholder without sizes meant "any shape".
-    if (graph_.versions().producer < 24 && shape.rank() == 0) shape = PartialShape();
-    executable->feed_shapes.push_back(std::move(shape));
-  }
-  WEFT_ASSIGN_OR_RETURN(Graph step, compile::CutStepGraph(graph_, signature));
-  // What is fed and fetched is here, with the client's call.
-  for (Node* node : step.nodes()) {
-    if (node->op() == "_Arg" || node->op() == "_Retval")
-      node->set_assigned_device(client_device_.ToString());
-  }
-  WEFT_RETURN_IF_ERROR(compile::ReadAfterUpdates(&step));
-  return step;
+  WEFT_ASSIGN_OR_RETURN(const compile::PlaceOptions places, Places());
+  return graph_.Extend(std::move(def), places);
 }
 
 StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Prepare(
@@ -285,7 +237,11 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Prepare(
 
 StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(const Step& request) {
   auto executable = std::make_shared<Executable>(environment_);
-  WEFT_ASSIGN_OR_RETURN(Graph step, CutAndPin(SignatureOf(request), executable.get()));
+  WEFT_ASSIGN_OR_RETURN(const compile::PlaceOptions places, Places());
+  WEFT_ASSIGN_OR_RETURN(
+      step::StepGraph cut,
+      graph_.Cut(step::SignatureOf(request.feeds, request.fetches, request.targets), places));
+  executable->feed_shapes = std::move(cut.feed_shapes);
   std::map<std::string, uint64_t> incarnations;
   {
     absl::MutexLock lock(&mutex_);
@@ -297,17 +253,8 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(co
   for (const DeviceAttributes& device : environment_.worker->devices()) {
     incarnations[device.name] = device.incarnation;
   }
-  const auto task_of = [](const std::string& device) {
-    return device.substr(0, device.find("/device:"));
-  };
-  WEFT_ASSIGN_OR_RETURN(
-      compile::Partitioned split,
-      compile::PartitionGraph(
-          step, {.place_of = task_of, .incarnation_of = [&](const std::string& device) {
-                   const auto found = incarnations.find(device);
-                   return found == incarnations.end() ? 0 : found->second;
-                 }}));
-  for (auto& [task, part] : split.parts) {
+  WEFT_ASSIGN_OR_RETURN(auto parts, step::SplitByTask(cut.graph, incarnations));
+  for (auto& [task, part] : parts) {
     const Status registered =
         RegisterPart(task, std::move(part), request.cancellation.get(), executable.get());
     if (registered.ok()) continue;
@@ -322,8 +269,9 @@ Status ClusterSession::RegisterPart(const std::string& task, Graph part, Cancell
                                     Executable* executable) {
   Worker* worker = environment_.worker;
   if (task == worker->task()) {
-    WEFT_ASSIGN_OR_RETURN(const uint32_t graph, worker->RegisterGraph(handle_, std::move(part),
-                                                                      OptionsFromConfig(config_)));
+    WEFT_ASSIGN_OR_RETURN(
+        const uint32_t graph,
+        worker->RegisterGraph(handle_, std::move(part), PartOptionsFromConfig(config_)));
     executable->parts.local = graph;
     return absl::OkStatus();
   }
@@ -375,7 +323,7 @@ std::shared_ptr<ClusterSession::Executable> ClusterSession::Known(const std::str
 }
 
 void ClusterSession::Run(Step step, Done done) {
-  std::string key = KeyOf(step);
+  std::string key = step::SignatureKey(step.feeds, step.fetches, step.targets);
   if (std::shared_ptr<Executable> known = Known(key, /*suspects_too=*/false)) {
     Start(std::move(known), std::move(step), std::move(done));
     return;
@@ -397,12 +345,8 @@ void ClusterSession::Run(Step step, Done done) {
 }
 
 void ClusterSession::Start(std::shared_ptr<Executable> executable, Step step, Done done) {
-  for (size_t i = 0; i < step.feeds.size(); ++i) {
-    const auto& [name, value] = step.feeds[i];
-    const PartialShape& shape = executable->feed_shapes[i];
-    if (shape.IsCompatibleWith(value.shape())) continue;
-    done(InvalidArgument("Cannot feed value of shape ", value.shape().ToString(), " for Tensor '",
-                         name, "', which has shape ", shape.ToString()));
+  if (Status fits = step::CheckFeeds(executable->feed_shapes, step.feeds); !fits.ok()) {
+    done(std::move(fits));
     return;
   }
   const StepParts& parts = executable->parts;

@@ -19,8 +19,9 @@
 #include "weft/cluster/step_runner.h"
 #include "weft/cluster/task_directory.h"
 #include "weft/cluster/worker.h"
-#include "weft/compile/prune.h"
+#include "weft/compile/place.h"
 #include "weft/graph/graph.h"
+#include "weft/step/session_graph.h"
 
 namespace weft::cluster {
 
@@ -64,12 +65,12 @@ class ClusterSession final : public StepRunner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
   // Drops what was registered at the task.
   void Forget(const std::string& task);
-  Status Place() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Where nodes may be: the devices of the tasks that are open.
+  StatusOr<compile::PlaceOptions> Places() const;
   StatusOr<std::shared_ptr<Executable>> Prepare(const std::string& key, const Step& step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
   StatusOr<std::shared_ptr<Executable>> Compile(const Step& step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
-  StatusOr<Graph> CutAndPin(const compile::Signature& signature, Executable* executable);
   Status RegisterPart(const std::string& task, Graph part, Cancellation* cancellation,
                       Executable* executable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
   // Null if it is not registered; if not `suspects_too`, also if one of its tasks is suspect.
@@ -80,10 +81,10 @@ class ClusterSession final : public StepRunner {
   const tensorflow::ConfigProto config_;
   const SessionEnvironment environment_;
   const DeviceName client_device_;
+  step::SessionGraph graph_;
 
   absl::Mutex setup_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // one Extend or Compile at a time
-  absl::Mutex mutex_;
-  Graph graph_ ABSL_GUARDED_BY(mutex_);
+  mutable absl::Mutex mutex_;
   std::map<std::string, TaskStatus> tasks_ ABSL_GUARDED_BY(mutex_);  // opened, by device task
   std::map<std::string, Status> suspects_ ABSL_GUARDED_BY(mutex_);   // why, by device task
   // Shared with running steps.

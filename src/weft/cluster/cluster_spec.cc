@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/cluster/cluster_spec.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
@@ -128,6 +131,30 @@ StatusOr<std::string> ClusterSpec::AddressOf(const TaskId& task) const {
                   absl::StrJoin(tasks_, ", ", [](std::string* out, const auto& entry) {
                     absl::StrAppend(out, entry.first.ToString());
                   }));
+}
+
+Status ClusterSpec::CheckSameTasks(const std::string& who,
+                                   const std::vector<std::string>& tasks) const {
+  if (tasks.empty()) return absl::OkStatus();
+  std::set<std::string> here;
+  for (const auto& [task, address] : tasks_) here.insert(task.ToString());
+  const std::set<std::string> there(tasks.begin(), tasks.end());
+  std::vector<std::string> differences;
+  for (const std::string& task : here) {
+    if (!there.contains(task)) differences.push_back(absl::StrCat(task, " is missing there"));
+  }
+  for (const std::string& task : there) {
+    if (!here.contains(task)) differences.push_back(absl::StrCat(task, " is missing here"));
+  }
+  if (differences.empty()) return absl::OkStatus();
+  constexpr size_t kMostNamed = 8;
+  const size_t more = differences.size() - std::min(differences.size(), kMostNamed);
+  differences.resize(differences.size() - more);
+  // Clients repeat what is Unavailable, and some what is FailedPrecondition: this stays as it is.
+  return InvalidArgument("The server of ", who,
+                         " was started with another cluster: ", absl::StrJoin(differences, ", "),
+                         more > 0 ? absl::StrCat(" and ", more, " more") : "",
+                         ". Give all tasks the same --cluster or TF_CONFIG");
 }
 
 StatusOr<TaskConfig> ParseTfConfig(absl::string_view text) {

@@ -37,6 +37,9 @@ class ClusterSpec {
   const std::map<TaskId, std::string>& tasks() const { return tasks_; }
   // NotFound that says which tasks there are.
   StatusOr<std::string> AddressOf(const TaskId& task) const;
+  // Task `who` was told that these tasks ("/job:ps/task:1") are its cluster. InvalidArgument that
+  // says which entries differ if they are others than here; OK if it told none.
+  Status CheckSameTasks(const std::string& who, const std::vector<std::string>& tasks) const;
 
  private:
   Status Add(TaskId task, const std::string& address);

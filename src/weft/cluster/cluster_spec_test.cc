@@ -59,5 +59,18 @@ TEST(TfConfig, NamesTheTask) {
       ParseTfConfig(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": -1}})").ok());
 }
 
+TEST(ClusterSpec, SaysWhichEntriesOfAnotherTasksClusterDiffer) {
+  const auto spec = ClusterSpec::FromJson(R"({"ps": ["h:1", "h:2"], "worker": ["h:3"]})");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const std::string ps = "/job:ps/task:0", ps1 = "/job:ps/task:1", worker = "/job:worker/task:0";
+  EXPECT_EQ(spec->CheckSameTasks(worker, {worker, ps, ps1}), absl::OkStatus());
+  EXPECT_EQ(spec->CheckSameTasks(worker, {}), absl::OkStatus());
+  const Status other = spec->CheckSameTasks(worker, {ps, worker, "/job:chief/task:0"});
+  EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument) << "not one that clients repeat";
+  for (const char* part : {"/job:worker/task:0 was started with another cluster",
+                           "/job:ps/task:1 is missing there", "/job:chief/task:0 is missing here"})
+    EXPECT_THAT(std::string(other.message()), ::testing::HasSubstr(part));
+}
+
 }  // namespace
 }  // namespace weft::cluster

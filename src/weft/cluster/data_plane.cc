@@ -37,6 +37,7 @@ StatusOr<std::unique_ptr<DataPlane>> DataPlane::Start(DataPlaneOptions options,
   endpoint.task = plane->options_.task;
   endpoint.incarnation = plane->options_.incarnation;
   endpoint.token = plane->options_.token;
+  endpoint.tls = plane->options_.tls;
   if (plane->options_.share_memory) {
     if (const Status enabled = ProcessSharedMemory().Enable(); enabled.ok()) {
       endpoint.shared_memory = &ProcessSharedMemory();
@@ -167,9 +168,12 @@ void DataPlane::Connected(const std::string& task, StatusOr<PeerRef> peer) {
     }
   }
   if (!status.ok()) {
-    FailPending(task, absl::IsAborted(status)
-                          ? status
-                          : Unavailable("Cannot reach ", task, ": ", status.message()));
+    // Who refuses us does so the next time as well: only the rest is worth another try.
+    const bool is_final = absl::IsPermissionDenied(status) || absl::IsFailedPrecondition(status);
+    const std::string text = absl::StrCat("Cannot reach ", task, ": ", status.message());
+    FailPending(task, absl::IsAborted(status) ? status
+                      : is_final              ? InvalidArgument(text)
+                                              : Unavailable(text));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,9 @@ struct DataMetrics {
 struct DataPlaneOptions {
   std::string task;  // this one
   uint64_t incarnation = 0;
-  std::string token;  // tasks of one cluster share it
-  std::string bind;   // "host:port"
+  std::string token;          // tasks of one cluster share it
+  std::string bind;           // "host:port"
+  std::optional<JobTls> tls;  // of the job that all tasks are of; none: in the clear
   // Tensors for tasks on this host are read in place from memory that both map.
   bool share_memory = true;
   absl::Duration connect_timeout = absl::Seconds(10);

@@ -120,6 +120,22 @@ TEST_F(DataPlaneTest, SaysWhoCannotBeReached) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST_F(DataPlaneTest, WhoIsRefusedForItsClusterDoesNotTryForEver) {
+  Recorder told, stranger_told;
+  const auto a = Start("/job:a/replica:0/task:0", 1, &told);
+  const StatusOr<std::unique_ptr<DataPlane>> stranger =
+      DataPlane::Start({.task = "/job:b/replica:0/task:0",
+                        .incarnation = 2,
+                        .token = "of another cluster",
+                        .bind = "127.0.0.1:0"},
+                       &stranger_told, &pool_);
+  ASSERT_TRUE(stranger.ok()) << stranger.status();
+  a->Know({"/job:b/replica:0/task:0", (*stranger)->address(), 2});
+  const Status refused = SendAndWait(*a, "/job:b/replica:0/task:0", 1, "");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("the same cluster?"));
+}
+
 TEST_F(DataPlaneTest, TellsOfALostTaskAndConnectsAgain) {
   Recorder a_told;
   Recorder b_told;

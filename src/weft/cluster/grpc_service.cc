@@ -9,16 +9,19 @@
 #include <grpcpp/grpcpp.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/notification.h"
 
 #include "proto/tensorflow/error_payloads.pb.h"
 #include "weft/cluster/listen_check.h"
+#include "weft/cluster/mixed_listener.h"
 
 namespace weft::cluster {
 namespace {
 
 constexpr int kWindowBytes = 16 << 20;  // what may be under way on one call
 constexpr int kFrameBytes = 1 << 20;
+constexpr int kHandshakeMs = 10'000;  // for a client's part of it
 
 constexpr size_t kMaxErrorBytes = 3072;
 
@@ -138,10 +141,16 @@ class CallHandle final : public ServerCall {
 // One call on the wire. gRPC's threads call it; it only hands over to the pool.
 class Reactor final : public grpc::ServerGenericBidiReactor {
  public:
-  Reactor(const grpc::GenericCallbackServerContext& context, const Method* method, ThreadPool* pool)
+  // `refusal` is not OK for a client that is not let in.
+  Reactor(const grpc::GenericCallbackServerContext& context, const Method* method, ThreadPool* pool,
+          const Status& refusal)
       : served_(method), pool_(pool), state_(std::make_shared<CallState>()) {
     state_->method = context.method();
     state_->peer = context.peer();
+    if (!refusal.ok()) {
+      Finish(ToGrpcStatus(refusal));
+      return;
+    }
     if (served_ == nullptr) {
       Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
                           absl::StrCat("No such method: ", state_->method)));
@@ -196,49 +205,77 @@ void CallHandle::Reply(const Status& status, Payload response) {
   if (reactor != nullptr) reactor->Answer(status, std::move(response));
 }
 
+// "ipv4:127.0.0.1:41234", "ipv6:%5B::1%5D:41234", as gRPC writes where a client is.
+bool IsLoopbackPeer(absl::string_view peer) {
+  if (absl::ConsumePrefix(&peer, "ipv4:")) return absl::StartsWith(peer, "127.");
+  if (!absl::ConsumePrefix(&peer, "ipv6:")) return false;
+  if (!absl::ConsumePrefix(&peer, "%5B") && !absl::ConsumePrefix(&peer, "[")) return false;
+  return absl::StartsWith(peer, "::1%5D:") || absl::StartsWith(peer, "::1]:") ||
+         absl::StartsWith(peer, "::ffff:127.");
+}
+
+// Of a port of the job `name`: whether this client may call anything.
+Status CheckClient(const grpc::GenericCallbackServerContext& context, const std::string& name) {
+  const std::shared_ptr<const grpc::AuthContext> shown = context.auth_context();
+  if (shown != nullptr && shown->IsPeerAuthenticated()) {
+    for (const grpc::string_ref& held : shown->FindPropertyValues("peer_dns")) {
+      if (absl::string_view(held.data(), held.size()) == name) return absl::OkStatus();
+    }
+    return Status(absl::StatusCode::kPermissionDenied,
+                  "This task is of another job than the certificate that was shown");
+  }
+  if (IsLoopbackPeer(context.peer())) return absl::OkStatus();
+  return Status(absl::StatusCode::kUnauthenticated,
+                "This port wants TLS with the secret of its job. A client without it connects from "
+                "the task's own host or pod, to grpc://127.0.0.1 and the task's port; or the task "
+                "is started with --insecure, which lets anyone in");
+}
+
 class Service final : public grpc::CallbackGenericService {
  public:
-  Service(MethodTable methods, ThreadPool* pool, ThreadPool* blocking_pool)
-      : methods_(std::move(methods)), pool_(pool), blocking_pool_(blocking_pool) {}
+  Service(MethodTable methods, ThreadPool* pool, ThreadPool* blocking_pool, std::string job)
+      : methods_(std::move(methods)),
+        pool_(pool),
+        blocking_pool_(blocking_pool),
+        job_(std::move(job)) {}
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     const auto found = methods_.find(context->method());
     const Method* method = found == methods_.end() ? nullptr : &found->second;
     return new Reactor(*context, method,
-                       method != nullptr && method->may_block ? blocking_pool_ : pool_);
+                       method != nullptr && method->may_block ? blocking_pool_ : pool_,
+                       job_.empty() ? absl::OkStatus() : CheckClient(*context, job_));
   }
 
  private:
   const MethodTable methods_;
   ThreadPool* const pool_;
   ThreadPool* const blocking_pool_;
+  const std::string job_;  // whose identity clients show; empty: anybody is served
 };
+
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const JobIdentity& identity) {
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = identity.authority_pem;
+  options.pem_key_cert_pairs.push_back({identity.key_pem, identity.certificate_pem});
+  return grpc::SslServerCredentials(options);
+}
 
 class Server final : public GrpcServer {
  public:
-  Server(MethodTable methods, ThreadPool* pool, ThreadPool* blocking_pool)
-      : service_(std::move(methods), pool, blocking_pool) {}
+  Server(MethodTable methods, ThreadPool* pool, ThreadPool* blocking_pool,
+         const JobIdentity* identity)
+      : service_(std::move(methods), pool, blocking_pool,
+                 identity == nullptr ? "" : identity->name) {}
   ~Server() override { Shutdown(absl::ZeroDuration()); }
 
-  Status Listen(const std::string& address) {
-    WEFT_RETURN_IF_ERROR(CheckListenAddress(address));
+  Status Listen(const std::string& address, const JobIdentity* identity) {
+    if (identity == nullptr) WEFT_RETURN_IF_ERROR(CheckListenAddress(address));
     CallbackQueue::Hold();
     grpc::ServerBuilder builder;
-    builder.RegisterCallbackGenericService(&service_);
-    builder.SetMaxReceiveMessageSize(-1);
-    builder.SetMaxSendMessageSize(-1);
-    // Two servers on one port would share its clients without a word.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    // A client's machine may vanish without closing its connection.
-    // A feed arrives without waiting for leave every 64 KB, nor for estimates of the link.
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+    Configure(&builder);
+    if (identity != nullptr) return ListenMixed(address, *identity, &builder);
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port_ <= 0) {
@@ -251,13 +288,58 @@ class Server final : public GrpcServer {
 
   void Shutdown(absl::Duration grace) override {
     if (server_ == nullptr || shut_down_.exchange(true)) return;
+    if (listener_ != nullptr) listener_->Stop();
     server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
     server_->Wait();
   }
 
  private:
+  using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+
+  void Configure(grpc::ServerBuilder* builder) {
+    builder->RegisterCallbackGenericService(&service_);
+    builder->SetMaxReceiveMessageSize(-1);
+    builder->SetMaxSendMessageSize(-1);
+    // Two servers on one port would share its clients without a word.
+    builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    // A feed arrives without waiting for leave every 64 KB, nor for estimates of the link.
+    builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+    builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
+    // A client's machine may vanish without closing its connection.
+    builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+    builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+    builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+    builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  }
+
+  // gRPC gets each connection from us, as one that has to bring TLS or as one in the clear.
+  Status ListenMixed(const std::string& address, const JobIdentity& identity,
+                     grpc::ServerBuilder* builder) {
+    WEFT_ASSIGN_OR_RETURN(listener_, MixedListener::Listen(address, {}));
+    port_ = listener_->port();
+    builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+    using Kind = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    auto external = builder->experimental();
+    tls_ = external.AddExternalConnectionAcceptor(Kind::FROM_FD, CredentialsOf(identity));
+    plain_ =
+        external.AddExternalConnectionAcceptor(Kind::FROM_FD, grpc::InsecureServerCredentials());
+    server_ = builder->BuildAndStart();
+    if (server_ == nullptr) return Internal("gRPC does not take connections of ", address);
+    listener_->Start([this](OwnedFd connection, bool is_tls) {
+      Acceptor::NewConnectionParameters parameters;
+      parameters.listener_fd = -1;
+      parameters.fd = connection.Release();
+      (is_tls ? tls_ : plain_)->HandleNewConnection(&parameters);
+    });
+    return absl::OkStatus();
+  }
+
   Service service_;
+  std::unique_ptr<Acceptor> tls_, plain_;  // with an identity
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<MixedListener> listener_;  // the same
   int port_ = 0;
   std::atomic<bool> shut_down_{false};
 };
@@ -296,7 +378,8 @@ struct Outgoing {
 
 class Channel final : public GrpcChannel {
  public:
-  explicit Channel(const std::string& address) : stub_(Make(address)) {}
+  Channel(const std::string& address, const JobIdentity* identity)
+      : stub_(Make(address, identity)) {}
 
   void Call(ClientCall call, Done done) override {
     auto out = std::make_shared<Outgoing>();  // shared by gRPC's callback and the cancellation's
@@ -323,7 +406,13 @@ class Channel final : public GrpcChannel {
   }
 
  private:
-  static std::shared_ptr<grpc::Channel> Make(const std::string& address) {
+  static bool IsPlain(const std::string& address) {
+    const StatusOr<std::pair<std::string, int>> host_port = SplitHostPort(address);
+    return host_port.ok() && IsLoopbackHost(host_port->first);
+  }
+
+  static std::shared_ptr<grpc::Channel> Make(const std::string& address,
+                                             const JobIdentity* identity) {
     CallbackQueue::Hold();
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
@@ -334,8 +423,17 @@ class Channel final : public GrpcChannel {
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     const bool is_target = absl::StrContains(address, "://");
-    return grpc::CreateCustomChannel(is_target ? address : absl::StrCat("dns:///", address),
-                                     grpc::InsecureChannelCredentials(), arguments);
+    const std::string target = is_target ? address : absl::StrCat("dns:///", address);
+    if (identity == nullptr || IsPlain(address)) {
+      return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+    }
+    // Whom to expect is said by the job's identity, wherever the task is.
+    arguments.SetSslTargetNameOverride(identity->name);
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = identity->authority_pem;
+    options.pem_private_key = identity->key_pem;
+    options.pem_cert_chain = identity->certificate_pem;
+    return grpc::CreateCustomChannel(target, grpc::SslCredentials(options), arguments);
   }
 
   grpc::GenericStub stub_;
@@ -345,14 +443,22 @@ class Channel final : public GrpcChannel {
 
 StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string& address,
                                                         MethodTable methods, ThreadPool* pool,
-                                                        ThreadPool* blocking_pool) {
-  auto server = std::make_unique<Server>(std::move(methods), pool, blocking_pool);
-  WEFT_RETURN_IF_ERROR(server->Listen(address));
+                                                        ThreadPool* blocking_pool,
+                                                        const JobIdentity* identity) {
+  auto server = std::make_unique<Server>(std::move(methods), pool, blocking_pool, identity);
+  WEFT_RETURN_IF_ERROR(server->Listen(address, identity));
   return std::unique_ptr<GrpcServer>(std::move(server));
 }
 
-std::shared_ptr<GrpcChannel> GrpcChannel::Connect(const std::string& address) {
-  return std::make_shared<Channel>(address);
+std::shared_ptr<GrpcChannel> GrpcChannel::Connect(const std::string& address,
+                                                  const JobIdentity* identity) {
+  return std::make_shared<Channel>(address, identity);
+}
+
+StatusOr<std::shared_ptr<GrpcChannel>> GrpcChannel::ConnectFromEnvironment(
+    const std::string& address) {
+  WEFT_ASSIGN_OR_RETURN(const std::optional<JobIdentity> identity, JobIdentityFromEnvironment());
+  return Connect(address, identity.has_value() ? &*identity : nullptr);
 }
 
 StatusOr<std::unique_ptr<ClientReply>> GrpcChannel::CallAndWait(ClientCall call) {

@@ -18,6 +18,7 @@
 #include "base/cancellation.h"
 #include "base/status.h"
 #include "base/threads.h"
+#include "net/job_identity.h"
 #include "weft/cluster/payload.h"
 
 namespace weft::cluster {
@@ -55,10 +56,14 @@ class GrpcServer {
  public:
   virtual ~GrpcServer() = default;
   // Listens at "host:port", port 0 for any. Unavailable naming the address and the cause if it
-  // cannot. The pools must outlive the server.
+  // cannot. The pools must outlive the server. Without `identity` whoever reaches the port is
+  // served, in the clear. With it (borrowed for the call) those are who show the same identity
+  // inside TLS, and plain clients on this host's loopback; others get UNAUTHENTICATED and how to
+  // come in.
   static StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& address,
                                                      MethodTable methods, ThreadPool* pool,
-                                                     ThreadPool* blocking_pool);
+                                                     ThreadPool* blocking_pool,
+                                                     const JobIdentity* identity = nullptr);
   virtual int port() const = 0;
   // Refuses new calls, gives running ones `grace`, then cancels them, and returns when all have
   // ended.
@@ -87,8 +92,12 @@ class GrpcChannel {
   using Done = absl::AnyInvocable<void(StatusOr<std::unique_ptr<ClientReply>>)>;
 
   virtual ~GrpcChannel() = default;
-  // `address` is "host:port" or a gRPC target.
-  static std::shared_ptr<GrpcChannel> Connect(const std::string& address);
+  // `address` is "host:port" or a gRPC target. With `identity` (borrowed for the call) inside TLS,
+  // but to a loopback host.
+  static std::shared_ptr<GrpcChannel> Connect(const std::string& address,
+                                              const JobIdentity* identity = nullptr);
+  // The same with the identity that this process's environment names (JobIdentityFromEnvironment).
+  static StatusOr<std::shared_ptr<GrpcChannel>> ConnectFromEnvironment(const std::string& address);
   // `done` runs once, on gRPC's thread: it must not block. Errors are the peer's, Unavailable when
   // nobody answers, DeadlineExceeded, Cancelled.
   virtual void Call(ClientCall call, Done done) = 0;

@@ -16,6 +16,7 @@
 #include "weft/cluster/local_masters.h"
 #include "weft/cluster/run_metadata_proto.h"
 #include "weft/cluster/step_messages.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
@@ -47,10 +48,10 @@ std::string WhyNobodyAnswers(const std::string& address) {
 
 class GrpcSession final : public session::Session {
  public:
-  explicit GrpcSession(const SessionOptions& options)
+  GrpcSession(const SessionOptions& options, std::shared_ptr<GrpcChannel> channel)
       : options_(options),
         address_(absl::StripPrefix(options.target, "grpc://")),
-        channel_(GrpcChannel::Connect(address_)) {}
+        channel_(std::move(channel)) {}
   ~GrpcSession() override { Close().IgnoreError(); }
 
   Status Extend(const GraphDef& graph) override {
@@ -69,9 +70,9 @@ class GrpcSession final : public session::Session {
     return absl::OkStatus();
   }
 
-  Status Run(const session::RunOptions& options, const std::vector<session::Feed>& feeds,
+  Status Run(const session::RunOptions& options, const std::vector<step::Feed>& feeds,
              const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
-             std::vector<Tensor>* results, session::RunMetadata* metadata) override {
+             std::vector<Tensor>* results, step::RunMetadata* metadata) override {
     tensorflow::RunStepRequest rest;
     WEFT_ASSIGN_OR_RETURN(*rest.mutable_session_handle(), Handle());
     std::vector<std::string> names;
@@ -224,6 +225,7 @@ StatusOr<std::unique_ptr<session::Session>> NewSession(const SessionOptions& opt
   if (options.target.empty() || options.target == "local") {
     return session::NewDirectSession(
         {.catalogue = options.catalogue != nullptr ? options.catalogue : &StandardCatalogue(),
+         .devices = options.devices != nullptr ? options.devices : &StandardDevices(),
          .soft_placement = options.soft_placement});
   }
   if (!absl::StartsWith(options.target, "grpc://") || options.target.size() <= 7) {
@@ -235,7 +237,11 @@ StatusOr<std::unique_ptr<session::Session>> NewSession(const SessionOptions& opt
   if (here != nullptr) {
     return NewLocalMasterSession(std::move(here), options);
   }
-  return std::unique_ptr<session::Session>(std::make_unique<GrpcSession>(options));
+  const std::string address(absl::StripPrefix(options.target, "grpc://"));
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<GrpcChannel> channel,
+                        GrpcChannel::ConnectFromEnvironment(address));
+  return std::unique_ptr<session::Session>(
+      std::make_unique<GrpcSession>(options, std::move(channel)));
 }
 
 Status ResetCluster(const SessionOptions& options, const std::vector<std::string>& containers) {
@@ -247,7 +253,9 @@ Status ResetCluster(const SessionOptions& options, const std::vector<std::string
                   .request = SerializeMessage(request),
                   .deadline = absl::Now() + options.connect_timeout,
                   .wait_for_ready = true};
-  return Annotate(GrpcChannel::Connect(address)->CallAndWait(std::move(call)).status(),
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<GrpcChannel> channel,
+                        GrpcChannel::ConnectFromEnvironment(address));
+  return Annotate(channel->CallAndWait(std::move(call)).status(),
                   absl::StrCat("Resetting ", address));
 }
 

@@ -27,6 +27,8 @@ struct SessionOptions {
   bool always_dial = false;
   // For the empty target; null: the standard catalogue.
   const Catalogue* catalogue = nullptr;
+  // For the empty target; null: one CPU device.
+  DeviceFactory* devices = nullptr;
 };
 
 // A session at the target. InvalidArgument for a target that is neither form. A cluster is not

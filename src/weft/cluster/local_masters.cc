@@ -35,9 +35,9 @@ class LocalMasterSession final : public session::Session {
     });
   }
 
-  Status Run(const session::RunOptions& options, const std::vector<session::Feed>& feeds,
+  Status Run(const session::RunOptions& options, const std::vector<step::Feed>& feeds,
              const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
-             std::vector<Tensor>* results, session::RunMetadata* metadata) override {
+             std::vector<Tensor>* results, step::RunMetadata* metadata) override {
     return Inside([&](Master& master) -> Status {
       WEFT_ASSIGN_OR_RETURN(const std::string handle, Handle(master));
       WEFT_ASSIGN_OR_RETURN(const auto session, master.Find(handle));

@@ -24,7 +24,7 @@ namespace weft::cluster {
 
 // One step as a client asks for it.
 struct SessionStep {
-  std::vector<session::Feed> feeds;
+  std::vector<step::Feed> feeds;
   std::vector<std::string> fetches;
   std::vector<std::string> targets;
   absl::Duration timeout = absl::InfiniteDuration();

@@ -50,7 +50,7 @@ void ReadLabel(const std::string& label, executor::NodeTrace* node) {
 
 }  // namespace
 
-StatusOr<std::string> SerializeRunMetadata(const session::RunMetadata& metadata) {
+StatusOr<std::string> SerializeRunMetadata(const step::RunMetadata& metadata) {
   tensorflow::RunMetadata proto;
   std::map<std::string, tensorflow::DeviceStepStats*> devices;
   for (const executor::NodeTrace& node : metadata.trace) {
@@ -76,7 +76,7 @@ StatusOr<std::string> SerializeRunMetadata(const session::RunMetadata& metadata)
   return proto.SerializeAsString();
 }
 
-Status ReadRunMetadata(const tensorflow::RunMetadata& proto, session::RunMetadata* metadata) {
+Status ReadRunMetadata(const tensorflow::RunMetadata& proto, step::RunMetadata* metadata) {
   for (const auto& device : proto.step_stats().dev_stats()) {
     for (const auto& node : device.node_stats()) {
       executor::NodeTrace traced{.node = node.node_name(),

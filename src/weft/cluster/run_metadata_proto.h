@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "weft/session/session.h"
+#include "weft/step/signature.h"
 
 namespace tensorflow {
 class RunMetadata;
@@ -15,7 +15,7 @@ namespace weft::cluster {
 
 // A serialised tensorflow.RunMetadata: step_stats by device, partition graphs. Errors as
 // GraphDefToProto.
-StatusOr<std::string> SerializeRunMetadata(const session::RunMetadata& metadata);
-Status ReadRunMetadata(const tensorflow::RunMetadata& proto, session::RunMetadata* metadata);
+StatusOr<std::string> SerializeRunMetadata(const step::RunMetadata& metadata);
+Status ReadRunMetadata(const tensorflow::RunMetadata& proto, step::RunMetadata* metadata);
 
 }  // namespace weft::cluster

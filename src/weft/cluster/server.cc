@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -24,7 +26,7 @@
 #include "weft/cluster/task_cluster.h"
 #include "weft/cluster/worker.h"
 #include "weft/cluster/worker_service.h"
-#include "weft/device/cpu/cpu_device.h"
+#include "weft/tensor/pool_allocator.h"
 
 namespace weft::cluster {
 namespace {
@@ -62,11 +64,11 @@ class TaskServer final : public Server {
         device_task_{.job = options.task.job, .replica = 0, .task = options.task.index},
         waits_(&clock_),
         watchdog_(&waits_, WatchdogOptions(options.report_waits_after), nullptr),
-        compute_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores()),
-        directory_(options.cluster, options.task, &waits_),
+        directory_(options.cluster, options.task, &waits_, options.identity),
         master_patience_(std::min(options.session_lease, kMasterPatience)),
         host_(device_task_.TaskName(), &compute_),
         dial_("weft-dial", kDialThreads),
+        compute_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores()),
         setup_("weft-setup", kSetupThreads),
         calls_("weft-calls", std::max(kCallThreads, compute_.num_threads())) {}
 
@@ -76,22 +78,25 @@ class TaskServer final : public Server {
     WEFT_ASSIGN_OR_RETURN(const std::string own, options.cluster.AddressOf(options.task));
     WEFT_ASSIGN_OR_RETURN(const auto host_port, SplitHostPort(own));
     host_name_ = host_port.first;
-    if (!options.root.empty()) {
-      WEFT_ASSIGN_OR_RETURN(files_, RootedFileSystem::Create(options.root));
-    } else {
-      files_ = std::make_unique<RealFileSystem>();
-    }
+    if (options.memory_limit > 0) SetHostMemoryLimit(options.memory_limit);
+    const std::string bind = BindHost(options.bind);
+    const bool is_wide = !IsLoopbackHost(bind);
+    const std::string where = JoinHostPort(bind, host_port.second);
+    if (is_wide) WEFT_RETURN_IF_ERROR(CheckWidePort(options, where));
+    WEFT_RETURN_IF_ERROR(OpenFiles(options.root, is_wide));
+    metrics_.GetGauge("weft_insecure", "1 where whoever reaches the port may run graphs")
+        .Set(is_wide && !options.identity.has_value() ? 1 : 0);
     WEFT_RETURN_IF_ERROR(StartStatusPage(options.status_port));
-    const std::string bind = BindHost(options.bind, host_port.second);
     WEFT_RETURN_IF_ERROR(MakeWorker(options));
     WEFT_RETURN_IF_ERROR(StartDataPlane(options, bind));
     MakeMaster(options);
     MethodTable methods;
     AddMasterMethods({.master = &*master_, .graphs = &graphs_, .metrics = &step_metrics_},
                      &methods);
-    AddWorkerMethods(&*worker_, plane_.get(), self_, &methods);
-    WEFT_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(JoinHostPort(bind, host_port.second),
-                                                   std::move(methods), &calls_, &setup_));
+    AddWorkerMethods(&*worker_, plane_.get(), self_, options.cluster, &methods);
+    WEFT_ASSIGN_OR_RETURN(
+        grpc_, GrpcServer::Start(where, std::move(methods), &calls_, &setup_,
+                                 options.identity.has_value() ? &*options.identity : nullptr));
     watchdog_.Start();
     ScheduleSweep();
     local_.emplace(target(), &*master_, &step_metrics_);
@@ -118,30 +123,56 @@ class TaskServer final : public Server {
   }
 
  private:
-  std::string BindHost(const std::string& asked, int port) const {
-    const std::string host = !asked.empty()               ? asked
-                             : IsLoopbackHost(host_name_) ? host_name_
-                                                          : std::string("::");
-    if (!IsLoopbackHost(host)) {
-      WEFT_LOG(WARNING) << "Listening at " << JoinHostPort(host, port)
-                        << " WITHOUT ENCRYPTION OR PASSWORD: whoever reaches this port can run any "
-                           "graph here. Keep it inside a private network, or use --bind.";
+  std::string BindHost(const std::string& asked) const {
+    if (!asked.empty()) return asked;
+    return IsLoopbackHost(host_name_) ? host_name_ : "::";
+  }
+
+  // Of a port that others reach.
+  Status CheckWidePort(const ServerOptions& options, const std::string& where) const {
+    if (options.identity.has_value()) {
+      WEFT_LOG(INFO) << "Others than this host's own reach " << where
+                     << " with the secret of the job only, " << options.identity->name;
+      return absl::OkStatus();
     }
-    return host;
+    if (!options.insecure) {
+      return FailedPrecondition(
+          task_.ToString(), " at ", where,
+          " would run the graphs of whoever reaches it: give all tasks of the job one secret "
+          "(`weft secret FOLDER` makes it, --task_tls FOLDER or WEFT_TASK_TLS names it), or say "
+          "--insecure (WEFT_INSECURE=1) inside a private network");
+    }
+    WEFT_LOG(WARNING) << "Listening at " << where
+                      << " WITHOUT ENCRYPTION OR PASSWORD: whoever reaches this port can run any "
+                         "graph here. Keep it inside a private network.";
+    return absl::OkStatus();
+  }
+
+  Status OpenFiles(const std::string& asked, bool is_wide) {
+    if (asked.empty() && !is_wide) {
+      files_ = std::make_unique<RealFileSystem>();
+      return absl::OkStatus();
+    }
+    const std::string root = asked.empty() ? std::filesystem::current_path().string() : asked;
+    WEFT_LOG(INFO) << "File ops of graphs stay under " << root
+                   << (asked.empty() ? ", the working directory: --file_root says otherwise" : "");
+    WEFT_ASSIGN_OR_RETURN(files_, RootedFileSystem::Create(root));
+    return absl::OkStatus();
   }
 
   Status MakeWorker(const ServerOptions& options) {
     WorkerOptions worker{.task = device_task_,
                          .catalogue = options.catalogue,
+                         .factory = options.devices,
                          .pool = &compute_,
                          .files = files_.get(),
                          .waits = &waits_,
                          .clock = &clock_,
                          .single_threaded = compute_.num_threads() == 1};
-    for (int i = 0; i < std::max(1, options.num_cpu_devices); ++i) {
-      devices_.push_back(MakeCpuDevice(device_task_, i, &compute_));
-      worker.devices.push_back(devices_.back().get());
-    }
+    if (options.devices == nullptr) return InvalidArgument("A server needs devices");
+    WEFT_ASSIGN_OR_RETURN(devices_, options.devices->Make(device_task_, &compute_));
+    if (devices_.empty()) return InvalidArgument("A server needs a device, its factory made none");
+    for (const auto& device : devices_) worker.devices.push_back(device.get());
     worker_.emplace(std::move(worker), &host_);
     master_watch_.emplace(&*worker_, &clock_, master_patience_,
                           [this](const std::string& master) { return ProbeMaster(master); });
@@ -156,6 +187,9 @@ class TaskServer final : public Server {
         .bind = JoinHostPort(bind == "localhost" ? "127.0.0.1" : bind, options.data_port),
         .share_memory = options.share_memory,
         .metrics = &data_metrics_};
+    if (options.identity.has_value()) {
+      WEFT_ASSIGN_OR_RETURN(data.tls, MakeJobTls(*options.identity));
+    }
     StatusOr<std::unique_ptr<DataPlane>> plane = DataPlane::Start(data, &host_, &dial_);
     if (!plane.ok()) {
       return Annotate(plane.status(),
@@ -177,7 +211,9 @@ class TaskServer final : public Server {
                                                                 .directory = &directory_,
                                                                 .setup = &setup_,
                                                                 .self = self_});
-    master_.emplace(MasterOptions{.lease = options.session_lease}, cluster_.get(), &timers_);
+    MasterOptions master{.lease = options.session_lease};
+    master.default_config.set_allow_soft_placement(options.soft_placement);
+    master_.emplace(std::move(master), cluster_.get(), &timers_);
   }
 
   // Steps whose tensors came but which never started are forgotten, and so are sessions of masters
@@ -233,8 +269,14 @@ class TaskServer final : public Server {
       set("weft_running_parts", "Parts of steps that exchange tensors and run here now",
           counts.running);
       set("weft_open_steps", "Steps that hold tensors here now", counts.open_steps);
-      set("weft_tensor_memory_bytes", "Host memory that tensors hold",
-          HostPoolStatistics().bytes_in_use);
+      const PoolStatistics memory = HostPoolStatistics();
+      set("weft_tensor_memory_bytes", "Host memory that tensors hold", memory.bytes_in_use);
+      set("weft_tensor_memory_peak_bytes", "The most that they held at a time",
+          memory.peak_bytes_in_use);
+      set("weft_tensor_pool_bytes", "Host memory kept for the next tensors, for some seconds",
+          memory.bytes_cached);
+      set("weft_tensor_memory_limit_bytes", "The most that both may take together",
+          HostMemoryLimit());
     };
     WEFT_ASSIGN_OR_RETURN(status_page_, StatusPage::Start(port, &metrics_, &waits_, update));
     WEFT_LOG(INFO) << "Health, metrics and waits at http://127.0.0.1:" << status_page_->port()
@@ -242,7 +284,9 @@ class TaskServer final : public Server {
     return absl::OkStatus();
   }
 
-  // In the order in which they need each other: the last goes first.
+  // In the order in which they need each other: the last goes first. The threads end before all
+  // that they may still touch: who is told of a step's end goes on while the thread that tells it
+  // lets go of the step, and with it perhaps of its session.
   const TaskId task_;
   const DeviceName device_task_;
   std::string host_name_;
@@ -257,7 +301,6 @@ class TaskServer final : public Server {
   std::unique_ptr<FileSystem> files_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::optional<Worker> worker_;
-  ThreadPool compute_;
   TaskDirectory directory_;
   const absl::Duration master_patience_;
   Cancellation stopping_;
@@ -265,12 +308,13 @@ class TaskServer final : public Server {
   absl::Mutex sweep_mutex_;
   TimerQueue::Id sweep_ ABSL_GUARDED_BY(sweep_mutex_) = 0;
   StepHost host_;
-  ThreadPool dial_;
   std::unique_ptr<DataPlane> plane_;
   std::optional<MasterWatch> master_watch_;
   TimerQueue timers_;
   std::unique_ptr<ClusterAccess> cluster_;
   std::optional<Master> master_;
+  ThreadPool dial_;
+  ThreadPool compute_;
   ThreadPool setup_;
   ThreadPool calls_;
   std::unique_ptr<GrpcServer> grpc_;
@@ -279,7 +323,21 @@ class TaskServer final : public Server {
   std::atomic<bool> shut_down_{false};
 };
 
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 }  // namespace
+
+Status CompleteFromEnvironment(ServerOptions* options) {
+  if (options->root.empty()) options->root = Variable("WEFT_FILE_ROOT");
+  const std::string insecure = Variable("WEFT_INSECURE");
+  options->insecure = options->insecure || (!insecure.empty() && insecure != "0");
+  if (options->identity.has_value() || options->insecure) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(options->identity, JobIdentityFromEnvironment());
+  return absl::OkStatus();
+}
 
 StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   if (options.catalogue == nullptr) return InvalidArgument("A server needs a catalogue of ops");

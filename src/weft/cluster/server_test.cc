@@ -18,6 +18,7 @@
 #include "weft/cluster/grpc_service.h"
 #include "weft/cluster/grpc_session.h"
 #include "weft/cluster/listen_check.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
@@ -41,7 +42,10 @@ class ServerTest : public ::testing::TestWithParam<bool> {
   }
 
   void StartTask(const std::string& job) {
-    ServerOptions options{.task = {job, 0}, .catalogue = &StandardCatalogue(), .num_threads = 2};
+    ServerOptions options{.task = {job, 0},
+                          .catalogue = &StandardCatalogue(),
+                          .devices = &StandardDevices(),
+                          .num_threads = 2};
     StatusOr<ClusterSpec> cluster = ClusterSpec::FromJson(spec_);
     ASSERT_TRUE(cluster.ok());
     options.cluster = *cluster;
@@ -107,7 +111,7 @@ TEST_P(ServerTest, TracesAndPartitionGraphsComeFromEveryTask) {
   const std::unique_ptr<Session> session = NewSession();
   ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
   ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
-  session::RunMetadata metadata;
+  step::RunMetadata metadata;
   std::vector<Tensor> results;
   ASSERT_EQ(session->Run({.trace = true, .partition_graphs = true},
                          {{"x", Tensor::Vector<float>({1, 1})}}, {"y"}, {}, &results, &metadata),
@@ -154,6 +158,22 @@ TEST_P(ServerTest, ASessionOutlivesATaskThatIsStartedAgain) {
   ASSERT_EQ(session->Run({{"x", Tensor::Vector<float>({1, 10})}}, {"y"}, {}, &results),
             absl::OkStatus());
   EXPECT_EQ(results[0].ToString(), Tensor::Vector<float>({3, 31}).ToString());
+}
+
+// Whoever waited for a step is told before the thread that tells it is done: a server that goes at
+// that moment must wait for its threads before it lets go of what they use.
+TEST_P(ServerTest, MayGoTheMomentThatAStepHasEnded) {
+  for (int round = 0; round < 20; ++round) {
+    std::unique_ptr<Session> session = NewSession();
+    ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
+    ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
+    ASSERT_EQ(session->Run({{"x", Tensor::Vector<float>({1, 10})}}, {"y"}, {}, nullptr),
+              absl::OkStatus());
+    session.reset();
+    servers_.clear();
+    StartTask("ps");
+    StartTask("worker");
+  }
 }
 
 TEST_P(ServerTest, ErrorsOfAnotherTaskSayWhere) {
@@ -212,7 +232,7 @@ TEST_P(ServerTest, ADeadTaskIsUnavailableAndItsSuccessorAborts) {
   const std::unique_ptr<Session> session = NewSession();
   ASSERT_EQ(session->Extend(TwoTaskGraph()), absl::OkStatus());
   ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
-  const std::vector<session::Feed> feeds = {{"x", Tensor::Vector<float>({1, 1})}};
+  const std::vector<step::Feed> feeds = {{"x", Tensor::Vector<float>({1, 1})}};
   servers_["ps"].reset();
   const Status dead = session->Run(feeds, {"y"}, {}, nullptr);
   EXPECT_EQ(dead.code(), absl::StatusCode::kUnavailable) << dead;
@@ -265,7 +285,8 @@ TEST_P(ServerTest, ListsTheDevicesOfAll) {
 }
 
 TEST_P(ServerTest, ATakenPortIsSaid) {
-  ServerOptions options{.task = {"ps", 0}, .catalogue = &StandardCatalogue()};
+  ServerOptions options{
+      .task = {"ps", 0}, .catalogue = &StandardCatalogue(), .devices = &StandardDevices()};
   options.cluster = *ClusterSpec::FromJson(spec_);
   const StatusOr<std::unique_ptr<Server>> second = Server::Start(options);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
@@ -277,7 +298,10 @@ TEST_P(ServerTest, ATakenPortIsSaid) {
 TEST_P(ServerTest, ATakenDataPortIsSaidByItsFlag) {
   const int taken =
       SplitHostPort(servers_["ps"]->target().substr(std::string("grpc://").size()))->second;
-  ServerOptions options{.task = {"ps", 0}, .catalogue = &StandardCatalogue(), .data_port = taken};
+  ServerOptions options{.task = {"ps", 0},
+                        .catalogue = &StandardCatalogue(),
+                        .devices = &StandardDevices(),
+                        .data_port = taken};
   options.cluster =
       *ClusterSpec::FromJson(R"({"ps": ["127.0.0.1:1"]})");  // it does not come so far
   const Status refused = Server::Start(options).status();

@@ -10,6 +10,7 @@
 
 #include "net/json.h"
 #include "weft/cluster/server.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/ops/catalogue.h"
 
 namespace weft::cluster {
@@ -88,6 +89,7 @@ TEST(StatusPage, ServersHaveOne) {
   const StatusOr<std::unique_ptr<Server>> server = Server::Start({.cluster = *spec,
                                                                   .task = {"local", 0},
                                                                   .catalogue = &StandardCatalogue(),
+                                                                  .devices = &StandardDevices(),
                                                                   .status_port = 0});
   ASSERT_TRUE(server.ok()) << server.status();
   const int port = (*server)->status_port();
@@ -96,6 +98,7 @@ TEST(StatusPage, ServersHaveOne) {
   const StatusOr<std::unique_ptr<Server>> second = Server::Start({.cluster = *spec,
                                                                   .task = {"local", 0},
                                                                   .catalogue = &StandardCatalogue(),
+                                                                  .devices = &StandardDevices(),
                                                                   .status_port = port});
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(absl::StrCat(port)));
   (*server)->Shutdown(absl::ZeroDuration());

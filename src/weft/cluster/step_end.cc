@@ -8,7 +8,7 @@
 
 namespace weft::cluster {
 
-std::string EncodeStepEnd(const TaskReport& report) {
+std::string EncodeStepEnd(const step::PartReport& report) {
   wire::StepEnd proto;
   proto.set_code(static_cast<int>(report.status.code()));
   proto.set_message(std::string(report.status.message()));
@@ -39,12 +39,12 @@ std::string EncodeStepEnd(const TaskReport& report) {
   return proto.SerializeAsString();
 }
 
-StatusOr<TaskReport> ParseStepEnd(absl::string_view bytes) {
+StatusOr<step::PartReport> ParseStepEnd(absl::string_view bytes) {
   wire::StepEnd proto;
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Internal("The end of a step is malformed");
   }
-  TaskReport report;
+  step::PartReport report;
   if (proto.code() != 0) {
     report.status = Status(static_cast<absl::StatusCode>(proto.code()), proto.message());
     for (const auto& [url, payload] : proto.payloads()) {

@@ -12,7 +12,7 @@
 namespace weft::cluster {
 
 // Everything of a report but its results.
-std::string EncodeStepEnd(const TaskReport& report);
-StatusOr<TaskReport> ParseStepEnd(absl::string_view bytes);
+std::string EncodeStepEnd(const step::PartReport& report);
+StatusOr<step::PartReport> ParseStepEnd(absl::string_view bytes);
 
 }  // namespace weft::cluster

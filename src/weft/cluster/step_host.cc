@@ -34,7 +34,7 @@ struct EndBytes {
   std::vector<Region> body;
 };
 
-EndBytes BytesOf(const TaskReport& report) {
+EndBytes BytesOf(const step::PartReport& report) {
   constexpr size_t kMostInMeta = 32 << 10;
   EndBytes end{.meta = EncodeStepEnd(report), .body = {}};
   if (end.meta.size() <= kMostInMeta) return end;
@@ -67,7 +67,7 @@ void StepHost::Unwatch(int64_t step) {
   watchers_.erase(found);
 }
 
-void StepHost::TellWatcher(const std::string& task, int64_t step, TaskReport report) {
+void StepHost::TellWatcher(const std::string& task, int64_t step, step::PartReport report) {
   std::shared_ptr<StepWatcher> watcher;
   {
     absl::MutexLock lock(&mutex_);
@@ -164,13 +164,13 @@ void StepHost::StartHere(const std::string& master, const FrameHeader& header,
   }
   pool_->Schedule([this, master, step = std::move(step)]() mutable {
     const int64_t id = step.step;
-    worker_->RunStep(std::move(step), [this, master, id](TaskReport report) {
+    worker_->RunStep(std::move(step), [this, master, id](step::PartReport report) {
       EndHere(master, id, std::move(report));
     });
   });
 }
 
-void StepHost::EndHere(const std::string& master, int64_t step, TaskReport report) {
+void StepHost::EndHere(const std::string& master, int64_t step, step::PartReport report) {
   {
     absl::MutexLock lock(&mutex_);
     parts_.erase(step);
@@ -182,7 +182,7 @@ void StepHost::EndHere(const std::string& master, int64_t step, TaskReport repor
 }
 
 void StepHost::AbortHere(const std::string& master, int64_t step, absl::string_view bytes) {
-  StatusOr<TaskReport> report = ParseStepEnd(bytes);
+  StatusOr<step::PartReport> report = ParseStepEnd(bytes);
   const Status reason = !report.ok()          ? report.status()
                         : report->status.ok() ? Aborted("The step was aborted by ", master)
                                               : report->status;
@@ -218,8 +218,8 @@ void StepHost::TakeTensor(const FrameHeader& header, absl::string_view meta, Reg
 }
 
 void StepHost::TakeEnd(const std::string& task, int64_t step, absl::string_view bytes) {
-  StatusOr<TaskReport> report = ParseStepEnd(bytes);
-  if (!report.ok()) report = TaskReport{.status = report.status()};
+  StatusOr<step::PartReport> report = ParseStepEnd(bytes);
+  if (!report.ok()) report = step::PartReport{.status = report.status()};
   pool_->Schedule([this, task, step, report = *std::move(report)]() mutable {
     TellWatcher(task, step, std::move(report));
   });

@@ -25,7 +25,7 @@ class StepWatcher {
  public:
   virtual ~StepWatcher() = default;
   // The task's part has ended; an error if it could not be started or was lost.
-  virtual void PartEnded(const std::string& task, TaskReport report) = 0;
+  virtual void PartEnded(const std::string& task, step::PartReport report) = 0;
 };
 
 // Thread-safe.
@@ -66,13 +66,13 @@ class StepHost final : public FrameReceiver, public rendezvous::TensorSink {
 
   void StartHere(const std::string& master, const transport::FrameHeader& header,
                  absl::string_view meta);
-  void EndHere(const std::string& master, int64_t step, TaskReport report);
+  void EndHere(const std::string& master, int64_t step, step::PartReport report);
   void AbortHere(const std::string& master, int64_t step, absl::string_view bytes);
   void TakeTensor(const transport::FrameHeader& header, absl::string_view meta,
                   transport::Region body);
   void TakeEnd(const std::string& task, int64_t step, absl::string_view bytes);
   void FailStep(int64_t step, const Status& why);
-  void TellWatcher(const std::string& task, int64_t step, TaskReport report);
+  void TellWatcher(const std::string& task, int64_t step, step::PartReport report);
 
   const std::string task_;
   ThreadPool* const pool_;

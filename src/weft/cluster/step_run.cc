@@ -72,13 +72,13 @@ class StepRun final : public StepWatcher, public std::enable_shared_from_this<St
                    .trace = step_.trace,
                    .partition_graphs = step_.partition_graphs,
                    .cancellation = step_.cancellation};
-    for (session::Feed& feed : step_.feeds) local.arguments.push_back(std::move(feed.second));
-    worker_->RunStep(std::move(local), [self = shared_from_this()](TaskReport report) {
+    for (step::Feed& feed : step_.feeds) local.arguments.push_back(std::move(feed.second));
+    worker_->RunStep(std::move(local), [self = shared_from_this()](step::PartReport report) {
       self->PartEnded(self->worker_->task(), std::move(report));
     });
   }
 
-  void PartEnded(const std::string& task, TaskReport report) override {
+  void PartEnded(const std::string& task, step::PartReport report) override {
     Status failure;
     bool last = false;
     {
@@ -150,8 +150,8 @@ void RunHere(Worker* worker, uint32_t graph, StepRunner::Step step, StepRunner::
                  .trace = step.trace,
                  .partition_graphs = step.partition_graphs,
                  .cancellation = std::move(step.cancellation)};
-  for (session::Feed& feed : step.feeds) local.arguments.push_back(std::move(feed.second));
-  worker->RunStep(std::move(local), [done = std::move(done)](TaskReport report) mutable {
+  for (step::Feed& feed : step.feeds) local.arguments.push_back(std::move(feed.second));
+  worker->RunStep(std::move(local), [done = std::move(done)](step::PartReport report) mutable {
     if (!report.status.ok()) {
       done(report.status);
       return;

@@ -17,7 +17,7 @@ namespace weft::cluster {
 
 struct StepResult {
   std::vector<Tensor> fetches;
-  session::RunMetadata metadata;
+  step::RunMetadata metadata;
 };
 
 // A graph that grows, and steps of it. Thread-safe. Outlives its running steps.
@@ -25,7 +25,7 @@ class StepRunner {
  public:
   using Done = absl::AnyInvocable<void(StatusOr<StepResult>)>;
   struct Step {
-    std::vector<session::Feed> feeds;
+    std::vector<step::Feed> feeds;
     std::vector<std::string> fetches;
     std::vector<std::string> targets;
     bool trace = false;

@@ -41,13 +41,18 @@ StatusOr<TaskStatus> ReadStatus(const TaskId& task, const ClientReply& reply) {
   }
   status.data = {task.DeviceTask(), extension.task().data_address(),
                  extension.task().incarnation()};
+  status.cluster.assign(extension.cluster_task().begin(), extension.cluster_task().end());
   return status;
 }
 
 }  // namespace
 
-TaskDirectory::TaskDirectory(ClusterSpec cluster, TaskId self, WaitRegistry* waits)
-    : cluster_(std::move(cluster)), self_(std::move(self)), waits_(waits) {}
+TaskDirectory::TaskDirectory(ClusterSpec cluster, TaskId self, WaitRegistry* waits,
+                             std::optional<JobIdentity> identity)
+    : cluster_(std::move(cluster)),
+      self_(std::move(self)),
+      waits_(waits),
+      identity_(std::move(identity)) {}
 
 std::vector<TaskId> TaskDirectory::OthersMatching(const std::vector<std::string>& filters) const {
   std::vector<TaskId> matching;
@@ -71,7 +76,9 @@ StatusOr<std::shared_ptr<GrpcChannel>> TaskDirectory::ChannelTo(const TaskId& ta
   WEFT_ASSIGN_OR_RETURN(const std::string address, cluster_.AddressOf(task));
   absl::MutexLock lock(&mutex_);
   std::shared_ptr<GrpcChannel>& channel = channels_[task];
-  if (channel == nullptr) channel = GrpcChannel::Connect(address);
+  if (channel == nullptr) {
+    channel = GrpcChannel::Connect(address, identity_.has_value() ? &*identity_ : nullptr);
+  }
   return channel;
 }
 
@@ -112,12 +119,17 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
   }
   std::vector<TaskStatus> all;
   std::vector<std::string> missing;
+  bool waited_in_vain = true;
   for (auto& [task, status] : answers->by_task) {
     if (status.ok()) {
+      WEFT_RETURN_IF_ERROR(cluster_.CheckSameTasks(task.ToString(), status->cluster));
       all.push_back(*std::move(status));
     } else if (absl::IsDeadlineExceeded(status.status()) || absl::IsUnavailable(status.status())) {
+      const bool is_late = absl::IsDeadlineExceeded(status.status());
+      waited_in_vain = waited_in_vain && is_late;
       missing.push_back(
-          absl::StrCat(task.ToString(), " at ", cluster_.AddressOf(task).value_or("?")));
+          absl::StrCat(task.ToString(), " at ", cluster_.AddressOf(task).value_or("?"),
+                       is_late ? "" : absl::StrCat(" (", status.status().message(), ")")));
     } else if (absl::IsCancelled(status.status())) {
       return status.status();
     } else {  // something answers there, which may be no weft server
@@ -126,8 +138,10 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
     }
   }
   if (missing.empty()) return all;
-  return Unavailable("No answer within ", absl::FormatDuration(patience), " from ",
-                     absl::StrJoin(missing, ", "), ": is it running?");
+  return Unavailable(waited_in_vain
+                         ? absl::StrCat("No answer within ", absl::FormatDuration(patience))
+                         : "No answer",
+                     " from ", absl::StrJoin(missing, ", "), ": is it running?");
 }
 
 Status TaskDirectory::Call(const TaskId& task, const char* method, Payload request,

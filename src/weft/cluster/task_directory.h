@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,14 +29,16 @@ namespace weft::cluster {
 struct TaskStatus {
   TaskId id;
   std::vector<DeviceAttributes> devices;
-  TaskAddress data;  // its address is empty where the task is not one of ours
+  TaskAddress data;                  // its address is empty where the task is not one of ours
+  std::vector<std::string> cluster;  // "/job:ps/task:0": the tasks that it was told of
 };
 
 // Thread-safe. Calls block; all have a deadline, register their wait and end when `cancellation`
 // (may be null) says so.
 class TaskDirectory {
  public:
-  TaskDirectory(ClusterSpec cluster, TaskId self, WaitRegistry* waits);
+  TaskDirectory(ClusterSpec cluster, TaskId self, WaitRegistry* waits,
+                std::optional<JobIdentity> identity = std::nullopt);
 
   const ClusterSpec& cluster() const { return cluster_; }
   const TaskId& self() const { return self_; }
@@ -43,7 +46,7 @@ class TaskDirectory {
   std::vector<TaskId> OthersMatching(const std::vector<std::string>& filters) const;
 
   // Asks all of them at once; waits for those that are not up yet. Unavailable names who did not
-  // answer.
+  // answer and why; InvalidArgument says how their clusters differ from this one.
   StatusOr<std::vector<TaskStatus>> GetStatus(const std::vector<TaskId>& tasks,
                                               absl::Duration patience, Cancellation* cancellation);
   Status CreateWorkerSession(const TaskId& task,
@@ -68,6 +71,7 @@ class TaskDirectory {
   const ClusterSpec cluster_;
   const TaskId self_;
   WaitRegistry* const waits_;
+  const std::optional<JobIdentity> identity_;  // that the others demand
   absl::Mutex mutex_;
   std::map<TaskId, std::shared_ptr<GrpcChannel>> channels_ ABSL_GUARDED_BY(mutex_);
 };

@@ -27,5 +27,27 @@ TEST(TaskDirectory, NamesTheTaskWhoseAddressSomethingElseAnswersAt) {
               HasSubstr(absl::StrCat("Asking /job:ps/task:0 at ", address)));
 }
 
+// What is refused at once says so, not how long it would have waited.
+TEST(TaskDirectory, SaysWhyATaskDidNotAnswer) {
+  ThreadPool pool("test", 2);
+  StatusOr<std::unique_ptr<GrpcServer>> other = GrpcServer::Start(
+      "127.0.0.1:0",
+      {{"/tensorflow.WorkerService/GetStatus", Method{[](std::unique_ptr<ServerCall> call) {
+          call->Reply(Unavailable("Connection refused"), Payload());
+        }}}},
+      &pool, &pool);
+  ASSERT_TRUE(other.ok()) << other.status();
+  const StatusOr<ClusterSpec> cluster =
+      ClusterSpec::FromJson(absl::StrCat(R"({"ps": ["127.0.0.1:)", (*other)->port(), R"("]})"));
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  RealClock clock;
+  WaitRegistry waits(&clock);
+  TaskDirectory directory(*cluster, {"worker", 0}, &waits);
+  const std::string refused(
+      directory.GetStatus({{"ps", 0}}, absl::Minutes(10), nullptr).status().message());
+  EXPECT_THAT(refused, HasSubstr("Connection refused"));
+  EXPECT_THAT(refused, ::testing::Not(HasSubstr("10m")));
+}
+
 }  // namespace
 }  // namespace weft::cluster

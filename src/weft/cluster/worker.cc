@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "weft/device/cpu/cpu_device.h"
 
 namespace weft::cluster {
 
@@ -14,24 +13,19 @@ using rendezvous::StepRendezvous;
 struct Worker::Session {
   WorkerSessionSpec spec;
   std::vector<std::unique_ptr<Device>> own_devices;  // where it shares no state
-  SessionDevices devices;
+  step::SessionDevices devices;
+};
+
+struct Worker::RegisteredGraph {
+  std::shared_ptr<Session> session;            // shared: its devices and kernels are the graph's
+  std::shared_ptr<const step::TaskPart> part;  // shared with running steps
+  const std::string& handle() const { return session->spec.handle; }
 };
 
 // This task's part of a running step.
 struct Worker::Running {
-  int64_t step = 0;
   std::shared_ptr<RegisteredGraph> graph;
   std::shared_ptr<Cancellation> cancellation;
-  Cancellation::Token token = 0;
-  Ref<StepRendezvous> rendezvous;  // null where nothing is exchanged
-  executor::StepTrace trace;
-  bool traced = false;
-  bool partition_graphs = false;
-  ResourceManager resources;
-  Done done;
-  absl::Mutex mutex;
-  size_t parts_left ABSL_GUARDED_BY(mutex) = 0;
-  TaskReport report ABSL_GUARDED_BY(mutex);
 };
 
 namespace {
@@ -48,6 +42,10 @@ rendezvous::StepTable::Make MakeRendezvous(std::string task, rendezvous::TensorS
 Worker::Worker(WorkerOptions options, rendezvous::TensorSink* sink)
     : options_(std::move(options)),
       task_(options_.task.TaskName()),
+      environment_{.pool = options_.pool,
+                   .files = options_.files,
+                   .waits = options_.waits,
+                   .single_threaded = options_.single_threaded},
       steps_(MakeRendezvous(task_, sink, options_.waits), options_.clock,
              rendezvous::StepTable::Limits()),
       // A number of an earlier process must not name another graph here.
@@ -73,18 +71,16 @@ Worker::Counts Worker::counts() const {
 Status Worker::CreateSession(const WorkerSessionSpec& spec) {
   auto session = std::make_shared<Session>();
   session->spec = spec;
-  session->devices.devices = options_.devices;
+  std::vector<Device*> devices = options_.devices;
   if (spec.isolate) {
-    session->devices.devices.clear();
-    for (size_t i = 0; i < options_.devices.size(); ++i) {
-      session->own_devices.push_back(
-          MakeCpuDevice(options_.task, static_cast<int>(i), options_.pool));
-      session->devices.devices.push_back(session->own_devices.back().get());
+    WEFT_ASSIGN_OR_RETURN(session->own_devices,
+                          options_.factory->Make(options_.task, options_.pool));
+    devices.clear();
+    for (const auto& device : session->own_devices) {
+      devices.push_back(device.get());
     }
   }
-  for (size_t i = 0; i < session->devices.devices.size(); ++i) {
-    session->devices.kernels.push_back(std::make_unique<compile::KernelCache>());
-  }
+  session->devices = step::SessionDevices(std::move(devices));
   std::vector<std::string> stale;
   {
     absl::MutexLock lock(&mutex_);
@@ -136,7 +132,7 @@ Status Worker::DeleteSession(const std::string& handle) {
     dropped = std::move(found->second);
     sessions_.erase(found);
     for (auto it = graphs_.begin(); it != graphs_.end();) {
-      if (it->second->session == handle) {
+      if (it->second->handle() == handle) {
         graphs.push_back(std::move(it->second));
         graphs_.erase(it++);
       } else {
@@ -144,7 +140,7 @@ Status Worker::DeleteSession(const std::string& handle) {
       }
     }
     for (const auto& [step, part] : running_) {
-      if (part->graph->session == handle) running.push_back(part);
+      if (part->graph->handle() == handle) running.push_back(part);
     }
   }
   Cancel(running, Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
@@ -152,7 +148,7 @@ Status Worker::DeleteSession(const std::string& handle) {
 }
 
 StatusOr<uint32_t> Worker::RegisterGraph(const std::string& handle, Graph part,
-                                         const RegisterOptions& options) {
+                                         const step::PartOptions& options) {
   std::shared_ptr<Session> session;
   {
     absl::MutexLock lock(&mutex_);
@@ -163,12 +159,11 @@ StatusOr<uint32_t> Worker::RegisterGraph(const std::string& handle, Graph part,
     }
     session = found->second;
   }
-  WEFT_ASSIGN_OR_RETURN(
-      std::shared_ptr<RegisteredGraph> graph,
-      CompilePart(std::move(part), options, *options_.catalogue, session->devices, options_.pool));
-  graph->session = handle;
-  graph->owner = session;
-  graph->peers.erase(task_);
+  auto graph = std::make_shared<RegisteredGraph>();  // shared with running steps
+  WEFT_ASSIGN_OR_RETURN(graph->part,
+                        step::CompileTaskPart(std::move(part), options, *options_.catalogue,
+                                              session->devices, options_.pool));
+  graph->session = std::move(session);
   absl::MutexLock lock(&mutex_);
   while (graphs_.contains(next_graph_)) ++next_graph_;
   const uint32_t number = next_graph_++;
@@ -194,11 +189,9 @@ void Worker::Cleanup(const std::vector<std::string>& containers) {
 }
 
 void Worker::RunStep(TaskStep step, Done done) {
-  auto running = std::make_shared<Running>();  // shared by the parts and by who may cancel them
-  running->step = step.step;
+  auto running = std::make_shared<Running>();  // shared with who may cancel it
   running->cancellation = std::move(step.cancellation);
-  running->traced = step.trace;
-  running->partition_graphs = step.partition_graphs;
+  Ref<StepRendezvous> rendezvous;  // null where nothing is exchanged
   Status refused;
   {
     absl::MutexLock lock(&mutex_);
@@ -208,9 +201,9 @@ void Worker::RunStep(TaskStep step, Done done) {
                         task_, "\") just restarted.");
     } else {
       running->graph = found->second;
-      if (running->graph->exchanges) {
-        running->rendezvous = steps_.Start(step.step);
-        if (!running->rendezvous) {
+      if (running->graph->part->exchanges) {
+        rendezvous = steps_.Start(step.step);
+        if (!rendezvous) {
           refused = Aborted("Step ", step.step, " is over, or was started twice, at ", task_);
         } else {
           running_.emplace(step.step, running);
@@ -222,79 +215,24 @@ void Worker::RunStep(TaskStep step, Done done) {
     done({.status = refused});
     return;
   }
-  running->done = std::move(done);
-  if (running->rendezvous &&
-      !running->cancellation->Register(
-          &running->token,
-          [rendezvous = running->rendezvous](const Status& why) { rendezvous->Abort(why); })) {
-    running->rendezvous->Abort(running->cancellation->status());
-  }
-  StartParts(running, std::move(step.arguments));
-}
-
-void Worker::StartParts(const std::shared_ptr<Running>& running, std::vector<Tensor> arguments) {
-  const std::vector<DevicePart>& parts = running->graph->parts;
-  {
-    absl::MutexLock lock(&running->mutex);
-    running->parts_left = parts.size() + 1;  // one is ours, until all have started
-  }
-  for (size_t i = 0; i < parts.size(); ++i) {
-    executor::RunRequest request;
-    request.environment = {.step_id = running->step,
-                           .device = parts[i].device,
-                           .cancellation = running->cancellation.get(),
-                           .rendezvous = running->rendezvous.get(),
-                           .step_resources = &running->resources,
-                           .files = options_.files,
-                           .single_threaded = options_.single_threaded};
-    if (running->traced) request.trace = &running->trace;
-    request.arguments = i + 1 == parts.size() ? std::move(arguments) : arguments;
-    auto run = [this, running, runner = parts[i].runner.get(),
-                request = std::move(request)]() mutable {
-      runner->Run(std::move(request), [this, running](Status status, std::vector<Tensor> results) {
-        EndPart(running, std::move(status), std::move(results));
-      });
-    };
-    if (i + 1 < parts.size()) {
-      options_.pool->Schedule(std::move(run));
-    } else {
-      run();
-    }
-  }
-  EndPart(running, absl::OkStatus(), {});
-}
-
-void Worker::EndPart(const std::shared_ptr<Running>& running, Status status,
-                     std::vector<Tensor> results) {
-  TaskReport report;
-  bool last = false;
-  bool failed = false;
-  {
-    absl::MutexLock lock(&running->mutex);
-    TaskReport& all = running->report;
-    failed = !status.ok() && all.status.ok();
-    if (failed) all.status = status;
-    if (all.results.size() < results.size()) all.results.resize(results.size());
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (results[i].IsInitialized()) all.results[i] = std::move(results[i]);
-    }
-    last = --running->parts_left == 0;
-    if (last) report = std::move(all);
-  }
-  if (failed) running->cancellation->Cancel(status);
-  if (!last) return;
-  if (running->rendezvous) {
-    running->cancellation->Deregister(running->token);
-    steps_.Bury(running->step);
-    absl::MutexLock lock(&mutex_);
-    running_.erase(running->step);
-  }
-  running->resources.CleanupAll();
-  report.metadata.trace = running->trace.Take();
-  if (running->partition_graphs)
-    report.metadata.partition_graphs.push_back(running->graph->definition);
-  Done done = std::move(running->done);
-  done(std::move(report));
+  const bool exchanges = static_cast<bool>(rendezvous);
+  step::PartCall call{.part = running->graph->part,
+                      .step = step.step,
+                      .arguments = std::move(step.arguments),
+                      .cancellation = running->cancellation.get(),
+                      .rendezvous = std::move(rendezvous),
+                      .trace = step.trace,
+                      .partition_graphs = step.partition_graphs};
+  step::RunTaskPart(environment_, std::move(call),
+                    [this, running, step = step.step, exchanges,
+                     done = std::move(done)](step::PartReport report) mutable {
+                      if (exchanges) {
+                        steps_.Bury(step);
+                        absl::MutexLock lock(&mutex_);
+                        running_.erase(step);
+                      }
+                      done(std::move(report));
+                    });
 }
 
 void Worker::Cancel(const std::vector<std::shared_ptr<Running>>& steps, const Status& reason) {
@@ -320,7 +258,7 @@ void Worker::TaskLost(const std::string& task, const Status& why) {
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& [step, running] : running_) {
-      if (running->graph->peers.contains(task)) affected.push_back(running);
+      if (running->graph->part->peers.contains(task)) affected.push_back(running);
     }
   }
   Cancel(affected, why);

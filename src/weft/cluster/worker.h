@@ -20,16 +20,17 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/waits.h"
-#include "weft/cluster/registered_graph.h"
 #include "weft/rendezvous/step_table.h"
-#include "weft/session/session.h"
+#include "weft/step/part_run.h"
+#include "weft/step/task_part.h"
 
 namespace weft::cluster {
 
 struct WorkerOptions {
   DeviceName task;
   const Catalogue* catalogue = nullptr;
-  std::vector<Device*> devices;  // that sessions share; the first is the default
+  std::vector<Device*> devices;      // that sessions share; the first is the default
+  DeviceFactory* factory = nullptr;  // of devices that a session has to itself
   ThreadPool* pool = nullptr;
   FileSystem* files = nullptr;
   WaitRegistry* waits = nullptr;
@@ -55,16 +56,10 @@ struct TaskStep {
   std::shared_ptr<Cancellation> cancellation;
 };
 
-struct TaskReport {
-  Status status;
-  std::vector<Tensor> results;
-  session::RunMetadata metadata;
-};
-
 // Thread-safe.
 class Worker {
  public:
-  using Done = absl::AnyInvocable<void(TaskReport)>;
+  using Done = step::PartDone;
 
   // `sink` takes tensors for other tasks; all pointers must outlive the worker.
   Worker(WorkerOptions options, rendezvous::TensorSink* sink);
@@ -84,7 +79,7 @@ class Worker {
   void DropSessionsOf(const std::string& master, uint64_t incarnation);
   // The graph's number. Aborted for a session that is not here.
   StatusOr<uint32_t> RegisterGraph(const std::string& session, Graph part,
-                                   const RegisterOptions& options);
+                                   const step::PartOptions& options);
   // Steps that run it go on.
   Status DeregisterGraph(uint32_t graph);
   // Drops the resources of containers; the default one if none is named.
@@ -112,13 +107,13 @@ class Worker {
 
  private:
   struct Session;
+  struct RegisteredGraph;
   struct Running;
-  void StartParts(const std::shared_ptr<Running>& running, std::vector<Tensor> arguments);
-  void EndPart(const std::shared_ptr<Running>& running, Status status, std::vector<Tensor> results);
   void Cancel(const std::vector<std::shared_ptr<Running>>& steps, const Status& reason);
 
   const WorkerOptions options_;
   const std::string task_;
+  const step::TaskEnvironment environment_;
   rendezvous::StepTable steps_;
   mutable absl::Mutex mutex_;
   uint32_t next_graph_ ABSL_GUARDED_BY(mutex_);

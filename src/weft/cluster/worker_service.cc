@@ -9,6 +9,7 @@
 #include "proto/tensorflow/worker.pb.h"
 #include "proto/weft/cluster.pb.h"
 #include "weft/cluster/device_proto.h"
+#include "weft/cluster/part_options.h"
 #include "weft/cluster/step_messages.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
@@ -44,7 +45,7 @@ StatusOr<uint32_t> RegisterGraph(Worker* worker, DataPlane* plane,
   WEFT_RETURN_IF_ERROR(ImportGraph(std::move(def), {.allow_internal = true}, &part));
   for (Node* node : part.nodes()) node->set_assigned_device(node->requested_device());
   return worker->RegisterGraph(request.session_handle(), std::move(part),
-                               OptionsFromConfig(request.config_proto()));
+                               PartOptionsFromConfig(request.config_proto()));
 }
 
 void AddGraphMethods(Worker* worker, DataPlane* plane, MethodTable* methods) {
@@ -65,7 +66,8 @@ void AddGraphMethods(Worker* worker, DataPlane* plane, MethodTable* methods) {
       });
 }
 
-void AddSessionMethods(Worker* worker, const TaskAddress& data, MethodTable* methods) {
+void AddSessionMethods(Worker* worker, const TaskAddress& data, const ClusterSpec& cluster,
+                       MethodTable* methods) {
   methods->emplace("/tensorflow.WorkerService/GetStatus",
                    Method{[=](std::unique_ptr<ServerCall> call) {
                      tensorflow::GetStatusResponse response;
@@ -76,6 +78,8 @@ void AddSessionMethods(Worker* worker, const TaskAddress& data, MethodTable* met
                      extension.mutable_task()->set_task(data.task);
                      extension.mutable_task()->set_data_address(data.address);
                      extension.mutable_task()->set_incarnation(data.incarnation);
+                     for (const auto& [task, address] : cluster.tasks())
+                       extension.add_cluster_task(task.ToString());
                      Payload payload = SerializeMessage(response);
                      payload.Append(extension.SerializeAsString());
                      call->Reply(absl::OkStatus(), std::move(payload));
@@ -109,8 +113,8 @@ void AddSessionMethods(Worker* worker, const TaskAddress& data, MethodTable* met
 }  // namespace
 
 void AddWorkerMethods(Worker* worker, DataPlane* plane, const TaskAddress& data,
-                      MethodTable* methods) {
-  AddSessionMethods(worker, data, methods);
+                      const ClusterSpec& cluster, MethodTable* methods) {
+  AddSessionMethods(worker, data, cluster, methods);
   AddGraphMethods(worker, plane, methods);
   for (const char* name : {"RunGraph", "RecvTensor"}) {
     methods->emplace(absl::StrCat("/tensorflow.WorkerService/", name),

@@ -110,14 +110,14 @@ class Folder {
   }
 
   std::optional<std::vector<Tensor>> Compute(const Node& node) const {
-    const auto def = options_.kernels->Find(node, options_.device->type());
+    const auto def = options_.kernels->Find(node.call(), options_.device->type());
     if (!def.ok() || (*def)->cost == KernelCost::kBlocking) return std::nullopt;
-    KernelConstruction construction(&node, options_.device);
+    KernelConstruction construction(node.call(), options_.device);
     StatusOr<std::unique_ptr<OpKernel>> kernel = (*def)->factory(construction);
     if (!kernel.ok() || (*kernel)->is_async()) return std::nullopt;
     std::vector<Value> inputs(node.num_inputs());
     std::vector<Value> outputs(node.num_outputs());
-    KernelContext::Binding binding{.node = &node};
+    KernelContext::Binding binding{.call = &node.call()};
     for (int i = 0; i < node.num_inputs(); ++i) {
       inputs[i].tensor = *ConstantOf(node.input(i));
       binding.inputs.push_back(&inputs[i].tensor);

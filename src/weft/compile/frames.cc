@@ -4,12 +4,16 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/strip.h"
+
 namespace weft::compile {
-namespace {
 
 bool IsOp(const Node& node, absl::string_view name) {
-  return node.op() == name || node.op() == absl::StrCat("Ref", name);
+  absl::string_view op = node.op();
+  return op == name || (absl::ConsumePrefix(&op, "Ref") && op == name);
 }
+
+namespace {
 
 class Layout {
  public:

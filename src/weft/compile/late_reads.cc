@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 
 #include "weft/compile/order.h"
@@ -20,9 +21,10 @@ bool ReadsReference(const Node& node) {
   return node.input(0).node->output_type(node.input(0).port).is_ref;
 }
 
+// RefEnter and its kin pass references on.
 bool WritesReference(const Node& node) {
   return node.num_inputs() > 0 && node.input_type(0).is_ref && node.input(0).node != nullptr &&
-         ChangesVariable(node);
+         ChangesVariable(node) && !absl::StartsWith(node.op(), "Ref");
 }
 
 // The variable whose reference `node` takes first, maybe through others.
@@ -89,6 +91,126 @@ Status SplitRead(Node* read, const std::vector<bool>& behind, Graph* graph) {
   return absl::OkStatus();
 }
 
+// What becomes of a variable's memory on its way from a read to a reader that does not stand right
+// behind it.
+enum class Passes {
+  kNo,
+  kReference,  // into a loop or a branch, where a node of the same name with "Ref" in front goes
+  kItself,     // its output is its input
+  kView,       // the same elements, seen in another way
+};
+
+Passes PassesOn(const Node& node) {
+  const std::string& op = node.op();
+  if (op == "Enter" || op == "Switch") return Passes::kReference;
+  if (op == "Identity" || op == "StopGradient" || op == "PreventGradient") return Passes::kItself;
+  if (op == "Reshape" || op == "ExpandDims" || op == "Squeeze") return Passes::kView;
+  return Passes::kNo;
+}
+
+// Turns readers that are reached from a read through such nodes to the variable itself: in loops,
+// where an update of one round comes before the reader of the next, and in branches. They take its
+// value when they run, as in TensorFlow.
+class Followers {
+ public:
+  Followers(Node* read, const std::vector<bool>* behind, bool is_updated_in_loops, Graph* graph)
+      : read_(read), behind_(*behind), is_updated_in_loops_(is_updated_in_loops), graph_(graph) {}
+
+  Status Turn() { return TurnReadersOf(read_, Way()); }
+
+ private:
+  // From the read to a node.
+  struct Way {
+    int length = 0;
+    bool enters_a_loop = false;
+    bool has_view = false;
+  };
+
+  // Rounds of a loop come one after another even where nothing but their number says so.
+  bool Sees(const Node& reader, const Way& way) const {
+    const auto id = static_cast<size_t>(reader.id());
+    return (way.enters_a_loop && is_updated_in_loops_) || (id < behind_.size() && behind_[id]);
+  }
+
+  Status TurnReadersOf(Node* node, const Way& way) {
+    constexpr int kLongest = 100;  // nested loops, branches and views
+    if (way.length > kLongest) return absl::OkStatus();
+    for (const Consumer& reader : std::vector<Consumer>(node->consumers())) {
+      if (reader.input == kControlPort || TaskOf(*reader.node) != TaskOf(*read_)) continue;
+      const Passes passes = reader.input == 0 ? PassesOn(*reader.node) : Passes::kNo;
+      // A view is not a reference that could go into a loop or a branch.
+      if (passes == Passes::kReference && way.has_view) continue;
+      if (passes != Passes::kNo) {
+        WEFT_RETURN_IF_ERROR(TurnReadersOf(
+            reader.node, {.length = way.length + 1,
+                          .enters_a_loop = way.enters_a_loop || reader.node->op() == "Enter",
+                          .has_view = way.has_view || passes == Passes::kView}));
+        continue;
+      }
+      if (way.length == 0 || TakesWhatComes(*reader.node) || !Sees(*reader.node, way)) continue;
+      std::vector<Node*> waits;
+      WEFT_ASSIGN_OR_RETURN(const Endpoint late,
+                            LateValueOf({node, reader.port}, *reader.node, &waits));
+      WEFT_RETURN_IF_ERROR(graph_->SetInput(reader.node, reader.input, late));
+      for (Node* wait : waits) graph_->AddControlEdge(wait, reader.node);
+    }
+    return absl::OkStatus();
+  }
+
+  // Merges take what comes first; what leaves a round of a loop is a value.
+  static bool TakesWhatComes(const Node& node) {
+    return node.op() == "Merge" || node.op() == "NextIteration" || node.op() == "Exit";
+  }
+
+  // The variable as `reader` sees it where it now takes `value`. Whoever takes that waits for
+  // `waits`, which stood on the way.
+  StatusOr<Endpoint> LateValueOf(const Endpoint& value, const Node& reader,
+                                 std::vector<Node*>* waits) {
+    Node* const node = value.node;
+    if (node == read_) return read_->input(0);
+    const Passes passes = PassesOn(*node);
+    if (passes == Passes::kItself) {
+      waits->push_back(node);
+      return LateValueOf(node->input(0), reader, waits);
+    }
+    const bool is_view = passes == Passes::kView;
+    std::vector<Node*> updates;
+    if (is_view) updates = WaitsBehind(reader, node, behind_);
+    Node*& made = made_[{node, updates}];
+    if (made == nullptr) {
+      std::vector<Endpoint> inputs(node->inputs().begin(), node->inputs().end());
+      std::vector<Node*> controls(updates);
+      WEFT_ASSIGN_OR_RETURN(inputs[0], LateValueOf(node->input(0), reader, &controls));
+      for (Node* control : node->control_inputs()) controls.push_back(control);
+      std::sort(controls.begin(), controls.end());
+      controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
+      NodeDef def{.name = graph_->UniqueName(absl::StrCat(node->name(), "/after_update")),
+                  .op = is_view ? node->op() : absl::StrCat("Ref", node->op()),
+                  .attrs = node->attrs()};
+      WEFT_ASSIGN_OR_RETURN(made, graph_->AddNode(std::move(def), inputs, controls));
+      made->set_assigned_device(node->assigned_device());
+    }
+    return Endpoint{made, value.port};
+  }
+
+  Node* const read_;
+  const std::vector<bool>& behind_;
+  const bool is_updated_in_loops_;
+  Graph* const graph_;
+  // By node and, of views, the updates that they wait for.
+  std::map<std::pair<Node*, std::vector<Node*>>, Node*> made_;
+};
+
+// Whether the reference that `update` writes came into a loop.
+bool IsInLoop(const Node& update) {
+  for (const Node* at = &update; at->num_inputs() > 0 && at->input_type(0).is_ref;) {
+    at = at->input(0).node;
+    if (at == nullptr) return false;
+    if (at->op() == "RefEnter") return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Status ReadAfterUpdates(Graph* step) {
@@ -110,9 +232,19 @@ Status ReadAfterUpdates(Graph* step) {
       return std::any_of(read->consumers().begin(), read->consumers().end(),
                          [&](const Consumer& reader) { return behind_any[reader.node->id()]; });
     });
-    if (!concerned) continue;
+    const bool passed_on = std::any_of(nodes.begin(), nodes.end(), [&](const Node* read) {
+      return std::any_of(
+          read->consumers().begin(), read->consumers().end(),
+          [&](const Consumer& reader) { return PassesOn(*reader.node) != Passes::kNo; });
+    });
+    if (!concerned && !passed_on) continue;
     const std::vector<bool> behind = Behind(writers->second, *step);
-    for (Node* read : nodes) WEFT_RETURN_IF_ERROR(SplitRead(read, behind, step));
+    const bool in_loops = std::any_of(writers->second.begin(), writers->second.end(),
+                                      [](const Node* update) { return IsInLoop(*update); });
+    for (Node* read : nodes) {
+      if (passed_on) WEFT_RETURN_IF_ERROR(Followers(read, &behind, in_loops, step).Turn());
+      WEFT_RETURN_IF_ERROR(SplitRead(read, behind, step));
+    }
   }
   return absl::OkStatus();
 }

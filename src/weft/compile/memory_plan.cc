@@ -14,6 +14,11 @@ size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 }  // namespace
 
 MemoryPlan PlanMemory(absl::Span<const Lifetime> lifetimes) {
+  return PlanMemory(lifetimes, [&](int a, int b) { return lifetimes[a].Meets(lifetimes[b]); });
+}
+
+MemoryPlan PlanMemory(absl::Span<const Lifetime> lifetimes,
+                      absl::FunctionRef<bool(int a, int b)> meet) {
   MemoryPlan plan;
   plan.offsets.resize(lifetimes.size());
   std::vector<int> by_size(lifetimes.size());
@@ -25,7 +30,7 @@ MemoryPlan PlanMemory(absl::Span<const Lifetime> lifetimes) {
     const size_t bytes = Aligned(lifetimes[index].bytes);
     size_t offset = 0;
     for (const int other : placed) {
-      if (!lifetimes[index].Meets(lifetimes[other])) continue;
+      if (!meet(index, other)) continue;
       if (offset + bytes <= plan.offsets[other]) break;
       offset = std::max(offset, plan.offsets[other] + Aligned(lifetimes[other].bytes));
     }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 
 namespace weft::compile {
@@ -26,5 +27,8 @@ struct MemoryPlan {
 // at the lowest place that is free all its life (Pisarchyk and Lee 2020, "Efficient memory
 // management for deep neural net inference", greedy by size). Quadratic in the number of lifetimes.
 MemoryPlan PlanMemory(absl::Span<const Lifetime> lifetimes);
+// The same where `meet` says which of them, by position, live at the same time.
+MemoryPlan PlanMemory(absl::Span<const Lifetime> lifetimes,
+                      absl::FunctionRef<bool(int a, int b)> meet);
 
 }  // namespace weft::compile

@@ -6,15 +6,13 @@
 
 #include "absl/container/flat_hash_map.h"
 
+#include "weft/compile/drive_loops.h"
+
 namespace weft::compile {
 namespace {
 
-bool StartsLoop(const Node& node) { return node.op() == "Enter" || node.op() == "RefEnter"; }
-
 // Deadness of a node and of its outputs may differ.
-bool MayKillOutputs(const Node& node) {
-  return node.op() == "Switch" || node.op() == "RefSwitch" || node.op() == "_SwitchN";
-}
+bool MayKillOutputs(const Node& node) { return node.op() == "Switch" || node.op() == "RefSwitch"; }
 
 // A crossing value: what it is and where it goes.
 struct Crossing {
@@ -30,9 +28,11 @@ struct Crossing {
 
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const PartitionOptions& options)
+  // `drivers` are null where no loop spans places.
+  Partitioner(const Graph& graph, const PartitionOptions& options, const LoopDrivers* drivers)
       : graph_(graph),
         options_(options),
+        drivers_(drivers),
         twins_(graph.max_id()),
         places_(graph.max_id()),
         next_edge_(options.first_edge) {}
@@ -44,14 +44,17 @@ class Partitioner {
         return Internal("Node '", node->name(), "' has no device");
       places_[node->id()] = options_.place_of(node->assigned_device());
       result_.parts.try_emplace(places_[node->id()], graph_.EmptyTwin());
+      has_branches_ = has_branches_ || MayKillOutputs(*node);
     }
-    WEFT_RETURN_IF_ERROR(CheckLoops(order));
     for (const Node* node : order) WEFT_RETURN_IF_ERROR(Copy(*node));
     for (const auto& [node, index] : open_inputs_) {
       const Endpoint& source = node->input(index);
       WEFT_RETURN_IF_ERROR(
           part(places_[node->id()])
               .SetInput(twins_[node->id()], index, {twins_[source.node->id()], source.port}));
+    }
+    for (const auto& [node, driver] : driven_) {
+      part(places_[driver->id()]).AddControlEdge(twins_[driver->id()], node);
     }
     result_.next_edge = next_edge_;
     return std::move(result_);
@@ -60,27 +63,12 @@ class Partitioner {
  private:
   Graph& part(const std::string& place) { return result_.parts.find(place)->second; }
 
-  // Each iteration of a loop needs keys of its own at every place, which nothing here drives.
-  Status CheckLoops(const std::vector<Node*>& order) const {
-    std::vector<bool> in_loop(graph_.max_id(), false);
-    for (const Node* node : order) {
-      const bool leaves = node->op() == "Exit" || node->op() == "RefExit";
-      bool inside = StartsLoop(*node);
-      const auto look_at = [&](const Node& source) -> Status {
-        if (!in_loop[source.id()]) return absl::OkStatus();
-        inside = true;
-        if (places_[source.id()] == places_[node->id()]) return absl::OkStatus();
-        return Unimplemented("A loop spans ", places_[source.id()], " (node '", source.name(),
-                             "') and ", places_[node->id()], " (node '", node->name(),
-                             "'): put the whole loop on one task");
-      };
-      for (const Endpoint& input : node->inputs()) {
-        if (input.node != nullptr) WEFT_RETURN_IF_ERROR(look_at(*input.node));
-      }
-      for (const Node* control : node->control_inputs()) WEFT_RETURN_IF_ERROR(look_at(*control));
-      in_loop[node->id()] = inside && !leaves;
-    }
-    return absl::OkStatus();
+  // What drives the loop that `node` runs in at its place; null outside of loops that span places.
+  const Node* DriverOf(const Node& node) const {
+    if (drivers_ == nullptr) return nullptr;
+    const auto found =
+        drivers_->merges.find({drivers_->layout.runs_in[node.id()], places_[node.id()]});
+    return found == drivers_->merges.end() ? nullptr : found->second;
   }
 
   Status Copy(const Node& node) {
@@ -106,7 +94,14 @@ class Partitioner {
       inputs.push_back({receive, 0});
     }
     std::vector<Node*> controls;
+    bool is_driven = false;
     for (const Node* control : node.control_inputs()) {
+      // As alive as the driver of the same loop here.
+      if (places_[control->id()] != place && DriverOf(node) != nullptr &&
+          control->attrs().contains(kDriverAttr)) {
+        is_driven = true;
+        continue;
+      }
       WEFT_ASSIGN_OR_RETURN(Node * local, LocalControl(*control, node));
       controls.push_back(local);
     }
@@ -115,6 +110,7 @@ class Partitioner {
     WEFT_ASSIGN_OR_RETURN(Node * twin, part(place).AddNode(std::move(def), inputs, controls));
     twin->set_assigned_device(node.assigned_device());
     twins_[node.id()] = twin;
+    if (is_driven) driven_.emplace_back(twin, DriverOf(node));
     return absl::OkStatus();
   }
 
@@ -149,7 +145,7 @@ class Partitioner {
     if (places_[control.id()] == place) return twins_[control.id()];
     const Crossing crossing{&control, kControlPort, place};
     const auto known = controls_.find(crossing);
-    if (known != controls_.end()) return known->second;
+    if (known != controls_.end()) return AsControl(crossing, known->second);
     Graph& source_part = part(places_[control.id()]);
     NodeDef token{.name = source_part.UniqueName(absl::StrCat(control.name(), "/_token")),
                   .op = "Const",
@@ -162,7 +158,23 @@ class Partitioner {
     made->set_assigned_device(control.assigned_device());
     WEFT_ASSIGN_OR_RETURN(Node * receive, Cross({made, 0}, DType::kFloat, control, reader, {}));
     controls_.emplace(crossing, receive);
-    return receive;
+    return AsControl(crossing, receive);
+  }
+
+  // What may be waited for in place of the node whose output `receive` gives. A receive of a dead
+  // tensor has run, and so is alive itself; an Identity of it is as dead as the node was.
+  StatusOr<Node*> AsControl(const Crossing& crossing, Node* receive) {
+    if (!has_branches_ || receive->op() != "_Recv") return receive;
+    Graph& to = part(crossing.place);
+    NodeDef def{.name = to.UniqueName(absl::StrCat(receive->name(), "/_alive")),
+                .op = "Identity",
+                .device = receive->assigned_device()};
+    def.attrs["T"] = receive->output_type(0).dtype;
+    const Endpoint value[] = {{receive, 0}};
+    WEFT_ASSIGN_OR_RETURN(Node * alive, to.AddNode(std::move(def), value));
+    alive->set_assigned_device(receive->assigned_device());
+    controls_[crossing] = alive;
+    return alive;
   }
 
   // Adds the pair for one crossing; gives the receive.
@@ -197,24 +209,33 @@ class Partitioner {
     receive.attrs["tensor_type"] = dtype;
     WEFT_ASSIGN_OR_RETURN(Node * received, to.AddNode(std::move(receive), {}));
     received->set_assigned_device(reader.assigned_device());
+    if (const Node* driver = DriverOf(reader)) driven_.emplace_back(received, driver);
     return received;
   }
 
   const Graph& graph_;
   const PartitionOptions& options_;
+  const LoopDrivers* const drivers_;
   Partitioned result_;
   std::vector<Node*> twins_;         // by id
   std::vector<std::string> places_;  // by id
   int64_t next_edge_;
+  bool has_branches_ = false;
   absl::flat_hash_map<Crossing, Node*> receives_;
   absl::flat_hash_map<Crossing, Node*> controls_;
   std::vector<std::pair<const Node*, int>> open_inputs_;
+  std::vector<std::pair<Node*, const Node*>>
+      driven_;  // of a part, and the driver that it waits for
 };
 
 }  // namespace
 
 StatusOr<Partitioned> PartitionGraph(const Graph& graph, const PartitionOptions& options) {
-  return Partitioner(graph, options).Run();
+  WEFT_ASSIGN_OR_RETURN(const bool has_spanning_loops, HasSpanningLoops(graph, options.place_of));
+  if (!has_spanning_loops) return Partitioner(graph, options, nullptr).Run();
+  Graph driven = graph.Clone();
+  WEFT_ASSIGN_OR_RETURN(const LoopDrivers drivers, DriveLoops(options.place_of, &driven));
+  return Partitioner(driven, options, &drivers).Run();
 }
 
 }  // namespace weft::compile

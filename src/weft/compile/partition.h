@@ -32,8 +32,8 @@ struct Partitioned {
 // Where a tensor crosses, a _Send stands on the source's device and a _Recv on the reader's, one
 // pair for all readers at a place. A control edge crosses as an empty tensor, or with a tensor that
 // crosses anyway. A reference crosses as its value, read after what the reader waits for on the
-// source's side. InvalidArgument for a reference input from another place and for loops that span
-// places.
+// source's side. A loop of Enter and Exit nodes may span places: each then drives its part by
+// itself (drive_loops.h). InvalidArgument for a reference input from another place.
 StatusOr<Partitioned> PartitionGraph(const Graph& graph, const PartitionOptions& options);
 
 }  // namespace weft::compile

@@ -5,17 +5,21 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
 #include "weft/compile/frames.h"
+#include "weft/compile/remote_calls.h"
 
 namespace weft::compile {
 namespace {
 
 constexpr absl::string_view kColocationPrefix = "loc:@";
+// The type of device whose kernels work in the host's memory and that every task has.
+constexpr char kHostType[] = "CPU";
 
 bool IsCallEnd(const Node& node) { return node.op() == "_Arg" || node.op() == "_Retval"; }
 
@@ -79,6 +83,7 @@ class Placer {
     WEFT_RETURN_IF_ERROR(ReadWishes());
     WEFT_RETURN_IF_ERROR(JoinClasses());
     WEFT_RETURN_IF_ERROR(JoinHandles());
+    WEFT_RETURN_IF_ERROR(JoinLoopVariables());
     WEFT_RETURN_IF_ERROR(KeepLoopsTogether());
     Index();
     for (Node* node : nodes_) WEFT_RETURN_IF_ERROR(PlaceNode(*node));
@@ -132,25 +137,34 @@ class Placer {
     return absl::OkStatus();
   }
 
-  // The task that a node's group asks for or is at; none if any would do.
-  std::optional<DeviceName> TaskOf(const Node& node) {
-    DeviceName task = groups_.wish(node.id());
-    if (!groups_.fixed(node.id()).empty()) {
-      if (StatusOr<DeviceName> at = DeviceName::Parse(groups_.fixed(node.id())); at.ok())
-        task = *at;
+  // What goes into a variable of a loop, at first and from each iteration, is where its Merge is.
+  Status JoinLoopVariables() {
+    for (const Node* node : nodes_) {
+      if (!IsOp(*node, "Merge")) continue;
+      for (const Endpoint& input : node->inputs()) {
+        if (input.node == nullptr) continue;
+        if (!IsOp(*input.node, "NextIteration") && !IsOp(*input.node, "Enter")) continue;
+        WEFT_RETURN_IF_ERROR(groups_.Join(*node, *input.node, /*soft=*/true, /*strict=*/false));
+      }
     }
-    if (!task.job) return std::nullopt;
-    task.type.reset();
-    task.index.reset();
-    return task;
+    return absl::OkStatus();
   }
 
-  // A loop runs on one task, and clients give its counters and its gradient no device: nodes of a
-  // loop that name no task go where the others of it are.
+  // What a node's group asks for or is at; none if any device would do.
+  std::optional<DeviceName> WishOf(const Node& node) {
+    if (!groups_.fixed(node.id()).empty()) {
+      if (StatusOr<DeviceName> at = DeviceName::Parse(groups_.fixed(node.id())); at.ok())
+        return *at;
+    }
+    const DeviceName& wish = groups_.wish(node.id());
+    if (wish == DeviceName()) return std::nullopt;
+    return wish;
+  }
+
+  // A loop may span devices and tasks, but each crossing costs in every iteration, and clients give
+  // its counters and its gradient no device: what says nothing goes where others of the loop are.
   Status KeepLoopsTogether() {
-    const auto starts_loop = [](const Node* node) {
-      return node->op() == "Enter" || node->op() == "RefEnter";
-    };
+    const auto starts_loop = [](const Node* node) { return IsOp(*node, "Enter"); };
     if (std::none_of(nodes_.begin(), nodes_.end(), starts_loop)) return absl::OkStatus();
     WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_->TopologicalOrder());
     const StatusOr<FrameLayout> layout = LayOutFrames(order, graph_->max_id());
@@ -169,18 +183,23 @@ class Placer {
     return absl::OkStatus();
   }
 
-  // True if a node was given a task that had none.
+  // True if a node was told where to be that could have been anywhere, or at any task.
   bool Gather(const std::vector<const Node*>& members) {
-    std::optional<DeviceName> task;
+    std::optional<DeviceName> there;
     for (const Node* node : members) {
-      if (task && node->op() != "LoopCond") continue;
-      if (std::optional<DeviceName> own = TaskOf(*node)) task = std::move(own);
+      std::optional<DeviceName> own = WishOf(*node);
+      if (!own) continue;
+      // The condition's first; else the first that says the task.
+      if (!there || node->op() == "LoopCond" || (!there->job && own->job)) there = std::move(own);
+      if (node->op() == "LoopCond" && there->job) break;
     }
     bool moved = false;
     for (const Node* node : members) {
-      if (!task || TaskOf(*node)) continue;
-      StatusOr<DeviceName> merged = groups_.wish(node->id()).MergedWith(*task, options_.soft);
-      if (!merged.ok()) continue;
+      if (!there) break;
+      const std::optional<DeviceName> own = WishOf(*node);
+      if (own && (own->job || !there->job)) continue;
+      StatusOr<DeviceName> merged = groups_.wish(node->id()).MergedWith(*there, /*soft=*/true);
+      if (!merged.ok() || *merged == groups_.wish(node->id())) continue;
       groups_.wish(node->id()) = *std::move(merged);
       moved = true;
     }
@@ -191,16 +210,53 @@ class Placer {
     for (const Node* node : nodes_) members_[groups_.Root(node->id())].push_back(node);
   }
 
-  bool HasKernels(int root, const std::string& device_type) {
-    for (const Node* node : members_[root]) {
-      const std::vector<KernelDef>* kernels = options_.kernels->KernelsOf(node->op());
-      if (kernels == nullptr) continue;  // an instruction of the plan, or compiling will tell
-      const bool any = std::any_of(kernels->begin(), kernels->end(), [&](const KernelDef& kernel) {
-        return kernel.device_type == device_type;
-      });
-      if (!any) return false;
+  // True if `op` has a kernel there, or is an instruction of the plan, or compiling will tell that
+  // there is none.
+  bool HasKernel(const std::string& op, const AttrMap& attrs, const std::string& device_type) {
+    const std::vector<KernelDef>* kernels = options_.kernels->KernelsOf(op);
+    if (kernels == nullptr) return true;
+    if (options_.kernels->Find(op, attrs, device_type).ok()) return true;
+    return device_type == kHostType &&
+           std::any_of(kernels->begin(), kernels->end(),
+                       [](const KernelDef& kernel) { return kernel.device_type == kHostType; });
+  }
+
+  // The same of all ops in the functions that `op` calls; `seen` are those looked at already.
+  bool FunctionsHaveKernels(const std::string& op, const AttrMap& attrs,
+                            const std::string& device_type, std::set<std::string>* seen) {
+    std::vector<std::string> called;
+    if (graph_->FindFunction(op) != nullptr) called.push_back(op);
+    for (const auto& [name, value] : attrs) {
+      if (const auto* one = value.As<FunctionRef>()) called.push_back(one->name);
+      if (const auto* list = value.As<AttrValue::FunctionList>()) {
+        for (const FunctionRef& function : *list) called.push_back(function.name);
+      }
+    }
+    for (const std::string& name : called) {
+      const FunctionDef* function = graph_->FindFunction(name);
+      if (function == nullptr || !seen->insert(name).second) continue;
+      for (const NodeDef& node : function->nodes) {
+        if (!HasKernel(node.op, node.attrs, device_type) ||
+            !FunctionsHaveKernels(node.op, node.attrs, device_type, seen))
+          return false;
+      }
     }
     return true;
+  }
+
+  // A member of the group that has no kernel on devices of this type; null if all have.
+  const Node* WithoutKernel(int root, const std::string& device_type) {
+    for (const Node* node : members_[root]) {
+      std::set<std::string> seen;
+      if (!HasKernel(node->op(), node->attrs(), device_type) ||
+          (device_type != kHostType &&
+           !FunctionsHaveKernels(node->op(), node->attrs(), device_type, &seen)))
+        return node;
+    }
+    return nullptr;
+  }
+  bool HasKernels(int root, const std::string& device_type) {
+    return WithoutKernel(root, device_type) == nullptr;
   }
 
   // The device for a group that asks for `wish`, or none.
@@ -215,35 +271,74 @@ class Placer {
     return std::nullopt;
   }
 
+  // Another number, or else another kind of device of the same task.
+  std::optional<DeviceName> ChooseSoftly(int root, DeviceName wish) {
+    wish.index.reset();
+    std::optional<DeviceName> chosen = Choose(root, wish);
+    wish.type.reset();
+    return chosen ? chosen : Choose(root, wish);
+  }
+
   Status PlaceNode(const Node& node) {
     const int root = groups_.Root(node.id());
     if (!groups_.fixed(root).empty()) return absl::OkStatus();
-    DeviceName wish = groups_.wish(root);
+    const DeviceName wish = groups_.wish(root);
     if (wish == DeviceName() && IsFollower(root, node)) return absl::OkStatus();
     std::optional<DeviceName> chosen = Choose(root, wish);
-    if (!chosen && options_.soft) {
-      wish.index.reset();
-      chosen = Choose(root, wish);
-      wish.type.reset();
-      if (!chosen) chosen = Choose(root, wish);
-    }
-    if (!chosen) return NoDevice(node, groups_.wish(root));
+    if (!chosen && options_.soft) chosen = ChooseSoftly(root, wish);
+    if (!chosen) return NoDevice(node, root);
     groups_.fixed(root) = chosen->ToString();
     return absl::OkStatus();
   }
 
-  Status NoDevice(const Node& node, const DeviceName& wish) const {
+  Status NoDevice(const Node& node, int root) {
+    const DeviceName& wish = groups_.wish(root);
+    for (const DeviceName& device : options_.devices) {
+      if (!wish.Matches(device)) continue;
+      const Node* lacks = WithoutKernel(groups_.Root(node.id()), *device.type);
+      if (lacks != nullptr) return NoKernel(node, wish, *lacks, *device.type);
+    }
+    std::string hints;
+    if (wish.type == "GPU") {
+      hints = " The requested device appears to be a GPU, but CUDA is not enabled.";
+    }
+    if (!options_.soft && ChooseSoftly(root, wish)) {
+      absl::StrAppend(
+          &hints,
+          " To let it run on another device of the task, set allow_soft_placement in the "
+          "session's ConfigProto, or start the server with --soft_placement.");
+    }
+    const auto name_of = [](std::string* out, const DeviceName& device) {
+      absl::StrAppend(out, device.ToString());
+    };
+    const std::string others =
+        options_.other_tasks.empty()
+            ? ""
+            : absl::StrCat(" and those of ", absl::StrJoin(options_.other_tasks, ", "));
+    return InvalidArgument("Cannot assign a device for operation ", node.name(), ": {{node ",
+                           node.name(), "}} was explicitly assigned to ", wish.ToString(),
+                           " but available devices are [ ",
+                           absl::StrJoin(options_.devices, ", ", name_of), " ]", others,
+                           ". Make sure the device specification refers to a valid device.", hints,
+                           "\n\t [[{{node ", node.name(), "}}]]");
+  }
+
+  Status NoKernel(const Node& node, const DeviceName& wish, const Node& lacks,
+                  const std::string& device_type) const {
+    std::set<std::string> types;
+    if (const auto* kernels = options_.kernels->KernelsOf(lacks.op()); kernels != nullptr) {
+      for (const KernelDef& kernel : *kernels) types.insert(kernel.device_type);
+    }
     return InvalidArgument(
-        "Cannot assign a device for operation ", node.name(), ": {{node ", node.name(),
-        "}} was explicitly assigned to ", wish.ToString(), " but available devices are [ ",
+        "Cannot assign a device for operation ", node.name(),
+        ": Could not satisfy explicit device specification '", wish.ToString(),
+        "' because no supported kernel for ", device_type, " devices is available for op ",
+        lacks.op(), lacks.name() == node.name() ? "" : absl::StrCat(" ('", lacks.name(), "')"),
+        ", which has kernels for [ ", absl::StrJoin(types, ", "), " ]. Available devices are [ ",
         absl::StrJoin(
             options_.devices, ", ",
             [](std::string* out, const DeviceName& d) { absl::StrAppend(out, d.ToString()); }),
-        " ]",
-        options_.other_tasks.empty()
-            ? ""
-            : absl::StrCat(" and those of ", absl::StrJoin(options_.other_tasks, ", ")),
-        ". Make sure the device specification refers to a valid device.\n\t [[{{node ", node.name(),
+        " ]. With allow_soft_placement it runs where it has a kernel.\n\t [[{{node ", node.name(),
         "}}]]");
   }
 
@@ -301,6 +396,7 @@ class Placer {
 }  // namespace
 
 Status PlaceGraph(const PlaceOptions& options, Graph* graph) {
+  WEFT_RETURN_IF_ERROR(LowerRemoteCalls(graph));
   return Placer(options, graph).Run();
 }
 

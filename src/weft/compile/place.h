@@ -24,8 +24,10 @@ struct PlaceOptions {
 
 // Sets assigned_device of every node that has none. Nodes of one group share a device: those that
 // name each other in `_class`, and readers of references and resource handles with what made them,
-// whatever they ask for themselves; and nodes of a loop that name no task with those that do.
-// InvalidArgument names the node, what it asked for and what there is.
+// whatever they ask for themselves; and what goes into a variable of a loop with the Merge that
+// takes it. Nodes of a loop that say nothing go where its condition, or another of its nodes, is. A
+// function is called where all of its body has kernels. InvalidArgument names the node, what it
+// asked for and what there is.
 Status PlaceGraph(const PlaceOptions& options, Graph* graph);
 
 }  // namespace weft::compile

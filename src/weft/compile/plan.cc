@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "weft/compile/function_body.h"
+#include "weft/compile/host_copies.h"
 #include "weft/compile/order.h"
 #include "weft/compile/passes.h"
 
@@ -51,7 +52,15 @@ bool HasStateToKeep(const Node& node) {
   return node.schema().is_stateful && !absl::StartsWith(node.op(), "_");
 }
 
-// Calls with the same attributes share the state of the body; '_' starts those that are hints.
+bool TakesFunctions(const OpSchema& schema) {
+  return std::any_of(schema.attrs.begin(), schema.attrs.end(), [](const AttrSchema& attr) {
+    return attr.kind == "func" || attr.kind == "list(func)";
+  });
+}
+
+}  // namespace
+
+// Attributes that start with '_' are hints.
 std::string ScopeOf(const FunctionRef& function) {
   std::string scope = function.name;
   if (function.attrs == nullptr) return scope;
@@ -60,8 +69,6 @@ std::string ScopeOf(const FunctionRef& function) {
   }
   return scope;
 }
-
-}  // namespace
 
 bool RunsWithoutKernel(absl::string_view op) { return OwnKind(op).has_value(); }
 
@@ -82,8 +89,12 @@ StatusOr<std::shared_ptr<OpKernel>> KernelCache::GetOrMake(
 class PlanBuilder {
  public:
   PlanBuilder(Graph graph, const PlanOptions& options)
-      : options_(options), plan_(new Plan(std::move(graph))) {
-    plan_->device_ = options.device;
+      : options_(options), plan_(new Plan(std::move(graph), options)) {
+    if (options.device->memory() != nullptr) {
+      // Copies to the host wait for the device.
+      plan_->is_straight_line_ = false;
+      plan_->ends_with_sync_ = options.scope.empty();
+    }
   }
 
   Status Build() {
@@ -174,9 +185,9 @@ class PlanBuilder {
 
   Status MakeKernelOf(Node* node, Instruction* instruction) {
     WEFT_ASSIGN_OR_RETURN(const KernelDef* def,
-                          options_.kernels->Find(*node, options_.device->type()));
+                          options_.kernels->Find(node->call(), options_.device->type()));
     const auto make = [&]() -> StatusOr<std::unique_ptr<OpKernel>> {
-      KernelConstruction construction(node, options_.device);
+      KernelConstruction construction(node->call(), options_.device);
       StatusOr<std::unique_ptr<OpKernel>> kernel = def->factory(construction);
       if (kernel.ok()) return kernel;
       return Annotate(kernel.status(), absl::StrCat("Node '", node->name(), "'"));
@@ -189,6 +200,7 @@ class PlanBuilder {
       kernel = std::move(made);
     }
     instruction->kernel = kernel.get();
+    if (TakesFunctions(node->schema())) plan_->calls_functions_ = true;
     instruction->is_async = kernel->is_async();
     instruction->changes_variable = ChangesVariable(*node);
     instruction->cost = def->cost;
@@ -228,7 +240,9 @@ class PlanBuilder {
       }
     }
     for (const FunctionRef& function : functions) {
-      StatusOr<const Plan*> child = AddChild(function);
+      const bool is_condition =
+          instruction->kind == InstructionKind::kLoop && instruction->children.empty();
+      StatusOr<const Plan*> child = AddChild(function, is_condition);
       if (!child.ok()) {
         return Annotate(child.status(), absl::StrCat("Node '", node->name(), "'"));
       }
@@ -237,16 +251,9 @@ class PlanBuilder {
     return absl::OkStatus();
   }
 
-  StatusOr<const Plan*> AddChild(const FunctionRef& function) {
-    const FunctionDef* definition = plan_->graph_.FindFunction(function.name);
-    if (definition == nullptr) return NotFound("Function '", function.name, "' is not defined");
-    static const AttrMap* const none = new AttrMap();
-    WEFT_ASSIGN_OR_RETURN(
-        Graph body,
-        InstantiateFunction(*definition, function.attrs ? *function.attrs : *none, plan_->graph_));
-    PlanOptions options = options_;
-    options.scope = ScopeOf(function);
-    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Plan> child, Plan::Compile(std::move(body), options));
+  StatusOr<const Plan*> AddChild(const FunctionRef& function, bool is_condition) {
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Plan> child,
+                          plan_->CompileFunction(function, is_condition));
     plan_->children_.push_back(std::move(child));
     return plan_->children_.back().get();
   }
@@ -282,8 +289,25 @@ class PlanBuilder {
   FrameLayout layout_;
 };
 
+StatusOr<std::unique_ptr<Plan>> Plan::CompileFunction(const FunctionRef& function,
+                                                      bool results_on_host) const {
+  const FunctionDef* definition = graph_.FindFunction(function.name);
+  if (definition == nullptr) return NotFound("Function '", function.name, "' is not defined");
+  static const AttrMap* const none = new AttrMap();
+  WEFT_ASSIGN_OR_RETURN(
+      Graph body,
+      InstantiateFunction(*definition, function.attrs ? *function.attrs : *none, graph_));
+  PlanOptions options = options_;
+  options.scope = ScopeOf(function);
+  options.results_on_host = results_on_host;
+  StatusOr<std::unique_ptr<Plan>> plan = Compile(std::move(body), options);
+  if (plan.ok()) return plan;
+  return Annotate(plan.status(), absl::StrCat("Function '", function.name, "'"));
+}
+
 StatusOr<std::unique_ptr<Plan>> Plan::Compile(Graph graph, const PlanOptions& options) {
   WEFT_RETURN_IF_ERROR(RunPasses(options, &graph));
+  WEFT_RETURN_IF_ERROR(PutInCopies(options, &graph));
   PlanBuilder builder(std::move(graph), options);
   WEFT_RETURN_IF_ERROR(builder.Build());
   return builder.Take();

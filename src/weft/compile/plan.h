@@ -42,6 +42,10 @@ enum class InstructionKind : uint8_t {
 // calls, branches, loops.
 bool RunsWithoutKernel(absl::string_view op);
 
+// Tells apart the functions of a library with the attributes they are called with: calls with the
+// same share the state of the body.
+std::string ScopeOf(const FunctionRef& function);
+
 // A read of a variable through a reference edge that ends in a plain input: the snapshot is put
 // into scratch slot `scratch` before the kernel runs.
 struct ReferenceRead {
@@ -97,6 +101,7 @@ struct PlanOptions {
   Device* device = nullptr;
   KernelCache* cache = nullptr;  // null: every kernel is the plan's own
   std::string scope;             // the function whose body this is: names are unique in it only
+  bool results_on_host = false;  // of a function on a device with a memory of its own
   bool fold = true;
   bool fuse = true;
 };
@@ -109,6 +114,10 @@ class Plan {
   // Errors name the node: no kernel, bad attributes, a cycle.
   static StatusOr<std::unique_ptr<Plan>> Compile(Graph graph, const PlanOptions& options);
 
+  // The plan of a function of this graph's library, compiled as this plan was. Errors name it.
+  StatusOr<std::unique_ptr<Plan>> CompileFunction(const FunctionRef& function,
+                                                  bool results_on_host = false) const;
+
   const std::vector<Instruction>& instructions() const { return instructions_; }
   int num_slots() const { return num_slots_; }
   int num_scratch() const { return num_scratch_; }
@@ -117,17 +126,22 @@ class Plan {
   const std::vector<DType>& result_types() const { return result_types_; }
   // No instruction waits or branches: running them in order is a step.
   bool is_straight_line() const { return is_straight_line_; }
+  // Some kernel is given a function by its name.
+  bool calls_functions() const { return calls_functions_; }
   // The graph itself and its loops of Enter and Exit nodes.
   const std::vector<LoopFrame>& frames() const { return frames_; }
   const Graph& graph() const { return graph_; }
-  Device* device() const { return device_; }
+  Device* device() const { return options_.device; }
+  // The step ends when its device has done what it was given: true of whole steps (not of the
+  // functions they call) on a device with a memory of its own.
+  bool ends_with_sync() const { return ends_with_sync_; }
 
  private:
   friend class PlanBuilder;
-  explicit Plan(Graph graph) : graph_(std::move(graph)) {}
+  Plan(Graph graph, const PlanOptions& options) : graph_(std::move(graph)), options_(options) {}
 
   Graph graph_;
-  Device* device_ = nullptr;
+  const PlanOptions options_;
   std::vector<Instruction> instructions_;
   std::vector<std::shared_ptr<OpKernel>> kernels_;  // shared with the session's KernelCache
   std::vector<std::unique_ptr<Plan>> children_;
@@ -137,6 +151,8 @@ class Plan {
   int num_slots_ = 0;
   int num_scratch_ = 0;
   bool is_straight_line_ = true;
+  bool ends_with_sync_ = false;
+  bool calls_functions_ = false;
   std::vector<LoopFrame> frames_;
 };
 

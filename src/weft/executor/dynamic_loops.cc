@@ -2,14 +2,26 @@
 // Loops of Enter, Merge, Switch, NextIteration and Exit nodes.
 #include <algorithm>
 
-#include "absl/hash/hash.h"
-
 #include "weft/executor/dynamic_step.h"
 
 namespace weft::executor {
 
 using compile::Instruction;
 using compile::LoopFrame;
+
+namespace {
+
+// Every place of a loop that spans places computes the same: FNV-1a of what it is told.
+uint64_t FrameId(uint64_t parent, int64_t iteration, absl::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&](uint64_t byte) { hash = (hash ^ (byte & 0xff)) * 0x100000001b3; };
+  for (int shift = 0; shift < 64; shift += 8) add(parent >> shift);
+  for (int shift = 0; shift < 64; shift += 8) add(static_cast<uint64_t>(iteration) >> shift);
+  for (const char c : name) add(static_cast<uint64_t>(c));
+  return std::max<uint64_t>(1, hash);  // 0 is the graph itself
+}
+
+}  // namespace
 
 void DynamicStep::Pass(int index, const Value& value, Iteration* to) {
   to->state->slot(plan_.instructions()[index].first_output) = value;
@@ -49,14 +61,13 @@ void DynamicStep::FinishEnter(Task task, bool died) {
   if (loop == nullptr) {
     loop = std::make_unique<Frame>();
     loop->number = instruction.frame;
-    loop->id = std::max<uint64_t>(1, absl::HashOf(task.at->frame->id, task.at->number, info.name));
+    loop->id = FrameId(task.at->frame->id, task.at->number, info.name);
     loop->parent = task.at;
     loop->pending_enters = info.num_enters;
     AddIteration(loop.get(), 0);
   }
   Frame* frame = loop.get();
-  Value value = std::move(task.at->state->slot(instruction.first_output));
-  task.at->state->slot(instruction.first_output) = Value();
+  Value value = task.at->state->TakeOut(instruction.first_output);
   value.is_dead = died;
   if (FindAttrOr<bool>(instruction.node->attrs(), "is_constant", false)) {
     frame->constants.push_back({task.index, value});
@@ -75,18 +86,14 @@ void DynamicStep::FinishExit(Task task, bool died) {
     if (task.at->number == frame->last) frame->dead_exits.push_back(task.index);
     return;
   }
-  Value& slot = task.at->state->slot(plan_.instructions()[task.index].first_output);
-  Value value = std::move(slot);
-  slot = Value();
+  Value value = task.at->state->TakeOut(plan_.instructions()[task.index].first_output);
   Pass(task.index, value, frame->parent);
 }
 
 void DynamicStep::FinishNextIteration(Task task, bool died) {
   if (died) return;  // the loop goes no further on this path
   Frame* frame = task.at->frame;
-  Value& slot = task.at->state->slot(plan_.instructions()[task.index].first_output);
-  Value value = std::move(slot);
-  slot = Value();
+  Value value = task.at->state->TakeOut(plan_.instructions()[task.index].first_output);
   const auto next = frame->iterations.find(task.at->number + 1);
   if (next != frame->iterations.end()) {
     Pass(task.index, value, next->second.get());

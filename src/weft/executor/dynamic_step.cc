@@ -5,7 +5,8 @@
 
 #include "absl/time/clock.h"
 
-#include "weft/executor/loop_run.h"
+#include "base/compute_threads.h"
+#include "weft/executor/kernel_call.h"
 
 namespace weft::executor {
 
@@ -13,8 +14,47 @@ using compile::Instruction;
 using compile::InstructionKind;
 using compile::Plan;
 
+namespace {
+
+// Tells the table, if there is one, how long an instruction took.
+class Stopwatch {
+ public:
+  Stopwatch(CostTable* costs, int instruction)
+      : costs_(costs),
+        instruction_(instruction),
+        start_(costs != nullptr ? absl::GetCurrentTimeNanos() : 0),
+        loops_(LoopsSplitByThisThread()) {}
+  ~Stopwatch() {
+    if (costs_ == nullptr) return;
+    costs_->Saw(instruction_, absl::GetCurrentTimeNanos() - start_,
+                LoopsSplitByThisThread() != loops_);
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  CostTable* const costs_;
+  const int instruction_;
+  const int64_t start_;
+  const uint64_t loops_;
+};
+
+}  // namespace
+
 DynamicStep::DynamicStep(PlanRunner* runner, RunRequest request, RunDone done)
-    : runner_(runner), plan_(runner->plan()), request_(std::move(request)), done_(std::move(done)) {
+    : runner_(runner),
+      plan_(runner->plan()),
+      request_(std::move(request)),
+      functions_(runner->functions(), &request_.environment, request_.trace),
+      done_(std::move(done)),
+      // On a device with a memory of its own one thread launches the kernels: the device's streams
+      // do them side by side.
+      costs_(runner->options().num_threads > 1 && !request_.environment.single_threaded &&
+                     runner->plan().device()->memory() == nullptr
+                 ? &runner->costs()
+                 : nullptr),
+      is_measured_(costs_ != nullptr && costs_->BeginStep()) {
+  if (runner->functions() != nullptr) request_.environment.functions = &functions_;
   auto top = std::make_unique<Iteration>(plan_, runner->TakeState(request_.arguments));
   top_ = top.get();
   top_->frame = &root_;
@@ -31,45 +71,158 @@ void DynamicStep::Start(PlanRunner* runner, RunRequest request, RunDone done) {
     for (int i = static_cast<int>(top->progress.size()) - 1; i >= 0; --i) {
       if (step->plan_.instructions()[i].num_dependencies > 0) continue;
       ++top->running;
-      step->ready_.push_back({i, top});
+      step->Push({i, top});
     }
   }
   step->Drive();
 }
 
 void DynamicStep::Drive() {
+  const ComputeScope here;
   while (true) {
-    while (status_.ok() && (!ready_.empty() || !late_.empty())) {
-      std::vector<Task>& from = ready_.empty() ? late_ : ready_;
-      const Task task = from.back();
-      from.pop_back();
-      Execute(task);
+    Task task;
+    while (status_.ok() && TakeNext(&task)) Execute(task);
+    if (request_.environment.cancellation->IsCancelled()) {
+      Fail(request_.environment.cancellation->status());
     }
+    if (status_.ok() && heavy_.size() > 1) HandOver();
     std::vector<Completion> completed;
+    bool computes = false;
+    bool calls = false;
     {
       absl::MutexLock lock(&mutex_);
-      if (completions_.empty()) {
-        if (outstanding_ > 0) {
+      if (!completions_.empty()) {
+        completed.swap(completions_);
+      } else if (status_.ok() && !heavy_.empty()) {
+        task = heavy_.back();
+        heavy_.pop_back();
+        ++outstanding_;
+        computes = IsKernel(task);
+        calls = !computes;
+        if (computes) {
+          ++computing_;
           driving_ = false;
-          return;
         }
+      } else if (outstanding_ > 0) {
+        driving_ = false;
+        return;
+      } else {
         break;
       }
-      completed.swap(completions_);
     }
-    for (Completion& completion : completed) {
-      const Task task = completion.task;
-      --outstanding_;
-      task.at->state->DropSnapshots(plan_.instructions()[task.index]);
-      if (!completion.status.ok()) {
-        Fail(NodeError(completion.status, *plan_.instructions()[task.index].node));
-      } else if (status_.ok()) {
-        if (!task.at->starts.empty()) Trace(task, completion.end, completion.thread);
-        Finish(task);
-      }
+    if (computes) {
+      Status status = ComputeHeavy(task);
+      if (!BecomeDriver(task, std::move(status), /*was_heavy=*/true)) return;
     }
+    if (calls) RunMeasured(task);
+    for (const Completion& completion : completed) TakeIn(completion);
   }
   End();
+}
+
+void DynamicStep::TakeIn(const Completion& completion) {
+  const Task task = completion.task;
+  const Instruction& instruction = plan_.instructions()[task.index];
+  --outstanding_;
+  if (completion.was_heavy) --computing_;
+  task.at->state->DropSnapshots(instruction);
+  if (!completion.status.ok()) {
+    Fail(NodeError(completion.status, *instruction.node));
+  } else if (status_.ok()) {
+    if (!task.at->starts.empty()) Trace(task, completion.end, completion.thread);
+    Finish(task);
+  }
+}
+
+// The next to run on this thread: what is ready, and then, when no kernel runs that might still
+// read a variable, what changes one, in plan order.
+bool DynamicStep::TakeNext(Task* task) {
+  if (!ready_.empty()) {
+    *task = ready_.back();
+    ready_.pop_back();
+    return true;
+  }
+  if (late_.empty() || !heavy_.empty() || computing_ > 0) return false;
+  const auto first = std::min_element(late_.begin(), late_.end(), [](const Task& a, const Task& b) {
+    return std::pair(a.at->number, a.index) < std::pair(b.at->number, b.index);
+  });
+  *task = *first;
+  late_.erase(first);
+  return true;
+}
+
+void DynamicStep::Push(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
+  if (instruction.changes_variable) {
+    late_.push_back(task);
+  } else if (costs_ != nullptr && IsHeavy(task)) {
+    heavy_.push_back(task);
+  } else {
+    ready_.push_back(task);
+  }
+}
+
+bool DynamicStep::IsHeavy(Task task) const {
+  const Instruction& instruction = plan_.instructions()[task.index];
+  if (costs_->nanoseconds(task.index) < runner_->options().worth_handing_over) return false;
+  // Effects come in the order in which one thread has them.
+  if (task.at->progress[task.index].any_dead || instruction.node->schema().is_stateful) {
+    return false;
+  }
+  return instruction.kind == InstructionKind::kKernel
+             ? !instruction.is_async && instruction.cost != KernelCost::kBlocking
+             : instruction.kind == InstructionKind::kCall ||
+                   instruction.kind == InstructionKind::kBranch ||
+                   instruction.kind == InstructionKind::kLoop;
+}
+
+void DynamicStep::HandOver() {
+  const int num_threads = runner_->options().num_threads;
+  std::sort(heavy_.begin(), heavy_.end(), [](const Task& a, const Task& b) {
+    return std::pair(a.at->number, a.index) < std::pair(b.at->number, b.index);
+  });
+  // What shares itself out needs no second thread. One task is this thread's own.
+  const auto stays = std::find_if(heavy_.begin(), heavy_.end(),
+                                  [&](const Task& task) { return costs_->shares(task.index); });
+  const auto own = static_cast<size_t>(stays == heavy_.end() ? 0 : stays - heavy_.begin());
+  int leaving = 0;
+  for (size_t i = 0; i < heavy_.size(); ++i) {
+    if (i != own && !costs_->shares(heavy_[i].index)) ++leaving;
+  }
+  int claimed = ClaimComputeThreads(std::min(leaving, num_threads - 1), num_threads);
+  std::vector<Task> staying;
+  for (size_t i = 0; i < heavy_.size(); ++i) {
+    const Task task = heavy_[i];
+    if (i == own || claimed == 0 || costs_->shares(task.index)) {
+      staying.push_back(task);
+      continue;
+    }
+    --claimed;
+    ++outstanding_;
+    if (IsKernel(task)) ++computing_;
+    runner_->pool().Schedule([this, task] {
+      const ClaimedThread claim;
+      if (IsKernel(task)) {
+        Complete(task, ComputeHeavy(task), /*was_heavy=*/true);
+      } else {
+        RunChildren(task);
+      }
+    });
+  }
+  heavy_ = std::move(staying);
+}
+
+bool DynamicStep::IsKernel(Task task) const {
+  return plan_.instructions()[task.index].kind == InstructionKind::kKernel;
+}
+
+// On any thread.
+Status DynamicStep::ComputeHeavy(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
+  if (!task.at->starts.empty()) task.at->starts[task.index] = absl::Now();
+  const Stopwatch watch(is_measured_ ? costs_ : nullptr, task.index);
+  WEFT_RETURN_IF_ERROR(task.at->state->TakeSnapshots(instruction));
+  return CallKernel(*instruction.kernel, task.at->state->context(task.index));
 }
 
 void DynamicStep::Execute(Task task) {
@@ -97,16 +250,10 @@ void DynamicStep::Execute(Task task) {
       ExecuteMerge(task);
       return;
     case InstructionKind::kCall:
-      ++outstanding_;
-      ExecuteCall(task);
-      return;
     case InstructionKind::kBranch:
-      ++outstanding_;
-      ExecuteBranch(task);
-      return;
     case InstructionKind::kLoop:
       ++outstanding_;
-      ExecuteLoop(task);
+      RunMeasured(task);
       return;
     case InstructionKind::kEnter:
     case InstructionKind::kExit:
@@ -131,18 +278,21 @@ void DynamicStep::ExecuteKernel(Task task) {
   }
   if (instruction.is_async) {
     ++outstanding_;
-    instruction.kernel->ComputeAsync(context,
-                                     [this, task](Status s) { Complete(task, std::move(s)); });
+    CallAsyncKernel(*instruction.kernel, context,
+                    [this, task](Status s) { Complete(task, std::move(s)); });
     return;
   }
   if (instruction.cost == KernelCost::kBlocking) {
     ++outstanding_;
     runner_->pool().Schedule([this, task, &instruction, &context] {
-      Complete(task, instruction.kernel->Compute(context));
+      Complete(task, CallKernel(*instruction.kernel, context));
     });
     return;
   }
-  status = instruction.kernel->Compute(context);
+  {
+    const Stopwatch watch(is_measured_ ? costs_ : nullptr, task.index);
+    status = CallKernel(*instruction.kernel, context);
+  }
   task.at->state->DropSnapshots(instruction);
   if (!status.ok()) {
     Fail(NodeError(status, *instruction.node));
@@ -241,74 +391,10 @@ void DynamicStep::ExecutePass(Task task) {
   Finish(task);
 }
 
-std::vector<Tensor> DynamicStep::ArgumentsFrom(Task task, int first_input) {
-  const Instruction& instruction = plan_.instructions()[task.index];
-  std::vector<Tensor> arguments;
-  for (size_t i = static_cast<size_t>(first_input); i < instruction.inputs.size(); ++i) {
-    const Value& value = task.at->state->slot(instruction.inputs[i]);
-    if (value.variable) {
-      StatusOr<Tensor> read = value.variable->Read();
-      arguments.push_back(read.ok() ? *read : Tensor());
-    } else {
-      arguments.push_back(value.tensor);
-    }
-  }
-  return arguments;
-}
-
-void DynamicStep::SetResults(Task task, std::vector<Tensor> results) {
-  const Instruction& instruction = plan_.instructions()[task.index];
-  for (int o = 0; o < instruction.num_outputs && o < static_cast<int>(results.size()); ++o) {
-    Value& output = task.at->state->slot(instruction.first_output + o);
-    output.tensor = std::move(results[o]);
-    output.is_shared = true;
-  }
-}
-
-void DynamicStep::RunChild(Task task, const Plan* child, std::vector<Tensor> arguments) {
-  RunRequest request{.environment = request_.environment,
-                     .arguments = std::move(arguments),
-                     .trace = request_.trace};
-  runner_->child(child).Run(std::move(request),
-                            [this, task](Status status, std::vector<Tensor> results) {
-                              if (status.ok()) SetResults(task, std::move(results));
-                              Complete(task, std::move(status));
-                            });
-}
-
-void DynamicStep::ExecuteCall(Task task) {
-  RunChild(task, plan_.instructions()[task.index].children[0], ArgumentsFrom(task, 0));
-}
-
-void DynamicStep::ExecuteBranch(Task task) {
-  const Instruction& instruction = plan_.instructions()[task.index];
-  const Tensor condition = ArgumentsFrom(task, 0)[0];
-  size_t branch = 0;
-  if (instruction.node->op() == "Case" || instruction.node->op() == "StatelessCase") {
-    const int32_t wanted = condition.scalar<int32_t>();
-    const size_t last = instruction.children.size() - 1;
-    branch = wanted < 0 || static_cast<size_t>(wanted) > last ? last : static_cast<size_t>(wanted);
-  } else {
-    StatusOr<bool> truth = Truth(condition);
-    if (!truth.ok()) {
-      Complete(task, truth.status());
-      return;
-    }
-    branch = *truth ? 0 : 1;
-  }
-  RunChild(task, instruction.children[branch], ArgumentsFrom(task, 1));
-}
-
-void DynamicStep::ExecuteLoop(Task task) {
-  const Instruction& instruction = plan_.instructions()[task.index];
-  RunRequest request{.environment = request_.environment,
-                     .arguments = ArgumentsFrom(task, 0),
-                     .trace = request_.trace};
-  LoopRun::Start(&runner_->child(instruction.children[0]), &runner_->child(instruction.children[1]),
-                 std::move(request), [this, task](Status status, std::vector<Tensor> results) {
-                   if (status.ok()) SetResults(task, std::move(results));
-                   Complete(task, std::move(status));
-                 });
+// On the driver's thread, which keeps the step until this returns.
+void DynamicStep::RunMeasured(Task task) {
+  const Stopwatch watch(is_measured_ ? costs_ : nullptr, task.index);
+  RunChildren(task);
 }
 
 void DynamicStep::MarkDead(Task task) {
@@ -323,8 +409,12 @@ void DynamicStep::Trace(Task task, absl::Time end, uint64_t thread) {
                    *task.at->state, request_.trace);
 }
 
-void DynamicStep::Complete(Task task, Status status) {
-  Completion completion{task, std::move(status)};
+void DynamicStep::Complete(Task task, Status status, bool was_heavy) {
+  if (BecomeDriver(task, std::move(status), was_heavy)) Drive();
+}
+
+bool DynamicStep::BecomeDriver(Task task, Status status, bool was_heavy) {
+  Completion completion{.task = task, .status = std::move(status), .was_heavy = was_heavy};
   if (!task.at->starts.empty()) {
     completion.end = absl::Now();
     completion.thread = ThreadNumber();
@@ -332,10 +422,10 @@ void DynamicStep::Complete(Task task, Status status) {
   {
     absl::MutexLock lock(&mutex_);
     completions_.push_back(std::move(completion));
-    if (driving_) return;
+    if (driving_) return false;
     driving_ = true;
   }
-  Drive();
+  return true;
 }
 
 void DynamicStep::Finish(Task task) {
@@ -408,7 +498,7 @@ void DynamicStep::Deliver(const Instruction& source, const Instruction::Dependen
   if (progress.started || !starts) return;
   progress.started = true;
   ++to->running;
-  (target.changes_variable ? late_ : ready_).push_back({dependent.instruction, to});
+  Push({dependent.instruction, to});
 }
 
 void DynamicStep::Fail(Status status) {

@@ -5,7 +5,11 @@
 
 #include "absl/time/clock.h"
 
+#include "base/compute_threads.h"
 #include "weft/executor/dynamic_step.h"
+#include "weft/executor/function_calls.h"
+#include "weft/executor/kernel_call.h"
+#include "weft/executor/parallel_run.h"
 
 namespace weft::executor {
 
@@ -13,10 +17,14 @@ using compile::Instruction;
 using compile::InstructionKind;
 using compile::Plan;
 
-PlanRunner::PlanRunner(const Plan* plan, ThreadPool* pool) : plan_(plan), pool_(pool) {
+PlanRunner::PlanRunner(const Plan* plan, ThreadPool* pool, ScheduleOptions options)
+    : plan_(plan), pool_(pool), options_(options), choice_(plan, options) {
+  if (plan->calls_functions()) {
+    functions_ = std::make_unique<FunctionTable>(plan, pool, options);
+  }
   for (const Instruction& instruction : plan->instructions()) {
     for (const Plan* child : instruction.children) {
-      children_.try_emplace(child, std::make_unique<PlanRunner>(child, pool));
+      children_.try_emplace(child, std::make_unique<PlanRunner>(child, pool, options));
     }
   }
 }
@@ -71,18 +79,6 @@ Status CollectResults(const Plan& plan, StepState& state, std::vector<Tensor>* r
 
 namespace {
 
-Status TakeResult(const Instruction& instruction, StepState& state, std::vector<Tensor>* results) {
-  const Value& value = state.slot(instruction.inputs[0]);
-  if (!value.variable) {
-    (*results)[instruction.index] = value.tensor;
-    return absl::OkStatus();
-  }
-  StatusOr<Tensor> read = value.variable->Read();
-  if (!read.ok()) return NodeError(read.status(), *instruction.node->input(0).node);
-  (*results)[instruction.index] = *std::move(read);
-  return absl::OkStatus();
-}
-
 Status ComputeWithSnapshots(const StepState::Call& call, const Instruction& instruction,
                             StepState& state) {
   Status status = state.TakeSnapshots(instruction);
@@ -91,32 +87,50 @@ Status ComputeWithSnapshots(const StepState::Call& call, const Instruction& inst
   return status;
 }
 
-// kWatched: the step is traced, or its memory observed.
+// What is told about each instruction of a step that is watched.
+struct Watch {
+  StepTrace* trace = nullptr;
+  CostTable* costs = nullptr;
+  StepState* state = nullptr;
+  absl::Time start;
+  uint64_t loops = 0;
+
+  void Begin() {
+    start = absl::Now();
+    loops = LoopsSplitByThisThread();
+  }
+  void Saw(const Instruction& instruction, int index) const {
+    const absl::Time end = absl::Now();
+    if (costs != nullptr) {
+      costs->Saw(index, absl::ToInt64Nanoseconds(end - start), LoopsSplitByThisThread() != loops);
+    }
+    if (trace != nullptr)
+      TraceInstruction(instruction, {start, end, ThreadNumber()}, *state, trace);
+    if (state->observer() != nullptr) state->Watch(index);
+  }
+};
+
+// `watch`: null, or the step is traced or measured, or its memory observed. What a kernel throws is
+// the status of the call that `at` shows.
 template <bool kWatched>
-Status RunStraight(const Plan& plan, StepState& state, StepTrace* trace,
-                   std::vector<Tensor>* results) {
+Status RunCalls(const Plan& plan, StepState& state, Watch* watch, std::vector<Tensor>* results,
+                const StepState::Call** at) {
   const Cancellation& cancellation = *state.environment().cancellation;
   const Instruction* const instructions = plan.instructions().data();
   const bool has_arena = state.has_arena();
-  results->resize(plan.result_types().size());
   for (const StepState::Call& call : state.calls()) {
     if (call.kernel != nullptr) [[likely]] {
+      *at = &call;
       if (cancellation.IsCancelled()) [[unlikely]]
         return cancellation.status();
       if (has_arena) state.PlaceOutputs(call.instruction);
-      absl::Time start;
-      if constexpr (kWatched) start = absl::Now();
+      if constexpr (kWatched) watch->Begin();
       const Status status = call.reads_references
                                 ? ComputeWithSnapshots(call, instructions[call.instruction], state)
                                 : call.kernel->Compute(*call.context);
       if (!status.ok()) [[unlikely]]
         return NodeError(status, *instructions[call.instruction].node);
-      if constexpr (kWatched) {
-        const Instruction& instruction = instructions[call.instruction];
-        if (trace != nullptr)
-          TraceInstruction(instruction, {start, absl::Now(), ThreadNumber()}, state, trace);
-        if (state.observer() != nullptr) state.Watch(call.instruction);
-      }
+      if constexpr (kWatched) watch->Saw(instructions[call.instruction], call.instruction);
     } else if (instructions[call.instruction].kind == InstructionKind::kResult) {
       WEFT_RETURN_IF_ERROR(TakeResult(instructions[call.instruction], state, results));
     }
@@ -130,25 +144,69 @@ Status RunStraight(const Plan& plan, StepState& state, StepTrace* trace,
   return absl::OkStatus();
 }
 
+Status RunStraight(const Plan& plan, StepState& state, Watch* watch, std::vector<Tensor>* results) {
+  results->resize(plan.result_types().size());
+  const StepState::Call* at = nullptr;
+  try {
+    return watch != nullptr ? RunCalls<true>(plan, state, watch, results, &at)
+                            : RunCalls<false>(plan, state, nullptr, results, &at);
+  } catch (...) {
+    const Status status = CaughtStatus();
+    if (at == nullptr) return status;
+    return NodeError(status, *plan.instructions()[at->instruction].node);
+  }
+}
+
+// `done`, called on `pool` when the device has done what the step gave it; a failure there is the
+// step's.
+RunDone AfterSync(DeviceMemory* memory, ThreadPool* pool, RunDone done) {
+  return [=, done = std::move(done)](Status status, std::vector<Tensor> results) mutable {
+    memory->Sync([pool, status = std::move(status), results = std::move(results),
+                  done = std::move(done)](Status synced) mutable {
+      if (status.ok() && !synced.ok()) status = std::move(synced);
+      if (!status.ok()) results.clear();
+      pool->Schedule(
+          [status = std::move(status), results = std::move(results),
+           done = std::move(done)]() mutable { done(std::move(status), std::move(results)); });
+    });
+  };
+}
+
 }  // namespace
 
 Status PlanRunner::RunInline(RunRequest& request, std::vector<Tensor>* results) {
   if (!plan_->is_straight_line()) {
     return FailedPrecondition("The step waits or branches and cannot run inline");
   }
+  const ComputeScope computing;
+  StepFunctions functions(functions_.get(), &request.environment, request.trace);
+  const ParallelChoice::Mode mode = choice_.Begin();
   std::unique_ptr<StepState> state = TakeState(request.arguments);
+  if (state->schedule() != mode.schedule) state->Adopt(mode.schedule);
   state->environment() = request.environment;
+  if (functions_ != nullptr) state->environment().functions = &functions;
   Status status = state->SetArguments(request.arguments);
   state->BeginStep();
-  if (status.ok()) {
-    const bool watched = request.trace != nullptr || state->observer() != nullptr;
-    status = watched ? RunStraight<true>(*plan_, *state, request.trace, results)
-                     : RunStraight<false>(*plan_, *state, nullptr, results);
-  }
+  const bool is_timed = mode.is_timed || mode.is_measured;
+  const int64_t start = is_timed ? absl::GetCurrentTimeNanos() : 0;
+  if (status.ok()) status = RunIn(mode, *state, request.trace, results);
+  if (is_timed && status.ok()) choice_.End(mode, absl::GetCurrentTimeNanos() - start);
   state->EndStep(status);
   if (!status.ok()) state->Clear();
   GiveBack(std::move(state));
   return status;
+}
+
+Status PlanRunner::RunIn(const ParallelChoice::Mode& mode, StepState& state, StepTrace* trace,
+                         std::vector<Tensor>* results) {
+  CostTable* const costs = mode.is_measured ? &choice_.costs() : nullptr;
+  if (mode.schedule != nullptr && state.observer() == nullptr) {
+    return state.parallel_run(pool_).Run(
+        {.state = &state, .trace = trace, .costs = costs, .results = results});
+  }
+  Watch watch{.trace = trace, .costs = costs, .state = &state};
+  const bool is_watched = trace != nullptr || costs != nullptr || state.observer() != nullptr;
+  return RunStraight(*plan_, state, is_watched ? &watch : nullptr, results);
 }
 
 void PlanRunner::Run(RunRequest request, RunDone done) {
@@ -159,6 +217,7 @@ void PlanRunner::Run(RunRequest request, RunDone done) {
     done(status, std::move(results));
     return;
   }
+  if (plan_->ends_with_sync()) done = AfterSync(plan_->device()->memory(), pool_, std::move(done));
   DynamicStep::Start(this, std::move(request), std::move(done));
 }
 

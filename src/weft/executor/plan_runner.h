@@ -12,9 +12,12 @@
 
 #include "base/status.h"
 #include "weft/compile/plan.h"
+#include "weft/executor/parallel_choice.h"
 #include "weft/executor/step_state.h"
 
 namespace weft::executor {
+
+class FunctionTable;
 
 // One step's call. The environment's cancellation must be set; it is cancelled when the step fails,
 // so that what still waits ends.
@@ -29,7 +32,11 @@ using RunDone = absl::AnyInvocable<void(Status status, std::vector<Tensor> resul
 // Thread-safe. The plan and the pool must outlive it, and it must outlive its running steps.
 class PlanRunner {
  public:
-  PlanRunner(const compile::Plan* plan, ThreadPool* pool);
+  // `options.num_threads` 1: kernels run one after another.
+  PlanRunner(const compile::Plan* plan, ThreadPool* pool, ScheduleOptions options);
+  // As many threads as the pool has.
+  PlanRunner(const compile::Plan* plan, ThreadPool* pool)
+      : PlanRunner(plan, pool, {.num_threads = pool->num_threads()}) {}
   ~PlanRunner();
 
   // Calls `done` once: before it returns if nothing in the plan waits, else maybe later on another
@@ -40,6 +47,10 @@ class PlanRunner {
 
   const compile::Plan& plan() const { return *plan_; }
   ThreadPool& pool() const { return *pool_; }
+  const ScheduleOptions& options() const { return options_; }
+  CostTable& costs() { return choice_.costs(); }
+  // Null if no kernel of the plan calls functions.
+  FunctionTable* functions() { return functions_.get(); }
   PlanRunner& child(const compile::Plan* plan) { return *children_.find(plan)->second; }
 
  private:
@@ -50,9 +61,14 @@ class PlanRunner {
   static constexpr size_t kMostIdle = 16;
   std::unique_ptr<StepState> TakeState(const std::vector<Tensor>& arguments);
   void GiveBack(std::unique_ptr<StepState> state);
+  Status RunIn(const ParallelChoice::Mode& mode, StepState& state, StepTrace* trace,
+               std::vector<Tensor>* results);
 
   const compile::Plan* const plan_;
   ThreadPool* const pool_;
+  const ScheduleOptions options_;
+  ParallelChoice choice_;
+  std::unique_ptr<FunctionTable> functions_;
   absl::flat_hash_map<const compile::Plan*, std::unique_ptr<PlanRunner>> children_;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<StepState>> idle_ ABSL_GUARDED_BY(mutex_);

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <utility>
 
+#include "weft/executor/schedule.h"
+
 namespace weft::executor {
 
 using compile::Instruction;
@@ -36,9 +38,10 @@ void StepObserver::Saw(int index, const std::vector<Value>& slots) {
       large_.push_back({slot,
                         value.tensor.dtype(),
                         value.tensor.shape(),
-                        {index, released_at_[slot], value.tensor.size_bytes()}});
+                        {index, released_at_[slot], value.tensor.size_bytes()},
+                        {slot}});
       escapes_.push_back(false);
-      holders_.push_back(1);
+      held_by_.push_back(1);
       buffers_.push_back(buffer);
       continue;
     }
@@ -46,13 +49,14 @@ void StepObserver::Saw(int index, const std::vector<Value>& slots) {
     const int k = Find(buffer);
     if (k < 0) continue;
     large_[k].lifetime.last = std::max(large_[k].lifetime.last, released_at_[slot]);
-    ++holders_[k];
+    large_[k].holders.push_back(slot);
+    ++held_by_[k];
   }
 }
 
 int StepObserver::Find(const Buffer* buffer) const {
   for (size_t k = buffers_.size(); k-- > 0;) {
-    if (buffers_[k] == buffer) return holders_[k] > 0 ? static_cast<int>(k) : -1;
+    if (buffers_[k] == buffer) return held_by_[k] > 0 ? static_cast<int>(k) : -1;
   }
   return -1;
 }
@@ -62,7 +66,7 @@ void StepObserver::Releasing(const Value& value) {
   if (buffer == nullptr || buffer->size() < kLargeBytes) return;
   const int k = Find(buffer);
   if (k < 0) return;
-  if (--holders_[k] == 0 && !buffer->HasOneRef()) escapes_[k] = true;
+  if (--held_by_[k] == 0 && !buffer->HasOneRef()) escapes_[k] = true;
 }
 
 std::vector<StepObserver::Large> StepObserver::Take() && {
@@ -80,12 +84,38 @@ struct StepArena::Block {
   explicit Block(size_t num_spots) : in_use(num_spots) {}
 };
 
-std::unique_ptr<StepArena> StepArena::Make(const compile::Plan& plan,
-                                           std::vector<StepObserver::Large> large) {
-  if (large.empty() || large.size() > kMostSpots) return nullptr;
+namespace {
+
+// True if everybody is done with the bytes of `a` before those of `b` are written.
+bool IsDoneBefore(const StepObserver::Large& a, const StepObserver::Large& b,
+                  const Schedule& schedule) {
+  if (!schedule.Precedes(a.lifetime.first, b.lifetime.first)) return false;
+  for (const int slot : a.holders) {
+    for (const int reader : schedule.readers(slot)) {
+      if (!schedule.Precedes(reader, b.lifetime.first)) return false;
+    }
+  }
+  return true;
+}
+
+compile::MemoryPlan LayOut(const std::vector<StepObserver::Large>& large,
+                           const Schedule* schedule) {
   std::vector<Lifetime> lifetimes;
   for (const StepObserver::Large& one : large) lifetimes.push_back(one.lifetime);
-  const compile::MemoryPlan layout = compile::PlanMemory(lifetimes);
+  if (schedule == nullptr) return compile::PlanMemory(lifetimes);
+  return compile::PlanMemory(lifetimes, [&](int a, int b) {
+    return !IsDoneBefore(large[a], large[b], *schedule) &&
+           !IsDoneBefore(large[b], large[a], *schedule);
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<StepArena> StepArena::Make(const compile::Plan& plan,
+                                           std::vector<StepObserver::Large> large,
+                                           const Schedule* schedule) {
+  if (large.empty() || large.size() > kMostSpots) return nullptr;
+  const compile::MemoryPlan layout = LayOut(large, schedule);
   auto arena = std::make_unique<StepArena>();
   arena->block_ = std::make_shared<Block>(large.size());
   arena->block_->memory = plan.device()->allocator().Allocate(layout.total);

@@ -14,6 +14,8 @@
 
 namespace weft::executor {
 
+class Schedule;
+
 // Watches one step: which slots get large buffers of their own, who else reads them, until when.
 class StepObserver {
  public:
@@ -28,6 +30,7 @@ class StepObserver {
     DType dtype = DType::kInvalid;
     Shape shape;
     compile::Lifetime lifetime;
+    std::vector<int> holders;  // slots with these bytes
   };
   // What belongs into an arena: not what somebody else held when the last slot let go of it.
   std::vector<Large> Take() &&;
@@ -39,7 +42,7 @@ class StepObserver {
   std::vector<int> released_at_;  // by slot
   std::vector<Large> large_;
   std::vector<bool> escapes_;           // by position in large_
-  std::vector<int> holders_;            // by position in large_: slots with these bytes
+  std::vector<int> held_by_;            // by position in large_: how many slots have these bytes
   std::vector<const Buffer*> buffers_;  // by position in large_
 };
 
@@ -51,9 +54,11 @@ inline constexpr size_t kLargeBytes = 256 << 10;
 // variable, a queue, a message) keeps its bytes, and the slots concerned take theirs from the pool.
 class StepArena {
  public:
-  // Null if memory is short or there is nothing to place.
+  // Null if memory is short or there is nothing to place. With a schedule, slots share bytes only
+  // where one is done with before the other begins, in every order that the schedule allows.
   static std::unique_ptr<StepArena> Make(const compile::Plan& plan,
-                                         std::vector<StepObserver::Large> large);
+                                         std::vector<StepObserver::Large> large,
+                                         const Schedule* schedule);
 
   // Before the kernel of instruction `index`.
   void Place(int index, std::vector<Value>& slots);

@@ -7,6 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "weft/executor/parallel_run.h"
+
 namespace weft::executor {
 
 using compile::Instruction;
@@ -35,19 +37,25 @@ StepState::StepState(const compile::Plan& plan)
   if (plan.is_straight_line()) ListCalls();
 }
 
+StepState::~StepState() = default;
+
+bool StepState::IsLastUse(int index, int slot) const {
+  if (schedule_ != nullptr) return schedule_->IsLastUse(index, slot);
+  const Instruction& instruction = plan_.instructions()[index];
+  if (std::count(instruction.inputs.begin(), instruction.inputs.end(), slot) != 1) return false;
+  if (!plan_.is_straight_line()) return plan_.uses()[slot] == 1;
+  return std::count(instruction.releases.begin(), instruction.releases.end(), slot) > 0;
+}
+
 void StepState::Bind(int index) {
   const Instruction& instruction = plan_.instructions()[index];
   KernelContext::Binding binding;
-  binding.node = instruction.node;
+  binding.call = &instruction.node->call();
   for (int slot : instruction.inputs) {
     Value* value = &slots_[slot];
     binding.input_values.push_back(value);
     binding.inputs.push_back(&value->tensor);
-    const bool once = std::count(instruction.inputs.begin(), instruction.inputs.end(), slot) == 1;
-    const bool last = plan_.is_straight_line() ? std::count(instruction.releases.begin(),
-                                                            instruction.releases.end(), slot) > 0
-                                               : plan_.uses()[slot] == 1;
-    binding.input_is_last_use.push_back(once && last);
+    binding.input_is_last_use.push_back(IsLastUse(index, slot));
   }
   for (const ReferenceRead& read : instruction.reference_reads) {
     binding.inputs[read.input] = &scratch_[read.scratch];
@@ -113,8 +121,47 @@ void StepState::BeginStep() {
 
 void StepState::EndStep(const Status& status) {
   if (observer_ == nullptr) return;
-  if (status.ok()) arena_ = StepArena::Make(plan_, std::move(*observer_).Take());
+  if (status.ok()) {
+    arena_ = StepArena::Make(plan_, std::move(*observer_).Take(), schedule_.get());
+  }
   observer_.reset();
+}
+
+void StepState::Adopt(std::shared_ptr<const Schedule> schedule) {
+  // What lies in the arena shares bytes as plan order allows it: no slot may keep it.
+  arena_.reset();
+  Clear();
+  schedule_ = std::move(schedule);
+  parallel_run_.reset();
+  for (size_t i = 0; i < plan_.instructions().size(); ++i) {
+    const Instruction& instruction = plan_.instructions()[i];
+    if (instruction.kind != InstructionKind::kKernel) continue;
+    auto& is_last_use = contexts_[i].binding().input_is_last_use;
+    for (size_t k = 0; k < instruction.inputs.size(); ++k) {
+      is_last_use[k] = IsLastUse(static_cast<int>(i), instruction.inputs[k]);
+    }
+  }
+  steps_ = 0;
+  observer_.reset();
+}
+
+ParallelRun& StepState::parallel_run(ThreadPool* pool) {
+  if (!parallel_run_ || !parallel_run_->HasOneRef()) {
+    parallel_run_ = MakeRef<ParallelRun>(&plan_, schedule_, pool);
+  }
+  return *parallel_run_;
+}
+
+Status TakeResult(const Instruction& instruction, StepState& state, std::vector<Tensor>* results) {
+  const Value& value = state.slot(instruction.inputs[0]);
+  if (!value.variable) {
+    (*results)[instruction.index] = value.tensor;
+    return absl::OkStatus();
+  }
+  StatusOr<Tensor> read = value.variable->Read();
+  if (!read.ok()) return NodeError(read.status(), *instruction.node->input(0).node);
+  (*results)[instruction.index] = *std::move(read);
+  return absl::OkStatus();
 }
 
 Status StepState::TakeSnapshots(const Instruction& instruction) {
@@ -132,6 +179,12 @@ Status StepState::TakeSnapshots(const Instruction& instruction) {
 
 void StepState::DropSnapshots(const Instruction& instruction) {
   for (const ReferenceRead& read : instruction.reference_reads) scratch_[read.scratch] = Tensor();
+}
+
+Value StepState::TakeOut(int slot) {
+  Value value;
+  std::swap(value, slots_[slot]);
+  return value;
 }
 
 void StepState::Clear() {

@@ -6,17 +6,21 @@
 #include <vector>
 
 #include "weft/compile/plan.h"
+#include "weft/executor/schedule.h"
 #include "weft/executor/step_arena.h"
 #include "weft/executor/step_trace.h"
 #include "weft/kernel/kernel_context.h"
 
 namespace weft::executor {
 
+class ParallelRun;
+
 // Slots, contexts bound to them, and scratch for snapshots of variables. One step uses it at a
 // time; the next finds the bytes of the last still there and allocates nothing.
 class StepState {
  public:
   explicit StepState(const compile::Plan& plan);
+  ~StepState();
   StepState(const StepState&) = delete;
   StepState& operator=(const StepState&) = delete;
 
@@ -54,6 +58,8 @@ class StepState {
     if (value.variable) value.variable.reset();
     value.is_dead = false;
   }
+  // The slot's value, which leaves it empty.
+  Value TakeOut(int slot);
   // Straight-line plans: the second step with arguments of the same shapes is watched, those after
   // it find their large outputs in an arena. The caller calls PlaceOutputs before each kernel if
   // has_arena().
@@ -65,6 +71,11 @@ class StepState {
     if (arena_->IsPlacedAt(instruction)) arena_->Place(instruction, slots_);
   }
   void Watch(int instruction) { observer_->Saw(instruction, slots_); }
+  // Lets instructions run in any order that the schedule allows; null: in plan order only.
+  void Adopt(std::shared_ptr<const Schedule> schedule);
+  const std::shared_ptr<const Schedule>& schedule() const { return schedule_; }
+  // What runs the steps of the adopted schedule; a new one if threads still hold the last.
+  ParallelRun& parallel_run(ThreadPool* pool);
   // The shapes of the arguments that this state has settled for.
   bool HasShapesOf(const std::vector<Tensor>& arguments) const;
   void SettleFor(const std::vector<Tensor>& arguments);
@@ -74,6 +85,7 @@ class StepState {
 
  private:
   void Bind(int index);
+  bool IsLastUse(int index, int slot) const;
   void ListCalls();
 
   const compile::Plan& plan_;
@@ -86,7 +98,13 @@ class StepState {
   int steps_ = 0;              // with these shapes
   std::unique_ptr<StepObserver> observer_;
   std::unique_ptr<StepArena> arena_;
+  std::shared_ptr<const Schedule> schedule_;  // shared with other steps
+  Ref<ParallelRun> parallel_run_;
 };
+
+// Puts what a kResult instruction reads among the results.
+Status TakeResult(const compile::Instruction& instruction, StepState& state,
+                  std::vector<Tensor>* results);
 
 // The error of a node's kernel, with the node's name where clients look for it.
 Status NodeError(const Status& status, const Node& node);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/graph/builder.h"
@@ -26,11 +28,13 @@ struct TensorGradient {
 // Inputs left alone have no gradient (they are not differentiable). Errors go to builder().Fail.
 class GradientContext {
  public:
-  GradientContext(Node* node, std::vector<Endpoint> output_gradients, GraphBuilder* builder)
+  GradientContext(Node* node, std::vector<Endpoint> output_gradients, GraphBuilder* builder,
+                  std::string source = "gradients")
       : node_(node),
         output_gradients_(std::move(output_gradients)),
         input_gradients_(node->num_inputs()),
-        builder_(builder) {}
+        builder_(builder),
+        source_(std::move(source)) {}
 
   const Node& node() const { return *node_; }
   Endpoint input(int i) const { return node_->input(i); }
@@ -38,6 +42,9 @@ class GradientContext {
   // dL/d(output i). Empty if no loss depends on it (never for output 0 of single-output ops).
   Endpoint gradient(int i = 0) const { return output_gradients_[i]; }
   GraphBuilder& builder() const { return *builder_; }
+  // Names the computation of gradients that this call is part of, in functions too: what ops add up
+  // in the state of a step (gradients of TensorArrays) is kept apart by it.
+  const std::string& source() const { return source_; }
   template <typename T>
   StatusOr<T> Attr(absl::string_view name) const {
     return node_->Attr<T>(name);
@@ -59,6 +66,7 @@ class GradientContext {
   const std::vector<Endpoint> output_gradients_;
   std::vector<TensorGradient> input_gradients_;
   GraphBuilder* const builder_;
+  const std::string source_;
 };
 
 }  // namespace weft

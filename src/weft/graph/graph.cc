@@ -74,20 +74,13 @@ StatusOr<Node*> Graph::AddNode(NodeDef def, absl::Span<const Endpoint> inputs,
   StatusOr<const OpDefinition*> definition = FindOp(def.op);
   if (!definition.ok()) return where(definition.status());
   auto node = std::make_unique<Node>();
-  node->definition_ = *definition;
-  if (Status s = CompleteAttrs(node->schema(), &def.attrs); !s.ok()) return where(s);
-  StatusOr<std::vector<ArgType>> in = ResolveArgs(node->schema().inputs, def.attrs);
-  if (!in.ok()) return where(in.status());
-  StatusOr<std::vector<ArgType>> out = ResolveArgs(node->schema().outputs, def.attrs);
-  if (!out.ok()) return where(out.status());
-  node->name_ = def.name;
-  node->attrs_ = std::move(def.attrs);
-  node->requested_device_ = std::move(def.device);
-  node->input_types_ = *std::move(in);
-  node->output_types_ = *std::move(out);
-  if (inputs.size() != node->input_types_.size()) {
-    return InvalidArgument("Node '", node->name_, "' of op ", def.op, " needs ",
-                           node->input_types_.size(), " inputs, got ", inputs.size());
+  StatusOr<OpCall> call =
+      OpCall::Make(*definition, def.name, std::move(def.attrs), std::move(def.device));
+  if (!call.ok()) return where(call.status());
+  node->call_ = *std::move(call);
+  if (static_cast<int>(inputs.size()) != node->num_inputs()) {
+    return InvalidArgument("Node '", node->name(), "' of op ", def.op, " needs ",
+                           node->num_inputs(), " inputs, got ", inputs.size());
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].node == nullptr) continue;
@@ -101,7 +94,7 @@ StatusOr<Node*> Graph::AddNode(NodeDef def, absl::Span<const Endpoint> inputs,
     inputs[i].node->consumers_.push_back({added, static_cast<int>(i), inputs[i].port});
   }
   nodes_.push_back(std::move(node));
-  by_name_.emplace(added->name_, added);
+  by_name_.emplace(added->name(), added);
   for (Node* control : controls) AddControlEdge(control, added);
   return added;
 }
@@ -121,6 +114,35 @@ Status Graph::SetInput(Node* node, int index, Endpoint source) {
   if (old.node != nullptr) DropConsumer(old.node, {node, index, old.port});
   node->inputs_[index] = source;
   if (source.node != nullptr) source.node->consumers_.push_back({node, index, source.port});
+  return absl::OkStatus();
+}
+
+Status Graph::Widen(Node* node, absl::string_view op, AttrMap attrs,
+                    absl::Span<const Endpoint> more_inputs) {
+  WEFT_ASSIGN_OR_RETURN(const OpDefinition* definition, FindOp(op));
+  Node wide = *node;
+  WEFT_ASSIGN_OR_RETURN(wide.call_, OpCall::Make(definition, node->name(), std::move(attrs),
+                                                 node->requested_device()));
+  wide.call_.set_assigned_device(node->assigned_device());
+  const auto goes_on = [](absl::Span<const ArgType> before, absl::Span<const ArgType> after) {
+    return before.size() <= after.size() && std::equal(before.begin(), before.end(), after.begin());
+  };
+  const size_t num_inputs = node->inputs_.size();
+  if (!goes_on(node->call().input_types(), wide.call().input_types()) ||
+      !goes_on(node->output_types(), wide.output_types()) ||
+      wide.call().input_types().size() != num_inputs + more_inputs.size()) {
+    return InvalidArgument("Node '", node->name(), "' cannot become a node of op ", op,
+                           ": its inputs and outputs are others");
+  }
+  for (size_t i = 0; i < more_inputs.size(); ++i) {
+    WEFT_RETURN_IF_ERROR(CheckInput(wide, static_cast<int>(num_inputs + i), more_inputs[i]));
+  }
+  wide.inputs_.insert(wide.inputs_.end(), more_inputs.begin(), more_inputs.end());
+  *node = std::move(wide);
+  for (size_t i = num_inputs; i < node->inputs_.size(); ++i) {
+    const Endpoint& source = node->inputs_[i];
+    source.node->consumers_.push_back({node, static_cast<int>(i), source.port});
+  }
   return absl::OkStatus();
 }
 
@@ -165,7 +187,7 @@ void Graph::RemoveNode(Node* node) {
       consumer.node->inputs_[consumer.input] = Endpoint();
     }
   }
-  by_name_.erase(node->name_);
+  by_name_.erase(node->name());
   nodes_[node->id_].reset();
 }
 
@@ -238,7 +260,7 @@ StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
   if (order.size() == by_name_.size()) return order;
   for (const auto& node : nodes_) {
     if (node != nullptr && pending[node->id_] > 0) {
-      return InvalidArgument("Graph has a cycle through node '", node->name_, "'");
+      return InvalidArgument("Graph has a cycle through node '", node->name(), "'");
     }
   }
   return Internal("Graph order is inconsistent");
@@ -319,7 +341,7 @@ Graph Graph::Clone() const {
     auto twin = std::make_unique<Node>(*node);
     twin->id_ = static_cast<int>(copy.nodes_.size());
     mapped[node->id_] = twin.get();
-    copy.by_name_.emplace(twin->name_, twin.get());
+    copy.by_name_.emplace(twin->name(), twin.get());
     copy.nodes_.push_back(std::move(twin));
   }
   for (const auto& twin : copy.nodes_) {

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "weft/graph/node_def.h"
+#include "weft/graph/op_call.h"
 #include "weft/graph/op_registry.h"
 
 namespace weft {
@@ -37,50 +38,45 @@ struct Consumer {
   bool operator==(const Consumer&) const = default;
 };
 
-// One op instance. Owned by its graph; edited only through it.
+// One call of an op with its edges. Owned by its graph; edited only through it.
 class Node {
  public:
   int id() const { return id_; }
-  const std::string& name() const { return name_; }
-  const std::string& op() const { return definition_->schema.name; }
-  const OpDefinition& definition() const { return *definition_; }
-  const OpSchema& schema() const { return definition_->schema; }
-  const AttrMap& attrs() const { return attrs_; }
+  // What it calls: all that its kernel sees.
+  const OpCall& call() const { return call_; }
+  const std::string& name() const { return call_.name(); }
+  const std::string& op() const { return call_.op(); }
+  const OpDefinition& definition() const { return call_.definition(); }
+  const OpSchema& schema() const { return call_.schema(); }
+  const AttrMap& attrs() const { return call_.attrs(); }
   template <typename T>
   StatusOr<T> Attr(absl::string_view name) const {
-    return FindAttr<T>(attrs_, name);
+    return call_.Attr<T>(name);
   }
-  void SetAttr(const std::string& name, AttrValue value) { attrs_[name] = std::move(value); }
-  void RemoveAttr(const std::string& name) { attrs_.erase(name); }
+  void SetAttr(const std::string& name, AttrValue value) { call_.SetAttr(name, std::move(value)); }
+  void RemoveAttr(const std::string& name) { call_.RemoveAttr(name); }
 
-  // As the client asked, maybe empty or partial; and as placed, a full device name.
-  const std::string& requested_device() const { return requested_device_; }
-  void set_requested_device(std::string device) { requested_device_ = std::move(device); }
-  const std::string& assigned_device() const { return assigned_device_; }
-  void set_assigned_device(std::string device) { assigned_device_ = std::move(device); }
+  const std::string& requested_device() const { return call_.requested_device(); }
+  void set_requested_device(std::string device) { call_.set_requested_device(std::move(device)); }
+  const std::string& assigned_device() const { return call_.assigned_device(); }
+  void set_assigned_device(std::string device) { call_.set_assigned_device(std::move(device)); }
 
-  int num_inputs() const { return static_cast<int>(inputs_.size()); }
-  int num_outputs() const { return static_cast<int>(output_types_.size()); }
+  int num_inputs() const { return call_.num_inputs(); }
+  int num_outputs() const { return call_.num_outputs(); }
   const Endpoint& input(int i) const { return inputs_[i]; }
   absl::Span<const Endpoint> inputs() const { return inputs_; }
   const std::vector<Node*>& control_inputs() const { return control_inputs_; }
-  const ArgType& input_type(int i) const { return input_types_[i]; }
-  const ArgType& output_type(int i) const { return output_types_[i]; }
-  absl::Span<const ArgType> output_types() const { return output_types_; }
+  const ArgType& input_type(int i) const { return call_.input_type(i); }
+  const ArgType& output_type(int i) const { return call_.output_type(i); }
+  absl::Span<const ArgType> output_types() const { return call_.output_types(); }
   const std::vector<Consumer>& consumers() const { return consumers_; }
 
  private:
   friend class Graph;
   int id_ = 0;
-  std::string name_;
-  const OpDefinition* definition_ = nullptr;
-  AttrMap attrs_;
-  std::string requested_device_;
-  std::string assigned_device_;
+  OpCall call_;
   std::vector<Endpoint> inputs_;
   std::vector<Node*> control_inputs_;
-  std::vector<ArgType> input_types_;
-  std::vector<ArgType> output_types_;
   std::vector<Consumer> consumers_;
 };
 
@@ -100,6 +96,10 @@ class Graph {
   StatusOr<Node*> AddNode(NodeDef def, absl::Span<const Endpoint> inputs,
                           absl::Span<Node* const> controls = {});
   Status SetInput(Node* node, int index, Endpoint source);
+  // Gives `node` another op or other attributes, and `more_inputs` behind the inputs it has. The
+  // types of inputs and outputs must go on from those there were; readers stay as they are.
+  Status Widen(Node* node, absl::string_view op, AttrMap attrs,
+               absl::Span<const Endpoint> more_inputs);
   void AddControlEdge(Node* from, Node* to);
   void RemoveControlEdge(Node* from, Node* to);
   // Lets every reader of `from` read `to` instead; control edges stay.

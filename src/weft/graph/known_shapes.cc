@@ -12,7 +12,12 @@ namespace weft {
 KnownShapes::Entry& KnownShapes::At(const Node& node) {
   const auto id = static_cast<size_t>(node.id());
   if (id >= entries_.size()) entries_.resize(std::max(id + 1, entries_.size() * 2));
-  return entries_[id];
+  Entry& entry = entries_[id];
+  // A node that was widened has outputs that nobody inferred yet.
+  const bool has_grown =
+      entry.state == State::kDone && entry.outputs.size() < static_cast<size_t>(node.num_outputs());
+  if (has_grown) entry = Entry();
+  return entry;
 }
 
 void KnownShapes::Set(const Node& node, std::vector<PartialShape> outputs) {

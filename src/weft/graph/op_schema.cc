@@ -264,7 +264,7 @@ StatusOr<std::vector<ArgType>> ResolveArgs(const std::vector<ArgSchema>& args,
   for (const ArgSchema& arg : args) {
     if (!arg.type_list_attr.empty()) {
       WEFT_ASSIGN_OR_RETURN(auto list, FindAttr<AttrValue::TypeList>(attrs, arg.type_list_attr));
-      for (DType dtype : list) types.push_back({dtype, arg.is_ref});
+      for (DType dtype : list) types.push_back({dtype, arg.is_ref, arg.on_host});
       continue;
     }
     DType dtype = arg.dtype;
@@ -278,7 +278,7 @@ StatusOr<std::vector<ArgType>> ResolveArgs(const std::vector<ArgSchema>& args,
         return InvalidArgument("Attribute '", arg.number_attr, "' is out of range: ", count);
       }
     }
-    types.insert(types.end(), static_cast<size_t>(count), ArgType{dtype, arg.is_ref});
+    types.insert(types.end(), static_cast<size_t>(count), ArgType{dtype, arg.is_ref, arg.on_host});
   }
   return types;
 }

@@ -22,6 +22,7 @@ struct ArgSchema {
   std::string number_attr;
   std::string type_list_attr;
   bool is_ref = false;
+  bool on_host = false;  // stays in the host's memory on every device
 };
 
 struct AttrSchema {
@@ -63,7 +64,10 @@ StatusOr<ArgSchema> ParseArgSchema(absl::string_view text, const std::vector<Att
 struct ArgType {
   DType dtype = DType::kInvalid;
   bool is_ref = false;
-  bool operator==(const ArgType&) const = default;
+  bool on_host = false;  // as in ArgSchema
+  bool operator==(const ArgType& other) const {
+    return dtype == other.dtype && is_ref == other.is_ref;
+  }
 };
 StatusOr<std::vector<ArgType>> ResolveArgs(const std::vector<ArgSchema>& args,
                                            const AttrMap& attrs);

@@ -104,9 +104,10 @@ class Checker {
           no_kernel_.contains(node->name())) {
         continue;
       }
-      const StatusOr<const KernelDef*> kernel = catalogue_.kernels().Find(*node, device_->type());
+      const StatusOr<const KernelDef*> kernel =
+          catalogue_.kernels().Find(node->call(), device_->type());
       if (!kernel.ok()) continue;
-      KernelConstruction construction(node, device_);
+      KernelConstruction construction(node->call(), device_);
       const Status made = (*kernel)->factory(construction).status();
       if (!made.ok())
         Add(Kind::kAttribute, absl::StrCat(node->op(), ": ", made.message()), node->name(), "");

@@ -13,8 +13,8 @@ constexpr int64_t kForwardElements = kForwardBytes / sizeof(Complex128);
 }  // namespace
 
 KernelContext::KernelContext(Binding binding) : binding_(std::move(binding)) {
-  for (int i = 0; i < binding_.node->num_outputs(); ++i) {
-    output_dtypes_.push_back(binding_.node->output_type(i).dtype);
+  for (int i = 0; i < binding_.call->num_outputs(); ++i) {
+    output_dtypes_.push_back(binding_.call->output_type(i).dtype);
   }
 }
 
@@ -57,9 +57,16 @@ StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
       !value.is_shared) [[likely]] {
     return &value.tensor;
   }
-  WEFT_ASSIGN_OR_RETURN(value.tensor, Tensor::Allocate(dtype, shape, device().allocator()));
+  Allocator& from = binding_.call->output_type(i).on_host ? HostAllocator() : device().allocator();
+  StatusOr<Tensor> made = Tensor::Allocate(dtype, shape, from);
+  if (!made.ok()) return OutOfMemory(i, made.status());
+  value.tensor = *std::move(made);
   value.is_shared = false;
   return &value.tensor;
+}
+
+Status KernelContext::OutOfMemory(int i, const Status& status) const {
+  return Annotate(status, absl::StrCat("Output ", i, " of '", name(), "' on ", device().name()));
 }
 
 bool KernelContext::TryForward(int from, int i, const Shape& shape) {

@@ -13,7 +13,7 @@
 
 #include "base/cancellation.h"
 #include "base/status.h"
-#include "weft/graph/graph.h"
+#include "weft/graph/op_call.h"
 #include "weft/kernel/device.h"
 #include "weft/kernel/rendezvous.h"
 #include "weft/kernel/variable.h"
@@ -59,13 +59,14 @@ struct Value {
   bool is_shared = false;  // the bytes came from elsewhere (SetOutput): dropped after the last use
 };
 
-// One call. Bound to a node's slots once and used again each step. Used by one thread at a time.
+// One call with its values. Bound to its slots once and used again each step. Used by one thread at
+// a time.
 class KernelContext {
  public:
   // Where inputs and outputs live. Pointers stay valid for the context's life; `inputs[i]` already
   // points at a variable's snapshot where a reference edge ends in a plain input.
   struct Binding {
-    const Node* node = nullptr;
+    const OpCall* call = nullptr;
     // Most ops have at most two of each: these lie in the context, next to that of the next call.
     absl::InlinedVector<const Tensor*, 2> inputs;
     absl::InlinedVector<Value*, 2> input_values;
@@ -78,8 +79,8 @@ class KernelContext {
   void set_environment(const StepEnvironment* environment) { environment_ = environment; }
   Binding& binding() { return binding_; }
 
-  const Node& node() const { return *binding_.node; }
-  const std::string& name() const { return binding_.node->name(); }
+  const OpCall& call() const { return *binding_.call; }
+  const std::string& name() const { return binding_.call->name(); }
   const StepEnvironment& environment() const { return *environment_; }
   Device& device() const { return *environment_->device; }
   ResourceManager& resources() const { return environment_->device->resources(); }
@@ -129,6 +130,7 @@ class KernelContext {
 
  private:
   bool TryForward(int from, int i, const Shape& shape);
+  Status OutOfMemory(int i, const Status& status) const;
 
   Binding binding_;
   absl::InlinedVector<DType, 8> output_dtypes_;

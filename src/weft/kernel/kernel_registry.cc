@@ -41,11 +41,11 @@ void KernelRegistry::Add(KernelDef def) {
 
 void KernelRegistry::AddTile(const std::string& op, TileBody body) { tiles_[op].push_back(body); }
 
-StatusOr<const KernelDef*> KernelRegistry::Find(const Node& node,
+StatusOr<const KernelDef*> KernelRegistry::Find(const OpCall& call,
                                                 const std::string& device_type) const {
-  StatusOr<const KernelDef*> found = Find(node.op(), node.attrs(), device_type);
+  StatusOr<const KernelDef*> found = Find(call.op(), call.attrs(), device_type);
   if (found.ok()) return found;
-  return Annotate(found.status(), absl::StrCat("Node '", node.name(), "'"));
+  return Annotate(found.status(), absl::StrCat("Node '", call.name(), "'"));
 }
 
 StatusOr<const KernelDef*> KernelRegistry::Find(const std::string& op, const AttrMap& attrs,
@@ -54,6 +54,9 @@ StatusOr<const KernelDef*> KernelRegistry::Find(const std::string& op, const Att
   if (list != nullptr) {
     for (const KernelDef& def : *list) {
       if (def.device_type == device_type && TypesFit(def, attrs)) return &def;
+    }
+    for (const KernelDef& def : *list) {
+      if (def.any_device && TypesFit(def, attrs)) return &def;
     }
   }
   return NotFound("No kernel for op ", op, " (", TypesText(attrs), ") on device type ", device_type,

@@ -32,6 +32,9 @@ struct KernelDef {
   std::map<std::string, std::vector<DType>> types;
   KernelFactory factory;
   KernelCost cost = KernelCost::kParallel;
+  // It only passes tensors on and looks at no element that may lie in a device's memory: good on
+  // devices of every type.
+  bool any_device = false;
 };
 
 // Read-only after start-up, then safe on any thread.
@@ -39,9 +42,9 @@ class KernelRegistry {
  public:
   void Add(KernelDef def);
   void AddTile(const std::string& op, TileBody body);
-  // The kernel for `node` on a device of `device_type`: NotFound names op, dtypes and what there
+  // The kernel for `call` on a device of `device_type`: NotFound names op, dtypes and what there
   // is.
-  StatusOr<const KernelDef*> Find(const Node& node, const std::string& device_type) const;
+  StatusOr<const KernelDef*> Find(const OpCall& call, const std::string& device_type) const;
   // By op and attributes alone, for `weft check` and placement.
   StatusOr<const KernelDef*> Find(const std::string& op, const AttrMap& attrs,
                                   const std::string& device_type) const;

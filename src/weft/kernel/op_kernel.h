@@ -9,41 +9,42 @@
 #include "absl/functional/any_invocable.h"
 
 #include "base/status.h"
-#include "weft/graph/graph.h"
+#include "weft/graph/op_call.h"
 #include "weft/kernel/device.h"
 #include "weft/kernel/kernel_context.h"
 
 namespace weft {
 
-// What a kernel is made from: its node, before any step. Attributes are validated here, once.
+// What a kernel is made from: its call, before any step. Attributes are validated here, once.
 class KernelConstruction {
  public:
-  KernelConstruction(const Node* node, Device* device) : node_(node), device_(device) {}
-  const std::string& name() const { return node_->name(); }
-  const std::string& op() const { return node_->op(); }
-  const Node& node() const { return *node_; }
+  // Both must outlive it.
+  KernelConstruction(const OpCall& call, Device* device) : call_(call), device_(device) {}
+  const std::string& name() const { return call_.name(); }
+  const std::string& op() const { return call_.op(); }
+  const OpCall& call() const { return call_; }
   Device* device() const { return device_; }
   template <typename T>
   StatusOr<T> Attr(absl::string_view attr_name) const {
-    return node_->Attr<T>(attr_name);
+    return call_.Attr<T>(attr_name);
   }
   template <typename T>
   T AttrOr(absl::string_view attr_name, T fallback) const {
-    return FindAttrOr<T>(node_->attrs(), attr_name, std::move(fallback));
+    return FindAttrOr<T>(call_.attrs(), attr_name, std::move(fallback));
   }
-  int num_inputs() const { return node_->num_inputs(); }
-  int num_outputs() const { return node_->num_outputs(); }
-  DType input_dtype(int i) const { return node_->input_type(i).dtype; }
-  DType output_dtype(int i) const { return node_->output_type(i).dtype; }
+  int num_inputs() const { return call_.num_inputs(); }
+  int num_outputs() const { return call_.num_outputs(); }
+  DType input_dtype(int i) const { return call_.input_type(i).dtype; }
+  DType output_dtype(int i) const { return call_.output_type(i).dtype; }
 
  private:
-  const Node* const node_;
+  const OpCall& call_;
   Device* const device_;
 };
 
-// The code of one node. Made once, then called by many steps, maybe at once: state of its own must
+// The code of one call. Made once, then called by many steps, maybe at once: state of its own must
 // be constant or guarded. Compute reads inputs and makes every output, or returns an error, whose
-// message the caller completes with the node's name.
+// message the caller completes with the call's name.
 class OpKernel {
  public:
   using Done = absl::AnyInvocable<void(Status)>;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/kernel/op_spec.h"
 
+#include <algorithm>
+
 namespace weft {
 
 OpSpec::OpSpec(absl::string_view name) : name_(name) { definition_.schema.name = name_; }
@@ -37,6 +39,18 @@ OpSpec& OpSpec::DistributedCommunication() {
   definition_.schema.is_distributed_communication = true;
   return *this;
 }
+OpSpec& OpSpec::HostInput(absl::string_view name) {
+  host_inputs_.emplace_back(name);
+  return *this;
+}
+OpSpec& OpSpec::HostOutput(absl::string_view name) {
+  host_outputs_.emplace_back(name);
+  return *this;
+}
+OpSpec& OpSpec::AnyDevice() {
+  any_device_ = true;
+  return *this;
+}
 OpSpec& OpSpec::Deprecated(int since, absl::string_view explanation) {
   definition_.schema.deprecated_since = since;
   definition_.schema.deprecation = std::string(explanation);
@@ -71,6 +85,21 @@ OpSpec& OpSpec::Tile(TileBody body) {
   return *this;
 }
 
+namespace {
+
+Status KeepOnHost(const std::vector<std::string>& names, absl::string_view what,
+                  std::vector<ArgSchema>* args) {
+  for (const std::string& name : names) {
+    const auto found = std::find_if(args->begin(), args->end(),
+                                    [&](const ArgSchema& arg) { return arg.name == name; });
+    if (found == args->end()) return InvalidArgument("There is no ", what, " '", name, "'");
+    found->on_host = true;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 Status Catalogue::TryAdd(OpSpec spec) {
   OpSchema& schema = spec.definition_.schema;
   for (const std::string& text : spec.attrs_) {
@@ -85,8 +114,13 @@ Status Catalogue::TryAdd(OpSpec spec) {
     WEFT_ASSIGN_OR_RETURN(ArgSchema arg, ParseArgSchema(text, schema.attrs));
     schema.outputs.push_back(std::move(arg));
   }
+  WEFT_RETURN_IF_ERROR(KeepOnHost(spec.host_inputs_, "input", &schema.inputs));
+  WEFT_RETURN_IF_ERROR(KeepOnHost(spec.host_outputs_, "output", &schema.outputs));
   WEFT_RETURN_IF_ERROR(ops_.Add(std::move(spec.definition_)));
-  for (KernelDef& kernel : spec.kernels_) kernels_.Add(std::move(kernel));
+  for (KernelDef& kernel : spec.kernels_) {
+    kernel.any_device = kernel.any_device || spec.any_device_;
+    kernels_.Add(std::move(kernel));
+  }
   for (const TileBody& tile : spec.tiles_) kernels_.AddTile(spec.name_, tile);
   return absl::OkStatus();
 }

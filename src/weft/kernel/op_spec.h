@@ -64,6 +64,12 @@ class OpSpec {
   OpSpec& Aggregate();
   OpSpec& AllowsUninitializedInput();
   OpSpec& DistributedCommunication();
+  // The input or output of this name (shapes, axes, sizes, seeds, ...) stays in the host's memory
+  // where the op runs on a device with a memory of its own.
+  OpSpec& HostInput(absl::string_view name);
+  OpSpec& HostOutput(absl::string_view name);
+  // Its kernels only pass tensors on (KernelDef::any_device).
+  OpSpec& AnyDevice();
   OpSpec& Deprecated(int since, absl::string_view explanation);
   // First line: what it computes. Then shapes, and errors.
   OpSpec& Doc(absl::string_view text);
@@ -82,6 +88,9 @@ class OpSpec {
   std::vector<std::string> inputs_;
   std::vector<std::string> outputs_;
   std::vector<std::string> attrs_;
+  std::vector<std::string> host_inputs_;
+  std::vector<std::string> host_outputs_;
+  bool any_device_ = false;
   OpDefinition definition_;
   std::vector<KernelDef> kernels_;
   std::vector<TileBody> tiles_;

@@ -10,6 +10,7 @@
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
 #include "proto/tensorflow/graph.pb.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
@@ -23,7 +24,10 @@ class BadInputTest : public ::testing::Test {
  protected:
   void SetUp() override {
     StatusOr<std::unique_ptr<Session>> session =
-        NewDirectSession({.catalogue = &StandardCatalogue(), .num_threads = 2, .files = &disk_});
+        NewDirectSession({.catalogue = &StandardCatalogue(),
+                          .devices = &StandardDevices(),
+                          .num_threads = 2,
+                          .files = &disk_});
     ASSERT_TRUE(session.ok()) << session.status();
     session_ = *std::move(session);
     ASSERT_EQ(Extend(R"(

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "net/json.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
@@ -35,8 +36,11 @@ TEST(ChromeTrace, HoldsWhatAStepRan) {
   const Endpoint y = builder.Op("MatMul", {x, x}, {{"transpose_b", true}}, "y");
   builder.Op("Sum", {y, builder.Constant(Tensor::Vector<int32_t>({0, 1}))}, {}, "z");
   ASSERT_TRUE(builder.ok()) << builder.status();
-  DirectOptions options{
-      .catalogue = &StandardCatalogue(), .num_threads = 1, .fold = false, .fuse = false};
+  DirectOptions options{.catalogue = &StandardCatalogue(),
+                        .devices = &StandardDevices(),
+                        .num_threads = 1,
+                        .fold = false,
+                        .fuse = false};
   StatusOr<std::unique_ptr<Session>> session = NewDirectSession(options);
   ASSERT_TRUE(session.ok()) << session.status();
   ASSERT_EQ((*session)->Extend(ExportGraph(graph)), absl::OkStatus());

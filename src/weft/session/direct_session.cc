@@ -2,65 +2,77 @@
 #include "weft/session/direct_session.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 
 #include "base/files.h"
 #include "base/threads.h"
-#include "weft/device/cpu/cpu_device.h"
-#include "weft/session/step_engine.h"
+#include "base/waits.h"
+#include "weft/rendezvous/step_rendezvous.h"
+#include "weft/step/part_run.h"
+#include "weft/step/session_graph.h"
+#include "weft/step/task_part.h"
 
 namespace weft::session {
 namespace {
 
+// A signature as first seen, compiled.
+struct Executable {
+  std::vector<PartialShape> feed_shapes;
+  std::shared_ptr<const step::TaskPart> part;  // shared with running steps
+};
+
+// One task without a wire.
 class DirectSession final : public Session {
  public:
   explicit DirectSession(const DirectOptions& options)
-      : pool_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores(),
-              options.num_threads <= UsableCores() ? kSpinMicros : 0) {
-    const DeviceName task{.job = "localhost", .replica = 0, .task = 0};
-    EngineOptions engine{.catalogue = options.catalogue,
-                         .pool = &pool_,
-                         .files = options.files != nullptr ? options.files : &real_files_,
-                         .soft_placement = options.soft_placement,
-                         .fold = options.fold,
-                         .fuse = options.fuse,
-                         .deterministic = options.deterministic,
-                         .single_threaded = pool_.num_threads() == 1};
-    for (int i = 0; i < std::max(1, options.num_cpu_devices); ++i) {
-      devices_.push_back(MakeCpuDevice(task, i, &pool_));
-      engine.devices.push_back(devices_.back().get());
+      : catalogue_(*options.catalogue),
+        part_options_{
+            .fold = options.fold, .fuse = options.fuse, .deterministic = options.deterministic},
+        pool_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores(),
+              options.num_threads <= UsableCores() ? kSpinMicros : 0),
+        own_waits_(&clock_),
+        watchdog_(&own_waits_),
+        environment_{.pool = &pool_,
+                     .files = options.files != nullptr ? options.files : &real_files_,
+                     .waits = options.waits != nullptr ? options.waits : &own_waits_,
+                     .single_threaded = pool_.num_threads() == 1},
+        place_{.kernels = &options.catalogue->kernels(), .soft = options.soft_placement} {
+    if (options.waits == nullptr) watchdog_.Start();
+  }
+
+  Status MakeDevices(DeviceFactory& factory) {
+    WEFT_ASSIGN_OR_RETURN(devices_, factory.Make(task_, &pool_));
+    if (devices_.empty()) return InvalidArgument("A session needs a device, its factory made none");
+    std::vector<Device*> devices;
+    for (const auto& device : devices_) {
+      WEFT_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(device->name()));
+      place_.devices.push_back(std::move(name));
+      devices.push_back(device.get());
     }
-    engine_.emplace(std::move(engine));
+    place_.default_device = place_.devices.front();
+    session_devices_ = step::SessionDevices(std::move(devices));
+    graph_.emplace(&catalogue_.ops(), place_.default_device.ToString());
+    return absl::OkStatus();
   }
 
   ~DirectSession() override { Close().IgnoreError(); }
 
   Status Extend(const GraphDef& graph) override {
     WEFT_RETURN_IF_ERROR(CheckOpen());
-    return engine_->Extend(graph);
+    return graph_->Extend(graph, place_);
   }
 
   Status Run(const RunOptions& options, const std::vector<Feed>& feeds,
              const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
              std::vector<Tensor>* results, RunMetadata* metadata) override {
     WEFT_RETURN_IF_ERROR(BeginStep());
-    Status status;
-    {
-      Cancellation cancellation(&session_);
-      executor::StepTrace trace;
-      StepCall call{
-          .feeds = feeds, .fetches = fetches, .targets = targets, .cancellation = &cancellation};
-      if (metadata != nullptr && options.trace) call.trace = &trace;
-      if (metadata != nullptr && options.partition_graphs) {
-        call.partition_graphs = &metadata->partition_graphs;
-      }
-      status = RunAndWait(std::move(call), options.timeout, results);
-      if (metadata != nullptr) metadata->trace = trace.Take();
-    }
+    const Status status = RunStep(options, feeds, fetches, targets, results, metadata);
     EndStep();
     return status;
   }
@@ -97,16 +109,42 @@ class DirectSession final : public Session {
     if (--running_ == 0) idle_.SignalAll();
   }
 
-  Status RunAndWait(StepCall call, absl::Duration timeout, std::vector<Tensor>* results) {
+  Status RunStep(const RunOptions& options, const std::vector<Feed>& feeds,
+                 const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
+                 std::vector<Tensor>* results, RunMetadata* metadata) {
+    WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const Executable> executable,
+                          Prepare(feeds, fetches, targets));
+    WEFT_RETURN_IF_ERROR(step::CheckFeeds(executable->feed_shapes, feeds));
+    Cancellation cancellation(&session_);
+    step::PartCall call{.part = executable->part,
+                        .step = next_step_.fetch_add(1, std::memory_order_relaxed),
+                        .cancellation = &cancellation,
+                        .trace = metadata != nullptr && options.trace,
+                        .partition_graphs = metadata != nullptr && options.partition_graphs};
+    for (const Feed& feed : feeds) call.arguments.push_back(feed.second);
+    if (executable->part->exchanges) {
+      call.rendezvous = MakeRef<rendezvous::StepRendezvous>(call.step, task_.TaskName(), nullptr,
+                                                            environment_.waits);
+    }
+    step::PartReport report = RunAndWait(std::move(call), options.timeout);
+    if (metadata != nullptr) *metadata = std::move(report.metadata);
+    // What waited when the step was ended knows only that; the caller wants to know why.
+    if (absl::IsCancelled(report.status) && cancellation.IsCancelled())
+      return cancellation.status();
+    if (report.status.ok() && results != nullptr) *results = std::move(report.results);
+    return report.status;
+  }
+
+  step::PartReport RunAndWait(step::PartCall call, absl::Duration timeout) {
     // Outlives the callback, which may still be leaving Notify when the wait ends.
     struct Outcome {
       absl::Notification ended;
-      StatusOr<std::vector<Tensor>> results = Internal("The step gave no answer");
+      step::PartReport report;
     };
     auto outcome = std::make_shared<Outcome>();  // shared with the callback
-    Cancellation* cancellation = call.cancellation;
-    engine_->Run(std::move(call), [outcome](StatusOr<std::vector<Tensor>> ended) {
-      outcome->results = std::move(ended);
+    Cancellation* const cancellation = call.cancellation;
+    step::RunTaskPart(environment_, std::move(call), [outcome](step::PartReport report) {
+      outcome->report = std::move(report);
       outcome->ended.Notify();
     });
     if (!outcome->ended.WaitForNotificationWithTimeout(timeout)) {
@@ -114,25 +152,59 @@ class DirectSession final : public Session {
           DeadlineExceeded("Timed out waiting for a step of ", absl::FormatDuration(timeout)));
       outcome->ended.WaitForNotification();
     }
-    const Status& status = outcome->results.status();
-    // What waited when the step was ended knows only that; the caller wants to know why.
-    if (absl::IsCancelled(status) && cancellation->IsCancelled()) return cancellation->status();
-    if (!status.ok()) return status;
-    if (results != nullptr) *results = *std::move(outcome->results);
-    return absl::OkStatus();
+    return std::move(outcome->report);
   }
+
+  StatusOr<std::shared_ptr<const Executable>> Prepare(const std::vector<Feed>& feeds,
+                                                      const std::vector<std::string>& fetches,
+                                                      const std::vector<std::string>& targets) {
+    std::string key = step::SignatureKey(feeds, fetches, targets);
+    if (std::shared_ptr<const Executable> known = Known(key)) return known;
+    absl::MutexLock compiling(&compile_mutex_);  // steps of known signatures go on meanwhile
+    if (std::shared_ptr<const Executable> known = Known(key)) return known;
+    WEFT_ASSIGN_OR_RETURN(step::StepGraph cut,
+                          graph_->Cut(step::SignatureOf(feeds, fetches, targets), place_));
+    auto executable = std::make_shared<Executable>();
+    executable->feed_shapes = std::move(cut.feed_shapes);
+    WEFT_ASSIGN_OR_RETURN(executable->part,
+                          step::CompileTaskPart(std::move(cut.graph), part_options_, catalogue_,
+                                                session_devices_, &pool_));
+    absl::MutexLock lock(&mutex_);
+    executables_.emplace(std::move(key), executable);
+    return executable;
+  }
+
+  std::shared_ptr<const Executable> Known(const std::string& key) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = executables_.find(key);
+    return found == executables_.end() ? nullptr : found->second;
+  }
+
   // A thread that has just worked polls this long for more: about what it costs to be woken.
   static constexpr int kSpinMicros = 40;
 
+  const DeviceName task_{.job = "localhost", .replica = 0, .task = 0};
+  const Catalogue& catalogue_;
+  const step::PartOptions part_options_;
   ThreadPool pool_;
   RealFileSystem real_files_;
+  RealClock clock_;
+  WaitRegistry own_waits_;
+  WaitWatchdog watchdog_;
+  const step::TaskEnvironment environment_;
+  compile::PlaceOptions place_;
   std::vector<std::unique_ptr<Device>> devices_;
-  std::optional<StepEngine> engine_;
+  step::SessionDevices session_devices_;
+  std::optional<step::SessionGraph> graph_;
+  absl::Mutex compile_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  std::atomic<int64_t> next_step_{1};
   Cancellation session_;
   absl::Mutex mutex_;
   absl::CondVar idle_;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::flat_hash_map<std::string, std::shared_ptr<const Executable>> executables_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -140,7 +212,10 @@ class DirectSession final : public Session {
 StatusOr<std::unique_ptr<Session>> NewDirectSession(const DirectOptions& options) {
   if (options.catalogue == nullptr) return InvalidArgument("A session needs a catalogue of ops");
   WEFT_RETURN_IF_ERROR(options.catalogue->status());
-  return std::unique_ptr<Session>(std::make_unique<DirectSession>(options));
+  if (options.devices == nullptr) return InvalidArgument("A session needs devices");
+  auto session = std::make_unique<DirectSession>(options);
+  WEFT_RETURN_IF_ERROR(session->MakeDevices(*options.devices));
+  return std::unique_ptr<Session>(std::move(session));
 }
 
 }  // namespace weft::session

@@ -77,7 +77,8 @@ TEST(FunctionKernels, EachFunctionHasItsOwnStateUnderTheSameName) {
   }
   ASSERT_TRUE(b.ok()) << b.status();
   const auto draw = [&](const std::vector<std::string>& fetches) {
-    auto session = NewDirectSession({.catalogue = &StandardCatalogue()});
+    auto session =
+        NewDirectSession({.catalogue = &StandardCatalogue(), .devices = &StandardDevices()});
     EXPECT_EQ((*session)->Extend(ExportGraph(graph, {})), absl::OkStatus());
     float last = -1;
     for (const std::string& fetch : fetches) {

@@ -3,6 +3,7 @@
 // stands before it, as in TensorFlow, where the read shares the variable's memory.
 #include "gtest/gtest.h"
 
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
@@ -29,7 +30,8 @@ class LateReadsTest : public ::testing::Test {
   // What `fetches` are after the variable was set to 1.
   std::vector<float> Run(const std::vector<std::string>& fetches) {
     EXPECT_TRUE(b_.ok()) << b_.status();
-    const auto session = NewDirectSession({.catalogue = &StandardCatalogue()});
+    const auto session =
+        NewDirectSession({.catalogue = &StandardCatalogue(), .devices = &StandardDevices()});
     EXPECT_TRUE(session.ok()) << session.status();
     EXPECT_EQ((*session)->Extend(ExportGraph(graph_, {})), absl::OkStatus());
     EXPECT_EQ((*session)->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
@@ -79,6 +81,43 @@ TEST_F(LateReadsTest, UpdatesOfOthersChangeNothing) {
   const Endpoint set = b_.Op("Assign", {Variable("other"), b_.Scalar(5.0f)}, {}, "set");
   Wait(b_.Op("Neg", {read_}, {}, "late"), set);
   EXPECT_EQ(Run({"late:0"}), std::vector<float>{-1});
+}
+
+TEST_F(LateReadsTest, ThroughAViewAndACopyToo) {
+  const Endpoint flat =
+      b_.Op("Reshape", {b_.Op("Identity", {read_}), b_.Constant(Tensor::Vector<int32_t>({1}))});
+  const Endpoint early = b_.Op("Neg", {flat}, {}, "early");
+  const Endpoint late = b_.Op("Neg", {flat}, {}, "late");
+  Wait(late, update_);
+  Wait(update_, early);
+  EXPECT_EQ(Run({"early:0", "late:0"}), (std::vector<float>{-1, -11}));
+}
+
+// while_loop(i < 5): v += 0.5 * v, with the read outside the loop, as tf.Variable has it.
+TEST_F(LateReadsTest, EachRoundOfALoopSeesTheUpdatesOfTheRoundsBefore) {
+  const auto enter = [this](const char* op, Endpoint value, bool constant) {
+    return b_.Op(op, {value}, {{"frame_name", "loop"}, {"is_constant", constant}});
+  };
+  const Endpoint i = enter("Enter", b_.Scalar(0), false);
+  const Endpoint reference = enter("RefEnter", variable_, true);
+  const Endpoint value = enter("Enter", read_, true);
+  const Endpoint merge = b_.Op("Merge", {std::vector<Endpoint>{i, i}}, {}, "merge");
+  const Endpoint five = b_.Scalar(5);
+  Wait(five, merge);
+  const Endpoint goes_on = b_.Op("LoopCond", {b_.Op("Less", {merge, five})});
+  const Endpoint turn = b_.Op("Switch", {merge, goes_on});
+  const Endpoint body = b_.Op("Identity", {Endpoint{turn.node, 1}});
+  const Endpoint half = b_.Scalar(0.5f), one = b_.Scalar(1);
+  Wait(half, body);
+  Wait(one, body);
+  const Endpoint grow =
+      b_.Op("AssignAdd", {reference, b_.Op("Mul", {half, value}, {}, "product")}, {}, "grow");
+  const Endpoint next = b_.Op("AddV2", {body, one});
+  Wait(next, grow);
+  ASSERT_EQ(graph_.SetInput(merge.node, 1, b_.Op("NextIteration", {next})), absl::OkStatus());
+  const Endpoint end = b_.Op("Exit", {Endpoint{turn.node, 0}});
+  Wait(b_.Op("Neg", {read_}, {}, "after"), end);
+  EXPECT_EQ(Run({"after:0"}), std::vector<float>{-7.59375f});
 }
 
 }  // namespace

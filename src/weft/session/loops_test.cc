@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
@@ -64,7 +65,8 @@ class LoopsTest : public ::testing::TestWithParam<int> {
   }
   StatusOr<std::vector<Tensor>> Fetch(const std::vector<Endpoint>& fetches) {
     WEFT_RETURN_IF_ERROR(b_.status());
-    WEFT_ASSIGN_OR_RETURN(auto session, NewDirectSession({.catalogue = &StandardCatalogue()}));
+    WEFT_ASSIGN_OR_RETURN(auto session, NewDirectSession({.catalogue = &StandardCatalogue(),
+                                                          .devices = &StandardDevices()}));
     WEFT_RETURN_IF_ERROR(session->Extend(ExportGraph(graph_)));
     std::vector<std::string> names;
     for (const Endpoint& fetch : fetches)

@@ -5,10 +5,12 @@
 #include "gtest/gtest.h"
 
 #include "base/threads.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
+#include "weft/tensor/pool_allocator.h"
 
 namespace weft::session {
 namespace {
@@ -33,7 +35,8 @@ class MemoryTest : public ::testing::Test {
         {{"dtype", DType::kFloat}, {"shape", Shape{kRows, 1000}}, {"shared_name", "kept"}}, "kept");
     b_.Op("AssignVariableOp", {handle, Endpoint{graph_.Find("turned2"), 0}}, {}, "keep");
     b_.Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}}, "read");
-    auto session = NewDirectSession({.catalogue = &StandardCatalogue(), .num_threads = 2});
+    auto session = NewDirectSession(
+        {.catalogue = &StandardCatalogue(), .devices = &StandardDevices(), .num_threads = 2});
     EXPECT_TRUE(session.ok()) << session.status();
     session_ = *std::move(session);
     EXPECT_TRUE(b_.ok()) << b_.status();

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
@@ -30,8 +31,11 @@ struct Outcome {
 Outcome RunGraph(const Graph& graph, bool optimise, const std::vector<Feed>& feeds,
                  const std::vector<std::string>& fetches) {
   Outcome outcome;
-  auto session = NewDirectSession(
-      {.catalogue = &StandardCatalogue(), .num_threads = 2, .fold = optimise, .fuse = optimise});
+  auto session = NewDirectSession({.catalogue = &StandardCatalogue(),
+                                   .devices = &StandardDevices(),
+                                   .num_threads = 2,
+                                   .fold = optimise,
+                                   .fuse = optimise});
   EXPECT_TRUE(session.ok()) << session.status();
   outcome.status = (*session)->Extend(ExportGraph(graph, {}));
   if (!outcome.status.ok()) return outcome;

@@ -4,15 +4,14 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 
 #include "base/status.h"
-#include "weft/executor/step_trace.h"
 #include "weft/graph/node_def.h"
 #include "weft/kernel/device.h"
+#include "weft/step/signature.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::session {
@@ -23,12 +22,8 @@ struct RunOptions {
   bool partition_graphs = false;
 };
 
-struct RunMetadata {
-  std::vector<executor::NodeTrace> trace;
-  std::vector<GraphDef> partition_graphs;
-};
-
-using Feed = std::pair<std::string, Tensor>;  // "x:0", value
+using step::Feed;
+using step::RunMetadata;
 
 // A graph that grows, and steps of it. Thread-safe; steps run beside each other.
 class Session {

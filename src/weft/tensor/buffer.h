@@ -14,11 +14,20 @@
 
 namespace weft {
 
+class DeviceMemory;
+
+// What stands for the address of bytes that the host cannot reach: no system maps memory there, so
+// that code which takes a tensor of a device for one of the host faults at once and names itself.
+inline constexpr uintptr_t kNotOnHost = uintptr_t{0x00DE} << 48;
+
 // A block of bytes with one or more owners. Contents are not synchronised.
 class Buffer : public RefCounted {
  public:
+  // Of a block in a device's memory: kNotOnHost (see DeviceBuffer for its address there).
   std::byte* data() const { return data_; }
   size_t size() const { return size_; }
+  // The memory that the bytes lie in; null for the host's.
+  DeviceMemory* memory() const { return memory_; }
   // Another process's memory: must not be written, whoever owns it.
   bool read_only() const { return read_only_; }
   // True when the caller's Ref is the only one and the bytes may be written.
@@ -27,11 +36,17 @@ class Buffer : public RefCounted {
  protected:
   Buffer(std::byte* data, size_t size, bool read_only = false)
       : data_(data), size_(size), read_only_(read_only) {}
+  Buffer(DeviceMemory* memory, size_t size)
+      : data_(reinterpret_cast<std::byte*>(kNotOnHost)),
+        size_(size),
+        read_only_(false),
+        memory_(memory) {}
   std::byte* data_;
   size_t size_;
 
  private:
   const bool read_only_;
+  DeviceMemory* const memory_ = nullptr;
 };
 
 // Where tensors get their memory. Thread-safe. Null only when the system has no memory left or

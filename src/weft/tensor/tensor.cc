@@ -5,6 +5,9 @@
 #include <new>
 
 #include "absl/strings/escaping.h"
+#include "absl/synchronization/notification.h"
+
+#include "weft/tensor/device_memory.h"
 
 namespace weft {
 namespace {
@@ -46,7 +49,7 @@ StatusOr<Tensor> Tensor::Allocate(DType dtype, const Shape& shape, Allocator& al
   }
   if (!buffer) {
     return ResourceExhausted("Out of memory for a tensor: ", DTypeName(dtype), " ",
-                             shape.ToString());
+                             shape.ToString(), ", ", size, " bytes");
   }
   return Tensor(dtype, shape, std::move(buffer));
 }
@@ -88,7 +91,56 @@ Tensor Tensor::BitcastTo(DType dtype, const Shape& shape) const {
   return view;
 }
 
+namespace {
+
+// Calls `copy` with a callback and waits for it: devices answer or fail, they do not hang.
+Status WaitFor(absl::FunctionRef<void(DeviceMemory::Done)> copy) {
+  Status status;
+  absl::Notification ended;
+  copy([&](Status s) {
+    status = std::move(s);
+    ended.Notify();
+  });
+  ended.WaitForNotification();
+  return status;
+}
+
+}  // namespace
+
+uint64_t Tensor::device_address() const {
+  const auto& block = static_cast<const DeviceBuffer&>(*buffer_);
+  return block.address() + (reinterpret_cast<uintptr_t>(data_) - kNotOnHost);
+}
+
+StatusOr<Tensor> Tensor::ToHost() const {
+  DeviceMemory* const from = memory();
+  if (from == nullptr) return *this;
+  WEFT_ASSIGN_OR_RETURN(Tensor copy, Allocate(dtype_, shape_));
+  WEFT_RETURN_IF_ERROR(
+      WaitFor([&](DeviceMemory::Done done) { from->CopyOut(*this, copy, std::move(done)); }));
+  return copy;
+}
+
+StatusOr<Tensor> Tensor::ToDevice(DeviceMemory* to) const {
+  DeviceMemory* const from = memory();
+  if (from == to) return *this;
+  if (from != nullptr) {
+    WEFT_ASSIGN_OR_RETURN(const Tensor between, ToHost());
+    return between.ToDevice(to);
+  }
+  WEFT_ASSIGN_OR_RETURN(Tensor copy, Allocate(dtype_, shape_, to->allocator()));
+  WEFT_RETURN_IF_ERROR(
+      WaitFor([&](DeviceMemory::Done done) { to->CopyIn(*this, copy, std::move(done)); }));
+  return copy;
+}
+
 StatusOr<Tensor> Tensor::Clone() const {
+  if (DeviceMemory* const device = memory(); device != nullptr) {
+    WEFT_ASSIGN_OR_RETURN(Tensor copy, Allocate(dtype_, shape_, device->allocator()));
+    WEFT_RETURN_IF_ERROR(WaitFor(
+        [&](DeviceMemory::Done done) { device->CopyAcross(*this, copy, std::move(done)); }));
+    return copy;
+  }
   WEFT_ASSIGN_OR_RETURN(Tensor copy, Allocate(dtype_, shape_));
   copy.CopyFrom(*this);
   return copy;
@@ -108,6 +160,9 @@ void Tensor::CopyFrom(const Tensor& other) {
 
 std::string Tensor::ToString(int max_elements) const {
   if (!IsInitialized()) return "<uninitialized>";
+  if (memory() != nullptr) {
+    return absl::StrCat(DTypeName(dtype_), " ", shape_.ToString(), " on ", memory()->name());
+  }
   std::string out = absl::StrCat(DTypeName(dtype_), " ", shape_.ToString(), " [");
   const int64_t shown = std::min<int64_t>(max_elements, num_elements());
   switch (dtype_) {

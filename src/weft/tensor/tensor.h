@@ -21,6 +21,9 @@ namespace weft {
 // A cheap handle on a ref-counted, row-major, 64-byte aligned buffer: dtype, shape, bytes. Copies
 // and slices share the buffer. Handles may be copied on any thread; contents are not synchronised,
 // and who writes must know that HasOneRef() or otherwise owns the bytes.
+//
+// The bytes may lie in a device's memory. The plan sees to it that kernels of the host never meet
+// such a tensor; data(), scalar(), bytes() and CopyFrom() of one fault (see kNotOnHost).
 class Tensor {
  public:
   Tensor() = default;  // not initialized: dtype kInvalid
@@ -88,6 +91,14 @@ class Tensor {
   std::byte* bytes() { return data_; }
   const std::byte* bytes() const { return data_; }
   const Ref<Buffer>& buffer() const { return buffer_; }
+  // The device memory that the elements lie in; null on the host.
+  DeviceMemory* memory() const { return buffer_ ? buffer_->memory() : nullptr; }
+  // Where they lie there, as the device counts. Only for tensors of a device.
+  uint64_t device_address() const;
+  // The same elements on the host: itself if it is there, else a copy, for which it waits.
+  StatusOr<Tensor> ToHost() const;
+  // The same elements in `memory`: itself if it is there, else a copy, for which it waits.
+  StatusOr<Tensor> ToDevice(DeviceMemory* memory) const;
 
   // True when no other handle shares the bytes.
   bool HasOneRef() const { return buffer_ && buffer_->HasOneRef(); }
@@ -100,7 +111,7 @@ class Tensor {
   Tensor SliceRows(int64_t begin, int64_t end) const;
   // The same bytes seen as another dtype of equal element size.
   Tensor BitcastTo(DType dtype, const Shape& shape) const;
-  // A copy with bytes of its own.
+  // A copy with bytes of its own, in the same memory.
   StatusOr<Tensor> Clone() const;
   // Copies elements from `other`, of equal dtype and number of elements.
   void CopyFrom(const Tensor& other);

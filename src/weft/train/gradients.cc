@@ -4,13 +4,15 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
+#include "weft/train/function_gradients.h"
 
 namespace weft::train {
 namespace {
-
-bool CarriesGradients(DType dtype) {
-  return IsFloating(dtype) || IsComplex(dtype) || dtype == DType::kResource;
-}
 
 // The sum of what flowed back to one tensor.
 TensorGradient Sum(GraphBuilder& builder, const std::vector<TensorGradient>& parts) {
@@ -39,14 +41,17 @@ TensorGradient Sum(GraphBuilder& builder, const std::vector<TensorGradient>& par
 
 class Backward {
  public:
-  Backward(GraphBuilder& builder, const std::vector<Endpoint>& xs)
-      : builder_(builder), reaches_x_(builder.graph().max_id(), false), xs_(xs) {}
+  Backward(GraphBuilder& builder, std::string source, const std::vector<Endpoint>& xs)
+      : builder_(builder),
+        source_(std::move(source)),
+        reaches_x_(builder.graph().max_id(), false),
+        xs_(xs) {}
 
   Status Seed(const std::vector<Endpoint>& ys, const std::vector<Endpoint>& y_gradients) {
     for (size_t i = 0; i < ys.size(); ++i) {
       const Endpoint& y = ys[i];
       const DType dtype = y.node->output_type(y.port).dtype;
-      if (!IsFloating(dtype) && !IsComplex(dtype)) {
+      if (!CarriesGradients(dtype) || dtype == DType::kResource) {
         return InvalidArgument("Gradients need a floating point tensor, but '", y.node->name(),
                                "' is ", DTypeName(dtype));
       }
@@ -96,9 +101,11 @@ class Backward {
     while (!ready.empty()) {
       Node* node = ready.back();
       ready.pop_back();
+      // Differentiating may give the node further inputs: these lie on no path.
+      const int num_inputs = node->num_inputs();
       WEFT_RETURN_IF_ERROR(Differentiate(node));
       if (node->definition().has_no_gradient) continue;
-      for (int i = 0; i < node->num_inputs(); ++i) {
+      for (int i = 0; i < num_inputs; ++i) {
         Node* source = node->input(i).node;
         if (!reaches_x_[source->id()] || !CarriesGradients(node->input_type(i).dtype)) continue;
         if (--pending_[source] == 0) ready.push_back(source);
@@ -146,35 +153,58 @@ class Backward {
       outputs.push_back(gradient.empty() ? Endpoint() : Densify(builder_, gradient));
     }
     if (!any) return absl::OkStatus();
-    if (node->definition().gradient == nullptr) {
+    const bool has_functions = HasFunctions(builder_.graph(), *node);
+    if (node->definition().gradient == nullptr && !has_functions) {
       return Unimplemented("No gradient is defined for op ", node->op(), " (node '", node->name(),
                            "')");
     }
-    if (outputs[0].node == nullptr && node->num_outputs() > 0 &&
-        CarriesGradients(node->output_type(0).dtype)) {
+    const DType first = node->num_outputs() > 0 ? node->output_type(0).dtype : DType::kInvalid;
+    if (!has_functions && outputs[0].node == nullptr && CarriesGradients(first) &&
+        first != DType::kResource) {
       outputs[0] = builder_.Op("ZerosLike", {Endpoint{node, 0}});
     }
     builder_.PushName(absl::StrCat(node->name(), "_grad"));
-    GradientContext context(node, std::move(outputs), &builder_);
-    const Status status = node->definition().gradient(context);
+    GradientContext context(node, std::move(outputs), &builder_, source_);
+    const Status status =
+        has_functions ? FunctionGradients(context) : node->definition().gradient(context);
     builder_.PopName();
     WEFT_RETURN_IF_ERROR(Annotate(status, absl::StrCat("Gradient of node '", node->name(), "'")));
     WEFT_RETURN_IF_ERROR(builder_.status());
-    for (int i = 0; i < node->num_inputs(); ++i) {
-      const TensorGradient& gradient = context.input_gradients()[i];
-      if (!gradient.empty()) gradients_[node->input(i)].push_back(gradient);
+    int input = 0;
+    for (const TensorGradient& gradient : context.input_gradients()) {
+      const Endpoint& to = node->input(input++);
+      if (!gradient.empty()) gradients_[to].push_back(gradient);
     }
     return absl::OkStatus();
   }
 
   GraphBuilder& builder_;
+  const std::string source_;
   std::vector<bool> reaches_x_;  // by node id, of the nodes there were before
   const std::vector<Endpoint>& xs_;
   absl::flat_hash_map<Node*, int> pending_;
   absl::flat_hash_map<Endpoint, std::vector<TensorGradient>> gradients_;
 };
 
+// "gradients", "gradients_1", ...: no node stands in this scope yet.
+std::string UnusedScope(const GraphBuilder& builder) {
+  absl::flat_hash_set<std::string> used;
+  for (const Node* node : builder.graph().nodes()) {
+    absl::string_view name = node->name();
+    if (!absl::ConsumePrefix(&name, builder.name_prefix())) continue;
+    if (absl::StartsWith(name, "gradients")) used.emplace(name.substr(0, name.find('/')));
+  }
+  std::string scope = "gradients";
+  for (int i = 1; used.contains(scope); ++i) scope = absl::StrCat("gradients_", i);
+  return scope;
+}
+
 }  // namespace
+
+bool CarriesGradients(DType dtype) {
+  return IsFloating(dtype) || IsComplex(dtype) || dtype == DType::kResource ||
+         dtype == DType::kVariant;
+}
 
 Endpoint Densify(GraphBuilder& builder, const TensorGradient& gradient) {
   if (!gradient.slices) return gradient.dense;
@@ -193,6 +223,21 @@ StatusOr<std::vector<TensorGradient>> AddGradients(GraphBuilder& builder,
                                                    const std::vector<Endpoint>& ys,
                                                    const std::vector<Endpoint>& xs,
                                                    const std::vector<Endpoint>& y_gradients) {
+  const std::string scope = UnusedScope(builder);
+  // Part of a resource's name, which TensorFlow splits at slashes.
+  const std::string source =
+      absl::StrReplaceAll(absl::StrCat(builder.name_prefix(), scope), {{"/", "_"}});
+  builder.PushName(scope);
+  auto gradients = AddGradientsOf(builder, source, ys, xs, y_gradients);
+  builder.PopName();
+  return gradients;
+}
+
+StatusOr<std::vector<TensorGradient>> AddGradientsOf(GraphBuilder& builder,
+                                                     const std::string& source,
+                                                     const std::vector<Endpoint>& ys,
+                                                     const std::vector<Endpoint>& xs,
+                                                     const std::vector<Endpoint>& y_gradients) {
   WEFT_RETURN_IF_ERROR(builder.status());
   for (const Endpoint& x : xs) {
     if (x.node == nullptr) return InvalidArgument("Gradient with respect to an empty tensor");
@@ -200,14 +245,12 @@ StatusOr<std::vector<TensorGradient>> AddGradients(GraphBuilder& builder,
   for (const Endpoint& y : ys) {
     if (y.node == nullptr) return InvalidArgument("Gradient of an empty tensor");
   }
-  Backward backward(builder, xs);
+  Backward backward(builder, source, xs);
   backward.FindPath(ys);
-  builder.PushName("gradients");
   Status status = backward.Seed(ys, y_gradients);
   if (status.ok()) status = backward.Run(ys);
   std::vector<TensorGradient> out;
   for (const Endpoint& x : xs) out.push_back(backward.Of(x));
-  builder.PopName();
   WEFT_RETURN_IF_ERROR(status);
   WEFT_RETURN_IF_ERROR(builder.status());
   return out;

@@ -5,15 +5,17 @@
 
 #include "gtest/gtest.h"
 
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
 #include "weft/train/program.h"
+#include "weft/train/testing/names_test.h"
 
 namespace weft::train {
 namespace {
 
-std::string NameOf(const Endpoint& x) { return absl::StrCat(x.node->name(), ":", x.port); }
+using testing::NameOf;
 
 class GradientsTest : public ::testing::Test {
  protected:
@@ -38,6 +40,7 @@ class GradientsTest : public ::testing::Test {
     Node* init = program_.InitializeVariables();
     session::DirectOptions options;
     options.catalogue = &StandardCatalogue();
+    options.devices = &StandardDevices();
     options.num_threads = 1;
     WEFT_ASSIGN_OR_RETURN(auto session, session::NewDirectSession(options));
     WEFT_RETURN_IF_ERROR(session->Extend(ExportGraph(program_.graph())));

@@ -41,34 +41,32 @@ class SaveHook final : public Hook {
     return SaveOnce(session, global_step);
   }
   Status AfterRun(const StepContext& context) override {
-    if (context.global_step < last_saved_ + steps_) return absl::OkStatus();
+    if (context.global_step < last_tried_ + steps_) return absl::OkStatus();
     return SaveOnce(*context.session, context.global_step);
   }
+  // Nobody tries again after this one: what it says is how training ended.
   Status End(session::Session& session, int64_t global_step) override {
-    return SaveOnce(session, global_step);
+    if (global_step == last_saved_) return absl::OkStatus();
+    return saver_->Save(session, folder_, global_step).status();
   }
 
  private:
   Status SaveOnce(session::Session& session, int64_t step) {
+    last_tried_ = step;
     if (step == last_saved_) return absl::OkStatus();
-    StatusOr<std::string> path = saver_->Save(session, folder_, step);
-    if (path.ok()) {
-      last_saved_ = step;
-      return absl::OkStatus();
-    }
+    const Status saved = saver_->Save(session, folder_, step).status();
+    if (saved.ok()) last_saved_ = step;
     // A full disk must not end training: the last good checkpoint is still there.
-    if (path.status().code() == absl::StatusCode::kResourceExhausted) {
-      WEFT_LOG(WARNING) << path.status().message() << "; training goes on";
-      last_saved_ = step;
-      return absl::OkStatus();
-    }
-    return path.status();
+    if (!absl::IsResourceExhausted(saved)) return saved;
+    WEFT_LOG(WARNING) << saved.message() << "; training goes on";
+    return absl::OkStatus();
   }
 
   Saver* const saver_;
   const std::string folder_;
   const int64_t steps_;
   int64_t last_saved_ = -1;
+  int64_t last_tried_ = -1;
 };
 
 class SummaryHook final : public Hook {

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
@@ -27,6 +28,7 @@ StatusOr<Tensor> Evaluate(Program& program, Endpoint x,
   WEFT_RETURN_IF_ERROR(program.status());
   session::DirectOptions options;
   options.catalogue = &StandardCatalogue();
+  options.devices = &StandardDevices();
   options.num_threads = 1;
   WEFT_ASSIGN_OR_RETURN(auto session, session::NewDirectSession(options));
   WEFT_RETURN_IF_ERROR(session->Extend(ExportGraph(program.graph())));

@@ -57,13 +57,13 @@ Status MonitoredSession::Finalize(Program& program) {
     WEFT_RETURN_IF_ERROR(builder.status());
     train_ = options_.train->name();
   }
-  std::vector<Node*> shared;
-  std::vector<Node*> local;
+  std::vector<Variable> shared;
+  std::vector<Variable> local;
   for (const Variable& variable : program.variables()) {
-    (variable.local ? local : shared).push_back(variable.initializer);
+    (variable.local ? local : shared).push_back(variable);
   }
-  Node* init = program.Group(shared, "init_variables");
-  Node* local_init = program.Group(local, "init_local_variables");
+  Node* init = program.Group(program.InitializersInOrder(shared), "init_variables");
+  Node* local_init = program.Group(program.InitializersInOrder(local), "init_local_variables");
   const Endpoint missing = program.ReportUninitialized(/*local=*/false);
   WEFT_RETURN_IF_ERROR(program.status());
   init_ = init->name();
@@ -108,15 +108,14 @@ Status MonitoredSession::ReadyAsChief() {
   WEFT_RETURN_IF_ERROR(session_->Run({}, {missing_}, {}, &missing));
   // Variables outlive a chief that was restarted: they are newer than any checkpoint.
   if (missing[0].num_elements() > 0) {
-    StatusOr<std::string> latest = NotFound("no checkpoint folder");
+    StatusOr<std::string> restored = NotFound("no checkpoint folder");
     if (options_.saver != nullptr && !options_.checkpoint_folder.empty()) {
-      latest = options_.saver->Latest(options_.checkpoint_folder);
+      restored = options_.saver->RestoreNewest(*session_, options_.checkpoint_folder);
     }
-    if (latest.ok()) {
-      WEFT_RETURN_IF_ERROR(options_.saver->Restore(*session_, *latest));
-      WEFT_LOG(INFO) << "Restored " << *latest;
-    } else if (latest.status().code() != absl::StatusCode::kNotFound) {
-      return latest.status();
+    if (restored.ok()) {
+      WEFT_LOG(INFO) << "Restored " << *restored;
+    } else if (restored.status().code() != absl::StatusCode::kNotFound) {
+      return restored.status();
     } else {
       WEFT_RETURN_IF_ERROR(session_->Run({}, {}, {init_}, nullptr));
     }

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/faulty_files.h"
 #include "base/memory_files.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
 
@@ -65,7 +67,7 @@ class MonitoredSessionTest : public ::testing::Test {
     Node* add = b.AddNode("AssignAddVariableOp", {step.handle, b.Scalar<int64_t>(1)});
     train_ = program_.Group({add}, "train");
     Saver::Options saving;
-    saving.files = &files_;
+    saving.files = &disk_;
     auto saver = Saver::Create(program_, saving);
     ASSERT_TRUE(saver.ok()) << saver.status();
     saver_ = *std::move(saver);
@@ -78,8 +80,9 @@ class MonitoredSessionTest : public ::testing::Test {
   }
   StatusOr<std::unique_ptr<session::Session>> NewSession() {
     ++sessions_;
-    session::DirectOptions direct{.catalogue = &StandardCatalogue(), .num_threads = 1};
-    direct.files = &files_;
+    session::DirectOptions direct{
+        .catalogue = &StandardCatalogue(), .devices = &StandardDevices(), .num_threads = 1};
+    direct.files = &disk_;
     WEFT_ASSIGN_OR_RETURN(auto inner, session::NewDirectSession(direct));
     return std::make_unique<FailingSession>(
         std::move(inner), [this] { return ++steps_ == failing_ ? error_ : absl::OkStatus(); });
@@ -95,6 +98,7 @@ class MonitoredSessionTest : public ::testing::Test {
   }
 
   MemoryFileSystem files_;
+  FaultyFileSystem disk_{&files_};
   Program program_;
   Node* train_ = nullptr;
   std::unique_ptr<Saver> saver_;
@@ -167,6 +171,38 @@ TEST_F(MonitoredSessionTest, ResumesFromTheNewestCheckpoint) {
   auto session = Create();
   ASSERT_TRUE(session != nullptr);
   EXPECT_EQ(session->global_step(), 5);
+}
+
+// A full disk does not end training, but who ends with one is told.
+TEST_F(MonitoredSessionTest, AFullDiskFailsTheLastSaveOnly) {
+  const auto save = SaveCheckpoints(saver_.get(), "/model", 2);
+  options_.hooks = {save.get()};
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  ASSERT_TRUE(Train(*session, 3).ok());
+  disk_.LimitBytes(0);
+  ASSERT_TRUE(Train(*session, 3).ok());
+  const Status full = session->End();
+  EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
+  EXPECT_THAT(std::string(full.message()), ::testing::HasSubstr("model.ckpt-6"));
+  disk_.LimitBytes(INT64_MAX);
+  EXPECT_EQ(session->End(), absl::OkStatus());
+  EXPECT_EQ(*saver_->Latest("/model"), "/model/model.ckpt-6");
+}
+
+TEST_F(MonitoredSessionTest, ADamagedCheckpointCostsStepsButNotTheRun) {
+  const auto save = SaveCheckpoints(saver_.get(), "/model", 2);
+  options_.hooks = {save.get()};
+  {
+    auto session = Create();
+    ASSERT_TRUE(session != nullptr);
+    ASSERT_TRUE(Train(*session, 4).ok());
+  }
+  ASSERT_TRUE(files_.OpenWrite("/model/model.ckpt-4.index", WriteMode::kTruncate).ok());
+  ASSERT_TRUE(files_.OpenWrite("/model/checkpoint", WriteMode::kTruncate).ok());
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  EXPECT_EQ(session->global_step(), 2);
 }
 
 TEST_F(MonitoredSessionTest, OtherErrorsAreTheProgramsOwn) {

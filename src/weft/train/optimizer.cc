@@ -50,6 +50,7 @@ LearningRate LearningRate::Line(double start, double end, int64_t last_step) {
 
 Endpoint LearningRate::Value(Program& program, DType dtype, double factor) const {
   GraphBuilder& b = program.builder();
+  if (tensor_) return ValueOfTensor(b, dtype, factor);
   if (last_step_ == 0) return Number(b, dtype, factor * start_);
   const auto number = [&b](double value) { return Number(b, DType::kFloat, value); };
   const Endpoint step = b.Op("Cast", {program.GlobalStep().value}, {{"DstT", DType::kFloat}});
@@ -58,6 +59,19 @@ Endpoint LearningRate::Value(Program& program, DType dtype, double factor) const
   const Endpoint rate = b.Op(
       "AddV2", {b.Op("Mul", {done, number(factor * (end_ - start_))}), number(factor * start_)});
   return dtype == DType::kFloat ? rate : b.Op("Cast", {rate}, {{"DstT", dtype}});
+}
+
+Endpoint LearningRate::ValueOfTensor(GraphBuilder& builder, DType dtype, double factor) const {
+  const DType its = tensor_.node->output_type(tensor_.port).dtype;
+  const PartialShape shape = builder.ShapeOf(tensor_);
+  if (!IsFloating(its) || (shape.known_rank() && shape.rank() != 0)) {
+    builder.Fail(InvalidArgument("A learning rate must be a floating point scalar, but '",
+                                 tensor_.node->name(), "' is ", DTypeName(its), " ",
+                                 shape.ToString()));
+    return {};
+  }
+  const Endpoint rate = its == dtype ? tensor_ : builder.Op("Cast", {tensor_}, {{"DstT", dtype}});
+  return factor == 1 ? rate : builder.Op("Mul", {rate, Number(builder, dtype, factor)});
 }
 
 StatusOr<std::vector<GradientAndVariable>> Optimizer::ComputeGradients(

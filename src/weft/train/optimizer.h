@@ -19,18 +19,24 @@ struct GradientAndVariable {
   Variable variable;
 };
 
-// How far an optimizer goes: a number, or a line from one to another.
+// How far an optimizer goes: a number, a line from one to another, or a tensor.
 class LearningRate {
  public:
   LearningRate(double rate) : start_(rate), end_(rate) {}  // NOLINT: a number is a rate
+  // A floating point scalar of the program's graph, fed or computed anew by each step.
+  LearningRate(Endpoint rate) : tensor_(rate) {}  // NOLINT: so is a tensor
   // `start` at global step 0, `end` from `last_step` on, a straight line between.
   static LearningRate Line(double start, double end, int64_t last_step);
 
-  // As a scalar of `dtype`, computed on the builder's device.
+  // As a scalar of `dtype`, computed on the builder's device. A tensor that is no floating point
+  // scalar is InvalidArgument in the builder's status.
   Endpoint Value(Program& program, DType dtype, double factor = 1) const;
 
  private:
-  double start_, end_;
+  Endpoint ValueOfTensor(GraphBuilder& builder, DType dtype, double factor) const;
+
+  Endpoint tensor_;  // empty: a number or a line
+  double start_ = 0, end_ = 0;
   int64_t last_step_ = 0;
 };
 

@@ -49,6 +49,7 @@ Variable Program::Make(const std::string& full_name, DType dtype, const Shape& s
   own.PushName("Initializer");
   const Endpoint first = initial(own, dtype, shape);
   own.PopName();
+  variable.initial_value = first;
   variable.initializer =
       own.AddNode("AssignVariableOp", {variable.handle, first}, {{"dtype", dtype}}, "Assign");
   variable.value = own.Op("ReadVariableOp", {variable.handle}, {{"dtype", dtype}}, "Read");
@@ -145,13 +146,7 @@ Node* Program::Group(const std::vector<Node*>& nodes, const std::string& name) {
   return group;
 }
 
-Node* Program::InitializeVariables() {
-  std::vector<Node*> initializers;
-  for (const Variable& variable : variables_) {
-    if (variable.initializer != nullptr) initializers.push_back(variable.initializer);
-  }
-  return Group(initializers, "init");
-}
+Node* Program::InitializeVariables() { return Group(InitializersInOrder(variables_), "init"); }
 
 Endpoint Program::ReportUninitialized(bool local) {
   builder_.PushName("report_uninitialized");

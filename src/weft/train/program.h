@@ -2,6 +2,7 @@
 // A graph being built for training, with what it collects: variables, summaries, the global step.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,8 +61,17 @@ class Program {
   // The int64 count of steps, made on first use, saved with the rest.
   Variable GlobalStep();
 
-  // Nodes that initialize all variables, made when first asked for after the last variable.
+  // A node that initializes all variables, made when first asked for after the last variable.
   Node* InitializeVariables();
+  // Nodes that initialize those of `variables`, which stand in the order in which they were added:
+  // a variable whose initial value is made of another's waits for that one.
+  std::vector<Node*> InitializersInOrder(const std::vector<Variable>& variables);
+  // The value of `variable`, or the one that it would begin with where it has none yet: what the
+  // initial values of other variables are made of, as with TensorFlow's initialized_value.
+  //   program.AddVariable("start", dtype, shape, [&](GraphBuilder&, DType, const Shape&) {
+  //     return program.InitializedValue(w);
+  //   });
+  Endpoint InitializedValue(const Variable& variable);
   // A string vector of the names of variables without a value: empty when all have one. Workers'
   // local variables count only if `local`.
   Endpoint ReportUninitialized(bool local = true);
@@ -83,6 +93,7 @@ class Program {
   std::unique_ptr<VariablePlacement> placement_;
   std::vector<Variable> variables_;
   int global_step_ = -1;
+  std::map<std::string, Endpoint> initialized_values_;  // by the variable's name
   std::vector<Endpoint> summaries_;
 };
 

@@ -28,18 +28,33 @@ class Saver {
   }
 
   // Writes `<folder>/<base>-<step>` and then the file `checkpoint`; gives the path. When it fails,
-  // the checkpoints there were are untouched.
+  // the newest checkpoint there was is untouched; on a full disk those beyond max_to_keep, this one
+  // counted, have made room first.
   StatusOr<std::string> Save(session::Session& session, const std::string& folder, int64_t step,
                              const std::string& base = "model.ckpt");
   // NotFound or DataLoss names the file or the variable.
   Status Restore(session::Session& session, const std::string& path);
-  // The newest checkpoint in `folder`; NotFound if there is none.
+  // Restores the newest checkpoint in `folder` that is intact, saying which others are not, and
+  // gives its path. NotFound if there is none, DataLoss if all are damaged.
+  StatusOr<std::string> RestoreNewest(session::Session& session, const std::string& folder);
+  // The newest checkpoint in `folder`, intact or not; NotFound if there is none.
   StatusOr<std::string> Latest(const std::string& folder);
 
  private:
   Saver(const Options& options) : options_(options) {}
   Status Build(Program& program);
-  Status DeleteOld(const std::string& folder, std::vector<std::string>* paths);
+  Status Write(session::Session& session, const std::string& path);
+  // Newest first: as the file `checkpoint` says, then others that lie there. NotFound if there is
+  // no such file.
+  StatusOr<std::vector<std::string>> Candidates(const std::string& folder);
+  // Those that lie in the folder, by their files alone, oldest first.
+  std::vector<std::string> Lying(const std::string& folder);
+  // Oldest first.
+  std::vector<std::string> Listed(const std::string& folder);
+  bool IsDamaged(const std::string& path, const Status& why);
+  bool MakeRoom(const std::string& folder, const std::string& path);
+  Status WriteList(const std::string& folder, std::vector<std::string> paths);
+  void DeleteFiles(const std::string& folder, const std::string& path);
   FileSystem& files() { return options_.files != nullptr ? *options_.files : real_files_; }
 
   const Options options_;

@@ -6,6 +6,7 @@
 
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
@@ -42,7 +43,8 @@ class SaverTest : public ::testing::Test {
   }
   // With variables of its own, as after a restart.
   std::unique_ptr<session::Session> NewSession() {
-    session::DirectOptions options{.catalogue = &StandardCatalogue(), .num_threads = 1};
+    session::DirectOptions options{
+        .catalogue = &StandardCatalogue(), .devices = &StandardDevices(), .num_threads = 1};
     options.files = &files_;
     auto session = session::NewDirectSession(options);
     EXPECT_TRUE(session.ok()) << session.status();
@@ -147,6 +149,79 @@ TEST_F(SaverTest, TornAndMissingCheckpointsSayWhatIsWrong) {
   EXPECT_THAT(ValuesOfA(*session_), ElementsAre(1, 1));
 }
 
+// The checkpoints of steps 1, 2 and 3, with a = [2, 11], [3, 21] and [4, 31].
+TEST_F(SaverTest, ADamagedNewestGivesWayToTheOneBefore) {
+  Start(5);
+  for (const int step : {1, 2, 3}) {
+    ASSERT_TRUE(session_->Run({}, {}, {grow_->name()}, nullptr).ok());
+    ASSERT_TRUE(saver_->Save(*session_, "/model", step).ok());
+  }
+  const auto cut = [&](const std::string& name, size_t kept) {
+    const auto bytes = ReadFile(disk_, name, 1 << 20);
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    auto file = disk_.OpenWrite(name, WriteMode::kTruncate);
+    ASSERT_TRUE(file.ok() && (*file)->Append(bytes->substr(0, kept)).ok());
+  };
+  cut("/model/model.ckpt-3.index", 10);
+  auto other = NewSession();
+  auto restored = saver_->RestoreNewest(*other, "/model");
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(*restored, "/model/model.ckpt-2");
+  EXPECT_THAT(ValuesOfA(*other), ElementsAre(3, 21));
+  // Data that is gone, and an index that is: further back.
+  ASSERT_TRUE(disk_.Delete("/model/model.ckpt-2.data-00000-of-00001").ok());
+  EXPECT_EQ(*saver_->RestoreNewest(*other, "/model"), "/model/model.ckpt-1");
+  cut("/model/model.ckpt-1.data-00000-of-00001", 3);
+  const Status lost = saver_->RestoreNewest(*other, "/model").status();
+  EXPECT_EQ(lost.code(), absl::StatusCode::kDataLoss) << "training must not start anew";
+  EXPECT_THAT(std::string(lost.message()), HasSubstr("model.ckpt-3"));
+}
+
+TEST_F(SaverTest, AnEmptyOrTornListForgetsNothing) {
+  Start(5);
+  for (const int step : {9, 10}) {
+    ASSERT_TRUE(session_->Run({}, {}, {grow_->name()}, nullptr).ok());
+    ASSERT_TRUE(saver_->Save(*session_, "/model", step).ok());
+  }
+  for (const char* text : {"", "model_checkpoint_path: \"model.ck"}) {
+    auto file = disk_.OpenWrite("/model/checkpoint", WriteMode::kTruncate);
+    ASSERT_TRUE(file.ok() && (*file)->Append(text).ok());
+    auto other = NewSession();
+    auto restored = saver_->RestoreNewest(*other, "/model");
+    ASSERT_TRUE(restored.ok()) << restored.status();
+    EXPECT_EQ(*restored, "/model/model.ckpt-10");
+  }
+  ASSERT_TRUE(saver_->Save(*session_, "/model", 11).ok());
+  ASSERT_TRUE(disk_.Delete("/model/model.ckpt-11.index").ok());
+  auto other = NewSession();
+  EXPECT_EQ(*saver_->RestoreNewest(*other, "/model"), "/model/model.ckpt-10");
+}
+
+// On a disk that is full, what max_to_keep pushes out makes room; the newest always stays.
+TEST_F(SaverTest, AFullDiskIsFreedOfWhatIsNotKept) {
+  Start(0);
+  for (const int step : {1, 2, 3, 4}) ASSERT_TRUE(saver_->Save(*session_, "/model", step).ok());
+  Saver::Options options;
+  options.max_to_keep = 2;
+  options.files = &files_;
+  auto keeper = Saver::Create(program_, options);
+  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  session_ = NewSession();
+  ASSERT_TRUE(session_->Run({}, {}, {init_->name()}, nullptr).ok());
+  files_.LimitBytes(0);
+  const Status full = (*keeper)->Save(*session_, "/model", 5).status();
+  files_.LimitBytes(INT64_MAX);
+  EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
+  const auto names = disk_.List("/model");
+  ASSERT_TRUE(names.ok());
+  EXPECT_THAT(*names, Not(Contains(HasSubstr("model.ckpt-1."))));
+  EXPECT_THAT(*names, Not(Contains(HasSubstr("model.ckpt-3."))));
+  EXPECT_THAT(*names, Contains("model.ckpt-4.index"));
+  EXPECT_EQ(*(*keeper)->RestoreNewest(*session_, "/model"), "/model/model.ckpt-4");
+  ASSERT_TRUE((*keeper)->Save(*session_, "/model", 5).ok());
+  EXPECT_EQ(*(*keeper)->Latest("/model"), "/model/model.ckpt-5");
+}
+
 TEST_F(SaverTest, RefusesACheckpointOfAnotherShape) {
   Start(5);
   ASSERT_TRUE(saver_->Save(*session_, "/model", 1).ok());
@@ -156,7 +231,8 @@ TEST_F(SaverTest, RefusesACheckpointOfAnotherShape) {
   options.files = &files_;
   const auto saver = Saver::Create(wider, options);
   ASSERT_TRUE(saver.ok()) << saver.status();
-  auto session = session::NewDirectSession({.catalogue = &StandardCatalogue(), .files = &files_});
+  auto session = session::NewDirectSession(
+      {.catalogue = &StandardCatalogue(), .devices = &StandardDevices(), .files = &files_});
   ASSERT_TRUE(session.ok()) << session.status();
   ASSERT_TRUE((*session)->Extend(ExportGraph(wider.graph())).ok());
   const Status status = (*saver)->Restore(**session, "/model/model.ckpt-1");
@@ -175,7 +251,8 @@ TEST_F(SaverTest, NamesTheVariableThatACheckpointLacks) {
   options.files = &files_;
   auto saver = Saver::Create(other, options);
   ASSERT_TRUE(saver.ok());
-  session::DirectOptions direct{.catalogue = &StandardCatalogue(), .num_threads = 1};
+  session::DirectOptions direct{
+      .catalogue = &StandardCatalogue(), .devices = &StandardDevices(), .num_threads = 1};
   direct.files = &files_;
   auto session = session::NewDirectSession(direct);
   ASSERT_TRUE(session.ok() && (*session)->Extend(ExportGraph(other.graph())).ok());

@@ -12,6 +12,7 @@
 
 #include "weft/cluster/grpc_session.h"
 #include "weft/cluster/server.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/ops/catalogue.h"
 
 namespace weft::train {
@@ -50,13 +51,13 @@ std::string Task::WorkerDevice(int n) const {
 }
 
 StatusOr<std::unique_ptr<session::Session>> Task::NewSession() const {
-  cluster::SessionOptions options{.target = target, .catalogue = catalogue};
+  cluster::SessionOptions options{.target = target, .catalogue = catalogue, .devices = devices};
   if (distributed) options.device_filters = {"/job:ps", Device()};
   return cluster::NewSession(options);
 }
 
 StatusOr<std::unique_ptr<session::Session>> Task::NewClusterSession() const {
-  return cluster::NewSession({.target = target, .catalogue = catalogue});
+  return cluster::NewSession({.target = target, .catalogue = catalogue, .devices = devices});
 }
 
 std::unique_ptr<VariablePlacement> Task::Placement() const {
@@ -66,6 +67,7 @@ std::unique_ptr<VariablePlacement> Task::Placement() const {
 StatusOr<Task> TaskFromEnvironment() {
   Task task;
   task.catalogue = &StandardCatalogue();
+  task.devices = &StandardDevices();
   const char* config = std::getenv("TF_CONFIG");
   if (config == nullptr || *config == '\0') return task;
   WEFT_ASSIGN_OR_RETURN(cluster::TaskConfig parsed, cluster::ParseTfConfig(config));
@@ -91,6 +93,7 @@ StatusOr<Task> TaskFromEnvironment() {
 Status RunTask(const std::function<Status(const Task&)>& train, const TaskOptions& options) {
   WEFT_ASSIGN_OR_RETURN(Task task, TaskFromEnvironment());
   if (options.catalogue != nullptr) task.catalogue = options.catalogue;
+  if (options.devices != nullptr) task.devices = options.devices;
   if (!task.distributed) return train(task);
   if (task.is_evaluator) return absl::OkStatus();
   const bool serves = task.is_ps || (options.only_chief_trains && !task.is_chief);
@@ -101,6 +104,10 @@ Status RunTask(const std::function<Status(const Task&)>& train, const TaskOption
   server_options.cluster = task.cluster;
   server_options.task = task.id;
   server_options.catalogue = task.catalogue;
+  server_options.devices = task.devices;
+  WEFT_RETURN_IF_ERROR(cluster::CompleteFromEnvironment(&server_options));
+  // The graphs are this program's own where nobody else is let in: its files lie where it says.
+  if (server_options.root.empty() && server_options.identity.has_value()) server_options.root = "/";
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Server> server,
                         cluster::Server::Start(server_options));
   if (serves) {

@@ -28,6 +28,7 @@ struct Task {
   bool is_evaluator = false;
   std::string target;  // of sessions: empty, or this task's own server
   const Catalogue* catalogue = nullptr;
+  DeviceFactory* devices = nullptr;
 
   // "/job:worker/task:1"; empty without a job.
   std::string Device() const { return distributed ? id.ToString() : ""; }
@@ -50,6 +51,8 @@ struct TaskOptions {
   bool only_chief_trains = false;
   // For programs with ops of their own; null: the standard catalogue. Must outlive the call.
   const Catalogue* catalogue = nullptr;
+  // For programs that choose their devices; null: one CPU device. Must outlive the call.
+  DeviceFactory* devices = nullptr;
 };
 
 // Does this task's part of a job and returns when it is over: starts its server if there is a job,

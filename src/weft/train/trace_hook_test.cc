@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "weft/api/ops.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
 #include "weft/train/monitored_session.h"
@@ -28,7 +29,8 @@ TEST(TraceHook, TracesTheFirstStepAndEveryThirdAfterIt) {
   const std::unique_ptr<Hook> hook = WriteTraces(folder, 3);
   MonitoredOptions options;
   options.make_session = [] {
-    return session::NewDirectSession({.catalogue = &StandardCatalogue(), .num_threads = 1});
+    return session::NewDirectSession(
+        {.catalogue = &StandardCatalogue(), .devices = &StandardDevices(), .num_threads = 1});
   };
   options.hooks = {hook.get()};
   StatusOr<std::unique_ptr<MonitoredSession>> session = MonitoredSession::Create(program, options);

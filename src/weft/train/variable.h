@@ -23,6 +23,7 @@ struct Variable {
   Endpoint handle;
   Endpoint value;  // a read made for the whole graph
   Endpoint is_initialized;
+  Endpoint initial_value;  // what the initializer assigns
   Node* initializer = nullptr;
   // A part of a partitioned variable: the whole's name and shape, and where along which axis it
   // begins.

@@ -2,6 +2,7 @@
 // What every sibling must do, run against each.
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -42,7 +43,12 @@ class Transport : public ::testing::TestWithParam<std::string> {
     ps_options_.task = "/job:ps/task:0";
     ps_options_.incarnation = 22;
     ps_options_.token = "secret";
-    if (GetParam() == "shm") {
+    if (absl::StartsWith(GetParam(), "tls")) {
+      static const JobTls* const job =
+          new JobTls(*MakeJobTls(*MakeJobIdentity("a.weft-job", absl::Now(), absl::Hours(24))));
+      worker_options_.tls = ps_options_.tls = *job;
+    }
+    if (LendsMemory()) {
       ASSERT_TRUE(memory_.Enable().ok());
       worker_options_.shared_memory = ps_options_.shared_memory = HeapBytes::shared = &memory_;
     }
@@ -58,6 +64,7 @@ class Transport : public ::testing::TestWithParam<std::string> {
     HeapBytes::shared = nullptr;
   }
 
+  static bool LendsMemory() { return absl::EndsWith(GetParam(), "shm"); }
   std::unique_ptr<Endpoint> Make(const EndpointOptions& options, FrameHandler* handler) {
     auto endpoint = GetParam() == "inproc" ? inproc::MakeEndpoint(options, handler)
                                            : tcp::MakeEndpoint(options, handler);
@@ -471,7 +478,7 @@ TEST_P(Transport, BadFramesAreRefusedAtTheSender) {
 TEST_P(Transport, OnlySharedMemoryIsLentAndEachLoanComesBack) {
   Join();
   // The first frames may leave before the other side has mapped what it is offered.
-  const bool lends = GetParam() == "shm";
+  const bool lends = LendsMemory();
   size_t sent = 0;
   do {
     SendText(*link_, FrameKind::kTensor, std::string(50'000, 'x'));
@@ -496,7 +503,8 @@ TEST_P(Transport, TheHandlersContextStaysWithThePeer) {
   EXPECT_EQ(record, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Siblings, Transport, ::testing::Values("inproc", "tcp", "shm"),
+INSTANTIATE_TEST_SUITE_P(Siblings, Transport,
+                         ::testing::Values("inproc", "tcp", "shm", "tls", "tls_shm"),
                          [](const auto& sibling) { return sibling.param; });
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -17,6 +18,7 @@
 #include "base/shared_memory.h"
 #include "base/status.h"
 #include "base/waits.h"
+#include "net/job_identity.h"
 #include "weft/transport/frame.h"
 #include "weft/transport/region.h"
 
@@ -25,7 +27,8 @@ namespace weft::transport {
 struct EndpointOptions {
   std::string task = "/job:local/task:0";  // this task's name, shown to peers and in errors
   uint64_t incarnation = 1;                // differs at each start of the task
-  std::string token;                       // both sides must hold the same bytes
+  std::string token;                       // both sides must hold the same bytes; no secret
+  std::optional<JobTls> tls;  // tcp: of the job that all peers are of; none: in the clear
   int spin_us = 0;  // how long the IO thread polls before it sleeps; zero unless it owns a core
   absl::Duration ping_interval =
       absl::Seconds(1);                           // a Ping when nothing else was sent for this long

@@ -290,6 +290,34 @@ def function_call(b):
     return [Step(start), Step(*outer(x, x + 1.0), change(x), feeds={x: values('float32', [2])}), Step(read)]
 
 
+@script('MapDefun', 'RemoteCall')
+@_functional
+def called_functions(b):
+    """Kernels that call functions of the library."""
+    x, rows = tf1.placeholder(tf.float32, [None]), tf1.placeholder(tf.float32, [None, 2])
+    name = tf1.placeholder(tf.string, [])
+
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([2], tf.float32), tf.TensorSpec([None], tf.float32)])
+    def each(row, all_of_them):
+        return tf.reduce_sum(row) + tf.reduce_sum(all_of_them), tf.strings.as_string(row)
+
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.float32)])
+    def twice(t):
+        return t * 2.0
+
+    def mapped(shapes):
+        return b.op('MapDefun', [rows], [x], output_types=['float32', 'string'], output_shapes=shapes, f=each.get_concrete_function())
+
+    known, unknown = mapped([[], [2]]), mapped([None, None])
+    there, asked = (b.op('RemoteCall', target, [x], Tout=['float32'], f=twice.get_concrete_function())
+                    for target in (np.array(b'/device:CPU:0', object), name))
+    fed = {x: values('float32', [3]), rows: values('float32', [4, 2])}
+    return [Step(*known, *unknown, feeds=fed), Step(*known, feeds={**fed, rows: np.zeros([0, 2], np.float32)}),
+            Step(there, feeds={x: values('float32', [3])}),
+            Step(asked, feeds={x: values('float32', [3]), name: np.array(b'/device:CPU:0', object)}),
+            Step(asked, feeds={x: values('float32', [3]), name: np.array(b'/device:CPU:77', object)}, error='any')]
+
+
 @script('Timestamp')
 def timestamp(b, types):
     now = tf1.placeholder(tf.float64, [])
@@ -311,6 +339,41 @@ def optionals(b):
     gradient = tf1.gradients(tf1.cond(pred, lambda: tf.exp(x) * 2.0, lambda: x), x)[0]
     return [Step(*asked), Step(*got)] + [Step(*one, error=True) for one in wrong] + [
         Step(gradient, feeds={pred: np.array(value), x: values('float32', [3])}) for value in (True, False)]
+
+
+@script('EmptyTensorList', 'TensorListPushBack', 'TensorListPopBack', 'TensorListLength')
+@_functional
+def tensor_lists(b):
+    any_shape, no_limit = b.hidden(np.int32(-1)), b.hidden(np.int32(-1))
+
+    def empty(shape=any_shape, limit=no_limit, dtype='float32'):
+        return b.op('EmptyTensorList', shape, limit, element_dtype=dtype)
+
+    def pushed(handle, *elements):
+        for element in elements:
+            handle = b.op('TensorListPushBack', handle, element)
+        return handle
+
+    def pop(handle, shape=any_shape, dtype='float32'):
+        return b.op('TensorListPopBack', handle, shape, element_dtype=dtype)
+    one, two = values('float32', [2]), values('float32', [3, 1])
+    both = pushed(empty(), one, two)
+    rest, last = pop(both)
+    texts = pushed(empty(dtype='string'), np.array([b'a', b'b'], object))
+    sum_ = b.op('AddN', [both, both, pushed(empty(), two[:2, 0], two)])
+    pops = [pop(handle) for handle in (sum_, b.op('ZerosLike', both))]
+    good = [b.op('TensorListLength', one) for one in (empty(), both, rest)] + [
+        last, pop(rest)[1], pop(texts, dtype='string')[1], pop(both, b.hidden(np.array([2], np.int32)))[1]] + [
+        one for handle, last_ in pops for one in (last_, pop(handle)[1])]
+    wrong = [pop(empty())[1], b.op('TensorListLength', pushed(empty(limit=b.hidden(np.int32(1))), one, one)),
+             b.op('TensorListLength', pushed(empty(b.hidden(np.array([3], np.int32))), one)),
+             b.op('TensorListLength', b.op('AddN', [both, rest]))]
+    # The gradients of functional loops keep what each iteration had in them.
+    n, x = tf1.placeholder(tf.int32, []), tf1.placeholder(tf.float32, [2])
+    looped = tf1.while_loop(lambda i, _: i < n, lambda i, t: (i + 1, t * x + 1.0), [0, x])[1]
+    slope, = tf1.gradients(looped, x)
+    return [Step(*good)] + [Step(one, error=True) for one in wrong] + [
+        Step(looped, slope, *tf1.gradients(slope, x), feeds={n: np.int32(k), x: values('float32', [2])}) for k in (0, 1, 5)]
 
 
 @script('PyFunc', 'PyFuncStateless', 'EagerPyFunc')

@@ -11,7 +11,7 @@ import unittest
 
 os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
 from tensorflow.python.framework import ops  # noqa: E402
-from tensorflow.python.ops import control_flow_grad, image_grad, optional_grad  # noqa: E402,F401
+from tensorflow.python.ops import control_flow_grad, image_grad, list_ops, optional_grad  # noqa: E402,F401
 
 # TensorFlow registers a function that returns None.
 NONE = {'ArgMax', 'ArgMin', 'Ceil', 'Floor', 'FloorDiv', 'LoopCond', 'Rint', 'Round', 'TruncateDiv'}
@@ -19,12 +19,10 @@ MISSING = {
     **dict.fromkeys(['FusedBatchNormGrad', 'FusedBatchNormGradV2', 'FusedBatchNormGradV3'], 'second order: refused'),
     **dict.fromkeys(['SparseSparseMaximum', 'SparseSparseMinimum'], "TensorFlow's raise NotImplementedError"),
     'EagerPyFunc': 'runs nowhere but in a Python process',
-    **dict.fromkeys(['OptionalFromValue', 'OptionalGetValue'], 'variants carry no gradients'),
-    **dict.fromkeys(['TensorArray%sV3' % what for what in ('Concat', 'Gather', 'Read', 'Scatter', 'Split', 'Write')],
-                    'arrays come from the Python client, which builds their gradients itself'),
 }
 # Differentiated by TensorFlow's client in other ways than its registry, or not at all.
-MORE = {'GuaranteeConst', 'Snapshot', 'PartitionedCall', 'StatefulPartitionedCall', 'MaxPoolGradGradV2'}
+MORE = {'GuaranteeConst', 'Snapshot', 'PartitionedCall', 'StatefulPartitionedCall', 'MaxPoolGradGradV2',
+        'TensorArrayGradV3', 'TensorArrayGradWithShape'}
 REFERENCE = pathlib.Path(sys.argv[2])
 
 

@@ -18,6 +18,10 @@
 
 #include "base/status.h"
 #include "proto/tensorflow/master.pb.h"
+#include "weft/cluster/grpc_session.h"
+#include "weft/cluster/server.h"
+#include "weft/device/cpu/cpu_device.h"
+#include "weft/device/plugin/plugin_devices.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/op_list.h"
 #include "weft/ops/catalogue.h"
@@ -30,13 +34,54 @@ namespace {
 using session::Feed;
 using session::Session;
 
+// A server of this process with the devices of a library beside its CPU.
+StatusOr<std::unique_ptr<PluginDevices>> LoadPlugin(const char* library, Catalogue* catalogue) {
+  RegisterOps(*catalogue);
+  WEFT_RETURN_IF_ERROR(catalogue->status());
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<PluginDevices> plugin, PluginDevices::Load(library));
+  WEFT_RETURN_IF_ERROR(plugin->AddKernels(catalogue));
+  return plugin;
+}
+
+StatusOr<std::unique_ptr<cluster::Server>> StartServer(const Catalogue* catalogue,
+                                                       DeviceFactory* devices) {
+  cluster::ServerOptions options{.task = {"local", 0}, .catalogue = catalogue, .devices = devices};
+  WEFT_ASSIGN_OR_RETURN(options.cluster,
+                        cluster::ClusterSpec::FromJson(R"({"local":["127.0.0.1:0"]})"));
+  return cluster::Server::Start(options);
+}
+
+// A session in which every node asks for the library's device: those without a kernel there go to
+// the CPU, and copies between.
+StatusOr<std::unique_ptr<Session>> NewSessionOnPlugin(const char* library, GraphDef* graph) {
+  static auto* const catalogue = new Catalogue();
+  static const auto* const plugin =
+      new StatusOr<std::unique_ptr<PluginDevices>>(LoadPlugin(library, catalogue));
+  WEFT_RETURN_IF_ERROR(plugin->status());
+  static auto* const devices = new JoinedDevices({&StandardDevices(), (**plugin).get()});
+  static const auto* const server =
+      new StatusOr<std::unique_ptr<cluster::Server>>(StartServer(catalogue, devices));
+  WEFT_RETURN_IF_ERROR(server->status());
+  for (NodeDef& node : graph->nodes) {
+    if (node.device.empty()) node.device = absl::StrCat("/device:", (**plugin)->type(), ":0");
+  }
+  cluster::SessionOptions options;
+  options.target = (**server)->target();
+  return cluster::NewSession(options);
+}
+
 Status Start(const std::string& bytes, std::unique_ptr<Session>* session) {
+  WEFT_ASSIGN_OR_RETURN(GraphDef graph, ParseGraphDef(bytes));
+  if (const char* const library = std::getenv("WEFT_DEVICE_PLUGIN"); library != nullptr) {
+    WEFT_ASSIGN_OR_RETURN(*session, NewSessionOnPlugin(library, &graph));
+    return (*session)->Extend(graph);
+  }
   session::DirectOptions options;
   options.catalogue = &StandardCatalogue();
+  options.devices = &StandardDevices();
   options.fold = false;
   options.fuse = false;
   WEFT_ASSIGN_OR_RETURN(*session, session::NewDirectSession(options));
-  WEFT_ASSIGN_OR_RETURN(GraphDef graph, ParseGraphDef(bytes));
   return (*session)->Extend(graph);
 }
 

@@ -42,6 +42,7 @@ tf1.logging.set_verbosity('ERROR')
 ELSEWHERE = {
     **dict.fromkeys(['_Arg', '_Retval', '_Send', '_Recv', '_HostSend', '_HostRecv'], 'every step that crosses tasks'),
     **dict.fromkeys(['_FusedElementwise', '_FusedProduct'], 'made by the compiler: session/passes_test'),
+    **dict.fromkeys(['_CopyToDevice', '_CopyToHost'], 'put in by the plan: devices/asic'),
     '_ReadVariablesOp': 'a client may not send it',
     **dict.fromkeys(['TopK', 'PlaceholderV2', 'AudioSummary'], 'deprecated: graphs of today may not hold it'),
     'FakeParam': 'functional If; its value is undefined',

@@ -155,7 +155,7 @@ bool ParseFlags(int argc, char** argv, Flags* flags) {
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
     if (name == "--planted") {
       flags->is_planted = true;
-      if (!flags->has_seed && flags->schedules == 20000) flags->schedules = 5000;
+      if (!flags->has_seed && flags->schedules == 20000) flags->schedules = 15000;
       continue;
     }
     ++i;

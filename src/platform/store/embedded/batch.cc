@@ -49,11 +49,6 @@ std::ptrdiff_t FindOwner(const Json& object, const std::string& uid) {
   return -1;
 }
 
-bool IsFinishedPod(const Json& pod) {
-  const std::string phase = StringField(pod, {"status", "phase"});
-  return phase == "Succeeded" || phase == "Failed";
-}
-
 }  // namespace
 
 bool WaitsForDependents(const Json& object) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/store/embedded/defaults.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -11,7 +12,76 @@
 namespace weft::platform {
 namespace {
 
+void DefaultHttp(Json* action) {
+  SetDefault(action, {"path"}, "/");
+  SetDefault(action, {"scheme"}, "HTTP");
+}
+
+void DefaultProbes(Json* container) {
+  for (const char* name : {"livenessProbe", "readinessProbe", "startupProbe"}) {
+    Json* const probe = container->FindMutable(name);
+    if (probe == nullptr || !probe->is_object()) continue;
+    // None of them may be zero.
+    for (const auto& [field, value] : {std::pair{"timeoutSeconds", 1},
+                                       {"periodSeconds", 10},
+                                       {"successThreshold", 1},
+                                       {"failureThreshold", 3}}) {
+      if (IntField(*probe, {field}) == 0) probe->Set(field, value);
+    }
+    if (Json* const http = probe->FindMutable("httpGet")) DefaultHttp(http);
+    if (Json* const call = probe->FindMutable("grpc")) SetDefault(call, {"service"}, "");
+  }
+  Json* const lifecycle = container->FindMutable("lifecycle");
+  if (lifecycle == nullptr) return;
+  for (const char* hook : {"postStart", "preStop"}) {
+    Json* const handler = lifecycle->FindMutable(hook);
+    Json* const http = handler == nullptr ? nullptr : handler->FindMutable("httpGet");
+    if (http != nullptr) DefaultHttp(http);
+  }
+}
+
+void DefaultVariables(Json* container) {
+  Json* const variables = container->FindMutable("env");
+  if (variables == nullptr || !variables->is_array()) return;
+  for (Json& variable : *variables->mutable_items()) {
+    Json* const source = variable.FindMutable("valueFrom");
+    Json* const field = source == nullptr ? nullptr : source->FindMutable("fieldRef");
+    if (field != nullptr) SetDefault(field, {"apiVersion"}, "v1");
+    Json* const amount = source == nullptr ? nullptr : source->FindMutable("resourceFieldRef");
+    if (amount != nullptr) SetDefault(amount, {"divisor"}, "0");
+  }
+}
+
+constexpr int64_t kReadableByAll = 0644;
+
+void DefaultVolume(Json* volume) {
+  if (!volume->is_object()) return;
+  if (volume->size() <= 1) volume->Set("emptyDir", Json::MakeObject());
+  for (const char* kind : {"secret", "configMap", "downwardAPI", "projected"}) {
+    Json* const source = volume->FindMutable(kind);
+    if (source != nullptr) SetDefault(source, {"defaultMode"}, kReadableByAll);
+  }
+  if (Json* const path = volume->FindMutable("hostPath")) SetDefault(path, {"type"}, "");
+}
+
+// What it may use it asks for.
+void DefaultRequests(Json* spec) {
+  for (const char* list : {"containers", "initContainers"}) {
+    Json* const containers = spec->FindMutable(list);
+    if (containers == nullptr || !containers->is_array()) continue;
+    for (Json& container : *containers->mutable_items()) {
+      const Json* const limits = FindField(container, {"resources", "limits"});
+      if (limits == nullptr) continue;
+      const Json amounts = *limits;
+      for (const JsonMember& member : amounts.members())
+        SetDefault(&container, {"resources", "requests", member.name}, member.value);
+    }
+  }
+}
+
 void DefaultContainer(Json* container) {
+  DefaultProbes(container);
+  DefaultVariables(container);
   const std::string image = StringField(*container, {"image"});
   const size_t slash = image.rfind('/');
   const std::string last = slash == std::string::npos ? image : image.substr(slash + 1);
@@ -54,13 +124,26 @@ std::string QosClass(const Json& pod) {
   return !has_any ? "BestEffort" : is_exact ? "Guaranteed" : "Burstable";
 }
 
-Json Toleration(const char* key) {
-  Json toleration;
-  toleration.Set("effect", "NoExecute");
-  toleration.Set("key", key);
-  toleration.Set("operator", "Exists");
-  toleration.Set("tolerationSeconds", 300);
-  return toleration;
+// A pod stays for a while on a node that is lost, unless it says something else.
+void DefaultTolerations(Json* pod) {
+  const Json* const held = FindField(*pod, {"spec", "tolerations"});
+  Json tolerations = held == nullptr ? Json::MakeArray() : *held;
+  for (const char* key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    const bool is_said = std::any_of(
+        tolerations.items().begin(), tolerations.items().end(), [&](const Json& toleration) {
+          const std::string of = StringField(toleration, {"key"});
+          const std::string effect = StringField(toleration, {"effect"});
+          return (of == key || of.empty()) && (effect.empty() || effect == "NoExecute");
+        });
+    if (is_said) continue;
+    Json toleration;
+    toleration.Set("effect", "NoExecute");
+    toleration.Set("key", key);
+    toleration.Set("operator", "Exists");
+    toleration.Set("tolerationSeconds", 300);
+    tolerations.Append(std::move(toleration));
+  }
+  SetField(pod, {"spec", "tolerations"}, std::move(tolerations));
 }
 
 }  // namespace
@@ -84,17 +167,20 @@ void DefaultPodSpec(Json* object, FieldPath spec_path) {
       if (container.is_object()) DefaultContainer(&container);
     }
   }
+  if (Json* const volumes = spec.FindMutable("volumes"); volumes != nullptr && volumes->is_array())
+    for (Json& volume : *volumes->mutable_items()) DefaultVolume(&volume);
   SetField(object, spec_path, std::move(spec));
 }
 
-void DefaultPod(Json* pod) {
+void DefaultPodOfUpdate(Json* pod) {
   DefaultPodSpec(pod, {"spec"});
+  DefaultRequests(pod->FindMutable("spec"));
   SetDefault(pod, {"spec", "enableServiceLinks"}, true);
-  SetDefault(pod, {"spec", "preemptionPolicy"}, "PreemptLowerPriority");
-  SetDefault(pod, {"spec", "priority"}, 0);
-  SetDefault(pod, {"spec", "tolerations"},
-             Json(Json::Array{Toleration("node.kubernetes.io/not-ready"),
-                              Toleration("node.kubernetes.io/unreachable")}));
+  DefaultTolerations(pod);
+}
+
+void DefaultPod(Json* pod) {
+  DefaultPodOfUpdate(pod);
   SetField(pod, {"status"}, Json::MakeObject());
   SetField(pod, {"status", "phase"}, "Pending");
   SetField(pod, {"status", "qosClass"}, QosClass(*pod));

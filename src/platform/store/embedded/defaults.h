@@ -13,6 +13,8 @@ void SetDefault(Json* object, FieldPath path, Json value);
 void DefaultPodSpec(Json* object, FieldPath spec_path);
 // A new pod: its spec, what admission adds to it, and its first status.
 void DefaultPod(Json* pod);
+// Without its status, which an update leaves as it is.
+void DefaultPodOfUpdate(Json* pod);
 void DefaultService(Json* service);
 
 }  // namespace weft::platform

@@ -13,6 +13,7 @@
 
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
+#include "platform/store/embedded/custom_resources.h"
 #include "platform/store/embedded/rules.h"
 #include "platform/store/object_time.h"
 #include "platform/store/selector.h"
@@ -21,7 +22,7 @@
 namespace weft::platform {
 namespace {
 
-constexpr size_t kMostBytes = 1536 << 10;  // as much as etcd takes
+constexpr size_t kMostObjectBytes = 1536 << 10;  // as much as etcd takes
 constexpr int kNameTries = 8;
 constexpr size_t kMostDropped = 1000;  // at a time: watches are told, and remember only so many
 
@@ -107,12 +108,12 @@ Status CheckSize(const ResourceType& type, const Json& object) {
                      kMostMembers, " fields, or a list with more than ", kMostItems,
                      " items: spread them over several objects"));
   }
-  if (MostBytes(object) <= kMostBytes) return absl::OkStatus();
+  if (MostBytes(object) <= kMostObjectBytes) return absl::OkStatus();
   const size_t bytes = object.Dump().size();
-  if (bytes <= kMostBytes) return absl::OkStatus();
+  if (bytes <= kMostObjectBytes) return absl::OkStatus();
   return ApiError(413, "RequestEntityTooLarge",
                   absl::StrCat(type.Id(), " \"", NameOf(object), "\" is too large: ", bytes,
-                               " bytes, at most ", kMostBytes, " are kept"));
+                               " bytes, at most ", kMostObjectBytes, " are kept"));
 }
 
 FieldManager ManagerOf(const ResourceType& type, const WriteOptions& options, absl::Time now) {
@@ -181,16 +182,40 @@ StatusOr<std::unique_ptr<EmbeddedStore>> EmbeddedStore::Open(Options options) {
     WEFT_ASSIGN_OR_RETURN(JournalContents contents, store->options_.journal->Load());
     absl::MutexLock lock(&store->mutex_);
     store->table_.Restore(contents.revision, std::move(contents.objects));
+    store->ServeDefinitions();
   }
-  for (const char* name : {"default", "kube-system"}) {
-    Json space;
-    space.Set("apiVersion", "v1");
-    space.Set("kind", "Namespace");
-    SetField(&space, {"metadata", "name"}, name);
-    const Status status = store->Create(Namespaces(), "", std::move(space), {}).status();
-    if (!status.ok() && !IsObjectExists(status)) return status;
-  }
+  WEFT_RETURN_IF_ERROR(store->MakeSystemObjects());
   return store;
+}
+
+// What a cluster has from its beginning.
+Status EmbeddedStore::MakeSystemObjects() {
+  const auto make = [this](const ResourceType& type, const char* name, Json object) {
+    object.Set("apiVersion", type.ApiVersion());
+    object.Set("kind", type.kind);
+    SetField(&object, {"metadata", "name"}, name);
+    const Status status = Create(type, "", std::move(object), {}).status();
+    return IsObjectExists(status) ? absl::OkStatus() : status;
+  };
+  for (const char* name : {"default", "kube-system"})
+    WEFT_RETURN_IF_ERROR(make(Namespaces(), name, Json::MakeObject()));
+  for (const auto& [name, value] : {std::pair{"system-cluster-critical", int64_t{2000000000}},
+                                    {"system-node-critical", int64_t{2000001000}}}) {
+    Json priority;
+    priority.Set("value", value);
+    WEFT_RETURN_IF_ERROR(make(PriorityClasses(), name, std::move(priority)));
+  }
+  return absl::OkStatus();
+}
+
+void EmbeddedStore::Serve(const Json& definition) {
+  StatusOr<ResourceType> type = ReadDefinition(definition);
+  if (type.ok()) RegisterResource(*std::move(type));
+}
+
+void EmbeddedStore::ServeDefinitions() {
+  table_.ForEach(Definitions().Id(), "",
+                 [this](const ObjectKey&, const ObjectPtr& one) { Serve(*one); });
 }
 
 std::string EmbeddedStore::MakeUid() {
@@ -354,15 +379,29 @@ StatusOr<ObjectPtr> EmbeddedStore::CreateLocked(const ResourceType& type,
   WEFT_RETURN_IF_ERROR(FillMetadata(type, namespace_name, &object));
   const std::string name = NameOf(object);
   const ObjectKey key = KeyOf(type, {namespace_name, name});
-  WEFT_RETURN_IF_ERROR(PrepareCreate(type, version, options, &object));
+  const ObjectFinder finder = {
+      [this](const ResourceType& of, const ObjectName& wanted)
+          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return table_.Find(KeyOf(of, wanted)); },
+      [this](const ResourceType& of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        std::vector<ObjectPtr> all;
+        table_.ForEach(of.Id(), "",
+                       [&](const ObjectKey&, const ObjectPtr& one) { all.push_back(one); });
+        return all;
+      }};
+  WEFT_RETURN_IF_ERROR(PrepareCreate(type, version, options, finder, &object));
   if (!managed.is_null()) SetField(&object, {"metadata", "managedFields"}, managed);
   WEFT_RETURN_IF_ERROR(CheckSize(type, object));
   if (table_.Find(key) != nullptr) return ObjectExists(type, name);
+  if (IsDefinition(type)) {
+    WEFT_RETURN_IF_ERROR(ReadDefinition(object).status());
+    SetDefinitionStatus(options_.clock->Now(), &object);
+  }
   Batch batch(&table_, options_.clock->Now());
   ObjectPtr created = batch.Put(key, std::move(object));
   // Whoever made it did not know that its owner had gone meanwhile, or was about to.
   if (HasNoLivingOwner(*created)) batch.Delete(key, DeleteOptions());
   WEFT_RETURN_IF_ERROR(Commit(batch, options.is_dry_run));
+  if (IsDefinition(type) && !options.is_dry_run) Serve(*created);
   return created;
 }
 
@@ -420,6 +459,7 @@ StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const 
   ObjectPtr updated = batch.Put(key, std::move(next));
   batch.Settle(key);
   WEFT_RETURN_IF_ERROR(Commit(batch, options.is_dry_run));
+  if (IsDefinition(type) && !options.is_dry_run) Serve(*updated);
   if (!options.is_dry_run) return updated;
   // Nothing is written: the version stays.
   auto dry = std::make_shared<Json>(*updated);
@@ -494,8 +534,17 @@ StatusOr<ObjectPtr> EmbeddedStore::Delete(const ResourceType& type, const Object
     return ObjectForbidden(type, name.name, "this namespace may not be deleted");
   }
   Batch batch(&table_, options_.clock->Now());
+  // With the definition go all objects of its kind.
+  if (IsDefinition(type)) {
+    std::vector<ObjectKey> contents;
+    table_.ForEach(name.name, "",
+                   [&](const ObjectKey& key, const ObjectPtr&) { contents.push_back(key); });
+    for (const ObjectKey& key : contents) batch.Delete(key, DeleteOptions());
+  }
   ObjectPtr last = batch.Delete(KeyOf(type, name), options);
   WEFT_RETURN_IF_ERROR(Commit(batch, options.is_dry_run));
+  if (IsDefinition(type) && !options.is_dry_run && table_.Find(KeyOf(type, name)) == nullptr)
+    WithdrawResource(name.name);
   return last;
 }
 

@@ -53,6 +53,10 @@ class EmbeddedStore : public ObjectStore {
   class TableWatch;
   explicit EmbeddedStore(Options options);
 
+  Status MakeSystemObjects();
+  // The kind of a definition is served from here.
+  void Serve(const Json& definition);
+  void ServeDefinitions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<ObjectPtr> FindLocked(const ResourceType& type, const ObjectName& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status CheckNamespace(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -133,7 +133,10 @@ TEST_F(EmbeddedStoreTest, RefusesBadNamesAndNamespaces) {
       HttpCodeOf(
           store_->Create(ConfigMaps(), "default", ConfigMap("a", std::string(2 << 20, 'x')), {})
               .status()),
-      413);
+      422);
+  Json event = J(R"({"metadata":{"name":"e"},"involvedObject":{}})");
+  event.Set("message", std::string(2 << 20, 'x'));
+  EXPECT_EQ(HttpCodeOf(store_->Create(Events(), "default", event, {}).status()), 413);
 }
 
 TEST_F(EmbeddedStoreTest, GeneratesNames) {
@@ -312,6 +315,12 @@ TEST_F(EmbeddedStoreTest, DeletesWhatAnObjectOwns) {
   Json shared = ConfigMap("shared");
   OwnedBy(job, &shared);
   OwnedBy(Created(ConfigMaps(), ConfigMap("other-owner")), &shared);
+  // One of them controls it.
+  shared.FindMutable("metadata")
+      ->FindMutable("ownerReferences")
+      ->mutable_items()
+      ->back()
+      .Set("controller", false);
   Created(ConfigMaps(), shared);
   ASSERT_TRUE(store_->Delete(TfJobs(), {"default", "job"}, {}).ok());
   EXPECT_FALSE(Exists(ConfigMaps(), "child"));

@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "net/http_server.h"
 #include "platform/object/fields.h"
+#include "platform/object/job_annotations.h"
 #include "platform/store/api_error.h"
 #include "platform/store/kubernetes/list_reader.h"
 #include "platform/store/kubernetes/watch_reader.h"
@@ -227,6 +228,13 @@ StatusOr<ObjectPtr> KubernetesStore::Update(const ResourceType& type, Json objec
     binding.Set("kind", "Binding");
     SetField(&binding, {"metadata", "name"}, name.name);
     SetField(&binding, {"metadata", "uid"}, UidOf(object));
+    // The server takes them over to the pod; what others wrote there is there already.
+    if (const Json* const annotations = FindField(object, {"metadata", "annotations"})) {
+      for (const JsonMember& annotation : annotations->members()) {
+        if (absl::StartsWith(annotation.name, kAnnotationPrefix))
+          SetField(&binding, {"metadata", "annotations", annotation.name}, annotation.value);
+      }
+    }
     SetField(&binding, {"target", "apiVersion"}, "v1");
     SetField(&binding, {"target", "kind"}, "Node");
     SetField(&binding, {"target", "name"}, StringField(object, {"spec", "nodeName"}));

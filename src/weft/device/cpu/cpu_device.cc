@@ -19,4 +19,17 @@ std::unique_ptr<Device> MakeCpuDevice(const DeviceName& task, int index, ThreadP
   return std::make_unique<Device>(std::move(attributes), &HostAllocator(), threads);
 }
 
+StatusOr<std::vector<std::unique_ptr<Device>>> CpuDevices::Make(const DeviceName& task,
+                                                                ThreadPool* threads) {
+  if (count_ < 1) return InvalidArgument("A task needs a CPU device, got a number of ", count_);
+  std::vector<std::unique_ptr<Device>> all;
+  for (int i = 0; i < count_; ++i) all.push_back(MakeCpuDevice(task, i, threads));
+  return all;
+}
+
+DeviceFactory& StandardDevices() {
+  static auto* const devices = new CpuDevices(1);
+  return *devices;
+}
+
 }  // namespace weft

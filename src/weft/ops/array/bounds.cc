@@ -39,7 +39,7 @@ class BoundKernel final : public OpKernel {
       });
     });
     return known ? absl::OkStatus()
-                 : Unimplemented(c.node().op(), " of ", DTypeName(sorted.dtype()));
+                 : Unimplemented(c.call().op(), " of ", DTypeName(sorted.dtype()));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/control/tensor_list_kernel.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/index_values.h"
 
@@ -80,7 +81,18 @@ class ZerosLikeKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
     if (!c.input(0).IsInitialized()) return FailedPrecondition("The input has no value");
-    if (c.input_dtype(0) == DType::kVariant || c.input_dtype(0) == DType::kResource) {
+    if (c.input_dtype(0) == DType::kVariant) {
+      // A branch that did not run gave nothing: nothing is its zero.
+      if (HoldsNothing(c.input(0))) {
+        c.SetOutput(0, c.input(0));
+        return absl::OkStatus();
+      }
+      WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> list, TensorListOf(c.input(0)));
+      WEFT_ASSIGN_OR_RETURN(Ref<TensorList> zeros, ZerosLike(*list));
+      c.SetOutput(0, TensorOf(std::move(zeros)));
+      return absl::OkStatus();
+    }
+    if (c.input_dtype(0) == DType::kResource) {
       return InvalidArgument("ZerosLike is not defined for ", DTypeName(c.input_dtype(0)));
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.ForwardOrAllocateOutput(0, 0, c.input(0).shape()));
@@ -152,6 +164,7 @@ Status FillGradient(GradientContext& c) {
 
 void RegisterPlaceholders(Catalogue& catalogue) {
   catalogue.Add(OpSpec("Placeholder")
+                    .AnyDevice()
                     .Doc("A value that every step which needs it must feed.\n"
                          "InvalidArgument, naming the placeholder, where it is computed.")
                     .Output("output: dtype")
@@ -162,6 +175,7 @@ void RegisterPlaceholders(Catalogue& catalogue) {
                     .Kernel(MakeKernel<PlaceholderKernel>(), KernelCost::kInline));
   catalogue.Add(
       OpSpec("PlaceholderV2")
+          .AnyDevice()
           .Doc("A value that every step which needs it must feed. The same as Placeholder.")
           .Output("output: dtype")
           .Attr("dtype: type")
@@ -172,6 +186,7 @@ void RegisterPlaceholders(Catalogue& catalogue) {
           .Kernel(MakeKernel<PlaceholderKernel>(), KernelCost::kInline));
   catalogue.Add(
       OpSpec("PlaceholderWithDefault")
+          .AnyDevice()
           .Doc("Returns the input, unless the step feeds another value of a shape that fits.")
           .Input("input: dtype")
           .Output("output: dtype")
@@ -186,6 +201,8 @@ void RegisterPlaceholders(Catalogue& catalogue) {
 
 void Register(Catalogue& catalogue) {
   catalogue.Add(OpSpec("Const")
+                    .AnyDevice()
+                    .HostOutput("output")
                     .Doc("Returns a constant tensor: the attribute `value`.")
                     .Output("output: dtype")
                     .Attr("value: tensor")
@@ -199,6 +216,7 @@ void Register(Catalogue& catalogue) {
           .Doc("Returns a tensor of shape `dims` whose elements all are the scalar `value`.\n"
                "InvalidArgument for a negative size or a shape too large to count.")
           .Input("dims: index_type")
+          .HostInput("dims")
           .Input("value: T")
           .Output("output: T")
           .Attr("T: type")

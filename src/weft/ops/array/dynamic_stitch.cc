@@ -191,6 +191,7 @@ void AddStitch(Catalogue& catalogue, const char* name, const char* doc) {
   catalogue.Add(OpSpec(name)
                     .Doc(doc)
                     .Input("indices: N * int32")
+                    .HostInput("indices")
                     .Input("data: N * T")
                     .Output("merged: T")
                     .Attr("N: int >= 1")

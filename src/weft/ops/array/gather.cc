@@ -183,6 +183,7 @@ void Register(Catalogue& catalogue) {
           .Input("params: Tparams")
           .Input("indices: Tindices")
           .Input("axis: Taxis")
+          .HostInput("axis")
           .Output("output: Tparams")
           .Attr("batch_dims: int = 0")
           .Attr("Tparams: type")

@@ -13,7 +13,7 @@ namespace {
 class GatherNdKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(const bool ignore, IgnoresBadIndices(c.node().attrs()));
+    WEFT_ASSIGN_OR_RETURN(const bool ignore, IgnoresBadIndices(c.call().attrs()));
     return std::make_unique<GatherNdKernel>(ignore);
   }
   explicit GatherNdKernel(bool ignore_bad) : ignore_bad_(ignore_bad) {}

@@ -53,6 +53,7 @@ Status SameShapes(ShapeContext& c) {
 OpSpec PassOnSpec(const char* name, const char* doc) {
   OpSpec spec(name);
   spec.Doc(doc)
+      .AnyDevice()
       .Input("input: T")
       .Output("output: T")
       .Attr("T: type")
@@ -86,6 +87,7 @@ void RegisterRareForms(Catalogue& catalogue) {
                     .NoGradient()
                     .Kernel(MakeKernel<DeepCopyKernel>()));
   catalogue.Add(OpSpec("RefIdentity")
+                    .AnyDevice()
                     .Doc("Returns the same reference as the input.")
                     .Input("input: Ref(T)")
                     .Output("output: Ref(T)")
@@ -105,6 +107,7 @@ void Register(Catalogue& catalogue) {
   catalogue.Add(
       PassOnSpec("StopGradient", "Returns the input; no gradient flows through it.").NoGradient());
   catalogue.Add(OpSpec("IdentityN")
+                    .AnyDevice()
                     .Doc("Returns tensors with the same shapes and contents as the inputs.")
                     .Input("input: T")
                     .Output("output: T")

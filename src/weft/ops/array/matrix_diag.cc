@@ -414,7 +414,8 @@ void AddForm(Catalogue& catalogue, Form form) {
   const bool is_full = form != Form::kV1;
   OpSpec part = Named("MatrixDiagPart", form, "The diagonals of each matrix.");
   part.Input("input: T");
-  if (is_full) part.Input("k: int32").Input("padding_value: T");
+  if (is_full)
+    part.Input("k: int32").HostInput("k").Input("padding_value: T").HostInput("padding_value");
   part.Output("diagonal: T").Attr("T: type");
   if (form == Form::kV3) part.Attr(kAlign);
   part.Shape(DiagPartShape).Gradient(DiagPartGradient).Kernel(MakeKernel<DiagPartKernel>());
@@ -423,8 +424,13 @@ void AddForm(Catalogue& catalogue, Form form) {
   OpSpec diag = Named("MatrixDiag", form, "Matrices with these diagonals and nothing else.");
   diag.Input("diagonal: T");
   if (is_full) {
-    diag.Input("k: int32").Input("num_rows: int32").Input("num_cols: int32");
-    diag.Input("padding_value: T");
+    diag.Input("k: int32")
+        .HostInput("k")
+        .Input("num_rows: int32")
+        .HostInput("num_rows")
+        .Input("num_cols: int32")
+        .HostInput("num_cols");
+    diag.Input("padding_value: T").HostInput("padding_value");
   }
   diag.Output("output: T").Attr("T: type");
   if (form == Form::kV3) diag.Attr(kAlign);
@@ -433,7 +439,7 @@ void AddForm(Catalogue& catalogue, Form form) {
 
   OpSpec set = Named("MatrixSetDiag", form, "The matrices with other diagonals.");
   set.Input("input: T").Input("diagonal: T");
-  if (is_full) set.Input("k: int32");
+  if (is_full) set.Input("k: int32").HostInput("k");
   set.Output("output: T").Attr("T: type");
   if (form == Form::kV3) set.Attr(kAlign);
   set.Shape(AtLeastMatrix).Gradient(SetDiagGradient).Kernel(MakeKernel<SetDiagKernel>());
@@ -449,7 +455,9 @@ void Register(Catalogue& catalogue) {
                          "more than num_upper above it; a negative number keeps that side whole.")
                     .Input("input: T")
                     .Input("num_lower: Tindex")
+                    .HostInput("num_lower")
                     .Input("num_upper: Tindex")
+                    .HostInput("num_upper")
                     .Output("band: T")
                     .Attr("T: type")
                     .Attr("Tindex: {int32, int64} = DT_INT64")

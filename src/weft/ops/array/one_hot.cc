@@ -89,6 +89,7 @@ void Register(Catalogue& catalogue) {
               "A number that is no class turns nothing on. Axis -1 is the last.")
           .Input("indices: TI")
           .Input("depth: int32")
+          .HostInput("depth")
           .Input("on_value: T")
           .Input("off_value: T")
           .Output("output: T")

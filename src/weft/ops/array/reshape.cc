@@ -243,11 +243,13 @@ Status ShapeGradientAsInput(GradientContext& c) {
 void Register(Catalogue& catalogue) {
   catalogue.Add(
       OpSpec("Reshape")
+          .AnyDevice()
           .Doc("Returns the elements of `tensor` in another shape.\n"
                "One size may be -1: it becomes what is left. InvalidArgument if the number of "
                "elements differs.")
           .Input("tensor: T")
           .Input("shape: Tshape")
+          .HostInput("shape")
           .Output("output: T")
           .Attr("T: type")
           .Attr("Tshape: {int32, int64} = DT_INT32")
@@ -255,10 +257,12 @@ void Register(Catalogue& catalogue) {
           .Gradient(ShapeGradientAsInput)
           .Kernel(MakeKernel<ReshapeKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("ExpandDims")
+                    .AnyDevice()
                     .Doc("Inserts a dimension of size 1 before dimension `dim`.\n"
                          "`dim` is in [-1 - rank, rank]; negative ones count from the end.")
                     .Input("input: T")
                     .Input("dim: Tdim")
+                    .HostInput("dim")
                     .Output("output: T")
                     .Attr("T: type")
                     .Attr("Tdim: {int32, int64} = DT_INT32")
@@ -266,6 +270,7 @@ void Register(Catalogue& catalogue) {
                     .Gradient(ShapeGradientAsInput)
                     .Kernel(MakeKernel<ExpandDimsKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("Squeeze")
+                    .AnyDevice()
                     .Doc("Removes dimensions of size 1: those named, or all.\n"
                          "InvalidArgument if a named one has another size.")
                     .Input("input: T")
@@ -277,6 +282,7 @@ void Register(Catalogue& catalogue) {
                     .Kernel(MakeKernel<SqueezeKernel>(), KernelCost::kInline));
   catalogue.Add(
       OpSpec("Bitcast")
+          .AnyDevice()
           .Doc("Returns the bytes of the input as another type.\n"
                "A wider type needs a last dimension of the ratio of sizes and removes it; a "
                "narrower one adds it.")

@@ -13,7 +13,7 @@ namespace {
 class ScatterNdKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(const bool ignore, IgnoresBadIndices(c.node().attrs()));
+    WEFT_ASSIGN_OR_RETURN(const bool ignore, IgnoresBadIndices(c.call().attrs()));
     return std::make_unique<ScatterNdKernel>(ignore);
   }
   explicit ScatterNdKernel(bool ignore_bad) : ignore_bad_(ignore_bad) {}
@@ -42,7 +42,7 @@ template <ScatterMode kMode>
 class TensorScatterKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(const bool ignore, IgnoresBadIndices(c.node().attrs()));
+    WEFT_ASSIGN_OR_RETURN(const bool ignore, IgnoresBadIndices(c.call().attrs()));
     return std::make_unique<TensorScatterKernel>(ignore);
   }
   explicit TensorScatterKernel(bool ignore_bad) : ignore_bad_(ignore_bad) {}
@@ -155,6 +155,7 @@ void Register(Catalogue& catalogue) {
           .Input("indices: Tindices")
           .Input("updates: T")
           .Input("shape: Tindices")
+          .HostInput("shape")
           .Output("output: T")
           .Attr("T: type")
           .Attr("Tindices: {int16, int32, int64}")

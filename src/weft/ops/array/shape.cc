@@ -48,8 +48,7 @@ class EnsureShapeKernel final : public OpKernel {
   explicit EnsureShapeKernel(PartialShape expected) : expected_(std::move(expected)) {}
   Status Compute(KernelContext& c) override {
     if (!expected_.IsCompatibleWith(c.input(0).shape())) {
-      return InvalidArgument("Shape of tensor ", c.node().input(0).node->name(), " ",
-                             c.input(0).shape().ToString(),
+      return InvalidArgument("Shape of the input of ", c.name(), " ", c.input(0).shape().ToString(),
                              " is not compatible with expected shape ", expected_.ToString(), ".");
     }
     c.SetOutput(0, c.input(0));
@@ -81,6 +80,8 @@ Status PassGradientOn(GradientContext& c) {
 
 void Register(Catalogue& catalogue) {
   catalogue.Add(OpSpec("Shape")
+                    .AnyDevice()
+                    .HostOutput("output")
                     .Doc("Returns the sizes of the input's dimensions as a vector.\n"
                          "InvalidArgument if one does not fit `out_type`.")
                     .Input("input: T")
@@ -91,6 +92,8 @@ void Register(Catalogue& catalogue) {
                     .NoGradient()
                     .Kernel(MakeKernel<ShapeKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("ShapeN")
+                    .AnyDevice()
+                    .HostOutput("output")
                     .Doc("Returns the sizes of each input's dimensions, a vector for each.")
                     .Input("input: N * T")
                     .Output("output: N * out_type")
@@ -101,6 +104,8 @@ void Register(Catalogue& catalogue) {
                     .NoGradient()
                     .Kernel(MakeKernel<ShapeKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("Rank")
+                    .AnyDevice()
+                    .HostOutput("output")
                     .Doc("Returns the number of the input's dimensions.")
                     .Input("input: T")
                     .Output("output: int32")
@@ -109,6 +114,8 @@ void Register(Catalogue& catalogue) {
                     .NoGradient()
                     .Kernel(MakeKernel<RankKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("Size")
+                    .AnyDevice()
+                    .HostOutput("output")
                     .Doc("Returns the number of the input's elements.\n"
                          "InvalidArgument if it does not fit `out_type`.")
                     .Input("input: T")
@@ -120,6 +127,7 @@ void Register(Catalogue& catalogue) {
                     .Kernel(MakeKernel<SizeKernel>(), KernelCost::kInline));
   catalogue.Add(
       OpSpec("EnsureShape")
+          .AnyDevice()
           .Doc("Returns the input if its shape fits the attribute; InvalidArgument otherwise.")
           .Input("input: T")
           .Output("output: T")

@@ -282,8 +282,11 @@ void Register(Catalogue& catalogue) {
     const char* type = is_nd ? (paddings[0] == 'c' ? "Tcrops" : "Tpaddings")
                              : (paddings[0] == 'c' ? "Tidx" : "Tpaddings");
     spec.Doc(doc).Input("input: T");
-    if (is_nd) spec.Input("block_shape: Tblock_shape");
-    spec.Input(absl::StrCat(paddings, ": ", type)).Output("output: T").Attr("T: type");
+    if (is_nd) spec.Input("block_shape: Tblock_shape").HostInput("block_shape");
+    spec.Input(absl::StrCat(paddings, ": ", type))
+        .HostInput(paddings)
+        .Output("output: T")
+        .Attr("T: type");
     if (is_nd) spec.Attr("Tblock_shape: {int32, int64} = DT_INT32");
     const std::string last = absl::StrCat(type, ": {int32, int64} = DT_INT32");
     if (!is_nd && paddings[0] == 'c') spec.Attr("block_size: int >= 2");

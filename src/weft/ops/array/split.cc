@@ -246,6 +246,7 @@ void Register(Catalogue& catalogue) {
                     .Doc("Cuts `value` along `split_dim` into `num_split` equal parts.\n"
                          "InvalidArgument if the size is not a multiple of `num_split`.")
                     .Input("split_dim: int32")
+                    .HostInput("split_dim")
                     .Input("value: T")
                     .Output("output: num_split * T")
                     .Attr("num_split: int >= 1")
@@ -259,7 +260,9 @@ void Register(Catalogue& catalogue) {
                "One size may be -1: it becomes what is left. InvalidArgument if the sum differs.")
           .Input("value: T")
           .Input("size_splits: Tlen")
+          .HostInput("size_splits")
           .Input("split_dim: int32")
+          .HostInput("split_dim")
           .Output("output: num_split * T")
           .Attr("num_split: int >= 1")
           .Attr("T: type")

@@ -14,7 +14,7 @@ namespace {
 
 template <typename K>
 StatusOr<std::unique_ptr<OpKernel>> MakeMasked(KernelConstruction& c) {
-  WEFT_ASSIGN_OR_RETURN(const SliceMasks masks, SliceMasks::FromAttrs(c.node().attrs()));
+  WEFT_ASSIGN_OR_RETURN(const SliceMasks masks, SliceMasks::FromAttrs(c.call().attrs()));
   return std::make_unique<K>(masks);
 }
 
@@ -101,7 +101,7 @@ class TensorStridedSliceUpdateKernel final : public OpKernel {
 class AssignKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(const SliceMasks masks, SliceMasks::FromAttrs(c.node().attrs()));
+    WEFT_ASSIGN_OR_RETURN(const SliceMasks masks, SliceMasks::FromAttrs(c.call().attrs()));
     WEFT_ASSIGN_OR_RETURN(const DType dtype, c.Attr<DType>("T"));
     return std::make_unique<AssignKernel>(masks, dtype);
   }
@@ -224,8 +224,11 @@ void Register(Catalogue& catalogue) {
           "0 and for a single index out of bounds.")
       .Input("input: T")
       .Input("begin: Index")
+      .HostInput("begin")
       .Input("end: Index")
+      .HostInput("end")
       .Input("strides: Index")
+      .HostInput("strides")
       .Output("output: T")
       .Attr("T: type")
       .Attr("Index: {int16, int32, int64}");
@@ -236,9 +239,13 @@ void Register(Catalogue& catalogue) {
   OpSpec grad("StridedSliceGrad");
   grad.Doc("Returns zeros of shape `shape` with `dy` where StridedSlice would have read.")
       .Input("shape: Index")
+      .HostInput("shape")
       .Input("begin: Index")
+      .HostInput("begin")
       .Input("end: Index")
+      .HostInput("end")
       .Input("strides: Index")
+      .HostInput("strides")
       .Input("dy: T")
       .Output("output: T")
       .Attr("T: type")
@@ -251,8 +258,11 @@ void Register(Catalogue& catalogue) {
   update.Doc("Returns `input` with `value` written where StridedSlice would read.")
       .Input("input: T")
       .Input("begin: Index")
+      .HostInput("begin")
       .Input("end: Index")
+      .HostInput("end")
       .Input("strides: Index")
+      .HostInput("strides")
       .Input("value: T")
       .Output("output: T")
       .Attr("T: type")
@@ -266,8 +276,11 @@ void Register(Catalogue& catalogue) {
     assign.Doc("Writes `value` into a variable where StridedSlice would read.");
     assign.Input(is_resource ? "ref: resource" : "ref: Ref(T)")
         .Input("begin: Index")
+        .HostInput("begin")
         .Input("end: Index")
+        .HostInput("end")
         .Input("strides: Index")
+        .HostInput("strides")
         .Input("value: T");
     if (!is_resource) assign.Output("output_ref: Ref(T)");
     assign.Attr("T: type").Attr("Index: {int32, int64}");

@@ -6,6 +6,7 @@
 #include "absl/hash/hash.h"
 
 #include "weft/kernel/op_spec.h"
+#include "weft/kernel/scratch.h"
 #include "weft/ops/array/strided_kernel.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/index_values.h"
@@ -109,6 +110,7 @@ class UniqueKernel final : public OpKernel {
       if (i != axis) (i < axis ? outer : inner) *= input.dim(i);
     }
     const int64_t count = input.dim(axis);
+    WEFT_RETURN_IF_ERROR(CheckRoomFor(count, sizeof(int64_t), "entries"));
     Groups groups;
     const bool known = VisitDType(input.dtype(), KeyTypes(), [&]<typename T>() {
       groups = Group(Keys<T>{input.data<T>(), outer, count, inner});

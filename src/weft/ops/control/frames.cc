@@ -109,6 +109,7 @@ void AddSwitch(Catalogue& catalogue, bool is_ref) {
           "is dead.")
       .Input(MaybeRef("data", is_ref))
       .Input("pred: bool")
+      .HostInput("pred")
       .Output(MaybeRef("output_false", is_ref))
       .Output(MaybeRef("output_true", is_ref))
       .Attr("T: type")
@@ -124,6 +125,7 @@ void AddMerge(Catalogue& catalogue, bool is_ref) {
                     .Input(absl::StrCat("inputs: N * ", is_ref ? "Ref(T)" : "T"))
                     .Output(MaybeRef("output", is_ref))
                     .Output("value_index: int32")
+                    .HostOutput("value_index")
                     .Attr("T: type")
                     .Attr("N: int >= 1")
                     .Shape(MergeShape)
@@ -170,6 +172,8 @@ void Register(Catalogue& catalogue) {
              "Passes a reference to the next iteration of its loop frame.");
   catalogue.Add(
       OpSpec("RefSelect")
+          .AnyDevice()
+          .HostInput("index")
           .Doc("Returns the reference `inputs[index]`. InvalidArgument for an index out of range.")
           .Input("index: int32")
           .Input("inputs: N * Ref(T)")
@@ -180,6 +184,8 @@ void Register(Catalogue& catalogue) {
           .NoGradient()
           .Kernel(MakeKernel<RefSelectKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("LoopCond")
+                    .HostInput("input")
+                    .HostOutput("output")
                     .Doc("Marks the condition on which the loop goes on.")
                     .Input("input: bool")
                     .Output("output: bool")

@@ -42,8 +42,17 @@ Status ShapesOfAttr(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// What whoever made the call knows of its results' shapes.
+Status ShapesOfHint(ShapeContext& c) {
+  const auto known = c.Attr<AttrValue::ShapeList>("_output_shapes");
+  if (!known.ok() || static_cast<int>(known->size()) != c.num_outputs()) return absl::OkStatus();
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, (*known)[static_cast<size_t>(i)]);
+  return absl::OkStatus();
+}
+
+// AddGradients differentiates the functions themselves (train/function_gradients.h).
 Status NoFunctionGradient(GradientContext& c) {
-  return Unimplemented("Gradients through ", c.node().op(), " are not implemented");
+  return Internal("The functions of ", c.node().op(), " were not differentiated");
 }
 
 void AddIf(Catalogue& catalogue, const char* name, bool stateful) {
@@ -52,6 +61,7 @@ void AddIf(Catalogue& catalogue, const char* name, bool stateful) {
           "Runs `then_branch` if `cond` holds, else `else_branch`, on `input`.\n"
           "A scalar holds if it is not zero or empty, any other tensor if it has elements.")
       .Input("cond: Tcond")
+      .HostInput("cond")
       .Input("input: Tin")
       .Output("output: Tout")
       .Attr("Tcond: type")
@@ -70,6 +80,7 @@ void AddCase(Catalogue& catalogue, const char* name, bool stateful) {
   OpSpec spec(name);
   spec.Doc("Runs branch `branch_index` on `input`; the last branch if the index is out of range.")
       .Input("branch_index: int32")
+      .HostInput("branch_index")
       .Input("input: Tin")
       .Output("output: Tout")
       .Attr("Tin: list(type) >= 0")
@@ -109,7 +120,7 @@ void AddCall(Catalogue& catalogue, const char* name, bool stateful) {
       .Attr("config: string = ''")
       .Attr("config_proto: string = ''")
       .Attr("executor_type: string = ''")
-      .Shape(shapes::Unknown)
+      .Shape(ShapesOfHint)
       .Gradient(NoFunctionGradient);
   if (stateful) spec.Stateful().DistributedCommunication();
   catalogue.Add(std::move(spec));

@@ -14,11 +14,13 @@ class Nothing final : public OpKernel {
 
 void Register(Catalogue& catalogue) {
   catalogue.Add(OpSpec("NoOp")
+                    .AnyDevice()
                     .Doc("Does nothing. Control edges through it order other ops.")
                     .Shape(shapes::NoOutputs)
                     .NoGradient()
                     .Kernel(MakeKernel<Nothing>(), KernelCost::kInline));
   catalogue.Add(OpSpec("ControlTrigger")
+                    .AnyDevice()
                     .Doc("Does nothing, even where its control inputs are dead.")
                     .Shape(shapes::NoOutputs)
                     .NoGradient()

@@ -34,7 +34,7 @@ StatusOr<const OptionalValue*> InputOptional(const KernelContext& c) {
     if (const auto* optional = dynamic_cast<const OptionalValue*>(value)) return optional;
   }
   return InvalidArgument(
-      "Input to ", c.node().op(), " must be an optional, got ",
+      "Input to ", c.call().op(), " must be an optional, got ",
       c.input(0).shape().IsScalar() ? "another variant" : c.input(0).shape().ToString());
 }
 
@@ -109,6 +109,27 @@ Status GetValueShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// The gradient of an optional is an optional of gradients.
+Status FromValueGradient(GradientContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const auto types, c.Attr<AttrValue::TypeList>("Toutput_types"));
+  Node* values = c.builder().AddNode(
+      "OptionalGetValue", {c.gradient()},
+      {{"output_types", types}, {"output_shapes", AttrValue::ShapeList(types.size())}});
+  for (int i = 0; values != nullptr && i < values->num_outputs(); ++i) {
+    c.set_input(i, {values, i});
+  }
+  return c.builder().status();
+}
+
+Status GetValueGradient(GradientContext& c) {
+  std::vector<Endpoint> values;
+  for (int i = 0; i < c.node().num_outputs(); ++i) {
+    values.push_back(c.gradient(i) ? c.gradient(i) : c.Op("ZerosLike", {c.output(i)}));
+  }
+  c.set_input(0, c.Op("OptionalFromValue", {values}));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -118,7 +139,7 @@ void Register(Catalogue& catalogue) {
                     .Output("optional: variant")
                     .Attr("Toutput_types: list(type) >= 1")
                     .Shape(shapes::Scalar)
-                    .NoGradient()
+                    .Gradient(FromValueGradient)
                     .Kernel(MakeKernel<FromValue>(), KernelCost::kInline));
   catalogue.Add(OpSpec("OptionalNone")
                     .Doc("Returns an optional that holds nothing.")
@@ -130,6 +151,7 @@ void Register(Catalogue& catalogue) {
                     .Doc("True if `optional` holds a value.")
                     .Input("optional: variant")
                     .Output("has_value: bool")
+                    .HostOutput("has_value")
                     .Shape(shapes::Scalar)
                     .NoGradient()
                     .Kernel(MakeKernel<HasValue>(), KernelCost::kInline));
@@ -141,7 +163,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("output_types: list(type) >= 1")
                     .Attr("output_shapes: list(shape) >= 1")
                     .Shape(GetValueShape)
-                    .NoGradient()
+                    .Gradient(GetValueGradient)
                     .Kernel(MakeKernel<GetValue>(), KernelCost::kInline));
 }
 

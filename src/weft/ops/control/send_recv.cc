@@ -106,6 +106,8 @@ void AddSend(Catalogue& catalogue, const char* name) {
   OpSpec spec(name);
   spec.Doc("Sends a tensor, or the news that it is dead, to the receive of the same name.")
       .Input("tensor: T")
+      .HostInput("tensor")
+      .AnyDevice()
       .Attr("T: type");
   catalogue.Add(AddKeyAttrs(spec)
                     .Stateful()
@@ -118,6 +120,8 @@ void AddReceive(Catalogue& catalogue, const char* name) {
   OpSpec spec(name);
   spec.Doc("Waits for the tensor that the send of the same name sends.")
       .Output("tensor: tensor_type")
+      .HostOutput("tensor")
+      .AnyDevice()
       .Attr("tensor_type: type");
   catalogue.Add(AddKeyAttrs(spec)
                     .Stateful()
@@ -125,6 +129,13 @@ void AddReceive(Catalogue& catalogue, const char* name) {
                     .Shape(shapes::Unknown)
                     .NoGradient()
                     .Kernel(MakeKernel<ReceiveKernel>(), KernelCost::kInline));
+}
+
+// What whoever writes the function's body says of the argument.
+Status DeclaredShape(ShapeContext& c) {
+  const auto shapes = c.Attr<AttrValue::ShapeList>("_output_shapes");
+  if (shapes.ok() && shapes->size() == 1) c.set_output(0, shapes->front());
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -140,7 +151,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("T: type")
                     .Attr("index: int >= 0")
                     .Stateful()
-                    .Shape(shapes::Unknown)
+                    .Shape(DeclaredShape)
                     .NoGradient());
   catalogue.Add(OpSpec("_Retval")
                     .Doc("Result `index` of the function it stands in.")

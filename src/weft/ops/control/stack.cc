@@ -137,6 +137,7 @@ void Register(Catalogue& catalogue) {
                     .Doc("Makes a stack of tensors that lives as long as the step, of at most "
                          "`max_size` elements (any number if negative).")
                     .Input("max_size: int32")
+                    .HostInput("max_size")
                     .Output("handle: resource")
                     .Attr("elem_type: type")
                     .Attr("stack_name: string = ''")

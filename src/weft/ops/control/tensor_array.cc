@@ -135,6 +135,7 @@ class GatherKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const PartialShape known, array->MergeElementShape(element_shape_));
     const int64_t count = indices.num_elements();
     if (count == 0) return GiveNothing(c, known);
+    WEFT_RETURN_IF_ERROR(array->CheckRoom(count));
     std::vector<Tensor> elements;
     for (const int32_t index : indices.span<int32_t>()) {
       WEFT_ASSIGN_OR_RETURN(Tensor element, array->Read(index));
@@ -203,6 +204,7 @@ class ScatterKernel final : public OpKernel {
     if (last >= size) {
       return InvalidArgument("Max scatter index must be < array size (", last, " vs. ", size, ")");
     }
+    WEFT_RETURN_IF_ERROR(array->CheckRoom(value.dim(0)));
     for (int64_t i = 0; i < value.dim(0); ++i) {
       WEFT_RETURN_IF_ERROR(WriteRows(*array, indices.data<int32_t>()[i], value, i, 1, false));
     }
@@ -222,6 +224,7 @@ class ConcatKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     WEFT_ASSIGN_OR_RETURN(Ref<TensorArray> array, ArrayOf(c, c.output_dtype(0)));
     WEFT_ASSIGN_OR_RETURN(const int64_t count, array->size());
+    WEFT_RETURN_IF_ERROR(array->CheckRoom(count));
     WEFT_ASSIGN_OR_RETURN(Tensor * lengths, c.AllocateOutput(1, Shape{count}));
     Shape rest;
     int64_t rows = 0;
@@ -300,6 +303,7 @@ class SplitKernel final : public OpKernel {
                              " vs. ", count,
                              "), and the TensorArray is not marked as dynamically resizeable");
     }
+    WEFT_RETURN_IF_ERROR(array->CheckRoom(count));
     int64_t at = 0;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t length = lengths.data<int64_t>()[i];
@@ -350,6 +354,67 @@ Status ConcatShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// The array that the gradients of the node's array add up in, and the flow that orders its use.
+struct GradientArray {
+  Endpoint handle;
+  Endpoint flow;
+};
+GradientArray GradientsOf(const GradientContext& c, Endpoint flow) {
+  Node* node =
+      c.builder().AddNode("TensorArrayGradV3", {c.input(0), flow}, {{"source", c.source()}});
+  if (node == nullptr) return {};
+  return {{node, 0}, {node, 1}};
+}
+
+// Gradients that are differentiated again were put where the flow comes from.
+Status GradientArrayGradient(GradientContext& c) {
+  if (c.gradient(1)) c.set_input(1, c.gradient(1));
+  return absl::OkStatus();
+}
+
+// dL/d(element) is put where the element was read from, and the flow goes on from there.
+Status ReadGradient(GradientContext& c) {
+  const GradientArray g = GradientsOf(c, c.input(2));
+  c.set_input(2, c.Op("TensorArrayWriteV3", {g.handle, c.input(1), c.gradient(), g.flow}));
+  return absl::OkStatus();
+}
+
+Status WriteGradient(GradientContext& c) {
+  const GradientArray g = GradientsOf(c, c.gradient());
+  c.set_input(2, c.Op("TensorArrayReadV3", {g.handle, c.input(1), g.flow},
+                      {{"dtype", c.node().input_type(2).dtype}}));
+  c.set_input(3, c.gradient());
+  return absl::OkStatus();
+}
+
+Status GatherGradient(GradientContext& c) {
+  const GradientArray g = GradientsOf(c, c.input(2));
+  c.set_input(2, c.Op("TensorArrayScatterV3", {g.handle, c.input(1), c.gradient(), g.flow}));
+  return absl::OkStatus();
+}
+
+Status ScatterGradient(GradientContext& c) {
+  const GradientArray g = GradientsOf(c, c.gradient());
+  c.set_input(2, c.Op("TensorArrayGatherV3", {g.handle, c.input(1), g.flow},
+                      {{"dtype", c.node().input_type(2).dtype}}));
+  c.set_input(3, c.gradient());
+  return absl::OkStatus();
+}
+
+Status ConcatGradient(GradientContext& c) {
+  const GradientArray g = GradientsOf(c, c.input(1));
+  c.set_input(1, c.Op("TensorArraySplitV3", {g.handle, c.gradient(), c.output(1), g.flow}));
+  return absl::OkStatus();
+}
+
+Status SplitGradient(GradientContext& c) {
+  const GradientArray g = GradientsOf(c, c.gradient());
+  c.set_input(1, c.Op("TensorArrayConcatV3", {g.handle, g.flow},
+                      {{"dtype", c.node().input_type(1).dtype}}));
+  c.set_input(3, c.gradient());
+  return absl::OkStatus();
+}
+
 // What all that read or write an array begin with.
 OpSpec OnArray(const char* name, const char* doc) {
   OpSpec spec(name);
@@ -363,6 +428,7 @@ void AddCreation(Catalogue& catalogue) {
                          "Each element is written once. Where `clear_after_read`, it is read "
                          "once, too.")
                     .Input("size: int32")
+                    .HostInput("size")
                     .Output("handle: resource")
                     .Output("flow: float")
                     .Attr("dtype: type")
@@ -380,7 +446,7 @@ void AddCreation(Catalogue& catalogue) {
                                 .Output("flow_out: float")
                                 .Attr("source: string")
                                 .Shape(shapes::Scalar)
-                                .NoGradient()
+                                .Gradient(GradientArrayGradient)
                                 .Kernel(MakeKernel<GradientKernel>(), KernelCost::kInline)));
   };
   add(OnArray("TensorArrayGradV3",
@@ -390,7 +456,8 @@ void AddCreation(Catalogue& catalogue) {
   add(OnArray("TensorArrayGradWithShape",
               "The same, with `shape_to_prepend` in front of each element's shape.")
           .Input("flow_in: float")
-          .Input("shape_to_prepend: int32"));
+          .Input("shape_to_prepend: int32")
+          .HostInput("shape_to_prepend"));
 }
 
 void AddElements(Catalogue& catalogue) {
@@ -398,24 +465,29 @@ void AddElements(Catalogue& catalogue) {
                                   "Writes an element; an array of dynamic size grows to have it.\n"
                                   "InvalidArgument if it was written or read before.")
                               .Input("index: int32")
+                              .HostInput("index")
                               .Input("value: T")
                               .Input("flow_in: float")
                               .Output("flow_out: float")
                               .Attr("T: type")
                               .Shape(shapes::Scalar)
+                              .Gradient(WriteGradient)
                               .Kernel(MakeKernel<WriteKernel>(), KernelCost::kInline)));
   catalogue.Add(std::move(OnArray("TensorArrayReadV3",
                                   "Reads an element.\nInvalidArgument if it was not written, or "
                                   "was read and cleared before.")
                               .Input("index: int32")
+                              .HostInput("index")
                               .Input("flow_in: float")
                               .Output("value: dtype")
                               .Attr("dtype: type")
                               .Shape(shapes::Unknown)
+                              .Gradient(ReadGradient)
                               .Kernel(MakeKernel<ReadKernel>(), KernelCost::kInline)));
   catalogue.Add(std::move(OnArray("TensorArraySizeV3", "How many elements the array has.")
                               .Input("flow_in: float")
                               .Output("size: int32")
+                              .HostOutput("size")
                               .Shape(shapes::Scalar)
                               .NoGradient()
                               .Kernel(MakeKernel<SizeKernel>(), KernelCost::kInline)));
@@ -430,20 +502,24 @@ void AddWholes(Catalogue& catalogue) {
   catalogue.Add(std::move(
       OnArray("TensorArrayGatherV3", "Stacks the elements at `indices`, which have one shape.")
           .Input("indices: int32")
+          .HostInput("indices")
           .Input("flow_in: float")
           .Output("value: dtype")
           .Attr("dtype: type")
           .Attr("element_shape: shape = unknown")
           .Shape(GatherShape)
+          .Gradient(GatherGradient)
           .Kernel(MakeKernel<GatherKernel>())));
   catalogue.Add(
       std::move(OnArray("TensorArrayScatterV3", "Writes row i of `value` as element indices[i].")
                     .Input("indices: int32")
+                    .HostInput("indices")
                     .Input("value: T")
                     .Input("flow_in: float")
                     .Output("flow_out: float")
                     .Attr("T: type")
                     .Shape(shapes::Scalar)
+                    .Gradient(ScatterGradient)
                     .Kernel(MakeKernel<ScatterKernel>())));
   catalogue.Add(std::move(OnArray("TensorArrayConcatV3",
                                   "Joins all elements along their first dimension; `lengths` has "
@@ -451,18 +527,22 @@ void AddWholes(Catalogue& catalogue) {
                               .Input("flow_in: float")
                               .Output("value: dtype")
                               .Output("lengths: int64")
+                              .HostOutput("lengths")
                               .Attr("dtype: type")
                               .Attr("element_shape_except0: shape = unknown")
                               .Shape(ConcatShape)
+                              .Gradient(ConcatGradient)
                               .Kernel(MakeKernel<ConcatKernel>())));
   catalogue.Add(std::move(OnArray("TensorArraySplitV3",
                                   "Writes the rows of `value` as elements of `lengths` rows each.")
                               .Input("value: T")
                               .Input("lengths: int64")
+                              .HostInput("lengths")
                               .Input("flow_in: float")
                               .Output("flow_out: float")
                               .Attr("T: type")
                               .Shape(shapes::Scalar)
+                              .Gradient(SplitGradient)
                               .Kernel(MakeKernel<SplitKernel>())));
 }
 

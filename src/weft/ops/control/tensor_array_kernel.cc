@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "weft/kernel/scratch.h"
+
 namespace weft::ops::control {
 namespace {
 
@@ -30,7 +32,7 @@ Status TensorArray::CheckOpen() const {
   return InvalidArgument("TensorArray ", name_, " has already been closed.");
 }
 
-Status TensorArray::Fits(int64_t index, const Tensor& value) {
+Status TensorArray::Fits(int64_t index, const Element& element, const Tensor& value) const {
   const auto refuse = [&](const auto&... why) {
     return InvalidArgument("TensorArray ", name_, ": Could not write to TensorArray index ", index,
                            " because ", why...);
@@ -44,7 +46,6 @@ Status TensorArray::Fits(int64_t index, const Tensor& value) {
                   " which is incompatible with the TensorArray's inferred element shape: ",
                   options_.element_shape.ToString(), " (consider setting infer_shape=False).");
   }
-  const Element& element = elements_[static_cast<size_t>(index)];
   if (element.is_read) return refuse("it has already been read.");
   if (!element.is_written) return absl::OkStatus();
   if (!options_.is_gradient) return refuse("it has already been written to.");
@@ -56,15 +57,14 @@ Status TensorArray::Fits(int64_t index, const Tensor& value) {
 Status TensorArray::Write(int64_t index, const Tensor& value) {
   absl::MutexLock lock(&mutex_);
   WEFT_RETURN_IF_ERROR(CheckOpen());
-  const auto size = static_cast<int64_t>(elements_.size());
-  if (index < 0 || (!options_.dynamic_size && index >= size)) {
+  if (index < 0 || (!options_.dynamic_size && index >= size_)) {
     return InvalidArgument("TensorArray ", name_, ": Tried to write to index ", index,
-                           " but array is not resizeable and size is: ", size);
+                           " but array is not resizeable and size is: ", size_);
   }
-  if (index >= size) elements_.resize(static_cast<size_t>(index) + 1);
-  WEFT_RETURN_IF_ERROR(Fits(index, value));
+  size_ = std::max(size_, index + 1);
+  Element& element = elements_[index];
+  WEFT_RETURN_IF_ERROR(Fits(index, element, value));
   if (options_.identical_element_shapes) options_.element_shape = value.shape();
-  Element& element = elements_[static_cast<size_t>(index)];
   if (!element.is_written) {
     element.value = value;
     element.is_written = true;
@@ -76,9 +76,9 @@ Status TensorArray::Write(int64_t index, const Tensor& value) {
 
 StatusOr<Tensor> TensorArray::ReadMissing(int64_t index) {
   PartialShape shape = options_.element_shape;
-  const bool is_there = index < static_cast<int64_t>(elements_.size());
-  if (is_there && elements_[static_cast<size_t>(index)].shape.IsFullyDefined()) {
-    shape = elements_[static_cast<size_t>(index)].shape;
+  const auto element = elements_.find(index);
+  if (element != elements_.end() && element->second.shape.IsFullyDefined()) {
+    shape = element->second.shape;
   }
   if (shape.IsFullyDefined()) {
     WEFT_ASSIGN_OR_RETURN(const Shape full, shape.ToShape());
@@ -92,15 +92,13 @@ StatusOr<Tensor> TensorArray::ReadMissing(int64_t index) {
 StatusOr<Tensor> TensorArray::Read(int64_t index) {
   absl::MutexLock lock(&mutex_);
   WEFT_RETURN_IF_ERROR(CheckOpen());
-  const auto size = static_cast<int64_t>(elements_.size());
-  if (index < 0 || (!options_.is_gradient && index >= size)) {
+  if (index < 0 || (!options_.is_gradient && index >= size_)) {
     return InvalidArgument("TensorArray ", name_, ": Tried to read from index ", index,
-                           " but array size is: ", size);
+                           " but array size is: ", size_);
   }
-  if (index >= size || !elements_[static_cast<size_t>(index)].is_written) {
-    return ReadMissing(index);
-  }
-  Element& element = elements_[static_cast<size_t>(index)];
+  const auto found = elements_.find(index);
+  if (found == elements_.end() || !found->second.is_written) return ReadMissing(index);
+  Element& element = found->second;
   if (element.is_cleared) {
     return InvalidArgument("TensorArray ", name_, ": Could not read index ", index,
                            " twice because it was cleared after a previous read (perhaps try "
@@ -116,14 +114,18 @@ StatusOr<Tensor> TensorArray::Read(int64_t index) {
 StatusOr<int64_t> TensorArray::size() const {
   absl::MutexLock lock(&mutex_);
   WEFT_RETURN_IF_ERROR(CheckOpen());
-  return static_cast<int64_t>(elements_.size());
+  return size_;
 }
 
 StatusOr<int64_t> TensorArray::SizeToWrite(int64_t wanted) const {
   absl::MutexLock lock(&mutex_);
   WEFT_RETURN_IF_ERROR(CheckOpen());
-  const auto size = static_cast<int64_t>(elements_.size());
-  return options_.dynamic_size ? std::max(size, wanted) : size;
+  return options_.dynamic_size ? std::max(size_, wanted) : size_;
+}
+
+Status TensorArray::CheckRoom(int64_t count) const {
+  return Annotate(CheckRoomFor(count, sizeof(Element) + sizeof(int64_t), "elements"),
+                  absl::StrCat("TensorArray ", name_));
 }
 
 StatusOr<PartialShape> TensorArray::MergeElementShape(const PartialShape& more) {
@@ -146,14 +148,13 @@ StatusOr<Ref<TensorArray>> TensorArray::MakeGradient(std::string name, const Sha
   Options options{.dtype = options_.dtype, .is_gradient = true};
   options.identical_element_shapes = options_.identical_element_shapes;
   WEFT_ASSIGN_OR_RETURN(options.element_shape, prefixed(options_.element_shape));
-  auto made = MakeRef<TensorArray>(std::move(name), options, elements_.size());
+  auto made = MakeRef<TensorArray>(std::move(name), options, size_);
   absl::MutexLock others(&made->mutex_);
-  for (size_t i = 0; i < elements_.size(); ++i) {
-    const Element& element = elements_[i];
+  for (const auto& [index, element] : elements_) {
     const PartialShape shape = element.is_written && !element.is_cleared
                                    ? PartialShape(element.value.shape())
                                    : element.shape;
-    WEFT_ASSIGN_OR_RETURN(made->elements_[i].shape, prefixed(shape));
+    WEFT_ASSIGN_OR_RETURN(made->elements_[index].shape, prefixed(shape));
   }
   return made;
 }

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 
 #include "weft/kernel/resource.h"
@@ -28,10 +28,7 @@ class TensorArray : public Resource {
     bool is_gradient = false;
   };
   TensorArray(std::string name, Options options, int64_t size)
-      : name_(std::move(name)),
-        dtype_(options.dtype),
-        options_(std::move(options)),
-        elements_(static_cast<size_t>(size)) {}
+      : name_(std::move(name)), dtype_(options.dtype), options_(std::move(options)), size_(size) {}
 
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
@@ -45,6 +42,8 @@ class TensorArray : public Resource {
   StatusOr<int64_t> size() const;
   // Elements with `index` < the result can be written.
   StatusOr<int64_t> SizeToWrite(int64_t wanted) const;
+  // ResourceExhausted if memory is too short for `count` elements, whatever they hold.
+  Status CheckRoom(int64_t count) const;
   // The shape that all elements are known to have, together with `more`.
   StatusOr<PartialShape> MergeElementShape(const PartialShape& more);
   // An array for the gradients of this one's elements, each of shape `prefix` + the element's. This
@@ -64,7 +63,8 @@ class TensorArray : public Resource {
     bool is_cleared = false;
   };
   Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Status Fits(int64_t index, const Tensor& value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status Fits(int64_t index, const Element& element, const Tensor& value) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<Tensor> ReadMissing(int64_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string name_;
@@ -72,7 +72,9 @@ class TensorArray : public Resource {
   mutable absl::Mutex mutex_;
   Options options_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<Element> elements_ ABSL_GUARDED_BY(mutex_);
+  int64_t size_ ABSL_GUARDED_BY(mutex_);
+  // Those that were written, and gradients whose shape is known: a program may name any size.
+  absl::flat_hash_map<int64_t, Element> elements_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::ops::control

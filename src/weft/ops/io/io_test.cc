@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
 #include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "base/files.h"
 #include "base/memory_files.h"
 #include "weft/ops/testing/kernel_runner.h"
 #include "weft/storage/summary.h"
@@ -99,6 +102,33 @@ TEST_F(FileOpTest, FilesAreWrittenReadAndFound) {
   auto found = On("MatchingFiles", {Strings({"/d/?.txt", "/d/*/[c-d].txt", "/x/*"})});
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_THAT((*found)[0].span<std::string>(), ElementsAre("/d/a.txt", "/d/b.txt", "/d/e/c.txt"));
+}
+
+// A link out of the folder that file ops may use hides itself, not its neighbours.
+TEST(FileOps, AGlobPassesOverWhatItMayNotSee) {
+  const std::string root = ::testing::TempDir() + "glob_root";
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root + "/d/sub");
+  std::ofstream(root + "/d/a.txt") << "a";
+  std::ofstream(root + "/d/sub/c.txt") << "c";
+  std::filesystem::create_symlink("/etc/hostname", root + "/d/b.txt");
+  std::filesystem::create_directory_symlink("/etc", root + "/d/etc");
+  auto files = RootedFileSystem::Create(root);
+  ASSERT_TRUE(files.ok()) << files.status();
+  const auto matching = [&](const std::string& pattern) -> StatusOr<std::vector<Tensor>> {
+    WEFT_ASSIGN_OR_RETURN(auto runner,
+                          KernelRunner::Make("MatchingFiles", {Tensor::Scalar(pattern)}, {}));
+    runner->environment().files = files->get();
+    return runner->Run();
+  };
+  const auto found = matching(root + "/d/*.txt");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT((*found)[0].span<std::string>(), ElementsAre(root + "/d/a.txt"));
+  const auto deeper = matching(root + "/d/*/*.txt");
+  ASSERT_TRUE(deeper.ok()) << deeper.status();
+  EXPECT_THAT((*deeper)[0].span<std::string>(), ElementsAre(root + "/d/sub/c.txt"));
+  EXPECT_TRUE(absl::IsPermissionDenied(matching(root + "/d/b.txt").status()))
+      << "asked for by name";
 }
 
 TEST(FileOps, NeedAFileSystem) {

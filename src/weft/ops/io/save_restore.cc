@@ -140,7 +140,7 @@ class ShardNameKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     for (int i = 0; i < c.num_inputs(); ++i) {
       if (c.input(i).num_elements() != 1) {
-        return InvalidArgument(c.node().schema().inputs[i].name, " must be a scalar, got shape ",
+        return InvalidArgument(c.call().schema().inputs[i].name, " must be a scalar, got shape ",
                                c.input(i).shape().ToString());
       }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of many tensors of one shape.
+#include "weft/ops/control/tensor_list_kernel.h"
 #include "weft/ops/math/elementwise_kernel.h"
 
 namespace weft::ops::math::add_n {
@@ -23,7 +24,7 @@ class AddNKernel final : public OpKernel {
     for (int i = 1; i < count; ++i) {
       if (c.input(i).shape() == first.shape()) continue;
       return InvalidArgument(
-          "Inputs to operation ", c.name(), " of type ", c.node().op(),
+          "Inputs to operation ", c.name(), " of type ", c.call().op(),
           " must have the same size and shape.  Input 0: ", first.shape().ToString(), " != input ",
           i, ": ", c.input(i).shape().ToString());
     }
@@ -62,6 +63,39 @@ class AddNKernel final : public OpKernel {
   const size_t size_;
 };
 
+// Sums lists of tensors, which gradients of loops are.
+class AddListsKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    Ref<TensorList> sum;
+    for (int i = 0; i < c.num_inputs(); ++i) {
+      if (HoldsNothing(c.input(i))) continue;
+      WEFT_ASSIGN_OR_RETURN(Ref<TensorList> next, TensorListOf(c.input(i)));
+      if (sum) {
+        WEFT_ASSIGN_OR_RETURN(next, AddLists(*sum, *next, AddTwo));
+      }
+      sum = std::move(next);
+    }
+    c.SetOutput(0, sum ? TensorOf(std::move(sum)) : c.input(0));
+    return absl::OkStatus();
+  }
+
+ private:
+  static StatusOr<Tensor> AddTwo(const Tensor& a, const Tensor& b) {
+    if (a.shape() != b.shape()) {
+      return InvalidArgument("Trying to add two tensors of lists that differ in shape: ",
+                             a.shape().ToString(), " vs. ", b.shape().ToString());
+    }
+    WEFT_ASSIGN_OR_RETURN(Tensor sum, Tensor::Allocate(a.dtype(), a.shape()));
+    for (const TileBody& tile : BinaryTiles<AddOf>(Numbers())) {
+      if (tile.input != a.dtype()) continue;
+      tile.run(a.bytes(), 1, b.bytes(), 1, sum.bytes(), a.num_elements());
+      return sum;
+    }
+    return a;  // of what has no sum (strings, handles) nobody reads the gradient
+  }
+};
+
 Status PassToAll(GradientContext& c) {
   for (int i = 0; i < c.node().num_inputs(); ++i) c.set_input(i, c.gradient());
   return absl::OkStatus();
@@ -78,9 +112,11 @@ OpSpec Sum(const char* name, const char* doc) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  catalogue.Add(Sum("AddN", "The sum of N tensors of one shape.")
-                    .Attr("T: {numbertype, variant}")
-                    .Shape(shapes::MergeInputs));
+  catalogue.Add(
+      Sum("AddN", "The sum of N tensors of one shape.")
+          .Attr("T: {numbertype, variant}")
+          .Kernel({.types = {{"T", {DType::kVariant}}}, .factory = MakeKernel<AddListsKernel>()})
+          .Shape(shapes::MergeInputs));
   catalogue.Add(Sum("AccumulateNV2", "The sum of N tensors, which all have the shape `shape`.")
                     .Attr("T: numbertype")
                     .Attr("shape: shape")

@@ -103,7 +103,11 @@ Status ArgShape(ShapeContext& c) {
 template <bool largest>
 OpSpec Arg(const char* name, const char* doc) {
   OpSpec spec(name);
-  spec.Doc(doc).Input("input: T").Input("dimension: Tidx").Output("output: output_type");
+  spec.Doc(doc)
+      .Input("input: T")
+      .Input("dimension: Tidx")
+      .HostInput("dimension")
+      .Output("output: output_type");
   spec.Attr(
       "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
       "uint64, qint8, "

@@ -69,9 +69,13 @@ void Register(Catalogue& catalogue) {
           .Doc("The axes that gradients of an op with inputs of shapes s0 and s1 are summed "
                "over: r0 for the first input, r1 for the second.")
           .Input("s0: T")
+          .HostInput("s0")
           .Input("s1: T")
+          .HostInput("s1")
           .Output("r0: T")
+          .HostOutput("r0")
           .Output("r1: T")
+          .HostOutput("r1")
           .Attr("T: {int32, int64} = DT_INT32")
           .Shape(TwoVectors)
           .NoGradient()

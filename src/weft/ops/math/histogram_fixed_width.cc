@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many values fall into each of some bins of equal width.
 #include <algorithm>
-#include <type_traits>
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/index_values.h"
 
 namespace weft::ops::math::histogram_fixed_width {
 namespace {
-
-// a - b, where a is not less: integers of any sizes do not overflow.
-template <typename T>
-double Distance(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    using U = std::make_unsigned_t<T>;
-    return static_cast<double>(static_cast<U>(a) - static_cast<U>(b));
-  } else {
-    return static_cast<double>(a - b);
-  }
-}
 
 template <typename T>
 class HistogramKernel final : public OpKernel {
@@ -40,13 +28,15 @@ class HistogramKernel final : public OpKernel {
     }
     if (count <= 0) return InvalidArgument("nbins should be a positive number, but got ", count);
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape{count}));
-    const double width = Distance(high, low) / static_cast<double>(count);
+    // As TensorFlow reckons it: a range as wide as the type has a width all the same.
+    const auto from = static_cast<double>(low), parts = static_cast<double>(count);
+    const double width = static_cast<double>(high) / parts - from / parts;
     VisitDType(out->dtype(), TypeList<int32_t, int64_t>(), [&]<typename Count>() {
       std::fill_n(out->data<Count>(), count, Count(0));
       for (const T value : values.span<T>()) {
         // What compares to nothing goes nowhere in particular: to the first bin.
-        const double at = Distance(std::max(low, value), low) / width;
-        const double last = static_cast<double>(count - 1);
+        const double at = (static_cast<double>(std::max(low, value)) - from) / width;
+        const double last = parts - 1;
         ++out->data<Count>()[at > 0 ? static_cast<int64_t>(std::min(at, last)) : 0];
       }
     });
@@ -74,7 +64,9 @@ void Register(Catalogue& catalogue) {
           "value_range[1].\nWhat lies below counts for the first bin, above for the last.")
       .Input("values: T")
       .Input("value_range: T")
+      .HostInput("value_range")
       .Input("nbins: int32")
+      .HostInput("nbins")
       .Output("out: dtype")
       .Attr("T: {int32, int64, float, double}")
       .Attr("dtype: {int32, int64} = DT_INT32")

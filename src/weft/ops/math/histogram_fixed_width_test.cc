@@ -26,9 +26,8 @@ TEST(HistogramFixedWidthTest, RangesAsWideAsTheType) {
                       {2, 2});
   ExpectBins<int64_t>({INT64_MIN, INT64_MIN / 4 * 3, INT64_MAX / 4 * 3, INT64_MAX},
                       {INT64_MIN, INT64_MAX}, {2, 2});
-  // Where the width is no number, everything falls into the first.
-  ExpectBins<float>({-3e38f, 0, 3e38f}, {-3e38f, 3e38f}, {3, 0});
-  ExpectBins<double>({-1e308, 0, 1e308}, {-1e308, 1e308}, {3, 0});
+  ExpectBins<float>({1e38f, -3e38f, 0.5e38f}, {-3e38f, 3e38f}, {1, 0, 2, 0});
+  ExpectBins<double>({-1e308, 0, 0.6e308, 1e308, -0.6e308}, {-1e308, 1e308}, {2, 0, 1, 2});
 }
 
 TEST(HistogramFixedWidthTest, ValuesOutsideAndNoNumbers) {

@@ -103,7 +103,11 @@ Status EuclideanNormGradient(G c) {
 
 OpSpec Reduce(const char* name, const char* doc, const char* types) {
   OpSpec spec(name);
-  spec.Doc(doc).Input("input: T").Input("reduction_indices: Tidx").Output("output: T");
+  spec.Doc(doc)
+      .Input("input: T")
+      .Input("reduction_indices: Tidx")
+      .HostInput("reduction_indices")
+      .Output("output: T");
   spec.Attr("keep_dims: bool = false").Attr(types).Attr("Tidx: {int32, int64} = DT_INT32");
   spec.Shape(ReductionShape);
   return spec;
@@ -139,7 +143,11 @@ struct AnyReduction : MaxReduction {
 template <typename R>
 void AddLogic(Catalogue& catalogue, const char* name, const char* doc) {
   OpSpec spec(name);
-  spec.Doc(doc).Input("input: bool").Input("reduction_indices: Tidx").Output("output: bool");
+  spec.Doc(doc)
+      .Input("input: bool")
+      .Input("reduction_indices: Tidx")
+      .HostInput("reduction_indices")
+      .Output("output: bool");
   spec.Attr("keep_dims: bool = false").Attr("Tidx: {int32, int64} = DT_INT32");
   spec.Shape(ReductionShape).NoGradient();
   spec.Kernel([](KernelConstruction& k) -> StatusOr<std::unique_ptr<OpKernel>> {

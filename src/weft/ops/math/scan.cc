@@ -168,7 +168,7 @@ template <typename Op, typename... Ts>
 void AddScan(Catalogue& catalogue, const char* name, const char* doc, const char* types,
              GradientFunction gradient, TypeList<Ts...> list) {
   OpSpec spec(name);
-  spec.Doc(doc).Input("x: T").Input("axis: Tidx").Output("out: T");
+  spec.Doc(doc).Input("x: T").Input("axis: Tidx").HostInput("axis").Output("out: T");
   spec.Attr("exclusive: bool = false").Attr("reverse: bool = false").Attr(types);
   spec.Attr("Tidx: {int32, int64} = DT_INT32").Shape(ScanShape).Gradient(std::move(gradient));
   spec.Kernel({.types = {{"T", DTypesOf(list)}}, .factory = MakeKernel<ScanKernel<Op, Ts...>>()});

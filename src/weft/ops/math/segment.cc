@@ -315,7 +315,11 @@ template <typename R, typename... Ts>
 void AddUnsorted(Catalogue& catalogue, const char* name, const char* doc, const char* types,
                  const char* indices, GradientFunction gradient, TypeList<Ts...> list) {
   OpSpec spec(name);
-  spec.Doc(doc).Input("data: T").Input("segment_ids: Tindices").Input("num_segments: Tnumsegments");
+  spec.Doc(doc)
+      .Input("data: T")
+      .Input("segment_ids: Tindices")
+      .Input("num_segments: Tnumsegments")
+      .HostInput("num_segments");
   spec.Output("output: T")
       .Attr(types)
       .Attr(indices)

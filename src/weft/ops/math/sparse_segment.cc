@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/kernel/scratch.h"
 #include "weft/ops/gradients.h"
 
 namespace weft::ops::math::sparse_segment {
@@ -121,7 +122,7 @@ class BackwardKernel final : public OpKernel {
     if (c.input(3).rank() != 0) return InvalidArgument("output_dim0 should be a scalar.");
     const int64_t rows = c.input(3).scalar<int32_t>(), count = ids.dim(0);
     if (rows < 0) return InvalidArgument("output_dim0 must not be negative, got ", rows);
-    std::vector<int64_t> counts(static_cast<size_t>(grad.dim(0)));
+    WEFT_ASSIGN_OR_RETURN(Scratch<int64_t> counts, Scratch<int64_t>::Make(grad.dim(0)));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t id = At(ids, i), index = At(indices, i);
       if (id < 0 || id >= grad.dim(0)) {
@@ -130,7 +131,7 @@ class BackwardKernel final : public OpKernel {
       if (index < 0 || index >= rows) {
         return InvalidArgument("Index ", index, " out of range [0, ", rows, ").");
       }
-      ++counts[static_cast<size_t>(id)];
+      ++counts[id];
     }
     if (c.num_outputs() == 1)
       return Add(c, counts, rows, [&](int64_t i) { return At(indices, i); });
@@ -157,7 +158,7 @@ class BackwardKernel final : public OpKernel {
 
   // Output 0, of `rows` rows: that of row i's index is row_of(i).
   template <typename RowOf>
-  Status Add(KernelContext& c, const std::vector<int64_t>& counts, int64_t rows, RowOf row_of) {
+  Status Add(KernelContext& c, const Scratch<int64_t>& counts, int64_t rows, RowOf row_of) {
     const Tensor &grad = c.input(0), &ids = c.input(2);
     WEFT_ASSIGN_OR_RETURN(const Shape shape, WithRows(grad, rows));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
@@ -167,8 +168,7 @@ class BackwardKernel final : public OpKernel {
     for (int64_t i = 0; i < ids.dim(0); ++i) {
       const T* from = grad.data<T>() + At(ids, i) * width;
       T* to = out->data<T>() + row_of(i) * width;
-      const T scale(
-          static_cast<Total<T>>(ScaleOf(combine_, counts[static_cast<size_t>(At(ids, i))])));
+      const T scale(static_cast<Total<T>>(ScaleOf(combine_, counts[At(ids, i)])));
       for (int64_t k = 0; k < width; ++k) {
         to[k] = static_cast<T>(to[k] + static_cast<T>(from[k] * scale));
       }
@@ -238,7 +238,7 @@ void AddFamily(Catalogue& catalogue, const std::string& name, const std::string&
         .Input("data: T")
         .Input("indices: Tidx")
         .Input("segment_ids: Tsegmentids");
-    if (counted) spec.Input("num_segments: Tnumsegments");
+    if (counted) spec.Input("num_segments: Tnumsegments").HostInput("num_segments");
     spec.Output("output: T")
         .Attr(sums ? "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
                      "uint32, uint64}"
@@ -265,6 +265,7 @@ void AddFamily(Catalogue& catalogue, const std::string& name, const std::string&
         .Input("indices: Tidx")
         .Input("segment_ids: Tsegmentids")
         .Input(sparse ? "dense_output_dim0: int32" : "output_dim0: int32")
+        .HostInput(sparse ? "dense_output_dim0" : "output_dim0")
         .Output("output: T");
     if (sparse) spec.Output("sorted_unique_indices: Tidx");
     spec.Attr("T: {bfloat16, half, float, double}")

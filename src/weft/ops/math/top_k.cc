@@ -160,6 +160,7 @@ class NthElementKernel final : public OpKernel {
     Shape shape = in.shape();
     shape.RemoveDim(in.rank() - 1);
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+    if (out->num_elements() == 0) return absl::OkStatus();  // the columns may be any number
     VisitDType(in.dtype(), RealNumbers(), [&]<typename T>() {
       std::vector<T> row(columns);
       for (int64_t r = 0; r < out->num_elements(); ++r) {
@@ -245,6 +246,7 @@ void RegisterTopK(Catalogue& catalogue) {
                "the first.")
           .Input("input: T")
           .Input("k: Tk")
+          .HostInput("k")
           .Output("values: T")
           .Output("indices: index_type")
           .Attr("sorted: bool = true")
@@ -297,6 +299,7 @@ void Register(Catalogue& catalogue) {
   catalogue.Add(
       InTopK("InTopKV2", "Whether the target of each row is among its k best predictions.")
           .Input("k: T")
+          .HostInput("k")
           .Attr("T: {int32, int64} = DT_INT32"));
 }
 

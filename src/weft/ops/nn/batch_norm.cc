@@ -93,7 +93,7 @@ using Sums = std::vector<double>;
 class BatchNormKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(const Options options, Options::FromAttrs(c.node().attrs()));
+    WEFT_ASSIGN_OR_RETURN(const Options options, Options::FromAttrs(c.call().attrs()));
     return std::make_unique<BatchNormKernel>(options);
   }
   explicit BatchNormKernel(const Options& options) : options_(options) {}
@@ -172,6 +172,11 @@ class BatchNormKernel final : public OpKernel {
       Put(outputs[1], i, old_variance + factor * unbiased * variance[i]);
       Put(outputs[2], i, mean[i]);
       Put(outputs[3], i, variance[i]);
+      if (at.rest() > 0) continue;
+      // Of an empty batch nothing is known, and its gradient needs nothing.
+      for (const int running : {0, 1})
+        Put(outputs[running], i, std::numeric_limits<double>::quiet_NaN());
+      for (const int saved : {2, 3}) Put(outputs[saved], i, 0);
     }
     if (c.num_outputs() > 5) {  // what other devices keep for the gradient
       WEFT_ASSIGN_OR_RETURN(Tensor * unused, c.AllocateOutput(5, Shape()));
@@ -186,7 +191,7 @@ class BatchNormKernel final : public OpKernel {
 class BatchNormGradKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(const Options options, Options::FromAttrs(c.node().attrs()));
+    WEFT_ASSIGN_OR_RETURN(const Options options, Options::FromAttrs(c.call().attrs()));
     return std::make_unique<BatchNormGradKernel>(options);
   }
   explicit BatchNormGradKernel(const Options& options) : options_(options) {}
@@ -234,7 +239,8 @@ class BatchNormGradKernel final : public OpKernel {
     // Given statistics do not depend on x.
     const double share = options_.is_training ? 1 / count : 0;
     for (int64_t i = 0; i < at.channels; ++i) {
-      Put(scale_gradient, i, product[i] * inverse[i]);
+      // What an empty batch was normalized by is no number.
+      Put(scale_gradient, i, at.rest() > 0 ? product[i] * inverse[i] : 0);
       Put(offset_gradient, i, sum[i]);
       sum[i] *= share;
       product[i] *= share * inverse[i] * inverse[i];

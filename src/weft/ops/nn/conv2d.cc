@@ -131,7 +131,7 @@ class ConvKernel : public OpKernel {
 template <typename K>
 StatusOr<std::unique_ptr<OpKernel>> MakeConv(KernelConstruction& c) {
   Options options{.depthwise = absl::StartsWith(c.op(), "Depthwise")};
-  WEFT_ASSIGN_OR_RETURN(options.window, Window::FromAttrs(c.node().attrs()));
+  WEFT_ASSIGN_OR_RETURN(options.window, Window::FromAttrs(c.call().attrs()));
   if (options.window.channels_first) {
     return Unimplemented(
         "The ", c.op(),
@@ -338,6 +338,7 @@ void AddFamily(Catalogue& catalogue, const Family& family) {
   OpSpec input = family.Spec("BackpropInput");
   input.Doc("The gradient of a convolution's input, of sizes `input_sizes`.")
       .Input("input_sizes: int32")
+      .HostInput("input_sizes")
       .Input("filter: T")
       .Input("out_backprop: T")
       .Output("output: T");
@@ -349,6 +350,7 @@ void AddFamily(Catalogue& catalogue, const Family& family) {
   filter.Doc("The gradient of a convolution's filter, of sizes `filter_sizes`.")
       .Input("input: T")
       .Input("filter_sizes: int32")
+      .HostInput("filter_sizes")
       .Input("out_backprop: T")
       .Output("output: T");
   catalogue.Add(family.AddAttrs(filter, family.filter_types)

@@ -116,6 +116,7 @@ void SparseRows(const T* x, const Label* labels, int64_t begin, int64_t end, int
     Rows<T>().softmax(x + first, rows, columns, backprop + first);
     for (int64_t r = begin; r < end; ++r) backprop[r * columns + labels[r]] -= T(1);
   } else {
+    if (rows == 0) return;
     absl::InlinedVector<float, 256> log(static_cast<size_t>(columns));
     int64_t r = begin;
     ForWidenedRows(x + first, rows, columns, backprop + first, [&](float* row) {

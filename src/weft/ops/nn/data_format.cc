@@ -40,7 +40,7 @@ struct Formats {
 class DimMapKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(Formats formats, Formats::FromAttrs(c.node().attrs()));
+    WEFT_ASSIGN_OR_RETURN(Formats formats, Formats::FromAttrs(c.call().attrs()));
     return std::make_unique<DimMapKernel>(std::move(formats));
   }
   explicit DimMapKernel(Formats formats) : formats_(std::move(formats)) {}
@@ -69,7 +69,7 @@ class DimMapKernel final : public OpKernel {
 class VecPermuteKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(Formats formats, Formats::FromAttrs(c.node().attrs()));
+    WEFT_ASSIGN_OR_RETURN(Formats formats, Formats::FromAttrs(c.call().attrs()));
     return std::make_unique<VecPermuteKernel>(std::move(formats));
   }
   explicit VecPermuteKernel(Formats formats) : formats_(std::move(formats)) {}
@@ -119,7 +119,9 @@ void Add(Catalogue& catalogue, const char* name, const char* doc, KernelFactory 
   catalogue.Add(OpSpec(name)
                     .Doc(doc)
                     .Input("x: T")
+                    .HostInput("x")
                     .Output("y: T")
+                    .HostOutput("y")
                     .Attr("T: {int32, int64} = DT_INT32")
                     .Attr("src_format: string = 'NHWC'")
                     .Attr("dst_format: string = 'NCHW'")

@@ -71,7 +71,7 @@ void ForPixels(const KernelContext& c, const Tensor& image, const Body& body) {
 class LrnKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(const Options options, Options::FromAttrs(c.node().attrs()));
+    WEFT_ASSIGN_OR_RETURN(const Options options, Options::FromAttrs(c.call().attrs()));
     return std::make_unique<LrnKernel>(options);
   }
   explicit LrnKernel(const Options& options) : options_(options) {}
@@ -99,7 +99,7 @@ class LrnKernel final : public OpKernel {
 class LrnGradKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(const Options options, Options::FromAttrs(c.node().attrs()));
+    WEFT_ASSIGN_OR_RETURN(const Options options, Options::FromAttrs(c.call().attrs()));
     return std::make_unique<LrnGradKernel>(options);
   }
   explicit LrnGradKernel(const Options& options) : options_(options) {}

@@ -110,6 +110,7 @@ void MaxForward(const KernelContext& c, const PoolShape& p, const T* in, T* out)
 // element, row by row.
 template <typename T, typename Body>
 void ForEachBest(const PoolShape& p, int64_t n, const T* in, const Body& body) {
+  if (p.image() == 0) return;  // the channels may be any number
   absl::InlinedVector<int64_t, 256> best(static_cast<size_t>(p.channels));
   ForEachWindow(p, n, [&](int64_t pixel, Span rows, Span columns) {
     if (rows.begin == rows.end || columns.begin == columns.end) return;
@@ -230,7 +231,7 @@ class PoolKernel : public OpKernel {
 
 template <typename K>
 StatusOr<std::unique_ptr<OpKernel>> MakePool(KernelConstruction& c) {
-  AttrMap attrs = c.node().attrs();
+  AttrMap attrs = c.call().attrs();
   const bool from_inputs = !attrs.contains("ksize");
   if (from_inputs) attrs.emplace("strides", AttrValue::IntList{1, 1, 1, 1});
   WEFT_ASSIGN_OR_RETURN(Window window, Window::FromAttrs(attrs));
@@ -450,7 +451,9 @@ void RegisterMaxPool(Catalogue& catalogue) {
                     .Doc("MaxPool whose window and strides are inputs.")
                     .Input("input: T")
                     .Input("ksize: int32")
+                    .HostInput("ksize")
                     .Input("strides: int32")
+                    .HostInput("strides")
                     .Output("output: T")
                     .Attr(kTypes)
                     .Attr("padding: {'SAME', 'VALID'}")
@@ -480,7 +483,9 @@ void RegisterMaxPool(Catalogue& catalogue) {
                     .Input("orig_output: T")
                     .Input("grad: T")
                     .Input("ksize: int32")
+                    .HostInput("ksize")
                     .Input("strides: int32")
+                    .HostInput("strides")
                     .Output("output: T")
                     .Attr("padding: {'SAME', 'VALID'}")
                     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
@@ -505,7 +510,8 @@ void RegisterMaxPoolGradGrad(Catalogue& catalogue) {
         "The gradient of MaxPoolGrad: each window takes `grad` where its first largest element "
         "lies.");
     spec.Input("orig_input: T").Input("orig_output: T").Input("grad: T");
-    if (from_inputs) spec.Input("ksize: int32").Input("strides: int32");
+    if (from_inputs)
+      spec.Input("ksize: int32").HostInput("ksize").Input("strides: int32").HostInput("strides");
     spec.Output("output: T");
     if (!from_inputs) spec.Attr("ksize: list(int) >= 4").Attr("strides: list(int) >= 4");
     spec.Attr("padding: {'SAME', 'VALID'}")
@@ -540,6 +546,7 @@ void Register(Catalogue& catalogue) {
   catalogue.Add(OpSpec("AvgPoolGrad")
                     .Doc("The gradient of AvgPool: shares `grad` out over each window.")
                     .Input("orig_input_shape: int32")
+                    .HostInput("orig_input_shape")
                     .Input("grad: T")
                     .Output("output: T")
                     .Attr("ksize: list(int) >= 4")

@@ -92,6 +92,7 @@ void Register(Catalogue& catalogue) {
                "num_samples].")
           .Input("logits: T")
           .Input("num_samples: int32")
+          .HostInput("num_samples")
           .Output("output: output_dtype")
           .Attr("seed: int = 0")
           .Attr("seed2: int = 0")

@@ -108,9 +108,11 @@ Status ShapeFromFirst(ShapeContext& c) {
 
 OpSpec& AddGenerator(OpSpec& spec) {
   return spec.Input("shape: Tshape")
+      .HostInput("shape")
       .Input("key: uint64")
       .Input("counter: uint64")
-      .Input("alg: int32");
+      .Input("alg: int32")
+      .HostInput("alg");
 }
 
 template <typename Distribution>
@@ -133,6 +135,7 @@ void Register(Catalogue& catalogue) {
   catalogue.Add(OpSpec("StatelessRandomGetKeyCounter")
                     .Doc("The key and the counter of a generator that two seeds name.")
                     .Input("seed: Tseed")
+                    .HostInput("seed")
                     .Output("key: uint64")
                     .Output("counter: uint64")
                     .Attr("Tseed: {int32, int64} = DT_INT64")
@@ -146,6 +149,7 @@ void Register(Catalogue& catalogue) {
   catalogue.Add(OpSpec("StatelessRandomGetAlg")
                     .Doc("Which generator the device has: 1, Philox.")
                     .Output("alg: int32")
+                    .HostOutput("alg")
                     .Stateful()
                     .Shape(shapes::Scalar)
                     .NoGradient()
@@ -158,7 +162,9 @@ void Register(Catalogue& catalogue) {
   integers.Doc("Uniform integers of [minval, maxval).");
   AddGenerator(integers)
       .Input("minval: dtype")
+      .HostInput("minval")
       .Input("maxval: dtype")
+      .HostInput("maxval")
       .Output("output: dtype")
       .Attr("dtype: {int32, int64, uint32, uint64}")
       .Attr("Tshape: {int32, int64} = DT_INT32")

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 
 #include "weft/kernel/op_spec.h"
+#include "weft/kernel/scratch.h"
 #include "weft/ops/fingerprint.h"
 #include "weft/ops/sparse/sparse_input.h"
 
@@ -24,17 +25,17 @@ class Column {
       return InvalidArgument("Expected a sparse matrix, but its shape has ", input.rank(),
                              " sizes");
     }
-    Column column(*input.values, input.size(0));
+    WEFT_ASSIGN_OR_RETURN(Column column, Column::Make(*input.values, input.size(0)));
     for (int64_t i = 0; i < input.count(); ++i) {
       const int64_t row = input.position(i)[0];
       if (row < 0 || row >= input.size(0)) {
         return InvalidArgument("Row ", row, " of indices[", i, "] is not in [0, ", input.size(0),
                                ")");
       }
-      column.begins_[static_cast<size_t>(row) + 1] = i + 1;
+      column.begins_[row + 1] = i + 1;
     }
     // Entries come in the order of their rows.
-    for (size_t row = 1; row < column.begins_.size(); ++row) {
+    for (int64_t row = 1; row < column.begins_.size(); ++row) {
       column.begins_[row] = std::max(column.begins_[row], column.begins_[row - 1]);
     }
     return column;
@@ -44,16 +45,16 @@ class Column {
       return InvalidArgument("Dense inputs should be a matrix but received shape ",
                              values.shape().ToString());
     }
-    Column column(values, values.dim(0));
-    for (size_t row = 0; row < column.begins_.size(); ++row) {
-      column.begins_[row] = static_cast<int64_t>(row) * values.dim(1);
+    WEFT_ASSIGN_OR_RETURN(Column column, Column::Make(values, values.dim(0)));
+    for (int64_t row = 0; row < column.begins_.size(); ++row) {
+      column.begins_[row] = row * values.dim(1);
     }
     return column;
   }
 
-  int64_t rows() const { return static_cast<int64_t>(begins_.size()) - 1; }
-  int64_t begin(int64_t row) const { return begins_[static_cast<size_t>(row)]; }
-  int64_t count(int64_t row) const { return begins_[static_cast<size_t>(row) + 1] - begin(row); }
+  int64_t rows() const { return begins_.size() - 1; }
+  int64_t begin(int64_t row) const { return begins_[row]; }
+  int64_t count(int64_t row) const { return begins_[row + 1] - begin(row); }
   std::string Text(int64_t i) const {
     if (values_->dtype() == DType::kString) return values_->data<std::string>()[i];
     return absl::StrCat(values_->data<int64_t>()[i]);
@@ -64,10 +65,15 @@ class Column {
   }
 
  private:
-  Column(const Tensor& values, int64_t rows)
-      : values_(&values), begins_(static_cast<size_t>(rows) + 1, 0) {}
+  static StatusOr<Column> Make(const Tensor& values, int64_t rows) {
+    WEFT_RETURN_IF_ERROR(CheckRoomFor(rows, sizeof(int64_t), "rows"));
+    WEFT_ASSIGN_OR_RETURN(Scratch<int64_t> begins, Scratch<int64_t>::Make(rows + 1));
+    return Column(values, std::move(begins));
+  }
+  Column(const Tensor& values, Scratch<int64_t> begins)
+      : values_(&values), begins_(std::move(begins)) {}
   const Tensor* values_;
-  std::vector<int64_t> begins_;  // of each row in the values; one more for the end
+  Scratch<int64_t> begins_;  // of each row in the values; one more for the end
 };
 
 // Calls give(row, n, chosen) for the n-th combination of each row: one value of each column, the

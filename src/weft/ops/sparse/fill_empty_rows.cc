@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/kernel/scratch.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/sparse/sparse_input.h"
 
@@ -24,26 +25,29 @@ class FillKernel final : public OpKernel {
       return InvalidArgument(
           "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = ", count);
     }
-    std::vector<int64_t> next(static_cast<size_t>(rows) + 1, 0);  // of each row, after its entries
+    if (rows < 0) return InvalidArgument("dense_shape[0] is negative: ", rows);
+    WEFT_RETURN_IF_ERROR(CheckRoomFor(rows, sizeof(int64_t), "rows"));
+    // Of each row, after its entries.
+    WEFT_ASSIGN_OR_RETURN(Scratch<int64_t> next, Scratch<int64_t>::Make(rows + 1));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t row = input.position(i)[0];
       if (row < 0 || row >= rows) {
         return InvalidArgument("indices(", i, ", 0) is invalid: ", row, " >= ", rows);
       }
-      ++next[static_cast<size_t>(row) + 1];
+      ++next[row + 1];
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * is_empty, c.AllocateOutput(2, Shape{rows}));
     for (int64_t row = 0; row < rows; ++row) {
-      int64_t& entries = next[static_cast<size_t>(row) + 1];
+      int64_t& entries = next[row + 1];
       is_empty->data<bool>()[row] = entries == 0;
-      entries = std::max<int64_t>(entries, 1) + next[static_cast<size_t>(row)];
+      entries = std::max<int64_t>(entries, 1) + next[row];
     }
     return Write(c, input, std::move(next), *is_empty);
   }
 
  private:
   // next[row]: where the next entry of the row goes.
-  static Status Write(KernelContext& c, const SparseInput& input, std::vector<int64_t> next,
+  static Status Write(KernelContext& c, const SparseInput& input, Scratch<int64_t> next,
                       const Tensor& is_empty) {
     const int64_t total = next.back(), rank = input.rank();
     WEFT_ASSIGN_OR_RETURN(Tensor * indices, c.AllocateOutput(0, Shape{total, rank}));
@@ -51,14 +55,14 @@ class FillKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor * places, c.AllocateOutput(3, Shape{input.count()}));
     for (int64_t row = 0; row < is_empty.num_elements(); ++row) {
       if (!is_empty.data<bool>()[row]) continue;
-      const int64_t to = next[static_cast<size_t>(row)];
+      const int64_t to = next[row];
       int64_t* position = indices->data<int64_t>() + to * rank;
       std::fill_n(position, rank, 0);
       position[0] = row;
       CopyElements(c.input(3), 0, 1, values, to);
     }
     for (int64_t i = 0; i < input.count(); ++i) {
-      const int64_t to = next[static_cast<size_t>(input.position(i)[0])]++;
+      const int64_t to = next[input.position(i)[0]]++;
       std::copy_n(input.position(i), rank, indices->data<int64_t>() + to * rank);
       CopyElements(*input.values, i, 1, values, to);
       places->data<int64_t>()[i] = to;
@@ -145,6 +149,7 @@ void Register(Catalogue& catalogue) {
           .Input("indices: int64")
           .Input("values: T")
           .Input("dense_shape: int64")
+          .HostInput("dense_shape")
           .Input("default_value: T")
           .Output("output_indices: int64")
           .Output("output_values: T")

@@ -165,6 +165,7 @@ void Register(Catalogue& catalogue) {
       .Input("a_indices: Tindices")
       .Input("a_values: T")
       .Input("a_shape: int64")
+      .HostInput("a_shape")
       .Input("b: T")
       .Output("product: T")
       .Attr("T: type")

@@ -55,6 +55,7 @@ void Register(Catalogue& catalogue) {
                     .Input("input_indices: int64")
                     .Input("input_values: T")
                     .Input("input_shape: int64")
+                    .HostInput("input_shape")
                     .Output("output_indices: int64")
                     .Output("output_values: T")
                     .Attr("T: type")

@@ -131,9 +131,12 @@ void Register(Catalogue& catalogue) {
                          "have different numbers of elements.")
                     .Input("input_indices: int64")
                     .Input("input_shape: int64")
+                    .HostInput("input_shape")
                     .Input("new_shape: int64")
+                    .HostInput("new_shape")
                     .Output("output_indices: int64")
                     .Output("output_shape: int64")
+                    .HostOutput("output_shape")
                     .Shape(ReshapeShape)
                     .NoGradient()
                     .Kernel(MakeKernel<ReshapeKernel>()));

@@ -111,6 +111,7 @@ void RegisterUpdate(Catalogue& catalogue, const char* name, const char* document
 
 void Register(Catalogue& catalogue) {
   catalogue.Add(OpSpec("Assign")
+                    .AnyDevice()
                     .Doc("Gives the variable a value; the output is the variable.\n"
                          "InvalidArgument if shapes differ, unless validate_shape is false.")
                     .Input("ref: Ref(T)")

@@ -90,7 +90,7 @@ class TakeManyKernel final : public AsyncOpKernel {
     const std::vector<DType>& types = (*barrier)->options().types;
     bool fits = c.num_outputs() == static_cast<int>(types.size()) + 2;
     for (size_t i = 0; fits && i < types.size(); ++i) {
-      fits = c.node().output_type(static_cast<int>(i) + 2).dtype == types[i];
+      fits = c.call().output_type(static_cast<int>(i) + 2).dtype == types[i];
     }
     if (!fits)
       return done(

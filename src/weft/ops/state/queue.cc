@@ -328,6 +328,7 @@ void RegisterTransfers(Catalogue& catalogue) {
   const auto dequeue_many = [](OpSpec& spec, const char* documentation, KernelFactory factory) {
     spec.Doc(documentation)
         .Input("n: int32")
+        .HostInput("n")
         .Output("components: component_types")
         .Attr("component_types: list(type) >= 1")
         .Attr("timeout_ms: int = -1")
@@ -374,6 +375,7 @@ void Register(Catalogue& catalogue) {
   RegisterUse(catalogue, "QueueSize", [](OpSpec& spec) {
     spec.Doc("How many tuples are in the queue.")
         .Output("size: int32")
+        .HostOutput("size")
         .Shape(shapes::Scalar)
         .Kernel(MakeKernel<SizeKernel>(), KernelCost::kInline);
   });

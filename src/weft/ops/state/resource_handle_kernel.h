@@ -36,7 +36,7 @@ class HandleOutput {
       Renew(c, resource);
       last_ = resource.get();
     }
-    if (c.node().output_type(0).is_ref) {
+    if (c.call().output_type(0).is_ref) {
       c.SetOutputVariable(0, names_);
     } else {
       c.SetOutput(0, handle_);
@@ -67,7 +67,7 @@ class HandleOutput {
 // The resource that input i leads to, in either form.
 template <typename T>
 StatusOr<Ref<T>> ResourceOfInput(const KernelContext& c, int i = 0) {
-  if (!c.node().input_type(i).is_ref) {
+  if (!c.call().input_type(i).is_ref) {
     WEFT_ASSIGN_OR_RETURN(const ResourceHandle* handle, c.input_handle(i));
     if (auto* found = dynamic_cast<T*>(handle->object.get())) return Ref<T>(found);
     return c.resources().Lookup<T>(handle->container, handle->name);

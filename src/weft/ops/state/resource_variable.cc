@@ -269,6 +269,7 @@ void RegisterUpdate(Catalogue& catalogue, const char* name, const char* document
 
 void RegisterHandles(Catalogue& catalogue) {
   catalogue.Add(OpSpec("VarHandleOp")
+                    .AnyDevice()
                     .Doc("A handle to the variable of this container and shared name.")
                     .Output("resource: resource")
                     .Attr("container: string = ''")
@@ -282,14 +283,18 @@ void RegisterHandles(Catalogue& catalogue) {
                     .NoGradient()
                     .Kernel(MakeKernel<VarHandleKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("VarIsInitializedOp")
+                    .AnyDevice()
                     .Doc("Whether the variable was assigned a value.")
                     .Input("resource: resource")
                     .Output("is_initialized: bool")
+                    .HostOutput("is_initialized")
                     .Stateful()
                     .Shape(shapes::Scalar)
                     .NoGradient()
                     .Kernel(MakeKernel<IsInitializedKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("VariableShape")
+                    .AnyDevice()
+                    .HostOutput("output")
                     .Doc("The shape of the variable's value.")
                     .Input("input: resource")
                     .Output("output: out_type")
@@ -299,6 +304,7 @@ void RegisterHandles(Catalogue& catalogue) {
                     .NoGradient()
                     .Kernel(MakeKernel<ShapeKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("DestroyResourceOp")
+                    .AnyDevice()
                     .Doc("Removes the resource from its device.\nNotFound if there is none, unless "
                          "ignore_lookup_error is true.")
                     .Input("resource: resource")
@@ -308,6 +314,7 @@ void RegisterHandles(Catalogue& catalogue) {
                     .NoGradient()
                     .Kernel(MakeKernel<DestroyKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("DisableCopyOnRead")
+                    .AnyDevice()
                     .Doc("Says that reads need not copy the variable; here they never do.")
                     .Input("resource: resource")
                     .Stateful()
@@ -321,6 +328,7 @@ void RegisterHandles(Catalogue& catalogue) {
 void Register(Catalogue& catalogue) {
   RegisterHandles(catalogue);
   catalogue.Add(OpSpec("ReadVariableOp")
+                    .AnyDevice()
                     .Doc("The variable's value as of now; later updates do not show in it.\n"
                          "FailedPrecondition before the first assignment.")
                     .Input("resource: resource")
@@ -334,6 +342,7 @@ void Register(Catalogue& catalogue) {
                     })
                     .Kernel(MakeKernel<ReadKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("_ReadVariablesOp")
+                    .AnyDevice()
                     .Doc("The values of several variables, each as of some moment of the call.")
                     .Attr("N: int >= 0")
                     .Input("resources: N * resource")
@@ -345,6 +354,7 @@ void Register(Catalogue& catalogue) {
                     .Kernel(MakeKernel<ReadKernel>(), KernelCost::kInline));
   catalogue.Add(
       OpSpec("AssignVariableOp")
+          .AnyDevice()
           .Doc("Gives the variable a value.\nInvalidArgument if the type differs, or, with "
                "validate_shape, the shape.")
           .Input("resource: resource")

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 
 #include "weft/kernel/op_spec.h"
+#include "weft/kernel/scratch.h"
 #include "weft/ops/state/scatter_kernel.h"
 #include "weft/ops/state/variable_kernel.h"
 
@@ -66,6 +67,7 @@ template <typename Index>
 StatusOr<std::vector<int64_t>> CheckedSlices(const Layout& layout, const Shape& params,
                                              const Tensor& indices, bool ignore_bad) {
   std::vector<int64_t> slices;
+  WEFT_RETURN_IF_ERROR(CheckRoomFor(layout.num_updates, sizeof(int64_t), "updates"));
   slices.reserve(static_cast<size_t>(layout.num_updates));
   const Index* index = indices.data<Index>();
   for (int64_t i = 0; i < layout.num_updates; ++i, index += layout.depth) {

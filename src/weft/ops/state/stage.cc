@@ -39,10 +39,10 @@ Status Give(KernelContext& c, StatusOr<StagingArea::Tuple> tuple) {
   }
   for (int i = 0; i < c.num_outputs(); ++i) {
     Tensor& tensor = (*tuple)[static_cast<size_t>(i)];
-    if (tensor.dtype() != c.node().output_type(i).dtype) {
+    if (tensor.dtype() != c.call().output_type(i).dtype) {
       return InvalidArgument("Mismatch stage/unstage: component ", i, " is ",
                              DTypeName(tensor.dtype()), ", expected ",
-                             DTypeName(c.node().output_type(i).dtype));
+                             DTypeName(c.call().output_type(i).dtype));
     }
     c.SetOutput(i, std::move(tensor));
   }
@@ -153,13 +153,16 @@ void Register(Catalogue& catalogue) {
                    .Doc("The tuple at an index of the staging area, which stays; waits until there "
                         "is one.")
                    .Input("index: int32")
+                   .HostInput("index")
                    .Output("values: dtypes"),
                "dtypes: list(type) >= 1")
           .Shape(shapes::Unknown)
           .Kernel(MakeKernel<TransferKernel<Use::kPeek>>(), KernelCost::kInline));
-  add(WithArea(
-          OpSpec("StageSize").Doc("How many tuples the staging area holds.").Output("size: int32"),
-          "dtypes: list(type)")
+  add(WithArea(OpSpec("StageSize")
+                   .Doc("How many tuples the staging area holds.")
+                   .Output("size: int32")
+                   .HostOutput("size"),
+               "dtypes: list(type)")
           .Shape(shapes::Scalar)
           .Kernel(MakeKernel<SizeKernel>(), KernelCost::kInline));
   add(WithArea(OpSpec("StageClear").Doc("Empties the staging area."), "dtypes: list(type)")

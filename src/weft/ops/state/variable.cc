@@ -129,6 +129,7 @@ Status DeclaredShapeUnlessScalar(ShapeContext& c) {
 void Register(Catalogue& catalogue) {
   catalogue.Add(
       OpSpec("VariableV2")
+          .AnyDevice()
           .Doc("A tensor that outlives the step, shared by all nodes of its container and "
                "shared name.")
           .Output("ref: Ref(dtype)")
@@ -141,6 +142,7 @@ void Register(Catalogue& catalogue) {
           .NoGradient()
           .Kernel(MakeKernel<VariableKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("Variable")
+                    .AnyDevice()
                     .Doc("As VariableV2; an empty shape means an unknown one.")
                     .Output("ref: Ref(dtype)")
                     .Attr("shape: shape")
@@ -152,15 +154,18 @@ void Register(Catalogue& catalogue) {
                     .NoGradient()
                     .Kernel(MakeKernel<VariableKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("IsVariableInitialized")
+                    .AnyDevice()
                     .Doc("Whether the variable was assigned a value.")
                     .Input("ref: Ref(dtype)")
                     .Output("is_initialized: bool")
+                    .HostOutput("is_initialized")
                     .Attr("dtype: type")
                     .AllowsUninitializedInput()
                     .Shape(shapes::Scalar)
                     .NoGradient()
                     .Kernel(MakeKernel<IsInitializedKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("TemporaryVariable")
+                    .AnyDevice()
                     .Doc("A variable of this step alone; contents are arbitrary until assigned.\n"
                          "AlreadyExists if the step has one of this name.")
                     .Output("ref: Ref(dtype)")
@@ -173,6 +178,7 @@ void Register(Catalogue& catalogue) {
                     .Kernel(MakeKernel<TemporaryVariableKernel>(), KernelCost::kInline));
   catalogue.Add(
       OpSpec("DestroyTemporaryVariable")
+          .AnyDevice()
           .Doc("Ends a temporary variable and gives its last value.\nNotFound if the step "
                "has none of this name.")
           .Input("ref: Ref(T)")

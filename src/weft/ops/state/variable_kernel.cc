@@ -21,7 +21,7 @@ StatusOr<Ref<Variable>> InitializedVariable(const KernelContext& c, int i) {
 
 StatusOr<Ref<Variable>> TargetVariable(const KernelContext& c, int i, DType dtype) {
   Ref<Variable> variable;
-  if (c.node().input_type(i).is_ref) {
+  if (c.call().input_type(i).is_ref) {
     WEFT_ASSIGN_OR_RETURN(Variable * found, c.input_variable(i));
     variable = Ref<Variable>(found);
   } else {
@@ -29,13 +29,13 @@ StatusOr<Ref<Variable>> TargetVariable(const KernelContext& c, int i, DType dtyp
   }
   if (variable->dtype() != dtype) {
     return InvalidArgument("Variable ", variable->name(), " holds ", DTypeName(variable->dtype()),
-                           ", but ", c.node().op(), " was made for ", DTypeName(dtype));
+                           ", but ", c.call().op(), " was made for ", DTypeName(dtype));
   }
   return variable;
 }
 
 void ForwardTarget(KernelContext& c, int input, int output) {
-  if (!c.node().input_type(input).is_ref || c.num_outputs() <= output) return;
+  if (!c.call().input_type(input).is_ref || c.num_outputs() <= output) return;
   StatusOr<Variable*> variable = c.input_variable(input);
   if (variable.ok()) c.SetOutputVariable(output, Ref<Variable>(*variable));
 }
@@ -43,8 +43,8 @@ void ForwardTarget(KernelContext& c, int input, int output) {
 void AssignValue(const KernelContext& c, Variable& variable, const Tensor& value) {
   absl::MutexLock lock(&variable.mutex());
   const Tensor& old = variable.ValueLocked();
-  if (old.dtype() == value.dtype() && old.shape() == value.shape() && IsPlain(value.dtype()) &&
-      old.HasOneRef()) {
+  if (value.memory() == nullptr && old.memory() == nullptr && old.dtype() == value.dtype() &&
+      old.shape() == value.shape() && IsPlain(value.dtype()) && old.HasOneRef()) {
     Tensor own = old;  // the same bytes: the variable is their only other owner, and is locked
     c.ParallelFor(
         static_cast<int64_t>(value.size_bytes()), kMinCopy, [&](int64_t begin, int64_t end) {

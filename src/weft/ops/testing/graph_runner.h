@@ -52,13 +52,14 @@ class GraphRunner {
   Status Run(Node* node, std::map<const Node*, std::vector<Value>>* values) {
     auto& kernel = kernels_[node];
     if (kernel == nullptr) {
-      WEFT_ASSIGN_OR_RETURN(const KernelDef* def, TestCatalogue().kernels().Find(*node, "CPU"));
-      KernelConstruction construction(node, device_.get());
+      WEFT_ASSIGN_OR_RETURN(const KernelDef* def,
+                            TestCatalogue().kernels().Find(node->call(), "CPU"));
+      KernelConstruction construction(node->call(), device_.get());
       WEFT_ASSIGN_OR_RETURN(kernel, def->factory(construction));
     }
     std::vector<Value>& outputs = (*values)[node];
     outputs.resize(node->num_outputs());
-    KernelContext::Binding binding{.node = node};
+    KernelContext::Binding binding{.call = &node->call()};
     for (const Endpoint& input : node->inputs()) {
       Value& value = (*values)[input.node][input.port];
       binding.inputs.push_back(&value.tensor);

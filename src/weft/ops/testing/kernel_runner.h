@@ -124,8 +124,9 @@ class KernelRunner {
     node_ = builder.AddNode(op, arguments, std::move(attrs), "tested");
     WEFT_RETURN_IF_ERROR(builder.status());
     WEFT_RETURN_IF_ERROR(InferAll());
-    WEFT_ASSIGN_OR_RETURN(const KernelDef* def, TestCatalogue().kernels().Find(*node_, "CPU"));
-    KernelConstruction construction(node_, device_.get());
+    WEFT_ASSIGN_OR_RETURN(const KernelDef* def,
+                          TestCatalogue().kernels().Find(node_->call(), "CPU"));
+    KernelConstruction construction(node_->call(), device_.get());
     WEFT_ASSIGN_OR_RETURN(kernel_, def->factory(construction));
     Bind();
     return absl::OkStatus();
@@ -144,7 +145,7 @@ class KernelRunner {
 
   void Bind() {
     outputs_.resize(node_->num_outputs());
-    KernelContext::Binding binding{.node = node_};
+    KernelContext::Binding binding{.call = &node_->call()};
     for (int i = 0; i < node_->num_inputs(); ++i) {
       Value& value = input_values_[i];
       if (value.variable && !node_->input_type(i).is_ref) {

@@ -213,12 +213,17 @@ void RegisterForm(Catalogue& catalogue, const OptimizerDescription& optimizer, b
 
 }  // namespace
 
+}  // namespace weft::ops::train
+
+namespace weft::rules {
+
 void RegisterOptimizer(Catalogue& catalogue, const OptimizerDescription& optimizer) {
   for (const bool is_sparse : {false, true}) {
     if (is_sparse ? optimizer.sparse.empty() : !optimizer.has_dense_form) continue;
-    if (optimizer.has_reference_form) RegisterForm(catalogue, optimizer, is_sparse, false);
-    RegisterForm(catalogue, optimizer, is_sparse, true);
+    if (optimizer.has_reference_form)
+      ops::train::RegisterForm(catalogue, optimizer, is_sparse, false);
+    ops::train::RegisterForm(catalogue, optimizer, is_sparse, true);
   }
 }
 
-}  // namespace weft::ops::train
+}  // namespace weft::rules

@@ -16,6 +16,7 @@
 
 #include "weft/cluster/grpc_session.h"
 #include "weft/cluster/server.h"
+#include "weft/device/cpu/cpu_device.h"
 #include "weft/ops/catalogue.h"
 
 namespace weft::train::testing {
@@ -67,6 +68,7 @@ class LocalCluster {
         cluster::Server::Start({.cluster = *spec,
                                 .task = {job, index},
                                 .catalogue = &StandardCatalogue(),
+                                .devices = &StandardDevices(),
                                 .num_threads = 2});
     EXPECT_TRUE(server.ok()) << server.status();
     return server.ok() ? *std::move(server) : nullptr;

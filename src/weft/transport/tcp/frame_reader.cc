@@ -6,10 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include <sys/socket.h>
 #include <sys/uio.h>
-
-#include "weft/transport/tcp/socket.h"
 
 namespace weft::transport::tcp {
 namespace {
@@ -27,7 +24,8 @@ absl::string_view GuessProtocol(const std::byte* bytes) {
     if (text == verb) return "an HTTP client";
   }
   if (text == "PRI ") return "an HTTP/2 or gRPC client";
-  if (text[0] == 0x16 && text[1] == 0x03) return "a TLS client";
+  if (text[0] == 0x16 && text[1] == 0x03) return "a TLS client: this task has no secret of the job";
+  if (text[0] == 0x15 && text[1] == 0x03) return "a task that demands TLS with the job's secret";
   return "another protocol";
 }
 
@@ -40,24 +38,26 @@ void FrameReader::GrowStaging() {
   if (staging_.size() < kWorkingStaging) staging_.resize(kWorkingStaging);
 }
 
-StatusOr<FrameReader::Outcome> FrameReader::Read(int fd, uint64_t budget, FrameSink* sink) {
+StatusOr<FrameReader::Outcome> FrameReader::Read(Channel* channel, uint64_t budget,
+                                                 FrameSink* sink) {
   const uint64_t stop = bytes_ + budget;
   while (bytes_ < stop) {
     size_t wanted = 0;
     bool end = false;
-    WEFT_ASSIGN_OR_RETURN(const size_t got, ReadOnce(fd, stop - bytes_, &wanted, &end));
+    WEFT_ASSIGN_OR_RETURN(const size_t got, ReadOnce(channel, stop - bytes_, &wanted, &end));
     if (end) return Outcome::kEnd;
     if (got == 0) return Outcome::kDrained;
     WEFT_RETURN_IF_ERROR(Take(got, sink));
     if (got < wanted) {
-      AdjustLowWater(fd);
+      AdjustLowWater(channel);
       return Outcome::kDrained;
     }
   }
   return Outcome::kMore;
 }
 
-StatusOr<size_t> FrameReader::ReadOnce(int fd, uint64_t budget, size_t* wanted, bool* end) {
+StatusOr<size_t> FrameReader::ReadOnce(Channel* channel, uint64_t budget, size_t* wanted,
+                                       bool* end) {
   iovec pieces[2];
   size_t count = 0;
   bool stage = true;
@@ -69,29 +69,27 @@ StatusOr<size_t> FrameReader::ReadOnce(int fd, uint64_t budget, size_t* wanted, 
   }
   if (stage) pieces[count++] = {staging_.data() + end_, staging_.size() - end_};
   *wanted = pieces[0].iov_len + (count > 1 ? pieces[1].iov_len : 0);
-  ssize_t got;
-  do {
-    got = readv(fd, pieces, static_cast<int>(count));
-  } while (got < 0 && errno == EINTR);
+  const ssize_t got = channel->Read(pieces, static_cast<int>(count));
   if (got == 0) *end = true;
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
-  if (got < 0) return Unavailable(ErrorText(errno));
+  if (got < 0) return channel->WhyBroken(errno);
   return static_cast<size_t>(got);
 }
 
-void FrameReader::AdjustLowWater(int fd) {
+void FrameReader::AdjustLowWater(Channel* channel) {
   // A piece at a time is cheaper than a wake-up for each packet; a quarter of the frame at most, so
   // that the sender's copy and ours overlap.
   const uint64_t piece = std::min(kLowWater, header_.body_bytes / 4);
   const bool in_place = body_left_ > 0 && body_.data != nullptr;
-  SetLowWater(
-      fd, in_place && piece >= kLeastLowWater && body_left_ >= piece ? static_cast<int>(piece) : 1);
+  SetLowWater(channel, in_place && piece >= kLeastLowWater && body_left_ >= piece
+                           ? static_cast<int>(piece)
+                           : 1);
 }
 
-void FrameReader::SetLowWater(int fd, int bytes) {
+void FrameReader::SetLowWater(Channel* channel, int bytes) {
   if (bytes == low_water_) return;
   low_water_ = bytes;
-  setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+  channel->SetLowWater(bytes);
 }
 
 Status FrameReader::Take(size_t bytes, FrameSink* sink) {

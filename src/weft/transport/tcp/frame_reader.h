@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "weft/transport/frame.h"
 #include "weft/transport/region.h"
+#include "weft/transport/tcp/channel.h"
 
 namespace weft::transport::tcp {
 
@@ -32,9 +33,9 @@ class FrameReader {
   explicit FrameReader(uint64_t max_body_bytes);
 
   // Reads what is there, at most about `budget` bytes. kDrained: nothing more for now; kMore: the
-  // budget is used; kEnd: the peer has closed. Unavailable if the connection broke, InvalidArgument
-  // or FailedPrecondition if the bytes are not frames.
-  StatusOr<Outcome> Read(int fd, uint64_t budget, FrameSink* sink);
+  // budget is used; kEnd: the peer has closed. Unavailable or PermissionDenied if the connection
+  // broke, InvalidArgument or FailedPrecondition if the bytes are not frames.
+  StatusOr<Outcome> Read(Channel* channel, uint64_t budget, FrameSink* sink);
 
   // From a few KB, enough for a Hello, to the working size.
   void GrowStaging();
@@ -43,14 +44,14 @@ class FrameReader {
   void DropBody() { body_ = Region(); }
 
   // Has the socket report every byte again, however slowly it comes; until the next read.
-  void ReportEveryByte(int fd) { SetLowWater(fd, 1); }
+  void ReportEveryByte(Channel* channel) { SetLowWater(channel, 1); }
 
   bool mid_frame() const { return end_ > begin_ || have_header_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t frames() const { return frames_; }
 
  private:
-  StatusOr<size_t> ReadOnce(int fd, uint64_t budget, size_t* wanted, bool* end);
+  StatusOr<size_t> ReadOnce(Channel* channel, uint64_t budget, size_t* wanted, bool* end);
   Status Take(size_t bytes, FrameSink* sink);
   Status ParseStaged(FrameSink* sink);
   // True when a frame's header and meta are staged whole and header_ and meta_ hold them.
@@ -59,8 +60,8 @@ class FrameReader {
   Status EndFrame(FrameSink* sink);
   void Compact();
   // How many bytes have to be there before the socket is said to be readable.
-  void AdjustLowWater(int fd);
-  void SetLowWater(int fd, int bytes);
+  void AdjustLowWater(Channel* channel);
+  void SetLowWater(Channel* channel, int bytes);
 
   const uint64_t max_body_bytes_;
   std::vector<std::byte> staging_;

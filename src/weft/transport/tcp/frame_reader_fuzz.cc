@@ -42,16 +42,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0 || size > 32768) return 0;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0) return 0;
+  weft::transport::tcp::Channel channel{weft::transport::tcp::Fd(ends[1])};
   FrameReader reader(kMaxBody);
   Sink sink;
   const size_t split = data[0] * size / 256;
   for (const auto& [from, to] : {std::pair(size_t{0}, split), std::pair(split, size)}) {
     if (from == to) continue;
     if (send(ends[0], data + from, to - from, MSG_NOSIGNAL) < 0) break;
-    const auto outcome = reader.Read(ends[1], 1 << 20, &sink);
+    const auto outcome = reader.Read(&channel, 1 << 20, &sink);
     if (!outcome.ok() || *outcome == FrameReader::Outcome::kEnd) break;
   }
   close(ends[0]);
-  close(ends[1]);
   return 0;
 }

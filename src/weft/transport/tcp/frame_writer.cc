@@ -5,10 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-#include <sys/socket.h>
 #include <sys/uio.h>
-
-#include "weft/transport/tcp/socket.h"
 
 namespace weft::transport::tcp {
 namespace {
@@ -55,7 +52,8 @@ void FrameWriter::Add(OutFrame frame) {
   entry.frame = std::move(frame);
 }
 
-StatusOr<FrameWriter::Outcome> FrameWriter::Write(int fd, std::vector<OutFrame>* finished) {
+StatusOr<FrameWriter::Outcome> FrameWriter::Write(Channel* channel,
+                                                  std::vector<OutFrame>* finished) {
   Pieces pieces(offset_);
   for (const Entry& entry : frames_) {
     bool room = pieces.Add(entry.header.data(), kHeaderBytes) &&
@@ -65,18 +63,13 @@ StatusOr<FrameWriter::Outcome> FrameWriter::Write(int fd, std::vector<OutFrame>*
     }
     if (!room) break;
   }
-  msghdr message = {};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.count();
-  ssize_t written;
-  do {
-    written = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (written < 0 && errno == EINTR);
+  const ssize_t written = channel->Write(pieces.data(), static_cast<int>(pieces.count()));
   if (written < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Outcome::kBlocked;
-    return Unavailable(ErrorText(errno));
+    return channel->WhyBroken(errno);
   }
   Advance(static_cast<uint64_t>(written), finished);
+  if (channel->has_output()) return Outcome::kBlocked;
   if (frames_.empty()) return Outcome::kAll;
   return static_cast<uint64_t>(written) < pieces.bytes() ? Outcome::kBlocked : Outcome::kPart;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/transport/send_queue.h"
+#include "weft/transport/tcp/channel.h"
 
 namespace weft::transport::tcp {
 
@@ -20,9 +21,10 @@ class FrameWriter {
   size_t frames() const { return frames_.size(); }
   uint64_t bytes() const { return bytes_; }
 
-  // One system call. Frames that have left wholly go to `finished`. kAll: nothing is left;
-  // kBlocked: the socket is full; kPart: call again. Unavailable when the connection is broken.
-  StatusOr<Outcome> Write(int fd, std::vector<OutFrame>* finished);
+  // One call of the channel. Frames that it has taken wholly go to `finished`. kAll: nothing is
+  // left; kBlocked: the socket is full, or the handshake goes on; kPart: call again. Unavailable or
+  // PermissionDenied when the connection is broken.
+  StatusOr<Outcome> Write(Channel* channel, std::vector<OutFrame>* finished);
 
   std::vector<OutFrame> TakeAll();
 

@@ -32,7 +32,7 @@ TcpPeer::TcpPeer(const Setting& setting, Fd fd, std::string address, bool outgoi
     : setting_(setting),
       outgoing_(outgoing),
       deadline_ns_(deadline_ns),
-      fd_(std::move(fd)),
+      channel_(std::move(fd)),
       state_(outgoing ? State::kConnecting : State::kGreeting),
       queue_(setting.options->max_queued_bytes, setting.options->max_queued_frames),
       credit_return_(setting.options->credit_bytes),
@@ -47,12 +47,15 @@ bool TcpPeer::greeting() const {
 
 Status TcpPeer::Register() {
   absl::MutexLock lock(&mutex_);
-  TuneConnection(fd_.get(), setting_.options->dead_after);
+  TuneConnection(channel_.fd(), setting_.options->dead_after);
   armed_ = outgoing_;
   epoll_event event = {};
   event.events = EPOLLIN | (outgoing_ ? static_cast<uint32_t>(EPOLLOUT) : 0u);
   event.data.ptr = this;
-  if (epoll_ctl(setting_.epoll_fd, EPOLL_CTL_ADD, fd_.get(), &event) != 0) {
+  if (setting_.options->tls.has_value()) {
+    WEFT_RETURN_IF_ERROR(channel_.StartTls(*setting_.options->tls, outgoing_));
+  }
+  if (epoll_ctl(setting_.epoll_fd, EPOLL_CTL_ADD, channel_.fd(), &event) != 0) {
     return ResourceExhausted("Cannot watch a socket: ", ErrorText(errno));
   }
   last_received_ns_ = last_sent_ns_ = MonotonicNanos();
@@ -123,7 +126,16 @@ void TcpPeer::Arm(bool want) {
   event.events = EPOLLIN | (want ? static_cast<uint32_t>(EPOLLOUT) : 0u);
   event.data.ptr = this;
   // Fails only for a socket that is gone, which the IO thread then knows.
-  epoll_ctl(setting_.epoll_fd, EPOLL_CTL_MOD, fd_.get(), &event);
+  epoll_ctl(setting_.epoll_fd, EPOLL_CTL_MOD, channel_.fd(), &event);
+}
+
+bool TcpPeer::WantsRoom() const {
+  if (broken_.load()) return false;
+  if (channel_.has_output()) return true;
+  // Else what the peer says next lets it go on, and OnReadable sees to that.
+  if (!channel_.is_ready()) return false;
+  const bool goodbye_due = state_.load() == State::kClosing && !goodbye_queued_ && queue_.empty();
+  return !writer_.empty() || queue_.Ready() || goodbye_due;
 }
 
 void TcpPeer::Pump(int max_writes) {
@@ -133,15 +145,15 @@ void TcpPeer::Pump(int max_writes) {
   bool blocked = false;
   for (int i = 0; i < max_writes && !blocked && state_.load() != State::kDown; ++i) {
     FillWriter();
-    if (writer_.empty()) break;
+    if (writer_.empty() && !channel_.has_output()) break;
     mutex_.Unlock();
-    const StatusOr<FrameWriter::Outcome> outcome = writer_.Write(fd_.get(), &finished);
+    const StatusOr<FrameWriter::Outcome> outcome = writer_.Write(&channel_, &finished);
     mutex_.Lock();
     blocked = !outcome.ok() || *outcome == FrameWriter::Outcome::kBlocked;
     if (!outcome.ok()) {
       // The IO thread reads what is left, perhaps a reason, and ends it.
       broken_ = true;
-      shutdown(fd_.get(), SHUT_RDWR);
+      shutdown(channel_.fd(), SHUT_RDWR);
     }
   }
   sent_something_.store(true, std::memory_order_relaxed);
@@ -154,11 +166,12 @@ void TcpPeer::Pump(int max_writes) {
   Status end = end_;
   if (state_.load() == State::kDown) {
     lost = writer_.TakeAll();
-    fd_.Reset();
+    channel_.Close();
   } else {
-    if (goodbye_queued_ && writer_.empty() && !broken_.load()) shutdown(fd_.get(), SHUT_WR);
-    const bool goodbye_due = state_.load() == State::kClosing && !goodbye_queued_ && queue_.empty();
-    Arm(!broken_.load() && (!writer_.empty() || queue_.Ready() || goodbye_due));
+    if (goodbye_queued_ && writer_.empty() && !channel_.has_output() && !broken_.load()) {
+      shutdown(channel_.fd(), SHUT_WR);
+    }
+    Arm(WantsRoom());
   }
   if (finished.empty() && lost.empty()) return;
   mutex_.Unlock();
@@ -196,7 +209,7 @@ Status TcpPeer::OnEvents(uint32_t events, int64_t now_ns) {
 }
 
 Status TcpPeer::FinishConnect() {
-  WEFT_RETURN_IF_ERROR(ConnectError(fd_.get()));
+  WEFT_RETURN_IF_ERROR(ConnectError(channel_.fd()));
   absl::MutexLock lock(&mutex_);
   state_ = State::kGreeting;
   queue_.PushOwn(MakeControl(FrameKind::kHello, 0, *setting_.hello));
@@ -207,31 +220,54 @@ Status TcpPeer::FinishConnect() {
 Status TcpPeer::OnReadable(int64_t now_ns) {
   if (state_.load() == State::kRefused) return DrainRefused();
   const uint64_t before = reader_.bytes();
-  const StatusOr<FrameReader::Outcome> outcome = reader_.Read(fd_.get(), kReadBudget, this);
+  const bool was_ready = channel_.is_ready();
+  const StatusOr<FrameReader::Outcome> outcome = ReadFrames();
   if (reader_.bytes() != before) {
     last_received_ns_ = now_ns;
     bytes_received_.store(reader_.bytes(), std::memory_order_relaxed);
   }
-  if (!outcome.ok()) {
-    const bool refuse = !outgoing_ && state_.load() == State::kGreeting &&
-                        (absl::IsPermissionDenied(outcome.status()) ||
-                         absl::IsFailedPrecondition(outcome.status()));
-    if (absl::IsUnavailable(outcome.status()) && reader_.mid_frame()) {
-      return Unavailable(outcome.status().message(), ", in the middle of a frame");
-    }
-    if (!refuse) return outcome.status();
-    Refuse(outcome.status());
-    return absl::OkStatus();
+  if (channel_.has_output() || was_ready != channel_.is_ready()) {
+    absl::MutexLock lock(&mutex_);
+    Pump(kFlushWrites);
   }
-  if (*outcome != FrameReader::Outcome::kEnd) return absl::OkStatus();
+  const bool is_over =
+      outcome.ok() ? *outcome == FrameReader::Outcome::kEnd : absl::IsUnavailable(outcome.status());
+  if (is_over && !channel_.is_ready()) {
+    return Unavailable("it went away in the TLS handshake: has it no secret of the job?");
+  }
+  if (!outcome.ok()) return EndOrRefuse(outcome.status());
+  if (!is_over) return absl::OkStatus();
   return Unavailable(reader_.mid_frame() ? "it went away in the middle of a frame"
                                          : "it went away without a goodbye");
+}
+
+StatusOr<FrameReader::Outcome> TcpPeer::ReadFrames() {
+  StatusOr<FrameReader::Outcome> outcome = reader_.Read(&channel_, kReadBudget, this);
+  // Beyond the budget the socket wakes us again, but not for what it has given already.
+  channel_.set_buffered_only(true);
+  while (outcome.ok() && (channel_.has_failed() ||
+                          (*outcome == FrameReader::Outcome::kMore && channel_.has_input()))) {
+    outcome = reader_.Read(&channel_, kReadBudget, this);
+  }
+  channel_.set_buffered_only(false);
+  return outcome;
+}
+
+Status TcpPeer::EndOrRefuse(const Status& why) {
+  const bool refuse = !outgoing_ && state_.load() == State::kGreeting &&
+                      (absl::IsPermissionDenied(why) || absl::IsFailedPrecondition(why));
+  if (absl::IsUnavailable(why) && reader_.mid_frame()) {
+    return Unavailable(why.message(), ", in the middle of a frame");
+  }
+  if (!refuse) return why;
+  Refuse(why);
+  return absl::OkStatus();
 }
 
 Status TcpPeer::DrainRefused() {
   // Read until the other side closes: closing first would take back the reason we sent.
   char waste[4096];
-  const ssize_t got = recv(fd_.get(), waste, sizeof(waste), 0);
+  const ssize_t got = recv(channel_.fd(), waste, sizeof(waste), 0);
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return absl::OkStatus();
   return Unavailable("it was refused");
 }
@@ -246,7 +282,7 @@ void TcpPeer::Refuse(const Status& why) {
     queue_.PushOwn(std::move(frame));
     Pump(1);
   }
-  shutdown(fd_.get(), SHUT_WR);
+  shutdown(channel_.fd(), SHUT_WR);
 }
 
 StatusOr<Region> TcpPeer::FrameBegins(const FrameHeader& header, absl::string_view meta) {
@@ -320,7 +356,8 @@ Status TcpPeer::Greet(const FrameHeader& header, absl::string_view meta) {
   }
   WEFT_ASSIGN_OR_RETURN(const Hello hello, ParseHello(meta));
   if (!SameToken(setting_.options->token, hello.token)) {
-    return PermissionDenied("Token of the cluster does not match, task ", hello.task);
+    return PermissionDenied("Token of the cluster does not match, task ", hello.task,
+                            ": were both started with the same cluster?");
   }
   return ComeUp(hello);
 }
@@ -344,7 +381,7 @@ Status TcpPeer::ComeUp(const Hello& hello) {
 }
 
 void TcpPeer::OfferMemory() {
-  if (setting_.options->shared_memory == nullptr || !SameHost(fd_.get())) return;
+  if (setting_.options->shared_memory == nullptr || !SameHost(channel_.fd())) return;
   StatusOr<std::unique_ptr<shm::Lender>> lender =
       shm::Lender::Make(*setting_.options->shared_memory);
   if (!lender.ok()) return;  // then everything is copied
@@ -409,7 +446,7 @@ Status TcpPeer::CheckAlive(int64_t now_ns) {
     return Unavailable("no byte came for ", absl::FormatDuration(setting_.options->dead_after));
   }
   // Bytes may have come, too few to wake us: on a slow network that is life.
-  if (now_ns - last_received_ns_ > dead_ns / 4) reader_.ReportEveryByte(fd_.get());
+  if (now_ns - last_received_ns_ > dead_ns / 4) reader_.ReportEveryByte(&channel_);
   const bool same_frame = reader_.mid_frame() && reader_.frames() == drip_mark_frames_;
   if (!same_frame || drip_mark_ns_ == 0 || reader_.bytes() - drip_mark_bytes_ >= kDripBytes) {
     drip_mark_ns_ = now_ns;
@@ -436,11 +473,11 @@ void TcpPeer::GoDown(const Status& why) {
     if (state_.load() != State::kClosing) end_ = why;
     end = end_;
     state_ = State::kDown;
-    epoll_ctl(setting_.epoll_fd, EPOLL_CTL_DEL, fd_.get(), nullptr);
+    epoll_ctl(setting_.epoll_fd, EPOLL_CTL_DEL, channel_.fd(), nullptr);
     lost = queue_.TakeAll();
     if (!writing_) {
       for (OutFrame& frame : writer_.TakeAll()) lost.push_back(std::move(frame));
-      fd_.Reset();
+      channel_.Close();
     }
   }
   reader_.DropBody();

@@ -15,9 +15,9 @@
 #include "weft/transport/endpoint.h"
 #include "weft/transport/send_queue.h"
 #include "weft/transport/shm/loan.h"
+#include "weft/transport/tcp/channel.h"
 #include "weft/transport/tcp/frame_reader.h"
 #include "weft/transport/tcp/frame_writer.h"
-#include "weft/transport/tcp/socket.h"
 
 namespace weft::transport::tcp {
 
@@ -70,6 +70,8 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
 
   Status FinishConnect();
   Status OnReadable(int64_t now_ns);
+  StatusOr<FrameReader::Outcome> ReadFrames();
+  Status EndOrRefuse(const Status& why);
   Status DrainRefused();
   Status Greet(const FrameHeader& header, absl::string_view meta);
   Status ComeUp(const Hello& hello);
@@ -88,11 +90,13 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
   void Pump(int max_writes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillWriter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Arm(bool want) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether room in the socket would let something leave.
+  bool WantsRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Setting setting_;
   const bool outgoing_;
   const int64_t deadline_ns_;
-  Fd fd_;  // closed by GoDown, or by the writer that GoDown finds at work
+  Channel channel_;  // closed by GoDown, or by the writer that GoDown finds at work
 
   mutable absl::Mutex mutex_;
   std::atomic<State> state_;  // changed with the lock held

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/compute_threads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+
+#include "base/threads.h"
+
+namespace weft {
+namespace {
+
+// Threads that were called too late are about to find that out.
+int ComputingInTheEnd() {
+  for (int i = 0; i < 1000 && ComputingThreads() > 0; ++i) absl::SleepFor(absl::Milliseconds(10));
+  return ComputingThreads();
+}
+
+TEST(ComputeThreadsTest, ScopesWithinScopesCountOnce) {
+  EXPECT_EQ(ComputingThreads(), 0);
+  {
+    const ComputeScope outer;
+    const ComputeScope inner;
+    EXPECT_EQ(ComputingThreads(), 1);
+    const ComputePause waiting;
+    EXPECT_EQ(ComputingThreads(), 0);
+  }
+  EXPECT_EQ(ComputingThreads(), 0);
+}
+
+TEST(ComputeThreadsTest, NoMoreThreadsAreClaimedThanAreIdle) {
+  const ComputeScope here;
+  EXPECT_EQ(ClaimComputeThreads(5, 1), 0);
+  EXPECT_EQ(ClaimComputeThreads(5, 3), 2);
+  EXPECT_EQ(ClaimComputeThreads(1, 3), 0);
+  Thread one("one", [] { const ClaimedThread claim; });
+  Thread two("two", [] { const ClaimedThread claim; });
+  one.Join();
+  two.Join();
+  EXPECT_EQ(ComputingThreads(), 1);
+}
+
+TEST(ComputeThreadsTest, ALoopInsideALoopTakesNoThreadThatIsBusy) {
+  ThreadPool pool("test", 4);
+  std::atomic<int> now{0}, most{0}, blocks{0};
+  pool.ParallelFor(16, 1, [&](int64_t, int64_t) {
+    pool.ParallelFor(16, 1, [&](int64_t, int64_t) {
+      const int here = ++now;
+      int seen = most.load();
+      while (here > seen && !most.compare_exchange_weak(seen, here)) {
+      }
+      absl::SleepFor(absl::Microseconds(200));
+      ++blocks;
+      --now;
+    });
+  });
+  EXPECT_EQ(blocks, 256);
+  EXPECT_LE(most, 4);
+  EXPECT_EQ(ComputingInTheEnd(), 0);
+}
+
+TEST(ComputeThreadsTest, AThreadThatBecomesIdleHelpsALoopUnderWay) {
+  ThreadPool pool("test", 2);
+  ASSERT_EQ(ClaimComputeThreads(2, 2), 2);  // both threads are busy with something else
+  std::atomic<int> blocks{0};
+  std::atomic<bool> was_helped{false};
+  pool.ParallelFor(8, 1, [&](int64_t, int64_t) {
+    if (pool.IsWorker()) was_helped = true;
+    if (++blocks == 3) {
+      Thread("one", [] { const ClaimedThread claim; }).Join();
+      Thread("two", [] { const ClaimedThread claim; }).Join();
+    }
+    for (int i = 0; i < 1000 && blocks == 5 && !was_helped; ++i) {
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+  });
+  EXPECT_TRUE(was_helped);
+  EXPECT_EQ(ComputingInTheEnd(), 0);
+}
+
+TEST(ComputeThreadsTest, WhatABlockThrowsIsThrownToTheCallerOfTheLoop) {
+  ThreadPool pool("test", 3);
+  for (int i = 0; i < 50; ++i) {
+    std::atomic<int> blocks{0};
+    EXPECT_THROW(pool.ParallelFor(12, 1,
+                                  [&](int64_t begin, int64_t) {
+                                    ++blocks;
+                                    if (begin == 5) std::vector<int>().at(1) = 0;
+                                  }),
+                 std::out_of_range);
+    EXPECT_EQ(blocks, 12);
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/scheduling/dispatcher.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace weft::platform {
+namespace {
+
+bool AllTheSame(const Workload& workload) {
+  return std::all_of(workload.pods.begin(), workload.pods.end(),
+                     [&](const auto& pod) { return pod == workload.pods.front(); });
+}
+
+}  // namespace
+
+Dispatcher::Key Dispatcher::KeyOf(Id id, double now) const {
+  const Workload& of = workload(id);
+  return {-of.priority, options_.order->Rank(of, now), of.submitted, id};
+}
+
+Dispatcher::Id Dispatcher::Add(Workload workload, double now) {
+  Id id = static_cast<Id>(records_.size());
+  if (free_ids_.empty()) {
+    records_.emplace_back();
+  } else {
+    id = free_ids_.back();
+    free_ids_.pop_back();
+  }
+  Record& of = record(id);
+  of = Record();
+  of.is_used = true;
+  of.workload = std::move(workload);
+  Measure(&of.workload);
+  of.is_uniform = AllTheSame(of.workload);
+  if (!of.workload.is_running()) {
+    Enqueue(id, now);
+    return id;
+  }
+  for (size_t i = 0; i < of.workload.pods.size(); ++i)
+    options_.state->Occupy(of.workload.pods[i], of.workload.places[i]);
+  Start(id, of.workload.started);
+  return id;
+}
+
+void Dispatcher::Enqueue(Id id, double now) {
+  Record& of = record(id);
+  const auto queue = static_cast<size_t>(of.workload.queue);
+  while (queues_.size() <= queue) {
+    queues_.emplace_back();
+    queues_.back().next = queues_.back().waiting.end();
+  }
+  of.key = KeyOf(id, now);
+  of.waiting = Waiting::kBehind;
+  of.vain_freed = ~uint64_t{0};
+  queues_[queue].waiting.insert(of.key);
+  ++waiting_count_;
+}
+
+void Dispatcher::Charge(const Workload& workload, int64_t sign) {
+  options_.quotas->Charge(workload.queue, workload.usage, sign);
+  AddUsage(workload.usage, sign, &used_);
+}
+
+// Its pods are in their places.
+void Dispatcher::Start(Id id, double now) {
+  Record& of = record(id);
+  of.position = running_.size();
+  of.waiting = Waiting::kNone;
+  of.victims.clear();
+  of.workload.started = now;
+  running_.push_back(id);
+  Charge(of.workload, 1);
+  ++running_priorities_[of.workload.priority];
+  ++round_;
+}
+
+// Takes it from those that run; its places are free.
+void Dispatcher::Stop(Id id, double now) {
+  Record& of = record(id);
+  for (size_t i = 0; i < of.workload.pods.size(); ++i)
+    options_.state->Vacate(of.workload.pods[i], of.workload.places[i]);
+  const double left = LeftAt(of.workload, now);
+  const double service = ServiceAt(of.workload, now);
+  of.workload.left = std::max(left, 0.0);
+  of.workload.service = service;
+  of.workload.places.clear();
+  Charge(of.workload, -1);
+  const auto priority = running_priorities_.find(of.workload.priority);
+  if (--priority->second == 0) running_priorities_.erase(priority);
+  running_[of.position] = running_.back();
+  record(running_[of.position]).position = of.position;
+  running_.pop_back();
+}
+
+void Dispatcher::Remove(Id id, double now) {
+  Record& of = record(id);
+  if (of.workload.is_running()) {
+    Stop(id, now);
+  } else {
+    Queue& queue = queues_[static_cast<size_t>(of.workload.queue)];
+    const auto at = queue.waiting.find(of.key);
+    if (at != queue.waiting.end()) {
+      if (queue.next == at) ++queue.next;
+      queue.waiting.erase(at);
+      --waiting_count_;
+    }
+  }
+  of = Record();
+  free_ids_.push_back(id);
+}
+
+void Dispatcher::Join(Id id, const std::shared_ptr<const PodNeeds>& needs, const Place& place,
+                      double now) {
+  Record& of = record(id);
+  of.workload.service = ServiceAt(of.workload, now);
+  of.workload.left = LeftAt(of.workload, now);
+  of.workload.started = now;
+  Charge(of.workload, -1);
+  of.workload.pods.push_back(needs);
+  of.workload.places.push_back(place);
+  Measure(&of.workload);
+  Charge(of.workload, 1);
+  options_.state->Occupy(needs, place);
+}
+
+void Dispatcher::DropPod(Id id, size_t index, double now) {
+  Record& of = record(id);
+  if (of.workload.pods.size() == 1) return Remove(id, now);
+  options_.state->Vacate(of.workload.pods[index], of.workload.places[index]);
+  of.workload.service = ServiceAt(of.workload, now);
+  of.workload.left = LeftAt(of.workload, now);
+  of.workload.started = now;
+  Charge(of.workload, -1);
+  std::swap(of.workload.pods[index], of.workload.pods.back());
+  std::swap(of.workload.places[index], of.workload.places.back());
+  of.workload.pods.pop_back();
+  of.workload.places.pop_back();
+  Measure(&of.workload);
+  Charge(of.workload, 1);
+}
+
+void Dispatcher::SetLeft(Id id, double left, double now) {
+  Record& of = record(id);
+  const double passed = of.workload.is_running() ? now - of.workload.started : 0;
+  of.workload.left = left + passed;
+}
+
+void Dispatcher::CountCapacity() {
+  capacity_ = Usage();
+  for (int i = 0; i < options_.state->node_count(); ++i) {
+    const NodeState& node = options_.state->node(i);
+    if (node.description == nullptr) continue;
+    capacity_.of[0] += AmountOf(node.description->allocatable, kCpu);
+    capacity_.of[1] += AmountOf(node.description->allocatable, kMemory);
+  }
+  capacity_.of[2] = options_.state->gpu_thousandths();
+}
+
+double Dispatcher::NextChange(double now) const {
+  double next = kForever;
+  for (const Id id : running_) next = std::min(next, options_.order->NextChange(workload(id), now));
+  return next;
+}
+
+// Of those whose turn it may be, the queue of who goes first. Null: all have been tried.
+Dispatcher::Queue* Dispatcher::NextQueue() {
+  Queue* best = nullptr;
+  double best_share = 0;
+  const bool is_fair = options_.order->is_fair();
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    Queue& queue = queues_[i];
+    if (queue.is_blocked || queue.next == queue.waiting.end()) continue;
+    const double share =
+        is_fair ? options_.quotas->DominantShare(static_cast<int>(i), capacity_) : 0;
+    const bool is_better =
+        best == nullptr || queue.next->minus_priority < best->next->minus_priority ||
+        (queue.next->minus_priority == best->next->minus_priority &&
+         (share < best_share || (share == best_share && *queue.next < *best->next)));
+    if (!is_better) continue;
+    best = &queue;
+    best_share = share;
+  }
+  return best;
+}
+
+void Dispatcher::Decide(double now, Outcome* outcome) {
+  outcome->started.clear();
+  outcome->displaced.clear();
+  const auto begin_again = [this] {
+    reservation_ = Reservation();
+    for (Queue& queue : queues_) {
+      queue.next = queue.waiting.begin();
+      queue.is_blocked = false;
+    }
+  };
+  begin_again();
+  int failures = 0;
+  while (Queue* const queue = NextQueue()) {
+    const Id id = queue->next->id;
+    const size_t displaced = outcome->displaced.size();
+    if (MayBackfill(workload(id), now) && TryStart(id, now, outcome)) {
+      queue->next = queue->waiting.erase(queue->next);
+      --waiting_count_;
+      outcome->started.push_back(id);
+      // Who made room may fit elsewhere.
+      if (outcome->displaced.size() != displaced) begin_again();
+      continue;
+    }
+    if (++failures > options_.depth) break;
+    const Record& of = record(id);
+    ++queue->next;
+    if (of.waiting == Waiting::kQuota) continue;  // which holds up nobody else
+    if (options_.backfill == Backfill::kStrict) queue->is_blocked = true;
+    if (!reservation_.is_set && of.waiting != Waiting::kBehind) Reserve(of, now);
+    reservation_.is_firm = reservation_.is_firm || of.waiting == Waiting::kVictims;
+  }
+  for (Queue& queue : queues_) queue.next = queue.waiting.end();
+}
+
+bool Dispatcher::MayBackfill(const Workload& workload, double now) const {
+  if (!reservation_.is_set) return true;
+  if (reservation_.is_firm) return false;
+  if (options_.backfill != Backfill::kEasy) return true;
+  return LeftAt(workload, now) + now <= reservation_.at ||
+         workload.usage.of[reservation_.resource] <= reservation_.spare;
+}
+
+// When those that run have ended one after the other until there is enough, by sums: that it is
+// scattered shows when the time has come.
+void Dispatcher::Reserve(const Record& head, double now) {
+  reservation_.is_set = true;
+  if (options_.backfill != Backfill::kEasy) return;
+  const size_t resource = head.workload.usage.of[2] > 0 ? 2 : 0;
+  const int64_t needed = head.workload.usage.of[resource];
+  int64_t free = capacity_.of[resource] - used_.of[resource];
+  reservation_.resource = resource;
+  ends_.clear();
+  for (const Id id : running_) {
+    const Workload& each = workload(id);
+    ends_.emplace_back(now + LeftAt(each, now), each.usage.of[resource]);
+  }
+  // A heap, the soonest on top: mostly a few ends are enough.
+  std::make_heap(ends_.begin(), ends_.end(), std::greater<>());
+  reservation_.at = ends_.empty() ? kForever : ends_.front().first;
+  while (free < needed && !ends_.empty()) {
+    std::pop_heap(ends_.begin(), ends_.end(), std::greater<>());
+    free += ends_.back().second;
+    reservation_.at = ends_.back().first;
+    ends_.pop_back();
+  }
+  // What never fits holds up nobody.
+  if (free < needed) reservation_.at = kForever;
+  reservation_.spare = std::max<int64_t>(free - needed, 0);
+}
+
+bool Dispatcher::Places(Record* of) {
+  Workload& workload = of->workload;
+  const auto key = std::make_pair(workload.pods.front().get(), workload.pods.size());
+  if (vain_freed_ != options_.state->freed()) {
+    vain_freed_ = options_.state->freed();
+    vain_.clear();
+  }
+  if (of->is_uniform && vain_.contains(key)) return false;
+  const PlaceOptions options = {options_.placement, options_.most_candidates};
+  if (PlaceGang(workload.pods, options, options_.state, &workload.places)) return true;
+  if (of->is_uniform) vain_[key] = workload.pods.front();
+  return false;
+}
+
+bool Dispatcher::TryStart(Id id, double now, Outcome* outcome) {
+  Record& of = record(id);
+  if (of.workload.pods.empty()) return false;
+  const Quotas::Verdict verdict = options_.quotas->Check(of.workload.queue, of.workload.usage);
+  of.waiting = Waiting::kQuota;
+  if (verdict == Quotas::Verdict::kOver) return false;
+  const bool has_quota = verdict != Quotas::Verdict::kMustWait;
+  if (has_quota && Places(&of)) {
+    Start(id, now);
+    return true;
+  }
+  of.waiting = has_quota ? Waiting::kRoom : Waiting::kQuota;
+  if (IsWaitingForVictims(of)) {
+    of.waiting = Waiting::kVictims;
+    return false;
+  }
+  return MayDisplace(of, now) && MakeRoom(id, verdict, now, outcome);
+}
+
+}  // namespace weft::platform

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which workloads start now, where, and who makes room for them.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+
+#include "platform/resources/placement.h"
+#include "platform/scheduling/order.h"
+#include "platform/scheduling/quotas.h"
+#include "platform/scheduling/workload.h"
+
+namespace weft::platform {
+
+// What may go before one that does not fit.
+enum class Backfill {
+  kStrict,  // nobody of its queue
+  kEasy,    // who ends before it could start, or leaves it what it needs
+  kGreedy,  // whoever fits
+};
+
+// Why a workload waits.
+enum class Waiting { kNone, kBehind, kQuota, kRoom, kVictims };
+
+// The decision that the scheduler, `weft up` and the simulator share. All or nothing for each
+// workload. Thread-compatible; borrows what its options point to.
+class Dispatcher {
+ public:
+  using Id = int;
+  struct Options {
+    const Order* order = nullptr;
+    PlacementPolicy* placement = nullptr;
+    ClusterState* state = nullptr;
+    Quotas* quotas = nullptr;
+    Backfill backfill = Backfill::kEasy;
+    // Who makes room ends later, by the caller, and holds its places until Remove; else it waits
+    // again at once.
+    bool evicts = false;
+    double spared = 60;       // who has no more seconds left than this is not displaced
+    int most_candidates = 0;  // PlaceOptions
+    int depth = 1000;         // how many are tried behind one that does not fit
+  };
+  struct Outcome {
+    std::vector<Id> started;
+    std::vector<Id> displaced;
+  };
+  explicit Dispatcher(const Options& options) : options_(options) {}
+
+  // It waits; or, with places, it runs already. Ids are used again after Remove.
+  Id Add(Workload workload, double now);
+  void Remove(Id id, double now);
+  const Workload& workload(Id id) const { return records_[static_cast<size_t>(id)].workload; }
+  Waiting waiting(Id id) const { return records_[static_cast<size_t>(id)].waiting; }
+  // One more pod of a workload that runs; one less, whose place the last one takes in the lists.
+  // Without pods it has gone.
+  void Join(Id id, const std::shared_ptr<const PodNeeds>& needs, const Place& place, double now);
+  void DropPod(Id id, size_t index, double now);
+  // It was told to leave, and does not.
+  void Keep(Id id) { record(id).workload.is_leaving = false; }
+  // When a nearer end becomes known.
+  void SetLeft(Id id, double left, double now);
+
+  void Decide(double now, Outcome* outcome);
+  // When the ranks of those that run change by themselves, the next time.
+  double NextChange(double now) const;
+  // To be called after nodes came, changed or went.
+  void CountCapacity();
+
+  int running_count() const { return static_cast<int>(running_.size()); }
+  int waiting_count() const { return waiting_count_; }
+  const Usage& capacity() const { return capacity_; }
+  const Usage& used() const { return used_; }
+
+ private:
+  // Who goes first: the greatest priority, the lowest rank, who came first.
+  struct Key {
+    int64_t minus_priority = 0;
+    double rank = 0;
+    double submitted = 0;
+    Id id = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Record {
+    Workload workload;
+    Key key;              // while it waits
+    size_t position = 0;  // in running_
+    bool is_used = false;
+    bool is_uniform = true;  // all its pods ask for the same
+    Waiting waiting = Waiting::kNone;
+    std::vector<Id> victims;  // told to go, for this one
+    // With these the search for victims was in vain; it is again until something changes.
+    uint64_t vain_freed = ~uint64_t{0};
+    uint64_t vain_round = 0;
+    double vain_until = 0;
+  };
+  struct Queue {
+    std::set<Key> waiting;
+    std::set<Key>::iterator next;
+    bool is_blocked = false;
+  };
+  // The first one that found no room, and when it will.
+  struct Reservation {
+    bool is_set = false;
+    bool is_firm = false;  // nobody goes before it
+    size_t resource = 0;   // of Usage
+    double at = kForever;
+    int64_t spare = 0;  // what is left beside it then
+  };
+
+  Record& record(Id id) { return records_[static_cast<size_t>(id)]; }
+  Key KeyOf(Id id, double now) const;
+  void Enqueue(Id id, double now);
+  void Start(Id id, double now);
+  void Stop(Id id, double now);
+  void Charge(const Workload& workload, int64_t sign);
+  Queue* NextQueue();
+  bool TryStart(Id id, double now, Outcome* outcome);
+  bool Places(Record* of);
+  bool MayBackfill(const Workload& workload, double now) const;
+  void Reserve(const Record& head, double now);
+  // dispatcher_preemption.cc
+  bool MayDisplace(const Record& of, double now);
+  std::vector<Id> VictimsFor(const Record& of, Quotas::Verdict verdict, double now, double* until);
+  bool MakeRoom(Id id, Quotas::Verdict verdict, double now, Outcome* outcome);
+  bool FitsBack(const Workload& workload) const;
+  void Lift(const Workload& workload);
+  void PutBack(const Workload& workload);
+  bool IsWaitingForVictims(const Record& of) const;
+
+  const Options options_;
+  std::vector<Record> records_;
+  std::vector<Id> free_ids_;
+  std::vector<Id> running_;
+  std::vector<Queue> queues_;
+  int waiting_count_ = 0;
+  absl::btree_map<int64_t, int> running_priorities_;  // how many run of each
+  // The greatest rank of those that run, as of a round and a moment.
+  double worst_rank_ = 0;
+  uint64_t worst_round_ = 0;
+  double worst_at_ = 0;
+  std::vector<std::pair<double, int64_t>> ends_;  // of Reserve, kept for its memory
+  uint64_t round_ = 1;                            // grows when something starts or is told to leave
+  // Uniform workloads that found no room in the cluster as it is since `vain_freed_`: the needs,
+  // held so that nobody else gets their address, and how many.
+  absl::flat_hash_map<std::pair<const PodNeeds*, size_t>, std::shared_ptr<const PodNeeds>> vain_;
+  uint64_t vain_freed_ = 0;
+  Reservation reservation_;
+  Usage capacity_;
+  Usage used_;
+};
+
+}  // namespace weft::platform

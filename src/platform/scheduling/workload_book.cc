@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/scheduling/workload_book.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "platform/object/fields.h"
+#include "platform/object/job_annotations.h"
+#include "platform/resources/fit.h"
+#include "platform/scheduling/why_pending.h"
+#include "platform/store/object_time.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr size_t kMostShared = 10000;
+constexpr double kPartialPatience = 30;  // seconds
+
+bool HasGates(const Json& pod) {
+  const Json* const gates = FindField(pod, {"spec", "schedulingGates"});
+  return gates != nullptr && gates->size() > 0;
+}
+
+// What decides where a pod may go.
+bool AsksTheSame(const Json& a, const Json& b) {
+  const auto same = [&](FieldPath path) {
+    const Json* const x = FindField(a, path);
+    const Json* const y = FindField(b, path);
+    return (x == nullptr) == (y == nullptr) && (x == nullptr || SameJson(*x, *y));
+  };
+  return same({"spec"}) && same({"metadata", "labels"}) &&
+         StringField(a, {"metadata", "annotations", kGpuSetAnnotation}) ==
+             StringField(b, {"metadata", "annotations", kGpuSetAnnotation});
+}
+
+double SecondsLeft(const Json& pod) {
+  const std::string text = StringField(pod, {"metadata", "annotations", kProgressAnnotation});
+  if (text.empty()) return kForever;
+  const Json report = Json::Parse(text, {.max_bytes = 16 << 10, .max_depth = 4}).value_or(Json());
+  const int64_t left = IntField(report, {"secondsLeft"}, -1);
+  return left < 0 ? kForever : static_cast<double>(left);
+}
+
+double CreatedAt(const Json& pod, double otherwise) {
+  const std::string created = StringField(pod, {"metadata", "creationTimestamp"});
+  if (created.empty()) return otherwise;
+  return absl::ToDoubleSeconds(ParseObjectTime(created) - absl::UnixEpoch());
+}
+
+}  // namespace
+
+std::string GangOf(const Json& pod) {
+  std::string name = StringField(pod, {"metadata", "labels", "scheduling.x-k8s.io/pod-group"});
+  for (const char* annotation :
+       {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"}) {
+    if (name.empty()) name = StringField(pod, {"metadata", "annotations", annotation});
+  }
+  return name.empty() ? "" : absl::StrCat(NamespaceOf(pod), "/", name);
+}
+
+WorkloadBook::WorkloadBook(Options options)
+    : options_(std::move(options)),
+      quotas_(options_.queues),
+      dispatcher_({.order = options_.order,
+                   .placement = options_.placement,
+                   .state = &state_,
+                   .quotas = &quotas_,
+                   .backfill = options_.backfill,
+                   .evicts = true,
+                   .most_candidates = options_.most_candidates,
+                   .depth = 1 << 30}) {}
+
+void WorkloadBook::SetNode(const std::string& name, const Json* node) {
+  has_new_capacity_ = true;
+  if (!options_.only_node.empty() && name != options_.only_node) return;
+  if (node == nullptr) return state_.RemoveNode(name);
+  StatusOr<NodeDescription> description = ReadNode(*node, &names_);
+  if (!description.ok()) {
+    // What it says cannot be believed: nothing new goes there.
+    NodeDescription nothing;
+    nothing.name = name;
+    nothing.is_unschedulable = true;
+    description = std::move(nothing);
+  }
+  state_.SetNode(std::make_shared<NodeDescription>(*std::move(description)));
+}
+
+// One that is not known (yet) gets a number, so that who is bound to it counts when it comes.
+int WorkloadBook::NodeNumber(const std::string& name) {
+  const int known = state_.FindNode(name);
+  if (known >= 0) return known;
+  NodeDescription nothing;
+  nothing.name = name;
+  nothing.is_unschedulable = true;
+  return state_.SetNode(std::make_shared<NodeDescription>(std::move(nothing)));
+}
+
+// Pods of one template share their needs, which makes what found no room known for all of them.
+std::shared_ptr<const PodNeeds> WorkloadBook::Share(std::shared_ptr<const PodNeeds> needs,
+                                                    const Json& pod) {
+  Json kind;
+  const Json* const spec = FindField(pod, {"spec"});
+  if (spec != nullptr) {
+    for (const char* part :
+         {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints"})
+      if (const Json* const field = spec->Find(part)) kind.Set(part, *field);
+    Json resources = Json::MakeArray();
+    for (const char* list : {"containers", "initContainers"}) {
+      if (const Json* const containers = spec->Find(list)) {
+        for (const Json& container : containers->items()) {
+          for (const char* part : {"resources", "ports", "restartPolicy"})
+            if (const Json* const field = container.Find(part)) resources.Append(*field);
+          resources.Append(list);
+        }
+      }
+    }
+    kind.Set("resources", std::move(resources));
+    if (const Json* const field = spec->Find("overhead")) kind.Set("overhead", *field);
+  }
+  kind.Set("namespace", needs->namespace_name);
+  Json labels = Json::MakeArray();
+  for (const auto& [key, value] : needs->labels) labels.Append(key + "=" + value);
+  kind.Set("labels", std::move(labels));
+  kind.Set("gpus", absl::StrJoin(needs->gpu.indices, ","));
+  kind.Set("models", absl::StrJoin(needs->gpu.models, ","));
+  if (shared_.size() > kMostShared) shared_.clear();
+  std::weak_ptr<const PodNeeds>& known = shared_[kind.Dump()];
+  if (std::shared_ptr<const PodNeeds> same = known.lock()) return same;
+  known = needs;
+  return needs;
+}
+
+int WorkloadBook::QueueOf(const Entry& entry) {
+  const Json& pod = *entry.pod;
+  std::string queue = StringField(pod, {"metadata", "labels", "kueue.x-k8s.io/queue-name"});
+  if (queue.empty())
+    queue = StringField(pod, {"metadata", "annotations", "scheduling.volcano.sh/queue-name"});
+  if (queue.empty() && !entry.gang.empty()) queue = gangs_[entry.gang].queue;
+  const int number = quotas_.NumberOf(queue);
+  return number > 0 || !queue.empty() ? number : quotas_.NumberOf(NamespaceOf(pod));
+}
+
+void WorkloadBook::SetPod(const Key& key, const ObjectPtr& pod, double now) {
+  const auto found = pods_.find(key);
+  if (found != pods_.end()) {
+    Entry& entry = found->second;
+    const bool is_same = pod != nullptr && UidOf(*pod) == UidOf(*entry.pod) && !IsFinishedPod(*pod);
+    const std::string node = is_same ? StringField(*pod, {"spec", "nodeName"}) : "";
+    // Bound by us, which this copy may not show yet.
+    const bool stays_placed =
+        is_same && entry.stage == Stage::kPlaced && (node == entry.node || node.empty());
+    const bool stays = is_same && node.empty() && entry.stage != Stage::kPlaced &&
+                       !IsTerminating(*pod) && entry.stage != Stage::kIgnored &&
+                       AsksTheSame(*pod, *entry.pod);
+    // One that was deleted before it was bound goes nowhere.
+    if ((stays_placed && !(node.empty() && IsTerminating(*pod))) || stays) {
+      entry.pod = pod;
+      if (stays_placed) {
+        const double left = SecondsLeft(*pod);
+        if (left < kForever) dispatcher_.SetLeft(entry.id, left, now);
+      }
+      return;
+    }
+    Leave(key, &entry, now);
+    pods_.erase(found);
+  }
+  if (pod == nullptr || IsFinishedPod(*pod)) return;
+  Entry& entry = pods_[key];
+  entry.pod = pod;
+  Enter(key, &entry, now);
+}
+
+void WorkloadBook::Enter(const Key& key, Entry* entry, double now) {
+  const Json& pod = *entry->pod;
+  entry->gang = GangOf(pod);
+  StatusOr<std::shared_ptr<const PodNeeds>> needs = ReadPodNeeds(pod, &names_);
+  entry->problem = needs.status();
+  if (needs.ok()) entry->needs = Share(*std::move(needs), pod);
+  entry->node = StringField(pod, {"spec", "nodeName"});
+  if (!entry->gang.empty()) {
+    gangs_[entry->gang].pods.insert(key);
+    changed_gangs_.insert(entry->gang);
+  }
+  if (!entry->node.empty()) return EnterPlaced(key, entry, now);
+  std::string scheduler = StringField(pod, {"spec", "schedulerName"});
+  if (scheduler.empty()) scheduler = "default-scheduler";
+  if (IsTerminating(pod)) return;
+  if (options_.scheduler_names.count(scheduler) == 0) {
+    entry->stage = Stage::kForeign;
+    return;
+  }
+  entry->stage = HasGates(pod) ? Stage::kGated : Stage::kWaiting;
+  if (entry->stage == Stage::kWaiting && entry->problem.ok() && entry->gang.empty())
+    Submit({key}, now);
+}
+
+// It is on a node already, whoever put it there.
+void WorkloadBook::EnterPlaced(const Key& key, Entry* entry, double now) {
+  if (!options_.only_node.empty() && entry->node != options_.only_node) return;
+  if (entry->needs == nullptr) {
+    // What it asks for is not understood; it is there all the same.
+    auto needs = std::make_shared<PodNeeds>();
+    needs->namespace_name = NamespaceOf(*entry->pod);
+    needs->amounts = Amounts({0, 0, 1});
+    entry->needs = std::move(needs);
+  }
+  entry->stage = Stage::kPlaced;
+  Place place;
+  place.node = NodeNumber(entry->node);
+  const auto gpus =
+      ParseGpuIndices(StringField(*entry->pod, {"metadata", "annotations", kGpuIndicesAnnotation}));
+  if (gpus.ok() && !gpus->empty()) {
+    place.gpus.assign(gpus->begin(), gpus->end());
+  } else if (entry->needs->gpu.count > 0 && state_.node(place.node).description != nullptr) {
+    // Another scheduler put it there, which names no GPUs: some of them are taken.
+    ChooseGpus(state_.node(place.node), entry->needs->gpu, &place.gpus);
+  }
+  Gang* const gang = entry->gang.empty() ? nullptr : &gangs_[entry->gang];
+  if (gang != nullptr && gang->running >= 0) {
+    entry->id = gang->running;
+    dispatcher_.Join(entry->id, entry->needs, place, now);
+    members_[entry->id].push_back(key);
+    return;
+  }
+  Workload workload;
+  workload.name = key.first + "/" + key.second;
+  workload.queue = QueueOf(*entry);
+  workload.priority = IntField(*entry->pod, {"spec", "priority"});
+  workload.submitted = CreatedAt(*entry->pod, now);
+  workload.left = SecondsLeft(*entry->pod);
+  workload.started = now;
+  workload.pods = {entry->needs};
+  workload.places = {place};
+  entry->id = dispatcher_.Add(std::move(workload), now);
+  members_[entry->id] = {key};
+  if (gang != nullptr) gang->running = entry->id;
+}
+
+void WorkloadBook::Leave(const Key& key, Entry* entry, double now) {
+  if (!entry->gang.empty()) {
+    Gang& gang = gangs_[entry->gang];
+    gang.pods.erase(key);
+    changed_gangs_.insert(entry->gang);
+  }
+  const Dispatcher::Id id = entry->id;
+  if (id < 0) return;
+  entry->id = -1;
+  if (entry->stage != Stage::kPlaced) return Withdraw(id, now);
+  std::vector<Key>& members = members_[id];
+  const auto at = std::find(members.begin(), members.end(), key);
+  dispatcher_.DropPod(id, static_cast<size_t>(at - members.begin()), now);
+  std::swap(*at, members.back());
+  members.pop_back();
+  if (!members.empty()) return;
+  members_.erase(id);
+  if (!entry->gang.empty() && gangs_[entry->gang].running == id) gangs_[entry->gang].running = -1;
+}
+
+// A workload that waits is taken back; who else is of it is formed anew.
+void WorkloadBook::Withdraw(Dispatcher::Id id, double now) {
+  for (const Key& member : members_[id]) {
+    const auto found = pods_.find(member);
+    if (found == pods_.end()) continue;
+    found->second.id = -1;
+    if (!found->second.gang.empty()) changed_gangs_.insert(found->second.gang);
+  }
+  members_.erase(id);
+  dispatcher_.Remove(id, now);
+}
+
+void WorkloadBook::Submit(const std::vector<Key>& keys, double now) {
+  Workload workload;
+  const Entry& first = pods_[keys.front()];
+  workload.name = keys.front().first + "/" + keys.front().second;
+  workload.queue = QueueOf(first);
+  workload.submitted = kForever;
+  for (const Key& key : keys) {
+    const Entry& entry = pods_[key];
+    workload.priority = std::max(workload.priority, IntField(*entry.pod, {"spec", "priority"}));
+    workload.submitted = std::min(workload.submitted, CreatedAt(*entry.pod, now));
+    workload.pods.push_back(entry.needs);
+  }
+  const Dispatcher::Id id = dispatcher_.Add(std::move(workload), now);
+  for (const Key& key : keys) pods_[key].id = id;
+  members_[id] = keys;
+}
+
+void WorkloadBook::SetGang(const std::string& gang, int64_t members, const std::string& queue) {
+  Gang& known = gangs_[gang];
+  if (known.members == members && known.queue == queue) return;
+  known.members = members;
+  known.queue = queue;
+  changed_gangs_.insert(gang);
+}
+
+// Those that are missing until the gang is whole wait together, all others alone.
+void WorkloadBook::FormGang(const std::string& name, double now) {
+  Gang& gang = gangs_[name];
+  std::vector<Key> waiting;
+  int64_t placed = 0;
+  for (const Key& key : gang.pods) {
+    Entry& entry = pods_[key];
+    if (entry.stage == Stage::kPlaced) ++placed;
+    if (entry.stage != Stage::kWaiting || !entry.problem.ok()) continue;
+    if (entry.id >= 0) Withdraw(entry.id, now);
+    waiting.push_back(key);
+  }
+  if (gang.pods.empty() && gang.members == 0) {
+    gangs_.erase(name);
+    return;
+  }
+  if (gang.members == 0 && placed == 0) return;
+  const int64_t missing = std::max<int64_t>(gang.members - placed, 0);
+  if (static_cast<int64_t>(waiting.size()) < missing) return;
+  const auto together = waiting.begin() + static_cast<ptrdiff_t>(missing);
+  if (missing > 0) Submit(std::vector<Key>(waiting.begin(), together), now);
+  for (auto key = together; key != waiting.end(); ++key) Submit({*key}, now);
+}
+
+void WorkloadBook::Decide(double now, std::vector<Binding>* bindings,
+                          std::vector<Eviction>* evictions) {
+  if (std::exchange(has_new_capacity_, false)) dispatcher_.CountCapacity();
+  while (!changed_gangs_.empty()) {
+    const std::set<std::string> changed = std::exchange(changed_gangs_, {});
+    for (const std::string& gang : changed) {
+      FormGang(gang, now);
+      changed_gangs_.erase(gang);  // which it marked itself
+    }
+  }
+  Dispatcher::Outcome outcome;
+  dispatcher_.Decide(now, &outcome);
+  for (const Dispatcher::Id id : outcome.started) {
+    const Workload& workload = dispatcher_.workload(id);
+    const std::vector<Key> members = members_[id];
+    for (size_t i = 0; i < members.size(); ++i) {
+      Entry& entry = pods_[members[i]];
+      const Place& place = workload.places[i];
+      entry.stage = Stage::kPlaced;
+      entry.node = state_.node(place.node).description->name;
+      bindings->push_back({entry.pod, entry.node, absl::StrJoin(place.gpus, ",")});
+      if (!entry.gang.empty() && gangs_[entry.gang].running < 0) gangs_[entry.gang].running = id;
+    }
+  }
+  for (const Dispatcher::Id id : outcome.displaced) {
+    for (const Key& key : members_[id])
+      evictions->push_back({pods_[key].pod, "Preempted to make room for pods that go before it"});
+  }
+  EvictPartialGangs(now, evictions);
+}
+
+// What a scheduler that was killed in between has left of a gang: those that have a place give it
+// back when the others find none, unless they have begun to work.
+void WorkloadBook::EvictPartialGangs(double now, std::vector<Eviction>* evictions) {
+  for (auto& [name, gang] : gangs_) {
+    std::vector<const Entry*> placed;
+    bool has_begun = false;
+    for (const Key& key : gang.pods) {
+      const Entry& entry = pods_[key];
+      if (entry.stage != Stage::kPlaced) continue;
+      placed.push_back(&entry);
+      has_begun = has_begun || StringField(*entry.pod, {"status", "phase"}) != "Pending";
+    }
+    if (placed.empty() || has_begun || static_cast<int64_t>(placed.size()) >= gang.members) {
+      gang.partial_since = -1;
+      continue;
+    }
+    if (gang.partial_since < 0) gang.partial_since = now;
+    if (now - gang.partial_since < kPartialPatience) continue;
+    gang.partial_since = now;  // and again, for what does not go
+    for (const Entry* const entry : placed) {
+      if (!IsTerminating(*entry->pod))
+        evictions->push_back({entry->pod, "Its gang is not whole, and finds no room to be"});
+    }
+  }
+}
+
+bool WorkloadBook::Awaits(const Binding& binding) const {
+  const auto found = pods_.find({NamespaceOf(*binding.pod), NameOf(*binding.pod)});
+  return found != pods_.end() && UidOf(*found->second.pod) == UidOf(*binding.pod) &&
+         found->second.stage == Stage::kPlaced && found->second.node == binding.node &&
+         StringField(*found->second.pod, {"spec", "nodeName"}).empty();
+}
+
+void WorkloadBook::TakeBack(const Binding& binding, double now) {
+  const Key key(NamespaceOf(*binding.pod), NameOf(*binding.pod));
+  const auto found = pods_.find(key);
+  if (found == pods_.end() || UidOf(*found->second.pod) != UidOf(*binding.pod)) return;
+  Entry& entry = found->second;
+  // A watch was faster.
+  if (entry.stage != Stage::kPlaced || !StringField(*entry.pod, {"spec", "nodeName"}).empty())
+    return;
+  Leave(key, &entry, now);
+  entry.stage = Stage::kIgnored;
+  Enter(key, &entry, now);
+}
+
+void WorkloadBook::TakeBack(const Eviction& eviction) {
+  const auto found = pods_.find({NamespaceOf(*eviction.pod), NameOf(*eviction.pod)});
+  if (found != pods_.end() && found->second.stage == Stage::kPlaced)
+    dispatcher_.Keep(found->second.id);
+}
+
+std::string WorkloadBook::WhyGangWaits(const Entry& entry) const {
+  const auto found = gangs_.find(entry.gang);
+  const int64_t members = found == gangs_.end() ? 0 : found->second.members;
+  if (members == 0) return absl::StrCat("its PodGroup ", entry.gang, " is not there (yet)");
+  return absl::StrCat("its gang ", entry.gang, " starts when it has ", members,
+                      " pods, so far it has ", found->second.pods.size());
+}
+
+std::vector<WorkloadBook::Pending> WorkloadBook::ExplainPending() const {
+  std::vector<Pending> pending;
+  std::map<const PodNeeds*, std::string> known;
+  for (const auto& [key, entry] : pods_) {
+    if (entry.stage == Stage::kGated) {
+      pending.push_back(
+          {entry.pod, true, "Scheduling is blocked due to non-empty scheduling gates"});
+      continue;
+    }
+    if (entry.stage != Stage::kWaiting) continue;
+    Pending one = {entry.pod, false, ""};
+    if (!entry.problem.ok()) {
+      one.why = absl::StrCat("it cannot be placed: ", entry.problem.message());
+    } else if (entry.id < 0) {
+      one.why = WhyGangWaits(entry);
+    } else {
+      const auto [at, is_new] = known.try_emplace(entry.needs.get());
+      if (is_new) {
+        at->second = WhyNoNode(state_, names_, *entry.needs);
+        const std::string nearest = NearestNode(state_, names_, *entry.needs);
+        if (!at->second.empty() && !nearest.empty()) at->second += " " + nearest;
+      }
+      one.why = at->second;
+      const Workload& workload = dispatcher_.workload(entry.id);
+      switch (dispatcher_.waiting(entry.id)) {
+        case Waiting::kQuota:
+          one.why = absl::StrCat("the quota of queue '", quotas_.spec(workload.queue).name,
+                                 "' is used up");
+          break;
+        case Waiting::kVictims:
+          one.why = "waiting until the pods that make room for it have ended";
+          break;
+        default:
+          if (one.why.empty() && workload.pods.size() > 1) {
+            one.why =
+                absl::StrCat("0/", state_.node_count(), " nodes are available: not all ",
+                             workload.pods.size(), " pods of gang ", entry.gang, " fit at once");
+          } else if (one.why.empty()) {
+            one.why = "it waits behind pods that go before it";
+          }
+      }
+    }
+    pending.push_back(std::move(one));
+  }
+  return pending;
+}
+
+std::vector<ObjectPtr> WorkloadBook::Foreign() const {
+  std::vector<ObjectPtr> foreign;
+  for (const auto& [key, entry] : pods_) {
+    if (entry.stage == Stage::kForeign) foreign.push_back(entry.pod);
+  }
+  return foreign;
+}
+
+}  // namespace weft::platform

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/workloads/batch_job_kind.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "platform/object/fields.h"
+#include "platform/store/object_time.h"
+#include "platform/workloads/job_index.h"
+#include "platform/workloads/owned_pods.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr char kThisController[] = "kubernetes.io/job-controller";
+constexpr int64_t kMostAtOnce = 500;
+constexpr absl::Duration kFirstWait = absl::Seconds(10);
+constexpr absl::Duration kLongestWait = absl::Minutes(10);
+
+struct BatchJob {
+  explicit BatchJob(const Json& object)
+      : parallelism(IntField(object, {"spec", "parallelism"}, 1)),
+        backoff_limit(IntField(object, {"spec", "backoffLimit"}, 6)),
+        is_suspended(BoolField(object, {"spec", "suspend"})),
+        is_indexed(StringField(object, {"spec", "completionMode"}) == "Indexed") {
+    if (FindField(object, {"spec", "completions"}) != nullptr)
+      completions = IntField(object, {"spec", "completions"});
+  }
+  int64_t parallelism;
+  std::optional<int64_t> completions;  // none: the first success ends it
+  int64_t backoff_limit;
+  bool is_suspended;
+  bool is_indexed;
+};
+
+class BatchJobPlanner {
+ public:
+  explicit BatchJobPlanner(const Observation& observation)
+      : object_(*observation.object),
+        now_(observation.now),
+        job_(object_),
+        names_(NamesOf(observation.owned[0])) {
+    const Json* const held = object_.Find("status");
+    plan_.status = held == nullptr ? Json::MakeObject() : *held;
+    for (const ObjectPtr& pod : observation.owned[0]) Sort(pod);
+    if (job_.is_indexed) {
+      succeeded_ = static_cast<int64_t>(done_.size());
+    } else {
+      // One that was deleted after its end still counts.
+      succeeded_ = std::max(succeeded_, IntField(plan_.status, {"succeeded"}));
+    }
+    failed_ = std::max(failed_, IntField(plan_.status, {"failed"}));
+  }
+
+  Plan MakePlan() {
+    if (IsFinished()) {
+      PlanTimeToLive();
+      return std::move(plan_);
+    }
+    PlanSuspension();
+    const char* const why = WhyFailed();
+    if (why != nullptr) {
+      EndPods();
+      Finish("FailureTarget", "Failed", why,
+             absl::string_view(why) == "DeadlineExceeded"
+                 ? "Job was active longer than specified deadline"
+                 : "Job has reached the specified backoff limit",
+             "Warning");
+    } else if (IsComplete()) {
+      Finish("SuccessCriteriaMet", "Complete", "CompletionsReached",
+             "Reached expected number of succeeded pods", "Normal");
+      plan_.status.Set("completionTime", FormatObjectTime(now_));
+    } else if (!job_.is_suspended) {
+      PlanPods();
+    }
+    WriteCounts();
+    return std::move(plan_);
+  }
+
+ private:
+  void Sort(const ObjectPtr& pod) {
+    const PodView view(*pod);
+    if (view.has_succeeded()) {
+      ++succeeded_;
+      last_success_ = std::max(last_success_, view.finished());
+      if (job_.is_indexed && CompletionIndexOf(*pod) >= 0) done_.insert(CompletionIndexOf(*pod));
+    } else if (IsTerminating(*pod)) {
+      ++terminating_;
+    } else if (view.has_failed()) {
+      ++failed_;
+      failures_.push_back(view.finished());
+    } else {
+      active_.push_back(pod);
+      restarts_ += view.restarts();
+      ready_ += view.is_ready() ? 1 : 0;
+    }
+  }
+
+  bool Has(const char* type) const {
+    const Json* const condition = FindCondition(plan_.status, type);
+    return condition != nullptr && StringField(*condition, {"status"}) == "True";
+  }
+  bool IsFinished() const { return Has("Complete") || Has("Failed"); }
+
+  void PlanTimeToLive() {
+    const Json* const seconds = FindField(object_, {"spec", "ttlSecondsAfterFinished"});
+    if (seconds == nullptr) return;
+    const Json* const end = FindCondition(plan_.status, Has("Complete") ? "Complete" : "Failed");
+    const absl::Time ended = ParseObjectTime(StringField(*end, {"lastTransitionTime"}));
+    const absl::Duration left = ended + absl::Seconds(seconds->AsInt().value_or(0)) - now_;
+    plan_.deletes_object = left <= absl::ZeroDuration();
+    plan_.look_again = left;
+  }
+
+  void PlanSuspension() {
+    const bool was_suspended = Has("Suspended");
+    if (job_.is_suspended) {
+      EndPods();
+      plan_.status.Erase("startTime");
+      if (!was_suspended) {
+        SetCondition("Suspended", true, "JobSuspended", "Job suspended", now_, &plan_.status);
+        plan_.events.push_back({"Normal", "Suspended", "Job suspended"});
+      }
+      return;
+    }
+    if (was_suspended) {
+      SetCondition("Suspended", false, "JobResumed", "Job resumed", now_, &plan_.status);
+      plan_.events.push_back({"Normal", "Resumed", "Job resumed"});
+    }
+    if (StringField(plan_.status, {"startTime"}).empty())
+      plan_.status.Set("startTime", FormatObjectTime(now_));
+  }
+
+  const char* WhyFailed() {
+    const bool restarts_in_place =
+        StringField(object_, {"spec", "template", "spec", "restartPolicy"}) == "OnFailure";
+    if (failed_ > job_.backoff_limit) return "BackoffLimitExceeded";
+    if (restarts_in_place && restarts_ > 0 && restarts_ >= job_.backoff_limit)
+      return "BackoffLimitExceeded";
+    const Json* const seconds = FindField(object_, {"spec", "activeDeadlineSeconds"});
+    const absl::Time started = ParseObjectTime(StringField(plan_.status, {"startTime"}));
+    if (seconds == nullptr || started == absl::InfinitePast()) return nullptr;
+    const absl::Duration left = started + absl::Seconds(seconds->AsInt().value_or(0)) - now_;
+    if (left <= absl::ZeroDuration()) return "DeadlineExceeded";
+    plan_.look_again = std::min(plan_.look_again, left);
+    return nullptr;
+  }
+
+  bool IsComplete() const {
+    if (!active_.empty() || terminating_ > 0) return false;
+    return job_.completions.has_value() ? succeeded_ >= *job_.completions : succeeded_ > 0;
+  }
+
+  // Before what has failed is tried again, the longer the more often in a row.
+  absl::Duration WaitLeft() const {
+    int64_t in_a_row = 0;
+    absl::Time last = absl::InfinitePast();
+    for (const absl::Time& at : failures_) {
+      if (at < last_success_) continue;
+      ++in_a_row;
+      last = std::max(last, at);
+    }
+    if (in_a_row == 0) return absl::ZeroDuration();
+    absl::Duration wait = kFirstWait;
+    for (int64_t i = 1; i < in_a_row && wait < kLongestWait; ++i) wait *= 2;
+    return last + std::min(wait, kLongestWait) - now_;
+  }
+
+  void PlanPods() {
+    const int64_t active = static_cast<int64_t>(active_.size());
+    int64_t wanted = job_.parallelism;
+    if (job_.completions.has_value()) {
+      wanted = std::min(wanted, std::max<int64_t>(*job_.completions - succeeded_, 0));
+    } else if (succeeded_ > 0) {
+      wanted = std::min(wanted, active);
+    }
+    if (active > wanted) {
+      std::vector<ObjectPtr> sorted = active_;
+      SortForDeletion(now_, &sorted);
+      sorted.resize(static_cast<size_t>(active - wanted));
+      for (const ObjectPtr& pod : sorted) plan_.removals.push_back({&Pods(), pod});
+      return;
+    }
+    if (active == wanted) return;
+    const absl::Duration left = WaitLeft();
+    if (left > absl::ZeroDuration()) {
+      plan_.look_again = std::min(plan_.look_again, left);
+      return;
+    }
+    CreatePods(std::min(wanted - active, kMostAtOnce));
+  }
+
+  void CreatePods(int64_t count) {
+    const Json* const pod_template = FindField(object_, {"spec", "template"});
+    if (pod_template == nullptr) return;
+    std::set<int64_t> taken = done_;
+    for (const ObjectPtr& pod : active_) taken.insert(CompletionIndexOf(*pod));
+    int64_t index = 0;
+    const std::string seed = absl::StrCat(UidOf(object_), "/", absl::ToUnixNanos(now_));
+    for (int64_t i = 0; i < count; ++i) {
+      while (taken.count(index) != 0) ++index;
+      const std::string prefix = job_.is_indexed ? absl::StrCat(NameOf(object_), "-", index, "-")
+                                                 : absl::StrCat(NameOf(object_), "-");
+      Json pod = MakeOwnedPod(object_, *pod_template, FreshName(prefix, seed, &names_));
+      if (job_.is_indexed) AddCompletionIndex(NameOf(object_), index++, &pod);
+      plan_.creations.push_back({&Pods(), std::move(pod)});
+    }
+  }
+
+  void EndPods() {
+    for (const ObjectPtr& pod : active_) plan_.removals.push_back({&Pods(), pod});
+  }
+
+  // The first condition says what will come of it, the second that it has, when no pod is left.
+  void Finish(const char* target, const char* end, const char* reason, const char* message,
+              const char* event) {
+    SetCondition(target, true, reason, message, now_, &plan_.status);
+    if (!plan_.removals.empty() || terminating_ > 0) return;
+    SetCondition(end, true, reason, message, now_, &plan_.status);
+    const bool is_good = absl::string_view(end) == "Complete";
+    plan_.events.push_back(
+        {event, is_good ? "Completed" : reason, is_good ? "Job completed" : message});
+  }
+
+  void WriteCounts() {
+    const bool is_over = Has("Complete") || Has("Failed");
+    const int64_t active = is_over ? 0 : static_cast<int64_t>(active_.size());
+    for (const auto& [field, count] :
+         {std::pair{"active", active}, {"succeeded", succeeded_}, {"failed", failed_}}) {
+      if (count > 0) {
+        plan_.status.Set(field, count);
+      } else {
+        plan_.status.Erase(field);
+      }
+    }
+    plan_.status.Set("ready", is_over ? 0 : ready_);
+    plan_.status.Set("terminating", terminating_);
+    plan_.status.Set("uncountedTerminatedPods", Json::MakeObject());
+    if (job_.is_indexed && !done_.empty()) plan_.status.Set("completedIndexes", Ranges(done_));
+  }
+
+  const Json& object_;
+  const absl::Time now_;
+  const BatchJob job_;
+  Plan plan_;
+  std::vector<ObjectPtr> active_;
+  std::set<std::string> names_;
+  std::set<int64_t> done_;  // indices
+  std::vector<absl::Time> failures_;
+  absl::Time last_success_ = absl::InfinitePast();
+  int64_t succeeded_ = 0;
+  int64_t failed_ = 0;
+  int64_t ready_ = 0;
+  int64_t restarts_ = 0;
+  int64_t terminating_ = 0;
+};
+
+}  // namespace
+
+Selector BatchJobKind::AdoptsBy(const Json& object) const {
+  const Json* const selector = FindField(object, {"spec", "selector"});
+  return selector == nullptr ? Selector() : Selector::FromObject(*selector).value_or(Selector());
+}
+
+bool BatchJobKind::IsOurs(const Json& object) const {
+  const std::string manager = StringField(object, {"spec", "managedBy"});
+  return manager.empty() || manager == kThisController;
+}
+
+StatusOr<Plan> BatchJobKind::MakePlan(const Observation& observation) {
+  return BatchJobPlanner(observation).MakePlan();
+}
+
+}  // namespace weft::platform

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/workloads/owned_pods.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "platform/object/fields.h"
+#include "platform/reconcile/owned_objects.h"
+#include "platform/store/object_time.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr int kSuffixLetters = 5;
+
+uint64_t Mix(const std::string& text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
+
+const Json::Array& ContainerStatuses(const Json& pod) {
+  static const auto* const none = new Json::Array;
+  const Json* const statuses = FindField(pod, {"status", "containerStatuses"});
+  return statuses == nullptr ? *none : statuses->items();
+}
+
+}  // namespace
+
+std::string PodView::phase() const { return StringField(pod_, {"status", "phase"}); }
+
+bool PodView::is_active() const {
+  return !has_succeeded() && !has_failed() && !IsTerminating(pod_);
+}
+
+const Json* PodView::Condition(const char* type) const {
+  const Json* const status = FindField(pod_, {"status"});
+  return status == nullptr ? nullptr : FindCondition(*status, type);
+}
+
+bool PodView::is_ready() const {
+  const Json* const ready = Condition("Ready");
+  return ready != nullptr && StringField(*ready, {"status"}) == "True";
+}
+
+absl::Time PodView::ready_since() const {
+  return is_ready() ? ParseObjectTime(StringField(*Condition("Ready"), {"lastTransitionTime"}))
+                    : absl::InfinitePast();
+}
+
+bool PodView::is_available(int64_t min_ready_seconds, absl::Time now) const {
+  if (!is_ready()) return false;
+  return min_ready_seconds == 0 || ready_since() + absl::Seconds(min_ready_seconds) <= now;
+}
+
+int64_t PodView::restarts() const {
+  int64_t count = 0;
+  for (const Json& status : ContainerStatuses(pod_)) count += IntField(status, {"restartCount"});
+  return count;
+}
+
+bool PodView::is_bound() const { return !StringField(pod_, {"spec", "nodeName"}).empty(); }
+
+absl::Time PodView::finished() const {
+  absl::Time last = absl::InfinitePast();
+  for (const Json& status : ContainerStatuses(pod_)) {
+    const std::string at = StringField(status, {"state", "terminated", "finishedAt"});
+    if (at.empty()) return absl::InfinitePast();
+    last = std::max(last, ParseObjectTime(at));
+  }
+  return last;
+}
+
+std::string NameWithSuffix(const std::string& prefix, const std::string& seed) {
+  static constexpr char kLetters[] = "bcdfghjklmnpqrstvwxz2456789";
+  constexpr size_t kLongestPrefix = 58;
+  uint64_t random = Mix(absl::StrCat(prefix, "\n", seed));
+  random ^= random >> 29;
+  std::string name = prefix.substr(0, kLongestPrefix);
+  for (int i = 0; i < kSuffixLetters; ++i, random /= sizeof(kLetters) - 1)
+    name.push_back(kLetters[random % (sizeof(kLetters) - 1)]);
+  return name;
+}
+
+std::string FreshName(const std::string& prefix, const std::string& seed,
+                      std::set<std::string>* taken) {
+  std::string name = NameWithSuffix(prefix, seed);
+  for (int i = 0; !taken->insert(name).second; ++i)
+    name = NameWithSuffix(prefix, absl::StrCat(seed, "/", i));
+  return name;
+}
+
+std::set<std::string> NamesOf(const std::vector<ObjectPtr>& objects) {
+  std::set<std::string> names;
+  for (const ObjectPtr& object : objects) names.insert(NameOf(*object));
+  return names;
+}
+
+Json MakeOwnedPod(const Json& owner, const Json& pod_template, const std::string& name) {
+  Json pod;
+  pod.Set("apiVersion", "v1");
+  pod.Set("kind", "Pod");
+  Json metadata;
+  metadata.Set("name", name);
+  for (const char* field : {"labels", "annotations", "finalizers"}) {
+    if (const Json* const held = FindField(pod_template, {"metadata", field}))
+      metadata.Set(field, *held);
+  }
+  metadata.Set("ownerReferences", Json(Json::Array{ControllerReference(owner)}));
+  pod.Set("metadata", std::move(metadata));
+  if (const Json* const spec = FindField(pod_template, {"spec"})) pod.Set("spec", *spec);
+  return pod;
+}
+
+void SortForDeletion(absl::Time now, std::vector<ObjectPtr>* pods) {
+  const auto rank = [now](const ObjectPtr& pod) {
+    const PodView view(*pod);
+    const std::string phase = view.phase();
+    const int by_phase = phase == "Running" ? 2 : phase == "Unknown" ? 1 : 0;
+    const absl::Duration ready = view.is_ready() ? now - view.ready_since() : absl::ZeroDuration();
+    const absl::Time created =
+        ParseObjectTime(StringField(*pod, {"metadata", "creationTimestamp"}));
+    return std::tuple(view.is_bound(), by_phase, view.is_ready(), ready, -view.restarts(),
+                      now - created);
+  };
+  std::stable_sort(pods->begin(), pods->end(),
+                   [&](const ObjectPtr& a, const ObjectPtr& b) { return rank(a) < rank(b); });
+}
+
+PodCounts CountPods(const std::vector<ObjectPtr>& pods, int64_t min_ready_seconds, absl::Time now) {
+  PodCounts counts;
+  for (const ObjectPtr& pod : pods) {
+    const PodView view(*pod);
+    if (!view.is_ready()) continue;
+    ++counts.ready;
+    if (view.is_available(min_ready_seconds, now)) {
+      ++counts.available;
+    } else {
+      counts.next_available = std::min(counts.next_available,
+                                       view.ready_since() + absl::Seconds(min_ready_seconds) - now);
+    }
+  }
+  return counts;
+}
+
+const Json* FindCondition(const Json& status, const char* type) {
+  const Json* const conditions = FindField(status, {"conditions"});
+  if (conditions == nullptr) return nullptr;
+  for (const Json& condition : conditions->items()) {
+    if (StringField(condition, {"type"}) == type) return &condition;
+  }
+  return nullptr;
+}
+
+void SetCondition(const char* type, bool is_true, const std::string& reason,
+                  const std::string& message, absl::Time now, Json* status) {
+  const std::string truth = is_true ? "True" : "False";
+  const Json* const held = FindCondition(*status, type);
+  const bool is_same = held != nullptr && StringField(*held, {"status"}) == truth;
+  if (is_same && StringField(*held, {"reason"}) == reason &&
+      StringField(*held, {"message"}) == message)
+    return;
+  Json condition;
+  condition.Set("type", type);
+  condition.Set("status", truth);
+  condition.Set("reason", reason);
+  condition.Set("message", message);
+  // A kind has one of both; the other one is not kept.
+  condition.Set("lastUpdateTime", FormatObjectTime(now));
+  condition.Set("lastProbeTime", FormatObjectTime(now));
+  condition.Set("lastTransitionTime",
+                is_same ? StringField(*held, {"lastTransitionTime"}) : FormatObjectTime(now));
+  Json kept = Json::MakeArray();
+  if (const Json* const conditions = FindField(*status, {"conditions"})) {
+    for (const Json& other : conditions->items()) {
+      if (StringField(other, {"type"}) != type) kept.Append(other);
+    }
+  }
+  kept.Append(std::move(condition));
+  status->Set("conditions", std::move(kept));
+}
+
+}  // namespace weft::platform

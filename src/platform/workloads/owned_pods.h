@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pods as their owners see them.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+#include "net/json.h"
+#include "platform/reconcile/plan.h"
+#include "platform/store/object_store.h"
+
+namespace weft::platform {
+
+// A pod, typed. Borrows it.
+class PodView {
+ public:
+  explicit PodView(const Json& pod) : pod_(pod) {}
+
+  std::string phase() const;
+  bool has_succeeded() const { return phase() == "Succeeded"; }
+  bool has_failed() const { return phase() == "Failed"; }
+  // Neither over nor on its way out.
+  bool is_active() const;
+  bool is_ready() const;
+  absl::Time ready_since() const;  // InfinitePast while it is not
+  // Ready for so long.
+  bool is_available(int64_t min_ready_seconds, absl::Time now) const;
+  int64_t restarts() const;  // of its containers together
+  bool is_bound() const;
+  absl::Time finished() const;  // the last of its containers; InfinitePast while one runs
+
+ private:
+  const Json* Condition(const char* type) const;
+  const Json& pod_;
+};
+
+// "x-7qk2b": of a letter and digit alphabet without vowels, as a server makes names. The same seed
+// gives the same name.
+std::string NameWithSuffix(const std::string& prefix, const std::string& seed);
+
+// The same, but none of `taken`, which it joins.
+std::string FreshName(const std::string& prefix, const std::string& seed,
+                      std::set<std::string>* taken);
+std::set<std::string> NamesOf(const std::vector<ObjectPtr>& objects);
+
+// The template of `owner` as a pod of that name, which the owner controls.
+Json MakeOwnedPod(const Json& owner, const Json& pod_template, const std::string& name);
+
+// Those that are given up first come first: not bound, waiting, not ready, and of the others the
+// youngest.
+void SortForDeletion(absl::Time now, std::vector<ObjectPtr>* pods);
+
+// How many of `pods` are ready and available, and when another one becomes so.
+struct PodCounts {
+  int64_t ready = 0;
+  int64_t available = 0;
+  absl::Duration next_available = absl::InfiniteDuration();
+};
+PodCounts CountPods(const std::vector<ObjectPtr>& pods, int64_t min_ready_seconds, absl::Time now);
+
+// A condition in `status`: its time changes with its truth. True when anything has changed.
+void SetCondition(const char* type, bool is_true, const std::string& reason,
+                  const std::string& message, absl::Time now, Json* status);
+const Json* FindCondition(const Json& status, const char* type);
+
+}  // namespace weft::platform

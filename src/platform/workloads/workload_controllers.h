@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The controllers of Kubernetes' own owners of pods.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "platform/reconcile/controller.h"
+
+namespace weft::platform {
+
+// Thread-safe. Borrows what the options name.
+class WorkloadControllers {
+ public:
+  explicit WorkloadControllers(const Controller::Options& options);
+
+  // Work on threads, so many each, until destroyed.
+  void Start(int threads);
+  // For tests instead: all look until nothing is left to do now.
+  void Settle();
+
+ private:
+  std::vector<std::unique_ptr<Controller>> all_;
+};
+
+}  // namespace weft::platform

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between the host's memory and that of the device they run on; the plan puts them in.
+#include <utility>
+
+#include "weft/kernel/op_spec.h"
+
+namespace weft::ops::control::device_copy {
+namespace {
+
+// Does not wait: what the device is given to do later finds the bytes there.
+class CopyToDevice final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    DeviceMemory* const memory = c.device().memory();
+    if (memory == nullptr) {
+      c.SetOutput(0, c.input(0));
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, c.input(0).shape()));
+    // A device that fails says so to whoever waits for what it computes.
+    memory->CopyIn(c.input(0), *output, [](Status) {});
+    return absl::OkStatus();
+  }
+};
+
+class CopyToHost final : public AsyncOpKernel {
+ public:
+  void ComputeAsync(KernelContext& c, Done done) override {
+    DeviceMemory* const memory = c.input(0).memory();
+    if (memory == nullptr) {
+      c.SetOutput(0, c.input(0));
+      return done(absl::OkStatus());
+    }
+    // Not the slot's own bytes: a later step must not write where an answer is still read.
+    StatusOr<Tensor> copy = Tensor::Allocate(c.input(0).dtype(), c.input(0).shape());
+    if (!copy.ok()) return done(copy.status());
+    c.SetOutput(0, *copy);
+    // What comes next is not the device's thread's to compute.
+    ThreadPool& threads = c.device().threads();
+    memory->CopyOut(
+        c.input(0), *std::move(copy), [&threads, done = std::move(done)](Status status) mutable {
+          threads.Schedule([done = std::move(done), status]() mutable { done(std::move(status)); });
+        });
+  }
+};
+
+OpSpec CopySpec(const char* name, const char* doc) {
+  OpSpec spec(name);
+  spec.Doc(doc)
+      .AnyDevice()
+      .Input("input: T")
+      .Output("output: T")
+      .Attr("T: type")
+      .Shape(shapes::SameAsInput)
+      .NoGradient();
+  return spec;
+}
+
+}  // namespace
+
+void Register(Catalogue& catalogue) {
+  catalogue.Add(CopySpec("_CopyToDevice", "Copies a tensor of the host into the device's memory.")
+                    .HostInput("input")
+                    .Kernel(MakeKernel<CopyToDevice>(), KernelCost::kInline));
+  catalogue.Add(CopySpec("_CopyToHost", "Copies a tensor of the device into the host's memory.")
+                    .HostOutput("output")
+                    .Kernel(MakeKernel<CopyToHost>(), KernelCost::kInline));
+}
+
+}  // namespace weft::ops::control::device_copy

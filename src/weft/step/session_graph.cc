@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/step/session_graph.h"
+
+#include <utility>
+
+#include "weft/compile/late_reads.h"
+#include "weft/compile/lower_calls.h"
+#include "weft/compile/partition.h"
+#include "weft/graph/import.h"
+
+namespace weft::step {
+namespace {
+
+// What a feed for `fed` must look like: any shape, unless it is a placeholder that says.
+PartialShape FeedShape(const Graph& graph, const Endpoint& fed) {
+  PartialShape shape;
+  if (fed.node->op() == "Placeholder" || fed.node->op() == "PlaceholderV2") {
+    shape = FindAttrOr<PartialShape>(fed.node->attrs(), "shape", PartialShape());
+  }
+  // Before version 24 a Placeholder without sizes meant "any shape".
+  if (graph.versions().producer < 24 && shape.rank() == 0) return PartialShape();
+  return shape;
+}
+
+}  // namespace
+
+Status CheckFeeds(const std::vector<PartialShape>& shapes, const std::vector<Feed>& feeds) {
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const auto& [name, value] = feeds[i];
+    if (!value.IsInitialized()) {
+      return InvalidArgument("Tensor ", name,
+                             " is fed a tensor that is not initialized: was it made of as many "
+                             "values as its shape has elements?");
+    }
+    if (!shapes[i].IsCompatibleWith(value.shape())) {
+      return InvalidArgument("Cannot feed value of shape ", value.shape().ToString(),
+                             " for Tensor '", name, "', which has shape ", shapes[i].ToString());
+    }
+  }
+  return absl::OkStatus();
+}
+
+SessionGraph::SessionGraph(const OpRegistry* ops, std::string client_device)
+    : client_device_(std::move(client_device)), graph_(ops) {}
+
+Status SessionGraph::Extend(GraphDef def, const compile::PlaceOptions& place) {
+  std::vector<std::string> functions;
+  absl::MutexLock lock(&mutex_);
+  for (const FunctionDef& function : def.functions) {
+    if (graph_.FindFunction(function.signature.name) == nullptr)
+      functions.push_back(function.signature.name);
+  }
+  const int old_end = graph_.max_id();
+  const Versions old_versions = graph_.versions();
+  WEFT_RETURN_IF_ERROR(ImportGraph(std::move(def), ImportOptions(), &graph_));
+  const Status placed = compile::PlaceGraph(place, &graph_);
+  if (placed.ok()) return absl::OkStatus();
+  // Nodes that were there before do not read new ones, so the new ones can go, last first.
+  const std::vector<Node*> nodes = graph_.nodes();
+  for (auto node = nodes.rbegin(); node != nodes.rend() && (*node)->id() >= old_end; ++node) {
+    graph_.RemoveNode(*node);
+  }
+  for (const std::string& function : functions) graph_.RemoveFunction(function);
+  graph_.versions() = old_versions;
+  return placed;
+}
+
+StatusOr<StepGraph> SessionGraph::Cut(const compile::Signature& signature,
+                                      const compile::PlaceOptions& place) const {
+  std::vector<PartialShape> feed_shapes;
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& feed : signature.feeds) {
+    const StatusOr<Endpoint> fed = graph_.FindEndpoint(feed);
+    // A feed of what is not there is refused by the cut.
+    feed_shapes.push_back(fed.ok() ? FeedShape(graph_, *fed) : PartialShape());
+  }
+  WEFT_ASSIGN_OR_RETURN(Graph step, compile::CutStepGraph(graph_, signature));
+  for (Node* node : step.nodes()) {
+    if (node->op() == "_Arg" || node->op() == "_Retval") node->set_assigned_device(client_device_);
+  }
+  while (true) {  // functions call functions
+    WEFT_ASSIGN_OR_RETURN(const bool lowered, compile::LowerSpanningCalls(&step));
+    if (!lowered) break;
+    WEFT_RETURN_IF_ERROR(compile::PlaceGraph(place, &step));
+  }
+  WEFT_RETURN_IF_ERROR(compile::ReadAfterUpdates(&step));
+  return StepGraph{std::move(step), std::move(feed_shapes)};
+}
+
+StatusOr<std::map<std::string, Graph>> SplitByTask(
+    const Graph& step, const std::map<std::string, uint64_t>& incarnations) {
+  const auto task_of = [](const std::string& device) {
+    return device.substr(0, device.find("/device:"));
+  };
+  const auto incarnation_of = [&](const std::string& device) {
+    const auto found = incarnations.find(device);
+    return found == incarnations.end() ? 0 : found->second;
+  };
+  WEFT_ASSIGN_OR_RETURN(
+      compile::Partitioned split,
+      compile::PartitionGraph(step, {.place_of = task_of, .incarnation_of = incarnation_of}));
+  return std::move(split.parts);
+}
+
+}  // namespace weft::step

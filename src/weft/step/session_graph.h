@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph of one session: it grows, is placed, and the graphs of steps are cut out of it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+#include "base/status.h"
+#include "weft/compile/place.h"
+#include "weft/compile/prune.h"
+#include "weft/graph/graph.h"
+#include "weft/step/signature.h"
+
+namespace weft::step {
+
+// The graph of one signature's step, placed.
+struct StepGraph {
+  Graph graph;
+  std::vector<PartialShape> feed_shapes;  // what placeholders demand, by feed
+};
+
+// InvalidArgument names the feed whose value has no bytes or does not fit.
+Status CheckFeeds(const std::vector<PartialShape>& shapes, const std::vector<Feed>& feeds);
+
+// Thread-safe.
+class SessionGraph {
+ public:
+  // What is fed and fetched is at `client_device`, in full: where the client's call is.
+  SessionGraph(const OpRegistry* ops, std::string client_device);
+
+  // Adds nodes and functions and gives each new node a device: all or nothing.
+  Status Extend(GraphDef def, const compile::PlaceOptions& place);
+  // `place` as for Extend: bodies of functions that name devices of their own become part of the
+  // step's graph.
+  StatusOr<StepGraph> Cut(const compile::Signature& signature,
+                          const compile::PlaceOptions& place) const;
+
+ private:
+  const std::string client_device_;
+  mutable absl::Mutex mutex_;
+  Graph graph_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The part of each task: "/job:ps/replica:0/task:0" -> its nodes. `incarnations` are by device.
+StatusOr<std::map<std::string, Graph>> SplitByTask(
+    const Graph& step, const std::map<std::string, uint64_t>& incarnations);
+
+}  // namespace weft::step

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/tensor/pool_allocator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "gtest/gtest.h"
+
+#include "base/process_stats.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+namespace {
+
+constexpr size_t kMegabyte = size_t{1} << 20;
+
+Ref<Buffer> Touched(PoolAllocator& pool, size_t bytes) {
+  Ref<Buffer> buffer = pool.Allocate(bytes);
+  if (buffer) std::memset(buffer->data(), 1, bytes);
+  return buffer;
+}
+
+TEST(PoolAllocator, ABlockThatComesBackIsGivenOutAgain) {
+  PoolAllocator pool;
+  Ref<Buffer> buffer = pool.Allocate(1000);
+  std::byte* const data = buffer->data();
+  buffer.reset();
+  EXPECT_GT(pool.statistics().bytes_cached, 0);
+  EXPECT_EQ(pool.Allocate(1001)->data(), data);
+  EXPECT_EQ(pool.statistics().bytes_in_use, 0);
+}
+
+TEST(PoolAllocator, WhatNobodyAskedForGoesBackByAge) {
+  PoolAllocator pool;
+  const int64_t before = ReadProcessStats().resident_bytes;
+  for (const size_t size : {40 * kMegabyte, 100 * kMegabyte, 7 * kMegabyte, size_t{3000}})
+    Touched(pool, size);
+  EXPECT_GT(pool.statistics().bytes_cached, 100 * static_cast<int64_t>(kMegabyte));
+  for (uint32_t i = 1; i < kPoolAgesKept; ++i) {
+    // One that is used all the time stays.
+    pool.Allocate(7 * kMegabyte);
+    EXPECT_EQ(AgePool(pool), 0u);
+  }
+  EXPECT_GT(AgePool(pool), 100 * kMegabyte);
+  const int64_t left = pool.statistics().bytes_cached;
+  EXPECT_GE(left, 7 * static_cast<int64_t>(kMegabyte));
+  EXPECT_LT(left, 10 * static_cast<int64_t>(kMegabyte));
+  EXPECT_LT(ReadProcessStats().resident_bytes - before, 60 * static_cast<int64_t>(kMegabyte));
+}
+
+TEST(PoolAllocator, SizesThatChangeDoNotPileUp) {
+  PoolAllocator pool;
+  int64_t most = 0;
+  for (int step = 0; step < 200; ++step) {
+    // Each step holds two tensors of a size of its own, 60 to 260 MB together.
+    const size_t size = (30 + static_cast<size_t>(step * 37 % 100)) * kMegabyte;
+    const Ref<Buffer> one = pool.Allocate(size), two = pool.Allocate(size);
+    const PoolStatistics now = pool.statistics();
+    most = std::max(most, now.bytes_in_use + now.bytes_cached);
+  }
+  // 1.5 times what two of the largest take, a fifth for the classes, and the slack.
+  EXPECT_LT(most, static_cast<int64_t>((260 * 3 / 2 * 5 / 4 + 64) * kMegabyte));
+}
+
+TEST(PoolAllocator, TheLimitCountsWhatIsCachedAndIsToldByNull) {
+  PoolAllocator pool(100 * kMegabyte);
+  Touched(pool, 60 * kMegabyte);
+  // Fits only when the cached block goes.
+  const Ref<Buffer> other = pool.Allocate(90 * kMegabyte);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(pool.statistics().bytes_cached, 0);
+  EXPECT_FALSE(pool.Allocate(20 * kMegabyte));
+  EXPECT_FALSE(pool.Allocate(SIZE_MAX));
+  SetPoolLimit(pool, 200 * kMegabyte);
+  EXPECT_TRUE(pool.Allocate(20 * kMegabyte));
+}
+
+TEST(PoolAllocator, TheProcessesPoolGivesBackByItself) {
+  {
+    StatusOr<Tensor> large = Tensor::Zeros(DType::kFloat, Shape{64, 1024, 1024});
+    ASSERT_TRUE(large.ok()) << large.status();
+  }
+  EXPECT_GE(HostPoolStatistics().bytes_cached, 256 * static_cast<int64_t>(kMegabyte));
+  const absl::Time give_up = absl::Now() + absl::Seconds(60);
+  while (HostPoolStatistics().bytes_cached > static_cast<int64_t>(kMegabyte)) {
+    ASSERT_LT(absl::Now(), give_up);
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+  EXPECT_LT(ReadProcessStats().resident_bytes, 200 * static_cast<int64_t>(kMegabyte));
+}
+
+TEST(PoolAllocator, WhatIsNoPlainMemoryKeepsToTheLimitToo) {
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      Tensor::Allocate(DType::kString, Shape{int64_t{1} << 40}).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      Tensor::Allocate(DType::kVariant, Shape{int64_t{1} << 62}).status()));
+  const size_t limit = HostMemoryLimit();
+  EXPECT_LT(limit, SIZE_MAX);
+  SetHostMemoryLimit(10 * kMegabyte);
+  EXPECT_FALSE(Tensor::Allocate(DType::kString, Shape{1 << 20}).ok());
+  const Status refused = Tensor::Allocate(DType::kFloat, Shape{3 << 20}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  SetHostMemoryLimit(limit);
+}
+
+}  // namespace
+}  // namespace weft
