@@ -11,7 +11,10 @@ namespace {
 
 class MemoryLimitTest : public ::testing::Test {
  protected:
-  MemoryLimitTest() : folder_(::testing::TempDir() + "memory_limit") {
+  // Each test has a folder of its own: they run at the same time, each in a process.
+  MemoryLimitTest()
+      : folder_(::testing::TempDir() + "memory_limit_" +
+                ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::remove_all(folder_);
   }
   void Write(const std::string& file, const std::string& text) {

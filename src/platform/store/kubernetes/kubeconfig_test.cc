@@ -5,8 +5,11 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "gmock/gmock.h"
+
+#include "absl/strings/str_cat.h"
 
 #include "base/files.h"
 
@@ -39,7 +42,7 @@ users:
 class KubeconfigTest : public ::testing::Test {
  protected:
   KubeconfigTest() {
-    folder_ = ::testing::TempDir() + "/kubeconfig_test";
+    folder_ = absl::StrCat(::testing::TempDir(), "kubeconfig_test-", ::getpid());
     EXPECT_TRUE(files_.MakeDirectories(folder_ + "/a").ok());
     EXPECT_TRUE(files_.MakeDirectories(folder_ + "/b").ok());
     a_ = Write("a/config", kFirst);
