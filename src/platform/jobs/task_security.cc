@@ -57,9 +57,8 @@ Json PodsWith(const std::vector<std::pair<std::string, std::string>>& labels) {
 }  // namespace
 
 const ResourceType& NetworkPolicies() {
-  static const auto* const type =
-      new ResourceType(MakeResourceType("networking.k8s.io", "v1", "networkpolicies",
-                                        "networkpolicy", "NetworkPolicy", true));
+  static const auto* const type = new ResourceType(MakeResourceType(
+      "networking.k8s.io", "v1", "networkpolicies", "networkpolicy", "NetworkPolicy", true));
   return *type;
 }
 

@@ -31,9 +31,9 @@ constexpr int kTries = 5;
 constexpr char kEndOfCertificate[] = "-----END CERTIFICATE-----\n";
 
 const ResourceType& Configurations() {
-  static const auto* const type = new ResourceType(MakeResourceType(
-      "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations",
-      "validatingwebhookconfiguration", "ValidatingWebhookConfiguration", false));
+  static const auto* const type = new ResourceType(
+      MakeResourceType("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations",
+                       "validatingwebhookconfiguration", "ValidatingWebhookConfiguration", false));
   return *type;
 }
 

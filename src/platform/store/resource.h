@@ -46,7 +46,8 @@ struct ResourceType {
   bool Serves(absl::string_view version) const;
 };
 
-// Served in one version, without short names, /status and /scale; `group` is empty for the core one.
+// Served in one version, without short names, /status and /scale; `group` is empty for the core
+// one.
 ResourceType MakeResourceType(std::string group, std::string version, std::string plural,
                               std::string singular, std::string kind, bool is_namespaced);
 

@@ -7,9 +7,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "gmock/gmock.h"
-
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 
 #include "base/files.h"
 
