@@ -13,8 +13,8 @@
 #include "apps/op_libraries.h"
 #include "base/files.h"
 #include "net/json.h"
-#include "weft/cluster/cluster_client.h"
-#include "weft/cluster/listen_check.h"
+#include "net/socket_address.h"
+#include "weft/client/cluster_client.h"
 #include "weft/graph/op_list.h"
 #include "weft/inspect/describe.h"
 
@@ -70,7 +70,7 @@ int PrintOps(const std::vector<std::string>& op_libraries) {
 
 int PrintDevices(const std::string& address, bool as_json) {
   const StatusOr<std::vector<DeviceAttributes>> devices =
-      cluster::ListClusterDevices(address, absl::Seconds(10));
+      client::ListClusterDevices(address, absl::Seconds(10));
   if (!devices.ok()) return CannotInspect(devices.status());
   Json list = Json::MakeArray();
   for (const DeviceAttributes& device : *devices) {
@@ -92,7 +92,7 @@ int PrintDevices(const std::string& address, bool as_json) {
 int PrintFile(const std::string& path, const inspect::DescribeOptions& options, bool as_json) {
   RealFileSystem files;
   const StatusOr<inspect::Description> found = inspect::DescribeFile(files, path, options);
-  if (absl::IsNotFound(found.status()) && cluster::SplitHostPort(path).ok()) {
+  if (absl::IsNotFound(found.status()) && ParseSocketAddress(path).ok()) {
     return CannotInspect(NotFound(found.status().message(), "; a server is named grpc://", path));
   }
   if (!found.ok()) return CannotInspect(found.status());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft server`: one task of a cluster.
-#include "weft/cluster/server.h"
+#include "weft/server/server.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -48,18 +48,18 @@ struct ServerFlags {
   double grace_s = 10;
 };
 
-StatusOr<cluster::ServerOptions> OptionsFrom(const ServerFlags& flags) {
-  cluster::ServerOptions options{.bind = flags.bind,
-                                 .data_port = flags.data_port,
-                                 .share_memory = flags.shared_memory,
-                                 .insecure = flags.insecure,
-                                 .root = flags.root,
-                                 .num_threads = flags.threads,
-                                 .soft_placement = flags.soft_placement,
-                                 .memory_limit = flags.memory_limit,
-                                 .session_lease = absl::Seconds(flags.session_lease_s),
-                                 .report_waits_after = absl::Seconds(flags.report_waits_s),
-                                 .status_port = flags.status_port};
+StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
+  server::ServerOptions options{.bind = flags.bind,
+                                .data_port = flags.data_port,
+                                .share_memory = flags.shared_memory,
+                                .insecure = flags.insecure,
+                                .root = flags.root,
+                                .num_threads = flags.threads,
+                                .soft_placement = flags.soft_placement,
+                                .memory_limit = flags.memory_limit,
+                                .session_lease = absl::Seconds(flags.session_lease_s),
+                                .report_waits_after = absl::Seconds(flags.report_waits_s),
+                                .status_port = flags.status_port};
   if (!flags.task_tls.empty() && flags.insecure) {
     return InvalidArgument("Either --task_tls or --insecure: what shall others than the job be?");
   }
@@ -69,7 +69,7 @@ StatusOr<cluster::ServerOptions> OptionsFrom(const ServerFlags& flags) {
     if (!identity.ok()) return Annotate(identity.status(), "--task_tls");
     options.identity = *std::move(identity);
   }
-  WEFT_RETURN_IF_ERROR(cluster::CompleteFromEnvironment(&options));
+  WEFT_RETURN_IF_ERROR(server::CompleteFromEnvironment(&options));
   if (!flags.cluster.empty()) {
     StatusOr<cluster::ClusterSpec> spec = cluster::ClusterSpec::FromJson(flags.cluster);
     if (!spec.ok()) return Annotate(spec.status(), "--cluster");
@@ -135,7 +135,7 @@ int RunServer(const ServerFlags& flags) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  StatusOr<cluster::ServerOptions> options = OptionsFrom(flags);
+  StatusOr<server::ServerOptions> options = OptionsFrom(flags);
   if (!options.ok()) {
     std::fprintf(stderr, "weft server: %s\n", std::string(options.status().message()).c_str());
     return 2;
@@ -154,7 +154,7 @@ int RunServer(const ServerFlags& flags) {
     log.task = options->task.index;
     ConfigureLog(log);
   }
-  StatusOr<std::unique_ptr<cluster::Server>> server = cluster::Server::Start(*options);
+  StatusOr<std::unique_ptr<server::Server>> server = server::Server::Start(*options);
   if (!server.ok()) {
     std::fprintf(stderr, "weft server: %s\n", std::string(server.status().message()).c_str());
     return 1;

@@ -25,11 +25,11 @@
 #include "absl/strings/str_cat.h"
 
 #include "weft/api/ops.h"
-#include "weft/cluster/grpc_session.h"
-#include "weft/cluster/server.h"
+#include "weft/client/session.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
+#include "weft/server/server.h"
 #include "weft/session/direct_session.h"
 #include "weft/train/optimizer.h"
 
@@ -193,7 +193,7 @@ StatusOr<Step> ClusterMlp(const std::string& target, const std::string& worker, 
   Node* init = program.InitializeVariables();
   WEFT_RETURN_IF_ERROR(program.status());
   WEFT_ASSIGN_OR_RETURN(
-      auto session, cluster::NewSession({.target = target, .device_filters = {"/job:ps", worker}}));
+      auto session, client::NewSession({.target = target, .device_filters = {"/job:ps", worker}}));
   WEFT_RETURN_IF_ERROR(session->Extend(ExportGraph(program.graph())));
   return MlpStep(std::move(session), mlp, {init->name()}, batch);
 }
@@ -221,7 +221,7 @@ StatusOr<Step> Bounce(const std::string& target, const std::string& worker, int6
   Node* init = program.InitializeVariables();
   WEFT_RETURN_IF_ERROR(program.status());
   WEFT_ASSIGN_OR_RETURN(
-      auto opened, cluster::NewSession({.target = target, .device_filters = {"/job:ps", worker}}));
+      auto opened, client::NewSession({.target = target, .device_filters = {"/job:ps", worker}}));
   std::shared_ptr<Session> session = std::move(opened);  // shared by copies of the step
   WEFT_RETURN_IF_ERROR(session->Extend(ExportGraph(program.graph())));
   WEFT_RETURN_IF_ERROR(session->Run({}, {}, {init->name()}, nullptr));
@@ -235,7 +235,7 @@ StatusOr<Step> Bounce(const std::string& target, const std::string& worker, int6
 
 // A server that the step needs goes into `server`.
 StatusOr<Step> Choose(const std::vector<std::string>& args,
-                      std::unique_ptr<cluster::Server>* server) {
+                      std::unique_ptr<server::Server>* server) {
   int threads = 0;
   int64_t batch = 0;
   if (args.size() == 5 && args[0] == "dispatch" && absl::SimpleAtoi(args[3], &threads)) {
@@ -257,10 +257,10 @@ StatusOr<Step> Choose(const std::vector<std::string>& args,
       absl::SimpleAtoi(args[3], &batch)) {
     WEFT_ASSIGN_OR_RETURN(cluster::ClusterSpec spec, cluster::ClusterSpec::FromJson(args[1]));
     const cluster::TaskId task{.job = "worker", .index = threads};
-    WEFT_ASSIGN_OR_RETURN(*server, cluster::Server::Start({.cluster = std::move(spec),
-                                                           .task = task,
-                                                           .catalogue = &StandardCatalogue(),
-                                                           .devices = &StandardDevices()}));
+    WEFT_ASSIGN_OR_RETURN(*server, server::Server::Start({.cluster = std::move(spec),
+                                                          .task = task,
+                                                          .catalogue = &StandardCatalogue(),
+                                                          .devices = &StandardDevices()}));
     return ClusterMlp((*server)->target(), task.ToString(), batch);
   }
   if (args.size() == 4 && args[0] == "bounce" && absl::SimpleAtoi(args[3], &batch)) {
@@ -274,7 +274,7 @@ StatusOr<Step> Choose(const std::vector<std::string>& args,
 }
 
 Status Main(const std::vector<std::string>& args) {
-  std::unique_ptr<cluster::Server> server;
+  std::unique_ptr<server::Server> server;
   WEFT_ASSIGN_OR_RETURN(const Step step, Choose(args, &server));
   double check = 0;
   for (int i = 0; i < 10; ++i) {

@@ -5,7 +5,8 @@
     check_layers.py [ROOT]     prints `file:line: what is wrong` and exits 1, or prints one line and exits 0
 
 A room may include rooms with a smaller number and itself; rooms of one number are strangers; the platform
-and the runtime never meet; a third-party header is used only in the rooms that it is licensed for.
+and the runtime never meet; a third-party header is used only in the rooms that it is licensed for. Headers do
+not include each other in a circle, nor do the folders of a room.
 """
 import pathlib
 import re
@@ -14,10 +15,11 @@ import tomllib
 
 SOURCES = {'.h', '.hpp', '.cc', '.cu', '.inc'}
 ABOVE_THE_ROOMS = ('tests', 'bench', 'examples')
-HOUSE_TOPS = ('base/', 'net/', 'supervisor/', 'weft/', 'platform/', 'proto/', 'apps/') + tuple(
+HOUSE_TOPS = ('base/', 'net/', 'weft/', 'platform/', 'proto/', 'apps/') + tuple(
     top + '/' for top in ABOVE_THE_ROOMS)
 STRANGERS = ('src/weft', 'src/platform')
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
+TEST_NAME = re.compile(r'_(test|fuzz|benchmark)\.\w+$')
 CMAKE_KEYWORDS = {'DEPS', 'LIBS', 'PRIVATE_LIBS', 'DIRS', 'TEST_DEPS', 'TEST_LIBS', 'EXTRA_SOURCES'}
 SYSTEM_PREFIXES = ('sys/', 'linux/', 'netinet/', 'arpa/', 'net/', 'bits/', 'sanitizer/')
 SYSTEM_HEADERS = set('''
@@ -28,6 +30,24 @@ semaphore.h setjmp.h signal.h spawn.h stdarg.h stdatomic.h stddef.h stdint.h std
 strings.h sysexits.h syslog.h termios.h time.h ucontext.h ulimit.h unistd.h utime.h wchar.h x86intrin.h
 arm_neon.h emmintrin.h nmmintrin.h xmmintrin.h poll.h pty.h
 '''.split())
+
+
+def circles(edges):
+    """Paths [a, b, ..., a] through `edges` {a: {b: ...}}, one for each edge that closes a circle."""
+    done, stack, found = set(), [], []
+
+    def visit(node):
+        if node in stack:
+            found.append(stack[stack.index(node):] + [node])
+        elif node not in done:
+            stack.append(node)
+            for other in sorted(edges.get(node, ())):
+                visit(other)
+            stack.pop()
+            done.add(node)
+    for node in sorted(edges):
+        visit(node)
+    return found
 
 
 class Layers:
@@ -113,25 +133,29 @@ class Layers:
             else:
                 self.check_outside_include(path, line, room, match[1] or match[2])
 
-    def check_header_cycles(self, headers):
-        edges = {}
-        for path in headers:
-            found = (m[1] for m in INCLUDE.finditer(path.read_text(errors='replace')) if m[1])
-            edges[path] = [p for p in (self.root / 'src' / h for h in found) if p in headers]
-        done, stack = set(), []
+    def included_files(self, path):
+        """The house's files that `path` includes."""
+        headers = (m[1] for m in INCLUDE.finditer(path.read_text(errors='replace')) if m[1])
+        candidates = (self.root / top / header for header in headers for top in ('src', ''))
+        return [p for p in candidates if p.exists()]
 
-        def visit(path):
-            if path in stack:
-                loop = stack[stack.index(path):] + [path]
-                self.complain(path, 1, 'include cycle: ' + ' -> '.join(p.name for p in loop))
-            elif path not in done:
-                stack.append(path)
-                for other in edges[path]:
-                    visit(other)
-                stack.pop()
-                done.add(path)
-        for path in sorted(edges):
-            visit(path)
+    def check_header_cycles(self, headers):
+        edges = {path: {p: path for p in self.included_files(path) if p in headers} for path in headers}
+        for loop in circles(edges):
+            self.complain(loop[0], 1, 'include cycle: ' + ' -> '.join(p.name for p in loop))
+
+    def check_folder_cycles(self, files):
+        edges = {}
+        for path in files:
+            room = self.room_of(str(path.relative_to(self.root)))
+            for other in self.included_files(path):
+                if room and other.parent != path.parent and room == self.room_of(str(other.relative_to(self.root))):
+                    edges.setdefault(path.parent, {}).setdefault(other.parent, path)
+        for loop in circles(edges):
+            why = ', '.join('%s includes %s/' % (edges[a][b].relative_to(self.root), b.name)
+                            for a, b in zip(loop, loop[1:]))
+            self.complain(edges[loop[0]][loop[1]], 1, 'folder cycle: %s: %s' % (
+                ' -> '.join(p.name for p in loop), why))
 
     def check_cmake(self, path):
         text = re.sub(r'#.*', '', path.read_text())
@@ -165,6 +189,7 @@ class Layers:
         for path in files:
             self.check_file(path)
         self.check_header_cycles({p for p in files if p.suffix in ('.h', '.hpp')})
+        self.check_folder_cycles([p for p in files if not TEST_NAME.search(p.name)])
         for top in ('src', 'proto'):
             for path in sorted((self.root / top).rglob('CMakeLists.txt')):
                 self.check_cmake(path)

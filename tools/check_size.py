@@ -43,6 +43,47 @@ def blank(match):
     return '""' if '\n' not in match[0] else '\n' * match[0].count('\n')
 
 
+def kind_of(head):
+    """What the brace after `head` opens where a namespace or a class stands around it."""
+    if re.match(r'(inline\s+)?namespace\b|extern\s*$', head):
+        return 'scope'
+    bare = re.sub(r'template\s*<[^{}]*?>\s*(?=(class|struct|union)\b)', '', head)
+    if re.match(r'(typedef\s+)?(class|struct|union)\b(?!.*\)\s*(const|noexcept|override|final)*\s*$)', bare, re.S):
+        return 'scope'
+    if '(' not in head or re.match(r'enum\b', head) or re.search(r'(?<![=!<>])=\s*$', head):
+        return 'value'
+    if re.search(r'\)\s*(noexcept)?\s*:(?!:)', head) and re.search(r'[\w>]\s*$', head):
+        return 'initialiser'
+    return 'function'
+
+
+def functions_of(code):
+    """(line, name, lines) of each function whose body stands in a namespace or a class of `code`."""
+    code = code.replace('""', '  ')  # what is left of comments and literals
+    code = re.sub(r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', lambda m: '\n' * m[0].count('\n'), code, flags=re.M)
+    found, stack, head = [], [], 0  # of each open brace: its kind, where its head began
+    for match in re.finditer(r'[{};]|\b(?:public|private|protected)\s*:(?!:)', code):
+        inside = stack[-1][0] if stack else 'scope'
+        at, mark = match.start(), match[0]
+        if mark == '{':
+            text = code[head:at].strip()
+            stack.append((kind_of(text) if inside == 'scope' else 'inner', head, text))
+            if inside == 'scope' and stack[-1][0] not in ('initialiser', 'value'):
+                head = match.end()
+        elif mark == '}':
+            kind, began, text = stack.pop() if stack else ('scope', 0, '')
+            if kind == 'function':
+                first = code.count('\n', 0, began + re.match(r'\s*', code[began:]).end()) + 1
+                macro = re.match(r'TEST\w*\(\s*\w+,\s*(\w+)', text)
+                name = macro or re.search(r'((?:[\w~]+(?:<[^<>()]*>)?::)*(?:operator\W+|[\w~]+))\s*\(', text)
+                found.append((first, name[1] if name else text.split('(')[0].strip(), code.count('\n', 0, at) + 2 - first))
+            if kind in ('function', 'scope'):
+                head = match.end()
+        elif inside == 'scope':
+            head = match.end()
+    return found
+
+
 class House:
     def __init__(self, root):
         self.root = root
@@ -71,30 +112,12 @@ class House:
         if SPDX not in (first[1:] if first[0].startswith(('#!', '<!')) else first[:1] or [''])[0]:
             self.complain(path, 1, 'the first line is not "%s"' % SPDX)
 
-    def check_functions(self, path, lines):
-        """A function: a column-0 line with `(` that opens a brace before a `;`, up to `}` at column 0."""
-        start = None
-        for number, line in enumerate(lines, 1):
-            if start is None:
-                if re.match(r'[A-Za-z_~:]', line) and not re.match(r'(namespace|extern|using|enum|public|private)\b', line):
-                    start = number
-            if start is None:
-                continue
-            if line == '}' or line.startswith('} '):
-                signature = '\n'.join(lines[start - 1:number]).split('{')[0]
-                name = re.search(r'([\w:~]+)\s*\(', signature)
-                length = number - start + 1
-                if name and length > FUNCTION_LIMIT:
-                    what = name[1]
-                    macro = re.match(r'TEST\w*\(\s*\w+,\s*(\w+)', signature)
-                    what = macro[1] if macro else what
-                    self.complain_unless('%s:%s' % (path, what), path, start,
-                                         '%s is %d lines (a function stops at %d)' % (what, length, FUNCTION_LIMIT))
-                start = None
-            elif line.startswith('};') or (number == start and line.rstrip().endswith(';')):
-                start = None
-            elif line.rstrip().endswith(';') and not re.search('{', '\n'.join(lines[start - 1:number])):
-                start = None
+    def check_functions(self, path, code):
+        """Functions of namespaces and of classes; lambdas and local classes count into what holds them."""
+        for start, name, length in functions_of(code):
+            if length > FUNCTION_LIMIT:
+                self.complain_unless('%s:%s' % (path, name), path, start,
+                                     '%s is %d lines (a function stops at %d)' % (name, length, FUNCTION_LIMIT))
 
     def check_symbols(self, path, text, code):
         for pattern, instead, allowed in BANNED:
@@ -131,7 +154,7 @@ class House:
         if file.suffix in CPP:
             code = COMMENTS.sub(blank, text)
             self.check_symbols(path, text, code)
-            self.check_functions(path, code.split('\n'))
+            self.check_functions(path, code)
 
     def check_readmes(self):
         for room in self.rooms:

@@ -49,7 +49,7 @@ weft::Status Train(const std::string& path, int steps, double learning_rate, int
   weft::Node* init = program.InitializeVariables();
   WEFT_RETURN_IF_ERROR(program.status());
 
-  WEFT_ASSIGN_OR_RETURN(const auto session, weft::cluster::NewSession({}));
+  WEFT_ASSIGN_OR_RETURN(const auto session, weft::client::NewSession({}));
   WEFT_RETURN_IF_ERROR(session->Extend(weft::ExportGraph(program.graph())));
   WEFT_RETURN_IF_ERROR(session->Run({}, {}, {init->name()}, nullptr));
   const Tensor yes = Tensor::Scalar<bool>(true), no = Tensor::Scalar<bool>(false);

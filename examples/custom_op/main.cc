@@ -64,7 +64,7 @@ weft::Status Train(const weft::Catalogue& catalogue, int steps) {
   weft::Node* init = program.InitializeVariables();
   WEFT_RETURN_IF_ERROR(program.status());
 
-  WEFT_ASSIGN_OR_RETURN(const auto session, weft::cluster::NewSession({.catalogue = &catalogue}));
+  WEFT_ASSIGN_OR_RETURN(const auto session, weft::client::NewSession({.catalogue = &catalogue}));
   WEFT_RETURN_IF_ERROR(session->Extend(weft::ExportGraph(program.graph())));
   WEFT_RETURN_IF_ERROR(session->Run({}, {}, {init->name()}, nullptr));
   std::vector<float> xs, ys;

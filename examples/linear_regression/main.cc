@@ -26,7 +26,7 @@ weft::Status Fit(const std::string& target, const std::string& folder, int steps
   WEFT_ASSIGN_OR_RETURN(const auto saver, train::Saver::Create(program));
   WEFT_RETURN_IF_ERROR(program.status());
 
-  WEFT_ASSIGN_OR_RETURN(const auto session, weft::cluster::NewSession({.target = target}));
+  WEFT_ASSIGN_OR_RETURN(const auto session, weft::client::NewSession({.target = target}));
   WEFT_RETURN_IF_ERROR(session->Extend(weft::ExportGraph(program.graph())));
   WEFT_RETURN_IF_ERROR(session->Run({}, {}, {init->name()}, nullptr));
   const Tensor xs = Tensor::Vector<float>({-1, 0, 1, 2});

@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -28,7 +29,9 @@ union AnyAddress {
 
 StatusOr<int> ParsePort(absl::string_view text, absl::string_view whole) {
   int port = -1;
-  const bool digits = !text.empty() && absl::ascii_isdigit(static_cast<unsigned char>(text[0]));
+  const bool digits = !text.empty() && absl::c_all_of(text, [](char c) {
+    return absl::ascii_isdigit(static_cast<unsigned char>(c));
+  });
   if (!digits || !absl::SimpleAtoi(text, &port) || port < 0 || port > 65535) {
     return InvalidArgument("The port of an address must be a number from 0 to 65535: '", whole,
                            "'");
@@ -93,11 +96,13 @@ StatusOr<SocketAddress> ParseSocketAddress(absl::string_view text) {
   if (absl::StartsWith(text, "[")) {
     const size_t bracket = text.find(']');
     if (bracket == absl::string_view::npos || colon != bracket + 1) {
-      return InvalidArgument("An IPv6 address is written [address]:port, found '", text, "'");
+      return InvalidArgument("An IPv6 address is written in brackets, like [::1]:2222, found '",
+                             text, "'");
     }
     const std::string host(text.substr(1, bracket - 1));
     in6_addr unused;
-    if (::inet_pton(AF_INET6, host.c_str(), &unused) != 1) {
+    // A link-local address may name its interface: fe80::1%eth0.
+    if (::inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &unused) != 1) {
       return InvalidArgument("There is no IPv6 address in the brackets: '", text, "'");
     }
     WEFT_ASSIGN_OR_RETURN(const int port, ParsePort(text.substr(colon + 1), text));
@@ -108,7 +113,8 @@ StatusOr<SocketAddress> ParseSocketAddress(absl::string_view text) {
   }
   const absl::string_view host = text.substr(0, colon);
   if (absl::StrContains(host, ':')) {
-    return InvalidArgument("An IPv6 address is written [address]:port, found '", text, "'");
+    return InvalidArgument("An IPv6 address is written in brackets, like [::1]:2222, found '", text,
+                           "'");
   }
   if (!IsHostName(host)) {
     return InvalidArgument("The host of an address must be a name or an address, found '", text,

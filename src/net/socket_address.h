@@ -24,7 +24,8 @@ struct SocketAddress {
 // "host:port" with IPv6 addresses in brackets. InvalidArgument says what is missing.
 StatusOr<SocketAddress> ParseSocketAddress(absl::string_view text);
 
-// "localhost", 127.0.0.0/8 and ::1; a name is not looked up.
+// "localhost", 127.0.0.0/8 and ::1. Other names, also under ".localhost", are not: a resolver may
+// send them anywhere, and whoever reaches a port that is not on loopback must show who it is.
 bool IsLoopbackHost(absl::string_view host);
 
 // A bound, listening TCP socket (non-blocking, closed on exec). `host` is an address or

@@ -16,7 +16,7 @@ TEST(SocketAddressTest, ParsesAndPrints) {
             (SocketAddress{"ps0.example.com", 2222}));
   EXPECT_EQ(ParseSocketAddress("[::1]:80").value(), (SocketAddress{"::1", 80}));
   EXPECT_EQ(ParseSocketAddress("10.0.0.1:0").value().port, 0);
-  for (const char* text : {"localhost:65535", "[fe80::1]:1"}) {
+  for (const char* text : {"localhost:65535", "[fe80::1]:1", "[fe80::1%eth0]:1"}) {
     EXPECT_EQ(ParseSocketAddress(text).value().ToString(), text);
   }
 }
@@ -24,7 +24,7 @@ TEST(SocketAddressTest, ParsesAndPrints) {
 TEST(SocketAddressTest, SaysWhatIsWrong) {
   for (const char* text :
        {"", "host", "::1", "1:2:3", "[::1]", "[::1]80", "[::1", "[x]:1", ":80", "h:", "h:-1",
-        "h:65536", "h:+1", "h: 1", "h:1x", "a b:1", "a/b:1", "h:99999999999"}) {
+        "h:65536", "h:+1", "h: 1", "h:1 ", "h:1x", "a b:1", "a/b:1", "h:99999999999"}) {
     const Status status = ParseSocketAddress(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("'", text, "'")));
@@ -35,7 +35,8 @@ TEST(SocketAddressTest, KnowsLoopback) {
   for (const char* host : {"localhost", "LOCALHOST", "127.0.0.1", "127.8.9.1", "::1"}) {
     EXPECT_TRUE(IsLoopbackHost(host)) << host;
   }
-  for (const char* host : {"", "0.0.0.0", "::", "128.0.0.1", "localhost.example.com"}) {
+  for (const char* host :
+       {"", "0.0.0.0", "::", "128.0.0.1", "localhost.example.com", "ps0.localhost"}) {
     EXPECT_FALSE(IsLoopbackHost(host)) << host;
   }
 }

@@ -4,8 +4,8 @@
 
 #include "base/status.h"
 #include "weft/api/ops.h"
-#include "weft/cluster/grpc_session.h"
-#include "weft/cluster/server.h"
+#include "weft/client/cluster_client.h"
+#include "weft/client/session.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/device/plugin/plugin_devices.h"
 #include "weft/graph/function.h"
@@ -13,6 +13,7 @@
 #include "weft/kernel/op_kernel.h"
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/catalogue.h"
+#include "weft/server/server.h"
 #include "weft/session/session.h"
 #include "weft/train/embedding.h"
 #include "weft/train/gradients.h"

@@ -10,13 +10,13 @@
 #include "gtest/gtest.h"
 
 #include "weft/api/ops.h"
-#include "weft/cluster/grpc_session.h"
-#include "weft/cluster/server.h"
+#include "weft/client/session.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/device/plugin/plugin_devices.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
+#include "weft/server/server.h"
 
 namespace weft {
 namespace {
@@ -48,19 +48,19 @@ class DevicesTest : public ::testing::Test {
     plugin_ = *std::move(plugin);
     ASSERT_EQ(plugin_->AddKernels(&catalogue_), absl::OkStatus());
     devices_.emplace(std::vector<DeviceFactory*>{&StandardDevices(), plugin_.get()});
-    cluster::ServerOptions options{
+    server::ServerOptions options{
         .task = {"local", 0}, .catalogue = &catalogue_, .devices = &*devices_, .num_threads = 2};
     auto spec = cluster::ClusterSpec::FromJson(R"({"local":["127.0.0.1:0"]})");
     ASSERT_TRUE(spec.ok()) << spec.status();
     options.cluster = *std::move(spec);
-    auto server = cluster::Server::Start(options);
+    auto server = server::Server::Start(options);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     NewSession(soft);
   }
 
   void NewSession(bool soft) {
-    auto session = cluster::NewSession({.target = server_->target(), .soft_placement = soft});
+    auto session = client::NewSession({.target = server_->target(), .soft_placement = soft});
     ASSERT_TRUE(session.ok()) << session.status();
     session_ = *std::move(session);
   }
@@ -83,7 +83,7 @@ class DevicesTest : public ::testing::Test {
   Catalogue catalogue_;
   std::unique_ptr<PluginDevices> plugin_;
   std::optional<JoinedDevices> devices_;
-  std::unique_ptr<cluster::Server> server_;
+  std::unique_ptr<server::Server> server_;
   std::unique_ptr<session::Session> session_;
   Graph graph_;
   GraphBuilder b_;

@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 import unittest
 
 from extract import blocks
@@ -39,6 +40,19 @@ class Pages(unittest.TestCase):
                 if '://' in link or link == 'ops.md':
                     continue
                 self.assertTrue((page.parent / link).exists(), '%s: %s' % (page.name, link))
+
+    def test_the_architecture_names_what_is_there(self):
+        page = (DOCS / 'architecture.md').read_text()
+        root = DOCS.parent
+        rooms = tomllib.loads((root / 'layers.toml').read_text())['rooms']
+        told = set(re.findall(r'^\| `(\w+)` \|', page, re.M))
+        halves = ('src/weft/', 'src/platform/')
+        self.assertEqual(told, {room.rsplit('/', 1)[1] for room in rooms if room.startswith(halves)})
+        files = re.findall(r'`([a-z_]+/[a-z_/]+\.(?:cc|h))`', page)
+        self.assertGreater(len(files), 40)
+        for file in files:
+            places = [root / top / file for top in ('src/weft', 'src/platform', '.')]
+            self.assertTrue(any(place.exists() for place in places), file)
 
     def test_the_reference_has_every_op(self):
         listed = {op['name'] for op in json.loads(run(WEFT, 'inspect', '--ops'))}

@@ -13,11 +13,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "weft/cluster/grpc_session.h"
-#include "weft/cluster/server.h"
+#include "weft/client/session.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
+#include "weft/server/server.h"
 #include "weft/train/optimizer.h"
 #include "weft/train/saver.h"
 
@@ -30,7 +30,9 @@ using weft::Shape;
 using weft::Status;
 using weft::StatusOr;
 using weft::Tensor;
+namespace client = weft::client;
 namespace cluster = weft::cluster;
+namespace server = weft::server;
 namespace train = weft::train;
 
 constexpr int kTasks = 3;
@@ -55,7 +57,7 @@ StatusOr<std::vector<std::string>> FreeAddresses() {
 }
 
 struct Cluster {
-  std::vector<std::unique_ptr<cluster::Server>> servers;
+  std::vector<std::unique_ptr<server::Server>> servers;
   std::unique_ptr<weft::session::Session> session;
 };
 
@@ -68,15 +70,15 @@ StatusOr<Cluster> Start() {
   Cluster out;
   for (int i = 0; i < kTasks; ++i) {
     const cluster::TaskId task = i < 2 ? cluster::TaskId{"ps", i} : cluster::TaskId{"worker", 0};
-    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Server> server,
-                          cluster::Server::Start({.cluster = spec,
-                                                  .task = task,
-                                                  .catalogue = &weft::StandardCatalogue(),
-                                                  .devices = &weft::StandardDevices(),
-                                                  .num_threads = 1}));
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<server::Server> server,
+                          server::Server::Start({.cluster = spec,
+                                                 .task = task,
+                                                 .catalogue = &weft::StandardCatalogue(),
+                                                 .devices = &weft::StandardDevices(),
+                                                 .num_threads = 1}));
     out.servers.push_back(std::move(server));
   }
-  WEFT_ASSIGN_OR_RETURN(out.session, cluster::NewSession({.target = out.servers[2]->target()}));
+  WEFT_ASSIGN_OR_RETURN(out.session, client::NewSession({.target = out.servers[2]->target()}));
   return out;
 }
 

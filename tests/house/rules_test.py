@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tools'))
 import check_layers  # noqa: E402
 import check_size  # noqa: E402
+import check_unused  # noqa: E402
 
 LAYERS = '''
 [rooms]
@@ -111,6 +112,16 @@ class LayersTest(unittest.TestCase):
         self.assertEqual(len(problems), 1)
         self.assertIn('include cycle: a.h -> b.h -> a.h', problems[0])
 
+    def test_folder_cycle(self):
+        files = {'src/base/disk/a.h': '', 'src/base/clock/b.h': '', 'src/base/disk/a.cc': '#include "base/clock/b.h"\n'}
+        self.assertEqual(run(check_layers, files), [])
+        tested = {**files, 'src/base/clock/b_test.cc': '#include "base/disk/a.h"\n'}
+        self.assertEqual(run(check_layers, tested), [])
+        problems = run(check_layers, {**files, 'src/base/clock/c.cc': '#include "base/disk/a.h"\n'})
+        self.assertEqual(len(problems), 1, problems)
+        self.assertIn('folder cycle: clock -> disk -> clock', problems[0])
+        self.assertIn('src/base/clock/c.cc includes disk/', problems[0])
+
     def test_cmake_deps(self):
         def cmake(text):
             return run(check_layers, {'src/weft/graph/CMakeLists.txt': text})
@@ -151,6 +162,19 @@ class SizeTest(unittest.TestCase):
         self.assert_fails(function('TEST(RoomTest, Long) {\n', 79), 'Long is 81 lines')
         self.assertEqual(run(check_size, function('int Long(int a) {\n', 78)), [])
         self.assertEqual(run(check_size, function('namespace weft {\n', 200)), [])
+        self.assertEqual(run(check_size, function('constexpr int kTable[] = {\n', 200)), [])
+
+    def test_functions_of_classes(self):
+        def member(head, lines, end='  }\n'):
+            body = head + '    int x;\n' * lines + end
+            return {'src/base/a.cc': SPDX + 'namespace weft {\nclass Room : public Base {\n public:\n' + body + '};\n}\n'}
+        self.assert_fails(member('  int Long(int a) override {\n', 79), 'a.cc:5: Long is 81 lines')
+        self.assert_fails(member('  Room() : a_{1}, b_(2) {\n', 79), 'Room is 81 lines')
+        self.assert_fails(member('  struct Inner {\n  void Long() {\n', 79, '  }\n  };\n'), 'Long is 81 lines')
+        self.assert_fails(member('  bool operator<(const Room& o) const {\n', 79), 'operator< is 81 lines')
+        self.assertEqual(run(check_size, member('  int Long(int a) {\n', 78)), [])
+        self.assertEqual(run(check_size, member('  struct Inner {\n', 100, '  };\n')), [])
+        self.assertEqual(run(check_size, member('  std::vector<int> table_ = {\n', 100, '  };\n')), [])
 
     def test_exceptions(self):
         files = {'src/base/a.cc': SPDX + 'int x;\n' * 600}
@@ -185,6 +209,59 @@ class SizeTest(unittest.TestCase):
     def test_readmes(self):
         self.assert_fails({'src/net/a.h': SPDX}, 'missing')
         self.assert_fails({'src/net/a.h': SPDX, 'src/net/README.md': 'x\n' * 41}, 'longer than 40')
+
+
+class UnusedTest(unittest.TestCase):
+    LAYERS = '[rooms]\n"src/base" = 0\n"src/net" = 1\n"apps" = 2\n[licensed]\n'
+    HOUSE = {'src/base/a.h': 'class Shelf {\n public:\n  virtual ~Shelf() = default;\n  virtual int Put() = 0;\n};\n',
+             'src/net/b.h': '#include "base/a.h"\nclass Board final : public Shelf {\n  int Put() override;\n};\n',
+             'apps/main.cc': '#include "net/b.h"\n'}
+
+    def problems(self, files, layers=LAYERS):
+        return run(check_unused, {path: text for path, text in {**self.HOUSE, **files}.items() if text is not None}, layers)
+
+    def assert_fails(self, files, expected, layers=LAYERS):
+        problems = self.problems(files, layers)
+        self.assertEqual(len(problems), 1, problems)
+        self.assertIn(expected, problems[0])
+
+    def test_a_house_in_use_passes(self):
+        self.assertEqual(self.problems({}), [])
+        public = 'foreach(header net/c.h)\n'  # of an installed library
+        self.assertEqual(self.problems({'src/net/c.h': '', 'cmake/public.cmake': public}), [])
+
+    def test_rooms(self):
+        self.assert_fails({}, 'room src/novel has no code', self.LAYERS.replace('"apps"', '"src/novel" = 1\n"apps"'))
+        alone = self.LAYERS.replace('"apps"', '"src/novel" = 1\n"apps"')
+        novel = {'src/novel/c.cc': '#include "novel/c.h"\n', 'src/novel/c.h': '', 'src/novel/d.cc': '#include "novel/c.h"\n'}
+        self.assert_fails(novel, 'nobody outside of room src/novel', alone)
+        tested = {**novel, 'tests/c_test.cc': '#include "novel/c.h"\n'}
+        self.assert_fails(tested, 'nobody outside of room src/novel', alone)
+        self.assertEqual(self.problems({**novel, 'apps/c.cc': '#include "novel/c.h"\n'}, alone), [])
+
+    def test_interfaces(self):
+        expected = 'a.h:1: interface Shelf has no implementer outside tests'
+        self.assert_fails({'src/net/b.h': '#include "base/a.h"\n'}, expected)
+        fake = 'class Fake : public Shelf {\n  int Put() override;\n};\n'
+        self.assert_fails({'src/net/b.h': '#include "base/a.h"\n', 'src/net/b_test.cc': fake}, expected)
+        # Through another interface, and from another namespace.
+        between = ('#include "base/a.h"\nclass Half : public base::Shelf {\n  virtual int Take() = 0;\n};\n'
+                   'class Whole : public Half {\n};\n')
+        self.assertEqual(self.problems({'src/net/b.h': between}), [])
+        half = between.replace('class Whole : public Half {\n};\n', '')
+        self.assertEqual(len(self.problems({'src/net/b.h': half})), 2)
+
+    def test_headers(self):
+        self.assert_fails({'src/net/c.h': ''}, 'src/net/c.h:1: nobody includes it')
+        self.assert_fails({'src/net/c.h': '', 'src/net/c.cc': '#include "net/c.h"\n'}, 'nobody includes it')
+        self.assert_fails({'src/net/c.h': '', 'src/net/b_test.cc': '#include "net/c.h"\n'}, 'only tests include it')
+
+    def test_what_is_for_tests(self):
+        layers = self.LAYERS + '[for_tests]\n"src/net/c.h" = "a stand-in"\n'
+        self.assertEqual(self.problems({'src/net/c.h': '', 'src/net/b_test.cc': '#include "net/c.h"\n'}, layers), [])
+        used = self.problems({'src/net/c.h': '', 'apps/main.cc': '#include "net/b.h"\n#include "net/c.h"\n'}, layers)
+        self.assertIn('apps/main.cc includes it, which is for tests alone', used[0])
+        self.assert_fails({}, 'the line for "src/net/c.h" under [for_tests] is not needed', layers)
 
 
 if __name__ == '__main__':

@@ -75,7 +75,7 @@ class Installed(unittest.TestCase):
         names = run('nm', '-D', '-C', '--defined-only', self.library).splitlines()
         foreign = [line for line in names if ' weft::' not in line and 'for weft::' not in line and 'to weft::' not in line]
         self.assertEqual(foreign[:5], [])
-        inner = [line for line in names if re.search(r'[ABDRTVW] weft::(ops|executor|compile|transport|storage|cluster::Master)', line)]
+        inner = [line for line in names if re.search(r'[ABDRTVW] weft::(ops|executor|compile|transport|storage|wire|worker|master)', line)]
         self.assertEqual(inner[:5], [])
         self.assertGreater(len(names), 500)
 

@@ -10,8 +10,8 @@
 #include "absl/strings/str_join.h"
 
 #include "net/json.h"
+#include "net/socket_address.h"
 #include "proto/tensorflow/cluster.pb.h"
-#include "weft/cluster/listen_check.h"
 #include "weft/graph/device_name.h"
 
 namespace weft::cluster {
@@ -28,7 +28,8 @@ Status ClusterSpec::Add(TaskId task, const std::string& address) {
     return InvalidArgument("Cluster: bad job name '", task.job,
                            "', expected a letter, then letters, digits, '_', '-' or '.'");
   }
-  if (Status valid = SplitHostPort(address).status(); !valid.ok()) return Annotate(valid, where);
+  if (Status valid = ParseSocketAddress(address).status(); !valid.ok())
+    return Annotate(valid, where);
   for (const auto& [other, known] : tasks_) {
     // Port 0 asks for any.
     if (known == address && address.substr(address.rfind(':')) != ":0") {

@@ -6,7 +6,7 @@
 
 #include "absl/synchronization/notification.h"
 
-#include "weft/cluster/tensor_frame.h"
+#include "weft/wire/tensor_frame.h"
 
 namespace weft::cluster {
 namespace {
@@ -19,7 +19,7 @@ using transport::Region;
 class Recorder : public FrameReceiver {
  public:
   Region BodyFor(const std::string&, const FrameHeader& header, absl::string_view) override {
-    StatusOr<Region> body = AllocateBody(header.body_bytes);
+    StatusOr<Region> body = wire::AllocateBody(header.body_bytes);
     return body.ok() ? *body : Region();
   }
   void Received(const std::string& task, const FrameHeader& header, absl::string_view meta,
@@ -178,43 +178,6 @@ TEST_F(DataPlaneTest, ShutdownFailsWhatWaits) {
   a->Know({"/job:b/replica:0/task:0", "127.0.0.1:1", 2});
   a->Shutdown();
   EXPECT_EQ(SendAndWait(*a, "/job:b/replica:0/task:0", 1, "").code(), absl::StatusCode::kCancelled);
-}
-
-TEST(TensorFrame, RoundTrips) {
-  RendezvousKey key;
-  key.number = 3;
-  key.frame = 5;
-  key.iteration = 6;
-  for (const Tensor& tensor : {Tensor::Vector<float>({1, 2}), Tensor::Scalar("text"),
-                               *Tensor::Zeros(DType::kInt64, Shape{0, 4})}) {
-    StatusOr<TensorFrame> frame = MakeTensorFrame(1, key, tensor, false);
-    ASSERT_TRUE(frame.ok()) << frame.status();
-    const Region body = frame->body.empty() ? Region() : frame->body[0];
-    StatusOr<TensorMeta> meta = TensorMeta::Parse(frame->meta, body.size);
-    ASSERT_TRUE(meta.ok()) << meta.status();
-    EXPECT_EQ(meta->iteration, 6);
-    EXPECT_EQ(TensorFromBody(*meta, body)->ToString(), tensor.ToString());
-  }
-  StatusOr<TensorFrame> dead = MakeTensorFrame(1, key, Tensor(), true);
-  EXPECT_TRUE(TensorMeta::Parse(dead->meta, 0)->is_dead);
-}
-
-TEST(TensorFrame, SharesBytesAndRefusesNonsense) {
-  StatusOr<Tensor> tensor = Tensor::Zeros(DType::kFloat, Shape{1000});
-  StatusOr<TensorFrame> frame = MakeTensorFrame(
-      1,
-      [] {
-        RendezvousKey k;
-        k.number = 0;
-        return k;
-      }(),
-      *tensor, false);
-  EXPECT_EQ(frame->body[0].data, tensor->bytes());
-  EXPECT_FALSE(tensor->HasOneRef());
-  EXPECT_FALSE(TensorMeta::Parse(frame->meta, 3999).ok());
-  EXPECT_FALSE(TensorMeta::Parse(frame->meta.substr(1), 4000).ok());
-  EXPECT_FALSE(TensorMeta::Parse("", 0).ok());
-  EXPECT_FALSE(MakeTensorFrame(1, RendezvousKey(), *tensor, false).ok());
 }
 
 }  // namespace

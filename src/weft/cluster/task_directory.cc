@@ -10,9 +10,9 @@
 #include "absl/time/clock.h"
 
 #include "base/log.h"
-#include "weft/cluster/device_proto.h"
-#include "weft/cluster/step_messages.h"
 #include "weft/graph/device_name.h"
+#include "weft/wire/device_proto.h"
+#include "weft/wire/step_messages.h"
 
 namespace weft::cluster {
 namespace {
@@ -25,14 +25,14 @@ std::string MethodPath(const char* method) {
   return absl::StrCat("/tensorflow.WorkerService/", method);
 }
 
-StatusOr<TaskStatus> ReadStatus(const TaskId& task, const ClientReply& reply) {
+StatusOr<TaskStatus> ReadStatus(const TaskId& task, const wire::ClientReply& reply) {
   tensorflow::GetStatusResponse response;
   wire::GetStatusExtension extension;
-  WEFT_RETURN_IF_ERROR(ParseMessage(reply.response(), &response));
-  WEFT_RETURN_IF_ERROR(ParseMessage(reply.response(), &extension));
+  WEFT_RETURN_IF_ERROR(wire::ParseMessage(reply.response(), &response));
+  WEFT_RETURN_IF_ERROR(wire::ParseMessage(reply.response(), &extension));
   TaskStatus status{.id = task};
   for (const auto& device : response.device_attributes()) {
-    status.devices.push_back(DeviceFromProto(device));
+    status.devices.push_back(wire::DeviceFromProto(device));
     StatusOr<DeviceName> name = DeviceName::Parse(device.name());
     if (!name.ok() || name->TaskName() != task.DeviceTask()) {
       return FailedPrecondition("The server at the address of ", task.ToString(), " says it is ",
@@ -43,6 +43,23 @@ StatusOr<TaskStatus> ReadStatus(const TaskId& task, const ClientReply& reply) {
                  extension.task().incarnation()};
   status.cluster.assign(extension.cluster_task().begin(), extension.cluster_task().end());
   return status;
+}
+
+// Waits for a task that is not up yet. Asks again, `more` times, where the connection breaks under
+// the question: one that a task left behind which has been started again since.
+void AskForStatus(std::shared_ptr<wire::GrpcChannel> channel, absl::Time deadline,
+                  Cancellation* cancellation, int more, wire::GrpcChannel::Done done) {
+  wire::GrpcChannel& connection = *channel;
+  connection.Call(
+      {.method = MethodPath("GetStatus"),
+       .deadline = deadline,
+       .wait_for_ready = true,
+       .cancellation = cancellation},
+      [channel = std::move(channel), deadline, cancellation, more,
+       done = std::move(done)](StatusOr<std::unique_ptr<wire::ClientReply>> reply) mutable {
+        if (more == 0 || !absl::IsUnavailable(reply.status())) return done(std::move(reply));
+        AskForStatus(std::move(channel), deadline, cancellation, more - 1, std::move(done));
+      });
 }
 
 }  // namespace
@@ -72,12 +89,12 @@ std::vector<TaskId> TaskDirectory::OthersMatching(const std::vector<std::string>
   return matching;
 }
 
-StatusOr<std::shared_ptr<GrpcChannel>> TaskDirectory::ChannelTo(const TaskId& task) {
+StatusOr<std::shared_ptr<wire::GrpcChannel>> TaskDirectory::ChannelTo(const TaskId& task) {
   WEFT_ASSIGN_OR_RETURN(const std::string address, cluster_.AddressOf(task));
   absl::MutexLock lock(&mutex_);
-  std::shared_ptr<GrpcChannel>& channel = channels_[task];
+  std::shared_ptr<wire::GrpcChannel>& channel = channels_[task];
   if (channel == nullptr) {
-    channel = GrpcChannel::Connect(address, identity_.has_value() ? &*identity_ : nullptr);
+    channel = wire::GrpcChannel::Connect(address, identity_.has_value() ? &*identity_ : nullptr);
   }
   return channel;
 }
@@ -92,18 +109,16 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
   auto answers = std::make_shared<Answers>();  // shared with calls that end after we left
   std::vector<Wait> waits;
   for (const TaskId& task : tasks) {
-    WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<GrpcChannel> channel, ChannelTo(task));
+    WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<wire::GrpcChannel> channel, ChannelTo(task));
     waits.push_back(waits_->Begin(WaitSubject{
         .waiter = self_.ToString(), .what = "the task to answer", .on = task.ToString()}));
-    ClientCall call{.method = MethodPath("GetStatus"),
-                    .deadline = absl::Now() + patience,
-                    .wait_for_ready = true,
-                    .cancellation = cancellation};
-    channel->Call(std::move(call), [answers, task](StatusOr<std::unique_ptr<ClientReply>> reply) {
-      StatusOr<TaskStatus> status = reply.ok() ? ReadStatus(task, **reply) : reply.status();
-      absl::MutexLock lock(&answers->mutex);
-      answers->by_task.emplace(task, std::move(status));
-    });
+    AskForStatus(channel, absl::Now() + patience, cancellation, /*more=*/1,
+                 [answers, task](StatusOr<std::unique_ptr<wire::ClientReply>> reply) {
+                   StatusOr<TaskStatus> status =
+                       reply.ok() ? ReadStatus(task, **reply) : reply.status();
+                   absl::MutexLock lock(&answers->mutex);
+                   answers->by_task.emplace(task, std::move(status));
+                 });
   }
   absl::MutexLock lock(&answers->mutex);
   const auto all_in = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -144,14 +159,14 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
                      " from ", absl::StrJoin(missing, ", "), ": is it running?");
 }
 
-Status TaskDirectory::Call(const TaskId& task, const char* method, Payload request,
+Status TaskDirectory::Call(const TaskId& task, const char* method, wire::Payload request,
                            absl::Duration timeout, Cancellation* cancellation,
                            google::protobuf::MessageLite* response) {
-  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<GrpcChannel> channel, ChannelTo(task));
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<wire::GrpcChannel> channel, ChannelTo(task));
   const Wait wait = waits_->Begin(WaitSubject{.waiter = self_.ToString(),
                                               .what = absl::StrCat(method, " to answer"),
                                               .on = task.ToString()});
-  StatusOr<std::unique_ptr<ClientReply>> reply =
+  StatusOr<std::unique_ptr<wire::ClientReply>> reply =
       channel->CallAndWait({.method = MethodPath(method),
                             .request = std::move(request),
                             .deadline = absl::Now() + timeout,
@@ -159,43 +174,43 @@ Status TaskDirectory::Call(const TaskId& task, const char* method, Payload reque
   if (!reply.ok()) {
     return Annotate(reply.status(), absl::StrCat("From ", task.DeviceTask(), ":\n", method));
   }
-  return ParseMessage((*reply)->response(), response);
+  return wire::ParseMessage((*reply)->response(), response);
 }
 
 Status TaskDirectory::CreateWorkerSession(const TaskId& task,
                                           const tensorflow::CreateWorkerSessionRequest& request,
                                           Cancellation* cancellation) {
   tensorflow::CreateWorkerSessionResponse response;
-  return Call(task, "CreateWorkerSession", SerializeMessage(request), kCallTimeout, cancellation,
-              &response);
+  return Call(task, "CreateWorkerSession", wire::SerializeMessage(request), kCallTimeout,
+              cancellation, &response);
 }
 
-void TaskDirectory::CallAndForget(const TaskId& task, const char* method, Payload request) {
-  StatusOr<std::shared_ptr<GrpcChannel>> channel = ChannelTo(task);
+void TaskDirectory::CallAndForget(const TaskId& task, const char* method, wire::Payload request) {
+  StatusOr<std::shared_ptr<wire::GrpcChannel>> channel = ChannelTo(task);
   if (!channel.ok()) return;
   (*channel)->Call({.method = MethodPath(method),
                     .request = std::move(request),
                     .deadline = absl::Now() + kCleanupTimeout},
-                   [](const StatusOr<std::unique_ptr<ClientReply>>&) {});
+                   [](const StatusOr<std::unique_ptr<wire::ClientReply>>&) {});
 }
 
 void TaskDirectory::DeleteWorkerSession(const TaskId& task, const std::string& handle) {
   tensorflow::DeleteWorkerSessionRequest request;
   request.set_session_handle(handle);
-  CallAndForget(task, "DeleteWorkerSession", SerializeMessage(request));
+  CallAndForget(task, "DeleteWorkerSession", wire::SerializeMessage(request));
 }
 
 void TaskDirectory::DeregisterGraph(const TaskId& task, uint32_t graph) {
   tensorflow::DeregisterGraphRequest request;
   request.set_graph_handle(absl::StrCat(graph));
-  CallAndForget(task, "DeregisterGraph", SerializeMessage(request));
+  CallAndForget(task, "DeregisterGraph", wire::SerializeMessage(request));
 }
 
 StatusOr<uint32_t> TaskDirectory::RegisterGraph(const TaskId& task,
                                                 const tensorflow::RegisterGraphRequest& request,
                                                 const wire::RegisterGraphExtension& extension,
                                                 Cancellation* cancellation) {
-  Payload payload = SerializeMessage(request);
+  wire::Payload payload = wire::SerializeMessage(request);
   payload.Append(extension.SerializeAsString());
   tensorflow::RegisterGraphResponse response;
   WEFT_RETURN_IF_ERROR(
@@ -213,7 +228,7 @@ Status TaskDirectory::CleanupAll(const TaskId& task, const std::vector<std::stri
   tensorflow::CleanupAllRequest request;
   for (const std::string& container : containers) request.add_container(container);
   tensorflow::CleanupAllResponse response;
-  return Call(task, "CleanupAll", SerializeMessage(request), kCleanupTimeout, cancellation,
+  return Call(task, "CleanupAll", wire::SerializeMessage(request), kCleanupTimeout, cancellation,
               &response);
 }
 

@@ -20,8 +20,8 @@
 #include "proto/weft/cluster.pb.h"
 #include "weft/cluster/cluster_spec.h"
 #include "weft/cluster/data_plane.h"
-#include "weft/cluster/grpc_service.h"
 #include "weft/kernel/device.h"
+#include "weft/wire/grpc_service.h"
 
 namespace weft::cluster {
 
@@ -63,17 +63,17 @@ class TaskDirectory {
                     Cancellation* cancellation);
 
  private:
-  StatusOr<std::shared_ptr<GrpcChannel>> ChannelTo(const TaskId& task);
-  Status Call(const TaskId& task, const char* method, Payload request, absl::Duration timeout,
+  StatusOr<std::shared_ptr<wire::GrpcChannel>> ChannelTo(const TaskId& task);
+  Status Call(const TaskId& task, const char* method, wire::Payload request, absl::Duration timeout,
               Cancellation* cancellation, google::protobuf::MessageLite* response);
-  void CallAndForget(const TaskId& task, const char* method, Payload request);
+  void CallAndForget(const TaskId& task, const char* method, wire::Payload request);
 
   const ClusterSpec cluster_;
   const TaskId self_;
   WaitRegistry* const waits_;
   const std::optional<JobIdentity> identity_;  // that the others demand
   absl::Mutex mutex_;
-  std::map<TaskId, std::shared_ptr<GrpcChannel>> channels_ ABSL_GUARDED_BY(mutex_);
+  std::map<TaskId, std::shared_ptr<wire::GrpcChannel>> channels_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::cluster

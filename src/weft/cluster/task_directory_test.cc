@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/cluster/task_directory.h"
 
+#include <atomic>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +13,8 @@ using ::testing::HasSubstr;
 
 TEST(TaskDirectory, NamesTheTaskWhoseAddressSomethingElseAnswersAt) {
   ThreadPool pool("test", 2);
-  StatusOr<std::unique_ptr<GrpcServer>> other = GrpcServer::Start("127.0.0.1:0", {}, &pool, &pool);
+  StatusOr<std::unique_ptr<wire::GrpcServer>> other =
+      wire::GrpcServer::Start("127.0.0.1:0", {}, &pool, &pool);
   ASSERT_TRUE(other.ok()) << other.status();
   const std::string address = absl::StrCat("127.0.0.1:", (*other)->port());
   const StatusOr<ClusterSpec> cluster =
@@ -27,15 +30,41 @@ TEST(TaskDirectory, NamesTheTaskWhoseAddressSomethingElseAnswersAt) {
               HasSubstr(absl::StrCat("Asking /job:ps/task:0 at ", address)));
 }
 
+// A connection that a task left behind breaks under the first question.
+TEST(TaskDirectory, AsksAgainWhereTheConnectionBroke) {
+  ThreadPool pool("test", 2);
+  std::atomic<int> asked{0};
+  StatusOr<std::unique_ptr<wire::GrpcServer>> other = wire::GrpcServer::Start(
+      "127.0.0.1:0",
+      {{"/tensorflow.WorkerService/GetStatus",
+        wire::Method{[&](std::unique_ptr<wire::ServerCall> call) {
+          const bool is_first = ++asked == 1;
+          call->Reply(is_first ? Unavailable("Broken pipe") : Status(), wire::Payload());
+        }}}},
+      &pool, &pool);
+  ASSERT_TRUE(other.ok()) << other.status();
+  const StatusOr<ClusterSpec> cluster =
+      ClusterSpec::FromJson(absl::StrCat(R"({"ps": ["127.0.0.1:)", (*other)->port(), R"("]})"));
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  RealClock clock;
+  WaitRegistry waits(&clock);
+  TaskDirectory directory(*cluster, {"worker", 0}, &waits);
+  const auto status = directory.GetStatus({{"ps", 0}}, absl::Minutes(10), nullptr);
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(status->size(), 1u);
+  EXPECT_EQ(asked, 2);
+}
+
 // What is refused at once says so, not how long it would have waited.
 TEST(TaskDirectory, SaysWhyATaskDidNotAnswer) {
   ThreadPool pool("test", 2);
-  StatusOr<std::unique_ptr<GrpcServer>> other = GrpcServer::Start(
-      "127.0.0.1:0",
-      {{"/tensorflow.WorkerService/GetStatus", Method{[](std::unique_ptr<ServerCall> call) {
-          call->Reply(Unavailable("Connection refused"), Payload());
-        }}}},
-      &pool, &pool);
+  StatusOr<std::unique_ptr<wire::GrpcServer>> other =
+      wire::GrpcServer::Start("127.0.0.1:0",
+                              {{"/tensorflow.WorkerService/GetStatus",
+                                wire::Method{[](std::unique_ptr<wire::ServerCall> call) {
+                                  call->Reply(Unavailable("Connection refused"), wire::Payload());
+                                }}}},
+                              &pool, &pool);
   ASSERT_TRUE(other.ok()) << other.status();
   const StatusOr<ClusterSpec> cluster =
       ClusterSpec::FromJson(absl::StrCat(R"({"ps": ["127.0.0.1:)", (*other)->port(), R"("]})"));

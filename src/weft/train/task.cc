@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "weft/cluster/grpc_session.h"
-#include "weft/cluster/server.h"
+#include "weft/client/session.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/ops/catalogue.h"
+#include "weft/server/server.h"
 
 namespace weft::train {
 namespace {
@@ -29,7 +29,7 @@ sigset_t EndSignals() {
 }
 
 // `signals` must be blocked.
-void ServeUntilTold(cluster::Server& server, const sigset_t& signals) {
+void ServeUntilTold(server::Server& server, const sigset_t& signals) {
   int received = 0;
   sigwait(&signals, &received);
   // A second signal ends the process at once.
@@ -51,13 +51,13 @@ std::string Task::WorkerDevice(int n) const {
 }
 
 StatusOr<std::unique_ptr<session::Session>> Task::NewSession() const {
-  cluster::SessionOptions options{.target = target, .catalogue = catalogue, .devices = devices};
+  client::SessionOptions options{.target = target, .catalogue = catalogue, .devices = devices};
   if (distributed) options.device_filters = {"/job:ps", Device()};
-  return cluster::NewSession(options);
+  return client::NewSession(options);
 }
 
 StatusOr<std::unique_ptr<session::Session>> Task::NewClusterSession() const {
-  return cluster::NewSession({.target = target, .catalogue = catalogue, .devices = devices});
+  return client::NewSession({.target = target, .catalogue = catalogue, .devices = devices});
 }
 
 std::unique_ptr<VariablePlacement> Task::Placement() const {
@@ -100,16 +100,16 @@ Status RunTask(const std::function<Status(const Task&)>& train, const TaskOption
   // Blocked before the server's threads are made, so that none of them takes a signal.
   const sigset_t signals = EndSignals();
   if (serves) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  cluster::ServerOptions server_options;
+  server::ServerOptions server_options;
   server_options.cluster = task.cluster;
   server_options.task = task.id;
   server_options.catalogue = task.catalogue;
   server_options.devices = task.devices;
-  WEFT_RETURN_IF_ERROR(cluster::CompleteFromEnvironment(&server_options));
+  WEFT_RETURN_IF_ERROR(server::CompleteFromEnvironment(&server_options));
   // The graphs are this program's own where nobody else is let in: its files lie where it says.
   if (server_options.root.empty() && server_options.identity.has_value()) server_options.root = "/";
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Server> server,
-                        cluster::Server::Start(server_options));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<server::Server> server,
+                        server::Server::Start(server_options));
   if (serves) {
     ServeUntilTold(*server, signals);
     return absl::OkStatus();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface that inproc/, tcp/ and their siblings share. An Endpoint is a task's place on the
+// The interface of tcp/ and of siblings that may come. An Endpoint is a task's place on the
 // network; a Peer is one connection to another task; a FrameHandler is what the caller gives to be
 // told. The transport never allocates a body: it asks the handler where the bytes shall go.
 #pragma once
@@ -47,7 +47,7 @@ struct EndpointOptions {
   const SharedMemory* shared_memory = nullptr;
 };
 
-// Called once: OK when the last byte has left (tcp: taken by the kernel; inproc: delivered), else
+// Called once: OK when the last byte has left (taken by the kernel, or lent), else
 // why it never will. May run on the caller's thread before Send returns, or on the IO thread; must
 // not block.
 using SendDone = absl::AnyInvocable<void(const Status&)>;
@@ -68,7 +68,7 @@ class Peer {
 
   // Queues or sends one frame and never waits for the peer. `header.kind` is one of the caller's;
   // `meta` (at most kMaxMetaBytes) is copied if it must wait; the regions of `body` are moved out
-  // and held until `done`. Bulk frames (Tensor, TensorBatch) arrive in order, so do all others; a
+  // and held until `done`. Bulk frames (Tensor) arrive in order, so do all others; a
   // control frame may pass bulk frames that wait. `done` may be null; it gets InvalidArgument,
   // Unavailable (peer is dead, named), what Close was given, or ResourceExhausted (the queue is
   // full).
@@ -138,8 +138,8 @@ class Endpoint {
 
   virtual ~Endpoint() = default;
 
-  // Accepts peers at `bind` ("127.0.0.1:0", "[::]:4000"; inproc: any name, empty for a fresh one)
-  // and returns the address to connect to. Once an endpoint.
+  // Accepts peers at `bind` ("127.0.0.1:0", "[::]:4000") and returns the address to connect to.
+  // Once an endpoint.
   virtual StatusOr<std::string> Listen(const std::string& bind) = 0;
 
   // One try to reach `address`, without retries: Unavailable (nobody there), DeadlineExceeded,

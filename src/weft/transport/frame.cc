@@ -66,8 +66,6 @@ absl::string_view FrameKindName(FrameKind kind) {
       return "Abort";
     case FrameKind::kTensor:
       return "Tensor";
-    case FrameKind::kTensorBatch:
-      return "TensorBatch";
     case FrameKind::kCredit:
       return "Credit";
     case FrameKind::kPing:
@@ -86,12 +84,10 @@ absl::string_view FrameKindName(FrameKind kind) {
   return "Unknown";
 }
 
-bool IsBulk(FrameKind kind) {
-  return kind == FrameKind::kTensor || kind == FrameKind::kTensorBatch;
-}
+bool IsBulk(FrameKind kind) { return kind == FrameKind::kTensor; }
 
 bool IsCallerKind(FrameKind kind) {
-  return kind >= FrameKind::kStepStart && kind <= FrameKind::kTensorBatch;
+  return kind >= FrameKind::kStepStart && kind <= FrameKind::kTensor;
 }
 
 void EncodeHeader(const FrameHeader& header, std::span<std::byte, kHeaderBytes> out) {

@@ -29,21 +29,21 @@ inline constexpr uint32_t kMaxMetaBytes = 64 * 1024;
 inline constexpr uint64_t kMaxBodyBytes = uint64_t{1} << 40;
 inline constexpr uint16_t kCallerFlags = 0x00ff;  // the other bits are zero in this version
 
-// The caller sends StepStart to TensorBatch; the others belong to the transport.
+// The caller sends StepStart to Tensor; the others belong to the transport.
 enum class FrameKind : uint8_t {
-  kHello = 1,        // first frame of each direction: who, and the token
-  kStepStart = 2,    // to a task: run step `step` of graph `graph`
-  kStepDone = 3,     // back: the task's part is done
-  kAbort = 4,        // either way: the step is dead, meta says why
-  kTensor = 5,       // producer to consumer: the tensor of edge `key`
-  kTensorBatch = 6,  // several small ones; meta says where each lies in the body
-  kCredit = 7,       // `step` more bytes of tensors may be sent
-  kPing = 8,         // answered by a Pong with the same `step`
+  kHello = 1,      // first frame of each direction: who, and the token
+  kStepStart = 2,  // to a task: run step `step` of graph `graph`
+  kStepDone = 3,   // back: the task's part is done
+  kAbort = 4,      // either way: the step is dead, meta says why
+  kTensor = 5,     // producer to consumer: the tensor of edge `key`
+  // 6 is free
+  kCredit = 7,  // `step` more bytes of tensors may be sent
+  kPing = 8,    // answered by a Pong with the same `step`
   kPong = 9,
   kGoodbye = 10,     // last frame: an orderly end, meta says why
   kShare = 11,       // to a peer of this host: meta says how to map what is lent to it
   kShareReply = 12,  // `step` is the process that mapped it, 0 if that could not be done
-  kLent = 13,        // a Tensor or TensorBatch whose body lies in the sender's shared memory
+  kLent = 13,        // a Tensor whose body lies in the sender's shared memory
 };
 
 struct FrameHeader {
@@ -59,7 +59,7 @@ struct FrameHeader {
 // "Tensor", "StepStart", ...; "Unknown" for other numbers.
 absl::string_view FrameKindName(FrameKind kind);
 
-// True for Tensor and TensorBatch: frames that cost credit and let control frames pass.
+// True for Tensor: frames that cost credit and let control frames pass.
 bool IsBulk(FrameKind kind);
 
 // True for the kinds that a caller of Peer::Send may use.

@@ -18,13 +18,13 @@
 
 #include "base/status.h"
 #include "proto/tensorflow/master.pb.h"
-#include "weft/cluster/grpc_session.h"
-#include "weft/cluster/server.h"
+#include "weft/client/session.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/device/plugin/plugin_devices.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/op_list.h"
 #include "weft/ops/catalogue.h"
+#include "weft/server/server.h"
 #include "weft/session/direct_session.h"
 #include "weft/tensor/tensor_proto.h"
 
@@ -43,12 +43,12 @@ StatusOr<std::unique_ptr<PluginDevices>> LoadPlugin(const char* library, Catalog
   return plugin;
 }
 
-StatusOr<std::unique_ptr<cluster::Server>> StartServer(const Catalogue* catalogue,
-                                                       DeviceFactory* devices) {
-  cluster::ServerOptions options{.task = {"local", 0}, .catalogue = catalogue, .devices = devices};
+StatusOr<std::unique_ptr<server::Server>> StartServer(const Catalogue* catalogue,
+                                                      DeviceFactory* devices) {
+  server::ServerOptions options{.task = {"local", 0}, .catalogue = catalogue, .devices = devices};
   WEFT_ASSIGN_OR_RETURN(options.cluster,
                         cluster::ClusterSpec::FromJson(R"({"local":["127.0.0.1:0"]})"));
-  return cluster::Server::Start(options);
+  return server::Server::Start(options);
 }
 
 // A session in which every node asks for the library's device: those without a kernel there go to
@@ -60,14 +60,14 @@ StatusOr<std::unique_ptr<Session>> NewSessionOnPlugin(const char* library, Graph
   WEFT_RETURN_IF_ERROR(plugin->status());
   static auto* const devices = new JoinedDevices({&StandardDevices(), (**plugin).get()});
   static const auto* const server =
-      new StatusOr<std::unique_ptr<cluster::Server>>(StartServer(catalogue, devices));
+      new StatusOr<std::unique_ptr<server::Server>>(StartServer(catalogue, devices));
   WEFT_RETURN_IF_ERROR(server->status());
   for (NodeDef& node : graph->nodes) {
     if (node.device.empty()) node.device = absl::StrCat("/device:", (**plugin)->type(), ":0");
   }
-  cluster::SessionOptions options;
+  client::SessionOptions options;
   options.target = (**server)->target();
-  return cluster::NewSession(options);
+  return client::NewSession(options);
 }
 
 Status Start(const std::string& bytes, std::unique_ptr<Session>* session) {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// StridedSlice (Python's x[a:b:c, ..., newaxis]), its gradient, and assigning to a slice of a
-// value.
+// StridedSlice (Python's x[a:b:c, ..., newaxis]), its gradient, and writing to a slice of a value.
 #include <memory>
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/array/strided_slice_kernel.h"
-#include "weft/ops/broadcast.h"
 #include "weft/ops/elements.h"
-#include "weft/ops/state/variable_kernel.h"
 
 namespace weft::ops::array::strided_slice {
 namespace {
@@ -42,13 +39,6 @@ class StridedSliceKernel final : public OpKernel {
   const SliceMasks masks_;
 };
 
-// Turns the copy out of a slice into the copy back into it.
-StridedCopy Reversed(StridedCopy copy) {
-  std::swap(copy.source_strides, copy.target_strides);
-  std::swap(copy.source_offset, copy.target_offset);
-  return copy;
-}
-
 Status CheckFits(const Tensor& value, const SlicePlan& plan, const char* what) {
   WEFT_ASSIGN_OR_RETURN(const Shape expected, Shape::Make(plan.final_sizes));
   if (value.shape() == expected) return absl::OkStatus();
@@ -68,7 +58,7 @@ class StridedSliceGradKernel final : public OpKernel {
     WEFT_RETURN_IF_ERROR(CheckFits(c.input(4), plan, "dy"));
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, shape));
     ClearElements(output, 0, output->num_elements());
-    Copy(c, Reversed(plan.CopyOut(shape)), c.input(4), output);
+    Copy(c, plan.CopyInto(shape), c.input(4), output);
     return absl::OkStatus();
   }
 
@@ -89,62 +79,12 @@ class TensorStridedSliceUpdateKernel final : public OpKernel {
     WEFT_RETURN_IF_ERROR(CheckFits(c.input(4), plan, "value"));
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.ForwardOrAllocateOutput(0, 0, shape));
     if (output->bytes() != input.bytes()) output->CopyFrom(input);
-    Copy(c, Reversed(plan.CopyOut(shape)), c.input(4), output);
+    Copy(c, plan.CopyInto(shape), c.input(4), output);
     return absl::OkStatus();
   }
 
  private:
   const SliceMasks masks_;
-};
-
-// The same into a variable.
-class AssignKernel final : public OpKernel {
- public:
-  static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(const SliceMasks masks, SliceMasks::FromAttrs(c.call().attrs()));
-    WEFT_ASSIGN_OR_RETURN(const DType dtype, c.Attr<DType>("T"));
-    return std::make_unique<AssignKernel>(masks, dtype);
-  }
-  AssignKernel(const SliceMasks& masks, DType dtype) : masks_(masks), dtype_(dtype) {}
-
-  Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable, state::TargetVariable(c, 0, dtype_));
-    const Tensor& value = c.input(4);
-    WEFT_RETURN_IF_ERROR(variable->Update([&](Tensor& whole) -> Status {
-      const Shape shape = whole.shape();
-      WEFT_ASSIGN_OR_RETURN(const SlicePlan plan,
-                            PlanSlice(shape, &c.input(1), &c.input(2), c.input(3), masks_));
-      WEFT_ASSIGN_OR_RETURN(const Tensor filled, Filled(c, value, plan));
-      Copy(c, Reversed(plan.CopyOut(shape)), filled, &whole);
-      return absl::OkStatus();
-    }));
-    state::ForwardTarget(c, 0, 0);
-    return absl::OkStatus();
-  }
-
- private:
-  // The value broadcast to the slice.
-  static StatusOr<Tensor> Filled(const KernelContext& c, const Tensor& value,
-                                 const SlicePlan& plan) {
-    WEFT_ASSIGN_OR_RETURN(const Shape expected, Shape::Make(plan.final_sizes));
-    if (value.shape() == expected) return value;
-    const StatusOr<Shape> common = BroadcastShapes(value.shape(), expected);
-    if (!common.ok() || !(*common == expected)) {
-      return InvalidArgument("Cannot broadcast input shape ", value.shape().ToString(),
-                             " into final shape ", expected.ToString());
-    }
-    WEFT_ASSIGN_OR_RETURN(Tensor filled, c.AllocateTemporary(value.dtype(), expected));
-    const BroadcastLoops<1> loops = MakeBroadcastLoops<1>(expected, {&value.shape()});
-    loops.ForEachRow(0, loops.num_rows(), [&](const std::array<int64_t, 1>& from, int64_t to) {
-      for (int64_t i = 0; i < loops.inner.size; ++i) {
-        CopyElements(value, from[0] + i * loops.inner.stride[0], 1, &filled, to + i);
-      }
-    });
-    return filled;
-  }
-
-  const SliceMasks masks_;
-  const DType dtype_;
 };
 
 Status StridedSliceShape(ShapeContext& c) {
@@ -199,14 +139,6 @@ Status TensorStridedSliceUpdateGradient(GradientContext& c) {
                            {c.gradient(), c.input(1), c.input(2), c.input(3), zeros}));
   c.set_input(4, WithMasks(c, "StridedSlice", {c.gradient(), c.input(1), c.input(2), c.input(3)}));
   return absl::OkStatus();
-}
-
-OpSpec& AddMasks(OpSpec& spec) {
-  return spec.Attr("begin_mask: int = 0")
-      .Attr("end_mask: int = 0")
-      .Attr("ellipsis_mask: int = 0")
-      .Attr("new_axis_mask: int = 0")
-      .Attr("shrink_axis_mask: int = 0");
 }
 
 }  // namespace
@@ -271,25 +203,6 @@ void Register(Catalogue& catalogue) {
                     .Shape(shapes::SameAsInput)
                     .Gradient(TensorStridedSliceUpdateGradient)
                     .Kernel(MakeKernel<TensorStridedSliceUpdateKernel>()));
-  for (const bool is_resource : {false, true}) {
-    OpSpec assign(is_resource ? "ResourceStridedSliceAssign" : "StridedSliceAssign");
-    assign.Doc("Writes `value` into a variable where StridedSlice would read.");
-    assign.Input(is_resource ? "ref: resource" : "ref: Ref(T)")
-        .Input("begin: Index")
-        .HostInput("begin")
-        .Input("end: Index")
-        .HostInput("end")
-        .Input("strides: Index")
-        .HostInput("strides")
-        .Input("value: T");
-    if (!is_resource) assign.Output("output_ref: Ref(T)");
-    assign.Attr("T: type").Attr("Index: {int32, int64}");
-    if (is_resource) assign.Stateful();
-    catalogue.Add(AddMasks(assign)
-                      .Shape(is_resource ? shapes::NoOutputs : shapes::SameAsInput)
-                      .NoGradient()
-                      .Kernel(MakeKernel<AssignKernel>()));
-  }
 }
 
 }  // namespace weft::ops::array::strided_slice

@@ -2,6 +2,7 @@
 #include "weft/ops/array/strided_slice_kernel.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weft::ops::array {
 namespace {
@@ -197,6 +198,21 @@ StatusOr<SlicePlan> PlanSlice(const PartialShape& input, const Tensor* begin, co
   }
   return PlanSlice(input, begin != nullptr ? &from : nullptr, end != nullptr ? &to : nullptr, steps,
                    masks);
+}
+
+StridedCopy SlicePlan::CopyInto(const Shape& input) const {
+  StridedCopy copy = CopyOut(input);
+  std::swap(copy.source_strides, copy.target_strides);
+  std::swap(copy.source_offset, copy.target_offset);
+  return copy;
+}
+
+OpSpec& AddMasks(OpSpec& spec) {
+  return spec.Attr("begin_mask: int = 0")
+      .Attr("end_mask: int = 0")
+      .Attr("ellipsis_mask: int = 0")
+      .Attr("new_axis_mask: int = 0")
+      .Attr("shrink_axis_mask: int = 0");
 }
 
 }  // namespace weft::ops::array

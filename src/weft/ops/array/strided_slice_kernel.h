@@ -3,6 +3,7 @@
 // and the ops that assign to slices.
 #pragma once
 
+#include "weft/kernel/op_spec.h"
 #include "weft/ops/array/strided_kernel.h"
 #include "weft/ops/index_values.h"
 
@@ -28,6 +29,8 @@ struct SlicePlan {
 
   // How to copy the slice out of a tensor of `input`'s shape to a dense target.
   StridedCopy CopyOut(const Shape& input) const;
+  // How to copy a dense source into the slice of a tensor of `input`'s shape.
+  StridedCopy CopyInto(const Shape& input) const;
   bool IsWhole(const Shape& input) const;
 };
 
@@ -38,5 +41,8 @@ StatusOr<SlicePlan> PlanSlice(const PartialShape& input, const IndexVector* begi
 // From tensors, checking that they are vectors of one length.
 StatusOr<SlicePlan> PlanSlice(const PartialShape& input, const Tensor* begin, const Tensor* end,
                               const Tensor& strides, const SliceMasks& masks);
+
+// The attributes of the masks.
+OpSpec& AddMasks(OpSpec& spec);
 
 }  // namespace weft::ops::array

@@ -2,9 +2,9 @@
 // Loops of cheap arithmetic, compiled once for each instruction set and vectorised by the compiler.
 #include <cstring>
 
+#include "weft/ops/math/activation_functors.h"
 #include "weft/ops/math/simd_table_kernel.h"
 #include "weft/ops/math/tile_loop.h"
-#include "weft/ops/nn/activation_functors.h"
 
 // Two targets are enough here: these loops wait for memory.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
@@ -59,12 +59,12 @@ constexpr SimdTile kTiles[] = {
     WEFT_FLOATS(RunUnary, AbsOf),
     WEFT_FLOATS(RunUnary, SqrtOf),
     WEFT_FLOATS(RunUnary, RsqrtOf),
-    WEFT_FLOATS(RunUnary, nn::ReluOf),
-    WEFT_FLOATS(RunUnary, nn::Relu6Of),
-    WEFT_FLOATS(RunUnary, nn::SoftsignOf),
-    WEFT_FLOATS(RunBinary, nn::ReluGradOf),
-    WEFT_FLOATS(RunBinary, nn::Relu6GradOf),
-    WEFT_FLOATS(RunBinary, nn::SoftsignGradOf),
+    WEFT_FLOATS(RunUnary, ReluOf),
+    WEFT_FLOATS(RunUnary, Relu6Of),
+    WEFT_FLOATS(RunUnary, SoftsignOf),
+    WEFT_FLOATS(RunBinary, ReluGradOf),
+    WEFT_FLOATS(RunBinary, Relu6GradOf),
+    WEFT_FLOATS(RunBinary, SoftsignGradOf),
 };
 #undef WEFT_NUMBERS
 #undef WEFT_FLOATS

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "weft/ops/gradients.h"
+#include "weft/ops/math/activation_functors.h"
 #include "weft/ops/math/elementwise_kernel.h"
-#include "weft/ops/nn/activation_functors.h"
 
 namespace weft::ops::nn::activation {
 namespace {

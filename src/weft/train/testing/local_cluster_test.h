@@ -14,10 +14,10 @@
 
 #include "absl/strings/str_join.h"
 
-#include "weft/cluster/grpc_session.h"
-#include "weft/cluster/server.h"
+#include "weft/client/session.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/ops/catalogue.h"
+#include "weft/server/server.h"
 
 namespace weft::train::testing {
 
@@ -37,9 +37,9 @@ class LocalCluster {
   StatusOr<std::unique_ptr<session::Session>> NewSession(int worker,
                                                          std::vector<std::string> filters) {
     if (workers_[worker] == nullptr) return FailedPrecondition("The server did not start");
-    return cluster::NewSession({.target = workers_[worker]->target(),
-                                .device_filters = std::move(filters),
-                                .soft_placement = false});
+    return client::NewSession({.target = workers_[worker]->target(),
+                               .device_filters = std::move(filters),
+                               .soft_placement = false});
   }
 
  private:
@@ -60,23 +60,23 @@ class LocalCluster {
     return addresses;
   }
 
-  std::unique_ptr<cluster::Server> Start(const std::string& job, int index) {
+  std::unique_ptr<server::Server> Start(const std::string& job, int index) {
     StatusOr<cluster::ClusterSpec> spec = cluster::ClusterSpec::FromJson(spec_);
     EXPECT_TRUE(spec.ok()) << spec.status();
     if (!spec.ok()) return nullptr;
-    StatusOr<std::unique_ptr<cluster::Server>> server =
-        cluster::Server::Start({.cluster = *spec,
-                                .task = {job, index},
-                                .catalogue = &StandardCatalogue(),
-                                .devices = &StandardDevices(),
-                                .num_threads = 2});
+    StatusOr<std::unique_ptr<server::Server>> server =
+        server::Server::Start({.cluster = *spec,
+                               .task = {job, index},
+                               .catalogue = &StandardCatalogue(),
+                               .devices = &StandardDevices(),
+                               .num_threads = 2});
     EXPECT_TRUE(server.ok()) << server.status();
     return server.ok() ? *std::move(server) : nullptr;
   }
 
   std::string spec_;
-  std::vector<std::unique_ptr<cluster::Server>> servers_;
-  std::vector<std::unique_ptr<cluster::Server>> workers_;
+  std::vector<std::unique_ptr<server::Server>> servers_;
+  std::vector<std::unique_ptr<server::Server>> workers_;
 };
 
 }  // namespace weft::train::testing

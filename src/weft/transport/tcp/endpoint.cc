@@ -31,7 +31,7 @@ thread_local const void* io_thread_of = nullptr;
 // A connection that is being made: the addresses of its name are tried in turn.
 struct Dial {
   std::string target;
-  std::vector<SocketAddress> addresses;
+  std::vector<ResolvedAddress> addresses;
   size_t next = 0;
   int64_t deadline_ns = 0;
   Endpoint::Connected done;
@@ -142,7 +142,7 @@ void TcpEndpoint::Wake() {
 }
 
 StatusOr<std::string> TcpEndpoint::Listen(const std::string& bind) {
-  WEFT_ASSIGN_OR_RETURN(const std::vector<SocketAddress> addresses, Resolve(bind));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<ResolvedAddress> addresses, Resolve(bind));
   WEFT_ASSIGN_OR_RETURN(Fd fd, ListenOn(addresses.front()));
   const std::string address = LocalText(fd.get());
   {
@@ -174,7 +174,7 @@ void TcpEndpoint::ConnectAsync(const std::string& address, absl::Time deadline, 
   const absl::Duration left = std::min(deadline - absl::Now(), absl::Hours(24));
   dial->deadline_ns = MonotonicNanos() + absl::ToInt64Nanoseconds(left);
   dial->done = std::move(done);
-  StatusOr<std::vector<SocketAddress>> addresses = Resolve(address, deadline);
+  StatusOr<std::vector<ResolvedAddress>> addresses = Resolve(address, deadline);
   if (!addresses.ok()) {
     dial->done(Annotate(addresses.status(), "Cannot connect"));
     return;
@@ -196,7 +196,7 @@ void TcpEndpoint::TryNextAddress(std::unique_ptr<Dial> dial, Status last_error) 
       last_error = DeadlineExceeded("no time is left");
       break;
     }
-    const SocketAddress& address = dial->addresses[dial->next++];
+    const ResolvedAddress& address = dial->addresses[dial->next++];
     StatusOr<Fd> fd = StartConnect(address);
     if (!fd.ok()) {
       last_error = fd.status();

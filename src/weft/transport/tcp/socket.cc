@@ -14,35 +14,14 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 
+#include "net/socket_address.h"
+
 namespace weft::transport::tcp {
 namespace {
-
-Status BadAddress(const std::string& address) {
-  return InvalidArgument("Address must be host:port or [v6]:port, got '", address, "'");
-}
-
-// Splits at the last colon; a bare v6 address is refused because its port cannot be told.
-Status SplitAddress(const std::string& address, std::string* host, std::string* port) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon + 1 == address.size()) return BadAddress(address);
-  *host = address.substr(0, colon);
-  *port = address.substr(colon + 1);
-  if (host->size() > 2 && host->front() == '[' && host->back() == ']') {
-    *host = host->substr(1, host->size() - 2);
-  } else if (host->find(':') != std::string::npos) {
-    return BadAddress(address);
-  }
-  int number = -1;
-  if (host->empty() || !absl::SimpleAtoi(*port, &number) || number < 0 || number > 65535) {
-    return BadAddress(address);
-  }
-  return absl::OkStatus();
-}
 
 StatusOr<Fd> NewSocket(int family) {
   const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -50,14 +29,14 @@ StatusOr<Fd> NewSocket(int family) {
   return Fd(fd);
 }
 
-const sockaddr* Raw(const SocketAddress& address) {
+const sockaddr* Raw(const ResolvedAddress& address) {
   return reinterpret_cast<const sockaddr*>(&address.storage);
 }
 
-std::vector<SocketAddress> AddressesOf(const addrinfo* found) {
-  std::vector<SocketAddress> addresses;
+std::vector<ResolvedAddress> AddressesOf(const addrinfo* found) {
+  std::vector<ResolvedAddress> addresses;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    SocketAddress entry;
+    ResolvedAddress entry;
     std::memcpy(&entry.storage, one->ai_addr, one->ai_addrlen);
     entry.size = one->ai_addrlen;
     addresses.push_back(entry);
@@ -112,8 +91,8 @@ void Abandon(std::unique_ptr<Lookup> lookup) {
   abandoned->push_back(std::move(lookup));
 }
 
-StatusOr<std::vector<SocketAddress>> LookUp(const std::string& address,
-                                            std::unique_ptr<Lookup> lookup, absl::Time deadline) {
+StatusOr<std::vector<ResolvedAddress>> LookUp(const std::string& address,
+                                              std::unique_ptr<Lookup> lookup, absl::Time deadline) {
   gaicb* list[] = {&lookup->request};
   int error = getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr);
   if (error == 0) {
@@ -128,13 +107,13 @@ StatusOr<std::vector<SocketAddress>> LookUp(const std::string& address,
     return Unavailable("Host name is not known: ", gai_strerror(error), ", address '", address,
                        "'");
   }
-  std::vector<SocketAddress> addresses = AddressesOf(lookup->request.ar_result);
+  std::vector<ResolvedAddress> addresses = AddressesOf(lookup->request.ar_result);
   if (addresses.empty()) return Unavailable("Host has no address: '", address, "'");
   return addresses;
 }
 
 std::string EndText(int fd, int (*end)(int, sockaddr*, socklen_t*)) {
-  SocketAddress address;
+  ResolvedAddress address;
   address.size = sizeof(address.storage);
   if (end(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size) != 0) {
     return "unknown address";
@@ -153,22 +132,23 @@ void Fd::Reset() {
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }
 
-StatusOr<std::vector<SocketAddress>> Resolve(const std::string& address, absl::Time deadline) {
-  std::string host, port;
-  WEFT_RETURN_IF_ERROR(SplitAddress(address, &host, &port));
+StatusOr<std::vector<ResolvedAddress>> Resolve(const std::string& address, absl::Time deadline) {
+  WEFT_ASSIGN_OR_RETURN(const SocketAddress named, ParseSocketAddress(address));
+  const std::string& host = named.host;
+  const std::string port = absl::StrCat(named.port);
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) == 0) {
-    std::vector<SocketAddress> addresses = AddressesOf(found);
+    std::vector<ResolvedAddress> addresses = AddressesOf(found);
     freeaddrinfo(found);
     return addresses;
   }
   return LookUp(address, std::make_unique<Lookup>(host, port), deadline);
 }
 
-std::string AddressText(const SocketAddress& address) {
+std::string AddressText(const ResolvedAddress& address) {
   char text[INET6_ADDRSTRLEN] = {};
   if (address.storage.ss_family == AF_INET6) {
     const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address.storage);
@@ -187,7 +167,7 @@ std::string LocalText(int fd) { return EndText(fd, LocalEnd); }
 std::string RemoteText(int fd) { return EndText(fd, RemoteEnd); }
 
 bool SameHost(int fd) {
-  SocketAddress local, remote;
+  ResolvedAddress local, remote;
   local.size = remote.size = sizeof(sockaddr_storage);
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&local.storage), &local.size) != 0 ||
       getpeername(fd, reinterpret_cast<sockaddr*>(&remote.storage), &remote.size) != 0 ||
@@ -198,7 +178,7 @@ bool SameHost(int fd) {
   return here.substr(0, here.rfind(':')) == there.substr(0, there.rfind(':'));
 }
 
-StatusOr<Fd> ListenOn(const SocketAddress& address) {
+StatusOr<Fd> ListenOn(const ResolvedAddress& address) {
   WEFT_ASSIGN_OR_RETURN(Fd fd, NewSocket(address.storage.ss_family));
   // A restarted server takes its port back; SO_REUSEPORT stays off, so two never share one.
   const int on = 1;
@@ -209,7 +189,7 @@ StatusOr<Fd> ListenOn(const SocketAddress& address) {
   return fd;
 }
 
-StatusOr<Fd> StartConnect(const SocketAddress& address) {
+StatusOr<Fd> StartConnect(const ResolvedAddress& address) {
   WEFT_ASSIGN_OR_RETURN(Fd fd, NewSocket(address.storage.ss_family));
   if (connect(fd.get(), Raw(address), address.size) != 0 && errno != EINPROGRESS) {
     return Unavailable(ErrorText(errno), ", address ", AddressText(address));

@@ -35,7 +35,7 @@ class Fd {
   int fd_ = -1;
 };
 
-struct SocketAddress {
+struct ResolvedAddress {
   sockaddr_storage storage = {};
   socklen_t size = 0;
 };
@@ -43,11 +43,11 @@ struct SocketAddress {
 // "host:port" and "[v6]:port" to addresses, in the order to try them. Waits for the resolver unless
 // the host is a number. InvalidArgument for bad syntax, Unavailable if the name is not known,
 // DeadlineExceeded.
-StatusOr<std::vector<SocketAddress>> Resolve(const std::string& address,
-                                             absl::Time deadline = absl::InfiniteFuture());
+StatusOr<std::vector<ResolvedAddress>> Resolve(const std::string& address,
+                                               absl::Time deadline = absl::InfiniteFuture());
 
 // "10.0.0.2:2222" or "[::1]:2222".
-std::string AddressText(const SocketAddress& address);
+std::string AddressText(const ResolvedAddress& address);
 // The local or the other end of a socket; "unknown address" if it has none.
 std::string LocalText(int fd);
 std::string RemoteText(int fd);
@@ -55,10 +55,10 @@ std::string RemoteText(int fd);
 bool SameHost(int fd);
 
 // Unavailable when the address is taken or not ours.
-StatusOr<Fd> ListenOn(const SocketAddress& address);
+StatusOr<Fd> ListenOn(const ResolvedAddress& address);
 
 // Starts connecting; the socket gets writable when it is known how that went (ConnectError).
-StatusOr<Fd> StartConnect(const SocketAddress& address);
+StatusOr<Fd> StartConnect(const ResolvedAddress& address);
 Status ConnectError(int fd);
 
 // No delay for small frames; unacknowledged bytes end the connection after `dead_after`.

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/client/session.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+
+#include "weft/client/grpc_session.h"
+#include "weft/client/local_session.h"
+#include "weft/device/cpu/cpu_device.h"
+#include "weft/master/local_masters.h"
+#include "weft/ops/catalogue.h"
+#include "weft/session/direct_session.h"
+
+namespace weft::client {
+
+StatusOr<std::unique_ptr<session::Session>> NewSession(const SessionOptions& options) {
+  if (options.target.empty() || options.target == "local") {
+    return session::NewDirectSession(
+        {.catalogue = options.catalogue != nullptr ? options.catalogue : &StandardCatalogue(),
+         .devices = options.devices != nullptr ? options.devices : &StandardDevices(),
+         .soft_placement = options.soft_placement});
+  }
+  if (!absl::StartsWith(options.target, "grpc://") || options.target.size() <= 7) {
+    return InvalidArgument("Session target is '", options.target,
+                           "', expected nothing (this process) or grpc://host:port");
+  }
+  std::shared_ptr<master::LocalMaster> here =
+      options.always_dial ? nullptr : master::FindLocalMaster(options.target);
+  if (here != nullptr) return NewLocalSession(std::move(here), options);
+  return NewGrpcSession(options);
+}
+
+}  // namespace weft::client

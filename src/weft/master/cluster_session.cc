@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/master/cluster_session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "weft/compile/remote_calls.h"
+#include "weft/graph/graph_proto.h"
+#include "weft/graph/import.h"
+#include "weft/master/step_run.h"
+#include "weft/wire/device_proto.h"
+#include "weft/worker/part_options.h"
+
+namespace weft::master {
+namespace {
+
+// For the answer of a task that was lost: long enough to dial it again.
+constexpr absl::Duration kProbePatience = absl::Seconds(2);
+
+}  // namespace
+
+// A signature as first seen, with what runs it.
+struct ClusterSession::Executable {
+  explicit Executable(const SessionEnvironment& session_environment)
+      : environment(session_environment) {}
+  // One that was registered anew lets the tasks drop it once its last step has ended; all others go
+  // with their session.
+  ~Executable() {
+    if (!retired) return;
+    for (const auto& [task, graph] : registered)
+      environment.directory->DeregisterGraph(task, graph);
+    if (parts.local) environment.worker->DeregisterGraph(*parts.local).IgnoreError();
+  }
+  bool RunsAt(const std::string& task) const {
+    return std::any_of(parts.remote.begin(), parts.remote.end(),
+                       [&](const StepParts::Remote& remote) { return remote.task == task; });
+  }
+
+  const SessionEnvironment& environment;
+  StepParts parts;
+  std::vector<PartialShape> feed_shapes;  // what placeholders demand, by feed
+  std::vector<std::pair<cluster::TaskId, uint32_t>> registered;
+  std::atomic<bool> retired = false;
+};
+
+ClusterSession::ClusterSession(std::string handle, tensorflow::ConfigProto config,
+                               SessionEnvironment environment)
+    : handle_(std::move(handle)),
+      config_(std::move(config)),
+      environment_(std::move(environment)),
+      client_device_([this] {
+        DeviceName device = environment_.worker->options().task;
+        device.type = "CPU";
+        device.index = 0;
+        return device;
+      }()),
+      graph_(&environment_.worker->options().catalogue->ops(), client_device_.ToString()) {}
+
+ClusterSession::~ClusterSession() {
+  environment_.worker->DeleteSession(handle_).IgnoreError();
+  for (const auto& [name, task] : tasks_)
+    environment_.directory->DeleteWorkerSession(task.id, handle_);
+}
+
+Status ClusterSession::Open() {
+  return environment_.worker->CreateSession(
+      {.handle = handle_, .isolate = config_.isolate_session_state()});
+}
+
+std::vector<cluster::TaskId> ClusterSession::OtherTasks() const {
+  return environment_.directory->OthersMatching(
+      {config_.device_filters().begin(), config_.device_filters().end()});
+}
+
+std::vector<cluster::TaskId> ClusterSession::TasksNamedBy(const GraphDef& graph) const {
+  std::set<std::string> devices;
+  for (const NodeDef& node : graph.nodes) devices.insert(node.device);
+  for (const FunctionDef& function : graph.functions) {
+    for (const NodeDef& node : function.nodes) devices.insert(node.device);
+  }
+  compile::AddCallTargets(graph, &devices);
+  DeviceName here = client_device_;
+  here.type.reset();
+  here.index.reset();
+  std::vector<cluster::TaskId> named;
+  for (const cluster::TaskId& task : OtherTasks()) {
+    DeviceName name{.job = task.job, .replica = 0, .task = task.index};
+    for (const std::string& device : devices) {
+      StatusOr<DeviceName> wish = DeviceName::Parse(device);
+      if (!wish.ok()) continue;
+      wish->type.reset();
+      wish->index.reset();
+      // "/task:1" without a job means this task if it can; "/cpu:0" always does.
+      if ((!wish->job && wish->Matches(here)) || !wish->Matches(name)) continue;
+      named.push_back(task);
+      break;
+    }
+  }
+  return named;
+}
+
+Status ClusterSession::EnsureTasks(const std::vector<cluster::TaskId>& tasks,
+                                   Cancellation* cancellation) {
+  std::vector<cluster::TaskId> fresh;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const cluster::TaskId& task : tasks) {
+      if (!tasks_.contains(task.DeviceTask())) fresh.push_back(task);
+    }
+  }
+  if (fresh.empty()) return absl::OkStatus();
+  const StatusOr<std::vector<cluster::TaskStatus>> found =
+      environment_.directory->GetStatus(fresh, environment_.patience, cancellation);
+  if (absl::IsUnavailable(found.status()) && config_.operation_timeout_in_ms() > 0) {
+    // Clients repeat what is UNAVAILABLE: beyond the time that they gave.
+    return DeadlineExceeded(found.status().message());
+  }
+  WEFT_RETURN_IF_ERROR(found.status());
+  for (const cluster::TaskStatus& task : *found) WEFT_RETURN_IF_ERROR(OpenTask(task, cancellation));
+  return absl::OkStatus();
+}
+
+Status ClusterSession::OpenTask(const cluster::TaskStatus& task, Cancellation* cancellation) {
+  if (task.data.address.empty()) {
+    return FailedPrecondition("Task ", task.id.ToString(),
+                              " is no weft server: the tasks of a cluster are all of one kind");
+  }
+  tensorflow::CreateWorkerSessionRequest request;
+  request.set_session_handle(handle_);
+  request.set_isolate_session_state(config_.isolate_session_state());
+  request.set_master_task(environment_.worker->task());
+  request.set_master_incarnation(static_cast<int64_t>(environment_.self.incarnation));
+  request.mutable_server_def()->set_protocol("grpc");
+  request.mutable_server_def()->set_job_name(task.id.job);
+  request.mutable_server_def()->set_task_index(task.id.index);
+  WEFT_RETURN_IF_ERROR(environment_.directory->CreateWorkerSession(task.id, request, cancellation));
+  environment_.host->Know(task.data);
+  absl::MutexLock lock(&mutex_);
+  tasks_[task.id.DeviceTask()] = task;
+  return absl::OkStatus();
+}
+
+void ClusterSession::Suspect(const std::vector<std::string>& tasks, const Status& why) {
+  if (!absl::IsUnavailable(why) && !absl::IsAborted(why)) return;
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& task : tasks) suspects_.try_emplace(task, why);
+}
+
+void ClusterSession::Forget(const std::string& task) {
+  std::vector<std::shared_ptr<Executable>> retired;  // their ends call tasks: without the lock
+  absl::MutexLock lock(&mutex_);
+  for (auto it = executables_.begin(); it != executables_.end();) {
+    if (!it->second->RunsAt(task)) {
+      ++it;
+      continue;
+    }
+    it->second->retired = true;
+    retired.push_back(std::move(it->second));
+    executables_.erase(it++);
+  }
+}
+
+Status ClusterSession::Recheck(const std::string& task, Cancellation* cancellation) {
+  cluster::TaskStatus old;
+  Status why;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto suspect = suspects_.find(task);
+    const auto known = tasks_.find(task);
+    if (suspect == suspects_.end() || known == tasks_.end()) return absl::OkStatus();
+    old = known->second;
+    why = suspect->second;
+  }
+  WEFT_ASSIGN_OR_RETURN(
+      const std::vector<cluster::TaskStatus> found,
+      environment_.directory->GetStatus({old.id}, std::min(environment_.patience, kProbePatience),
+                                        cancellation));
+  const cluster::TaskStatus& now = found.front();
+  const bool restarted = now.data.incarnation != old.data.incarnation;
+  // The same process may have let go of the session while it could not reach this one.
+  if (restarted || absl::IsAborted(why)) {
+    WEFT_RETURN_IF_ERROR(OpenTask(now, cancellation));
+    Forget(task);
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    suspects_.erase(task);
+  }
+  if (!restarted) return absl::OkStatus();
+  return Aborted("Task ", task, " was started again, and what its variables held is lost. This ",
+                 "session goes on with the new process: run the initializers, or restore a ",
+                 "checkpoint, then repeat the step");
+}
+
+StatusOr<compile::PlaceOptions> ClusterSession::Places() const {
+  compile::PlaceOptions options{.kernels = &environment_.worker->options().catalogue->kernels(),
+                                .default_device = client_device_,
+                                .soft = config_.allow_soft_placement()};
+  const auto add = [&](const DeviceAttributes& device) -> Status {
+    WEFT_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(device.name));
+    options.devices.push_back(std::move(name));
+    return absl::OkStatus();
+  };
+  for (const DeviceAttributes& device : environment_.worker->devices())
+    WEFT_RETURN_IF_ERROR(add(device));
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, task] : tasks_) {
+    for (const DeviceAttributes& device : task.devices) WEFT_RETURN_IF_ERROR(add(device));
+  }
+  for (const cluster::TaskId& task : OtherTasks()) {
+    if (!tasks_.contains(task.DeviceTask())) options.other_tasks.push_back(task.DeviceTask());
+  }
+  return options;
+}
+
+Status ClusterSession::Extend(GraphDef def, Cancellation* cancellation) {
+  absl::MutexLock setup(&setup_mutex_);
+  WEFT_RETURN_IF_ERROR(EnsureTasks(TasksNamedBy(def), cancellation));
+  WEFT_ASSIGN_OR_RETURN(const compile::PlaceOptions places, Places());
+  return graph_.Extend(std::move(def), places);
+}
+
+StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Prepare(
+    const std::string& key, const Step& step) {
+  if (const std::shared_ptr<Executable> known = Known(key, /*suspects_too=*/true)) {
+    for (const StepParts::Remote& remote : known->parts.remote) {
+      WEFT_RETURN_IF_ERROR(Recheck(remote.task, step.cancellation.get()));
+    }
+  }
+  std::shared_ptr<Executable> executable = Known(key, /*suspects_too=*/true);
+  if (executable != nullptr) return executable;
+  WEFT_ASSIGN_OR_RETURN(executable, Compile(step));
+  absl::MutexLock lock(&mutex_);
+  executables_.emplace(key, executable);
+  return executable;
+}
+
+StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(const Step& request) {
+  auto executable = std::make_shared<Executable>(environment_);
+  WEFT_ASSIGN_OR_RETURN(const compile::PlaceOptions places, Places());
+  WEFT_ASSIGN_OR_RETURN(
+      step::StepGraph cut,
+      graph_.Cut(step::SignatureOf(request.feeds, request.fetches, request.targets), places));
+  executable->feed_shapes = std::move(cut.feed_shapes);
+  std::map<std::string, uint64_t> incarnations;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [name, task] : tasks_) {
+      for (const DeviceAttributes& device : task.devices)
+        incarnations[device.name] = device.incarnation;
+    }
+  }
+  for (const DeviceAttributes& device : environment_.worker->devices()) {
+    incarnations[device.name] = device.incarnation;
+  }
+  WEFT_ASSIGN_OR_RETURN(auto parts, step::SplitByTask(cut.graph, incarnations));
+  for (auto& [task, part] : parts) {
+    const Status registered =
+        RegisterPart(task, std::move(part), request.cancellation.get(), executable.get());
+    if (registered.ok()) continue;
+    if (task != environment_.worker->task()) Suspect({task}, registered);
+    executable->retired = true;
+    return registered;
+  }
+  return executable;
+}
+
+Status ClusterSession::RegisterPart(const std::string& task, Graph part, Cancellation* cancellation,
+                                    Executable* executable) {
+  worker::Worker* worker = environment_.worker;
+  if (task == worker->task()) {
+    WEFT_ASSIGN_OR_RETURN(
+        const uint32_t graph,
+        worker->RegisterGraph(handle_, std::move(part), worker::PartOptionsFromConfig(config_)));
+    executable->parts.local = graph;
+    return absl::OkStatus();
+  }
+  WEFT_RETURN_IF_ERROR(Recheck(task, cancellation));
+  cluster::TaskId id;
+  wire::RegisterGraphExtension extension;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = tasks_.find(task);
+    if (found == tasks_.end())
+      return Internal("A node was placed at ", task, ", which is not open");
+    id = found->second.id;
+    const auto add = [&](const cluster::TaskAddress& address) {
+      wire::TaskInfo* info = extension.add_tasks();
+      info->set_task(address.task);
+      info->set_data_address(address.address);
+      info->set_incarnation(address.incarnation);
+    };
+    add(environment_.self);
+    for (const auto& [name, other] : tasks_) add(other.data);
+  }
+  tensorflow::RegisterGraphRequest request;
+  request.set_session_handle(handle_);
+  request.set_create_worker_session_called(true);
+  *request.mutable_config_proto() = config_;
+  *request.mutable_graph_options() = config_.graph_options();
+  WEFT_RETURN_IF_ERROR(
+      GraphDefToProto(ExportGraph(part, {.assigned_devices = true, .strip_defaults = true}),
+                      request.mutable_graph_def()));
+  WEFT_ASSIGN_OR_RETURN(const uint32_t graph,
+                        environment_.directory->RegisterGraph(id, request, extension, nullptr));
+  executable->registered.emplace_back(id, graph);
+  executable->parts.remote.push_back(
+      {task, graph,
+       std::make_shared<const WaitSubject>(WaitSubject{
+           .waiter = environment_.worker->task(), .what = "the end of its part", .on = task})});
+  return absl::OkStatus();
+}
+
+std::shared_ptr<ClusterSession::Executable> ClusterSession::Known(const std::string& key,
+                                                                  bool suspects_too) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = executables_.find(key);
+  if (found == executables_.end()) return nullptr;
+  for (const auto& [task, why] : suspects_) {
+    if (!suspects_too && found->second->RunsAt(task)) return nullptr;
+  }
+  return found->second;
+}
+
+void ClusterSession::Run(Step step, Done done) {
+  std::string key = step::SignatureKey(step.feeds, step.fetches, step.targets);
+  if (std::shared_ptr<Executable> known = Known(key, /*suspects_too=*/false)) {
+    Start(std::move(known), std::move(step), std::move(done));
+    return;
+  }
+  // Registering waits for other tasks: not on the caller's thread. The step holds this session.
+  environment_.setup->Schedule(
+      [this, key = std::move(key), step = std::move(step), done = std::move(done)]() mutable {
+        StatusOr<std::shared_ptr<Executable>> executable = nullptr;
+        {
+          absl::MutexLock setup(&setup_mutex_);
+          executable = Prepare(key, step);
+        }
+        if (executable.ok()) {
+          Start(*std::move(executable), std::move(step), std::move(done));
+        } else {
+          done(executable.status());
+        }
+      });
+}
+
+void ClusterSession::Start(std::shared_ptr<Executable> executable, Step step, Done done) {
+  if (Status fits = step::CheckFeeds(executable->feed_shapes, step.feeds); !fits.ok()) {
+    done(std::move(fits));
+    return;
+  }
+  const StepParts& parts = executable->parts;
+  RunParts(environment_.worker, environment_.host, parts, std::move(step),
+           [this, executable, done = std::move(done)](StatusOr<StepResult> result) mutable {
+             std::vector<std::string> tasks;
+             for (const StepParts::Remote& remote : executable->parts.remote) {
+               if (!result.ok()) tasks.push_back(remote.task);
+             }
+             Suspect(tasks, result.status());
+             executable.reset();  // before the session, which `done` may end
+             done(std::move(result));
+           });
+}
+
+}  // namespace weft::master

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a master session runs its steps with: this task alone, or a cluster.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+
+#include "base/cancellation.h"
+#include "base/status.h"
+#include "weft/graph/node_def.h"
+#include "weft/session/session.h"
+
+namespace weft::master {
+
+struct StepResult {
+  std::vector<Tensor> fetches;
+  step::RunMetadata metadata;
+};
+
+// A graph that grows, and steps of it. Thread-safe. Outlives its running steps.
+class StepRunner {
+ public:
+  using Done = absl::AnyInvocable<void(StatusOr<StepResult>)>;
+  struct Step {
+    std::vector<step::Feed> feeds;
+    std::vector<std::string> fetches;
+    std::vector<std::string> targets;
+    bool trace = false;
+    bool partition_graphs = false;
+    // The step's own; cancelled by whoever fails first. Shared with frames that may cancel it late.
+    std::shared_ptr<Cancellation> cancellation;
+  };
+
+  virtual ~StepRunner() = default;
+  // All or nothing; running steps are not disturbed. May wait for other tasks, until `cancellation`
+  // (may be null).
+  virtual Status Extend(GraphDef graph, Cancellation* cancellation) = 0;
+  // `done` runs once, maybe before this returns; every part of the step has ended by then.
+  virtual void Run(Step step, Done done) = 0;
+};
+
+}  // namespace weft::master

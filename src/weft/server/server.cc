@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/server/server.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/threads.h"
+#include "base/timers.h"
+#include "base/waits.h"
+#include "net/socket_address.h"
+#include "weft/master/local_masters.h"
+#include "weft/master/master.h"
+#include "weft/master/master_service.h"
+#include "weft/master/task_cluster.h"
+#include "weft/server/status_page.h"
+#include "weft/tensor/pool_allocator.h"
+#include "weft/wire/grpc_service.h"
+#include "weft/worker/master_watch.h"
+#include "weft/worker/step_host.h"
+#include "weft/worker/worker.h"
+#include "weft/worker/worker_service.h"
+
+namespace weft::server {
+namespace {
+
+constexpr int kCallThreads = 8;
+// Calls that may wait for other tasks get threads of their own, so that steps go on beside them.
+constexpr int kSetupThreads = 32;
+// Look-ups of other tasks' names may take seconds.
+constexpr int kDialThreads = 2;
+// Sessions of another task's master are dropped when it has not answered for so long.
+constexpr absl::Duration kMasterPatience = absl::Minutes(10);
+constexpr absl::Duration kProbePatience = absl::Seconds(5);
+
+// Tasks of one cluster greet each other with it: a task of another cluster is not let in by
+// mistake.
+std::string ClusterToken(const cluster::ClusterSpec& cluster) {
+  std::string token = "weft";
+  for (const auto& [task, address] : cluster.tasks()) absl::StrAppend(&token, " ", task.ToString());
+  constexpr size_t kMostBytes = 512;
+  if (token.size() > kMostBytes) token.resize(kMostBytes);
+  return token;
+}
+
+WaitWatchdog::Options WatchdogOptions(absl::Duration report_after) {
+  WaitWatchdog::Options options;
+  options.threshold = report_after;
+  options.period = std::clamp(report_after / 2, absl::Milliseconds(50), options.period);
+  return options;
+}
+
+class TaskServer final : public Server {
+ public:
+  explicit TaskServer(const ServerOptions& options)
+      : task_(options.task),
+        device_task_{.job = options.task.job, .replica = 0, .task = options.task.index},
+        waits_(&clock_),
+        watchdog_(&waits_, WatchdogOptions(options.report_waits_after), nullptr),
+        directory_(options.cluster, options.task, &waits_, options.identity),
+        master_patience_(std::min(options.session_lease, kMasterPatience)),
+        host_(device_task_.TaskName(), &compute_),
+        dial_("weft-dial", kDialThreads),
+        compute_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores()),
+        setup_("weft-setup", kSetupThreads),
+        calls_("weft-calls", std::max(kCallThreads, compute_.num_threads())) {}
+
+  ~TaskServer() override { Shutdown(absl::ZeroDuration()); }
+
+  Status Init(const ServerOptions& options) {
+    WEFT_ASSIGN_OR_RETURN(const std::string own, options.cluster.AddressOf(options.task));
+    WEFT_ASSIGN_OR_RETURN(const SocketAddress listed, ParseSocketAddress(own));
+    host_name_ = listed.host;
+    if (options.memory_limit > 0) SetHostMemoryLimit(options.memory_limit);
+    const std::string bind = BindHost(options.bind);
+    const bool is_wide = !IsLoopbackHost(bind);
+    const std::string where = SocketAddress{bind, listed.port}.ToString();
+    if (is_wide) WEFT_RETURN_IF_ERROR(CheckWidePort(options, where));
+    WEFT_RETURN_IF_ERROR(OpenFiles(options.root, is_wide));
+    metrics_.GetGauge("weft_insecure", "1 where whoever reaches the port may run graphs")
+        .Set(is_wide && !options.identity.has_value() ? 1 : 0);
+    WEFT_RETURN_IF_ERROR(StartStatusPage(options.status_port));
+    WEFT_RETURN_IF_ERROR(MakeWorker(options));
+    WEFT_RETURN_IF_ERROR(StartDataPlane(options, bind));
+    MakeMaster(options);
+    wire::MethodTable methods;
+    master::AddMasterMethods({.master = &*master_, .graphs = &graphs_, .metrics = &step_metrics_},
+                             &methods);
+    worker::AddWorkerMethods(&*worker_, plane_.get(), self_, options.cluster, &methods);
+    WEFT_ASSIGN_OR_RETURN(grpc_, wire::GrpcServer::Start(
+                                     where, std::move(methods), &calls_, &setup_,
+                                     options.identity.has_value() ? &*options.identity : nullptr));
+    watchdog_.Start();
+    ScheduleSweep();
+    local_.emplace(target(), &*master_, &step_metrics_);
+    if (status_page_) status_page_->SetReady();
+    WEFT_LOG(INFO) << task_.ToString() << " serves at " << target();
+    return absl::OkStatus();
+  }
+
+  int port() const override { return grpc_->port(); }
+  int status_port() const override { return status_page_ ? status_page_->port() : -1; }
+  std::string target() const override {
+    return absl::StrCat("grpc://", SocketAddress{host_name_, port()}.ToString());
+  }
+
+  void Shutdown(absl::Duration grace) override {
+    if (shut_down_.exchange(true)) return;
+    if (status_page_) status_page_->SetStopping();
+    stopping_.Cancel(Cancelled("The server is shutting down"));
+    StopSweeps();
+    if (master_) master_->Shutdown();
+    local_.reset();
+    if (grpc_) grpc_->Shutdown(grace);
+    if (plane_) plane_->Shutdown();
+  }
+
+ private:
+  std::string BindHost(const std::string& asked) const {
+    if (!asked.empty()) return asked;
+    return IsLoopbackHost(host_name_) ? host_name_ : "::";
+  }
+
+  // Of a port that others reach.
+  Status CheckWidePort(const ServerOptions& options, const std::string& where) const {
+    if (options.identity.has_value()) {
+      WEFT_LOG(INFO) << "Others than this host's own reach " << where
+                     << " with the secret of the job only, " << options.identity->name;
+      return absl::OkStatus();
+    }
+    if (!options.insecure) {
+      return FailedPrecondition(
+          task_.ToString(), " at ", where,
+          " would run the graphs of whoever reaches it: give all tasks of the job one secret "
+          "(`weft secret FOLDER` makes it, --task_tls FOLDER or WEFT_TASK_TLS names it), or say "
+          "--insecure (WEFT_INSECURE=1) inside a private network");
+    }
+    WEFT_LOG(WARNING) << "Listening at " << where
+                      << " WITHOUT ENCRYPTION OR PASSWORD: whoever reaches this port can run any "
+                         "graph here. Keep it inside a private network.";
+    return absl::OkStatus();
+  }
+
+  Status OpenFiles(const std::string& asked, bool is_wide) {
+    if (asked.empty() && !is_wide) {
+      files_ = std::make_unique<RealFileSystem>();
+      return absl::OkStatus();
+    }
+    const std::string root = asked.empty() ? std::filesystem::current_path().string() : asked;
+    WEFT_LOG(INFO) << "File ops of graphs stay under " << root
+                   << (asked.empty() ? ", the working directory: --file_root says otherwise" : "");
+    WEFT_ASSIGN_OR_RETURN(files_, RootedFileSystem::Create(root));
+    return absl::OkStatus();
+  }
+
+  Status MakeWorker(const ServerOptions& options) {
+    worker::WorkerOptions worker{.task = device_task_,
+                                 .catalogue = options.catalogue,
+                                 .factory = options.devices,
+                                 .pool = &compute_,
+                                 .files = files_.get(),
+                                 .waits = &waits_,
+                                 .clock = &clock_,
+                                 .single_threaded = compute_.num_threads() == 1};
+    if (options.devices == nullptr) return InvalidArgument("A server needs devices");
+    WEFT_ASSIGN_OR_RETURN(devices_, options.devices->Make(device_task_, &compute_));
+    if (devices_.empty()) return InvalidArgument("A server needs a device, its factory made none");
+    for (const auto& device : devices_) worker.devices.push_back(device.get());
+    worker_.emplace(std::move(worker), &host_);
+    master_watch_.emplace(&*worker_, &clock_, master_patience_,
+                          [this](const std::string& master) { return ProbeMaster(master); });
+    return absl::OkStatus();
+  }
+
+  Status StartDataPlane(const ServerOptions& options, const std::string& bind) {
+    cluster::DataPlaneOptions data{
+        .task = worker_->task(),
+        .incarnation = devices_.front()->attributes().incarnation,
+        .token = ClusterToken(options.cluster),
+        .bind =
+            SocketAddress{bind == "localhost" ? "127.0.0.1" : bind, options.data_port}.ToString(),
+        .share_memory = options.share_memory,
+        .metrics = &data_metrics_};
+    if (options.identity.has_value()) {
+      WEFT_ASSIGN_OR_RETURN(data.tls, MakeJobTls(*options.identity));
+    }
+    StatusOr<std::unique_ptr<cluster::DataPlane>> plane =
+        cluster::DataPlane::Start(data, &host_, &dial_);
+    if (!plane.ok()) {
+      return Annotate(plane.status(),
+                      absl::StrCat("For tensors of other tasks, --data_port ", options.data_port));
+    }
+    plane_ = *std::move(plane);
+    host_.Attach(&*worker_, plane_.get());
+    WEFT_ASSIGN_OR_RETURN(const SocketAddress bound, ParseSocketAddress(plane_->address()));
+    // Others reach it where they reach the task.
+    self_ = {
+        worker_->task(),
+        SocketAddress{host_name_ == "localhost" ? "127.0.0.1" : host_name_, bound.port}.ToString(),
+        data.incarnation};
+    return absl::OkStatus();
+  }
+
+  void MakeMaster(const ServerOptions& options) {
+    cluster_ =
+        std::make_unique<master::TaskCluster>(master::SessionEnvironment{.worker = &*worker_,
+                                                                         .host = &host_,
+                                                                         .directory = &directory_,
+                                                                         .setup = &setup_,
+                                                                         .self = self_});
+    master::MasterOptions master{.lease = options.session_lease};
+    master.default_config.set_allow_soft_placement(options.soft_placement);
+    master_.emplace(std::move(master), cluster_.get(), &timers_);
+  }
+
+  // Steps whose tensors came but which never started are forgotten, and so are sessions of masters
+  // that are gone.
+  void ScheduleSweep() {
+    absl::MutexLock lock(&sweep_mutex_);
+    if (stopping_.IsCancelled()) return;
+    sweep_ = timers_.Schedule(
+        std::clamp(master_patience_ / 4, absl::Milliseconds(100), absl::Minutes(1)), [this] {
+          worker_->Sweep();
+          // One at a time: it waits for masters to answer.
+          if (!checking_masters_.exchange(true)) {
+            setup_.Schedule([this] {
+              master_watch_->Check();
+              checking_masters_ = false;
+            });
+          }
+          ScheduleSweep();
+        });
+  }
+
+  // None runs when this returns.
+  void StopSweeps() {
+    TimerQueue::Id last = 0;
+    {
+      absl::MutexLock lock(&sweep_mutex_);
+      last = std::exchange(sweep_, 0);
+    }
+    if (last != 0) timers_.Cancel(last);
+  }
+
+  StatusOr<uint64_t> ProbeMaster(const std::string& master) {
+    WEFT_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(master));
+    if (!name.job || !name.task) return InvalidArgument("Not a task: ", master);
+    WEFT_ASSIGN_OR_RETURN(
+        const std::vector<cluster::TaskStatus> answers,
+        directory_.GetStatus({cluster::TaskId{*name.job, *name.task}}, kProbePatience, &stopping_));
+    if (answers.empty()) return Unavailable("No answer from ", master);
+    return answers.front().data.incarnation;
+  }
+
+  Status StartStatusPage(int port) {
+    if (port < 0) return absl::OkStatus();
+    const auto update = [this](MetricRegistry* metrics) {
+      const auto set = [&](const char* name, const char* help, size_t value) {
+        metrics->GetGauge(name, help).Set(static_cast<double>(value));
+      };
+      const worker::Worker::Counts counts = worker_->counts();
+      set("weft_sessions", "Sessions that clients hold here", master_->num_sessions());
+      set("weft_task_sessions", "Sessions of any task's master that use this task",
+          counts.sessions);
+      set("weft_graphs", "Compiled graphs that are registered here", counts.graphs);
+      set("weft_running_parts", "Parts of steps that exchange tensors and run here now",
+          counts.running);
+      set("weft_open_steps", "Steps that hold tensors here now", counts.open_steps);
+      const PoolStatistics memory = HostPoolStatistics();
+      set("weft_tensor_memory_bytes", "Host memory that tensors hold", memory.bytes_in_use);
+      set("weft_tensor_memory_peak_bytes", "The most that they held at a time",
+          memory.peak_bytes_in_use);
+      set("weft_tensor_pool_bytes", "Host memory kept for the next tensors, for some seconds",
+          memory.bytes_cached);
+      set("weft_tensor_memory_limit_bytes", "The most that both may take together",
+          HostMemoryLimit());
+    };
+    WEFT_ASSIGN_OR_RETURN(status_page_, StatusPage::Start(port, &metrics_, &waits_, update));
+    WEFT_LOG(INFO) << "Health, metrics and waits at http://127.0.0.1:" << status_page_->port()
+                   << "/metrics";
+    return absl::OkStatus();
+  }
+
+  // In the order in which they need each other: the last goes first. The threads end before all
+  // that they may still touch: who is told of a step's end goes on while the thread that tells it
+  // lets go of the step, and with it perhaps of its session.
+  const cluster::TaskId task_;
+  const DeviceName device_task_;
+  std::string host_name_;
+  cluster::TaskAddress self_;
+  RealClock clock_;
+  WaitRegistry waits_;
+  WaitWatchdog watchdog_;
+  MetricRegistry metrics_;
+  master::StepMetrics step_metrics_{&metrics_};
+  cluster::DataMetrics data_metrics_{&metrics_};
+  master::GraphCache graphs_;
+  std::unique_ptr<FileSystem> files_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::optional<worker::Worker> worker_;
+  cluster::TaskDirectory directory_;
+  const absl::Duration master_patience_;
+  Cancellation stopping_;
+  std::atomic<bool> checking_masters_{false};
+  absl::Mutex sweep_mutex_;
+  TimerQueue::Id sweep_ ABSL_GUARDED_BY(sweep_mutex_) = 0;
+  worker::StepHost host_;
+  std::unique_ptr<cluster::DataPlane> plane_;
+  std::optional<worker::MasterWatch> master_watch_;
+  TimerQueue timers_;
+  std::unique_ptr<master::ClusterAccess> cluster_;
+  std::optional<master::Master> master_;
+  ThreadPool dial_;
+  ThreadPool compute_;
+  ThreadPool setup_;
+  ThreadPool calls_;
+  std::unique_ptr<wire::GrpcServer> grpc_;
+  std::optional<master::LocalMasterRegistration> local_;
+  std::unique_ptr<StatusPage> status_page_;
+  std::atomic<bool> shut_down_{false};
+};
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+Status CompleteFromEnvironment(ServerOptions* options) {
+  if (options->root.empty()) options->root = Variable("WEFT_FILE_ROOT");
+  const std::string insecure = Variable("WEFT_INSECURE");
+  options->insecure = options->insecure || (!insecure.empty() && insecure != "0");
+  if (options->identity.has_value() || options->insecure) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(options->identity, JobIdentityFromEnvironment());
+  return absl::OkStatus();
+}
+
+StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  if (options.catalogue == nullptr) return InvalidArgument("A server needs a catalogue of ops");
+  WEFT_RETURN_IF_ERROR(options.catalogue->status());
+  auto server = std::make_unique<TaskServer>(options);
+  WEFT_RETURN_IF_ERROR(server->Init(options));
+  return std::unique_ptr<Server>(std::move(server));
+}
+
+}  // namespace weft::server

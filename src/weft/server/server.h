@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// One task of a cluster: its devices, its master, its port.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+
+#include "base/status.h"
+#include "net/job_identity.h"
+#include "weft/cluster/cluster_spec.h"
+#include "weft/kernel/op_spec.h"
+
+namespace tensorflow {
+class ConfigProto;
+}
+
+namespace weft::server {
+
+struct ServerOptions {
+  cluster::ClusterSpec cluster;
+  cluster::TaskId task;
+  const Catalogue* catalogue = nullptr;  // required; must outlive the server
+  DeviceFactory* devices = nullptr;      // required; the same
+  // The host to listen at. Empty: loopback if the task's own address is loopback, else every
+  // interface.
+  std::string bind;
+  int data_port = 0;  // of the connections between tasks; 0: any
+  // Tensors for tasks on the same host are read in place from memory that both map.
+  bool share_memory = true;
+  // What the job's tasks show each other and demand of each other. Needed where the port is not on
+  // loopback, unless `insecure`.
+  std::optional<JobIdentity> identity;
+  // Whoever reaches the port may run any graph here.
+  bool insecure = false;
+  // File ops stay under this directory. Empty: the working directory where the port is not on
+  // loopback, else no limit.
+  std::string root;
+  int num_threads = 0;  // 0: the cores this process may use
+  // Sessions of this task's master may place nodes on another device of a task than they ask for,
+  // whatever their clients say.
+  bool soft_placement = false;
+  // Bytes of host memory that tensors may take, of the whole process; 0: what the control group
+  // leaves, else the machine's.
+  uint64_t memory_limit = 0;
+  // A session that nobody used for this long is closed.
+  absl::Duration session_lease = absl::Hours(12);
+  // A wait older than this is reported in the log, and again whenever its age has doubled.
+  absl::Duration report_waits_after = absl::Seconds(30);
+  // Loopback port of /healthz, /metrics and /waits; 0 for any, -1 for none.
+  int status_port = -1;
+};
+
+// Sets what is empty from WEFT_TASK_TLS (a folder: ReadJobIdentity), WEFT_INSECURE ("1") and
+// WEFT_FILE_ROOT, which say it to programs that have no flags for it; an insecure server needs no
+// identity. InvalidArgument for a folder that holds none.
+Status CompleteFromEnvironment(ServerOptions* options);
+
+// Thread-safe. The destructor shuts it down.
+class Server {
+ public:
+  // Listens when it returns. InvalidArgument for a task that is not in the cluster, Unavailable for
+  // a port that cannot be had; both name it. FailedPrecondition for a port that others reach
+  // without an identity.
+  static StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  virtual ~Server() = default;
+
+  // The port it listens at: the task's, or the one chosen for port 0.
+  virtual int port() const = 0;
+  virtual int status_port() const = 0;  // -1 for none
+  // "grpc://host:port"
+  virtual std::string target() const = 0;
+  // Refuses new calls, cancels sessions, waits at most `grace` for running calls. Once; blocks.
+  virtual void Shutdown(absl::Duration grace) = 0;
+};
+
+}  // namespace weft::server

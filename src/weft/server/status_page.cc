@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/server/status_page.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/process_stats.h"
+#include "net/json.h"
+
+namespace weft::server {
+namespace {
+
+void UpdateProcess(MetricRegistry* metrics) {
+  const ProcessStats stats = ReadProcessStats();
+  const auto set = [&](const char* name, const char* help, double value) {
+    metrics->GetGauge(name, help).Set(value);
+  };
+  set("process_resident_memory_bytes", "Memory of this process that is in RAM",
+      static_cast<double>(stats.resident_bytes));
+  set("process_threads", "Threads of this process", static_cast<double>(stats.threads));
+  set("process_open_fds", "Files and sockets that this process holds open",
+      static_cast<double>(stats.open_files));
+  set("process_cpu_seconds", "User and system time so far", absl::ToDoubleSeconds(stats.cpu_time));
+  set("process_uptime_seconds", "Since this process started", absl::ToDoubleSeconds(stats.uptime));
+}
+
+Json WaitJson(const WaitRecord& wait) {
+  Json json = Json::MakeObject();
+  json.Set("waiter", wait.subject->waiter);
+  json.Set("what", wait.subject->what);
+  json.Set("on", wait.subject->on);
+  if (wait.step >= 0) json.Set("step", wait.step);
+  json.Set("seconds", absl::ToDoubleSeconds(wait.duration));
+  return json;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<StatusPage>> StatusPage::Start(int port, MetricRegistry* metrics,
+                                                        const WaitRegistry* waits,
+                                                        GaugeUpdate update) {
+  std::unique_ptr<StatusPage> page(new StatusPage(metrics, waits, std::move(update)));
+  std::map<std::string, HttpHandler> routes;
+  routes["/healthz"] = [page = page.get()](const HttpRequest&) { return page->Health(); };
+  routes["/metrics"] = [page = page.get()](const HttpRequest&) { return page->Metrics(); };
+  routes["/waits"] = [page = page.get()](const HttpRequest& request) {
+    return page->Waits(request);
+  };
+  HttpServer::Options options;
+  options.address.port = static_cast<uint16_t>(port);
+  WEFT_ASSIGN_OR_RETURN(page->http_, HttpServer::Start(std::move(options), std::move(routes)));
+  return page;
+}
+
+HttpResponse StatusPage::Health() const {
+  switch (state_.load()) {
+    case State::kStarting:
+      return {.status = 503, .body = "starting\n"};
+    case State::kReady:
+      return {.status = 200, .body = "ok\n"};
+    case State::kStopping:
+      break;
+  }
+  return {.status = 503, .body = "stopping\n"};
+}
+
+HttpResponse StatusPage::Metrics() const {
+  UpdateProcess(metrics_);
+  metrics_->GetGauge("weft_waits", "Waits for tasks and tensors that go on now")
+      .Set(static_cast<double>(waits_->Snapshot().size()));
+  if (state_.load() != State::kStarting) update_(metrics_);
+  return {.content_type = "text/plain; version=0.0.4", .body = metrics_->PrometheusText()};
+}
+
+// A line a wait, the longest first; "?json" as a list of objects.
+HttpResponse StatusPage::Waits(const HttpRequest& request) const {
+  const std::vector<WaitRecord> waits = waits_->Snapshot();
+  HttpResponse response;
+  if (request.query == "json") {
+    Json list = Json::MakeArray();
+    for (const WaitRecord& wait : waits) list.Append(WaitJson(wait));
+    response.content_type = "application/json";
+    response.body = list.Dump() + "\n";
+    return response;
+  }
+  for (const WaitRecord& wait : waits) absl::StrAppend(&response.body, DescribeWait(wait), "\n");
+  return response;
+}
+
+}  // namespace weft::server

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/wire/step_messages.h"
+
+#include <limits>
+
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
+
+#include "absl/functional/function_ref.h"
+
+namespace weft::wire {
+namespace {
+
+using google::protobuf::io::CodedInputStream;
+using Wire = google::protobuf::internal::WireFormatLite;
+
+size_t TotalSize(absl::Span<const absl::string_view> chunks) {
+  size_t total = 0;
+  for (absl::string_view chunk : chunks) total += chunk.size();
+  return total;
+}
+
+Status TooLarge(size_t size) {
+  return InvalidArgument("A message has at most 2 GB, got bytes: ", size);
+}
+
+// Hands fields of number `tensor_field` to `read_tensor` and collects the others' bytes in `rest`.
+// The first error of a tensor is kept while the rest is read on.
+Status SplitMessage(absl::Span<const absl::string_view> chunks, int tensor_field,
+                    absl::FunctionRef<Status(CodedInputStream*, int size)> read_tensor,
+                    std::string* rest, Status* tensor_error) {
+  if (const size_t size = TotalSize(chunks); size > std::numeric_limits<int32_t>::max()) {
+    return TooLarge(size);
+  }
+  const Status malformed = InvalidArgument("The request is malformed");
+  ChunkStream stream(chunks);
+  CodedInputStream in(&stream);
+  google::protobuf::io::StringOutputStream rest_stream(rest);
+  google::protobuf::io::CodedOutputStream rest_out(&rest_stream);
+  const uint32_t tensor_tag = Wire::MakeTag(tensor_field, Wire::WIRETYPE_LENGTH_DELIMITED);
+  while (const uint32_t tag = in.ReadTag()) {
+    if (tag != tensor_tag) {
+      if (!Wire::SkipField(&in, tag, &rest_out)) return malformed;
+      continue;
+    }
+    uint32_t size = 0;
+    if (!in.ReadVarint32(&size) || size > std::numeric_limits<int32_t>::max()) return malformed;
+    const int end = in.CurrentPosition() + static_cast<int>(size);
+    const CodedInputStream::Limit limit = in.PushLimit(static_cast<int>(size));
+    const Status read = read_tensor(&in, static_cast<int>(size));
+    if (!read.ok() && tensor_error->ok()) *tensor_error = read;
+    if (in.CurrentPosition() < end && !in.Skip(end - in.CurrentPosition())) return malformed;
+    in.PopLimit(limit);
+  }
+  return in.ConsumedEntireMessage() ? absl::OkStatus() : malformed;
+}
+
+}  // namespace
+
+Status ParseRunStep(absl::Span<const absl::string_view> chunks, RunStepMessage* message) {
+  std::string rest;
+  Status tensor_error;
+  const auto read = [&](CodedInputStream* in, int size) -> Status {
+    WEFT_ASSIGN_OR_RETURN(NamedTensor feed, ReadNamedTensor(in, size));
+    message->feeds.push_back(std::move(feed));
+    return absl::OkStatus();
+  };
+  const Status split = SplitMessage(chunks, tensorflow::RunStepRequest::kFeedFieldNumber, read,
+                                    &rest, &tensor_error);
+  if (!message->rest.ParseFromString(rest)) return InvalidArgument("RunStepRequest is malformed");
+  WEFT_RETURN_IF_ERROR(split);
+  return tensor_error;
+}
+
+Status ParseRunStepReply(absl::Span<const absl::string_view> chunks, RunStepReply* reply) {
+  std::string rest;
+  Status tensor_error;
+  const auto read = [&](CodedInputStream* in, int size) -> Status {
+    WEFT_ASSIGN_OR_RETURN(NamedTensor fetch, ReadNamedTensor(in, size));
+    reply->fetches.push_back(std::move(fetch));
+    return absl::OkStatus();
+  };
+  const Status split = SplitMessage(chunks, tensorflow::RunStepResponse::kTensorFieldNumber, read,
+                                    &rest, &tensor_error);
+  if (!reply->rest.ParseFromString(rest)) return Internal("RunStepResponse is malformed");
+  WEFT_RETURN_IF_ERROR(split);
+  return tensor_error;
+}
+
+Status ParseRunCallable(absl::Span<const absl::string_view> chunks, RunCallableMessage* message) {
+  std::string rest;
+  Status tensor_error;
+  const auto read = [&](CodedInputStream* in, int size) -> Status {
+    WEFT_ASSIGN_OR_RETURN(Tensor feed, ReadTensor(in, size));
+    message->feeds.push_back(std::move(feed));
+    return absl::OkStatus();
+  };
+  const Status split = SplitMessage(chunks, tensorflow::RunCallableRequest::kFeedFieldNumber, read,
+                                    &rest, &tensor_error);
+  if (!message->rest.ParseFromString(rest))
+    return InvalidArgument("RunCallableRequest is malformed");
+  WEFT_RETURN_IF_ERROR(split);
+  return tensor_error;
+}
+
+Status ParseCreateSession(absl::Span<const absl::string_view> chunks,
+                          CreateSessionMessage* message) {
+  std::string rest;
+  Status graph_error;
+  const auto read = [&](CodedInputStream* in, int size) -> Status {
+    std::string bytes;
+    if (!in->ReadString(&bytes, size)) return InvalidArgument("CreateSessionRequest is cut short");
+    // A field that stands twice is merged, as protobuf does.
+    message->graph += bytes;
+    return absl::OkStatus();
+  };
+  WEFT_RETURN_IF_ERROR(SplitMessage(chunks, tensorflow::CreateSessionRequest::kGraphDefFieldNumber,
+                                    read, &rest, &graph_error));
+  WEFT_RETURN_IF_ERROR(graph_error);
+  if (message->rest.ParseFromString(rest)) return absl::OkStatus();
+  return InvalidArgument("CreateSessionRequest is malformed");
+}
+
+Status ParseMessage(absl::Span<const absl::string_view> chunks,
+                    google::protobuf::MessageLite* message) {
+  if (const size_t size = TotalSize(chunks); size > std::numeric_limits<int32_t>::max()) {
+    return TooLarge(size);
+  }
+  ChunkStream stream(chunks);
+  if (message->ParseFromZeroCopyStream(&stream)) return absl::OkStatus();
+  return InvalidArgument("The request is not a ", message->GetTypeName());
+}
+
+Payload SerializeMessage(const google::protobuf::MessageLite& message) {
+  return Payload(message.SerializeAsString());
+}
+
+Status AppendFetches(absl::Span<const std::string> names, absl::Span<const Tensor> tensors,
+                     Payload* payload) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    WEFT_RETURN_IF_ERROR(AppendNamedTensor(tensorflow::RunStepResponse::kTensorFieldNumber,
+                                           names[i], tensors[i], payload));
+  }
+  if (payload->size() > std::numeric_limits<int32_t>::max()) {
+    return InvalidArgument(
+        "The fetched tensors are over 2 GB together, fetch fewer at once; bytes: ",
+        payload->size());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft::wire

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/worker/master_watch.h"
+
+#include <set>
+
+#include "base/log.h"
+
+namespace weft::worker {
+
+void MasterWatch::Check() {
+  const std::set<Process> masters = worker_->masters();
+  {
+    absl::MutexLock lock(&mutex_);
+    std::erase_if(silent_since_, [&](const auto& entry) { return !masters.contains(entry.first); });
+  }
+  for (const Process& master : masters) {
+    const StatusOr<uint64_t> now = probe_(master.first);
+    bool gone = now.ok() && *now != master.second;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (now.ok()) {
+        silent_since_.erase(master);
+      } else {
+        const absl::Duration time = clock_->Monotonic();
+        const absl::Duration since = silent_since_.try_emplace(master, time).first->second;
+        gone = time - since >= patience_;
+        if (gone) silent_since_.erase(master);
+      }
+    }
+    if (!gone) continue;
+    WEFT_LOG(INFO) << "Dropping the sessions of " << master.first
+                   << (now.ok() ? ", which was started again" : ", which does not answer");
+    worker_->DropSessionsOf(master.first, master.second);
+  }
+}
+
+}  // namespace weft::worker

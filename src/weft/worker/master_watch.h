@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions here whose master has gone for good are dropped: it can no longer do so itself.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "weft/worker/worker.h"
+
+namespace weft::worker {
+
+// Thread-safe. Borrows worker and clock.
+class MasterWatch {
+ public:
+  // The number of the process that is `master` ("/job:worker/replica:0/task:0") now; an error if
+  // none answers.
+  using Probe = std::function<StatusOr<uint64_t>(const std::string& master)>;
+
+  // A master that does not answer for `patience` is gone; one that was started again is gone at
+  // once.
+  MasterWatch(Worker* worker, const Clock* clock, absl::Duration patience, Probe probe)
+      : worker_(worker), clock_(clock), patience_(patience), probe_(std::move(probe)) {}
+
+  // One round over the masters of all sessions; called now and then, on a thread that may wait.
+  void Check();
+
+ private:
+  using Process = std::pair<std::string, uint64_t>;  // task, incarnation
+  Worker* const worker_;
+  const Clock* const clock_;
+  const absl::Duration patience_;
+  const Probe probe_;
+  absl::Mutex mutex_;
+  std::map<Process, absl::Duration> silent_since_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace weft::worker
