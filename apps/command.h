@@ -35,6 +35,7 @@ struct ClusterFlags {
 void AddClusterFlags(CLI::App* command, ClusterFlags* flags);
 StatusOr<platform::ClusterAccess> FindCluster(const ClusterFlags& flags);
 
+void AddAgent(CLI::App& app, Action* action);
 void AddCheck(CLI::App& app, Action* action);
 void AddDoctor(CLI::App& app, Action* action);
 void AddExec(CLI::App& app, const CommandLine& line, Action* action);

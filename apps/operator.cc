@@ -28,7 +28,6 @@
 #include "base/subprocess.h"
 #include "base/threads.h"
 #include "net/certificate.h"
-#include "platform/devices/machine.h"
 #include "platform/jobs/pod_group.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/jobs/webhook.h"
@@ -328,7 +327,7 @@ Status RunNode(const OperatorFlags& flags) {
   {
     platform::PodExecutor::Options options =
         PodOptions(store.get(), &clock, guard.get(), flags.state);
-    options.nodes = {platform::DescribeAsNode(platform::ReadMachine(), flags.node)};
+    BeThisMachine(flags.node, &options);
     options.has_heartbeat = true;
     options.volume_folder = VolumeFolder(flags.state);
     std::unique_ptr<platform::PodScheduler> scheduler;

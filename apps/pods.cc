@@ -12,6 +12,7 @@
 
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "platform/devices/machine.h"
 #include "platform/pods/progress_reporter.h"
 
 namespace weft::apps {
@@ -71,6 +72,7 @@ platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Cl
   options.environment = PodEnvironment();
   AddMark(&options.environment, guard->mark());
   options.working_directory = WorkingDirectory();
+  options.topology = platform::TopologyOf(platform::ReadMachine());
   // Shared by the copies of the function.
   const auto progress =
       std::make_shared<platform::ProgressReporter>(store, clock, absl::Seconds(2));
@@ -79,6 +81,16 @@ platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Cl
     progress->Hear(pod, lines);
   };
   return options;
+}
+
+void BeThisMachine(const std::string& node, platform::PodExecutor::Options* options) {
+  const auto machine = std::make_shared<platform::Machine>(platform::ReadMachine());
+  options->nodes = {platform::DescribeAsNode(*machine, node)};
+  // Shared by the copies of the function.
+  options->look_at_machine = [machine, node] {
+    *machine = platform::LookAgain(*machine);
+    return std::vector<Json>{platform::DescribeAsNode(*machine, node)};
+  };
 }
 
 }  // namespace weft::apps

@@ -13,6 +13,9 @@ namespace weft::apps {
 platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Clock* clock,
                                           ProcessGuard* guard, const std::string& log_folder);
 
+// This machine is the node of that name, with what it has now and later.
+void BeThisMachine(const std::string& node, platform::PodExecutor::Options* options);
+
 // Where `weft up` keeps what it knows, unless it is told.
 std::string DefaultState();
 // Below a state folder: the data of claims, and the volumes of pods that run.

@@ -10,6 +10,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "absl/strings/str_split.h"
+
 #include "apps/command.h"
 #include "apps/pods.h"
 #include "apps/scheduler.h"
@@ -19,8 +21,8 @@
 #include "base/subprocess.h"
 #include "platform/apiserver/api_server.h"
 #include "platform/apiserver/kubeconfig_file.h"
+#include "platform/apiserver/node_identity.h"
 #include "platform/apiserver/server_identity.h"
-#include "platform/devices/machine.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/object/fields.h"
 #include "platform/pods/pod_executor.h"
@@ -40,6 +42,7 @@ struct UpFlags {
   int port = 0;
   int threads = 2;
   std::vector<std::string> nodes;
+  std::vector<std::string> node_kubeconfigs;
   std::vector<std::string> scheduler_names;
   SchedulingFlags scheduling;
 };
@@ -109,11 +112,22 @@ StatusOr<std::vector<Json>> ParseNodes(const std::vector<std::string>& words) {
     WEFT_ASSIGN_OR_RETURN(Json node, platform::ParseNodeWord(word));
     nodes.push_back(std::move(node));
   }
-  if (nodes.empty()) {
-    nodes.push_back(platform::DescribeAsNode(platform::ReadMachine(),
-                                             platform::PodExecutor::Options().node_name));
-  }
   return nodes;
+}
+
+// For machines that join: each as its node and no other. A word is NAME=FILE.
+Status WriteNodeKubeconfigs(const std::vector<std::string>& words, int port,
+                            const platform::ServerIdentity& identity) {
+  for (const std::string& word : words) {
+    const std::pair<std::string, std::string> ends = absl::StrSplit(word, absl::MaxSplits('=', 1));
+    const auto& [node, path] = ends;
+    if (node.empty() || path.empty())
+      return InvalidArgument("--node_kubeconfig holds '", word, "', NAME=FILE is needed");
+    WEFT_RETURN_IF_ERROR(platform::WriteKubeconfig(
+        path, absl::StrCat("weft-", node), absl::StrCat("https://127.0.0.1:", port),
+        identity.authority_pem, platform::NodeToken(node, identity.token)));
+  }
+  return absl::OkStatus();
 }
 
 Status RunControlPlane(const UpFlags& flags) {
@@ -155,6 +169,7 @@ Status RunControlPlane(const UpFlags& flags) {
   WEFT_RETURN_IF_ERROR(platform::WriteKubeconfig(kubeconfig, "weft",
                                                  absl::StrCat("https://127.0.0.1:", server->port()),
                                                  identity.authority_pem, identity.token));
+  WEFT_RETURN_IF_ERROR(WriteNodeKubeconfigs(flags.node_kubeconfigs, server->port(), identity));
   std::printf("weft is up. Try:\n  export KUBECONFIG=%s\n  kubectl get tfjobs\n",
               kubeconfig.c_str());
   std::fflush(stdout);
@@ -169,8 +184,9 @@ Status RunControlPlane(const UpFlags& flags) {
         PodOptions(store.get(), &clock, guard.get(), log_folder);
     pod_options.volume_folder = VolumeFolder(state);
     pod_options.claim_folder = ClaimFolder(state);
-    WEFT_RETURN_IF_ERROR(RemoveOldNodes(nodes, store.get()));
     pod_options.nodes = std::move(nodes);
+    if (pod_options.nodes.empty()) BeThisMachine(pod_options.node_name, &pod_options);
+    WEFT_RETURN_IF_ERROR(RemoveOldNodes(pod_options.nodes, store.get()));
     platform::PodExecutor executor(std::move(pod_options));
     scheduling.store = store.get();
     scheduling.clock = &clock;
@@ -211,6 +227,11 @@ void AddUp(CLI::App& app, Action* action) {
                  "A node of this cluster, as NAME,cpu=8,memory=32Gi,gpu=4,label:KEY=VALUE,"
                  "taint:KEY=VALUE:NoSchedule; may be repeated. Its pods run on this machine "
                  "whatever it says (default: one node, 'local', with what this machine has)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  up->add_option("--node_kubeconfig", flags->node_kubeconfigs,
+                 "NAME=FILE: write a way to reach it with the rights of that node alone, for "
+                 "weft node and weft agent; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   up->add_option("--scheduler_name", flags->scheduler_names,

@@ -2,6 +2,7 @@
 #include "net/certificate.h"
 
 #include <openssl/ec.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
@@ -136,6 +137,14 @@ std::string RandomHex(int bytes) {
   std::string random(static_cast<size_t>(bytes), '\0');
   ::RAND_bytes(reinterpret_cast<unsigned char*>(random.data()), bytes);
   return absl::BytesToHexString(random);
+}
+
+std::string SealOf(absl::string_view secret, absl::string_view text) {
+  unsigned char seal[EVP_MAX_MD_SIZE];
+  unsigned length = 0;
+  ::HMAC(::EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
+         reinterpret_cast<const unsigned char*>(text.data()), text.size(), seal, &length);
+  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(seal), length));
 }
 
 bool SameSecret(absl::string_view a, absl::string_view b) {

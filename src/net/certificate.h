@@ -36,6 +36,8 @@ StatusOr<Identity> IssueServerCertificate(const Identity& authority,
 StatusOr<absl::Time> CertificateEnd(const std::string& certificate_pem);
 // Random bytes in hex, for tokens.
 std::string RandomHex(int bytes);
+// Who knows `secret` can make this of `text`, and nobody else: HMAC-SHA256 in hex.
+std::string SealOf(absl::string_view secret, absl::string_view text);
 // In a time that does not tell where they differ.
 bool SameSecret(absl::string_view a, absl::string_view b);
 

@@ -58,6 +58,27 @@ class KustomizeTest(unittest.TestCase):
             self.assertFalse({'escalate', 'bind', 'impersonate'} & set(rule['verbs']), rule)
         return rules
 
+    def test_the_agent_has_the_folders_that_it_needs_and_no_more(self):
+        items = self.build('agent')
+        pod = self.one(items, 'DaemonSet')['spec']['template']['spec']
+        self.assertFalse({'hostNetwork', 'hostPID', 'hostIPC'} & set(pod))
+        container, = pod['containers']
+        self.assertEqual(container['securityContext'], {
+            'runAsUser': 0, 'runAsGroup': 0, 'allowPrivilegeEscalation': False, 'readOnlyRootFilesystem': True,
+            'capabilities': {'drop': ['ALL']}, 'seccompProfile': {'type': 'RuntimeDefault'}})
+        paths = {volume['name']: volume['hostPath']['path'] for volume in pod['volumes']}
+        self.assertEqual([paths[mount['name']] for mount in container['volumeMounts'] if not mount.get('readOnly')],
+                         ['/var/lib/kubelet/device-plugins'])
+        rules = self.check_rules(items)
+        self.assertFalse([rule for rule in rules if 'nodes' in rule['resources'] and set(rule['verbs']) - {'get', 'patch'}])
+        policy = self.one(items, 'ValidatingAdmissionPolicy')
+        self.assertEqual(policy['spec']['failurePolicy'], 'Fail')
+        binding = self.one(items, 'ValidatingAdmissionPolicyBinding')
+        self.assertEqual((binding['spec']['policyName'], binding['spec']['validationActions']), (policy['metadata']['name'], ['Deny']))
+        account = self.one(items, 'ServiceAccount')['metadata']
+        self.assertIn('"system:serviceaccount:%s:%s"' % (account['namespace'], account['name']),
+                      policy['spec']['matchConditions'][0]['expression'])
+
     def test_for_a_whole_cluster(self):
         items = self.build('cluster')
         container = self.check_operator(items, 'weft-system')

@@ -47,12 +47,18 @@ class Cluster:
         self.plane.start_controllers()
         for file in sorted((DEPLOY / 'crds').glob('*.yaml')):
             self.k('apply', '-f', str(file))
-        self.k('wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s')
+        wait_for(self.has_kinds, 'kind of ours')
         wait_for(lambda: self.api.request('GET', '/api/v1/namespaces')['items'], 'namespace')
         self.k('apply', '-f', str(DEPLOY / 'rbac' / 'operator.yaml'))
         token = self.k('create', 'token', 'weft-operator', '-n', 'weft-system').strip()
         self.operator_config.write_text(self.plane.kubeconfig.read_text().replace(self.plane.token, token))
         self.operator_config.chmod(0o600)
+
+    def has_kinds(self):
+        # `kubectl wait` stumbles over a definition whose status nobody has begun.
+        items = self.api.request('GET', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions')['items']
+        return items and all(any(condition['type'] == 'Established' and condition['status'] == 'True'
+                                 for condition in item.get('status', {}).get('conditions') or []) for item in items)
 
     def is_ready(self):
         try:

@@ -31,7 +31,8 @@ def free_port():
 
 
 class RealControlPlane:
-    """`users`, before start, are others who may do everything, each with a token of its own."""
+    """`users`, before start, are others who may do everything, each with a token of its own; `nodes` names of nodes
+    whose kubelets have one, as system:node:NAME."""
 
     def __init__(self, program, folder):
         self.program = program
@@ -42,6 +43,7 @@ class RealControlPlane:
         self.authority = self.folder / 'certs' / 'apiserver.crt'
         self.token = secrets.token_hex(16)
         self.users = ()
+        self.nodes = ()
         self.tokens = {}
         self.processes = []
 
@@ -62,8 +64,11 @@ class RealControlPlane:
         key = self.folder / 'accounts.key'
         subprocess.run(['openssl', 'genrsa', '-out', key, '2048'], check=True, capture_output=True)
         self.tokens = {'admin': self.token, **{user: secrets.token_hex(16) for user in self.users}}
-        (self.folder / 'tokens.csv').write_text(''.join(
-            '%s,%s,%s,system:masters\n' % (token, user, user) for user, token in self.tokens.items()))
+        lines = ['%s,%s,%s,system:masters\n' % (token, user, user) for user, token in self.tokens.items()]
+        for user in ('system:node:' + node for node in self.nodes):
+            self.tokens[user] = secrets.token_hex(16)
+            lines.append('%s,%s,%s,system:nodes\n' % (self.tokens[user], user, user))
+        (self.folder / 'tokens.csv').write_text(''.join(lines))
         policy = self.folder / 'audit.yaml'
         policy.write_text(AUDIT)
         self.server = 'https://127.0.0.1:%d' % port

@@ -2,10 +2,12 @@
 #include "platform/apiserver/api_server.h"
 
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "base/threads.h"
 #include "base/timers.h"
@@ -13,6 +15,7 @@
 #include "platform/apiserver/api_request.h"
 #include "platform/apiserver/discovery.h"
 #include "platform/apiserver/log_stream.h"
+#include "platform/apiserver/node_identity.h"
 #include "platform/apiserver/object_requests.h"
 #include "platform/apiserver/openapi_protobuf.h"
 #include "platform/apiserver/self_review.h"
@@ -45,25 +48,34 @@ class ApiServer::Requests {
       return reply->Send(Text("ok"));
     }
     const auto header = http.headers.find("authorization");
-    if (header == http.headers.end() ||
-        !SameSecret(header->second, absl::StrCat("Bearer ", options_.token))) {
-      return reply->Send(ErrorResponse(ApiError(401, "Unauthorized", "Unauthorized")));
-    }
-    threads_.Schedule([this, http = std::move(http), reply = std::move(reply)]() mutable {
-      Answer(std::move(http), std::move(reply));
-    });
+    absl::string_view token = header == http.headers.end() ? "" : header->second;
+    std::optional<std::string> node;
+    const bool is_known = absl::ConsumePrefix(&token, "Bearer ") &&
+                          (SameSecret(token, options_.token) ||
+                           (node = NodeOfToken(token, options_.token)).has_value());
+    if (!is_known) return reply->Send(ErrorResponse(ApiError(401, "Unauthorized", "Unauthorized")));
+    threads_.Schedule(
+        [this, http = std::move(http), reply = std::move(reply), node = std::move(node)]() mutable {
+          Answer(std::move(http), node, std::move(reply));
+        });
   }
 
   void set_port(int port) { port_.store(port); }
 
  private:
-  void Answer(HttpRequest http, std::shared_ptr<HttpReply> reply) {
+  // `node` is who asks, when it is one.
+  void Answer(HttpRequest http, const std::optional<std::string>& node,
+              std::shared_ptr<HttpReply> reply) {
     if (http.method == "GET" && AnswerPage(http, *reply)) return;
-    if (http.method == "POST") {
+    if (http.method == "POST" && !node.has_value()) {
       if (const auto review = SelfReview(http.path)) return reply->Send(JsonResponse(201, *review));
     }
     StatusOr<ApiRequest> request = ReadApiRequest(std::move(http));
     if (!request.ok()) return reply->Send(ErrorResponse(request.status()));
+    if (node.has_value()) {
+      const Status allowed = CheckNodeRequest(*node, *request, options_.store);
+      if (!allowed.ok()) return reply->Send(ErrorResponse(allowed));
+    }
     const bool is_get = request->http.method == "GET";
     const bool is_log = request->path.subresource == "log";
     const bool is_watch = is_get && request->IsWatch() && request->path.subresource.empty();

@@ -29,7 +29,7 @@ class ApiServer {
     const Clock* clock = nullptr;
     SocketAddress address = {"127.0.0.1", 0};
     Identity identity;  // of the TLS port
-    std::string token;  // who knows it may do everything
+    std::string token;  // who knows it may do everything; nodes: node_identity.h
     LogPath log_path;   // null: no logs
     int threads = 4;
   };

@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "net/http_client.h"
 #include "platform/apiserver/kubeconfig_file.h"
+#include "platform/apiserver/node_identity.h"
 #include "platform/apiserver/server_identity.h"
 #include "platform/apiserver/table.h"
 #include "platform/object/fields.h"
@@ -99,6 +100,70 @@ TEST_F(ApiServerTest, LetsNobodyInWithoutTheToken) {
   HttpCall health;
   health.path = "/livez";
   EXPECT_EQ(client_->Send(health)->body, "ok");
+}
+
+TEST_F(ApiServerTest, ANodeWritesItsOwnAlone) {
+  const auto ask = [&](const std::string& token, const std::string& method, const std::string& path,
+                       const std::string& body = "", const std::string& type = "application/json") {
+    HttpCall call = Call(method, path, body, type);
+    call.headers = {{"Authorization", "Bearer " + token}, {"Content-Type", type}};
+    const StatusOr<HttpAnswer> answer = client_->Send(call);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.ok() ? Reply{answer->status, Json::Parse(answer->body).value_or(Json())}
+                       : Reply();
+  };
+  const char* const merge = "application/merge-patch+json";
+  const std::string a = NodeToken("a", identity_.token);
+  EXPECT_EQ(ask(a + "0", "GET", "/api/v1/nodes").code, 401);
+  EXPECT_EQ(ask("node.b" + a.substr(6), "GET", "/api/v1/nodes").code, 401);
+  EXPECT_EQ(ask("node.", "GET", "/api/v1/nodes").code, 401);
+  const auto node = [](const char* name) {
+    return absl::StrCat(R"({"apiVersion":"v1","kind":"Node","metadata":{"name":")", name, "\"}}");
+  };
+  EXPECT_EQ(ask(a, "POST", "/api/v1/nodes", node("a")).code, 201);
+  EXPECT_EQ(Ask("POST", "/api/v1/nodes", node("b")).code, 201);
+  EXPECT_EQ(ask(a, "POST", "/api/v1/nodes", node("c")).code, 403);
+  const std::string gpus = R"({"metadata":{"annotations":{"weft.dev/gpus":"[]"}}})";
+  EXPECT_EQ(ask(a, "PATCH", "/api/v1/nodes/a", gpus, merge).code, 200);
+  const Reply forged = ask(a, "PATCH", "/api/v1/nodes/b", gpus, merge);
+  EXPECT_EQ(forged.code, 403);
+  EXPECT_THAT(forged.body.Dump(), HasSubstr("is not allowed to modify node"));
+  EXPECT_EQ(ask(a, "PATCH", "/api/v1/nodes/b/status", R"({"status":{}})", merge).code, 403);
+  EXPECT_EQ(ask(a, "DELETE", "/api/v1/nodes/b").code, 403);
+  // Pods: those that are on it.
+  const auto pod = [](const char* name, const char* place) {
+    return absl::StrCat(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")", name,
+                        R"("},"spec":{"nodeName":")", place,
+                        R"(","containers":[{"name":"c","image":"i","envFrom":)"
+                        R"([{"secretRef":{"name":"named"}}]}]}})");
+  };
+  ASSERT_EQ(Ask("POST", kPods, pod("mine", "a")).code, 201);
+  ASSERT_EQ(Ask("POST", kPods, pod("other", "b")).code, 201);
+  const std::string running = R"({"status":{"phase":"Running"}})";
+  const std::string pods = kPods;
+  EXPECT_EQ(ask(a, "PATCH", pods + "/mine/status", running, merge).code, 200);
+  EXPECT_EQ(ask(a, "PATCH", pods + "/other/status", running, merge).code, 403);
+  EXPECT_EQ(ask(a, "DELETE", pods + "/other").code, 403);
+  EXPECT_EQ(ask(a, "POST", pods, pod("new", "a")).code, 403);
+  EXPECT_EQ(ask(a, "GET", pods).code, 200);
+  // Secrets: those that these name.
+  for (const char* name : {"named", "hidden"}) {
+    ASSERT_EQ(Ask("POST", "/api/v1/namespaces/default/secrets",
+                  absl::StrCat(R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":")", name,
+                               "\"}}"))
+                  .code,
+              201);
+  }
+  EXPECT_EQ(ask(a, "GET", "/api/v1/namespaces/default/secrets/named").code, 200);
+  EXPECT_EQ(ask(a, "GET", "/api/v1/namespaces/default/secrets/hidden").code, 403);
+  EXPECT_EQ(ask(a, "GET", "/api/v1/namespaces/default/secrets").code, 403);
+  EXPECT_EQ(
+      ask(NodeToken("c", identity_.token), "GET", "/api/v1/namespaces/default/secrets/named").code,
+      403);
+  EXPECT_EQ(ask(a, "POST", "/api/v1/namespaces/default/configmaps",
+                R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}})")
+                .code,
+            403);
 }
 
 TEST_F(ApiServerTest, TellsWhatItServes) {

@@ -80,13 +80,13 @@ void ReadProcessors(const std::string& root, Machine* machine) {
   const std::vector<int> online = ParseProcessorList(ReadText(folder + "/online"));
   machine->processors = static_cast<int>(online.size());
   std::set<int64_t> sockets;
-  std::set<std::pair<int64_t, int64_t>> cores;
   std::set<std::pair<int, std::string>> seen;
   for (const int processor : online) {
     const std::string own = absl::StrCat(folder, "/cpu", processor);
     const int64_t socket = ReadNumber(own + "/topology/physical_package_id", 0);
     sockets.insert(socket);
-    cores.emplace(socket, ReadNumber(own + "/topology/core_id", processor));
+    const int64_t core = ReadNumber(own + "/topology/core_id", processor);
+    machine->core_threads[{socket, core}].push_back(processor);
     for (const std::string& index : NamesIn(own + "/cache", "index")) {
       const std::string path = own + "/cache/" + index;
       Cache cache;
@@ -100,7 +100,7 @@ void ReadProcessors(const std::string& root, Machine* machine) {
     }
   }
   machine->sockets = static_cast<int>(sockets.size());
-  machine->cores = static_cast<int>(cores.size());
+  machine->cores = static_cast<int>(machine->core_threads.size());
 }
 
 void ReadMemory(const std::string& root, Machine* machine) {
@@ -132,6 +132,13 @@ void ReadRdma(const std::string& root, Machine* machine) {
     RdmaAdapter adapter;
     adapter.name = name;
     adapter.numa_node = static_cast<int>(ReadNumber(folder + "/" + name + "/device/numa_node", -1));
+    for (const char* kind : {"infiniband_verbs", "infiniband_mad"}) {
+      for (const std::string& file : NamesIn(folder + "/" + name + "/device/" + kind, "u"))
+        adapter.files.push_back("/dev/infiniband/" + file);
+    }
+    std::error_code error;
+    if (std::filesystem::exists(root + "/dev/infiniband/rdma_cm", error))
+      adapter.files.push_back("/dev/infiniband/rdma_cm");
     for (const std::string& port : NamesIn(folder + "/" + name + "/ports", "")) {
       const std::string own = folder + "/" + name + "/ports/" + port;
       ++adapter.ports;
@@ -160,6 +167,45 @@ void ReadGpus(const std::string& root, const std::string& nvml, Machine* machine
     if (!std::filesystem::is_directory(path, error))
       machine->driver_files.push_back("/dev/" + name);
   }
+  const auto& files = machine->driver_files;
+  for (DriverGpu& gpu : machine->gpus) {
+    const std::string own = absl::StrCat("/dev/nvidia", gpu.minor);
+    const bool is_missing = gpu.minor >= 0 && !files.empty() &&
+                            std::find(files.begin(), files.end(), own) == files.end();
+    if (is_missing) gpu.gpu.is_healthy = false;
+  }
+}
+
+void KeepLost(const Machine& before, Machine* machine) {
+  Machine& now = *machine;
+  std::vector<DriverGpu> gpus;
+  const auto find = [&](const std::string& uuid) {
+    return std::find_if(now.gpus.begin(), now.gpus.end(),
+                        [&](const DriverGpu& gpu) { return gpu.gpu.uuid == uuid; });
+  };
+  for (const DriverGpu& known : before.gpus) {
+    const auto found = known.gpu.uuid.empty() ? now.gpus.end() : find(known.gpu.uuid);
+    gpus.push_back(found == now.gpus.end() ? known : *found);
+    if (found == now.gpus.end())
+      gpus.back().gpu.is_healthy = false;
+    else
+      now.gpus.erase(found);
+  }
+  for (const DriverGpu& fresh : now.gpus) {
+    // One that is lost says nothing of itself: it is one of those that we knew.
+    if (!fresh.gpu.uuid.empty() || before.gpus.empty()) gpus.push_back(fresh);
+  }
+  now.gpus = std::move(gpus);
+  std::vector<RdmaAdapter> adapters;
+  for (const RdmaAdapter& known : before.rdma) {
+    const bool is_there =
+        std::any_of(now.rdma.begin(), now.rdma.end(),
+                    [&](const RdmaAdapter& adapter) { return adapter.name == known.name; });
+    if (is_there) continue;
+    adapters.push_back(known);
+    adapters.back().active_ports = 0;
+  }
+  now.rdma.insert(now.rdma.end(), adapters.begin(), adapters.end());
 }
 
 // Letters, digits and -_. are all that the value of a label may hold.
@@ -240,6 +286,44 @@ Machine ReadMachine(const std::string& root, const std::string& nvml) {
   ReadRdma(root, &machine);
   ReadGpus(root, nvml, &machine);
   return machine;
+}
+
+Machine LookAgain(const Machine& before, const std::string& root, const std::string& nvml) {
+  Machine now = before;
+  now.gpus.clear();
+  now.rdma.clear();
+  now.driver_files.clear();
+  ReadRdma(root, &now);
+  ReadGpus(root, nvml, &now);
+  KeepLost(before, &now);
+  return now;
+}
+
+ProcessorTopology TopologyOf(const Machine& machine) {
+  ProcessorTopology topology;
+  int number = 0;
+  for (const auto& [core, threads] : machine.core_threads) {
+    for (const int processor : threads) topology[processor].core = number;
+    ++number;
+  }
+  for (const NumaNode& node : machine.numa_nodes) {
+    for (const int processor : node.processors) {
+      const auto found = topology.find(processor);
+      if (found != topology.end()) found->second.numa_node = node.number;
+    }
+  }
+  int last_level = 0;
+  for (const Cache& cache : machine.caches) last_level = std::max(last_level, cache.level);
+  number = 0;
+  for (const Cache& cache : machine.caches) {
+    if (cache.level != last_level) continue;
+    for (const int processor : cache.processors) {
+      const auto found = topology.find(processor);
+      if (found != topology.end()) found->second.cache = number;
+    }
+    ++number;
+  }
+  return topology;
 }
 
 Json DescribeAsNode(const Machine& machine, const std::string& name) {

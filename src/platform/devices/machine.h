@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "net/json.h"
 #include "platform/devices/nvml.h"
+#include "platform/resources/processor_topology.h"
 
 namespace weft::platform {
 
@@ -36,12 +39,14 @@ struct RdmaAdapter {
   int active_ports = 0;
   std::string rate;  // "200 Gb/sec (4X HDR)"
   int numa_node = -1;
+  std::vector<std::string> files;  // that a container needs for it: "/dev/infiniband/uverbs0"
 };
 
 struct Machine {
   int sockets = 0;
   int cores = 0;       // with a unit for arithmetic of their own
   int processors = 0;  // that are on line
+  std::map<std::pair<int64_t, int64_t>, std::vector<int>> core_threads;  // by socket and core
   std::vector<NumaNode> numa_nodes;
   std::vector<Cache> caches;  // of level 2 and up, each once
   int64_t memory = 0;         // bytes
@@ -55,9 +60,18 @@ struct Machine {
 // is left out. `nvml` is the library of the driver, "" its usual name.
 Machine ReadMachine(const std::string& root = "", const std::string& nvml = "");
 
+// The same with its devices as they are now: a quick look, for what comes and goes. What is not
+// there any more stays, as lost, where it stood: who has it is told, and the others keep their
+// numbers.
+Machine LookAgain(const Machine& before, const std::string& root = "",
+                  const std::string& nvml = "");
+
 // A Node object with labels, annotations and allocatable amounts of it, under the names that are in
 // use and the old ones (alpha.kubernetes.io/nvidia-gpu, alpha.kubernetes.io/infiniBand).
 Json DescribeAsNode(const Machine& machine, const std::string& name);
+
+// Which of its processors are near each other.
+ProcessorTopology TopologyOf(const Machine& machine);
 
 // "0-3,8" as numbers; what is none of that is left out.
 std::vector<int> ParseProcessorList(const std::string& text);

@@ -182,6 +182,64 @@ TEST_F(MachineTest, ALostGpuIsToldAndNotGiven) {
   EXPECT_EQ(description->gpus[2].memory, int64_t{15} << 30);
 }
 
+TEST_F(MachineTest, WhatVanishesStaysAsLost) {
+  WriteProcessors(1, 2, false, 4 << 20);
+  const char* const all = "T4/15360/0000:10:00.0;T4/15360/0000:11:00.0;T4/15360/0000:12:00.0";
+  ::setenv("STAND_IN_GPUS", all, 1);
+  WriteAdapter("mlx5_0", "InfiniBand", "4: ACTIVE", 0);
+  const Machine before = Read();
+  EXPECT_EQ(before.rdma[0].active_ports, 1);
+  // The driver forgets the one in the middle, and counts anew.
+  ::setenv("STAND_IN_GPUS", "T4/15360/0000:10:00.0;T4/15360/0000:12:00.0", 1);
+  std::filesystem::remove_all(root_ + "/sys/class/infiniband");
+  const Machine now = LookAgain(before, root_, WEFT_STAND_IN_NVML);
+  ASSERT_EQ(now.gpus.size(), 3u);
+  EXPECT_EQ(now.gpus[1].gpu.uuid, before.gpus[1].gpu.uuid);
+  EXPECT_FALSE(now.gpus[1].gpu.is_healthy);
+  EXPECT_EQ(now.gpus[2].gpu.uuid, before.gpus[2].gpu.uuid);
+  EXPECT_TRUE(now.gpus[2].gpu.is_healthy);
+  ASSERT_EQ(now.rdma.size(), 1u);
+  EXPECT_EQ(now.rdma[0].active_ports, 0);
+  EXPECT_EQ(now.processors, 2);
+  // One that is lost says nothing of itself.
+  ::setenv("STAND_IN_GPUS", "T4/15360/0000:10:00.0;lost/0/0000:11:00.0;T4/15360/0000:12:00.0", 1);
+  const Machine silent = LookAgain(before, root_, WEFT_STAND_IN_NVML);
+  ASSERT_EQ(silent.gpus.size(), 3u);
+  EXPECT_EQ(silent.gpus[1].gpu.uuid, before.gpus[1].gpu.uuid);
+  EXPECT_FALSE(silent.gpus[1].gpu.is_healthy);
+  // The driver has gone as a whole, and comes back.
+  ::unsetenv("STAND_IN_GPUS");
+  const Machine none = LookAgain(silent, root_, WEFT_STAND_IN_NVML);
+  ASSERT_EQ(none.gpus.size(), 3u);
+  EXPECT_FALSE(none.gpus[0].gpu.is_healthy);
+  ::setenv("STAND_IN_GPUS", all, 1);
+  const Machine back = LookAgain(none, root_, WEFT_STAND_IN_NVML);
+  ASSERT_EQ(back.gpus.size(), 3u);
+  for (const DriverGpu& gpu : back.gpus) EXPECT_TRUE(gpu.gpu.is_healthy);
+}
+
+TEST_F(MachineTest, AGpuWithoutItsFileIsNotWell) {
+  WriteProcessors(1, 2, false, 4 << 20);
+  WriteGpus(2, "T4", 15360, 1);
+  EXPECT_TRUE(Read().gpus[1].gpu.is_healthy);
+  std::filesystem::remove(root_ + "/dev/nvidia1");
+  EXPECT_TRUE(Read().gpus[0].gpu.is_healthy);
+  EXPECT_FALSE(Read().gpus[1].gpu.is_healthy);
+}
+
+TEST_F(MachineTest, WhichProcessorsAreNear) {
+  WriteProcessors(2, 4, true, 4 << 20);
+  const ProcessorTopology topology = TopologyOf(Read());
+  ASSERT_EQ(topology.size(), 16u);
+  EXPECT_EQ(topology.at(0).core, topology.at(8).core);
+  EXPECT_NE(topology.at(0).core, topology.at(1).core);
+  EXPECT_EQ(topology.at(3).numa_node, 0);
+  EXPECT_EQ(topology.at(4).numa_node, 1);
+  EXPECT_EQ(topology.at(12).numa_node, 1);
+  EXPECT_EQ(topology.at(0).cache, topology.at(11).cache);
+  EXPECT_NE(topology.at(0).cache, topology.at(4).cache);
+}
+
 TEST_F(MachineTest, FilesThatMakeNoSenseAreLeftOut) {
   Write("/sys/devices/system/cpu/online", "0-1,x,5-3,99999999999,-4");
   Write("/proc/meminfo", "MemTotal: many kB");

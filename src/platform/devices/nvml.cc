@@ -51,6 +51,7 @@ struct Functions {
         uuid(Find<int(Handle, char*, unsigned)>(library, "nvmlDeviceGetUUID")),
         memory(Find<int(Handle, MemoryInfo*)>(library, "nvmlDeviceGetMemoryInfo")),
         pci(Find<int(Handle, PciInfo*)>(library, "nvmlDeviceGetPciInfo_v3")),
+        minor(Find<int(Handle, unsigned*)>(library, "nvmlDeviceGetMinorNumber")),
         ancestor(Find<int(Handle, Handle, int*)>(library, "nvmlDeviceGetTopologyCommonAncestor")) {}
 
   bool has_all() const {
@@ -66,6 +67,7 @@ struct Functions {
   int (*uuid)(Handle, char*, unsigned);
   int (*memory)(Handle, MemoryInfo*);
   int (*pci)(Handle, PciInfo*);           // may be null
+  int (*minor)(Handle, unsigned*);        // may be null
   int (*ancestor)(Handle, Handle, int*);  // may be null
 };
 
@@ -86,6 +88,9 @@ DriverGpu ReadOne(const Functions& nvml, Handle handle) {
   if (nvml.memory(handle, &memory) == 0) read.gpu.memory = static_cast<int64_t>(memory.total);
   PciInfo pci = {};
   if (nvml.pci != nullptr && nvml.pci(handle, &pci) == 0) read.pci_address = SysfsAddress(pci);
+  unsigned minor = 0;
+  if (nvml.minor != nullptr && nvml.minor(handle, &minor) == 0)
+    read.minor = static_cast<int>(minor);
   return read;
 }
 

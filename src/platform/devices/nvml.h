@@ -13,6 +13,7 @@ namespace weft::platform {
 struct DriverGpu {
   Gpu gpu;                  // without its NUMA node, which the kernel tells
   std::string pci_address;  // "0000:17:00.0", as in sysfs
+  int minor = -1;           // of /dev/nvidia<minor>; -1: not known
 };
 
 // By index. One that is lost is there, and not healthy. NotFound: there is no such library, as on

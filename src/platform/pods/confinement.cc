@@ -31,6 +31,18 @@ std::string Mebibytes(int64_t bytes) {
   return absl::StrCat((bytes + (int64_t{1} << 19)) >> 20, " MiB");
 }
 
+std::string DescribeShare(const ProcessorShare& share, const ProcessorWish& wish,
+                          const std::vector<int>& numa_nodes) {
+  const char* const whose = wish.job_own > 0 ? " of its job's own" : " of its own";
+  std::string words = absl::StrCat("CPU ", FormatProcessors(share.processors),
+                                   share.is_own ? whose : " shared with others");
+  if (share.is_own) absl::StrAppend(&words, " on NUMA node ", FormatProcessors(numa_nodes));
+  const int64_t own = std::max(wish.own, wish.job_own);
+  if (own > 0 && !share.is_own)
+    absl::StrAppend(&words, " (", own, whose, " would leave none for others)");
+  return words;
+}
+
 // Its processes: what descends from it, and what its group has besides.
 std::set<pid_t> Tree(const std::vector<ProcessEntry>& table, pid_t root) {
   std::set<pid_t> pids = Descendants(table, root);
@@ -79,7 +91,8 @@ std::string Confinement::WhyKilled() const {
   return absl::StrCat("it wanted more memory than its limit of ", Mebibytes(memory_limit_));
 }
 
-Confiner::Confiner(std::vector<int> processors) : processors_(std::move(processors)) {}
+Confiner::Confiner(std::vector<int> processors, ProcessorTopology topology)
+    : processors_(std::move(processors), std::move(topology)) {}
 
 Confiner::~Confiner() = default;
 
@@ -121,11 +134,9 @@ std::unique_ptr<Confinement> Confiner::Confine(const Json& pod, const Json& cont
       WEFT_LOG(WARNING) << "A container runs without a control group: " << group.status().message();
   }
   std::vector<std::string> words;
-  if (wish.limit_thousandths > 0) {
-    words.push_back(absl::StrCat("CPU ", FormatProcessors(share.processors),
-                                 share.is_own ? " of its own" : " shared with others"));
-    if (wish.own > 0 && !share.is_own)
-      words.back() += absl::StrCat(" (", wish.own, " of its own would leave none for others)");
+  if (!wish.problem.empty()) words.push_back(wish.problem);
+  if (wish.limit_thousandths > 0 || wish.job_own > 0) {
+    words.push_back(DescribeShare(share, wish, processors_.NumaNodesOf(share.processors)));
   }
   if (made->memory_limit_ > 0) {
     words.push_back(absl::StrCat("at most ", Mebibytes(made->memory_limit_), " of memory, ",

@@ -52,7 +52,7 @@ class Confinement {
 // thread-safe.
 class Confiner {
  public:
-  explicit Confiner(std::vector<int> processors);
+  explicit Confiner(std::vector<int> processors, ProcessorTopology topology = {});
   ~Confiner();
   Confiner(const Confiner&) = delete;
   Confiner& operator=(const Confiner&) = delete;

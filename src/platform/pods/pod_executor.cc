@@ -20,6 +20,7 @@
 #include "base/poll_timeout.h"
 #include "platform/object/fields.h"
 #include "platform/pods/gpu_variables.h"
+#include "platform/pods/lost_devices.h"
 #include "platform/pods/orphans.h"
 #include "platform/store/api_error.h"
 #include "platform/store/object_time.h"
@@ -29,6 +30,7 @@ namespace {
 
 constexpr absl::Duration kLongestWait = absl::Milliseconds(500);
 constexpr absl::Duration kJoinRetry = absl::Seconds(1);
+constexpr absl::Duration kLookPeriod = absl::Seconds(2);
 constexpr absl::Duration kHeartbeatPeriod = absl::Seconds(10);
 // Processes, not containers with addresses of their own: there is no reason for the 110 of a
 // kubelet.
@@ -96,7 +98,7 @@ PodExecutor::PodExecutor(Options options)
       begun_(options_.clock->Now()),
       probes_("probes", 2),
       hooks_("hooks", 4),
-      confiner_(OurProcessors()),
+      confiner_(OurProcessors(), options_.topology),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       pods_(store_, Pods(), {}, options_.clock) {
   if (!options_.volume_folder.empty()) {
@@ -172,6 +174,7 @@ StatusOr<std::string> PodExecutor::LogPath(const std::string& log_folder, const 
 void PodExecutor::Run() {
   while (!stopping_.load()) {
     pods_.Maintain();
+    LookAtMachine();
     Join();
     for (const Key& key : TakeChanged()) Look(key);
     DropLogs();
@@ -186,6 +189,38 @@ void PodExecutor::Run() {
   }
   // On this thread, which spawned them.
   runs_.clear();
+}
+
+// Devices come and go.
+void PodExecutor::LookAtMachine() {
+  const absl::Duration now = options_.clock->Monotonic();
+  if (!options_.look_at_machine || now < next_look_) return;
+  next_look_ = now + kLookPeriod;
+  for (Json& node : options_.look_at_machine()) {
+    const auto known = nodes_.find(NameOf(node));
+    if (known == nodes_.end() || SameJson(known->second, node)) continue;
+    known->second = std::move(node);
+    next_join_ = now;
+  }
+  TellOfLostDevices();
+}
+
+void PodExecutor::TellOfLostDevices() {
+  for (const auto& [uid, run] : runs_) {
+    const Json& pod = *run->pod();
+    const auto node = nodes_.find(StringField(pod, {"spec", "nodeName"}));
+    if (node == nodes_.end()) continue;
+    const std::vector<std::string> lost = LostGpusOf(pod, node->second);
+    if (lost.empty()) {
+      lost_.erase(uid);
+      continue;
+    }
+    auto& [told, since] = lost_[uid];
+    if (told == lost) continue;
+    told = lost;
+    since = options_.clock->Now();
+    events_.Record(pod, "Warning", "DeviceLost", LostDevicesMessage(lost));
+  }
 }
 
 // Shows this machine as its nodes, again and again where that is their sign of life.
@@ -394,6 +429,11 @@ void PodExecutor::StepAll() {
 void PodExecutor::WriteStatus(const std::string& uid) {
   const PodRun& run = *runs_[uid];
   Json status = run.MakeStatus();
+  const auto lost = lost_.find(uid);
+  if (lost != lost_.end()) {
+    status.FindMutable("conditions")
+        ->Append(LostDevicesCondition(lost->second.first, lost->second.second));
+  }
   const auto written = written_.find(uid);
   if (written != written_.end() && SameJson(written->second, status)) return;
   Json patch;
@@ -429,6 +469,7 @@ void PodExecutor::FinishDeletion(const Json& pod) {
 void PodExecutor::Remove(const std::string& uid) {
   runs_.erase(uid);
   written_.erase(uid);
+  lost_.erase(uid);
   if (volumes_ != nullptr) volumes_->Drop(uid);
 }
 

@@ -40,8 +40,11 @@ class PodExecutor {
     // Several nodes in place of that one: Node objects, of which labels, annotations, taints and
     // allocatable amounts are shown beside what this machine has.
     std::vector<Json> nodes;
+    ProcessorTopology topology;   // of this machine's processors
     bool takes_all_pods = false;  // there is one node and no scheduler: what has none is ours
-    bool has_heartbeat = false;   // a cluster takes nodes that say nothing for dead
+    // The nodes as they are now, asked for every few seconds; null: they stay as they are.
+    std::function<std::vector<Json>()> look_at_machine;
+    bool has_heartbeat = false;  // a cluster takes nodes that say nothing for dead
     std::string
         log_folder;  // <folder>/<pod's uid>/<container>/<restart>.log; empty: no logs are kept
     // What else happens to what containers print; its log_folder is not used. Called on the
@@ -74,6 +77,8 @@ class PodExecutor {
   using Key = std::pair<std::string, std::string>;
   void Run();
   void Join();
+  void LookAtMachine();
+  void TellOfLostDevices();
   std::set<Key> TakeChanged();
   void DropLogs();
   void ComeAgain(const Json& pod);
@@ -91,7 +96,7 @@ class PodExecutor {
 
   const Options options_;
   ObjectStore* const store_;
-  const std::map<std::string, Json> nodes_;  // that this machine is, by name
+  std::map<std::string, Json> nodes_;  // that this machine is, by name; of the thread
   EventRecorder events_;
   const absl::Time begun_;
   ServiceAddresses services_;
@@ -107,6 +112,9 @@ class PodExecutor {
   std::set<std::string> gone_ ABSL_GUARDED_BY(mutex_);   // uids whose logs go
   std::map<std::string, std::unique_ptr<PodRun>> runs_;  // by uid; of the thread
   std::map<std::string, Json> written_;                  // the status that the store has, by uid
+  // Devices that pods had and have lost, and since when, by uid.
+  std::map<std::string, std::pair<std::vector<std::string>, absl::Time>> lost_;
+  absl::Duration next_look_ = -absl::InfiniteDuration();
   absl::Duration next_join_ = -absl::InfiniteDuration();
   Informer pods_;
   std::unique_ptr<Thread> thread_;  // last: it uses all of the above

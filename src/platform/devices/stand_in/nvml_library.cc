@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library with the functions of NVML that weft calls, over GPUs from the variable STAND_IN_GPUS:
-// "NAME/MIB/PCI_ADDRESS;..." Two of the same NUMA socket (bus 00-7f, 80-ff) are linked.
+// "NAME/MIB/PCI_ADDRESS;..." Two of the same NUMA socket (bus 00-7f, 80-ff) are linked. "@FILE"
+// stands for the first line of the file, which may change.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,10 @@ int nvmlInit_v2() {
   if (text == nullptr) return 9;  // the driver is not loaded
   All().clear();
   std::string rest = text;
+  if (rest[0] == '@') {
+    std::ifstream file(rest.substr(1));
+    std::getline(file, rest);
+  }
   while (!rest.empty()) {
     const std::string one = rest.substr(0, rest.find(';'));
     rest = one.size() == rest.size() ? "" : rest.substr(one.size() + 1);
@@ -70,6 +76,10 @@ int nvmlDeviceGetName(void* handle, char* name, unsigned size) {
 }
 int nvmlDeviceGetUUID(void* handle, char* uuid, unsigned size) {
   return Copy("GPU-" + At(handle)->address, uuid, size);
+}
+int nvmlDeviceGetMinorNumber(void* handle, unsigned* minor) {
+  *minor = static_cast<unsigned>(At(handle) - All().data());
+  return 0;
 }
 int nvmlDeviceGetMemoryInfo(void* handle, unsigned long long* total_free_used) {
   total_free_used[0] = At(handle)->mib << 20;
