@@ -73,6 +73,7 @@ void LeaveMessage(const std::string& path, const platform::ProcessReport& report
 StatusOr<int> RunProcesses(ExecFlags flags) {
   flags.wish.tf_config = Variable("TF_CONFIG");
   if (flags.wish.processes.empty()) flags.wish.processes = Variable("WEFT_PROCESSES");
+  flags.wish.visible_gpus = Variable("CUDA_VISIBLE_DEVICES");
   platform::ProcessHost::Options options;
   WEFT_ASSIGN_OR_RETURN(options.processes, platform::PlanProcesses(flags.wish));
   AdoptOrphans();

@@ -159,13 +159,17 @@ Json TfJobStatus() {
                {"timeLeft", Field("string", "At the speed so far.")},
                {"metrics", MapOf("The latest, by name.", Field("number", "Value"))},
                {"time", Field("string", "When it was told.")}});
-  return Mapping("How it goes; written by the controller.",
-                 {{"conditions", List("Oldest first.", condition)},
-                  {"replicaStatuses", MapOf("By type.", counts)},
-                  {"progress", progress},
-                  {"startTime", Field("string", "When the controller took it up.")},
-                  {"completionTime", Field("string", "When it ended.")},
-                  {"lastReconcileTime", Field("string", "When the controller last looked.")}});
+  return Mapping(
+      "How it goes; written by the controller.",
+      {{"conditions", List("Oldest first.", condition)},
+       {"replicaStatuses", MapOf("By type.", counts)},
+       {"progress", progress},
+       {"packing", Mapping("Which tasks share pods.",
+                           {{"pods", List("Tasks of one pod.", Field("string", "worker-0,..."))},
+                            {"reason", Field("string", "Why, in words.")}})},
+       {"startTime", Field("string", "When the controller took it up.")},
+       {"completionTime", Field("string", "When it ended.")},
+       {"lastReconcileTime", Field("string", "When the controller last looked.")}});
 }
 
 // By the facts of Kubernetes' own types. A type within itself ends as any object.

@@ -35,13 +35,15 @@ Json KeptOfMetadata(const Json& object) {
   return kept;
 }
 
-Json KeptOfContainer(const Json& status) {
+// Of a pod with several tasks the message tells how each of them has ended.
+Json KeptOfContainer(const Json& status, bool has_tasks) {
   Json kept;
   Copy(status, {"name", "restartCount"}, &kept);
   if (const Json* const terminated = FindField(status, {"state", "terminated"})) {
     Json end = Json::MakeObject();
     Copy(*terminated, {"exitCode"}, &end);
     if (IntField(*terminated, {"exitCode"}) != 0) Copy(*terminated, {"reason"}, &end);
+    if (has_tasks) Copy(*terminated, {"message"}, &end);
     SetField(&kept, {"state", "terminated"}, std::move(end));
   }
   return kept;
@@ -56,6 +58,8 @@ Json KeptOfPod(const Json& pod) {
           FindField(pod, {"metadata", "annotations", kProgressAnnotation})) {
     SetField(&kept, {"metadata", "annotations", kProgressAnnotation}, *progress);
   }
+  const Json* const tasks = FindField(pod, {"metadata", "annotations", kTasksAnnotation});
+  if (tasks != nullptr) SetField(&kept, {"metadata", "annotations", kTasksAnnotation}, *tasks);
   const Json* const status = pod.Find("status");
   if (status == nullptr) return kept;
   Json state = Json::MakeObject();
@@ -63,7 +67,8 @@ Json KeptOfPod(const Json& pod) {
   Copy(*status, {"phase"}, &state);
   if (const Json* const containers = status->Find("containerStatuses")) {
     Json all = Json::MakeArray();
-    for (const Json& container : containers->items()) all.Append(KeptOfContainer(container));
+    for (const Json& container : containers->items())
+      all.Append(KeptOfContainer(container, tasks != nullptr));
     state.Set("containerStatuses", std::move(all));
   }
   kept.Set("status", std::move(state));

@@ -64,7 +64,9 @@ Json MakePodGroup(const JobView& view, const std::string& scheduler) {
   const SchedulingPolicy& policy = view.job.run_policy.scheduling;
   int64_t tasks = 0;
   for (const ReplicaSpec& replica : view.job.replicas) tasks += replica.replicas;
-  const int64_t members = policy.min_available.value_or(tasks);
+  int64_t pods = tasks;
+  for (const TaskPack& pack : view.packs) pods -= static_cast<int64_t>(pack.size()) - 1;
+  const int64_t members = std::min(policy.min_available.value_or(pods), pods);
   Json group;
   group.Set("apiVersion", type.ApiVersion());
   group.Set("kind", type.kind);
@@ -75,8 +77,9 @@ Json MakePodGroup(const JobView& view, const std::string& scheduler) {
   }
   SetField(&group, {"metadata", "ownerReferences"}, Json(Json::Array{OwnerReference(view)}));
   SetField(&group, {"spec", "minMember"}, members);
-  Json resources =
-      policy.min_resources.is_null() ? SumOfRequests(view.job, members) : policy.min_resources;
+  Json resources = policy.min_resources.is_null()
+                       ? SumOfRequests(view.job, pods == tasks ? members : tasks)
+                       : policy.min_resources;
   if (resources.size() > 0) SetField(&group, {"spec", "minResources"}, std::move(resources));
   if (scheduler == kVolcano) {
     SetField(&group, {"spec", "queue"}, policy.queue.empty() ? "default" : policy.queue);

@@ -8,30 +8,31 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "platform/jobs/packed_pod.h"
 #include "platform/jobs/task_security.h"
 #include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
+#include "platform/object/job_annotations.h"
 #include "platform/object/task_config.h"
 
 namespace weft::platform {
 namespace {
 
-constexpr char kContainer[] = "tensorflow";
 constexpr char kPortName[] = "tfjob-port";
 constexpr int64_t kDefaultPort = 2222;
 
-using Labels = std::vector<std::pair<std::string, std::string>>;
+using LabelPairs = std::vector<std::pair<std::string, std::string>>;
 
 // Those of the first API version too, for selectors that people have kept.
-Labels OldLabels(const JobView& view, ReplicaType type, int64_t index) {
+LabelPairs OldLabels(const JobView& view, ReplicaType type, int64_t index) {
   return {{"group-name", "kubeflow.org"},
           {"tf-job-name", view.job.metadata.name},
           {"tf-replica-type", std::string(ReplicaTypeName(type))},
           {"tf-replica-index", absl::StrCat(index)}};
 }
 
-Labels TaskLabels(const JobView& view, ReplicaType type, int64_t index) {
-  Labels labels = JobLabels(view);
+LabelPairs TaskLabels(const JobView& view, ReplicaType type, int64_t index) {
+  LabelPairs labels = JobLabels(view);
   labels.emplace_back(kTypeLabel, ReplicaTypeName(type));
   labels.emplace_back(kIndexLabel, absl::StrCat(index));
   return labels;
@@ -46,7 +47,7 @@ int64_t PortOf(const ReplicaSpec& replica) {
   return kDefaultPort;
 }
 
-void AddLabels(Json* object, const Labels& labels) {
+void AddLabels(Json* object, const LabelPairs& labels) {
   for (const auto& [name, value] : labels) SetField(object, {"metadata", "labels", name}, value);
 }
 
@@ -55,8 +56,7 @@ TaskCluster ClusterOf(const JobView& view) {
   cluster.job = &view.job;
   cluster.has_evaluators = view.lists_evaluators && !view.is_v1beta1;
   cluster.host_of = [&view](ReplicaType type, int64_t index) {
-    const ReplicaSpec* const replica = view.job.Find(type);
-    const int64_t port = replica == nullptr ? kDefaultPort : PortOf(*replica);
+    const int64_t port = TaskPort(view, type, index);
     const std::string name = TaskObjectName(view, type, index);
     if (view.has_short_names) return absl::StrCat(name, ":", port);
     const std::string domain =
@@ -91,16 +91,9 @@ bool HasTaskPort(const std::vector<ContainerPort>& ports) {
 // What the container that trains is told, and its port.
 void DressContainer(const JobView& view, const ReplicaSpec& replica, int64_t index,
                     Json* container) {
-  const ReplicaType type = replica.type;
-  const TaskCluster cluster = ClusterOf(view);
-  const std::string tf_config = MakeTfConfig(cluster, type, index);
-  if (!tf_config.empty()) AddVariable(container, "TF_CONFIG", tf_config);
-  if (const std::optional<TensorBoardSpec>& board = view.job.extras.tensorboard) {
-    AddVariable(container, kSummaryVariable,
-                absl::StrCat(board->folder, "/", TaskObjectName(view, type, index)));
-  }
-  for (std::string& word : MakeTaskFlags(cluster, type, index))
-    ListOf(container, "args")->Append(std::move(word));
+  TaskWords words = WordsOf(view, replica.type, index);
+  for (const auto& [name, value] : words.variables) AddVariable(container, name.c_str(), value);
+  for (std::string& word : words.flags) ListOf(container, "args")->Append(std::move(word));
   Json* const ports = ListOf(container, "ports");
   if (HasTaskPort(replica.TensorFlowContainer()->ports)) return;
   Json port;
@@ -127,10 +120,10 @@ std::string PodRestartPolicy(RestartPolicy policy) {
 void ShowTrainer(Json* pod) {
   static constexpr char kAnnotation[] = "kubectl.kubernetes.io/default-container";
   const Json* const containers = FindField(*pod, {"spec", "containers"});
-  const bool is_first =
-      containers->items().empty() || StringField(containers->items()[0], {"name"}) == kContainer;
+  const bool is_first = containers->items().empty() ||
+                        StringField(containers->items()[0], {"name"}) == kTrainingContainer;
   if (is_first || FindField(*pod, {"metadata", "annotations", kAnnotation}) != nullptr) return;
-  SetField(pod, {"metadata", "annotations", kAnnotation}, kContainer);
+  SetField(pod, {"metadata", "annotations", kAnnotation}, kTrainingContainer);
 }
 
 // A service wants names, all different, and each port of a protocol once.
@@ -156,7 +149,7 @@ Json ServicePorts(const ReplicaSpec& replica) {
 
 }  // namespace
 
-Labels JobLabels(const JobView& view) {
+LabelPairs JobLabels(const JobView& view) {
   return {{kJobLabel, view.job.metadata.name}, {kOperatorLabel, OperatorName(view.job.kind)}};
 }
 
@@ -212,7 +205,32 @@ std::string TypeSelector(const JobView& view, ReplicaType type) {
                       OperatorName(view.job.kind), ",", kTypeLabel, "=", ReplicaTypeName(type));
 }
 
+TaskWords WordsOf(const JobView& view, ReplicaType type, int64_t index) {
+  const TaskCluster cluster = ClusterOf(view);
+  TaskWords words;
+  std::string tf_config = MakeTfConfig(cluster, type, index);
+  if (!tf_config.empty()) words.variables.emplace_back("TF_CONFIG", std::move(tf_config));
+  if (const std::optional<TensorBoardSpec>& board = view.job.extras.tensorboard) {
+    words.variables.emplace_back(
+        kSummaryVariable, absl::StrCat(board->folder, "/", TaskObjectName(view, type, index)));
+  }
+  words.flags = MakeTaskFlags(cluster, type, index);
+  return words;
+}
+
+int64_t TaskPort(const JobView& view, ReplicaType type, int64_t index) {
+  const auto port_of = [&](ReplicaType of) {
+    const ReplicaSpec* const replica = view.job.Find(of);
+    return replica == nullptr ? kDefaultPort : PortOf(*replica);
+  };
+  const TaskPack* const pack = FindPack(view.packs, {type, index});
+  if (pack == nullptr) return port_of(type);
+  const auto at = std::find(pack->begin(), pack->end(), TaskId{type, index});
+  return port_of(pack->front().type) + (at - pack->begin());
+}
+
 Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index) {
+  const TaskPack* const pack = FindPack(view.packs, {replica.type, index});
   Json pod = replica.pod.written;
   pod.Set("apiVersion", "v1");
   pod.Set("kind", "Pod");
@@ -231,8 +249,14 @@ Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index)
   Json* const containers = spec->FindMutable("containers");
   if (containers == nullptr || !containers->is_array()) return pod;
   for (Json& container : *containers->mutable_items()) {
-    if (StringField(container, {"name"}) == kContainer)
-      DressContainer(view, replica, index, &container);
+    if (StringField(container, {"name"}) != kTrainingContainer) continue;
+    pack == nullptr ? DressContainer(view, replica, index, &container)
+                    : DressSharedContainer(view, *pack, &container);
+  }
+  if (pack != nullptr) {
+    SetField(&pod, {"metadata", "annotations", kTasksAnnotation}, FormatPack(*pack));
+    // Processes are started again in their container, and what that does not help by a new pod.
+    SetField(&pod, {"spec", "restartPolicy"}, "Never");
   }
   SecurePod(view, &pod);
   ShowTrainer(&pod);
@@ -245,12 +269,21 @@ Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t in
   service.Set("kind", "Service");
   SetField(&service, {"metadata", "name"}, TaskObjectName(view, replica.type, index));
   SetField(&service, {"metadata", "namespace"}, NamespaceOf(*view.object));
-  const Labels labels = TaskLabels(view, replica.type, index);
-  AddLabels(&service, labels);
+  AddLabels(&service, TaskLabels(view, replica.type, index));
   SetField(&service, {"metadata", "ownerReferences"}, Json(Json::Array{OwnerReference(view)}));
   SetField(&service, {"spec", "clusterIP"}, "None");
-  for (const auto& [name, value] : labels) SetField(&service, {"spec", "selector", name}, value);
-  SetField(&service, {"spec", "ports"}, ServicePorts(replica));
+  const TaskPack* const pack = FindPack(view.packs, {replica.type, index});
+  const TaskId pod = pack == nullptr ? TaskId{replica.type, index} : pack->front();
+  for (const auto& [name, value] : TaskLabels(view, pod.type, pod.index))
+    SetField(&service, {"spec", "selector", name}, value);
+  Json ports = ServicePorts(replica);
+  if (pack != nullptr) {
+    Json port;
+    port.Set("name", kPortName);
+    port.Set("port", TaskPort(view, replica.type, index));
+    ports = Json(Json::Array{std::move(port)});
+  }
+  SetField(&service, {"spec", "ports"}, std::move(ports));
   return service;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "net/json.h"
+#include "platform/jobs/task_pack.h"
 #include "platform/object/tfjob.h"
 
 namespace weft::platform {
@@ -22,6 +23,9 @@ inline constexpr char kAttemptLabel[] = "weft.dev/attempt";
 // Where a task writes its summaries, so that TensorBoard shows it as a run.
 inline constexpr char kSummaryVariable[] = "WEFT_SUMMARY_FOLDER";
 
+// The container that trains.
+inline constexpr char kTrainingContainer[] = "tensorflow";
+
 // A job as it is kept, typed. Borrowed by what is made of it.
 struct JobView {
   TfJob job;
@@ -33,6 +37,7 @@ struct JobView {
   std::string cluster_domain;    // CUSTOM_CLUSTER_DOMAIN; usually empty
   bool has_network = false;      // on which others may reach the tasks; else all are on loopback
   bool has_short_names = false;  // "digits-ps-0:2222", which only the job's namespace knows
+  std::vector<TaskPack> packs;   // tasks that share pods; all others have their own
 };
 
 // Of every object that a job becomes.
@@ -52,6 +57,16 @@ bool IsMasterRole(const TfJob& job, ReplicaType type, int64_t index);
 // "training.kubeflow.org/job-name=...,..." of one type, as the status shows it.
 std::string TypeSelector(const JobView& view, ReplicaType type);
 
+// Of the container that trains, beside what its template says.
+struct TaskWords {
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::vector<std::string> flags;
+};
+TaskWords WordsOf(const JobView& view, ReplicaType type, int64_t index);
+// At which others find it: that of its template, or in a shared pod one of its own.
+int64_t TaskPort(const JobView& view, ReplicaType type, int64_t index);
+
+// The pod of the task, or of the tasks that it leads.
 Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index);
 Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t index);
 // True when the template says how to restart, which the job says for it.

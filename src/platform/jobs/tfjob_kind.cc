@@ -81,7 +81,16 @@ JobObservation TfJobKind::Observe(const Observation& observation, TfJob job) con
   if (observation.owned.size() > kGroups && !observation.owned[kGroups].empty())
     seen.pod_group = observation.owned[kGroups].back();
   seen.now = observation.now;
+  if (NeedsPacking(seen.view.job, object)) seen.nodes = ReadNodes();
   return seen;
+}
+
+// Once for each run of a job that asks for shared pods.
+std::shared_ptr<PackingNodes> TfJobKind::ReadNodes() const {
+  const StatusOr<ObjectList> nodes = store_->List(Nodes(), {});
+  const StatusOr<ObjectList> pods = store_->List(Pods(), {});
+  if (!nodes.ok() || !pods.ok()) return nullptr;
+  return std::make_shared<PackingNodes>(ReadPackingNodes(nodes->items, pods->items));
 }
 
 StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {

@@ -35,6 +35,7 @@ class TfJobKind : public Kind {
 
  private:
   JobObservation Observe(const Observation& observation, TfJob job) const;
+  std::shared_ptr<PackingNodes> ReadNodes() const;
   Plan Carry(const ObjectPtr& object, JobPlan plan) const;
   // Whether the service's pod, which the plan does not delete, lives all the same: the copies may
   // be too old to show it. Then the service stays until they do. Another's pod of that name is no

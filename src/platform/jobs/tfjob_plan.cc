@@ -13,6 +13,7 @@
 #include "platform/jobs/exit_codes.h"
 #include "platform/jobs/failure_cause.h"
 #include "platform/jobs/job_progress.h"
+#include "platform/jobs/packed_job.h"
 #include "platform/jobs/pod_group.h"
 #include "platform/jobs/task_security.h"
 #include "platform/jobs/tensorboard_objects.h"
@@ -323,9 +324,15 @@ class Planner {
 
   // A task that has failed before waits, twice as long each time, but for the first in a row.
   void CreateTask(const ReplicaSpec& replica, int64_t index) {
-    const std::string task = job_.extras.restarts_whole ? kWholeJob : TaskName(replica.type, index);
-    const int64_t restarts = status_.RestartsInARow(task);
-    if (restarts > 1) {
+    TaskPack tasks = {{replica.type, index}};
+    if (const TaskPack* const pack = FindPack(seen_.view.packs, tasks.front())) {
+      if (pack->front() != tasks.front()) return;  // it comes with who leads
+      tasks = *pack;
+    }
+    for (const TaskId& each : tasks) {
+      const std::string task = job_.extras.restarts_whole ? kWholeJob : NameOfTask(each);
+      const int64_t restarts = status_.RestartsInARow(task);
+      if (restarts <= 1) continue;
       absl::Duration wait = seen_.first_wait;
       for (int64_t i = 2; i < restarts && wait < seen_.longest_wait; ++i) wait *= 2;
       const absl::Time due = status_.LastRestart(task) + std::min(wait, seen_.longest_wait);
@@ -543,7 +550,15 @@ class Planner {
 
 }  // namespace
 
-JobPlan PlanTfJob(const JobObservation& observation) { return Planner(observation).Plan(); }
+JobPlan PlanTfJob(const JobObservation& observation) {
+  const TfJob& job = observation.view.job;
+  const Json* const known = FindField(*observation.view.object, {"status", "packing"});
+  if (job.extras.packing == Packing::kNever && known == nullptr) return Planner(observation).Plan();
+  PackedJob packed(observation);
+  JobPlan plan = Planner(packed.seen()).Plan();
+  packed.Finish(&plan);
+  return plan;
+}
 
 void PlanTimeToLive(const JobStatus& status, int64_t seconds, absl::Time now, JobPlan* plan) {
   const absl::Time held = status.Time("completionTime");

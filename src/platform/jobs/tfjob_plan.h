@@ -2,12 +2,14 @@
 // What has to be done for a TFJob: a pure function of what is.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 
 #include "platform/jobs/job_status.h"
+#include "platform/jobs/packing.h"
 #include "platform/jobs/task_objects.h"
 #include "platform/reconcile/plan.h"
 #include "platform/store/object_store.h"
@@ -20,6 +22,8 @@ struct JobObservation {
   std::vector<ObjectPtr> services;  // the same
   std::string gang_scheduler;       // empty: pods are scheduled one by one
   ObjectPtr pod_group;              // the job's own, or null
+  // Of a job whose packing is still to be decided (NeedsPacking); null: they cannot be read.
+  std::shared_ptr<PackingNodes> nodes;
   absl::Time now;
   absl::Duration first_wait =
       absl::Seconds(10);  // before a task that failed again gets its next pod; doubles
@@ -52,6 +56,9 @@ struct JobPlan {
 // restarts with new pods count against the back-off limit, and that a task which fails again and
 // again waits longer each time.
 JobPlan PlanTfJob(const JobObservation& observation);
+
+// The job asks for shared pods, is to run, and nothing was decided for this run of it.
+bool NeedsPacking(const TfJob& job, const Json& object);
 
 // Of a job that has ended: it goes now, or another look comes when its time is over.
 void PlanTimeToLive(const JobStatus& status, int64_t seconds, absl::Time now, JobPlan* plan);

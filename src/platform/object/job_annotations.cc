@@ -14,21 +14,71 @@
 
 #include "base/nearest_name.h"
 #include "platform/object/fields.h"
+#include "platform/object/quantity.h"
 
 namespace weft::platform {
 namespace {
 
 const std::vector<std::string>& KnownAnnotations() {
-  static const auto* const names =
-      new std::vector<std::string>{kTaskFlagsAnnotation,        kTrialAnnotation,
-                                   kRestartAnnotation,          kTensorBoardAnnotation,
-                                   kTensorBoardImageAnnotation, kTaskSecurityAnnotation,
-                                   kInsecureClientsAnnotation};
+  static const auto* const names = new std::vector<std::string>{kTaskFlagsAnnotation,
+                                                                kTrialAnnotation,
+                                                                kRestartAnnotation,
+                                                                kTensorBoardAnnotation,
+                                                                kTensorBoardImageAnnotation,
+                                                                kTaskSecurityAnnotation,
+                                                                kInsecureClientsAnnotation,
+                                                                kPackingAnnotation,
+                                                                kCostsAnnotation};
   return *names;
 }
 
 std::string PathOf(absl::string_view name) {
   return absl::StrCat("metadata.annotations[\"", name, "\"]");
+}
+
+void ReadPacking(const JsonMember& member, const std::string& text, Problems* problems,
+                 JobExtras* extras) {
+  if (text == "auto") {
+    extras->packing = Packing::kAuto;
+  } else if (text == "node") {
+    extras->packing = Packing::kNode;
+  } else if (text != "never") {
+    problems->Add(member.value, PathOf(member.name),
+                  HoldsButAllowed(member.value, "\"auto\", \"node\" and \"never\" are allowed"));
+  }
+}
+
+// A number, or a quantity such as "50Mi".
+bool ReadCost(const Json& value, double* out) {
+  const StatusOr<double> number = value.AsDouble();
+  if (number.ok()) {
+    *out = *number;
+  } else {
+    const StatusOr<int64_t> thousandths = ParseQuantity(value);
+    if (!thousandths.ok()) return false;
+    *out = static_cast<double>(*thousandths) / 1000;
+  }
+  return *out > 0 && *out < 1e18;
+}
+
+void ReadCosts(const JsonMember& member, const std::string& text, Problems* problems,
+               JobExtras* extras) {
+  const Json costs = Json::Parse(text, {.max_bytes = 4096, .max_depth = 4}).value_or(Json());
+  bool is_good = costs.is_object();
+  TaskCosts* const to = &extras->costs;
+  for (const JsonMember& cost : costs.members()) {
+    double* const field = cost.name == "stepSeconds"             ? &to->step_seconds
+                          : cost.name == "bytesPerStep"          ? &to->bytes_per_step
+                          : cost.name == "networkBytesPerSecond" ? &to->network
+                                                                 : nullptr;
+    is_good = is_good && field != nullptr && ReadCost(cost.value, field);
+  }
+  if (is_good) return;
+  problems->Add(member.value, PathOf(member.name),
+                HoldsButAllowed(member.value,
+                                "a mapping of stepSeconds, bytesPerStep and networkBytesPerSecond "
+                                "to more than 0 is allowed, as in {\"stepSeconds\": 0.02, "
+                                "\"bytesPerStep\": \"50Mi\"}"));
 }
 
 void ReadOne(const JsonMember& member, Problems* problems, JobExtras* extras,
@@ -53,6 +103,10 @@ void ReadOne(const JsonMember& member, Problems* problems, JobExtras* extras,
     extras->security = is_insecure ? TaskSecurity::kInsecure : TaskSecurity::kTls;
   } else if (member.name == kInsecureClientsAnnotation) {
     ReadClients(member.value, path, text, problems, extras);
+  } else if (member.name == kPackingAnnotation) {
+    ReadPacking(member, text, problems, extras);
+  } else if (member.name == kCostsAnnotation) {
+    ReadCosts(member, text, problems, extras);
   } else if (member.name == kTrialAnnotation) {
     extras->trial = text;
     CheckTrial(member.value, path, text, problems);

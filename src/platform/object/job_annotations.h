@@ -17,7 +17,14 @@ inline constexpr char kTensorBoardAnnotation[] = "weft.dev/tensorboard";  // "/s
 inline constexpr char kTensorBoardImageAnnotation[] = "weft.dev/tensorboard-image";
 inline constexpr char kTaskSecurityAnnotation[] = "weft.dev/task-security";  // "tls", "insecure"
 inline constexpr char kInsecureClientsAnnotation[] = "weft.dev/insecure-clients";  // "app=notebook"
+inline constexpr char kPackingAnnotation[] = "weft.dev/packing";  // "auto", "node", "never"
+// {"stepSeconds": 0.02, "bytesPerStep": "50Mi", "networkBytesPerSecond": "1250M"}
+inline constexpr char kCostsAnnotation[] = "weft.dev/costs";
 
+// On a pod that runs several tasks: "worker-0,ps-0,worker-1", whose name the first one gives it.
+inline constexpr char kTasksAnnotation[] = "weft.dev/tasks";
+// On a pod: how long it runs, "90m", "2h30m" or seconds. For schedulers; it is not ended by it.
+inline constexpr char kDurationAnnotation[] = "weft.dev/duration";
 // On a pod, by whoever sees what it prints: {"step": 120, "steps": 600, "loss": 0.25,
 // "secondsLeft": 34, "time": "..."}. All but step may be missing.
 inline constexpr char kProgressAnnotation[] = "weft.dev/progress";

@@ -70,6 +70,20 @@ enum class TaskSecurity {
   kInsecure,  // whoever reaches them runs graphs
 };
 
+// Which tasks of a job share a pod, as processes of one container.
+enum class Packing {
+  kNever,  // each has a pod of its own
+  kAuto,   // those that one node holds, where that serves
+  kNode,   // as many as one node holds
+};
+
+// Of one worker's step, as the job declares it; 0: not known.
+struct TaskCosts {
+  double step_seconds = 0;    // of computation
+  double bytes_per_step = 0;  // that it sends and gets
+  double network = 1.25e9;    // bytes a second between nodes
+};
+
 // What weft adds: annotations of a TFJob (job_annotations.h), fields of a Tensorflow.
 struct JobExtras {
   bool has_task_flags = false;  // --job_name, --task_index, --worker_hosts, --ps_hosts
@@ -80,6 +94,8 @@ struct JobExtras {
   TaskSecurity security = TaskSecurity::kNone;
   // Labels of pods that reach insecure tasks beside the job's own; empty: none do.
   std::vector<std::pair<std::string, std::string>> insecure_clients;
+  Packing packing = Packing::kNever;
+  TaskCosts costs;
 };
 
 struct TfJob {

@@ -7,6 +7,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 #include "platform/object/fields.h"
 
@@ -159,8 +161,8 @@ StatusOr<ProcessPlan> PlanEntry(const ProcessWish& wish, const Json& entry) {
   if (!entry.is_object())
     return BadProcesses(text,
                         absl::StrCat("lists ", entry.Describe(), " where a mapping is expected"));
-  static constexpr absl::string_view kKnown[] = {"name",       "command", "args",  "env",
-                                                 "workingDir", "restart", "serves"};
+  static constexpr absl::string_view kKnown[] = {"name",       "command", "args",   "env",
+                                                 "workingDir", "restart", "serves", "gpus"};
   for (const JsonMember& member : entry.members()) {
     if (std::count(std::begin(kKnown), std::end(kKnown), member.name) == 0) {
       return BadProcesses(text, absl::StrCat("has an unknown field '", member.name, "'"));
@@ -193,12 +195,53 @@ StatusOr<ProcessPlan> PlanEntry(const ProcessWish& wish, const Json& entry) {
   return plan;
 }
 
+// Who asks for GPUs gets the next ones that are left, and where anybody does all others see none.
+class GpuShares {
+ public:
+  GpuShares(const ProcessWish& wish, const Json& list) : text_(wish.processes) {
+    is_used_ = std::any_of(list.items().begin(), list.items().end(), [](const Json& entry) {
+      return entry.is_object() && entry.Find("gpus") != nullptr;
+    });
+    if (!wish.visible_gpus.empty())
+      visible_ = absl::StrSplit(wish.visible_gpus, ',', absl::SkipWhitespace());
+    is_known_ = !wish.visible_gpus.empty();
+  }
+
+  Status Give(const Json& entry, ProcessPlan* plan) {
+    if (!is_used_) return absl::OkStatus();
+    const int64_t count = IntField(entry, {"gpus"}, entry.Find("gpus") == nullptr ? 0 : -1);
+    if (count < 0 || count > kMostProcesses)
+      return BadProcesses(text_, "has gpus that are no number of GPUs");
+    std::vector<std::string> own;
+    for (int64_t i = 0; i < count; ++i, ++given_) {
+      if (is_known_ && given_ >= visible_.size()) {
+        return BadProcesses(text_, absl::StrCat("asks for more GPUs than the ", visible_.size(),
+                                                " that are visible"));
+      }
+      own.push_back(is_known_ ? visible_[given_] : absl::StrCat(given_));
+    }
+    const std::string devices = absl::StrJoin(own, ",");
+    for (const char* variable : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"})
+      plan->environment.push_back(absl::StrCat(variable, "=", devices));
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string& text_;
+  bool is_used_ = false;
+  bool is_known_ = false;
+  std::vector<std::string> visible_;
+  size_t given_ = 0;
+};
+
 StatusOr<std::vector<ProcessPlan>> PlanList(const ProcessWish& wish, const Json& list) {
   std::vector<ProcessPlan> plans;
   std::set<std::string> names;
+  GpuShares gpus(wish, list);
   bool do_all_serve = true;
   for (const Json& entry : list.items()) {
     WEFT_ASSIGN_OR_RETURN(ProcessPlan plan, PlanEntry(wish, entry));
+    WEFT_RETURN_IF_ERROR(gpus.Give(entry, &plan));
     if (!names.insert(plan.name).second) {
       return BadProcesses(wish.processes,
                           absl::StrCat("has two processes with the name '", plan.name, "'"));

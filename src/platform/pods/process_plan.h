@@ -29,9 +29,11 @@ struct ProcessWish {
   // says each process by itself:
   // [{"name": "ps", "command": ["weft", "server"], "args": [], "env": {"A": "b"}, "workingDir":
   // "/", "restart": "Never",
-  //   "serves": true}, {"name": "worker"}], where a missing command is the program.
+  //   "serves": true}, {"name": "worker", "gpus": 1}], where a missing command is the program. GPUs
+  // that processes are given by number are those that we see, each for one of them.
   std::string processes;
-  std::string tf_config;  // empty: there is none
+  std::string visible_gpus;  // CUDA_VISIBLE_DEVICES; empty: all, from 0 on
+  std::string tf_config;     // empty: there is none
   std::string restart = "ExitCode";
 };
 

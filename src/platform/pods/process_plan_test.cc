@@ -114,6 +114,30 @@ TEST(ProcessPlanTest, SaysWhatIsWrong) {
   EXPECT_THAT(std::string(PlanProcesses(nothing).status().message()), HasSubstr("weft exec -- "));
 }
 
+TEST(ProcessPlanTest, ProcessesShareTheGpusThatAreSeen) {
+  ProcessWish wish =
+      Wish(R"([{"name":"a","gpus":2},{"name":"ps","serves":true},{"name":"b","gpus":1}])");
+  wish.visible_gpus = "3,5,6";
+  const auto gpus_of = [&] {
+    std::vector<std::string> gpus;
+    for (const ProcessPlan& plan : PlanProcesses(wish).value()) {
+      for (const std::string& line : plan.environment)
+        if (line.rfind("CUDA_VISIBLE_DEVICES=", 0) == 0) gpus.push_back(line.substr(21));
+    }
+    return gpus;
+  };
+  EXPECT_THAT(gpus_of(), ::testing::ElementsAre("3,5", "", "6"));
+  wish.visible_gpus = "";  // all that there are, counted from 0
+  EXPECT_THAT(gpus_of(), ::testing::ElementsAre("0,1", "", "2"));
+  wish.visible_gpus = "0,1";
+  EXPECT_THAT(std::string(PlanProcesses(wish).status().message()),
+              HasSubstr("asks for more GPUs than the 2 that are visible"));
+  wish.processes = R"([{"name":"a","gpus":"many"}])";
+  EXPECT_THAT(std::string(PlanProcesses(wish).status().message()), HasSubstr("no number of GPUs"));
+  wish.processes = R"([{"name":"a"}])";
+  EXPECT_THAT(gpus_of(), ::testing::IsEmpty());
+}
+
 TEST(ProcessPlanTest, TellsHowManyPortsATaskWants) {
   EXPECT_EQ(PortsOfATask(""), 1);
   EXPECT_EQ(PortsOfATask("4"), 4);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -28,6 +29,9 @@ std::string Shorten(absl::string_view line) {
 }  // namespace
 
 std::optional<Json> ParseProgressLine(absl::string_view line) {
+  // As `weft exec` prints those of several processes: "[worker-0] step 120/1000".
+  const size_t close = absl::StartsWith(line, "[") ? line.find("] ") : absl::string_view::npos;
+  if (close != absl::string_view::npos) line.remove_prefix(close + 2);
   const std::vector<std::string> words =
       absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
   if (words.size() < 2 || words[0] != "step") return std::nullopt;

@@ -17,7 +17,8 @@
 namespace weft::platform {
 
 // "step 120/1000  loss 0.25  567 examples/s": {"step": 120, "steps": 1000, "loss": 0.25}, as weft's
-// training prints it and other programs may. Nothing when the line is none.
+// training prints it and other programs may; the name of a process in brackets may stand before it.
+// Nothing when the line is none.
 std::optional<Json> ParseProgressLine(absl::string_view line);
 
 // Thread-safe.

@@ -18,7 +18,9 @@ TEST(ProcessReportTest, ReadsLinesOfProgress) {
   EXPECT_EQ(progress.Find("loss")->AsDouble().value(), 0.25);
   EXPECT_EQ(ParseProgressLine("step 1/2 accuracy=0.5, loss 1")->Dump(),
             R"({"step":1,"steps":2,"accuracy":0.5,"loss":1.0})");
-  for (const char* line : {"", "step", "step one/two", "stepping 1/2", "step 5", "a step 1/2"}) {
+  EXPECT_EQ(ParseProgressLine("[worker-0] step 1/2")->Dump(), R"({"step":1,"steps":2})");
+  for (const char* line :
+       {"", "[worker-0]", "[] ", "step", "step one/two", "stepping 1/2", "step 5", "a step 1/2"}) {
     EXPECT_FALSE(ParseProgressLine(line).has_value()) << line;
   }
 }

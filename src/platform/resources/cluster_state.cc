@@ -58,14 +58,13 @@ void ClusterState::RemoveNode(absl::string_view name) {
 // Everything anew from the description and who is there.
 void ClusterState::Recount(int number) {
   NodeState& node = nodes_[static_cast<size_t>(number)];
-  for (size_t i = 0; i < node.gpus.size(); ++i) {
-    free_gpu_thousandths_ -= node.gpus[i].free_thousandths;
-    gpu_thousandths_ -= kWholeGpu;
-  }
+  free_gpu_thousandths_ -= node.free_gpu_thousandths;
+  gpu_thousandths_ -= kWholeGpu * static_cast<int64_t>(node.gpus.size());
   free_whole_gpus_ -= node.free_gpus;
   node.gpus.clear();
   node.free.clear();
   node.free_gpus = 0;
+  node.free_gpu_thousandths = 0;
   node.version = ++next_version_;
   ++freed_;
   if (node.description == nullptr) {
@@ -84,9 +83,11 @@ void ClusterState::Recount(int number) {
     node.gpus.push_back(state);
     gpu_thousandths_ += kWholeGpu;
     free_gpu_thousandths_ += state.free_thousandths;
+    node.free_gpu_thousandths += state.free_thousandths;
     if (gpu.is_healthy) ++node.free_gpus;
   }
   free_whole_gpus_ += node.free_gpus;
+  most_gpus_ = std::max(most_gpus_, static_cast<int>(node.gpus.size()));
   for (const NodeState::Tenant& tenant : node.tenants) Apply(&node, tenant, 1);
   MoveBucket(number, node.free_gpus);
 }
@@ -99,6 +100,7 @@ void ClusterState::TakeGpu(NodeState* node, const Gpu& gpu, GpuState* state, con
   const int64_t part = ThousandthsOf(needs, gpu) * sign;
   state->free_thousandths -= part;
   free_gpu_thousandths_ -= part;
+  node->free_gpu_thousandths -= part;
   state->free_memory -= (needs.is_shared() ? needs.memory : gpu.memory) * sign;
   state->is_whole = state->free_thousandths == kWholeGpu && state->free_memory == gpu.memory;
   const int change = static_cast<int>(state->is_whole) - static_cast<int>(was_whole);

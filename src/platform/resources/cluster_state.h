@@ -40,6 +40,7 @@ struct NodeState {
   Amounts free;                                        // below zero where a node shrank
   std::vector<GpuState> gpus;
   int free_gpus = 0;  // whole and healthy
+  int64_t free_gpu_thousandths = 0;
   std::vector<Tenant> tenants;
   uint64_t version = 0;  // another one after each change
 };
@@ -66,6 +67,8 @@ class ClusterState {
   int anti_affinity_count() const { return anti_affinity_count_; }
   // Nodes with exactly this many whole GPUs free, in no order.
   const std::vector<int>& NodesWithFreeGpus(int count) const;
+  // That one node has had, free or not.
+  int most_gpus() const { return most_gpus_; }
   int most_free_gpus() const { return static_cast<int>(by_free_gpus_.size()) - 1; }
   // Of all nodes together, what nobody has and what there is.
   int64_t free_gpu_thousandths() const { return free_gpu_thousandths_; }
@@ -91,6 +94,7 @@ class ClusterState {
   int64_t free_gpu_thousandths_ = 0;
   int64_t gpu_thousandths_ = 0;
   int64_t free_whole_gpus_ = 0;
+  int most_gpus_ = 0;
 };
 
 // What the share takes of a GPU of this size, in thousandths.

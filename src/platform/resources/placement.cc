@@ -38,7 +38,7 @@ class Search {
     const Walk walk = options_.placement->walk();
     const bool needs_whole = needs_.gpu.count > 0 && !needs_.gpu.is_shared();
     if (walk == Walk::kAll || (gang_.placed != nullptr && !gang_.placed->empty())) TryPlaced();
-    if (walk == Walk::kAll && options_.most_candidates == 0) {
+    if (walk == Walk::kAll && options_.most_candidates == 0 && !needs_whole) {
       for (int i = 0; i < state_.node_count(); ++i) Try(i);
       return best_;
     }
@@ -46,6 +46,9 @@ class Search {
     const int most = state_.most_free_gpus();
     for (int step = 0; least + step <= most && !is_done_; ++step) {
       const int free = walk == Walk::kEmptiestFirst ? most - step : least + step;
+      if (best_ >= 0 && !has_preferences_ &&
+          best_score_ > options_.placement->Bound(state_, free, needs_))
+        break;
       for (const int node : state_.NodesWithFreeGpus(free)) {
         Try(node);
         if (is_done_) break;
@@ -72,6 +75,9 @@ class Search {
     if (CheckNode(node, needs_) != Misfit::kNone) return;
     if (topology_.Check(number) != Misfit::kNone) return;
     double score = options_.placement->Score(state_, number, needs_, gang_);
+    // What others prefer may make a worse node the better one.
+    has_preferences_ =
+        has_preferences_ || !topology_.is_trivial() || !needs_.preferred_nodes.empty();
     if (!needs_.preferred_nodes.empty() || !node.description->taints.empty())
       score += kPreferenceWeight * NodePreference(*node.description, needs_);
     if (!topology_.is_trivial()) score += kPreferenceWeight * topology_.Preference(number);
@@ -91,6 +97,7 @@ class Search {
   double best_score_ = 0;
   int candidates_ = 0;
   bool is_done_ = false;
+  bool has_preferences_ = false;
 };
 
 }  // namespace

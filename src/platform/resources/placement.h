@@ -2,6 +2,7 @@
 // Policies of placement: on which of the nodes that fit. One file each in placements/.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,11 @@ class PlacementPolicy {
   // The greater the better, about 0 to 1. The pod fits there.
   virtual double Score(const ClusterState& state, int node, const PodNeeds& needs,
                        const GangProgress& gang) = 0;
+  // No node with so many whole GPUs free, and none of those that are walked after it, scores more.
+  virtual double Bound(const ClusterState& /*state*/, int /*free_gpus*/,
+                       const PodNeeds& /*needs*/) const {
+    return std::numeric_limits<double>::infinity();
+  }
   // Which of the node's GPUs. False when they are not enough.
   virtual bool ChooseGpus(const NodeState& node, const PodNeeds& needs,
                           absl::InlinedVector<int, 8>* gpus);

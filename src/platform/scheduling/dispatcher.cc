@@ -2,6 +2,7 @@
 #include "platform/scheduling/dispatcher.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 namespace weft::platform {
@@ -73,6 +74,7 @@ void Dispatcher::Start(Id id, double now) {
   Charge(of.workload, 1);
   ++running_priorities_[of.workload.priority];
   ++round_;
+  AwaitChange(id, now);
 }
 
 // Takes it from those that run; its places are free.
@@ -121,6 +123,7 @@ void Dispatcher::Join(Id id, const std::shared_ptr<const PodNeeds>& needs, const
   of.workload.places.push_back(place);
   Measure(&of.workload);
   Charge(of.workload, 1);
+  AwaitChange(id, now);
   options_.state->Occupy(needs, place);
 }
 
@@ -138,6 +141,7 @@ void Dispatcher::DropPod(Id id, size_t index, double now) {
   of.workload.places.pop_back();
   Measure(&of.workload);
   Charge(of.workload, 1);
+  AwaitChange(id, now);
 }
 
 void Dispatcher::SetLeft(Id id, double left, double now) {
@@ -157,10 +161,28 @@ void Dispatcher::CountCapacity() {
   capacity_.of[2] = options_.state->gpu_thousandths();
 }
 
-double Dispatcher::NextChange(double now) const {
-  double next = kForever;
-  for (const Id id : running_) next = std::min(next, options_.order->NextChange(workload(id), now));
-  return next;
+double Dispatcher::NextChange(double now) {
+  while (!changes_.empty()) {
+    const Change next = changes_.front();
+    const Record& of = record(next.id);
+    const bool is_meant =
+        of.is_used && of.workload.is_running() && of.workload.started == next.started;
+    if (is_meant && next.at > now) return next.at;
+    std::pop_heap(changes_.begin(), changes_.end());
+    changes_.pop_back();
+    if (is_meant) AwaitChange(next.id, now);
+  }
+  return kForever;
+}
+
+void Dispatcher::AwaitChange(Id id, double now) {
+  if (!options_.order->has_changes()) return;
+  double at = options_.order->NextChange(workload(id), now);
+  if (at == kForever) return;
+  // A step that is nearer than the clock can tell is its next moment.
+  at = std::max(at, std::nextafter(now, kForever));
+  changes_.push_back({at, workload(id).started, id});
+  std::push_heap(changes_.begin(), changes_.end());
 }
 
 // Of those whose turn it may be, the queue of who goes first. Null: all have been tried.

@@ -67,7 +67,7 @@ class Dispatcher {
 
   void Decide(double now, Outcome* outcome);
   // When the ranks of those that run change by themselves, the next time.
-  double NextChange(double now) const;
+  double NextChange(double now);
   // To be called after nodes came, changed or went.
   void CountCapacity();
 
@@ -103,6 +103,22 @@ class Dispatcher {
     std::set<Key>::iterator next;
     bool is_blocked = false;
   };
+  // Of one that runs; the soonest goes first. It means nothing when its workload has been started
+  // again or has gone.
+  struct Change {
+    double at = 0;
+    double started = 0;
+    Id id = 0;
+    bool operator<(const Change& other) const { return at > other.at; }
+  };
+  // The greatest goes first: the last of the order, and of equals who began last.
+  struct Victim {
+    int64_t minus_priority = 0;
+    double rank = 0;
+    double started = 0;
+    Id id = 0;
+    auto operator<=>(const Victim&) const = default;
+  };
   // The first one that found no room, and when it will.
   struct Reservation {
     bool is_set = false;
@@ -118,6 +134,7 @@ class Dispatcher {
   void Start(Id id, double now);
   void Stop(Id id, double now);
   void Charge(const Workload& workload, int64_t sign);
+  void AwaitChange(Id id, double now);
   Queue* NextQueue();
   bool TryStart(Id id, double now, Outcome* outcome);
   bool Places(Record* of);
@@ -125,7 +142,8 @@ class Dispatcher {
   void Reserve(const Record& head, double now);
   // dispatcher_preemption.cc
   bool MayDisplace(const Record& of, double now);
-  std::vector<Id> VictimsFor(const Record& of, Quotas::Verdict verdict, double now, double* until);
+  void FindVictims(const Record& of, Quotas::Verdict verdict, double now, double* until,
+                   Usage* all);
   bool MakeRoom(Id id, Quotas::Verdict verdict, double now, Outcome* outcome);
   bool FitsBack(const Workload& workload) const;
   void Lift(const Workload& workload);
@@ -144,6 +162,8 @@ class Dispatcher {
   uint64_t worst_round_ = 0;
   double worst_at_ = 0;
   std::vector<std::pair<double, int64_t>> ends_;  // of Reserve, kept for its memory
+  std::vector<Change> changes_;                   // a heap, of NextChange
+  std::vector<Victim> victims_;                   // of FindVictims, the same
   uint64_t round_ = 1;                            // grows when something starts or is told to leave
   // Uniform workloads that found no room in the cluster as it is since `vain_freed_`: the needs,
   // held so that nobody else gets their address, and how many.

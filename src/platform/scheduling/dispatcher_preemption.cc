@@ -31,17 +31,17 @@ bool Dispatcher::MayDisplace(const Record& of, double now) {
   return of.key.rank < worst_rank_;
 }
 
-// Those that may have to go, who loses least first. `until`: when there may be others.
-std::vector<Dispatcher::Id> Dispatcher::VictimsFor(const Record& of, Quotas::Verdict verdict,
-                                                   double now, double* until) {
+// Those that may have to go, as a heap of whom the first loses least. `until`: when there may be
+// others; `all`: what they have together.
+void Dispatcher::FindVictims(const Record& of, Quotas::Verdict verdict, double now, double* until,
+                             Usage* all) {
   const Workload& wanting = of.workload;
   const Key key = KeyOf(of.key.id, now);
-  std::vector<std::pair<Key, Id>> victims;
-  *until = kForever;
+  victims_.clear();
+  *until = NextChange(now);
   for (const Id id : running_) {
     const Workload& each = workload(id);
     if (each.is_leaving) continue;
-    *until = std::min(*until, options_.order->NextChange(each, now));
     const bool is_same_queue = each.queue == wanting.queue;
     const bool reclaims =
         (verdict == Quotas::Verdict::kWithin || verdict == Quotas::Verdict::kMustWait) &&
@@ -54,18 +54,11 @@ std::vector<Dispatcher::Id> Dispatcher::VictimsFor(const Record& of, Quotas::Ver
         (options_.order->preempts() && wanting.priority == each.priority && key.rank < theirs.rank);
     if (!outranks && !reclaims) continue;
     if (LeftAt(each, now) <= options_.spared) continue;
-    victims.emplace_back(theirs, id);
+    victims_.push_back({theirs.minus_priority, theirs.rank, each.started, id});
+    AddUsage(each.usage, 1, all);
   }
-  // The last of the order first; of equals who began last.
-  std::sort(victims.begin(), victims.end(), [this](const auto& a, const auto& b) {
-    if (a.first.minus_priority != b.first.minus_priority)
-      return a.first.minus_priority > b.first.minus_priority;
-    if (a.first.rank != b.first.rank) return a.first.rank > b.first.rank;
-    return workload(a.second).started > workload(b.second).started;
-  });
-  std::vector<Id> ids;
-  for (const auto& [unused, id] : victims) ids.push_back(id);
-  return ids;
+  // Mostly a few of them are enough.
+  std::make_heap(victims_.begin(), victims_.end());
 }
 
 void Dispatcher::Lift(const Workload& workload) {
@@ -107,7 +100,8 @@ bool Dispatcher::MakeRoom(Id id, Quotas::Verdict verdict, double now, Outcome* o
   Record& of = record(id);
   if (of.vain_freed == options_.state->freed() && of.vain_round == round_ && now < of.vain_until)
     return false;
-  const std::vector<Id> candidates = VictimsFor(of, verdict, now, &of.vain_until);
+  Usage all;
+  FindVictims(of, verdict, now, &of.vain_until, &all);
   const auto has_enough = [&](const Usage& freed) {
     for (size_t i = 0; i < freed.of.size(); ++i) {
       const int64_t free =
@@ -116,12 +110,13 @@ bool Dispatcher::MakeRoom(Id id, Quotas::Verdict verdict, double now, Outcome* o
     }
     return true;
   };
-  Usage all;
-  for (const Id victim : candidates) AddUsage(workload(victim).usage, 1, &all);
   bool has_room = false;
   std::vector<Id> lifted;
-  if (!candidates.empty() && has_enough(all)) {
-    for (const Id victim : candidates) {
+  if (has_enough(all)) {
+    while (!victims_.empty()) {
+      std::pop_heap(victims_.begin(), victims_.end());
+      const Id victim = victims_.back().id;
+      victims_.pop_back();
       Lift(workload(victim));
       lifted.push_back(victim);
       const Quotas::Verdict now_is = options_.quotas->Check(of.workload.queue, of.workload.usage);

@@ -21,6 +21,8 @@ class Order {
   virtual double Rank(const Workload& workload, double now) const = 0;
   // Those that run make room for those of a lower rank, not only of a higher priority.
   virtual bool preempts() const { return false; }
+  // Whether NextChange is ever not kForever.
+  virtual bool has_changes() const { return false; }
   // When the rank of one that runs passes a step, so that others may now go before it.
   virtual double NextChange(const Workload& /*workload*/, double /*now*/) const { return kForever; }
   // The queue with the least dominant share goes first.

@@ -221,14 +221,29 @@ void PodScheduler::Call(const WorkloadBook::Binding& binding) {
 void PodScheduler::Call(const WorkloadBook::Eviction& eviction) {
   const auto work = [this, eviction] {
     const Json& pod = *eviction.pod;
-    DeleteOptions options;
-    options.uid = UidOf(pod);
-    Status status = store_->Delete(Pods(), {NamespaceOf(pod), NameOf(pod)}, options).status();
+    Status status = Evict(eviction);
     if (status.ok()) events_.Record(pod, "Normal", "Preempted", eviction.reason);
     if (IsObjectNotFound(status)) status = absl::OkStatus();
     Finish({status, {}, eviction});
   };
   pool_ == nullptr ? work() : pool_->Schedule(work);
+}
+
+// As it was seen, and no other: one that has finished meanwhile keeps what it has done.
+Status PodScheduler::Evict(const WorkloadBook::Eviction& eviction) {
+  ObjectPtr pod = eviction.pod;
+  const ObjectName name{NamespaceOf(*pod), NameOf(*pod)};
+  for (int tries = 1;; ++tries) {
+    DeleteOptions options;
+    options.uid = UidOf(*pod);
+    options.revision = RevisionOf(*pod);
+    const Status status = store_->Delete(Pods(), name, options).status();
+    if (!IsConflict(status) || tries >= kMostTries) return status;
+    WEFT_ASSIGN_OR_RETURN(const ObjectPtr fresh, store_->Get(Pods(), name));
+    if (UidOf(*fresh) != UidOf(*pod) || IsTerminating(*fresh) || IsFinishedPod(*fresh))
+      return status;
+    pod = fresh;
+  }
 }
 
 Status PodScheduler::Bind(const WorkloadBook::Binding& binding) {
@@ -264,7 +279,7 @@ void PodScheduler::TellPending() {
   const absl::Duration now = options_.clock->Monotonic();
   std::map<Key, Told> still;
   int calls = 0;
-  for (const WorkloadBook::Pending& pending : book_.ExplainPending()) {
+  for (const WorkloadBook::Pending& pending : book_.ExplainPending(Now())) {
     const Key key(NamespaceOf(*pending.pod), NameOf(*pending.pod));
     const auto told = told_.find(key);
     const bool is_known = told != told_.end() && told->second.uid == UidOf(*pending.pod);

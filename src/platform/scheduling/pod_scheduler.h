@@ -74,6 +74,7 @@ class PodScheduler {
   void Call(const WorkloadBook::Eviction& eviction);
   void Finish(Result result);
   Status Bind(const WorkloadBook::Binding& binding);
+  Status Evict(const WorkloadBook::Eviction& eviction);
   void MaintainGroups();
   void TellPending();
   void Tell(const WorkloadBook::Pending& pending);

@@ -224,7 +224,9 @@ TEST_F(PodSchedulerTest, GangsOfPodGroupsStartTogether) {
   }
   EXPECT_EQ(x, 3);
   EXPECT_EQ(y, 0);
-  EXPECT_THAT(WhyPending("y0"), HasSubstr("not all 3 pods of gang default/y fit at once"));
+  EXPECT_THAT(WhyPending("y0"),
+              HasSubstr("1 of 3 pods of gang default/y fit; y1 needs 1 cpu; node a has 0 of 4 "
+                        "cpu free."));
   for (const char* i : {"0", "1", "2"})
     ASSERT_TRUE(
         store_->Delete(Pods(), {"default", absl::StrCat("x", i)}, {.grace_seconds = 0}).ok());
@@ -268,7 +270,76 @@ TEST_F(PodSchedulerTest, QueuesHaveTheirQuotas) {
   EXPECT_EQ(NodeOf("one"), "a");
   EXPECT_EQ(NodeOf("two"), "");
   EXPECT_EQ(NodeOf("free"), "a");
-  EXPECT_THAT(WhyPending("two"), HasSubstr("the quota of queue 'research' is used up"));
+  EXPECT_THAT(WhyPending("two"),
+              HasSubstr("the quota of queue 'research' is used up: 2 of 2 cpu are in use, and it "
+                        "needs 1"));
+}
+
+// By what it reports, by what was declared, by the time that it may run at most.
+TEST_F(PodSchedulerTest, WhoEndsAndMakesRoomIsTold) {
+  AddNode("a,cpu=4,gpu=2,gpu-memory=16Gi");
+  AddNode("b,cpu=4,gpu=2,gpu-memory=16Gi");
+  const auto of_job = [](const std::string& job, const std::string& annotation) {
+    return R"(,"labels":{"training.kubeflow.org/job-name":")" + job + R"("},"annotations":{)" +
+           annotation + "}";
+  };
+  AddPod("long", R"("nvidia.com/gpu":"2")", "", of_job("slow", R"("weft.dev/duration":"3h")"));
+  Begin();
+  Settle();
+  AddPod("short", R"("nvidia.com/gpu":"1")", "",
+         of_job("train-x", R"("weft.dev/progress":"{\"step\":1,\"secondsLeft\":510}")"));
+  AddPod("bound", R"("nvidia.com/gpu":"1")", R"(,"activeDeadlineSeconds":7200)");
+  Settle();
+  ASSERT_EQ(NodeOf("short"), NodeOf("bound"));
+  AddPod("waits", R"("nvidia.com/gpu":"1")");
+  AddPod("great", R"("nvidia.com/gpu":"2")");
+  scheduler_->Step();
+  const std::string other = NodeOf("short");
+  EXPECT_THAT(WhyPending("waits"),
+              HasSubstr("It needs 1 GPU; node a has GPUs: 0 of 2 free, the job train-x on node " +
+                        other + " ends in about 4 min."));
+  // Both of them have to.
+  EXPECT_THAT(WhyPending("great"), HasSubstr("pod bound on node " + other + " ends in about 2 h."));
+}
+
+TEST_F(PodSchedulerTest, WhatNobodyKnowsIsNotTold) {
+  AddNode("a,cpu=2");
+  AddPod("first", R"("cpu":"2")", "", R"(,"annotations":{"weft.dev/duration":"soon"})");
+  Begin();
+  Settle();
+  AddPod("second", R"("cpu":"1")");
+  Settle();
+  EXPECT_EQ(WhyPending("second"),
+            "Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. It needs 1 cpu; node a "
+            "has 0 of 2 cpu free.");
+}
+
+// One that is done counts for its gang: who has to start again does not wait for it.
+TEST_F(PodSchedulerTest, AMemberStartsAgainWhenOthersAreDone) {
+  AddNode("a,cpu=4");
+  Json group;
+  group.Set("apiVersion", PodGroups().ApiVersion());
+  group.Set("kind", "PodGroup");
+  SetField(&group, {"metadata", "name"}, "g");
+  SetField(&group, {"spec", "minMember"}, 3);
+  ASSERT_TRUE(store_->Create(PodGroups(), "default", group, {}).ok());
+  const std::string label = R"(,"labels":{"scheduling.x-k8s.io/pod-group":"g"})";
+  for (const char* name : {"g0", "g1", "g2"}) AddPod(name, R"("cpu":"1")", "", label);
+  Begin();
+  Settle();
+  ASSERT_EQ(NodeOf("g2"), "a");
+  for (const char* name : {"g0", "g1"}) {
+    Json done = Pod(name);
+    SetField(&done, {"status", "phase"}, "Succeeded");
+    WriteOptions status;
+    status.subresource = "status";
+    ASSERT_TRUE(store_->Update(Pods(), std::move(done), status).ok());
+  }
+  ASSERT_TRUE(store_->Delete(Pods(), {"default", "g2"}, {.grace_seconds = 0}).ok());
+  Settle();
+  AddPod("g2", R"("cpu":"1")", "", label);
+  Settle();
+  EXPECT_EQ(NodeOf("g2"), "a");
 }
 
 TEST_F(PodSchedulerTest, WhatCannotBeUnderstoodIsTold) {

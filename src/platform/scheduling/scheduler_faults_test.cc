@@ -65,8 +65,15 @@ class BadNetwork : public PassingStore {
   }
   StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name,
                              const DeleteOptions& options) override {
-    return Call([&] { return below_->Delete(type, name, options); });
+    return Call([&] {
+      const StatusOr<ObjectPtr> before = below_->Get(type, name);
+      StatusOr<ObjectPtr> deleted = below_->Delete(type, name, options);
+      if (deleted.ok() && before.ok() && IsFinishedPod(**before)) ++lost_work_;
+      return deleted;
+    });
   }
+  // Pods that had finished and were evicted all the same.
+  int lost_work() const { return lost_work_; }
   StatusOr<std::unique_ptr<Watch>> StartWatch(const ResourceType& type, const WatchOptions& options,
                                               WatchSink sink) override {
     auto line = std::make_shared<Line>();
@@ -119,13 +126,16 @@ class BadNetwork : public PassingStore {
 
   std::mt19937_64* const random_;
   std::vector<std::shared_ptr<Line>> lines_;  // in the order in which they began
+  int lost_work_ = 0;
   int calls_left_ = -1;
   bool is_bad_ = true;
 };
 
 class World {
  public:
-  explicit World(uint64_t seed) : random_(seed), clock_(absl::FromUnixSeconds(1700000000)) {
+  // Every third world has two queues that lend each other what they do not use.
+  explicit World(uint64_t seed)
+      : random_(seed), has_queues_(seed % 3 == 0), clock_(absl::FromUnixSeconds(1700000000)) {
     EmbeddedStore::Options options;
     options.clock = &clock_;
     auto store = EmbeddedStore::Open(std::move(options));
@@ -160,6 +170,9 @@ class World {
   }
 
  private:
+  static constexpr const char* kQueues[] = {"red", "blue"};
+  static constexpr int64_t kQuota = 6;  // GPUs of 12
+
   uint64_t Draw(uint64_t below) { return random_() % below; }
 
   void Start() {
@@ -169,6 +182,15 @@ class World {
     options.store = network_.get();
     options.clock = &clock_;
     options.scheduler_names = {"default-scheduler"};
+    if (has_queues_) {
+      for (const char* name : kQueues) {
+        QueueSpec queue;
+        queue.name = name;
+        queue.cohort = "all";
+        queue.quota = {-1, -1, kQuota * 1000};
+        options.queues.push_back(queue);
+      }
+    }
     auto scheduler = PodScheduler::Create(std::move(options));
     ASSERT_TRUE(scheduler.ok());
     scheduler_ = *std::move(scheduler);
@@ -188,13 +210,20 @@ class World {
     const char* const kinds[] = {R"("cpu":"1")", R"("cpu":"1","nvidia.com/gpu":"1")",
                                  R"("cpu":"2","nvidia.com/gpu":"2")",
                                  R"("weft.dev/gpu-memory":"6Gi")"};
+    const std::string queue = has_queues_
+                                  ? absl::StrCat(R"(,"labels":{"kueue.x-k8s.io/queue-name":")",
+                                                 kQueues[Draw(4) == 0 ? 1 : 0], "\"}")
+                                  : "";
     const StatusOr<Json> pod = Json::Parse(absl::StrCat(
         R"({"metadata":{"name":")", name, "\"",
-        gang.empty() ? ""
+        gang.empty() ? queue
                      : absl::StrCat(R"(,"labels":{"scheduling.x-k8s.io/pod-group":")", gang, "\"}"),
-        R"(},"spec":{"priority":)", gang.empty() ? Draw(3) : 1,
+        R"(},"spec":{"priority":)",
+        has_queues_    ? 0
+        : gang.empty() ? Draw(3)
+                       : 1,
         R"(,"containers":[{"name":"c","image":"i","resources":{"limits":{)",
-        gang.empty() ? kinds[Draw(4)] : kinds[1], "}}}]}}"));
+        gang.empty() && !has_queues_ ? kinds[Draw(4)] : kinds[1], "}}}]}}"));
     ASSERT_TRUE(pod.ok()) << pod.status();
     const Status created = store_->Create(Pods(), "default", *pod, {}).status();
     if (created.ok() && !gang.empty()) members_[gang].insert(name);
@@ -212,13 +241,14 @@ class World {
   }
 
   void Change() {
+    if (Draw(3) == 0) WorkSome();
     switch (Draw(8)) {
       case 0:
       case 1:
         AddPod(absl::StrCat("p", ++count_), "");
         break;
       case 2:
-        if (members_.size() < 6) AddGang();
+        if (members_.size() < 6 && !has_queues_) AddGang();
         break;
       case 3:
       case 4:
@@ -248,6 +278,21 @@ class World {
         (void)store_->Delete(Pods(), {"default", NameOf(*pod)}, {.grace_seconds = 0});
     }
   }
+  // What is bound begins to run, and what runs comes to its end.
+  void WorkSome() {
+    for (const ObjectPtr& pod : ListPods()) {
+      if (StringField(*pod, {"spec", "nodeName"}).empty() || IsTerminating(*pod) ||
+          IsFinishedPod(*pod) || Draw(3) != 0)
+        continue;
+      const bool runs = StringField(*pod, {"status", "phase"}) == "Running";
+      if (runs && Draw(4) != 0) continue;
+      Json worked = *pod;
+      SetField(&worked, {"status", "phase"}, runs ? "Succeeded" : "Running");
+      WriteOptions status;
+      status.subresource = "status";
+      (void)store_->Update(Pods(), std::move(worked), status);
+    }
+  }
   // A kubelet's part.
   void FinishDeletions() {
     for (const ObjectPtr& pod : ListPods()) {
@@ -270,13 +315,28 @@ class World {
     }
   }
 
+  // Nobody waits while its own quota is not used up, whatever others have borrowed.
+  void CheckQuotas() {
+    std::map<std::string, int64_t> used;
+    std::set<std::string> waiting;
+    for (const ObjectPtr& pod : ListPods()) {
+      if (IsFinishedPod(*pod)) continue;
+      const std::string queue =
+          StringField(*pod, {"metadata", "labels", "kueue.x-k8s.io/queue-name"});
+      const bool is_placed = !StringField(*pod, {"spec", "nodeName"}).empty();
+      is_placed ? (void)++used[queue] : (void)waiting.insert(queue);
+    }
+    for (const std::string& queue : waiting)
+      EXPECT_GE(used[queue], kQuota) << "of queue " << queue << ", which waits";
+  }
+
   // No GPU is with two, no share of one is more than it has, no node has more than it has.
   void Check(int step) {
     std::map<std::string, std::map<int, int64_t>> memory;  // by node and GPU; 16 is a whole one
     std::map<std::string, int64_t> processors;
     for (const ObjectPtr& pod : ListPods()) {
       const std::string node = StringField(*pod, {"spec", "nodeName"});
-      if (node.empty()) continue;
+      if (node.empty() || IsFinishedPod(*pod)) continue;
       ResourceNames names;
       const auto needs = ReadPodNeeds(*pod, &names);
       ASSERT_TRUE(needs.ok());
@@ -293,10 +353,12 @@ class World {
         ASSERT_LE(gib, 16) << "GPU " << gpu << " of " << node << " at step " << step;
     }
     for (const auto& [node, cpu] : processors) ASSERT_LE(cpu, 8000) << node << " at step " << step;
+    ASSERT_EQ(network_->lost_work(), 0) << "finished pods were evicted at step " << step;
   }
 
   // A gang has all its places or none.
   void CheckEnd() {
+    if (has_queues_) CheckQuotas();
     for (const auto& [gang, names] : members_) {
       size_t placed = 0;
       for (const std::string& name : names) {
@@ -309,6 +371,7 @@ class World {
   }
 
   std::mt19937_64 random_;
+  const bool has_queues_;
   FakeClock clock_;
   std::unique_ptr<EmbeddedStore> store_;
   std::unique_ptr<BadNetwork> network_;

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
 #include "platform/resources/fit.h"
-#include "platform/scheduling/why_pending.h"
 #include "platform/store/object_time.h"
 
 namespace weft::platform {
@@ -35,12 +35,39 @@ bool AsksTheSame(const Json& a, const Json& b) {
              StringField(b, {"metadata", "annotations", kGpuSetAnnotation});
 }
 
-double SecondsLeft(const Json& pod) {
+double ProgressLeft(const Json& pod) {
   const std::string text = StringField(pod, {"metadata", "annotations", kProgressAnnotation});
   if (text.empty()) return kForever;
   const Json report = Json::Parse(text, {.max_bytes = 16 << 10, .max_depth = 4}).value_or(Json());
   const int64_t left = IntField(report, {"secondsLeft"}, -1);
   return left < 0 ? kForever : static_cast<double>(left);
+}
+
+// "90m", "1h30m", or seconds; what is neither is not known.
+double DeclaredDuration(const Json& pod) {
+  const std::string text = StringField(pod, {"metadata", "annotations", kDurationAnnotation});
+  absl::Duration duration;
+  double seconds = 0;
+  if (text.empty()) return kForever;
+  if (absl::SimpleAtod(text, &seconds)) return seconds >= 0 ? seconds : kForever;
+  if (!absl::ParseDuration(text, &duration) || duration < absl::ZeroDuration()) return kForever;
+  return absl::ToDoubleSeconds(duration);
+}
+
+// What it reports itself, else what was declared, and never longer than it may run.
+double SecondsLeft(const Json& pod, double now) {
+  const std::string started = StringField(pod, {"status", "startTime"});
+  const double passed =
+      started.empty() ? 0
+                      : now - absl::ToDoubleSeconds(ParseObjectTime(started) - absl::UnixEpoch());
+  const int64_t deadline = IntField(pod, {"spec", "activeDeadlineSeconds"}, -1);
+  const double allowed =
+      deadline < 0 ? kForever : std::max(static_cast<double>(deadline) - passed, 0.0);
+  const double reported = ProgressLeft(pod);
+  // Who is over its time may go on: nobody knows how long.
+  const double declared = DeclaredDuration(pod) - passed;
+  const double left = reported < kForever ? reported : declared > 0 ? declared : kForever;
+  return std::min(left, allowed);
 }
 
 double CreatedAt(const Json& pod, double otherwise) {
@@ -158,15 +185,31 @@ void WorkloadBook::SetPod(const Key& key, const ObjectPtr& pod, double now) {
     if ((stays_placed && !(node.empty() && IsTerminating(*pod))) || stays) {
       entry.pod = pod;
       if (stays_placed) {
-        const double left = SecondsLeft(*pod);
+        const double left = SecondsLeft(*pod, now);
         if (left < kForever) dispatcher_.SetLeft(entry.id, left, now);
+        // It may have begun to work, which saves it.
+        if (partial_gangs_.count(entry.gang) != 0) touched_gangs_.insert(entry.gang);
       }
       return;
     }
     Leave(key, &entry, now);
     pods_.erase(found);
   }
-  if (pod == nullptr || IsFinishedPod(*pod)) return;
+  if (const auto known = finished_.find(key); known != finished_.end()) {
+    --gangs_[known->second].finished;
+    changed_gangs_.insert(known->second);
+    finished_.erase(known);
+  }
+  if (pod == nullptr) return;
+  if (IsFinishedPod(*pod)) {
+    // Who starts again does not wait for those of its gang that are done.
+    const std::string gang = GangOf(*pod);
+    if (gang.empty()) return;
+    finished_[key] = gang;
+    ++gangs_[gang].finished;
+    changed_gangs_.insert(gang);
+    return;
+  }
   Entry& entry = pods_[key];
   entry.pod = pod;
   Enter(key, &entry, now);
@@ -182,6 +225,7 @@ void WorkloadBook::Enter(const Key& key, Entry* entry, double now) {
   if (!entry->gang.empty()) {
     gangs_[entry->gang].pods.insert(key);
     changed_gangs_.insert(entry->gang);
+    touched_gangs_.insert(entry->gang);
   }
   if (!entry->node.empty()) return EnterPlaced(key, entry, now);
   std::string scheduler = StringField(pod, {"spec", "schedulerName"});
@@ -229,7 +273,7 @@ void WorkloadBook::EnterPlaced(const Key& key, Entry* entry, double now) {
   workload.queue = QueueOf(*entry);
   workload.priority = IntField(*entry->pod, {"spec", "priority"});
   workload.submitted = CreatedAt(*entry->pod, now);
-  workload.left = SecondsLeft(*entry->pod);
+  workload.left = SecondsLeft(*entry->pod, now);
   workload.started = now;
   workload.pods = {entry->needs};
   workload.places = {place};
@@ -243,6 +287,7 @@ void WorkloadBook::Leave(const Key& key, Entry* entry, double now) {
     Gang& gang = gangs_[entry->gang];
     gang.pods.erase(key);
     changed_gangs_.insert(entry->gang);
+    touched_gangs_.insert(entry->gang);
   }
   const Dispatcher::Id id = entry->id;
   if (id < 0) return;
@@ -276,8 +321,10 @@ void WorkloadBook::Submit(const std::vector<Key>& keys, double now) {
   workload.name = keys.front().first + "/" + keys.front().second;
   workload.queue = QueueOf(first);
   workload.submitted = kForever;
+  workload.left = 0;
   for (const Key& key : keys) {
     const Entry& entry = pods_[key];
+    workload.left = std::max(workload.left, SecondsLeft(*entry.pod, now));
     workload.priority = std::max(workload.priority, IntField(*entry.pod, {"spec", "priority"}));
     workload.submitted = std::min(workload.submitted, CreatedAt(*entry.pod, now));
     workload.pods.push_back(entry.needs);
@@ -293,6 +340,7 @@ void WorkloadBook::SetGang(const std::string& gang, int64_t members, const std::
   known.members = members;
   known.queue = queue;
   changed_gangs_.insert(gang);
+  touched_gangs_.insert(gang);
 }
 
 // Those that are missing until the gang is whole wait together, all others alone.
@@ -307,12 +355,12 @@ void WorkloadBook::FormGang(const std::string& name, double now) {
     if (entry.id >= 0) Withdraw(entry.id, now);
     waiting.push_back(key);
   }
-  if (gang.pods.empty() && gang.members == 0) {
+  if (gang.pods.empty() && gang.members == 0 && gang.finished == 0) {
     gangs_.erase(name);
     return;
   }
   if (gang.members == 0 && placed == 0) return;
-  const int64_t missing = std::max<int64_t>(gang.members - placed, 0);
+  const int64_t missing = std::max<int64_t>(gang.members - placed - gang.finished, 0);
   if (static_cast<int64_t>(waiting.size()) < missing) return;
   const auto together = waiting.begin() + static_cast<ptrdiff_t>(missing);
   if (missing > 0) Submit(std::vector<Key>(waiting.begin(), together), now);
@@ -340,7 +388,9 @@ void WorkloadBook::Decide(double now, std::vector<Binding>* bindings,
       entry.stage = Stage::kPlaced;
       entry.node = state_.node(place.node).description->name;
       bindings->push_back({entry.pod, entry.node, absl::StrJoin(place.gpus, ",")});
-      if (!entry.gang.empty() && gangs_[entry.gang].running < 0) gangs_[entry.gang].running = id;
+      if (entry.gang.empty()) continue;
+      touched_gangs_.insert(entry.gang);
+      if (gangs_[entry.gang].running < 0) gangs_[entry.gang].running = id;
     }
   }
   for (const Dispatcher::Id id : outcome.displaced) {
@@ -350,28 +400,37 @@ void WorkloadBook::Decide(double now, std::vector<Binding>* bindings,
   EvictPartialGangs(now, evictions);
 }
 
+// Some of it have a place, not as many as start together, and none of them has begun to work.
+bool WorkloadBook::IsPartial(const Gang& gang) const {
+  if (gang.finished > 0) return false;
+  int64_t placed = 0;
+  for (const Key& key : gang.pods) {
+    const Entry& entry = pods_.at(key);
+    if (entry.stage != Stage::kPlaced) continue;
+    if (++placed >= gang.members) return false;
+    if (StringField(*entry.pod, {"status", "phase"}) != "Pending") return false;
+  }
+  return placed > 0;
+}
+
 // What a scheduler that was killed in between has left of a gang: those that have a place give it
-// back when the others find none, unless they have begun to work.
+// back when the others find none. Only gangs that something has happened to are looked at.
 void WorkloadBook::EvictPartialGangs(double now, std::vector<Eviction>* evictions) {
-  for (auto& [name, gang] : gangs_) {
-    std::vector<const Entry*> placed;
-    bool has_begun = false;
-    for (const Key& key : gang.pods) {
+  for (const std::string& name : std::exchange(touched_gangs_, {})) {
+    const auto gang = gangs_.find(name);
+    if (gang == gangs_.end() || !IsPartial(gang->second)) {
+      partial_gangs_.erase(name);
+    } else {
+      partial_gangs_.try_emplace(name, now);
+    }
+  }
+  for (auto& [name, since] : partial_gangs_) {
+    if (now - since < kPartialPatience) continue;
+    since = now;  // and again, for what does not go
+    for (const Key& key : gangs_[name].pods) {
       const Entry& entry = pods_[key];
-      if (entry.stage != Stage::kPlaced) continue;
-      placed.push_back(&entry);
-      has_begun = has_begun || StringField(*entry.pod, {"status", "phase"}) != "Pending";
-    }
-    if (placed.empty() || has_begun || static_cast<int64_t>(placed.size()) >= gang.members) {
-      gang.partial_since = -1;
-      continue;
-    }
-    if (gang.partial_since < 0) gang.partial_since = now;
-    if (now - gang.partial_since < kPartialPatience) continue;
-    gang.partial_since = now;  // and again, for what does not go
-    for (const Entry* const entry : placed) {
-      if (!IsTerminating(*entry->pod))
-        evictions->push_back({entry->pod, "Its gang is not whole, and finds no room to be"});
+      if (entry.stage == Stage::kPlaced && !IsTerminating(*entry.pod))
+        evictions->push_back({entry.pod, "Its gang is not whole, and finds no room to be"});
     }
   }
 }
@@ -400,61 +459,6 @@ void WorkloadBook::TakeBack(const Eviction& eviction) {
   const auto found = pods_.find({NamespaceOf(*eviction.pod), NameOf(*eviction.pod)});
   if (found != pods_.end() && found->second.stage == Stage::kPlaced)
     dispatcher_.Keep(found->second.id);
-}
-
-std::string WorkloadBook::WhyGangWaits(const Entry& entry) const {
-  const auto found = gangs_.find(entry.gang);
-  const int64_t members = found == gangs_.end() ? 0 : found->second.members;
-  if (members == 0) return absl::StrCat("its PodGroup ", entry.gang, " is not there (yet)");
-  return absl::StrCat("its gang ", entry.gang, " starts when it has ", members,
-                      " pods, so far it has ", found->second.pods.size());
-}
-
-std::vector<WorkloadBook::Pending> WorkloadBook::ExplainPending() const {
-  std::vector<Pending> pending;
-  std::map<const PodNeeds*, std::string> known;
-  for (const auto& [key, entry] : pods_) {
-    if (entry.stage == Stage::kGated) {
-      pending.push_back(
-          {entry.pod, true, "Scheduling is blocked due to non-empty scheduling gates"});
-      continue;
-    }
-    if (entry.stage != Stage::kWaiting) continue;
-    Pending one = {entry.pod, false, ""};
-    if (!entry.problem.ok()) {
-      one.why = absl::StrCat("it cannot be placed: ", entry.problem.message());
-    } else if (entry.id < 0) {
-      one.why = WhyGangWaits(entry);
-    } else {
-      const auto [at, is_new] = known.try_emplace(entry.needs.get());
-      if (is_new) {
-        at->second = WhyNoNode(state_, names_, *entry.needs);
-        const std::string nearest = NearestNode(state_, names_, *entry.needs);
-        if (!at->second.empty() && !nearest.empty()) at->second += " " + nearest;
-      }
-      one.why = at->second;
-      const Workload& workload = dispatcher_.workload(entry.id);
-      switch (dispatcher_.waiting(entry.id)) {
-        case Waiting::kQuota:
-          one.why = absl::StrCat("the quota of queue '", quotas_.spec(workload.queue).name,
-                                 "' is used up");
-          break;
-        case Waiting::kVictims:
-          one.why = "waiting until the pods that make room for it have ended";
-          break;
-        default:
-          if (one.why.empty() && workload.pods.size() > 1) {
-            one.why =
-                absl::StrCat("0/", state_.node_count(), " nodes are available: not all ",
-                             workload.pods.size(), " pods of gang ", entry.gang, " fit at once");
-          } else if (one.why.empty()) {
-            one.why = "it waits behind pods that go before it";
-          }
-      }
-    }
-    pending.push_back(std::move(one));
-  }
-  return pending;
 }
 
 std::vector<ObjectPtr> WorkloadBook::Foreign() const {

@@ -60,7 +60,7 @@ class WorkloadBook {
     std::string why;
   };
   // Reasons of the same needs are found once.
-  std::vector<Pending> ExplainPending() const;
+  std::vector<Pending> ExplainPending(double now);
   // Whoever names a scheduler that is not here.
   std::vector<ObjectPtr> Foreign() const;
 
@@ -82,8 +82,8 @@ class WorkloadBook {
     int64_t members = 0;  // that start together; 0: not known
     std::string queue;
     std::set<Key> pods;
+    int64_t finished = 0;
     Dispatcher::Id running = -1;
-    double partial_since = -1;  // some of it have a place, and not enough of it
   };
   void Enter(const Key& key, Entry* entry, double now);
   void EnterPlaced(const Key& key, Entry* entry, double now);
@@ -91,11 +91,20 @@ class WorkloadBook {
   void Withdraw(Dispatcher::Id id, double now);
   void FormGang(const std::string& name, double now);
   void Submit(const std::vector<Key>& keys, double now);
+  bool IsPartial(const Gang& gang) const;
   void EvictPartialGangs(double now, std::vector<Eviction>* evictions);
   int NodeNumber(const std::string& name);
   int QueueOf(const Entry& entry);
   std::shared_ptr<const PodNeeds> Share(std::shared_ptr<const PodNeeds> needs, const Json& pod);
+  // pending_reasons.cc
+  struct Ends;
   std::string WhyGangWaits(const Entry& entry) const;
+  std::string WhyNoQuota(const Workload& workload) const;
+  std::string WhatIsMissing(const PodNeeds& needs, const Ends& ends);
+  std::string WhyNoRoom(const Entry& entry, const Ends& ends);
+  std::string WhyNotWhole(const Entry& entry, const Workload& workload, const Ends& ends);
+  std::string WhatWouldHelp(const PodNeeds& needs, const Ends& ends);
+  std::string NameForPeople(const Entry& entry) const;
 
   const Options options_;
   ResourceNames names_;
@@ -104,7 +113,10 @@ class WorkloadBook {
   Dispatcher dispatcher_;
   std::map<Key, Entry> pods_;
   std::map<std::string, Gang> gangs_;
+  std::map<Key, std::string> finished_;  // pods of gangs, and whose
   std::set<std::string> changed_gangs_;
+  std::set<std::string> touched_gangs_;                 // since the last decision; those and more
+  std::map<std::string, double> partial_gangs_;         // and since when
   std::map<Dispatcher::Id, std::vector<Key>> members_;  // in the order of Workload::pods
   bool has_new_capacity_ = false;
   // Pods of one template are placed alike.

@@ -54,6 +54,7 @@ class Consolidation : public PlacementPolicy {
 
   static double Nearness(const NodeDescription& a, const NodeDescription& b) {
     double near = 0;
+    if (a.labels.empty() || b.labels.empty()) return near;
     for (const char* label : kRackLabels) {
       const auto x = a.labels.find(label);
       const auto y = b.labels.find(label);

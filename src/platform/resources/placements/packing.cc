@@ -18,12 +18,15 @@ class Packing : public PlacementPolicy {
     const NodeState& node = state.node(number);
     if (!node.gpus.empty()) {
       if (needs.gpu.count == 0) return UsedAfter(node, needs, kCpu) / 4;  // its GPUs want company
-      int64_t free = 0;
-      for (const GpuState& gpu : node.gpus) free += gpu.free_thousandths;
-      return 1 - static_cast<double>(free) /
+      return 1 - static_cast<double>(node.free_gpu_thousandths) /
                      static_cast<double>(kWholeGpu * static_cast<int64_t>(node.gpus.size()));
     }
     return (UsedAfter(node, needs, kCpu) + UsedAfter(node, needs, kMemory)) / 2;
+  }
+
+  double Bound(const ClusterState& state, int free_gpus, const PodNeeds& needs) const override {
+    if (needs.gpu.count == 0 || state.most_gpus() == 0) return 1;
+    return 1 - static_cast<double>(free_gpus) / static_cast<double>(state.most_gpus());
   }
 
  private:

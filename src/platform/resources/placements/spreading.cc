@@ -19,9 +19,7 @@ class Spreading : public PlacementPolicy {
     const NodeState& node = state.node(number);
     double free = (FreeAfter(node, needs, kCpu) + FreeAfter(node, needs, kMemory)) / 2;
     if (needs.gpu.count > 0 && !node.gpus.empty()) {
-      int64_t thousandths = 0;
-      for (const GpuState& gpu : node.gpus) thousandths += gpu.free_thousandths;
-      free = (free + static_cast<double>(thousandths) /
+      free = (free + static_cast<double>(node.free_gpu_thousandths) /
                          static_cast<double>(kWholeGpu * static_cast<int64_t>(node.gpus.size()))) /
              2;
     }

@@ -18,6 +18,7 @@ class LeastAttained : public Order {
  public:
   const char* name() const override { return "las"; }
   bool preempts() const override { return true; }
+  bool has_changes() const override { return true; }
 
   double Rank(const Workload& workload, double now) const override {
     // What reached a step by arithmetic alone has reached it.
