@@ -11,7 +11,7 @@
 #include "absl/strings/strip.h"
 
 #include "weft/compile/frames.h"
-#include "weft/compile/function_body.h"
+#include "weft/compile/wanted.h"
 #include "weft/graph/device_name.h"
 
 namespace weft::compile {
@@ -94,12 +94,8 @@ class Inliner {
   // Nothing of the body starts before all of `arguments` and `after`, and it is dead where one is.
   StatusOr<Inlined> Run(const FunctionRef& function, const std::vector<Endpoint>& arguments,
                         std::vector<Node*> after) {
-    const FunctionDef* definition = graph_->FindFunction(function.name);
-    if (definition == nullptr) return NotFound("Function '", function.name, "' is not defined");
-    static const AttrMap* const none = new AttrMap();
-    WEFT_ASSIGN_OR_RETURN(
-        const Graph body,
-        InstantiateFunction(*definition, function.attrs ? *function.attrs : *none, *graph_));
+    NeedFinder::Memory memory;
+    WEFT_ASSIGN_OR_RETURN(const Graph body, InstantiateWanted(function, *graph_, &memory));
     for (const Endpoint& argument : arguments) {
       // Of a Switch one output is dead where the node itself is not.
       if (IsOp(*argument.node, "Switch")) {
@@ -215,9 +211,6 @@ class Inliner {
       if (inlined->results.size() <= static_cast<size_t>(index)) inlined->results.resize(index + 1);
       inlined->results[index] = {result, 0};
     }
-    for (const Endpoint& result : inlined->results) {
-      if (result.node == nullptr) return InvalidArgument("A function misses a result");
-    }
     inlined->effects.push_back(ready_);
     return absl::OkStatus();
   }
@@ -249,23 +242,28 @@ class Lowering {
   }
 
  private:
-  // Readers of the node read `results`; who waits for it waits for these and `effects`.
-  Status Replace(const std::vector<Endpoint>& results, std::vector<Node*> effects) {
-    if (static_cast<int>(results.size()) < node_->num_outputs()) {
-      return InvalidArgument("Node '", node_->name(), "' has ", node_->num_outputs(),
-                             " outputs, its function gives ", results.size());
-    }
+  // Readers of the node read `results`; who waits for it waits for these and `effects`. Results
+  // that nobody reads may be missing.
+  Status Replace(std::vector<Endpoint> results, std::vector<Node*> effects) {
+    results.resize(node_->num_outputs());
     std::vector<Node*> waiting;
     for (const Consumer& reader : node_->consumers()) {
-      if (reader.input == kControlPort) waiting.push_back(reader.node);
+      if (reader.input == kControlPort) {
+        waiting.push_back(reader.node);
+      } else if (results[reader.port].node == nullptr) {
+        return InvalidArgument("Node '", node_->name(), "' has ", node_->num_outputs(),
+                               " outputs, its function does not give output ", reader.port);
+      }
     }
     if (!waiting.empty()) {
-      for (const Endpoint& result : results) effects.push_back(result.node);
+      for (const Endpoint& result : results) {
+        if (result.node != nullptr) effects.push_back(result.node);
+      }
       WEFT_ASSIGN_OR_RETURN(Node * done, here_.Add("NoOp", {}, {}, effects));
       for (Node* waits : waiting) graph_->AddControlEdge(done, waits);
     }
     for (int i = 0; i < node_->num_outputs(); ++i) {
-      graph_->RedirectConsumers({node_, i}, results[i]);
+      if (results[i].node != nullptr) graph_->RedirectConsumers({node_, i}, results[i]);
     }
     graph_->RemoveNode(node_);
     return absl::OkStatus();
@@ -342,9 +340,11 @@ class Lowering {
       attrs["N"] = int64_t{2};
       return here_.Add("Merge", std::move(attrs), {first, second});
     };
-    for (size_t i = 0; i < std::min(a.results.size(), b.results.size()); ++i) {
+    joined.results.resize(std::min(a.results.size(), b.results.size()));
+    for (size_t i = 0; i < joined.results.size(); ++i) {
+      if (a.results[i].node == nullptr || b.results[i].node == nullptr) continue;
       WEFT_ASSIGN_OR_RETURN(Node * merged, merge(a.results[i], b.results[i]));
-      joined.results.push_back({merged, 0});
+      joined.results[i] = {merged, 0};
     }
     WEFT_ASSIGN_OR_RETURN(const Endpoint end_of_a, EndOf(a));
     WEFT_ASSIGN_OR_RETURN(const Endpoint end_of_b, EndOf(b));
@@ -382,7 +382,7 @@ class Lowering {
     }
     Inliner condition(graph_, absl::StrCat(node_->name(), "/cond"), *node_);
     WEFT_ASSIGN_OR_RETURN(const Inlined asked, condition.Run(functions[0], merges, {}));
-    if (asked.results.size() != 1)
+    if (asked.results.size() != 1 || asked.results[0].node == nullptr)
       return InvalidArgument("The condition of '", node_->name(), "' must give one value");
     WEFT_RETURN_IF_ERROR(RefuseUnlessBool(asked.results[0]));
     WEFT_ASSIGN_OR_RETURN(Node * goes_on, here_.Add("LoopCond", {}, {asked.results[0]}));
@@ -397,7 +397,10 @@ class Lowering {
     }
     Inliner body(graph_, absl::StrCat(node_->name(), "/body"), *node_);
     WEFT_ASSIGN_OR_RETURN(const Inlined round, body.Run(functions[1], arguments, {}));
-    if (round.results.size() != merges.size())
+    const bool gives_all =
+        std::all_of(round.results.begin(), round.results.end(),
+                    [](const Endpoint& result) { return result.node != nullptr; });
+    if (round.results.size() != merges.size() || !gives_all)
       return InvalidArgument("The body of '", node_->name(), "' must give ", merges.size(),
                              " values, gives ", round.results.size());
     for (size_t i = 0; i < merges.size(); ++i) {

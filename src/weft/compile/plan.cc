@@ -8,10 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "weft/compile/function_body.h"
 #include "weft/compile/host_copies.h"
 #include "weft/compile/order.h"
 #include "weft/compile/passes.h"
+#include "weft/compile/wanted.h"
 
 namespace weft::compile {
 namespace {
@@ -291,12 +291,8 @@ class PlanBuilder {
 
 StatusOr<std::unique_ptr<Plan>> Plan::CompileFunction(const FunctionRef& function,
                                                       bool results_on_host) const {
-  const FunctionDef* definition = graph_.FindFunction(function.name);
-  if (definition == nullptr) return NotFound("Function '", function.name, "' is not defined");
-  static const AttrMap* const none = new AttrMap();
-  WEFT_ASSIGN_OR_RETURN(
-      Graph body,
-      InstantiateFunction(*definition, function.attrs ? *function.attrs : *none, graph_));
+  NeedFinder::Memory memory;
+  WEFT_ASSIGN_OR_RETURN(Graph body, InstantiateWanted(function, graph_, &memory));
   PlanOptions options = options_;
   options.scope = ScopeOf(function);
   options.results_on_host = results_on_host;

@@ -2,10 +2,13 @@
 #include "weft/compile/prune.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_join.h"
+
+#include "weft/compile/wanted.h"
 
 namespace weft::compile {
 namespace {
@@ -13,10 +16,7 @@ namespace {
 class Cutter {
  public:
   explicit Cutter(const Graph& graph)
-      : graph_(graph),
-        cut_(graph.EmptyTwin()),
-        needed_(graph.max_id(), false),
-        twins_(graph.max_id()) {}
+      : graph_(graph), cut_(graph.EmptyTwin()), twins_(graph.max_id()) {}
 
   Status AddFeed(const std::string& name, int index) {
     WEFT_ASSIGN_OR_RETURN(Endpoint fed, Find(name, "fed"));
@@ -43,33 +43,21 @@ class Cutter {
     return found;
   }
 
-  void Need(Node* node) {
-    if (needed_[node->id()]) return;
-    needed_[node->id()] = true;
-    stack_.push_back(node);
-  }
-  void NeedTensor(const Endpoint& endpoint) {
-    if (!fed_.contains(endpoint)) Need(endpoint.node);
-  }
-
-  void Close() {
-    while (!stack_.empty()) {
-      Node* node = stack_.back();
-      stack_.pop_back();
-      for (const Endpoint& input : node->inputs()) {
-        if (input.node != nullptr) NeedTensor(input);
-      }
-      for (Node* control : node->control_inputs()) {
-        if (Fed(control) == nullptr) Need(control);
-      }
-    }
+  // All that is fed has been added.
+  Status FindNeeds(const std::vector<Endpoint>& fetches, const std::vector<Node*>& targets) {
+    absl::flat_hash_set<Endpoint> fed;
+    for (const auto& [tensor, argument] : fed_) fed.insert(tensor);
+    needs_.emplace(&graph_, std::move(fed), &memory_);
+    for (const Endpoint& fetch : fetches) needs_->WantTensor(fetch);
+    for (Node* target : targets) needs_->WantNode(target);
+    return needs_->Search();
   }
 
   // Copies needed nodes in order; edges back into loops are joined at the end.
   Status Copy() {
     WEFT_ASSIGN_OR_RETURN(std::vector<Node*> order, graph_.TopologicalOrder());
     for (Node* node : order) {
-      if (needed_[node->id()]) WEFT_RETURN_IF_ERROR(CopyNode(*node));
+      if (needs_->needs(*node)) WEFT_RETURN_IF_ERROR(CopyNode(*node));
     }
     for (const auto& [node, index] : open_inputs_) {
       WEFT_RETURN_IF_ERROR(cut_.SetInput(twins_[node->id()], index, Map(node->input(index))));
@@ -106,13 +94,27 @@ class Cutter {
     return fed == fed_.end() ? nullptr : fed->second.node;
   }
 
+  StatusOr<Endpoint> AddStandIn(const Node& reader, int input) {
+    WEFT_ASSIGN_OR_RETURN(NodeDef def, StandIn(reader, input));
+    // Nodes of the graph that are copied later keep their names.
+    while (graph_.Find(def.name) != nullptr || cut_.Find(def.name) != nullptr) def.name += "_";
+    WEFT_ASSIGN_OR_RETURN(Node * node, cut_.AddNode(std::move(def), {}));
+    node->set_assigned_device(reader.assigned_device());
+    return Endpoint{node, 0};
+  }
+
   Status CopyNode(const Node& node) {
     NodeDef def{.name = node.name(), .op = node.op(), .device = node.requested_device()};
-    def.attrs = node.attrs();
+    def.attrs = needs_->AttrsOf(node);
     std::vector<Endpoint> inputs;
     for (int i = 0; i < node.num_inputs(); ++i) {
       if (node.input(i).node == nullptr) {
         return InvalidArgument("Input ", i, " of node '", node.name(), "' is not connected");
+      }
+      if (!needs_->needs_input(node, i)) {
+        WEFT_ASSIGN_OR_RETURN(const Endpoint nothing, AddStandIn(node, i));
+        inputs.push_back(nothing);
+        continue;
       }
       const Endpoint mapped = Map(node.input(i));
       if (mapped.node == nullptr) open_inputs_.push_back({&node, i});
@@ -131,9 +133,9 @@ class Cutter {
 
   const Graph& graph_;
   Graph cut_;
-  std::vector<bool> needed_;
+  NeedFinder::Memory memory_;
+  std::optional<NeedFinder> needs_;
   std::vector<Node*> twins_;  // by id in graph_
-  std::vector<Node*> stack_;
   absl::flat_hash_map<Endpoint, Endpoint> fed_;
   std::vector<std::pair<const Node*, int>> open_inputs_;
 };
@@ -158,8 +160,8 @@ StatusOr<Graph> CutStepGraph(const Graph& graph, const Signature& signature) {
   for (const std::string& name : signature.fetches) {
     WEFT_ASSIGN_OR_RETURN(Endpoint fetch, cutter.Find(name, "fetched"));
     fetches.push_back(fetch);
-    cutter.NeedTensor(fetch);
   }
+  std::vector<Node*> targets;
   for (const std::string& name : signature.targets) {
     if (!name.empty() && name.front() == '^') {
       return InvalidArgument("Target '", name, "' must be a node, not a control input");
@@ -167,9 +169,9 @@ StatusOr<Graph> CutStepGraph(const Graph& graph, const Signature& signature) {
     WEFT_ASSIGN_OR_RETURN(TensorName target, ParseTensorName(name));
     Node* node = graph.Find(target.node);
     if (node == nullptr) return NotFound("PruneForTargets: Some target nodes not found: ", name);
-    cutter.Need(node);
+    targets.push_back(node);
   }
-  cutter.Close();
+  WEFT_RETURN_IF_ERROR(cutter.FindNeeds(fetches, targets));
   WEFT_RETURN_IF_ERROR(cutter.Copy());
   for (size_t i = 0; i < fetches.size(); ++i) {
     WEFT_RETURN_IF_ERROR(cutter.AddFetch(fetches[i], static_cast<int>(i)));

@@ -2,8 +2,11 @@
 // Where values come from: constants, placeholders that a step feeds, and fills.
 #include <algorithm>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/control/optional_kernel.h"
 #include "weft/ops/control/tensor_list_kernel.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/index_values.h"
@@ -87,6 +90,7 @@ class ZerosLikeKernel final : public OpKernel {
         c.SetOutput(0, c.input(0));
         return absl::OkStatus();
       }
+      if (const OptionalValue* optional = OptionalOf(c.input(0))) return ZeroOptional(c, *optional);
       WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> list, TensorListOf(c.input(0)));
       WEFT_ASSIGN_OR_RETURN(Ref<TensorList> zeros, ZerosLike(*list));
       c.SetOutput(0, TensorOf(std::move(zeros)));
@@ -98,6 +102,26 @@ class ZerosLikeKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.ForwardOrAllocateOutput(0, 0, c.input(0).shape()));
     c.ParallelFor(output->num_elements(), kParallelElements,
                   [&](int64_t begin, int64_t end) { ClearElements(output, begin, end - begin); });
+    return absl::OkStatus();
+  }
+
+ private:
+  static const OptionalValue* OptionalOf(const Tensor& variant) {
+    if (!variant.shape().IsScalar()) return nullptr;
+    return dynamic_cast<const OptionalValue*>(variant.data<Variant>()->value.get());
+  }
+
+  static Status ZeroOptional(KernelContext& c, const OptionalValue& optional) {
+    std::vector<Tensor> zeros;
+    for (const Tensor& component : optional.components()) {
+      if (component.dtype() == DType::kVariant || component.dtype() == DType::kResource)
+        return InvalidArgument("ZerosLike is not defined for optionals of ",
+                               DTypeName(component.dtype()));
+      WEFT_ASSIGN_OR_RETURN(Tensor zero, Tensor::Zeros(component.dtype(), component.shape()));
+      zeros.push_back(std::move(zero));
+    }
+    WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, Shape()));
+    output->data<Variant>()->value = MakeRef<OptionalValue>(optional.has_value(), std::move(zeros));
     return absl::OkStatus();
   }
 };

@@ -5,22 +5,10 @@
 #include <vector>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/control/optional_kernel.h"
 
 namespace weft::ops::control::optional {
 namespace {
-
-class OptionalValue final : public VariantValue {
- public:
-  OptionalValue(bool has_value, std::vector<Tensor> components)
-      : has_value_(has_value), components_(std::move(components)) {}
-  absl::string_view type_name() const override { return "tensorflow::data::Optional"; }
-  bool has_value() const { return has_value_; }
-  const std::vector<Tensor>& components() const { return components_; }
-
- private:
-  const bool has_value_;
-  const std::vector<Tensor> components_;
-};
 
 Status SetOptional(KernelContext& c, bool has_value, std::vector<Tensor> components) {
   WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, Shape()));
