@@ -16,6 +16,7 @@ find_package(ZLIB REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(hwy REQUIRED)
 find_package(PNG REQUIRED)
+find_package(Eigen3 REQUIRED)
 
 # Debian's libre2 has no CMake config.
 find_library(WEFT_RE2_LIBRARY re2 REQUIRED)

@@ -341,6 +341,57 @@ TEST_F(FunctionGradientsTest, ThroughWholeTensorArrays) {
       {{0.5, 1.5}});
 }
 
+TEST_F(FunctionGradientsTest, ThroughListsByIndex) {
+  Check(
+      [](GraphBuilder& b, Endpoint x) {
+        const Endpoint scalar = b.Constant(Tensor::FromSpan<int32_t>({0}, {}));
+        const auto index = [&](int32_t i) { return b.Scalar<int32_t>(i); };
+        const Endpoint rows = b.Op("TensorListFromTensor", {b.Op("Exp", {x}), scalar});
+        const Endpoint set = b.Op("TensorListSetItem", {rows, index(0), Part(b, x, 1)});
+        const Endpoint longer = b.Op("TensorListResize", {set, index(3)});
+        const AttrValue dtype = DType::kDouble;
+        const Endpoint item =
+            b.Op("TensorListGetItem", {longer, index(1), scalar}, {{"element_dtype", dtype}});
+        const Endpoint all = b.Op("TensorListStack", {longer, scalar}, {{"element_dtype", dtype}});
+        const Endpoint turned =
+            b.Op("TensorListGather", {longer, b.Constant(Tensor::Vector<int32_t>({1, 0})), scalar},
+                 {{"element_dtype", dtype}});
+        const Endpoint sum = b.Op("Sum", {b.Op("Square", {all}), index(0)});
+        const Endpoint mixed = b.Op("Sum", {b.Op("Mul", {turned, x}), index(0)});
+        return b.Op("AddV2", {b.Op("Mul", {sum, item}), mixed});
+      },
+      {{0.5, 1.5}});
+}
+
+TEST_F(FunctionGradientsTest, ThroughListsMadeAndJoined) {
+  Check(
+      [](GraphBuilder& b, Endpoint x) {
+        const Endpoint scalar = b.Constant(Tensor::FromSpan<int32_t>({0}, {}));
+        const Endpoint any_rows = b.Constant(Tensor::Vector<int32_t>({-1}));
+        const Endpoint order = b.Constant(Tensor::Vector<int32_t>({1, 0}));
+        const AttrValue dtype = DType::kDouble;
+        const Endpoint zero = b.Scalar<int32_t>(0);
+        const auto stacked = [&](Endpoint list) {
+          return b.Op("TensorListStack", {list, scalar}, {{"element_dtype", dtype}});
+        };
+        const Endpoint plain = b.Op("TensorListScatter", {b.Op("Exp", {x}), order, scalar});
+        const Endpoint sized =
+            b.Op("TensorListScatterV2", {x, order, scalar, b.Scalar<int32_t>(2)});
+        const Endpoint into = b.Op("TensorListScatterIntoExistingList", {plain, x, order});
+        const Endpoint cut = b.Op("TensorListSplit", {b.Op("Square", {x}), any_rows,
+                                                      b.Constant(Tensor::Vector<int64_t>({1, 1}))});
+        Node* old = b.AddNode("TensorListConcat", {cut}, {{"element_dtype", dtype}});
+        Node* joined = b.AddNode("TensorListConcatV2",
+                                 {cut, any_rows, b.Constant(Tensor::FromSpan<int64_t>({0}, {}))},
+                                 {{"element_dtype", dtype}});
+        Endpoint product = b.Op("Mul", {stacked(plain), stacked(sized)});
+        product = b.Op("Mul", {product, stacked(into)});
+        product = b.Op("Mul", {product, b.Op("Mul", {Endpoint{old, 0}, Endpoint{joined, 0}})});
+        return b.Op("Sum", {product, zero});
+      },
+      {{0.5, 1.5}});
+}
+
 // Two losses of one array in one step: each has gradients of its own.
 TEST_F(FunctionGradientsTest, OfTwoLossesStayApart) {
   Node* array = b_.AddNode("TensorArrayV3", {b_.Scalar<int32_t>(1)},

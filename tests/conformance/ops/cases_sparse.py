@@ -297,3 +297,43 @@ def parse_single_example(b, types):
     return [Step(*_flat(parse(_RECORDS[0]))),
             Step(*_flat(parse(_RECORDS[0], ('none', 'scores', 'steps'))), error=True),
             Step(*_flat(parse(np.array(b'\n\x7f', object)))[:1], error=True)]
+
+
+def _rows(name):
+    return [np.array([[0, 1], [0, 3], [2, 0]], np.int64), values(name, [3]), np.array([4, 5], np.int64)]
+
+
+@script('SerializeSparse', 'SerializeManySparse', 'DeserializeSparse', 'DeserializeManySparse')
+def serialized(b, types):
+    name = types['T']
+    steps = []
+    for out_type in 'string', 'variant':
+        one = b.op('SerializeSparse', *map(b.hidden, _rows(name)), out_type=out_type)
+        many = b.op('SerializeManySparse', *map(b.hidden, _rows(name)), out_type=out_type)
+        steps.append(Step(*b.op('DeserializeSparse', one, dtype=name), *b.op('DeserializeSparse', many, dtype=name)))
+    texts = b.op('SerializeManySparse', *map(b.hidden, _rows(name)))
+    steps.append(Step(*b.op('DeserializeManySparse', texts, dtype=name)))
+    other = 'int64' if name != 'int64' else 'float32'
+    steps += [Step(b.op('DeserializeManySparse', texts, dtype=other)[1], error=True),
+              Step(b.op('DeserializeManySparse', b.hidden(np.array([[b'', b'']], object)), dtype=name)[1], error=True),
+              Step(b.op('DeserializeSparse', b.hidden(np.array([b'x', b'y', b'z'], object)), dtype=name)[1], error=True),
+              Step(b.op('SerializeManySparse', b.hidden(np.zeros([1, 1], np.int64)), b.hidden(values(name, [1])),
+                        b.hidden(np.ones([1], np.int64))), error=True)]
+    return steps
+
+
+@script('AddSparseToTensorsMap', 'AddManySparseToTensorsMap', 'TakeManySparseFromTensorsMap')
+def kept(b, types):
+    name = types['T']
+    shared = {'shared_name': b.name('map')}
+    one = b.op('AddSparseToTensorsMap', *map(b.hidden, _rows(name)), **shared)
+    many = b.op('AddManySparseToTensorsMap', *map(b.hidden, _rows(name)), **shared)
+
+    def take(*numbers):
+        return Step(*b.op('TakeManySparseFromTensorsMap', b.hidden(np.array(numbers, np.int64)), dtype=name, **shared))
+    missing = take(1)
+    missing.error = True
+    return [Step(one), Step(many), Step(one), take(0, 5), take(3, 1, 2), missing]
+
+
+types_for('T', ['float32', 'int64', 'string'], 'SerializeSparse', 'SerializeManySparse', 'AddSparseToTensorsMap', 'AddManySparseToTensorsMap')

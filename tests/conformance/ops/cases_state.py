@@ -197,3 +197,18 @@ def ref_identity(b, types):
     v, start, read = b.variable(values('float32', [2]))
     same = b.op('RefIdentity', v)
     return [Step(start), Step(same), Step(b.op('AssignAdd', same, np.ones([2], np.float32))), Step(read)]
+
+
+@script('MutexV2', 'MutexLock', 'ConsumeMutexLock')
+def mutex(b, types):
+    """The second lock of a step waits for the first to be released; a lock that nobody consumes ends with its step."""
+    handle = b.op('MutexV2', shared_name=b.name('mutex'))
+    one = b.op('MutexLock', handle)
+    with tf.control_dependencies([b.op('ConsumeMutexLock', one)]):
+        two = b.op('MutexLock', handle)
+    with tf.control_dependencies([b.op('ConsumeMutexLock', two)]):
+        done = b.op('Identity', np.int32(7))
+    alone = b.op('MutexLock', handle)
+    with tf.control_dependencies([alone]):
+        held = b.op('Identity', np.int32(8))
+    return [Step(done), Step(done), Step(held), Step(done), Step(held)]

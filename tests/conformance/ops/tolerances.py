@@ -25,11 +25,13 @@ _GROUPS = {
         TensorScatterUpdate TensorScatterMax TensorScatterMin GuaranteeConst DebugGradientIdentity ListDiff SegmentMax
         SegmentMin UnsortedSegmentMax UnsortedSegmentMin TopK TopKV2 NthElement NextAfter Complex Real Imag RandomUniform
         RandomUniformInt RandomShuffle StatelessRandomUniformV2 StatelessRandomUniformIntV2
+        StatelessRandomUniform StatefulUniform RandomPoissonV2 StatelessRandomPoisson
         SaveV2 Switch Merge RefSwitch EnsureShape CheckNumerics''',
     ROUNDED: '''Add AddV2 Sub Mul RealDiv Div DivNoNan Square SquaredDifference Sqrt AssignAdd AssignSub
         AssignAddVariableOp AssignSubVariableOp ScatterAdd ScatterSub ScatterUpdate ResourceScatterAdd
         ResourceScatterSub BiasAdd BiasAddV1 FloorDiv FloorMod Mod Cast Range LinSpace''',
-    Tolerance(2): '''RandomStandardNormal TruncatedNormal StatelessRandomNormalV2 StatelessTruncatedNormalV2 Rsqrt Reciprocal Inv ReciprocalGrad InvGrad SqrtGrad''',
+    Tolerance(2): '''StatelessRandomNormal StatelessTruncatedNormal StatefulStandardNormalV2 StatefulTruncatedNormal
+        RandomGamma StatelessRandomGammaV2 StatelessRandomGammaV3 RandomStandardNormal TruncatedNormal StatelessRandomNormalV2 StatelessTruncatedNormalV2 Rsqrt Reciprocal Inv ReciprocalGrad InvGrad SqrtGrad''',
     Tolerance(4, 2): '''Elu Selu EluGrad SeluGrad''',
     Tolerance(2, 1): '''AddN AccumulateNV2 TanhGrad SigmoidGrad ApplyGradientDescent ResourceApplyGradientDescent
         ApplyProximalGradientDescent ResourceApplyProximalGradientDescent SparseApplyProximalGradientDescent
@@ -44,6 +46,14 @@ _GROUPS = {
     Tolerance(4, 8): '''MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput Conv2DBackpropFilter
         DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter LRNGrad
         FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3''',
+    # Decompositions: the terms of each sum are those of a whole row or column.
+    Tolerance(64, 64, 8): '''Cholesky CholeskyGrad MatrixInverse MatrixDeterminant LogMatrixDeterminant MatrixSolve
+        MatrixTriangularSolve MatrixSolveLs Lu Qr Svd SelfAdjointEigV2 Eig MatrixSquareRoot MatrixLogarithm''',
+    Tolerance(8, 8, 8): '''Einsum FFT FFT2D FFT3D IFFT IFFT2D IFFT3D RFFT RFFT2D RFFT3D IRFFT IRFFT2D IRFFT3D''',
+    # Mixes of pixels, whose parts may cancel.
+    Tolerance(16, 4, 8): '''ResizeBilinear ResizeBicubic ResizeArea ResizeBilinearGrad ResizeBicubicGrad ResizeNearestNeighborGrad
+        CropAndResize CropAndResizeGradImage CropAndResizeGradBoxes RGBToHSV HSVToRGB AdjustHue AdjustSaturation AdjustContrastv2
+        NonMaxSuppressionV5''',
     Tolerance(8, 0, 8): 'Digamma Erfinv Polygamma',
     # A step of an optimizer is a handful of operations whose order the fused kernels may choose.
     Tolerance(8, 4): '''ApplyMomentum ApplyAdam ApplyAdagrad ApplyRMSProp ApplyCenteredRMSProp ApplyFtrl ApplyFtrlV2
@@ -61,6 +71,8 @@ BY_OP = {op: tolerance for tolerance, ops in _GROUPS.items() for op in ops.split
 
 # Where TensorFlow's own kernel is coarser than the type, with what was seen.
 BY_OP_AND_TYPE = {
+    # The gradients that come in are float, and so are the weights.
+    **{(op, 'float64'): Tolerance(2**31, 0, 2**31) for op in ('ResizeBilinearGrad', 'ResizeBicubicGrad', 'CropAndResizeGradImage')},
     ('Tanh', 'float32'): Tolerance(8),       # a rational approximation
     ('Sigmoid', 'float32'): Tolerance(8),    # the same
     ('Erfc', 'float64'): Tolerance(8),

@@ -68,7 +68,61 @@ void AppendDim(const Tensor& tensor, int dim, int64_t limit, int64_t* at, std::s
   }
 }
 
+// Between two parts of dimension `dim`: a space, or as many ends of lines as dimensions end.
+void AppendGap(const Tensor& tensor, int dim, std::string* out) {
+  if (dim == tensor.rank() - 1) {
+    out->push_back(' ');
+  } else {
+    out->append(static_cast<size_t>(tensor.rank() - 1 - dim), '\n');
+    out->append(static_cast<size_t>(dim) + 1, ' ');
+  }
+}
+
+template <typename T>
+void AppendEnds(const Tensor& tensor, int dim, int64_t ends, int64_t at, std::string* out) {
+  if (dim == tensor.rank()) {
+    constexpr bool kQuoted = std::is_same_v<T, std::string>;
+    if constexpr (kQuoted) {
+      absl::StrAppend(out, "\"", absl::Utf8SafeCEscape(tensor.data<T>()[at]), "\"");
+    } else {
+      AppendElement(tensor.data<T>()[at], out);
+    }
+    return;
+  }
+  const int64_t count = tensor.dim(dim);
+  int64_t part = 1;
+  for (int d = dim + 1; d < tensor.rank(); ++d) part *= tensor.dim(d);
+  out->push_back('[');
+  for (int64_t i = 0; i < count; ++i) {
+    if (i > 0) AppendGap(tensor, dim, out);
+    if (i == ends && count > 2 * ends) {
+      out->append("...");
+      i = count - ends - 1;
+      continue;
+    }
+    AppendEnds<T>(tensor, dim + 1, ends, at + i * part, out);
+  }
+  out->push_back(']');
+}
+
 }  // namespace
+
+std::string SummarizeEnds(const Tensor& tensor, int64_t ends) {
+  std::string out;
+  if (ends < 0) ends = tensor.num_elements();
+  switch (tensor.dtype()) {
+#define WEFT_SUMMARIZE(type, name)              \
+  case DType::name:                             \
+    AppendEnds<type>(tensor, 0, ends, 0, &out); \
+    break;
+    WEFT_DTYPE_LIST(WEFT_SUMMARIZE)
+#undef WEFT_SUMMARIZE
+    case DType::kInvalid:
+      out = "<uninitialized>";
+      break;
+  }
+  return out;
+}
 
 std::string Summarize(const Tensor& tensor, int64_t limit) {
   const int64_t n = tensor.num_elements();

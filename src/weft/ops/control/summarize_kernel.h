@@ -10,5 +10,8 @@ namespace weft::ops::control {
 
 // The first `limit` elements (all if negative): "1 2 3", "[1 2][3 4]...".
 std::string Summarize(const Tensor& tensor, int64_t limit);
+// Of each dimension the first and the last `ends` parts (all if negative), strings in quotes:
+// "[1 2 ... 8 9]", matrices line by line.
+std::string SummarizeEnds(const Tensor& tensor, int64_t ends);
 
 }  // namespace weft::ops::control

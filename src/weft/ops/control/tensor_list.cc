@@ -11,22 +11,6 @@
 namespace weft::ops::control::tensor_list {
 namespace {
 
-// -1 as a scalar says nothing; a vector says the sizes, -1 for what is not known.
-StatusOr<PartialShape> ElementShape(const Tensor& tensor) {
-  WEFT_ASSIGN_OR_RETURN(const IndexVector sizes, IndexValues(tensor, "element_shape"));
-  if (tensor.shape().IsScalar()) {
-    if (sizes[0] == -1) return PartialShape();
-    return InvalidArgument(
-        "The only valid scalar shape tensor is the fully unknown shape specified as -1.");
-  }
-  PartialShape shape{Shape()};
-  for (const int64_t size : sizes) {
-    if (size < -1) return InvalidArgument("Size ", size, " of `element_shape` must be >= -1");
-    shape.AddDim(size);
-  }
-  return shape;
-}
-
 class EmptyKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
@@ -39,7 +23,7 @@ class EmptyKernel final : public OpKernel {
       return InvalidArgument("max_num_elements expected to be a scalar, got shape: ",
                              c.input(1).shape().ToString());
     }
-    WEFT_ASSIGN_OR_RETURN(PartialShape shape, ElementShape(c.input(0)));
+    WEFT_ASSIGN_OR_RETURN(PartialShape shape, ElementShapeOf(c.input(0)));
     c.SetOutput(
         0, TensorOf(MakeRef<TensorList>(dtype_, std::move(shape), c.input(1).scalar<int32_t>())));
     return absl::OkStatus();
@@ -54,24 +38,12 @@ class PushBackKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     WEFT_ASSIGN_OR_RETURN(Ref<TensorList> list, TensorListOf(c.input(0)));
     const Tensor& element = c.input(1);
-    if (element.dtype() != list->dtype()) {
-      return InvalidArgument("Invalid data types; list elements ", DTypeName(list->dtype()),
-                             " but tried to append ", DTypeName(element.dtype()));
-    }
-    if (!list->element_shape().IsCompatibleWith(element.shape())) {
-      return InvalidArgument(
-          "Tried to append a tensor with incompatible shape to a list. Op element shape: ",
-          element.shape().ToString(), " list shape: ", list->element_shape().ToString());
-    }
+    WEFT_RETURN_IF_ERROR(CheckElement(*list, element));
     if (list->max_length() >= 0 && list->length() >= list->max_length()) {
       return InvalidArgument("Tried to push item into a full list. list size: ", list->length(),
                              " max_num_elements: ", list->max_length());
     }
-    const Ref<TensorList> longer = MakeRef<TensorList>(std::move(list), element);
-    if (longer->nesting() > kMaxNestedLists) {
-      return InvalidArgument("More than ", kMaxNestedLists, " lists lie in each other");
-    }
-    c.SetOutput(0, TensorOf(longer));
+    c.SetOutput(0, TensorOf(MakeRef<TensorList>(std::move(list), element)));
     return absl::OkStatus();
   }
 };
@@ -79,14 +51,16 @@ class PushBackKernel final : public OpKernel {
 class PopBackKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> list, TensorListOf(c.input(0)));
-    if (list->dtype() != c.output_dtype(1)) {
-      return InvalidArgument("Invalid data types; op elements ", DTypeName(c.output_dtype(1)),
-                             " but list elements ", DTypeName(list->dtype()));
-    }
+    WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> list, TensorListOfInput(c, 0, c.output_dtype(1)));
     if (list->length() == 0) return InvalidArgument("Trying to pop from an empty list.");
-    c.SetOutput(0, TensorOf(list->rest()));
-    c.SetOutput(1, list->last());
+    Tensor last = list->last();
+    if (!last.IsInitialized()) {
+      WEFT_ASSIGN_OR_RETURN(const PartialShape wanted, ElementShapeOf(c.input(1)));
+      WEFT_ASSIGN_OR_RETURN(const Shape shape, CommonShape(*list, wanted));
+      WEFT_ASSIGN_OR_RETURN(last, MissingElement(list->dtype(), shape));
+    }
+    c.SetOutput(0, TensorOf(list->WithoutLast()));
+    c.SetOutput(1, std::move(last));
     return absl::OkStatus();
   }
 };
@@ -152,8 +126,8 @@ void Register(Catalogue& catalogue) {
   catalogue.Add(
       OpSpec("TensorListPopBack")
           .Doc("Returns the last element, and the list without it.\n"
-               "InvalidArgument if there is none. `element_shape` says nothing of elements that "
-               "were pushed.")
+               "InvalidArgument if there is none. `element_shape` tells the shape of an element "
+               "that nobody set.")
           .Input("input_handle: variant")
           .Input("element_shape: int32")
           .Output("output_handle: variant")

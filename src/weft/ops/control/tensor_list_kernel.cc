@@ -3,32 +3,22 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "weft/ops/elements.h"
+#include "weft/ops/index_values.h"
 
 namespace weft::ops {
 namespace {
 
-// From the last to the first.
-std::vector<const TensorList*> Cells(const TensorList& list) {
-  std::vector<const TensorList*> cells;
-  for (const TensorList* at = &list; at->length() > 0; at = at->rest().get()) cells.push_back(at);
-  return cells;
-}
-
-Ref<TensorList> EmptyLike(const TensorList& list) {
-  return MakeRef<TensorList>(list.dtype(), list.element_shape(), list.max_length());
-}
-
 int NestingOf(const Tensor& element) {
-  if (element.dtype() != DType::kVariant) return 0;
+  if (element.dtype() != DType::kVariant || !element.shape().IsScalar()) return 0;
   const StatusOr<Ref<TensorList>> inner = TensorListOf(element);
   return inner.ok() ? (*inner)->nesting() : 0;
 }
 
 // Of lists in lists too. Handles have no zero: whoever differentiates never reads these.
 StatusOr<Tensor> ZeroOf(const Tensor& element) {
+  if (!element.IsInitialized()) return element;
   if (element.dtype() == DType::kVariant) {
     const StatusOr<Ref<TensorList>> inner = TensorListOf(element);
     if (!inner.ok()) return element;
@@ -39,8 +29,13 @@ StatusOr<Tensor> ZeroOf(const Tensor& element) {
   return Tensor::Zeros(element.dtype(), element.shape());
 }
 
+// What is missing counts as zero.
 StatusOr<Tensor> SumOf(const Tensor& a, const Tensor& b, AddTensors add) {
+  if (!a.IsInitialized()) return b;
+  if (!b.IsInitialized()) return a;
   if (a.dtype() != DType::kVariant) return add(a, b);
+  if (HoldsNothing(a)) return b;
+  if (HoldsNothing(b)) return a;
   WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> of_a, TensorListOf(a));
   WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> of_b, TensorListOf(b));
   WEFT_ASSIGN_OR_RETURN(Ref<TensorList> sum, AddLists(*of_a, *of_b, add));
@@ -55,6 +50,24 @@ TensorList::TensorList(DType dtype, PartialShape element_shape, int64_t max_leng
       max_length_(max_length),
       length_(0),
       nesting_(1) {}
+
+TensorList::TensorList(const TensorList& like, Elements elements)
+    : dtype_(like.dtype_),
+      element_shape_(like.element_shape_),
+      max_length_(like.max_length_),
+      length_(static_cast<int64_t>(elements.size())),
+      nesting_(1),
+      row_(std::make_shared<Elements>(std::move(elements))) {
+  for (const Tensor& element : *row_) nesting_ = std::max(nesting_, 1 + NestingOf(element));
+}
+
+TensorList::TensorList(const TensorList& like, int64_t length)
+    : dtype_(like.dtype_),
+      element_shape_(like.element_shape_),
+      max_length_(like.max_length_),
+      length_(length),
+      nesting_(like.nesting_),
+      row_(like.row_) {}
 
 TensorList::TensorList(Ref<TensorList> rest, Tensor last)
     : dtype_(rest->dtype_),
@@ -74,15 +87,53 @@ TensorList::~TensorList() {
   }
 }
 
-StatusOr<Ref<TensorList>> TensorListOf(const Tensor& tensor) {
-  if (!tensor.shape().IsScalar()) {
-    return InvalidArgument("Input handle must be a scalar, got shape ", tensor.shape().ToString());
+const Tensor& TensorList::at(int64_t i) const {
+  const TensorList* list = this;
+  while (list->rest_ && i < list->length_ - 1) list = list->rest_.get();
+  return list->rest_ ? list->last_ : (*list->row_)[static_cast<size_t>(i)];
+}
+
+Ref<TensorList> TensorList::WithoutLast() const {
+  return rest_ ? rest_ : Ref<TensorList>(new TensorList(*this, length_ - 1));
+}
+
+TensorList::Elements TensorList::ToElements() const {
+  Elements elements(static_cast<size_t>(length_));
+  const TensorList* list = this;
+  for (; list->rest_; list = list->rest_.get()) {
+    elements[static_cast<size_t>(list->length_ - 1)] = list->last_;
   }
-  const Ref<VariantValue>& value = tensor.data<Variant>()->value;
+  if (list->row_) std::copy_n(list->row_->begin(), list->length_, elements.begin());
+  return elements;
+}
+
+bool TensorList::SetInPlace(int64_t i, const Tensor& element) {
+  if (rest_ || !row_ || row_.use_count() != 1) return false;
+  (*row_)[static_cast<size_t>(i)] = element;
+  nesting_ = std::max(nesting_, 1 + NestingOf(element));
+  return true;
+}
+
+StatusOr<Ref<TensorList>> TensorListOf(const Variant& variant) {
+  const Ref<VariantValue>& value = variant.value;
   auto* list = dynamic_cast<TensorList*>(value.get());
   if (list != nullptr) return Ref<TensorList>(list);
   return InvalidArgument("Input handle is not a list. Saw: '",
                          value ? value->type_name() : absl::string_view("nothing"), "'");
+}
+
+StatusOr<Ref<TensorList>> TensorListOf(const Tensor& tensor) {
+  if (!tensor.shape().IsScalar()) {
+    return InvalidArgument("Input handle must be a scalar, got shape ", tensor.shape().ToString());
+  }
+  return TensorListOf(*tensor.data<Variant>());
+}
+
+StatusOr<Ref<TensorList>> TensorListOfInput(const KernelContext& c, int i, DType dtype) {
+  WEFT_ASSIGN_OR_RETURN(Ref<TensorList> list, TensorListOf(c.input(i)));
+  if (list->dtype() == dtype) return list;
+  return InvalidArgument("Invalid data types; op elements ", DTypeName(dtype),
+                         " but list elements ", DTypeName(list->dtype()));
 }
 
 bool HoldsNothing(const Tensor& tensor) {
@@ -91,15 +142,60 @@ bool HoldsNothing(const Tensor& tensor) {
 
 Tensor TensorOf(Ref<TensorList> list) { return Tensor::Scalar(Variant{std::move(list)}); }
 
-StatusOr<Ref<TensorList>> ZerosLike(const TensorList& list) {
-  const std::vector<const TensorList*> cells = Cells(list);
-  Ref<TensorList> zeros = EmptyLike(list);
-  for (auto cell = cells.rbegin(); cell != cells.rend(); ++cell) {
-    const Tensor& element = (*cell)->last();
-    WEFT_ASSIGN_OR_RETURN(Tensor zero, ZeroOf(element));
-    zeros = MakeRef<TensorList>(std::move(zeros), std::move(zero));
+StatusOr<PartialShape> ElementShapeOf(const Tensor& tensor) {
+  WEFT_ASSIGN_OR_RETURN(const IndexVector sizes, IndexValues(tensor, "element_shape"));
+  if (tensor.shape().IsScalar()) {
+    if (sizes[0] == -1) return PartialShape();
+    return InvalidArgument(
+        "The only valid scalar shape tensor is the fully unknown shape specified as -1.");
   }
-  return zeros;
+  PartialShape shape{Shape()};
+  for (const int64_t size : sizes) {
+    if (size < -1) return InvalidArgument("Size ", size, " of `element_shape` must be >= -1");
+    shape.AddDim(size);
+  }
+  return shape;
+}
+
+Status CheckElement(const TensorList& list, const Tensor& element) {
+  if (element.dtype() != list.dtype()) {
+    return InvalidArgument("Invalid data types; list elements ", DTypeName(list.dtype()),
+                           " but the tensor has ", DTypeName(element.dtype()));
+  }
+  if (!list.element_shape().IsCompatibleWith(element.shape())) {
+    return InvalidArgument(
+        "Tried to put a tensor with incompatible shape into a list. Op element shape: ",
+        element.shape().ToString(), " list shape: ", list.element_shape().ToString());
+  }
+  if (1 + NestingOf(element) <= kMaxNestedLists) return absl::OkStatus();
+  return InvalidArgument("More than ", kMaxNestedLists, " lists lie in each other");
+}
+
+StatusOr<Shape> CommonShape(const TensorList& list, const PartialShape& wanted) {
+  WEFT_ASSIGN_OR_RETURN(PartialShape shape, wanted.MergeWith(list.element_shape()));
+  if (!shape.IsFullyDefined()) {
+    for (const Tensor& element : list.ToElements()) {
+      if (!element.IsInitialized()) continue;
+      WEFT_ASSIGN_OR_RETURN(shape, shape.MergeWith(element.shape()));
+    }
+  }
+  if (shape.IsFullyDefined()) return shape.ToShape();
+  return InvalidArgument(
+      "The shape of the list's elements is not known, because element_shape does not say all of it "
+      "and no element tells: ",
+      shape.ToString());
+}
+
+StatusOr<Tensor> MissingElement(DType dtype, const Shape& shape) {
+  return Tensor::Zeros(dtype, shape);
+}
+
+StatusOr<Ref<TensorList>> ZerosLike(const TensorList& list) {
+  TensorList::Elements zeros = list.ToElements();
+  for (Tensor& element : zeros) {
+    WEFT_ASSIGN_OR_RETURN(element, ZeroOf(element));
+  }
+  return MakeRef<TensorList>(list, std::move(zeros));
 }
 
 StatusOr<Ref<TensorList>> AddLists(const TensorList& a, const TensorList& b, AddTensors add) {
@@ -107,14 +203,12 @@ StatusOr<Ref<TensorList>> AddLists(const TensorList& a, const TensorList& b, Add
     return InvalidArgument("Trying to add two lists of tensors that differ: ", a.length(), " of ",
                            DTypeName(a.dtype()), " and ", b.length(), " of ", DTypeName(b.dtype()));
   }
-  const std::vector<const TensorList*> of_a = Cells(a);
-  const std::vector<const TensorList*> of_b = Cells(b);
-  Ref<TensorList> sums = EmptyLike(a);
-  for (size_t i = of_a.size(); i-- > 0;) {
-    WEFT_ASSIGN_OR_RETURN(Tensor sum, SumOf(of_a[i]->last(), of_b[i]->last(), add));
-    sums = MakeRef<TensorList>(std::move(sums), std::move(sum));
+  TensorList::Elements sums = a.ToElements();
+  const TensorList::Elements others = b.ToElements();
+  for (size_t i = 0; i < sums.size(); ++i) {
+    WEFT_ASSIGN_OR_RETURN(sums[i], SumOf(sums[i], others[i], add));
   }
-  return sums;
+  return MakeRef<TensorList>(a, std::move(sums));
 }
 
 }  // namespace weft::ops

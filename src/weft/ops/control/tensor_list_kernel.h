@@ -3,22 +3,30 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 
 #include "base/ref.h"
 #include "base/status.h"
+#include "weft/kernel/kernel_context.h"
 #include "weft/tensor/tensor.h"
 #include "weft/tensor/variant.h"
 
 namespace weft::ops {
 
-// An immutable list. A longer one shares what it was made of, so that pushing and popping cost the
-// same whatever the length.
+// An immutable list: a row of elements and others pushed behind them one by one. A longer list
+// shares what it was made of, so that pushing and popping cost the same whatever the length.
+// Elements of the row may be missing (not initialized): those of a reserved list that nobody set.
 class TensorList final : public VariantValue {
  public:
+  using Elements = std::vector<Tensor>;
+
   // No elements. `max_length` is negative if any number may come.
   TensorList(DType dtype, PartialShape element_shape, int64_t max_length);
+  // `elements` in a row; what else is said of the list is taken from `like`.
+  TensorList(const TensorList& like, Elements elements);
   // `rest` with `last` behind it.
   TensorList(Ref<TensorList> rest, Tensor last);
   ~TensorList() override;
@@ -30,16 +38,29 @@ class TensorList final : public VariantValue {
   int64_t length() const { return length_; }
   // How many lists lie in each other: 1 if no element is a list.
   int nesting() const { return nesting_; }
-  // Of a list that has elements: the last one, and the list without it.
-  const Tensor& last() const { return last_; }
-  const Ref<TensorList>& rest() const { return rest_; }
+
+  // Element `i` of a list that is longer.
+  const Tensor& at(int64_t i) const;
+  const Tensor& last() const { return at(length_ - 1); }
+  // The list without its last element; it must have one.
+  Ref<TensorList> WithoutLast() const;
+  // All of them, from the first to the last.
+  Elements ToElements() const;
+  // Puts `element` at `i`. Only for a list that no other can see; false if others share the row.
+  bool SetInPlace(int64_t i, const Tensor& element);
 
  private:
+  // The first `length` of the row of `like`.
+  TensorList(const TensorList& like, int64_t length);
+
   const DType dtype_;
   const PartialShape element_shape_;
   const int64_t max_length_;
   const int64_t length_;
-  const int nesting_;
+  int nesting_;
+  // Shared by the shorter lists that popping makes.
+  std::shared_ptr<Elements> row_;
+  // Where an element was pushed: what it stands behind, and itself.
   Ref<TensorList> rest_;
   const Tensor last_;
 };
@@ -49,9 +70,24 @@ inline constexpr int kMaxNestedLists = 64;
 
 // The list in a scalar variant; InvalidArgument if it holds something else.
 StatusOr<Ref<TensorList>> TensorListOf(const Tensor& tensor);
+StatusOr<Ref<TensorList>> TensorListOf(const Variant& variant);
+// The same of an input, whose elements must have `dtype`.
+StatusOr<Ref<TensorList>> TensorListOfInput(const KernelContext& c, int i, DType dtype);
 Tensor TensorOf(Ref<TensorList> list);
 // True for a scalar variant without a value, as FakeParam gives.
 bool HoldsNothing(const Tensor& tensor);
+
+// A shape from a tensor: -1 as a scalar says nothing; a vector says the sizes, -1 for what is not
+// known.
+StatusOr<PartialShape> ElementShapeOf(const Tensor& tensor);
+// InvalidArgument unless an element of the list may have this dtype and shape, and lists in lists
+// do not lie too deep.
+Status CheckElement(const TensorList& list, const Tensor& element);
+// The one shape that `wanted`, the list and its elements tell. InvalidArgument where they
+// contradict each other or, for lists with elements missing and empty ones, do not tell all sizes.
+StatusOr<Shape> CommonShape(const TensorList& list, const PartialShape& wanted);
+// Zeros for an element that nobody set.
+StatusOr<Tensor> MissingElement(DType dtype, const Shape& shape);
 
 // Zeros in the shape of each element.
 StatusOr<Ref<TensorList>> ZerosLike(const TensorList& list);

@@ -1,61 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers that a seed, given as a tensor, says: what initializers of Keras layers draw.
+#include <algorithm>
 #include <utility>
 
 #include "weft/kernel/op_spec.h"
-#include "weft/ops/index_values.h"
 #include "weft/ops/random/fill_kernel.h"
+#include "weft/ops/random/stateless_kernel.h"
 
 namespace weft::ops::random::stateless {
 namespace {
 
-constexpr int32_t kPhilox = 1, kAutomatic = 3;
-
-uint64_t WordPair(uint32_t low, uint32_t high) { return uint64_t{high} << 32 | low; }
-
-// The generator that a key of one number and a counter of two name.
-StatusOr<Philox> GeneratorOf(const Tensor& key, const Tensor& counter, const Tensor& algorithm) {
-  if (algorithm.rank() != 0) {
-    return InvalidArgument("algorithm must be of shape [], not ", algorithm.shape().ToString());
-  }
-  const int32_t chosen = algorithm.scalar<int32_t>();
-  if (chosen != kPhilox && chosen != kAutomatic) {
-    return InvalidArgument("Unsupported algorithm id: ", chosen, ", expected ", kPhilox,
-                           " (Philox) or ", kAutomatic, " (any)");
-  }
-  if (key.rank() != 1 || key.dim(0) != 1) {
-    return InvalidArgument("key must have shape [1], got ", key.shape().ToString());
-  }
-  if (counter.rank() != 1 || counter.dim(0) < 2) {
-    return InvalidArgument("counter must be a vector of at least 2 elements, got shape ",
-                           counter.shape().ToString());
-  }
-  const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
-  const auto high = [](uint64_t x) { return static_cast<uint32_t>(x >> 32); };
-  const uint64_t k = key.data<uint64_t>()[0];
-  const uint64_t* c = counter.data<uint64_t>();
-  return Philox({low(c[0]), high(c[0]), low(c[1]), high(c[1])}, {low(k), high(k)});
-}
-
 class KeyCounterKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
-    const Tensor& seed = c.input(0);
-    if (seed.rank() != 1 || seed.dim(0) != 2) {
-      return InvalidArgument("seed must have shape [2], not ", seed.shape().ToString());
-    }
-    const auto first = static_cast<uint64_t>(IndexAt(seed, 0));
-    const auto second = static_cast<uint64_t>(IndexAt(seed, 1));
-    // One step under TensorFlow's own key mixes the seeds.
-    Philox mixer({static_cast<uint32_t>(first), static_cast<uint32_t>(first >> 32),
-                  static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)},
-                 {0x3ec8f720, 0x02461e29});
-    const Philox::Words mixed = mixer.Next();
+    WEFT_ASSIGN_OR_RETURN(const KeyAndCounter mixed, MixSeeds(c.input(0)));
     WEFT_ASSIGN_OR_RETURN(Tensor * key, c.AllocateOutput(0, Shape{1}));
     WEFT_ASSIGN_OR_RETURN(Tensor * counter, c.AllocateOutput(1, Shape{2}));
-    key->data<uint64_t>()[0] = WordPair(mixed[0], mixed[1]);
-    counter->data<uint64_t>()[0] = 0;
-    counter->data<uint64_t>()[1] = WordPair(mixed[2], mixed[3]);
+    key->data<uint64_t>()[0] = mixed.key;
+    std::copy_n(mixed.counter, 2, counter->data<uint64_t>());
+    if (c.num_outputs() > 2) c.SetOutput(2, Tensor::Scalar<int32_t>(kPhiloxAlgorithm));
     return absl::OkStatus();
   }
 };
@@ -63,7 +26,7 @@ class KeyCounterKernel final : public OpKernel {
 class AlgorithmKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
-    c.SetOutput(0, Tensor::Scalar<int32_t>(kPhilox));
+    c.SetOutput(0, Tensor::Scalar<int32_t>(kPhiloxAlgorithm));
     return absl::OkStatus();
   }
 };
@@ -73,7 +36,7 @@ class RealsKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
     WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(c.input(0)));
-    WEFT_ASSIGN_OR_RETURN(const Philox start, GeneratorOf(c.input(1), c.input(2), c.input(3)));
+    WEFT_ASSIGN_OR_RETURN(const Philox start, GeneratorOfKey(c.input(1), c.input(2), c.input(3)));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     FillReals<Distribution>(c, start, *out);
     return absl::OkStatus();
@@ -92,7 +55,7 @@ class IntegersKernel final : public OpKernel {
     }
     const T low = c.input(4).scalar<T>(), high = c.input(5).scalar<T>();
     if (low >= high) return InvalidArgument("Need minval < maxval, got ", low, " >= ", high);
-    WEFT_ASSIGN_OR_RETURN(const Philox start, GeneratorOf(c.input(1), c.input(2), c.input(3)));
+    WEFT_ASSIGN_OR_RETURN(const Philox start, GeneratorOfKey(c.input(1), c.input(2), c.input(3)));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     using U = std::make_unsigned_t<T>;
     FillIntegers<T>(c, start, low, static_cast<U>(high) - static_cast<U>(low), *out);
@@ -142,6 +105,24 @@ void Register(Catalogue& catalogue) {
                     .Shape([](ShapeContext& c) {
                       c.set_output(0, PartialShape({1}));
                       c.set_output(1, PartialShape({2}));
+                      return absl::OkStatus();
+                    })
+                    .NoGradient()
+                    .Kernel(MakeKernel<KeyCounterKernel>()));
+  catalogue.Add(OpSpec("StatelessRandomGetKeyCounterAlg")
+                    .Doc("The key, the counter and the algorithm (1, Philox) of a generator that "
+                         "two seeds name.")
+                    .Input("seed: Tseed")
+                    .HostInput("seed")
+                    .Output("key: uint64")
+                    .Output("counter: uint64")
+                    .Output("alg: int32")
+                    .HostOutput("alg")
+                    .Attr("Tseed: {int32, int64} = DT_INT64")
+                    .Shape([](ShapeContext& c) {
+                      c.set_output(0, PartialShape({1}));
+                      c.set_output(1, PartialShape({2}));
+                      c.set_output(2, Shape());
                       return absl::OkStatus();
                     })
                     .NoGradient()
