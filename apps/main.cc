@@ -22,6 +22,24 @@ std::string UnknownCommand(const CLI::App& app, const std::vector<std::string>& 
   return message;
 }
 
+// Of `weft run` and `weft exec`, whose program stands behind two dashes: the command line with
+// them, when there is a word that belongs to no flag. Empty for all others.
+std::string WithDashes(const std::vector<std::string>& words, const CLI::App& app) {
+  if (words.size() < 3 || (words[1] != "run" && words[1] != "exec")) return "";
+  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  if (extras.empty() || extras[0].starts_with("-")) return "";
+  auto program = std::find(words.begin() + 2, words.end(), extras[0]);
+  if (program == words.end()) return "";
+  // `run` took the word before for its file.
+  const bool took_one =
+      words[1] == "run" && program != words.begin() + 2 && !(program - 1)->starts_with("-");
+  if (took_one) --program;
+  std::string line = "weft";
+  for (auto word = words.begin() + 1; word != words.end(); ++word)
+    line += (word == program ? " -- " : " ") + *word;
+  return line;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -56,6 +74,16 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", unknown.c_str());
     return 2;
   }
-  CLI11_PARSE(app, flag_count, argv);
+  try {
+    app.parse(flag_count, argv);
+  } catch (const CLI::ExtrasError& error) {
+    const std::string with_dashes = line.program.empty() ? WithDashes(line.words, app) : "";
+    if (with_dashes.empty()) return app.exit(error);
+    std::fprintf(stderr, "weft %s: the program comes after two dashes: %s\n", line.words[1].c_str(),
+                 with_dashes.c_str());
+    return 2;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
   return action ? action() : 2;
 }

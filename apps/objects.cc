@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft apply, get, describe, logs, wait, delete`: kubectl's daily work, on any cluster or on `weft
-// up`.
+// `weft apply, get, describe, logs, wait, delete, scale, suspend, resume, top`: kubectl's daily
+// work, and what jobs need beside it, on any cluster or on `weft up`.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -13,6 +13,7 @@
 #include "base/cancellation.h"
 #include "base/clock.h"
 #include "platform/console/commands.h"
+#include "platform/console/job_commands.h"
 #include "platform/console/node_table.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
 
@@ -32,6 +33,8 @@ struct ObjectFlags {
   std::string dry_run;
   std::string wait_for;
   std::string cascade = "background";
+  int64_t replicas = 0;
+  std::string replica_type;
   std::string timeout = "30s";
   int64_t grace_s = -1;
 };
@@ -147,7 +150,10 @@ void AddWait(CLI::App& app, Action* action) {
   const auto flags = AddObjectFlags(command);
   AddSelection(command, flags);
   command->add_option("-f,--filename", flags->selection.files, "Those of files or folders");
-  command->add_option("--for", flags->wait_for, "condition=TYPE[=STATUS] or delete")->required();
+  command
+      ->add_option("--for", flags->wait_for,
+                   "condition=TYPE[=STATUS], jsonpath={.path}[=VALUE] or delete")
+      ->required();
   command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");
   command->add_option("--timeout", flags->timeout, "How long at most: 30s, 5m; below 0: a week")
       ->capture_default_str();
@@ -182,6 +188,51 @@ void AddDelete(CLI::App& app, Action* action) {
   });
 }
 
+void AddScale(CLI::App& app, Action* action) {
+  CLI::App* const command =
+      app.add_subcommand("scale", "Say how many replicas a job, or a Deployment, shall have");
+  const auto flags = AddObjectFlags(command);
+  AddSelection(command, flags);
+  command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");
+  command->add_option("--replicas", flags->replicas, "How many")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--replica_type", flags->replica_type,
+                      "Of a job: whose, such as PS or Evaluator (default: Worker)");
+  SetConsoleAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
+    return ScaleObjects(console, flags->selection, flags->replicas, flags->replica_type);
+  });
+}
+
+void AddSuspend(CLI::App& app, Action* action) {
+  for (const bool is_suspended : {true, false}) {
+    CLI::App* const command =
+        app.add_subcommand(is_suspended ? "suspend" : "resume",
+                           is_suspended ? "End the pods of jobs; the jobs stay, to be resumed"
+                                        : "Let suspended jobs go on from what they have saved");
+    const auto flags = AddObjectFlags(command);
+    AddSelection(command, flags);
+    command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");
+    SetConsoleAction(command, action, flags,
+                     [flags, is_suspended](const Console& console, KubernetesStore*) {
+                       return SuspendJobs(console, flags->selection, is_suspended);
+                     });
+  }
+}
+
+void AddTop(CLI::App& app, Action* action) {
+  CLI::App* const command =
+      app.add_subcommand("top", "What pods, the pods of a job, or nodes use now");
+  const auto flags = AddObjectFlags(command);
+  command->add_option("objects", flags->selection.words,
+                      "pods, pods NAME ..., tfjob/JOB or nodes (default: pods)");
+  command->add_option("-l,--selector", flags->selection.label_selector, "Those with these labels");
+  command->add_flag("-A,--all-namespaces", flags->selection.all_namespaces, "In all namespaces");
+  SetConsoleAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {
+    return ShowTop(console, flags->selection);
+  });
+}
+
 void AddNodes(CLI::App& app, Action* action) {
   CLI::App* const command =
       app.add_subcommand("nodes", "What the nodes of a cluster have, and what of it is taken");
@@ -203,6 +254,9 @@ void AddObjects(CLI::App& app, Action* action) {
   AddLogs(app, action);
   AddWait(app, action);
   AddDelete(app, action);
+  AddScale(app, action);
+  AddSuspend(app, action);
+  AddTop(app, action);
 }
 
 }  // namespace weft::apps

@@ -28,6 +28,7 @@
 #include "base/subprocess.h"
 #include "base/threads.h"
 #include "net/certificate.h"
+#include "platform/jobs/dry_run.h"
 #include "platform/jobs/pod_group.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/jobs/webhook.h"
@@ -52,7 +53,11 @@ struct OperatorFlags {
   std::string node = "local";
   NodePortFlags node_port;
   std::string state;
+  std::string job_selector;
+  bool adopts_orphans = false;
+  bool is_dry_run = false;
   bool binds_pods = false;
+  std::vector<std::string> pass_env;
   int threads = 4;
   int parallel_calls = 32;
   std::string gang_scheduler;
@@ -235,6 +240,15 @@ StatusOr<Json> ReadProgress(platform::KubernetesStore* cluster, const platform::
   return latest;
 }
 
+Status ShowChanges(const platform::TfJobController::Options& options) {
+  WEFT_ASSIGN_OR_RETURN(const int count,
+                        platform::TellChanges(options, absl::Minutes(1), [](const auto& line) {
+                          std::printf("would %s\n", line.c_str());
+                        }));
+  if (count == 0) std::printf("nothing would change\n");
+  return absl::OkStatus();
+}
+
 Status RunOperator(const OperatorFlags& flags) {
   const sigset_t signals = BlockSignals();
   RealClock clock;
@@ -263,6 +277,8 @@ Status RunOperator(const OperatorFlags& flags) {
   options.namespace_name = flags.namespace_name;
   options.pool = &pool;
   options.gather = kGather;
+  WEFT_ASSIGN_OR_RETURN(options.job_selector, platform::Selector::ParseLabels(flags.job_selector));
+  options.adopts_orphans = flags.adopts_orphans;
   options.gang_scheduler = flags.gang_scheduler;
   options.has_network = true;
   if (!flags.log_period.empty()) {
@@ -274,6 +290,7 @@ Status RunOperator(const OperatorFlags& flags) {
   options.metrics = &metrics;
   if (const char* const domain = std::getenv("CUSTOM_CLUSTER_DOMAIN"))
     options.cluster_domain = domain;
+  if (flags.is_dry_run) return ShowChanges(options);
   const auto start = [&] {
     auto controllers = std::make_shared<Controllers>(options, flags.threads);
     current.Set(controllers);
@@ -326,7 +343,7 @@ Status RunNode(const OperatorFlags& flags) {
                                 absl::StrCat("The cluster at ", access.server)));
   {
     platform::PodExecutor::Options options =
-        PodOptions(store.get(), &clock, guard.get(), flags.state);
+        PodOptions(store.get(), &clock, guard.get(), flags.state, flags.pass_env);
     BeThisMachine(flags.node, &options);
     options.has_heartbeat = true;
     options.volume_folder = VolumeFolder(flags.state);
@@ -423,6 +440,14 @@ void AddOperator(CLI::App& app, Action* action) {
   command->add_option("--progress_from_logs", flags->log_period,
                       "Read the progress of jobs from the log of their first task, this often "
                       "(15s); needs deploy/rbac/logs.yaml. Default: never");
+  command->add_option("-l,--job_selector", flags->job_selector,
+                      "Care for the jobs with these labels alone (operator=weft,team!=vision); "
+                      "others are somebody else's");
+  command->add_flag("--adopt_orphans", flags->adopts_orphans,
+                    "Take over pods and services that belong to nobody and have the labels of a "
+                    "job, as another operator leaves them behind; needs deploy/rbac/adoption.yaml");
+  command->add_flag("--dry_run", flags->is_dry_run,
+                    "Look at all jobs once, print what would change, change nothing");
   AddElection(command, flags);
   AddPorts(command, flags);
   command
@@ -455,6 +480,7 @@ void AddNode(CLI::App& app, Action* action) {
   command->add_flag("--bind_pods", flags->binds_pods,
                     "Take the pods that no scheduler has placed and that fit here, where the "
                     "cluster has no scheduler");
+  AddPassEnvironmentFlag(command, &flags->pass_env);
   NodePortFlags& port = flags->node_port;
   command
       ->add_option("--kubelet_port", port.port,

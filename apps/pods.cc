@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 
+#include "base/file_limit.h"
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "platform/devices/machine.h"
@@ -24,9 +26,41 @@ std::string OurFolder() {
   return length <= 0 ? "" : ParentPath(absl::string_view(path, static_cast<size_t>(length)));
 }
 
-// What pods inherit: ours, with our programs first in PATH, without what belongs to another job or
-// control plane.
-std::vector<std::string> PodEnvironment() {
+// What a program needs to be found and to run here; all else, such as credentials, is ours.
+constexpr const char* kInherited[] = {
+    "PATH",     "HOME",        "USER",         "LOGNAME",      "SHELL",        "LANG",
+    "LANGUAGE", "LC_*",        "TZ",           "TMPDIR",       "PYTHONPATH",   "PYTHONHOME",
+    "PYTHON*",  "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_*",       "NVIDIA_*",     "LD_LIBRARY_PATH",
+    "OMP_*",    "WEFT_*",      "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"};
+
+bool Fits(absl::string_view name, absl::string_view pattern) {
+  return absl::ConsumeSuffix(&pattern, "*") ? absl::StartsWith(name, pattern) : name == pattern;
+}
+
+std::vector<std::string> OnlyPassed(const std::vector<std::string>& environment,
+                                    const std::vector<std::string>& passed) {
+  std::vector<std::string> patterns(std::begin(kInherited), std::end(kInherited));
+  patterns.insert(patterns.end(), passed.begin(), passed.end());
+  std::vector<std::string> kept;
+  for (const std::string& line : environment) {
+    const absl::string_view name = absl::string_view(line).substr(0, line.find('='));
+    for (const std::string& pattern : patterns) {
+      if (!Fits(name, pattern)) continue;
+      kept.push_back(line);
+      break;
+    }
+  }
+  return kept;
+}
+
+std::string WorkingDirectory() {
+  char path[4096];
+  return ::getcwd(path, sizeof(path)) == nullptr ? "/" : path;
+}
+
+}  // namespace
+
+std::vector<std::string> WholePodEnvironment() {
   std::vector<std::string> environment;
   for (const std::string& line : CurrentEnvironment()) {
     if (!absl::StartsWith(line, "TF_CONFIG=") && !absl::StartsWith(line, "KUBECONFIG="))
@@ -40,12 +74,14 @@ std::vector<std::string> PodEnvironment() {
   return environment;
 }
 
-std::string WorkingDirectory() {
-  char path[4096];
-  return ::getcwd(path, sizeof(path)) == nullptr ? "/" : path;
+void AddPassEnvironmentFlag(CLI::App* command, std::vector<std::string>* passed) {
+  command
+      ->add_option("--pass_env", *passed,
+                   "Variable of this command that pods inherit beside PATH, HOME, LANG and what "
+                   "else programs need to run here, as NAME or PREFIX*; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
-
-}  // namespace
 
 std::string DefaultState() {
   if (const char* const folder = std::getenv("XDG_STATE_HOME")) return JoinPath(folder, "weft");
@@ -63,13 +99,16 @@ std::string VolumeFolder(const std::string& state) {
 }
 
 platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Clock* clock,
-                                          ProcessGuard* guard, const std::string& log_folder) {
+                                          ProcessGuard* guard, const std::string& log_folder,
+                                          const std::vector<std::string>& passed) {
+  // A container that runs takes three.
+  RaiseFileLimit();
   platform::PodExecutor::Options options;
   options.store = store;
   options.clock = clock;
   options.guard = guard;
   options.log_folder = log_folder;
-  options.environment = PodEnvironment();
+  options.environment = OnlyPassed(WholePodEnvironment(), passed);
   AddMark(&options.environment, guard->mark());
   options.working_directory = WorkingDirectory();
   options.topology = platform::TopologyOf(platform::ReadMachine());

@@ -3,15 +3,24 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "platform/pods/pod_executor.h"
 
 namespace weft::apps {
 
-// Pods inherit our environment, with our programs first in PATH, without what belongs to another
-// job or cluster, and run in our working directory. Logs go below `log_folder`. All is borrowed.
+// Pods inherit what a program needs of our environment to run here (and `passed` of it, names that
+// may end in '*'), with our programs first in PATH, and run in our working directory. Logs go below
+// `log_folder`. All is borrowed.
 platform::PodExecutor::Options PodOptions(platform::ObjectStore* store, const Clock* clock,
-                                          ProcessGuard* guard, const std::string& log_folder);
+                                          ProcessGuard* guard, const std::string& log_folder,
+                                          const std::vector<std::string>& passed);
+// All of it but what belongs to another job or cluster.
+std::vector<std::string> WholePodEnvironment();
+// --pass_env of a command that runs pods.
+void AddPassEnvironmentFlag(CLI::App* command, std::vector<std::string>* passed);
 
 // This machine is the node of that name, with what it has now and later.
 void BeThisMachine(const std::string& node, platform::PodExecutor::Options* options);

@@ -10,6 +10,7 @@
 #include "apps/command.h"
 #include "base/files.h"
 #include "net/yaml.h"
+#include "platform/console/manifests.h"
 #include "platform/object/tfjob.h"
 
 namespace weft::apps {
@@ -17,8 +18,7 @@ namespace {
 
 Status Render(const std::string& file, const std::string& namespace_name,
               platform::RenderForm form) {
-  RealFileSystem files;
-  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, file, 4 << 20));
+  WEFT_ASSIGN_OR_RETURN(const std::string text, platform::ReadManifestText(file));
   WEFT_ASSIGN_OR_RETURN(const std::vector<Json> written, ParseYamlOrJson(text, file));
   const std::vector<Json> documents = platform::UnrollLists(written);
   std::string out;
@@ -43,7 +43,8 @@ void AddRender(CLI::App& app, Action* action) {
       "render", "Print the pods and services that a job becomes, for `kubectl apply -f -`");
   const auto file = std::make_shared<std::string>();
   const auto space = std::make_shared<std::string>("default");
-  command->add_option("file", *file, "The TFJob or Tensorflow, in YAML or JSON")->required();
+  command->add_option("file", *file, "The TFJob or Tensorflow, in YAML or JSON; - for stdin")
+      ->required();
   command->add_option("-n,--namespace", *space, "Namespace, when the file names none")
       ->capture_default_str();
   const auto form = std::make_shared<std::string>("pods");

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 
 #include "apps/command.h"
 #include "apps/pods.h"
@@ -20,6 +21,7 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "net/yaml.h"
+#include "platform/console/manifests.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/launch/foreground_run.h"
 #include "platform/object/fields.h"
@@ -51,6 +53,17 @@ bool UsesFlagsOfAProgram(const RunFlags& flags) {
 }
 
 // `documents` gets all that the file holds.
+// A file that may run, or a name that is found in PATH where there is no such file.
+bool IsProgram(const std::string& word) {
+  if (::access(word.c_str(), F_OK) == 0 || absl::StrContains(word, '/'))
+    return ::access(word.c_str(), X_OK) == 0;
+  const char* const path = std::getenv("PATH");
+  for (const absl::string_view folder : absl::StrSplit(path == nullptr ? "" : path, ':')) {
+    if (!folder.empty() && ::access(JoinPath(folder, word).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
 StatusOr<platform::TfJob> ReadJob(const RunFlags& flags, std::vector<Json>* documents) {
   if (flags.file.empty()) {
     if (!UsesFlagsOfAProgram(flags) && flags.program.command.empty()) {
@@ -68,14 +81,14 @@ StatusOr<platform::TfJob> ReadJob(const RunFlags& flags, std::vector<Json>* docu
   }
   const bool is_yaml = absl::EndsWith(flags.file, ".yaml") || absl::EndsWith(flags.file, ".yml") ||
                        absl::EndsWith(flags.file, ".json");
-  if (!is_yaml && ::access(flags.file.c_str(), X_OK) == 0) {
+  const bool is_script = absl::EndsWith(flags.file, ".py");
+  if (!is_yaml && (is_script || IsProgram(flags.file))) {
     return InvalidArgument("'", flags.file,
                            "' is a program, not a TFJob: write two dashes before it, "
                            "`weft run --ps 1 --workers 2 -- ",
-                           flags.file, "`");
+                           is_script ? "python " : "", flags.file, "`");
   }
-  RealFileSystem files;
-  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, flags.file, 4 << 20));
+  WEFT_ASSIGN_OR_RETURN(const std::string text, platform::ReadManifestText(flags.file));
   WEFT_ASSIGN_OR_RETURN(const std::vector<Json> written, ParseYamlOrJson(text, flags.file));
   *documents = platform::UnrollLists(written);
   return platform::ParseTfJobText(text, flags.file, flags.job);
@@ -139,7 +152,10 @@ platform::PodExecutor::Options ExecutorOptions(const RunFlags& flags, const plat
                                                const std::string& folder,
                                                platform::ObjectStore* store, const Clock* clock,
                                                ProcessGuard* guard, platform::TaskOutput* output) {
-  platform::PodExecutor::Options options = PodOptions(store, clock, guard, /*log_folder=*/"");
+  platform::PodExecutor::Options options = PodOptions(store, clock, guard, /*log_folder=*/"", {});
+  // Its tasks are the user's own programs, as if they were typed here.
+  options.environment = WholePodEnvironment();
+  AddMark(&options.environment, guard->mark());
   // Tasks write to a pipe, and would not know.
   if (IsLive()) SetEnvironment(&options.environment, "WEFT_LIVE", "1");
   options.output.progress_period = ProgressPeriod();
@@ -240,7 +256,8 @@ void AddRun(CLI::App& app, const CommandLine& line, Action* action) {
   const auto flags = std::make_shared<RunFlags>();
   flags->program.command = line.program;
   flags->command_line = line.words;
-  run->add_option("file", flags->file, "The TFJob, in YAML or JSON (kubeflow.org/v1 or v1beta1)");
+  run->add_option("file", flags->file,
+                  "The TFJob, in YAML or JSON (kubeflow.org/v1 or v1beta1); - for stdin");
   run->add_option("--job", flags->job, "Which TFJob of the file, when it holds several");
   run->add_option("--ps", flags->program.ps, "Parameter servers, without a file")
       ->check(CLI::Range(0, 10000));

@@ -26,6 +26,7 @@
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/object/fields.h"
 #include "platform/pods/pod_executor.h"
+#include "platform/pods/pod_reach.h"
 #include "platform/resources/node_words.h"
 #include "platform/scheduling/pod_scheduler.h"
 #include "platform/store/embedded/embedded_store.h"
@@ -44,6 +45,7 @@ struct UpFlags {
   std::vector<std::string> nodes;
   std::vector<std::string> node_kubeconfigs;
   std::vector<std::string> scheduler_names;
+  std::vector<std::string> pass_env;
   SchedulingFlags scheduling;
 };
 
@@ -152,17 +154,27 @@ Status RunControlPlane(const UpFlags& flags) {
   const std::string identity_folder = JoinPath(state, "server");
   WEFT_ASSIGN_OR_RETURN(const platform::ServerIdentity identity,
                         platform::LoadServerIdentity(identity_folder, clock.Now()));
+  const std::string log_folder = JoinPath(state, "logs");
+  platform::PodExecutor::Options pod_options =
+      PodOptions(store.get(), &clock, guard.get(), log_folder, flags.pass_env);
+  pod_options.volume_folder = VolumeFolder(state);
+  pod_options.claim_folder = ClaimFolder(state);
+  pod_options.nodes = std::move(nodes);
+  if (pod_options.nodes.empty()) BeThisMachine(pod_options.node_name, &pod_options);
+  WEFT_RETURN_IF_ERROR(RemoveOldNodes(pod_options.nodes, store.get()));
+  auto executor = std::make_unique<platform::PodExecutor>(std::move(pod_options));
+  platform::PodReach reach(executor.get(), &clock, guard.get());
   platform::ApiServer::Options server_options;
   server_options.store = store.get();
   server_options.clock = &clock;
   server_options.identity = identity.identity;
   server_options.token = identity.token;
-  const std::string log_folder = JoinPath(state, "logs");
+  server_options.pods = &reach;
   server_options.log_path = [log_folder](const Json& pod, const std::string& container,
                                          bool is_previous) {
     return platform::PodExecutor::LogPath(log_folder, pod, container, is_previous);
   };
-  WEFT_ASSIGN_OR_RETURN(const auto server, StartServer(server_options, flags.port, identity.port));
+  WEFT_ASSIGN_OR_RETURN(auto server, StartServer(server_options, flags.port, identity.port));
   WEFT_RETURN_IF_ERROR(platform::SaveServerPort(identity_folder, server->port()));
   const std::string kubeconfig =
       flags.kubeconfig.empty() ? JoinPath(state, "kubeconfig") : flags.kubeconfig;
@@ -180,14 +192,6 @@ Status RunControlPlane(const UpFlags& flags) {
     platform::TfJobController jobs(job_options);
     job_options.type = &platform::Tensorflows();
     platform::TfJobController compact_jobs(job_options);
-    platform::PodExecutor::Options pod_options =
-        PodOptions(store.get(), &clock, guard.get(), log_folder);
-    pod_options.volume_folder = VolumeFolder(state);
-    pod_options.claim_folder = ClaimFolder(state);
-    pod_options.nodes = std::move(nodes);
-    if (pod_options.nodes.empty()) BeThisMachine(pod_options.node_name, &pod_options);
-    WEFT_RETURN_IF_ERROR(RemoveOldNodes(pod_options.nodes, store.get()));
-    platform::PodExecutor executor(std::move(pod_options));
     scheduling.store = store.get();
     scheduling.clock = &clock;
     scheduling.scheduler_names = {"default-scheduler", kSchedulerName};
@@ -196,13 +200,16 @@ Status RunControlPlane(const UpFlags& flags) {
     WEFT_ASSIGN_OR_RETURN(const auto scheduler,
                           platform::PodScheduler::Create(std::move(scheduling)));
     platform::WorkloadControllers workloads(FrameOptions(store.get(), &clock));
-    executor.Start();
+    executor->Start();
     scheduler->Start();
     workloads.Start(flags.threads);
     jobs.Start(flags.threads);
     compact_jobs.Start(flags.threads);
     WaitForSignal(signals, store.get());
   }
+  // Whoever reaches into pods goes before them, and what runs there before what it left behind.
+  server.reset();
+  executor.reset();
   KillDescendants(guard->pid());
   return absl::OkStatus();
 }
@@ -238,6 +245,7 @@ void AddUp(CLI::App& app, Action* action) {
                  "Place pods with this schedulerName too; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddPassEnvironmentFlag(up, &flags->pass_env);
   AddSchedulingFlags(up, &flags->scheduling);
   SetAction(up, action, [flags] { return RunControlPlane(*flags); });
 }

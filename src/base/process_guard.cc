@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "absl/time/clock.h"
 
 #include "base/files.h"
+#include "base/living_children.h"
 #include "base/pipe.h"
 #include "base/process_table.h"
 #include "base/subprocess.h"
@@ -26,10 +28,11 @@ namespace {
 
 constexpr size_t kMostGroups = 4096;
 constexpr int kRounds = 16;
-constexpr char kMarks[] = "WEFT_WITHIN";
 constexpr uint64_t kMostEnvironment = 4 << 20;
 
 bool HasMark(pid_t pid, absl::string_view mark) {
+  // Of thousands of children one look at each environment would take long.
+  if (const std::optional<bool> known = SubprocessHasMark(pid, mark)) return *known;
   RealFileSystem files;
   return pid != ::getpid() &&
          absl::StrContains(
@@ -131,8 +134,8 @@ std::string MakeMark() {
 }
 
 void AddMark(std::vector<std::string>* environment, absl::string_view mark) {
-  const std::optional<std::string> outer = FindEnvironment(*environment, kMarks);
-  SetEnvironment(environment, kMarks,
+  const std::optional<std::string> outer = FindEnvironment(*environment, kMarksVariable);
+  SetEnvironment(environment, kMarksVariable,
                  outer.has_value() ? absl::StrCat(*outer, ":", mark) : std::string(mark));
 }
 

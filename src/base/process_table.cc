@@ -19,7 +19,7 @@ constexpr uint64_t kMostBytes = 64 << 10;
 
 // "pid (name) state parent group ..."; the name may hold spaces and brackets.
 bool ParseStat(const std::string& stat, ProcessEntry* entry) {
-  constexpr size_t kParent = 1, kGroup = 2, kResident = 21;  // after the name
+  constexpr size_t kParent = 1, kGroup = 2, kTimes = 11, kResident = 21;  // after the name
   const size_t end_of_name = stat.rfind(')');
   if (end_of_name == std::string::npos) return false;
   const std::vector<std::string> fields =
@@ -31,6 +31,13 @@ bool ParseStat(const std::string& stat, ProcessEntry* entry) {
     return false;
   }
   entry->resident_bytes = pages * ::sysconf(_SC_PAGESIZE);
+  // Of its own in user and system mode, then of its children.
+  int64_t ticks = 0;
+  for (size_t i = kTimes; i < kTimes + 4; ++i) {
+    int64_t part = 0;
+    if (absl::SimpleAtoi(fields[i], &part)) ticks += part;
+  }
+  entry->cpu_time = absl::Seconds(1) * ticks / ::sysconf(_SC_CLK_TCK);
   return true;
 }
 

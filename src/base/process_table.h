@@ -8,6 +8,8 @@
 
 #include <sys/types.h>
 
+#include "absl/time/time.h"
+
 namespace weft {
 
 struct ProcessEntry {
@@ -15,6 +17,7 @@ struct ProcessEntry {
   pid_t parent = 0;
   pid_t group = 0;
   int64_t resident_bytes = 0;  // with pages that it shares with others
+  absl::Duration cpu_time;     // with that of its children that were reaped
 };
 
 // Reads /proc: some 10 us for each process.

@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <utility>
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,7 +23,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 
+#include "base/file_limit.h"
+#include "base/living_children.h"
 #include "base/mount_namespace.h"
 #include "base/pipe.h"
 #include "base/poll_timeout.h"
@@ -65,6 +72,7 @@ struct ChildPlan {
   char* const* argv;
   char* const* environment;
   const char* working_directory;  // or null
+  int stdin_fd;                   // or -1
   int stdout_fd;                  // or -1
   int stderr_fd;
   int error_fd;
@@ -74,14 +82,19 @@ struct ChildPlan {
   int control_group;             // or -1
   const MountNamespace* mounts;  // or null
   const ProcessOwner* owner;     // or null
+  bool has_terminal;             // stdin_fd is one
 };
 
 bool EnterMounts(const ChildPlan& plan) { return plan.mounts == nullptr || plan.mounts->Enter(); }
 
+// By the system calls themselves: the library's functions would have all threads of the parent,
+// whose memory this is, do the same.
 bool BecomeOwner(const ChildPlan& plan) {
   if (plan.owner == nullptr) return true;
-  return ::setgroups(plan.owner->groups.size(), plan.owner->groups.data()) == 0 &&
-         ::setgid(plan.owner->group) == 0 && ::setuid(plan.owner->user) == 0;
+  const ProcessOwner& owner = *plan.owner;
+  return ::syscall(SYS_setgroups, owner.groups.size(), owner.groups.data()) == 0 &&
+         ::syscall(SYS_setresgid, owner.group, owner.group, owner.group) == 0 &&
+         ::syscall(SYS_setresuid, owner.user, owner.user, owner.user) == 0;
 }
 
 // What is there but may not run outlasts what is not there.
@@ -96,9 +109,16 @@ bool Execute(const ChildPlan& plan) {
   return false;
 }
 
-// Between fork and exec only calls that are safe after a signal: other threads may hold any lock.
-[[noreturn]] void RunChild(const ChildPlan& plan) {
-  ::setpgid(0, 0);
+// In the memory of the parent, one thread of which waits until the program runs; so only calls that
+// are safe after a signal, and nothing is written but what is on our own stack.
+int RunChild(void* argument) {
+  const ChildPlan& plan = *static_cast<const ChildPlan*>(argument);
+  if (plan.has_terminal) {
+    ::setsid();  // and a group
+    ::ioctl(plan.stdin_fd, TIOCSCTTY, 0);
+  } else {
+    ::setpgid(0, 0);
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.parent) ::_exit(127);  // it died before prctl
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
@@ -111,8 +131,8 @@ bool Execute(const ChildPlan& plan) {
   if (plan.control_group >= 0) good = good && ::write(plan.control_group, "0", 1) == 1;
   if (plan.processors != nullptr)
     good = good && ::sched_setaffinity(0, sizeof(cpu_set_t), plan.processors) == 0;
-  const int null_fd = ::open("/dev/null", O_RDWR);
-  good = good && null_fd >= 0 && ::dup2(null_fd, STDIN_FILENO) >= 0;
+  const int input_fd = plan.stdin_fd >= 0 ? plan.stdin_fd : ::open("/dev/null", O_RDWR);
+  good = good && input_fd >= 0 && ::dup2(input_fd, STDIN_FILENO) >= 0;
   if (plan.stdout_fd >= 0) good = good && ::dup2(plan.stdout_fd, STDOUT_FILENO) >= 0;
   if (plan.stderr_fd >= 0) good = good && ::dup2(plan.stderr_fd, STDERR_FILENO) >= 0;
   ChildError report;
@@ -121,6 +141,7 @@ bool Execute(const ChildPlan& plan) {
     report.step = step;
     good = take(plan);
   };
+  RestoreFileLimit();
   go_on(ChildError::Step::kEnter, EnterMounts);
   go_on(ChildError::Step::kOwner, BecomeOwner);
   if (good && (plan.mounts != nullptr || plan.owner != nullptr)) {
@@ -160,6 +181,100 @@ Status Describe(const ChildError& report, const SpawnOptions& options,
   return ErrnoStatus(report.error, "start", programs.size() == 1 ? programs[0] : options.argv[0]);
 }
 
+// The ends of what a child reads and prints: its own, and ours, which do not block.
+struct ChildStreams {
+  OwnedFd child_in, child_out, child_err;
+  OwnedFd in, out, err;
+};
+
+Status OpenTerminal(ChildStreams* streams) {
+  const auto fail = [](const char* verb) { return ErrnoStatus(errno, verb, "a terminal"); };
+  streams->out = OwnedFd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+  char name[128];
+  if (!streams->out.is_open() || ::grantpt(streams->out.get()) != 0 ||
+      ::unlockpt(streams->out.get()) != 0 ||
+      ::ptsname_r(streams->out.get(), name, sizeof(name)) != 0)
+    return fail("make");
+  streams->in = OwnedFd(::fcntl(streams->out.get(), F_DUPFD_CLOEXEC, 0));
+  for (OwnedFd* const end : {&streams->child_in, &streams->child_out, &streams->child_err}) {
+    *end = OwnedFd(::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC));
+    if (!end->is_open()) return fail("open");
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<ChildStreams> OpenStreams(const SpawnOptions& options) {
+  ChildStreams streams;
+  if (options.has_terminal) {
+    WEFT_RETURN_IF_ERROR(OpenTerminal(&streams));
+    return streams;
+  }
+  if (options.takes_input) {
+    WEFT_ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
+    streams.child_in = std::move(pipe.read);
+    streams.in = std::move(pipe.write);
+    ::fcntl(streams.in.get(), F_SETFL, O_NONBLOCK);
+  }
+  if (!options.capture_output) return streams;
+  for (const auto& [theirs, ours] :
+       {std::pair{&streams.child_out, &streams.out}, std::pair{&streams.child_err, &streams.err}}) {
+    WEFT_ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
+    *theirs = std::move(pipe.write);
+    *ours = std::move(pipe.read);
+    ::fcntl(ours->get(), F_SETFL, O_NONBLOCK);
+  }
+  return streams;
+}
+
+// Those that are not reaped yet. Nobody can ask for one before it is known here.
+class LivingChildren {
+ public:
+  static LivingChildren& Get() {
+    static auto* const children = new LivingChildren();
+    return *children;
+  }
+
+  // As vfork does it: we wait until the child runs its program or has ended. -1: errno says why.
+  pid_t Start(const ChildPlan& plan, std::string marks) {
+    constexpr size_t kStackBytes = 256 << 10;
+    void* const stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stack == MAP_FAILED) return -1;
+    absl::MutexLock lock(&mutex_);
+    // A handler of ours must not run in the child.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const pid_t pid = ::clone(RunChild, static_cast<char*>(stack) + kStackBytes,
+                              CLONE_VM | CLONE_VFORK | SIGCHLD, const_cast<ChildPlan*>(&plan));
+    const int error = errno;
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ::munmap(stack, kStackBytes);
+    if (pid > 0) marks_[pid] = std::move(marks);
+    errno = error;
+    return pid;
+  }
+  void Forget(pid_t pid) {
+    absl::MutexLock lock(&mutex_);
+    marks_.erase(pid);
+  }
+  bool Has(pid_t pid) {
+    absl::MutexLock lock(&mutex_);
+    return marks_.count(pid) != 0;
+  }
+  std::optional<bool> HasMark(pid_t pid, absl::string_view mark) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = marks_.find(pid);
+    if (found == marks_.end()) return std::nullopt;
+    return absl::StrContains(found->second, mark);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::map<pid_t, std::string> marks_ ABSL_GUARDED_BY(mutex_);
+};
+
 int PidfdOpen(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
 }  // namespace
@@ -180,14 +295,7 @@ StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& opti
     char path[4096];
     if (::getcwd(path, sizeof(path)) != nullptr) folder = path;
   }
-  Pipe out;
-  Pipe err;
-  if (options.capture_output) {
-    WEFT_ASSIGN_OR_RETURN(out, MakePipe());
-    WEFT_ASSIGN_OR_RETURN(err, MakePipe());
-    ::fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
-    ::fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
-  }
+  WEFT_ASSIGN_OR_RETURN(ChildStreams streams, OpenStreams(options));
   WEFT_ASSIGN_OR_RETURN(Pipe error, MakePipe());
   cpu_set_t processors;
   CPU_ZERO(&processors);
@@ -199,19 +307,20 @@ StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& opti
                           argv.data(),
                           environment.data(),
                           folder.empty() ? nullptr : folder.c_str(),
-                          out.write.get(),
-                          err.write.get(),
+                          streams.child_in.get(),
+                          streams.child_out.get(),
+                          streams.child_err.get(),
                           error.write.get(),
                           options.guard == nullptr ? -1 : options.guard->fd(),
                           ::getpid(),
                           options.processors.empty() ? nullptr : &processors,
                           options.control_group,
                           options.mounts,
-                          options.owner.has_value() ? &*options.owner : nullptr};
-  const pid_t pid = ::fork();
+                          options.owner.has_value() ? &*options.owner : nullptr,
+                          options.has_terminal};
+  const pid_t pid = LivingChildren::Get().Start(
+      plan, FindEnvironment(options.environment, kMarksVariable).value_or(""));
   if (pid < 0) return ErrnoStatus(errno, "start", options.argv[0]);
-  if (pid == 0) RunChild(plan);
-  ::setpgid(pid, pid);  // whoever is first
   error.write.Reset();
   ChildError child_error;
   ssize_t count = 0;
@@ -221,20 +330,30 @@ StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const SpawnOptions& opti
   if (count > 0) {
     if (options.guard != nullptr) options.guard->Remove(pid);
     ::waitpid(pid, nullptr, 0);
+    LivingChildren::Get().Forget(pid);
     return Describe(child_error, options, programs);
   }
   OwnedFd pidfd(PidfdOpen(pid));
   const int pidfd_errno = errno;
   std::unique_ptr<Subprocess> process(new Subprocess(pid, options.guard, std::move(pidfd),
-                                                     std::move(out.read), std::move(err.read)));
+                                                     std::move(streams.in), std::move(streams.out),
+                                                     std::move(streams.err)));
   if (process->pidfd() < 0) return ErrnoStatus(pidfd_errno, "watch", options.argv[0]);
   return process;
 }
 
-Subprocess::Subprocess(pid_t pid, ProcessGuard* guard, OwnedFd pidfd, OwnedFd out, OwnedFd err)
+std::optional<bool> SubprocessHasMark(pid_t pid, absl::string_view mark) {
+  return LivingChildren::Get().HasMark(pid, mark);
+}
+
+bool IsSubprocess(pid_t pid) { return LivingChildren::Get().Has(pid); }
+
+Subprocess::Subprocess(pid_t pid, ProcessGuard* guard, OwnedFd pidfd, OwnedFd in, OwnedFd out,
+                       OwnedFd err)
     : pid_(pid),
       guard_(guard),
       pidfd_(std::move(pidfd)),
+      stdin_(std::move(in)),
       stdout_(std::move(out)),
       stderr_(std::move(err)) {}
 
@@ -253,6 +372,7 @@ void Subprocess::Reap(ExitState* exit) {
   ::kill(-pid_, SIGKILL);
   if (guard_ != nullptr) guard_->Remove(pid_);
   ::waitid(P_PID, id, &info, WEXITED);
+  LivingChildren::Get().Forget(pid_);
   (info.si_code == CLD_EXITED ? exit->code : exit->signal) = info.si_status;
 }
 

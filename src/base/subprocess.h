@@ -44,6 +44,8 @@ struct SpawnOptions {
   std::vector<std::string> environment;  // "NAME=value", all of it
   std::string working_directory;         // empty: ours
   bool capture_output = false;           // stdout and stderr become pipes
+  bool takes_input = false;              // so does stdin
+  bool has_terminal = false;             // all three are one terminal, in place of pipes
   std::vector<int> processors;           // it may run on these alone; empty: on ours
   int control_group = -1;  // cgroup.procs of the control group that it enters; borrowed
   // Borrowed. In it lie the working directory and the program, whose name is looked up there too.
@@ -53,9 +55,10 @@ struct SpawnOptions {
       nullptr;  // borrowed; knows the process from before its program runs until it is reaped
 };
 
-// A child in a process group of its own, with /dev/null as stdin, default signals and no descriptor
-// of ours; the kernel kills it when the thread that spawned it ends, so spawn from one that lives
-// long. Not thread-safe. The destructor kills the group and reaps.
+// A child in a process group of its own, with /dev/null as stdin unless it takes input, default
+// signals and no descriptor of ours; the kernel kills it when the thread that spawned it ends, so
+// spawn from one that lives long. It starts without a copy of our page tables, however much memory
+// we have. Not thread-safe. The destructor kills the group and reaps.
 class Subprocess {
  public:
   // NotFound or PermissionDenied when there is no such program, naming it and the PATH searched.
@@ -70,6 +73,8 @@ class Subprocess {
   // Our non-blocking ends of the pipes, closed when not captured. The caller may take them.
   OwnedFd& stdout_pipe() { return stdout_; }
   OwnedFd& stderr_pipe() { return stderr_; }
+  // Of a terminal these are its other side, and stderr_pipe() is closed.
+  OwnedFd& stdin_pipe() { return stdin_; }
 
   // To the whole group; nothing once it was reaped.
   void Signal(int signal);
@@ -79,16 +84,20 @@ class Subprocess {
   StatusOr<ExitState> Wait(absl::Duration timeout);
 
  private:
-  Subprocess(pid_t pid, ProcessGuard* guard, OwnedFd pidfd, OwnedFd out, OwnedFd err);
+  Subprocess(pid_t pid, ProcessGuard* guard, OwnedFd pidfd, OwnedFd in, OwnedFd out, OwnedFd err);
   void Reap(ExitState* exit);
 
   const pid_t pid_;
   ProcessGuard* const guard_;
   const OwnedFd pidfd_;
+  OwnedFd stdin_;
   OwnedFd stdout_;
   OwnedFd stderr_;
   std::optional<ExitState> exit_;
 };
+
+// Whether a Subprocess will reap it. Thread-safe.
+bool IsSubprocess(pid_t pid);
 
 // A tiny process that outlives us by a moment: when we die, however, it kills every group that was
 // added and not removed, and all that has its mark in its environment. Start it before other

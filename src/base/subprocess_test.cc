@@ -49,6 +49,42 @@ bool GoneSoon(pid_t pid) {
   return !Exists(pid);
 }
 
+TEST(SubprocessTest, ReadsWhatIsWrittenToIt) {
+  SpawnOptions options = Shell("cat; echo the end");
+  options.takes_input = true;
+  auto process = Subprocess::Spawn(options);
+  ASSERT_TRUE(process.ok()) << process.status();
+  ASSERT_EQ(::write((*process)->stdin_pipe().get(), "hello\n", 6), 6);
+  (*process)->stdin_pipe().Reset();
+  EXPECT_EQ(Drain((*process)->stdout_pipe()), "hello\nthe end\n");
+  EXPECT_TRUE((*process)->Wait(kLong).value().ok());
+}
+
+TEST(SubprocessTest, HasATerminal) {
+  SpawnOptions options =
+      Shell("test -t 0 && test -t 1 && test -t 2 && read line && echo got $line");
+  options.has_terminal = true;
+  auto process = Subprocess::Spawn(options);
+  ASSERT_TRUE(process.ok()) << process.status();
+  ASSERT_EQ(::write((*process)->stdin_pipe().get(), "word\n", 5), 5);
+  // The terminal shows what is typed, and ends lines as terminals do.
+  EXPECT_EQ(Drain((*process)->stdout_pipe()), "word\r\ngot word\r\n");
+  EXPECT_TRUE((*process)->Wait(kLong).value().ok());
+  EXPECT_FALSE((*process)->stderr_pipe().is_open());
+}
+
+TEST(SubprocessTest, IsKnownUntilItIsReaped) {
+  auto process = Subprocess::Spawn(Shell("exit 0"));
+  ASSERT_TRUE(process.ok()) << process.status();
+  const pid_t pid = (*process)->pid();
+  EXPECT_TRUE(IsSubprocess(pid));
+  ASSERT_TRUE((*process)->Wait(kLong).ok());
+  EXPECT_FALSE(IsSubprocess(pid));
+  SpawnOptions none = Shell("");
+  none.argv = {"/no/such/program"};
+  EXPECT_FALSE(Subprocess::Spawn(none).ok());
+}
+
 TEST(SubprocessTest, RunsWithEnvironmentFolderAndPipes) {
   SpawnOptions options = Shell("echo $GREETING from $(pwd); echo oops >&2; exit 3");
   options.working_directory = "/";

@@ -11,6 +11,8 @@ namespace weft {
 
 absl::string_view HttpReason(int status) {
   switch (status) {
+    case 101:
+      return "Switching Protocols";
     case 200:
       return "OK";
     case 201:
@@ -75,7 +77,7 @@ std::vector<HttpMailbox::Message> HttpMailbox::Take() {
 void PendingReply::Post(std::string bytes, bool ends, bool breaks) {
   unsent_ += bytes.size();
   if (ends) state_ = State::kDone;
-  mailbox_->Post({connection_, std::move(bytes), ends, breaks});
+  mailbox_->Post({connection_, std::move(bytes), ends, breaks, nullptr});
 }
 
 void PendingReply::Send(HttpResponse response) {
@@ -119,6 +121,17 @@ void PendingReply::Finish() {
   absl::MutexLock lock(&mutex_);
   if (is_closed_ || state_ != State::kStreaming) return;
   Post(with_body_ ? "0\r\n\r\n" : "", true, false);
+}
+
+void PendingReply::Upgrade(const std::vector<std::pair<std::string, std::string>>& headers,
+                           TakeConnection take) {
+  std::string text = absl::StrCat("HTTP/1.1 101 ", HttpReason(101), "\r\nConnection: Upgrade");
+  for (const auto& [name, value] : headers) absl::StrAppend(&text, "\r\n", name, ": ", value);
+  text += "\r\n\r\n";
+  absl::MutexLock lock(&mutex_);
+  if (is_closed_ || state_ != State::kWaiting) return;
+  state_ = State::kDone;
+  mailbox_->Post({connection_, std::move(text), true, false, std::move(take)});
 }
 
 void PendingReply::Abandon() {

@@ -37,7 +37,10 @@ Status AddHeader(absl::string_view line, HttpRequest* request) {
   const absl::string_view value = absl::StripAsciiWhitespace(line.substr(colon + 1));
   if (HasControlCharacter(value))
     return InvalidArgument("A header holds control characters: ", name);
-  const bool added = request->headers.emplace(name, value).second;
+  const auto [header, added] = request->headers.emplace(name, value);
+  // A list of protocols may stand in several lines.
+  if (!added && (name == "sec-websocket-protocol" || name == "x-stream-protocol-version"))
+    absl::StrAppend(&header->second, ", ", value);
   // Two of these would let two readers see two requests.
   if (!added && (name == "host" || name == "content-length" || name == "transfer-encoding")) {
     return InvalidArgument("A header stands twice: ", name);

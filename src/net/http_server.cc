@@ -94,6 +94,16 @@ void HttpServerLoop::Drop(Connections::iterator connection) {
   if (reply != nullptr) reply->Close();
 }
 
+void HttpServerLoop::HandOver(Connections::iterator connection, HttpReply::TakeConnection take) {
+  Connection& held = connection->second;
+  auto upgraded = std::make_unique<UpgradedConnection>(
+      std::move(held.fd), std::move(held.tls), std::move(held.in), held.out.substr(held.sent));
+  const std::shared_ptr<PendingReply> reply = std::move(held.reply);
+  connections_.erase(connection);
+  if (reply != nullptr) reply->Close();
+  take(std::move(upgraded));
+}
+
 short HttpServerLoop::EventsOf(const Connection& connection) const {
   // While one is answered the next request may come, but no more than that; the end of the client
   // is seen by reading.
@@ -152,6 +162,10 @@ void HttpServerLoop::TakeMessages() {
     Connection& connection = found->second;
     const bool was_empty = connection.out.empty();
     connection.out.append(message.bytes);
+    if (message.take) {
+      HandOver(found, std::move(message.take));
+      continue;
+    }
     if (was_empty) connection.deadline = clock_.Monotonic() + options_.request_timeout;
     if (message.ends_reply && connection.reply != nullptr) {
       const std::shared_ptr<PendingReply> reply = std::exchange(connection.reply, nullptr);

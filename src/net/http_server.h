@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "net/socket_address.h"
 #include "net/tls.h"
+#include "net/upgraded_connection.h"
 
 namespace weft {
 
@@ -55,6 +56,11 @@ class HttpReply {
   // Called once on the server's thread, which it must not block, when the answer is finished or the
   // client has gone; at once if that was before.
   virtual void OnClose(absl::AnyInvocable<void()> callback) = 0;
+  // In place of an answer: the server says 101 with these headers and lets go of the connection,
+  // which `take` gets, on the server's thread; never called when the client has gone.
+  using TakeConnection = absl::AnyInvocable<void(std::unique_ptr<UpgradedConnection>)>;
+  virtual void Upgrade(const std::vector<std::pair<std::string, std::string>>& headers,
+                       TakeConnection take) = 0;
 };
 
 // Called on the server's thread: must not block, but may hand the reply to others.

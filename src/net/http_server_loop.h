@@ -27,7 +27,8 @@ class HttpMailbox {
     uint64_t connection = 0;
     std::string bytes;
     bool ends_reply = false;
-    bool breaks_off = false;  // the connection cannot be used any more
+    bool breaks_off = false;         // the connection cannot be used any more
+    HttpReply::TakeConnection take;  // when not null, it leaves the server
   };
 
   explicit HttpMailbox(OwnedFd wake) : wake_(std::move(wake)) {}
@@ -81,6 +82,7 @@ class HttpServerLoop {
   bool Refuse(uint64_t id, Connection* connection, int status, absl::string_view text);
   void Dispatch(uint64_t id, Connection* connection, HttpRequest request);
   void Drop(Connections::iterator connection);
+  void HandOver(Connections::iterator connection, HttpReply::TakeConnection take);
   bool IsAllowedHost(const HttpRequest& request) const;
   short EventsOf(const Connection& connection) const;
   int PollTimeoutMs() const;
@@ -115,6 +117,8 @@ class PendingReply : public HttpReply {
   bool IsOpen() const override;
   size_t unsent_bytes() const override;
   void OnClose(absl::AnyInvocable<void()> callback) override;
+  void Upgrade(const std::vector<std::pair<std::string, std::string>>& headers,
+               TakeConnection take) override;
 
   // Of the server: the client has gone; so many bytes have left.
   void Close();

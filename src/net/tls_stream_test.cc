@@ -236,7 +236,7 @@ TEST(TlsStreamTest, BytesCrossBothWaysAtOnceInOrder) {
 class JobIdentityTest : public ::testing::Test {
  protected:
   JobIdentityTest() {
-    std::string path = "/tmp/weft-identity-XXXXXX";
+    std::string path = ::testing::TempDir() + "weft-identity-XXXXXX";
     root_ = ::mkdtemp(path.data());
     folder_ = root_ + "/secret";
   }

@@ -14,8 +14,8 @@ DEPLOY, BUILD = pathlib.Path(sys.argv[1]), sys.argv[2]
 class KustomizeTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.kubectl = subprocess.run(['bash', BUILD, 'kubectl'], stdout=subprocess.PIPE, text=True,
-                                     check=True).stdout.strip()
+        cls.kubectl, cls.helm = (subprocess.run(['bash', BUILD, program], stdout=subprocess.PIPE, text=True,
+                                                check=True).stdout.strip() for program in ('kubectl', 'helm'))
 
     def build(self, overlay):
         done = subprocess.run([self.kubectl, 'kustomize', str(DEPLOY / overlay)], capture_output=True, text=True)
@@ -115,9 +115,68 @@ class KustomizeTest(unittest.TestCase):
 
     def test_both_allow_the_same(self):
         def allowed(items):
+            # What users may do is another matter than what the operator may.
+            items = [item for item in items if not item['metadata']['name'].startswith('weft-jobs-')]
             return {(group, resource, verb) for rule in self.check_rules(items) for group in rule['apiGroups']
                     for resource in rule['resources'] for verb in rule['verbs']}
         self.assertEqual(allowed(self.build('cluster')), allowed(self.build('namespaced')))
+
+    def test_users_view_and_edit_jobs(self):
+        """With the cluster's own roles: what a job's kinds allow is added to view, edit and admin by their labels."""
+        roles = {item['metadata']['name']: item for item in self.build('cluster') if item['kind'] == 'ClusterRole'}
+
+        def labels(name):
+            return {label.rpartition('-')[2] for label, value in roles[name]['metadata']['labels'].items() if value == 'true'}
+
+        def verbs(name, resource):
+            return {verb for rule in roles[name]['rules'] for verb in rule['verbs'] if resource in rule['resources']}
+        self.assertEqual((labels('weft-jobs-view'), labels('weft-jobs-edit')), ({'view'}, {'edit', 'admin'}))
+        for kind in 'tfjobs', 'tensorflows':
+            self.assertEqual(verbs('weft-jobs-view', kind), {'get', 'list', 'watch'})
+            self.assertEqual(verbs('weft-jobs-edit', kind),
+                             {'get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'})
+            self.assertIn('update', verbs('weft-jobs-edit', kind + '/scale'))
+            # The status is the operator's.
+            self.assertEqual(verbs('weft-jobs-edit', kind + '/status'), {'get'})
+
+    def chart(self, namespace, values=''):
+        done = subprocess.run([self.helm, str(DEPLOY / 'chart'), namespace, values], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [item for item in yaml.safe_load_all(done.stdout) if item]
+
+    def check_chart(self, overlay, namespace, values):
+        def by_name(items):
+            # The namespace of a release is there before its chart, and rules may stand in any order.
+            found = {(item['kind'], item['metadata']['name']): item for item in items if item['kind'] != 'Namespace'}
+            for item in found.values():
+                if 'rules' in item:
+                    item['rules'].sort(key=str)
+            return found
+        ours, theirs = by_name(self.build(overlay)), by_name(self.chart(namespace, values))
+        self.assertEqual(set(ours), set(theirs))
+        for name in ours:
+            self.assertEqual(ours[name], theirs[name], name)
+
+    def test_the_chart_is_the_same(self):
+        self.check_chart('cluster', 'weft-system', '')
+        self.check_chart('webhook_cluster', 'weft-system', 'webhook: true')
+
+    def test_the_chart_for_one_namespace_is_the_same(self):
+        definitions = {('CustomResourceDefinition', name) for name in ('tfjobs.kubeflow.org', 'tensorflows.krallistic.github.com')}
+        items = [item for item in self.chart('default', 'namespaced: true')
+                 if (item['kind'], item['metadata']['name']) not in definitions]
+        self.chart = lambda namespace, values: items
+        self.check_chart('namespaced', 'default', '')
+
+    def test_the_values_of_the_chart(self):
+        items = self.chart('elsewhere', 'image: "registry.example/weft:1"\nreplicas: 3\nflags: ["--job_selector=team=vision"]\n'
+                                        'nodeSelector: {disk: ssd}\ntolerations: [{key: a, operator: Exists}]')
+        container = self.check_operator(items, 'elsewhere')
+        self.assertEqual((container['image'], container['command'][-1]), ('registry.example/weft:1', '--job_selector=team=vision'))
+        deployment = self.one(items, 'Deployment')
+        self.assertEqual(deployment['spec']['replicas'], 3)
+        self.assertEqual(deployment['spec']['template']['spec']['nodeSelector'], {'disk': 'ssd'})
+        self.assertEqual(deployment['spec']['template']['spec']['tolerations'], [{'key': 'a', 'operator': 'Exists'}])
 
 
 if __name__ == '__main__':

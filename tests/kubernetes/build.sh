@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds a program from the modules that go.mod pins, once, into the user's cache; prints the path.
-#   build.sh kubectl|controlplane|kubelet|reference|kwok|scheduler
-# The last three have a go.mod of their own: they were released with other versions of what they share with Kubernetes.
+#   build.sh kubectl|controlplane|kubelet|reference|kwok|scheduler|helm
+# The last four have a go.mod of their own: they were released with other versions of what they share with Kubernetes.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
-program=${1:?say kubectl, controlplane, kubelet, reference, kwok or scheduler}
+program=${1:?say kubectl, controlplane, kubelet, reference, kwok, scheduler or helm}
 [ -f "$program/main.go" ] || { echo "build.sh: there is no program $program here" >&2; exit 1; }
 package=./$program
 [ ! -f "$program/go.mod" ] || { cd "$program"; package=.; }

@@ -8,14 +8,11 @@ import time
 
 import api_client
 import real_control_plane
+from control_plane import build
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEPLOY = HERE.parent.parent / 'deploy'
 ACCOUNT = 'system:serviceaccount:weft-system:weft-operator'
-
-
-def build(program):
-    return subprocess.run([HERE / 'build.sh', program], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def wait_for(is_done, what, seconds=120, period=0.1):

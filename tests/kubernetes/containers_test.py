@@ -6,7 +6,6 @@
 """
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -18,7 +17,6 @@ import unittest
 import control_plane
 
 WEFT, PYTHON = sys.argv[1:3]
-HERE = pathlib.Path(__file__).parent
 
 # Answers NOT_SERVING until the file `ready` is there, and while `broken` is.
 HEALTH = '''
@@ -229,5 +227,5 @@ class ContainersTest(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    KUBECTL = subprocess.run([str(HERE / 'build.sh'), 'kubectl'], check=True, capture_output=True, text=True).stdout.strip()
+    KUBECTL = control_plane.build('kubectl')
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -4,7 +4,9 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 import time
+import unittest
 
 
 class ControlPlane:
@@ -55,3 +57,39 @@ class ControlPlane:
             pathlib.Path(example) / 'digits.csv', self.folder / 'model')
         assert text.count('command: ["digits"]') == 2, text
         return text.replace('command: ["digits"]', command)
+
+
+def build(program):
+    """The path of a program that build.sh makes."""
+    return subprocess.run([pathlib.Path(__file__).parent / 'build.sh', program], check=True, capture_output=True,
+                          text=True).stdout.strip()
+
+
+class PlaneTest(unittest.TestCase):
+    """Tests that share one `weft up`, with kubectl: classes name WEFT, and may prepare more."""
+    WEFT = None
+    PROGRAMS = None  # beside which others are found; None: WEFT
+    FLAGS = ()
+    VARIABLES = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.kubectl = build('kubectl')
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.plane = ControlPlane(cls.WEFT, cls.temporary.name, cls.PROGRAMS or cls.WEFT)
+        cls.plane.environment.update(cls.VARIABLES)
+        try:
+            cls.plane.start(*cls.FLAGS)
+            cls.prepare()
+        except BaseException:
+            cls.tearDownClass()
+            raise
+
+    @classmethod
+    def prepare(cls):
+        """When it is up."""
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.plane.stop()
+        cls.temporary.cleanup()

@@ -123,26 +123,35 @@ class FaultsTest(unittest.TestCase):
         self.plane.run(WEFT, 'apply', '-f', '-', stdin=PODS)
         self.plane.run(WEFT, 'wait', '--for=condition=Ready', 'pod/again', 'pod/never', '--timeout=60s')
         made = []
-        for i in range(100):
-            code, answer = self.client.call('POST', MAPS, config_map('m%02d' % i, {'a': 'x' * 200000}))
-            if code != 201:
-                break
-            made.append('m%02d' % i)
-        self.assertEqual(code, 507, answer)
+        # Down to the last bytes.
+        for size in 200000, 20000, 2000, 200:
+            for _ in range(100):
+                code, answer = self.client.call('POST', MAPS, config_map('m%03d' % len(made), {'a': 'x' * size}))
+                if code != 201:
+                    break
+                made.append('m%03d' % len(made))
+            self.assertEqual(code, 507, answer)
         self.assertIn('disk of the state folder is full', answer['message'])
         self.assertIn(str(state), answer['message'])
         # What is there is read and goes on running.
-        self.assertEqual(self.client.call('GET', MAPS + '/m00')[1]['data'], {'a': 'x' * 200000})
-        self.assertEqual(self.client.call('GET', MAPS + '/m%02d' % len(made))[0], 404)
+        self.assertEqual(self.client.call('GET', MAPS + '/m000')[1]['data'], {'a': 'x' * 200000})
+        self.assertEqual(self.client.call('GET', MAPS + '/m%03d' % len(made))[0], 404)
         code, output = self.plane.run(WEFT, 'apply', '-f', '-', stdin=json.dumps(config_map('lost', {'a': 'x' * 250000})), check=False)
         self.assertEqual(code, 1)
         self.assertIn('disk of the state folder is full', output)
         self.assertEqual(sleepers(), 6)
+        # What has filled it can be deleted, objects and pods alike.
+        for name in made[1], made[2]:
+            code, answer = self.client.call('DELETE', MAPS + '/' + name)
+            self.assertEqual(code, 200, answer)
+            made.remove(name)
+        self.plane.run(WEFT, 'delete', 'pod', 'never')
+        self.assertEqual(sleepers(), 3)
         os.unlink('/proc/%d/root%s/ballast' % (self.plane.process.pid, state))
         self.assertEqual(self.client.call('POST', MAPS, config_map('later', {'a': 'x' * 200000}))[0], 201)
         names = [item['metadata']['name'] for item in self.client.call('GET', MAPS)[1]['items']]
         self.assertEqual(names, ['later'] + made)
-        self.assertEqual(self.plane.run(WEFT, 'get', 'pods', '-o', 'name'), 'pod/again\npod/never\n')
+        self.assertEqual(self.plane.run(WEFT, 'get', 'pods', '-o', 'name'), 'pod/again\n')
 
     def test_a_program_that_prints_without_an_end(self):
         state = self.move_to_a_small_disk()

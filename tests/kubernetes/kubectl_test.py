@@ -6,9 +6,7 @@
 """
 import json
 import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import yaml
@@ -55,19 +53,8 @@ spec:
 '''
 
 
-class KubectlTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.kubectl = subprocess.run([HERE / 'build.sh', 'kubectl'], check=True, capture_output=True,
-                                     text=True).stdout.strip()
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.plane = control_plane.ControlPlane(WEFT, cls.temporary.name, DIGITS)
-        cls.plane.start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.plane.stop()
-        cls.temporary.cleanup()
+class KubectlTest(control_plane.PlaneTest):
+    WEFT, PROGRAMS = WEFT, DIGITS
 
     def k(self, *words, stdin=None):
         return self.plane.run(self.kubectl, *words, stdin=stdin)

@@ -15,7 +15,6 @@ import unittest
 import control_plane
 
 WEFT = sys.argv[1]
-HERE = pathlib.Path(__file__).parent
 
 EATER = '''apiVersion: v1
 kind: Pod
@@ -133,5 +132,5 @@ class LimitsTest(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    KUBECTL = subprocess.run([str(HERE / 'build.sh'), 'kubectl'], check=True, capture_output=True, text=True).stdout.strip()
+    KUBECTL = control_plane.build('kubectl')
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -93,16 +93,12 @@ items:
 '''
 
 
-def build(program):
-    return subprocess.run([HERE / 'build.sh', program], check=True, capture_output=True, text=True).stdout.strip()
-
-
 class OperatorTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.kubectl = build('kubectl')
+        cls.kubectl = control_plane.build('kubectl')
         cls.temporary = tempfile.TemporaryDirectory()
-        cls.real = real_control_plane.RealControlPlane(build('controlplane'), cls.temporary.name)
+        cls.real = real_control_plane.RealControlPlane(control_plane.build('controlplane'), cls.temporary.name)
         cls.ours = []
         # Only for its commands and its environment: nothing of `weft up` runs here.
         cls.plane = control_plane.ControlPlane(WEFT, cls.temporary.name, DIGITS)

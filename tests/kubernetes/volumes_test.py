@@ -6,7 +6,6 @@
 """
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -18,7 +17,6 @@ import unittest
 import control_plane
 
 WEFT = sys.argv[1]
-HERE = pathlib.Path(__file__).parent
 
 OBJECTS = '''apiVersion: v1
 kind: ConfigMap
@@ -306,5 +304,5 @@ class VolumesTest(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    KUBECTL = subprocess.run([str(HERE / 'build.sh'), 'kubectl'], check=True, capture_output=True, text=True).stdout.strip()
+    KUBECTL = control_plane.build('kubectl')
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -18,6 +18,8 @@
 #include "platform/apiserver/node_identity.h"
 #include "platform/apiserver/object_requests.h"
 #include "platform/apiserver/openapi_protobuf.h"
+#include "platform/apiserver/pod_metrics.h"
+#include "platform/apiserver/remote_calls.h"
 #include "platform/apiserver/self_review.h"
 #include "platform/apiserver/watch_stream.h"
 #include "platform/store/api_error.h"
@@ -40,7 +42,9 @@ HttpResponse Text(absl::string_view text) {
 class ApiServer::Requests {
  public:
   explicit Requests(Options options)
-      : options_(std::move(options)), threads_("api", options_.threads) {}
+      : options_(std::move(options)),
+        remote_calls_(options_.store, options_.pods),
+        threads_("api", options_.threads) {}
 
   // On the thread of the HTTP server.
   void Take(HttpRequest http, std::shared_ptr<HttpReply> reply) {
@@ -70,6 +74,8 @@ class ApiServer::Requests {
     if (http.method == "POST" && !node.has_value()) {
       if (const auto review = SelfReview(http.path)) return reply->Send(JsonResponse(201, *review));
     }
+    if (const auto metrics = AnswerPodMetrics(options_.pods, options_.store, http))
+      return reply->Send(*metrics);
     StatusOr<ApiRequest> request = ReadApiRequest(std::move(http));
     if (!request.ok()) return reply->Send(ErrorResponse(request.status()));
     if (node.has_value()) {
@@ -78,6 +84,8 @@ class ApiServer::Requests {
     }
     const bool is_get = request->http.method == "GET";
     const bool is_log = request->path.subresource == "log";
+    if (request->path.subresource == "exec" || request->path.subresource == "portforward")
+      return remote_calls_.Answer(*request, reply);
     const bool is_watch = is_get && request->IsWatch() && request->path.subresource.empty();
     if ((is_watch || is_log) && !CountStream(&reply)) return RefuseStream(*reply);
     if (is_log) {
@@ -145,6 +153,7 @@ class ApiServer::Requests {
   // Shared with the replies, which may outlive us.
   const std::shared_ptr<std::atomic<int>> streams_ = std::make_shared<std::atomic<int>>(0);
   TimerQueue timers_;
+  RemoteCalls remote_calls_;
   ThreadPool threads_;  // last: it uses all of the above
 };
 

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "net/certificate.h"
 #include "net/http_server.h"
+#include "platform/apiserver/pod_access.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
@@ -21,16 +22,18 @@ namespace weft::platform {
 using LogPath = std::function<StatusOr<std::string>(const Json& pod, const std::string& container,
                                                     bool is_previous)>;
 
-// Discovery, OpenAPI, tables, watches, patches, logs; everyone must show the token. Thread-safe.
+// Discovery, OpenAPI, tables, watches, patches, logs, programs in pods; everyone must show the
+// token. Thread-safe.
 class ApiServer {
  public:
   struct Options {
     ObjectStore* store = nullptr;  // borrowed, as is the clock
     const Clock* clock = nullptr;
     SocketAddress address = {"127.0.0.1", 0};
-    Identity identity;  // of the TLS port
-    std::string token;  // who knows it may do everything; nodes: node_identity.h
-    LogPath log_path;   // null: no logs
+    Identity identity;          // of the TLS port
+    std::string token;          // who knows it may do everything; nodes: node_identity.h
+    LogPath log_path;           // null: no logs
+    PodAccess* pods = nullptr;  // borrowed; null: no exec, no port-forward, no metrics
     int threads = 4;
   };
   // Listens when this returns.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
+#include "platform/apiserver/pod_metrics.h"
 #include "platform/object/fields.h"
 #include "platform/store/resource.h"
 
@@ -70,7 +71,11 @@ Json DescribeResource(const ResourceType& type, const std::string& sub,
   json.Set("name", sub.empty() ? type.plural : absl::StrCat(type.plural, "/", sub));
   json.Set("singularName", sub.empty() ? type.singular : "");
   json.Set("namespaced", type.is_namespaced);
-  json.Set("kind", sub == "scale" ? "Scale" : sub == "binding" ? "Binding" : type.kind);
+  json.Set("kind", sub == "scale"         ? "Scale"
+                   : sub == "binding"     ? "Binding"
+                   : sub == "exec"        ? "PodExecOptions"
+                   : sub == "portforward" ? "PodPortForwardOptions"
+                                          : type.kind);
   if (sub == "scale") {
     json.Set("group", "autoscaling");
     json.Set("version", "v1");
@@ -100,6 +105,8 @@ Json ResourceList(const std::string& group, const std::string& version) {
     if (&type == &Pods()) {
       resources.Append(DescribeResource(type, "log", {"get"}));
       resources.Append(DescribeResource(type, "binding", {"create"}));
+      resources.Append(DescribeResource(type, "exec", {"create", "get"}));
+      resources.Append(DescribeResource(type, "portforward", {"create", "get"}));
     }
   }
   list.Set("resources", std::move(resources));
@@ -123,6 +130,7 @@ Json GroupList() {
   json.Set("apiVersion", "v1");
   Json groups = Json::MakeArray();
   for (const Group& group : Groups()) groups.Append(DescribeGroup(group));
+  groups.Append(DescribeGroup({kMetricsGroup, {kMetricsVersion}}));
   json.Set("groups", std::move(groups));
   return json;
 }
@@ -173,6 +181,10 @@ std::optional<Json> DiscoveryPage(absl::string_view path, const std::string& add
   if (path == "/api") return CoreVersions(address);
   if (path == "/apis") return GroupList();
   if (path == "/openapi/v2") return OpenApiV2();
+  if (path == absl::StrCat("/apis/", kMetricsGroup))
+    return DescribeGroup({kMetricsGroup, {kMetricsVersion}});
+  if (path == absl::StrCat("/apis/", kMetricsGroup, "/", kMetricsVersion))
+    return MetricsResources();
   if (path == "/openapi/v3") return OpenApiIndex();
   const bool is_schema = absl::ConsumePrefix(&path, "/openapi/v3");
   const std::vector<std::string> parts = absl::StrSplit(path, '/');  // the first one is empty

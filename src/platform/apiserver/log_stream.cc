@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 
 #include "base/files.h"
+#include "platform/apiserver/container_choice.h"
 #include "platform/apiserver/object_requests.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
@@ -56,29 +57,6 @@ StatusOr<LogQuery> ReadLogQuery(const ApiRequest& request, absl::Time now) {
     }
   }
   return query;
-}
-
-// The name of the one that is meant, or an error that lists those there are.
-StatusOr<std::string> ChooseContainer(const Json& pod, const std::string& asked) {
-  std::vector<std::string> names;
-  for (const char* list : {"containers", "initContainers"}) {
-    const Json* const containers = FindField(pod, {"spec", list});
-    if (containers == nullptr) continue;
-    for (const Json& container : containers->items())
-      names.push_back(StringField(container, {"name"}));
-    if (asked.empty() && names.size() == 1) return names[0];
-  }
-  if (std::find(names.begin(), names.end(), asked) != names.end()) return asked;
-  std::string list;
-  for (const std::string& name : names) absl::StrAppend(&list, list.empty() ? "" : " ", name);
-  if (asked.empty()) {
-    return ApiError(400, "BadRequest",
-                    absl::StrCat("a container name must be specified for pod ", NameOf(pod),
-                                 ", choose one of: [", list, "]"));
-  }
-  return ApiError(400, "BadRequest",
-                  absl::StrCat("container ", asked, " is not valid for pod ", NameOf(pod),
-                               ", there are: [", list, "]"));
 }
 
 bool HasTerminated(const Json& pod, const std::string& container) {

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
@@ -198,6 +200,22 @@ class Answerer {
     return value;
   }
 
+  // `path` as the object writes it: a TFJob's replica types may be in any case.
+  static std::string PathIn(const Json& object, const std::string& path) {
+    std::string found;
+    const Json* holder = &object;
+    for (const absl::string_view part : absl::StrSplit(path, '.', absl::SkipEmpty())) {
+      std::string name(part);
+      if (holder != nullptr && holder->is_object() && holder->Find(name) == nullptr) {
+        for (const JsonMember& member : holder->members())
+          if (absl::EqualsIgnoreCase(member.name, part)) name = member.name;
+      }
+      holder = holder != nullptr && holder->is_object() ? holder->Find(name) : nullptr;
+      absl::StrAppend(&found, ".", name);
+    }
+    return found;
+  }
+
   HttpResponse Scale(const Json& object) const {
     Json scale;
     scale.Set("kind", "Scale");
@@ -208,7 +226,7 @@ class Answerer {
       }
     }
     const auto number = [&](const std::string& path) -> int64_t {
-      const Json* const value = FindByJsonPath(object, path);
+      const Json* const value = FindByJsonPath(object, PathIn(object, path));
       return value == nullptr ? 0 : value->AsInt().value_or(0);
     };
     SetField(&scale, {"spec", "replicas"}, number(type_.scale_path));
@@ -237,7 +255,8 @@ class Answerer {
       return ObjectInvalid(type_, path_.name,
                            {{"spec.replicas", "missing or below 0: 0 and more is allowed"}});
     }
-    Json patch = PatchOf(type_.scale_path, replicas);
+    WEFT_ASSIGN_OR_RETURN(const ObjectPtr live, store_->Get(type_, Name()));
+    Json patch = PatchOf(PathIn(*live, type_.scale_path), replicas);
     if (const std::string revision = RevisionOf(body); !revision.empty()) {
       SetField(&patch, {"metadata", "resourceVersion"}, revision);
     }

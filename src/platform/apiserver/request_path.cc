@@ -61,17 +61,15 @@ StatusOr<RequestPath> ParseRequestPath(absl::string_view path) {
   if (!parsed.name.empty() && parsed.type->is_namespaced && parsed.namespace_name.empty())
     return NoSuchPage();
   const std::string& sub = parsed.subresource;
-  const bool is_known = sub.empty() || (sub == "status" && parsed.type->has_status) ||
-                        (sub == "scale" && !parsed.type->scale_path.empty()) ||
-                        ((sub == "log" || sub == "binding") && parsed.type == &Pods());
-  if (parsed.type == &Pods() &&
-      (sub == "exec" || sub == "attach" || sub == "portforward" || sub == "ephemeralcontainers")) {
+  const bool is_known =
+      sub.empty() || (sub == "status" && parsed.type->has_status) ||
+      (sub == "scale" && !parsed.type->scale_path.empty()) ||
+      ((sub == "log" || sub == "binding" || sub == "exec" || sub == "portforward") &&
+       parsed.type == &Pods());
+  if (parsed.type == &Pods() && (sub == "attach" || sub == "ephemeralcontainers")) {
     return ApiError(501, "NotImplemented",
-                    absl::StrCat("pods/", sub,
-                                 " is not served here: what a pod runs are processes of "
-                                 "this machine, with its files and its ports; see "
-                                 "`kubectl logs ",
-                                 parsed.name, "` and `ps`"));
+                    absl::StrCat("pods/", sub, " is not served here: see `kubectl logs ",
+                                 parsed.name, "` and `kubectl exec ", parsed.name, " -- sh`"));
   }
   if (!is_known) return NoSuchPage();
   return parsed;

@@ -14,10 +14,11 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 
-#include "base/nearest_name.h"
 #include "base/threads.h"
 #include "platform/console/manifests.h"
 #include "platform/console/printing.h"
+#include "platform/console/selection.h"
+#include "platform/console/wait_condition.h"
 #include "platform/object/fields.h"
 #include "platform/reconcile/informer.h"
 #include "platform/store/api_error.h"
@@ -26,128 +27,6 @@ namespace weft::platform {
 namespace {
 
 constexpr char kJobLabel[] = "training.kubeflow.org/job-name";
-
-// Objects of one type; no names: all that the selection's selector says.
-struct Group {
-  const ResourceType* type = nullptr;
-  std::vector<std::string> names;
-};
-
-// What went wrong with some of several objects; the others are seen to all the same.
-class Failures {
- public:
-  // False: there is no use in trying the others.
-  bool Add(const Status& status) {
-    if (status.ok()) return true;
-    if (first_.ok()) first_ = status;
-    messages_.emplace_back(status.message());
-    return !absl::IsUnavailable(status) && !absl::IsUnauthenticated(status) &&
-           !absl::IsCancelled(status);
-  }
-  bool empty() const { return messages_.empty(); }
-  Status ToStatus() const {
-    return messages_.size() < 2 ? first_ : Status(first_.code(), absl::StrJoin(messages_, "\n"));
-  }
-
- private:
-  Status first_;
-  std::vector<std::string> messages_;
-};
-
-StatusOr<const ResourceType*> TypeOf(const std::string& word) {
-  const ResourceType* const type = FindResourceByWord(word);
-  if (type != nullptr) return type;
-  std::vector<std::string> names;
-  for (const ResourceType* const known : KnownResources()) names.push_back(known->singular);
-  const std::string nearest = NearestName(word, names);
-  return InvalidArgument("There is no type of objects named '", word, "'",
-                         nearest.empty() ? "" : absl::StrCat(". Did you mean '", nearest, "'?"));
-}
-
-// "tfjob digits other", "tfjob/digits pod/x", "pods,services"
-StatusOr<std::vector<Group>> GroupsOf(const std::vector<std::string>& words) {
-  std::vector<Group> groups;
-  if (words.empty())
-    return InvalidArgument("Say which objects: a type and a name, as in `tfjob digits`");
-  if (absl::StrContains(words[0], '/')) {
-    for (const std::string& word : words) {
-      const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits('/', 1));
-      if (parts.size() != 2)
-        return InvalidArgument("Either all words are like type/name, or none: '", word, "'");
-      WEFT_ASSIGN_OR_RETURN(const ResourceType* const type, TypeOf(parts[0]));
-      groups.push_back({type, {parts[1]}});
-    }
-    return groups;
-  }
-  for (const absl::string_view word : absl::StrSplit(words[0], ',')) {
-    if (word == "all") {
-      for (const ResourceType* const type : KnownResources()) {
-        if (!type->categories.empty()) groups.push_back({type, {}});
-      }
-      continue;
-    }
-    WEFT_ASSIGN_OR_RETURN(const ResourceType* const type, TypeOf(std::string(word)));
-    groups.push_back({type, {words.begin() + 1, words.end()}});
-  }
-  return groups;
-}
-
-std::string SpaceOf(const Console& console, const ResourceType& type) {
-  return type.is_namespaced ? console.namespace_name : "";
-}
-
-// Those that are there.
-std::vector<ObjectPtr> Fetch(const Console& console, const Group& group, const Selection& selection,
-                             Failures* failures) {
-  std::vector<ObjectPtr> objects;
-  for (const std::string& name : group.names) {
-    StatusOr<ObjectPtr> object =
-        console.store->Get(*group.type, {SpaceOf(console, *group.type), name});
-    if (object.ok()) objects.push_back(*std::move(object));
-    if (!failures->Add(object.status())) break;
-  }
-  if (!group.names.empty()) return objects;
-  ListOptions options;
-  if (!selection.all_namespaces) options.namespace_name = SpaceOf(console, *group.type);
-  options.label_selector = selection.label_selector;
-  StatusOr<ObjectList> list = console.store->List(*group.type, options);
-  failures->Add(list.status());
-  return list.ok() ? std::move(list->items) : objects;
-}
-
-struct Target {
-  const ResourceType* type = nullptr;
-  ObjectName name;
-};
-
-// Of files, or of words; all of a type only when that is said.
-StatusOr<std::vector<Target>> TargetsOf(const Console& console, const Selection& selection) {
-  std::vector<Target> targets;
-  for (const std::string& path : selection.files) {
-    WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> files, ManifestFiles(path));
-    for (const std::string& file : files) {
-      WEFT_ASSIGN_OR_RETURN(const std::vector<Manifest> manifests,
-                            ReadManifests(file, console.namespace_name));
-      for (const Manifest& manifest : manifests) targets.push_back({manifest.type, manifest.name});
-    }
-  }
-  if (!selection.files.empty()) return targets;
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(selection.words));
-  for (const Group& group : groups) {
-    for (const std::string& name : group.names)
-      targets.push_back({group.type, {SpaceOf(console, *group.type), name}});
-    if (!group.names.empty()) continue;
-    if (!selection.is_all && selection.label_selector.empty()) {
-      return InvalidArgument("Say which ", group.type->plural, ": names, -l labels, or --all");
-    }
-    Failures failures;
-    const std::vector<ObjectPtr> objects = Fetch(console, group, selection, &failures);
-    WEFT_RETURN_IF_ERROR(failures.ToStatus());
-    for (const ObjectPtr& object : objects)
-      targets.push_back({group.type, {NamespaceOf(*object), NameOf(*object)}});
-  }
-  return targets;
-}
 
 // Calls `is_done` with the object (null when it is gone) each time it changes, until it says so.
 Status AwaitObject(const Console& console, const Target& target, absl::Duration timeout,
@@ -345,28 +224,12 @@ Status DeleteObjects(const Console& console, const Selection& selection,
 
 Status WaitForObjects(const Console& console, const Selection& selection, const std::string& what,
                       absl::Duration timeout) {
-  absl::string_view rest = what;
-  const bool is_deletion = what == "delete";
-  if (!is_deletion && !absl::ConsumePrefix(&rest, "condition=")) {
-    return InvalidArgument("--for takes condition=<type>[=<status>] or delete, not '", what, "'");
-  }
-  const std::pair<std::string, std::string> parts = absl::StrSplit(rest, absl::MaxSplits('=', 1));
-  const std::string type = parts.first;
-  const std::string value = parts.second.empty() ? "True" : parts.second;
+  WEFT_ASSIGN_OR_RETURN(const WaitCondition condition, WaitCondition::Parse(what));
   WEFT_ASSIGN_OR_RETURN(const std::vector<Target> targets, TargetsOf(console, selection));
   if (targets.empty()) return NotFound("no matching resources found");
   const absl::Time deadline = absl::Now() + timeout;
   for (const Target& target : targets) {
-    const auto is_done = [&](const Json* object) {
-      if (is_deletion || object == nullptr) return is_deletion && object == nullptr;
-      const Json* const conditions = FindField(*object, {"status", "conditions"});
-      return conditions != nullptr &&
-             std::any_of(conditions->items().begin(), conditions->items().end(),
-                         [&](const Json& condition) {
-                           return absl::EqualsIgnoreCase(StringField(condition, {"type"}), type) &&
-                                  absl::EqualsIgnoreCase(StringField(condition, {"status"}), value);
-                         });
-    };
+    const auto is_done = [&](const Json* object) { return condition.IsMet(object); };
     WEFT_RETURN_IF_ERROR(AwaitObject(console, target, deadline - absl::Now(), is_done,
                                      absl::StrCat("'", what, "'")));
     console.print(absl::StrCat(DisplayName(*target.type, target.name.name), " condition met\n"));
@@ -393,7 +256,7 @@ Status ShowLogs(const Console& console, KubernetesStore* server, const std::stri
   const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits('/', 1));
   const ResourceType* type = &Pods();
   if (parts.size() == 2) {
-    WEFT_ASSIGN_OR_RETURN(type, TypeOf(parts[0]));
+    WEFT_ASSIGN_OR_RETURN(type, TypeOfWord(parts[0]));
   }
   const std::string& name = parts.back();
   const auto print = [&](absl::string_view piece) {

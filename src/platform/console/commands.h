@@ -50,8 +50,8 @@ struct DeleteRequest {
 Status DeleteObjects(const Console& console, const Selection& selection,
                      const DeleteRequest& request);
 
-// `what` is "condition=Succeeded", "condition=Running=False" or "delete". DeadlineExceeded names
-// what is not there yet.
+// `what` is "condition=Succeeded", "condition=Running=False", "jsonpath={.status.phase}=Running" or
+// "delete". DeadlineExceeded names what is not there yet.
 Status WaitForObjects(const Console& console, const Selection& selection, const std::string& what,
                       absl::Duration timeout);
 

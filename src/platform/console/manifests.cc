@@ -102,6 +102,16 @@ Json WithLastApplied(Json object) {
 
 }  // namespace
 
+StatusOr<std::string> ReadManifestText(const std::string& file) {
+  WEFT_ASSIGN_OR_RETURN(std::string text, ReadAll(file));
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    return InvalidArgument(file == "-" ? "stdin" : absl::StrCat("'", file, "'"),
+                           " is empty: an object in YAML or JSON is expected, with apiVersion and "
+                           "kind");
+  }
+  return text;
+}
+
 StatusOr<std::vector<std::string>> ManifestFiles(const std::string& path) {
   RealFileSystem files;
   const StatusOr<FileStat> found = path == "-" ? FileStat() : files.Stat(path);

@@ -36,6 +36,9 @@ StatusOr<ApplyOutcome> ApplyManifest(ObjectStore* store, Manifest* manifest, boo
 // The merge patch that leads from `live` to `wanted`, given what was applied last (null: nothing).
 Json ThreeWayPatch(const Json& last, const Json& wanted, const Json& live);
 
+// The text of a file, or of stdin when it is "-". InvalidArgument when there is nothing in it.
+StatusOr<std::string> ReadManifestText(const std::string& file);
+
 // "tfjob.kubeflow.org/digits"
 std::string DisplayName(const ResourceType& type, const std::string& name);
 

@@ -15,6 +15,7 @@
 #include "platform/jobs/tfjob_plan.h"
 #include "platform/reconcile/controller.h"
 #include "platform/store/object_store.h"
+#include "platform/store/selector.h"
 
 namespace weft::platform {
 
@@ -25,7 +26,11 @@ class TfJobController {
     ObjectStore* store = nullptr;
     const ResourceType* type = &TfJobs();  // the kind of job: any that ParseTfJob reads
     const Clock* clock = nullptr;
-    std::string namespace_name;         // empty: all
+    std::string namespace_name;  // empty: all
+    Selector job_selector;       // of the labels of jobs; others are not looked at
+    // Pods and services of nobody that have a job's labels become the job's own, as after
+    // `kubectl delete tfjob --cascade=orphan` by whoever cared for it before.
+    bool adopts_orphans = false;
     std::string cluster_domain;         // CUSTOM_CLUSTER_DOMAIN
     bool has_network = false;           // on which others may reach the tasks: they get secrets
     std::string gang_scheduler;         // its name; "volcano" has PodGroups of its own. Empty: none

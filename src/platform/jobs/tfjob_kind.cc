@@ -27,6 +27,18 @@ constexpr size_t kGroups = 2;
 // default.
 bool IsV1Beta1(const Json& job) { return FindField(job, {"spec", "cleanPodPolicy"}) != nullptr; }
 
+// What tells whose it could be, and whose it is, beside what is kept of an object.
+Json WithClaims(const Json& object, Json kept) {
+  for (const char* name : {kJobLabel, kOperatorLabel}) {
+    if (const Json* const label = FindField(object, {"metadata", "labels", name}))
+      SetField(&kept, {"metadata", "labels", name}, *label);
+  }
+  const Json* const owners = FindField(object, {"metadata", "ownerReferences"});
+  if (owners != nullptr && ControllerOf(object) == nullptr)
+    SetField(&kept, {"metadata", "ownerReferences"}, *owners);
+  return kept;
+}
+
 }  // namespace
 
 TfJobKind::TfJobKind(const TfJobController::Options& options, LogProgress* logs)
@@ -39,6 +51,13 @@ TfJobKind::TfJobKind(const TfJobController::Options& options, LogProgress* logs)
 std::vector<Kind::Owned> TfJobKind::Owns() const {
   const std::string labels = absl::StrCat(kOperatorLabel, "=", OperatorName(type_.kind));
   std::vector<Owned> owned = {{&Pods(), labels, &KeptOfPod}, {&Services(), labels, &KeptOfService}};
+  if (options_.adopts_orphans) {
+    for (Owned& kept : owned) {
+      kept.keep = [keep = kept.keep](const Json& object) {
+        return WithClaims(object, keep(object));
+      };
+    }
+  }
   if (!options_.gang_scheduler.empty())
     owned.push_back({&PodGroupType(options_.gang_scheduler), labels, nullptr});
   return owned;
@@ -46,7 +65,15 @@ std::vector<Kind::Owned> TfJobKind::Owns() const {
 
 bool TfJobKind::IsOurs(const Json& job) const {
   const std::string manager = StringField(job, {"spec", "runPolicy", "managedBy"});
-  return manager.empty() || manager == "kubeflow.org/training-operator";
+  return (manager.empty() || manager == "kubeflow.org/training-operator") &&
+         options_.job_selector.Matches(job);
+}
+
+Selector TfJobKind::AdoptsBy(const Json& job) const {
+  if (!options_.adopts_orphans || !IsOurs(job)) return Selector();
+  const std::string labels =
+      absl::StrCat(kJobLabel, "=", NameOf(job), ",", kOperatorLabel, "=", ControllerName());
+  return Selector::ParseLabels(labels).value_or(Selector());
 }
 
 void TfJobKind::OnChange(const ObjectPtr& previous, const ObjectPtr& object) {

@@ -23,6 +23,7 @@ class TfJobKind : public Kind {
   std::vector<Owned> Owns() const override;
   StatusOr<Plan> MakePlan(const Observation& observation) override;
   bool IsOurs(const Json& job) const override;
+  Selector AdoptsBy(const Json& job) const override;
   // Nothing is made for a job that has ended, and nothing when more has happened than the plan
   // knows.
   StatusOr<Permit> Allow(const Json& known, const Json& live, const Plan& plan) const override;

@@ -5,7 +5,7 @@
 
 namespace weft::platform {
 namespace {
-constexpr size_t kLongestLine = 64 << 10;
+constexpr size_t kLongestLine = 1 << 20;
 constexpr size_t kLongestSequence = 64;
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace weft::platform {
 
 // A line that ends in a carriage return is to be overwritten: such lines pass at most once a
 // `period`, the last one always. Colours stay; what moves the cursor goes, since it would move it
-// among other tasks' lines. A line stops at 64 KiB. Not thread-safe.
+// among other tasks' lines. A line stops at 1 MiB. Not thread-safe.
 class LineFilter {
  public:
   // With `keep_returns` a line that is to be overwritten still ends in its carriage return.

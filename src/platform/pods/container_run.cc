@@ -60,6 +60,7 @@ void ContainerRun::EndProcesses() {
   if (process_ == nullptr) return;
   process_ = nullptr;
   KillMarked(mark_, /*only_children=*/true);
+  command_ = ContainerCommand();  // nothing holds its mounts any more
 }
 
 void ContainerRun::CountStart() {
@@ -100,6 +101,8 @@ void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, a
     return;
   }
   process_ = *std::move(process);
+  command_ = command;
+  command_.environment = options.environment;
   confinement_ = std::move(confinement);
   if (confinement_ != nullptr) confinement_->HasBegun(process_->pid());
   const auto filter = [&](bool keeps_returns) {

@@ -70,6 +70,11 @@ class ContainerRun {
   void SetHealth(bool has_started, bool is_ready);
   bool is_ready() const { return state_ == State::kRunning && is_ready_; }
 
+  // What it runs, and how it is held to its resources (null: not), for programs that run beside it;
+  // only while it runs.
+  const ContainerCommand& command() const { return command_; }
+  const Confinement* confinement() const { return confinement_.get(); }
+
   // Reads what it printed; notices its end, true when it just came.
   bool Advance(absl::Duration monotonic_now, absl::Time now);
   pid_t pid() const { return process_ == nullptr ? 0 : process_->pid(); }
@@ -139,7 +144,8 @@ class ContainerRun {
   absl::Time finished_;
   Json last_;                                 // how the run before ended
   std::unique_ptr<Confinement> confinement_;  // before the process: that ends first
-  std::string mark_;                          // of what it runs
+  ContainerCommand command_;                  // with the mark of what it runs
+  std::string mark_;
   std::unique_ptr<Subprocess> process_;
   Stream out_;
   Stream err_;

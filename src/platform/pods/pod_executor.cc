@@ -29,6 +29,7 @@ namespace weft::platform {
 namespace {
 
 constexpr absl::Duration kLongestWait = absl::Milliseconds(500);
+constexpr absl::Duration kLongestStarting = absl::Milliseconds(50);  // at one go
 constexpr absl::Duration kJoinRetry = absl::Seconds(1);
 constexpr absl::Duration kLookPeriod = absl::Seconds(2);
 constexpr absl::Duration kHeartbeatPeriod = absl::Seconds(10);
@@ -76,6 +77,12 @@ Json NodeInfo() {
   info.Set("systemUUID", id);
   info.Set("bootID", text_of("/proc/sys/kernel/random/boot_id"));
   return info;
+}
+
+bool HasBegun(const PodRun& run) {
+  return std::any_of(run.containers().begin(), run.containers().end(), [](const auto& container) {
+    return container->state() != ContainerRun::State::kWaiting;
+  });
 }
 
 std::map<std::string, Json> NodesOf(const PodExecutor::Options& options) {
@@ -177,13 +184,12 @@ void PodExecutor::Run() {
     LookAtMachine();
     Join();
     for (const Key& key : TakeChanged()) Look(key);
+    AnswerQuestions();
     DropLogs();
     KeepVolumes();
     StepAll();
     ReapOrphans([this](pid_t pid) {
-      return IsProbeProcess(pid) || (options_.guard != nullptr && pid == options_.guard->pid()) ||
-             std::any_of(runs_.begin(), runs_.end(),
-                         [&](const auto& entry) { return entry.second->Owns(pid); });
+      return IsSubprocess(pid) || (options_.guard != nullptr && pid == options_.guard->pid());
     });
     WaitForNews();
   }
@@ -411,8 +417,15 @@ void PodExecutor::StepAll() {
   confiner_.Watch(options_.clock->Monotonic());
   std::vector<std::string> uids;
   for (const auto& [uid, run] : runs_) uids.push_back(uid);
+  const absl::Duration begun = options_.clock->Monotonic();
+  is_behind_ = false;
   for (const std::string& uid : uids) {
     PodRun& run = *runs_[uid];
+    // Ends of others are told between the starts of many.
+    if (!HasBegun(run) && options_.clock->Monotonic() - begun > kLongestStarting) {
+      is_behind_ = true;
+      continue;
+    }
     run.Step(maker, options_.guard, options_.clock->Monotonic(), options_.clock->Now());
     WriteStatus(uid);
     if (!run.IsOver()) continue;
@@ -483,6 +496,7 @@ void PodExecutor::WaitForNews() {
     wait = std::min({wait, run->NextDue() - now, run->OutputDue() - monotonic});
   }
   wait = std::max(std::min(wait, confiner_.due() - monotonic), absl::ZeroDuration());
+  if (is_behind_) wait = absl::ZeroDuration();
   ::poll(poll_fds.data(), poll_fds.size(), PollTimeoutMs(wait));
   uint64_t count = 0;
   [[maybe_unused]] const ssize_t drained = ::read(wake_.get(), &count, sizeof(count));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 
 #include "base/clock.h"
@@ -69,12 +70,33 @@ class PodExecutor {
   // As the executor last saw it, without a call: NotFound when it has not. From any thread.
   StatusOr<ObjectPtr> FindPod(const ObjectName& name) const;
 
+  // A container that runs now, for programs beside it and for what it uses.
+  struct Running {
+    ObjectPtr pod;
+    std::string container;
+    pid_t pid = 0;
+    ContainerCommand command;
+    std::vector<int> processors;  // empty: all
+    OwnedFd control_group;        // as in SpawnOptions; closed: none
+  };
+  // Of one pod, or of all without their commands (null). From any thread: the executor's own
+  // answers, Unavailable when it does not come to it.
+  StatusOr<std::vector<Running>> ListRunning(const ObjectName* pod);
+  // Where what listens on this port of the pod is reached on this machine: its own, or the one that
+  // its service got. From any thread, as above.
+  StatusOr<int> LocalPortOf(const ObjectName& pod, int port);
+
   // Where the log of a pod's container is. FailedPrecondition while it has not begun.
   static StatusOr<std::string> LogPath(const std::string& log_folder, const Json& pod,
                                        const std::string& container, bool is_previous);
 
  private:
   using Key = std::pair<std::string, std::string>;
+  // On the executor's thread.
+  Status Ask(absl::AnyInvocable<void()> question);
+  void AnswerQuestions();
+  std::vector<Running> FindRunning(const ObjectName* pod) const;
+  int FindLocalPort(const Json& pod, int port) const;
   void Run();
   void Join();
   void LookAtMachine();
@@ -105,11 +127,13 @@ class PodExecutor {
   Confiner confiner_;
   std::unique_ptr<PodVolumes> volumes_;  // null: nothing is mounted; before the runs, which use it
   bool has_swept_ = false;
+  bool is_behind_ = false;  // some pods have not had their turn
   const OwnedFd wake_;
   std::atomic<bool> stopping_{false};
   absl::Mutex mutex_;
   std::set<Key> changed_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> gone_ ABSL_GUARDED_BY(mutex_);   // uids whose logs go
+  std::set<std::string> gone_ ABSL_GUARDED_BY(mutex_);  // uids whose logs go
+  std::vector<absl::AnyInvocable<void()>> questions_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<PodRun>> runs_;  // by uid; of the thread
   std::map<std::string, Json> written_;                  // the status that the store has, by uid
   // Devices that pods had and have lost, and since when, by uid.

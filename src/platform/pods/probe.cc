@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <set>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -38,34 +37,6 @@ int PortOf(const Json& container, const Json& action) {
   return 0;
 }
 
-// Those of probes, which the thread that spawned them reaps.
-class ProbeProcesses {
- public:
-  static ProbeProcesses& Get() {
-    static auto* const processes = new ProbeProcesses();
-    return *processes;
-  }
-  // Nobody can ask for it before it is known.
-  StatusOr<std::unique_ptr<Subprocess>> Spawn(const SpawnOptions& options) {
-    absl::MutexLock lock(&mutex_);
-    StatusOr<std::unique_ptr<Subprocess>> process = Subprocess::Spawn(options);
-    if (process.ok()) pids_.insert((*process)->pid());
-    return process;
-  }
-  void Forget(pid_t pid) {
-    absl::MutexLock lock(&mutex_);
-    pids_.erase(pid);
-  }
-  bool Has(pid_t pid) {
-    absl::MutexLock lock(&mutex_);
-    return pids_.count(pid) != 0;
-  }
-
- private:
-  absl::Mutex mutex_;
-  std::set<pid_t> pids_ ABSL_GUARDED_BY(mutex_);
-};
-
 void DropOutput(Subprocess& process) {
   char buffer[4096];
   for (const int fd : {process.stdout_pipe().get(), process.stderr_pipe().get()}) {
@@ -83,8 +54,7 @@ Status TryProgram(const ProbeSpec& spec, const ContainerCommand& command, Proces
   options.owner = command.owner;
   options.capture_output = true;
   options.guard = guard;
-  WEFT_ASSIGN_OR_RETURN(auto process, ProbeProcesses::Get().Spawn(options));
-  const pid_t pid = process->pid();
+  WEFT_ASSIGN_OR_RETURN(auto process, Subprocess::Spawn(options));
   const absl::Time deadline = absl::Now() + spec.timeout;
   StatusOr<ExitState> exit = DeadlineExceeded("It was not waited for");
   do {
@@ -93,8 +63,6 @@ Status TryProgram(const ProbeSpec& spec, const ContainerCommand& command, Proces
     DropOutput(*process);
   } while (!exit.ok() && absl::Now() < deadline &&
            (spec.is_unwanted == nullptr || !spec.is_unwanted->load()));
-  process = nullptr;
-  ProbeProcesses::Get().Forget(pid);
   if (!exit.ok()) {
     return DeadlineExceeded(spec.argv[0], " has not ended after ",
                             absl::FormatDuration(spec.timeout));
@@ -145,8 +113,6 @@ Status TryServer(const ProbeSpec& spec) {
 }
 
 }  // namespace
-
-bool IsProbeProcess(pid_t pid) { return ProbeProcesses::Get().Has(pid); }
 
 std::optional<ProbeSpec> ReadProbe(const Json& container, const char* name) {
   const Json* const probe = FindField(container, {name});

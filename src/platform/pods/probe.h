@@ -49,9 +49,6 @@ std::optional<ProbeSpec> ReadAction(const Json& container, const Json& action);
 // connection, a gRPC server that says that it serves.
 Status TryProbe(const ProbeSpec& spec, const ContainerCommand& command, ProcessGuard* guard);
 
-// A try runs it, and reaps it.
-bool IsProbeProcess(pid_t pid);
-
 // The tries of one probe: counts them against its thresholds. Not thread-safe; tries run on the
 // pool, which it borrows.
 class Probe {

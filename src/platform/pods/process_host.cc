@@ -111,7 +111,7 @@ int ProcessHost::Run() {
   while (true) {
     run_->Step(maker, options_.guard, options_.clock->Monotonic(), options_.clock->Now());
     ReapOrphans([this](pid_t pid) {
-      return run_->Owns(pid) || (options_.guard != nullptr && pid == options_.guard->pid());
+      return IsSubprocess(pid) || (options_.guard != nullptr && pid == options_.guard->pid());
     });
     Judge();
     ShowState();

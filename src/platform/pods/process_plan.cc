@@ -5,11 +5,13 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
+#include "base/nearest_name.h"
 #include "platform/object/fields.h"
 
 namespace weft::platform {
@@ -34,16 +36,33 @@ StatusOr<int64_t> ReadCount(const Json& value, absl::string_view text) {
   return *count;
 }
 
+// Templates are shared by jobs, so that types which this job has not may stand there too.
+Status CheckType(const std::string& type, const Json& config, absl::string_view text) {
+  std::vector<std::string> known = {"worker", "ps", "chief", "master", "evaluator"};
+  if (const Json* const cluster = FindField(config, {"cluster"})) {
+    for (const JsonMember& member : cluster->members()) known.push_back(member.name);
+  }
+  if (std::find(known.begin(), known.end(), type) != known.end()) return absl::OkStatus();
+  const std::string nearest = NearestName(absl::AsciiStrToLower(type), known);
+  return BadProcesses(
+      text,
+      absl::StrCat("names the task type '", type, "', which the job has not",
+                   nearest.empty() ? absl::StrCat(" (it may have ", absl::StrJoin(known, ", "), ")")
+                                   : absl::StrCat(": did you mean '", nearest, "'?")));
+}
+
 // Of how many processes each task type is in a pod.
 class Counts {
  public:
-  static StatusOr<Counts> Read(const Json& value, absl::string_view text) {
+  // `config` is TF_CONFIG, which names the types of the job; it may be null.
+  static StatusOr<Counts> Read(const Json& value, const Json& config, absl::string_view text) {
     Counts counts;
     if (!value.is_object()) {
       WEFT_ASSIGN_OR_RETURN(counts.all_, ReadCount(value, text));
       return counts;
     }
     for (const JsonMember& member : value.members()) {
+      WEFT_RETURN_IF_ERROR(CheckType(member.name, config, text));
       WEFT_ASSIGN_OR_RETURN(const int64_t count, ReadCount(member.value, text));
       counts.by_type_.Set(member.name, count);
     }
@@ -277,7 +296,7 @@ StatusOr<std::vector<ProcessPlan>> PlanProcesses(const ProcessWish& wish) {
         "There is no program to run: write it after two dashes, as in `weft exec -- python "
         "train.py`");
   }
-  WEFT_ASSIGN_OR_RETURN(const Counts counts, Counts::Read(processes, wish.processes));
+  WEFT_ASSIGN_OR_RETURN(const Counts counts, Counts::Read(processes, config, wish.processes));
   return PlanCopies(wish, config, counts);
 }
 

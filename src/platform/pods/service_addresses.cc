@@ -53,6 +53,11 @@ StatusOr<int> ServiceAddresses::PortOf(const std::string& service, int port, int
   return ResourceExhausted("There is no free loopback port for the service ", key);
 }
 
+int ServiceAddresses::Find(const std::string& service, int port) const {
+  const auto found = ports_.find(absl::StrCat(service, ":", port));
+  return found == ports_.end() ? 0 : found->second;
+}
+
 StatusOr<std::string> ServiceAddresses::Rewrite(absl::string_view text, int64_t in_a_row,
                                                 const ShortNames& short_names) {
   std::string out;

@@ -28,6 +28,8 @@ class ServiceAddresses {
   // processes of a pod count on from it.
   StatusOr<std::string> Rewrite(absl::string_view text, int64_t in_a_row = 1,
                                 const ShortNames& short_names = {});
+  // Where that port of "<name>.<namespace>" is; 0 when nobody has named it yet.
+  int Find(const std::string& service, int port) const;
 
  private:
   StatusOr<int> PortOf(const std::string& service, int port, int64_t in_a_row);

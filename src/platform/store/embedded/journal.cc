@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/store/embedded/journal.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -8,16 +9,19 @@
 #include <sqlite3.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "absl/strings/ascii.h"
 
 #include "base/files.h"
+#include "platform/object/fields.h"
 
 namespace weft::platform {
 namespace {
 
 constexpr int64_t kFormat = 1;
+constexpr off_t kMostReserveBytes = 1 << 20;
 
 StatusOr<OwnedFd> LockFolder(const std::string& folder) {
   const std::string path = JoinPath(folder, "lock");
@@ -80,13 +84,17 @@ SqliteJournal::SqliteJournal(std::string folder, OwnedFd lock, sqlite3* database
 
 SqliteJournal::~SqliteJournal() { ::sqlite3_close(database_); }
 
+Status SqliteJournal::FullDisk() const {
+  return ResourceExhausted("The disk of the state folder is full, so nothing was written: ",
+                           folder_);
+}
+
 Status SqliteJournal::Failure(absl::string_view what) const {
   const int code = ::sqlite3_errcode(database_);
   const std::string says = ::sqlite3_errmsg(database_);
   // A quota, or a limit of the size of files, is a failed write to SQLite.
   if (code == SQLITE_FULL || ::sqlite3_extended_errcode(database_) == SQLITE_IOERR_WRITE) {
-    return ResourceExhausted("The disk of the state folder is full, so nothing was written: ",
-                             folder_);
+    return FullDisk();
   }
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
     return DataLoss("The state folder's file is damaged (", says, "): ", folder_,
@@ -122,6 +130,7 @@ StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::string& 
       "CREATE TABLE IF NOT EXISTS facts(name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;"
       "CREATE TABLE IF NOT EXISTS objects(resource TEXT, namespace TEXT, name TEXT, body TEXT,"
       " PRIMARY KEY(resource, namespace, name)) WITHOUT ROWID;"));
+  journal->TakeReserve();
   if (max_pages > 0) {
     WEFT_RETURN_IF_ERROR(
         journal->Execute(absl::StrCat("PRAGMA max_page_count=", max_pages).c_str()));
@@ -159,7 +168,45 @@ StatusOr<JournalContents> SqliteJournal::Load() {
   return contents;
 }
 
+std::string SqliteJournal::ReservePath() const { return JoinPath(folder_, "reserve"); }
+
+bool SqliteJournal::TakeReserve() {
+  struct statvfs space = {};
+  if (::statvfs(folder_.c_str(), &space) != 0) return false;
+  const auto whole = static_cast<off_t>(space.f_blocks) * static_cast<off_t>(space.f_frsize);
+  const off_t size = std::min(kMostReserveBytes, whole / 16);
+  const OwnedFd file(::open(ReservePath().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  has_reserve_ = file.is_open() && size > 0 && ::posix_fallocate(file.get(), 0, size) == 0;
+  if (has_reserve_) {
+    lacks_reserve_ = false;
+  } else {
+    ::unlink(ReservePath().c_str());
+  }
+  return has_reserve_;
+}
+
+void SqliteJournal::GiveReserve() {
+  ::unlink(ReservePath().c_str());
+  has_reserve_ = false;
+  lacks_reserve_ = true;
+}
+
 Status SqliteJournal::Write(int64_t revision, absl::Span<const Change> changes) {
+  const bool makes_room = std::all_of(changes.begin(), changes.end(), [](const Change& change) {
+    return change.is_removal || IsTerminating(*change.object);
+  });
+  if (lacks_reserve_ && !makes_room && !TakeReserve()) return FullDisk();
+  Status status = WriteOnce(revision, changes);
+  if (!absl::IsResourceExhausted(status) || !makes_room || !has_reserve_) return status;
+  GiveReserve();
+  status = WriteOnce(revision, changes);
+  // What was written meanwhile lies in two files: now in one, so that there is room again.
+  ::sqlite3_exec(database_, "PRAGMA wal_checkpoint(TRUNCATE)", nullptr, nullptr, nullptr);
+  TakeReserve();
+  return status;
+}
+
+Status SqliteJournal::WriteOnce(int64_t revision, absl::Span<const Change> changes) {
   WEFT_RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE"));
   Status status = WriteChanges(revision, changes);
   if (status.ok()) status = Execute("COMMIT");

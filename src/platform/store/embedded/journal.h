@@ -33,7 +33,8 @@ class Journal {
 };
 
 // A SQLite file in a folder that it locks: AlreadyExists while another process has it, naming that
-// process.
+// process. A second file keeps some room, which deletions get when the disk is full: whoever wants
+// to make room by them could not, else.
 class SqliteJournal : public Journal {
  public:
   // Makes the folder. `max_pages` bounds the file (0: not), as a full disk would.
@@ -50,13 +51,21 @@ class SqliteJournal : public Journal {
   class Statement;
   SqliteJournal(std::string folder, OwnedFd lock, sqlite3* database);
   Status Execute(const char* sql);
+  Status WriteOnce(int64_t revision, absl::Span<const Change> changes);
   Status WriteChanges(int64_t revision, absl::Span<const Change> changes);
+  // Of the file that keeps room. Take: false where there is none.
+  bool TakeReserve();
+  void GiveReserve();
   // What SQLite says of its last error.
   Status Failure(absl::string_view what) const;
+  Status FullDisk() const;
+  std::string ReservePath() const;
 
   const std::string folder_;
   const OwnedFd lock_;
   sqlite3* const database_;
+  bool has_reserve_ = false;
+  bool lacks_reserve_ = false;  // it was given: nothing but deletions until there is room for it
 };
 
 }  // namespace weft::platform

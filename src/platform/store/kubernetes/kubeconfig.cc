@@ -219,6 +219,13 @@ StatusOr<ClusterAccess> ReadKubeconfigs(const std::vector<std::string>& paths,
   return access;
 }
 
+std::string LocalKubeconfig() {
+  if (const char* const folder = std::getenv("XDG_STATE_HOME"))
+    return JoinPath(folder, "weft/kubeconfig");
+  const char* const home = std::getenv("HOME");
+  return JoinPath(home == nullptr ? "/tmp" : home, ".local/state/weft/kubeconfig");
+}
+
 StatusOr<ClusterAccess> FindClusterAccess(const std::string& path, const std::string& context) {
   if (!path.empty()) return ReadKubeconfig(path, context);
   if (const char* const list = std::getenv("KUBECONFIG"); list != nullptr && *list != '\0') {
@@ -233,9 +240,14 @@ StatusOr<ClusterAccess> FindClusterAccess(const std::string& path, const std::st
     return InClusterAccess(host, port);
   const char* const home = std::getenv("HOME");
   const std::string fallback = JoinPath(home == nullptr ? "/" : home, ".kube/config");
+  const std::string local = LocalKubeconfig();
+  const bool has_local = ::access(local.c_str(), R_OK) == 0;
+  if (context == kLocalContext && has_local) return ReadKubeconfig(local, context);
   if (::access(fallback.c_str(), R_OK) == 0) return ReadKubeconfig(fallback, context);
+  if (has_local) return ReadKubeconfig(local, context);
   return NotFound("There is no cluster to talk to: KUBECONFIG is not set and there is no ",
-                  fallback, ". `weft up` starts a control plane on this machine");
+                  fallback, " and no ", local,
+                  ". `weft up` starts a control plane on this machine");
 }
 
 StatusOr<std::string> Credentials::TokenOfFile() {

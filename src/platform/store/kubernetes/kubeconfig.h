@@ -45,8 +45,12 @@ StatusOr<ClusterAccess> ReadKubeconfig(const std::string& path, const std::strin
 // the first current context. At least one.
 StatusOr<ClusterAccess> ReadKubeconfigs(const std::vector<std::string>& paths,
                                         const std::string& context = "");
+// `weft up` calls its context so, in a file that it writes here unless it is told.
+inline constexpr char kLocalContext[] = "weft";
+std::string LocalKubeconfig();
 // `path` when it is not empty, else those files of $KUBECONFIG that are there, else the pod's own
-// account inside a cluster, else ~/.kube/config. NotFound says where was looked.
+// account inside a cluster, else ~/.kube/config, else that of `weft up` on this machine (before
+// ~/.kube/config when `context` is kLocalContext). NotFound says where was looked.
 StatusOr<ClusterAccess> FindClusterAccess(const std::string& path, const std::string& context = "");
 
 // What goes into the Authorization header, fresh. Thread-safe; borrows the clock.

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// How requests reach into pods that run here: programs beside their own, ports, what they use.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+
+#include "base/posix_file.h"
+#include "base/status.h"
+#include "base/subprocess.h"
+#include "platform/store/object_store.h"
+
+namespace weft::platform {
+
+struct PodProgram {
+  ObjectName pod;
+  std::string container;
+  std::vector<std::string> argv;
+  bool takes_input = false;
+  bool has_terminal = false;
+};
+
+struct ContainerUsage {
+  ObjectName pod;
+  std::string container;
+  std::string node;
+  double processors = 0;     // in use, on average over `window`
+  int64_t memory_bytes = 0;  // that only its end would give back
+};
+
+struct PodUsage {
+  absl::Time time;
+  absl::Duration window;
+  std::vector<ContainerUsage> containers;
+};
+
+// Thread-safe; calls may block for a second.
+class PodAccess {
+ public:
+  virtual ~PodAccess() = default;
+  // Spawns it, on the thread that calls it and stays as long as the program.
+  using Start = absl::AnyInvocable<StatusOr<std::unique_ptr<Subprocess>>()>;
+  // NotFound and FailedPrecondition say why there is no such container, or why it does not run.
+  virtual StatusOr<Start> Prepare(const PodProgram& program) = 0;
+  // A connection, which does not block, to what listens on this port of the pod.
+  virtual StatusOr<OwnedFd> Connect(const ObjectName& pod, int port) = 0;
+  virtual StatusOr<PodUsage> Measure() = 0;
+};
+
+}  // namespace weft::platform
