@@ -5,7 +5,7 @@
     check_unused.py [ROOT]     prints `file:line: what is wrong` and exits 1, or prints one line and exits 0
 
 A room of layers.toml has code, and somebody outside of it includes it; an interface (a class with pure virtual
-functions) has an implementer; a header is included by somebody. Tests do not count as somebody. What is meant for
+functions) has an implementer; a class that is declared is defined; a header is included by somebody. Tests do not count as somebody. What is meant for
 tests stands under [for_tests] in layers.toml, "header or room" = "reason"; a line that is not needed there is a
 problem too, and so is a product that includes what is for tests.
 """
@@ -22,6 +22,7 @@ TEST_NAME = re.compile(r'_(test|fuzz|benchmark)\.\w+$')
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 CLASS = re.compile(r'\b(?:class|struct)\s+(?:[A-Z_]+(?:\([^()]*\))?\s+)?([\w:]+)(?:<[^{};]*?>)?(?:\s+final)?\s*(?::(?!:)([^{;]*))?\{')
 BASE = re.compile(r'(?:public|protected|private)\s+(?:virtual\s+)?((?:::)?[\w:]+)')
+DECLARED = re.compile(r'\bnamespace ([\w:]+) \{|^[ \t]*(?:class|struct) (\w+);', re.M)
 PURE = re.compile(r'(?:\bvirtual\b[^;{}]*|\boverride\s*)=\s*0\s*;')
 # Programs include them or nobody does: there is no room above.
 ROOFS = ('apps', 'src/weft', 'proto')
@@ -51,6 +52,8 @@ class House:
         self.interfaces = {}   # class: (path, line)
         self.bases = {}        # class: {(derived class, path)}
         self.headers = []
+        self.declared = {}     # class: (path, line) of a declaration alone
+        self.defined = set()
 
     def complain(self, path, line, text):
         self.problems.append('%s:%d: %s' % (path, line, text))
@@ -76,8 +79,14 @@ class House:
         if path.startswith('src/') and file.suffix in ('.h', '.hpp'):
             self.headers.append(path)
         code = COMMENTS.sub(blank, text)
+        scope = ''
+        for match in DECLARED.finditer(code):
+            scope = match[1] or scope
+            if match[2] and scope.startswith('weft'):  # others are libraries' and generated
+                self.declared.setdefault(match[2], (path, code.count('\n', 0, match.start(2)) + 1))
         for match in CLASS.finditer(code):
             name = match[1].split('::')[-1]
+            self.defined.add(name)
             for base in BASE.findall(match[2] or ''):
                 self.bases.setdefault(base.split('::')[-1], set()).add((name, path))
             if not self.is_test(path) and PURE.search(body_of(code, match.end())):
@@ -95,6 +104,11 @@ class House:
         for name, (path, line) in sorted(self.interfaces.items()):
             if not self.is_implemented(name):
                 self.complain(path, line, 'interface %s has no implementer outside tests' % name)
+
+    def check_declarations(self):
+        for name, (path, line) in sorted(self.declared.items()):
+            if name not in self.defined:
+                self.complain(path, line, 'class %s is declared and nowhere defined' % name)
 
     def check_headers(self, public):
         for header in sorted(self.headers):
@@ -131,6 +145,7 @@ class House:
             self.read(file)
         public = ''.join(p.read_text() for p in sorted((self.root / 'cmake').glob('*.cmake')))
         self.check_interfaces()
+        self.check_declarations()
         self.check_headers(set(re.findall(r'[\w/]+\.h\b', public)))
         self.check_rooms()
         for key in sorted(set(self.for_tests) - self.needed):

@@ -94,9 +94,12 @@ Status PermissionDenied(const Args&... args) {
 #define WEFT_CONCATENATE_INNER(a, b) a##b
 #define WEFT_CONCATENATE(a, b) WEFT_CONCATENATE_INNER(a, b)
 
-// WEFT_ASSIGN_OR_RETURN(auto x, F()): x is F()'s value, or its status is returned.
-#define WEFT_ASSIGN_OR_RETURN(target, expression)                             \
-  auto WEFT_CONCATENATE(weft_status_or_, __LINE__) = (expression);            \
-  if (!WEFT_CONCATENATE(weft_status_or_, __LINE__).ok()) [[unlikely]]         \
-    return ::std::move(WEFT_CONCATENATE(weft_status_or_, __LINE__)).status(); \
-  target = *::std::move(WEFT_CONCATENATE(weft_status_or_, __LINE__))
+// WEFT_ASSIGN_OR_RETURN(auto x, F()): x is F()'s value, or its status is returned. Counted, not
+// numbered by line, so that two may stand on one line, as in a macro.
+#define WEFT_ASSIGN_OR_RETURN(target, expression) \
+  WEFT_ASSIGN_OR_RETURN_INNER(WEFT_CONCATENATE(weft_status_or_, __COUNTER__), target, expression)
+#define WEFT_ASSIGN_OR_RETURN_INNER(status_or, target, expression) \
+  auto status_or = (expression);                                   \
+  if (!status_or.ok()) [[unlikely]]                                \
+    return ::std::move(status_or).status();                        \
+  target = *::std::move(status_or)

@@ -168,6 +168,28 @@ class MalformedGraphs(BadInput):
     def test_functions_that_call_themselves(self):
         self.refused(graph_of(('n', 'f', [], {}), f='g', g='f'), 'f', 'g')
 
+    def test_functions_that_are_not_there(self):
+        graph = graph_of(('x', 'Placeholder', [], {'dtype': tf.float32}), ('p', 'Placeholder', [], {'dtype': tf.bool}),
+                         ('loop', 'While', ['x'], {}), ('branch', 'If', ['p', 'x'], {'Tcond': tf.bool}),
+                         ('call', 'PartitionedCall', ['x'], {}))
+        for index, lists, functions in ((2, ['T'], ['cond', 'body']), (3, ['Tin', 'Tout'], ['then_branch', 'else_branch']),
+                                        (4, ['Tin', 'Tout'], ['f'])):
+            for name in lists:
+                graph.node[index].attr[name].list.type.append(tf.float32.as_datatype_enum)
+            for name in functions:
+                graph.node[index].attr[name].func.name = 'lost_' + name
+        with tf.Graph().as_default() as program:
+            tf.import_graph_def(graph, name='')
+        with tf1.Session(self.server.target, graph=program) as session:
+            feeds = {'x:0': 1.0, 'p:0': True}
+            self.assertEqual(session.run('x:0', feeds), 1.0)
+            # The code and first words of each are TensorFlow's own.
+            for node, attr, text, code in (('loop', 'cond', 'Function lost_cond is not defined', 5),
+                                           ('branch', 'then_branch', 'Function lost_then_branch is not defined', 5),
+                                           ('call', 'f', 'Failed to find function "lost_f" in function library', 3)):
+                self.raises(lambda: session.run(node + ':0', feeds), text, "'%s'" % node, "'%s'" % attr,  # noqa: B023
+                            code=(code,))
+
     def test_shapes_that_overflow(self):
         graph = graph_of(('n', 'Placeholder', [], {'dtype': tf.float32}))
         for size in 2**62, 4:

@@ -251,6 +251,12 @@ class UnusedTest(unittest.TestCase):
         half = between.replace('class Whole : public Half {\n};\n', '')
         self.assertEqual(len(self.problems({'src/net/b.h': half})), 2)
 
+    def test_declarations(self):
+        declared = self.HOUSE['src/net/b.h'] + 'namespace weft {\nclass Lamp;\nLamp* Light();\n}\n'
+        self.assert_fails({'src/net/b.h': declared}, 'b.h:6: class Lamp is declared and nowhere defined')
+        self.assertEqual(self.problems({'src/net/b.h': declared, 'src/net/b.cc': 'class Lamp final {\n};\n'}), [])
+        self.assertEqual(self.problems({'src/net/b.h': declared.replace('weft', 'tensorflow')}), [])
+
     def test_headers(self):
         self.assert_fails({'src/net/c.h': ''}, 'src/net/c.h:1: nobody includes it')
         self.assert_fails({'src/net/c.h': '', 'src/net/c.cc': '#include "net/c.h"\n'}, 'nobody includes it')

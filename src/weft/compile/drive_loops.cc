@@ -67,7 +67,9 @@ class Driver {
   // A value that is the same in each iteration crosses once, before the loop.
   Status CopyConstantEnters() {
     for (Node* enter : graph_->nodes()) {
-      if (enter->op() != "Enter" || !FindAttrOr<bool>(enter->attrs(), "is_constant", false))
+      const bool is_value = enter->num_outputs() > 0 && !enter->output_type(0).is_ref;
+      if (!enter->LowersTo(InstructionKind::kEnter) || !is_value ||
+          !FindAttrOr<bool>(enter->attrs(), "is_constant", false))
         continue;
       std::map<std::string, Node*> copies{{PlaceOfNode(*enter), enter}};
       for (const Consumer& reader : std::vector<Consumer>(enter->consumers())) {
@@ -97,8 +99,8 @@ class Driver {
   // be received once in each.
   Status CheckMerges() const {
     for (const Node* node : loops_.order) {
-      const bool goes_round = IsOp(*node, "NextIteration");
-      if (!goes_round && !IsOp(*node, "Enter")) continue;
+      const bool goes_round = node->LowersTo(InstructionKind::kNextIteration);
+      if (!goes_round && !node->LowersTo(InstructionKind::kEnter)) continue;
       if (FindAttrOr<bool>(node->attrs(), "is_constant", false)) continue;
       for (const Consumer& reader : node->consumers()) {
         if (PlaceOfNode(*reader.node) == PlaceOfNode(*node)) continue;
@@ -114,7 +116,9 @@ class Driver {
   Status DriveFrame(int frame) {
     Node* condition = nullptr;
     for (Node* node : loops_.order) {
-      if (node->op() == "LoopCond" && loops_.layout.runs_in[node->id()] == frame) condition = node;
+      if (node->LowersTo(InstructionKind::kLoopCondition) &&
+          loops_.layout.runs_in[node->id()] == frame)
+        condition = node;
     }
     const LoopFrame& info = loops_.layout.frames[frame];
     if (condition == nullptr) {
@@ -205,7 +209,8 @@ class Driver {
 
 StatusOr<bool> HasSpanningLoops(const Graph& graph, const PlaceOf& place_of) {
   bool has_loops = false;
-  for (const Node* node : graph.nodes()) has_loops = has_loops || IsOp(*node, "Enter");
+  for (const Node* node : graph.nodes())
+    has_loops = has_loops || node->LowersTo(InstructionKind::kEnter);
   if (!has_loops) return false;
   WEFT_ASSIGN_OR_RETURN(const Loops loops, FindLoops(graph, place_of));
   for (const auto& places : loops.places) {

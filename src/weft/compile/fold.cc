@@ -5,7 +5,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
 
 #include "base/cancellation.h"
 #include "weft/compile/passes.h"
@@ -18,6 +17,8 @@ namespace {
 // A folded value may be this large, and larger only if it is no larger than what it is made of.
 constexpr size_t kMostBytes = 64 << 10;
 
+bool IsConstant(const Node& node) { return node.traits().source == ValueSource::kConstant; }
+
 class Folder {
  public:
   Folder(const PlanOptions& options, Graph* graph) : options_(options), graph_(graph) {}
@@ -25,11 +26,11 @@ class Folder {
   Status Run() {
     WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_->TopologicalOrder());
     for (const Node* node : order) {
-      has_branches_ = has_branches_ || absl::StrContains(node->op(), "Switch") ||
-                      absl::StrContains(node->op(), "Enter");
+      has_branches_ = has_branches_ || node->LowersTo(InstructionKind::kSwitch) ||
+                      node->LowersTo(InstructionKind::kEnter);
     }
     for (Node* node : order) {
-      if (node->op() == "Const") {
+      if (IsConstant(*node)) {
         Remember(node);
         continue;
       }
@@ -76,8 +77,8 @@ class Folder {
   }
 
   std::optional<std::vector<Tensor>> ValuesOfShapes(const Node& node) {
-    const std::string& op = node.op();
-    if (op != "Shape" && op != "ShapeN" && op != "Size" && op != "Rank") return std::nullopt;
+    const ShapeFact fact = node.traits().tells;
+    if (fact == ShapeFact::kNone) return std::nullopt;
     // A constant runs where its control inputs put it: it would leave its branch or loop.
     if (has_branches_) return std::nullopt;
     std::vector<Tensor> values;
@@ -86,15 +87,15 @@ class Folder {
       if (!defined.ok()) return std::nullopt;
       const Shape& shape = *defined;
       std::vector<int64_t> numbers;
-      if (op == "Rank") {
+      if (fact == ShapeFact::kRank) {
         numbers = {shape.rank()};
-      } else if (op == "Size") {
+      } else if (fact == ShapeFact::kNumElements) {
         numbers = {shape.num_elements()};
       } else {
         for (int d = 0; d < shape.rank(); ++d) numbers.push_back(shape.dim(d));
       }
       const Shape out =
-          op == "Rank" || op == "Size" ? Shape() : Shape{static_cast<int64_t>(numbers.size())};
+          fact == ShapeFact::kSizes ? Shape{static_cast<int64_t>(numbers.size())} : Shape();
       if (node.output_type(i).dtype == DType::kInt64) {
         values.push_back(Tensor::FromSpan<int64_t>(out, numbers));
         continue;
@@ -153,7 +154,7 @@ class Folder {
     std::vector<Node*> controls = node->control_inputs();
     for (const Endpoint& input : node->inputs()) {
       const std::vector<Node*>& more = input.node->control_inputs();
-      if (input.node->op() == "Const") controls.insert(controls.end(), more.begin(), more.end());
+      if (IsConstant(*input.node)) controls.insert(controls.end(), more.begin(), more.end());
     }
     std::sort(controls.begin(), controls.end(),
               [](const Node* a, const Node* b) { return a->id() < b->id(); });
@@ -178,7 +179,7 @@ class Folder {
     for (const Endpoint& input : node->inputs()) sources.push_back(input.node);
     graph_->RemoveNode(node);
     for (Node* source : sources) {
-      if (removed_.contains(source) || source->op() != "Const" || !source->consumers().empty())
+      if (removed_.contains(source) || !IsConstant(*source) || !source->consumers().empty())
         continue;
       constants_.erase({source, 0});
       removed_.insert(source);

@@ -4,14 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/strip.h"
-
 namespace weft::compile {
-
-bool IsOp(const Node& node, absl::string_view name) {
-  absl::string_view op = node.op();
-  return op == name || (absl::ConsumePrefix(&op, "Ref") && op == name);
-}
 
 namespace {
 
@@ -28,9 +21,9 @@ class Layout {
     layout_.runs_in[node.id()] = frame;
     int& leads_to = layout_.leads_to[node.id()];
     leads_to = frame;
-    if (IsOp(node, "Enter")) {
+    if (node.LowersTo(InstructionKind::kEnter)) {
       WEFT_ASSIGN_OR_RETURN(leads_to, Enter(node, frame));
-    } else if (IsOp(node, "Exit")) {
+    } else if (node.LowersTo(InstructionKind::kExit)) {
       leads_to = layout_.frames[frame].parent;
       if (leads_to < 0)
         return InvalidArgument("Node '", node.name(), "' is an Exit outside of any loop");
@@ -51,10 +44,12 @@ class Layout {
                              "' in '", NameOf(*source), "'");
     };
     for (const Endpoint& input : node.inputs()) {
-      if (!IsOp(*input.node, "NextIteration")) WEFT_RETURN_IF_ERROR(agree(input.node));
+      if (input.node->LowersTo(InstructionKind::kNextIteration)) continue;
+      WEFT_RETURN_IF_ERROR(agree(input.node));
     }
     for (const Node* control : node.control_inputs()) {
-      if (!IsOp(*control, "NextIteration")) WEFT_RETURN_IF_ERROR(agree(control));
+      if (control->LowersTo(InstructionKind::kNextIteration)) continue;
+      WEFT_RETURN_IF_ERROR(agree(control));
     }
     return first == nullptr ? 0 : layout_.leads_to[first->id()];
   }

@@ -11,9 +11,6 @@
 
 namespace weft::compile {
 
-// True for the op `name` ("Enter") and its form for references ("RefEnter").
-bool IsOp(const Node& node, absl::string_view name);
-
 // One loop of the graph, wherever it runs: nodes between its Enters and its Exits.
 struct LoopFrame {
   std::string name;

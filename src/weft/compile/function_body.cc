@@ -166,7 +166,8 @@ class Instantiation {
   void RemoveAllBut(std::vector<Node*> wanted) {
     std::vector<bool> needed(body_.max_id(), false);
     for (Node* node : body_.nodes()) {
-      if (node->schema().is_stateful || node->op() == "_Arg") wanted.push_back(node);
+      if (node->schema().is_stateful || node->LowersTo(InstructionKind::kArgument))
+        wanted.push_back(node);
     }
     while (!wanted.empty()) {
       Node* node = wanted.back();

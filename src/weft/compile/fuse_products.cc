@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "absl/container/flat_hash_set.h"
-
 #include "weft/compile/passes.h"
 
 namespace weft::compile {
@@ -15,19 +13,19 @@ Node* OnlyReader(const Node& node) {
 
 bool IsBiasOf(const Node& node, const Node& product) {
   if (node.assigned_device() != product.assigned_device()) return false;
-  if (node.op() == "BiasAdd") {
+  if (node.traits().fuses_as == FusesAs::kBias) {
     return node.input(0).node == &product && node.input(1).node != &product &&
            FindAttrOr<std::string>(node.attrs(), "data_format", "NHWC") == "NHWC";
   }
-  if (node.op() != "Add" && node.op() != "AddV2") return false;
+  if (node.traits().fuses_as != FusesAs::kSum) return false;
   return (node.input(0).node == &product) != (node.input(1).node == &product);
 }
 
 // Which activations the kernel chains: unary tile bodies.
 bool IsActivation(const PlanOptions& options, const Node& node, const Node& before) {
-  static const auto* const ops = new absl::flat_hash_set<absl::string_view>{
-      "Relu", "Relu6", "Elu", "Selu", "Softplus", "Softsign", "Sigmoid", "Tanh"};
-  if (!ops->contains(node.op()) || node.assigned_device() != before.assigned_device()) return false;
+  if (node.traits().fuses_as != FusesAs::kActivation ||
+      node.assigned_device() != before.assigned_device())
+    return false;
   const TileBody* tile = options.kernels->FindTile(node.op(), node.input_type(0).dtype);
   return tile != nullptr && tile->num_inputs == 1 && tile->output == tile->input;
 }
@@ -77,7 +75,7 @@ Status FuseProducts(const PlanOptions& options, Graph* graph) {
   if (!options.kernels->HasKernel("_FusedProduct")) return absl::OkStatus();
   std::vector<Node*> products;
   for (Node* node : graph->nodes()) {
-    if (node->op() == "MatMul") products.push_back(node);
+    if (node->traits().fuses_as == FusesAs::kProduct) products.push_back(node);
   }
   for (Node* product : products) WEFT_RETURN_IF_ERROR(FuseOne(options, graph, product));
   return absl::OkStatus();

@@ -34,14 +34,14 @@ class Copier {
     const ArgType& type = source.node->output_type(source.port);
     if (!IsPlain(type.dtype)) return true;
     if (type.is_ref) return false;
-    if (source.node->op() == "_Arg") return !is_function();
+    if (source.node->LowersTo(InstructionKind::kArgument)) return !is_function();
     return type.on_host;
   }
 
   bool IsReadOnHost(const Node& node, int i) const {
     const ArgType& type = node.input_type(i);
     if (!IsPlain(type.dtype)) return true;
-    if (node.op() == "_Retval") return !is_function() || options_.results_on_host;
+    if (node.LowersTo(InstructionKind::kResult)) return !is_function() || options_.results_on_host;
     return type.on_host;
   }
 
@@ -58,6 +58,7 @@ class Copier {
                 .op = to_host ? "_CopyToHost" : "_CopyToDevice",
                 .device = source.node->requested_device()};
     def.attrs["T"] = type.dtype;
+    if (!to_host) def.attrs["is_constant"] = source.node->traits().source == ValueSource::kConstant;
     std::vector<Node*> controls;
     if (type.is_ref) controls = reader.control_inputs();
     WEFT_ASSIGN_OR_RETURN(Node * copy, graph_->AddNode(std::move(def), {source}, controls));

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 
 #include "weft/compile/order.h"
@@ -17,14 +16,13 @@ namespace weft::compile {
 namespace {
 
 bool ReadsReference(const Node& node) {
-  if (node.op() != "Identity" || node.input(0).node == nullptr) return false;
+  if (node.traits().passes_on != PassesOn::kItself || node.input(0).node == nullptr) return false;
   return node.input(0).node->output_type(node.input(0).port).is_ref;
 }
 
-// RefEnter and its kin pass references on.
 bool WritesReference(const Node& node) {
   return node.num_inputs() > 0 && node.input_type(0).is_ref && node.input(0).node != nullptr &&
-         ChangesVariable(node) && !absl::StartsWith(node.op(), "Ref");
+         ChangesVariable(node) && !node.traits().passes_reference;
 }
 
 // The variable whose reference `node` takes first, maybe through others.
@@ -73,7 +71,7 @@ std::vector<Node*> WaitsBehind(const Node& node, const Node* read,
 Status SplitRead(Node* read, const std::vector<bool>& behind, Graph* graph) {
   std::map<std::vector<Node*>, Node*> copies;
   for (const Consumer& reader : std::vector<Consumer>(read->consumers())) {
-    if (reader.input == kControlPort || reader.node->op() == "Merge") continue;
+    if (reader.input == kControlPort || reader.node->LowersTo(InstructionKind::kMerge)) continue;
     if (TaskOf(*reader.node) != TaskOf(*read)) continue;
     std::vector<Node*> waits = WaitsBehind(*reader.node, read, behind);
     if (waits.empty()) continue;
@@ -95,16 +93,16 @@ Status SplitRead(Node* read, const std::vector<bool>& behind, Graph* graph) {
 // behind it.
 enum class Passes {
   kNo,
-  kReference,  // into a loop or a branch, where a node of the same name with "Ref" in front goes
+  kReference,  // into a loop or a branch, where the op's form for references goes
   kItself,     // its output is its input
   kView,       // the same elements, seen in another way
 };
 
-Passes PassesOn(const Node& node) {
-  const std::string& op = node.op();
-  if (op == "Enter" || op == "Switch") return Passes::kReference;
-  if (op == "Identity" || op == "StopGradient" || op == "PreventGradient") return Passes::kItself;
-  if (op == "Reshape" || op == "ExpandDims" || op == "Squeeze") return Passes::kView;
+Passes WayThrough(const Node& node) {
+  const OpTraits& traits = node.traits();
+  if (!traits.reference_form.empty()) return Passes::kReference;
+  if (traits.passes_on == PassesOn::kItself) return Passes::kItself;
+  if (traits.passes_on == PassesOn::kView) return Passes::kView;
   return Passes::kNo;
 }
 
@@ -137,14 +135,15 @@ class Followers {
     if (way.length > kLongest) return absl::OkStatus();
     for (const Consumer& reader : std::vector<Consumer>(node->consumers())) {
       if (reader.input == kControlPort || TaskOf(*reader.node) != TaskOf(*read_)) continue;
-      const Passes passes = reader.input == 0 ? PassesOn(*reader.node) : Passes::kNo;
+      const Passes passes = reader.input == 0 ? WayThrough(*reader.node) : Passes::kNo;
       // A view is not a reference that could go into a loop or a branch.
       if (passes == Passes::kReference && way.has_view) continue;
       if (passes != Passes::kNo) {
         WEFT_RETURN_IF_ERROR(TurnReadersOf(
-            reader.node, {.length = way.length + 1,
-                          .enters_a_loop = way.enters_a_loop || reader.node->op() == "Enter",
-                          .has_view = way.has_view || passes == Passes::kView}));
+            reader.node,
+            {.length = way.length + 1,
+             .enters_a_loop = way.enters_a_loop || reader.node->LowersTo(InstructionKind::kEnter),
+             .has_view = way.has_view || passes == Passes::kView}));
         continue;
       }
       if (way.length == 0 || TakesWhatComes(*reader.node) || !Sees(*reader.node, way)) continue;
@@ -159,7 +158,8 @@ class Followers {
 
   // Merges take what comes first; what leaves a round of a loop is a value.
   static bool TakesWhatComes(const Node& node) {
-    return node.op() == "Merge" || node.op() == "NextIteration" || node.op() == "Exit";
+    return node.LowersTo(InstructionKind::kMerge) ||
+           node.LowersTo(InstructionKind::kNextIteration) || node.LowersTo(InstructionKind::kExit);
   }
 
   // The variable as `reader` sees it where it now takes `value`. Whoever takes that waits for
@@ -168,7 +168,7 @@ class Followers {
                                  std::vector<Node*>* waits) {
     Node* const node = value.node;
     if (node == read_) return read_->input(0);
-    const Passes passes = PassesOn(*node);
+    const Passes passes = WayThrough(*node);
     if (passes == Passes::kItself) {
       waits->push_back(node);
       return LateValueOf(node->input(0), reader, waits);
@@ -185,7 +185,7 @@ class Followers {
       std::sort(controls.begin(), controls.end());
       controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
       NodeDef def{.name = graph_->UniqueName(absl::StrCat(node->name(), "/after_update")),
-                  .op = is_view ? node->op() : absl::StrCat("Ref", node->op()),
+                  .op = is_view ? node->op() : node->traits().reference_form,
                   .attrs = node->attrs()};
       WEFT_ASSIGN_OR_RETURN(made, graph_->AddNode(std::move(def), inputs, controls));
       made->set_assigned_device(node->assigned_device());
@@ -206,7 +206,7 @@ bool IsInLoop(const Node& update) {
   for (const Node* at = &update; at->num_inputs() > 0 && at->input_type(0).is_ref;) {
     at = at->input(0).node;
     if (at == nullptr) return false;
-    if (at->op() == "RefEnter") return true;
+    if (at->LowersTo(InstructionKind::kEnter)) return true;
   }
   return false;
 }
@@ -235,7 +235,7 @@ Status ReadAfterUpdates(Graph* step) {
     const bool passed_on = std::any_of(nodes.begin(), nodes.end(), [&](const Node* read) {
       return std::any_of(
           read->consumers().begin(), read->consumers().end(),
-          [&](const Consumer& reader) { return PassesOn(*reader.node) != Passes::kNo; });
+          [&](const Consumer& reader) { return WayThrough(*reader.node) != Passes::kNo; });
     });
     if (!concerned && !passed_on) continue;
     const std::vector<bool> behind = Behind(writers->second, *step);

@@ -13,39 +13,17 @@
 #include "weft/compile/frames.h"
 #include "weft/compile/wanted.h"
 #include "weft/graph/device_name.h"
+#include "weft/graph/function.h"
 
 namespace weft::compile {
 namespace {
 
 constexpr absl::string_view kClassPrefix = "loc:@";
 
-bool IsBranch(absl::string_view op) {
-  return op == "If" || op == "StatelessIf" || op == "Case" || op == "StatelessCase";
-}
-bool IsLoop(absl::string_view op) { return op == "While" || op == "StatelessWhile"; }
-bool IsCall(absl::string_view op) {
-  return op == "PartitionedCall" || op == "StatefulPartitionedCall";
-}
-
-// The functions that a node of `op` with these attributes runs.
-std::vector<FunctionRef> FunctionsOf(const Graph& graph, const std::string& op,
-                                     const AttrMap& attrs) {
-  std::vector<FunctionRef> functions;
-  if (graph.FindFunction(op) != nullptr) {
-    functions.push_back({op, std::make_shared<AttrMap>(attrs)});
-    return functions;
-  }
-  if (!IsBranch(op) && !IsLoop(op) && !IsCall(op)) return functions;
-  for (const char* name : {"f", "then_branch", "else_branch", "cond", "body"}) {
-    const auto found = attrs.find(name);
-    if (found == attrs.end()) continue;
-    if (const auto* function = found->second.As<FunctionRef>()) functions.push_back(*function);
-  }
-  if (const auto found = attrs.find("branches"); found != attrs.end()) {
-    if (const auto* list = found->second.As<AttrValue::FunctionList>())
-      functions.insert(functions.end(), list->begin(), list->end());
-  }
-  return functions;
+// What a node of `op` calls; nothing where that cannot be told, which compiling it will say.
+std::vector<FunctionRef> Called(const Graph& graph, const std::string& op, const AttrMap& attrs) {
+  StatusOr<std::vector<FunctionRef>> functions = FunctionsOf(graph, op, attrs);
+  return functions.ok() ? *std::move(functions) : std::vector<FunctionRef>();
 }
 
 // True if a node of the function, or of those that it calls, asks for another device than `device`.
@@ -56,7 +34,7 @@ bool NamesAnother(const Graph& graph, const FunctionRef& function, const DeviceN
   for (const NodeDef& node : definition->nodes) {
     const StatusOr<DeviceName> wish = DeviceName::Parse(node.device);
     if (wish.ok() && !wish->Matches(device)) return true;
-    for (const FunctionRef& called : FunctionsOf(graph, node.op, node.attrs)) {
+    for (const FunctionRef& called : Called(graph, node.op, node.attrs)) {
       if (NamesAnother(graph, called, device, seen)) return true;
     }
   }
@@ -67,7 +45,7 @@ bool Spans(const Graph& graph, const Node& node) {
   const StatusOr<DeviceName> device = DeviceName::Parse(node.assigned_device());
   if (!device.ok() || !device->IsFull()) return false;
   std::set<std::string> seen;
-  for (const FunctionRef& function : FunctionsOf(graph, node.op(), node.attrs())) {
+  for (const FunctionRef& function : Called(graph, node.op(), node.attrs())) {
     if (NamesAnother(graph, function, *device, &seen)) return true;
   }
   return false;
@@ -98,7 +76,7 @@ class Inliner {
     WEFT_ASSIGN_OR_RETURN(const Graph body, InstantiateWanted(function, *graph_, &memory));
     for (const Endpoint& argument : arguments) {
       // Of a Switch one output is dead where the node itself is not.
-      if (IsOp(*argument.node, "Switch")) {
+      if (argument.node->LowersTo(InstructionKind::kSwitch)) {
         WEFT_ASSIGN_OR_RETURN(Node * value, Add("Identity", TypeOf(argument), {argument}));
         after.push_back(value);
       } else {
@@ -115,7 +93,7 @@ class Inliner {
     WEFT_ASSIGN_OR_RETURN(const FrameLayout layout, LayOutFrames(order, body.max_id()));
     Inlined inlined;
     for (const Node* node : order) {
-      if (node->op() == "_Arg" || node->op() == "_Retval") continue;
+      if (node->IsCallEnd()) continue;
       WEFT_RETURN_IF_ERROR(Copy(*node));
       const bool matters = node->schema().is_stateful || node->consumers().empty();
       if (matters && layout.leads_to[node->id()] == 0)
@@ -141,7 +119,8 @@ class Inliner {
 
  private:
   StatusOr<Endpoint> Map(const Endpoint& endpoint) const {
-    if (endpoint.node->op() != "_Arg") return Endpoint{twins_[endpoint.node->id()], endpoint.port};
+    if (!endpoint.node->LowersTo(InstructionKind::kArgument))
+      return Endpoint{twins_[endpoint.node->id()], endpoint.port};
     WEFT_ASSIGN_OR_RETURN(const int64_t index, endpoint.node->Attr<int64_t>("index"));
     if (index < 0 || index >= static_cast<int64_t>(arguments_->size())) {
       return InvalidArgument("A function takes more than the ", arguments_->size(),
@@ -198,7 +177,7 @@ class Inliner {
 
   Status AddResults(const std::vector<Node*>& order, Inlined* inlined) {
     for (const Node* node : order) {
-      if (node->op() != "_Retval") continue;
+      if (!node->LowersTo(InstructionKind::kResult)) continue;
       WEFT_ASSIGN_OR_RETURN(const int64_t index, node->Attr<int64_t>("index"));
       WEFT_ASSIGN_OR_RETURN(const Endpoint source, Map(node->input(0)));
       AttrMap type;
@@ -232,9 +211,10 @@ class Lowering {
       : graph_(graph), node_(node), here_(graph, node->name(), *node) {}
 
   Status Run() {
-    const std::vector<FunctionRef> functions = FunctionsOf(*graph_, node_->op(), node_->attrs());
-    if (IsBranch(node_->op())) return LowerBranches(functions);
-    if (IsLoop(node_->op())) return LowerLoop(functions);
+    WEFT_ASSIGN_OR_RETURN(const std::vector<FunctionRef> functions,
+                          FunctionsOf(*graph_, node_->op(), node_->attrs()));
+    if (node_->LowersTo(InstructionKind::kBranch)) return LowerBranches(functions);
+    if (node_->LowersTo(InstructionKind::kLoop)) return LowerLoop(functions);
     std::vector<Endpoint> arguments(node_->inputs().begin(), node_->inputs().end());
     WEFT_ASSIGN_OR_RETURN(const Inlined body,
                           here_.Run(functions.front(), arguments, node_->control_inputs()));
@@ -280,7 +260,7 @@ class Lowering {
   // one has none.
   Status LowerBranches(const std::vector<FunctionRef>& branches) {
     Endpoint selector = node_->input(0);
-    const bool by_index = node_->op() == "Case" || node_->op() == "StatelessCase";
+    const bool by_index = node_->traits().selects_by_index;
     if (!by_index) WEFT_RETURN_IF_ERROR(RefuseUnlessBool(selector));
     std::vector<Endpoint> rest(node_->inputs().begin() + 1, node_->inputs().end());
     std::vector<Node*> after = node_->control_inputs();

@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/compile/order.h"
 
-#include "absl/strings/match.h"
-
 namespace weft::compile {
-namespace {
-
-bool IsNextIteration(const Node& node) {
-  return node.op() == "NextIteration" || node.op() == "RefNextIteration";
-}
-
-}  // namespace
 
 bool ChangesVariable(const Node& node) {
-  const std::string& op = node.op();
-  if (op == "AssignVariableOp" || op == "AssignAddVariableOp" || op == "AssignSubVariableOp")
-    return true;
-  if (absl::StartsWith(op, "ResourceApply") || absl::StartsWith(op, "ResourceSparseApply") ||
-      absl::StartsWith(op, "ResourceScatter")) {
-    return true;
-  }
+  if (node.traits().changes_variable) return true;
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (node.input_type(i).is_ref && node.schema().inputs.front().is_ref) return true;
   }
@@ -36,7 +21,7 @@ StatusOr<std::vector<Node*>> InstructionOrder(const Graph& graph) {
   for (auto node = creation_order.rbegin(); node != creation_order.rend(); ++node) {
     int count = static_cast<int>((*node)->control_inputs().size());
     for (const Endpoint& input : (*node)->inputs()) {
-      if (input.node != nullptr && !IsNextIteration(*input.node)) ++count;
+      if (input.node != nullptr && !input.node->LowersTo(InstructionKind::kNextIteration)) ++count;
     }
     pending[(*node)->id()] = count;
     if (count == 0) push(*node);
@@ -50,7 +35,8 @@ StatusOr<std::vector<Node*>> InstructionOrder(const Graph& graph) {
     order.push_back(node);
     for (auto consumer = node->consumers().rbegin(); consumer != node->consumers().rend();
          ++consumer) {
-      if (IsNextIteration(*node) && consumer->input != kControlPort) continue;
+      if (node->LowersTo(InstructionKind::kNextIteration) && consumer->input != kControlPort)
+        continue;
       if (--pending[consumer->node->id()] == 0) push(consumer->node);
     }
   }

@@ -12,7 +12,7 @@ namespace weft::compile {
 namespace {
 
 // Deadness of a node and of its outputs may differ.
-bool MayKillOutputs(const Node& node) { return node.op() == "Switch" || node.op() == "RefSwitch"; }
+bool MayKillOutputs(const Node& node) { return node.LowersTo(InstructionKind::kSwitch); }
 
 // A crossing value: what it is and where it goes.
 struct Crossing {
@@ -164,7 +164,7 @@ class Partitioner {
   // What may be waited for in place of the node whose output `receive` gives. A receive of a dead
   // tensor has run, and so is alive itself; an Identity of it is as dead as the node was.
   StatusOr<Node*> AsControl(const Crossing& crossing, Node* receive) {
-    if (!has_branches_ || receive->op() != "_Recv") return receive;
+    if (!has_branches_ || receive->traits().exchange != Exchange::kReceives) return receive;
     Graph& to = part(crossing.place);
     NodeDef def{.name = to.UniqueName(absl::StrCat(receive->name(), "/_alive")),
                 .op = "Identity",

@@ -21,12 +21,6 @@ constexpr absl::string_view kColocationPrefix = "loc:@";
 // The type of device whose kernels work in the host's memory and that every task has.
 constexpr char kHostType[] = "CPU";
 
-bool IsCallEnd(const Node& node) { return node.op() == "_Arg" || node.op() == "_Retval"; }
-
-bool IsMetadataOp(const std::string& op) {
-  return op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank";
-}
-
 // Nodes that must share a device, as a forest over node ids; the root holds what the group asks
 // for.
 class Groups {
@@ -125,11 +119,11 @@ class Placer {
   // References and handles are only good where they were made.
   Status JoinHandles() {
     for (const Node* node : nodes_) {
-      if (IsCallEnd(*node)) continue;
+      if (node->IsCallEnd()) continue;
       for (int i = 0; i < node->num_inputs(); ++i) {
         const Node* source = node->input(i).node;
         const ArgType& type = node->input_type(i);
-        if (source == nullptr || IsCallEnd(*source)) continue;
+        if (source == nullptr || source->IsCallEnd()) continue;
         if (!type.is_ref && type.dtype != DType::kResource) continue;
         WEFT_RETURN_IF_ERROR(groups_.Join(*source, *node, options_.soft, /*strict=*/false));
       }
@@ -140,10 +134,12 @@ class Placer {
   // What goes into a variable of a loop, at first and from each iteration, is where its Merge is.
   Status JoinLoopVariables() {
     for (const Node* node : nodes_) {
-      if (!IsOp(*node, "Merge")) continue;
+      if (!node->LowersTo(InstructionKind::kMerge)) continue;
       for (const Endpoint& input : node->inputs()) {
         if (input.node == nullptr) continue;
-        if (!IsOp(*input.node, "NextIteration") && !IsOp(*input.node, "Enter")) continue;
+        if (!input.node->LowersTo(InstructionKind::kNextIteration) &&
+            !input.node->LowersTo(InstructionKind::kEnter))
+          continue;
         WEFT_RETURN_IF_ERROR(groups_.Join(*node, *input.node, /*soft=*/true, /*strict=*/false));
       }
     }
@@ -164,7 +160,9 @@ class Placer {
   // A loop may span devices and tasks, but each crossing costs in every iteration, and clients give
   // its counters and its gradient no device: what says nothing goes where others of the loop are.
   Status KeepLoopsTogether() {
-    const auto starts_loop = [](const Node* node) { return IsOp(*node, "Enter"); };
+    const auto starts_loop = [](const Node* node) {
+      return node->LowersTo(InstructionKind::kEnter);
+    };
     if (std::none_of(nodes_.begin(), nodes_.end(), starts_loop)) return absl::OkStatus();
     WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_->TopologicalOrder());
     const StatusOr<FrameLayout> layout = LayOutFrames(order, graph_->max_id());
@@ -190,8 +188,9 @@ class Placer {
       std::optional<DeviceName> own = WishOf(*node);
       if (!own) continue;
       // The condition's first; else the first that says the task.
-      if (!there || node->op() == "LoopCond" || (!there->job && own->job)) there = std::move(own);
-      if (node->op() == "LoopCond" && there->job) break;
+      const bool is_condition = node->LowersTo(InstructionKind::kLoopCondition);
+      if (!there || is_condition || (!there->job && own->job)) there = std::move(own);
+      if (is_condition && there->job) break;
     }
     bool moved = false;
     for (const Node* node : members) {
@@ -345,10 +344,10 @@ class Placer {
   // A lone node without a wish that makes something out of nothing, or only looks at a shape, goes
   // where its neighbour is: its output, or its input, need not travel then.
   bool IsFollower(int root, const Node& node) {
-    if (members_[root].size() != 1 || IsCallEnd(node) || node.num_outputs() != 1) return false;
+    if (members_[root].size() != 1 || node.IsCallEnd() || node.num_outputs() != 1) return false;
     if (node.output_type(0).is_ref || node.output_type(0).dtype == DType::kResource) return false;
     const bool follows = (node.num_inputs() == 0 && !node.schema().is_stateful) ||
-                         (IsMetadataOp(node.op()) && node.num_inputs() == 1);
+                         (node.traits().tells != ShapeFact::kNone && node.num_inputs() == 1);
     if (follows) followers_.push_back(&node);
     return follows;
   }

@@ -22,8 +22,10 @@ const OpRegistry& Ops() {
   static const OpRegistry* const ops = [] {
     auto* made = new OpRegistry();
     const auto add = [&](const char* name, std::vector<const char*> inputs,
-                         std::vector<const char*> outputs, bool stateful = false) {
+                         std::vector<const char*> outputs, bool stateful = false,
+                         OpTraits traits = {}) {
       OpDefinition op;
+      op.schema.traits = std::move(traits);
       op.schema.name = name;
       op.schema.is_stateful = stateful;
       for (const char* text : inputs) op.schema.inputs.push_back(*ParseArgSchema(text, {}));
@@ -36,10 +38,11 @@ const OpRegistry& Ops() {
     add("Assign", {"ref: Ref(float)", "value: float"}, {"out: Ref(float)"});
     add("Read", {"handle: resource"}, {"value: float"});
     add("Add", {"x: float", "y: float"}, {"z: float"});
-    add("Shape", {"x: float"}, {"shape: int32"});
+    add("Shape", {"x: float"}, {"shape: int32"}, false, {.tells = ShapeFact::kSizes});
     add("NoOp", {}, {});
     OpDefinition constant;
     constant.schema.name = "Const";
+    constant.schema.traits.source = ValueSource::kConstant;
     constant.schema.attrs = {*ParseAttrSchema("value: tensor"), *ParseAttrSchema("dtype: type")};
     constant.schema.outputs = {*ParseArgSchema("output: dtype", constant.schema.attrs)};
     EXPECT_TRUE(made->Add(std::move(constant)).ok());
@@ -51,6 +54,7 @@ const OpRegistry& Ops() {
       auto& args = send ? op.schema.inputs : op.schema.outputs;
       args = {*ParseArgSchema(send ? "tensor: T" : "tensor: tensor_type", op.schema.attrs)};
       op.schema.is_stateful = true;
+      op.schema.traits.exchange = send ? Exchange::kSends : Exchange::kReceives;
       EXPECT_TRUE(made->Add(std::move(op)).ok());
     }
     return made;

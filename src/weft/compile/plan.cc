@@ -2,7 +2,6 @@
 #include "weft/compile/plan.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,39 +11,10 @@
 #include "weft/compile/order.h"
 #include "weft/compile/passes.h"
 #include "weft/compile/wanted.h"
+#include "weft/graph/function.h"
 
 namespace weft::compile {
 namespace {
-
-// The instruction that the compiler makes of an op by itself.
-std::optional<InstructionKind> OwnKind(absl::string_view op) {
-  using Kind = InstructionKind;
-  static const auto* const kinds =
-      new absl::flat_hash_map<absl::string_view, Kind>{{"_Arg", Kind::kArgument},
-                                                       {"_Retval", Kind::kResult},
-                                                       {"Switch", Kind::kSwitch},
-                                                       {"RefSwitch", Kind::kSwitch},
-                                                       {"Merge", Kind::kMerge},
-                                                       {"RefMerge", Kind::kMerge},
-                                                       {"If", Kind::kBranch},
-                                                       {"StatelessIf", Kind::kBranch},
-                                                       {"Case", Kind::kBranch},
-                                                       {"StatelessCase", Kind::kBranch},
-                                                       {"While", Kind::kLoop},
-                                                       {"StatelessWhile", Kind::kLoop},
-                                                       {"PartitionedCall", Kind::kCall},
-                                                       {"StatefulPartitionedCall", Kind::kCall},
-                                                       {"Enter", Kind::kEnter},
-                                                       {"RefEnter", Kind::kEnter},
-                                                       {"Exit", Kind::kExit},
-                                                       {"RefExit", Kind::kExit},
-                                                       {"NextIteration", Kind::kNextIteration},
-                                                       {"RefNextIteration", Kind::kNextIteration},
-                                                       {"LoopCond", Kind::kLoopCondition}};
-  const auto found = kinds->find(op);
-  if (found == kinds->end()) return std::nullopt;
-  return found->second;
-}
 
 // What the system adds ("_Send") is named anew for each signature: the same name may stand for
 // another edge there.
@@ -69,8 +39,6 @@ std::string ScopeOf(const FunctionRef& function) {
   }
   return scope;
 }
-
-bool RunsWithoutKernel(absl::string_view op) { return OwnKind(op).has_value(); }
 
 StatusOr<std::shared_ptr<OpKernel>> KernelCache::GetOrMake(
     const std::string& scope, const Node& node,
@@ -155,11 +123,7 @@ class PlanBuilder {
 
   Status ChooseKind(Node* node, Instruction* instruction) {
     using Kind = InstructionKind;
-    if (const std::optional<Kind> own = OwnKind(node->op())) {
-      instruction->kind = *own;
-    } else if (plan_->graph_.FindFunction(node->op()) != nullptr) {
-      instruction->kind = Kind::kCall;
-    }
+    instruction->kind = node->traits().lowers_to;
     switch (instruction->kind) {
       case Kind::kKernel:
         return MakeKernelOf(node, instruction);
@@ -224,22 +188,12 @@ class PlanBuilder {
   }
 
   Status AddChildren(Node* node, Instruction* instruction) {
-    std::vector<FunctionRef> functions;
-    if (plan_->graph_.FindFunction(node->op()) != nullptr) {
-      functions.push_back({node->op(), std::make_shared<AttrMap>(node->attrs())});
-    } else if (instruction->kind == InstructionKind::kCall) {
-      WEFT_ASSIGN_OR_RETURN(FunctionRef f, node->Attr<FunctionRef>("f"));
-      functions.push_back(std::move(f));
-    } else if (node->op() == "Case" || node->op() == "StatelessCase") {
-      WEFT_ASSIGN_OR_RETURN(functions, node->Attr<AttrValue::FunctionList>("branches"));
-    } else {
-      const bool loop = instruction->kind == InstructionKind::kLoop;
-      for (const char* name : {loop ? "cond" : "then_branch", loop ? "body" : "else_branch"}) {
-        WEFT_ASSIGN_OR_RETURN(FunctionRef f, node->Attr<FunctionRef>(name));
-        functions.push_back(std::move(f));
-      }
+    StatusOr<std::vector<FunctionRef>> functions =
+        FunctionsOf(plan_->graph_, node->op(), node->attrs());
+    if (!functions.ok()) {
+      return Annotate(functions.status(), absl::StrCat("Node '", node->name(), "'"));
     }
-    for (const FunctionRef& function : functions) {
+    for (const FunctionRef& function : *functions) {
       const bool is_condition =
           instruction->kind == InstructionKind::kLoop && instruction->children.empty();
       StatusOr<const Plan*> child = AddChild(function, is_condition);

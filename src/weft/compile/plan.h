@@ -21,26 +21,7 @@ namespace weft::compile {
 
 class Plan;
 
-// What one instruction does. All but kKernel are the compiler's own: the ops behind them have no
-// kernels.
-enum class InstructionKind : uint8_t {
-  kKernel,    // calls the kernel
-  kArgument,  // its output is an argument of the step (_Arg)
-  kResult,    // its input is a result of the step (_Retval)
-  kSwitch,    // passes its data to output 1 or 0; the other output is dead
-  kMerge,     // passes on the first live input, and tells which
-  kCall,      // runs children[0] (PartitionedCall, a function by name)
-  kBranch,    // runs children[then/else or case index] on the other inputs (If, Case)
-  kLoop,      // runs children[1] while children[0] says so (While)
-  kEnter,     // loops in version-1 form: into a loop's first iteration (or each, if constant)
-  kExit,
-  kNextIteration,
-  kLoopCondition,
-};
-
-// True for ops that the compiler itself turns into instructions, so that they need no kernel:
-// calls, branches, loops.
-bool RunsWithoutKernel(absl::string_view op);
+using weft::InstructionKind;
 
 // Tells apart the functions of a library with the attributes they are called with: calls with the
 // same share the state of the body.

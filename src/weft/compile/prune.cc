@@ -89,7 +89,7 @@ class Cutter {
   // What stands for a placeholder that is fed, null for other nodes: who waits for it waits for its
   // value, since it cannot run.
   Node* Fed(Node* node) const {
-    if (node->op() != "Placeholder" && node->op() != "PlaceholderV2") return nullptr;
+    if (node->traits().source != ValueSource::kPlaceholder) return nullptr;
     const auto fed = fed_.find(Endpoint{node, 0});
     return fed == fed_.end() ? nullptr : fed->second.node;
   }

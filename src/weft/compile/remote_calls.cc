@@ -36,11 +36,11 @@ Status LowerCall(const DeviceName& target, Node* node, Graph* graph) {
 Status LowerRemoteCalls(Graph* graph) {
   std::vector<Node*> calls;
   for (Node* node : graph->nodes()) {
-    if (node->op() == "RemoteCall") calls.push_back(node);
+    if (node->traits().names_device) calls.push_back(node);
   }
   for (Node* node : calls) {
     const Node* const source = node->input(0).node;
-    if (source == nullptr || source->op() != "Const") continue;
+    if (source == nullptr || source->traits().source != ValueSource::kConstant) continue;
     WEFT_ASSIGN_OR_RETURN(const Tensor target, source->Attr<Tensor>("value"));
     if (target.dtype() != DType::kString || target.num_elements() != 1) continue;
     // What is no device is left for the kernel, which says so if the node ever runs.

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "absl/container/flat_hash_set.h"
-
 #include "weft/compile/passes.h"
 
 namespace weft::compile {
 namespace {
 
-bool PassesOn(const Node& node) {
-  static const auto* const ops = new absl::flat_hash_set<absl::string_view>{
-      "Identity", "Snapshot", "StopGradient", "PreventGradient"};
-  if (!ops->contains(node.op()) || !node.control_inputs().empty()) return false;
+bool CanBeSkipped(const Node& node) {
+  const PassesOn passes_on = node.traits().passes_on;
+  const bool is_equal = passes_on == PassesOn::kItself || passes_on == PassesOn::kCopy;
+  if (!is_equal || node.schema().is_stateful || !node.control_inputs().empty()) return false;
   const Endpoint& input = node.input(0);
   if (input.node == nullptr || input.node->output_type(input.port).is_ref) return false;
   for (const Consumer& consumer : node.consumers()) {
@@ -23,7 +21,7 @@ bool PassesOn(const Node& node) {
 
 Status SkipIdentities(const PlanOptions&, Graph* graph) {
   for (Node* node : graph->nodes()) {
-    if (!PassesOn(*node)) continue;
+    if (!CanBeSkipped(*node)) continue;
     const Endpoint source = node->input(0);
     if (source.node == node) continue;
     graph->RedirectConsumers({node, 0}, source);

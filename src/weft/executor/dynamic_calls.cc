@@ -64,7 +64,7 @@ void DynamicStep::ExecuteBranch(Task task) {
   const Instruction& instruction = plan_.instructions()[task.index];
   const Tensor condition = ArgumentsFrom(task, 0)[0];
   size_t branch = 0;
-  if (instruction.node->op() == "Case" || instruction.node->op() == "StatelessCase") {
+  if (instruction.node->traits().selects_by_index) {
     const int32_t wanted = condition.scalar<int32_t>();
     const size_t last = instruction.children.size() - 1;
     branch = wanted < 0 || static_cast<size_t>(wanted) > last ? last : static_cast<size_t>(wanted);

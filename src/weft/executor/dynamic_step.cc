@@ -39,6 +39,25 @@ class Stopwatch {
   const uint64_t loops_;
 };
 
+// The steps that this thread drives, the innermost first: what one of them sends may make it drive
+// another one in between.
+struct Driven {
+  const DynamicStep* step;
+  const Driven* outer;
+};
+thread_local const Driven* driven_here = nullptr;
+
+class DrivenScope {
+ public:
+  explicit DrivenScope(const DynamicStep* step) : here_{step, driven_here} { driven_here = &here_; }
+  ~DrivenScope() { driven_here = here_.outer; }
+  DrivenScope(const DrivenScope&) = delete;
+  DrivenScope& operator=(const DrivenScope&) = delete;
+
+ private:
+  const Driven here_;
+};
+
 }  // namespace
 
 DynamicStep::DynamicStep(PlanRunner* runner, RunRequest request, RunDone done)
@@ -81,7 +100,10 @@ void DynamicStep::Drive() {
   const ComputeScope here;
   while (true) {
     Task task;
-    while (status_.ok() && TakeNext(&task)) Execute(task);
+    {
+      const DrivenScope here_too(this);
+      while (status_.ok() && TakeNext(&task)) Execute(task);
+    }
     if (request_.environment.cancellation->IsCancelled()) {
       Fail(request_.environment.cancellation->status());
     }
@@ -137,9 +159,10 @@ void DynamicStep::TakeIn(const Completion& completion) {
 // The next to run on this thread: what is ready, and then, when no kernel runs that might still
 // read a variable, what changes one, in plan order.
 bool DynamicStep::TakeNext(Task* task) {
-  if (!ready_.empty()) {
-    *task = ready_.back();
-    ready_.pop_back();
+  for (std::vector<Task>* list : {&sends_, &ready_}) {
+    if (list->empty()) continue;
+    *task = list->back();
+    list->pop_back();
     return true;
   }
   if (late_.empty() || !heavy_.empty() || computing_ > 0) return false;
@@ -155,6 +178,8 @@ void DynamicStep::Push(Task task) {
   const Instruction& instruction = plan_.instructions()[task.index];
   if (instruction.changes_variable) {
     late_.push_back(task);
+  } else if (instruction.node->traits().exchange == Exchange::kSends) {
+    sends_.push_back(task);
   } else if (costs_ != nullptr && IsHeavy(task)) {
     heavy_.push_back(task);
   } else {
@@ -232,7 +257,7 @@ void DynamicStep::Execute(Task task) {
     return;
   }
   if (task.at->progress[task.index].any_dead && instruction.kind != InstructionKind::kMerge) {
-    if (instruction.node->op() != "_Send") {
+    if (instruction.node->traits().dead_inputs == DeadInputs::kSkipped) {
       MarkDead(task);
       Finish(task);
       return;
@@ -272,6 +297,13 @@ void DynamicStep::ExecuteKernel(Task task) {
   const Instruction& instruction = plan_.instructions()[task.index];
   Status status = task.at->state->TakeSnapshots(instruction);
   KernelContext& context = task.at->state->context(task.index);
+  if (plan_.device()->memory() != nullptr) {
+    // The device's memory is dear, and no kernel runs beside this one on another thread: whoever
+    // reads last may write over what it reads, not only an only reader.
+    for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+      context.binding().input_is_last_use[i] = task.at->uses[instruction.inputs[i]] == 1;
+    }
+  }
   if (!status.ok()) {
     Fail(NodeError(status, *instruction.node));
     return;
@@ -410,7 +442,26 @@ void DynamicStep::Trace(Task task, absl::Time end, uint64_t thread) {
 }
 
 void DynamicStep::Complete(Task task, Status status, bool was_heavy) {
-  if (BecomeDriver(task, std::move(status), was_heavy)) Drive();
+  if (!BecomeDriver(task, std::move(status), was_heavy)) return;
+  bool is_awaited = false;  // this thread has more to do elsewhere
+  for (const Driven* driven = driven_here; driven != nullptr; driven = driven->outer) {
+    is_awaited = is_awaited || (driven->step != this && driven->step->HasMoreToDo());
+  }
+  if (is_awaited && IsWorthAThread()) {
+    runner_->pool().Schedule([this] { Drive(); });
+  } else {
+    Drive();
+  }
+}
+
+bool DynamicStep::IsWorthAThread() {
+  if (costs_ == nullptr) return false;
+  if (is_measured_) return true;  // nobody knows yet
+  if (is_worth_a_thread_) return *is_worth_a_thread_;
+  int64_t total = 0;
+  for (size_t i = 0; i < costs_->size(); ++i) total += costs_->nanoseconds(static_cast<int>(i));
+  is_worth_a_thread_ = total >= runner_->options().worth_handing_over;
+  return *is_worth_a_thread_;
 }
 
 bool DynamicStep::BecomeDriver(Task task, Status status, bool was_heavy) {
@@ -491,8 +542,8 @@ void DynamicStep::Deliver(const Instruction& source, const Instruction::Dependen
     starts = progress.pending == 0 && is_told;
   } else {
     --progress.pending;
-    // A ControlTrigger only waits: it is alive whatever its inputs are.
-    if (is_dead && target.node->op() != "ControlTrigger") progress.any_dead = true;
+    if (is_dead && target.node->traits().dead_inputs != DeadInputs::kIgnored)
+      progress.any_dead = true;
     starts = progress.pending == 0;
   }
   if (progress.started || !starts) return;

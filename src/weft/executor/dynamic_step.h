@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,6 +81,9 @@ class DynamicStep {
                bool is_dead, Iteration* to);
   void Fail(Status status);
   void End();
+  bool HasMoreToDo() const { return !ready_.empty() || !heavy_.empty() || !late_.empty(); }
+  // True if its kernels take longer than it takes to call a thread.
+  bool IsWorthAThread();
 
   // Loops (dynamic_loops.cc). Each moves the task's output to where its readers are.
   void FinishEnter(Task task, bool died);
@@ -100,12 +104,14 @@ class DynamicStep {
   Iteration* top_ = nullptr;                      // the graph itself
   std::vector<std::unique_ptr<Iteration>> free_;  // iterations to use again
   std::vector<Task> ready_;
+  std::vector<Task> sends_;  // ready, and others wait for them
   std::vector<Task> late_;   // instructions that change variables: after all else that is ready
   std::vector<Task> heavy_;  // ready, and worth a thread of their own
   int outstanding_ = 0;      // started, not completed
   int computing_ = 0;        // of those: kernels of heavy_
   CostTable* const costs_;   // null: kernels run one after another
   const bool is_measured_;
+  std::optional<bool> is_worth_a_thread_;  // once asked
   Status status_;
 
   absl::Mutex mutex_;

@@ -10,36 +10,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "weft/executor/testing/test_ops.h"
 #include "weft/graph/builder.h"
-#include "weft/kernel/op_spec.h"
 
 namespace weft::executor {
 namespace {
 
 using ::testing::HasSubstr;
 
-class SumKernel final : public OpKernel {
- public:
-  Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
-    *out->data<int64_t>() = c.input(0).scalar<int64_t>() + c.input(1).scalar<int64_t>();
-    return absl::OkStatus();
-  }
-};
-class RefuseKernel final : public OpKernel {
- public:
-  Status Compute(KernelContext&) override { return InvalidArgument("Told to refuse"); }
-};
-class WaitForEndKernel final : public AsyncOpKernel {
- public:
-  void ComputeAsync(KernelContext& c, Done done) override {
-    auto shared = std::make_shared<Done>(std::move(done));  // with the cancellation
-    Cancellation::Token token = 0;
-    if (!c.cancellation().Register(&token, [shared](const Status& s) { (*shared)(s); })) {
-      (*shared)(c.cancellation().status());
-    }
-  }
-};
 // f(x, x)
 class ApplyKernel final : public AsyncOpKernel {
  public:
@@ -63,18 +41,14 @@ class ApplyKernel final : public AsyncOpKernel {
 
 Catalogue* MakeCallingOps() {
   auto* c = new Catalogue();
-  c->Add(OpSpec("_Arg").Output("output: T").Attr("T: type").Attr("index: int >= 0").Stateful());
-  c->Add(OpSpec("_Retval").Input("input: T").Attr("T: type").Attr("index: int >= 0").Stateful());
+  testing::AddArgumentAndResult(*c);
   c->Add(OpSpec("Sum2")
              .Input("x: int64")
              .Input("y: int64")
              .Output("z: int64")
-             .Kernel(MakeKernel<SumKernel>()));
-  const auto one_to_one = [&](const char* name, KernelFactory kernel) {
-    c->Add(OpSpec(name).Input("x: int64").Output("y: int64").Kernel(std::move(kernel)));
-  };
-  one_to_one("Refuse", MakeKernel<RefuseKernel>());
-  one_to_one("WaitForEnd", MakeKernel<WaitForEndKernel>());
+             .Kernel(MakeKernel<testing::AddKernel>()));
+  testing::AddOneToOne(*c, "Refuse", MakeKernel<testing::FailKernel>());
+  testing::AddOneToOne(*c, "WaitForEnd", MakeKernel<testing::NeverKernel>());
   c->Add(OpSpec("Apply")
              .Input("x: int64")
              .Output("y: int64")
@@ -166,7 +140,7 @@ TEST_F(FunctionCallsTest, ErrorsNameTheFunction) {
   const Status refused = Apply("refuses", 1).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("Function 'refuses'"));
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("Told to refuse"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("Told to fail"));
   AddFunction("odd", {.name = "odd", .op = "Strange", .inputs = {"a"}}, "odd:y:0");
   EXPECT_THAT(std::string(Apply("odd", 1).status().message()), HasSubstr("Function 'odd'"));
 }

@@ -17,8 +17,8 @@
 
 #include "base/compute_threads.h"
 #include "weft/executor/plan_runner.h"
+#include "weft/executor/testing/test_ops.h"
 #include "weft/graph/builder.h"
-#include "weft/kernel/op_spec.h"
 
 namespace weft::executor {
 namespace {
@@ -68,42 +68,6 @@ class LastKernel final : public OpKernel {
     return absl::OkStatus();
   }
 };
-class AliasKernel final : public OpKernel {
- public:
-  Status Compute(KernelContext& c) override {
-    c.SetOutput(0, c.input(0));
-    return absl::OkStatus();
-  }
-};
-class WaitKernel final : public AsyncOpKernel {
- public:
-  void ComputeAsync(KernelContext& c, Done done) override {
-    c.device().threads().Schedule([&c, done = std::move(done)]() mutable {
-      c.SetOutput(0, c.input(0));
-      done(absl::OkStatus());
-    });
-  }
-};
-class VectorVariable final : public OpKernel {
- public:
-  Status Compute(KernelContext& c) override {
-    c.SetOutputVariable(0, variable_);
-    return absl::OkStatus();
-  }
-
- private:
-  Ref<Variable> variable_ = MakeRef<Variable>("v", DType::kInt64);
-};
-class VectorAssign final : public OpKernel {
- public:
-  Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(Variable * variable, c.input_variable(0));
-    WEFT_ASSIGN_OR_RETURN(Tensor copy, c.input(1).Clone());
-    variable->Assign(std::move(copy));
-    c.SetOutputVariable(0, Ref<Variable>(variable));
-    return absl::OkStatus();
-  }
-};
 class AddToKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
@@ -148,26 +112,19 @@ class ThrowLaterKernel final : public AsyncOpKernel {
 Catalogue* MakeVectorOps() {
   auto* c = new Catalogue();
   const auto op = [](const char* name) { return OpSpec(name); };
-  c->Add(op("_Arg").Output("output: T").Attr("T: type").Attr("index: int >= 0").Stateful());
-  c->Add(op("_Retval").Input("input: T").Attr("T: type").Attr("index: int >= 0").Stateful());
-  c->Add(op("Fill").Input("x: int64").Output("y: int64").Kernel(MakeKernel<VectorFill>()));
+  testing::AddArgumentAndResult(*c);
+  testing::AddVariables(*c);
+  testing::AddOneToOne(*c, "Fill", MakeKernel<VectorFill>());
   c->Add(op("Mix")
              .Input("x: int64")
              .Input("y: int64")
              .Output("z: int64")
              .Kernel(MakeKernel<MixKernel>()));
-  c->Add(op("Last").Input("x: int64").Output("y: int64").Kernel(MakeKernel<LastKernel>()));
-  c->Add(op("Alias").Input("x: int64").Output("y: int64").Kernel(MakeKernel<AliasKernel>()));
-  c->Add(op("Wait").Input("x: int64").Output("y: int64").Kernel(MakeKernel<WaitKernel>()));
-  c->Add(op("Var").Output("ref: Ref(int64)").Stateful().Kernel(MakeKernel<VectorVariable>()));
+  testing::AddOneToOne(*c, "Last", MakeKernel<LastKernel>());
+  testing::AddOneToOne(*c, "Alias", MakeKernel<testing::PassKernel>());
+  testing::AddOneToOne(*c, "Wait", MakeKernel<testing::LaterKernel>());
   c->Add(op("Throw").Input("x: int64").Kernel(MakeKernel<ThrowKernel>()));
   c->Add(op("ThrowLater").Input("x: int64").Kernel(MakeKernel<ThrowLaterKernel>()));
-  c->Add(op("Assign")
-             .Input("ref: Ref(int64)")
-             .Input("value: int64")
-             .Output("out: Ref(int64)")
-             .AllowsUninitializedInput()
-             .Kernel(MakeKernel<VectorAssign>()));
   c->Add(op("AddTo")
              .Input("ref: Ref(int64)")
              .Input("value: int64")

@@ -7,53 +7,20 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "weft/executor/testing/test_ops.h"
 #include "weft/graph/builder.h"
-#include "weft/kernel/op_spec.h"
 
 namespace weft::executor {
 namespace {
 
 using ::testing::HasSubstr;
 
-// A catalogue of a few ops over int64 scalars, so that the executor is tested without the real
-// ones.
-class AddKernel final : public OpKernel {
- public:
-  Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
-    *out->data<int64_t>() = c.input(0).scalar<int64_t>() + c.input(1).scalar<int64_t>();
-    return absl::OkStatus();
-  }
-};
 class LessKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
     *out->data<bool>() = c.input(0).scalar<int64_t>() < c.input(1).scalar<int64_t>();
     return absl::OkStatus();
-  }
-};
-class FailKernel final : public OpKernel {
- public:
-  Status Compute(KernelContext&) override { return InvalidArgument("Told to fail"); }
-};
-class LaterKernel final : public AsyncOpKernel {
- public:
-  void ComputeAsync(KernelContext& c, Done done) override {
-    c.device().threads().Schedule([&c, done = std::move(done)]() mutable {
-      c.SetOutput(0, c.input(0));
-      done(absl::OkStatus());
-    });
-  }
-};
-class NeverKernel final : public AsyncOpKernel {
- public:
-  void ComputeAsync(KernelContext& c, Done done) override {
-    auto shared = std::make_shared<Done>(std::move(done));
-    Cancellation::Token token = 0;
-    if (!c.cancellation().Register(&token, [shared](const Status& s) { (*shared)(s); })) {
-      (*shared)(c.cancellation().status());
-    }
   }
 };
 // Has its output, and ends only when a LetGo of its step says so; fails if somebody took the
@@ -92,26 +59,6 @@ class LetGoKernel final : public OpKernel {
     return absl::OkStatus();
   }
 };
-class VariableKernel final : public OpKernel {
- public:
-  Status Compute(KernelContext& c) override {
-    c.SetOutputVariable(0, variable_);
-    return absl::OkStatus();
-  }
-
- private:
-  Ref<Variable> variable_ = MakeRef<Variable>("v", DType::kInt64);
-};
-class AssignKernel final : public OpKernel {
- public:
-  Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(Variable * variable, c.input_variable(0));
-    WEFT_ASSIGN_OR_RETURN(Tensor copy, c.input(1).Clone());
-    variable->Assign(std::move(copy));
-    c.SetOutputVariable(0, Ref<Variable>(variable));
-    return absl::OkStatus();
-  }
-};
 class IncrementKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
@@ -123,46 +70,28 @@ class IncrementKernel final : public OpKernel {
     });
   }
 };
-class PassKernel final : public OpKernel {
- public:
-  Status Compute(KernelContext& c) override {
-    c.SetOutput(0, c.input(0));
-    return absl::OkStatus();
-  }
-};
-
 Catalogue* MakeCatalogue() {
   auto* c = new Catalogue();
   const auto op = [](const char* name) { return OpSpec(name); };
-  c->Add(op("_Arg").Output("output: T").Attr("T: type").Attr("index: int >= 0").Stateful());
-  c->Add(op("_Retval").Input("input: T").Attr("T: type").Attr("index: int >= 0").Stateful());
+  testing::AddArgumentAndResult(*c);
+  testing::AddVariables(*c);
   c->Add(op("Add")
              .Input("x: int64")
              .Input("y: int64")
              .Output("z: int64")
-             .Kernel(MakeKernel<AddKernel>()));
+             .Kernel(MakeKernel<testing::AddKernel>()));
   c->Add(op("Less")
              .Input("x: int64")
              .Input("y: int64")
              .Output("z: bool")
              .Kernel(MakeKernel<LessKernel>()));
-  c->Add(op("Fail").Input("x: int64").Output("y: int64").Kernel(MakeKernel<FailKernel>()));
-  c->Add(op("Later").Input("x: int64").Output("y: int64").Kernel(MakeKernel<LaterKernel>()));
-  c->Add(op("Never").Input("x: int64").Output("y: int64").Kernel(MakeKernel<NeverKernel>()));
-  c->Add(op("Hold").Input("x: int64").Output("y: int64").Kernel(MakeKernel<HoldKernel>()));
-  c->Add(op("LaterThanHold")
-             .Input("x: int64")
-             .Output("y: int64")
-             .Kernel(MakeKernel<LaterThanHoldKernel>()));
-  c->Add(op("LetGo").Input("x: int64").Output("y: int64").Kernel(MakeKernel<LetGoKernel>()));
-  c->Add(op("Pass").Input("x: int64").Output("y: int64").Kernel(MakeKernel<PassKernel>()));
-  c->Add(op("Var").Output("ref: Ref(int64)").Stateful().Kernel(MakeKernel<VariableKernel>()));
-  c->Add(op("Assign")
-             .Input("ref: Ref(int64)")
-             .Input("value: int64")
-             .Output("out: Ref(int64)")
-             .AllowsUninitializedInput()
-             .Kernel(MakeKernel<AssignKernel>()));
+  testing::AddOneToOne(*c, "Fail", MakeKernel<testing::FailKernel>());
+  testing::AddOneToOne(*c, "Later", MakeKernel<testing::LaterKernel>());
+  testing::AddOneToOne(*c, "Never", MakeKernel<testing::NeverKernel>());
+  testing::AddOneToOne(*c, "Hold", MakeKernel<HoldKernel>());
+  testing::AddOneToOne(*c, "LaterThanHold", MakeKernel<LaterThanHoldKernel>());
+  testing::AddOneToOne(*c, "LetGo", MakeKernel<LetGoKernel>());
+  testing::AddOneToOne(*c, "Pass", MakeKernel<testing::PassKernel>());
   c->Add(op("Increment")
              .Input("ref: Ref(int64)")
              .Output("out: Ref(int64)")
@@ -172,13 +101,15 @@ Catalogue* MakeCatalogue() {
              .Input("pred: bool")
              .Output("output_false: T")
              .Output("output_true: T")
-             .Attr("T: type"));
+             .Attr("T: type")
+             .Traits({.lowers_to = InstructionKind::kSwitch}));
   c->Add(op("Merge")
              .Input("inputs: N * T")
              .Output("output: T")
              .Output("value_index: int32")
              .Attr("T: type")
-             .Attr("N: int >= 1"));
+             .Attr("N: int >= 1")
+             .Traits({.lowers_to = InstructionKind::kMerge}));
   c->Add(op("If")
              .Input("cond: Tcond")
              .Input("input: Tin")
@@ -188,6 +119,7 @@ Catalogue* MakeCatalogue() {
              .Attr("Tout: list(type) >= 0")
              .Attr("then_branch: func")
              .Attr("else_branch: func")
+             .Traits({.lowers_to = InstructionKind::kBranch})
              .Stateful());
   c->Add(op("While")
              .Input("input: T")
@@ -195,6 +127,7 @@ Catalogue* MakeCatalogue() {
              .Attr("T: list(type) >= 0")
              .Attr("cond: func")
              .Attr("body: func")
+             .Traits({.lowers_to = InstructionKind::kLoop})
              .Stateful());
   return c;
 }

@@ -59,7 +59,8 @@ std::optional<std::string> VariableBehind(const Node& node, int input) {
     at = at->input(0).node;
   }
   if (at == nullptr || !at->schema().is_stateful) return std::nullopt;
-  if (at->op() == "_Arg") return std::nullopt;  // two arguments may be the same variable
+  if (at->LowersTo(InstructionKind::kArgument))
+    return std::nullopt;  // two arguments may be the same variable
   const std::string shared = FindAttrOr<std::string>(at->attrs(), "shared_name", "");
   return absl::StrCat(FindAttrOr<std::string>(at->attrs(), "container", ""), "/",
                       shared.empty() ? at->name() : shared);

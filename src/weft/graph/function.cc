@@ -111,7 +111,7 @@ std::vector<Endpoint> Branch(GraphBuilder& builder, const char* op, Endpoint sel
 class TensorNames {
  public:
   void Add(const Node& node) {
-    if (node.op() == "_Arg") {
+    if (node.LowersTo(InstructionKind::kArgument)) {
       names_[{const_cast<Node*>(&node), 0}] = node.name();
       return;
     }
@@ -146,10 +146,32 @@ std::string UniqueFunctionName(const Graph& graph, const std::string& name) {
   return unique;
 }
 
-StatusOr<std::vector<Node*>> EndsByIndex(const Graph& body, absl::string_view op) {
+StatusOr<std::vector<FunctionRef>> FunctionsOf(const Graph& graph, const std::string& op,
+                                               const AttrMap& attrs) {
+  std::vector<FunctionRef> functions;
+  if (graph.FindFunction(op) != nullptr) {
+    functions.push_back({op, std::make_shared<AttrMap>(attrs)});
+    return functions;
+  }
+  WEFT_ASSIGN_OR_RETURN(const OpDefinition* definition, graph.FindOp(op));
+  if (definition->schema.traits.lowers_to == InstructionKind::kKernel) return functions;
+  for (const AttrSchema& attr : definition->schema.attrs) {
+    if (attr.kind == "func") {
+      WEFT_ASSIGN_OR_RETURN(FunctionRef function, FindAttr<FunctionRef>(attrs, attr.name));
+      functions.push_back(std::move(function));
+    } else if (attr.kind == "list(func)") {
+      WEFT_ASSIGN_OR_RETURN(auto list, FindAttr<AttrValue::FunctionList>(attrs, attr.name));
+      if (list.empty()) return InvalidArgument("Attribute '", attr.name, "' names no function");
+      functions.insert(functions.end(), list.begin(), list.end());
+    }
+  }
+  return functions;
+}
+
+StatusOr<std::vector<Node*>> EndsByIndex(const Graph& body, InstructionKind kind) {
   std::vector<Node*> ends;
   for (Node* node : body.nodes()) {
-    if (node->op() == op) ends.push_back(node);
+    if (node->LowersTo(kind)) ends.push_back(node);
   }
   std::vector<Node*> sorted(ends.size(), nullptr);
   for (Node* node : ends) {
@@ -176,8 +198,10 @@ Node* AddResult(GraphBuilder& body, Endpoint value, int index) {
 StatusOr<FunctionDef> FunctionFromGraph(const Graph& body, const std::string& name) {
   FunctionDef function;
   function.signature.name = name;
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> arguments, EndsByIndex(body, "_Arg"));
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> results, EndsByIndex(body, "_Retval"));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> arguments,
+                        EndsByIndex(body, InstructionKind::kArgument));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> results,
+                        EndsByIndex(body, InstructionKind::kResult));
   TensorNames names;
   for (Node* node : body.nodes()) names.Add(*node);
   for (const Node* argument : arguments) {
@@ -190,7 +214,7 @@ StatusOr<FunctionDef> FunctionFromGraph(const Graph& body, const std::string& na
     WEFT_ASSIGN_OR_RETURN(function.returns[output], names.Of(result->input(0)));
   }
   for (const Node* node : body.nodes()) {
-    if (node->op() == "_Arg" || node->op() == "_Retval") continue;
+    if (node->IsCallEnd()) continue;
     NodeDef def = ExportNode(*node);
     def.inputs.clear();
     for (const Endpoint& input : node->inputs()) {

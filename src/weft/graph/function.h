@@ -66,8 +66,15 @@ StatusOr<FunctionDef> FunctionFromGraph(const Graph& body, const std::string& na
 // `name`, `name_1`, ...: neither a function of the graph's library nor an op.
 std::string UniqueFunctionName(const Graph& graph, const std::string& name);
 
-// The `_Arg` or `_Retval` nodes (`op`) of a body, by index. InvalidArgument where one is missing.
-StatusOr<std::vector<Node*>> EndsByIndex(const Graph& body, absl::string_view op);
+// What a node of `op` with these attributes calls, in the order of its function attributes: the
+// function `op` itself, or those that a call, branch or loop names. None for other ops, whose
+// kernels call what they are given. InvalidArgument naming an attribute that names no function.
+StatusOr<std::vector<FunctionRef>> FunctionsOf(const Graph& graph, const std::string& op,
+                                               const AttrMap& attrs);
+
+// The arguments (kArgument) or results (kResult) of a body, by index. InvalidArgument where one is
+// missing.
+StatusOr<std::vector<Node*>> EndsByIndex(const Graph& body, InstructionKind kind);
 // Adds argument or result `index` to a body.
 Endpoint AddArgument(GraphBuilder& body, const TensorType& type, int index);
 Node* AddResult(GraphBuilder& body, Endpoint value, int index);

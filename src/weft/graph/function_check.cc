@@ -113,7 +113,73 @@ class CallGraph {
   std::vector<Frame> stack_;
 };
 
+// What nodes run, and what that runs.
+class CalledFunctions {
+ public:
+  explicit CalledFunctions(const Graph& graph) : graph_(graph) {}
+
+  Status Check() {
+    for (const Node* node : graph_.nodes()) {
+      WEFT_RETURN_IF_ERROR(CheckNode(node->name(), node->op(), node->attrs()));
+    }
+    while (!open_.empty()) {
+      inside_ = open_.back();
+      open_.pop_back();
+      for (const NodeDef& node : inside_->nodes) {
+        WEFT_RETURN_IF_ERROR(CheckNode(node.name, node.op, node.attrs));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  Status CheckNode(const std::string& name, const std::string& op, const AttrMap& attrs) {
+    const StatusOr<const OpDefinition*> definition = graph_.FindOp(op);
+    if (!definition.ok()) return absl::OkStatus();  // who makes the node says so
+    if (const FunctionDef* itself = graph_.FindFunction(op)) Open(itself);
+    const OpSchema& schema = (*definition)->schema;
+    if (schema.traits.lowers_to == InstructionKind::kKernel) return absl::OkStatus();
+    for (const AttrSchema& attr : schema.attrs) {
+      const auto found = attrs.find(attr.name);
+      if (found == attrs.end()) continue;
+      std::vector<FunctionRef> called;
+      if (const auto* one = found->second.As<FunctionRef>()) called = {*one};
+      if (const auto* list = found->second.As<AttrValue::FunctionList>()) called = *list;
+      for (const FunctionRef& function : called) {
+        const FunctionDef* body = graph_.FindFunction(function.name);
+        if (body == nullptr) return Missing(function.name, name, schema, attr.name);
+        Open(body);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void Open(const FunctionDef* function) {
+    if (seen_.insert(function).second) open_.push_back(function);
+  }
+
+  Status Missing(const std::string& function, const std::string& node, const OpSchema& op,
+                 const std::string& attr) const {
+    const std::string who = absl::StrCat(
+        "node '", node, "' (", op.name, ")",
+        inside_ == nullptr ? "" : absl::StrCat(" of function '", inside_->signature.name, "'"),
+        " names it in its attribute '", attr, "'");
+    if (op.traits.lowers_to == InstructionKind::kCall) {
+      return InvalidArgument("Failed to find function \"", function,
+                             "\" in function library: ", who);
+    }
+    return NotFound("Function ", function, " is not defined: ", who);
+  }
+
+  const Graph& graph_;
+  const FunctionDef* inside_ = nullptr;  // null: the graph itself
+  std::vector<const FunctionDef*> open_;
+  absl::flat_hash_set<const FunctionDef*> seen_;
+};
+
 }  // namespace
+
+Status CheckCalledFunctions(const Graph& graph) { return CalledFunctions(graph).Check(); }
 
 Status CheckFunctions(const GraphDef& def, const Graph& graph) {
   CallGraph calls(def, graph);

@@ -13,4 +13,9 @@ namespace weft {
 // bodies use may be unknown: only a call finds out.
 Status CheckFunctions(const GraphDef& def, const Graph& graph);
 
+// That the library has all functions that calls, branches and loops of the graph run, and those
+// functions in turn. An error names the function, the node and its attribute; its code is the one
+// that TensorFlow has for it.
+Status CheckCalledFunctions(const Graph& graph);
+
 }  // namespace weft

@@ -242,16 +242,14 @@ StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
     if (node == nullptr) continue;
     int count = static_cast<int>(node->control_inputs_.size());
     for (const Endpoint& input : node->inputs_) {
-      const bool back_edge = input.node != nullptr && (input.node->op() == "NextIteration" ||
-                                                       input.node->op() == "RefNextIteration");
-      if (input.node != nullptr && !back_edge) ++count;
+      if (input.node != nullptr && !input.node->LowersTo(InstructionKind::kNextIteration)) ++count;
     }
     pending[node->id_] = count;
     if (count == 0) order.push_back(node.get());
   }
   for (size_t next = 0; next < order.size(); ++next) {
     const Node* node = order[next];
-    const bool back = node->op() == "NextIteration" || node->op() == "RefNextIteration";
+    const bool back = node->LowersTo(InstructionKind::kNextIteration);
     for (const Consumer& consumer : node->consumers_) {
       if (back && consumer.input != kControlPort) continue;
       if (--pending[consumer.node->id_] == 0) order.push_back(consumer.node);
@@ -288,6 +286,7 @@ Status Graph::AddFunction(FunctionDef function) {
   }
   auto op = std::make_unique<OpDefinition>();
   op->schema = function.signature;
+  op->schema.traits.lowers_to = InstructionKind::kCall;
   library_->ops.emplace(name, std::move(op));
   library_->functions.emplace(name, std::make_unique<FunctionDef>(std::move(function)));
   return absl::OkStatus();

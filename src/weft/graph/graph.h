@@ -48,6 +48,12 @@ class Node {
   const std::string& op() const { return call_.op(); }
   const OpDefinition& definition() const { return call_.definition(); }
   const OpSchema& schema() const { return call_.schema(); }
+  const OpTraits& traits() const { return schema().traits; }
+  bool LowersTo(InstructionKind kind) const { return traits().lowers_to == kind; }
+  // An argument or a result of the step or function that it stands in.
+  bool IsCallEnd() const {
+    return LowersTo(InstructionKind::kArgument) || LowersTo(InstructionKind::kResult);
+  }
   const AttrMap& attrs() const { return call_.attrs(); }
   template <typename T>
   StatusOr<T> Attr(absl::string_view name) const {

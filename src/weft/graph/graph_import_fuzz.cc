@@ -35,6 +35,9 @@ const weft::OpRegistry& Ops() {
           Schema("I", {}, {"x: int32"}, {"z: int32"}),
           Schema("Merge", {"T: type", "N: int >= 1"}, {"inputs: N * T"}, {"output: T"}),
           Schema("NextIteration", {"T: type"}, {"data: T"}, {"output: T"})}) {
+      if (schema.name == "Merge") schema.traits.lowers_to = weft::InstructionKind::kMerge;
+      if (schema.name == "NextIteration")
+        schema.traits.lowers_to = weft::InstructionKind::kNextIteration;
       weft::OpDefinition definition;
       definition.schema = std::move(schema);
       if (!made->Add(std::move(definition)).ok()) abort();

@@ -23,9 +23,15 @@ namespace {
 
 constexpr int kNewNode = -2;  // a source of this import that is not made yet
 
-bool IsLoopBack(absl::string_view producer, absl::string_view consumer) {
-  return (producer == "NextIteration" || producer == "RefNextIteration") &&
-         (consumer == "Merge" || consumer == "RefMerge");
+// What a node of the op lowers to; a function, or no op at all, goes round no loop.
+InstructionKind KindOf(const OpRegistry& ops, absl::string_view op) {
+  const OpDefinition* known = ops.Find(op);
+  return known == nullptr ? InstructionKind::kKernel : known->schema.traits.lowers_to;
+}
+
+bool IsLoopBack(const OpRegistry& ops, absl::string_view producer, absl::string_view consumer) {
+  return KindOf(ops, producer) == InstructionKind::kNextIteration &&
+         KindOf(ops, consumer) == InstructionKind::kMerge;
 }
 
 // One input as text, resolved: a node of the graph, or one of this import by index.
@@ -200,7 +206,7 @@ Status Importer::ResolveInputs() {
       const auto position = static_cast<int>(sources_[i].size());
       sources_[i].push_back(source);
       if (source.known != nullptr) continue;
-      if (!controls && IsLoopBack(def_.nodes[source.index].op, node.op)) {
+      if (!controls && IsLoopBack(graph_->ops(), def_.nodes[source.index].op, node.op)) {
         back_edges_.push_back({static_cast<int>(i), position, source});
         continue;
       }
@@ -305,7 +311,7 @@ Status Importer::CycleError() const {
   const auto pending_source = [&](int index) {
     for (const Source& source : sources_[index]) {
       if (source.known != nullptr || pending_[source.index] == 0) continue;
-      if (IsLoopBack(def_.nodes[source.index].op, def_.nodes[index].op)) continue;
+      if (IsLoopBack(graph_->ops(), def_.nodes[source.index].op, def_.nodes[index].op)) continue;
       return source.index;
     }
     return kNewNode;

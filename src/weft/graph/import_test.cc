@@ -31,7 +31,8 @@ OpSchema Schema(const std::string& name, const std::vector<std::string>& attrs,
 const OpRegistry& Ops() {
   static const OpRegistry* const ops = [] {
     auto* made = new OpRegistry();
-    const auto add = [&](OpSchema schema) {
+    const auto add = [&](OpSchema schema, OpTraits traits = {}) {
+      schema.traits = std::move(traits);
       OpDefinition definition;
       definition.schema = std::move(schema);
       EXPECT_TRUE(made->Add(std::move(definition)).ok());
@@ -39,8 +40,10 @@ const OpRegistry& Ops() {
     add(Schema("Const", {"value: tensor", "dtype: type"}, {}, {"output: dtype"}));
     add(Schema("Add", {"T: {float, int32}"}, {"x: T", "y: T"}, {"z: T"}));
     add(Schema("Merge", {"T: type", "N: int >= 1"}, {"inputs: N * T"},
-               {"output: T", "value_index: int32"}));
-    add(Schema("NextIteration", {"T: type"}, {"data: T"}, {"output: T"}));
+               {"output: T", "value_index: int32"}),
+        {.lowers_to = InstructionKind::kMerge});
+    add(Schema("NextIteration", {"T: type"}, {"data: T"}, {"output: T"}),
+        {.lowers_to = InstructionKind::kNextIteration});
     add(Schema("NoOp", {}, {}, {}));
     add(Schema("Sized", {"size: int = 7"}, {}, {"output: int32"}));
     add(Schema("_Send", {"T: type"}, {"tensor: T"}, {}));

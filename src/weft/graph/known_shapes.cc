@@ -78,7 +78,7 @@ Status KnownShapes::InferOne(const Node& node) {
       variables.resize(node.num_inputs());
       variables[i] = source.variable;
     }
-    if (input.node->op() != "Const") continue;
+    if (input.node->traits().source != ValueSource::kConstant) continue;
     StatusOr<Tensor> value = input.node->Attr<Tensor>("value");
     if (!value.ok()) continue;
     values[i] = *std::move(value);
@@ -86,9 +86,9 @@ Status KnownShapes::InferOne(const Node& node) {
   }
   Entry& entry = At(node);
   entry.state = State::kDone;
-  if (node.op() == "VarHandleOp") {
+  if (node.traits().source == ValueSource::kVariable) {
     entry.variable = FindAttrOr<PartialShape>(node.attrs(), "shape", PartialShape());
-  } else if (node.op() == "Identity" && !variables.empty()) {
+  } else if (node.traits().passes_on == PassesOn::kItself && !variables.empty()) {
     entry.variable = variables[0];
   }
   StatusOr<std::vector<PartialShape>> inferred = InferShapes(node, shapes, constants, variables);

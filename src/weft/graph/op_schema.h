@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "weft/graph/attr_value.h"
+#include "weft/graph/op_traits.h"
 
 namespace weft {
 
@@ -45,6 +46,7 @@ struct OpSchema {
   bool is_aggregate = false;
   bool allows_uninitialized_input = false;
   bool is_distributed_communication = false;
+  OpTraits traits;
   int deprecated_since = 0;  // GraphDef producer version; 0 = not deprecated
   std::string deprecation;
 

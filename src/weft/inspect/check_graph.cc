@@ -84,7 +84,7 @@ class Checker {
         return;
       }
     }
-    if (compile::RunsWithoutKernel(node.op)) return;
+    if (schema.traits.lowers_to != InstructionKind::kKernel) return;
     const Status found = catalogue_.kernels().Find(node.op, node.attrs, device_->type()).status();
     if (!found.ok()) {
       no_kernel_.insert(node.name);
@@ -100,8 +100,7 @@ class Checker {
     const Status imported = ImportGraph(*std::move(def), ImportOptions(), &graph);
     if (!imported.ok()) return Add(Kind::kMalformed, std::string(imported.message()), "", "");
     for (Node* node : graph.nodes()) {
-      if (compile::RunsWithoutKernel(node->op()) || functions_.contains(node->op()) ||
-          no_kernel_.contains(node->name())) {
+      if (!node->LowersTo(InstructionKind::kKernel) || no_kernel_.contains(node->name())) {
         continue;
       }
       const StatusOr<const KernelDef*> kernel =

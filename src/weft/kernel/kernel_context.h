@@ -23,7 +23,6 @@ namespace weft {
 
 class FileSystem;
 class WaitRegistry;
-class CollectiveRunner;
 
 // Runs functions of the graph's library for kernels that take them (datasets, remote calls).
 class FunctionRunner {
@@ -42,7 +41,6 @@ struct StepEnvironment {
   Rendezvous* rendezvous = nullptr;           // null where a graph has no sends
   ResourceManager* step_resources = nullptr;  // dies with the step
   FunctionRunner* functions = nullptr;
-  CollectiveRunner* collectives = nullptr;
   WaitRegistry* waits = nullptr;  // where kernels that wait report it (base/waits.h); may be null
   FileSystem* files = nullptr;    // file ops go through it; it keeps them under the allowed root
   const std::string* container =

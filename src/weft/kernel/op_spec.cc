@@ -47,6 +47,10 @@ OpSpec& OpSpec::HostOutput(absl::string_view name) {
   host_outputs_.emplace_back(name);
   return *this;
 }
+OpSpec& OpSpec::Traits(OpTraits traits) {
+  definition_.schema.traits = std::move(traits);
+  return *this;
+}
 OpSpec& OpSpec::AnyDevice() {
   any_device_ = true;
   return *this;

@@ -68,6 +68,8 @@ class OpSpec {
   // where the op runs on a device with a memory of its own.
   OpSpec& HostInput(absl::string_view name);
   OpSpec& HostOutput(absl::string_view name);
+  // What the compiler may know of it: graph/op_traits.h.
+  OpSpec& Traits(OpTraits traits);
   // Its kernels only pass tensors on (KernelDef::any_device).
   OpSpec& AnyDevice();
   OpSpec& Deprecated(int since, absl::string_view explanation);

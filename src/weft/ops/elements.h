@@ -62,7 +62,7 @@ inline void CopyElements(const Tensor& from, int64_t from_index, int64_t n, Tens
     return;
   }
   VisitElement(from.dtype(), [&]<typename T>() {
-    CopyElements<T>(from.data<T>() + from_index, n, to->data<T>() + to_index);
+    CopyElements<T>(from.bits<T>() + from_index, n, to->bits<T>() + to_index);
   });
 }
 
@@ -77,7 +77,7 @@ inline void ClearElements(Tensor* tensor, int64_t begin, int64_t n) {
     return;
   }
   VisitElement(tensor->dtype(),
-               [&]<typename T>() { std::fill_n(tensor->data<T>() + begin, n, T()); });
+               [&]<typename T>() { std::fill_n(tensor->bits<T>() + begin, n, T()); });
 }
 
 }  // namespace weft::ops

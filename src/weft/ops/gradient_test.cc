@@ -22,14 +22,14 @@ int64_t NumParts(const Tensor& t) {
   return t.num_elements() * (t.dtype() == DType::kComplex128 ? 2 : 1);
 }
 double PartOf(const Tensor& t, int64_t i) {
-  return t.dtype() == DType::kFloat ? t.data<float>()[i] : t.data<double>()[i];
+  return t.dtype() == DType::kFloat ? t.data<float>()[i] : t.bits<double>()[i];
 }
 Tensor Moved(const Tensor& t, int64_t i, double by) {
   Tensor moved = *t.Clone();
   if (t.dtype() == DType::kFloat) {
     moved.data<float>()[i] += static_cast<float>(by);
   } else {
-    moved.data<double>()[i] += by;
+    moved.bits<double>()[i] += by;
   }
   return moved;
 }
@@ -38,7 +38,7 @@ Tensor Weights(const Tensor& of, uint64_t seed) {
   if (of.dtype() == DType::kDouble) return Fill<double>(of.shape(), 0.5, 2, seed);
   Tensor out = *Tensor::Zeros(of.dtype(), of.shape());
   const Tensor parts = Fill<double>({NumParts(of)}, 0.5, 2, seed);
-  std::copy_n(parts.data<double>(), NumParts(of), out.data<double>());
+  std::copy_n(parts.data<double>(), NumParts(of), out.bits<double>());
   return out;
 }
 

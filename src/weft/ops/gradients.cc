@@ -3,6 +3,11 @@
 
 namespace weft::ops {
 
+Status PassGradientOn(GradientContext& c) {
+  c.set_input(0, c.gradient());
+  return absl::OkStatus();
+}
+
 Endpoint ScalarOf(GradientContext& c, DType dtype, double value) {
   StatusOr<Tensor> scalar = Tensor::Allocate(dtype, Shape());
   if (!scalar.ok()) {

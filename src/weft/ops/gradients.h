@@ -8,6 +8,8 @@ namespace weft::ops {
 
 inline DType TypeOf(Endpoint e) { return e ? e.node->output_type(e.port).dtype : DType::kInvalid; }
 
+// The gradient of an op whose output is its first input.
+Status PassGradientOn(GradientContext& c);
 // A scalar of `dtype`. The value must be exact in it for integers.
 Endpoint ScalarOf(GradientContext& c, DType dtype, double value);
 // The complex conjugate; real tensors pass unchanged.

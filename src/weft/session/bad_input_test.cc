@@ -103,6 +103,34 @@ TEST_F(BadInputTest, FunctionsThatCallThemselves) {
                 {"f", "g"});
 }
 
+TEST_F(BadInputTest, FunctionsThatAreNotThere) {
+  constexpr char kLoop[] = R"(op: "While" input: "ok"
+      attr { key: "T" value { list { type: DT_FLOAT } } }
+      attr { key: "cond" value { func { name: "lost" } } }
+      attr { key: "body" value { func { name: "lost" } } })";
+  constexpr char kCall[] = R"(op: "PartitionedCall"
+      attr { key: "Tin" value { list { } } } attr { key: "Tout" value { list { } } })";
+  ASSERT_EQ(
+      Extend(absl::StrCat("node { name: 'loop' ", kLoop, R"(}
+      node { name: "call" )",
+                          kCall, R"( attr { key: "f" value { func { name: "lost" } } } }
+      node { name: "deep" )",
+                          kCall, R"( attr { key: "f" value { func { name: "outer" } } } }
+      library { function { signature { name: "outer" } node_def { name: "inner" )",
+                          kCall, R"( attr { key: "f" value { func { name: "lost" } } } } } })")),
+      absl::OkStatus());
+  // A graph may hold what no step runs.
+  EXPECT_EQ(Run({}, "loop"),
+            NotFound("Function lost is not defined: node 'loop' (While) names it in its attribute "
+                     "'cond'"));
+  const auto run = [&](const char* target) { return session_->Run({}, {}, {target}, nullptr); };
+  EXPECT_EQ(run("call"), InvalidArgument("Failed to find function \"lost\" in function library: "
+                                         "node 'call' (PartitionedCall) names it in its attribute "
+                                         "'f'"));
+  EXPECT_THAT(std::string(run("deep").message()),
+              HasSubstr("node 'inner' (PartitionedCall) of function 'outer'"));
+}
+
 TEST_F(BadInputTest, ShapesThatOverflow) {
   constexpr char kDims[] = "dim { size: 4611686018427387904 } dim { size: 4 }";
   ExpectRefused(

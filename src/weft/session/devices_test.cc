@@ -6,9 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/import.h"
+#include "weft/kernel/op_spec.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
 
@@ -97,6 +101,56 @@ TEST_F(DevicesTest, FeedsAndFetchesMayBeAnywhere) {
             absl::OkStatus());
   EXPECT_EQ(results[0].data<float>()[1], -2);
   EXPECT_EQ(results[1].data<float>()[1], 2);
+}
+
+// Gives its input when two calls are under way.
+class MeetKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    absl::SleepFor(absl::Milliseconds(1));  // worth a thread
+    absl::MutexLock lock(&mutex_);
+    const int both = (++arrived_ + 1) / 2 * 2;
+    const auto have_met = [&] { return arrived_ >= both; };
+    if (!mutex_.AwaitWithTimeout(absl::Condition(&have_met), absl::Seconds(20)))
+      return DeadlineExceeded("Nobody else came");
+    c.SetOutput(0, c.input(0));
+    return absl::OkStatus();
+  }
+
+ private:
+  static inline absl::Mutex mutex_;
+  static inline int arrived_ = 0;
+};
+
+// The second device begins with what the first one sends, which must not make it wait until the
+// second one has done its work.
+TEST_F(DevicesTest, ComputeSideBySide) {
+  Catalogue catalogue;
+  RegisterOps(catalogue);
+  catalogue.Add(
+      OpSpec("Meet").Input("x: float").Output("y: float").Kernel(MakeKernel<MeetKernel>()));
+  ASSERT_EQ(catalogue.status(), absl::OkStatus());
+  Graph graph(&catalogue.ops());
+  GraphBuilder b(&graph);
+  b.set_device(kFirst);
+  const Endpoint x = b.Op("Placeholder", {}, {{"dtype", DType::kFloat}}, "x");
+  const Endpoint here = b.Op("Meet", {b.Op("Neg", {x})});
+  b.set_device(kSecond);
+  const Endpoint there = b.Op("Meet", {b.Op("Square", {x})});
+  b.set_device(kFirst);
+  b.Op("AddV2", {here, there}, {}, "y");
+  ASSERT_TRUE(b.ok()) << b.status();
+  StatusOr<std::unique_ptr<Session>> session =
+      NewDirectSession({.catalogue = &catalogue, .devices = &two_devices_, .num_threads = 2});
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_EQ((*session)->Extend(ExportGraph(graph)), absl::OkStatus());
+  for (int step = 0; step < 30; ++step) {
+    std::vector<Tensor> results;
+    ASSERT_EQ((*session)->Run({{"x", Tensor::Scalar<float>(3)}}, {"y"}, {}, &results),
+              absl::OkStatus())
+        << "step " << step;
+    EXPECT_EQ(results[0].scalar<float>(), 6);
+  }
 }
 
 TEST_F(DevicesTest, AFailureOnOneEndsWhatWaitsOnTheOther) {

@@ -6,6 +6,7 @@
 #include "weft/compile/late_reads.h"
 #include "weft/compile/lower_calls.h"
 #include "weft/compile/partition.h"
+#include "weft/graph/function_check.h"
 #include "weft/graph/import.h"
 
 namespace weft::step {
@@ -14,7 +15,7 @@ namespace {
 // What a feed for `fed` must look like: any shape, unless it is a placeholder that says.
 PartialShape FeedShape(const Graph& graph, const Endpoint& fed) {
   PartialShape shape;
-  if (fed.node->op() == "Placeholder" || fed.node->op() == "PlaceholderV2") {
+  if (fed.node->traits().source == ValueSource::kPlaceholder) {
     shape = FindAttrOr<PartialShape>(fed.node->attrs(), "shape", PartialShape());
   }
   // Before version 24 a Placeholder without sizes meant "any shape".
@@ -75,8 +76,9 @@ StatusOr<StepGraph> SessionGraph::Cut(const compile::Signature& signature,
     feed_shapes.push_back(fed.ok() ? FeedShape(graph_, *fed) : PartialShape());
   }
   WEFT_ASSIGN_OR_RETURN(Graph step, compile::CutStepGraph(graph_, signature));
+  WEFT_RETURN_IF_ERROR(CheckCalledFunctions(step));
   for (Node* node : step.nodes()) {
-    if (node->op() == "_Arg" || node->op() == "_Retval") node->set_assigned_device(client_device_);
+    if (node->IsCallEnd()) node->set_assigned_device(client_device_);
   }
   while (true) {  // functions call functions
     WEFT_ASSIGN_OR_RETURN(const bool lowered, compile::LowerSpanningCalls(&step));

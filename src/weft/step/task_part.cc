@@ -16,9 +16,9 @@ constexpr int64_t kFirstLocalEdge = int64_t{1} << 40;
 
 Status FindPeers(const Graph& part, TaskPart* task) {
   for (const Node* node : part.nodes()) {
-    const bool sends = node->op() == "_Send" || node->op() == "_HostSend";
-    const bool receives = node->op() == "_Recv" || node->op() == "_HostRecv";
-    if (!sends && !receives) continue;
+    const Exchange exchange = node->traits().exchange;
+    if (exchange == Exchange::kNone) continue;
+    const bool sends = exchange == Exchange::kSends;
     task->exchanges = true;
     WEFT_ASSIGN_OR_RETURN(const std::string other,
                           node->Attr<std::string>(sends ? "recv_device" : "send_device"));

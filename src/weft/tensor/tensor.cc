@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <stdexcept>
 
 #include "absl/strings/escaping.h"
 #include "absl/synchronization/notification.h"
@@ -36,6 +37,13 @@ void AppendElement(std::string* out, const T& value) {
 }
 
 }  // namespace
+
+void Tensor::RefuseType(DType asked) const {
+  if (!IsInitialized()) return;
+  throw std::logic_error(absl::StrCat("A tensor of ", DTypeName(dtype_), " ", shape_.ToString(),
+                                      " is read as ", DTypeName(asked),
+                                      ": Tensor::data<T>() needs the T of its dtype()"));
+}
 
 StatusOr<Tensor> Tensor::Allocate(DType dtype, const Shape& shape, Allocator& allocator) {
   const size_t element_size = DTypeSize(dtype);

@@ -66,14 +66,28 @@ class Tensor {
   size_t size_bytes() const { return static_cast<size_t>(num_elements()) * DTypeSize(dtype_); }
   bool IsInitialized() const { return dtype_ != DType::kInvalid; }
 
-  // The elements. T must be the dtype's C++ type (checked in debug builds by the caller's
-  // dispatch).
+  // The elements; null if not initialized. T must be the dtype's C++ type: another one is an error
+  // of the program, which ends with a message that names both (in a kernel: its step does). The
+  // check is one comparison: fetch the pointer once, before a loop.
   template <typename T>
   T* data() {
+    if (dtype_ != DTypeOf<T>) [[unlikely]]
+      RefuseType(DTypeOf<T>);
     return reinterpret_cast<T*>(data_);
   }
   template <typename T>
   const T* data() const {
+    if (dtype_ != DTypeOf<T>) [[unlikely]]
+      RefuseType(DTypeOf<T>);
+    return reinterpret_cast<const T*>(data_);
+  }
+  // The elements as what moves them without knowing what they mean: T has their size. Unchecked.
+  template <typename T>
+  T* bits() {
+    return reinterpret_cast<T*>(data_);
+  }
+  template <typename T>
+  const T* bits() const {
     return reinterpret_cast<const T*>(data_);
   }
   template <typename T>
@@ -121,6 +135,8 @@ class Tensor {
 
  private:
   static Tensor AllocateOrDie(DType dtype, const Shape& shape);
+  // Throws std::logic_error if there are elements.
+  void RefuseType(DType asked) const;
 
   DType dtype_ = DType::kInvalid;
   Shape shape_;

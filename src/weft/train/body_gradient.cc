@@ -14,7 +14,9 @@ namespace {
 
 // Without inputs and the same wherever it stands.
 bool CanBeMadeAgain(const Node& node) {
-  return (node.op() == "Const" || node.op() == "VarHandleOp") && node.control_inputs().empty();
+  const ValueSource source = node.traits().source;
+  const bool is_handle = source == ValueSource::kVariable && !node.output_type(0).is_ref;
+  return (source == ValueSource::kConstant || is_handle) && node.control_inputs().empty();
 }
 
 StatusOr<Node*> Copy(const Node& node, const std::vector<Endpoint>& inputs,
@@ -52,8 +54,8 @@ StatusOr<std::unique_ptr<BodyGradient>> BodyGradient::Make(const FunctionRef& fu
 }
 
 Status BodyGradient::Differentiate(const std::vector<bool>& seeded, const std::string& source) {
-  WEFT_ASSIGN_OR_RETURN(arguments_, EndsByIndex(body_, "_Arg"));
-  WEFT_ASSIGN_OR_RETURN(results_, EndsByIndex(body_, "_Retval"));
+  WEFT_ASSIGN_OR_RETURN(arguments_, EndsByIndex(body_, InstructionKind::kArgument));
+  WEFT_ASSIGN_OR_RETURN(results_, EndsByIndex(body_, InstructionKind::kResult));
   if (seeded.size() != results_.size()) {
     return InvalidArgument("It gives ", results_.size(), " results where ", seeded.size(),
                            " are expected");

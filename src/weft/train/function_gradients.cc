@@ -13,17 +13,6 @@
 namespace weft::train {
 namespace {
 
-enum class Kind { kNone, kCall, kIf, kCase, kLoop };
-
-Kind KindOf(const Graph& graph, const Node& node) {
-  const std::string& op = node.op();
-  if (op == "If" || op == "StatelessIf") return Kind::kIf;
-  if (op == "Case" || op == "StatelessCase") return Kind::kCase;
-  if (op == "While" || op == "StatelessWhile") return Kind::kLoop;
-  if (op == "PartitionedCall" || op == "StatefulPartitionedCall") return Kind::kCall;
-  return graph.FindFunction(op) != nullptr ? Kind::kCall : Kind::kNone;
-}
-
 // A call, If or Case: one of several functions runs on the node's inputs.
 class BranchGradient {
  public:
@@ -32,14 +21,14 @@ class BranchGradient {
         builder_(c.builder()),
         graph_(c.builder().graph()),
         node_(*c.output(0).node),
-        kind_(KindOf(graph_, node_)),
-        first_(kind_ == Kind::kCall ? 0 : 1),
+        is_call_(node_.LowersTo(InstructionKind::kCall)),
+        first_(is_call_ ? 0 : 1),
         num_inputs_(node_.num_inputs() - first_),
         num_outputs_(node_.num_outputs()) {}
 
   Status Run() {
     WEFT_RETURN_IF_ERROR(FindFunctions());
-    if (kind_ == Kind::kCall) {
+    if (is_call_) {
       const std::string* named = graph_.FindGradientFunction(functions_[0].name);
       if (named != nullptr) return CallNamedGradient(*named);
     }
@@ -60,19 +49,7 @@ class BranchGradient {
 
  private:
   Status FindFunctions() {
-    if (kind_ == Kind::kIf) {
-      for (const char* name : {"then_branch", "else_branch"}) {
-        WEFT_ASSIGN_OR_RETURN(FunctionRef function, node_.Attr<FunctionRef>(name));
-        functions_.push_back(std::move(function));
-      }
-    } else if (kind_ == Kind::kCase) {
-      WEFT_ASSIGN_OR_RETURN(functions_, node_.Attr<AttrValue::FunctionList>("branches"));
-    } else if (IsDirectCall()) {
-      functions_.push_back({node_.op(), std::make_shared<AttrMap>(node_.attrs())});
-    } else {
-      WEFT_ASSIGN_OR_RETURN(FunctionRef function, node_.Attr<FunctionRef>("f"));
-      functions_.push_back(std::move(function));
-    }
+    WEFT_ASSIGN_OR_RETURN(functions_, FunctionsOf(graph_, node_.op(), node_.attrs()));
     return absl::OkStatus();
   }
 
@@ -204,7 +181,7 @@ class BranchGradient {
     for (const std::vector<DType>& more : kept_types_) {
       types.insert(types.end(), more.begin(), more.end());
     }
-    const char* shapes = kind_ == Kind::kCall ? "_output_shapes" : "output_shapes";
+    const char* shapes = is_call_ ? "_output_shapes" : "output_shapes";
     if (auto known = FindAttr<AttrValue::ShapeList>(attrs, shapes); known.ok() && !known->empty()) {
       known->resize(types.size());
       attrs[shapes] = *std::move(known);
@@ -215,13 +192,14 @@ class BranchGradient {
   }
 
   void SetFunctions(const std::vector<FunctionRef>& functions, AttrMap* attrs) const {
-    if (kind_ == Kind::kIf) {
-      (*attrs)["then_branch"] = functions[0];
-      (*attrs)["else_branch"] = functions[1];
-    } else if (kind_ == Kind::kCase) {
-      (*attrs)["branches"] = functions;
-    } else {
+    if (is_call_) {
       (*attrs)["f"] = functions[0];
+      return;
+    }
+    size_t next = 0;
+    for (const AttrSchema& attr : node_.schema().attrs) {
+      if (attr.kind == "func") (*attrs)[attr.name] = functions[next++];
+      if (attr.kind == "list(func)") (*attrs)[attr.name] = functions;
     }
   }
 
@@ -253,8 +231,8 @@ class BranchGradient {
   GraphBuilder& builder_;
   Graph& graph_;
   Node& node_;
-  const Kind kind_;
-  const int first_;  // input that is the functions' first argument
+  const bool is_call_;  // else it chooses one of its functions
+  const int first_;     // input that is the functions' first argument
   const int num_inputs_;
   const int num_outputs_;
   std::vector<FunctionRef> functions_;
@@ -272,11 +250,12 @@ class BranchGradient {
 }  // namespace
 
 bool HasFunctions(const Graph& graph, const Node& node) {
-  return KindOf(graph, node) != Kind::kNone;
+  return node.LowersTo(InstructionKind::kCall) || node.LowersTo(InstructionKind::kBranch) ||
+         node.LowersTo(InstructionKind::kLoop);
 }
 
 Status FunctionGradients(GradientContext& c) {
-  if (KindOf(c.builder().graph(), c.node()) == Kind::kLoop) return LoopGradient(c);
+  if (c.node().LowersTo(InstructionKind::kLoop)) return LoopGradient(c);
   return BranchGradient(c).Run();
 }
 

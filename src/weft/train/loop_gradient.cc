@@ -16,8 +16,10 @@ namespace {
 
 // The arguments from which gradients of results in `from` may come, by position.
 StatusOr<std::vector<bool>> ArgumentsBehind(const Graph& body, const std::vector<bool>& from) {
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> arguments, EndsByIndex(body, "_Arg"));
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> results, EndsByIndex(body, "_Retval"));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> arguments,
+                        EndsByIndex(body, InstructionKind::kArgument));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> results,
+                        EndsByIndex(body, InstructionKind::kResult));
   if (arguments.size() != from.size() || results.size() != from.size()) {
     return InvalidArgument("The body of a loop of ", from.size(), " variables takes ",
                            arguments.size(), " and gives ", results.size());
@@ -32,7 +34,7 @@ StatusOr<std::vector<bool>> ArgumentsBehind(const Graph& body, const std::vector
     stack.pop_back();
     if (reached[node->id()]) continue;
     reached[node->id()] = true;
-    if (node->definition().has_no_gradient && node->op() != "_Retval") continue;
+    if (node->definition().has_no_gradient && !node->LowersTo(InstructionKind::kResult)) continue;
     for (int i = 0; i < node->num_inputs(); ++i) {
       if (CarriesGradients(node->input_type(i).dtype)) stack.push_back(node->input(i).node);
     }

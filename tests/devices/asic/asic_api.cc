@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table that weft reads. WEFT_ASIC_FAULT makes it misbehave, for the tests of bad libraries.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -86,7 +87,10 @@ void DestroyStream(weft_stream* stream) {
   delete stream;
 }
 
+std::atomic<uint64_t> copies_in{0};
+
 int CopyIn(weft_stream* stream, const void* from, uint64_t to, uint64_t bytes, weft_error*) {
+  ++copies_in;
   stream->Ask([=] { std::memcpy(stream->device->memory.At<char>(to), from, bytes); });
   return WEFT_OK;
 }
@@ -192,6 +196,9 @@ const std::vector<weft_kernel_info>& Infos() {
 }
 
 }  // namespace
+
+// For the tests: how often the host's bytes were copied to a device.
+extern "C" uint64_t asic_copies_in(void) { return copies_in; }
 
 extern "C" uint32_t weft_device_version(void) {
   return Fault("version") ? WEFT_DEVICE_VERSION + 41 : WEFT_DEVICE_VERSION;

@@ -9,6 +9,7 @@
 #include "weft/ops/control/optional_kernel.h"
 #include "weft/ops/control/tensor_list_kernel.h"
 #include "weft/ops/elements.h"
+#include "weft/ops/gradients.h"
 #include "weft/ops/index_values.h"
 
 namespace weft::ops::array::constant {
@@ -71,8 +72,8 @@ class FillKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeFromValues(c.input(0), "dims"));
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, shape));
     VisitElement(output->dtype(), [&]<typename T>() {
-      const T value = *c.input(1).data<T>();
-      T* out = output->data<T>();
+      const T value = *c.input(1).bits<T>();
+      T* out = output->bits<T>();
       c.ParallelFor(output->num_elements(), kParallelElements,
                     [&](int64_t begin, int64_t end) { std::fill(out + begin, out + end, value); });
     });
@@ -173,11 +174,6 @@ Status FillShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-Status PassGradientOn(GradientContext& c) {
-  c.set_input(0, c.gradient());
-  return absl::OkStatus();
-}
-
 Status FillGradient(GradientContext& c) {
   const Endpoint rank = c.Op("Rank", {c.gradient()});
   const Endpoint axes =
@@ -194,6 +190,7 @@ void RegisterPlaceholders(Catalogue& catalogue) {
                     .Output("output: dtype")
                     .Attr("dtype: type")
                     .Attr("shape: shape = unknown")
+                    .Traits({.source = ValueSource::kPlaceholder})
                     .Shape(ShapeOfAttr)
                     .NoGradient()
                     .Kernel(MakeKernel<PlaceholderKernel>(), KernelCost::kInline));
@@ -204,6 +201,7 @@ void RegisterPlaceholders(Catalogue& catalogue) {
           .Output("output: dtype")
           .Attr("dtype: type")
           .Attr("shape: shape")
+          .Traits({.source = ValueSource::kPlaceholder})
           .Deprecated(23, "Placeholder now behaves the same as PlaceholderV2.")
           .Shape(ShapeOfAttr)
           .NoGradient()
@@ -231,6 +229,7 @@ void Register(Catalogue& catalogue) {
                     .Output("output: dtype")
                     .Attr("value: tensor")
                     .Attr("dtype: type")
+                    .Traits({.source = ValueSource::kConstant})
                     .Shape(ConstShape)
                     .NoGradient()
                     .Kernel(MakeKernel<ConstKernel>(), KernelCost::kInline));

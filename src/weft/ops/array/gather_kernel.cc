@@ -127,7 +127,7 @@ Status Gather(KernelContext& c, const Tensor& params, const Tensor& indices, int
     }
     if (result.num_elements() == 0) return;
     VisitElement(params.dtype(), [&]<typename T>() {
-      GatherRows(c, at, params.data<T>(), index, (*output)->data<T>());
+      GatherRows(c, at, params.bits<T>(), index, (*output)->bits<T>());
     });
   });
   return status;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/gradients.h"
 
 namespace weft::ops::array::identity {
 namespace {
@@ -34,8 +35,8 @@ class DeepCopyKernel final : public OpKernel {
   }
 };
 
-Status PassGradientOn(GradientContext& c) {
-  c.set_input(0, c.gradient());
+Status SameShapes(ShapeContext& c) {
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, c.input(i));
   return absl::OkStatus();
 }
 
@@ -44,26 +45,23 @@ Status RefuseGradient(GradientContext& c) {
   return InvalidArgument("Gradient explicitly disabled. Reason: ", message);
 }
 
-Status SameShapes(ShapeContext& c) {
-  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, c.input(i));
-  return absl::OkStatus();
-}
-
 // "Identity" and its like: one input of type T, passed on.
-OpSpec PassOnSpec(const char* name, const char* doc) {
+OpSpec PassOnSpec(const char* name, const char* doc, PassesOn passes_on = PassesOn::kItself) {
   OpSpec spec(name);
   spec.Doc(doc)
       .AnyDevice()
       .Input("input: T")
       .Output("output: T")
       .Attr("T: type")
+      .Traits({.passes_on = passes_on})
       .Shape(shapes::SameAsInput)
       .Kernel(MakeKernel<PassOn>(), KernelCost::kInline);
   return spec;
 }
 
 void RegisterRareForms(Catalogue& catalogue) {
-  catalogue.Add(PassOnSpec("Snapshot", "Returns a copy of the input.").Gradient(PassGradientOn));
+  catalogue.Add(PassOnSpec("Snapshot", "Returns a copy of the input.", PassesOn::kCopy)
+                    .Gradient(PassGradientOn));
   catalogue.Add(
       PassOnSpec("GuaranteeConst", "Returns the input, which the caller promises never changes.")
           .Stateful()
@@ -93,6 +91,7 @@ void RegisterRareForms(Catalogue& catalogue) {
                     .Output("output: Ref(T)")
                     .Attr("T: type")
                     .AllowsUninitializedInput()
+                    .Traits({.passes_reference = true})
                     .Shape(shapes::SameAsInput)
                     .Gradient(PassGradientOn)
                     .Kernel(MakeKernel<PassReferenceOn>(), KernelCost::kInline));

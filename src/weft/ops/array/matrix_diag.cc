@@ -118,8 +118,8 @@ template <typename T>
 void PutIn(const Diagonals& diagonals, const Tensor& given, int64_t batch, Tensor* out) {
   const int64_t rows = out->dim(out->rank() - 2), columns = out->dim(out->rank() - 1);
   for (int64_t b = 0; b < batch; ++b) {
-    const T* from = given.data<T>() + b * (given.num_elements() / batch);
-    T* to = out->data<T>() + b * rows * columns;
+    const T* from = given.bits<T>() + b * (given.num_elements() / batch);
+    T* to = out->bits<T>() + b * rows * columns;
     diagonals.ForEach(
         rows, columns, [&](int64_t place, int64_t at) { to[place] = from[at]; }, [](int64_t) {});
   }
@@ -147,10 +147,10 @@ class DiagPartKernel final : public DiagonalKernel {
     const int64_t batch = BatchOf(input.shape(), 2);
     if (out->num_elements() == 0) return absl::OkStatus();
     VisitElement(input.dtype(), [&]<typename T>() {
-      const T padding = given ? c.input(2).data<T>()[0] : T();
+      const T padding = given ? c.input(2).bits<T>()[0] : T();
       for (int64_t b = 0; b < batch; ++b) {
-        const T* from = input.data<T>() + b * rows * columns;
-        T* to = out->data<T>() + b * (out->num_elements() / batch);
+        const T* from = input.bits<T>() + b * rows * columns;
+        T* to = out->bits<T>() + b * (out->num_elements() / batch);
         wanted.ForEach(
             rows, columns, [&](int64_t place, int64_t at) { to[at] = from[place]; },
             [&](int64_t at) { to[at] = padding; });
@@ -194,7 +194,7 @@ class DiagKernel final : public DiagonalKernel {
     const int64_t batch = BatchOf(shape, 2);
     if (out->num_elements() == 0) return absl::OkStatus();
     VisitElement(given.dtype(), [&]<typename T>() {
-      std::fill_n(out->data<T>(), out->num_elements(), is_full ? c.input(4).data<T>()[0] : T());
+      std::fill_n(out->bits<T>(), out->num_elements(), is_full ? c.input(4).bits<T>()[0] : T());
       PutIn<T>(wanted, given, batch, out);
     });
     return absl::OkStatus();
@@ -244,8 +244,8 @@ class SetDiagKernel final : public DiagonalKernel {
     const int64_t batch = BatchOf(input.shape(), 2);
     if (out->num_elements() == 0) return absl::OkStatus();
     VisitElement(input.dtype(), [&]<typename T>() {
-      if (out->data<T>() != input.data<T>()) {
-        CopyElements<T>(input.data<T>(), input.num_elements(), out->data<T>());
+      if (out->bits<T>() != input.bits<T>()) {
+        CopyElements<T>(input.bits<T>(), input.num_elements(), out->bits<T>());
       }
       PutIn<T>(wanted, given, batch, out);
     });
@@ -280,8 +280,8 @@ class BandPartKernel final : public OpKernel {
     VisitElement(input.dtype(), [&]<typename T>() {
       for (int64_t line = 0; line < batch * rows; ++line) {
         const int64_t row = line % rows;
-        const T* from = input.data<T>() + line * columns;
-        T* to = out->data<T>() + line * columns;
+        const T* from = input.bits<T>() + line * columns;
+        T* to = out->bits<T>() + line * columns;
         for (int64_t column = 0; column < columns; ++column) {
           const bool kept =
               (below < 0 || row - column <= below) && (above < 0 || column - row <= above);

@@ -94,8 +94,8 @@ class MirrorPadKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(mirror.padded));
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, shape));
     VisitElement(input.dtype(), [&]<typename T>() {
-      const T* from = input.data<T>();
-      T* to = output->data<T>();
+      const T* from = input.bits<T>();
+      T* to = output->bits<T>();
       ForEach(mirror, [&](int64_t position, int64_t offset) { to[position] = from[offset]; });
     });
     return absl::OkStatus();

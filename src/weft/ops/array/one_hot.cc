@@ -42,9 +42,9 @@ class OneHotKernel final : public OpKernel {
     for (int i = 0; i < axis; ++i) prefix *= indices.dim(i);
     const int64_t suffix = indices.num_elements() / prefix;
     VisitElement(output->dtype(), [&]<typename T>() {
-      T* out = output->data<T>();
-      std::fill_n(out, output->num_elements(), *c.input(3).data<T>());
-      const T on = *c.input(2).data<T>();
+      T* out = output->bits<T>();
+      std::fill_n(out, output->num_elements(), *c.input(3).bits<T>());
+      const T on = *c.input(2).bits<T>();
       for (int64_t i = 0; i < indices.num_elements(); ++i) {
         const int64_t hot = IndexAt(indices, i);
         if (hot < 0 || hot >= depth) continue;

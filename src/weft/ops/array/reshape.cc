@@ -253,6 +253,7 @@ void Register(Catalogue& catalogue) {
           .Output("output: T")
           .Attr("T: type")
           .Attr("Tshape: {int32, int64} = DT_INT32")
+          .Traits({.passes_on = PassesOn::kView})
           .Shape(ReshapeShape)
           .Gradient(ShapeGradientAsInput)
           .Kernel(MakeKernel<ReshapeKernel>(), KernelCost::kInline));
@@ -266,6 +267,7 @@ void Register(Catalogue& catalogue) {
                     .Output("output: T")
                     .Attr("T: type")
                     .Attr("Tdim: {int32, int64} = DT_INT32")
+                    .Traits({.passes_on = PassesOn::kView})
                     .Shape(ExpandDimsShape)
                     .Gradient(ShapeGradientAsInput)
                     .Kernel(MakeKernel<ExpandDimsKernel>(), KernelCost::kInline));
@@ -277,6 +279,7 @@ void Register(Catalogue& catalogue) {
                     .Output("output: T")
                     .Attr("T: type")
                     .Attr("squeeze_dims: list(int) >= 0 = []")
+                    .Traits({.passes_on = PassesOn::kView})
                     .Shape(SqueezeShape)
                     .Gradient(ShapeGradientAsInput)
                     .Kernel(MakeKernel<SqueezeKernel>(), KernelCost::kInline));

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/gradients.h"
 #include "weft/ops/index_values.h"
 
 namespace weft::ops::array::shape {
@@ -71,11 +72,6 @@ Status EnsureShapeShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-Status PassGradientOn(GradientContext& c) {
-  c.set_input(0, c.gradient());
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -88,6 +84,7 @@ void Register(Catalogue& catalogue) {
                     .Output("output: out_type")
                     .Attr("T: type")
                     .Attr("out_type: {int32, int64} = DT_INT32")
+                    .Traits({.tells = ShapeFact::kSizes})
                     .Shape(ShapeShape)
                     .NoGradient()
                     .Kernel(MakeKernel<ShapeKernel>(), KernelCost::kInline));
@@ -100,6 +97,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("N: int >= 1")
                     .Attr("T: type")
                     .Attr("out_type: {int32, int64} = DT_INT32")
+                    .Traits({.tells = ShapeFact::kSizes})
                     .Shape(ShapeShape)
                     .NoGradient()
                     .Kernel(MakeKernel<ShapeKernel>(), KernelCost::kInline));
@@ -110,6 +108,7 @@ void Register(Catalogue& catalogue) {
                     .Input("input: T")
                     .Output("output: int32")
                     .Attr("T: type")
+                    .Traits({.tells = ShapeFact::kRank})
                     .Shape(shapes::Scalar)
                     .NoGradient()
                     .Kernel(MakeKernel<RankKernel>(), KernelCost::kInline));
@@ -122,6 +121,7 @@ void Register(Catalogue& catalogue) {
                     .Output("output: out_type")
                     .Attr("T: type")
                     .Attr("out_type: {int32, int64} = DT_INT32")
+                    .Traits({.tells = ShapeFact::kNumElements})
                     .Shape(shapes::Scalar)
                     .NoGradient()
                     .Kernel(MakeKernel<SizeKernel>(), KernelCost::kInline));

@@ -176,7 +176,7 @@ void Copy(const KernelContext& c, StridedCopy copy, const Tensor& source, Tensor
   Simplify(&copy);
   MoveDenseSource(&copy);
   VisitElement(source.dtype(),
-               [&]<typename T>() { CopyTyped<T>(c, copy, source.data<T>(), target->data<T>()); });
+               [&]<typename T>() { CopyTyped<T>(c, copy, source.bits<T>(), target->bits<T>()); });
 }
 
 }  // namespace weft::ops::array

@@ -113,6 +113,9 @@ void AddSwitch(Catalogue& catalogue, bool is_ref) {
       .Output(MaybeRef("output_false", is_ref))
       .Output(MaybeRef("output_true", is_ref))
       .Attr("T: type")
+      .Traits({.lowers_to = InstructionKind::kSwitch,
+               .reference_form = is_ref ? "" : "RefSwitch",
+               .passes_reference = is_ref})
       .Shape(BothLikeData)
       .Gradient(SwitchGradient);
   if (is_ref) spec.AllowsUninitializedInput();
@@ -128,6 +131,7 @@ void AddMerge(Catalogue& catalogue, bool is_ref) {
                     .HostOutput("value_index")
                     .Attr("T: type")
                     .Attr("N: int >= 1")
+                    .Traits({.lowers_to = InstructionKind::kMerge, .passes_reference = is_ref})
                     .Shape(MergeShape)
                     .Gradient(MergeGradient));
 }
@@ -142,16 +146,21 @@ void AddEnter(Catalogue& catalogue, bool is_ref) {
           .Attr("frame_name: string")
           .Attr("is_constant: bool = false")
           .Attr("parallel_iterations: int = 10")
+          .Traits({.lowers_to = InstructionKind::kEnter,
+                   .reference_form = is_ref ? "" : "RefEnter",
+                   .passes_reference = is_ref})
           .Shape(EnterShape)
           .Gradient(NoLoopGradient));
 }
 
-void AddPassing(Catalogue& catalogue, const char* name, bool is_ref, const char* doc) {
+void AddPassing(Catalogue& catalogue, const char* name, InstructionKind kind, bool is_ref,
+                const char* doc) {
   catalogue.Add(OpSpec(name)
                     .Doc(doc)
                     .Input(MaybeRef("data", is_ref))
                     .Output(MaybeRef("output", is_ref))
                     .Attr("T: type")
+                    .Traits({.lowers_to = kind, .passes_reference = is_ref})
                     .Shape(shapes::SameAsInput)
                     .Gradient(NoLoopGradient));
 }
@@ -164,11 +173,13 @@ void Register(Catalogue& catalogue) {
     AddMerge(catalogue, is_ref);
     AddEnter(catalogue, is_ref);
   }
-  AddPassing(catalogue, "Exit", false, "Passes `data` out of its loop frame.");
-  AddPassing(catalogue, "RefExit", true, "Passes a reference out of its loop frame.");
-  AddPassing(catalogue, "NextIteration", false,
+  AddPassing(catalogue, "Exit", InstructionKind::kExit, false,
+             "Passes `data` out of its loop frame.");
+  AddPassing(catalogue, "RefExit", InstructionKind::kExit, true,
+             "Passes a reference out of its loop frame.");
+  AddPassing(catalogue, "NextIteration", InstructionKind::kNextIteration, false,
              "Passes `data` to the next iteration of its loop frame.");
-  AddPassing(catalogue, "RefNextIteration", true,
+  AddPassing(catalogue, "RefNextIteration", InstructionKind::kNextIteration, true,
              "Passes a reference to the next iteration of its loop frame.");
   catalogue.Add(
       OpSpec("RefSelect")
@@ -189,6 +200,7 @@ void Register(Catalogue& catalogue) {
                     .Doc("Marks the condition on which the loop goes on.")
                     .Input("input: bool")
                     .Output("output: bool")
+                    .Traits({.lowers_to = InstructionKind::kLoopCondition})
                     .Shape(LoopCondShape)
                     .NoGradient());
 }

@@ -70,6 +70,7 @@ void AddIf(Catalogue& catalogue, const char* name, bool stateful) {
       .Attr("then_branch: func")
       .Attr("else_branch: func")
       .Attr("output_shapes: list(shape) = []")
+      .Traits({.lowers_to = InstructionKind::kBranch})
       .Shape(ShapesOfAttr)
       .Gradient(NoFunctionGradient);
   if (stateful) spec.Stateful();
@@ -87,6 +88,7 @@ void AddCase(Catalogue& catalogue, const char* name, bool stateful) {
       .Attr("Tout: list(type) >= 0")
       .Attr("branches: list(func) >= 1")
       .Attr("output_shapes: list(shape) = []")
+      .Traits({.lowers_to = InstructionKind::kBranch, .selects_by_index = true})
       .Shape(ShapesOfAttr)
       .Gradient(NoFunctionGradient);
   if (stateful) spec.Stateful();
@@ -103,6 +105,7 @@ void AddWhile(Catalogue& catalogue, const char* name, bool stateful) {
       .Attr("body: func")
       .Attr("output_shapes: list(shape) = []")
       .Attr("parallel_iterations: int = 10")
+      .Traits({.lowers_to = InstructionKind::kLoop})
       .Shape(ShapesOfAttr)
       .Gradient(NoFunctionGradient);
   if (stateful) spec.Stateful();
@@ -120,6 +123,7 @@ void AddCall(Catalogue& catalogue, const char* name, bool stateful) {
       .Attr("config: string = ''")
       .Attr("config_proto: string = ''")
       .Attr("executor_type: string = ''")
+      .Traits({.lowers_to = InstructionKind::kCall})
       .Shape(ShapesOfHint)
       .Gradient(NoFunctionGradient);
   if (stateful) spec.Stateful().DistributedCommunication();

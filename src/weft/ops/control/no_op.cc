@@ -22,6 +22,7 @@ void Register(Catalogue& catalogue) {
   catalogue.Add(OpSpec("ControlTrigger")
                     .AnyDevice()
                     .Doc("Does nothing, even where its control inputs are dead.")
+                    .Traits({.dead_inputs = DeadInputs::kIgnored})
                     .Shape(shapes::NoOutputs)
                     .NoGradient()
                     .Kernel(MakeKernel<Nothing>(), KernelCost::kInline));

@@ -75,6 +75,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("Tout: list(type) >= 1")
                     .Attr("f: func")
                     .Stateful()
+                    .Traits({.names_device = true})
                     .Shape(shapes::Unknown)
                     .NoGradient()
                     .Kernel(MakeKernel<RemoteCallKernel>()));

@@ -111,6 +111,7 @@ void AddSend(Catalogue& catalogue, const char* name) {
       .Attr("T: type");
   catalogue.Add(AddKeyAttrs(spec)
                     .Stateful()
+                    .Traits({.exchange = Exchange::kSends, .dead_inputs = DeadInputs::kTaken})
                     .Shape(shapes::NoOutputs)
                     .NoGradient()
                     .Kernel(MakeKernel<SendKernel>(), KernelCost::kInline));
@@ -126,6 +127,7 @@ void AddReceive(Catalogue& catalogue, const char* name) {
   catalogue.Add(AddKeyAttrs(spec)
                     .Stateful()
                     .DistributedCommunication()
+                    .Traits({.exchange = Exchange::kReceives})
                     .Shape(shapes::Unknown)
                     .NoGradient()
                     .Kernel(MakeKernel<ReceiveKernel>(), KernelCost::kInline));
@@ -151,6 +153,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("T: type")
                     .Attr("index: int >= 0")
                     .Stateful()
+                    .Traits({.lowers_to = InstructionKind::kArgument})
                     .Shape(DeclaredShape)
                     .NoGradient());
   catalogue.Add(OpSpec("_Retval")
@@ -159,6 +162,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("T: type")
                     .Attr("index: int >= 0")
                     .Stateful()
+                    .Traits({.lowers_to = InstructionKind::kResult})
                     .Shape(shapes::NoOutputs)
                     .NoGradient());
 }

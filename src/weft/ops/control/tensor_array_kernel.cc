@@ -10,9 +10,10 @@ namespace {
 
 template <typename T>
 void AddTo(const Tensor& a, const Tensor& b, Tensor* sum) {
-  for (int64_t i = 0; i < a.num_elements(); ++i) {
-    sum->data<T>()[i] = static_cast<T>(a.data<T>()[i] + b.data<T>()[i]);
-  }
+  const T* const x = a.data<T>();
+  const T* const y = b.data<T>();
+  T* const to = sum->data<T>();
+  for (int64_t i = 0; i < a.num_elements(); ++i) to[i] = static_cast<T>(x[i] + y[i]);
 }
 
 using Numbers = TypeList<float, double, Half, Bfloat16, Complex64, Complex128, int8_t, int16_t,

@@ -35,22 +35,6 @@ struct MulNoNanOf {
   }
 };
 
-template <typename T>
-bool HasZero(const Tensor& t) {
-  for (const T value : t.span<T>()) {
-    if (value == 0) return true;
-  }
-  return false;
-}
-// Integers only; nothing is divided when the other operand is empty.
-Status RefuseZeroDivisor(const Tensor& a, const Tensor& b) {
-  bool has_zero = false;
-  if (a.num_elements() > 0) {
-    VisitDType(b.dtype(), Integers(), [&]<typename T>() { has_zero = HasZero<T>(b); });
-  }
-  return has_zero ? InvalidArgument("Integer division by zero") : absl::OkStatus();
-}
-
 Status AddGradient(GradientContext& c) {
   SetBroadcastGradients(c, c.gradient(), c.gradient());
   return absl::OkStatus();
@@ -108,7 +92,7 @@ void RegisterSums(Catalogue& catalogue) {
       Binary("Add", "Adds two tensors that broadcast; joins strings.",
              "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
              "complex128, string}");
-  add.Gradient(AddGradient);
+  add.Traits({.fuses_as = FusesAs::kSum}).Gradient(AddGradient);
   using AddTypes = TypeList<float, double, Half, Bfloat16, uint8_t, int8_t, int16_t, int32_t,
                             int64_t, Complex64, Complex128>;
   std::vector<TileBody> tiles = BinaryTiles<AddOf>(AddTypes());
@@ -120,7 +104,7 @@ void RegisterSums(Catalogue& catalogue) {
       Binary("AddV2", "Adds two tensors that broadcast.",
              "T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, "
              "int32, int64, complex64, complex128}");
-  add_v2.Commutative().Aggregate().Gradient(AddGradient);
+  add_v2.Commutative().Aggregate().Traits({.fuses_as = FusesAs::kSum}).Gradient(AddGradient);
   AddElementwise(add_v2, {.tiles = BinaryTiles<AddOf>(Numbers())});
   catalogue.Add(std::move(add_v2));
 

@@ -42,7 +42,8 @@ StatusOr<Tensor> Prepared(KernelContext& c, const Tensor& in, bool adjoint) {
   WEFT_ASSIGN_OR_RETURN(Tensor out, c.AllocateTemporary(DTypeOf<T>, in.shape()));
   T* to = out.data<T>();
   if constexpr (kIsComplex<T>) {
-    for (int64_t i = 0; i < in.num_elements(); ++i) to[i] = std::conj(in.data<T>()[i]);
+    const T* from = in.data<T>();
+    for (int64_t i = 0; i < in.num_elements(); ++i) to[i] = std::conj(from[i]);
   } else {
     VisitDType(in.dtype(), TypeList<int8_t, uint8_t, Bfloat16>(), [&]<typename From>() {
       const From* from = in.data<From>();

@@ -38,6 +38,34 @@ using Comparable = TypeList<float, double, Half, Bfloat16, int32_t, int64_t, uin
                             int16_t, uint16_t, uint32_t, uint64_t, bool, std::string, Complex64,
                             Complex128, Qint8, Quint8, Qint16, Quint16, Qint32>;
 
+// |x - y| < tolerance, for tensors of one shape.
+class ApproximateEqualKernel final : public OpKernel {
+ public:
+  explicit ApproximateEqualKernel(KernelConstruction& k)
+      : tolerance_(k.AttrOr<float>("tolerance", 1e-5f)) {}
+  Status Compute(KernelContext& c) override {
+    const Tensor& x = c.input(0);
+    const Tensor& y = c.input(1);
+    if (!(x.shape() == y.shape())) {
+      return InvalidArgument("x and y must be of the same shape. x shape: ", x.shape().ToString(),
+                             ". y shape: ", y.shape().ToString());
+    }
+    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
+    VisitDType(x.dtype(), TypeList<float, double>(), [&]<typename T>() {
+      const T* const a = x.data<T>();
+      const T* const b = y.data<T>();
+      bool* const is_near = out->data<bool>();
+      for (int64_t i = 0; i < x.num_elements(); ++i) {
+        is_near[i] = std::abs(a[i] - b[i]) < static_cast<T>(tolerance_);
+      }
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  const float tolerance_;
+};
+
 // As Broadcast; an unknown shape where sizes clash and that is no error.
 Status EqualityShape(ShapeContext& c) {
   WEFT_ASSIGN_OR_RETURN(bool is_error, c.Attr<bool>("incompatible_shape_error"));
@@ -97,32 +125,6 @@ void AddTest(Catalogue& catalogue, const char* name, const char* doc) {
   AddElementwise(spec, {.tiles = UnaryTiles<Op>(RealFloats())});
   catalogue.Add(std::move(spec));
 }
-
-// |x - y| < tolerance, for tensors of one shape.
-class ApproximateEqualKernel final : public OpKernel {
- public:
-  explicit ApproximateEqualKernel(KernelConstruction& k)
-      : tolerance_(k.AttrOr<float>("tolerance", 1e-5f)) {}
-  Status Compute(KernelContext& c) override {
-    const Tensor& x = c.input(0);
-    const Tensor& y = c.input(1);
-    if (!(x.shape() == y.shape())) {
-      return InvalidArgument("x and y must be of the same shape. x shape: ", x.shape().ToString(),
-                             ". y shape: ", y.shape().ToString());
-    }
-    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
-    VisitDType(x.dtype(), TypeList<float, double>(), [&]<typename T>() {
-      for (int64_t i = 0; i < x.num_elements(); ++i) {
-        out->data<bool>()[i] =
-            std::abs(x.data<T>()[i] - y.data<T>()[i]) < static_cast<T>(tolerance_);
-      }
-    });
-    return absl::OkStatus();
-  }
-
- private:
-  const float tolerance_;
-};
 
 }  // namespace
 

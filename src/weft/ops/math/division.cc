@@ -63,21 +63,10 @@ struct FloorModOf {
   }
 };
 
-bool DividesByZero(const Tensor& a, const Tensor& b) {
-  bool has_zero = false;
-  if (a.num_elements() > 0) {
-    VisitDType(b.dtype(), Integers(), [&]<typename T>() {
-      for (const T value : b.span<T>()) has_zero |= value == 0;
-    });
-  }
-  return has_zero;
-}
-Status RefuseZeroDivisor(const Tensor& a, const Tensor& b) {
-  return DividesByZero(a, b) ? InvalidArgument("Integer division by zero") : absl::OkStatus();
-}
 // TensorFlow's code for the truncating ops.
 Status RefuseZeroDivisorInternally(const Tensor& a, const Tensor& b) {
-  return DividesByZero(a, b) ? Internal("Integer division by zero") : absl::OkStatus();
+  const Status refused = RefuseZeroDivisor(a, b);
+  return refused.ok() ? refused : Internal(refused.message());
 }
 
 Status FloorModGradient(GradientContext& c) {

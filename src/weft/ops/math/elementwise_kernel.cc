@@ -141,4 +141,14 @@ void AddElementwise(OpSpec& spec, Elementwise elementwise) {
   spec.Kernel(std::move(def));
 }
 
+Status RefuseZeroDivisor(const Tensor& a, const Tensor& b) {
+  bool has_zero = false;
+  if (a.num_elements() > 0) {
+    VisitDType(b.dtype(), Integers(), [&]<typename T>() {
+      for (const T value : b.span<T>()) has_zero |= value == 0;
+    });
+  }
+  return has_zero ? InvalidArgument("Integer division by zero") : absl::OkStatus();
+}
+
 }  // namespace weft::ops

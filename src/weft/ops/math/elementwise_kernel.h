@@ -27,6 +27,9 @@ struct Elementwise {
 
 inline constexpr int64_t kCostlyGrain = 4096;
 
+// An Elementwise::check. InvalidArgument for integers where a zero in `b` would divide.
+Status RefuseZeroDivisor(const Tensor& a, const Tensor& b);
+
 // Adds the kernel, and the tiles for the fuser.
 void AddElementwise(OpSpec& spec, Elementwise elementwise);
 

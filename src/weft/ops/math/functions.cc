@@ -100,16 +100,17 @@ Endpoint ErrorSlope(GradientContext& c, Endpoint x, double scale) {
 
 template <typename Op, typename Types = RealAndComplexFloats>
 void AddFunction(Catalogue& catalogue, const char* name, const char* doc, GradientFunction gradient,
-                 Types types = {}) {
+                 Types types = {}, FusesAs fuses_as = FusesAs::kNothing) {
   OpSpec spec(name);
   spec.Doc(doc)
       .Input("x: T")
       .Output("y: T")
+      .Attr(std::is_same_v<Types, RealFloats>
+                ? "T: {bfloat16, half, float, double}"
+                : "T: {bfloat16, half, float, double, complex64, complex128}")
+      .Traits({.fuses_as = fuses_as})
       .Shape(shapes::SameAsInput)
       .Gradient(std::move(gradient));
-  spec.Attr(std::is_same_v<Types, RealFloats>
-                ? "T: {bfloat16, half, float, double}"
-                : "T: {bfloat16, half, float, double, complex64, complex128}");
   AddElementwise(spec, {.tiles = UnaryTiles<Op>(types), .grain = kCostlyGrain});
   catalogue.Add(std::move(spec));
 }
@@ -127,8 +128,10 @@ void RegisterExponentials(Catalogue& catalogue) {
                        Slope([](G c, E x, E) {
                          return c.Op("Reciprocal", {c.Op("AddV2", {One(c), x})});
                        }));
-  AddFunction<SigmoidOf>(catalogue, "Sigmoid", "1 / (1 + exp(-x)).", FromOutput("SigmoidGrad"));
-  AddFunction<TanhOf>(catalogue, "Tanh", "The hyperbolic tangent.", FromOutput("TanhGrad"));
+  AddFunction<SigmoidOf>(catalogue, "Sigmoid", "1 / (1 + exp(-x)).", FromOutput("SigmoidGrad"),
+                         RealAndComplexFloats(), FusesAs::kActivation);
+  AddFunction<TanhOf>(catalogue, "Tanh", "The hyperbolic tangent.", FromOutput("TanhGrad"),
+                      RealAndComplexFloats(), FusesAs::kActivation);
   AddFunction<SinhOf>(catalogue, "Sinh", "The hyperbolic sine.",
                       Slope([](G c, E x, E) { return c.Op("Cosh", {x}); }));
   AddFunction<CoshOf>(catalogue, "Cosh", "The hyperbolic cosine.",

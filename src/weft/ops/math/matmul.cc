@@ -124,6 +124,7 @@ void Register(Catalogue& catalogue) {
           "complex128}")
       .Attr("grad_a: bool = false")
       .Attr("grad_b: bool = false")
+      .Traits({.fuses_as = FusesAs::kProduct})
       .Shape(MatMulShape)
       .Gradient(MatMulGradient);
   AddKernels(spec, MatMulTypes());

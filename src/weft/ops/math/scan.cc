@@ -123,6 +123,14 @@ Endpoint Running(GradientContext& c, const char* op, Endpoint x, bool exclusive,
   return c.Op(op, {x, c.input(1)}, {{"exclusive", exclusive}, {"reverse", reverse}});
 }
 
+Status ScanShape(ShapeContext& c) {
+  if (c.constant(1) != nullptr && c.input(0).known_rank()) {
+    WEFT_RETURN_IF_ERROR(AxisOf(*c.constant(1), c.input(0).rank()).status());
+  }
+  c.set_output(0, c.input(0));
+  return absl::OkStatus();
+}
+
 Status CumsumGradient(GradientContext& c) {
   WEFT_ASSIGN_OR_RETURN(Options o, OptionsOf(c));
   c.set_input(0, Running(c, "Cumsum", c.gradient(), o.exclusive, !o.reverse));
@@ -153,14 +161,6 @@ Status LogSumExpGradient(GradientContext& c) {
     return c.Op("Exp", {c.Op("AddV2", {sum, c.input(0)})});
   };
   c.set_input(0, c.Op("Sub", {part(c.gradient()), part(c.Op("Neg", {c.gradient()}))}));
-  return absl::OkStatus();
-}
-
-Status ScanShape(ShapeContext& c) {
-  if (c.constant(1) != nullptr && c.input(0).known_rank()) {
-    WEFT_RETURN_IF_ERROR(AxisOf(*c.constant(1), c.input(0).rank()).status());
-  }
-  c.set_output(0, c.input(0));
   return absl::OkStatus();
 }
 

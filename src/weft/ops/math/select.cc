@@ -67,8 +67,8 @@ class SelectV2Kernel final : public OpKernel {
       c.ParallelFor(
           loops.num_rows(), std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
             loops.ForEachRow(begin, end, [&](const std::array<int64_t, 3>& at, int64_t to) {
-              Choose<T>(condition.data<bool>() + at[0], steps[0], t.data<T>() + at[1], steps[1],
-                        e.data<T>() + at[2], steps[2], out->data<T>() + to, n);
+              Choose<T>(condition.data<bool>() + at[0], steps[0], t.bits<T>() + at[1], steps[1],
+                        e.bits<T>() + at[2], steps[2], out->bits<T>() + to, n);
             });
           });
     });
@@ -107,13 +107,13 @@ class SelectKernel final : public OpKernel {
     if (out->num_elements() == 0) return absl::OkStatus();
     VisitSize(out->dtype(), [&]<typename T>() {
       if (row == 1) {
-        Choose<T>(condition.data<bool>(), 1, t.data<T>(), 1, e.data<T>(), 1, out->data<T>(),
+        Choose<T>(condition.data<bool>(), 1, t.bits<T>(), 1, e.bits<T>(), 1, out->bits<T>(),
                   out->num_elements());
         return;
       }
       for (int64_t i = 0; i < condition.num_elements(); ++i) {
-        std::copy_n((condition.data<bool>()[i] ? t : e).data<T>() + i * row, row,
-                    out->data<T>() + i * row);
+        std::copy_n((condition.data<bool>()[i] ? t : e).bits<T>() + i * row, row,
+                    out->bits<T>() + i * row);
       }
     });
     return absl::OkStatus();

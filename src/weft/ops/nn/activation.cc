@@ -69,6 +69,7 @@ void AddActivation(Catalogue& catalogue, const Activation& a, std::vector<TileBo
       .Input("features: T")
       .Output("activations: T")
       .Attr(a.type)
+      .Traits({.fuses_as = FusesAs::kActivation})
       .Shape(shapes::SameAsInput)
       .Gradient(GradientOf(a.gradient, a.gradient_needs_output));
   AddElementwise(spec, {.tiles = std::move(tiles), .grain = grain});

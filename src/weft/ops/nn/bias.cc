@@ -203,6 +203,7 @@ void Register(Catalogue& catalogue) {
           .Output("output: T")
           .Attr("T: numbertype")
           .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+          .Traits({.fuses_as = FusesAs::kBias})
           .Shape(BiasAddShape)
           .Gradient(BiasAddGradient)
           .Kernel({.types = {{"T", DTypesOf(Numbers())}}, .factory = MakeKernel<BiasAddKernel>()}));

@@ -373,6 +373,12 @@ Status AvgGradShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+Status MaxGradGradShape(ShapeContext& c) {
+  WEFT_ASSIGN_OR_RETURN(PartialShape shape, c.WithRank(1, 4));
+  c.set_output(0, std::move(shape));
+  return absl::OkStatus();
+}
+
 constexpr std::initializer_list<const char*> kPoolAttrs = {"ksize", "strides", "padding",
                                                            "explicit_paddings", "data_format"};
 
@@ -493,12 +499,6 @@ void RegisterMaxPool(Catalogue& catalogue) {
                     .Shape(MaxGradShape)
                     .Gradient(MaxPoolGradGradient)
                     .Kernel(backward));
-}
-
-Status MaxGradGradShape(ShapeContext& c) {
-  WEFT_ASSIGN_OR_RETURN(PartialShape shape, c.WithRank(1, 4));
-  c.set_output(0, std::move(shape));
-  return absl::OkStatus();
 }
 
 void RegisterMaxPoolGradGrad(Catalogue& catalogue) {

@@ -47,9 +47,9 @@ class ToDenseKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor * dense, c.AllocateOutput(0, shape));
     const Tensor &values = c.input(2), &fill = c.input(3);
     VisitElement(dense->dtype(), [&]<typename T>() {
-      std::fill_n(dense->data<T>(), dense->num_elements(), fill.data<T>()[0]);
+      std::fill_n(dense->bits<T>(), dense->num_elements(), fill.bits<T>()[0]);
       for (size_t i = 0; i < places.size(); ++i) {
-        dense->data<T>()[places[i]] = values.data<T>()[values.rank() == 0 ? 0 : i];
+        dense->bits<T>()[places[i]] = values.bits<T>()[values.rank() == 0 ? 0 : i];
       }
     });
     return absl::OkStatus();

@@ -94,6 +94,20 @@ class GatherNdKernel final : public OpKernel {
   const DType dtype_;
 };
 
+// Batch dimensions are left to the kernel.
+Status GatherShape(ShapeContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t batch_dims, c.Attr<int64_t>("batch_dims"));
+  const PartialShape variable = c.variable(0);
+  if (batch_dims != 0 || !variable.known_rank() || !c.input(1).known_rank()) {
+    return shapes::Unknown(c);
+  }
+  if (variable.rank() < 1) return InvalidArgument("The variable is a scalar: it has no rows");
+  PartialShape out = c.input(1);
+  for (int d = 1; d < variable.rank(); ++d) out.AddDim(variable.dim(d));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
 // The gradient is as many rows as there are indices: values reshaped to [number of indices] + row.
 Status GatherGradient(GradientContext& c) {
   WEFT_ASSIGN_OR_RETURN(int64_t batch_dims, c.Attr<int64_t>("batch_dims"));
@@ -119,20 +133,6 @@ Status GatherNdGradient(GradientContext& c) {
   WEFT_ASSIGN_OR_RETURN(DType index_type, c.Attr<DType>("Tindices"));
   const Endpoint shape = c.Op("VariableShape", {c.input(0)}, {{"out_type", index_type}});
   c.set_input(0, c.Op("ScatterNd", {c.input(1), c.gradient(), shape}));
-  return absl::OkStatus();
-}
-
-// Batch dimensions are left to the kernel.
-Status GatherShape(ShapeContext& c) {
-  WEFT_ASSIGN_OR_RETURN(const int64_t batch_dims, c.Attr<int64_t>("batch_dims"));
-  const PartialShape variable = c.variable(0);
-  if (batch_dims != 0 || !variable.known_rank() || !c.input(1).known_rank()) {
-    return shapes::Unknown(c);
-  }
-  if (variable.rank() < 1) return InvalidArgument("The variable is a scalar: it has no rows");
-  PartialShape out = c.input(1);
-  for (int d = 1; d < variable.rank(); ++d) out.AddDim(variable.dim(d));
-  c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
 

@@ -261,6 +261,7 @@ void RegisterUpdate(Catalogue& catalogue, const char* name, const char* document
                     .Input("value: dtype")
                     .Attr("dtype: type")
                     .Stateful()
+                    .Traits({.changes_variable = true})
                     .Shape(SameAsVariable)
                     .NoGradient()
                     .Kernel({.types = {{"dtype", DTypesOf(Numbers{})}},
@@ -279,6 +280,7 @@ void RegisterHandles(Catalogue& catalogue) {
                     .Attr("shape: shape")
                     .Attr("allowed_devices: list(string) = []")
                     .Stateful()
+                    .Traits({.source = ValueSource::kVariable})
                     .Shape(shapes::Scalar)
                     .NoGradient()
                     .Kernel(MakeKernel<VarHandleKernel>(), KernelCost::kInline));
@@ -362,6 +364,7 @@ void Register(Catalogue& catalogue) {
           .Attr("dtype: type")
           .Attr("validate_shape: bool = false")
           .Stateful()
+          .Traits({.changes_variable = true})
           .Shape(SameAsVariable)
           .NoGradient()
           .Kernel(MakeKernel<AssignKernel>()));
@@ -378,6 +381,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("limit: int")
                     .Attr("T: {int32, int64}")
                     .Stateful()
+                    .Traits({.changes_variable = true})
                     .Shape(shapes::Scalar)
                     .NoGradient()
                     .Kernel(MakeKernel<CountUpToKernel>(), KernelCost::kInline));

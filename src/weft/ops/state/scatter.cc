@@ -117,6 +117,7 @@ void RegisterRule(Catalogue& catalogue, const std::string& name, ScatterRule rul
                     .Attr(absl::StrCat("dtype: ", is_update ? "type" : "numbertype"))
                     .Attr("Tindices: {int32, int64}")
                     .Stateful()
+                    .Traits({.changes_variable = true})
                     .Shape(shapes::NoOutputs)
                     .NoGradient()
                     .Kernel(KernelOf(rule, "dtype")));

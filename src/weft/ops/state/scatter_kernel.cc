@@ -59,8 +59,8 @@ void Replace(const KernelContext& c, const std::vector<int64_t>& slices, int64_t
              const Tensor& updates, Tensor& target) {
   const bool is_scalar = updates.shape().IsScalar();
   VisitElement(target.dtype(), [&]<typename T>() {
-    const T* const from = updates.data<T>();
-    T* const to = target.data<T>();
+    const T* const from = updates.bits<T>();
+    T* const to = target.bits<T>();
     ForEachSlice(c, slices, slice_size, [&](int64_t i) {
       T* const out = to + slices[i] * slice_size;
       if (is_scalar) {

@@ -168,6 +168,7 @@ void RegisterRule(Catalogue& catalogue, const std::string& name, ScatterRule rul
                     .Attr("use_locking: bool = true")
                     .Attr("bad_indices_policy: string = ''")
                     .Stateful()
+                    .Traits({.changes_variable = true})
                     .Shape(shapes::NoOutputs)
                     .NoGradient()
                     .Kernel(kernel));

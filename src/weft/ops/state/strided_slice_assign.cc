@@ -79,7 +79,7 @@ void Register(Catalogue& catalogue) {
         .Input("value: T");
     if (!is_resource) assign.Output("output_ref: Ref(T)");
     assign.Attr("T: type").Attr("Index: {int32, int64}");
-    if (is_resource) assign.Stateful();
+    if (is_resource) assign.Stateful().Traits({.changes_variable = true});
     catalogue.Add(array::AddMasks(assign)
                       .Shape(is_resource ? shapes::NoOutputs : shapes::SameAsInput)
                       .NoGradient()

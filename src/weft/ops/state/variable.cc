@@ -138,6 +138,7 @@ void Register(Catalogue& catalogue) {
           .Attr("container: string = ''")
           .Attr("shared_name: string = ''")
           .Stateful()
+          .Traits({.source = ValueSource::kVariable})
           .Shape(DeclaredShape)
           .NoGradient()
           .Kernel(MakeKernel<VariableKernel>(), KernelCost::kInline));
@@ -150,6 +151,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("container: string = ''")
                     .Attr("shared_name: string = ''")
                     .Stateful()
+                    .Traits({.source = ValueSource::kVariable})
                     .Shape(DeclaredShapeUnlessScalar)
                     .NoGradient()
                     .Kernel(MakeKernel<VariableKernel>(), KernelCost::kInline));
@@ -173,6 +175,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("dtype: type")
                     .Attr("var_name: string = ''")
                     .Stateful()
+                    .Traits({.source = ValueSource::kVariable})
                     .Shape(DeclaredShape)
                     .NoGradient()
                     .Kernel(MakeKernel<TemporaryVariableKernel>(), KernelCost::kInline));

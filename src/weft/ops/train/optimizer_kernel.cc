@@ -178,7 +178,7 @@ OpSpec Signature(const OptimizerDescription& optimizer, bool is_sparse, bool is_
   spec.Attr("use_locking: bool = false");
   if (!optimizer.flag.empty()) spec.Attr(optimizer.flag);
   if (is_resource) {
-    spec.Stateful();
+    spec.Stateful().Traits({.changes_variable = true});
   } else {
     spec.Output("out: Ref(T)");
   }
