@@ -29,7 +29,7 @@ struct AgentFlags {
   std::string shared_gpus;
   std::string driver_folder;
   std::string heartbeat = "60s";
-  std::string period = "1s";
+  std::string period = "5s";
   platform::DeviceAgent::Options agent;
 };
 

@@ -37,6 +37,7 @@ StatusOr<platform::ClusterAccess> FindCluster(const ClusterFlags& flags);
 
 void AddAgent(CLI::App& app, Action* action);
 void AddCheck(CLI::App& app, Action* action);
+void AddCrd(CLI::App& app, Action* action);
 void AddDoctor(CLI::App& app, Action* action);
 void AddExec(CLI::App& app, const CommandLine& line, Action* action);
 void AddInspect(CLI::App& app, Action* action);

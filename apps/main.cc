@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
   weft::apps::AddScheduler(app, &action);
   weft::apps::AddSimulate(app, &action);
   weft::apps::AddRender(app, &action);
+  weft::apps::AddCrd(app, &action);
   weft::apps::AddDoctor(app, &action);
   const std::string unknown = UnknownCommand(app, line.words);
   if (!unknown.empty()) {

@@ -170,58 +170,6 @@ TEST_F(DevicesTest, OutOfMemoryFailsTheStepWithNameAndSizeAndNothingElse) {
   EXPECT_EQ(fits->data<float>()[0], 9);
 }
 
-// What the fake accelerator says of itself.
-uint64_t CopiesIn() {
-  void* const loaded = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
-  if (loaded == nullptr) return 0;
-  const auto count = reinterpret_cast<uint64_t (*)()>(dlsym(loaded, "asic_copies_in"));
-  dlclose(loaded);
-  return count != nullptr ? count() : 0;
-}
-
-TEST_F(DevicesTest, AConstantIsCopiedToTheDeviceOnce) {
-  Start();
-  const Endpoint x = Input("x");
-  const Endpoint weights =
-      b_.Op("Const", {}, {{"dtype", DType::kFloat}, {"value", Tensor::Vector<float>({1, 2, 3})}},
-            "weights");
-  const Endpoint doubled = OnAsic(b_.Op("Mul", {weights, OnAsic(b_.Op("AddV2", {weights, x}))}));
-  OnAsic(b_.Op("AddV2", {doubled, weights}, {}, "y"));
-  ASSERT_EQ(Extend(), absl::OkStatus());
-  for (int step = 0; step < 5; ++step) {
-    const uint64_t before = CopiesIn();
-    auto y = Run({{"x:0", Tensor::Vector<float>({1, 1, static_cast<float>(step)})}}, "y:0");
-    ASSERT_TRUE(y.ok()) << y.status();
-    EXPECT_THAT(y->span<float>(), ::testing::ElementsAre(3, 8, 3 * (3 + step) + 3));
-    // The feed in each step; the constant, in whose place nobody writes, in the first.
-    EXPECT_EQ(CopiesIn() - before, step == 0 ? 2 : 1) << "step " << step;
-  }
-}
-
-TEST_F(DevicesTest, OutputsInheritTheMemoryOfInputsThatNobodyReadsAnyMore) {
-  const Environment room_for_two("WEFT_ASIC_MEMORY", "2500000");
-  Start();
-  const Endpoint x = Input("x");
-  Endpoint chain = x;
-  for (int i = 0; i < 6; ++i) chain = OnAsic(b_.Op("Neg", {chain}));
-  // Two read the end of the chain: the second writes over it.
-  const Endpoint down = OnAsic(b_.Op("Neg", {chain}, {}, "down"));
-  const Endpoint square = OnAsic(b_.Op("Square", {chain}, {}, "square"));
-  ASSERT_TRUE(b_.ok()) << b_.status();
-  graph_.AddControlEdge(down.node, square.node);
-  OnAsic(b_.Op("AddV2", {down, square}, {}, "y"));
-  ASSERT_EQ(Extend(), absl::OkStatus());
-  auto large = Tensor::Zeros(DType::kFloat, Shape{250, 1000});
-  ASSERT_TRUE(large.ok());
-  large->data<float>()[7] = 3;
-  for (int step = 0; step < 3; ++step) {
-    auto y = Run({{"x:0", *large}}, "y:0");
-    ASSERT_TRUE(y.ok()) << y.status();
-    EXPECT_EQ(y->data<float>()[7], 6);
-    EXPECT_EQ(y->data<float>()[8], 0);
-  }
-}
-
 TEST_F(DevicesTest, ADeviceThatDiesInAStepFailsItAndThoseAfterIt) {
   Start();
   const Endpoint x = Input("x");

@@ -105,7 +105,7 @@ class SchedulerTest(unittest.TestCase):
         self.create(pod('taken', {'nvidia.com/gpu': '2'}))
         cluster.wait_for(lambda: self.node_of('taken'), 'binding')
         self.create(*(pod('g%d' % i, {'nvidia.com/gpu': '1'}, labels=label) for i in range(3)))
-        cluster.wait_for(lambda: 'gang default/g' in self.condition('g2').get('message', ''), 'reason')
+        cluster.wait_for(lambda: '2 of 3 pods of gang default/g fit; g2 needs 1 GPU' in self.condition('g2').get('message', ''), 'reason')
         self.assertEqual([self.node_of('g%d' % i) for i in range(3)], [None] * 3)
         self.scheduler.kill()
         self.scheduler.wait()
@@ -114,6 +114,25 @@ class SchedulerTest(unittest.TestCase):
         cluster.wait_for(lambda: all(self.node_of('g%d' % i) == 'b' for i in range(3)), 'gang')
         indices = sorted(self.get('g%d' % i)['metadata']['annotations']['weft.dev/gpu-indices'] for i in range(3))
         self.assertEqual(len(set(indices)), 3)
+
+    def test_tasks_of_a_job_share_a_pod(self):
+        self.cluster.k('apply', '-f', str(cluster.DEPLOY / 'rbac' / 'packing.yaml'))
+        self.cluster.spawn_operator(WEFT)
+        container = {'name': 'tensorflow', 'image': 'i', 'command': ['train'], 'resources': {'limits': {'nvidia.com/gpu': '1'}}}
+        template = {'spec': {'schedulerName': 'weft-scheduler', 'containers': [container]}}
+        without = {'spec': {'schedulerName': 'weft-scheduler', 'containers': [{**container, 'resources': {}}]}}
+        self.api.request('POST', '/apis/kubeflow.org/v1/namespaces/default/tfjobs', {
+            'apiVersion': 'kubeflow.org/v1', 'kind': 'TFJob', 'metadata': {'name': 'j', 'annotations': {'weft.dev/packing': 'auto'}},
+            'spec': {'tfReplicaSpecs': {'PS': {'replicas': 1, 'template': without}, 'Worker': {'replicas': 3, 'template': template}}}})
+        cluster.wait_for(lambda: [each['metadata']['name'] for each in self.api.request('GET', PODS)['items']] == ['j-worker-0'], 'shared pod')
+        cluster.wait_for(lambda: self.node_of('j-worker-0') == 'b', 'binding')
+        made = self.get('j-worker-0')
+        self.assertEqual(made['metadata']['annotations']['weft.dev/tasks'], 'worker-0,worker-1,worker-2,ps-0')
+        self.assertEqual(made['spec']['containers'][0]['resources']['limits'], {'nvidia.com/gpu': '3'})
+        job = cluster.wait_for(lambda: [each for each in self.api.request('GET', '/apis/kubeflow.org/v1/namespaces/default/tfjobs')['items']
+                                        if 'packing' in each.get('status', {})], 'decision')[0]
+        self.assertIn('4 tasks share one pod: node b has room for 3 GPUs', job['status']['packing']['reason'])
+        self.api.request('DELETE', '/apis/kubeflow.org/v1/namespaces/default/tfjobs/j')
 
     def test_priorities_evict(self):
         self.api.request('POST', '/apis/scheduling.k8s.io/v1/priorityclasses',

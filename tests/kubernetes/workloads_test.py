@@ -48,7 +48,7 @@ def job(**spec):
             'spec': {'template': {'spec': template(policy='Never')['spec']}, **spec}}
 
 
-# (name, path, object, steps): a step is a merge patch, or what becomes of pods, in the order of their names:
+# (name, path, object, steps): a step is a merge patch, or what becomes of pods, those that run first:
 # "ready", "succeed" or "fail", of all that wait or of so many.
 CASES = [
     ('replicaset', APPS + 'replicasets', workload('ReplicaSet', 2), [
@@ -142,7 +142,9 @@ class Side:
     def become(self, fate, count):
         phase = {'ready': 'Running', 'succeed': 'Succeeded', 'fail': 'Failed'}[fate]
         now = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())
-        for pod in self.pods():
+        # The names of most pods are chance, so those that run come first: else one side may end a pod that
+        # still waits where the other ends one that runs.
+        for pod in sorted(self.pods(), key=lambda pod: pod['status']['phase'] != 'Running'):
             held = pod['status']['phase']
             if count == 0 or held in ('Succeeded', 'Failed') or held == phase or 'deletionTimestamp' in pod['metadata']:
                 continue

@@ -92,6 +92,16 @@ class ExecTest(unittest.TestCase):
         # An error of the program is none that goes by itself.
         self.assertEqual(self.shell('echo run; exit 5')[:2], (5, 'run\n'))
 
+    def test_says_what_is_wrong_with_its_words(self):
+        code, _, err = self.run_exec('python', 'train.py')
+        self.assertEqual((code, err), (2, 'weft exec: the program comes after two dashes: weft exec -- python train.py\n'))
+        code, _, err = self.run_exec('--', 'true', WEFT_PROCESSES='{"wroker": 2}')
+        self.assertEqual(code, 2)
+        self.assertIn("names the task type 'wroker', which the job has not: did you mean 'worker'?", err)
+        # Types of TF_CONFIG are known, also those that nobody else has.
+        config = '{"cluster": {"sampler": ["a:1"], "worker": ["b:1"]}, "task": {"type": "worker", "index": 0}}'
+        self.assertEqual(self.run_exec('--', 'true', TF_CONFIG=config, WEFT_PROCESSES='{"sampler": 2, "ps": 3}')[0], 0)
+
     def test_passes_signals_on(self):
         trap = 'trap "echo got usr1" USR1; trap "echo bye; exit 7" TERM; echo ready; while :; do sleep 0.02; done'
         process = self.start('--', 'sh', '-c', trap)

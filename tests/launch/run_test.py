@@ -317,13 +317,29 @@ class RunTest(unittest.TestCase):
                 ([], 'What shall run?'), (['nowhere.yaml'], "Cannot open 'nowhere.yaml'"),
                 (['--workers', '1'], 'There is no program to run'), ([WEFT], 'write two dashes before it'),
                 (['--ps', '1', '--', 'true'], 'nothing would end the job'),
-                ([self.job('true'), '--workers', '3'], 'Either a file or a program')]:
+                ([self.job('true'), '--workers', '3'], 'Either a file or a program'),
+                # Without the two dashes: the line as it should be.
+                (['sh', 'train.sh'], 'two dashes: weft run -- sh train.sh\n'),
+                (['--ps', '1', 'sh', 'a', '--steps', '3'], 'two dashes: weft run --ps 1 -- sh a --steps 3\n'),
+                (['train.py'], '-- python train.py`'), (['sh'], '-- sh`'), (['/dev/null'], "'/dev/null' is empty")]:
             code, _, err = self.run_weft(*args)
             self.assertEqual(code, 2, args)
             self.assertIn(text, err)
         done = subprocess.run([WEFT, 'rnu'], capture_output=True, text=True, timeout=LONG)
         self.assertIn("Did you mean 'weft run'?", done.stderr)
         self.assertEqual(done.returncode, 2)
+
+    def test_reads_a_job_from_stdin(self):
+        job = pathlib.Path(self.job('echo from stdin', ps='sleep 1000')).read_text()
+        done = subprocess.run([WEFT, 'run', '-'], input=job, capture_output=True, text=True, env=self.environment,
+                              cwd=self.folder.name, timeout=LONG)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('from stdin\n', done.stdout)
+        done = subprocess.run([WEFT, 'render', '-'], input=job, capture_output=True, text=True, timeout=LONG)
+        self.assertIn('kind: Pod\n', done.stdout)
+        done = subprocess.run([WEFT, 'render', '-'], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONG)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('stdin is empty', done.stderr)
 
     def test_a_deadline_is_met_to_the_second(self):
         job = pathlib.Path(self.job('sleep 1000'))

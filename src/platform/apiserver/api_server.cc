@@ -52,7 +52,8 @@ class ApiServer::Requests {
       return reply->Send(Text("ok"));
     }
     const auto header = http.headers.find("authorization");
-    absl::string_view token = header == http.headers.end() ? "" : header->second;
+    absl::string_view token;
+    if (header != http.headers.end()) token = header->second;
     std::optional<std::string> node;
     const bool is_known = absl::ConsumePrefix(&token, "Bearer ") &&
                           (SameSecret(token, options_.token) ||

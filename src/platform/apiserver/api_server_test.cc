@@ -16,7 +16,7 @@
 #include "platform/apiserver/kubeconfig_file.h"
 #include "platform/apiserver/node_identity.h"
 #include "platform/apiserver/server_identity.h"
-#include "platform/apiserver/table.h"
+#include "platform/object/columns.h"
 #include "platform/object/fields.h"
 #include "platform/store/embedded/embedded_store.h"
 

@@ -65,17 +65,13 @@ Json DescribeGroup(const Group& group) {
   return json;
 }
 
-Json DescribeResource(const ResourceType& type, const std::string& sub,
-                      std::vector<std::string> verbs) {
+Json DescribeResource(const ResourceType& type, const std::string& sub, const std::string& kind,
+                      const std::vector<std::string>& verbs) {
   Json json;
   json.Set("name", sub.empty() ? type.plural : absl::StrCat(type.plural, "/", sub));
   json.Set("singularName", sub.empty() ? type.singular : "");
   json.Set("namespaced", type.is_namespaced);
-  json.Set("kind", sub == "scale"         ? "Scale"
-                   : sub == "binding"     ? "Binding"
-                   : sub == "exec"        ? "PodExecOptions"
-                   : sub == "portforward" ? "PodPortForwardOptions"
-                                          : type.kind);
+  json.Set("kind", kind);
   if (sub == "scale") {
     json.Set("group", "autoscaling");
     json.Set("version", "v1");
@@ -96,18 +92,14 @@ Json ResourceList(const std::string& group, const std::string& version) {
     const ResourceType& type = *known;
     if (type.group != group || !type.Serves(version)) continue;
     resources.Append(DescribeResource(
-        type, "",
+        type, "", type.kind,
         {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}));
     if (type.has_status)
-      resources.Append(DescribeResource(type, "status", {"get", "patch", "update"}));
+      resources.Append(DescribeResource(type, "status", type.kind, {"get", "patch", "update"}));
     if (!type.scale_path.empty())
-      resources.Append(DescribeResource(type, "scale", {"get", "patch", "update"}));
-    if (&type == &Pods()) {
-      resources.Append(DescribeResource(type, "log", {"get"}));
-      resources.Append(DescribeResource(type, "binding", {"create"}));
-      resources.Append(DescribeResource(type, "exec", {"create", "get"}));
-      resources.Append(DescribeResource(type, "portforward", {"create", "get"}));
-    }
+      resources.Append(DescribeResource(type, "scale", "Scale", {"get", "patch", "update"}));
+    for (const Subresource& sub : type.subresources)
+      resources.Append(DescribeResource(type, sub.name, sub.kind, sub.verbs));
   }
   list.Set("resources", std::move(resources));
   return list;

@@ -11,8 +11,8 @@
 #include "platform/apiserver/container_choice.h"
 #include "platform/apiserver/object_requests.h"
 #include "platform/object/fields.h"
+#include "platform/object/object_time.h"
 #include "platform/store/api_error.h"
-#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
+#include "platform/object/columns.h"
 #include "platform/object/fields.h"
 #include "platform/store/api_error.h"
 

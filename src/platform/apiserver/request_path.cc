@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/apiserver/request_path.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -64,8 +65,8 @@ StatusOr<RequestPath> ParseRequestPath(absl::string_view path) {
   const bool is_known =
       sub.empty() || (sub == "status" && parsed.type->has_status) ||
       (sub == "scale" && !parsed.type->scale_path.empty()) ||
-      ((sub == "log" || sub == "binding" || sub == "exec" || sub == "portforward") &&
-       parsed.type == &Pods());
+      std::any_of(parsed.type->subresources.begin(), parsed.type->subresources.end(),
+                  [&](const Subresource& one) { return one.name == sub; });
   if (parsed.type == &Pods() && (sub == "attach" || sub == "ephemeralcontainers")) {
     return ApiError(501, "NotImplemented",
                     absl::StrCat("pods/", sub, " is not served here: see `kubectl logs ",

@@ -2,7 +2,6 @@
 // Objects as the rows of meta.k8s.io/v1 Tables, which is how `kubectl get` shows them.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -18,10 +17,5 @@ Json MakeTable(const ResourceType& type, const std::vector<ObjectPtr>& objects, 
                bool with_columns, RowObject row_object);
 // apiVersion meta.k8s.io/v1, kind PartialObjectMetadata.
 Json PartialMetadata(const Json& object);
-
-// "45s", "3m10s", "7h", "12d": an age as kubectl words it.
-std::string HumanDuration(absl::Duration duration);
-// The value at ".a.b[0].c" or ".list[-1:].d", null when there is none.
-const Json* FindByJsonPath(const Json& object, absl::string_view path);
 
 }  // namespace weft::platform

@@ -10,6 +10,8 @@
 
 #include "platform/console/doctor.h"
 #include "platform/object/fields.h"
+#include "platform/object/node_view.h"
+#include "platform/object/pod_view.h"
 #include "platform/store/api_error.h"
 
 namespace weft::platform {
@@ -232,7 +234,7 @@ class Cluster {
     if (pods == nullptr) return;
     size_t running = 0;
     for (const Json& pod : pods->items()) {
-      if (StringField(pod, {"status", "phase"}) == "Running") ++running;
+      if (PodView(pod).is_running()) ++running;
     }
     if (running == 0) {
       return Add("operator", Verdict::kBad,
@@ -260,16 +262,9 @@ class Cluster {
     size_t ready = 0;
     int64_t cards = 0;
     for (const Json& node : nodes->items()) {
-      if (const Json* const conditions = FindField(node, {"status", "conditions"})) {
-        ready += static_cast<size_t>(std::count_if(
-            conditions->items().begin(), conditions->items().end(), [](const Json& condition) {
-              return StringField(condition, {"type"}) == "Ready" &&
-                     StringField(condition, {"status"}) == "True";
-            }));
-      }
+      ready += NodeView(node).is_ready() ? 1 : 0;
       int64_t of_node = 0;
-      if (absl::SimpleAtoi(StringField(node, {"status", "allocatable", "nvidia.com/gpu"}),
-                           &of_node))
+      if (absl::SimpleAtoi(NodeView(node).allocatable("nvidia.com/gpu"), &of_node))
         cards += of_node;
     }
     const std::string found =

@@ -20,6 +20,7 @@
 #include "platform/console/selection.h"
 #include "platform/console/wait_condition.h"
 #include "platform/object/fields.h"
+#include "platform/object/pod_view.h"
 #include "platform/reconcile/informer.h"
 #include "platform/store/api_error.h"
 
@@ -240,15 +241,12 @@ Status WaitForObjects(const Console& console, const Selection& selection, const 
 // The container whose logs are meant where none is named, as kubectl chooses it; of a job's pod the
 // one that a job is about.
 std::string DefaultContainer(const Json& pod) {
-  const std::string said =
-      StringField(pod, {"metadata", "annotations", "kubectl.kubernetes.io/default-container"});
+  const PodView view(pod);
+  const std::string said = view.annotation("kubectl.kubernetes.io/default-container");
   if (!said.empty()) return said;
-  const Json* const containers = FindField(pod, {"spec", "containers"});
-  if (containers == nullptr || containers->size() < 2) return "";
-  for (const Json& container : containers->items()) {
-    if (StringField(container, {"name"}) == "tensorflow") return "tensorflow";
-  }
-  return StringField(containers->items()[0], {"name"});
+  if (view.containers().size() < 2) return "";
+  if (view.FindContainer("tensorflow") != nullptr) return "tensorflow";
+  return ContainerView(view.containers().front()).name();
 }
 
 Status ShowLogs(const Console& console, KubernetesStore* server, const std::string& word,

@@ -11,6 +11,8 @@
 #include "absl/strings/str_join.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/node_view.h"
+#include "platform/object/pod_view.h"
 #include "platform/resources/pod_needs.h"
 
 namespace weft::platform {
@@ -25,14 +27,13 @@ StatusOr<std::map<std::string, Use>> FindUse(ObjectStore* store, ResourceNames* 
   std::map<std::string, Use> by_node;
   WEFT_ASSIGN_OR_RETURN(const ObjectList pods, store->List(Pods(), {}));
   for (const ObjectPtr& pod : pods.items) {
-    const std::string node = StringField(*pod, {"spec", "nodeName"});
+    const std::string node = PodView(*pod).node();
     if (node.empty() || IsFinishedPod(*pod)) continue;
     const auto needs = ReadPodNeeds(*pod, names);
     if (!needs.ok()) continue;
     Use& use = by_node[node];
     AddAmounts((*needs)->amounts, &use.amounts);
-    const auto gpus =
-        ParseGpuIndices(StringField(*pod, {"metadata", "annotations", kGpuIndicesAnnotation}));
+    const auto gpus = ParseGpuIndices(PodView(*pod).annotation(kGpuIndicesAnnotation));
     if (!gpus.ok()) continue;
     const GpuNeeds& gpu = (*needs)->gpu;
     for (const int index : *gpus) {
@@ -45,14 +46,8 @@ StatusOr<std::map<std::string, Use>> FindUse(ObjectStore* store, ResourceNames* 
 }
 
 std::string StateOf(const Json& node) {
-  std::string ready = "Unknown";
-  if (const Json* const conditions = FindField(node, {"status", "conditions"})) {
-    for (const Json& condition : conditions->items()) {
-      if (StringField(condition, {"type"}) == "Ready")
-        ready = StringField(condition, {"status"}) == "True" ? "Ready" : "NotReady";
-    }
-  }
-  return BoolField(node, {"spec", "unschedulable"}) ? ready + ",cordoned" : ready;
+  const NodeView view(node);
+  return view.is_cordoned() ? view.readiness() + ",cordoned" : view.readiness();
 }
 
 // "8 x A100", by model.

@@ -10,8 +10,9 @@
 #include "net/yaml.h"
 #include "platform/apiserver/table.h"
 #include "platform/console/manifests.h"
+#include "platform/object/columns.h"
 #include "platform/object/fields.h"
-#include "platform/store/object_time.h"
+#include "platform/object/object_time.h"
 
 namespace weft::platform {
 namespace {

@@ -13,8 +13,8 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "platform/object/fields.h"
+#include "platform/object/object_time.h"
 #include "platform/store/api_error.h"
-#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {

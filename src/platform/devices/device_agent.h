@@ -37,7 +37,7 @@ class DeviceAgent {
   // FailedPrecondition: another agent serves this machine.
   static StatusOr<std::unique_ptr<DeviceAgent>> Make(Options options);
 
-  // To be called about once a second. FailedPrecondition: this node is not ours; what else goes
+  // To be called every few seconds. FailedPrecondition: this node is not ours; what else goes
   // wrong is logged and tried again.
   Status Step();
   // Before an end that is meant: nobody shall wait for us.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/jobs/failure_cause.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -8,6 +9,7 @@
 
 #include "net/utf8.h"
 #include "platform/object/fields.h"
+#include "platform/object/pod_view.h"
 
 namespace weft::platform {
 namespace {
@@ -17,32 +19,26 @@ constexpr size_t kMostMessageBytes = 256;
 constexpr char kTrainer[] = "tensorflow";
 
 // Of those that have ended badly, the one that trains, or else the first.
-const Json* FailedContainer(const Json& status) {
+std::optional<ContainerStatusView> FailedContainer(const PodView& pod) {
   const Json* found = nullptr;
-  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
-    const Json* const statuses = status.Find(list);
-    if (statuses == nullptr) continue;
-    for (const Json& each : statuses->items()) {
-      const bool has_failed = IntField(each, {"state", "terminated", "exitCode"}) != 0;
-      if (has_failed && (found == nullptr || StringField(each, {"name"}) == kTrainer))
-        found = &each;
+  for (const Json::Array* list : {&pod.init_container_statuses(), &pod.container_statuses()}) {
+    for (const Json& each : *list) {
+      const ContainerStatusView status(each);
+      if (status.has_failed() && (found == nullptr || status.name() == kTrainer)) found = &each;
     }
   }
-  return found;
+  if (found == nullptr) return std::nullopt;
+  return ContainerStatusView(*found);
 }
 
 // "Evicted", or why somebody wanted the pod away.
-std::pair<std::string, std::string> ReasonOf(const Json& status) {
-  std::string reason = StringField(status, {"reason"});
-  std::string message = StringField(status, {"message"});
-  const Json* const conditions = status.Find("conditions");
-  if (reason.empty() && conditions != nullptr) {
-    for (const Json& condition : conditions->items()) {
-      if (StringField(condition, {"type"}) != "DisruptionTarget") continue;
-      if (StringField(condition, {"status"}) != "True") continue;
-      reason = StringField(condition, {"reason"});
-      message = StringField(condition, {"message"});
-    }
+std::pair<std::string, std::string> ReasonOf(const PodView& pod) {
+  std::string reason = pod.reason();
+  std::string message = pod.message();
+  if (reason.empty() && IsConditionTrue(pod.json(), "DisruptionTarget")) {
+    const Json* const disrupted = ConditionOf(pod.json(), "DisruptionTarget");
+    reason = StringField(*disrupted, {"reason"});
+    message = StringField(*disrupted, {"message"});
   }
   return {std::move(reason), std::string(CutUtf8(message, kMostMessageBytes))};
 }
@@ -51,18 +47,15 @@ std::pair<std::string, std::string> ReasonOf(const Json& status) {
 
 std::string DescribeFailure(const Json& pod) {
   std::string text = absl::StrCat("Pod ", NameOf(pod));
-  const Json* const status = pod.Find("status");
-  if (status == nullptr) return absl::StrCat(text, " failed");
-  if (const Json* const container = FailedContainer(*status)) {
-    const std::string name = StringField(*container, {"name"});
-    if (name != kTrainer) absl::StrAppend(&text, ", container ", name, ",");
-    absl::StrAppend(&text, " exited with code ",
-                    IntField(*container, {"state", "terminated", "exitCode"}));
-    const std::string why = StringField(*container, {"state", "terminated", "reason"});
+  if (const auto container = FailedContainer(PodView(pod))) {
+    if (container->name() != kTrainer)
+      absl::StrAppend(&text, ", container ", container->name(), ",");
+    absl::StrAppend(&text, " exited with code ", container->ended()->exit_code());
+    const std::string why = container->ended()->reason();
     // Which says no more than the code.
     if (!why.empty() && why != "Error") absl::StrAppend(&text, " (", why, ")");
   }
-  const auto [reason, message] = ReasonOf(*status);
+  const auto [reason, message] = ReasonOf(PodView(pod));
   if (!reason.empty()) absl::StrAppend(&text, ": ", reason);
   if (!message.empty()) absl::StrAppend(&text, reason.empty() ? ": " : ", ", message);
   const bool says_something = text.size() > NameOf(pod).size() + 4;
@@ -73,7 +66,7 @@ std::string DescribeFailures(const std::vector<ObjectPtr>& pods) {
   std::string text;
   size_t count = 0;
   for (const ObjectPtr& pod : pods) {
-    if (StringField(*pod, {"status", "phase"}) != "Failed") continue;
+    if (!PodView(*pod).has_failed()) continue;
     if (++count > kMostNamed) continue;
     absl::StrAppend(&text, count == 1 ? "" : " ", DescribeFailure(*pod));
     if (!absl::EndsWith(text, ".")) absl::StrAppend(&text, ".");
@@ -82,15 +75,13 @@ std::string DescribeFailures(const std::vector<ObjectPtr>& pods) {
   return text;
 }
 
-Json KeptOfFailure(const Json& status) {
+Json KeptOfFailure(const Json& pod) {
   Json kept = Json::MakeObject();
-  const auto [reason, message] = ReasonOf(status);
+  const auto [reason, message] = ReasonOf(PodView(pod));
   if (!reason.empty()) kept.Set("reason", reason);
   if (!message.empty()) kept.Set("message", message);
-  const Json* const inits = status.Find("initContainerStatuses");
-  if (inits == nullptr) return kept;
-  for (const Json& each : inits->items()) {
-    if (IntField(each, {"state", "terminated", "exitCode"}) == 0) continue;
+  for (const Json& each : PodView(pod).init_container_statuses()) {
+    if (!ContainerStatusView(each).has_failed()) continue;
     kept.Set("initContainerStatuses", Json(Json::Array{each}));
     break;
   }

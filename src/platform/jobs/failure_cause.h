@@ -16,6 +16,6 @@ std::string DescribeFailure(const Json& pod);
 // Of those that failed among them, the first few; ends with a dot. Empty when none did.
 std::string DescribeFailures(const std::vector<ObjectPtr>& pods);
 // What of a failed pod's status the above reads.
-Json KeptOfFailure(const Json& status);
+Json KeptOfFailure(const Json& pod);
 
 }  // namespace weft::platform

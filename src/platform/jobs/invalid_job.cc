@@ -7,16 +7,10 @@
 
 #include "platform/jobs/job_status.h"
 #include "platform/object/fields.h"
+#include "platform/object/training_job_view.h"
 
 namespace weft::platform {
 namespace {
-
-// Where either kind has it, whatever else is wrong with the job; negative: none.
-int64_t TimeToLiveOf(const Json& object) {
-  const int64_t flat = std::max(IntField(object, {"spec", "ttlSecondsAfterFinished"}, -1),
-                                IntField(object, {"spec", "ttl_seconds_after_finished"}, -1));
-  return IntField(object, {"spec", "runPolicy", "ttlSecondsAfterFinished"}, flat);
-}
 
 void Warn(const JobStatus& status, const std::string& message, JobPlan* plan) {
   plan->events.push_back({"Warning", absl::StrCat(status.kind(), "FailedValidation"), message});
@@ -49,12 +43,11 @@ void Hold(const Json& object, const std::string& problems, JobStatus* status, Jo
 
 JobPlan PlanInvalidJob(const Json& object, const std::string& kind, const std::string& problems,
                        absl::Time now) {
-  const Json* const held = object.Find("status");
-  JobStatus status(held == nullptr || !held->is_object() ? Json::MakeObject() : *held, kind, now);
+  JobStatus status(TrainingJobView(object).status(), kind, now);
   JobPlan plan;
   if (status.IsFinished()) {
-    const int64_t seconds = TimeToLiveOf(object);
-    if (seconds >= 0) PlanTimeToLive(status, seconds, now, &plan);
+    if (const auto left = TrainingJobView(object).time_to_live())
+      PlanTimeToLive(status, absl::ToInt64Seconds(*left), now, &plan);
   } else if (status.HasCondition("Created")) {
     Hold(object, problems, &status, &plan);
   } else {

@@ -6,6 +6,7 @@
 
 #include "platform/jobs/job_status.h"
 #include "platform/object/fields.h"
+#include "platform/object/pod_view.h"
 
 namespace weft::platform {
 
@@ -17,8 +18,7 @@ JobMetrics::JobMetrics(MetricRegistry* metrics) : metrics_(metrics) {
 // Once a pod: those that had failed before anybody watched were counted then.
 void JobMetrics::CountPod(const Json* previous, const Json* pod) {
   if (failed_pods_ == nullptr || previous == nullptr || pod == nullptr) return;
-  const bool had_failed = StringField(*previous, {"status", "phase"}) == "Failed";
-  if (StringField(*pod, {"status", "phase"}) == "Failed" && !had_failed) failed_pods_->Add();
+  if (PodView(*pod).has_failed() && !PodView(*previous).has_failed()) failed_pods_->Add();
 }
 
 void JobMetrics::Count(const char* what, const Json& job) {

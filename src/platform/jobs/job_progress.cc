@@ -10,6 +10,7 @@
 #include "platform/jobs/task_objects.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
+#include "platform/object/pod_view.h"
 
 namespace weft::platform {
 namespace {
@@ -19,7 +20,7 @@ constexpr JsonLimits kLimits = {.max_bytes = 16 << 10, .max_depth = 4};
 
 // Null when the pod tells nothing that can be understood.
 Json ReportOf(const Json& pod) {
-  const std::string text = StringField(pod, {"metadata", "annotations", kProgressAnnotation});
+  const std::string text = PodView(pod).annotation(kProgressAnnotation);
   if (text.empty()) return Json();
   Json report = Json::Parse(text, kLimits).value_or(Json());
   return IntField(report, {"step"}, -1) < 0 ? Json() : report;
@@ -27,8 +28,8 @@ Json ReportOf(const Json& pod) {
 
 Json Describe(const Json& pod, const Json& report) {
   Json progress;
-  progress.Set("task", absl::StrCat(StringField(pod, {"metadata", "labels", kTypeLabel}), "-",
-                                    StringField(pod, {"metadata", "labels", kIndexLabel})));
+  progress.Set("task",
+               absl::StrCat(PodView(pod).label(kTypeLabel), "-", PodView(pod).label(kIndexLabel)));
   const int64_t step = IntField(report, {"step"});
   const int64_t steps = IntField(report, {"steps"});
   progress.Set("step", step);
@@ -60,7 +61,7 @@ Json ProgressOf(const std::vector<ObjectPtr>& pods) {
   for (const ObjectPtr& pod : pods) {
     const Json report = ReportOf(*pod);
     if (report.is_null()) continue;
-    const bool is_chief = !StringField(*pod, {"metadata", "labels", kRoleLabel}).empty();
+    const bool is_chief = !PodView(*pod).label(kRoleLabel).empty();
     if (is_chief) return Describe(*pod, report);
     if (IntField(report, {"step"}) <= best_step) continue;
     best_step = IntField(report, {"step"});

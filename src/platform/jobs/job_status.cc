@@ -6,17 +6,12 @@
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/fields.h"
-#include "platform/store/object_time.h"
+#include "platform/object/object_time.h"
 
 namespace weft::platform {
 
 const Json* JobStatus::FindCondition(absl::string_view type) const {
-  const Json* const conditions = json_.Find("conditions");
-  if (conditions == nullptr) return nullptr;
-  for (const Json& condition : conditions->items()) {
-    if (StringField(condition, {"type"}) == type) return &condition;
-  }
-  return nullptr;
+  return platform::FindCondition(json_, type);
 }
 
 bool JobStatus::IsTrue(absl::string_view type) const {

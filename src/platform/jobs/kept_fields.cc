@@ -7,6 +7,7 @@
 #include "platform/jobs/task_objects.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
+#include "platform/object/pod_view.h"
 
 namespace weft::platform {
 namespace {
@@ -39,11 +40,11 @@ Json KeptOfMetadata(const Json& object) {
 Json KeptOfContainer(const Json& status, bool has_tasks) {
   Json kept;
   Copy(status, {"name", "restartCount"}, &kept);
-  if (const Json* const terminated = FindField(status, {"state", "terminated"})) {
+  if (const auto ended = ContainerStatusView(status).ended()) {
     Json end = Json::MakeObject();
-    Copy(*terminated, {"exitCode"}, &end);
-    if (IntField(*terminated, {"exitCode"}) != 0) Copy(*terminated, {"reason"}, &end);
-    if (has_tasks) Copy(*terminated, {"message"}, &end);
+    Copy(ended->json(), {"exitCode"}, &end);
+    if (ended->exit_code() != 0) Copy(ended->json(), {"reason"}, &end);
+    if (has_tasks) Copy(ended->json(), {"message"}, &end);
     SetField(&kept, {"state", "terminated"}, std::move(end));
   }
   return kept;
@@ -54,16 +55,14 @@ Json KeptOfContainer(const Json& status, bool has_tasks) {
 Json KeptOfPod(const Json& pod) {
   Json kept;
   kept.Set("metadata", KeptOfMetadata(pod));
-  if (const Json* const progress =
-          FindField(pod, {"metadata", "annotations", kProgressAnnotation})) {
-    SetField(&kept, {"metadata", "annotations", kProgressAnnotation}, *progress);
+  for (const char* name : {kProgressAnnotation, kTasksAnnotation}) {
+    const std::string text = PodView(pod).annotation(name);
+    if (!text.empty()) SetField(&kept, {"metadata", "annotations", name}, text);
   }
-  const Json* const tasks = FindField(pod, {"metadata", "annotations", kTasksAnnotation});
-  if (tasks != nullptr) SetField(&kept, {"metadata", "annotations", kTasksAnnotation}, *tasks);
   const Json* const status = pod.Find("status");
   if (status == nullptr) return kept;
   Json state = Json::MakeObject();
-  if (StringField(*status, {"phase"}) == "Failed") state = KeptOfFailure(*status);
+  if (PodView(pod).has_failed()) state = KeptOfFailure(pod);
   Copy(*status, {"phase"}, &state);
   if (const Json* const containers = status->Find("containerStatuses")) {
     Json all = Json::MakeArray();

@@ -9,14 +9,15 @@
 #include "platform/jobs/task_objects.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
-#include "platform/store/object_time.h"
+#include "platform/object/object_time.h"
+#include "platform/object/pod_view.h"
 
 namespace weft::platform {
 
 bool LogProgress::IsWanted(const Json& pod) {
-  return StringField(pod, {"status", "phase"}) == "Running" &&
-         !StringField(pod, {"metadata", "labels", kRoleLabel}).empty() &&
-         FindField(pod, {"metadata", "annotations", kProgressAnnotation}) == nullptr;
+  const PodView view(pod);
+  return view.is_running() && !view.label(kRoleLabel).empty() &&
+         view.annotation(kProgressAnnotation).empty();
 }
 
 bool LogProgress::Look(const Json& pod) {

@@ -13,6 +13,7 @@
 #include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
+#include "platform/object/pod_view.h"
 #include "platform/object/task_config.h"
 
 namespace weft::platform {
@@ -119,10 +120,10 @@ std::string PodRestartPolicy(RestartPolicy policy) {
 // Where another container comes first, `kubectl logs` would show that one.
 void ShowTrainer(Json* pod) {
   static constexpr char kAnnotation[] = "kubectl.kubernetes.io/default-container";
-  const Json* const containers = FindField(*pod, {"spec", "containers"});
-  const bool is_first = containers->items().empty() ||
-                        StringField(containers->items()[0], {"name"}) == kTrainingContainer;
-  if (is_first || FindField(*pod, {"metadata", "annotations", kAnnotation}) != nullptr) return;
+  const Json::Array& containers = PodView(*pod).containers();
+  const bool is_first =
+      containers.empty() || ContainerView(containers.front()).name() == kTrainingContainer;
+  if (is_first || !PodView(*pod).annotation(kAnnotation).empty()) return;
   SetField(pod, {"metadata", "annotations", kAnnotation}, kTrainingContainer);
 }
 
@@ -288,13 +289,13 @@ Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t in
 }
 
 bool TemplateHasRestartPolicy(const ReplicaSpec& replica) {
-  return !StringField(replica.pod.written, {"spec", "restartPolicy"}).empty();
+  return !PodView(replica.pod.written).restart_policy().empty();
 }
 
 bool IsTaskBeforeAttempt(const Json& pod, int64_t attempt) {
-  if (StringField(pod, {"metadata", "labels", kTypeLabel}) == kTensorBoardType) return false;
+  if (PodView(pod).label(kTypeLabel) == kTensorBoardType) return false;
   int64_t of_pod = 0;
-  const std::string text = StringField(pod, {"metadata", "labels", kAttemptLabel});
+  const std::string text = PodView(pod).label(kAttemptLabel);
   return (absl::SimpleAtoi(text, &of_pod) ? of_pod : 0) < attempt;
 }
 

@@ -13,9 +13,9 @@
 #include "base/threads.h"
 #include "platform/jobs/log_progress.h"
 #include "platform/jobs/tfjob_plan.h"
+#include "platform/object/selector.h"
 #include "platform/reconcile/controller.h"
 #include "platform/store/object_store.h"
-#include "platform/store/selector.h"
 
 namespace weft::platform {
 

@@ -13,6 +13,7 @@
 #include "platform/jobs/pod_group.h"
 #include "platform/jobs/task_security.h"
 #include "platform/object/fields.h"
+#include "platform/object/training_job_view.h"
 #include "platform/store/api_error.h"
 
 namespace weft::platform {
@@ -22,10 +23,6 @@ namespace {
 constexpr size_t kPods = 0;
 constexpr size_t kServices = 1;
 constexpr size_t kGroups = 2;
-
-// The first API version has its clean-up policy right under spec, where the server puts its
-// default.
-bool IsV1Beta1(const Json& job) { return FindField(job, {"spec", "cleanPodPolicy"}) != nullptr; }
 
 // What tells whose it could be, and whose it is, beside what is kept of an object.
 Json WithClaims(const Json& object, Json kept) {
@@ -64,7 +61,7 @@ std::vector<Kind::Owned> TfJobKind::Owns() const {
 }
 
 bool TfJobKind::IsOurs(const Json& job) const {
-  const std::string manager = StringField(job, {"spec", "runPolicy", "managedBy"});
+  const std::string manager = TrainingJobView(job).managed_by();
   return (manager.empty() || manager == "kubeflow.org/training-operator") &&
          options_.job_selector.Matches(job);
 }
@@ -82,7 +79,7 @@ void TfJobKind::OnChange(const ObjectPtr& previous, const ObjectPtr& object) {
 
 void TfJobKind::OnOwnedChange(const ResourceType& type, const ObjectPtr& previous,
                               const ObjectPtr& object) {
-  if (&type == &Pods()) metrics_.CountPod(previous.get(), object.get());
+  if (type == Pods()) metrics_.CountPod(previous.get(), object.get());
 }
 
 void TfJobKind::OnStatusWritten(const Json& object, const Json& status) {
@@ -94,7 +91,7 @@ JobObservation TfJobKind::Observe(const Observation& observation, TfJob job) con
   JobObservation seen;
   seen.view.job = std::move(job);
   seen.view.object = &object;
-  seen.view.is_v1beta1 = IsV1Beta1(object);
+  seen.view.is_v1beta1 = TrainingJobView(object).is_v1beta1();
   seen.view.cluster_domain = options_.cluster_domain;
   seen.view.lists_evaluators = options_.lists_evaluators;
   seen.view.has_network = options_.has_network;
@@ -155,7 +152,7 @@ Plan TfJobKind::Carry(const ObjectPtr& object, JobPlan plan) const {
   carried.before_creating = [this, object, admission = plan.needs_admission, attempt = plan.attempt,
                              secret = std::move(plan.task_secret),
                              policy = std::move(plan.network_policy)](const ResourceType& type) {
-    if (&type != &Pods()) return absl::OkStatus();
+    if (type != Pods()) return absl::OkStatus();
     if (admission) WEFT_RETURN_IF_ERROR(CheckAdmission(*object));
     if (attempt > 0) WEFT_RETURN_IF_ERROR(CheckAttempt(*object, attempt));
     return CreateSecurity(*object, secret, policy);
@@ -174,7 +171,7 @@ StatusOr<Kind::Permit> TfJobKind::Allow(const Json& known, const Json& live,
   const Json* const status = live.Find("status");
   // A task of an attempt that is over would have to be deleted again.
   static const Json* const kNone = new Json();
-  const Json* const done = FindField(live, {"status", "restarts"});
+  const Json* const done = TrainingJobView(live).restarts();
   const Json* const planned = plan.status.Find("restarts");
   if (!SameJson(done == nullptr ? *kNone : *done, planned == nullptr ? *kNone : *planned))
     return ObjectConflict(type_, NameOf(known), "tasks were started again meanwhile");

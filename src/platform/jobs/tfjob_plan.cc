@@ -18,6 +18,8 @@
 #include "platform/jobs/task_security.h"
 #include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
+#include "platform/object/pod_view.h"
+#include "platform/object/training_job_view.h"
 
 namespace weft::platform {
 namespace {
@@ -28,31 +30,15 @@ constexpr char kWholeJob[] = "job";
 constexpr ReplicaType kTypes[] = {ReplicaType::kChief, ReplicaType::kEvaluator,
                                   ReplicaType::kMaster, ReplicaType::kPs, ReplicaType::kWorker};
 
-std::string PhaseOf(const Json& pod) { return StringField(pod, {"status", "phase"}); }
-
 // Of the container that trains, when it has ended.
 std::optional<int64_t> ExitCodeOf(const Json& pod) {
-  const Json* const statuses = FindField(pod, {"status", "containerStatuses"});
-  if (statuses == nullptr) return std::nullopt;
-  for (const Json& status : statuses->items()) {
-    const Json* const terminated = FindField(status, {"state", "terminated"});
-    if (StringField(status, {"name"}) == "tensorflow" && terminated != nullptr) {
-      return IntField(*terminated, {"exitCode"});
-    }
-  }
-  return std::nullopt;
-}
-
-int64_t RestartsInPlace(const Json& pod) {
-  const Json* const statuses = FindField(pod, {"status", "containerStatuses"});
-  int64_t restarts = 0;
-  if (statuses == nullptr) return restarts;
-  for (const Json& status : statuses->items()) restarts += IntField(status, {"restartCount"});
-  return restarts;
+  const std::optional<ContainerStatusView> status = PodView(pod).StatusOf("tensorflow");
+  if (!status.has_value() || !status->ended().has_value()) return std::nullopt;
+  return status->ended()->exit_code();
 }
 
 std::string LabelOf(const Json& object, absl::string_view label) {
-  return StringField(object, {"metadata", "labels", label});
+  return PodView(object).label(label);
 }
 
 // The index that the label says, or -1.
@@ -68,7 +54,7 @@ class Planner {
         job_(observation.view.job),
         policy_(observation.view.job.run_policy),
         kind_(observation.view.job.kind),
-        status_(StatusOf(*observation.view.object), kind_, observation.now) {}
+        status_(TrainingJobView(*observation.view.object).status(), kind_, observation.now) {}
 
   JobPlan Plan() {
     status_.RemoveCondition(kInvalidCondition);
@@ -85,11 +71,6 @@ class Planner {
   }
 
  private:
-  static Json StatusOf(const Json& object) {
-    const Json* const status = object.Find("status");
-    return status == nullptr || !status->is_object() ? Json::MakeObject() : *status;
-  }
-
   std::string FullName() const {
     return absl::StrCat(kind_, " ", NamespaceOf(*seen_.view.object), "/", job_.metadata.name);
   }
@@ -127,7 +108,7 @@ class Planner {
     if (policy == CleanPodPolicy::kNone) return;
     std::set<std::string> kept;
     for (const ObjectPtr& pod : seen_.pods) {
-      const std::string phase = PhaseOf(*pod);
+      const std::string phase = PodView(*pod).phase();
       // A pod that waits would run one day; what was learnt is looked at afterwards too.
       const bool has_ended = phase != "Running" && phase != "Pending";
       const bool stays = policy == CleanPodPolicy::kRunning && (has_ended || IsTensorBoard(*pod));
@@ -201,16 +182,16 @@ class Planner {
       for (const ReplicaSpec& replica : job_.replicas) {
         if (replica.restart_policy == RestartPolicy::kNever) continue;
         for (const ObjectPtr& pod : PodsOf(replica.type)) {
-          const int64_t restarts = PhaseOf(*pod) == "Running" ? RestartsInPlace(*pod) : 0;
+          const int64_t restarts = PodView(*pod).is_running() ? PodView(*pod).restarts() : 0;
           in_place += restarts;
-          if (restarts > 0 && (worst == nullptr || restarts > RestartsInPlace(*worst)))
+          if (restarts > 0 && (worst == nullptr || restarts > PodView(*worst).restarts()))
             worst = pod.get();
         }
       }
       if (in_place > 0 && in_place >= *policy_.backoff_limit) {
         status_.SetExceeded("backoffLimit");
         FailByBackoff(absl::StrCat("Restarts of the containers of pod ", NameOf(*worst), ": ",
-                                   RestartsInPlace(*worst), "."));
+                                   PodView(*worst).restarts(), "."));
         return true;
       }
     }
@@ -261,7 +242,7 @@ class Planner {
         continue;
       }
       const ObjectPtr& pod = pods.front();
-      const std::string phase = PhaseOf(*pod);
+      const std::string phase = PodView(*pod).phase();
       if (IsOfEarlierAttempt(*pod)) {
         DeletePod(pod);
         continue;
@@ -287,7 +268,7 @@ class Planner {
 
   void ReportExit(const Json& pod) {
     const std::optional<int64_t> code = ExitCodeOf(pod);
-    const std::string phase = PhaseOf(pod);
+    const std::string phase = PodView(pod).phase();
     if (!code.has_value() || (phase != "Failed" && phase != "Succeeded")) return;
     Event("Normal", "ExitedWithCode",
           absl::StrCat("Pod: ", NamespaceOf(pod), ".", NameOf(pod), " exited with code ", *code));
@@ -364,7 +345,7 @@ class Planner {
     for (const ReplicaSpec& replica : job_.replicas) {
       for (const ObjectPtr& pod : PodsOf(replica.type)) {
         const bool counts = IndexOf(*pod) >= 0 && IndexOf(*pod) < replica.replicas;
-        if (!counts || PhaseOf(*pod) != "Failed" || IsOfEarlierAttempt(*pod)) continue;
+        if (!counts || !PodView(*pod).has_failed() || IsOfEarlierAttempt(*pod)) continue;
         HandleFailure(replica, IndexOf(*pod), pod);
         if (status_.IsTrue("Failed")) return;
       }
@@ -387,7 +368,7 @@ class Planner {
       if (IsWorkerZeroEnough() && IsWorkerZeroDone()) return true;
       const std::vector<ObjectPtr> pods = PodsOf(replica.type);
       const auto done = std::count_if(pods.begin(), pods.end(), [&](const ObjectPtr& pod) {
-        return PhaseOf(*pod) == "Succeeded" && !IsOfEarlierAttempt(*pod);
+        return PodView(*pod).has_succeeded() && !IsOfEarlierAttempt(*pod);
       });
       if (replica.replicas > 0 && done == replica.replicas) return true;
     }
@@ -441,7 +422,7 @@ class Planner {
       if (!IsTensorBoard(*pod)) continue;
       has_pod = true;
       // Evicted: its policy is Always.
-      if (PhaseOf(*pod) == "Failed") DeletePod(pod);
+      if (PodView(*pod).has_failed()) DeletePod(pod);
     }
     const bool has_service =
         std::any_of(seen_.services.begin(), seen_.services.end(),
@@ -476,7 +457,7 @@ class Planner {
 
   bool IsWorkerZeroDone() const {
     for (const ObjectPtr& pod : PodsOf(ReplicaType::kWorker)) {
-      if (IndexOf(*pod) == 0 && PhaseOf(*pod) == "Succeeded" && !IsOfEarlierAttempt(*pod)) {
+      if (IndexOf(*pod) == 0 && PodView(*pod).has_succeeded() && !IsOfEarlierAttempt(*pod)) {
         return true;
       }
     }

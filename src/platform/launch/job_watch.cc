@@ -10,15 +10,17 @@
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/pod_view.h"
+#include "platform/object/training_job_view.h"
 
 namespace weft::platform {
 namespace {
 
 constexpr int kDeadlineExitCode = 124;  // as timeout(1) has it
 
-const Json* ContainerStatus(const Json& pod) {
-  const Json* const statuses = FindField(pod, {"status", "containerStatuses"});
-  return statuses == nullptr || statuses->size() == 0 ? nullptr : &statuses->items()[0];
+const Json& NoEnd() {
+  static const auto* const none = new Json(Json::MakeObject());
+  return *none;
 }
 
 bool CouldNotStart(absl::string_view reason) {
@@ -50,20 +52,20 @@ std::optional<size_t> JobWatch::FindTask(const std::string& name) const {
   return std::nullopt;
 }
 
-std::optional<JobWatch::End> JobWatch::LastEnd(const Json& status) {
+std::optional<JobWatch::End> JobWatch::LastEnd(const ContainerStatusView& status) {
   End end;
-  end.run = IntField(status, {"restartCount"});
-  const Json* terminated = FindField(status, {"state", "terminated"});
-  if (terminated == nullptr) {
-    terminated = FindField(status, {"lastState", "terminated"});
+  end.run = status.restarts();
+  std::optional<TerminationView> ended = status.ended();
+  if (!ended.has_value()) {
+    ended.emplace(status.ended_before().value_or(TerminationView(NoEnd())));
     // It runs again, or waits for that.
-    if (FindField(status, {"state", "running"}) != nullptr) --end.run;
+    if (status.is_running()) --end.run;
   }
-  if (terminated == nullptr || terminated->size() == 0) return std::nullopt;
-  end.exit.signal = static_cast<int>(IntField(*terminated, {"signal"}));
-  if (end.exit.signal == 0) end.exit.code = static_cast<int>(IntField(*terminated, {"exitCode"}));
-  end.reason = StringField(*terminated, {"reason"});
-  end.message = StringField(*terminated, {"message"});
+  if (ended->json().size() == 0) return std::nullopt;
+  end.exit.signal = ended->signal();
+  if (end.exit.signal == 0) end.exit.code = ended->exit_code();
+  end.reason = ended->reason();
+  end.message = ended->message();
   return end;
 }
 
@@ -75,14 +77,14 @@ void JobWatch::OnPod(const std::string& name, const Json& pod, bool is_gone) {
   const auto [found, is_new] = pods_.try_emplace(uid, PodSeen{*task, 0, clock_->Monotonic()});
   // A pod in the place of another is how the controller starts a task again.
   if (is_new && state.has_started && !is_gone) OnStart(*task);
-  if (const Json* const status = ContainerStatus(pod)) {
-    const std::string phase = StringField(pod, {"status", "phase"});
-    const std::optional<End> end = LastEnd(*status);
+  if (!PodView(pod).container_statuses().empty()) {
+    const ContainerStatusView status(PodView(pod).container_statuses().front());
+    const std::optional<End> end = LastEnd(status);
     if (end.has_value() && end->run >= found->second.runs_over) {
       found->second.runs_over = end->run + 1;
-      OnEnd(*task, *end, &found->second, phase != "Failed" && phase != "Succeeded");
+      OnEnd(*task, *end, &found->second, !IsFinishedPod(pod));
     }
-    const bool runs = FindField(*status, {"state", "running"}) != nullptr;
+    const bool runs = status.is_running();
     if (runs && state.phase == TaskPhase::kWaiting) {
       state.phase = TaskPhase::kRunning;
       found->second.started = clock_->Monotonic();
@@ -177,20 +179,14 @@ std::string JobWatch::LimitReached(const TaskState& state) const {
 }
 
 void JobWatch::OnJob(const Json& job) {
-  const Json* const conditions = FindField(job, {"status", "conditions"});
-  if (stage_ != Stage::kRunning || conditions == nullptr) return;
-  for (const Json& condition : conditions->items()) {
-    if (StringField(condition, {"type"}) != "Failed" ||
-        StringField(condition, {"status"}) != "True")
-      continue;
-    const std::string message = StringField(condition, {"message"});
-    if (!undecided_.empty()) {
-      const size_t task = undecided_.front();
-      const ExitState exit = tasks_[task].last_exit.value_or(ExitState{1, 0});
-      return Fail(task, exit.ShellCode(), DescribeExit(exit));
-    }
-    return Fail(std::nullopt, 1, message);
+  const TrainingJobView view(job);
+  if (stage_ != Stage::kRunning || !view.has_failed()) return;
+  if (!undecided_.empty()) {
+    const size_t task = undecided_.front();
+    const ExitState exit = tasks_[task].last_exit.value_or(ExitState{1, 0});
+    return Fail(task, exit.ShellCode(), DescribeExit(exit));
   }
+  Fail(std::nullopt, 1, view.failure());
 }
 
 void JobWatch::Fail(std::optional<size_t> task, int exit_code, std::string reason) {

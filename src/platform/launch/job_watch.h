@@ -16,6 +16,7 @@
 #include "base/subprocess.h"
 #include "net/json.h"
 #include "platform/launch/job_plan.h"
+#include "platform/object/pod_view.h"
 
 namespace weft::platform {
 
@@ -97,7 +98,7 @@ class JobWatch {
     std::string reason;
     std::string message;
   };
-  static std::optional<End> LastEnd(const Json& status);
+  static std::optional<End> LastEnd(const ContainerStatusView& status);
   void OnStart(size_t task);
   void OnEnd(size_t task, const End& end, PodSeen* pod, bool starts_again_here);
   void OnSuccess(size_t task);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "platform/object/object_time.h"
+
 namespace weft::platform {
 
 const Json* FindField(const Json& object, FieldPath path) {
@@ -30,6 +32,16 @@ bool BoolField(const Json& object, FieldPath path) {
   return field != nullptr && field->AsBool().value_or(false);
 }
 
+const Json::Array& ListField(const Json& object, FieldPath path) {
+  static const auto* const none = new Json::Array;
+  const Json* const field = FindField(object, path);
+  return field == nullptr ? *none : field->items();
+}
+
+absl::Time TimeField(const Json& object, FieldPath path) {
+  return ParseObjectTime(StringField(object, path));
+}
+
 void SetField(Json* object, FieldPath path, Json value) {
   Json* at = object;
   for (const absl::string_view* name = path.begin(); name != path.end(); ++name) {
@@ -52,6 +64,10 @@ void EraseField(Json* object, FieldPath path) {
     at = at->FindMutable(*name);
     if (at == nullptr) return;
   }
+}
+
+void SetDefault(Json* object, FieldPath path, Json value) {
+  if (FindField(*object, path) == nullptr) SetField(object, path, std::move(value));
 }
 
 bool HasTooMany(const Json& value) {
@@ -85,6 +101,34 @@ bool SameJson(const Json& a, const Json& b) {
 bool IsFinishedPod(const Json& pod) {
   const std::string phase = StringField(pod, {"status", "phase"});
   return phase == "Succeeded" || phase == "Failed";
+}
+
+const Json* FindCondition(const Json& status, absl::string_view type) {
+  const Json* const conditions = FindField(status, {"conditions"});
+  if (conditions == nullptr) return nullptr;
+  for (const Json& condition : conditions->items()) {
+    if (StringField(condition, {"type"}) == type) return &condition;
+  }
+  return nullptr;
+}
+
+const Json* ConditionOf(const Json& object, absl::string_view type) {
+  const Json* const status = FindField(object, {"status"});
+  return status == nullptr ? nullptr : FindCondition(*status, type);
+}
+
+bool IsConditionTrue(const Json& object, absl::string_view type) {
+  const Json* const condition = ConditionOf(object, type);
+  return condition != nullptr && StringField(*condition, {"status"}) == "True";
+}
+
+std::string GangNameOf(const Json& pod) {
+  std::string name = StringField(pod, {"metadata", "labels", "scheduling.x-k8s.io/pod-group"});
+  for (const char* annotation :
+       {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"}) {
+    if (name.empty()) name = StringField(pod, {"metadata", "annotations", annotation});
+  }
+  return name;
 }
 
 const Json* ControllerOf(const Json& object) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 #include "net/json.h"
 
@@ -20,10 +21,16 @@ const Json* FindField(const Json& object, FieldPath path);
 std::string StringField(const Json& object, FieldPath path);
 int64_t IntField(const Json& object, FieldPath path, int64_t missing = 0);
 bool BoolField(const Json& object, FieldPath path);
+// The items; none where there is no list.
+const Json::Array& ListField(const Json& object, FieldPath path);
+// InfinitePast when there is none.
+absl::Time TimeField(const Json& object, FieldPath path);
 
 // Makes the mappings on the way.
 void SetField(Json* object, FieldPath path, Json value);
 void EraseField(Json* object, FieldPath path);
+// Unless there is something.
+void SetDefault(Json* object, FieldPath path, Json value);
 
 // Members and items are looked up one by one: what has more of them than this is refused before it
 // could keep a server busy for minutes. The items are those that are mappings themselves.
@@ -46,8 +53,18 @@ inline std::string RevisionOf(const Json& object) {
 inline bool IsTerminating(const Json& object) {
   return FindField(object, {"metadata", "deletionTimestamp"}) != nullptr;
 }
+inline absl::Time CreationOf(const Json& object) {
+  return TimeField(object, {"metadata", "creationTimestamp"});
+}
 // True for a pod that has ended for good: its phase is Succeeded or Failed.
 bool IsFinishedPod(const Json& pod);
+// In `status`, or null. ConditionOf looks in the status of `object`.
+const Json* FindCondition(const Json& status, absl::string_view type);
+const Json* ConditionOf(const Json& object, absl::string_view type);
+// The condition is there and its status is True.
+bool IsConditionTrue(const Json& object, absl::string_view type);
+// The name of the gang that a pod belongs to, as those who schedule gangs write it; empty: none.
+std::string GangNameOf(const Json& pod);
 // The owner reference with `controller: true`, or null.
 const Json* ControllerOf(const Json& object);
 

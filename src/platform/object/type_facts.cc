@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -132,9 +133,10 @@ class Checker {
         return;
       case Holds::kString:
       case Holds::kTime:
-      case Holds::kBytes:
         if (!value.is_string()) Expected(value, path, TextAllowed(value));
         return;
+      case Holds::kBytes:
+        return CheckBytes(value, path);
       case Holds::kBool:
         if (!value.is_bool()) Expected(value, path, "true or false is allowed");
         return;
@@ -155,6 +157,13 @@ class Checker {
       case Holds::kObject:
         return Check(value, *field.type, path);
     }
+  }
+
+  void CheckBytes(const Json& value, const std::string& path) {
+    std::string decoded;
+    if (!value.is_string()) return Expected(value, path, TextAllowed(value));
+    if (!absl::Base64Unescape(value.AsString().value_or(""), &decoded))
+      AddUnreadable(value, path, "is not base64");
   }
 
   void CheckWhole(const Json& value, bool is_small, const std::string& path) {

@@ -2,7 +2,6 @@
 // One container of a pod, as a process that may be started again.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,51 +12,28 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "net/json.h"
-#include "platform/launch/line_filter.h"
+#include "platform/object/pod_view.h"
 #include "platform/pods/confinement.h"
 #include "platform/pods/container_environment.h"
-#include "platform/pods/log_file.h"
+#include "platform/pods/container_output.h"
+#include "platform/pods/container_standing.h"
+#include "platform/pods/restart_row.h"
 
 namespace weft::platform {
-
-// Gets what a container prints to a descriptor (1 or 2), in lines without their ends; 0 without
-// lines: it has ended.
-using OutputListener = std::function<void(const std::string& container, int descriptor,
-                                          const std::vector<std::string>& lines)>;
-
-struct ContainerOutput {
-  std::string log_folder;  // <folder>/<container>/<restart>.log; empty: no logs are kept
-  absl::Duration progress_period = absl::Seconds(1);  // between lines of a progress bar
-  // The listener gets lines that are to be overwritten with their carriage return; logs do without
-  // them.
-  bool keeps_returns = false;
-  OutputListener listener;  // may be null
-};
-
-// How long what has ended waits before it is started again, and how often that happens; as a
-// kubelet does it.
-struct RestartPacing {
-  absl::Duration first = absl::ZeroDuration();
-  absl::Duration second = absl::Seconds(10);  // doubles from here
-  absl::Duration longest = absl::Minutes(5);
-  absl::Duration steady_after = absl::Minutes(10);  // what ran this long begins a new row
-  std::optional<int64_t> limit;                     // of restarts in a row
-};
 
 // Not thread-safe. Its destructor kills what runs.
 class ContainerRun {
  public:
-  enum class State { kWaiting, kRunning, kTerminated };
-  // A sidecar is an init container that goes on running beside the main ones.
-  enum class Kind { kInit, kSidecar, kMain };
+  using State = ContainerState;
+  using Kind = ContainerKind;
 
   ContainerRun(std::string name, Kind kind, ContainerOutput output, const RestartPacing& pacing)
-      : name_(std::move(name)), kind_(kind), output_(std::move(output)), pacing_(pacing) {}
+      : name_(std::move(name)), kind_(kind), output_(name_, std::move(output)), row_(pacing) {}
   ~ContainerRun() { EndProcesses(); }
 
   // Of one that began before we did, by its status: what had ended stays so; what ran was lost. Its
   // restarts go on from there.
-  void Recover(const Json& status, absl::Time now);
+  void Recover(const ContainerStatusView& status, absl::Time now);
   // Spawns; what cannot be spawned has ended with 127. Times are of the wall clock. `confinement`
   // may be null.
   void Start(const ContainerCommand& command, ProcessGuard* guard, absl::Time now,
@@ -79,12 +55,13 @@ class ContainerRun {
   bool Advance(absl::Duration monotonic_now, absl::Time now);
   pid_t pid() const { return process_ == nullptr ? 0 : process_->pid(); }
   int pidfd() const { return process_ == nullptr ? -1 : process_->pidfd(); }
-  int stdout_fd() const { return out_.pipe.get(); }
-  int stderr_fd() const { return err_.pipe.get(); }
-  absl::Duration output_due() const;
+  int stdout_fd() const { return output_.stdout_fd(); }
+  int stderr_fd() const { return output_.stderr_fd(); }
+  absl::Duration output_due() const { return output_.due(); }
 
   State state() const { return state_; }
   const std::string& name() const { return name_; }
+  Kind kind() const { return kind_; }
   bool is_init() const { return kind_ != Kind::kMain; }  // or a sidecar
   bool is_sidecar() const { return kind_ == Kind::kSidecar; }
   // What comes after it may begin: an init container is done, a sidecar has once been up.
@@ -96,23 +73,13 @@ class ContainerRun {
   bool is_unable_to_run() const { return state_ == State::kTerminated && reason_ == kUnableToRun; }
   const std::string& message() const { return message_; }
   // When what has ended may be started again; InfiniteFuture: its row is as long as it may be.
-  absl::Time restart_time() const;
+  absl::Time restart_time() const { return row_.restart_time(); }
   absl::Time finished() const { return finished_; }
   absl::Time started() const { return started_; }
   // As in status.containerStatuses.
   Json Describe(const std::string& image) const;
 
  private:
-  struct Stream {
-    OwnedFd pipe;
-    std::unique_ptr<LineFilter> filter;
-    int descriptor = 1;
-  };
-  // False: it has ended or has nothing more for now.
-  bool ReadSome(Stream* stream, absl::Duration monotonic_now, absl::Time now);
-  void Hear(const Stream& stream, const std::vector<std::string>& lines, absl::Time now);
-  void Log(const std::vector<std::string>& lines, absl::Time now);
-  void OpenLog();
   // What it left to say why it ended; empty: nothing.
   std::string TakeMessage(bool has_failed);
   void CountStart();
@@ -126,8 +93,8 @@ class ContainerRun {
 
   const std::string name_;
   const Kind kind_;
-  const ContainerOutput output_;
-  const RestartPacing pacing_;
+  OutputReader output_;
+  RestartRow row_;
   RealFileSystem files_;
   State state_ = State::kWaiting;
   std::string reason_ = "ContainerCreating";
@@ -139,7 +106,6 @@ class ContainerRun {
   bool has_started_ = true;
   bool is_ready_ = true;
   int64_t restart_count_ = 0;
-  int64_t ends_in_a_row_ = 0;
   absl::Time started_;
   absl::Time finished_;
   Json last_;                                 // how the run before ended
@@ -147,18 +113,8 @@ class ContainerRun {
   ContainerCommand command_;                  // with the mark of what it runs
   std::string mark_;
   std::unique_ptr<Subprocess> process_;
-  Stream out_;
-  Stream err_;
-  std::unique_ptr<LogFile> log_;
   std::string message_file_;  // of the run, as in ContainerCommand
   bool has_message_in_log_ = false;
-  std::string tail_;  // the end of what it printed, for that
 };
-
-// Where its name becomes that of a file: objects may come from whoever writes to the store.
-Status CheckContainerName(const std::string& name);
-// <folder>/<container>/<restart>.log; InvalidArgument for a name that would lead elsewhere.
-StatusOr<std::string> ContainerLogPath(const std::string& pod_folder, const std::string& container,
-                                       int64_t restart);
 
 }  // namespace weft::platform

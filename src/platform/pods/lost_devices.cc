@@ -5,9 +5,9 @@
 #include "absl/strings/str_join.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/object_time.h"
 #include "platform/resources/node_description.h"
 #include "platform/resources/pod_needs.h"
-#include "platform/store/object_time.h"
 
 namespace weft::platform {
 

@@ -19,19 +19,22 @@
 #include "base/log.h"
 #include "base/poll_timeout.h"
 #include "platform/object/fields.h"
+#include "platform/object/object_time.h"
+#include "platform/object/pod_view.h"
 #include "platform/pods/gpu_variables.h"
 #include "platform/pods/lost_devices.h"
 #include "platform/pods/orphans.h"
 #include "platform/store/api_error.h"
-#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {
 
 constexpr absl::Duration kLongestWait = absl::Milliseconds(500);
-constexpr absl::Duration kLongestStarting = absl::Milliseconds(50);  // at one go
+// At one go: so many at least, and others for so long.
+constexpr int kLeastStarts = 32;
+constexpr absl::Duration kLongestStarting = absl::Milliseconds(50);
 constexpr absl::Duration kJoinRetry = absl::Seconds(1);
-constexpr absl::Duration kLookPeriod = absl::Seconds(2);
+constexpr absl::Duration kLookPeriod = absl::Seconds(5);
 constexpr absl::Duration kHeartbeatPeriod = absl::Seconds(10);
 // Processes, not containers with addresses of their own: there is no reason for the 110 of a
 // kubelet.
@@ -158,24 +161,20 @@ StatusOr<std::string> PodExecutor::LogPath(const std::string& log_folder, const 
     return FailedPrecondition("container \"", container, "\" in pod \"", NameOf(pod),
                               "\" is waiting to start: ", reason);
   };
-  for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
-    const Json* const statuses = FindField(pod, {"status", list});
-    if (statuses == nullptr) continue;
-    for (const Json& status : statuses->items()) {
-      if (StringField(status, {"name"}) != container) continue;
-      const int64_t restart = IntField(status, {"restartCount"}) - (is_previous ? 1 : 0);
-      if (restart < 0) {
-        return NotFound("previous terminated container \"", container, "\" in pod \"", NameOf(pod),
-                        "\" not found");
-      }
-      WEFT_ASSIGN_OR_RETURN(std::string path,
-                            ContainerLogPath(FolderOf(log_folder, UidOf(pod)), container, restart));
-      if (::access(path.c_str(), R_OK) != 0)
-        return waits(StringField(status, {"state", "waiting", "reason"}));
-      return path;
-    }
+  std::optional<ContainerStatusView> status = PodView(pod).StatusOf(container);
+  if (!status.has_value()) {
+    if (const auto of_init = PodView(pod).InitStatusOf(container)) status.emplace(*of_init);
   }
-  return waits("ContainerCreating");
+  if (!status.has_value()) return waits("ContainerCreating");
+  const int64_t restart = status->restarts() - (is_previous ? 1 : 0);
+  if (restart < 0) {
+    return NotFound("previous terminated container \"", container, "\" in pod \"", NameOf(pod),
+                    "\" not found");
+  }
+  WEFT_ASSIGN_OR_RETURN(std::string path,
+                        ContainerLogPath(FolderOf(log_folder, UidOf(pod)), container, restart));
+  if (::access(path.c_str(), R_OK) != 0) return waits(status->waiting_reason());
+  return path;
 }
 
 void PodExecutor::Run() {
@@ -329,7 +328,7 @@ void PodExecutor::Look(const Key& key) {
   }
   for (const std::string& known : gone) Remove(known);
   if (pod == nullptr) return;
-  const std::string node = StringField(*pod, {"spec", "nodeName"});
+  const std::string node = PodView(*pod).node();
   if (node.empty()) {
     if (options_.takes_all_pods && !IsTerminating(*pod)) Bind(*pod);
     return;
@@ -409,7 +408,7 @@ void PodExecutor::StepAll() {
     WEFT_ASSIGN_OR_RETURN(
         ContainerCommand command,
         MakeContainerCommand(store_, pod, container, options_.environment, &services_));
-    const auto node = nodes_.find(StringField(pod, {"spec", "nodeName"}));
+    const auto node = nodes_.find(PodView(pod).node());
     if (node != nodes_.end()) SetGpuVariables(pod, container, node->second, &command.environment);
     if (command.working_directory.empty()) command.working_directory = options_.working_directory;
     return command;
@@ -418,11 +417,14 @@ void PodExecutor::StepAll() {
   std::vector<std::string> uids;
   for (const auto& [uid, run] : runs_) uids.push_back(uid);
   const absl::Duration begun = options_.clock->Monotonic();
+  int started = 0;
   is_behind_ = false;
   for (const std::string& uid : uids) {
     PodRun& run = *runs_[uid];
     // Ends of others are told between the starts of many.
-    if (!HasBegun(run) && options_.clock->Monotonic() - begun > kLongestStarting) {
+    const bool starts = !HasBegun(run);
+    if (starts && ++started > kLeastStarts &&
+        options_.clock->Monotonic() - begun > kLongestStarting) {
       is_behind_ = true;
       continue;
     }

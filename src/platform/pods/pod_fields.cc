@@ -14,6 +14,7 @@
 
 #include "base/threads.h"
 #include "platform/object/fields.h"
+#include "platform/object/pod_view.h"
 #include "platform/object/quantity.h"
 
 namespace weft::platform {
@@ -62,12 +63,8 @@ StatusOr<std::string> PodFieldText(const Json& pod, absl::string_view path) {
 StatusOr<std::string> ResourceFieldText(const Json& pod, const Json& container,
                                         const Json& reference) {
   const std::string named = StringField(reference, {"containerName"});
-  const Json* of = &container;
-  if (const Json* const containers = FindField(pod, {"spec", "containers"});
-      containers != nullptr && !named.empty()) {
-    for (const Json& other : containers->items())
-      if (StringField(other, {"name"}) == named) of = &other;
-  }
+  const Json* of = named.empty() ? nullptr : PodView(pod).FindContainer(named);
+  if (of == nullptr) of = &container;
   const std::string asked = StringField(reference, {"resource"});
   const std::vector<std::string> parts = absl::StrSplit(asked, absl::MaxSplits('.', 1));
   if (parts.size() != 2 || (parts[0] != "limits" && parts[0] != "requests"))

@@ -10,117 +10,62 @@
 
 #include "base/log.h"
 #include "platform/object/fields.h"
-#include "platform/store/object_time.h"
+#include "platform/object/pod_view.h"
+#include "platform/pods/pod_status.h"
 
 namespace weft::platform {
 namespace {
 
-Json Condition(const char* type, bool is_true, absl::Time since, const char* reason) {
-  Json condition;
-  condition.Set("type", type);
-  condition.Set("status", is_true ? "True" : "False");
-  condition.Set("lastTransitionTime", FormatObjectTime(since));
-  if (!is_true) condition.Set("reason", reason);
-  return condition;
-}
-
-// What status.containerStatuses says of the container, or null.
-const Json* OldStatus(const Json& pod, const char* list, const std::string& name) {
-  const Json* const statuses = FindField(pod, {"status", list});
-  if (statuses == nullptr) return nullptr;
-  for (const Json& status : statuses->items()) {
-    if (StringField(status, {"name"}) == name) return &status;
-  }
-  return nullptr;
-}
-
 // Between two looks for what a container needs to start.
 constexpr absl::Duration kFirstTry = absl::Seconds(1);
 constexpr absl::Duration kLongestTry = absl::Seconds(16);
-constexpr absl::Duration kLongestHook = absl::Minutes(10);
 
-absl::Duration Grace(const Json& pod) {
-  return absl::Seconds(IntField(pod, {"spec", "terminationGracePeriodSeconds"}, 30));
-}
+absl::Duration Grace(const Json& pod) { return PodView(pod).grace(); }
 
 absl::Time Deadline(const Json& pod, absl::Time started) {
-  const Json* const seconds = FindField(pod, {"spec", "activeDeadlineSeconds"});
-  return seconds == nullptr ? absl::InfiniteFuture()
-                            : started + absl::Seconds(seconds->AsInt().value_or(0));
-}
-
-// By the container's restartPolicyRules.
-bool RuleRestarts(const Json& container, int exit_code) {
-  const Json* const rules = FindField(container, {"restartPolicyRules"});
-  if (rules == nullptr) return false;
-  for (const Json& rule : rules->items()) {
-    const Json* const values = FindField(rule, {"exitCodes", "values"});
-    if (values == nullptr || StringField(rule, {"action"}) != "Restart") continue;
-    const bool is_in =
-        std::any_of(values->items().begin(), values->items().end(),
-                    [&](const Json& value) { return value.AsInt().value_or(-1) == exit_code; });
-    if (is_in == (StringField(rule, {"exitCodes", "operator"}) == "In")) return true;
-  }
-  return false;
+  return started + PodView(pod).longest_run();
 }
 
 }  // namespace
 
 PodRun::PodRun(ObjectPtr pod, const ContainerOutput& output, const RestartPacing& pacing,
                absl::Time now, const PodKeeping& keeping)
-    : pod_(std::move(pod)),
-      restart_policy_(StringField(*pod_, {"spec", "restartPolicy"})),
-      started_(now),
-      keeping_(keeping) {
-  const absl::Time began = ParseObjectTime(StringField(*pod_, {"status", "startTime"}));
-  if (began != absl::InfinitePast()) started_ = began;
-  for (const auto& [list, statuses] : {std::pair{"initContainers", "initContainerStatuses"},
-                                       std::pair{"containers", "containerStatuses"}}) {
-    const Json* const specs = FindField(*pod_, {"spec", list});
-    if (specs == nullptr) continue;
-    for (const Json& spec : specs->items()) {
-      const std::string name = StringField(spec, {"name"});
-      const ContainerRun::Kind kind = std::string(list) == "containers" ? ContainerRun::Kind::kMain
-                                      : StringField(spec, {"restartPolicy"}) == "Always"
-                                          ? ContainerRun::Kind::kSidecar
-                                          : ContainerRun::Kind::kInit;
-      auto container = std::make_unique<ContainerRun>(name, kind, output, pacing);
-      const Json* const old = OldStatus(*pod_, statuses, name);
-      const bool ran = old != nullptr && (FindField(*old, {"state", "waiting"}) == nullptr ||
-                                          FindField(*old, {"lastState", "terminated"}) != nullptr);
-      if (ran)
-        container->Recover(*old, now);
-      else if (!container->is_init() && !containers_.empty() && containers_[0]->is_init())
-        container->SetWaiting("PodInitializing", "");
-      containers_.push_back(std::move(container));
-    }
-  }
+    : pod_(std::move(pod)), started_(now), keeping_(keeping) {
+  const PodView view(*pod_);
+  if (view.started() != absl::InfinitePast()) started_ = view.started();
+  const auto add = [&](const ContainerView& spec, bool is_init,
+                       const std::optional<ContainerStatusView>& old) {
+    const ContainerKind kind = !is_init                     ? ContainerKind::kMain
+                               : spec.is_always_restarted() ? ContainerKind::kSidecar
+                                                            : ContainerKind::kInit;
+    auto container = std::make_unique<ContainerRun>(spec.name(), kind, output, pacing);
+    const bool ran = old.has_value() && (!old->is_waiting() || old->ended_before().has_value());
+    if (ran)
+      container->Recover(*old, now);
+    else if (!is_init && !containers_.empty() && containers_[0]->is_init())
+      container->SetWaiting("PodInitializing", "");
+    containers_.push_back(std::move(container));
+  };
+  for (const Json& spec : view.init_containers())
+    add(ContainerView(spec), true, view.InitStatusOf(ContainerView(spec).name()));
+  for (const Json& spec : view.containers())
+    add(ContainerView(spec), false, view.StatusOf(ContainerView(spec).name()));
 }
 
 const Json* PodRun::SpecOf(const ContainerRun& container) const {
-  const Json* const specs =
-      FindField(*pod_, {"spec", container.is_init() ? "initContainers" : "containers"});
-  if (specs == nullptr) return nullptr;
-  for (const Json& spec : specs->items()) {
-    if (StringField(spec, {"name"}) == container.name()) return &spec;
-  }
-  return nullptr;
+  const PodView view(*pod_);
+  return container.is_init() ? view.FindInitContainer(container.name())
+                             : view.FindContainer(container.name());
 }
 
 bool PodRun::WillRestart(const ContainerRun& container) const {
   if (is_terminating_ || container.state() != ContainerRun::State::kTerminated) return false;
   if (container.is_sidecar() && is_winding_down_) return false;
   if (container.restart_time() == absl::InfiniteFuture()) return false;
-  if (container.is_sidecar()) return true;
   const Json* const spec = SpecOf(container);
-  std::string policy = restart_policy_;
-  if (spec != nullptr && !container.is_init()) {
-    if (RuleRestarts(*spec, container.exit_code())) return true;
-    const std::string own = StringField(*spec, {"restartPolicy"});
-    if (!own.empty()) policy = own;
-  }
-  if (container.has_succeeded()) return !container.is_init() && policy == "Always";
-  return policy != "Never";
+  const ContainerView view(spec == nullptr ? *pod_ : *spec);
+  return IsRestarted(container.kind(), container.exit_code(), PodView(*pod_).restart_policy(),
+                     spec == nullptr ? nullptr : &view);
 }
 
 PodRun::Fate PodRun::FateOf(const ContainerRun& container) const {
@@ -129,16 +74,13 @@ PodRun::Fate PodRun::FateOf(const ContainerRun& container) const {
   return container.has_succeeded() ? Fate::kSucceeded : Fate::kFailed;
 }
 
-bool PodRun::AreInitsDone() const {
-  return std::all_of(containers_.begin(), containers_.end(), [](const auto& container) {
-    return !container->is_init() || container->is_past();
-  });
-}
-
-bool PodRun::HasInitFailed() const {
-  return std::any_of(containers_.begin(), containers_.end(), [&](const auto& container) {
-    return container->is_init() && FateOf(*container) == Fate::kFailed;
-  });
+ContainerStandings PodRun::Standings() const {
+  ContainerStandings all;
+  for (const auto& container : containers_) {
+    all.push_back(
+        {container->kind(), container->state(), FateOf(*container), container->is_past()});
+  }
+  return all;
 }
 
 void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, ProcessGuard* guard,
@@ -164,90 +106,60 @@ void PodRun::StartContainer(ContainerRun* container, const CommandMaker& maker, 
                   absl::StrCat("Container ", container->name(), ": ", told));
   }
   if (!command->note.empty())
-    Tell("RunsAsOurselves", absl::StrCat("Container ", container->name(), ": ", command->note));
-  BeginProbes(*container, *spec, *command, now);
-  BeginHooks(*container, *spec, *command, guard, now);
+    Tell(*container, "RunsAsOurselves", absl::StrCat(": ", command->note));
+  probes_.erase(container);
+  hooks_.erase(container);
+  const bool has_probes = !container->is_init() || container->is_sidecar();
+  if (keeping_.probe_pool != nullptr && has_probes) {
+    if (auto probes = ContainerProbes::Begin(*spec, *command, now))
+      probes_[container] = std::move(probes);
+  }
+  if (keeping_.hook_pool != nullptr && container->state() == ContainerState::kRunning) {
+    if (auto hooks = ContainerHooks::Begin(*spec, *command, guard, keeping_.hook_pool, now))
+      hooks_[container] = std::move(hooks);
+  }
 }
 
-void PodRun::Tell(const char* reason, const std::string& message) {
-  if (keeping_.tell) keeping_.tell(*pod_, "Warning", reason, message);
+void PodRun::Tell(const ContainerRun& container, const char* reason, const std::string& message) {
+  if (keeping_.tell)
+    keeping_.tell(*pod_, "Warning", reason, absl::StrCat("Container ", container.name(), message));
 }
 
 void PodRun::TellOfEnd(const ContainerRun& container, absl::Time now) {
   if (container.state() != ContainerRun::State::kTerminated) return;
-  const std::string name = absl::StrCat("Container ", container.name());
   if (container.is_unable_to_run())
-    Tell("Failed", absl::StrCat(name, " cannot run: ", container.message()));
+    Tell(container, "Failed", absl::StrCat(" cannot run: ", container.message()));
   if (!WillRestart(container) || container.restart_time() <= now) return;
-  Tell("BackOff", absl::StrCat(name, " ended with exit code ", container.exit_code(),
-                               " and waits before it is started again"));
-}
-
-void PodRun::BeginHooks(const ContainerRun& container, const Json& spec,
-                        const ContainerCommand& command, ProcessGuard* guard, absl::Time now) {
-  hooks_.erase(&container);
-  if (keeping_.hook_pool == nullptr || FindField(spec, {"lifecycle"}) == nullptr ||
-      container.state() != ContainerRun::State::kRunning)
-    return;
-  Hooks& hooks = hooks_[&container];
-  hooks.command = command;
-  hooks.guard = guard;
-  hooks.after_start = LifecycleHook::Begin(spec, "postStart", command, kLongestHook, guard,
-                                           keeping_.hook_pool, now);
-}
-
-bool PodRun::IsStarting(ContainerRun* container, absl::Time now) {
-  const auto found = hooks_.find(container);
-  if (found == hooks_.end() || found->second.after_start == nullptr) return false;
-  const std::optional<Status> outcome = found->second.after_start->Outcome(now);
-  if (!outcome.has_value()) return true;
-  found->second.after_start = nullptr;
-  if (outcome->ok()) return false;
-  Tell("FailedPostStartHook",
-       absl::StrCat("Container ", container->name(), ": ", outcome->message()));
-  found->second.kill_time = now + Grace(*pod_);
-  AskToEnd(container, SIGTERM, now);
-  return false;
+  Tell(container, "BackOff",
+       absl::StrCat(" ended with exit code ", container.exit_code(),
+                    " and waits before it is started again"));
 }
 
 void PodRun::AskToEnd(ContainerRun* container, int signal, absl::Time now) {
   const auto found = hooks_.find(container);
   const Json* const spec = SpecOf(*container);
-  if (found == hooks_.end() || spec == nullptr ||
-      container->state() != ContainerRun::State::kRunning)
-    return container->Signal(signal);
-  Hooks& hooks = found->second;
-  hooks.after_start = nullptr;
-  if (std::exchange(hooks.is_asked, true)) {
-    // Asked again it gets the signal, unless it still has time before that.
-    if (hooks.before_end == nullptr) container->Signal(signal);
-    return;
-  }
-  hooks.signal = signal;
-  hooks.before_end = LifecycleHook::Begin(*spec, "preStop", hooks.command, Grace(*pod_),
-                                          hooks.guard, keeping_.hook_pool, now);
-  if (hooks.before_end == nullptr) container->Signal(signal);
+  const bool has_hooks =
+      found != hooks_.end() && spec != nullptr && container->state() == ContainerState::kRunning;
+  const int first = has_hooks ? found->second->AskToEnd(*spec, signal, Grace(*pod_), now) : signal;
+  if (first != 0) container->Signal(first);
 }
 
 void PodRun::StepHooks(absl::Time now) {
   for (const auto& container : containers_) {
     const auto found = hooks_.find(container.get());
     if (found == hooks_.end()) continue;
-    Hooks& hooks = found->second;
-    if (container->state() != ContainerRun::State::kRunning) {
+    if (container->state() != ContainerState::kRunning) {
       hooks_.erase(found);
       continue;
     }
-    if (now >= hooks.kill_time) container->Signal(SIGKILL);
-    if (hooks.before_end == nullptr) continue;
-    const std::optional<Status> outcome = hooks.before_end->Outcome(now);
-    if (!outcome.has_value()) continue;
-    hooks.before_end = nullptr;
-    if (!outcome->ok()) {
-      Tell("FailedPreStopHook",
-           absl::StrCat("Container ", container->name(), ": ", outcome->message()));
+    const ContainerHooks::Outcome outcome = found->second->Step(Grace(*pod_), now);
+    if (!outcome.pre_stop.ok()) {
+      Tell(*container, "FailedPreStopHook", absl::StrCat(": ", outcome.pre_stop.message()));
     }
-    container->Signal(hooks.signal);
+    if (outcome.signal != 0) container->Signal(outcome.signal);
+    if (outcome.post_start.ok()) continue;
+    Tell(*container, "FailedPostStartHook", absl::StrCat(": ", outcome.post_start.message()));
+    AskToEnd(container.get(), SIGTERM, now);
   }
 }
 
@@ -272,82 +184,31 @@ void PodRun::Hinder(ContainerRun* container, const char* reason, const char* eve
   container->SetWaiting(reason, message);
 }
 
-void PodRun::BeginProbes(const ContainerRun& container, const Json& spec,
-                         const ContainerCommand& command, absl::Time now) {
-  probes_.erase(&container);
-  const bool has_probes = !container.is_init() || container.is_sidecar();
-  if (keeping_.probe_pool == nullptr || !has_probes) return;
-  Probes probes;
-  probes.command = command;
-  const auto read = [&](const char* name, bool is_good_at_first, std::optional<Probe>* probe) {
-    std::optional<ProbeSpec> wanted = ReadProbe(spec, name);
-    if (wanted.has_value()) probe->emplace(*std::move(wanted), now, is_good_at_first);
-  };
-  read("startupProbe", false, &probes.startup);
-  read("livenessProbe", true, &probes.liveness);
-  read("readinessProbe", false, &probes.readiness);
-  if (probes.startup || probes.liveness || probes.readiness)
-    probes_.emplace(&container, std::move(probes));
-}
-
 void PodRun::StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time now) {
-  if (IsStarting(container, now)) return container->SetHealth(false, false);
+  const auto hooks = hooks_.find(container);
+  if (hooks != hooks_.end() && hooks->second->is_starting())
+    return container->SetHealth(false, false);
   const auto found = probes_.find(container);
   if (found == probes_.end()) return container->SetHealth(true, true);
-  Probes& probes = found->second;
-  if (container->state() != ContainerRun::State::kRunning) return;
-  if (now >= probes.kill_time) return container->Signal(SIGKILL);
-  if (probes.startup && !probes.startup->is_good()) {
-    probes.startup->Step(probes.command, guard, keeping_.probe_pool, now);
+  if (container->state() != ContainerState::kRunning) return;
+  ContainerProbes& probes = *found->second;
+  if (probes.is_overdue(now)) return container->Signal(SIGKILL);
+  const ContainerProbes::Health health = probes.Step(guard, keeping_.probe_pool, Grace(*pod_), now);
+  container->SetHealth(health.has_started, health.is_ready);
+  if (!health.unready.empty()) {
+    Tell(*container, "Unhealthy",
+         absl::StrCat(" is not ready: its readiness probe fails: ", health.unready));
   }
-  const bool has_started = !probes.startup || probes.startup->is_good();
-  if (has_started) {
-    for (std::optional<Probe>* const probe : {&probes.liveness, &probes.readiness}) {
-      if (probe->has_value()) (*probe)->Step(probes.command, guard, keeping_.probe_pool, now);
-    }
-  }
-  container->SetHealth(has_started,
-                       has_started && (!probes.readiness || probes.readiness->is_good()));
-  if (probes.readiness && probes.readiness->has_failed() != probes.is_unready_told) {
-    probes.is_unready_told = !probes.is_unready_told;
-    if (probes.is_unready_told) {
-      Tell("Unhealthy",
-           absl::StrCat("Container ", container->name(),
-                        " is not ready: its readiness probe fails: ", probes.readiness->why()));
-    }
-  }
-  const Probe* const dead = probes.startup && probes.startup->has_failed()     ? &*probes.startup
-                            : probes.liveness && probes.liveness->has_failed() ? &*probes.liveness
-                                                                               : nullptr;
-  if (dead == nullptr || probes.kill_time != absl::InfiniteFuture()) return;
-  const char* const kind =
-      dead == (probes.startup ? &*probes.startup : nullptr) ? "startup" : "liveness";
+  if (health.death.empty()) return;
   WEFT_LOG(WARNING) << "Container " << container->name() << " of pod " << NameOf(*pod_)
-                    << " is ended because its " << kind << " probe fails: " << dead->why();
-  Tell("Unhealthy", absl::StrCat("Container ", container->name(), " is ended: its ", kind,
-                                 " probe fails: ", dead->why()));
+                    << " is ended: " << health.death;
+  Tell(*container, "Unhealthy", absl::StrCat(" is ended: ", health.death));
   AskToEnd(container, SIGTERM, now);
-  probes.kill_time = now + Grace(*pod_);
-}
-
-bool PodRun::AreMainsOver() const {
-  return AreInitsDone() &&
-         std::all_of(containers_.begin(), containers_.end(), [&](const auto& container) {
-           const Fate fate = FateOf(*container);
-           return container->is_init() || fate == Fate::kSucceeded || fate == Fate::kFailed;
-         });
-}
-
-bool PodRun::Runs(bool is_sidecar) const {
-  return std::any_of(containers_.begin(), containers_.end(), [&](const auto& container) {
-    return container->is_sidecar() == is_sidecar &&
-           container->state() == ContainerRun::State::kRunning;
-  });
 }
 
 // Sidecars end when the others have, the last one first.
 void PodRun::WindDown(absl::Time now) {
-  if (Runs(false)) return;
+  if (Runs(Standings(), false)) return;
   for (auto container = containers_.rbegin(); container != containers_.rend(); ++container) {
     if (!(*container)->is_sidecar() || (*container)->state() != ContainerRun::State::kRunning)
       continue;
@@ -365,10 +226,15 @@ void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration
   StepHooks(now);
   if (!is_terminating_ && now >= Deadline(*pod_, started_)) {
     is_overdue_ = true;
-    Tell("DeadlineExceeded", "It has run for longer than its activeDeadlineSeconds");
+    if (keeping_.tell) {
+      keeping_.tell(*pod_, "Warning", "DeadlineExceeded",
+                    "It has run for longer than its activeDeadlineSeconds");
+    }
     Terminate(Grace(*pod_), now);
   }
-  if (!is_terminating_ && !is_winding_down_ && Runs(true) && (AreMainsOver() || HasInitFailed())) {
+  const ContainerStandings all = Standings();
+  if (!is_terminating_ && !is_winding_down_ && Runs(all, true) &&
+      (AreMainsOver(all) || HasInitFailed(all))) {
     is_winding_down_ = true;
     kill_time_ = now + Grace(*pod_);
   }
@@ -377,11 +243,16 @@ void PodRun::Step(const CommandMaker& maker, ProcessGuard* guard, absl::Duration
     return WindDown(now);
   }
   for (const auto& container : containers_) StepProbes(container.get(), guard, now);
+  StartDue(maker, guard, now);
+}
+
+void PodRun::StartDue(const CommandMaker& maker, ProcessGuard* guard, absl::Time now) {
   for (const auto& container : containers_) {
-    const bool may_run = container->is_init() || AreInitsDone();
-    if (!may_run || HasInitFailed()) break;
+    const ContainerStandings all = Standings();
+    const bool may_run = container->is_init() || AreInitsDone(all);
+    if (!may_run || HasInitFailed(all)) break;
     const auto obstacle = obstacles_.find(container.get());
-    const bool is_new = container->state() == ContainerRun::State::kWaiting &&
+    const bool is_new = container->state() == ContainerState::kWaiting &&
                         (obstacle == obstacles_.end() || now >= obstacle->second.next_try);
     if (is_new || (WillRestart(*container) && now >= container->restart_time())) {
       StartContainer(container.get(), maker, guard, now);
@@ -423,21 +294,13 @@ absl::Time PodRun::NextDue() const {
     if (WillRestart(*container)) due = std::min(due, container->restart_time());
   }
   if (!is_terminating_) due = std::min(due, Deadline(*pod_, started_));
-  for (const auto& [container, hooks] : hooks_) {
-    for (const auto* const hook : {&hooks.after_start, &hooks.before_end})
-      if (*hook != nullptr) due = std::min(due, (*hook)->due());
-    due = std::min(due, hooks.kill_time);
-  }
+  for (const auto& [container, hooks] : hooks_) due = std::min(due, hooks->due());
   for (const auto& [container, obstacle] : obstacles_) {
     if (container->state() == ContainerRun::State::kWaiting && !is_terminating_)
       due = std::min(due, obstacle.next_try);
   }
   for (const auto& [container, probes] : probes_) {
-    if (container->state() != ContainerRun::State::kRunning) continue;
-    due = std::min(due, probes.kill_time);
-    for (const auto* const probe : {&probes.startup, &probes.liveness, &probes.readiness}) {
-      if (probe->has_value()) due = std::min(due, (*probe)->due());
-    }
+    if (container->state() == ContainerState::kRunning) due = std::min(due, probes->due());
   }
   return due;
 }
@@ -463,71 +326,27 @@ bool PodRun::Owns(pid_t pid) const {
                      [&](const auto& container) { return container->pid() == pid; });
 }
 
-std::string PodRun::Phase() const {
-  if (is_overdue_ && !Runs(true) && !Runs(false)) return "Failed";
-  if (HasInitFailed()) return Runs(true) ? "Pending" : "Failed";
-  if (!AreInitsDone()) return "Pending";
-  bool has_failed = false;
-  bool has_begun = false;
-  bool goes_on = false;
-  for (const auto& container : containers_) {
-    if (container->is_init()) continue;
-    const Fate fate = FateOf(*container);
-    has_begun = has_begun || container->state() != ContainerRun::State::kWaiting;
-    has_failed = has_failed || fate == Fate::kFailed;
-    goes_on = goes_on || fate == Fate::kRuns || fate == Fate::kWillRestart;
-  }
-  if (!has_begun) return is_terminating_ ? "Failed" : "Pending";
-  if (goes_on || Runs(true)) return "Running";
-  return has_failed ? "Failed" : "Succeeded";
-}
+std::string PodRun::Phase() const { return PhaseOf(Standings(), {is_terminating_, is_overdue_}); }
 
 Json PodRun::MakeStatus() const {
-  Json status;
-  const std::string phase = Phase();
-  status.Set("phase", phase);
-  if (is_overdue_) {
-    status.Set("reason", "DeadlineExceeded");
-    status.Set("message", "it has run for longer than its activeDeadlineSeconds");
-  }
-  const bool is_ready =
-      phase == "Running" && std::all_of(containers_.begin(), containers_.end(), [](const auto& c) {
-        return (c->is_init() && !c->is_sidecar()) || c->is_ready();
+  PodStatusFacts facts;
+  facts.phase = Phase();
+  facts.is_overdue = is_overdue_;
+  facts.are_inits_done = AreInitsDone(Standings());
+  facts.are_containers_ready =
+      std::all_of(containers_.begin(), containers_.end(), [](const auto& container) {
+        return (container->is_init() && !container->is_sidecar()) || container->is_ready();
       });
-  const char* const why = phase == "Succeeded" ? "PodCompleted" : "ContainersNotReady";
-  status.Set("conditions", Json(Json::Array{Condition("PodScheduled", true, started_, ""),
-                                            Condition("Initialized", AreInitsDone(), started_,
-                                                      "ContainersNotInitialized"),
-                                            Condition("ContainersReady", is_ready, started_, why),
-                                            Condition("Ready", is_ready, started_, why)}));
-  Json inits = Json::MakeArray();
-  Json mains = Json::MakeArray();
+  facts.started = started_;
+  facts.quality = PodView(*pod_).quality();
   for (const auto& container : containers_) {
     const Json* const spec = SpecOf(*container);
-    Json described = container->Describe(spec == nullptr ? "" : StringField(*spec, {"image"}));
-    if (WillRestart(*container) && container->restart_count() > 0) {
-      Json waiting;
-      SetField(&waiting, {"waiting", "reason"}, "CrashLoopBackOff");
-      SetField(&waiting, {"waiting", "message"}, "it waits before it is started again");
-      SetField(&described, {"lastState"}, *described.Find("state"));
-      SetField(&described, {"state"}, std::move(waiting));
-    }
-    (container->is_init() ? inits : mains).Append(std::move(described));
+    Json status = container->Describe(spec == nullptr ? "" : ContainerView(*spec).image());
+    if (WillRestart(*container) && container->restart_count() > 0)
+      status = WaitingForRestart(std::move(status));
+    (container->is_init() ? facts.init_containers : facts.containers).Append(std::move(status));
   }
-  if (inits.size() > 0) status.Set("initContainerStatuses", std::move(inits));
-  status.Set("containerStatuses", std::move(mains));
-  status.Set("startTime", FormatObjectTime(started_));
-  status.Set("hostIP", "127.0.0.1");
-  status.Set("podIP", "127.0.0.1");
-  status.Set("podIPs", Json(Json::Array{[] {
-               Json ip;
-               ip.Set("ip", "127.0.0.1");
-               return ip;
-             }()}));
-  // The server's to say, and never changed.
-  const std::string quality = StringField(*pod_, {"status", "qosClass"});
-  if (!quality.empty()) status.Set("qosClass", quality);
-  return status;
+  return MakePodStatus(std::move(facts));
 }
 
 }  // namespace weft::platform

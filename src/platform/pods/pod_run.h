@@ -12,10 +12,11 @@
 
 #include "absl/time/time.h"
 
+#include "platform/pods/container_hooks.h"
+#include "platform/pods/container_probes.h"
 #include "platform/pods/container_run.h"
-#include "platform/pods/lifecycle_hook.h"
+#include "platform/pods/container_standing.h"
 #include "platform/pods/pod_volumes.h"
-#include "platform/pods/probe.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
@@ -41,7 +42,7 @@ struct PodKeeping {
 // Not thread-safe. Its destructor kills what runs.
 class PodRun {
  public:
-  enum class Fate { kRuns, kWillRestart, kSucceeded, kFailed };
+  using Fate = ContainerFate;
 
   // The log folder in `output` is the pod's own. What the pod's status says ran before is lost
   // (exit code 137).
@@ -75,44 +76,17 @@ class PodRun {
   Json MakeStatus() const;
 
  private:
-  // Of one run of a container.
-  struct Probes {
-    ContainerCommand command;
-    std::optional<Probe> startup;
-    std::optional<Probe> liveness;
-    std::optional<Probe> readiness;
-    bool is_unready_told = false;
-    absl::Time kill_time = absl::InfiniteFuture();  // once it was found dead
-  };
-  // Of one run of a container, too.
-  struct Hooks {
-    ContainerCommand command;
-    ProcessGuard* guard = nullptr;
-    std::unique_ptr<LifecycleHook> after_start;
-    std::unique_ptr<LifecycleHook> before_end;
-    bool is_asked = false;  // to end
-    int signal = 0;         // that follows before_end
-    absl::Time kill_time = absl::InfiniteFuture();
-  };
-  void BeginHooks(const ContainerRun& container, const Json& spec, const ContainerCommand& command,
-                  ProcessGuard* guard, absl::Time now);
-  // True: what follows its start is not done yet.
-  bool IsStarting(ContainerRun* container, absl::Time now);
   // The signal comes when what comes before an end is done.
   void AskToEnd(ContainerRun* container, int signal, absl::Time now);
   void StepHooks(absl::Time now);
-  void Tell(const char* reason, const std::string& message);
+  void Tell(const ContainerRun& container, const char* reason, const std::string& message);
   // Why it could not start, and that it waits before it is started again.
   void TellOfEnd(const ContainerRun& container, absl::Time now);
-  void BeginProbes(const ContainerRun& container, const Json& spec, const ContainerCommand& command,
-                   absl::Time now);
   void StepProbes(ContainerRun* container, ProcessGuard* guard, absl::Time now);
+  void StartDue(const CommandMaker& maker, ProcessGuard* guard, absl::Time now);
   bool WillRestart(const ContainerRun& container) const;
-  bool AreInitsDone() const;
-  bool AreMainsOver() const;
-  bool Runs(bool is_sidecar) const;
+  ContainerStandings Standings() const;
   void WindDown(absl::Time now);
-  bool HasInitFailed() const;
   std::string Phase() const;
   const Json* SpecOf(const ContainerRun& container) const;
   void StartContainer(ContainerRun* container, const CommandMaker& maker, ProcessGuard* guard,
@@ -122,7 +96,6 @@ class PodRun {
               absl::Time now);
 
   ObjectPtr pod_;
-  std::string restart_policy_;
   std::vector<std::unique_ptr<ContainerRun>> containers_;  // init containers first
   absl::Time started_;
   bool is_terminating_ = false;
@@ -131,8 +104,9 @@ class PodRun {
   const ContainerRun* asked_ = nullptr;  // the sidecar that was asked to end
   absl::Time kill_time_ = absl::InfiniteFuture();
   const PodKeeping keeping_;
-  std::map<const ContainerRun*, Probes> probes_;
-  std::map<const ContainerRun*, Hooks> hooks_;
+  // Of those that run, where they have any.
+  std::map<const ContainerRun*, std::unique_ptr<ContainerProbes>> probes_;
+  std::map<const ContainerRun*, std::unique_ptr<ContainerHooks>> hooks_;
   // Of a container that waits for what it needs to start.
   struct Obstacle {
     absl::Time next_try;

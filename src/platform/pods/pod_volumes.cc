@@ -20,6 +20,7 @@
 #include "platform/launch/expansion.h"
 #include "platform/object/fields.h"
 #include "platform/object/names.h"
+#include "platform/object/pod_view.h"
 #include "platform/object/quantity.h"
 #include "platform/pods/container_run.h"
 #include "platform/pods/host_path.h"
@@ -31,14 +32,6 @@ constexpr char kAccountFolder[] = "/var/run/secrets/kubernetes.io/serviceaccount
 constexpr char kUsualMessagePath[] = "/dev/termination-log";
 constexpr mode_t kOurs = 0700;
 constexpr mode_t kEverybodys = 0777;
-
-const Json* FindVolume(const Json& pod, const std::string& name) {
-  const Json* const volumes = FindField(pod, {"spec", "volumes"});
-  if (volumes == nullptr) return nullptr;
-  for (const Json& volume : volumes->items())
-    if (StringField(volume, {"name"}) == name) return &volume;
-  return nullptr;
-}
 
 bool IsInMemory(const Json& volume) {
   return StringField(volume, {"emptyDir", "medium"}) == "Memory";
@@ -52,7 +45,7 @@ bool IsEmptyFolder(const Json& volume) {
 // A cluster adds it to all pods, for programs that talk to the API server.
 bool IsAccount(const Json& pod, const Json& mount) {
   if (StringField(mount, {"mountPath"}) != kAccountFolder) return false;
-  const Json* const volume = FindVolume(pod, StringField(mount, {"name"}));
+  const Json* const volume = PodView(pod).FindVolume(StringField(mount, {"name"}));
   const Json* const sources =
       volume == nullptr ? nullptr : FindField(*volume, {"projected", "sources"});
   return sources != nullptr &&
@@ -158,7 +151,7 @@ StatusOr<std::string> PodVolumes::MakeMessageFile(const Json& pod, const Json& c
 
 StatusOr<Placement> PodVolumes::Place(const Json& pod, const Json& mount,
                                       const std::vector<std::string>& environment) {
-  const Json* const volume = FindVolume(pod, StringField(mount, {"name"}));
+  const Json* const volume = PodView(pod).FindVolume(StringField(mount, {"name"}));
   if (volume == nullptr) return NotFound("is none of the pod's volumes");
   WEFT_ASSIGN_OR_RETURN(const Volume prepared, Prepare(pod, *volume));
   Placement placement;
@@ -257,7 +250,7 @@ Status PodVolumes::MakeMemory(const Json& pod) {
   if (state.memory != nullptr || MountNamespace::Probe().way == MountNamespace::Way::kNone)
     return absl::OkStatus();
   std::vector<MountStep> steps;
-  for (const Json& volume : FindField(pod, {"spec", "volumes"})->items()) {
+  for (const Json& volume : PodView(pod).volumes()) {
     if (!IsInMemory(volume)) continue;
     const std::string path =
         absl::StrCat(FolderOf(pod), "/volumes/", StringField(volume, {"name"}));
@@ -295,7 +288,7 @@ void PodVolumes::Refresh(const Json& pod) {
   std::vector<std::string> names;
   for (const auto& [name, files] : state.files) names.push_back(name);
   for (const std::string& name : names) {
-    const Json* const volume = FindVolume(pod, name);
+    const Json* const volume = PodView(pod).FindVolume(name);
     if (volume == nullptr) continue;
     const Status status = WriteFiles(pod, *volume, absl::StrCat(FolderOf(pod), "/volumes/", name));
     if (status.ok()) continue;

@@ -20,7 +20,7 @@
 namespace weft::platform {
 namespace {
 
-constexpr absl::Duration kLongestWait = absl::Seconds(5);
+constexpr absl::Duration kLongestSleep = absl::Seconds(5);
 constexpr int kEnding[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 // What programs may have a use for.
 constexpr int kPassedOn[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGALRM, SIGTSTP};
@@ -204,7 +204,7 @@ void ProcessHost::ShowState() {
 void ProcessHost::Wait() {
   std::vector<pollfd> poll_fds = {{signals_.get(), POLLIN, 0}};
   for (const int fd : run_->Descriptors()) poll_fds.push_back({fd, POLLIN, 0});
-  absl::Duration wait = std::min({kLongestWait, run_->NextDue() - options_.clock->Now(),
+  absl::Duration wait = std::min({kLongestSleep, run_->NextDue() - options_.clock->Now(),
                                   run_->OutputDue() - options_.clock->Monotonic()});
   wait = std::max(wait, absl::ZeroDuration());
   ::poll(poll_fds.data(), poll_fds.size(), PollTimeoutMs(wait));

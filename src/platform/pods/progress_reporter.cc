@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
+#include "platform/object/object_time.h"
 #include "platform/pods/process_report.h"
 #include "platform/store/api_error.h"
-#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {

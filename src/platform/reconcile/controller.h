@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/threads.h"
+#include "platform/object/selector.h"
 #include "platform/reconcile/controller_loop.h"
 #include "platform/reconcile/event_recorder.h"
 #include "platform/reconcile/expectations.h"
@@ -21,7 +22,6 @@
 #include "platform/reconcile/reconcile_meters.h"
 #include "platform/reconcile/work_queue.h"
 #include "platform/store/object_store.h"
-#include "platform/store/selector.h"
 
 namespace weft::platform {
 

@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "net/utf8.h"
 #include "platform/object/fields.h"
+#include "platform/object/object_time.h"
 #include "platform/store/api_error.h"
-#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {

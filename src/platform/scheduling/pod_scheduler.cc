@@ -7,8 +7,9 @@
 
 #include "base/log.h"
 #include "platform/object/fields.h"
+#include "platform/object/object_time.h"
+#include "platform/object/pod_view.h"
 #include "platform/store/api_error.h"
-#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {
@@ -267,7 +268,7 @@ Status PodScheduler::Bind(const WorkloadBook::Binding& binding) {
     // Somebody wrote to it meanwhile, maybe we ourselves.
     WEFT_ASSIGN_OR_RETURN(const ObjectPtr fresh, store_->Get(Pods(), name));
     if (UidOf(*fresh) != UidOf(*pod) || IsTerminating(*fresh)) return status;
-    const std::string node = StringField(*fresh, {"spec", "nodeName"});
+    const std::string node = PodView(*fresh).node();
     if (!node.empty()) return node == binding.node ? absl::OkStatus() : status;
     pod = fresh;
   }
@@ -300,7 +301,7 @@ void PodScheduler::TellPending() {
       const auto told = told_.find(key);
       if (told == told_.end() || told->second.uid != UidOf(*pod)) {
         events_.Record(*pod, "Warning", "FailedScheduling",
-                       absl::StrCat("No scheduler '", StringField(*pod, {"spec", "schedulerName"}),
+                       absl::StrCat("No scheduler '", PodView(*pod).scheduler(),
                                     "' runs here: leave spec.schedulerName out, or start weft up "
                                     "with --scheduler_name for it"));
       }

@@ -9,19 +9,15 @@
 
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
+#include "platform/object/object_time.h"
+#include "platform/object/pod_view.h"
 #include "platform/resources/fit.h"
-#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {
 
 constexpr size_t kMostShared = 10000;
 constexpr double kPartialPatience = 30;  // seconds
-
-bool HasGates(const Json& pod) {
-  const Json* const gates = FindField(pod, {"spec", "schedulingGates"});
-  return gates != nullptr && gates->size() > 0;
-}
 
 // What decides where a pod may go.
 bool AsksTheSame(const Json& a, const Json& b) {
@@ -31,12 +27,11 @@ bool AsksTheSame(const Json& a, const Json& b) {
     return (x == nullptr) == (y == nullptr) && (x == nullptr || SameJson(*x, *y));
   };
   return same({"spec"}) && same({"metadata", "labels"}) &&
-         StringField(a, {"metadata", "annotations", kGpuSetAnnotation}) ==
-             StringField(b, {"metadata", "annotations", kGpuSetAnnotation});
+         PodView(a).annotation(kGpuSetAnnotation) == PodView(b).annotation(kGpuSetAnnotation);
 }
 
 double ProgressLeft(const Json& pod) {
-  const std::string text = StringField(pod, {"metadata", "annotations", kProgressAnnotation});
+  const std::string text = PodView(pod).annotation(kProgressAnnotation);
   if (text.empty()) return kForever;
   const Json report = Json::Parse(text, {.max_bytes = 16 << 10, .max_depth = 4}).value_or(Json());
   const int64_t left = IntField(report, {"secondsLeft"}, -1);
@@ -45,7 +40,7 @@ double ProgressLeft(const Json& pod) {
 
 // "90m", "1h30m", or seconds; what is neither is not known.
 double DeclaredDuration(const Json& pod) {
-  const std::string text = StringField(pod, {"metadata", "annotations", kDurationAnnotation});
+  const std::string text = PodView(pod).annotation(kDurationAnnotation);
   absl::Duration duration;
   double seconds = 0;
   if (text.empty()) return kForever;
@@ -71,19 +66,15 @@ double SecondsLeft(const Json& pod, double now) {
 }
 
 double CreatedAt(const Json& pod, double otherwise) {
-  const std::string created = StringField(pod, {"metadata", "creationTimestamp"});
-  if (created.empty()) return otherwise;
-  return absl::ToDoubleSeconds(ParseObjectTime(created) - absl::UnixEpoch());
+  const absl::Time created = PodView(pod).created();
+  return created == absl::InfinitePast() ? otherwise
+                                         : absl::ToDoubleSeconds(created - absl::UnixEpoch());
 }
 
 }  // namespace
 
 std::string GangOf(const Json& pod) {
-  std::string name = StringField(pod, {"metadata", "labels", "scheduling.x-k8s.io/pod-group"});
-  for (const char* annotation :
-       {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"}) {
-    if (name.empty()) name = StringField(pod, {"metadata", "annotations", annotation});
-  }
+  const std::string name = GangNameOf(pod);
   return name.empty() ? "" : absl::StrCat(NamespaceOf(pod), "/", name);
 }
 
@@ -161,9 +152,8 @@ std::shared_ptr<const PodNeeds> WorkloadBook::Share(std::shared_ptr<const PodNee
 
 int WorkloadBook::QueueOf(const Entry& entry) {
   const Json& pod = *entry.pod;
-  std::string queue = StringField(pod, {"metadata", "labels", "kueue.x-k8s.io/queue-name"});
-  if (queue.empty())
-    queue = StringField(pod, {"metadata", "annotations", "scheduling.volcano.sh/queue-name"});
+  std::string queue = PodView(pod).label("kueue.x-k8s.io/queue-name");
+  if (queue.empty()) queue = PodView(pod).annotation("scheduling.volcano.sh/queue-name");
   if (queue.empty() && !entry.gang.empty()) queue = gangs_[entry.gang].queue;
   const int number = quotas_.NumberOf(queue);
   return number > 0 || !queue.empty() ? number : quotas_.NumberOf(NamespaceOf(pod));
@@ -174,7 +164,7 @@ void WorkloadBook::SetPod(const Key& key, const ObjectPtr& pod, double now) {
   if (found != pods_.end()) {
     Entry& entry = found->second;
     const bool is_same = pod != nullptr && UidOf(*pod) == UidOf(*entry.pod) && !IsFinishedPod(*pod);
-    const std::string node = is_same ? StringField(*pod, {"spec", "nodeName"}) : "";
+    const std::string node = is_same ? PodView(*pod).node() : "";
     // Bound by us, which this copy may not show yet.
     const bool stays_placed =
         is_same && entry.stage == Stage::kPlaced && (node == entry.node || node.empty());
@@ -221,21 +211,19 @@ void WorkloadBook::Enter(const Key& key, Entry* entry, double now) {
   StatusOr<std::shared_ptr<const PodNeeds>> needs = ReadPodNeeds(pod, &names_);
   entry->problem = needs.status();
   if (needs.ok()) entry->needs = Share(*std::move(needs), pod);
-  entry->node = StringField(pod, {"spec", "nodeName"});
+  entry->node = PodView(pod).node();
   if (!entry->gang.empty()) {
     gangs_[entry->gang].pods.insert(key);
     changed_gangs_.insert(entry->gang);
     touched_gangs_.insert(entry->gang);
   }
   if (!entry->node.empty()) return EnterPlaced(key, entry, now);
-  std::string scheduler = StringField(pod, {"spec", "schedulerName"});
-  if (scheduler.empty()) scheduler = "default-scheduler";
   if (IsTerminating(pod)) return;
-  if (options_.scheduler_names.count(scheduler) == 0) {
+  if (options_.scheduler_names.count(PodView(pod).scheduler()) == 0) {
     entry->stage = Stage::kForeign;
     return;
   }
-  entry->stage = HasGates(pod) ? Stage::kGated : Stage::kWaiting;
+  entry->stage = PodView(pod).has_gates() ? Stage::kGated : Stage::kWaiting;
   if (entry->stage == Stage::kWaiting && entry->problem.ok() && entry->gang.empty())
     Submit({key}, now);
 }
@@ -253,8 +241,7 @@ void WorkloadBook::EnterPlaced(const Key& key, Entry* entry, double now) {
   entry->stage = Stage::kPlaced;
   Place place;
   place.node = NodeNumber(entry->node);
-  const auto gpus =
-      ParseGpuIndices(StringField(*entry->pod, {"metadata", "annotations", kGpuIndicesAnnotation}));
+  const auto gpus = ParseGpuIndices(PodView(*entry->pod).annotation(kGpuIndicesAnnotation));
   if (gpus.ok() && !gpus->empty()) {
     place.gpus.assign(gpus->begin(), gpus->end());
   } else if (entry->needs->gpu.count > 0 && state_.node(place.node).description != nullptr) {
@@ -271,7 +258,7 @@ void WorkloadBook::EnterPlaced(const Key& key, Entry* entry, double now) {
   Workload workload;
   workload.name = key.first + "/" + key.second;
   workload.queue = QueueOf(*entry);
-  workload.priority = IntField(*entry->pod, {"spec", "priority"});
+  workload.priority = PodView(*entry->pod).priority();
   workload.submitted = CreatedAt(*entry->pod, now);
   workload.left = SecondsLeft(*entry->pod, now);
   workload.started = now;
@@ -325,7 +312,7 @@ void WorkloadBook::Submit(const std::vector<Key>& keys, double now) {
   for (const Key& key : keys) {
     const Entry& entry = pods_[key];
     workload.left = std::max(workload.left, SecondsLeft(*entry.pod, now));
-    workload.priority = std::max(workload.priority, IntField(*entry.pod, {"spec", "priority"}));
+    workload.priority = std::max(workload.priority, PodView(*entry.pod).priority());
     workload.submitted = std::min(workload.submitted, CreatedAt(*entry.pod, now));
     workload.pods.push_back(entry.needs);
   }
@@ -408,7 +395,7 @@ bool WorkloadBook::IsPartial(const Gang& gang) const {
     const Entry& entry = pods_.at(key);
     if (entry.stage != Stage::kPlaced) continue;
     if (++placed >= gang.members) return false;
-    if (StringField(*entry.pod, {"status", "phase"}) != "Pending") return false;
+    if (PodView(*entry.pod).phase() != "Pending") return false;
   }
   return placed > 0;
 }
@@ -439,7 +426,7 @@ bool WorkloadBook::Awaits(const Binding& binding) const {
   const auto found = pods_.find({NamespaceOf(*binding.pod), NameOf(*binding.pod)});
   return found != pods_.end() && UidOf(*found->second.pod) == UidOf(*binding.pod) &&
          found->second.stage == Stage::kPlaced && found->second.node == binding.node &&
-         StringField(*found->second.pod, {"spec", "nodeName"}).empty();
+         !PodView(*found->second.pod).is_bound();
 }
 
 void WorkloadBook::TakeBack(const Binding& binding, double now) {
@@ -448,8 +435,7 @@ void WorkloadBook::TakeBack(const Binding& binding, double now) {
   if (found == pods_.end() || UidOf(*found->second.pod) != UidOf(*binding.pod)) return;
   Entry& entry = found->second;
   // A watch was faster.
-  if (entry.stage != Stage::kPlaced || !StringField(*entry.pod, {"spec", "nodeName"}).empty())
-    return;
+  if (entry.stage != Stage::kPlaced || PodView(*entry.pod).is_bound()) return;
   Leave(key, &entry, now);
   entry.stage = Stage::kIgnored;
   Enter(key, &entry, now);

@@ -25,13 +25,6 @@ std::string LabelOf(const Json& pod, absl::string_view name) {
   return StringField(pod, {"metadata", "labels", absl::StrCat("training.kubeflow.org/", name)});
 }
 
-std::string GroupOf(const Json& pod) {
-  const std::string group =
-      StringField(pod, {"metadata", "annotations", "scheduling.k8s.io/group-name"});
-  return group.empty() ? StringField(pod, {"metadata", "labels", "scheduling.x-k8s.io/pod-group"})
-                       : group;
-}
-
 int64_t AttemptOf(const Json& pod) {
   int64_t attempt = 0;
   const std::string text = StringField(pod, {"metadata", "labels", kAttemptLabel});
@@ -53,15 +46,9 @@ std::string TaskOf(const Json& pod) {
                       LabelOf(pod, "replica-index"));
 }
 
-bool Has(const Json& job, absl::string_view condition) {
-  const Json* const conditions = FindField(job, {"status", "conditions"});
-  if (conditions == nullptr) return false;
-  return std::any_of(conditions->items().begin(), conditions->items().end(), [&](const Json& held) {
-    return StringField(held, {"type"}) == condition && StringField(held, {"status"}) == "True";
-  });
+bool IsFinished(const Json& job) {
+  return IsConditionTrue(job, "Succeeded") || IsConditionTrue(job, "Failed");
 }
-
-bool IsFinished(const Json& job) { return Has(job, "Succeeded") || Has(job, "Failed"); }
 
 std::string DescribeJob(const Json& job) {
   std::set<std::string> words;
@@ -173,9 +160,9 @@ void SimulatedCluster::OnJob(const WatchEvent& event) {
 // An end is for ever, and nothing that was counted is forgotten.
 void SimulatedCluster::CheckJob(const Json& previous, const Json& job) {
   for (const char* end : {"Succeeded", "Failed"}) {
-    if (Has(previous, end) && !Has(job, end))
+    if (IsConditionTrue(previous, end) && !IsConditionTrue(job, end))
       Complain(absl::StrCat("job ", NameOf(job), " is no more ", end));
-    if (IsFinished(previous) && !Has(previous, end) && Has(job, end)) {
+    if (IsFinished(previous) && !IsConditionTrue(previous, end) && IsConditionTrue(job, end)) {
       Complain(absl::StrCat("job ", NameOf(job), " ended a second time: ", end));
     }
   }
@@ -242,8 +229,8 @@ void SimulatedCluster::CheckAttempts(const Json& pod) {
 }
 
 void SimulatedCluster::CheckAdmission(const Json& pod) {
-  if (setting_.gang_scheduler != "volcano" || GroupOf(pod).empty()) return;
-  const auto group = groups_.find(GroupOf(pod));
+  if (setting_.gang_scheduler != "volcano" || GangNameOf(pod).empty()) return;
+  const auto group = groups_.find(GangNameOf(pod));
   if (group != groups_.end() && MayStart(group->second.get(), setting_.gang_scheduler)) return;
   Complain(absl::StrCat("pod ", NameOf(pod), " is made before its gang is let in"));
 }
@@ -304,11 +291,11 @@ absl::Duration SimulatedCluster::NextNodeWork() const {
 }
 
 bool SimulatedCluster::IsGangComplete(const Json& pod) const {
-  if (setting_.gang_scheduler.empty() || GroupOf(pod).empty()) return true;
-  const auto group = groups_.find(GroupOf(pod));
+  if (setting_.gang_scheduler.empty() || GangNameOf(pod).empty()) return true;
+  const auto group = groups_.find(GangNameOf(pod));
   if (group == groups_.end()) return false;
   const auto members = std::count_if(pods_.begin(), pods_.end(), [&](const auto& other) {
-    return GroupOf(*other.second) == GroupOf(pod);
+    return GangNameOf(*other.second) == GangNameOf(pod);
   });
   return members >= IntField(*group->second, {"spec", "minMember"});
 }
@@ -317,7 +304,7 @@ bool SimulatedCluster::IsGangComplete(const Json& pod) const {
 void SimulatedCluster::WakeGangs() {
   if (setting_.gang_scheduler.empty()) return;
   for (const auto& [name, pod] : pods_) {
-    if (!GroupOf(*pod).empty() && StringField(*pod, {"spec", "nodeName"}).empty()) {
+    if (!GangNameOf(*pod).empty() && StringField(*pod, {"spec", "nodeName"}).empty()) {
       node_work_.try_emplace(name, clock_.Monotonic() + random_.UpTo(kSlowestNode));
     }
   }

@@ -47,7 +47,7 @@ StatusOr<ObjectPtr> NetworkStore::Create(const ResourceType& type,
   Request request{&type, "create", NameOf(object), options.deadline, true};
   EmbeddedStore* const store = world_->cluster.store();
   // Nobody reads them here.
-  if (&type == &Events()) {
+  if (type == Events()) {
     const auto kept = std::make_shared<const Json>(std::move(object));
     request.land = [kept] { return kept; };
     return Send(request);
@@ -73,7 +73,7 @@ StatusOr<ObjectPtr> NetworkStore::Patch(const ResourceType& type, const ObjectNa
                                         const WriteOptions& options) {
   Request request{&type, "patch", name.name, options.deadline, true};
   EmbeddedStore* const store = world_->cluster.store();
-  if (&type == &Events()) {
+  if (type == Events()) {
     const auto kept = std::make_shared<const Json>(patch);
     request.land = [kept] { return kept; };
     return Send(request);

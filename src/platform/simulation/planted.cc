@@ -32,7 +32,7 @@ class ControllerStore : public PlantedStore {
 
   StatusOr<ObjectPtr> Get(const ResourceType& type, const ObjectName& name) override {
     const auto heard = state_->heard.find(name.name);
-    if (Has(Bug::kTrustsCacheWhenCreating) && &type == &TfJobs() && heard != state_->heard.end()) {
+    if (Has(Bug::kTrustsCacheWhenCreating) && type == TfJobs() && heard != state_->heard.end()) {
       return heard->second;
     }
     StatusOr<ObjectPtr> live = below_->Get(type, name);
@@ -47,7 +47,7 @@ class ControllerStore : public PlantedStore {
 
   StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& namespace_name,
                              Json object, const WriteOptions& options) override {
-    if (Has(Bug::kForgetsOwners) && &type == &Services()) {
+    if (Has(Bug::kForgetsOwners) && type == Services()) {
       EraseField(&object, {"metadata", "ownerReferences"});
     }
     Json* const owners = Has(Bug::kNamesTheOtherKind)
@@ -55,7 +55,7 @@ class ControllerStore : public PlantedStore {
                              : nullptr;
     if (owners != nullptr) owners->mutable_items()->front().Set("kind", TfJobs().kind);
     const std::string name = NameOf(object);
-    if (Has(Bug::kRandomPodNames) && &type == &Pods()) {
+    if (Has(Bug::kRandomPodNames) && type == Pods()) {
       SetField(&object, {"metadata", "name"},
                absl::StrCat(name, "-", absl::ToUnixNanos(state_->clock->Now()) % 100000));
     }
@@ -66,7 +66,7 @@ class ControllerStore : public PlantedStore {
         absl::StrCat(type.plural, " ", name, " ", owner == nullptr ? "" : UidOf(*owner));
     if (state_->believed.count(what) != 0) return std::make_shared<const Json>(std::move(object));
     StatusOr<ObjectPtr> created = below_->Create(type, namespace_name, object, options);
-    const bool is_owned = &type == &Pods() || &type == &Services();
+    const bool is_owned = type == Pods() || type == Services();
     if (created.ok() || !is_owned) return created;
     if (IsObjectExists(created.status())) {
       return Has(Bug::kAdoptsAnyPod) ? Adopt(type, object) : created;
@@ -127,8 +127,8 @@ class ControllerStore : public PlantedStore {
     if (event.kind == WatchEvent::Kind::kError || event.kind == WatchEvent::Kind::kBookmark) {
       return sink(event);
     }
-    const bool is_pod = &type == &Pods();
-    if (&type == &TfJobs()) state_->heard[NameOf(*event.object)] = event.object;
+    const bool is_pod = type == Pods();
+    if (type == TfJobs()) state_->heard[NameOf(*event.object)] = event.object;
     if (Has(Bug::kMissesDeletions) && is_pod && event.kind == WatchEvent::Kind::kDeleted) return;
     if (Has(Bug::kIgnoresPodStatus) && is_pod && event.kind == WatchEvent::Kind::kModified) return;
     if (Has(Bug::kTerminatingIsGone) && is_pod && IsTerminating(*event.object)) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/simulation/script.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,14 +15,6 @@ using Kind = Action::Kind;
 
 constexpr char kSpace[] = "default";
 constexpr absl::Duration kJumpLength = absl::Seconds(1100000);
-bool IsTrue(const Json& job, absl::string_view type) {
-  const Json* const conditions = FindField(job, {"status", "conditions"});
-  if (conditions == nullptr) return false;
-  return std::any_of(conditions->items().begin(), conditions->items().end(), [&](const Json& held) {
-    return StringField(held, {"type"}) == type && StringField(held, {"status"}) == "True";
-  });
-}
-
 template <typename Value>
 bool ChangeJob(SimulatedCluster* cluster, const std::string& name, void (*change)(Value, Json*),
                Value value) {
@@ -187,7 +178,7 @@ Action DrawAction(const SimulatedCluster& cluster, bool may_jump, Random* random
     }
     return action;
   }
-  if (IsTrue(*job, "Succeeded") || IsTrue(*job, "Failed")) {
+  if (IsConditionTrue(*job, "Succeeded") || IsConditionTrue(*job, "Failed")) {
     const std::vector<std::string> ended = cluster.EndedPods(action.job);
     action.kind = may_jump && random->OneIn(2) ? Kind::kJump : Kind::kDeleteJob;
     if (!ended.empty() && random->OneIn(2)) {

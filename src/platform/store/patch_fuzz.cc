@@ -6,8 +6,8 @@
 #include "absl/strings/string_view.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/selector.h"
 #include "platform/store/patch.h"
-#include "platform/store/selector.h"
 
 // Any patch applies to an object or is refused; any selector matches, or not, or is refused.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

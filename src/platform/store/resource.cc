@@ -6,119 +6,18 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+
+#include "platform/object/kind_spec.h"
 
 namespace weft::platform {
 namespace {
-
-ResourceType Core(std::string plural, std::string singular, std::string kind,
-                  std::vector<std::string> short_names, bool has_status,
-                  bool is_namespaced = true) {
-  ResourceType type = MakeResourceType("", "v1", std::move(plural), std::move(singular),
-                                       std::move(kind), is_namespaced);
-  type.short_names = std::move(short_names);
-  type.has_status = has_status;
-  return type;
-}
-
-ResourceType Grouped(std::string group, ResourceType type) {
-  type.group = std::move(group);
-  return type;
-}
-
-ResourceType Workload(ResourceType type) {
-  type.categories = {"all"};
-  type.scale_path = ".spec.replicas";
-  type.scale_status_path = ".status.replicas";
-  return Grouped("apps", std::move(type));
-}
-
-ResourceType MakeTfJobs() {
-  ResourceType type = Grouped("kubeflow.org", Core("tfjobs", "tfjob", "TFJob", {}, true));
-  type.versions = {"v1", "v1beta1"};
-  type.is_custom = true;
-  type.scale_path = ".spec.tfReplicaSpecs.Worker.replicas";
-  type.scale_status_path = ".status.replicaStatuses.Worker.active";
-  type.columns = {{"State", "string", ".status.conditions[-1:].type", "The last condition", 0},
-                  {"Progress", "string", ".status.progress.percent", "Of its steps", 0},
-                  {"Left", "string", ".status.progress.timeLeft", "Time that it still needs", 0},
-                  {"Age", "date", ".metadata.creationTimestamp", "Time since its creation", 0}};
-  return type;
-}
-
-ResourceType MakeTensorflows() {
-  ResourceType type = Grouped("krallistic.github.com",
-                              Core("tensorflows", "tensorflow", "Tensorflow", {"tf"}, true));
-  type.is_custom = true;
-  type.scale_path = ".spec.worker_count";
-  type.scale_status_path = ".status.replicaStatuses.Worker.active";
-  type.columns = {{"State", "string", ".status.conditions[-1:].type", "The last condition", 0},
-                  {"PS", "integer", ".spec.ps_count", "Parameter servers", 0},
-                  {"Workers", "integer", ".spec.worker_count", "Workers", 0},
-                  {"Progress", "string", ".status.progress.percent", "Of its steps", 0},
-                  {"Left", "string", ".status.progress.timeLeft", "Time that it still needs", 0},
-                  {"Age", "date", ".metadata.creationTimestamp", "Time since its creation", 0}};
-  return type;
-}
-
-// Of gang schedulers: pods that are admitted together.
-ResourceType MakePodGroups(std::string group, std::string version, std::string phase_column) {
-  ResourceType type =
-      Grouped(std::move(group), Core("podgroups", "podgroup", "PodGroup", {"pg"}, true));
-  type.version = version;
-  type.versions = {std::move(version)};
-  type.is_custom = true;
-  type.columns = {{std::move(phase_column), "string", ".status.phase", "Where it stands", 0},
-                  {"MinMember", "integer", ".spec.minMember", "Pods that start together", 0},
-                  {"Age", "date", ".metadata.creationTimestamp", "Time since its creation", 0}};
-  return type;
-}
-
-std::vector<ResourceType> MakeResources() {
-  std::vector<ResourceType> types = {
-      Core("configmaps", "configmap", "ConfigMap", {"cm"}, false),
-      Core("events", "event", "Event", {"ev"}, false),
-      Core("namespaces", "namespace", "Namespace", {"ns"}, true, false),
-      Core("nodes", "node", "Node", {"no"}, true, false),
-      Core("pods", "pod", "Pod", {"po"}, true),
-      Core("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", {"pvc"},
-           true),
-      Core("persistentvolumes", "persistentvolume", "PersistentVolume", {"pv"}, true, false),
-      Core("secrets", "secret", "Secret", {}, false),
-      Core("services", "service", "Service", {"svc"}, true),
-      Core("serviceaccounts", "serviceaccount", "ServiceAccount", {"sa"}, false),
-      Core("endpoints", "endpoints", "Endpoints", {"ep"}, false),
-      Workload(Core("deployments", "deployment", "Deployment", {"deploy"}, true)),
-      Workload(Core("replicasets", "replicaset", "ReplicaSet", {"rs"}, true)),
-      Workload(Core("statefulsets", "statefulset", "StatefulSet", {"sts"}, true)),
-      Grouped("apps",
-              Core("controllerrevisions", "controllerrevision", "ControllerRevision", {}, false)),
-      Grouped("batch", Core("jobs", "job", "Job", {}, true)),
-      Grouped("scheduling.k8s.io",
-              Core("priorityclasses", "priorityclass", "PriorityClass", {"pc"}, false, false)),
-      Grouped("apiextensions.k8s.io",
-              Core("customresourcedefinitions", "customresourcedefinition",
-                   "CustomResourceDefinition", {"crd", "crds"}, true, false)),
-      Grouped("coordination.k8s.io", Core("leases", "lease", "Lease", {}, false)),
-      MakeTfJobs(),
-      MakeTensorflows(),
-      MakePodGroups("scheduling.volcano.sh", "v1beta1", "Status"),
-      MakePodGroups("scheduling.x-k8s.io", "v1alpha1", "Phase"),
-  };
-  for (ResourceType& type : types) {
-    if (type.plural == "pods" || type.plural == "services" || type.plural == "jobs" ||
-        type.plural == "tfjobs" || type.plural == "tensorflows")
-      type.categories = {"all"};
-  }
-  return types;
-}
 
 // Types that are withdrawn stay in memory: somebody may still hold a pointer.
 class Registry {
  public:
   Registry() {
-    for (ResourceType& type : MakeResources()) Keep(std::move(type));
+    for (ResourceType& type : KindCatalogue()) Keep(std::move(type));
     built_in_ = served_.size();
   }
 
@@ -171,32 +70,6 @@ const ResourceType& Named(absl::string_view group, absl::string_view plural) {
 }
 
 }  // namespace
-
-ResourceType MakeResourceType(std::string group, std::string version, std::string plural,
-                              std::string singular, std::string kind, bool is_namespaced) {
-  ResourceType type;
-  type.group = std::move(group);
-  type.version = version;
-  type.versions = {std::move(version)};
-  type.plural = std::move(plural);
-  type.singular = std::move(singular);
-  type.kind = std::move(kind);
-  type.is_namespaced = is_namespaced;
-  return type;
-}
-
-std::string ResourceType::Id() const {
-  return group.empty() ? plural : absl::StrCat(plural, ".", group);
-}
-
-std::string ResourceType::ApiVersion() const {
-  return group.empty() ? version : absl::StrCat(group, "/", version);
-}
-
-bool ResourceType::Serves(absl::string_view candidate) const {
-  return std::any_of(versions.begin(), versions.end(),
-                     [&](const std::string& name) { return name == candidate; });
-}
 
 std::vector<const ResourceType*> KnownResources() { return TheRegistry().All(); }
 
@@ -299,11 +172,7 @@ const ResourceType& BatchJobs() {
   static const ResourceType& type = Named("batch", "jobs");
   return type;
 }
-bool IsWorkload(const ResourceType& type) {
-  return &type == &Deployments() || &type == &ReplicaSets() || &type == &StatefulSets() ||
-         &type == &BatchJobs();
-}
-bool IsJob(const ResourceType& type) { return &type == &TfJobs() || &type == &Tensorflows(); }
+bool IsJob(const ResourceType& type) { return type == TfJobs() || type == Tensorflows(); }
 const ResourceType& Tensorflows() {
   static const ResourceType& type = Named("krallistic.github.com", "tensorflows");
   return type;

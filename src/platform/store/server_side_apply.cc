@@ -8,9 +8,9 @@
 #include "absl/strings/str_join.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/object_time.h"
 #include "platform/store/api_error.h"
 #include "platform/store/field_sets.h"
-#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {

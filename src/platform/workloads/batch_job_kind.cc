@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/fields.h"
-#include "platform/store/object_time.h"
+#include "platform/object/object_time.h"
+#include "platform/object/pod_view.h"
+#include "platform/object/workload_view.h"
 #include "platform/workloads/job_index.h"
 #include "platform/workloads/owned_pods.h"
 
@@ -21,22 +23,6 @@ constexpr int64_t kMostAtOnce = 500;
 constexpr absl::Duration kFirstWait = absl::Seconds(10);
 constexpr absl::Duration kLongestWait = absl::Minutes(10);
 
-struct BatchJob {
-  explicit BatchJob(const Json& object)
-      : parallelism(IntField(object, {"spec", "parallelism"}, 1)),
-        backoff_limit(IntField(object, {"spec", "backoffLimit"}, 6)),
-        is_suspended(BoolField(object, {"spec", "suspend"})),
-        is_indexed(StringField(object, {"spec", "completionMode"}) == "Indexed") {
-    if (FindField(object, {"spec", "completions"}) != nullptr)
-      completions = IntField(object, {"spec", "completions"});
-  }
-  int64_t parallelism;
-  std::optional<int64_t> completions;  // none: the first success ends it
-  int64_t backoff_limit;
-  bool is_suspended;
-  bool is_indexed;
-};
-
 class BatchJobPlanner {
  public:
   explicit BatchJobPlanner(const Observation& observation)
@@ -44,10 +30,9 @@ class BatchJobPlanner {
         now_(observation.now),
         job_(object_),
         names_(NamesOf(observation.owned[0])) {
-    const Json* const held = object_.Find("status");
-    plan_.status = held == nullptr ? Json::MakeObject() : *held;
+    plan_.status = job_.status();
     for (const ObjectPtr& pod : observation.owned[0]) Sort(pod);
-    if (job_.is_indexed) {
+    if (job_.is_indexed()) {
       succeeded_ = static_cast<int64_t>(done_.size());
     } else {
       // One that was deleted after its end still counts.
@@ -74,7 +59,7 @@ class BatchJobPlanner {
       Finish("SuccessCriteriaMet", "Complete", "CompletionsReached",
              "Reached expected number of succeeded pods", "Normal");
       plan_.status.Set("completionTime", FormatObjectTime(now_));
-    } else if (!job_.is_suspended) {
+    } else if (!job_.is_suspended()) {
       PlanPods();
     }
     WriteCounts();
@@ -87,7 +72,7 @@ class BatchJobPlanner {
     if (view.has_succeeded()) {
       ++succeeded_;
       last_success_ = std::max(last_success_, view.finished());
-      if (job_.is_indexed && CompletionIndexOf(*pod) >= 0) done_.insert(CompletionIndexOf(*pod));
+      if (job_.is_indexed() && CompletionIndexOf(*pod) >= 0) done_.insert(CompletionIndexOf(*pod));
     } else if (IsTerminating(*pod)) {
       ++terminating_;
     } else if (view.has_failed()) {
@@ -107,18 +92,17 @@ class BatchJobPlanner {
   bool IsFinished() const { return Has("Complete") || Has("Failed"); }
 
   void PlanTimeToLive() {
-    const Json* const seconds = FindField(object_, {"spec", "ttlSecondsAfterFinished"});
-    if (seconds == nullptr) return;
+    if (!job_.time_to_live().has_value()) return;
     const Json* const end = FindCondition(plan_.status, Has("Complete") ? "Complete" : "Failed");
-    const absl::Time ended = ParseObjectTime(StringField(*end, {"lastTransitionTime"}));
-    const absl::Duration left = ended + absl::Seconds(seconds->AsInt().value_or(0)) - now_;
+    const absl::Duration left =
+        TimeField(*end, {"lastTransitionTime"}) + *job_.time_to_live() - now_;
     plan_.deletes_object = left <= absl::ZeroDuration();
     plan_.look_again = left;
   }
 
   void PlanSuspension() {
     const bool was_suspended = Has("Suspended");
-    if (job_.is_suspended) {
+    if (job_.is_suspended()) {
       EndPods();
       plan_.status.Erase("startTime");
       if (!was_suspended) {
@@ -136,15 +120,12 @@ class BatchJobPlanner {
   }
 
   const char* WhyFailed() {
-    const bool restarts_in_place =
-        StringField(object_, {"spec", "template", "spec", "restartPolicy"}) == "OnFailure";
-    if (failed_ > job_.backoff_limit) return "BackoffLimitExceeded";
-    if (restarts_in_place && restarts_ > 0 && restarts_ >= job_.backoff_limit)
+    if (failed_ > job_.backoff_limit()) return "BackoffLimitExceeded";
+    if (job_.restarts_in_place() && restarts_ > 0 && restarts_ >= job_.backoff_limit())
       return "BackoffLimitExceeded";
-    const Json* const seconds = FindField(object_, {"spec", "activeDeadlineSeconds"});
-    const absl::Time started = ParseObjectTime(StringField(plan_.status, {"startTime"}));
-    if (seconds == nullptr || started == absl::InfinitePast()) return nullptr;
-    const absl::Duration left = started + absl::Seconds(seconds->AsInt().value_or(0)) - now_;
+    const absl::Time started = TimeField(plan_.status, {"startTime"});
+    if (!job_.longest_run().has_value() || started == absl::InfinitePast()) return nullptr;
+    const absl::Duration left = started + *job_.longest_run() - now_;
     if (left <= absl::ZeroDuration()) return "DeadlineExceeded";
     plan_.look_again = std::min(plan_.look_again, left);
     return nullptr;
@@ -152,7 +133,7 @@ class BatchJobPlanner {
 
   bool IsComplete() const {
     if (!active_.empty() || terminating_ > 0) return false;
-    return job_.completions.has_value() ? succeeded_ >= *job_.completions : succeeded_ > 0;
+    return job_.completions().has_value() ? succeeded_ >= *job_.completions() : succeeded_ > 0;
   }
 
   // Before what has failed is tried again, the longer the more often in a row.
@@ -172,9 +153,9 @@ class BatchJobPlanner {
 
   void PlanPods() {
     const int64_t active = static_cast<int64_t>(active_.size());
-    int64_t wanted = job_.parallelism;
-    if (job_.completions.has_value()) {
-      wanted = std::min(wanted, std::max<int64_t>(*job_.completions - succeeded_, 0));
+    int64_t wanted = job_.parallelism();
+    if (job_.completions().has_value()) {
+      wanted = std::min(wanted, std::max<int64_t>(*job_.completions() - succeeded_, 0));
     } else if (succeeded_ > 0) {
       wanted = std::min(wanted, active);
     }
@@ -195,18 +176,16 @@ class BatchJobPlanner {
   }
 
   void CreatePods(int64_t count) {
-    const Json* const pod_template = FindField(object_, {"spec", "template"});
-    if (pod_template == nullptr) return;
     std::set<int64_t> taken = done_;
     for (const ObjectPtr& pod : active_) taken.insert(CompletionIndexOf(*pod));
     int64_t index = 0;
     const std::string seed = absl::StrCat(UidOf(object_), "/", absl::ToUnixNanos(now_));
     for (int64_t i = 0; i < count; ++i) {
       while (taken.count(index) != 0) ++index;
-      const std::string prefix = job_.is_indexed ? absl::StrCat(NameOf(object_), "-", index, "-")
-                                                 : absl::StrCat(NameOf(object_), "-");
-      Json pod = MakeOwnedPod(object_, *pod_template, FreshName(prefix, seed, &names_));
-      if (job_.is_indexed) AddCompletionIndex(NameOf(object_), index++, &pod);
+      const std::string prefix = job_.is_indexed() ? absl::StrCat(NameOf(object_), "-", index, "-")
+                                                   : absl::StrCat(NameOf(object_), "-");
+      Json pod = MakeOwnedPod(object_, job_.pod_template(), FreshName(prefix, seed, &names_));
+      if (job_.is_indexed()) AddCompletionIndex(NameOf(object_), index++, &pod);
       plan_.creations.push_back({&Pods(), std::move(pod)});
     }
   }
@@ -240,12 +219,12 @@ class BatchJobPlanner {
     plan_.status.Set("ready", is_over ? 0 : ready_);
     plan_.status.Set("terminating", terminating_);
     plan_.status.Set("uncountedTerminatedPods", Json::MakeObject());
-    if (job_.is_indexed && !done_.empty()) plan_.status.Set("completedIndexes", Ranges(done_));
+    if (job_.is_indexed() && !done_.empty()) plan_.status.Set("completedIndexes", Ranges(done_));
   }
 
   const Json& object_;
   const absl::Time now_;
-  const BatchJob job_;
+  const BatchJobView job_;
   Plan plan_;
   std::vector<ObjectPtr> active_;
   std::set<std::string> names_;
@@ -262,12 +241,11 @@ class BatchJobPlanner {
 }  // namespace
 
 Selector BatchJobKind::AdoptsBy(const Json& object) const {
-  const Json* const selector = FindField(object, {"spec", "selector"});
-  return selector == nullptr ? Selector() : Selector::FromObject(*selector).value_or(Selector());
+  return WorkloadView(object).selector();
 }
 
 bool BatchJobKind::IsOurs(const Json& object) const {
-  const std::string manager = StringField(object, {"spec", "managedBy"});
+  const std::string manager = BatchJobView(object).managed_by();
   return manager.empty() || manager == kThisController;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/workload_view.h"
 #include "platform/reconcile/owned_objects.h"
 #include "platform/workloads/owned_pods.h"
 
@@ -20,14 +21,13 @@ constexpr char kRevision[] = "deployment.kubernetes.io/revision";
 constexpr char kDesired[] = "deployment.kubernetes.io/desired-replicas";
 constexpr char kMost[] = "deployment.kubernetes.io/max-replicas";
 
-int64_t SpecReplicas(const Json& set) { return IntField(set, {"spec", "replicas"}); }
-int64_t Available(const Json& set) { return IntField(set, {"status", "availableReplicas"}); }
+int64_t SpecReplicas(const Json& set) { return WorkloadView(set).replicas(); }
+int64_t StatusReplicas(const Json& set) { return WorkloadView(set).status_replicas(); }
+int64_t Available(const Json& set) { return WorkloadView(set).available_replicas(); }
 
 int64_t RevisionNumber(const Json& set) {
   int64_t revision = 0;
-  if (!absl::SimpleAtoi(StringField(set, {"metadata", "annotations", kRevision}), &revision))
-    return 0;
-  return revision;
+  return absl::SimpleAtoi(WorkloadView(set).annotation(kRevision), &revision) ? revision : 0;
 }
 
 // "25%" of `whole`, or a plain number.
@@ -43,8 +43,7 @@ int64_t Share(const Json* value, int64_t whole, bool rounds_up) {
 
 // What its pods are made from, whichever set made them.
 Json TemplateOf(const Json& object) {
-  const Json* const held = FindField(object, {"spec", "template"});
-  Json bare = held == nullptr ? Json::MakeObject() : *held;
+  Json bare = WorkloadView(object).pod_template();
   EraseField(&bare, {"metadata", "labels", kHashLabel});
   return bare;
 }
@@ -54,12 +53,12 @@ class DeploymentPlanner {
   explicit DeploymentPlanner(const Observation& observation)
       : object_(*observation.object),
         now_(observation.now),
-        wanted_(IntField(object_, {"spec", "replicas"}, 1)) {
-    const Json* const rolling = FindField(object_, {"spec", "strategy", "rollingUpdate"});
-    is_rolling_ = StringField(object_, {"spec", "strategy", "type"}) != "Recreate";
-    if (rolling != nullptr && is_rolling_) {
-      surge_ = Share(rolling->Find("maxSurge"), wanted_, true);
-      unavailable_ = Share(rolling->Find("maxUnavailable"), wanted_, false);
+        deployment_(object_),
+        wanted_(deployment_.replicas()),
+        is_rolling_(!deployment_.is_recreated()) {
+    if (is_rolling_) {
+      surge_ = Share(deployment_.max_surge(), wanted_, true);
+      unavailable_ = Share(deployment_.max_unavailable(), wanted_, false);
       if (surge_ == 0 && unavailable_ == 0) unavailable_ = 1;
     }
     const Json current = TemplateOf(object_);
@@ -75,12 +74,11 @@ class DeploymentPlanner {
     std::sort(old_.begin(), old_.end(), [](const ObjectPtr& a, const ObjectPtr& b) {
       return RevisionNumber(*a) < RevisionNumber(*b);
     });
-    const Json* const held = object_.Find("status");
-    plan_.status = held == nullptr ? Json::MakeObject() : *held;
+    plan_.status = deployment_.status();
   }
 
   Plan MakePlan() {
-    const bool is_paused = BoolField(object_, {"spec", "paused"});
+    const bool is_paused = deployment_.is_paused();
     if (newest_ == nullptr && !is_paused && MayBegin()) {
       CreateNewest();
     } else if (newest_ != nullptr && (is_paused || !is_rolling_ || !ScaleNewest())) {
@@ -108,7 +106,7 @@ class DeploymentPlanner {
   // Recreate waits until the last old pod has gone.
   bool MayBegin() const {
     return is_rolling_ || std::all_of(old_.begin(), old_.end(), [](const ObjectPtr& set) {
-             return SpecReplicas(*set) == 0 && IntField(*set, {"status", "replicas"}) == 0;
+             return SpecReplicas(*set) == 0 && StatusReplicas(*set) == 0;
            });
   }
 
@@ -141,10 +139,9 @@ class DeploymentPlanner {
     SetField(&set, {"metadata", "ownerReferences"},
              Json(Json::Array{ControllerReference(object_)}));
     SetField(&set, {"spec", "replicas"}, replicas);
-    if (const Json* const seconds = FindField(object_, {"spec", "minReadySeconds"}))
-      SetField(&set, {"spec", "minReadySeconds"}, *seconds);
-    const Json* const selector = FindField(object_, {"spec", "selector"});
-    SetField(&set, {"spec", "selector"}, selector == nullptr ? Json::MakeObject() : *selector);
+    if (deployment_.min_ready_seconds() > 0)
+      SetField(&set, {"spec", "minReadySeconds"}, deployment_.min_ready_seconds());
+    SetField(&set, {"spec", "selector"}, deployment_.written_selector());
     SetField(&set, {"spec", "selector", "matchLabels", kHashLabel}, hash);
     SetField(&set, {"spec", "template"}, bare);
     SetField(&set, {"spec", "template", "metadata", "labels", kHashLabel}, hash);
@@ -185,7 +182,7 @@ class DeploymentPlanner {
   bool EndOld() {
     bool has_some = false;
     for (const ObjectPtr& set : old_) {
-      has_some = has_some || IntField(*set, {"status", "replicas"}) > 0;
+      has_some = has_some || StatusReplicas(*set) > 0;
       has_some = Scale(set, 0) || has_some;
     }
     return has_some;
@@ -213,11 +210,10 @@ class DeploymentPlanner {
 
   // Empty ones beyond the limit go, the oldest first.
   void DropHistory() {
-    const int64_t limit = IntField(object_, {"spec", "revisionHistoryLimit"}, 10);
-    int64_t extra = static_cast<int64_t>(old_.size()) - limit;
+    int64_t extra = static_cast<int64_t>(old_.size()) - deployment_.history_limit();
     for (const ObjectPtr& set : old_) {
       if (extra-- <= 0) return;
-      if (SpecReplicas(*set) == 0 && IntField(*set, {"status", "replicas"}) == 0)
+      if (SpecReplicas(*set) == 0 && StatusReplicas(*set) == 0)
         plan_.removals.push_back({&ReplicaSets(), set});
     }
   }
@@ -229,18 +225,18 @@ class DeploymentPlanner {
     std::vector<ObjectPtr> all = old_;
     if (newest_ != nullptr) all.push_back(newest_);
     for (const ObjectPtr& set : all) {
-      replicas += IntField(*set, {"status", "replicas"});
-      ready += IntField(*set, {"status", "readyReplicas"});
+      replicas += StatusReplicas(*set);
+      ready += WorkloadView(*set).ready_replicas();
       available += Available(*set);
     }
-    const int64_t updated = newest_ == nullptr ? 0 : IntField(*newest_, {"status", "replicas"});
+    const int64_t updated = newest_ == nullptr ? 0 : StatusReplicas(*newest_);
     for (const auto& [field, count] :
          {std::pair{"replicas", replicas},
           {"updatedReplicas", updated},
           {"readyReplicas", ready},
           {"availableReplicas", available},
           {"unavailableReplicas", std::max<int64_t>(Total() - available, 0)},
-          {"observedGeneration", IntField(object_, {"metadata", "generation"})}}) {
+          {"observedGeneration", deployment_.generation()}}) {
       if (count > 0) {
         plan_.status.Set(field, count);
       } else {
@@ -268,8 +264,9 @@ class DeploymentPlanner {
 
   const Json& object_;
   const absl::Time now_;
+  const DeploymentView deployment_;
   const int64_t wanted_;
-  bool is_rolling_ = true;
+  const bool is_rolling_;
   int64_t surge_ = 0;
   int64_t unavailable_ = 0;
   int64_t latest_ = 0;  // revision
@@ -281,8 +278,7 @@ class DeploymentPlanner {
 }  // namespace
 
 Selector DeploymentKind::AdoptsBy(const Json& object) const {
-  const Json* const selector = FindField(object, {"spec", "selector"});
-  return selector == nullptr ? Selector() : Selector::FromObject(*selector).value_or(Selector());
+  return WorkloadView(object).selector();
 }
 
 StatusOr<Plan> DeploymentKind::MakePlan(const Observation& observation) {

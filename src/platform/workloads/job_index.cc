@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/pod_view.h"
 
 namespace weft::platform {
 namespace {
@@ -20,8 +21,7 @@ constexpr char kIndexVariable[] = "JOB_COMPLETION_INDEX";
 
 int64_t CompletionIndexOf(const Json& pod) {
   int64_t index = -1;
-  if (!absl::SimpleAtoi(StringField(pod, {"metadata", "annotations", kIndex}), &index)) return -1;
-  return index;
+  return absl::SimpleAtoi(PodView(pod).annotation(kIndex), &index) ? index : -1;
 }
 
 std::string Ranges(const std::set<int64_t>& numbers) {

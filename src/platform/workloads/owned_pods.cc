@@ -8,8 +8,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/object_time.h"
+#include "platform/object/pod_view.h"
 #include "platform/reconcile/owned_objects.h"
-#include "platform/store/object_time.h"
 
 namespace weft::platform {
 namespace {
@@ -22,57 +23,7 @@ uint64_t Mix(const std::string& text) {
   return hash;
 }
 
-const Json::Array& ContainerStatuses(const Json& pod) {
-  static const auto* const none = new Json::Array;
-  const Json* const statuses = FindField(pod, {"status", "containerStatuses"});
-  return statuses == nullptr ? *none : statuses->items();
-}
-
 }  // namespace
-
-std::string PodView::phase() const { return StringField(pod_, {"status", "phase"}); }
-
-bool PodView::is_active() const {
-  return !has_succeeded() && !has_failed() && !IsTerminating(pod_);
-}
-
-const Json* PodView::Condition(const char* type) const {
-  const Json* const status = FindField(pod_, {"status"});
-  return status == nullptr ? nullptr : FindCondition(*status, type);
-}
-
-bool PodView::is_ready() const {
-  const Json* const ready = Condition("Ready");
-  return ready != nullptr && StringField(*ready, {"status"}) == "True";
-}
-
-absl::Time PodView::ready_since() const {
-  return is_ready() ? ParseObjectTime(StringField(*Condition("Ready"), {"lastTransitionTime"}))
-                    : absl::InfinitePast();
-}
-
-bool PodView::is_available(int64_t min_ready_seconds, absl::Time now) const {
-  if (!is_ready()) return false;
-  return min_ready_seconds == 0 || ready_since() + absl::Seconds(min_ready_seconds) <= now;
-}
-
-int64_t PodView::restarts() const {
-  int64_t count = 0;
-  for (const Json& status : ContainerStatuses(pod_)) count += IntField(status, {"restartCount"});
-  return count;
-}
-
-bool PodView::is_bound() const { return !StringField(pod_, {"spec", "nodeName"}).empty(); }
-
-absl::Time PodView::finished() const {
-  absl::Time last = absl::InfinitePast();
-  for (const Json& status : ContainerStatuses(pod_)) {
-    const std::string at = StringField(status, {"state", "terminated", "finishedAt"});
-    if (at.empty()) return absl::InfinitePast();
-    last = std::max(last, ParseObjectTime(at));
-  }
-  return last;
-}
 
 std::string NameWithSuffix(const std::string& prefix, const std::string& seed) {
   static constexpr char kLetters[] = "bcdfghjklmnpqrstvwxz2456789";
@@ -121,10 +72,8 @@ void SortForDeletion(absl::Time now, std::vector<ObjectPtr>* pods) {
     const std::string phase = view.phase();
     const int by_phase = phase == "Running" ? 2 : phase == "Unknown" ? 1 : 0;
     const absl::Duration ready = view.is_ready() ? now - view.ready_since() : absl::ZeroDuration();
-    const absl::Time created =
-        ParseObjectTime(StringField(*pod, {"metadata", "creationTimestamp"}));
     return std::tuple(view.is_bound(), by_phase, view.is_ready(), ready, -view.restarts(),
-                      now - created);
+                      now - view.created());
   };
   std::stable_sort(pods->begin(), pods->end(),
                    [&](const ObjectPtr& a, const ObjectPtr& b) { return rank(a) < rank(b); });
@@ -146,15 +95,6 @@ PodCounts CountPods(const std::vector<ObjectPtr>& pods, int64_t min_ready_second
   return counts;
 }
 
-const Json* FindCondition(const Json& status, const char* type) {
-  const Json* const conditions = FindField(status, {"conditions"});
-  if (conditions == nullptr) return nullptr;
-  for (const Json& condition : conditions->items()) {
-    if (StringField(condition, {"type"}) == type) return &condition;
-  }
-  return nullptr;
-}
-
 void SetCondition(const char* type, bool is_true, const std::string& reason,
                   const std::string& message, absl::Time now, Json* status) {
   const std::string truth = is_true ? "True" : "False";
@@ -174,10 +114,8 @@ void SetCondition(const char* type, bool is_true, const std::string& reason,
   condition.Set("lastTransitionTime",
                 is_same ? StringField(*held, {"lastTransitionTime"}) : FormatObjectTime(now));
   Json kept = Json::MakeArray();
-  if (const Json* const conditions = FindField(*status, {"conditions"})) {
-    for (const Json& other : conditions->items()) {
-      if (StringField(other, {"type"}) != type) kept.Append(other);
-    }
+  for (const Json& other : ListField(*status, {"conditions"})) {
+    if (StringField(other, {"type"}) != type) kept.Append(other);
   }
   kept.Append(std::move(condition));
   status->Set("conditions", std::move(kept));

@@ -15,29 +15,6 @@
 
 namespace weft::platform {
 
-// A pod, typed. Borrows it.
-class PodView {
- public:
-  explicit PodView(const Json& pod) : pod_(pod) {}
-
-  std::string phase() const;
-  bool has_succeeded() const { return phase() == "Succeeded"; }
-  bool has_failed() const { return phase() == "Failed"; }
-  // Neither over nor on its way out.
-  bool is_active() const;
-  bool is_ready() const;
-  absl::Time ready_since() const;  // InfinitePast while it is not
-  // Ready for so long.
-  bool is_available(int64_t min_ready_seconds, absl::Time now) const;
-  int64_t restarts() const;  // of its containers together
-  bool is_bound() const;
-  absl::Time finished() const;  // the last of its containers; InfinitePast while one runs
-
- private:
-  const Json* Condition(const char* type) const;
-  const Json& pod_;
-};
-
 // "x-7qk2b": of a letter and digit alphabet without vowels, as a server makes names. The same seed
 // gives the same name.
 std::string NameWithSuffix(const std::string& prefix, const std::string& seed);
@@ -65,6 +42,5 @@ PodCounts CountPods(const std::vector<ObjectPtr>& pods, int64_t min_ready_second
 // A condition in `status`: its time changes with its truth. True when anything has changed.
 void SetCondition(const char* type, bool is_true, const std::string& reason,
                   const std::string& message, absl::Time now, Json* status);
-const Json* FindCondition(const Json& status, const char* type);
 
 }  // namespace weft::platform

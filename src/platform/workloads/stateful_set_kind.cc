@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/pod_view.h"
+#include "platform/object/workload_view.h"
 #include "platform/reconcile/owned_objects.h"
 #include "platform/workloads/owned_pods.h"
 
@@ -36,16 +38,16 @@ class StatefulSetPlanner {
       : object_(*observation.object),
         now_(observation.now),
         name_(NameOf(object_)),
-        wanted_(IntField(object_, {"spec", "replicas"}, 1)),
-        is_parallel_(StringField(object_, {"spec", "podManagementPolicy"}) == "Parallel"),
-        min_ready_(IntField(object_, {"spec", "minReadySeconds"})) {
+        set_(object_),
+        wanted_(set_.replicas()),
+        is_parallel_(set_.is_parallel()),
+        min_ready_(set_.min_ready_seconds()) {
     for (const ObjectPtr& pod : observation.owned[0]) {
       const int64_t ordinal = OrdinalOf(name_, NameOf(*pod));
       if (ordinal >= 0) pods_[ordinal] = pod;
     }
     for (const ObjectPtr& revision : observation.owned[1]) revisions_.push_back(revision);
-    const Json* const held = object_.Find("status");
-    if (held != nullptr) plan_.status = *held;
+    plan_.status = set_.status();
   }
 
   Plan MakePlan() {
@@ -58,9 +60,8 @@ class StatefulSetPlanner {
  private:
   // Of the template as it is now; a new one where it has not been before.
   void FindRevision() {
-    const Json* const written = FindField(object_, {"spec", "template"});
     Json data;
-    SetField(&data, {"spec", "template"}, written == nullptr ? Json::MakeObject() : *written);
+    SetField(&data, {"spec", "template"}, set_.pod_template());
     int64_t latest = 0;
     for (const ObjectPtr& revision : revisions_) {
       latest = std::max(latest, IntField(*revision, {"revision"}));
@@ -75,21 +76,19 @@ class StatefulSetPlanner {
       SetField(&revision, {"metadata", "name"}, update_revision_);
       SetField(&revision, {"metadata", "ownerReferences"},
                Json(Json::Array{ControllerReference(object_)}));
-      if (const Json* const labels =
-              FindField(object_, {"spec", "template", "metadata", "labels"})) {
-        SetField(&revision, {"metadata", "labels"}, *labels);
-      }
+      if (set_.template_labels().size() > 0)
+        SetField(&revision, {"metadata", "labels"}, set_.template_labels());
       revision.Set("data", std::move(data));
       revision.Set("revision", latest + 1);
       plan_.creations.push_back(
           {&ControllerRevisions(), std::move(revision), "", /*is_quiet=*/true});
     }
-    current_revision_ = StringField(plan_.status, {"currentRevision"});
+    current_revision_ = set_.current_revision();
     if (current_revision_.empty()) current_revision_ = update_revision_;
   }
 
   bool IsUpdated(const Json& pod) const {
-    return StringField(pod, {"metadata", "labels", kRevisionLabel}) == update_revision_;
+    return PodView(pod).label(kRevisionLabel) == update_revision_;
   }
   bool IsHealthy(const Json& pod) const {
     return PodView(pod).is_active() && PodView(pod).is_available(min_ready_, now_);
@@ -97,19 +96,16 @@ class StatefulSetPlanner {
 
   Json MakePod(int64_t ordinal) const {
     const std::string pod_name = absl::StrCat(name_, "-", ordinal);
-    const Json* const pod_template = FindField(object_, {"spec", "template"});
-    Json pod = MakeOwnedPod(object_, pod_template == nullptr ? Json() : *pod_template, pod_name);
+    Json pod = MakeOwnedPod(object_, set_.pod_template(), pod_name);
     SetField(&pod, {"metadata", "labels", kRevisionLabel}, update_revision_);
     SetField(&pod, {"metadata", "labels", kNameLabel}, pod_name);
     SetField(&pod, {"metadata", "labels", kIndexLabel}, absl::StrCat(ordinal));
     SetField(&pod, {"spec", "hostname"}, pod_name);
-    const std::string service = StringField(object_, {"spec", "serviceName"});
-    if (!service.empty()) SetField(&pod, {"spec", "subdomain"}, service);
-    const Json* const claims = FindField(object_, {"spec", "volumeClaimTemplates"});
-    if (claims == nullptr) return pod;
+    if (!set_.service().empty()) SetField(&pod, {"spec", "subdomain"}, set_.service());
+    if (set_.claim_templates().empty()) return pod;
     Json* const spec = pod.FindMutable("spec");
     if (spec->FindMutable("volumes") == nullptr) spec->Set("volumes", Json::MakeArray());
-    for (const Json& claim : claims->items()) {
+    for (const Json& claim : set_.claim_templates()) {
       Json volume;
       volume.Set("name", NameOf(claim));
       SetField(&volume, {"persistentVolumeClaim", "claimName"},
@@ -121,16 +117,14 @@ class StatefulSetPlanner {
 
   // They outlive their pod, and are found by its next one.
   void CreateClaims(int64_t ordinal) {
-    const Json* const claims = FindField(object_, {"spec", "volumeClaimTemplates"});
-    if (claims == nullptr) return;
-    for (const Json& written : claims->items()) {
+    for (const Json& written : set_.claim_templates()) {
       Json claim = written;
       claim.Set("apiVersion", "v1");
       claim.Set("kind", "PersistentVolumeClaim");
       claim.Erase("status");
       SetField(&claim, {"metadata", "name"},
                absl::StrCat(NameOf(written), "-", name_, "-", ordinal));
-      if (const Json* const labels = FindField(object_, {"spec", "selector", "matchLabels"}))
+      if (const Json* const labels = set_.written_selector().Find("matchLabels"))
         SetField(&claim, {"metadata", "labels"}, *labels);
       plan_.companions.push_back({&Claims(), std::move(claim)});
     }
@@ -166,10 +160,8 @@ class StatefulSetPlanner {
   }
 
   void PlanUpdate() {
-    if (StringField(object_, {"spec", "updateStrategy", "type"}) == "OnDelete") return;
-    const int64_t partition =
-        IntField(object_, {"spec", "updateStrategy", "rollingUpdate", "partition"});
-    for (int64_t ordinal = wanted_ - 1; ordinal >= partition; --ordinal) {
+    if (set_.updates_on_delete()) return;
+    for (int64_t ordinal = wanted_ - 1; ordinal >= set_.partition(); --ordinal) {
       const auto held = pods_.find(ordinal);
       if (held == pods_.end()) return;
       if (!IsUpdated(*held->second)) {
@@ -190,7 +182,7 @@ class StatefulSetPlanner {
       ++replicas;
       active.push_back(pod);
       updated += IsUpdated(*pod) ? 1 : 0;
-      const std::string revision = StringField(*pod, {"metadata", "labels", kRevisionLabel});
+      const std::string revision = PodView(*pod).label(kRevisionLabel);
       current += revision == current_revision_ ? 1 : 0;
     }
     const PodCounts counts = CountPods(active, min_ready_, now_);
@@ -214,12 +206,13 @@ class StatefulSetPlanner {
     plan_.status.Set("currentRevision", current_revision_);
     plan_.status.Set("updateRevision", update_revision_);
     plan_.status.Set("collisionCount", 0);
-    plan_.status.Set("observedGeneration", IntField(object_, {"metadata", "generation"}));
+    plan_.status.Set("observedGeneration", set_.generation());
   }
 
   const Json& object_;
   const absl::Time now_;
   const std::string name_;
+  const StatefulSetView set_;
   const int64_t wanted_;
   const bool is_parallel_;
   const int64_t min_ready_;
@@ -234,8 +227,7 @@ class StatefulSetPlanner {
 }  // namespace
 
 Selector StatefulSetKind::AdoptsBy(const Json& object) const {
-  const Json* const selector = FindField(object, {"spec", "selector"});
-  return selector == nullptr ? Selector() : Selector::FromObject(*selector).value_or(Selector());
+  return WorkloadView(object).selector();
 }
 
 StatusOr<Plan> StatefulSetKind::MakePlan(const Observation& observation) {

@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "platform/object/fields.h"
+#include "platform/object/object_time.h"
 #include "platform/store/api_error.h"
 #include "platform/store/embedded/embedded_store.h"
-#include "platform/store/object_time.h"
 #include "platform/workloads/owned_pods.h"
 
 namespace weft::platform {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -96,11 +97,48 @@ enum class Passes {
   kReference,  // into a loop or a branch, where the op's form for references goes
   kItself,     // its output is its input
   kView,       // the same elements, seen in another way
+  kRound,      // the nodes of a loop's variable that its body leaves as it is
+  kExit,       // such a variable leaves its loop
 };
+
+bool IsLoopCondition(const Node* node) {
+  return node != nullptr && node->LowersTo(InstructionKind::kLoopCondition);
+}
+
+// Of a loop as TensorFlow's clients make them.
+bool LeavesLoop(const Node& exit) {
+  const Node* const turn = exit.input(0).node;
+  return turn != nullptr && turn->LowersTo(InstructionKind::kSwitch) &&
+         IsLoopCondition(turn->input(1).node);
+}
+
+// Whether a Merge is that of a loop's variable, and each round passes it on as it got it.
+bool IsKept(const Node& merge) {
+  if (merge.num_inputs() != 2 || merge.input(1).node == nullptr) return false;
+  const Node* const enter = merge.input(0).node;
+  if (enter == nullptr || !enter->LowersTo(InstructionKind::kEnter)) return false;
+  const Node* at = merge.input(1).node;
+  if (!at->LowersTo(InstructionKind::kNextIteration)) return false;
+  constexpr int kLongest = 100;
+  for (int i = 0; i < kLongest && at != nullptr; ++i) {
+    if (at == &merge) return true;
+    const bool goes_on = at->LowersTo(InstructionKind::kNextIteration) ||
+                         at->LowersTo(InstructionKind::kSwitch) ||
+                         at->traits().passes_on == PassesOn::kItself;
+    if (!goes_on) return false;
+    at = at->input(0).node;
+  }
+  return false;
+}
 
 Passes WayThrough(const Node& node) {
   const OpTraits& traits = node.traits();
+  if (node.LowersTo(InstructionKind::kSwitch) && IsLoopCondition(node.input(1).node)) {
+    return Passes::kRound;
+  }
   if (!traits.reference_form.empty()) return Passes::kReference;
+  if (node.LowersTo(InstructionKind::kMerge)) return IsKept(node) ? Passes::kRound : Passes::kNo;
+  if (node.LowersTo(InstructionKind::kExit)) return LeavesLoop(node) ? Passes::kExit : Passes::kNo;
   if (traits.passes_on == PassesOn::kItself) return Passes::kItself;
   if (traits.passes_on == PassesOn::kView) return Passes::kView;
   return Passes::kNo;
@@ -121,7 +159,7 @@ class Followers {
   struct Way {
     int length = 0;
     bool enters_a_loop = false;
-    bool has_view = false;
+    bool is_in_round = false;  // a round of the loop has not shown yet that there is one
   };
 
   // Rounds of a loop come one after another even where nothing but their number says so.
@@ -136,16 +174,18 @@ class Followers {
     for (const Consumer& reader : std::vector<Consumer>(node->consumers())) {
       if (reader.input == kControlPort || TaskOf(*reader.node) != TaskOf(*read_)) continue;
       const Passes passes = reader.input == 0 ? WayThrough(*reader.node) : Passes::kNo;
-      // A view is not a reference that could go into a loop or a branch.
-      if (passes == Passes::kReference && way.has_view) continue;
       if (passes != Passes::kNo) {
+        const bool ends_a_round = passes == Passes::kItself || passes == Passes::kExit;
         WEFT_RETURN_IF_ERROR(TurnReadersOf(
             reader.node,
             {.length = way.length + 1,
              .enters_a_loop = way.enters_a_loop || reader.node->LowersTo(InstructionKind::kEnter),
-             .has_view = way.has_view || passes == Passes::kView}));
+             .is_in_round =
+                 (passes == Passes::kRound && reader.node->LowersTo(InstructionKind::kSwitch)) ||
+                 (way.is_in_round && !ends_a_round)}));
         continue;
       }
+      if (way.is_in_round) continue;
       if (way.length == 0 || TakesWhatComes(*reader.node) || !Sees(*reader.node, way)) continue;
       std::vector<Node*> waits;
       WEFT_ASSIGN_OR_RETURN(const Endpoint late,
@@ -156,49 +196,148 @@ class Followers {
     return absl::OkStatus();
   }
 
-  // Merges take what comes first; what leaves a round of a loop is a value.
+  // Merges take what comes first; what goes to the next round is a value.
   static bool TakesWhatComes(const Node& node) {
     return node.LowersTo(InstructionKind::kMerge) ||
            node.LowersTo(InstructionKind::kNextIteration) || node.LowersTo(InstructionKind::kExit);
   }
 
+  // A view that stood on the way, and what else it reads, brought to where the way has come.
+  struct View {
+    Node* node = nullptr;
+    std::vector<Endpoint> operands;
+  };
+  // What is known at a point of the way.
+  struct Late {
+    Endpoint reference;
+    std::vector<View> views;    // of the reference; the first comes first
+    std::vector<Node*> passed;  // stood on the way since the reference's last node
+  };
+
   // The variable as `reader` sees it where it now takes `value`. Whoever takes that waits for
-  // `waits`, which stood on the way.
+  // `waits`, which stood on the way. Views are taken last, right before the reader.
   StatusOr<Endpoint> LateValueOf(const Endpoint& value, const Node& reader,
                                  std::vector<Node*>* waits) {
-    Node* const node = value.node;
-    if (node == read_) return read_->input(0);
-    const Passes passes = WayThrough(*node);
-    if (passes == Passes::kItself) {
-      waits->push_back(node);
-      return LateValueOf(node->input(0), reader, waits);
+    std::vector<Endpoint> way;
+    for (Endpoint at = value; at.node != read_; at = at.node->input(0)) way.push_back(at);
+    std::reverse(way.begin(), way.end());
+    Late late{.reference = read_->input(0)};
+    std::vector<Late> outside;  // of the loops that the way is in
+    for (const Endpoint& at : way) {
+      Node* const node = at.node;
+      switch (WayThrough(*node)) {
+        case Passes::kNo:
+        case Passes::kRound:
+          break;
+        case Passes::kItself:
+          late.passed.push_back(node);
+          break;
+        case Passes::kView:
+          late.views.push_back({node, {node->inputs().begin() + 1, node->inputs().end()}});
+          for (Node* control : node->control_inputs()) late.passed.push_back(control);
+          break;
+        case Passes::kExit:
+          if (outside.empty()) break;
+          late = std::move(outside.back());
+          outside.pop_back();
+          AddExits(*node, &late.passed);
+          break;
+        case Passes::kReference:
+          if (node->LowersTo(InstructionKind::kEnter)) outside.push_back(late);
+          WEFT_RETURN_IF_ERROR(Follow(at, &late));
+          break;
+      }
     }
-    const bool is_view = passes == Passes::kView;
-    std::vector<Node*> updates;
-    if (is_view) updates = WaitsBehind(reader, node, behind_);
-    Node*& made = made_[{node, updates}];
-    if (made == nullptr) {
-      std::vector<Endpoint> inputs(node->inputs().begin(), node->inputs().end());
-      std::vector<Node*> controls(updates);
-      WEFT_ASSIGN_OR_RETURN(inputs[0], LateValueOf(node->input(0), reader, &controls));
-      for (Node* control : node->control_inputs()) controls.push_back(control);
-      std::sort(controls.begin(), controls.end());
-      controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
-      NodeDef def{.name = graph_->UniqueName(absl::StrCat(node->name(), "/after_update")),
-                  .op = is_view ? node->op() : node->traits().reference_form,
-                  .attrs = node->attrs()};
+    if (late.views.empty()) {
+      waits->insert(waits->end(), late.passed.begin(), late.passed.end());
+      return late.reference;
+    }
+    return ViewOf(value, late, WaitsBehind(reader, value.node, behind_));
+  }
+
+  // Of the loop that `exit` leaves, what ends behind its updates: the rounds of other variables may
+  // take longer.
+  void AddExits(const Node& exit, std::vector<Node*>* exits) const {
+    const Node* const condition = exit.input(0).node->input(1).node;
+    for (const Consumer& turn : condition->consumers()) {
+      for (const Consumer& left : turn.node->consumers()) {
+        if (!left.node->LowersTo(InstructionKind::kExit)) continue;
+        if (!turn.node->LowersTo(InstructionKind::kSwitch)) continue;
+        const auto id = static_cast<size_t>(left.node->id());
+        if (left.node == &exit || (id < behind_.size() && behind_[id])) exits->push_back(left.node);
+      }
+    }
+  }
+
+  // Takes the reference, and what views of it read, into the loop or branch as `at` takes its
+  // input.
+  Status Follow(const Endpoint& at, Late* late) {
+    Node* const node = at.node;
+    for (View& view : late->views) {
+      for (Endpoint& operand : view.operands) {
+        WEFT_ASSIGN_OR_RETURN(Node * twin, TwinOf(*node, operand, node->control_inputs()));
+        operand = {twin, at.port};
+      }
+    }
+    for (Node* control : node->control_inputs()) late->passed.push_back(control);
+    WEFT_ASSIGN_OR_RETURN(Node * twin, TwinOf(*node, late->reference, late->passed));
+    *late = {.reference = {twin, at.port}, .views = std::move(late->views)};
+    return absl::OkStatus();
+  }
+
+  // A node that does with `input` what the Enter or Switch `node` does.
+  StatusOr<Node*> TwinOf(const Node& node, const Endpoint& input, std::vector<Node*> controls) {
+    const ArgType type = input.node->output_type(input.port);
+    Node*& made = twins_[{&node, input.node, input.port}];
+    if (made != nullptr) return made;
+    std::vector<Endpoint> inputs(node.inputs().begin(), node.inputs().end());
+    inputs[0] = input;
+    NodeDef def{.name = graph_->UniqueName(absl::StrCat(node.name(), "/after_update")),
+                .op = type.is_ref ? node.traits().reference_form : node.op(),
+                .attrs = node.attrs()};
+    def.attrs["T"] = type.dtype;
+    // Each round takes it from here, and not from the round before.
+    if (node.LowersTo(InstructionKind::kEnter)) def.attrs["is_constant"] = true;
+    Sort(&controls);
+    WEFT_ASSIGN_OR_RETURN(made, graph_->AddNode(std::move(def), inputs, controls));
+    made->set_assigned_device(node.assigned_device());
+    return made;
+  }
+
+  StatusOr<Endpoint> ViewOf(const Endpoint& value, const Late& late, std::vector<Node*> updates) {
+    Node*& made = views_[{value.node, updates}];
+    if (made != nullptr) return Endpoint{made, 0};
+    Endpoint seen = late.reference;
+    std::vector<Node*> controls = std::move(updates);
+    controls.insert(controls.end(), late.passed.begin(), late.passed.end());
+    Sort(&controls);
+    for (const View& view : late.views) {
+      std::vector<Endpoint> inputs = {seen};
+      inputs.insert(inputs.end(), view.operands.begin(), view.operands.end());
+      NodeDef def{.name = graph_->UniqueName(absl::StrCat(view.node->name(), "/after_update")),
+                  .op = view.node->op(),
+                  .attrs = view.node->attrs()};
       WEFT_ASSIGN_OR_RETURN(made, graph_->AddNode(std::move(def), inputs, controls));
-      made->set_assigned_device(node->assigned_device());
+      made->set_assigned_device(view.node->assigned_device());
+      seen = {made, 0};
+      controls.clear();
     }
-    return Endpoint{made, value.port};
+    return seen;
+  }
+
+  static void Sort(std::vector<Node*>* nodes) {
+    std::sort(nodes->begin(), nodes->end());
+    nodes->erase(std::unique(nodes->begin(), nodes->end()), nodes->end());
   }
 
   Node* const read_;
   const std::vector<bool>& behind_;
   const bool is_updated_in_loops_;
   Graph* const graph_;
-  // By node and, of views, the updates that they wait for.
-  std::map<std::pair<Node*, std::vector<Node*>>, Node*> made_;
+  // By the Enter or Switch and what it is done with.
+  std::map<std::tuple<const Node*, const Node*, int>, Node*> twins_;
+  // By the value that they stand for and the updates that they wait for.
+  std::map<std::pair<Node*, std::vector<Node*>>, Node*> views_;
 };
 
 // Whether the reference that `update` writes came into a loop.

@@ -19,14 +19,13 @@ constexpr char kPassesOn[] = "_passes_on";  // the other results are the argumen
 
 // Attributes with the functions of a node that TensorFlow lowers.
 std::vector<const char*> FunctionAttrs(const Node& node) {
-  const std::string& op = node.op();
-  if (op == "If" || op == "StatelessIf") return {"then_branch", "else_branch"};
-  if (op == "Case" || op == "StatelessCase") return {"branches"};
-  if (op == "While" || op == "StatelessWhile") return {"cond", "body"};
-  return {};
+  if (node.LowersTo(InstructionKind::kLoop)) return {"cond", "body"};
+  if (!node.LowersTo(InstructionKind::kBranch)) return {};
+  if (node.traits().selects_by_index) return {"branches"};
+  return {"then_branch", "else_branch"};
 }
 
-bool IsLoop(const Node& node) { return node.op() == "While" || node.op() == "StatelessWhile"; }
+bool IsLoop(const Node& node) { return node.LowersTo(InstructionKind::kLoop); }
 
 bool IsMarked(const Node& node) {
   return !FunctionAttrs(node).empty() &&
@@ -78,7 +77,7 @@ Status Narrow(const NeedFinder& finder, Graph* body) {
 
 Status PassOn(const Node& result, int64_t index, Graph* body) {
   for (Node* argument : body->nodes()) {
-    if (argument->op() != "_Arg") continue;
+    if (!argument->LowersTo(InstructionKind::kArgument)) continue;
     if (FindAttrOr<int64_t>(argument->attrs(), "index", -1) != index) continue;
     return body->SetInput(body->Find(result.name()), 0, {argument, 0});
   }
@@ -159,7 +158,7 @@ void NeedFinder::Expand(Node* node) {
   }
   for (Node* control : node->control_inputs()) {
     // A placeholder that is fed cannot run; who waits for it waits for its value.
-    const bool is_placeholder = control->op() == "Placeholder" || control->op() == "PlaceholderV2";
+    const bool is_placeholder = control->traits().source == ValueSource::kPlaceholder;
     if (!is_placeholder || !fed_.contains({control, 0})) WaitFor(control);
   }
 }
@@ -219,7 +218,7 @@ Status NeedFinder::FindArguments(const FunctionRef& function, const std::vector<
                                                                           /*passes_on=*/false),
                                                               *graph_, memory_));
     for (const Node* node : body.nodes()) {
-      if (node->op() == "_Arg" && !node->consumers().empty())
+      if (node->LowersTo(InstructionKind::kArgument) && !node->consumers().empty())
         indices.push_back(FindAttrOr<int64_t>(node->attrs(), "index", -1));
     }
   }
@@ -290,7 +289,7 @@ StatusOr<Graph> InstantiateWanted(const FunctionRef& function, const Graph& libr
     return body;
   NeedFinder finder(&body, {}, memory);
   for (Node* node : nodes) {
-    if (node->op() == "_Retval") {
+    if (node->LowersTo(InstructionKind::kResult)) {
       const int64_t index = FindAttrOr<int64_t>(node->attrs(), "index", -1);
       const auto& wanted = is_part ? *some->second.As<AttrValue::IntList>() : AttrValue::IntList();
       if (!is_part || std::find(wanted.begin(), wanted.end(), index) != wanted.end()) {
@@ -311,7 +310,7 @@ StatusOr<Graph> InstantiateWanted(const FunctionRef& function, const Graph& libr
   WEFT_RETURN_IF_ERROR(finder.Search());
   WEFT_RETURN_IF_ERROR(Narrow(finder, &body));
   for (Node* node : nodes) {
-    if (!finder.needs(*node) && node->op() != "_Arg") body.RemoveNode(node);
+    if (!finder.needs(*node) && !node->LowersTo(InstructionKind::kArgument)) body.RemoveNode(node);
   }
   return body;
 }

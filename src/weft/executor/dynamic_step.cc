@@ -456,11 +456,12 @@ void DynamicStep::Complete(Task task, Status status, bool was_heavy) {
 
 bool DynamicStep::IsWorthAThread() {
   if (costs_ == nullptr) return false;
-  if (is_measured_) return true;  // nobody knows yet
   if (is_worth_a_thread_) return *is_worth_a_thread_;
   int64_t total = 0;
   for (size_t i = 0; i < costs_->size(); ++i) total += costs_->nanoseconds(static_cast<int>(i));
-  is_worth_a_thread_ = total >= runner_->options().worth_handing_over;
+  // Before the first measured step has ended nobody knows.
+  is_worth_a_thread_ =
+      costs_->steps() <= 2 || is_measured_ || total >= runner_->options().worth_handing_over;
   return *is_worth_a_thread_;
 }
 

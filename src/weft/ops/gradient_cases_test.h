@@ -26,5 +26,7 @@ std::vector<GradientCase> MathGradientCases();
 std::vector<GradientCase> ArrayGradientCases();
 std::vector<GradientCase> NetworkGradientCases();
 std::vector<GradientCase> SparseGradientCases();
+std::vector<GradientCase> LinearAlgebraGradientCases();
+std::vector<GradientCase> ImageGradientCases();
 
 }  // namespace weft::ops::testing

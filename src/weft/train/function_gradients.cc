@@ -249,7 +249,7 @@ class BranchGradient {
 
 }  // namespace
 
-bool HasFunctions(const Graph& graph, const Node& node) {
+bool HasFunctions(const Node& node) {
   return node.LowersTo(InstructionKind::kCall) || node.LowersTo(InstructionKind::kBranch) ||
          node.LowersTo(InstructionKind::kLoop);
 }

@@ -9,7 +9,7 @@ namespace weft::train {
 
 // True for what FunctionGradients differentiates: calls of functions (PartitionedCall, or by the
 // function's own name), If, Case, While.
-bool HasFunctions(const Graph& graph, const Node& node);
+bool HasFunctions(const Node& node);
 
 // Adds a node that runs the gradients of the node's functions. What those need of the functions'
 // inner tensors the node gives from then on as further outputs; a While gives lists with what each

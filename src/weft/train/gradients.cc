@@ -153,7 +153,7 @@ class Backward {
       outputs.push_back(gradient.empty() ? Endpoint() : Densify(builder_, gradient));
     }
     if (!any) return absl::OkStatus();
-    const bool has_functions = HasFunctions(builder_.graph(), *node);
+    const bool has_functions = HasFunctions(*node);
     if (node->definition().gradient == nullptr && !has_functions) {
       return Unimplemented("No gradient is defined for op ", node->op(), " (node '", node->name(),
                            "')");

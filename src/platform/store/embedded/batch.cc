@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "platform/object/fields.h"
-#include "platform/store/object_time.h"
+#include "platform/object/object_time.h"
 
 namespace weft::platform {
 namespace {

@@ -11,12 +11,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 
+#include "platform/object/definition.h"
 #include "platform/object/fields.h"
+#include "platform/object/object_time.h"
+#include "platform/object/selector.h"
 #include "platform/store/api_error.h"
 #include "platform/store/embedded/custom_resources.h"
 #include "platform/store/embedded/rules.h"
-#include "platform/store/object_time.h"
-#include "platform/store/selector.h"
 #include "platform/store/server_side_apply.h"
 
 namespace weft::platform {
@@ -209,8 +210,9 @@ Status EmbeddedStore::MakeSystemObjects() {
 }
 
 void EmbeddedStore::Serve(const Json& definition) {
-  StatusOr<ResourceType> type = ReadDefinition(definition);
-  if (type.ok()) RegisterResource(*std::move(type));
+  Problems problems("");
+  ResourceType type = ReadDefinition(definition, &problems);
+  if (problems.empty()) RegisterResource(std::move(type));
 }
 
 void EmbeddedStore::ServeDefinitions() {
@@ -392,10 +394,7 @@ StatusOr<ObjectPtr> EmbeddedStore::CreateLocked(const ResourceType& type,
   if (!managed.is_null()) SetField(&object, {"metadata", "managedFields"}, managed);
   WEFT_RETURN_IF_ERROR(CheckSize(type, object));
   if (table_.Find(key) != nullptr) return ObjectExists(type, name);
-  if (IsDefinition(type)) {
-    WEFT_RETURN_IF_ERROR(ReadDefinition(object).status());
-    SetDefinitionStatus(options_.clock->Now(), &object);
-  }
+  if (IsDefinition(type)) SetDefinitionStatus(options_.clock->Now(), &object);
   Batch batch(&table_, options_.clock->Now());
   ObjectPtr created = batch.Put(key, std::move(object));
   // Whoever made it did not know that its owner had gone meanwhile, or was about to.

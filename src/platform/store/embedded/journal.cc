@@ -21,7 +21,7 @@ namespace weft::platform {
 namespace {
 
 constexpr int64_t kFormat = 1;
-constexpr off_t kMostReserveBytes = 1 << 20;
+constexpr off_t kMostReserveBytes = 4 << 20;
 
 StatusOr<OwnedFd> LockFolder(const std::string& folder) {
   const std::string path = JoinPath(folder, "lock");
@@ -123,9 +123,11 @@ StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::string& 
       nullptr);
   std::unique_ptr<SqliteJournal> journal(new SqliteJournal(folder, std::move(lock), database));
   if (code != SQLITE_OK) return journal->Failure("Opening objects.db");
-  // Full: a commit is on the disk when it returns.
-  WEFT_RETURN_IF_ERROR(journal->Execute(
-      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=5000;"));
+  // Full: a commit is on the disk when it returns. What was written goes early from the file that
+  // grows to where freed pages are used again, so that a full disk has little left to move.
+  WEFT_RETURN_IF_ERROR(
+      journal->Execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=5000;"
+                       "PRAGMA wal_autocheckpoint=64; PRAGMA journal_size_limit=262144;"));
   WEFT_RETURN_IF_ERROR(journal->Execute(
       "CREATE TABLE IF NOT EXISTS facts(name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;"
       "CREATE TABLE IF NOT EXISTS objects(resource TEXT, namespace TEXT, name TEXT, body TEXT,"
@@ -174,7 +176,7 @@ bool SqliteJournal::TakeReserve() {
   struct statvfs space = {};
   if (::statvfs(folder_.c_str(), &space) != 0) return false;
   const auto whole = static_cast<off_t>(space.f_blocks) * static_cast<off_t>(space.f_frsize);
-  const off_t size = std::min(kMostReserveBytes, whole / 16);
+  const off_t size = std::min(kMostReserveBytes, whole / 8);
   const OwnedFd file(::open(ReservePath().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   has_reserve_ = file.is_open() && size > 0 && ::posix_fallocate(file.get(), 0, size) == 0;
   if (has_reserve_) {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "platform/object/selector.h"
 #include "platform/store/object_store.h"
-#include "platform/store/selector.h"
 
 namespace weft::platform {
 

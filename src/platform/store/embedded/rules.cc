@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/store/embedded/rules.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,12 +12,9 @@
 #include "platform/object/fields.h"
 #include "platform/object/metadata_checks.h"
 #include "platform/object/structural_schema.h"
-#include "platform/object/tfjob.h"
 #include "platform/object/type_facts.h"
 #include "platform/store/api_error.h"
-#include "platform/store/embedded/custom_resources.h"
-#include "platform/store/embedded/defaults.h"
-#include "platform/store/embedded/kind_rules.h"
+#include "platform/store/embedded/pod_admission.h"
 
 namespace weft::platform {
 namespace {
@@ -26,6 +24,18 @@ Status Unreadable(const ResourceType& type, const std::string& version, absl::st
   return ApiError(400, "BadRequest",
                   absl::StrCat(type.kind, " in version \"", version, "\" cannot be handled as a ",
                                type.kind, ": ", why));
+}
+
+// ObjectInvalid with the problems, if there are any. Unless it is strict, fields that are not known
+// are left to whoever knows them.
+Status InvalidUnlessGood(const ResourceType& type, const Json& object, const Problems& problems,
+                         bool is_strict = true) {
+  std::vector<FieldCause> causes;
+  for (const FieldProblem& problem : problems.fields()) {
+    if (is_strict || !problem.is_unknown_field)
+      causes.push_back({problem.path, problem.what, problem.reason});
+  }
+  return causes.empty() ? absl::OkStatus() : ObjectInvalid(type, NameOf(object), causes);
 }
 
 // Kinds that came with a definition: by its schema.
@@ -98,60 +108,23 @@ Status CheckObjectMetadata(const ResourceType& type, const Json& object) {
   return InvalidUnlessGood(type, object, problems);
 }
 
-Status CheckJob(const ResourceType& type, const Json* old, const Json& document,
-                const WriteOptions& options) {
+// A kind's defaults, what admission adds to them, and its checks.
+Status Prepare(const ResourceType& type, const std::string& version, const WriteOptions& options,
+               const ObjectFinder* find, const Json* old, Json* object) {
+  if (type.defaults != nullptr) type.defaults(old, version, object);
+  if (old == nullptr && type == Pods()) WEFT_RETURN_IF_ERROR(AdmitPod(*find, object));
+  if (type.check == nullptr) return absl::OkStatus();
   Problems problems("");
-  const TfJob job = ParseTfJob(document, &problems);
-  CheckImages(job, document, &problems);
-  if (old != nullptr) CheckJobUpdate(*old, document, &problems);
-  return InvalidUnlessGood(type, document, problems, options.is_strict);
-}
-
-NameProblems (*NameCheckOf(const ResourceType& type))(absl::string_view) {
-  if (type.plural == "services") return ServiceNameProblems;
-  if (type.plural == "namespaces") return LabelNameProblems;
-  return SubdomainProblems;
-}
-
-void PrepareNamespace(Json* object) {
-  SetField(object, {"metadata", "labels", "kubernetes.io/metadata.name"}, NameOf(*object));
-  SetField(object, {"spec", "finalizers"}, Json(Json::Array{Json("kubernetes")}));
-  SetField(object, {"status", "phase"}, "Active");
-}
-
-void DefaultTrainingJob(const ResourceType& type, const std::string& version, Json* object) {
-  object->Erase("status");
-  // Its place under spec tells the versions apart ever after.
-  if (version == "v1beta1") SetDefault(object, {"spec", "cleanPodPolicy"}, "Running");
-  if (&type == &Tensorflows() && object->Find("spec") != nullptr &&
-      object->Find("spec")->is_object()) {
-    SetDefault(object, {"spec", "ps_count"}, 0);
-    SetDefault(object, {"spec", "worker_count"}, 1);
-  }
+  type.check(old, *object, &problems);
+  return InvalidUnlessGood(type, *object, problems, options.is_strict);
 }
 
 }  // namespace
 
-Status InvalidUnlessGood(const ResourceType& type, const Json& object, const Problems& problems,
-                         bool is_strict) {
-  std::vector<FieldCause> causes;
-  for (const FieldProblem& problem : problems.fields()) {
-    if (is_strict || !problem.is_unknown_field)
-      causes.push_back({problem.path, problem.what, problem.reason});
-  }
-  return causes.empty() ? absl::OkStatus() : ObjectInvalid(type, NameOf(object), causes);
-}
-
 Status CheckObjectName(const ResourceType& type, absl::string_view name) {
-  if (IsJob(type)) {
-    if (IsDnsLabel(name)) return absl::OkStatus();
-    return ObjectInvalid(
-        type, name,
-        {{"metadata.name",
-          HoldsButAllowed(Json(name), "allowed are 1 to 63 of a-z, 0-9 and '-', a letter first")}});
-  }
   Problems problems("");
-  CheckName(Json(), "metadata.name", name, NameCheckOf(type), &problems);
+  CheckName(Json(), "metadata.name", name,
+            type.name_rule == nullptr ? &SubdomainProblems : type.name_rule, &problems);
   Json named;
   SetField(&named, {"metadata", "name"}, name);
   return InvalidUnlessGood(type, named, problems);
@@ -161,17 +134,7 @@ Status PrepareCreate(const ResourceType& type, const std::string& version,
                      const WriteOptions& options, const ObjectFinder& find, Json* object) {
   WEFT_RETURN_IF_ERROR(ReadFields(type, version, options.is_strict, object));
   WEFT_RETURN_IF_ERROR(CheckObjectMetadata(type, *object));
-  if (type.plural == "pods") return PreparePod(type, find, object);
-  if (type.plural == "services") return PrepareService(type, object);
-  if (type.plural == "configmaps" || type.plural == "secrets")
-    return PrepareData(type, nullptr, object);
-  if (IsWorkload(type)) return PrepareWorkload(type, nullptr, object);
-  if (type.plural == "persistentvolumeclaims") return PrepareClaim(type, object);
-  if (type.plural == "priorityclasses") return PreparePriorityClass(type, nullptr, object);
-  if (type.plural == "namespaces") PrepareNamespace(object);
-  if (!IsJob(type)) return absl::OkStatus();
-  DefaultTrainingJob(type, version, object);
-  return CheckJob(type, nullptr, *object, options);
+  return Prepare(type, version, options, &find, nullptr, object);
 }
 
 Status PrepareUpdate(const ResourceType& type, const WriteOptions& options, const Json& old,
@@ -180,14 +143,19 @@ Status PrepareUpdate(const ResourceType& type, const WriteOptions& options, cons
   WEFT_RETURN_IF_ERROR(ReadFields(type, type.version, options.is_strict, object));
   if (options.subresource == "status") return absl::OkStatus();
   WEFT_RETURN_IF_ERROR(CheckObjectMetadata(type, *object));
-  if (type.plural == "pods") return PreparePodUpdate(type, old, object);
-  if (type.plural == "configmaps" || type.plural == "secrets")
-    return PrepareData(type, &old, object);
-  if (type.plural == "services") return PrepareService(type, object);
-  if (IsWorkload(type)) return PrepareWorkload(type, &old, object);
-  if (IsDefinition(type)) return ReadDefinition(*object).status();
-  if (type.plural == "priorityclasses") return PreparePriorityClass(type, &old, object);
-  return IsJob(type) ? CheckJob(type, &old, *object, options) : absl::OkStatus();
+  return Prepare(type, type.version, options, nullptr, &old, object);
+}
+
+Status CheckSelectableFields(const ResourceType& type, const Selector& fields) {
+  std::vector<std::string> known = {"metadata.name", "metadata.namespace"};
+  known.insert(known.end(), type.selectable_fields.begin(), type.selectable_fields.end());
+  for (const std::string& key : fields.Keys()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    return ApiError(400, "BadRequest",
+                    absl::StrCat("field selector: ", type.plural, " are not listed by \"", key,
+                                 "\", only by ", absl::StrJoin(known, ", ")));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace weft::platform

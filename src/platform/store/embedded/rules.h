@@ -8,8 +8,8 @@
 
 #include "base/status.h"
 #include "net/json.h"
+#include "platform/object/selector.h"
 #include "platform/store/object_store.h"
-#include "platform/store/selector.h"
 
 namespace weft::platform {
 

@@ -17,7 +17,7 @@
 #include "net/certificate.h"
 #include "net/yaml.h"
 #include "platform/object/fields.h"
-#include "platform/store/object_time.h"
+#include "platform/object/object_time.h"
 
 namespace weft::platform {
 namespace {

@@ -90,12 +90,17 @@ class CallInputs {
       }
     }
     LockWritten();
-    tensors_.reserve(static_cast<size_t>(c_.num_inputs()));
+    values_.reserve(static_cast<size_t>(c_.num_inputs()));
     for (int i = 0; i < c_.num_inputs(); ++i) {
-      WEFT_ASSIGN_OR_RETURN(Tensor tensor, ValueOf(i));
-      tensors_.push_back(std::move(tensor));
+      if (!variables_[i]) {
+        // No other handle: an output may take over its memory.
+        described_.push_back(Describe(c_.input(i)));
+        continue;
+      }
+      WEFT_ASSIGN_OR_RETURN(Tensor value, ValueOf(i));
+      values_.push_back(std::move(value));
+      described_.push_back(Describe(values_.back()));
     }
-    for (const Tensor& tensor : tensors_) described_.push_back(Describe(tensor));
     return absl::OkStatus();
   }
 
@@ -124,7 +129,6 @@ class CallInputs {
   }
 
   StatusOr<Tensor> ValueOf(int i) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    if (!variables_[i]) return c_.input(i);
     if (!writes(i)) return variables_[i]->Read();
     WEFT_ASSIGN_OR_RETURN(Tensor * value, variables_[i]->MutableLocked());
     return *value;
@@ -134,7 +138,7 @@ class CallInputs {
   const uint64_t writes_;
   std::vector<Ref<Variable>> variables_;  // by input; null where it is none
   std::vector<Variable*> locked_;
-  std::vector<Tensor> tensors_;
+  std::vector<Tensor> values_;  // of the variables
   std::vector<weft_tensor> described_;
 };
 

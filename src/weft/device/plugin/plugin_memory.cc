@@ -171,7 +171,8 @@ void PluginMemory::CopyIn(Tensor host, Tensor device, Done done) {
       [&](weft_error* error) {
         return bytes == 0 ? WEFT_OK : api_->copy_in(work_, from, to, bytes, error);
       },
-      {std::move(host), std::move(device)}, std::move(done));
+      // Whoever gets the target's memory next asks the same stream, later.
+      {std::move(host)}, std::move(done));
 }
 
 void PluginMemory::CopyOut(Tensor device, Tensor host, Done done) {

@@ -180,7 +180,8 @@ std::vector<GradientCase> MathGradientCases() {
 
 std::vector<GradientCase> GradientCases() {
   Cases all = MathGradientCases();
-  for (Cases more : {ArrayGradientCases(), NetworkGradientCases(), SparseGradientCases()}) {
+  for (Cases more : {ArrayGradientCases(), NetworkGradientCases(), SparseGradientCases(),
+                     LinearAlgebraGradientCases(), ImageGradientCases()}) {
     for (GradientCase& one : more) all.push_back(std::move(one));
   }
   return all;

@@ -13,7 +13,7 @@ namespace weft::ops::state {
 namespace {
 
 Ref<Queue> ReadyQueue(const BarrierOptions& options) {
-  QueueOptions queue{.kind = "PriorityQueue", .name = options.name};
+  QueueOptions queue{.kind = "PriorityQueue", .part_of = "Barrier", .name = options.name};
   queue.capacity = std::numeric_limits<int32_t>::max();
   queue.types = {DType::kInt64, DType::kString};
   queue.types.insert(queue.types.end(), options.types.begin(), options.types.end());

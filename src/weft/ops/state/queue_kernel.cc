@@ -110,7 +110,7 @@ void Queue::AddProducer(const Caller& caller, Producer producer) {
     // Still there: it waits, so it must hear of cancellation.
     if (!producers_.empty() && producers_.back().id == id &&
         !producers_.back().call.Begin(
-            caller, absl::StrCat("room in ", options_.kind, " '", options_.name, "'"),
+            caller, absl::StrCat("room in ", WaitedFor()),
             [self = Ref<Queue>(this), id](const Status&) { self->CancelProducer(id); })) {
       producers_.back().result = Cancelled("Enqueue operation was cancelled");
       finished.producers.splice(finished.producers.end(), producers_, std::prev(producers_.end()));
@@ -159,7 +159,7 @@ void Queue::Dequeue(const Caller& caller, int64_t count, bool fewer_if_closed, D
     Flush(&finished);
     if (!consumers_.empty() && consumers_.back().id == id &&
         !consumers_.back().call.Begin(
-            caller, absl::StrCat(count, " of ", options_.kind, " '", options_.name, "'"),
+            caller, absl::StrCat(count, " of ", WaitedFor()),
             [self = Ref<Queue>(this), id](const Status&) { self->CancelConsumer(id); })) {
       consumers_.back().result = Cancelled("Dequeue operation was cancelled");
       GiveBack(consumers_.back());

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 
 #include "weft/kernel/resource.h"
@@ -19,7 +20,8 @@ namespace weft::ops::state {
 
 // What a queue is created with; nodes that share one must agree.
 struct QueueOptions {
-  std::string kind;  // "FIFOQueue"
+  std::string kind;     // "FIFOQueue"
+  std::string part_of;  // what a wait for the queue is for, where that is not a queue: "Barrier"
   std::string name;
   int64_t capacity = 0;
   std::vector<DType> types;
@@ -101,6 +103,12 @@ class Queue : public Resource {
   void GiveBack(Consumer& consumer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CancelProducer(uint64_t id);
   void CancelConsumer(uint64_t id);
+
+  // As waits tell it.
+  std::string WaitedFor() const {
+    return absl::StrCat(options_.part_of.empty() ? options_.kind : options_.part_of, " '",
+                        options_.name, "'");
+  }
 
   const QueueOptions options_;
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "platform/object/definition.h"
+#include "platform/object/fields.h"
+#include "platform/object/kind_spec.h"
+#include "platform/object/training_job.h"
+
+namespace weft::platform::kinds::tfjobs {
+namespace {
+
+constexpr char kSchema[] = R"yaml(
+type: object
+description: A distributed training job in tasks that know of each other by TF_CONFIG.
+required: [spec]
+x-kubernetes-validations:
+- rule: >-
+    self.spec.tfReplicaSpecs.all(t, size(self.metadata.name) + size(t) + 2 +
+    (has(self.spec.tfReplicaSpecs[t].replicas) && self.spec.tfReplicaSpecs[t].replicas > 1 ?
+    size(string(self.spec.tfReplicaSpecs[t].replicas - 1)) : 1) <= 63)
+  message: the name is too long; NAME-TYPE-INDEX, as its pods and services are called, may have 63 characters
+  fieldPath: .metadata.name
+properties:
+  apiVersion: {type: string}
+  kind: {type: string}
+  metadata:
+    type: object
+    properties:
+      # Services get this name.
+      name: {type: string, maxLength: 63, pattern: "^[a-z]([-a-z0-9]*[a-z0-9])?$"}
+  spec:
+    type: object
+    description: What shall run.
+    required: [tfReplicaSpecs]
+    properties:
+      tfReplicaSpecs:
+        type: object
+        description: "The tasks by type: Chief (or Master), Worker, PS, Evaluator."
+        minProperties: 1
+        maxProperties: 5
+        additionalProperties:
+          type: object
+          description: Tasks of one type.
+          required: [template]
+          properties:
+            replicas:
+              {type: integer, description: How many; 1 when left out., format: int32, minimum: 0, maximum: 10000}
+            restartPolicy:
+              type: string
+              description: >-
+                What happens when a task ends. ExitCode: codes of 128 and more start it again, others fail the job.
+                Never when left out.
+              enum: [Always, OnFailure, Never, ExitCode]
+            template: {}
+      cleanPodPolicy: &clean
+        type: string
+        description: Which pods are deleted when the job has ended.
+        enum: [All, Running, None]
+      ttlSecondsAfterFinished: &ttl
+        {type: integer, description: The job is deleted so long after its end., format: int32, minimum: 0}
+      activeDeadlineSeconds: &deadline
+        {type: integer, description: It fails when it has run for so long., format: int64, minimum: 0}
+      backoffLimit: &backoff
+        {type: integer, description: It fails after so many restarts of tasks., format: int32, minimum: 0}
+      successPolicy:
+        type: string
+        description: >-
+          Empty: the job has succeeded with its chief, or worker 0. AllWorkers: with all workers.
+        enum: ["", AllWorkers]
+      enableDynamicWorker:
+        type: boolean
+        description: "Workers may come and go: each is told only itself and the PS."
+      runPolicy:
+        type: object
+        description: How long it runs and what remains.
+        properties:
+          cleanPodPolicy: *clean
+          ttlSecondsAfterFinished: *ttl
+          activeDeadlineSeconds: *deadline
+          backoffLimit: *backoff
+          suspend: {type: boolean, description: No pods while this is true.}
+          managedBy:
+            type: string
+            description: Another controller that cares for it.
+            x-kubernetes-validations:
+            - {rule: self == oldSelf, message: managedBy does not change}
+            - rule: "self in ['kubeflow.org/training-operator', 'kueue.x-k8s.io/multikueue']"
+              message: kubeflow.org/training-operator and kueue.x-k8s.io/multikueue are allowed
+          schedulingPolicy:
+            type: object
+            description: "For gang schedulers: minAvailable, queue, priorityClass, minResources, scheduleTimeoutSeconds."
+            properties:
+              minAvailable: {type: integer, format: int32, minimum: 0}
+              queue:
+                type: string
+                x-kubernetes-validations:
+                - {rule: self == oldSelf, message: the queue does not change}
+              minResources: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              priorityClass: {type: string}
+              scheduleTimeoutSeconds: {type: integer, format: int32, minimum: 0}
+    x-kubernetes-validations:
+    - rule: self.tfReplicaSpecs.all(t, t.lowerAscii() in ['chief', 'master', 'worker', 'ps', 'evaluator'])
+      message: Chief, Master, Worker, PS and Evaluator are allowed
+      fieldPath: .tfReplicaSpecs
+    - rule: self.tfReplicaSpecs.filter(t, t.lowerAscii() in ['chief', 'master']).size() <= 1
+      message: Chief and Master mean the same; keep one
+      fieldPath: .tfReplicaSpecs
+)yaml";
+
+Json SchemaOf(const std::string& version) {
+  Json schema = ReadJobSchema(kSchema);
+  Json* at = &schema;
+  for (const char* name : {"properties", "spec", "properties"}) at = at->FindMutable(name);
+  if (version == "v1beta1") SetField(at, {"cleanPodPolicy", "default"}, "Running");
+  SetField(at, {"tfReplicaSpecs", "additionalProperties", "properties", "template"},
+           TemplateSchema());
+  return schema;
+}
+
+void DefaultTfJob(const Json* old, const std::string& version, Json* object) {
+  if (old != nullptr) return;
+  object->Erase("status");
+  // Its place under spec tells the versions apart ever after.
+  if (version == "v1beta1") SetDefault(object, {"spec", "cleanPodPolicy"}, "Running");
+}
+
+}  // namespace
+
+KindSpec Spec() {
+  return KindSpec("kubeflow.org", "v1", "tfjobs", "TFJob")
+      .Served({"v1", "v1beta1"})
+      .Categories({"all"})
+      .HasStatus()
+      .Custom()
+      .Scale(".spec.tfReplicaSpecs.Worker.replicas", ".status.replicaStatuses.Worker.active")
+      .Named(&JobNameProblems)
+      .Defaults(&DefaultTfJob)
+      .Check(&CheckTrainingJob)
+      .Schema(&SchemaOf)
+      .Column("State", ".status.conditions[-1:].type", "The last condition")
+      .Column("Progress", ".status.progress.percent", "Of its steps")
+      .Column("Left", ".status.progress.timeLeft", "Time that it still needs")
+      .Age();
+}
+
+}  // namespace weft::platform::kinds::tfjobs
