@@ -132,18 +132,24 @@ Status WriteNodeKubeconfigs(const std::vector<std::string>& words, int port,
   return absl::OkStatus();
 }
 
-Status RunControlPlane(const UpFlags& flags) {
-  WEFT_ASSIGN_OR_RETURN(std::vector<Json> nodes, ParseNodes(flags.nodes));
-  platform::PodScheduler::Options scheduling;
-  WEFT_RETURN_IF_ERROR(ReadSchedulingFlags(flags.scheduling, &scheduling));
-  WEFT_ASSIGN_OR_RETURN(const auto guard, ProcessGuard::Start());
-  AdoptOrphans();
+// What ends the control plane, for WaitForSignal.
+sigset_t HoldBackSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // A file that may not grow is an error of the write, not our end.
   ::signal(SIGXFSZ, SIG_IGN);
+  return signals;
+}
+
+Status RunControlPlane(const UpFlags& flags) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<Json> nodes, ParseNodes(flags.nodes));
+  platform::PodScheduler::Options scheduling;
+  WEFT_RETURN_IF_ERROR(ReadSchedulingFlags(flags.scheduling, &scheduling));
+  WEFT_ASSIGN_OR_RETURN(const auto guard, ProcessGuard::Start());
+  AdoptOrphans();
+  const sigset_t signals = HoldBackSignals();
   RealClock clock;
   const std::string state = flags.state.empty() ? DefaultState() : flags.state;
   platform::EmbeddedStore::Options store_options;

@@ -19,6 +19,7 @@ import tensorflow as tf
 from tensorflow.python.training import server_lib
 
 _START_SECONDS = 60
+_PORTS_TRIED = 5
 
 
 def _die_with_parent():
@@ -33,15 +34,24 @@ class Server:
         self._process = None
         self._stopping = False
         tasks = next(job.tasks for job in self._server_def.cluster.job if job.name == self._server_def.job_name)
-        host, port = tasks[self._server_def.task_index].rsplit(':', 1)
-        port = self._claim(int(port))
-        tasks[self._server_def.task_index] = '%s:%s' % (host, port)
+        host, asked = tasks[self._server_def.task_index].rsplit(':', 1)
         # From elsewhere than its own host a server may want TLS, which TensorFlow's client does not speak.
         local = host if host == 'localhost' or host.startswith('127.') or host == '[::1]' else '127.0.0.1'
-        self._address = (local.strip('[]'), int(port))
-        self._target = 'grpc://%s:%s' % (local, port)
-        if start:
-            self.start()
+        # A port that was free when it was looked for may be somebody else's a moment later.
+        for tries_left in range(_PORTS_TRIED if start and int(asked) == 0 else 1)[::-1]:
+            port = self._claim(int(asked))
+            tasks[self._server_def.task_index] = '%s:%s' % (host, port)
+            self._address = (local.strip('[]'), port)
+            self._target = 'grpc://%s:%s' % (local, port)
+            if not start:
+                return
+            try:
+                self.start()
+                return
+            except tf.errors.UnknownError:
+                if tries_left == 0 or self._process.poll() is None:
+                    raise
+                self._process = None
 
     @staticmethod
     def create_local_server(config=None, start=True):

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     weft::WebSocketReader reader(4096);
     std::string held;
     for (size_t i = 0; i < whole.size(); i += step) {
-      held.append(whole.substr(i, step));
+      held.append(std::string(whole.substr(i, step)));
       absl::string_view rest = held;
       while (true) {
         const auto message = reader.Next(&rest);

@@ -66,8 +66,9 @@ Json KeptOfPod(const Json& pod) {
   Copy(*status, {"phase"}, &state);
   if (const Json* const containers = status->Find("containerStatuses")) {
     Json all = Json::MakeArray();
+    const bool has_tasks = !PodView(pod).annotation(kTasksAnnotation).empty();
     for (const Json& container : containers->items())
-      all.Append(KeptOfContainer(container, tasks != nullptr));
+      all.Append(KeptOfContainer(container, has_tasks));
     state.Set("containerStatuses", std::move(all));
   }
   kept.Set("status", std::move(state));

@@ -7,8 +7,8 @@
 
 #include "absl/strings/ascii.h"
 
+#include "platform/object/all_kinds.h"
 #include "platform/object/columns.h"
-#include "platform/object/kinds/all_kinds.h"
 
 namespace weft::platform {
 namespace {

@@ -120,7 +120,9 @@ TEST(ProcessPlanTest, ProcessesShareTheGpusThatAreSeen) {
   wish.visible_gpus = "3,5,6";
   const auto gpus_of = [&] {
     std::vector<std::string> gpus;
-    for (const ProcessPlan& plan : PlanProcesses(wish).value()) {
+    const StatusOr<std::vector<ProcessPlan>> plans = PlanProcesses(wish);
+    if (!plans.ok()) return std::vector<std::string>{std::string(plans.status().message())};
+    for (const ProcessPlan& plan : *plans) {
       for (const std::string& line : plan.environment)
         if (line.rfind("CUDA_VISIBLE_DEVICES=", 0) == 0) gpus.push_back(line.substr(21));
     }

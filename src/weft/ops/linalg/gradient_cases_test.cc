@@ -8,11 +8,9 @@ namespace {
 
 using Cases = std::vector<GradientCase>;
 
-Tensor D(const Shape& shape, uint64_t seed = 1) { return Fill<double>(shape, -1, 1, seed); }
-
 // Matrices whose diagonal outweighs the rest, so that none is near to having no inverse.
 Tensor Regular(int64_t count, int64_t n, uint64_t seed = 1) {
-  Tensor matrices = D({count, n, n}, seed);
+  Tensor matrices = Doubles({count, n, n}, seed);
   for (int64_t i = 0; i < count * n; ++i) {
     matrices.data<double>()[i * n + i % n] += 3 + static_cast<double>(i % n);
   }
@@ -21,8 +19,10 @@ Tensor Regular(int64_t count, int64_t n, uint64_t seed = 1) {
 
 Tensor Numbers(const Shape& shape, uint64_t seed = 1) {
   Tensor numbers = *Tensor::Zeros(DType::kComplex128, shape);
-  const Tensor parts = D({2 * shape.num_elements()}, seed);
-  std::copy_n(parts.data<double>(), parts.num_elements(), numbers.data<double>());
+  const Tensor parts = Doubles({numbers.num_elements(), 2}, seed);
+  for (int64_t i = 0; i < numbers.num_elements(); ++i) {
+    numbers.data<Complex128>()[i] = {parts.data<double>()[2 * i], parts.data<double>()[2 * i + 1]};
+  }
   return numbers;
 }
 
@@ -32,10 +32,10 @@ void AddSystems(Cases& cases) {
   for (const bool adjoint : {false, true}) {
     const AttrMap attrs = {{"adjoint", adjoint}};
     cases.push_back({"MatrixInverse", {Regular(2, 3)}, attrs});
-    cases.push_back({"MatrixSolve", {Regular(2, 3), D({2, 3, 2}, 2)}, attrs, 2});
+    cases.push_back({"MatrixSolve", {Regular(2, 3), Doubles({2, 3, 2}, 2)}, attrs, 2});
     for (const bool lower : {false, true}) {
       cases.push_back({"MatrixTriangularSolve",
-                       {Regular(2, 3), D({3, 2}, 2)},
+                       {Regular(2, 3), Doubles({3, 2}, 2)},
                        {{"adjoint", adjoint}, {"lower", lower}},
                        2});
     }
@@ -44,13 +44,13 @@ void AddSystems(Cases& cases) {
 
 void AddEquations(Cases& cases) {
   for (const char* equation : {"bij,bjk->bik", "bij,bkj->kib", "bij,bij->b"}) {
-    const std::vector<Tensor> operands = {D({2, 3, 4}), equation[4] == 'b' && equation[5] == 'j'
-                                                            ? D({2, 4, 2}, 2)
-                                                        : equation[5] == 'k' ? D({2, 5, 4}, 2)
-                                                                             : D({2, 3, 4}, 2)};
+    const std::vector<Tensor> operands = {
+        Doubles({2, 3, 4}), equation[4] == 'b' && equation[5] == 'j' ? Doubles({2, 4, 2}, 2)
+                            : equation[5] == 'k'                     ? Doubles({2, 5, 4}, 2)
+                                                                     : Doubles({2, 3, 4}, 2)};
     cases.push_back({"Einsum", {operands}, {{"equation", equation}}, 2});
   }
-  cases.push_back({"Einsum", {std::vector<Tensor>{D({2, 3})}}, {{"equation", "ij->ji"}}});
+  cases.push_back({"Einsum", {std::vector<Tensor>{Doubles({2, 3})}}, {{"equation", "ij->ji"}}});
 }
 
 }  // namespace

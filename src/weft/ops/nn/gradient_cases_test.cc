@@ -8,83 +8,87 @@ namespace {
 
 using Cases = std::vector<GradientCase>;
 
-Tensor D(const Shape& shape, double low = -1, double high = 1, uint64_t seed = 1) {
-  return Fill<double>(shape, low, high, seed);
-}
-
 void AddActivations(Cases& cases) {
   for (const char* op : {"Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign"}) {
-    cases.push_back({op, {D({2, 3}, 0.2, 2)}, {}, 1, "positive"});
-    cases.push_back({op, {D({2, 3}, -2, -0.2)}, {}, 1, "negative"});
+    cases.push_back({op, {Between({2, 3}, 0.2, 2)}, {}, 1, "positive"});
+    cases.push_back({op, {Between({2, 3}, -2, -0.2)}, {}, 1, "negative"});
   }
   for (const char* op : {"ReluGrad", "Relu6Grad", "LeakyReluGrad", "SoftplusGrad"}) {
-    cases.push_back({op, {D({2, 3}), D({2, 3}, 0.2, 2, 2)}, {}, 2});
+    cases.push_back({op, {Between({2, 3}), Between({2, 3}, 0.2, 2, 2)}, {}, 2});
   }
   // Their second input is an output: linear above 0, as the op is.
   for (const char* op : {"EluGrad", "SeluGrad"}) {
-    cases.push_back({op, {D({2, 3}), D({2, 3}, 0.2, 0.8, 2)}, {}, 2, "positive"});
-    cases.push_back({op, {D({2, 3}), D({2, 3}, -0.8, -0.2, 2)}, {}, 2, "negative"});
+    cases.push_back({op, {Between({2, 3}), Between({2, 3}, 0.2, 0.8, 2)}, {}, 2, "positive"});
+    cases.push_back({op, {Between({2, 3}), Between({2, 3}, -0.8, -0.2, 2)}, {}, 2, "negative"});
   }
-  for (const char* op : {"Softmax", "LogSoftmax"}) cases.push_back({op, {D({3, 4}, -2, 2)}});
+  for (const char* op : {"Softmax", "LogSoftmax"}) cases.push_back({op, {Between({3, 4}, -2, 2)}});
 }
 
 void AddLosses(Cases& cases) {
-  cases.push_back({"BiasAdd", {D({2, 3, 4}), D({4})}, {}, 2});
-  cases.push_back(
-      {"BiasAdd", {D({2, 3, 2, 2}), D({3})}, {{"data_format", "NCHW"}}, 2, "channels first"});
-  cases.push_back({"BiasAddV1", {D({2, 3}), D({3})}, {}, 2});
-  cases.push_back({"BiasAddGrad", {D({2, 3, 4})}});
+  cases.push_back({"BiasAdd", {Between({2, 3, 4}), Between({4})}, {}, 2});
+  cases.push_back({"BiasAdd",
+                   {Between({2, 3, 2, 2}), Between({3})},
+                   {{"data_format", "NCHW"}},
+                   2,
+                   "channels first"});
+  cases.push_back({"BiasAddV1", {Between({2, 3}), Between({3})}, {}, 2});
+  cases.push_back({"BiasAddGrad", {Between({2, 3, 4})}});
   const Tensor labels = Make<double>({2, 3}, {0.2, 0.3, 0.5, 1, 0, 0});
   cases.push_back(
-      {"SparseSoftmaxCrossEntropyWithLogits", {D({2, 3}), Tensor::Vector<int32_t>({2, 0})}});
-  cases.push_back({"SoftmaxCrossEntropyWithLogits", {D({2, 3}), labels}, {}, 2, "loss", 1});
-  cases.push_back({"SoftmaxCrossEntropyWithLogits", {D({2, 3}), labels}, {}, 1, "both", -1, {1}});
+      {"SparseSoftmaxCrossEntropyWithLogits", {Between({2, 3}), Tensor::Vector<int32_t>({2, 0})}});
+  cases.push_back({"SoftmaxCrossEntropyWithLogits", {Between({2, 3}), labels}, {}, 2, "loss", 1});
+  cases.push_back(
+      {"SoftmaxCrossEntropyWithLogits", {Between({2, 3}), labels}, {}, 1, "both", -1, {1}});
 }
 
 void AddConvolutions(Cases& cases) {
   const AttrValue::IntList two = {1, 2, 2, 1};
   const AttrMap attrs = {{"strides", two}, {"padding", "SAME"}};
-  cases.push_back({"Conv2D", {D({2, 5, 4, 2}), D({3, 2, 2, 3}, -1, 1, 2)}, attrs, 2});
+  cases.push_back({"Conv2D", {Between({2, 5, 4, 2}), Between({3, 2, 2, 3}, -1, 1, 2)}, attrs, 2});
   const Tensor input_sizes = Tensor::Vector<int32_t>({2, 5, 4, 2});
   const Tensor filter_sizes = Tensor::Vector<int32_t>({3, 2, 2, 3});
-  const Tensor out = D({2, 3, 2, 3}, -1, 1, 3);
-  cases.push_back({"Conv2DBackpropInput", {input_sizes, D({3, 2, 2, 3}), out}, attrs, 2});
-  cases.push_back({"Conv2DBackpropFilter", {D({2, 5, 4, 2}), filter_sizes, out}, attrs, 2});
+  const Tensor out = Between({2, 3, 2, 3}, -1, 1, 3);
+  cases.push_back({"Conv2DBackpropInput", {input_sizes, Between({3, 2, 2, 3}), out}, attrs, 2});
+  cases.push_back({"Conv2DBackpropFilter", {Between({2, 5, 4, 2}), filter_sizes, out}, attrs, 2});
   AttrMap pool = attrs;
   pool.emplace("ksize", AttrValue::IntList{1, 3, 2, 1});
-  cases.push_back({"MaxPool", {D({2, 5, 4, 2})}, pool});
-  const Tensor pooled = D({2, 3, 2, 2}, -1, 1, 4);  // only its shape counts
-  cases.push_back({"MaxPoolGrad", {D({2, 5, 4, 2}), pooled, D({2, 3, 2, 2})}, pool});
-  cases.push_back({"MaxPoolGradGrad", {D({2, 5, 4, 2}), pooled, D({2, 5, 4, 2}, -1, 1, 5)}, pool});
+  cases.push_back({"MaxPool", {Between({2, 5, 4, 2})}, pool});
+  const Tensor pooled = Between({2, 3, 2, 2}, -1, 1, 4);  // only its shape counts
+  cases.push_back({"MaxPoolGrad", {Between({2, 5, 4, 2}), pooled, Between({2, 3, 2, 2})}, pool});
+  cases.push_back(
+      {"MaxPoolGradGrad", {Between({2, 5, 4, 2}), pooled, Between({2, 5, 4, 2}, -1, 1, 5)}, pool});
   const Tensor size = Tensor::Vector<int32_t>({1, 3, 2, 1});
   const Tensor steps = Tensor::Vector<int32_t>({1, 2, 2, 1});
   cases.push_back({"MaxPoolGradV2",
-                   {D({2, 5, 4, 2}), pooled, D({2, 3, 2, 2}), size, steps},
+                   {Between({2, 5, 4, 2}), pooled, Between({2, 3, 2, 2}), size, steps},
                    {{"padding", "SAME"}}});
   cases.push_back({"MaxPoolGradGradV2",
-                   {D({2, 5, 4, 2}), pooled, D({2, 5, 4, 2}), size, steps},
+                   {Between({2, 5, 4, 2}), pooled, Between({2, 5, 4, 2}), size, steps},
                    {{"padding", "SAME"}}});
-  cases.push_back({"AvgPool", {D({2, 5, 4, 2})}, pool});
-  cases.push_back({"AvgPoolGrad", {input_sizes, D({2, 3, 2, 2})}, pool});
+  cases.push_back({"AvgPool", {Between({2, 5, 4, 2})}, pool});
+  cases.push_back({"AvgPoolGrad", {input_sizes, Between({2, 3, 2, 2})}, pool});
   cases.push_back({"MaxPoolV2",
-                   {D({1, 4, 4, 2}), Tensor::Vector<int32_t>({1, 2, 2, 1}),
+                   {Between({1, 4, 4, 2}), Tensor::Vector<int32_t>({1, 2, 2, 1}),
                     Tensor::Vector<int32_t>({1, 2, 1, 1})},
                    {{"padding", "VALID"}}});
 }
 
 void AddWaysToConvolve(Cases& cases) {
   const AttrValue::IntList one = {1, 1, 1, 1};
-  const Tensor filter = D({3, 2, 2, 3}, -1, 1, 2);
-  cases.push_back(
-      {"Conv2D", {D({1, 5, 4, 2}), filter}, {{"strides", one}, {"padding", "VALID"}}, 2, "valid"});
+  const Tensor filter = Between({3, 2, 2, 3}, -1, 1, 2);
+  cases.push_back({"Conv2D",
+                   {Between({1, 5, 4, 2}), filter},
+                   {{"strides", one}, {"padding", "VALID"}},
+                   2,
+                   "valid"});
   cases.push_back(
       {"Conv2D",
-       {D({1, 6, 5, 2}), filter},
+       {Between({1, 6, 5, 2}), filter},
        {{"strides", one}, {"padding", "SAME"}, {"dilations", AttrValue::IntList{1, 2, 2, 1}}},
        2,
        "dilated"});
   cases.push_back({"Conv2D",
-                   {D({1, 4, 4, 2}), filter},
+                   {Between({1, 4, 4, 2}), filter},
                    {{"strides", one},
                     {"padding", "EXPLICIT"},
                     {"explicit_paddings", AttrValue::IntList{0, 0, 2, 1, 0, 1, 0, 0}}},
@@ -94,14 +98,14 @@ void AddWaysToConvolve(Cases& cases) {
 
 void AddChannelwise(Cases& cases) {
   const AttrMap attrs = {{"strides", AttrValue::IntList{1, 2, 2, 1}}, {"padding", "SAME"}};
-  const Tensor images = D({1, 5, 4, 2});
-  const Tensor filter = D({3, 2, 2, 2}, -1, 1, 2);
-  const Tensor out = D({1, 3, 2, 4}, -1, 1, 3);
+  const Tensor images = Between({1, 5, 4, 2});
+  const Tensor filter = Between({3, 2, 2, 2}, -1, 1, 2);
+  const Tensor out = Between({1, 3, 2, 4}, -1, 1, 3);
   const Tensor image_sizes = Tensor::Vector<int32_t>({1, 5, 4, 2});
   const Tensor filter_sizes = Tensor::Vector<int32_t>({3, 2, 2, 2});
   cases.push_back({"DepthwiseConv2dNative", {images, filter}, attrs, 2});
   cases.push_back({"DepthwiseConv2dNative",
-                   {D({1, 6, 5, 2}), filter},
+                   {Between({1, 6, 5, 2}), filter},
                    {{"strides", AttrValue::IntList{1, 1, 1, 1}},
                     {"padding", "VALID"},
                     {"dilations", AttrValue::IntList{1, 2, 2, 1}}},

@@ -146,6 +146,7 @@ OpSpec Drawing(const char* name, const char* doc) {
       .Input("shape: shape_dtype")
       .HostInput("shape")
       .Stateful()
+      .Traits({.changes_variable = true})
       .Shape(ShapeFromThird)
       .NoGradient();
   return spec;
@@ -200,6 +201,7 @@ void Register(Catalogue& catalogue) {
                     .Input("delta: int64")
                     .HostInput("delta")
                     .Stateful()
+                    .Traits({.changes_variable = true})
                     .Shape(shapes::NoOutputs)
                     .NoGradient()
                     .Kernel(MakeKernel<SkipKernel>()));
@@ -212,6 +214,7 @@ void Register(Catalogue& catalogue) {
                     .HostInput("delta")
                     .Output("value: int64")
                     .Stateful()
+                    .Traits({.changes_variable = true})
                     .Shape([](ShapeContext& c) {
                       c.set_output(0, PartialShape({kStateSize}));
                       return absl::OkStatus();

@@ -8,7 +8,6 @@ namespace {
 
 using Cases = std::vector<GradientCase>;
 
-Tensor D(const Shape& shape, uint64_t seed = 1) { return Fill<double>(shape, -1, 1, seed); }
 Tensor L(std::initializer_list<int64_t> values) { return Tensor::Vector<int64_t>(values); }
 // Four positions of a [3, 4] tensor, the first two out of order.
 Tensor Unordered() { return Make<int64_t>({4, 2}, std::vector<int64_t>{1, 2, 0, 3, 1, 3, 2, 0}); }
@@ -20,7 +19,7 @@ void AddProducts(Cases& cases) {
       const int64_t inner = adjoint_a ? 3 : 4;
       const Shape dense = adjoint_b ? Shape{2, inner} : Shape{inner, 2};
       cases.push_back({"SparseTensorDenseMatMul",
-                       {Unordered(), D({4}), L({3, 4}), D(dense, 2)},
+                       {Unordered(), Doubles({4}), L({3, 4}), Doubles(dense, 2)},
                        {{"adjoint_a", adjoint_a}, {"adjoint_b", adjoint_b}},
                        2,
                        absl::StrCat("adjoint ", adjoint_a, adjoint_b)});
@@ -30,26 +29,28 @@ void AddProducts(Cases& cases) {
 
 void AddArithmetic(Cases& cases) {
   const Tensor others = Make<int64_t>({3, 2}, std::vector<int64_t>{0, 1, 1, 0, 2, 2});
-  cases.push_back({"SparseAdd",
-                   {Ordered(), D({3}), L({3, 4}), others, D({3}, 2), L({3, 4}), D({}, 3)},
-                   {},
-                   2,
-                   "one place in both"});
-  cases.push_back({"SparseTensorDenseAdd", {Ordered(), D({3}), L({3, 4}), D({3, 4}, 2)}, {}, 2});
+  cases.push_back(
+      {"SparseAdd",
+       {Ordered(), Doubles({3}), L({3, 4}), others, Doubles({3}, 2), L({3, 4}), Doubles({}, 3)},
+       {},
+       2,
+       "one place in both"});
+  cases.push_back(
+      {"SparseTensorDenseAdd", {Ordered(), Doubles({3}), L({3, 4}), Doubles({3, 4}, 2)}, {}, 2});
   for (const bool keep_dims : {false, true}) {
     for (const int32_t axis : {0, -1}) {
       cases.push_back({"SparseReduceSum",
-                       {Unordered(), D({4}), L({3, 4}), Tensor::Vector<int32_t>({axis})},
+                       {Unordered(), Doubles({4}), L({3, 4}), Tensor::Vector<int32_t>({axis})},
                        {{"keep_dims", keep_dims}},
                        1,
                        absl::StrCat("over ", axis, keep_dims ? ", kept" : "")});
     }
   }
-  cases.push_back({"SparseSoftmax", {Ordered(), D({3}), L({3, 4})}});
+  cases.push_back({"SparseSoftmax", {Ordered(), Doubles({3}), L({3, 4})}});
   for (const char* op : {"SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv"}) {
     for (const Shape& dense : {Shape{3, 4}, Shape{4}, Shape{3, 1}}) {
       cases.push_back({op,
-                       {Ordered(), D({3}), L({3, 4}), Fill<double>(dense, 1, 2, 2)},
+                       {Ordered(), Doubles({3}), L({3, 4}), Fill<double>(dense, 1, 2, 2)},
                        {},
                        2,
                        dense.ToString()});
@@ -63,12 +64,16 @@ std::vector<GradientCase> SparseGradientCases() {
   Cases cases;
   AddProducts(cases);
   AddArithmetic(cases);
-  cases.push_back({"SparseReorder", {Unordered(), D({4}), L({3, 4})}});
+  cases.push_back({"SparseReorder", {Unordered(), Doubles({4}), L({3, 4})}});
+  cases.push_back({"SparseFillEmptyRows",
+                   {Ordered(), Doubles({3}), L({4, 4}), Doubles({}, 2)},
+                   {},
+                   2,
+                   "rows 1 and 3"});
+  cases.push_back({"SparseToDense", {Ordered(), L({3, 4}), Doubles({3}), Doubles({}, 2)}, {}, 2});
   cases.push_back(
-      {"SparseFillEmptyRows", {Ordered(), D({3}), L({4, 4}), D({}, 2)}, {}, 2, "rows 1 and 3"});
-  cases.push_back({"SparseToDense", {Ordered(), L({3, 4}), D({3}), D({}, 2)}, {}, 2});
-  cases.push_back({"SparseToDense", {L({0, 2}), L({4}), D({2}), D({}, 2)}, {}, 2, "a vector"});
-  cases.push_back({"SparseSlice", {Ordered(), D({3}), L({3, 4}), L({0, 1}), L({2, 3})}});
+      {"SparseToDense", {L({0, 2}), L({4}), Doubles({2}), Doubles({}, 2)}, {}, 2, "a vector"});
+  cases.push_back({"SparseSlice", {Ordered(), Doubles({3}), L({3, 4}), L({0, 1}), L({2, 3})}});
   return cases;
 }
 

@@ -3,24 +3,16 @@
 #include "gtest/gtest.h"
 
 #include "weft/ops/testing/kernel_runner.h"
+#include "weft/ops/testing/variables_test.h"
 
 namespace weft::ops::state {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::HandleOf;
 using ::testing::HasSubstr;
+using testing::MakeVariable;
 using testing::RunOp;
-
-Ref<Variable> MakeVariable(const Tensor& value) {
-  auto variable = MakeRef<Variable>("w", value.dtype(), value.shape());
-  StatusOr<Tensor> own = value.Clone();
-  if (own.ok()) variable->Assign(*own);
-  return variable;
-}
-
-Tensor HandleOf(const Ref<Variable>& variable) {
-  return Tensor::Scalar(ResourceHandle{.container = "localhost", .name = "w", .object = variable});
-}
 
 TEST(ScatterTest, RepeatedRowsAddUp) {
   auto variable = MakeVariable(Tensor::FromSpan<float>(Shape{3, 2}, {0, 0, 0, 0, 0, 0}));

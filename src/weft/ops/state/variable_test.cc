@@ -5,24 +5,23 @@
 #include "gtest/gtest.h"
 
 #include "weft/ops/testing/kernel_runner.h"
+#include "weft/ops/testing/variables_test.h"
 
 namespace weft::ops::state {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::HandleOf;
 using ::testing::HasSubstr;
 using testing::KernelRunner;
 using testing::RunOp;
 using testing::TestDevice;
 
-Ref<Variable> MakeVariable(const Tensor& value) {
+// Its value and the tensor share their bytes.
+Ref<Variable> VariableThatShares(const Tensor& value) {
   auto variable = MakeRef<Variable>("w", value.dtype(), value.shape());
   variable->Assign(value);
   return variable;
-}
-
-Tensor HandleOf(const Ref<Variable>& variable) {
-  return Tensor::Scalar(ResourceHandle{.container = "localhost", .name = "w", .object = variable});
 }
 
 std::vector<float> Floats(const Variable& variable) {
@@ -82,7 +81,7 @@ TEST(AssignTest, ChecksTheShapeUnlessToldNotTo) {
 }
 
 TEST(AssignTest, WritesIntoItsOwnBytesAndNeverIntoThoseOfASnapshot) {
-  auto variable = MakeVariable(*Tensor::Vector<float>({1, 2}).Clone());
+  auto variable = VariableThatShares(*Tensor::Vector<float>({1, 2}).Clone());
   const std::byte* bytes = variable->Read()->bytes();
   ASSERT_TRUE(RunOp("Assign", {variable, Tensor::Vector<float>({3, 4})}).ok());
   EXPECT_EQ(variable->Read()->bytes(), bytes);
@@ -100,7 +99,7 @@ TEST(AssignTest, TakesStrings) {
 }
 
 TEST(AssignAddTest, AddsInPlaceAndCopiesOnlyWhileASnapshotIsAlive) {
-  auto variable = MakeVariable(*Tensor::Vector<float>({1, 2}).Clone());
+  auto variable = VariableThatShares(*Tensor::Vector<float>({1, 2}).Clone());
   {
     const Tensor snapshot = *variable->Read();
     ASSERT_TRUE(RunOp("AssignAdd", {variable, Tensor::Vector<float>({10, 20})}).ok());
@@ -124,13 +123,13 @@ TEST(AssignAddTest, SaysWhatIsWrong) {
 }
 
 TEST(AssignAddTest, IntegersWrap) {
-  auto variable = MakeVariable(Tensor::Vector<int32_t>({2147483647}));
+  auto variable = VariableThatShares(Tensor::Vector<int32_t>({2147483647}));
   ASSERT_TRUE(RunOp("AssignAdd", {variable, Tensor::Vector<int32_t>({1})}).ok());
   EXPECT_EQ(variable->Read()->data<int32_t>()[0], -2147483647 - 1);
 }
 
 TEST(CountUpToTest, CountsUntilTheLimit) {
-  auto variable = MakeVariable(Tensor::Scalar<int64_t>(1));
+  auto variable = VariableThatShares(Tensor::Scalar<int64_t>(1));
   auto outputs = RunOp("CountUpTo", {variable}, {{"limit", 2}});
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   EXPECT_EQ((*outputs)[0].scalar<int64_t>(), 1);
@@ -200,7 +199,7 @@ TEST(ResourceVariableTest, IsCreatedByItsHandleAndReadAfterTheFirstAssignment) {
 }
 
 TEST(ResourceVariableTest, UpdatesRefuseOtherShapesAndTypes) {
-  auto variable = MakeVariable(Tensor::Vector<float>({1, 2}));
+  auto variable = VariableThatShares(Tensor::Vector<float>({1, 2}));
   EXPECT_THAT(
       RunOp("AssignAddVariableOp", {HandleOf(variable), Tensor::Vector<float>({1})})
           .status()

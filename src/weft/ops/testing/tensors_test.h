@@ -34,6 +34,17 @@ Tensor Fill(const Shape& shape, double low, double high, uint64_t seed = 1) {
   return Make<T>(shape, values);
 }
 
+inline Tensor Between(const Shape& shape, double low = -1, double high = 1, uint64_t seed = 1) {
+  return Fill<double>(shape, low, high, seed);
+}
+
+inline Tensor Doubles(const Shape& shape, uint64_t seed = 1) {
+  return Fill<double>(shape, -1, 1, seed);
+}
+
+inline Tensor I(std::initializer_list<int32_t> values) { return Tensor::Vector<int32_t>(values); }
+inline Tensor I(int32_t value) { return Tensor::Scalar<int32_t>(value); }
+
 template <typename T>
 std::vector<T> Values(const Tensor& tensor) {
   const absl::Span<const T> span = tensor.span<T>();

@@ -7,23 +7,16 @@
 
 #include "base/threads.h"
 #include "weft/ops/testing/kernel_runner.h"
+#include "weft/ops/testing/variables_test.h"
 
 namespace weft::ops::train {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::HandleOf;
 using ::testing::HasSubstr;
+using testing::MakeVariable;
 using testing::RunOp;
-
-Ref<Variable> MakeVariable(const Tensor& value) {
-  auto variable = MakeRef<Variable>("w", value.dtype(), value.shape());
-  variable->Assign(*value.Clone());
-  return variable;
-}
-
-Tensor HandleOf(const Ref<Variable>& variable) {
-  return Tensor::Scalar(ResourceHandle{.container = "localhost", .name = "w", .object = variable});
-}
 
 TEST(GradientDescentTest, StepsAgainstTheGradient) {
   auto variable = MakeVariable(Tensor::Vector<float>({1, 2}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generated list of what this folder holds.
+// The list of what kinds/ holds, which the build generates.
 #pragma once
 
 #include <vector>
