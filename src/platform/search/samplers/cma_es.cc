@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evolution strategy whose normal distribution learns the shape of the valley. Hansen, "The CMA
+// evolution strategy: a tutorial", 2016; restarts with twice the population, Auger and Hansen,
+// 2005.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "platform/search/linear_algebra.h"
+#include "platform/search/random_numbers.h"
+#include "platform/search/sampler.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr double kFirstStep = 1.0 / 6;
+constexpr double kLeastStep = 1e-5;  // of a range: smaller ones begin anew elsewhere
+
+class CmaEs final : public Sampler {
+ public:
+  CmaEs(const SearchSpace& space, uint64_t seed)
+      : n_(space.parameters.size()), seed_(seed), covariance_(n_) {
+    Begin(4 + static_cast<size_t>(3 * std::log(static_cast<double>(n_))));
+  }
+
+  StatusOr<std::vector<double>> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
+                                        absl::Span<const int> finished) override {
+    for (; used_ + population_ <= finished.size(); used_ += taken_) {
+      taken_ = population_;
+      Learn(trials, finished.subspan(used_, taken_));
+    }
+    RandomNumbers random(seed_, static_cast<uint64_t>(number));
+    std::vector<double> normal(n_), position(n_);
+    for (double& z : normal) z = random.Normal();
+    for (size_t i = 0; i < n_; ++i) {
+      double sum = 0;
+      for (size_t j = 0; j < n_; ++j) sum += vectors_.at(i, j) * scales_[j] * normal[j];
+      position[i] = Reflect(mean_[i] + step_ * sum);
+    }
+    return position;
+  }
+
+ private:
+  void Begin(size_t population) {
+    population_ = population;
+    weights_.resize(population / 2);
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      weights_[i] = std::log(static_cast<double>(population) / 2 + 0.5) -
+                    std::log(static_cast<double>(i) + 1);
+    }
+    const double sum = std::accumulate(weights_.begin(), weights_.end(), 0.0);
+    double squares = 0;
+    for (double& w : weights_) {
+      w /= sum;
+      squares += w * w;
+    }
+    const auto n = static_cast<double>(n_);
+    effective_ = 1 / squares;
+    step_decay_ = (effective_ + 2) / (n + effective_ + 5);
+    step_damping_ = 1 + step_decay_ + 2 * std::max(0.0, std::sqrt((effective_ - 1) / (n + 1)) - 1);
+    path_decay_ = (4 + effective_ / n) / (n + 4 + 2 * effective_ / n);
+    rank_one_ = 2 / ((n + 1.3) * (n + 1.3) + effective_);
+    rank_many_ = std::min(1 - rank_one_,
+                          2 * (effective_ - 2 + 1 / effective_) / ((n + 2) * (n + 2) + effective_));
+    expected_ = std::sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n * n));
+    step_ = kFirstStep;
+    mean_.assign(n_, 0.5);
+    if (restarts_ > 0) {
+      RandomNumbers random(seed_ ^ 0x4e57a47u, restarts_);
+      for (double& m : mean_) m = random.Uniform();
+    }
+    ++restarts_;
+    step_path_.assign(n_, 0);
+    path_.assign(n_, 0);
+    covariance_ = SquareMatrix::Identity(n_);
+    vectors_ = SquareMatrix::Identity(n_);
+    scales_.assign(n_, 1);
+    generation_ = 0;
+  }
+
+  void Learn(absl::Span<const TrialPoint> trials, absl::Span<const int> ended) {
+    std::vector<int> order(ended.begin(), ended.end());
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return trials[a].loss < trials[b].loss; });
+    // Moves of the better half from the mean, in steps.
+    std::vector<std::vector<double>> moves(weights_.size(), std::vector<double>(n_));
+    std::vector<double> move(n_, 0);
+    for (size_t k = 0; k < moves.size(); ++k) {
+      for (size_t i = 0; i < n_; ++i) {
+        moves[k][i] = (trials[order[k]].position[i] - mean_[i]) / step_;
+        move[i] += weights_[k] * moves[k][i];
+      }
+    }
+    for (size_t i = 0; i < n_; ++i) mean_[i] = std::clamp(mean_[i] + step_ * move[i], 0.0, 1.0);
+    ++generation_;
+    // The path of the step size, in coordinates where the distribution is round.
+    std::vector<double> along(n_, 0);
+    for (size_t j = 0; j < n_; ++j) {
+      for (size_t i = 0; i < n_; ++i) along[j] += vectors_.at(i, j) * move[i] / scales_[j];
+    }
+    double length = 0;
+    for (size_t i = 0; i < n_; ++i) {
+      double round = 0;
+      for (size_t j = 0; j < n_; ++j) round += vectors_.at(i, j) * along[j];
+      step_path_[i] = (1 - step_decay_) * step_path_[i] +
+                      std::sqrt(step_decay_ * (2 - step_decay_) * effective_) * round;
+      length += step_path_[i] * step_path_[i];
+    }
+    length = std::sqrt(length);
+    const auto n = static_cast<double>(n_);
+    const bool moves_on = length / std::sqrt(1 - std::pow(1 - step_decay_, 2 * generation_)) <
+                          (1.4 + 2 / (n + 1)) * expected_;
+    for (size_t i = 0; i < n_; ++i) {
+      path_[i] = (1 - path_decay_) * path_[i] +
+                 (moves_on ? std::sqrt(path_decay_ * (2 - path_decay_) * effective_) * move[i] : 0);
+    }
+    const double old =
+        1 - rank_one_ - rank_many_ + (moves_on ? 0 : rank_one_ * path_decay_ * (2 - path_decay_));
+    for (size_t i = 0; i < n_; ++i) {
+      for (size_t j = 0; j < n_; ++j) {
+        double many = 0;
+        for (size_t k = 0; k < moves.size(); ++k) many += weights_[k] * moves[k][i] * moves[k][j];
+        covariance_.at(i, j) =
+            old * covariance_.at(i, j) + rank_one_ * path_[i] * path_[j] + rank_many_ * many;
+      }
+    }
+    step_ = std::min(0.5, step_ * std::exp(step_decay_ / step_damping_ * (length / expected_ - 1)));
+    std::vector<double> values;
+    Diagonalize(covariance_, &values, &vectors_);
+    for (size_t i = 0; i < n_; ++i) scales_[i] = std::sqrt(std::max(values[i], 1e-14));
+    const double widest = *std::max_element(scales_.begin(), scales_.end());
+    const double narrowest = *std::min_element(scales_.begin(), scales_.end());
+    if (step_ * widest < kLeastStep || widest > 1e7 * narrowest) Begin(2 * population_);
+  }
+
+  const size_t n_;
+  const uint64_t seed_;
+  size_t population_ = 0;
+  size_t taken_ = 0;  // by the last generation
+  size_t used_ = 0;   // finished trials that the distribution has learned from
+  uint64_t restarts_ = 0;
+  int generation_ = 0;
+  std::vector<double> weights_;
+  double effective_ = 0, step_decay_ = 0, step_damping_ = 0, path_decay_ = 0, rank_one_ = 0,
+         rank_many_ = 0, expected_ = 0;
+  double step_ = 0;
+  std::vector<double> mean_, step_path_, path_, scales_;
+  SquareMatrix covariance_, vectors_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<Sampler> MakeCmaEs(const SearchSpace& space, uint64_t seed) {
+  return std::make_unique<CmaEs>(space, seed);
+}
+
+}  // namespace weft::platform

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bayesian search: a Gaussian process with Matern's kernel (5/2) over what was tried; that is tried
+// next which promises the most expected improvement. Jones, Schonlau and Welch, "Efficient global
+// optimization of expensive black-box functions", 1998.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "platform/search/linear_algebra.h"
+#include "platform/search/random_numbers.h"
+#include "platform/search/sampler.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr size_t kModelFrom = 8;     // random points before the first model
+constexpr size_t kMostPoints = 200;  // of a model: the best half and the latest
+constexpr int kGpCandidates = 400;   // random ones
+constexpr int kSteps = 200;          // from the best candidate on
+constexpr double kWidths[] = {0.05, 0.1, 0.2, 0.35, 0.6, 1, 2};
+constexpr double kNoises[] = {1e-6, 1e-3, 5e-2};
+
+struct Prediction {
+  double mean = 0;
+  double deviation = 1;
+};
+
+class Model {
+ public:
+  Model(const SearchSpace& space, std::vector<const TrialPoint*> points, std::vector<double> values)
+      : space_(space), points_(std::move(points)), values_(std::move(values)), factor_(0) {
+    // The width and the noise under which the values are most likely.
+    double best = -HUGE_VAL, width = kWidths[3], noise = kNoises[2];
+    for (const double w : kWidths) {
+      for (const double e : kNoises) {
+        const double likelihood = Fit(w, e);
+        if (likelihood <= best) continue;
+        best = likelihood;
+        width = w;
+        noise = e;
+      }
+    }
+    Fit(width, noise);
+  }
+
+  Prediction At(const std::vector<double>& position) const {
+    std::vector<double> near(points_.size());
+    double mean = 0;
+    for (size_t i = 0; i < near.size(); ++i) {
+      near[i] = Kernel(position, points_[i]->position);
+      mean += near[i] * solved_[i];
+    }
+    SolveLower(factor_, &near);
+    double variance = 1;
+    for (const double v : near) variance -= v * v;
+    return {mean, std::sqrt(std::max(variance, 1e-12))};
+  }
+
+ private:
+  double Kernel(const std::vector<double>& a, const std::vector<double>& b) const {
+    double squares = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      const SearchParameter& p = space_.parameters[i];
+      double d = a[i] - b[i];
+      if (p.kind == SearchParameter::Kind::kChoice)
+        d = p.FromUnit(a[i]) == p.FromUnit(b[i]) ? 0 : 0.5;
+      squares += d * d;
+    }
+    const double r = std::sqrt(5 * squares) / width_;
+    return (1 + r + r * r / 3) * std::exp(-r);
+  }
+
+  // The logarithm of the likelihood, less a constant.
+  double Fit(double width, double noise) {
+    width_ = width;
+    factor_ = SquareMatrix(points_.size());
+    for (size_t i = 0; i < points_.size(); ++i) {
+      for (size_t j = 0; j <= i; ++j) {
+        factor_.at(i, j) = Kernel(points_[i]->position, points_[j]->position);
+      }
+      factor_.at(i, i) += noise;
+    }
+    if (!FactorCholesky(&factor_)) return -HUGE_VAL;
+    solved_ = values_;
+    SolveLower(factor_, &solved_);
+    double likelihood = 0;
+    for (size_t i = 0; i < solved_.size(); ++i) {
+      likelihood -= 0.5 * solved_[i] * solved_[i] + std::log(factor_.at(i, i));
+    }
+    SolveUpper(factor_, &solved_);
+    return likelihood;
+  }
+
+  const SearchSpace& space_;
+  const std::vector<const TrialPoint*> points_;
+  const std::vector<double> values_;
+  double width_ = 1;
+  SquareMatrix factor_;
+  std::vector<double> solved_;
+};
+
+// What a point is expected to be better than `best` by.
+double ExpectedImprovement(const Prediction& p, double best) {
+  const double z = (best - p.mean) / p.deviation;
+  const double density = std::exp(-0.5 * z * z) * 0.3989422804014327;
+  return p.deviation * (z * 0.5 * std::erfc(-z * 0.7071067811865476) + density);
+}
+
+class GaussianProcess final : public Sampler {
+ public:
+  GaussianProcess(const SearchSpace& space, uint64_t seed) : space_(space), seed_(seed) {}
+
+  StatusOr<std::vector<double>> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
+                                        absl::Span<const int> finished) override {
+    RandomNumbers random(seed_, static_cast<uint64_t>(number));
+    std::vector<double> best(space_.parameters.size());
+    for (double& p : best) p = random.Uniform();
+    if (finished.size() < kModelFrom) return best;
+    std::vector<const TrialPoint*> points = Chosen(trials, finished);
+    std::vector<double> values;
+    // Ranks instead of losses: one that is far off does not spoil the scale of all others.
+    for (size_t i = 0; i < points.size(); ++i) values.push_back(NormalOfRank(i, points.size()));
+    const double best_value = values.front();
+    // What runs now is taken for middling, which keeps the next away.
+    for (const TrialPoint& trial : trials) {
+      if (trial.is_finished) continue;
+      points.push_back(&trial);
+      values.push_back(0);
+    }
+    std::vector<double> from = points.front()->position;
+    const Model model(space_, std::move(points), std::move(values));
+    double score = ExpectedImprovement(model.At(best), best_value);
+    const auto consider = [&](std::vector<double> candidate) {
+      const double s = ExpectedImprovement(model.At(candidate), best_value);
+      if (s <= score) return;
+      score = s;
+      best = std::move(candidate);
+    };
+    for (int i = 0; i < kGpCandidates; ++i) {
+      std::vector<double> candidate(best.size());
+      for (double& p : candidate) p = random.Uniform();
+      consider(std::move(candidate));
+    }
+    consider(Near(from, 0.05, random));
+    for (int i = 0; i < kSteps; ++i) {
+      consider(Near(i % 4 == 0 ? from : best, 0.2 * std::exp2(-i / 30.0), random));
+    }
+    return best;
+  }
+
+ private:
+  // By loss: the best half and the latest, where there are more than a model takes.
+  static std::vector<const TrialPoint*> Chosen(absl::Span<const TrialPoint> trials,
+                                               absl::Span<const int> finished) {
+    std::vector<int> order(finished.begin(), finished.end());
+    const auto by_loss = [&](int a, int b) { return trials[a].loss < trials[b].loss; };
+    if (order.size() > kMostPoints) {
+      const size_t latest = kMostPoints / 2;
+      std::stable_sort(order.begin(), order.end() - latest, by_loss);
+      order.erase(order.begin() + (kMostPoints - latest), order.end() - latest);
+    }
+    std::stable_sort(order.begin(), order.end(), by_loss);
+    std::vector<const TrialPoint*> points;
+    for (const int i : order) points.push_back(&trials[i]);
+    return points;
+  }
+
+  // The value that a normal distribution has at a rank among n.
+  static double NormalOfRank(size_t rank, size_t n) {
+    const double share = (static_cast<double>(rank) + 0.5) / static_cast<double>(n);
+    // Winitzki's approximation of the inverse error function.
+    const double x = 2 * share - 1;
+    const double l = std::log(std::max(1e-12, 1 - x * x));
+    const double a = 4.330746750799873 + l / 2;  // 2 / (pi 0.147)
+    return std::copysign(std::sqrt(std::max(0.0, std::sqrt(a * a - l / 0.147) - a)), x) *
+           1.4142135623730951;
+  }
+
+  std::vector<double> Near(std::vector<double> position, double width,
+                           RandomNumbers& random) const {
+    for (size_t i = 0; i < position.size(); ++i) {
+      const bool is_choice = space_.parameters[i].kind == SearchParameter::Kind::kChoice;
+      if (is_choice && random.Uniform() > width) continue;
+      position[i] = is_choice ? random.Uniform()
+                              : std::clamp(position[i] + width * random.Normal(), 0.0, 1.0);
+    }
+    return position;
+  }
+
+  const SearchSpace& space_;
+  const uint64_t seed_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sampler> MakeGaussianProcess(const SearchSpace& space, uint64_t seed) {
+  return std::make_unique<GaussianProcess>(space, seed);
+}
+
+}  // namespace weft::platform

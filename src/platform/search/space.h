@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a search varies: parameters, their ranges, and points in them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "base/status.h"
+
+namespace weft::platform {
+
+// One parameter. Numbers lie in [low, high]; a value of a choice is its index.
+struct SearchParameter {
+  enum class Kind { kDouble, kInt, kChoice };
+  std::string name;
+  Kind kind = Kind::kDouble;
+  double low = 0;
+  double high = 1;
+  bool logarithmic = false;          // numbers are as likely in each power of ten
+  double step = 0;                   // of numbers, from low on; 0: any double, each int
+  std::vector<std::string> choices;  // at least one, for kChoice alone
+
+  // Values that the parameter can take; 0: uncountable.
+  int64_t size() const;
+  // Position of a value in [0, 1], and the value at a position (clamped to [0, 1]).
+  double ToUnit(double value) const;
+  double FromUnit(double position) const;
+  // As a program reads it: `0.001`, `12`, `adam`.
+  std::string Format(double value) const;
+  // The reverse; InvalidArgument that names the parameter.
+  StatusOr<double> Parse(absl::string_view text) const;
+};
+
+struct SearchSpace {
+  std::vector<SearchParameter> parameters;  // names differ
+};
+
+// Reads `lr=log(1e-4,1e-1) layers=2..5 width=16..128/16 rate=0.1..0.5 optimizer={sgd,adam,ftrl}`:
+// a..b of whole numbers is an int, /s a step. InvalidArgument that names what was not understood.
+StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text);
+
+}  // namespace weft::platform

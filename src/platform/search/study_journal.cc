@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/search/study_journal.h"
+
+#include "absl/strings/str_split.h"
+
+namespace weft::platform {
+namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+
+Status CheckHeader(const Json& header, const Json& found, const std::string& path) {
+  for (const JsonMember& member : header.members()) {
+    const Json* const other = found.Find(member.name);
+    if (other != nullptr && *other == member.value) continue;
+    return FailedPrecondition(path, " holds another study: its ", member.name, " is ",
+                              other == nullptr ? "not there" : other->Dump(), ", not ",
+                              member.value.Dump(),
+                              ". Give --out another folder, or the same words as before.");
+  }
+  return absl::OkStatus();
+}
+
+// One line after the header.
+Status Replay(const Json& line, Study* study, std::map<int64_t, TrialMetrics>* metrics) {
+  WEFT_ASSIGN_OR_RETURN(const Json* const number_json, line.At("trial"));
+  WEFT_ASSIGN_OR_RETURN(const int64_t number, number_json->AsInt());
+  if (const Json* const values = line.Find("values")) {
+    if (number != static_cast<int64_t>(study->trials().size())) {
+      return InvalidArgument("trial ", number, " stands where trial ", study->trials().size(),
+                             " should");
+    }
+    std::vector<double> numbers;
+    for (const SearchParameter& p : study->space().parameters) {
+      WEFT_ASSIGN_OR_RETURN(const Json* const value, values->At(p.name));
+      WEFT_ASSIGN_OR_RETURN(const std::string text, value->AsString());
+      WEFT_ASSIGN_OR_RETURN(const double number_of_value, p.Parse(text));
+      numbers.push_back(number_of_value);
+    }
+    return study->Replay(std::move(numbers));
+  }
+  if (line.Find("failure") != nullptr) return study->Fail(number);
+  WEFT_ASSIGN_OR_RETURN(const Json* const objective, line.At("objective"));
+  WEFT_ASSIGN_OR_RETURN(const double value, objective->AsDouble());
+  WEFT_RETURN_IF_ERROR(study->Tell(number, value));
+  WEFT_ASSIGN_OR_RETURN(const Json* const all, line.At("metrics"));
+  for (const JsonMember& member : all->members()) {
+    WEFT_ASSIGN_OR_RETURN((*metrics)[number][member.name], member.value.AsDouble());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<StudyJournal>> StudyJournal::Open(
+    FileSystem& files, const std::string& path, const Json& header, Study* study,
+    std::map<int64_t, TrialMetrics>* metrics) {
+  std::string text;
+  if (files.Stat(path).ok()) {
+    WEFT_ASSIGN_OR_RETURN(text, ReadFile(files, path, kMostBytes));
+  }
+  // A process that was killed while it wrote leaves a part of a line.
+  const size_t whole = text.rfind('\n') == text.npos ? 0 : text.rfind('\n') + 1;
+  const bool is_torn = whole < text.size();
+  text.resize(whole);
+  int number = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    ++number;
+    const std::string place = absl::StrCat(path, ":", number);
+    StatusOr<Json> json = Json::Parse(line);
+    if (!json.ok()) return Annotate(json.status(), place);
+    const Status status = number == 1 ? CheckHeader(header, *json, path)
+                                      : Annotate(Replay(*json, study, metrics), place);
+    if (!status.ok()) return status;
+  }
+  if (is_torn) WEFT_RETURN_IF_ERROR(WriteFile(files, path, text));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
+                        files.OpenWrite(path, WriteMode::kAppend));
+  std::unique_ptr<StudyJournal> journal(new StudyJournal(std::move(file)));
+  if (number == 0) WEFT_RETURN_IF_ERROR(journal->Write(header));
+  return journal;
+}
+
+Status StudyJournal::Write(const Json& line) {
+  WEFT_RETURN_IF_ERROR(file_->Append(absl::StrCat(line.Dump(), "\n")));
+  return file_->Sync();
+}
+
+Status StudyJournal::Started(const SearchSpace& space, const SearchTrial& trial) {
+  Json values = Json::MakeObject();
+  for (size_t i = 0; i < trial.values.size(); ++i) {
+    values.Set(space.parameters[i].name, space.parameters[i].Format(trial.values[i]));
+  }
+  Json line = Json::MakeObject();
+  line.Set("trial", trial.number);
+  line.Set("values", std::move(values));
+  return Write(line);
+}
+
+Status StudyJournal::Ended(const SearchTrial& trial, const TrialMetrics& metrics,
+                           const std::string& failure) {
+  Json line = Json::MakeObject();
+  line.Set("trial", trial.number);
+  if (!failure.empty()) {
+    line.Set("failure", failure);
+    return Write(line);
+  }
+  Json all = Json::MakeObject();
+  for (const auto& [name, value] : metrics) all.Set(name, value);
+  line.Set("objective", trial.objective);
+  line.Set("metrics", std::move(all));
+  return Write(line);
+}
+
+}  // namespace weft::platform

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a study on this machine asked and was told, a JSON object a line, so that it goes on after
+// its process was killed.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "net/json.h"
+#include "platform/search/study.h"
+
+namespace weft::platform {
+
+// Metrics of a trial by name.
+using TrialMetrics = std::map<std::string, double>;
+
+// Appends; each line is on disk before the call returns.
+class StudyJournal {
+ public:
+  // Opens `path` or begins it with `header`, which says what the study is. What stands there
+  // already is told to `study`, and the metrics of its ended trials put into `metrics`; a torn last
+  // line is dropped. FailedPrecondition when it is of another study, naming what differs;
+  // InvalidArgument when it is no journal.
+  static StatusOr<std::unique_ptr<StudyJournal>> Open(FileSystem& files, const std::string& path,
+                                                      const Json& header, Study* study,
+                                                      std::map<int64_t, TrialMetrics>* metrics);
+
+  Status Started(const SearchSpace& space, const SearchTrial& trial);
+  // `failure` is empty for one that succeeded.
+  Status Ended(const SearchTrial& trial, const TrialMetrics& metrics, const std::string& failure);
+
+ private:
+  explicit StudyJournal(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
+  Status Write(const Json& line);
+  const std::unique_ptr<WritableFile> file_;
+};
+
+}  // namespace weft::platform

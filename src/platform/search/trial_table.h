@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of a search's trials.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "platform/search/study.h"
+#include "platform/search/study_journal.h"
+
+namespace weft::platform {
+
+enum class TableForm { kText, kCsv, kJson };
+
+// Columns trialName, the metrics in the order given, the parameters, and status where one failed;
+// best first, failed ones last.
+std::string FormatTrials(const Study& study, const std::map<int64_t, TrialMetrics>& metrics,
+                         const std::vector<std::string>& metric_names, bool maximize,
+                         TableForm form);
+
+}  // namespace weft::platform
