@@ -8,6 +8,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -96,6 +97,18 @@ StatusOr<platform::ApiRequest> LogRequest(const HttpRequest& http) {
   return request;
 }
 
+// What a kubelet's port has beside logs; the API server passes the answer on.
+bool ReachesIntoPods(absl::string_view path) {
+  for (const char* const what : {"/exec/", "/attach/", "/portForward/", "/run/", "/cri/"})
+    if (absl::StartsWith(path, what)) return true;
+  return false;
+}
+
+constexpr char kNoReach[] =
+    "exec, attach and port-forward are not served by `weft node`, only logs: its pods are "
+    "processes "
+    "of that machine; run `weft up` for exec and attach, or go to the machine";
+
 HttpResponse Answer(int status, absl::string_view text) {
   HttpResponse response;
   response.status = status;
@@ -131,6 +144,7 @@ StatusOr<std::unique_ptr<NodePort>> NodePort::Start(
   const auto handle = [raw, clock, log_path, find_pod = std::move(find_pod)](
                           HttpRequest request, std::shared_ptr<HttpReply> reply) {
     if (request.path == "/healthz") return reply->Send(Answer(200, "ok"));
+    if (ReachesIntoPods(request.path)) return reply->Send(Answer(501, kNoReach));
     StatusOr<platform::ApiRequest> log = LogRequest(request);
     if (!log.ok()) return reply->Send(Answer(404, log.status().message()));
     raw->pool_.Schedule(

@@ -20,6 +20,8 @@
 namespace weft::apps {
 namespace {
 
+constexpr int kMostCount = 1000000000;  // of what an API keeps in 32 bits
+
 using platform::Console;
 using platform::KubernetesStore;
 
@@ -175,7 +177,7 @@ void AddDelete(CLI::App& app, Action* action) {
   command->add_flag("--ignore-not-found", flags->deletion.ignores_missing,
                     "What is not there is no error");
   command->add_option("--grace-period", flags->grace_s, "Seconds between SIGTERM and SIGKILL")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMostCount));
   command->add_option("--cascade", flags->cascade, "What becomes of what they own")
       ->capture_default_str()
       ->check(CLI::IsMember({"background", "foreground", "orphan"}));
@@ -196,7 +198,7 @@ void AddScale(CLI::App& app, Action* action) {
   command->add_flag("--all", flags->selection.is_all, "All of the type in the namespace");
   command->add_option("--replicas", flags->replicas, "How many")
       ->required()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMostCount));
   command->add_option("--replica_type", flags->replica_type,
                       "Of a job: whose, such as PS or Evaluator (default: Worker)");
   SetConsoleAction(command, action, flags, [flags](const Console& console, KubernetesStore*) {

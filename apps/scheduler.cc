@@ -70,8 +70,9 @@ void AddSchedulingFlags(CLI::App* command, SchedulingFlags* flags) {
                    "On which node: " + absl::StrJoin(platform::PlacementNames(), ", "))
       ->capture_default_str()
       ->check(CLI::IsMember(platform::PlacementNames()));
-  command->add_option("--queues", flags->queues,
-                      "File with the queues: a list of {name, cohort, weight, quota}");
+  command->add_option(
+      "--queues", flags->queues,
+      "File with the queues: a list of {name, cohort, weight, quota, borrowingLimit}");
 }
 
 Status ReadSchedulingFlags(const SchedulingFlags& flags, platform::PodScheduler::Options* options) {
@@ -81,10 +82,12 @@ Status ReadSchedulingFlags(const SchedulingFlags& flags, platform::PodScheduler:
   RealFileSystem files;
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, flags.queues, kMostQueueBytes));
   WEFT_ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYamlOrJson(text, flags.queues));
+  if (documents.size() > 1) {
+    return InvalidArgument(flags.queues, ":", documents[1].position().line,
+                           ": a second document begins here, one list of queues is allowed");
+  }
   const Json list = documents.empty() ? Json::MakeArray() : documents.front();
-  StatusOr<std::vector<platform::QueueSpec>> queues = platform::ReadQueues(list);
-  if (!queues.ok()) return Annotate(queues.status(), flags.queues);
-  options->queues = *std::move(queues);
+  WEFT_ASSIGN_OR_RETURN(options->queues, platform::ReadQueues(list, flags.queues));
   return absl::OkStatus();
 }
 

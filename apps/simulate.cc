@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft simulate`: what a policy would make of a trace of jobs on a cluster.
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 
 #include "apps/command.h"
@@ -25,6 +29,16 @@ struct SimulateFlags {
   double fill = 0;
   std::string page;
 };
+
+// "nan" is in every range.
+CLI::Validator IsNumber() {
+  return {[](const std::string& text) -> std::string {
+            double value = 0;
+            const bool is_number = absl::SimpleAtod(text, &value) && std::isfinite(value);
+            return is_number ? "" : "'" + text + "' is no number";
+          },
+          ""};
+}
 
 Status RunSimulations(const SimulateFlags& flags) {
   RealFileSystem files;
@@ -80,23 +94,28 @@ void AddSimulate(CLI::App& app, Action* action) {
       ->add_option("--communication", flags->options.communication,
                    "By which part a job is longer when all its pods are on different nodes")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1000.0));
+      ->check(CLI::Range(0.0, 1000.0))
+      ->check(IsNumber());
   command
       ->add_option("--restart_cost", flags->options.restart_cost,
                    "Seconds of work that a displaced job does again")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e9))
+      ->check(IsNumber());
   command
       ->add_option("--candidates", flags->options.most_candidates,
                    "On more than 256 nodes: how many that fit are compared; 0: all")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--seed", flags->options.seed, "Of what is random")->capture_default_str();
+      ->check(CLI::Range(0, 1 << 30));
+  command->add_option("--seed", flags->options.seed, "Of what is random")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()));
   command
       ->add_option("--fill", flags->fill,
                    "Instead of time: jobs in random order, none of which ends, until this part of "
                    "all GPUs was asked for (1.3)")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(CLI::Range(0.0, 100.0))
+      ->check(IsNumber());
   command->add_option("--page", flags->page, "Write a page with plots here (HTML)");
   SetAction(command, action, [flags] { return RunSimulations(*flags); });
 }

@@ -2,6 +2,7 @@
 // `weft up`: a control plane on this machine.
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,8 +111,12 @@ platform::Controller::Options FrameOptions(platform::ObjectStore* store, const C
 
 StatusOr<std::vector<Json>> ParseNodes(const std::vector<std::string>& words) {
   std::vector<Json> nodes;
+  std::set<std::string> names;
   for (const std::string& word : words) {
     WEFT_ASSIGN_OR_RETURN(Json node, platform::ParseNodeWord(word));
+    const std::string name = platform::NameOf(node);
+    if (!names.insert(name).second)
+      return InvalidArgument("--node names '", name, "' twice: each node has a name of its own");
     nodes.push_back(std::move(node));
   }
   return nodes;
@@ -140,6 +145,8 @@ sigset_t HoldBackSignals() {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // A file that may not grow is an error of the write, not our end.
   ::signal(SIGXFSZ, SIG_IGN);
+  // What a client types may come to a program that reads no more.
+  ::signal(SIGPIPE, SIG_IGN);
   return signals;
 }
 

@@ -34,7 +34,9 @@ def used(plane):
 
 
 def refused(plane):
-    return {triple(entry) for entry in calls(plane) if entry.get('responseStatus', {}).get('code') in (401, 403)}
+    """Calls without the right to make them; a quota refuses with the same code what the rights allow."""
+    return {triple(entry) for entry in calls(plane) if entry.get('responseStatus', {}).get('code') in (401, 403)
+            and entry.get('annotations', {}).get('authorization.k8s.io/decision') != 'allow'}
 
 
 def creations(plane, namespace, prefix):

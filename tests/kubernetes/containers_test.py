@@ -103,9 +103,9 @@ class ContainersTest(unittest.TestCase):
         self.assertEqual(self.plane.run(WEFT, 'logs', 'p', '-c', 'other'), 'from other\n')
         self.apply(pod('runs', grace=0, mains=[('main', 'sleep 1000', {})]))
         self.await_phase('runs', 'Running')
-        code, output = self.plane.run(KUBECTL, 'attach', 'runs', check=False)
+        code, output = self.plane.run(KUBECTL, 'attach', '-i', 'runs', check=False)
         self.assertEqual(code, 1)
-        self.assertIn('is not served here', output)
+        self.assertIn('container main reads no input', output)
 
     def test_an_init_that_fails(self):
         self.apply(pod('never', inits=[('a', 'exit 3', {})], mains=[('main', 'echo main >> trace', {})]))

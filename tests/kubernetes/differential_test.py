@@ -17,6 +17,7 @@ import time
 import unittest
 import urllib.request
 
+import api_client
 import audit_match
 import cluster
 import differential_cases
@@ -186,6 +187,48 @@ class DifferentialTest(unittest.TestCase):
         cluster.wait_for(lambda: len(audit_match.creations(self.cluster, THEIRS, pod)) > 3, 'pods of the reference')
         self.assertEqual(audit_match.creations(self.cluster, OURS, pod), [])
         self.api.delete(THEIRS, 'tfjobs', name)
+
+    def quota(self, namespace, used, hard):
+        """As the controller of quotas would keep it, which does not run here."""
+        path = '/api/v1/namespaces/%s/resourcequotas' % namespace
+        spec = {'metadata': {'name': 'few'}, 'spec': {'hard': {'pods': str(hard)}}}
+        made = self.api.request('POST', path, spec)
+        made['status'] = {'hard': {'pods': str(hard)}, 'used': {'pods': str(used)}}
+        self.api.request('PUT', path + '/few/status', made)
+        pod = {'metadata': {'name': 'tried'}, 'spec': {'containers': [{'name': 'c', 'image': 'i'}]}}
+
+        def is_known():
+            try:
+                self.api.request('POST', self.api.path(namespace, 'pods') + '?dryRun=All', pod)
+            except api_client.ApiError as error:
+                return error.code == 403
+            return False
+        cluster.wait_for(is_known, 'quota of ' + namespace)
+
+    def test_a_refused_pod_shows_in_the_job(self):
+        """There in events alone."""
+        name = 'refused'
+        for namespace in (OURS, THEIRS):
+            self.quota(namespace, 10000, 10000)
+        self.make(name, differential_cases.spec({'Worker': 1}))
+
+        def condition(namespace):
+            job = self.api.get(namespace, 'tfjobs', name)
+            found = [each for each in job.get('status', {}).get('conditions', []) if each['type'] == 'ReplicaFailure']
+            return found[0] if found else None
+        told = cluster.wait_for(lambda: condition(OURS), 'the condition')
+        self.assertEqual((told['status'], told['reason']), ('True', 'FailedCreate'))
+        self.assertIn('exceeded quota: few, requested: pods=1, used: pods=10k, limited: pods=10k', told['message'])
+        self.assertEqual(self.api.get(OURS, 'tfjobs', name)['status']['conditions'][-1]['type'], 'Created')
+        cluster.wait_for(lambda: [each for each in self.api.list(THEIRS, 'events') if each['reason'] == 'FailedCreatePod'
+                                  and each['involvedObject']['name'] == name], 'the event of the reference')
+        self.assertIsNone(condition(THEIRS))
+        for namespace in (OURS, THEIRS):
+            self.api.delete(namespace, 'resourcequotas', 'few')
+        cluster.wait_for(lambda: self.api.get(OURS, 'pods', name + '-worker-0'), 'the pod', 120)
+        cluster.wait_for(lambda: condition(OURS) is None, 'the end of the condition')
+        for namespace in (OURS, THEIRS):
+            self.api.delete(namespace, 'tfjobs', name)
 
     def metrics(self, namespace):
         """Name and labels of each line that its operator serves."""

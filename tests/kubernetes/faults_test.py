@@ -218,7 +218,7 @@ class FaultsTest(unittest.TestCase):
     def test_killing_all_leaves_nothing_for_ever(self):
         self.plane.run(WEFT, 'apply', '-f', '-', stdin=PODS)
         self.await_that('all run', lambda: sleepers() == 6)
-        guards = subprocess.run(['pgrep', '-P', str(self.plane.process.pid), '-x', 'weft'], capture_output=True, text=True).stdout.split()
+        guards = subprocess.run(['pgrep', '-P', str(self.plane.process.pid), '-x', pathlib.Path(WEFT).name], capture_output=True, text=True).stdout.split()
         self.assertEqual(len(guards), 1)
         os.kill(int(guards[0]), signal.SIGKILL)
         self.plane.stop(signal.SIGKILL)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kubectl reaches into the pods of `weft up`: exec, cp, port-forward, top, over WebSockets and over SPDY; and weft's own
+"""kubectl reaches into the pods of `weft up`: exec, attach, cp, port-forward, top, over WebSockets and over SPDY; and weft's own
 scale, suspend, resume, top and wait.
 
     reach_test.py WEFT
 """
+import json
 import os
 import pathlib
 import re
@@ -111,6 +112,101 @@ class ReachTest(control_plane.PlaneTest):
         done = subprocess.run(['script', '-qec', 'stty rows 33 cols 77; ' + ' '.join("'%s'" % word for word in command), '/dev/null'],
                               env=dict(self.plane.environment, TERM='xterm'), capture_output=True, text=True, timeout=60)
         self.assertIn('/dev/pts/', done.stdout)
+
+    def pod(self, name, command, *more):
+        text = ('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}, "spec": {"restartPolicy": "Never", '
+                '"terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": "i", "command": '
+                '["sh", "-c", "%s"]%s}]}}' % (name, command, ''.join(', "%s": true' % each for each in more)))
+        self.plane.run(WEFT, 'apply', '-f', '-', stdin=text)
+        self.plane.run(WEFT, 'wait', '--for=condition=Ready', 'pod/' + name, '--timeout=60s')
+
+    def attach(self, name, *flags, **variables):
+        held = subprocess.Popen([self.kubectl, 'attach', '-q', *flags, name], env=dict(self.plane.environment, **variables),
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=0)
+        self.addCleanup(held.kill)
+        return held
+
+    def test_attach_hears_what_is_printed_from_then_on(self):
+        for variables in {}, OVER_SPDY:
+            with self.subTest(variables=variables):
+                name = 'talks%d' % len(variables)
+                done = self.plane.folder / (name + '-done')
+                self.pod(name, 'while ! test -e %s; do echo out; echo err >&2; sleep 0.05; done' % done)
+                held = self.attach(name, **variables)
+                self.assertEqual(held.stdout.readline(), 'out\n')
+                self.assertEqual(held.stderr.readline(), 'err\n')
+                done.touch()
+                held.communicate(timeout=60)
+                self.assertEqual(held.returncode, 0)
+
+    def test_attach_writes_to_the_program(self):
+        """Whoever goes leaves the input open, but where the container is given one writer."""
+        for variables in {}, OVER_SPDY:
+            with self.subTest(variables=variables):
+                name = 'reads%d' % len(variables)
+                self.pod(name, 'while read line; do echo got $line; done; echo end', 'stdin')
+                for word in ('one', 'two'):
+                    held = self.attach(name, '-i', **variables)
+                    held.stdin.write(word + '\n')
+                    self.assertEqual(held.stdout.readline(), 'got %s\n' % word)
+                    held.kill()
+                    held.wait(60)
+                self.assertEqual(self.good('get', 'pod', name, '-o', 'jsonpath={.status.phase}'), 'Running')
+                once = 'once%d' % len(variables)
+                self.pod(once, 'while read line; do echo got $line; done; echo end', 'stdin', 'stdinOnce')
+                held = self.attach(once, '-i', **variables)
+                self.assertEqual(held.communicate('three\n', timeout=60)[0], 'got three\nend\n')
+                self.assertEqual(held.returncode, 0)
+                self.plane.run(WEFT, 'wait', '--for=jsonpath={.status.phase}=Succeeded', 'pod/' + once, '--timeout=60s')
+
+    def test_attach_to_a_terminal(self):
+        self.pod('shell', 'exec sh -i', 'stdin', 'tty')
+        script = "stty rows 33 cols 77; exec '%s' attach -it -q shell" % self.kubectl
+        held = subprocess.Popen(['script', '-qec', script, '/dev/null'], env=dict(self.plane.environment, TERM='xterm'),
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=0)
+        self.addCleanup(held.kill)
+        # Until the size has come, which is told after the connection.
+        held.stdin.write('until stty size | grep 33; do sleep 0.1; done; tty; exit\n')
+        output, _ = held.communicate(timeout=60)
+        self.assertIn('33 77', output)
+        self.assertIn('/dev/pts/', output)
+        self.plane.run(WEFT, 'wait', '--for=jsonpath={.status.phase}=Succeeded', 'pod/shell', '--timeout=60s')
+
+    def test_run_attaches(self):
+        done = self.k('run', 'echoes', '--image=i', '-i', '--rm', '-q', '--restart=Never', '--pod-running-timeout=60s', '--command',
+                      '--', 'sh', '-c', 'read line; echo heard $line', stdin='hello\n')
+        self.assertIn('heard hello\n', done.stdout, done.stderr)
+
+    def test_wrong_attaches_say_why(self):
+        for words, text in ((('box', '-c', 'third'), 'container third not found in pod box'),
+                            (('box', '-c', 'second', '-i'), 'container second reads no input'),
+                            (('nobody',), 'pods "nobody" not found')):
+            done = self.k('attach', *words)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(text, done.stderr)
+
+    def test_pods_of_another_machine(self):
+        """`weft node` serves logs alone."""
+        pod = {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'far'},
+               'spec': {'nodeName': 'elsewhere', 'containers': [{'name': 'main', 'image': 'i', 'command': ['sleep', '9']}]}}
+        self.good('create', '-f', '-', stdin=json.dumps(pod))
+        self.good('patch', 'pod', 'far', '--subresource=status', '--type=merge', '-p', '{"status": {"phase": "Running"}}')
+        for words in ('exec', 'far', '--', 'true'), ('attach', 'far'):
+            done = self.k(*words)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn('runs on node elsewhere', done.stderr)
+
+    def test_events_in_both_forms(self):
+        self.assertIn('events.k8s.io/v1', self.good('api-versions'))
+        core = json.loads(self.good('get', 'events', '-o', 'json', '--field-selector', 'involvedObject.name=box'))['items']
+        newer = json.loads(self.good('get', 'events.events.k8s.io', '-o', 'json', '--field-selector', 'regarding.name=box'))['items']
+        self.assertTrue(core)
+        self.assertEqual({(each['metadata']['uid'], each['message'], each['count']) for each in core},
+                         {(each['metadata']['uid'], each['note'], each['deprecatedCount']) for each in newer})
+        self.assertEqual({each['apiVersion'] for each in newer}, {'events.k8s.io/v1'})
+        self.assertIn('pod/box', self.good('get', 'events.events.k8s.io').lower())
+        self.assertIn('Pod/box', self.good('events', '--for', 'pod/box'))
+        self.assertIn('regarding', self.good('explain', 'events', '--api-version=events.k8s.io/v1'))
 
     def test_what_is_left_behind_ends_with_its_container(self):
         self.plane.run(WEFT, 'apply', '-f', '-', stdin=PODS.split('---')[1].replace('name: box', 'name: brief').replace(

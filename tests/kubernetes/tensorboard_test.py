@@ -28,7 +28,7 @@ spec:
   ps_count: 1
   worker_count: 2
   tensorboard: {active: true, folder: %(folder)s}
-  command: [sh, -c, 'exec digits --steps 200 --data %(data)s --model_dir "$WEFT_SUMMARY_FOLDER"', sh]
+  command: [sh, -c, 'exec digits --steps 200 --data %(data)s --model_dir %(folder)s/model', sh]
 '''
 
 
@@ -65,9 +65,16 @@ class TensorBoardTest(unittest.TestCase):
         def runs():
             with opener.open(address + 'data/runs', timeout=SECONDS) as reply:
                 return json.load(reply)
-        self.assertEqual(self.await_(runs, 'run'), ['board-worker-0'])
+        workers = ['board-worker-0', 'board-worker-1']
+        self.await_(lambda: sorted(runs()) == workers, 'run of each worker')
         with opener.open(address + 'data/plugin/scalars/tags', timeout=SECONDS) as reply:
-            self.assertIn('loss', json.load(reply)['board-worker-0'])
+            tags = json.load(reply)
+        for run in workers:
+            self.assertIn('loss', tags[run])
+            # What its reader draws: the nodes of the graph, with the tasks that they run at.
+            with opener.open(address + 'data/plugin/graphs/graph?run=' + run, timeout=SECONDS) as reply:
+                nodes = dict(re.findall(r'node \{\s*name: "([^"]+)"\s*op: "([^"]+)"', reply.read().decode()))
+            self.assertEqual((nodes['first/w'], nodes['images']), ('VarHandleOp', 'Placeholder'))
         self.plane.run(WEFT, 'delete', 'tensorflow', 'board')
         self.plane.run(WEFT, 'wait', '--for=delete', 'pod/board-tensorboard', '--timeout=60s')
 

@@ -14,6 +14,7 @@
 #include "net/certificate.h"
 #include "platform/apiserver/api_request.h"
 #include "platform/apiserver/discovery.h"
+#include "platform/apiserver/event_forms.h"
 #include "platform/apiserver/log_stream.h"
 #include "platform/apiserver/node_identity.h"
 #include "platform/apiserver/object_requests.h"
@@ -42,7 +43,8 @@ HttpResponse Text(absl::string_view text) {
 class ApiServer::Requests {
  public:
   explicit Requests(Options options)
-      : options_(std::move(options)),
+      : events_(options.store),
+        options_(WithStore(std::move(options), &events_)),
         remote_calls_(options_.store, options_.pods),
         threads_("api", options_.threads) {}
 
@@ -85,7 +87,8 @@ class ApiServer::Requests {
     }
     const bool is_get = request->http.method == "GET";
     const bool is_log = request->path.subresource == "log";
-    if (request->path.subresource == "exec" || request->path.subresource == "portforward")
+    const std::string& sub = request->path.subresource;
+    if (sub == "exec" || sub == "attach" || sub == "portforward")
       return remote_calls_.Answer(*request, reply);
     const bool is_watch = is_get && request->IsWatch() && request->path.subresource.empty();
     if ((is_watch || is_log) && !CountStream(&reply)) return RefuseStream(*reply);
@@ -149,7 +152,13 @@ class ApiServer::Requests {
     return true;
   }
 
-  const Options options_;
+  static Options WithStore(Options options, ObjectStore* store) {
+    options.store = store;
+    return options;
+  }
+
+  EventForms events_;
+  const Options options_;  // with that store
   std::atomic<int> port_{0};
   // Shared with the replies, which may outlive us.
   const std::shared_ptr<std::atomic<int>> streams_ = std::make_shared<std::atomic<int>>(0);

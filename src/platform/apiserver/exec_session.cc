@@ -50,20 +50,20 @@ class ExecSession {
     while (!channels_->IsReady()) {
       if (!Exchange() || (!channels_->IsReady() && !Wait({}, kOpenMs))) return;
     }
-    StatusOr<std::unique_ptr<Subprocess>> process = std::move(start)();
-    if (!process.ok()) {
+    StatusOr<PodStreams> streams = std::move(start)();
+    if (!streams.ok()) {
       channels_->Send(
           kExecStatus,
-          StatusObject(ApiError(500, "InternalError", process.status().message())).Dump());
+          StatusObject(ApiError(500, "InternalError", streams.status().message())).Dump());
       return End();
     }
-    process_ = *std::move(process);
+    streams_ = *std::move(streams);
     std::optional<ExitState> exit;
     while (!exit.has_value()) {
       if (!Exchange()) return;
       PassInput();
       const bool has_moved = PassOutput();
-      exit = process_->TryWait();
+      exit = LookForEnd();
       has_exited_ = exit.has_value();
       if (exit.has_value() || has_moved) continue;
       if (!Wait(Wanted(), -1)) return;
@@ -79,8 +79,12 @@ class ExecSession {
   }
 
  private:
-  bool IsOpen() const {
-    return process_->stdout_pipe().is_open() || process_->stderr_pipe().is_open();
+  bool IsOpen() const { return streams_.out.is_open() || streams_.err.is_open(); }
+
+  // How a container ended that was there before, its pod says.
+  std::optional<ExitState> LookForEnd() {
+    if (streams_.process != nullptr) return streams_.process->TryWait();
+    return IsOpen() ? std::nullopt : std::optional<ExitState>(ExitState());
   }
 
   // False: the client has gone.
@@ -93,7 +97,7 @@ class ExecSession {
       if (input.channel == kExecInput) {
         input_ += input.bytes;
         is_input_over_ = is_input_over_ || input.is_last;
-      } else if (input.channel == kExecResize && process_ != nullptr) {
+      } else if (input.channel == kExecResize && streams_.terminal.is_open()) {
         Resize(input.bytes);
       }
     }
@@ -107,11 +111,11 @@ class ExecSession {
       return static_cast<unsigned short>(std::clamp<int64_t>(IntField(*size, {name}), 0, 65535));
     };
     const winsize window = {side("Height"), side("Width"), 0, 0};
-    ::ioctl(process_->stdout_pipe().get(), TIOCSWINSZ, &window);
+    ::ioctl(streams_.terminal.get(), TIOCSWINSZ, &window);
   }
 
   void PassInput() {
-    OwnedFd& pipe = process_->stdin_pipe();
+    OwnedFd& pipe = streams_.in;
     while (pipe.is_open() && !input_.empty()) {
       const ssize_t count = ::write(pipe.get(), input_.data(), input_.size());
       if (count < 0 && errno == EINTR) continue;
@@ -130,8 +134,8 @@ class ExecSession {
   // True: there may be more.
   bool PassOutput() {
     bool has_moved = false;
-    for (const auto& [pipe, channel] : {std::pair{&process_->stdout_pipe(), kExecOutput},
-                                        std::pair{&process_->stderr_pipe(), kExecError}}) {
+    for (const auto& [pipe, channel] :
+         {std::pair{&streams_.out, kExecOutput}, std::pair{&streams_.err, kExecError}}) {
       if (!pipe->is_open() || connection_->unsent_bytes() >= kMostWaiting) continue;
       char buffer[kExecPiece];
       const ssize_t count = ::read(pipe->get(), buffer, sizeof(buffer));
@@ -148,11 +152,11 @@ class ExecSession {
 
   std::vector<pollfd> Wanted() const {
     std::vector<pollfd> fds;
-    if (!has_exited_) fds.push_back({process_->pidfd(), POLLIN, 0});
-    if (!input_.empty() && process_->stdin_pipe().is_open())
-      fds.push_back({process_->stdin_pipe().get(), POLLOUT, 0});
+    if (!has_exited_ && streams_.process != nullptr)
+      fds.push_back({streams_.process->pidfd(), POLLIN, 0});
+    if (!input_.empty() && streams_.in.is_open()) fds.push_back({streams_.in.get(), POLLOUT, 0});
     if (connection_->unsent_bytes() >= kMostWaiting) return fds;
-    for (const OwnedFd* const pipe : {&process_->stdout_pipe(), &process_->stderr_pipe()})
+    for (const OwnedFd* const pipe : {&streams_.out, &streams_.err})
       if (pipe->is_open()) fds.push_back({pipe->get(), POLLIN, 0});
     return fds;
   }
@@ -177,7 +181,7 @@ class ExecSession {
   UpgradedConnection* const connection_;
   ExecChannels* const channels_;
   const int stop_fd_;
-  std::unique_ptr<Subprocess> process_;
+  PodStreams streams_;
   std::string input_;  // that the program has not read yet
   bool is_input_over_ = false;
   bool has_exited_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One program that a client runs in a pod, from its start to its last byte.
+// One client and the program of a pod that it runs, or attaches to, until the last byte.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 namespace weft::platform {
 
 // Blocks until the program has ended and the client knows, or has gone, or `stop_fd` can be read.
-// What the program left behind in its group ends with it.
+// What a program that was started here left behind in its group ends with it.
 void RunExec(UpgradedConnection* connection, ExecChannels* channels, PodAccess::Start start,
              int stop_fd);
 

@@ -94,7 +94,9 @@ Status CheckNodeRequest(const std::string& node, const ApiRequest& request, Obje
     return type == "secrets" ? MayReadSecret(node, path, store) : absl::OkStatus();
   if (type == Nodes().Id()) return MayWriteNode(node, request);
   if (type == Pods().Id()) return MayWritePod(node, request, store);
-  if (type == Events().Id() && request.http.method != "DELETE") return absl::OkStatus();
+  if (path.type->plural == Events().plural && path.type->kind == Events().kind &&
+      request.http.method != "DELETE")
+    return absl::OkStatus();
   return ObjectForbidden(*path.type, path.name,
                          absl::StrCat("node \"", node, "\" may not write ", type));
 }

@@ -25,6 +25,17 @@ struct PodProgram {
   bool has_terminal = false;
 };
 
+// What a client is connected with; closed where there is nothing.
+struct PodStreams {
+  OwnedFd in;
+  OwnedFd out;
+  OwnedFd err;
+  OwnedFd terminal;  // whose size the client says
+  // That was started for it. Null: the container's own, which goes on when the client goes; when
+  // `out` and `err` end it has ended.
+  std::unique_ptr<Subprocess> process;
+};
+
 struct ContainerUsage {
   ObjectName pod;
   std::string container;
@@ -43,10 +54,12 @@ struct PodUsage {
 class PodAccess {
  public:
   virtual ~PodAccess() = default;
-  // Spawns it, on the thread that calls it and stays as long as the program.
-  using Start = absl::AnyInvocable<StatusOr<std::unique_ptr<Subprocess>>()>;
+  // Called on a thread that stays as long as the connection.
+  using Start = absl::AnyInvocable<StatusOr<PodStreams>()>;
   // NotFound and FailedPrecondition say why there is no such container, or why it does not run.
   virtual StatusOr<Start> Prepare(const PodProgram& program) = 0;
+  // As a program without argv: the container's own.
+  virtual StatusOr<Start> Attach(const PodProgram& program) = 0;
   // A connection, which does not block, to what listens on this port of the pod.
   virtual StatusOr<OwnedFd> Connect(const ObjectName& pod, int port) = 0;
   virtual StatusOr<PodUsage> Measure() = 0;

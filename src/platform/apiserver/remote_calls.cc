@@ -81,7 +81,7 @@ RemoteCalls::~RemoteCalls() {
 }
 
 void RemoteCalls::Answer(const ApiRequest& request, const std::shared_ptr<HttpReply>& reply) {
-  const bool is_exec = request.path.subresource == "exec";
+  const bool is_exec = request.path.subresource != "portforward";
   Way way;
   way.is_web_socket = absl::EqualsIgnoreCase(RequestHeader(request, "upgrade"), "websocket");
   const Status status = [&]() -> Status {
@@ -120,7 +120,8 @@ Status RemoteCalls::AnswerExec(const ApiRequest& request, const Way& way, HttpRe
   program.argv = ValuesOf(request, "command");
   program.takes_input = request.Flag("stdin");
   program.has_terminal = request.Flag("tty");
-  if (program.argv.empty() || program.argv[0].empty())
+  const bool attaches = request.path.subresource == "attach";
+  if (!attaches && (program.argv.empty() || program.argv[0].empty()))
     return BadCall("you must specify at least one command for the container");
   std::set<int> channels = {kExecStatus};
   if (program.takes_input) channels.insert(kExecInput);
@@ -128,7 +129,8 @@ Status RemoteCalls::AnswerExec(const ApiRequest& request, const Way& way, HttpRe
   if (request.Flag("stderr") && !program.has_terminal) channels.insert(kExecError);
   if (program.has_terminal) channels.insert(kExecResize);
   if (channels.size() < 2) return BadCall("you must specify at least 1 of stdin, stdout, stderr");
-  WEFT_ASSIGN_OR_RETURN(PodAccess::Start start, pods_->Prepare(program));
+  WEFT_ASSIGN_OR_RETURN(PodAccess::Start start,
+                        attaches ? pods_->Attach(program) : pods_->Prepare(program));
   return Begin(
       way, reply,
       [start = std::move(start), channels = std::move(channels), is_web_socket = way.is_web_socket](

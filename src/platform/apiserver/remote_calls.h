@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that leave HTTP to reach into a pod: exec and port-forward.
+// Requests that leave HTTP to reach into a pod: exec, attach and port-forward.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class RemoteCalls {
   RemoteCalls(const RemoteCalls&) = delete;
   RemoteCalls& operator=(const RemoteCalls&) = delete;
 
-  // "exec" and "portforward" of a pod. What is wrong with it is answered.
+  // "exec", "attach" and "portforward" of a pod. What is wrong with it is answered.
   void Answer(const ApiRequest& request, const std::shared_ptr<HttpReply>& reply);
 
  private:

@@ -67,7 +67,7 @@ StatusOr<RequestPath> ParseRequestPath(absl::string_view path) {
       (sub == "scale" && !parsed.type->scale_path.empty()) ||
       std::any_of(parsed.type->subresources.begin(), parsed.type->subresources.end(),
                   [&](const Subresource& one) { return one.name == sub; });
-  if (parsed.type == &Pods() && (sub == "attach" || sub == "ephemeralcontainers")) {
+  if (parsed.type == &Pods() && sub == "ephemeralcontainers") {
     return ApiError(501, "NotImplemented",
                     absl::StrCat("pods/", sub, " is not served here: see `kubectl logs ",
                                  parsed.name, "` and `kubectl exec ", parsed.name, " -- sh`"));

@@ -241,7 +241,7 @@ class RefusingStore : public PassingStore {
   using PassingStore::PassingStore;
   StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& space, Json object,
                              const WriteOptions& options) override {
-    if (is_full && type.kind == "Pod") return ApiError(403, "Forbidden", "exceeded quota: pods=0");
+    if (is_full && type.kind == "Pod") return ApiError(code, reason, message);
     if (type.kind == "Event") ++events;
     return PassingStore::Create(type, space, std::move(object), options);
   }
@@ -251,6 +251,9 @@ class RefusingStore : public PassingStore {
     return PassingStore::Patch(type, name, kind, patch, options);
   }
   bool is_full = true;
+  int code = 403;
+  std::string reason = "Forbidden";
+  std::string message = "exceeded quota: pods=0";
   int events = 0;
 };
 
@@ -259,6 +262,12 @@ class RefusalTest : public ControllerFixture {
   RefusalTest() {
     options_.store = &refusing_;
     MakeController();
+  }
+  void Change(FieldPath path, Json value) {
+    Json job = JobNow();
+    SetField(&job, path, std::move(value));
+    ASSERT_TRUE(store_->Update(TfJobs(), job, {}).ok());
+    Settle();
   }
   // In steps of a second, as the time of a cluster goes.
   void Pass(int seconds) {
@@ -273,9 +282,50 @@ TEST_F(RefusalTest, PodsAreMadeSoonAfterAQuotaGrows) {
   Pass(600);
   EXPECT_EQ(Names(Pods()), "");
   EXPECT_LE(refusing_.events - first, 16);
+  EXPECT_EQ(Conditions(), "ReplicaFailure+ Created+");
   refusing_.is_full = false;
   Pass(60);
   EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1");
+  EXPECT_EQ(Conditions(), "Created+");
+}
+
+TEST_F(RefusalTest, TheConditionSaysWhatTheServerSaid) {
+  Submit(JobOf({{"Worker", Replica(2, "")}}));
+  const Json job = JobNow();
+  const Json* const condition = FindCondition(*job.Find("status"), "ReplicaFailure");
+  ASSERT_NE(condition, nullptr);
+  EXPECT_EQ(StringField(*condition, {"reason"}), "FailedCreate");
+  EXPECT_EQ(StringField(*condition, {"message"}), "exceeded quota: pods=0");
+  // Other words of the same refusal, as a quota has them at each try, are no news for a while.
+  const std::string revision = RevisionOf(JobNow());
+  refusing_.message = "exceeded quota: pods=0, requested: pods=2";
+  Pass(30);
+  EXPECT_EQ(RevisionOf(JobNow()), revision);
+  Pass(600);
+  EXPECT_EQ(StringField(*FindCondition(*JobNow().Find("status"), "ReplicaFailure"), {"message"}),
+            refusing_.message);
+}
+
+TEST_F(RefusalTest, AJobThatWantsNoMorePodsIsRefusedNone) {
+  refusing_.is_full = false;
+  Submit(JobOf({{"Worker", Replica(2, "")}}));
+  Fate("job-worker-0", "Running");
+  Fate("job-worker-1", "Running");
+  refusing_.is_full = true;
+  Change({"spec", "tfReplicaSpecs", "Worker", "replicas"}, 3);
+  EXPECT_EQ(Conditions(), "ReplicaFailure+ Created+ Running+");
+  Change({"spec", "tfReplicaSpecs", "Worker", "replicas"}, 2);
+  EXPECT_EQ(Conditions(), "Created+ Running+");
+  Change({"spec", "tfReplicaSpecs", "Worker", "replicas"}, 3);
+  Change({"spec", "runPolicy", "suspend"}, true);
+  EXPECT_EQ(Conditions(), "Created+ Running- Suspended+");
+}
+
+TEST_F(RefusalTest, WhatAnotherTryMayNotMeetIsNoRefusal) {
+  refusing_.code = 500;
+  refusing_.reason = "InternalError";
+  Submit(JobOf({{"Worker", Replica(1, "")}}));
+  EXPECT_EQ(Conditions(), "Created+");
 }
 
 TEST_F(RefusalTest, ADeadlineHoldsThoughNoPodCanBeMade) {
@@ -283,7 +333,7 @@ TEST_F(RefusalTest, ADeadlineHoldsThoughNoPodCanBeMade) {
   SetField(&job, {"spec", "runPolicy", "activeDeadlineSeconds"}, 100);
   Submit(job);
   Pass(99);
-  EXPECT_EQ(Conditions(), "Created+");
+  EXPECT_EQ(Conditions(), "ReplicaFailure+ Created+");
   Pass(1);
   EXPECT_EQ(Conditions(), "Created+ Failed+");
 }

@@ -11,6 +11,7 @@
 #include "platform/jobs/job_status.h"
 #include "platform/jobs/kept_fields.h"
 #include "platform/jobs/pod_group.h"
+#include "platform/jobs/replica_failure.h"
 #include "platform/jobs/task_security.h"
 #include "platform/object/fields.h"
 #include "platform/object/training_job_view.h"
@@ -156,6 +157,9 @@ Plan TfJobKind::Carry(const ObjectPtr& object, JobPlan plan) const {
     if (admission) WEFT_RETURN_IF_ERROR(CheckAdmission(*object));
     if (attempt > 0) WEFT_RETURN_IF_ERROR(CheckAttempt(*object, attempt));
     return CreateSecurity(*object, secret, policy);
+  };
+  carried.after_creating = [this](const Status& created, Json* status) {
+    TellReplicaFailure(created, options_.clock->Now(), status);
   };
   carried.status = std::move(plan.status);
   carried.status_first = plan.status_first;

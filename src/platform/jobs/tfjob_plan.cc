@@ -15,6 +15,7 @@
 #include "platform/jobs/job_progress.h"
 #include "platform/jobs/packed_job.h"
 #include "platform/jobs/pod_group.h"
+#include "platform/jobs/replica_failure.h"
 #include "platform/jobs/task_security.h"
 #include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
@@ -27,8 +28,9 @@ namespace {
 // Among the tasks of status.restarts.
 constexpr char kWholeJob[] = "job";
 
-constexpr ReplicaType kTypes[] = {ReplicaType::kChief, ReplicaType::kEvaluator,
-                                  ReplicaType::kMaster, ReplicaType::kPs, ReplicaType::kWorker};
+constexpr ReplicaType kTypesInOrder[] = {ReplicaType::kChief, ReplicaType::kEvaluator,
+                                         ReplicaType::kMaster, ReplicaType::kPs,
+                                         ReplicaType::kWorker};
 
 // Of the container that trains, when it has ended.
 std::optional<int64_t> ExitCodeOf(const Json& pod) {
@@ -66,6 +68,10 @@ class Planner {
     } else {
       Run();
     }
+    // What was refused is wanted no more. Where it is, the next try says what becomes of it.
+    if (plan_.create_pods.empty() && plan_.create_services.empty() &&
+        plan_.create_pod_group.is_null())
+      status_.RemoveCondition(kReplicaFailure);
     plan_.status = status_.json();
     return std::move(plan_);
   }
@@ -450,7 +456,7 @@ class Planner {
     for (const ObjectPtr& service : seen_.services) {
       if (is_foreign(service) && !IsTerminating(*service)) plan_.delete_services.push_back(service);
     }
-    for (const ReplicaType type : kTypes) {
+    for (const ReplicaType type : kTypesInOrder) {
       if (job_.Find(type) == nullptr) status_.DropCounts(TypeSpelling(type));
     }
   }
@@ -474,7 +480,7 @@ class Planner {
 
   // In the order of the reference: chief, evaluator, master, PS, worker.
   void JudgeReplicas() {
-    for (const ReplicaType type : kTypes) {
+    for (const ReplicaType type : kTypesInOrder) {
       const ReplicaSpec* const replica = job_.Find(type);
       if (replica != nullptr) JudgeReplica(*replica);
       if (status_.IsFinished()) return;

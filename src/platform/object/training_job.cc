@@ -25,7 +25,7 @@ properties:
       description: A state that the job is in or was in.
       properties:
         type:
-          {type: string, description: "Created, Running, Restarting, Suspended, Succeeded or Failed."}
+          {type: string, description: "Created, Running, Restarting, Suspended, Succeeded, Failed, or ReplicaFailure while pods are refused."}
         status: {type: string, description: True or False.}
         reason: {type: string, description: In one word.}
         message: {type: string, description: In words.}

@@ -152,6 +152,9 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
   command.environment = inherited;
   WEFT_ASSIGN_OR_RETURN(command.owner, OwnerOf(pod, container, &command.note));
   if (command.owner.has_value()) SetOwnerEnvironment(*command.owner, &command.environment);
+  command.takes_input = BoolField(container, {"stdin"});
+  command.ends_input = BoolField(container, {"stdinOnce"});
+  command.has_terminal = BoolField(container, {"tty"});
   command.has_message_in_log =
       StringField(container, {"terminationMessagePolicy"}) == "FallbackToLogsOnError";
   SetEnvironment(&command.environment, "HOSTNAME", NameOf(pod));

@@ -25,6 +25,9 @@ struct ContainerCommand {
   std::string note;                 // what of its security was not to be had; empty: nothing
   std::string message_file;         // what it leaves there tells why it ended; may be empty
   bool has_message_in_log = false;  // else the end of its log does, when it failed
+  bool takes_input = false;         // from whoever attaches to it
+  bool ends_input = false;          // with the first of them
+  bool has_terminal = false;
 };
 
 // Of `container` of `pod`: the inherited variables, then envFrom and env with their sources (fields

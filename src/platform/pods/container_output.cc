@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
@@ -50,8 +51,8 @@ void OutputReader::Begin(OwnedFd out, OwnedFd err, bool keeps_tail) {
   const auto filter = [&](bool keeps_returns) {
     return std::make_unique<LineFilter>(output_.progress_period, keeps_returns);
   };
-  out_ = {std::move(out), filter(output_.keeps_returns), STDOUT_FILENO};
-  err_ = {std::move(err), filter(false), STDERR_FILENO};
+  out_ = {std::move(out), filter(output_.keeps_returns), STDOUT_FILENO, {}};
+  err_ = {std::move(err), filter(false), STDERR_FILENO, {}};
   keeps_tail_ = keeps_tail;
   tail_.clear();
 }
@@ -75,12 +76,32 @@ void OutputReader::Log(const std::vector<std::string>& lines, absl::Time now) {
   log_ = nullptr;
 }
 
+void OutputReader::AddListener(OwnedFd out, OwnedFd err) {
+  if (out_.pipe.is_open()) out_.listeners.push_back(std::move(out));
+  if (err_.pipe.is_open()) err_.listeners.push_back(std::move(err));
+}
+
+void OutputReader::Tell(Stream* stream, absl::string_view bytes) {
+  std::erase_if(stream->listeners, [&](const OwnedFd& listener) {
+    ssize_t count = -1;
+    do {
+      count = ::send(listener.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (count < 0 && errno == EINTR);
+    return count != static_cast<ssize_t>(bytes.size());
+  });
+}
+
 bool OutputReader::ReadSome(Stream* stream, absl::Duration monotonic_now, absl::Time now) {
   char buffer[16 << 10];
   const ssize_t count = ::read(stream->pipe.get(), buffer, sizeof(buffer));
   if (count < 0 && errno == EINTR) return true;
-  if (count == 0) stream->pipe.Reset();
+  // A terminal that nobody has open any more says EIO.
+  if (count == 0 || (count < 0 && errno == EIO)) {
+    stream->pipe.Reset();
+    stream->listeners.clear();
+  }
   if (count <= 0) return false;
+  Tell(stream, absl::string_view(buffer, static_cast<size_t>(count)));
   std::vector<std::string> lines;
   stream->filter->Feed(absl::string_view(buffer, static_cast<size_t>(count)), monotonic_now,
                        &lines);

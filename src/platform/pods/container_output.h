@@ -39,6 +39,10 @@ class OutputReader {
   OutputReader(std::string container, ContainerOutput output)
       : container_(std::move(container)), output_(std::move(output)) {}
 
+  // From now until the run ends, what it prints goes there too, byte by byte; a reader who falls
+  // behind by more than a socket holds is let go. Both are sockets.
+  void AddListener(OwnedFd out, OwnedFd err);
+
   // The log of a run, before it begins.
   void OpenLog(int64_t restart);
   // A run has begun, with these pipes. `keeps_tail`: the end of what it prints is wanted.
@@ -62,7 +66,9 @@ class OutputReader {
     OwnedFd pipe;
     std::unique_ptr<LineFilter> filter;
     int descriptor = 1;
+    std::vector<OwnedFd> listeners;
   };
+  static void Tell(Stream* stream, absl::string_view bytes);
   // False: it has ended or has nothing more for now.
   bool ReadSome(Stream* stream, absl::Duration monotonic_now, absl::Time now);
   void Hear(const Stream& stream, const std::vector<std::string>& lines, absl::Time now);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/status.h"
@@ -31,6 +32,42 @@ Ends MakeEnds() {
 
 void Print(const Ends& ends, const std::string& text) {
   ASSERT_EQ(::write(ends.write.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+
+Ends MakeSockets() {
+  int fds[2];
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+  return {OwnedFd(fds[0]), OwnedFd(fds[1])};
+}
+
+std::string Received(const Ends& ends) {
+  char buffer[64];
+  const ssize_t count = ::read(ends.read.get(), buffer, sizeof(buffer));
+  return count < 0 ? "nothing" : std::string(buffer, static_cast<size_t>(count));
+}
+
+TEST(ContainerOutputTest, WhoAttachesGetsEachByteUntilTheEnd) {
+  OutputReader reader("main", {});
+  Ends out = MakeEnds();
+  Ends err = MakeEnds();
+  reader.Begin(std::move(out.read), std::move(err.read), /*keeps_tail=*/false);
+  Print(out, "before\n");
+  reader.Read(absl::Seconds(1), kPrinted);
+  Ends heard_out = MakeSockets();
+  Ends heard_err = MakeSockets();
+  Ends gone = MakeSockets();
+  reader.AddListener(std::move(heard_out.write), std::move(heard_err.write));
+  reader.AddListener(std::move(gone.write), OwnedFd());
+  gone.read.Reset();
+  Print(out, "a\rpart");
+  Print(err, "b");
+  reader.Read(absl::Seconds(1), kPrinted);
+  EXPECT_EQ(Received(heard_out), "a\rpart");
+  EXPECT_EQ(Received(heard_err), "b");
+  EXPECT_EQ(Received(heard_out), "nothing");
+  reader.Finish(absl::Seconds(2), kPrinted);
+  EXPECT_EQ(Received(heard_out), "");
+  EXPECT_EQ(Received(heard_err), "");
 }
 
 TEST(ContainerOutputTest, LinesReachTheListenerTheTailAndTheLog) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/pods/container_run.h"
 
+#include <cerrno>
 #include <utility>
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
 
@@ -19,6 +22,7 @@ constexpr int kCannotStart = 127;
 constexpr int kMayNotRun = 126;
 // As a kubelet takes it.
 constexpr uint64_t kMostMessage = 4096;
+constexpr int kAttachedBytes = 1 << 20;  // that somebody may fall behind
 
 }  // namespace
 
@@ -50,6 +54,8 @@ void ContainerRun::Start(const ContainerCommand& command, ProcessGuard* guard, a
   message_file_ = command.message_file;
   has_message_in_log_ = command.has_message_in_log;
   options.capture_output = true;
+  options.takes_input = command.takes_input;
+  options.has_terminal = command.has_terminal;
   options.guard = guard;
   if (confinement != nullptr) {
     options.processors = confinement->processors();
@@ -142,6 +148,37 @@ void ContainerRun::SetHealth(bool has_started, bool is_ready) {
   has_started_ = has_started;
   has_been_up_ = has_been_up_ || (has_started && state_ == State::kRunning);
   is_ready_ = is_ready;
+}
+
+StatusOr<ContainerStreams> ContainerRun::Attach(bool takes_input) {
+  if (process_ == nullptr) return FailedPrecondition("container ", name_, " does not run");
+  ContainerStreams streams;
+  if (takes_input) {
+    if (!command_.takes_input)
+      return FailedPrecondition("container ", name_,
+                                " reads no input: its description has no stdin: true");
+    OwnedFd& input = process_->stdin_pipe();
+    if (!input.is_open())
+      return FailedPrecondition("the input of container ", name_, " has ended (stdinOnce: true)");
+    // Who has it alone ends it by going.
+    streams.in =
+        command_.ends_input ? std::move(input) : OwnedFd(::fcntl(input.get(), F_DUPFD_CLOEXEC, 0));
+  }
+  if (command_.has_terminal)
+    streams.terminal = OwnedFd(::fcntl(output_.stdout_fd(), F_DUPFD_CLOEXEC, 0));
+  OwnedFd to_out;
+  OwnedFd to_err;
+  for (const auto& [ours, theirs] :
+       {std::pair{&to_out, &streams.out}, std::pair{&to_err, &streams.err}}) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+      return ErrnoStatus(errno, "make", "a pair of sockets");
+    ours->Reset(ends[0]);
+    theirs->Reset(ends[1]);
+    ::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &kAttachedBytes, sizeof(kAttachedBytes));
+  }
+  output_.AddListener(std::move(to_out), std::move(to_err));
+  return streams;
 }
 
 bool ContainerRun::Advance(absl::Duration monotonic_now, absl::Time now) {

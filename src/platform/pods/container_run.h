@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 
 #include "base/files.h"
+#include "base/posix_file.h"
 #include "base/subprocess.h"
 #include "net/json.h"
 #include "platform/object/pod_view.h"
@@ -20,6 +21,14 @@
 #include "platform/pods/restart_row.h"
 
 namespace weft::platform {
+
+// What somebody who comes later reads and writes; closed where there is nothing.
+struct ContainerStreams {
+  OwnedFd in;
+  OwnedFd out;
+  OwnedFd err;
+  OwnedFd terminal;  // whose size may be set
+};
 
 // Not thread-safe. Its destructor kills what runs.
 class ContainerRun {
@@ -50,6 +59,10 @@ class ContainerRun {
   // only while it runs.
   const ContainerCommand& command() const { return command_; }
   const Confinement* confinement() const { return confinement_.get(); }
+
+  // The ends of pipes, or of its terminal, that reach what runs. `takes_input`: whoever writes to
+  // `in` is heard; FailedPrecondition when the container hears nobody, or not any more.
+  StatusOr<ContainerStreams> Attach(bool takes_input);
 
   // Reads what it printed; notices its end, true when it just came.
   bool Advance(absl::Duration monotonic_now, absl::Time now);

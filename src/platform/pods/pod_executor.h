@@ -82,6 +82,11 @@ class PodExecutor {
   // Of one pod, or of all without their commands (null). From any thread: the executor's own
   // answers, Unavailable when it does not come to it.
   StatusOr<std::vector<Running>> ListRunning(const ObjectName* pod);
+  // Streams of a container that runs: those of ContainerRun::Attach. From any thread, as above.
+  StatusOr<ContainerStreams> Attach(const ObjectName& pod, const std::string& container,
+                                    bool takes_input);
+  // Whether pods of that node run here.
+  bool IsOwnNode(const std::string& node) const;
   // Where what listens on this port of the pod is reached on this machine: its own, or the one that
   // its service got. From any thread, as above.
   StatusOr<int> LocalPortOf(const ObjectName& pod, int port);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What others ask the executor of what runs, answered on its thread.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -79,6 +80,32 @@ std::vector<PodExecutor::Running> PodExecutor::FindRunning(const ObjectName* pod
     }
   }
   return found;
+}
+
+StatusOr<ContainerStreams> PodExecutor::Attach(const ObjectName& pod, const std::string& container,
+                                               bool takes_input) {
+  struct Answer {
+    StatusOr<ContainerStreams> streams = ContainerStreams();
+  };
+  const auto answer = std::make_shared<Answer>();
+  WEFT_RETURN_IF_ERROR(Ask([this, answer, pod, container, takes_input] {
+    answer->streams = FailedPrecondition("container ", container, " does not run");
+    for (const auto& [uid, run] : runs_) {
+      if (NameOf(*run->pod()) != pod.name || NamespaceOf(*run->pod()) != pod.namespace_name)
+        continue;
+      for (const auto& each : run->containers()) {
+        if (each->name() == container && each->state() == ContainerRun::State::kRunning)
+          answer->streams = each->Attach(takes_input);
+      }
+    }
+  }));
+  return std::move(answer->streams);
+}
+
+bool PodExecutor::IsOwnNode(const std::string& node) const {
+  if (options_.nodes.empty()) return node == options_.node_name;
+  return std::any_of(options_.nodes.begin(), options_.nodes.end(),
+                     [&](const Json& each) { return NameOf(each) == node; });
 }
 
 StatusOr<int> PodExecutor::LocalPortOf(const ObjectName& name, int port) {

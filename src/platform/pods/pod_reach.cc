@@ -46,9 +46,31 @@ std::map<pid_t, std::set<pid_t>> ByContainer(const std::vector<ProcessEntry>& ta
   return members;
 }
 
+StatusOr<PodStreams> Spawn(const SpawnOptions& options) {
+  PodStreams streams;
+  WEFT_ASSIGN_OR_RETURN(streams.process, Subprocess::Spawn(options));
+  streams.in = std::move(streams.process->stdin_pipe());
+  streams.out = std::move(streams.process->stdout_pipe());
+  streams.err = std::move(streams.process->stderr_pipe());
+  if (options.has_terminal)
+    streams.terminal = OwnedFd(::fcntl(streams.out.get(), F_DUPFD_CLOEXEC, 0));
+  return streams;
+}
+
 }  // namespace
 
+Status PodReach::CheckRunsHere(const ObjectName& name, absl::string_view what) const {
+  const StatusOr<ObjectPtr> pod = executor_->FindPod(name);
+  const std::string node = pod.ok() ? StringField(**pod, {"spec", "nodeName"}) : "";
+  if (node.empty() || executor_->IsOwnNode(node)) return absl::OkStatus();
+  return ApiError(501, "NotImplemented",
+                  absl::StrCat("pod ", name.name, " runs on node ", node,
+                               ", another machine, which `weft node` serves: ", what,
+                               " reaches only pods of this machine's nodes; go to that machine"));
+}
+
 StatusOr<PodAccess::Start> PodReach::Prepare(const PodProgram& program) {
+  WEFT_RETURN_IF_ERROR(CheckRunsHere(program.pod, "exec"));
   WEFT_ASSIGN_OR_RETURN(std::vector<PodExecutor::Running> running,
                         executor_->ListRunning(&program.pod));
   for (PodExecutor::Running& container : running) {
@@ -70,7 +92,7 @@ StatusOr<PodAccess::Start> PodReach::Prepare(const PodProgram& program) {
                   group = std::make_shared<OwnedFd>(std::move(container.control_group))] {
       options->mounts = mounts.get();
       options->control_group = group->get();
-      return Subprocess::Spawn(*options);
+      return Spawn(*options);
     });
   }
   return ApiError(400, "BadRequest",
@@ -79,7 +101,28 @@ StatusOr<PodAccess::Start> PodReach::Prepare(const PodProgram& program) {
                                "`): programs run beside its own only while that does"));
 }
 
+StatusOr<PodAccess::Start> PodReach::Attach(const PodProgram& program) {
+  WEFT_RETURN_IF_ERROR(CheckRunsHere(program.pod, "attach"));
+  StatusOr<ContainerStreams> streams =
+      executor_->Attach(program.pod, program.container, program.takes_input);
+  if (!streams.ok()) {
+    if (streams.status().code() != absl::StatusCode::kFailedPrecondition) return streams.status();
+    return ApiError(400, "BadRequest",
+                    absl::StrCat("pod ", program.pod.name, ": ", streams.status().message()));
+  }
+  // Held until the client has opened its channels.
+  return Start([held = *std::move(streams)]() mutable -> StatusOr<PodStreams> {
+    PodStreams attached;
+    attached.in = std::move(held.in);
+    attached.out = std::move(held.out);
+    attached.err = std::move(held.err);
+    attached.terminal = std::move(held.terminal);
+    return attached;
+  });
+}
+
 StatusOr<OwnedFd> PodReach::Connect(const ObjectName& pod, int port) {
+  WEFT_RETURN_IF_ERROR(CheckRunsHere(pod, "port-forward"));
   WEFT_ASSIGN_OR_RETURN(const int local, executor_->LocalPortOf(pod, port));
   // On this machine a connection is made or refused at once.
   Status refused;

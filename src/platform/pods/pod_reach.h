@@ -23,11 +23,14 @@ class PodReach : public PodAccess {
   // What it starts has the container's variables, folder, mounts, rights and resources, and ends
   // with it.
   StatusOr<Start> Prepare(const PodProgram& program) override;
+  StatusOr<Start> Attach(const PodProgram& program) override;
   StatusOr<OwnedFd> Connect(const ObjectName& pod, int port) override;
   // Beside what was measured last, when that was not long ago; else it waits for a moment.
   StatusOr<PodUsage> Measure() override;
 
  private:
+  // NotImplemented, saying so, for a pod that runs on another machine.
+  Status CheckRunsHere(const ObjectName& pod, absl::string_view what) const;
   struct Sample {
     absl::Time time;
     std::map<pid_t, absl::Duration> cpu_times;  // of containers, by their first process

@@ -190,7 +190,7 @@ StatusOr<absl::Duration> Controller::Reconcile(const std::string& key) {
   for (const std::unique_ptr<Informer>& owned : owned_)
     observation.owned.push_back(owned->OwnedBy(uid));
   observation.now = options_.clock->Now();
-  WEFT_ASSIGN_OR_RETURN(const Plan plan, kind_->MakePlan(observation));
+  WEFT_ASSIGN_OR_RETURN(Plan plan, kind_->MakePlan(observation));
   if (plan.deletes_object) {
     WEFT_RETURN_IF_ERROR(DeleteObject(*object));
     return absl::InfiniteDuration();
@@ -199,7 +199,7 @@ StatusOr<absl::Duration> Controller::Reconcile(const std::string& key) {
   for (const PlannedEvent& event : plan.events)
     events_.Record(*object, event.type, event.reason, event.message);
   // What could not be done does not hide how the object is.
-  const Status acted = Act(*object, plan);
+  const Status acted = Act(*object, &plan);
   if (!plan.status_first) WEFT_RETURN_IF_ERROR(WriteStatus(*object, plan.status));
   // Another try may come later than the deadline.
   if (!acted.ok() && plan.look_again < absl::InfiniteDuration())
@@ -244,20 +244,23 @@ StatusOr<Kind::Permit> Controller::AskPermit(const Json& object, const Plan& pla
   return kind_->Allow(object, **live, plan);
 }
 
-Status Controller::Act(const Json& object, const Plan& plan) {
-  if (plan.removals.empty() && plan.changes.empty() && plan.companions.empty() &&
-      plan.creations.empty())
+Status Controller::Act(const Json& object, Plan* plan) {
+  if (plan->removals.empty() && plan->changes.empty() && plan->companions.empty() &&
+      plan->creations.empty())
     return absl::OkStatus();
-  WEFT_ASSIGN_OR_RETURN(const Kind::Permit permit, AskPermit(object, plan));
+  WEFT_ASSIGN_OR_RETURN(const Kind::Permit permit, AskPermit(object, *plan));
   if (permit == Kind::Permit::kNothing) return absl::OkStatus();
-  WEFT_RETURN_IF_ERROR(Remove(object, plan));
-  for (const Plan::Change& change : plan.changes) {
+  WEFT_RETURN_IF_ERROR(Remove(object, *plan));
+  for (const Plan::Change& change : plan->changes) {
     WriteOptions options;
     options.is_strict = false;
     options.subresource = change.subresource;
     WEFT_RETURN_IF_ERROR(store_->Update(*change.type, change.object, options).status());
   }
-  return permit == Kind::Permit::kAll ? CreateAll(object, plan) : absl::OkStatus();
+  if (permit != Kind::Permit::kAll) return absl::OkStatus();
+  const Status created = CreateAll(object, *plan);
+  if (plan->after_creating != nullptr) plan->after_creating(created, &plan->status);
+  return created;
 }
 
 Status Controller::Remove(const Json& object, const Plan& plan) {

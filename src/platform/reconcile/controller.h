@@ -111,7 +111,8 @@ class Controller {
   void WakeAdopters(const Json& orphan);
   // Takes over what fits and belongs to nobody, lets go what fits no more.
   Status Claim(const Json& object);
-  Status Act(const Json& object, const Plan& plan);
+  // What became of the creations may change the plan's status.
+  Status Act(const Json& object, Plan* plan);
   StatusOr<Kind::Permit> AskPermit(const Json& object, const Plan& plan);
   Status Remove(const Json& object, const Plan& plan);
   Status CreateAll(const Json& object, const Plan& plan);

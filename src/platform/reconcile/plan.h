@@ -46,6 +46,9 @@ struct Plan {
   // old. Null: nothing to ask. False leaves the object; an error ends the plan.
   std::function<StatusOr<bool>(const Removal& removal)> may_remove;
   std::function<Status(const ResourceType& type)> before_creating;
+  // Told how the creations went, none of them included, before the status is written, into which it
+  // may write. Null: the status does not depend on it.
+  std::function<void(const Status& created, Json* status)> after_creating;
 
   Json status;                // as it shall be; null: it stays
   bool status_first = false;  // it holds what must not be lost when the rest is done

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 namespace weft::platform {
 namespace {
@@ -28,6 +27,8 @@ Dispatcher::Id Dispatcher::Add(Workload workload, double now) {
     id = free_ids_.back();
     free_ids_.pop_back();
   }
+  if (!first_priority_.has_value()) first_priority_ = workload.priority;
+  KeepStandings(workload, now);
   Record& of = record(id);
   of = Record();
   of.is_used = true;
@@ -63,16 +64,43 @@ void Dispatcher::Charge(const Workload& workload, int64_t sign) {
   AddUsage(workload.usage, sign, &used_);
 }
 
+// Where all are of one priority, the order displaces nobody, and nobody borrows, none of those that
+// run ever makes room.
+void Dispatcher::KeepStandings(const Workload& newcomer, double now) {
+  if (has_standings_) return;
+  has_standings_ = options_.order->preempts() ||
+                   !options_.quotas->spec(newcomer.queue).cohort.empty() ||
+                   newcomer.priority != first_priority_;
+  if (!has_standings_) return;
+  for (size_t i = 0; i < records_.size(); ++i)
+    if (records_[i].workload.is_running()) TakeStanding(static_cast<Id>(i), now);
+}
+
+void Dispatcher::LeaveStanding(const Record& of) {
+  if (has_standings_) standings_.erase(of.standing);
+  if (options_.backfill == Backfill::kEasy) endings_.erase({of.ends, of.standing.id});
+}
+
+void Dispatcher::TakeStanding(Id id, double now) {
+  Record& of = record(id);
+  const Order& order = *options_.order;
+  of.standing = {-of.workload.priority, order.Rank(of.workload, now) + order.drift() * now,
+                 of.workload.started, id};
+  if (has_standings_) standings_.insert(of.standing);
+  if (options_.backfill != Backfill::kEasy) return;
+  of.ends = of.workload.started + of.workload.left;
+  endings_.insert({of.ends, id});
+}
+
 // Its pods are in their places.
 void Dispatcher::Start(Id id, double now) {
   Record& of = record(id);
-  of.position = running_.size();
   of.waiting = Waiting::kNone;
   of.victims.clear();
   of.workload.started = now;
-  running_.push_back(id);
   Charge(of.workload, 1);
-  ++running_priorities_[of.workload.priority];
+  TakeStanding(id, now);
+  ++running_count_;
   ++round_;
   AwaitChange(id, now);
 }
@@ -80,6 +108,8 @@ void Dispatcher::Start(Id id, double now) {
 // Takes it from those that run; its places are free.
 void Dispatcher::Stop(Id id, double now) {
   Record& of = record(id);
+  LeaveStanding(of);
+  --running_count_;
   for (size_t i = 0; i < of.workload.pods.size(); ++i)
     options_.state->Vacate(of.workload.pods[i], of.workload.places[i]);
   const double left = LeftAt(of.workload, now);
@@ -88,11 +118,6 @@ void Dispatcher::Stop(Id id, double now) {
   of.workload.service = service;
   of.workload.places.clear();
   Charge(of.workload, -1);
-  const auto priority = running_priorities_.find(of.workload.priority);
-  if (--priority->second == 0) running_priorities_.erase(priority);
-  running_[of.position] = running_.back();
-  record(running_[of.position]).position = of.position;
-  running_.pop_back();
 }
 
 void Dispatcher::Remove(Id id, double now) {
@@ -115,6 +140,7 @@ void Dispatcher::Remove(Id id, double now) {
 void Dispatcher::Join(Id id, const std::shared_ptr<const PodNeeds>& needs, const Place& place,
                       double now) {
   Record& of = record(id);
+  LeaveStanding(of);
   of.workload.service = ServiceAt(of.workload, now);
   of.workload.left = LeftAt(of.workload, now);
   of.workload.started = now;
@@ -123,6 +149,7 @@ void Dispatcher::Join(Id id, const std::shared_ptr<const PodNeeds>& needs, const
   of.workload.places.push_back(place);
   Measure(&of.workload);
   Charge(of.workload, 1);
+  TakeStanding(id, now);
   AwaitChange(id, now);
   options_.state->Occupy(needs, place);
 }
@@ -130,6 +157,7 @@ void Dispatcher::Join(Id id, const std::shared_ptr<const PodNeeds>& needs, const
 void Dispatcher::DropPod(Id id, size_t index, double now) {
   Record& of = record(id);
   if (of.workload.pods.size() == 1) return Remove(id, now);
+  LeaveStanding(of);
   options_.state->Vacate(of.workload.pods[index], of.workload.places[index]);
   of.workload.service = ServiceAt(of.workload, now);
   of.workload.left = LeftAt(of.workload, now);
@@ -141,13 +169,19 @@ void Dispatcher::DropPod(Id id, size_t index, double now) {
   of.workload.places.pop_back();
   Measure(&of.workload);
   Charge(of.workload, 1);
+  TakeStanding(id, now);
   AwaitChange(id, now);
 }
 
 void Dispatcher::SetLeft(Id id, double left, double now) {
   Record& of = record(id);
-  const double passed = of.workload.is_running() ? now - of.workload.started : 0;
-  of.workload.left = left + passed;
+  if (!of.workload.is_running()) {
+    of.workload.left = left;
+    return;
+  }
+  LeaveStanding(of);
+  of.workload.left = left + now - of.workload.started;
+  TakeStanding(id, now);
 }
 
 void Dispatcher::CountCapacity() {
@@ -170,7 +204,10 @@ double Dispatcher::NextChange(double now) {
     if (is_meant && next.at > now) return next.at;
     std::pop_heap(changes_.begin(), changes_.end());
     changes_.pop_back();
-    if (is_meant) AwaitChange(next.id, now);
+    if (!is_meant) continue;
+    LeaveStanding(of);
+    TakeStanding(next.id, now);
+    AwaitChange(next.id, now);
   }
   return kForever;
 }
@@ -209,6 +246,7 @@ Dispatcher::Queue* Dispatcher::NextQueue() {
 void Dispatcher::Decide(double now, Outcome* outcome) {
   outcome->started.clear();
   outcome->displaced.clear();
+  NextChange(now);  // those that are due take their places
   const auto begin_again = [this] {
     reservation_ = Reservation();
     for (Queue& queue : queues_) {
@@ -234,7 +272,7 @@ void Dispatcher::Decide(double now, Outcome* outcome) {
     ++queue->next;
     if (of.waiting == Waiting::kQuota) continue;  // which holds up nobody else
     if (options_.backfill == Backfill::kStrict) queue->is_blocked = true;
-    if (!reservation_.is_set && of.waiting != Waiting::kBehind) Reserve(of, now);
+    if (!reservation_.is_set && of.waiting != Waiting::kBehind) Reserve(of);
     reservation_.is_firm = reservation_.is_firm || of.waiting == Waiting::kVictims;
   }
   for (Queue& queue : queues_) queue.next = queue.waiting.end();
@@ -250,26 +288,17 @@ bool Dispatcher::MayBackfill(const Workload& workload, double now) const {
 
 // When those that run have ended one after the other until there is enough, by sums: that it is
 // scattered shows when the time has come.
-void Dispatcher::Reserve(const Record& head, double now) {
+void Dispatcher::Reserve(const Record& head) {
   reservation_.is_set = true;
   if (options_.backfill != Backfill::kEasy) return;
   const size_t resource = head.workload.usage.of[2] > 0 ? 2 : 0;
   const int64_t needed = head.workload.usage.of[resource];
   int64_t free = capacity_.of[resource] - used_.of[resource];
   reservation_.resource = resource;
-  ends_.clear();
-  for (const Id id : running_) {
-    const Workload& each = workload(id);
-    ends_.emplace_back(now + LeftAt(each, now), each.usage.of[resource]);
-  }
-  // A heap, the soonest on top: mostly a few ends are enough.
-  std::make_heap(ends_.begin(), ends_.end(), std::greater<>());
-  reservation_.at = ends_.empty() ? kForever : ends_.front().first;
-  while (free < needed && !ends_.empty()) {
-    std::pop_heap(ends_.begin(), ends_.end(), std::greater<>());
-    free += ends_.back().second;
-    reservation_.at = ends_.back().first;
-    ends_.pop_back();
+  for (const Ending& ending : endings_) {
+    reservation_.at = ending.at;
+    if (free < needed) free += workload(ending.id).usage.of[resource];
+    if (free >= needed) break;
   }
   // What never fits holds up nobody.
   if (free < needed) reservation_.at = kForever;

@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 
 #include "platform/resources/placement.h"
@@ -71,7 +72,7 @@ class Dispatcher {
   // To be called after nodes came, changed or went.
   void CountCapacity();
 
-  int running_count() const { return static_cast<int>(running_.size()); }
+  int running_count() const { return running_count_; }
   int waiting_count() const { return waiting_count_; }
   const Usage& capacity() const { return capacity_; }
   const Usage& used() const { return used_; }
@@ -85,10 +86,25 @@ class Dispatcher {
     Id id = 0;
     auto operator<=>(const Key&) const = default;
   };
+  // Of one that runs. The greatest makes room first; of equals, who began last.
+  struct Standing {
+    int64_t minus_priority = 0;
+    double rank = 0;  // as of the moment zero, so that all fall alike
+    double started = 0;
+    Id id = 0;
+    auto operator<=>(const Standing&) const = default;
+  };
+  // Of one that runs, the soonest first.
+  struct Ending {
+    double at = 0;
+    Id id = 0;
+    auto operator<=>(const Ending&) const = default;
+  };
   struct Record {
     Workload workload;
-    Key key;              // while it waits
-    size_t position = 0;  // in running_
+    Key key;            // while it waits
+    Standing standing;  // while it runs, as it stands in standings_
+    double ends = 0;    // as in endings_
     bool is_used = false;
     bool is_uniform = true;  // all its pods ask for the same
     Waiting waiting = Waiting::kNone;
@@ -111,14 +127,6 @@ class Dispatcher {
     Id id = 0;
     bool operator<(const Change& other) const { return at > other.at; }
   };
-  // The greatest goes first: the last of the order, and of equals who began last.
-  struct Victim {
-    int64_t minus_priority = 0;
-    double rank = 0;
-    double started = 0;
-    Id id = 0;
-    auto operator<=>(const Victim&) const = default;
-  };
   // The first one that found no room, and when it will.
   struct Reservation {
     bool is_set = false;
@@ -134,16 +142,27 @@ class Dispatcher {
   void Start(Id id, double now);
   void Stop(Id id, double now);
   void Charge(const Workload& workload, int64_t sign);
+  // Where one that runs stands among the others, before and after anything of it changes.
+  void LeaveStanding(const Record& of);
+  void TakeStanding(Id id, double now);
+  void KeepStandings(const Workload& newcomer, double now);
+  double RankAt(const Standing& standing, double now) const {
+    return standing.rank - options_.order->drift() * now;
+  }
   void AwaitChange(Id id, double now);
   Queue* NextQueue();
   bool TryStart(Id id, double now, Outcome* outcome);
   bool Places(Record* of);
   bool MayBackfill(const Workload& workload, double now) const;
-  void Reserve(const Record& head, double now);
+  void Reserve(const Record& head);
   // dispatcher_preemption.cc
   bool MayDisplace(const Record& of, double now);
-  void FindVictims(const Record& of, Quotas::Verdict verdict, double now, double* until,
-                   Usage* all);
+  bool MayHaveToGo(const Record& of, Quotas::Verdict verdict, const Standing& standing, double now,
+                   bool* is_last) const;
+  bool HasEnough(const Record& of, const Usage& freed) const;
+  bool FindVictim(const Record& of, Quotas::Verdict verdict, double now);
+  bool FindVictims(const Record& of, Quotas::Verdict verdict, double now);
+  bool LiftUntilItFits(Record* of, Quotas::Verdict verdict, double now, std::vector<Id>* lifted);
   bool MakeRoom(Id id, Quotas::Verdict verdict, double now, Outcome* outcome);
   bool FitsBack(const Workload& workload) const;
   void Lift(const Workload& workload);
@@ -153,22 +172,26 @@ class Dispatcher {
   const Options options_;
   std::vector<Record> records_;
   std::vector<Id> free_ids_;
-  std::vector<Id> running_;
   std::vector<Queue> queues_;
   int waiting_count_ = 0;
-  absl::btree_map<int64_t, int> running_priorities_;  // how many run of each
-  // The greatest rank of those that run, as of a round and a moment.
-  double worst_rank_ = 0;
-  uint64_t worst_round_ = 0;
-  double worst_at_ = 0;
-  std::vector<std::pair<double, int64_t>> ends_;  // of Reserve, kept for its memory
-  std::vector<Change> changes_;                   // a heap, of NextChange
-  std::vector<Victim> victims_;                   // of FindVictims, the same
-  uint64_t round_ = 1;                            // grows when something starts or is told to leave
+  int running_count_ = 0;
+  bool has_standings_ = false;  // somebody may have to make room
+  std::optional<int64_t> first_priority_;
+  absl::btree_set<Standing> standings_;  // of those that run
+  absl::btree_set<Ending> endings_;      // the same; of kEasy alone
+  std::vector<Change> changes_;          // a heap, of NextChange
+  std::vector<Id> victims_;              // of FindVictims, kept for its memory
+  absl::btree_set<Standing>::const_reverse_iterator next_victim_;  // in standings_
+  uint64_t round_ = 1;  // grows when something starts or is told to leave
   // Uniform workloads that found no room in the cluster as it is since `vain_freed_`: the needs,
   // held so that nobody else gets their address, and how many.
   absl::flat_hash_map<std::pair<const PodNeeds*, size_t>, std::shared_ptr<const PodNeeds>> vain_;
   uint64_t vain_freed_ = 0;
+  // The same of MakeRoom, for one round and moment: the first key and its queue.
+  absl::flat_hash_map<std::pair<const PodNeeds*, size_t>, std::pair<Key, int>> vain_rooms_;
+  uint64_t vain_rooms_freed_ = 0;
+  uint64_t vain_rooms_round_ = 0;
+  double vain_rooms_at_ = 0;
   Reservation reservation_;
   Usage capacity_;
   Usage used_;

@@ -17,48 +17,67 @@ bool Dispatcher::IsWaitingForVictims(const Record& of) const {
 // Whether anybody runs who would have to make room, found without a look at each of them for each
 // that waits.
 bool Dispatcher::MayDisplace(const Record& of, double now) {
-  if (running_.empty()) return false;
+  if (standings_.empty()) return false;
   if (!options_.quotas->spec(of.workload.queue).cohort.empty()) return true;
-  if (running_priorities_.begin()->first < of.workload.priority) return true;
-  if (!options_.order->preempts()) return false;
-  if (worst_round_ != round_ || worst_at_ != now) {
-    worst_round_ = round_;
-    worst_at_ = now;
-    worst_rank_ = -kForever;
-    for (const Id id : running_)
-      worst_rank_ = std::max(worst_rank_, options_.order->Rank(workload(id), now));
-  }
-  return of.key.rank < worst_rank_;
+  const Standing& last = *standings_.rbegin();
+  if (last.minus_priority != -of.workload.priority)
+    return last.minus_priority > -of.workload.priority;
+  return options_.order->preempts() && of.key.rank < RankAt(last, now);
 }
 
-// Those that may have to go, as a heap of whom the first loses least. `until`: when there may be
-// others; `all`: what they have together.
-void Dispatcher::FindVictims(const Record& of, Quotas::Verdict verdict, double now, double* until,
-                             Usage* all) {
+// `is_last`: nor has anybody who goes before that one.
+bool Dispatcher::MayHaveToGo(const Record& of, Quotas::Verdict verdict, const Standing& standing,
+                             double now, bool* is_last) const {
   const Workload& wanting = of.workload;
-  const Key key = KeyOf(of.key.id, now);
-  victims_.clear();
-  *until = NextChange(now);
-  for (const Id id : running_) {
-    const Workload& each = workload(id);
-    if (each.is_leaving) continue;
-    const bool is_same_queue = each.queue == wanting.queue;
-    const bool reclaims =
-        (verdict == Quotas::Verdict::kWithin || verdict == Quotas::Verdict::kMustWait) &&
-        options_.quotas->MayReclaim(wanting.queue, each.queue);
-    // A borrower displaces nobody else, and quotas are given back by those who borrowed.
-    if (!is_same_queue && !reclaims && verdict != Quotas::Verdict::kWithin) continue;
-    const Key theirs = KeyOf(id, now);
-    const bool outranks =
-        wanting.priority > each.priority ||
-        (options_.order->preempts() && wanting.priority == each.priority && key.rank < theirs.rank);
-    if (!outranks && !reclaims) continue;
-    if (LeftAt(each, now) <= options_.spared) continue;
-    victims_.push_back({theirs.minus_priority, theirs.rank, each.started, id});
-    AddUsage(each.usage, 1, all);
+  const Workload& each = workload(standing.id);
+  const bool reclaims =
+      (verdict == Quotas::Verdict::kWithin || verdict == Quotas::Verdict::kMustWait) &&
+      options_.quotas->MayReclaim(wanting.queue, each.queue);
+  const bool outranks = wanting.priority > each.priority ||
+                        (options_.order->preempts() && wanting.priority == each.priority &&
+                         of.key.rank < RankAt(standing, now));
+  *is_last = !outranks && options_.quotas->spec(wanting.queue).cohort.empty();
+  if (each.is_leaving || (!outranks && !reclaims)) return false;
+  // A borrower displaces nobody else, and quotas are given back by those who borrowed.
+  if (each.queue != wanting.queue && !reclaims && verdict != Quotas::Verdict::kWithin) return false;
+  return LeftAt(each, now) > options_.spared;
+}
+
+bool Dispatcher::HasEnough(const Record& of, const Usage& freed) const {
+  for (size_t i = 0; i < freed.of.size(); ++i) {
+    const int64_t free =
+        i == 2 ? options_.state->free_gpu_thousandths() : capacity_.of[i] - used_.of[i];
+    if (of.workload.usage.of[i] > free + freed.of[i]) return false;
   }
-  // Mostly a few of them are enough.
-  std::make_heap(victims_.begin(), victims_.end());
+  return true;
+}
+
+// One more of those that may have to go, who loses least. False: there is none.
+bool Dispatcher::FindVictim(const Record& of, Quotas::Verdict verdict, double now) {
+  while (next_victim_ != standings_.crend()) {
+    const Standing& standing = *next_victim_++;
+    bool is_last = false;
+    if (MayHaveToGo(of, verdict, standing, now, &is_last)) {
+      victims_.push_back(standing.id);
+      return true;
+    }
+    if (is_last) next_victim_ = standings_.crend();
+  }
+  return false;
+}
+
+// As many as would be enough by what they have together; all of them where what they borrowed
+// counts, which changes while they are lifted. False when there are not enough.
+bool Dispatcher::FindVictims(const Record& of, Quotas::Verdict verdict, double now) {
+  victims_.clear();
+  next_victim_ = standings_.crbegin();
+  const bool wants_all = !options_.quotas->spec(of.workload.queue).cohort.empty();
+  Usage all;
+  while (FindVictim(of, verdict, now)) {
+    AddUsage(workload(victims_.back()).usage, 1, &all);
+    if (!wants_all && HasEnough(of, all)) return true;
+  }
+  return HasEnough(of, all);
 }
 
 void Dispatcher::Lift(const Workload& workload) {
@@ -96,37 +115,48 @@ bool Dispatcher::FitsBack(const Workload& workload) const {
   return fits;
 }
 
+// True with its places taken.
+bool Dispatcher::LiftUntilItFits(Record* of, Quotas::Verdict verdict, double now,
+                                 std::vector<Id>* lifted) {
+  for (size_t i = 0; i < victims_.size() || FindVictim(*of, verdict, now); ++i) {
+    const Id victim = victims_[i];
+    Lift(workload(victim));
+    lifted->push_back(victim);
+    const Quotas::Verdict now_is = options_.quotas->Check(of->workload.queue, of->workload.usage);
+    if (now_is != Quotas::Verdict::kWithin && now_is != Quotas::Verdict::kBorrows) continue;
+    if (!HasEnough(*of, Usage())) continue;
+    if (PlaceGang(of->workload.pods, {options_.placement, options_.most_candidates}, options_.state,
+                  &of->workload.places))
+      return true;
+  }
+  return false;
+}
+
 bool Dispatcher::MakeRoom(Id id, Quotas::Verdict verdict, double now, Outcome* outcome) {
   Record& of = record(id);
   if (of.vain_freed == options_.state->freed() && of.vain_round == round_ && now < of.vain_until)
     return false;
-  Usage all;
-  FindVictims(of, verdict, now, &of.vain_until, &all);
-  const auto has_enough = [&](const Usage& freed) {
-    for (size_t i = 0; i < freed.of.size(); ++i) {
-      const int64_t free =
-          i == 2 ? options_.state->free_gpu_thousandths() : capacity_.of[i] - used_.of[i];
-      if (of.workload.usage.of[i] > free + freed.of[i]) return false;
-    }
-    return true;
-  };
-  bool has_room = false;
-  std::vector<Id> lifted;
-  if (has_enough(all)) {
-    while (!victims_.empty()) {
-      std::pop_heap(victims_.begin(), victims_.end());
-      const Id victim = victims_.back().id;
-      victims_.pop_back();
-      Lift(workload(victim));
-      lifted.push_back(victim);
-      const Quotas::Verdict now_is = options_.quotas->Check(of.workload.queue, of.workload.usage);
-      if (now_is != Quotas::Verdict::kWithin && now_is != Quotas::Verdict::kBorrows) continue;
-      if (!has_enough(Usage())) continue;
-      has_room = PlaceGang(of.workload.pods, {options_.placement, options_.most_candidates},
-                           options_.state, &of.workload.places);
-      if (has_room) break;
-    }
+  if (vain_rooms_freed_ != options_.state->freed() || vain_rooms_round_ != round_ ||
+      vain_rooms_at_ != now) {
+    vain_rooms_.clear();
+    vain_rooms_freed_ = options_.state->freed();
+    vain_rooms_round_ = round_;
+    vain_rooms_at_ = now;
   }
+  const auto alike = std::make_pair(of.workload.pods.front().get(), of.workload.pods.size());
+  if (of.is_uniform) {
+    // One that goes before it, with more that would have to go, found no room either.
+    const auto known = vain_rooms_.find(alike);
+    if (known != vain_rooms_.end() && known->second.second == of.workload.queue &&
+        known->second.first < of.key)
+      return false;
+  }
+  of.vain_until = NextChange(now);
+  std::vector<Id> lifted;
+  const bool has_room =
+      FindVictims(of, verdict, now) && LiftUntilItFits(&of, verdict, now, &lifted);
+  if (!has_room && of.is_uniform)
+    vain_rooms_.try_emplace(alike, std::make_pair(of.key, of.workload.queue));
   if (has_room) {
     Charge(of.workload, 1);
     // Whom it does not need after all stays, the first of the order before the others.

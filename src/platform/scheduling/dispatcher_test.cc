@@ -13,6 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "net/yaml.h"
+
 namespace weft::platform {
 namespace {
 
@@ -237,20 +239,58 @@ TEST_F(DispatcherTest, QueuesBorrowWhatOthersLeaveAndGiveItBack) {
   EXPECT_THAT(outcome_.displaced, IsEmpty());
 }
 
+TEST_F(DispatcherTest, BorrowingHasABound) {
+  Begin("fifo", {.backfill = Backfill::kGreedy, .spared = 0},
+        {{"x", "team", 1, {-1, -1, 4000}, {-1, -1, 2000}}, {"y", "team", 1, {-1, -1, 8000}}});
+  AddNode("a", 16);
+  for (int i = 0; i < 10; ++i) Submit(absl::StrCat("x", i), 1, 1, 1000, 0, 1);
+  EXPECT_EQ(Decide().size(), 6u);  // its own 4, and 2 of the 8 that y leaves
+  Submit("x-wide", 7, 1, 1000, 9, 1);
+  EXPECT_THAT(Decide(), IsEmpty());
+  Submit("y0", 6, 1, 1000, 0, 2);
+  EXPECT_THAT(Decide(), ElementsAre("y0"));
+  EXPECT_THAT(outcome_.displaced, IsEmpty());
+}
+
 TEST_F(DispatcherTest, QueuesAreReadWithTheirMistakes) {
-  const auto read = [](const char* text) {
-    const StatusOr<Json> json = Json::Parse(text);
-    if (!json.ok()) return std::string(json.status().message());
-    const auto queues = ReadQueues(*json);
+  const auto read = [](const std::string& text) {
+    const auto documents = ParseYamlOrJson(text, "q.yaml");
+    if (!documents.ok()) return std::string(documents.status().message());
+    const Json list = documents->empty() ? Json::MakeArray() : documents->front();
+    const auto queues = ReadQueues(list, "q.yaml");
     return queues.ok() ? absl::StrCat(queues->size()) : std::string(queues.status().message());
   };
-  EXPECT_EQ(read(R"([{"name": "a", "quota": {"cpu": "2", "nvidia.com/gpu": 4}}])"), "1");
-  EXPECT_THAT(read(R"([{"name": "a"}, {"name": "a"}])"), testing::HasSubstr("twice"));
-  EXPECT_THAT(read(R"([{"name": "a", "quotas": {}}])"), testing::HasSubstr("holds 'quotas'"));
-  EXPECT_THAT(read(R"([{"name": "a", "weight": 0}])"), testing::HasSubstr("more than 0"));
-  EXPECT_THAT(read(R"([{"name": "a", "quota": {"gpus": 1}}])"), testing::HasSubstr("'gpus'"));
-  EXPECT_THAT(read(R"([{}])"), testing::HasSubstr("no name"));
-  EXPECT_THAT(read(R"({})"), testing::HasSubstr("A list of queues"));
+  EXPECT_EQ(
+      read("- {name: a, cohort: c, quota: {cpu: 2, nvidia.com/gpu: 4}, borrowingLimit: {cpu: 1}}"),
+      "1");
+  EXPECT_EQ(read("- name: a\n- name: b\n- name: a\n"),
+            "q.yaml:3:3: queues[2].name: there is a queue 'a' already, in line 1");
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"quotas: {}", "q.yaml:2:11: queues[0].quotas: "},
+      {"weight: 0", "q.yaml:2:11: queues[0].weight: holds 0, a number above 0"},
+      {"weight: .inf", "queues[0].weight: holds"},
+      {"weight: heavy", "queues[0].weight: holds \"heavy\""},
+      {"cohort: [x]", "queues[0].cohort: holds"},
+      {"cohort: 'a b'", "queues[0].cohort: holds \"a b\""},
+      {"quota: 3", "queues[0].quota"},
+      {"quota: {gpus: 1}", "queues[0].quota.gpus"},
+      {"quota: {cpu: -1}", "queues[0].quota.cpu"},
+      {"quota: {cpu: many}", "queues[0].quota.cpu"},
+      {"quota: {cpu: 100P}", "queues[0].quota.cpu"},
+      {"quota: {nvidia.com/gpu: 500m}", "queues[0].quota.nvidia.com/gpu"},
+      {"borrowingLimit: {cpu: 1}", "a queue without a cohort borrows from nobody"},
+      {"parent: root", "q.yaml:2:11: queues[0].parent: queues stand beside each other"},
+      {"children: []", "queues[0].children"}};
+  for (const auto& [line, message] : mistakes)
+    EXPECT_THAT(read(absl::StrCat("- name: a\n  ", line, "\n")), testing::HasSubstr(message));
+  EXPECT_THAT(
+      read("- {name: a, cohort: c, borrowingLimit: {cpu: 1}}"),
+      testing::HasSubstr("queues[0].borrowingLimit.cpu: bounds what goes beyond the quota"));
+  EXPECT_THAT(read("- {}"), testing::HasSubstr("queues[0].name: missing"));
+  EXPECT_THAT(read("- a"), testing::HasSubstr("queues[0]"));
+  EXPECT_THAT(read("{name: a}"), testing::HasSubstr("a list of queues is allowed"));
+  EXPECT_THAT(read(""), testing::HasSubstr("there is no queue in it"));
+  EXPECT_THAT(read("- {name: ''}"), testing::HasSubstr("queues[0].name"));
 }
 
 // Whatever comes and goes: no GPU is with two, a gang has all its places or none, sums are right.

@@ -21,6 +21,9 @@ class Order {
   virtual double Rank(const Workload& workload, double now) const = 0;
   // Those that run make room for those of a lower rank, not only of a higher priority.
   virtual bool preempts() const { return false; }
+  // By how much the ranks of all that run fall in a second. Apart from that they stay as they are
+  // until NextChange, so that those that run need not be ranked again for each decision.
+  virtual double drift() const { return 0; }
   // Whether NextChange is ever not kForever.
   virtual bool has_changes() const { return false; }
   // When the rank of one that runs passes a step, so that others may now go before it.

@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
+#include "base/nearest_name.h"
 #include "platform/object/fields.h"
 #include "platform/resources/fit.h"
 #include "platform/scheduling/why_pending.h"
@@ -50,6 +52,16 @@ std::string WorkloadBook::NameForPeople(const Entry& entry) const {
   return job.empty() ? "pod " + NameOf(*entry.pod) : "the job " + job;
 }
 
+std::string WorkloadBook::WhyNamesNoQueue(const Entry& entry) const {
+  const std::string name = QueueNameOf(entry);
+  std::vector<std::string> names;
+  for (int i = 0; i < quotas_.count(); ++i) names.push_back(quotas_.spec(i).name);
+  const std::string nearest = NearestName(name, names);
+  return absl::StrCat("there is no queue '", name, "'",
+                      nearest.empty() ? absl::StrCat("; there are ", absl::StrJoin(names, ", "))
+                                      : absl::StrCat("; is '", nearest, "' meant?"));
+}
+
 // The first resource of which the queue, or its cohort, has not enough.
 std::string WorkloadBook::WhyNoQuota(const Workload& workload) const {
   static constexpr const char* kNames[] = {"cpu", "memory", "GPUs"};
@@ -62,8 +74,14 @@ std::string WorkloadBook::WhyNoQuota(const Workload& workload) const {
     if (queue.quota[i] < 0 || wanted <= 0 || used + wanted <= queue.quota[i]) continue;
     absl::StrAppend(&text, ": ", say(i, used), " of ", say(i, queue.quota[i]), " ", kNames[i],
                     " are in use, and it needs ", say(i, wanted));
-    if (wanted > queue.quota[i] && queue.cohort.empty())
-      absl::StrAppend(&text, ", more than there ever is");
+    if (queue.cohort.empty()) {
+      if (wanted > queue.quota[i]) absl::StrAppend(&text, ", more than there ever is");
+    } else if (queue.borrowing[i] >= 0 && used + wanted > queue.quota[i] + queue.borrowing[i]) {
+      absl::StrAppend(&text, "; it may borrow ", say(i, queue.borrowing[i]));
+    } else {
+      absl::StrAppend(&text, "; the others of cohort '", queue.cohort,
+                      "' leave too little to borrow");
+    }
     break;
   }
   return text;
@@ -169,6 +187,8 @@ std::vector<WorkloadBook::Pending> WorkloadBook::ExplainPending(double now) {
     Pending one = {entry.pod, false, ""};
     if (!entry.problem.ok()) {
       one.why = absl::StrCat("it cannot be placed: ", entry.problem.message());
+    } else if (entry.id < 0 && NamesNoQueue(entry)) {
+      one.why = WhyNamesNoQueue(entry);
     } else if (entry.id < 0) {
       one.why = WhyGangWaits(entry);
     } else if (const Workload& workload = dispatcher_.workload(entry.id);

@@ -275,6 +275,23 @@ TEST_F(PodSchedulerTest, QueuesHaveTheirQuotas) {
                         "needs 1"));
 }
 
+TEST_F(PodSchedulerTest, APodOfNoQueueWaitsAndSaysSo) {
+  AddNode("a,cpu=8");
+  PodScheduler::Options options;
+  options.queues = {{"research", "", 1, {2000, -1, -1}}};
+  AddPod("near", R"("cpu":"1")", "", R"(,"labels":{"kueue.x-k8s.io/queue-name":"reserch"})");
+  AddPod("far", R"("cpu":"1")", "", R"(,"labels":{"kueue.x-k8s.io/queue-name":"sales"})");
+  AddPod("none", R"("cpu":"1")");
+  Begin(std::move(options));
+  Settle();
+  EXPECT_EQ(NodeOf("near"), "");
+  EXPECT_EQ(NodeOf("far"), "");
+  EXPECT_EQ(NodeOf("none"), "a");
+  EXPECT_THAT(WhyPending("near"), HasSubstr("there is no queue 'reserch'; is 'research' meant?"));
+  EXPECT_THAT(WhyPending("far"),
+              HasSubstr("there is no queue 'sales'; there are default, research"));
+}
+
 // By what it reports, by what was declared, by the time that it may run at most.
 TEST_F(PodSchedulerTest, WhoEndsAndMakesRoomIsTold) {
   AddNode("a,cpu=4,gpu=2,gpu-memory=16Gi");

@@ -17,11 +17,13 @@ struct QueueSpec {
   std::string cohort;  // empty: it neither lends nor borrows
   double weight = 1;
   std::array<int64_t, 3> quota = {-1, -1, -1};  // as in Usage; -1: no bound
+  // How much more than its quota it may have of what others of the cohort leave; -1: no bound.
+  std::array<int64_t, 3> borrowing = {-1, -1, -1};
 };
 
-// A list of {name, cohort, weight, quota: {cpu, memory, nvidia.com/gpu}}. InvalidArgument names the
-// queue and the field.
-StatusOr<std::vector<QueueSpec>> ReadQueues(const Json& list);
+// A list of {name, cohort, weight, quota, borrowingLimit}, the last two of {cpu, memory,
+// nvidia.com/gpu}. InvalidArgument names the file, the line and the field of each mistake.
+StatusOr<std::vector<QueueSpec>> ReadQueues(const Json& list, const std::string& file);
 
 // Thread-compatible. Queue 0 is for all that name no queue or one that is not known; it has no
 // quota unless a spec with the name "default" says so.
@@ -30,6 +32,7 @@ class Quotas {
   explicit Quotas(std::vector<QueueSpec> queues = {});
 
   int NumberOf(absl::string_view name) const;
+  bool Knows(absl::string_view name) const;
   // The number of the queue, a new one without a quota where it was not known.
   int Add(const std::string& name);
   const QueueSpec& spec(int queue) const { return queues_[static_cast<size_t>(queue)].spec; }
@@ -56,6 +59,7 @@ class Quotas {
     Usage used;
   };
   bool IsWithin(const Queue& queue, const Usage& more) const;
+  bool MayBorrow(const Queue& queue, const Usage& more) const;
   bool CohortHas(const std::string& cohort, const Usage& more) const;
 
   std::vector<Queue> queues_;

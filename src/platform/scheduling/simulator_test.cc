@@ -182,8 +182,8 @@ TEST(SimulatorTest, BadTablesAreNamed) {
   EXPECT_THAT(trace("a,b\n1,2\n"), HasSubstr("a table of jobs is needed"));
   EXPECT_THAT(trace("num_gpu,duration\n1\n"), HasSubstr("t.csv:2: has 1 fields"));
   EXPECT_THAT(trace("num_gpu,duration\n1,-3\n"), HasSubstr("t.csv:2: duration holds '-3'"));
-  EXPECT_THAT(trace("num_gpu,duration\n1,nan\n"), HasSubstr("a number from 0 is allowed"));
-  EXPECT_THAT(trace("num_gpu,duration\n1e9,1\n"), HasSubstr("a job of"));
+  EXPECT_THAT(trace("num_gpu,duration\n1,nan\n"), HasSubstr("a number from 0 to 1e15 is allowed"));
+  EXPECT_THAT(trace("num_gpu,duration\n1e9,1\n"), HasSubstr("num_gpu holds '1e9', at most 100000"));
   const auto policy = [](const char* text) {
     const auto parsed = ParsePolicy(text);
     return parsed.ok() ? "" : std::string(parsed.status().message());

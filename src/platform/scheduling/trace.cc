@@ -19,6 +19,7 @@
 namespace weft::platform {
 namespace {
 
+constexpr int64_t kMostGpusOfJob = 100000;
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
 constexpr size_t kMostRows = 5000000;
@@ -72,11 +73,12 @@ class Table {
     double value = 0;
     if (!absl::SimpleAtod(field, &value) || !std::isfinite(value) || value < 0 || value > 1e15) {
       return InvalidArgument(file_, ":", rows_[row].line, ": ", name, " holds '", field,
-                             "', a number from 0 is allowed");
+                             "', a number from 0 to 1e15 is allowed");
     }
     return value;
   }
   const std::string& file() const { return file_; }
+  int line(size_t row) const { return rows_[row].line; }
 
  private:
   struct Row {
@@ -127,7 +129,11 @@ StatusOr<TraceJob> ReadJob(const Table& table, size_t row, NeedsPool* pool) {
   WEFT_ASSIGN_OR_RETURN(const double part, table.Number(row, "gpu_milli", 1000));
   WEFT_ASSIGN_OR_RETURN(const double cpu, table.Number(row, "cpu_milli", 0));
   WEFT_ASSIGN_OR_RETURN(const double memory, table.Number(row, "memory_mib", 0));
-  if (gpus > 100000) return InvalidArgument(table.file(), ": a job of ", gpus, " GPUs");
+  if (gpus > kMostGpusOfJob) {
+    return InvalidArgument(table.file(), ":", table.line(row), ": num_gpu holds '",
+                           table.Text(row, {"num_gpu"}), "', at most ", kMostGpusOfJob,
+                           " is allowed");
+  }
   GpuNeeds gpu;
   for (absl::string_view model :
        absl::StrSplit(table.Text(row, {"gpu_spec", "gpu_model"}), '|', absl::SkipWhitespace()))
@@ -157,7 +163,8 @@ NodeDescription MakeNode(std::string name, int64_t cpu, int64_t memory, int64_t 
 StatusOr<int64_t> WholeNumber(const Table& table, size_t row, const char* name, int64_t most) {
   WEFT_ASSIGN_OR_RETURN(const double value, table.Number(row, name, 0));
   if (value > static_cast<double>(most))
-    return InvalidArgument(table.file(), ": ", name, " holds ", value, ", at most ", most);
+    return InvalidArgument(table.file(), ":", table.line(row), ": ", name, " holds '",
+                           table.Text(row, {name}), "', at most ", most, " is allowed");
   return static_cast<int64_t>(value);
 }
 

@@ -150,13 +150,24 @@ std::shared_ptr<const PodNeeds> WorkloadBook::Share(std::shared_ptr<const PodNee
   return needs;
 }
 
-int WorkloadBook::QueueOf(const Entry& entry) {
-  const Json& pod = *entry.pod;
-  std::string queue = PodView(pod).label("kueue.x-k8s.io/queue-name");
-  if (queue.empty()) queue = PodView(pod).annotation("scheduling.volcano.sh/queue-name");
-  if (queue.empty() && !entry.gang.empty()) queue = gangs_[entry.gang].queue;
-  const int number = quotas_.NumberOf(queue);
-  return number > 0 || !queue.empty() ? number : quotas_.NumberOf(NamespaceOf(pod));
+std::string WorkloadBook::QueueNameOf(const Entry& entry) const {
+  const PodView pod(*entry.pod);
+  std::string queue = pod.label("kueue.x-k8s.io/queue-name");
+  if (queue.empty()) queue = pod.annotation("scheduling.volcano.sh/queue-name");
+  if (!queue.empty() || entry.gang.empty()) return queue;
+  const auto gang = gangs_.find(entry.gang);
+  return gang == gangs_.end() ? "" : gang->second.queue;
+}
+
+int WorkloadBook::QueueOf(const Entry& entry) const {
+  const std::string queue = QueueNameOf(entry);
+  return quotas_.NumberOf(queue.empty() ? NamespaceOf(*entry.pod) : queue);
+}
+
+bool WorkloadBook::NamesNoQueue(const Entry& entry) const {
+  if (options_.queues.empty()) return false;
+  const std::string queue = QueueNameOf(entry);
+  return !queue.empty() && !quotas_.Knows(queue);
 }
 
 void WorkloadBook::SetPod(const Key& key, const ObjectPtr& pod, double now) {
@@ -305,6 +316,7 @@ void WorkloadBook::Withdraw(Dispatcher::Id id, double now) {
 void WorkloadBook::Submit(const std::vector<Key>& keys, double now) {
   Workload workload;
   const Entry& first = pods_[keys.front()];
+  if (NamesNoQueue(first)) return;
   workload.name = keys.front().first + "/" + keys.front().second;
   workload.queue = QueueOf(first);
   workload.submitted = kForever;

@@ -94,11 +94,16 @@ class WorkloadBook {
   bool IsPartial(const Gang& gang) const;
   void EvictPartialGangs(double now, std::vector<Eviction>* evictions);
   int NodeNumber(const std::string& name);
-  int QueueOf(const Entry& entry);
+  // The queue that the pod or its PodGroup names; empty: none.
+  std::string QueueNameOf(const Entry& entry) const;
+  int QueueOf(const Entry& entry) const;
+  // It names a queue that is none of those that were given: it waits for somebody to correct that.
+  bool NamesNoQueue(const Entry& entry) const;
   std::shared_ptr<const PodNeeds> Share(std::shared_ptr<const PodNeeds> needs, const Json& pod);
   // pending_reasons.cc
   struct Ends;
   std::string WhyGangWaits(const Entry& entry) const;
+  std::string WhyNamesNoQueue(const Entry& entry) const;
   std::string WhyNoQuota(const Workload& workload) const;
   std::string WhatIsMissing(const PodNeeds& needs, const Ends& ends);
   std::string WhyNoRoom(const Entry& entry, const Ends& ends);

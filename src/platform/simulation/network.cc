@@ -209,6 +209,11 @@ StatusOr<ObjectPtr> NetworkStore::Exchange(const Request& request, CallFault fau
     return Unavailable("the process is dead");
   }
   if (fault == CallFault::kRefused) return fail("refused");
+  if (request.type == &Pods() && request.verb == "create" &&
+      world_->pods_refused_until > world_->now()) {
+    world_->Note("process-", process_->options_.id, " may not create pod ", request.name);
+    return ApiError(403, "Forbidden", absl::StrCat("pod ", request.name, ": exceeded quota"));
+  }
   if (fault == CallFault::kTouched) Touch(request.name.substr(0, request.name.find('-')));
   StatusOr<ObjectPtr> result = Land(request);
   if (fault == CallFault::kKilledAfter) {

@@ -160,7 +160,7 @@ class Stage {
     if (processes_.empty()) return;
     Process& process = *processes_[world_->random.Below(processes_.size())];
     const absl::Duration end = world_->now() + world_->random.UpTo(absl::Seconds(90));
-    switch (world_->random.Below(5)) {
+    switch (world_->random.Below(6)) {
       case 0:
         world_->Note("a process is killed");
         return process.Kill();
@@ -173,6 +173,10 @@ class Stage {
         return process.BreakWatches(Unavailable("cut off"));
       case 3:
         return process.BreakWatches(RevisionExpired("too old resource version"));
+      case 4:
+        world_->Note("a quota of pods is full until ", absl::FormatDuration(end));
+        world_->pods_refused_until = end;
+        return;
       default:
         return process.BreakWatches(Unavailable("the connection broke"));
     }

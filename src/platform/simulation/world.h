@@ -45,6 +45,7 @@ struct World {
   int faults = 0;
   int64_t calls = 0;
   int64_t writes = 0;  // that had an effect, but for those of leases
+  absl::Duration pods_refused_until = absl::ZeroDuration();  // the quota is full
   uint64_t steps = 0;
   bool is_traced = false;
   std::vector<std::string> trace;

@@ -177,6 +177,7 @@ KindSpec Spec() {
       .Categories({"all"})
       .HasStatus()
       .Serves("log", "Pod", {"get"})
+      .Serves("attach", "PodAttachOptions", {"create", "get"})
       .Serves("exec", "PodExecOptions", {"create", "get"})
       .Serves("portforward", "PodPortForwardOptions", {"create", "get"})
       .Serves("binding", "Binding", {"create"})

@@ -10,6 +10,7 @@ class ShortestRemaining : public Order {
  public:
   const char* name() const override { return "srtf"; }
   bool preempts() const override { return true; }
+  double drift() const override { return 1; }
   double Rank(const Workload& workload, double now) const override { return LeftAt(workload, now); }
 };
 
