@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
   weft::apps::AddInspect(app, &action);
   weft::apps::AddCheck(app, &action);
   weft::apps::AddOpLibrary(app, &action);
+  weft::apps::AddTune(app, line, &action);
   weft::apps::AddUp(app, &action);
   weft::apps::AddObjects(app, &action);
   weft::apps::AddOperator(app, &action);

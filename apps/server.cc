@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "net/job_identity.h"
 #include "weft/device/cpu/cpu_device.h"
+#include "weft/device/cpu/math_mode.h"
 #include "weft/device/plugin/plugin_devices.h"
 
 namespace weft::apps {
@@ -40,6 +41,7 @@ struct ServerFlags {
   int threads = 0;
   int devices = 1;
   bool soft_placement = false;
+  std::string math = "fast";
   std::vector<std::string> device_plugins;
   uint64_t memory_limit = 0;
   int status_port = 0;
@@ -60,6 +62,7 @@ StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
                                 .session_lease = absl::Seconds(flags.session_lease_s),
                                 .report_waits_after = absl::Seconds(flags.report_waits_s),
                                 .status_port = flags.status_port};
+  SetExactMath(flags.math == "exact");
   if (!flags.task_tls.empty() && flags.insecure) {
     return InvalidArgument("Either --task_tls or --insecure: what shall others than the job be?");
   }
@@ -206,6 +209,12 @@ void AddServer(CLI::App& app, Action* action) {
       "--soft_placement", flags->soft_placement,
       "Run nodes that ask for a device this cluster has not, such as /gpu:0, on a CPU: "
       "for programs that do not set allow_soft_placement and cannot be edited");
+  command
+      ->add_option(
+          "--math", flags->math,
+          "fast: convolutions may take algorithms that round more; exact: sums of products "
+          "alone")
+      ->check(CLI::IsMember({"fast", "exact"}));
   command->add_option("--device_plugin", flags->device_plugins,
                       "Library of devices to load (docs/write_a_device.md); may be given again");
   command

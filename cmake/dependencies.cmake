@@ -15,6 +15,8 @@ find_package(Snappy REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(hwy REQUIRED)
+find_package(GIF REQUIRED)
+find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(Eigen3 REQUIRED)
 

@@ -24,6 +24,7 @@ TEST(GeneratorTest, InputsThenRequiredAttributesThenOptions) {
                     .Attr("N: int >= 1")
                     .Attr("mode: string")
                     .Attr("rate: float = 0.5")
+                    .Attr("least: float = -inf")
                     .Attr("sizes: list(int) = [1, 2]"));
   ASSERT_TRUE(catalogue.status().ok()) << catalogue.status();
   const Constructors code = GenerateConstructors(catalogue);
@@ -31,14 +32,16 @@ TEST(GeneratorTest, InputsThenRequiredAttributesThenOptions) {
                                      "const std::vector<Endpoint>& rest, const std::string& mode, "
                                      "const DemoOptions& options = {});"));
   EXPECT_THAT(code.header, HasSubstr("float rate = 0.5f;"));
+  EXPECT_THAT(code.header, HasSubstr("float least = -HUGE_VALF;"));
   EXPECT_THAT(code.header, HasSubstr("std::vector<int64_t> sizes = {1, 2};"));
   const std::string reference = GenerateReference(catalogue);
   EXPECT_THAT(reference, HasSubstr("\n[Demo](#demo)\n"));
   EXPECT_THAT(reference, HasSubstr("## Demo\n\nShows a constructor."));
   EXPECT_THAT(reference, HasSubstr("- attribute `N: int >= 1`\n"));
   EXPECT_THAT(reference, HasSubstr("- attribute `rate: float = 0.5`\n"));
-  EXPECT_THAT(reference,
-              HasSubstr("- C++: `op::Demo(builder, x, rest, mode)`; options `rate`, `sizes`\n"));
+  EXPECT_THAT(
+      reference,
+      HasSubstr("- C++: `op::Demo(builder, x, rest, mode)`; options `rate`, `least`, `sizes`\n"));
 }
 
 TEST(GeneratorTest, ConstructorsBuildNodes) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/time/clock.h"
@@ -41,6 +40,9 @@ StatusOr<TaskStatus> ReadStatus(const TaskId& task, const wire::ClientReply& rep
   }
   status.data = {task.DeviceTask(), extension.task().data_address(),
                  extension.task().incarnation()};
+  // TensorFlow's own tasks are known by their first device.
+  if (status.data.address.empty() && !status.devices.empty())
+    status.data.incarnation = status.devices.front().incarnation;
   status.cluster.assign(extension.cluster_task().begin(), extension.cluster_task().end());
   return status;
 }
@@ -200,27 +202,85 @@ void TaskDirectory::DeleteWorkerSession(const TaskId& task, const std::string& h
   CallAndForget(task, "DeleteWorkerSession", wire::SerializeMessage(request));
 }
 
-void TaskDirectory::DeregisterGraph(const TaskId& task, uint32_t graph) {
+void TaskDirectory::DeregisterGraph(const TaskId& task, const std::string& session,
+                                    const std::string& graph) {
   tensorflow::DeregisterGraphRequest request;
-  request.set_graph_handle(absl::StrCat(graph));
+  request.set_graph_handle(graph);
+  request.set_session_handle(session);
+  request.set_create_worker_session_called(true);
   CallAndForget(task, "DeregisterGraph", wire::SerializeMessage(request));
 }
 
-StatusOr<uint32_t> TaskDirectory::RegisterGraph(const TaskId& task,
-                                                const tensorflow::RegisterGraphRequest& request,
-                                                const wire::RegisterGraphExtension& extension,
-                                                Cancellation* cancellation) {
+StatusOr<std::string> TaskDirectory::RegisterGraph(const TaskId& task,
+                                                   const tensorflow::RegisterGraphRequest& request,
+                                                   const wire::RegisterGraphExtension& extension,
+                                                   Cancellation* cancellation) {
   wire::Payload payload = wire::SerializeMessage(request);
   payload.Append(extension.SerializeAsString());
   tensorflow::RegisterGraphResponse response;
   WEFT_RETURN_IF_ERROR(
       Call(task, "RegisterGraph", std::move(payload), kCallTimeout, cancellation, &response));
-  uint32_t graph = 0;
-  if (!absl::SimpleAtoi(response.graph_handle(), &graph)) {
-    return Internal("Task ", task.ToString(), " gave a graph handle that is no number: '",
-                    response.graph_handle(), "'");
-  }
-  return graph;
+  return response.graph_handle();
+}
+
+void TaskDirectory::RunGraph(
+    const TaskId& task, const tensorflow::RunGraphRequest& request,
+    std::shared_ptr<Cancellation> cancellation,
+    absl::AnyInvocable<void(StatusOr<tensorflow::RunGraphResponse>)> done) {
+  const StatusOr<std::shared_ptr<wire::GrpcChannel>> channel = ChannelTo(task);
+  if (!channel.ok()) return done(channel.status());
+  Cancellation* const cancelled = cancellation.get();
+  (*channel)->Call({.method = MethodPath("RunGraph"),
+                    .request = wire::SerializeMessage(request),
+                    .cancellation = cancelled},
+                   [cancellation = std::move(cancellation), done = std::move(done)](
+                       StatusOr<std::unique_ptr<wire::ClientReply>> reply) mutable {
+                     if (!reply.ok()) return done(reply.status());
+                     tensorflow::RunGraphResponse response;
+                     const Status parsed = wire::ParseMessage((*reply)->response(), &response);
+                     if (!parsed.ok()) return done(parsed);
+                     if (response.status_code() != tensorflow::error::OK) {
+                       return done(Status(static_cast<absl::StatusCode>(response.status_code()),
+                                          response.status_error_message()));
+                     }
+                     done(std::move(response));
+                   });
+}
+
+void TaskDirectory::Pull(int64_t step, const RendezvousKey& key,
+                         std::shared_ptr<Cancellation> cancellation, ReceiveCallback done) {
+  const StatusOr<DeviceName> from = DeviceName::Parse(key.send_device);
+  if (!from.ok()) return done(from.status(), false);
+  if (!from->job || !from->task)
+    return done(InvalidArgument("Not a device of a task: ", key.send_device), false);
+  const StatusOr<std::shared_ptr<wire::GrpcChannel>> channel = ChannelTo({*from->job, *from->task});
+  if (!channel.ok()) return done(channel.status(), false);
+  tensorflow::RecvTensorRequest request;
+  request.set_step_id(step);
+  request.set_rendezvous_key(key.ToString());
+  Cancellation* const cancelled = cancellation.get();
+  (*channel)->Call(
+      {.method = MethodPath("RecvTensor"),
+       .request = wire::SerializeMessage(request),
+       .cancellation = cancelled},
+      [cancellation = std::move(cancellation), task = from->TaskName(),
+       done = std::move(done)](StatusOr<std::unique_ptr<wire::ClientReply>> reply) mutable {
+        if (!reply.ok()) {
+          return done(cancellation->IsCancelled()
+                          ? cancellation->status()
+                          : Annotate(reply.status(), absl::StrCat("A tensor of ", task)),
+                      false);
+        }
+        StatusOr<wire::ReceivedTensor> received = wire::ParseRecvTensorReply((*reply)->response());
+        if (!received.ok()) return done(received.status(), false);
+        done(std::move(received->tensor), received->is_dead);
+      });
+}
+
+void TaskDirectory::CleanupGraph(const TaskId& task, int64_t step) {
+  tensorflow::CleanupGraphRequest request;
+  request.set_step_id(step);
+  CallAndForget(task, "CleanupGraph", wire::SerializeMessage(request));
 }
 
 Status TaskDirectory::CleanupAll(const TaskId& task, const std::vector<std::string>& containers,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
@@ -21,6 +22,7 @@
 #include "weft/cluster/cluster_spec.h"
 #include "weft/cluster/data_plane.h"
 #include "weft/kernel/device.h"
+#include "weft/rendezvous/step_rendezvous.h"
 #include "weft/wire/grpc_service.h"
 
 namespace weft::cluster {
@@ -35,7 +37,7 @@ struct TaskStatus {
 
 // Thread-safe. Calls block; all have a deadline, register their wait and end when `cancellation`
 // (may be null) says so.
-class TaskDirectory {
+class TaskDirectory final : public rendezvous::TensorSource {
  public:
   TaskDirectory(ClusterSpec cluster, TaskId self, WaitRegistry* waits,
                 std::optional<JobIdentity> identity = std::nullopt);
@@ -54,11 +56,20 @@ class TaskDirectory {
                              Cancellation* cancellation);
   // Without waiting for the answer.
   void DeleteWorkerSession(const TaskId& task, const std::string& handle);
-  void DeregisterGraph(const TaskId& task, uint32_t graph);
-  StatusOr<uint32_t> RegisterGraph(const TaskId& task,
-                                   const tensorflow::RegisterGraphRequest& request,
-                                   const wire::RegisterGraphExtension& extension,
-                                   Cancellation* cancellation);
+  void DeregisterGraph(const TaskId& task, const std::string& session, const std::string& graph);
+  // The graph's handle.
+  StatusOr<std::string> RegisterGraph(const TaskId& task,
+                                      const tensorflow::RegisterGraphRequest& request,
+                                      const wire::RegisterGraphExtension& extension,
+                                      Cancellation* cancellation);
+  // A step of TensorFlow's way at a task of either kind: `done` runs once, when its part has ended.
+  void RunGraph(const TaskId& task, const tensorflow::RunGraphRequest& request,
+                std::shared_ptr<Cancellation> cancellation,
+                absl::AnyInvocable<void(StatusOr<tensorflow::RunGraphResponse>)> done);
+  void Pull(int64_t step, const RendezvousKey& key, std::shared_ptr<Cancellation> cancellation,
+            ReceiveCallback done) override;
+  // The step is over. Without waiting for the answer.
+  void CleanupGraph(const TaskId& task, int64_t step);
   Status CleanupAll(const TaskId& task, const std::vector<std::string>& containers,
                     Cancellation* cancellation);
 

@@ -10,6 +10,7 @@
 #include "weft/compile/passes.h"
 #include "weft/graph/known_shapes.h"
 #include "weft/kernel/kernel_context.h"
+#include "weft/kernel/make_op_kernel.h"
 
 namespace weft::compile {
 namespace {
@@ -47,7 +48,8 @@ class Folder {
  private:
   void Remember(Node* constant) {
     StatusOr<Tensor> value = constant->Attr<Tensor>("value");
-    if (!value.ok()) return;
+    // One that disagrees with its own type is no constant: its kernel refuses it.
+    if (!value.ok() || value->dtype() != constant->output_type(0).dtype) return;
     shapes_.Set(*constant, {PartialShape(value->shape())});
     constants_[{constant, 0}] = *std::move(value);
   }
@@ -113,8 +115,8 @@ class Folder {
   std::optional<std::vector<Tensor>> Compute(const Node& node) const {
     const auto def = options_.kernels->Find(node.call(), options_.device->type());
     if (!def.ok() || (*def)->cost == KernelCost::kBlocking) return std::nullopt;
-    KernelConstruction construction(node.call(), options_.device);
-    StatusOr<std::unique_ptr<OpKernel>> kernel = (*def)->factory(construction);
+    const StatusOr<std::unique_ptr<OpKernel>> kernel =
+        MakeOpKernel(**def, node.call(), options_.device);
     if (!kernel.ok() || (*kernel)->is_async()) return std::nullopt;
     std::vector<Value> inputs(node.num_inputs());
     std::vector<Value> outputs(node.num_outputs());
@@ -130,7 +132,11 @@ class Folder {
     const StepEnvironment environment{.device = options_.device, .cancellation = &cancellation};
     KernelContext context(std::move(binding));
     context.set_environment(&environment);
-    if (!(*kernel)->Compute(context).ok()) return std::nullopt;
+    try {
+      if (!(*kernel)->Compute(context).ok()) return std::nullopt;
+    } catch (...) {
+      return std::nullopt;  // the step meets it again and says what it is
+    }
     std::vector<Tensor> values;
     for (Value& output : outputs) {
       if (output.is_dead || output.variable || !output.tensor.IsInitialized()) return std::nullopt;

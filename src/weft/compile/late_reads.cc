@@ -98,7 +98,8 @@ enum class Passes {
   kItself,     // its output is its input
   kView,       // the same elements, seen in another way
   kRound,      // the nodes of a loop's variable that its body leaves as it is
-  kExit,       // such a variable leaves its loop
+  kChanged,    // the start of a loop's variable that its body changes
+  kExit,       // a variable leaves its loop
 };
 
 bool IsLoopCondition(const Node* node) {
@@ -112,13 +113,18 @@ bool LeavesLoop(const Node& exit) {
          IsLoopCondition(turn->input(1).node);
 }
 
-// Whether a Merge is that of a loop's variable, and each round passes it on as it got it.
-bool IsKept(const Node& merge) {
-  if (merge.num_inputs() != 2 || merge.input(1).node == nullptr) return false;
+// Whether a Merge is that of a loop's variable.
+bool IsLoopVariable(const Node& merge) {
+  if (!merge.LowersTo(InstructionKind::kMerge) || merge.num_inputs() != 2) return false;
   const Node* const enter = merge.input(0).node;
-  if (enter == nullptr || !enter->LowersTo(InstructionKind::kEnter)) return false;
+  const Node* const next = merge.input(1).node;
+  return enter != nullptr && enter->LowersTo(InstructionKind::kEnter) && next != nullptr &&
+         next->LowersTo(InstructionKind::kNextIteration);
+}
+
+// Whether each round passes a loop's variable on as it got it.
+bool IsKept(const Node& merge) {
   const Node* at = merge.input(1).node;
-  if (!at->LowersTo(InstructionKind::kNextIteration)) return false;
   constexpr int kLongest = 100;
   for (int i = 0; i < kLongest && at != nullptr; ++i) {
     if (at == &merge) return true;
@@ -137,7 +143,7 @@ Passes WayThrough(const Node& node) {
     return Passes::kRound;
   }
   if (!traits.reference_form.empty()) return Passes::kReference;
-  if (node.LowersTo(InstructionKind::kMerge)) return IsKept(node) ? Passes::kRound : Passes::kNo;
+  if (IsLoopVariable(node)) return IsKept(node) ? Passes::kRound : Passes::kChanged;
   if (node.LowersTo(InstructionKind::kExit)) return LeavesLoop(node) ? Passes::kExit : Passes::kNo;
   if (traits.passes_on == PassesOn::kItself) return Passes::kItself;
   if (traits.passes_on == PassesOn::kView) return Passes::kView;
@@ -160,6 +166,8 @@ class Followers {
     int length = 0;
     bool enters_a_loop = false;
     bool is_in_round = false;  // a round of the loop has not shown yet that there is one
+    bool has_view = false;
+    bool is_changed = false;  // in a loop whose body changes what is on the way
   };
 
   // Rounds of a loop come one after another even where nothing but their number says so.
@@ -173,7 +181,7 @@ class Followers {
     if (way.length > kLongest) return absl::OkStatus();
     for (const Consumer& reader : std::vector<Consumer>(node->consumers())) {
       if (reader.input == kControlPort || TaskOf(*reader.node) != TaskOf(*read_)) continue;
-      const Passes passes = reader.input == 0 ? WayThrough(*reader.node) : Passes::kNo;
+      const Passes passes = reader.input == 0 ? WayOn(*reader.node, way) : Passes::kNo;
       if (passes != Passes::kNo) {
         const bool ends_a_round = passes == Passes::kItself || passes == Passes::kExit;
         WEFT_RETURN_IF_ERROR(TurnReadersOf(
@@ -182,11 +190,15 @@ class Followers {
              .enters_a_loop = way.enters_a_loop || reader.node->LowersTo(InstructionKind::kEnter),
              .is_in_round =
                  (passes == Passes::kRound && reader.node->LowersTo(InstructionKind::kSwitch)) ||
-                 (way.is_in_round && !ends_a_round)}));
+                 (way.is_in_round && !ends_a_round),
+             .has_view = way.has_view || passes == Passes::kView,
+             .is_changed = way.is_changed || passes == Passes::kChanged}));
         continue;
       }
-      if (way.is_in_round) continue;
-      if (way.length == 0 || TakesWhatComes(*reader.node) || !Sees(*reader.node, way)) continue;
+      const bool leaves = way.is_changed && reader.node->LowersTo(InstructionKind::kExit);
+      if (way.is_in_round && !leaves) continue;
+      if (way.length == 0 || !Sees(*reader.node, way)) continue;
+      if (TakesWhatComes(*reader.node) && !leaves) continue;
       std::vector<Node*> waits;
       WEFT_ASSIGN_OR_RETURN(const Endpoint late,
                             LateValueOf({node, reader.port}, *reader.node, &waits));
@@ -194,6 +206,17 @@ class Followers {
       for (Node* wait : waits) graph_->AddControlEdge(wait, reader.node);
     }
     return absl::OkStatus();
+  }
+
+  // WayThrough, as far as the way can be followed from here. What a body changes is followed from
+  // its loop's start to its end and in no other form.
+  static Passes WayOn(const Node& node, const Way& way) {
+    const Passes passes = WayThrough(node);
+    if (passes == Passes::kChanged && (way.has_view || way.is_changed || !way.enters_a_loop)) {
+      return Passes::kNo;
+    }
+    const bool is_border = passes == Passes::kExit || node.LowersTo(InstructionKind::kEnter);
+    return way.is_changed && is_border ? Passes::kNo : passes;
   }
 
   // Merges take what comes first; what goes to the next round is a value.
@@ -212,6 +235,7 @@ class Followers {
     Endpoint reference;
     std::vector<View> views;    // of the reference; the first comes first
     std::vector<Node*> passed;  // stood on the way since the reference's last node
+    bool is_changed = false;    // by the loop's body: a reference in some rounds, a value in others
   };
 
   // The variable as `reader` sees it where it now takes `value`. Whoever takes that waits for
@@ -227,8 +251,18 @@ class Followers {
       Node* const node = at.node;
       switch (WayThrough(*node)) {
         case Passes::kNo:
-        case Passes::kRound:
           break;
+        case Passes::kRound:
+          if (late.is_changed) {
+            WEFT_ASSIGN_OR_RETURN(Node * turn, TwinOf(*node, late.reference, late.passed));
+            late = {.reference = {turn, at.port}, .is_changed = true};
+          }
+          break;
+        case Passes::kChanged: {
+          WEFT_ASSIGN_OR_RETURN(Node * merge, ChangedTwinOf(*node, outside.back()));
+          late = {.reference = {merge, 0}, .is_changed = true};
+          break;
+        }
         case Passes::kItself:
           late.passed.push_back(node);
           break;
@@ -304,6 +338,55 @@ class Followers {
     return made;
   }
 
+  // A loop variable beside that of `merge`: the reference where that has the variable's memory, and
+  // its value where it has one of its own. `before`: the reference as it stands before the loop.
+  StatusOr<Node*> ChangedTwinOf(const Node& merge, const Late& before) {
+    Node*& made = changed_[&merge];
+    if (made != nullptr) return made;
+    const Node& enter = *merge.input(0).node;
+    const Node& next = *merge.input(1).node;
+    WEFT_ASSIGN_OR_RETURN(Node * start, Beside(enter, {.op = "RefEnter", .attrs = enter.attrs()},
+                                               {before.reference}, before.passed));
+    WEFT_ASSIGN_OR_RETURN(const Endpoint value, AsReference(next.input(0)));
+    WEFT_ASSIGN_OR_RETURN(Node * on, Beside(next, {.op = "RefNextIteration", .attrs = next.attrs()},
+                                            {value}, {next.input(0).node}));
+    WEFT_ASSIGN_OR_RETURN(made, Beside(merge, {.op = "RefMerge", .attrs = merge.attrs()},
+                                       {Endpoint{start, 0}, Endpoint{on, 0}}, {}));
+    return made;
+  }
+
+  // What a body makes of its variable, as an edge for references.
+  StatusOr<Endpoint> AsReference(const Endpoint& value) {
+    const auto is_reference = [](const Endpoint& e) { return e.node->output_type(e.port).is_ref; };
+    constexpr int kLongest = 100;
+    Endpoint at = value;
+    for (int i = 0; i < kLongest && at.node != nullptr; ++i) {
+      if (is_reference(at)) return at;
+      if (at.node->LowersTo(InstructionKind::kEnter)) {
+        // From outside of the loop, by a read there.
+        const Node* const read = at.node->input(0).node;
+        if (read == nullptr || !ReadsReference(*read)) break;
+        WEFT_ASSIGN_OR_RETURN(Node * twin, TwinOf(*at.node, read->input(0), {}));
+        return Endpoint{twin, 0};
+      }
+      if (at.node->traits().passes_on != PassesOn::kItself) break;
+      at = at.node->input(0);
+    }
+    const DType dtype = value.node->output_type(value.port).dtype;
+    WEFT_ASSIGN_OR_RETURN(
+        Node * made,
+        Beside(*value.node, {.op = "_AsReference", .attrs = {{"T", dtype}}}, {value}, {}));
+    return Endpoint{made, 0};
+  }
+
+  StatusOr<Node*> Beside(const Node& node, NodeDef def, const std::vector<Endpoint>& inputs,
+                         const std::vector<Node*>& controls) {
+    def.name = graph_->UniqueName(absl::StrCat(node.name(), "/after_update"));
+    WEFT_ASSIGN_OR_RETURN(Node * made, graph_->AddNode(std::move(def), inputs, controls));
+    made->set_assigned_device(node.assigned_device());
+    return made;
+  }
+
   StatusOr<Endpoint> ViewOf(const Endpoint& value, const Late& late, std::vector<Node*> updates) {
     Node*& made = views_[{value.node, updates}];
     if (made != nullptr) return Endpoint{made, 0};
@@ -336,6 +419,7 @@ class Followers {
   Graph* const graph_;
   // By the Enter or Switch and what it is done with.
   std::map<std::tuple<const Node*, const Node*, int>, Node*> twins_;
+  std::map<const Node*, Node*> changed_;  // by the Merge
   // By the value that they stand for and the updates that they wait for.
   std::map<std::pair<Node*, std::vector<Node*>>, Node*> views_;
 };

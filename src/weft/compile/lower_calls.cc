@@ -363,7 +363,8 @@ class Lowering {
     Inliner condition(graph_, absl::StrCat(node_->name(), "/cond"), *node_);
     WEFT_ASSIGN_OR_RETURN(const Inlined asked, condition.Run(functions[0], merges, {}));
     if (asked.results.size() != 1 || asked.results[0].node == nullptr)
-      return InvalidArgument("The condition of '", node_->name(), "' must give one value");
+      return InvalidArgument("Expected a single scalar of the condition of '", node_->name(),
+                             "', got ", asked.results.size(), " tensors.");
     WEFT_RETURN_IF_ERROR(RefuseUnlessBool(asked.results[0]));
     WEFT_ASSIGN_OR_RETURN(Node * goes_on, here_.Add("LoopCond", {}, {asked.results[0]}));
     std::vector<Endpoint> arguments;
@@ -381,8 +382,8 @@ class Lowering {
         std::all_of(round.results.begin(), round.results.end(),
                     [](const Endpoint& result) { return result.node != nullptr; });
     if (round.results.size() != merges.size() || !gives_all)
-      return InvalidArgument("The body of '", node_->name(), "' must give ", merges.size(),
-                             " values, gives ", round.results.size());
+      return InvalidArgument("Node '", node_->name(), "': While loop body returned ",
+                             round.results.size(), " arguments. Expected: ", merges.size());
     for (size_t i = 0; i < merges.size(); ++i) {
       WEFT_ASSIGN_OR_RETURN(Node * next,
                             here_.Add("NextIteration", TypeOf(merges[i]), {round.results[i]}));

@@ -12,6 +12,7 @@
 #include "weft/compile/passes.h"
 #include "weft/compile/wanted.h"
 #include "weft/graph/function.h"
+#include "weft/kernel/make_op_kernel.h"
 
 namespace weft::compile {
 namespace {
@@ -151,8 +152,8 @@ class PlanBuilder {
     WEFT_ASSIGN_OR_RETURN(const KernelDef* def,
                           options_.kernels->Find(node->call(), options_.device->type()));
     const auto make = [&]() -> StatusOr<std::unique_ptr<OpKernel>> {
-      KernelConstruction construction(node->call(), options_.device);
-      StatusOr<std::unique_ptr<OpKernel>> kernel = def->factory(construction);
+      StatusOr<std::unique_ptr<OpKernel>> kernel =
+          MakeOpKernel(*def, node->call(), options_.device);
       if (kernel.ok()) return kernel;
       return Annotate(kernel.status(), absl::StrCat("Node '", node->name(), "'"));
     };
@@ -253,6 +254,13 @@ StatusOr<std::unique_ptr<Plan>> Plan::CompileFunction(const FunctionRef& functio
   StatusOr<std::unique_ptr<Plan>> plan = Compile(std::move(body), options);
   if (plan.ok()) return plan;
   return Annotate(plan.status(), absl::StrCat("Function '", function.name, "'"));
+}
+
+std::shared_ptr<const Plan> Plan::LibraryAlone() const {
+  PlanOptions options = options_;
+  options.cache = nullptr;
+  options.scope.clear();
+  return std::shared_ptr<const Plan>(new Plan(graph_.EmptyTwin(), options));
 }
 
 StatusOr<std::unique_ptr<Plan>> Plan::Compile(Graph graph, const PlanOptions& options) {

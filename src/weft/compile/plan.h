@@ -99,6 +99,10 @@ class Plan {
   StatusOr<std::unique_ptr<Plan>> CompileFunction(const FunctionRef& function,
                                                   bool results_on_host = false) const;
 
+  // A plan that computes nothing and has the same library of functions. What it compiles shares no
+  // kernels with anybody.
+  std::shared_ptr<const Plan> LibraryAlone() const;
+
   const std::vector<Instruction>& instructions() const { return instructions_; }
   int num_slots() const { return num_slots_; }
   int num_scratch() const { return num_scratch_; }

@@ -8,6 +8,7 @@
 
 #include "weft/compile/function_body.h"
 #include "weft/compile/plan.h"
+#include "weft/graph/function.h"
 
 namespace weft::compile {
 namespace {
@@ -31,6 +32,11 @@ bool IsMarked(const Node& node) {
   return !FunctionAttrs(node).empty() &&
          FindAttrOr<bool>(node.attrs(), "_lower_using_switch_merge", false);
 }
+
+bool IsCall(const Node& node) { return node.LowersTo(InstructionKind::kCall); }
+
+// Nodes that need less than all of their inputs.
+bool MayNeedLess(const Node& node) { return IsMarked(node) || IsCall(node); }
 
 std::vector<FunctionRef> FunctionsOf(const Node& node) {
   std::vector<FunctionRef> functions;
@@ -62,7 +68,7 @@ FunctionRef WithResults(const FunctionRef& function, const std::vector<bool>& re
 // is needed into marked nodes; removes what is not needed.
 Status Narrow(const NeedFinder& finder, Graph* body) {
   for (Node* node : body->nodes()) {
-    if (!finder.needs(*node) || !IsMarked(*node)) continue;
+    if (!finder.needs(*node) || !MayNeedLess(*node)) continue;
     for (int i = 0; i < node->num_inputs(); ++i) {
       if (finder.needs_input(*node, i)) continue;
       WEFT_ASSIGN_OR_RETURN(NodeDef def, StandIn(*node, i));
@@ -70,7 +76,9 @@ Status Narrow(const NeedFinder& finder, Graph* body) {
       WEFT_ASSIGN_OR_RETURN(Node * stand_in, body->AddNode(std::move(def), {}));
       WEFT_RETURN_IF_ERROR(body->SetInput(node, i, {stand_in, 0}));
     }
-    WEFT_RETURN_IF_ERROR(body->Widen(node, node->op(), finder.AttrsOf(*node), {}));
+    if (IsMarked(*node)) {
+      WEFT_RETURN_IF_ERROR(body->Widen(node, node->op(), finder.AttrsOf(*node), {}));
+    }
   }
   return absl::OkStatus();
 }
@@ -91,7 +99,7 @@ NeedFinder::NeedFinder(const Graph* graph, absl::flat_hash_set<Endpoint> fed, Me
 
 void NeedFinder::WantTensor(const Endpoint& tensor) {
   if (fed_.contains(tensor)) return;
-  if (!IsMarked(*tensor.node)) {
+  if (!MayNeedLess(*tensor.node)) {
     if (!needed_[tensor.node->id()]) open_.push_back(tensor.node);
     needed_[tensor.node->id()] = true;
     return;
@@ -105,13 +113,13 @@ void NeedFinder::WantTensor(const Endpoint& tensor) {
 
 void NeedFinder::WantNode(Node* node) {
   for (int i = 0; i < node->num_outputs(); ++i) {
-    if (IsMarked(*node)) WantTensor({node, i});
+    if (MayNeedLess(*node)) WantTensor({node, i});
   }
   WaitFor(node);
 }
 
 void NeedFinder::WaitFor(Node* node) {
-  if (!IsMarked(*node)) {
+  if (!MayNeedLess(*node)) {
     if (!needed_[node->id()]) open_.push_back(node);
     needed_[node->id()] = true;
     return;
@@ -165,9 +173,13 @@ void NeedFinder::Expand(Node* node) {
 
 Status NeedFinder::Settle(Node* node, Demand* demand) {
   demand->is_settled = true;
-  WEFT_RETURN_IF_ERROR(
-      Annotate(IsLoop(*node) ? SettleLoop(*node, demand) : SettleBranches(*node, demand),
-               absl::StrCat("Node '", node->name(), "'")));
+  if (IsCall(*node)) {
+    SettleCall(*node, demand);
+  } else {
+    WEFT_RETURN_IF_ERROR(
+        Annotate(IsLoop(*node) ? SettleLoop(*node, demand) : SettleBranches(*node, demand),
+                 absl::StrCat("Node '", node->name(), "'")));
+  }
   for (int i = 0; i < node->num_inputs(); ++i) {
     const Endpoint& input = node->input(i);
     if (input.node == nullptr) continue;
@@ -175,6 +187,21 @@ Status NeedFinder::Settle(Node* node, Demand* demand) {
     if (demand->inputs[i]) WantTensor(input);
   }
   return absl::OkStatus();
+}
+
+// All of a function runs, but what it never looks at is not computed for it.
+void NeedFinder::SettleCall(const Node& node, Demand* demand) {
+  std::vector<bool> arguments(node.num_inputs());
+  const StatusOr<std::vector<FunctionRef>> functions =
+      weft::FunctionsOf(*graph_, node.op(), node.attrs());
+  Status status = functions.status();
+  if (status.ok() && functions->size() == 1) {
+    const FunctionRef& function = functions->front();
+    status = FindArguments(function, absl::StrCat(ScopeOf(function), ";call"), &arguments);
+  }
+  // Whoever compiles the call says what is wrong with it.
+  if (!status.ok()) arguments.assign(node.num_inputs(), true);
+  demand->inputs = std::move(arguments);
 }
 
 Status NeedFinder::SettleBranches(const Node& node, Demand* demand) {
@@ -211,13 +238,20 @@ Status NeedFinder::FindArguments(const FunctionRef& function, const std::vector<
                                  bool waits, std::vector<bool>* arguments) const {
   std::string key = absl::StrCat(ScopeOf(function), waits ? ";waits;" : ";");
   for (const bool result : results) key.push_back(result ? '1' : '0');
+  return FindArguments(WithResults(function, results, waits, /*passes_on=*/false), key, arguments);
+}
+
+Status NeedFinder::FindArguments(const FunctionRef& function, const std::string& key,
+                                 std::vector<bool>* arguments) const {
   const auto [found, is_new] = memory_->try_emplace(key);
   std::vector<int64_t>& indices = found->second;
   if (is_new) {
-    WEFT_ASSIGN_OR_RETURN(const Graph body, InstantiateWanted(WithResults(function, results, waits,
-                                                                          /*passes_on=*/false),
-                                                              *graph_, memory_));
-    for (const Node* node : body.nodes()) {
+    const StatusOr<Graph> body = InstantiateWanted(function, *graph_, memory_);
+    if (!body.ok()) {
+      memory_->erase(found);
+      return body.status();
+    }
+    for (const Node* node : body->nodes()) {
       if (node->LowersTo(InstructionKind::kArgument) && !node->consumers().empty())
         indices.push_back(FindAttrOr<int64_t>(node->attrs(), "index", -1));
     }
@@ -285,7 +319,7 @@ StatusOr<Graph> InstantiateWanted(const FunctionRef& function, const Graph& libr
   const std::vector<Node*> nodes = body.nodes();
   const auto some = attrs.find(kResults);
   const bool is_part = some != attrs.end() && some->second.As<AttrValue::IntList>() != nullptr;
-  if (!is_part && std::none_of(nodes.begin(), nodes.end(), [](Node* n) { return IsMarked(*n); }))
+  if (!is_part && std::none_of(nodes.begin(), nodes.end(), [](Node* n) { return MayNeedLess(*n); }))
     return body;
   NeedFinder finder(&body, {}, memory);
   for (Node* node : nodes) {

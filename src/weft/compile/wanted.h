@@ -17,7 +17,8 @@ namespace weft::compile {
 // Finds the nodes that wanted tensors and nodes need. TensorFlow turns the If, Case and While nodes
 // that its client marks ("_lower_using_switch_merge") into Switch and Merge nodes before it looks
 // for what is needed. So of their branches and bodies only what the results that somebody reads
-// need is run, and an assignment that belongs to another result is not made.
+// need is run, and an assignment that belongs to another result is not made. Functions that are
+// called run whole, but what computes an argument that they never read does not run.
 class NeedFinder {
  public:
   // By function and wanted results: the arguments that these need. Functions within functions would
@@ -53,10 +54,14 @@ class NeedFinder {
   Demand& NeedMarked(Node* node);
   void Expand(Node* node);
   Status Settle(Node* node, Demand* demand);
+  void SettleCall(const Node& node, Demand* demand);
   Status SettleBranches(const Node& node, Demand* demand);
   Status SettleLoop(const Node& node, Demand* demand);
   // Sets in `arguments` which ones the wanted results of the function need.
   Status FindArguments(const FunctionRef& function, const std::vector<bool>& results, bool waits,
+                       std::vector<bool>* arguments) const;
+  // The same for what InstantiateWanted makes of the function, remembered under `key`.
+  Status FindArguments(const FunctionRef& function, const std::string& key,
                        std::vector<bool>* arguments) const;
 
   const Graph* const graph_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/executor/function_calls.h"
 
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,9 +23,14 @@ StatusOr<PlanRunner*> FunctionTable::Find(const FunctionRef& function) {
   return compiled_.emplace(key, std::move(compiled)).first->second.runner.get();
 }
 
-void StepFunctions::Run(const FunctionRef& function, std::vector<Tensor> arguments,
-                        Cancellation* cancellation, Done done) {
-  const StatusOr<PlanRunner*> runner = table_->Find(function);
+namespace {
+
+// Calls `function` in `environment`, which may end before the call does. `more` is kept until then.
+template <typename More>
+void Call(FunctionTable* table, const FunctionRef& function, StepEnvironment environment,
+          std::vector<Tensor> arguments, Cancellation* cancellation, StepTrace* trace, More more,
+          FunctionRunner::Done done) {
+  const StatusOr<PlanRunner*> runner = table->Find(function);
   if (!runner.ok()) {
     done(runner.status());
     return;
@@ -37,20 +43,98 @@ void StepFunctions::Run(const FunctionRef& function, std::vector<Tensor> argumen
   }
   // Lives until the call has ended, which may be after this returns.
   auto own = std::make_unique<Cancellation>(cancellation);
-  RunRequest request{
-      .environment = *environment_, .arguments = std::move(arguments), .trace = trace_};
+  RunRequest request{.environment = environment, .arguments = std::move(arguments), .trace = trace};
   request.environment.cancellation = own.get();
   request.environment.rendezvous = nullptr;
   (*runner)->Run(std::move(request),
-                 [name = function.name, own = std::move(own), done = std::move(done)](
-                     Status status, std::vector<Tensor> results) mutable {
+                 [name = function.name, own = std::move(own), more = std::move(more),
+                  done = std::move(done)](Status status, std::vector<Tensor> results) mutable {
                    own.reset();
+                   more = More{};
                    if (status.ok()) {
                      done(std::move(results));
                    } else {
                      done(Annotate(status, absl::StrCat("Function '", name, "'")));
                    }
                  });
+}
+
+// What ends with one call: as a step's own resources end with the step.
+struct CallResources {
+  ResourceManager resources;
+  ~CallResources() { resources.CleanupAll(); }
+};
+
+// Where the calls of a library run: all of a step's environment that is still there afterwards.
+struct LibraryPlace {
+  std::shared_ptr<const Plan> plan;
+  ThreadPool* pool;
+  ScheduleOptions options;
+  StepEnvironment environment;
+  SessionScope session;
+};
+
+class LibraryRunner final : public FunctionRunner {
+ public:
+  explicit LibraryRunner(std::shared_ptr<const LibraryPlace> place)
+      : place_(std::move(place)), table_(place_->plan.get(), place_->pool, place_->options) {}
+
+  void Run(const FunctionRef& function, std::vector<Tensor> arguments, Cancellation* cancellation,
+           Done done) override {
+    auto resources = std::make_unique<CallResources>();
+    StepEnvironment environment = place_->environment;
+    environment.step_resources = &resources->resources;
+    environment.session = &place_->session;
+    environment.step_id = next_step_.fetch_sub(1, std::memory_order_relaxed);
+    Call(&table_, function, environment, std::move(arguments), cancellation, nullptr,
+         std::move(resources), std::move(done));
+  }
+
+ private:
+  // Below those of steps that people see.
+  static inline std::atomic<int64_t> next_step_{-2};
+  const std::shared_ptr<const LibraryPlace> place_;
+  FunctionTable table_;
+};
+
+class PlanLibrary final : public FunctionLibrary, public std::enable_shared_from_this<PlanLibrary> {
+ public:
+  explicit PlanLibrary(std::shared_ptr<const LibraryPlace> place) : place_(std::move(place)) {}
+  std::unique_ptr<FunctionRunner> NewRunner() const override {
+    return std::make_unique<LibraryRunner>(place_);
+  }
+
+ private:
+  const std::shared_ptr<const LibraryPlace> place_;
+};
+
+}  // namespace
+
+std::shared_ptr<const FunctionLibrary> FunctionTable::Library(const StepEnvironment& environment) {
+  absl::MutexLock lock(&mutex_);
+  if (library_ == nullptr) {
+    auto place = std::make_shared<LibraryPlace>();
+    place->plan = plan_->LibraryAlone();
+    place->pool = pool_;
+    place->options = options_;
+    place->environment = {.device = environment.device,
+                          .waits = environment.waits,
+                          .files = environment.files,
+                          .deterministic = environment.deterministic,
+                          .single_threaded = environment.single_threaded};
+    // Its calls may come after the session's own resources have gone.
+    if (environment.session != nullptr) {
+      place->session.container = environment.session->container;
+    }
+    library_ = std::make_shared<PlanLibrary>(std::move(place));
+  }
+  return library_;
+}
+
+void StepFunctions::Run(const FunctionRef& function, std::vector<Tensor> arguments,
+                        Cancellation* cancellation, Done done) {
+  Call(table_, function, *environment_, std::move(arguments), cancellation, trace_, nullptr,
+       std::move(done));
 }
 
 }  // namespace weft::executor

@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "weft/compile/plan.h"
 #include "weft/executor/plan_runner.h"
+#include "weft/kernel/function_library.h"
 
 namespace weft::executor {
 
@@ -26,6 +27,8 @@ class FunctionTable {
 
   // Errors name the function: NotFound, or what is wrong with its body.
   StatusOr<PlanRunner*> Find(const FunctionRef& function);
+  // What is left of the functions when plan and step are gone. The same for every call.
+  std::shared_ptr<const FunctionLibrary> Library(const StepEnvironment& environment);
 
  private:
   struct Compiled {
@@ -38,12 +41,13 @@ class FunctionTable {
   const ScheduleOptions options_;
   absl::Mutex mutex_;
   absl::flat_hash_map<std::string, Compiled> compiled_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const FunctionLibrary> library_ ABSL_GUARDED_BY(mutex_);
 };
 
 // What the kernels of one step see. A call has the step's environment but for its rendezvous, and
 // ends when the step, or whoever asked for it, is cancelled; its failure cancels nothing but
 // itself.
-class StepFunctions final : public FunctionRunner {
+class StepFunctions final : public FunctionRunner, public LibraryOwner {
  public:
   // Both must outlive it; `environment` is the step's.
   StepFunctions(FunctionTable* table, const StepEnvironment* environment, StepTrace* trace)
@@ -51,6 +55,9 @@ class StepFunctions final : public FunctionRunner {
 
   void Run(const FunctionRef& function, std::vector<Tensor> arguments, Cancellation* cancellation,
            Done done) override;
+  std::shared_ptr<const FunctionLibrary> Library() override {
+    return table_->Library(*environment_);
+  }
 
  private:
   FunctionTable* const table_;

@@ -2,9 +2,6 @@
 #include "weft/executor/kernel_call.h"
 
 #include <atomic>
-#include <exception>
-#include <new>
-#include <stdexcept>
 #include <utility>
 
 #include "base/ref.h"
@@ -32,28 +29,13 @@ class CallEnd final : public RefCounted {
 
 }  // namespace
 
-Status CaughtStatus() {
-  try {
-    std::rethrow_exception(std::current_exception());
-  } catch (const std::bad_alloc&) {
-    return ResourceExhausted("Out of memory: the kernel asked for more than there is");
-  } catch (const std::length_error& e) {
-    return ResourceExhausted("Out of memory: the kernel asked for more than can be (", e.what(),
-                             ")");
-  } catch (const std::exception& e) {
-    return Internal("The kernel threw an exception: ", e.what());
-  } catch (...) {
-    return Internal("The kernel threw an exception of an unknown type");
-  }
-}
-
 void CallAsyncKernel(OpKernel& kernel, KernelContext& context,
                      absl::AnyInvocable<void(Status)> done) {
   const auto end = MakeRef<CallEnd>(std::move(done));
   try {
     kernel.ComputeAsync(context, [end](Status status) { end->Tell(std::move(status)); });
   } catch (...) {
-    end->Tell(CaughtStatus());
+    end->Tell(StatusOfException());
   }
 }
 

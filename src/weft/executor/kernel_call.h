@@ -4,20 +4,18 @@
 
 #include "absl/functional/any_invocable.h"
 
+#include "base/exceptions.h"
 #include "base/status.h"
 #include "weft/kernel/op_kernel.h"
 
 namespace weft::executor {
-
-// In a catch block: ResourceExhausted where memory was short, Internal for any other exception.
-Status CaughtStatus();
 
 // Compute of a kernel that does not wait.
 inline Status CallKernel(OpKernel& kernel, KernelContext& context) {
   try {
     return kernel.Compute(context);
   } catch (...) {
-    return CaughtStatus();
+    return StatusOfException();
   }
 }
 

@@ -37,7 +37,8 @@ bool LoopRun::TakeIn() {
     StatusOr<bool> again =
         results_.size() == 1
             ? Truth(results_[0])
-            : InvalidArgument("A loop's condition must give one value, gave ", results_.size());
+            : InvalidArgument("Expected a single scalar of a loop's condition, got ",
+                              results_.size(), " tensors.");
     if (again.ok() && *again) {
       in_condition_ = false;
       return true;
@@ -47,6 +48,9 @@ bool LoopRun::TakeIn() {
       return false;
     }
     status_ = again.status();
+  } else if (status_.ok() && results_.size() != num_values_) {
+    status_ = InvalidArgument("While loop body returned ", results_.size(),
+                              " arguments. Expected: ", num_values_);
   }
   if (!status_.ok()) {
     done_(status_, {});

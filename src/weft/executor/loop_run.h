@@ -18,7 +18,11 @@ class LoopRun final : public RefCounted {
 
  private:
   LoopRun(PlanRunner* condition, PlanRunner* body, RunRequest request, RunDone done)
-      : condition_(condition), body_(body), request_(std::move(request)), done_(std::move(done)) {}
+      : condition_(condition),
+        body_(body),
+        request_(std::move(request)),
+        done_(std::move(done)),
+        num_values_(request_.arguments.size()) {}
 
   void Advance();
   // Takes in what the part gave; false when the loop is over (done_ has been called).
@@ -28,6 +32,7 @@ class LoopRun final : public RefCounted {
   PlanRunner* const body_;
   RunRequest request_;  // arguments are the loop's values
   RunDone done_;
+  const size_t num_values_;
   bool in_condition_ = true;
   Status status_;
   std::vector<Tensor> results_;

@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 
 #include "base/compute_threads.h"
+#include "base/exceptions.h"
 #include "weft/executor/dynamic_step.h"
 #include "weft/executor/function_calls.h"
 #include "weft/executor/kernel_call.h"
@@ -151,7 +152,7 @@ Status RunStraight(const Plan& plan, StepState& state, Watch* watch, std::vector
     return watch != nullptr ? RunCalls<true>(plan, state, watch, results, &at)
                             : RunCalls<false>(plan, state, nullptr, results, &at);
   } catch (...) {
-    const Status status = CaughtStatus();
+    const Status status = StatusOfException();
     if (at == nullptr) return status;
     return NodeError(status, *plan.instructions()[at->instruction].node);
   }

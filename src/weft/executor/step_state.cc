@@ -168,6 +168,10 @@ Status StepState::TakeSnapshots(const Instruction& instruction) {
   for (const ReferenceRead& read : instruction.reference_reads) {
     if (slots_[read.slot].is_dead) continue;  // a send passes that on
     const Variable* variable = slots_[read.slot].variable.get();
+    if (variable == nullptr && slots_[read.slot].tensor.IsInitialized()) {
+      scratch_[read.scratch] = slots_[read.slot].tensor;  // _AsReference made it
+      continue;
+    }
     if (variable == nullptr) {
       return Internal("Reference input ", read.input, " of '", instruction.node->name(),
                       "' has no variable");

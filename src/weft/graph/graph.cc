@@ -6,12 +6,16 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/synchronization/mutex.h"
 
 #include "base/nearest_name.h"
 
 namespace weft {
 
+// Shared by graphs of which one may grow while functions of another are compiled. What is found
+// stays where it is.
 struct Graph::Library {
+  mutable absl::Mutex mutex;
   std::map<std::string, std::unique_ptr<FunctionDef>, std::less<>> functions;
   std::map<std::string, std::unique_ptr<OpDefinition>, std::less<>> ops;
   std::map<std::string, std::string, std::less<>> gradients;
@@ -44,9 +48,10 @@ Graph::Graph(const OpRegistry* ops) : ops_(ops), library_(std::make_shared<Libra
 
 Status Graph::CheckInput(const Node& node, int index, const Endpoint& source) const {
   if (source.port < 0 || source.port >= source.node->num_outputs()) {
-    return InvalidArgument("Input ", index, " of node '", node.name(), "' reads output ",
-                           source.port, " of '", source.node->name(), "', which has ",
-                           source.node->num_outputs());
+    return InvalidArgument(
+        "Input ", index, " of node '", node.name(), "': Connecting to invalid output ", source.port,
+        " of source node ", source.node->name(), " which has ", source.node->num_outputs(),
+        " outputs. Try using tf.compat.v1.experimental.output_all_intermediates(True).");
   }
   const ArgType& wants = node.input_type(index);
   const ArgType& gets = source.node->output_type(source.port);
@@ -270,6 +275,7 @@ Status Graph::AddFunction(FunctionDef function) {
   if (ops_->Find(name) != nullptr) {
     return InvalidArgument("Function '", name, "' has the name of an op");
   }
+  absl::MutexLock lock(&library_->mutex);
   const auto known = library_->functions.find(name);
   if (known != library_->functions.end()) {
     const auto same_node = [](const NodeDef& a, const NodeDef& b) {
@@ -293,32 +299,38 @@ Status Graph::AddFunction(FunctionDef function) {
 }
 
 const FunctionDef* Graph::FindFunction(absl::string_view name) const {
+  absl::MutexLock lock(&library_->mutex);
   const auto found = library_->functions.find(std::string(name));
   return found == library_->functions.end() ? nullptr : found->second.get();
 }
 
 void Graph::RemoveFunction(const std::string& name) {
+  absl::MutexLock lock(&library_->mutex);
   library_->ops.erase(name);
   library_->functions.erase(name);
 }
 
 std::vector<const FunctionDef*> Graph::functions() const {
   std::vector<const FunctionDef*> all;
+  absl::MutexLock lock(&library_->mutex);
   for (const auto& [name, function] : library_->functions) all.push_back(function.get());
   return all;
 }
 
 void Graph::SetGradientFunction(const std::string& function, const std::string& gradient) {
+  absl::MutexLock lock(&library_->mutex);
   library_->gradients[function] = gradient;
 }
 
 const std::string* Graph::FindGradientFunction(absl::string_view function) const {
+  absl::MutexLock lock(&library_->mutex);
   const auto found = library_->gradients.find(std::string(function));
   return found == library_->gradients.end() ? nullptr : &found->second;
 }
 
 StatusOr<const OpDefinition*> Graph::FindOp(absl::string_view name) const {
   if (const OpDefinition* known = ops_->Find(name)) return known;
+  absl::MutexLock lock(&library_->mutex);
   const auto function = library_->ops.find(std::string(name));
   if (function != library_->ops.end()) return function->second.get();
   return ops_->Get(name);

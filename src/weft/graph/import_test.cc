@@ -131,7 +131,8 @@ TEST(Import, RefusesBadGraphsAndChangesNothing) {
   EXPECT_THAT(ErrorOf({Const("a"), Const("a")}), HasSubstr("Node 'a' is not unique"));
   EXPECT_THAT(ErrorOf({Add("c", "a", "b")}), HasSubstr("Unknown input node 'a'"));
   EXPECT_THAT(ErrorOf({Const("a"), Plain("c", "Add", {"a"})}), HasSubstr("'c'"));
-  EXPECT_THAT(ErrorOf({Const("a"), Add("c", "a", "a:1")}), HasSubstr("reads output 1 of 'a'"));
+  EXPECT_THAT(ErrorOf({Const("a"), Add("c", "a", "a:1")}),
+              HasSubstr("invalid output 1 of source node a which"));
   EXPECT_THAT(ErrorOf({Const("a"), Add("c", "a", "a:00")}), HasSubstr("a:00"));
   EXPECT_THAT(
       ErrorOf({Const("a"), Plain("s", "Sized"), Add("c", "a", "s")}),

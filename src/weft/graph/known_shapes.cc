@@ -80,7 +80,8 @@ Status KnownShapes::InferOne(const Node& node) {
     }
     if (input.node->traits().source != ValueSource::kConstant) continue;
     StatusOr<Tensor> value = input.node->Attr<Tensor>("value");
-    if (!value.ok()) continue;
+    // One that disagrees with its own type is no constant: its kernel refuses it.
+    if (!value.ok() || value->dtype() != type.dtype) continue;
     values[i] = *std::move(value);
     constants[i] = &values[i];
   }

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_join.h"
 
+#include "base/exceptions.h"
+
 namespace weft {
 
 ShapeContext::ShapeContext(const AttrMap& attrs, absl::Span<const PartialShape> inputs,
@@ -19,10 +21,11 @@ ShapeContext::ShapeContext(const AttrMap& attrs, absl::Span<const PartialShape> 
       variables_(variables) {}
 
 StatusOr<PartialShape> ShapeContext::ShapeFromInput(int i) const {
-  const Tensor* value = constants_[i];
+  const Tensor* value = constant(i);
   if (value == nullptr) {
-    if (inputs_[i].rank() == 1 && inputs_[i].dim(0) >= 0 && inputs_[i].dim(0) <= kMaxRank) {
-      return PartialShape::UnknownOfRank(static_cast<int>(inputs_[i].dim(0)));
+    const PartialShape& shape = input(i);
+    if (shape.rank() == 1 && shape.dim(0) >= 0 && shape.dim(0) <= kMaxRank) {
+      return PartialShape::UnknownOfRank(static_cast<int>(shape.dim(0)));
     }
     return PartialShape();
   }
@@ -45,16 +48,16 @@ StatusOr<PartialShape> ShapeContext::ShapeFromInput(int i) const {
 }
 
 StatusOr<PartialShape> ShapeContext::WithRank(int i, int rank) const {
-  if (!inputs_[i].known_rank()) return PartialShape::UnknownOfRank(rank);
-  if (inputs_[i].rank() == rank) return inputs_[i];
-  return InvalidArgument("Shape must be rank ", rank, " but is rank ", inputs_[i].rank(),
-                         " for input ", i, ": ", inputs_[i].ToString());
+  if (!input(i).known_rank()) return PartialShape::UnknownOfRank(rank);
+  if (input(i).rank() == rank) return input(i);
+  return InvalidArgument("Shape must be rank ", rank, " but is rank ", input(i).rank(),
+                         " for input ", i, ": ", input(i).ToString());
 }
 
 StatusOr<PartialShape> ShapeContext::WithRankAtLeast(int i, int rank) const {
-  if (!inputs_[i].known_rank() || inputs_[i].rank() >= rank) return inputs_[i];
-  return InvalidArgument("Shape must be at least rank ", rank, " but is rank ", inputs_[i].rank(),
-                         " for input ", i, ": ", inputs_[i].ToString());
+  if (!input(i).known_rank() || input(i).rank() >= rank) return input(i);
+  return InvalidArgument("Shape must be at least rank ", rank, " but is rank ", input(i).rank(),
+                         " for input ", i, ": ", input(i).ToString());
 }
 
 namespace shapes {
@@ -152,6 +155,15 @@ std::string DescribeInputs(const Node& node, absl::Span<const PartialShape> inpu
   return absl::StrJoin(parts, ", ");
 }
 
+// What a shape function throws, as on values that it did not expect, is its status.
+Status CallShapeFunction(const ShapeFunction& function, ShapeContext& context) {
+  try {
+    return function(context);
+  } catch (...) {
+    return StatusOfException();
+  }
+}
+
 }  // namespace
 
 StatusOr<std::vector<PartialShape>> InferShapes(const Node& node,
@@ -160,7 +172,7 @@ StatusOr<std::vector<PartialShape>> InferShapes(const Node& node,
                                                 absl::Span<const PartialShape> variables) {
   ShapeContext context(node.attrs(), inputs, constants, node.num_outputs(), variables);
   if (node.definition().shape) {
-    const Status status = node.definition().shape(context);
+    const Status status = CallShapeFunction(node.definition().shape, context);
     if (!status.ok()) {
       return Annotate(status,
                       absl::StrCat("Node '", node.name(), "': op ", node.op(), " cannot take ",

@@ -26,11 +26,18 @@ class ShapeContext {
 
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
-  const PartialShape& input(int i) const { return inputs_[i]; }
+  // Attributes may tell of more inputs and outputs than there are: nothing is known of the former,
+  // and what is said of the latter is not kept.
+  const PartialShape& input(int i) const {
+    static const auto* const unknown = new PartialShape();
+    return HasInput(i) ? inputs_[i] : *unknown;
+  }
   // Null where the value is not known before the step.
-  const Tensor* constant(int i) const { return constants_[i]; }
+  const Tensor* constant(int i) const { return HasInput(i) ? constants_[i] : nullptr; }
   // The shape of the variable that input i is a handle of; unknown if the handle does not tell.
-  PartialShape variable(int i) const { return variables_.empty() ? PartialShape() : variables_[i]; }
+  PartialShape variable(int i) const {
+    return HasInput(i) && !variables_.empty() ? variables_[i] : PartialShape();
+  }
   // The 1-D (or scalar) int32/int64 constant of input i as a shape (-1 unknown); unknown-rank shape
   // of the vector's length when the value is not known.
   StatusOr<PartialShape> ShapeFromInput(int i) const;
@@ -40,7 +47,9 @@ class ShapeContext {
   }
   const AttrMap& attrs() const { return attrs_; }
 
-  void set_output(int i, PartialShape shape) { outputs_[i] = std::move(shape); }
+  void set_output(int i, PartialShape shape) {
+    if (i >= 0 && i < num_outputs()) outputs_[i] = std::move(shape);
+  }
   const PartialShape& output(int i) const { return outputs_[i]; }
   std::vector<PartialShape> TakeOutputs() { return std::move(outputs_); }
 
@@ -49,6 +58,8 @@ class ShapeContext {
   StatusOr<PartialShape> WithRankAtLeast(int i, int rank) const;
 
  private:
+  bool HasInput(int i) const { return i >= 0 && i < num_inputs(); }
+
   const AttrMap& attrs_;
   absl::Span<const PartialShape> inputs_;
   absl::Span<const Tensor* const> constants_;

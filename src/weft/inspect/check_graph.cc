@@ -13,6 +13,7 @@
 #include "weft/graph/device_name.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
+#include "weft/kernel/make_op_kernel.h"
 
 namespace weft::inspect {
 namespace {
@@ -106,8 +107,7 @@ class Checker {
       const StatusOr<const KernelDef*> kernel =
           catalogue_.kernels().Find(node->call(), device_->type());
       if (!kernel.ok()) continue;
-      KernelConstruction construction(node->call(), device_);
-      const Status made = (*kernel)->factory(construction).status();
+      const Status made = MakeOpKernel(**kernel, node->call(), device_).status();
       if (!made.ok())
         Add(Kind::kAttribute, absl::StrCat(node->op(), ": ", made.message()), node->name(), "");
     }

@@ -20,7 +20,7 @@ KernelContext::KernelContext(Binding binding) : binding_(std::move(binding)) {
 
 const std::string& KernelContext::default_container() const {
   static const std::string* const standard = new std::string(kDefaultContainer);
-  return environment_->container != nullptr ? *environment_->container : *standard;
+  return environment_->session != nullptr ? environment_->session->container : *standard;
 }
 
 StatusOr<Variable*> KernelContext::input_variable(int i) const {
@@ -50,7 +50,12 @@ StatusOr<Ref<Variable>> KernelContext::input_resource_variable(int i) const {
                   handle->container, ", device ", device().name(), ")");
 }
 
+// Attributes of a node may disagree: a kernel that counts by one of them may believe in outputs
+// that the node does not have.
 StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
+  if (static_cast<size_t>(i) >= binding_.outputs.size()) [[unlikely]] {
+    return InvalidArgument("'", name(), "' has no output ", i, ": its attributes disagree");
+  }
   Value& value = *binding_.outputs[i];
   const DType dtype = output_dtypes_[i];
   if (value.tensor.dtype() == dtype && value.tensor.shape() == shape && value.tensor.HasOneRef() &&
@@ -70,7 +75,9 @@ Status KernelContext::OutOfMemory(int i, const Status& status) const {
 }
 
 bool KernelContext::TryForward(int from, int i, const Shape& shape) {
-  if (shape.num_elements() < kForwardElements || !binding_.input_is_last_use[from]) return false;
+  if (shape.num_elements() < kForwardElements || static_cast<size_t>(i) >= output_dtypes_.size())
+    return false;
+  if (!binding_.input_is_last_use[from]) return false;
   Value& source = *binding_.input_values[from];
   if (&source.tensor != binding_.inputs[from] || source.tensor.size_bytes() < kForwardBytes ||
       source.tensor.dtype() != output_dtypes_[i] ||
@@ -96,6 +103,7 @@ StatusOr<Tensor*> KernelContext::ForwardOrAllocateOutput(int a, int b, int i, co
 }
 
 void KernelContext::SetOutput(int i, Tensor value) {
+  if (static_cast<size_t>(i) >= binding_.outputs.size()) return;
   binding_.outputs[i]->tensor = std::move(value);
   binding_.outputs[i]->is_shared = true;
 }

@@ -33,6 +33,12 @@ class FunctionRunner {
                    Cancellation* cancellation, Done done) = 0;
 };
 
+// What the steps of one session share at one task.
+struct SessionScope {
+  std::string container = kDefaultContainer;  // what an op's empty `container` means
+  ResourceManager* resources = nullptr;       // die with the session; null where there are none
+};
+
 // What all kernels of one step on one device share. Set by the executor, constant during the step.
 struct StepEnvironment {
   int64_t step_id = 0;
@@ -43,8 +49,7 @@ struct StepEnvironment {
   FunctionRunner* functions = nullptr;
   WaitRegistry* waits = nullptr;  // where kernels that wait report it (base/waits.h); may be null
   FileSystem* files = nullptr;    // file ops go through it; it keeps them under the allowed root
-  const std::string* container =
-      nullptr;  // default container of this session ("localhost" if null)
+  const SessionScope* session = nullptr;  // may be null
   bool deterministic = false;
   bool single_threaded = false;  // kernels must not share work over threads
 };

@@ -5,9 +5,13 @@
 #include <atomic>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+
+#include "weft/compile/partition.h"
 #include "weft/compile/remote_calls.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
+#include "weft/kernel/session_tensor.h"
 #include "weft/master/step_run.h"
 #include "weft/wire/device_proto.h"
 #include "weft/worker/part_options.h"
@@ -29,7 +33,7 @@ struct ClusterSession::Executable {
   ~Executable() {
     if (!retired) return;
     for (const auto& [task, graph] : registered)
-      environment.directory->DeregisterGraph(task, graph);
+      environment.directory->DeregisterGraph(task, parts.session, graph);
     if (parts.local) environment.worker->DeregisterGraph(*parts.local).IgnoreError();
   }
   bool RunsAt(const std::string& task) const {
@@ -40,7 +44,7 @@ struct ClusterSession::Executable {
   const SessionEnvironment& environment;
   StepParts parts;
   std::vector<PartialShape> feed_shapes;  // what placeholders demand, by feed
-  std::vector<std::pair<cluster::TaskId, uint32_t>> registered;
+  std::vector<std::pair<cluster::TaskId, std::string>> registered;
   std::atomic<bool> retired = false;
 };
 
@@ -122,20 +126,20 @@ Status ClusterSession::EnsureTasks(const std::vector<cluster::TaskId>& tasks,
 }
 
 Status ClusterSession::OpenTask(const cluster::TaskStatus& task, Cancellation* cancellation) {
-  if (task.data.address.empty()) {
-    return FailedPrecondition("Task ", task.id.ToString(),
-                              " is no weft server: the tasks of a cluster are all of one kind");
-  }
   tensorflow::CreateWorkerSessionRequest request;
   request.set_session_handle(handle_);
   request.set_isolate_session_state(config_.isolate_session_state());
   request.set_master_task(environment_.worker->task());
   request.set_master_incarnation(static_cast<int64_t>(environment_.self.incarnation));
-  request.mutable_server_def()->set_protocol("grpc");
-  request.mutable_server_def()->set_job_name(task.id.job);
-  request.mutable_server_def()->set_task_index(task.id.index);
+  const bool is_ours = !task.data.address.empty();
+  // A task of TensorFlow's own takes a definition for a cluster of the session's own.
+  if (is_ours) {
+    request.mutable_server_def()->set_protocol("grpc");
+    request.mutable_server_def()->set_job_name(task.id.job);
+    request.mutable_server_def()->set_task_index(task.id.index);
+  }
   WEFT_RETURN_IF_ERROR(environment_.directory->CreateWorkerSession(task.id, request, cancellation));
-  environment_.host->Know(task.data);
+  if (is_ours) environment_.host->Know(task.data);
   absl::MutexLock lock(&mutex_);
   tasks_[task.id.DeviceTask()] = task;
   return absl::OkStatus();
@@ -239,9 +243,10 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Prepare(
 StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(const Step& request) {
   auto executable = std::make_shared<Executable>(environment_);
   WEFT_ASSIGN_OR_RETURN(const compile::PlaceOptions places, Places());
-  WEFT_ASSIGN_OR_RETURN(
-      step::StepGraph cut,
-      graph_.Cut(step::SignatureOf(request.feeds, request.fetches, request.targets), places));
+  const compile::Signature signature =
+      step::SignatureOf(request.feeds, request.fetches, request.targets);
+  WEFT_ASSIGN_OR_RETURN(step::StepGraph cut, request.started ? graph_.CutPartial(signature, places)
+                                                             : graph_.Cut(signature, places));
   executable->feed_shapes = std::move(cut.feed_shapes);
   std::map<std::string, uint64_t> incarnations;
   {
@@ -255,7 +260,21 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(co
     incarnations[device.name] = device.incarnation;
   }
   WEFT_ASSIGN_OR_RETURN(auto parts, step::SplitByTask(cut.graph, incarnations));
+  executable->parts.session = handle_;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [task, part] : parts) {
+      const auto open = tasks_.find(task);
+      if (open != tasks_.end() && open->second.data.address.empty())
+        executable->parts.by_calls = true;
+    }
+  }
   for (auto& [task, part] : parts) {
+    // TensorFlow's tasks name edges and do not number them.
+    for (Node* node : part.nodes()) {
+      if (executable->parts.by_calls && node->attrs().contains(compile::kEdgeAttr))
+        node->RemoveAttr(compile::kEdgeAttr);
+    }
     const Status registered =
         RegisterPart(task, std::move(part), request.cancellation.get(), executable.get());
     if (registered.ok()) continue;
@@ -292,7 +311,9 @@ Status ClusterSession::RegisterPart(const std::string& task, Graph part, Cancell
       info->set_incarnation(address.incarnation);
     };
     add(environment_.self);
-    for (const auto& [name, other] : tasks_) add(other.data);
+    for (const auto& [name, other] : tasks_) {
+      if (!other.data.address.empty()) add(other.data);
+    }
   }
   tensorflow::RegisterGraphRequest request;
   request.set_session_handle(handle_);
@@ -302,11 +323,15 @@ Status ClusterSession::RegisterPart(const std::string& task, Graph part, Cancell
   WEFT_RETURN_IF_ERROR(
       GraphDefToProto(ExportGraph(part, {.assigned_devices = true, .strip_defaults = true}),
                       request.mutable_graph_def()));
-  WEFT_ASSIGN_OR_RETURN(const uint32_t graph,
+  WEFT_ASSIGN_OR_RETURN(std::string handle,
                         environment_.directory->RegisterGraph(id, request, extension, nullptr));
-  executable->registered.emplace_back(id, graph);
+  uint32_t graph = 0;
+  if (!executable->parts.by_calls && !absl::SimpleAtoi(handle, &graph)) {
+    return Internal("Task ", task, " gave a graph handle that is no number: '", handle, "'");
+  }
+  executable->registered.emplace_back(id, handle);
   executable->parts.remote.push_back(
-      {task, graph,
+      {task, graph, std::move(handle), id,
        std::make_shared<const WaitSubject>(WaitSubject{
            .waiter = environment_.worker->task(), .what = "the end of its part", .on = task})});
   return absl::OkStatus();
@@ -324,7 +349,8 @@ std::shared_ptr<ClusterSession::Executable> ClusterSession::Known(const std::str
 }
 
 void ClusterSession::Run(Step step, Done done) {
-  std::string key = step::SignatureKey(step.feeds, step.fetches, step.targets);
+  std::string key = absl::StrCat(step.started ? "partial;" : "",
+                                 step::SignatureKey(step.feeds, step.fetches, step.targets));
   if (std::shared_ptr<Executable> known = Known(key, /*suspects_too=*/false)) {
     Start(std::move(known), std::move(step), std::move(done));
     return;
@@ -345,13 +371,36 @@ void ClusterSession::Run(Step step, Done done) {
       });
 }
 
+Status ClusterSession::FillInHandles(std::vector<step::Feed>* feeds) const {
+  for (auto& [name, value] : *feeds) {
+    if (value.dtype() != DType::kResource || value.num_elements() != 1) continue;
+    const ResourceHandle& handle = value.scalar<ResourceHandle>();
+    if (handle.container != kTensorHandleContainer) continue;
+    WEFT_ASSIGN_OR_RETURN(value, environment_.worker->TensorOfSession(handle_, handle.name));
+  }
+  return absl::OkStatus();
+}
+
 void ClusterSession::Start(std::shared_ptr<Executable> executable, Step step, Done done) {
+  if (step.started) {
+    step.feeds.clear();
+    step.started = [started = std::move(step.started), client_device = client_device_.ToString(),
+                    feed_shapes = executable->feed_shapes](PartialStart begun) mutable {
+      begun.client_device = client_device;
+      begun.feed_shapes = std::move(feed_shapes);
+      started(std::move(begun));
+    };
+  }
+  if (Status filled = FillInHandles(&step.feeds); !filled.ok()) {
+    done(std::move(filled));
+    return;
+  }
   if (Status fits = step::CheckFeeds(executable->feed_shapes, step.feeds); !fits.ok()) {
     done(std::move(fits));
     return;
   }
   const StepParts& parts = executable->parts;
-  RunParts(environment_.worker, environment_.host, parts, std::move(step),
+  RunParts(environment_.worker, environment_.host, environment_.directory, parts, std::move(step),
            [this, executable, done = std::move(done)](StatusOr<StepResult> result) mutable {
              std::vector<std::string> tasks;
              for (const StepParts::Remote& remote : executable->parts.remote) {

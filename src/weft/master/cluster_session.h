@@ -48,6 +48,11 @@ class ClusterSession final : public StepRunner {
   // Waits for the tasks that the graph names; blocks.
   Status Extend(GraphDef graph, Cancellation* cancellation) override;
   void Run(Step step, Done done) override;
+  Status CheckComputable(const std::vector<std::string>& fetches,
+                         const std::vector<std::string>& fed,
+                         const std::vector<std::string>& open) override {
+    return graph_.CheckComputable(fetches, fed, open);
+  }
 
  private:
   struct Executable;
@@ -76,6 +81,8 @@ class ClusterSession final : public StepRunner {
   // Null if it is not registered; if not `suspects_too`, also if one of its tasks is suspect.
   std::shared_ptr<Executable> Known(const std::string& key, bool suspects_too);
   void Start(std::shared_ptr<Executable> executable, Step step, Done done);
+  // Puts the tensors that this task keeps for the session in the place of their handles.
+  Status FillInHandles(std::vector<step::Feed>* feeds) const;
 
   const std::string handle_;
   const tensorflow::ConfigProto config_;

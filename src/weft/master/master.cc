@@ -31,11 +31,6 @@ Status CheckConfig(const tensorflow::ConfigProto& config) {
   if (config.use_per_session_threads() || config.session_inter_op_thread_pool_size() > 0) {
     return InvalidArgument("Distributed session does not support session thread pool options.");
   }
-  if (config.cluster_def().job_size() > 0) {
-    return Unimplemented(
-        "A session cannot bring its own cluster (ConfigProto.cluster_def): start the servers with "
-        "it");
-  }
   return CheckFilters({config.device_filters().begin(), config.device_filters().end()});
 }
 

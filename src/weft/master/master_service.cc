@@ -81,9 +81,6 @@ void RunStep(const MasterService& service, Call call) {
   StatusOr<std::shared_ptr<MasterSession>> session =
       service.master->Find(message.rest.session_handle());
   if (!session.ok()) return fail(session.status());
-  if (!message.rest.partial_run_handle().empty()) {
-    return fail(Unimplemented("Partial runs are not supported; run the whole step at once"));
-  }
   if (Status s = (*session)->AdmitRequest(message.rest.request_id()); !s.ok()) return fail(s);
   SessionStep step = StepFrom(message.rest.options(), **session, call.get());
   for (wire::NamedTensor& feed : message.feeds) {
@@ -92,13 +89,37 @@ void RunStep(const MasterService& service, Call call) {
   std::vector<std::string> names(message.rest.fetch().begin(), message.rest.fetch().end());
   step.fetches = names;
   step.targets.assign(message.rest.target().begin(), message.rest.target().end());
-  (*session)->Run(std::move(step), [call = std::move(call), names = std::move(names), store_errors,
-                                    timer](StatusOr<StepResult> result) {
+  auto answer = [call = std::move(call), names = std::move(names), store_errors,
+                 timer](StatusOr<StepResult> result) {
     StatusOr<wire::Payload> payload = result.ok() ? StepResponse(names, *result) : result.status();
     timer.End(payload.status());
     ReplyStep(*call, store_errors, payload.status(),
               payload.ok() ? *std::move(payload) : wire::Payload());
-  });
+  };
+  if (message.rest.partial_run_handle().empty()) {
+    (*session)->Run(std::move(step), std::move(answer));
+  } else {
+    (*session)->RunPartially(message.rest.partial_run_handle(), std::move(step.feeds),
+                             std::move(step.fetches), std::move(answer));
+  }
+}
+
+void SetUpPartialRun(const MasterService& service, Call call) {
+  tensorflow::PartialRunSetupRequest request;
+  Status status = wire::ParseMessage(call->request(), &request);
+  StatusOr<std::shared_ptr<MasterSession>> session =
+      status.ok() ? service.master->Find(request.session_handle()) : status;
+  if (!session.ok()) return call->Reply(session.status(), wire::Payload());
+  SessionStep step;
+  for (const std::string& name : request.feed()) step.feeds.emplace_back(name, Tensor());
+  step.fetches.assign(request.fetch().begin(), request.fetch().end());
+  step.targets.assign(request.target().begin(), request.target().end());
+  (*session)->SetUpPartialRun(std::move(step),
+                              [call = std::move(call)](StatusOr<std::string> handle) {
+                                tensorflow::PartialRunSetupResponse response;
+                                if (handle.ok()) response.set_partial_run_handle(*handle);
+                                call->Reply(handle.status(), wire::SerializeMessage(response));
+                              });
 }
 
 StatusOr<wire::Payload> CallableResponse(const StepResult& result) {
@@ -229,12 +250,6 @@ void AddCallableMethods(Master* master, wire::MethodTable* methods) {
                               master->Find(request.session_handle()));
         return session->ReleaseCallable(request.handle());
       });
-  AddMethod<tensorflow::PartialRunSetupRequest, tensorflow::PartialRunSetupResponse>(
-      "PartialRunSetup", methods,
-      [master](const auto& request, wire::ServerCall&, auto*) -> Status {
-        WEFT_RETURN_IF_ERROR(master->Find(request.session_handle()).status());
-        return Unimplemented("Partial runs are not supported; run the whole step at once");
-      });
 }
 
 }  // namespace
@@ -254,6 +269,7 @@ void AddMasterMethods(const MasterService& service, wire::MethodTable* methods) 
         wire::Method{[service, handle](Call call) { handle(service, std::move(call)); }});
   };
   add("RunStep", RunStep);
+  add("PartialRunSetup", SetUpPartialRun);
   add("RunCallable", RunCallable);
   add("CloseSession", CloseSession);
 }

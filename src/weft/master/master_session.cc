@@ -7,10 +7,13 @@
 
 #include "absl/time/clock.h"
 
+#include "weft/master/partial_run.h"
+
 namespace weft::master {
 
 namespace {
 constexpr size_t kRecentRequests = 4096;
+constexpr size_t kMostPartialRuns = 1000;
 }  // namespace
 
 // One running step: its cancellation and everything that may trigger it.
@@ -100,7 +103,8 @@ void MasterSession::Run(SessionStep request, Done done) {
                          .targets = std::move(request.targets),
                          .trace = request.trace,
                          .partition_graphs = request.partition_graphs,
-                         .cancellation = {step, &step->cancellation}};
+                         .cancellation = {step, &step->cancellation},
+                         .started = std::move(request.started)};
   runner_->Run(std::move(inner), [step](StatusOr<StepResult> result) {
     step->session->EndStep(step, std::move(result));
   });
@@ -120,6 +124,60 @@ void MasterSession::EndStep(const std::shared_ptr<Step>& step, StatusOr<StepResu
     if (--running_ == 0 && closed_) closed = std::exchange(when_closed_, {});
   }
   for (auto& call : closed) call();
+}
+
+void MasterSession::SetUpPartialRun(SessionStep step,
+                                    absl::AnyInvocable<void(StatusOr<std::string>)> done) {
+  std::vector<std::string> feeds;
+  for (const step::Feed& feed : step.feeds) feeds.push_back(feed.first);
+  // Shared by the table, the step that it runs and its calls.
+  auto run = std::make_shared<PartialRun>(std::move(feeds), step.fetches, runner_.get());
+  std::string handle;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (closed_) return done(FailedPrecondition("Session is closed."));
+    if (partial_runs_.size() >= kMostPartialRuns) {
+      return done(ResourceExhausted("Too many partial runs are open in this session: ",
+                                    partial_runs_.size()));
+    }
+    last_used_ = absl::Now();
+    handle = absl::StrCat("partial_run_", next_partial_run_++);
+    partial_runs_.emplace(handle, run);
+  }
+  run->WhenReady(
+      [self = shared_from_this(), handle, done = std::move(done)](const Status& status) mutable {
+        if (!status.ok()) {
+          absl::MutexLock lock(&self->mutex_);
+          self->partial_runs_.erase(handle);
+        }
+        done(status.ok() ? StatusOr<std::string>(handle) : status);
+      });
+  step.started = [run](PartialStart start) { run->Begin(std::move(start)); };
+  Run(std::move(step), [run](StatusOr<StepResult> result) { run->End(std::move(result)); });
+}
+
+void MasterSession::RunPartially(const std::string& handle, std::vector<step::Feed> feeds,
+                                 std::vector<std::string> fetches, Done done) {
+  std::shared_ptr<PartialRun> run;
+  {
+    absl::MutexLock lock(&mutex_);
+    last_used_ = absl::Now();
+    if (const auto found = partial_runs_.find(handle); found != partial_runs_.end()) {
+      run = found->second;
+    }
+  }
+  if (run == nullptr) {
+    return done(InvalidArgument("Must run 'setup' before performing partial runs!"));
+  }
+  run->Call(std::move(feeds), std::move(fetches),
+            [self = shared_from_this(), run, handle,
+             done = std::move(done)](StatusOr<StepResult> result) mutable {
+              if (run->is_over()) {
+                absl::MutexLock lock(&self->mutex_);
+                self->partial_runs_.erase(handle);
+              }
+              done(std::move(result));
+            });
 }
 
 StatusOr<int64_t> MasterSession::MakeCallable(tensorflow::CallableOptions options,
@@ -189,7 +247,10 @@ void MasterSession::Close(Status reason, absl::AnyInvocable<void()> closed) {
 
 absl::Duration MasterSession::idle() const {
   absl::MutexLock lock(&mutex_);
-  return running_ > 0 ? absl::ZeroDuration() : absl::Now() - last_used_;
+  // Partial runs wait for the client, which may be gone.
+  int waiting = 0;
+  for (const auto& [handle, run] : partial_runs_) waiting += run->waits_for_client() ? 1 : 0;
+  return running_ > waiting ? absl::ZeroDuration() : absl::Now() - last_used_;
 }
 
 }  // namespace weft::master

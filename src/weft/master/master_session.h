@@ -31,7 +31,11 @@ struct SessionStep {
   bool trace = false;
   bool partition_graphs = false;
   Cancellation* caller = nullptr;  // the call's; must live until the step is done
+  // As for StepRunner::Step.
+  absl::AnyInvocable<void(PartialStart)> started;
 };
+
+class PartialRun;
 
 // Thread-safe. Shared by the master's table and the calls that use it.
 class MasterSession : public std::enable_shared_from_this<MasterSession> {
@@ -52,6 +56,13 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // `done` runs once, maybe before this returns. FailedPrecondition after Close.
   void Run(SessionStep step, Done done);
 
+  // Begins a step whose feeds and fetches come one by one; its feeds are names without values.
+  // `done` gives its handle once it can be run.
+  void SetUpPartialRun(SessionStep step, absl::AnyInvocable<void(StatusOr<std::string>)> done);
+  // Gives such a step more feeds and waits for more fetches, all of those that it was set up with.
+  void RunPartially(const std::string& handle, std::vector<step::Feed> feeds,
+                    std::vector<std::string> fetches, Done done);
+
   // A signature kept for RunCallable.
   StatusOr<int64_t> MakeCallable(tensorflow::CallableOptions options, int64_t request_id);
   StatusOr<tensorflow::CallableOptions> FindCallable(int64_t id) const;
@@ -63,7 +74,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // ended.
   void Close(Status reason, absl::AnyInvocable<void()> closed);
 
-  // Zero while a step runs.
+  // Zero while a step runs that does not wait for the client.
   absl::Duration idle() const;
 
  private:
@@ -82,6 +93,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   mutable absl::Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, std::shared_ptr<PartialRun>> partial_runs_
+      ABSL_GUARDED_BY(mutex_);  // shared with their calls
+  int64_t next_partial_run_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::Time last_used_ ABSL_GUARDED_BY(mutex_);
   std::vector<absl::AnyInvocable<void()>> when_closed_ ABSL_GUARDED_BY(mutex_);
   int64_t next_callable_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -29,6 +29,10 @@ class WaitingRunner final : public StepRunner {
       told(why);
     }));
   }
+  Status CheckComputable(const std::vector<std::string>&, const std::vector<std::string>&,
+                         const std::vector<std::string>&) override {
+    return absl::OkStatus();
+  }
 };
 
 class MasterSessionTest : public ::testing::Test {

@@ -9,6 +9,9 @@
 
 #include "absl/strings/match.h"
 
+#include "proto/tensorflow/config.pb.h"
+#include "weft/wire/run_metadata_proto.h"
+
 namespace weft::master {
 namespace {
 
@@ -33,11 +36,12 @@ Status FromTask(const std::string& task, const Status& status) {
 
 class StepRun final : public worker::StepWatcher, public std::enable_shared_from_this<StepRun> {
  public:
-  StepRun(worker::Worker* worker, worker::StepHost* host, StepRunner::Step step,
-          StepRunner::Done done)
+  StepRun(worker::Worker* worker, worker::StepHost* host, cluster::TaskDirectory* directory,
+          int64_t id, StepRunner::Step step, StepRunner::Done done)
       : worker_(worker),
         host_(host),
-        id_(NextStepId()),
+        directory_(directory),
+        id_(id),
         step_(std::move(step)),
         done_(std::move(done)) {}
 
@@ -49,12 +53,20 @@ class StepRun final : public worker::StepWatcher, public std::enable_shared_from
       }
       if (parts.local) running_[worker_->task()] = Wait();
     }
-    host_->Watch(id_, shared_from_this());
+    if (parts.by_calls) {
+      calls_ = std::make_shared<Cancellation>();
+    } else {
+      host_->Watch(id_, shared_from_this());
+    }
     std::weak_ptr<StepRun> weak = weak_from_this();
     watching_ = step_.cancellation->Register(&token_, [weak](const Status& why) {
       if (const auto alive = weak.lock()) alive->Abort(why);
     });
     for (const StepParts::Remote& remote : parts.remote) {
+      if (calls_ != nullptr) {
+        CallRemote(parts.session, remote);
+        continue;
+      }
       host_->StartRemote(remote.task, remote.graph, id_, step_.trace, step_.partition_graphs);
     }
     if (!watching_) Abort(step_.cancellation->status());
@@ -72,6 +84,7 @@ class StepRun final : public worker::StepWatcher, public std::enable_shared_from
                            .step = id_,
                            .trace = step_.trace,
                            .partition_graphs = step_.partition_graphs,
+                           .source = calls_ != nullptr ? directory_ : nullptr,
                            .cancellation = step_.cancellation};
     for (step::Feed& feed : step_.feeds) local.arguments.push_back(std::move(feed.second));
     worker_->RunStep(std::move(local), [self = shared_from_this()](step::PartReport report) {
@@ -100,6 +113,36 @@ class StepRun final : public worker::StepWatcher, public std::enable_shared_from
   }
 
  private:
+  void CallRemote(const std::string& session, const StepParts::Remote& remote) {
+    called_.push_back(remote.id);
+    tensorflow::RunGraphRequest request;
+    request.set_session_handle(session);
+    request.set_create_worker_session_called(true);
+    request.set_graph_handle(remote.handle);
+    request.set_step_id(id_);
+    request.mutable_exec_opts()->set_record_timeline(step_.trace);
+    request.mutable_exec_opts()->set_record_partition_graphs(step_.partition_graphs);
+    request.set_store_errors_in_response_body(true);
+    directory_->RunGraph(
+        remote.id, request, calls_,
+        [self = shared_from_this(),
+         task = remote.task](StatusOr<tensorflow::RunGraphResponse> response) {
+          step::PartReport report;
+          report.status = response.status();
+          if (response.ok()) {
+            tensorflow::RunMetadata metadata;
+            metadata.mutable_step_stats()->Swap(response->mutable_step_stats());
+            metadata.mutable_partition_graphs()->Swap(response->mutable_partition_graph());
+            report.status = wire::ReadRunMetadata(metadata, &report.metadata);
+          }
+          // gRPC's thread must not wait for what comes of it.
+          self->worker_->options().pool->Schedule(
+              [self, task, report = std::move(report)]() mutable {
+                self->PartEnded(task, std::move(report));
+              });
+        });
+  }
+
   template <typename T>
   static void Append(std::vector<T>* all, std::vector<T> more) {
     for (T& item : more) all->push_back(std::move(item));
@@ -107,6 +150,7 @@ class StepRun final : public worker::StepWatcher, public std::enable_shared_from
 
   // Tells the other tasks; this one's part is told by the cancellation itself.
   void Abort(const Status& why) {
+    if (calls_ != nullptr) return calls_->Cancel(why);
     std::vector<std::string> others;
     {
       absl::MutexLock lock(&mutex_);
@@ -118,7 +162,12 @@ class StepRun final : public worker::StepWatcher, public std::enable_shared_from
   }
 
   void Finish() {
-    host_->Unwatch(id_);
+    if (calls_ != nullptr) {
+      for (const cluster::TaskId& task : called_) directory_->CleanupGraph(task, id_);
+      worker_->AbortStep(id_, Cancelled("The step is over"));
+    } else {
+      host_->Unwatch(id_);
+    }
     if (watching_) step_.cancellation->Deregister(token_);
     StatusOr<StepResult> result = StepResult();
     {
@@ -131,9 +180,12 @@ class StepRun final : public worker::StepWatcher, public std::enable_shared_from
 
   worker::Worker* const worker_;
   worker::StepHost* const host_;
+  cluster::TaskDirectory* const directory_;
   const int64_t id_;
   StepRunner::Step step_;
   StepRunner::Done done_;
+  std::shared_ptr<Cancellation> calls_;  // of RunGraph, which may end after us; null: by frames
+  std::vector<cluster::TaskId> called_;
   Cancellation::Token token_ = 0;
   bool watching_ = false;
   absl::Mutex mutex_;
@@ -145,9 +197,10 @@ class StepRun final : public worker::StepWatcher, public std::enable_shared_from
 };
 
 // Nothing leaves this task: the worker alone runs the step.
-void RunHere(worker::Worker* worker, uint32_t graph, StepRunner::Step step, StepRunner::Done done) {
+void RunHere(worker::Worker* worker, uint32_t graph, int64_t id, StepRunner::Step step,
+             StepRunner::Done done) {
   worker::TaskStep local{.graph = graph,
-                         .step = NextStepId(),
+                         .step = id,
                          .trace = step.trace,
                          .partition_graphs = step.partition_graphs,
                          .cancellation = std::move(step.cancellation)};
@@ -163,13 +216,24 @@ void RunHere(worker::Worker* worker, uint32_t graph, StepRunner::Step step, Step
 
 }  // namespace
 
-void RunParts(worker::Worker* worker, worker::StepHost* host, const StepParts& parts,
-              StepRunner::Step step, StepRunner::Done done) {
+void RunParts(worker::Worker* worker, worker::StepHost* host, cluster::TaskDirectory* directory,
+              const StepParts& parts, StepRunner::Step step, StepRunner::Done done) {
+  const int64_t id = NextStepId();
+  if (step.started) {
+    Ref<rendezvous::StepRendezvous> rendezvous = worker->RendezvousOf(id);
+    if (!rendezvous) {
+      done(ResourceExhausted("Too many steps wait for their tensors at ", worker->task()));
+      return;
+    }
+    auto started = std::exchange(step.started, nullptr);
+    started({.rendezvous = Ref<Rendezvous>(rendezvous), .client_device = {}, .feed_shapes = {}});
+  }
   if (parts.remote.empty() && parts.local) {
-    RunHere(worker, *parts.local, std::move(step), std::move(done));
+    RunHere(worker, *parts.local, id, std::move(step), std::move(done));
     return;
   }
-  std::make_shared<StepRun>(worker, host, std::move(step), std::move(done))->Start(parts);
+  std::make_shared<StepRun>(worker, host, directory, id, std::move(step), std::move(done))
+      ->Start(parts);
 }
 
 }  // namespace weft::master

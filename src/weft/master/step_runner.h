@@ -11,6 +11,7 @@
 #include "base/cancellation.h"
 #include "base/status.h"
 #include "weft/graph/node_def.h"
+#include "weft/kernel/rendezvous.h"
 #include "weft/session/session.h"
 
 namespace weft::master {
@@ -18,6 +19,13 @@ namespace weft::master {
 struct StepResult {
   std::vector<Tensor> fetches;
   step::RunMetadata metadata;
+};
+
+// A partial run that has begun: its feeds come, and its fetches go, through the rendezvous.
+struct PartialStart {
+  Ref<Rendezvous> rendezvous;
+  std::string client_device;
+  std::vector<PartialShape> feed_shapes;  // what placeholders demand, by feed
 };
 
 // A graph that grows, and steps of it. Thread-safe. Outlives its running steps.
@@ -32,6 +40,9 @@ class StepRunner {
     bool partition_graphs = false;
     // The step's own; cancelled by whoever fails first. Shared with frames that may cancel it late.
     std::shared_ptr<Cancellation> cancellation;
+    // Set for a partial run, whose feeds are names without values: called once, before any part
+    // runs, unless the step cannot begin.
+    absl::AnyInvocable<void(PartialStart)> started;
   };
 
   virtual ~StepRunner() = default;
@@ -40,6 +51,10 @@ class StepRunner {
   virtual Status Extend(GraphDef graph, Cancellation* cancellation) = 0;
   // `done` runs once, maybe before this returns; every part of the step has ended by then.
   virtual void Run(Step step, Done done) = 0;
+  // Of a partial run: InvalidArgument names a fetch that needs one of the feeds `open`.
+  virtual Status CheckComputable(const std::vector<std::string>& fetches,
+                                 const std::vector<std::string>& fed,
+                                 const std::vector<std::string>& open) = 0;
 };
 
 }  // namespace weft::master

@@ -7,8 +7,34 @@
 
 namespace weft::master {
 
+namespace {
+
+// InvalidArgument unless the tasks that a session names are those of this cluster.
+Status CheckSameCluster(const cluster::ClusterSpec& named, const cluster::ClusterSpec& own) {
+  for (const auto& [task, address] : named.tasks()) {
+    const auto found = own.tasks().find(task);
+    if (found != own.tasks().end() && found->second == address) continue;
+    return InvalidArgument(
+        "The session's cluster (ConfigProto.cluster_def) has ", task.ToString(), " at ", address,
+        ", but the server was started with ",
+        found == own.tasks().end() ? "no such task" : absl::StrCat("it at ", found->second),
+        ". A session can name tasks of its server's own cluster; start the servers with it");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status TaskCluster::CheckCluster(const tensorflow::ConfigProto& config) const {
+  if (config.cluster_def().job_size() == 0) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(const cluster::ClusterSpec named,
+                        cluster::ClusterSpec::FromProto(config.cluster_def()));
+  return CheckSameCluster(named, environment_.directory->cluster());
+}
+
 StatusOr<std::unique_ptr<StepRunner>> TaskCluster::OpenSession(
     const std::string& handle, const tensorflow::ConfigProto& config) {
+  WEFT_RETURN_IF_ERROR(CheckCluster(config));
   SessionEnvironment environment = environment_;
   if (config.operation_timeout_in_ms() > 0) {
     // A little less than the client's own, so that it is told who is missing.

@@ -25,6 +25,9 @@ class TaskCluster final : public ClusterAccess {
                  const std::vector<std::string>& filters, Cancellation* cancellation) override;
 
  private:
+  // That the cluster of the configuration, if it has one, is this one.
+  Status CheckCluster(const tensorflow::ConfigProto& config) const;
+
   const SessionEnvironment environment_;
 };
 

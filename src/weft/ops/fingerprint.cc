@@ -101,7 +101,75 @@ struct Blocks {
   }
 };
 
+uint64_t MixPair(uint64_t u, uint64_t v) { return Mix(u, v, 0x9ddfea08eb382d69); }
+
+// Of up to 127 bytes.
+Pair ShortHash128(const char* s, size_t n, Pair seed) {
+  uint64_t a = seed.first, b = seed.second, c = 0, d = 0;
+  if (n <= 16) {
+    a = ShiftMix(a * kPrime1) * kPrime1;
+    c = b * kPrime1 + UpTo16(s, n);
+    d = ShiftMix(a + (n >= 8 ? Word(s) : c));
+  } else {
+    c = MixPair(Word(s + n - 8) + kPrime1, a);
+    d = MixPair(b + n, c + Word(s + n - 16));
+    a += d;
+    for (const char* const end = s + (n - 1) / 16 * 16; s != end; s += 16) {
+      a = (a ^ ShiftMix(Word(s) * kPrime1) * kPrime1) * kPrime1;
+      b ^= a;
+      c = (c ^ ShiftMix(Word(s + 8) * kPrime1) * kPrime1) * kPrime1;
+      d ^= c;
+    }
+  }
+  a = MixPair(a, c);
+  b = MixPair(d, b);
+  return {a ^ b, MixPair(b, a)};
+}
+
+Pair LongHash128(const char* s, size_t n, Pair seed) {
+  Blocks state{.x = seed.first, .y = seed.second, .z = n * kPrime1};
+  state.v.first = std::rotr(state.y ^ kPrime1, 49) * kPrime1 + Word(s);
+  state.v.second = std::rotr(state.v.first, 42) * kPrime1 + Word(s + 8);
+  state.w.first = std::rotr(state.y + state.z, 35) * kPrime1 + state.x;
+  state.w.second = std::rotr(state.x + Word(s + 88), 53) * kPrime1;
+  for (; n >= 128; n -= 128, s += 128) {
+    state.Add(s, kPrime1, 1);
+    state.Add(s + 64, kPrime1, 1);
+  }
+  auto& [x, y, z, v, w] = state;
+  x += std::rotr(v.first + z, 49) * kPrime0;
+  y = y * kPrime0 + std::rotr(w.second, 37);
+  z = z * kPrime0 + std::rotr(w.first, 27);
+  w.first *= 9;
+  v.first *= kPrime0;
+  for (size_t done = 32; done < n + 32; done += 32) {
+    const char* tail = s + n - done;
+    y = std::rotr(x + y, 42) * kPrime0 + v.second;
+    w.first += Word(tail + 16);
+    x = x * kPrime0 + w.first;
+    z += w.second + Word(tail);
+    w.second += v.first;
+    v = Hash32Bytes(tail, v.first + z, v.second);
+    v.first *= kPrime0;
+  }
+  x = MixPair(x, v.first);
+  y = MixPair(y + z, w.first);
+  return {MixPair(x + v.second, w.second) + y, MixPair(x + w.second, y + v.second)};
+}
+
 }  // namespace
+
+std::pair<uint64_t, uint64_t> Fingerprint128(absl::string_view bytes) {
+  const char* s = bytes.data();
+  size_t n = bytes.size();
+  Pair seed = {kPrime0, kPrime1};
+  if (n >= 16) {
+    seed = {Word(s), Word(s + 8) + kPrime0};
+    s += 16;
+    n -= 16;
+  }
+  return n < 128 ? ShortHash128(s, n, seed) : LongHash128(s, n, seed);
+}
 
 uint64_t Fingerprint64(absl::string_view bytes) {
   const char* s = bytes.data();

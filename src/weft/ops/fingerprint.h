@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 
@@ -12,6 +13,8 @@ namespace weft::ops {
 
 // FarmHash's 64-bit fingerprint.
 uint64_t Fingerprint64(absl::string_view bytes);
+// FarmHash's 128-bit fingerprint: the low half, and the high one.
+std::pair<uint64_t, uint64_t> Fingerprint128(absl::string_view bytes);
 // Of two fingerprints; the order counts.
 uint64_t FingerprintCat64(uint64_t first, uint64_t second);
 // MurmurHash64A with the seed that TensorFlow gives it.

@@ -18,6 +18,7 @@ struct GradientCase {
   std::string note = "";
   int num_outputs = -1;             // whose gradients count; -1: all
   std::vector<int> not_tried = {};  // inputs where differences are no measure
+  std::vector<int> outputs = {};    // whose gradients count, if they are not the first
 };
 
 std::vector<GradientCase> GradientCases();

@@ -58,6 +58,7 @@ class Differentiated {
     node_ = runner_.builder().AddNode(test.op, arguments, test.attrs, "tested");
     num_outputs_ =
         test.num_outputs < 0 && node_ != nullptr ? node_->num_outputs() : test.num_outputs;
+    counted_ = test.outputs;
   }
 
   Status Differentiate() {
@@ -68,6 +69,9 @@ class Differentiated {
     std::vector<Endpoint> gradients(node_->num_outputs());
     for (int i = 0; i < num_outputs_; ++i) {
       if (!IsTried(results[i].dtype())) continue;
+      if (!counted_.empty() && std::find(counted_.begin(), counted_.end(), i) == counted_.end()) {
+        continue;
+      }
       weights_.push_back(Weights(results[i], 77 + i));
       outputs_.push_back(outputs[i]);
       gradients[i] = runner_.Input(results[i].dtype());
@@ -121,6 +125,7 @@ class Differentiated {
   GraphRunner runner_;
   Node* node_ = nullptr;
   int num_outputs_ = 0;
+  std::vector<int> counted_;
   std::vector<std::pair<Endpoint, Tensor>> values_;
   std::vector<Endpoint> outputs_;
   std::vector<Tensor> weights_;
@@ -174,6 +179,14 @@ TEST(GradientTest, EveryGradientAgreesWithFiniteDifferences) {
 const std::map<std::string, std::string>& NotTried() {
   static const auto* const ops = new std::map<std::string, std::string>{
       {"PreventGradient", "refuses"},
+      {"FakeQuantWithMinMaxArgs", "has steps, which its gradient leaves out"},
+      {"FakeQuantWithMinMaxVars", "has steps, which its gradient leaves out"},
+      {"FakeQuantWithMinMaxVarsPerChannel", "has steps, which its gradient leaves out"},
+      {"QuantizeAndDequantize", "has steps, which its gradient leaves out"},
+      {"QuantizeAndDequantizeV2", "has steps, which its gradient leaves out"},
+      {"QuantizeAndDequantizeV3", "has steps, which its gradient leaves out"},
+      {"QuantizeAndDequantizeV4", "has steps, which its gradient leaves out"},
+      {"StatelessParameterizedTruncatedNormal", "TensorFlow's counts the bounds apart"},
       {"ReadVariableOp", "reads a variable: train/gradients_test.cc"},
       {"ResourceGather", "reads a variable: train/gradients_test.cc"},
       {"ResourceGatherNd", "reads a variable: train/gradients_test.cc"},
@@ -195,6 +208,11 @@ const std::map<std::string, std::string>& NotTried() {
       {"TensorListSplit", "makes a variant: train/function_gradients_test.cc"},
       {"TensorListConcat", "takes a variant: train/function_gradients_test.cc"},
       {"TensorListConcatV2", "takes a variant: train/function_gradients_test.cc"},
+      {"TensorMapInsert", "makes a variant: train/function_gradients_test.cc"},
+      {"TensorMapLookup", "takes a variant: train/function_gradients_test.cc"},
+      {"TensorMapErase", "takes a variant: train/function_gradients_test.cc"},
+      {"CompositeTensorVariantFromComponents", "makes a variant: train/function_gradients_test.cc"},
+      {"CompositeTensorVariantToComponents", "takes a variant: train/function_gradients_test.cc"},
       {"RefIdentity", "takes a reference; passes on what Identity does"},
       {"RefSwitch", "takes a reference; shares Switch's gradient"},
       {"RefMerge", "takes references; shares Merge's gradient"},

@@ -73,6 +73,18 @@ StatusOr<int> CanonicalAxis(int64_t axis, int rank, absl::string_view what) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+std::string PositionText(const Shape& shape, int64_t position) {
+  if (shape.rank() == 0) return "";
+  IndexVector at(shape.rank());
+  for (int i = shape.rank(); i-- > 0;) {
+    at[i] = position % shape.dim(i);
+    position /= shape.dim(i);
+  }
+  std::string text;
+  for (const int64_t i : at) absl::StrAppend(&text, text.empty() ? "[" : ",", i);
+  return text + "]";
+}
+
 StatusOr<std::optional<int>> ConstantAxis(const ShapeContext& c, int i, int rank) {
   if (c.constant(i) == nullptr || rank < 0) return std::optional<int>();
   WEFT_ASSIGN_OR_RETURN(const int64_t value, IndexScalar(*c.constant(i), "axis"));

@@ -26,6 +26,9 @@ StatusOr<Shape> ShapeFromValues(const Tensor& tensor, absl::string_view what);
 // `axis` in [-rank, rank) as one in [0, rank); InvalidArgument otherwise.
 StatusOr<int> CanonicalAxis(int64_t axis, int rank, absl::string_view what);
 
+// "[1,2]" of a flat position; "" for a scalar.
+std::string PositionText(const Shape& shape, int64_t position);
+
 // For shape functions: the constant axis of input i as one in [0, rank), nothing if it or the rank
 // is unknown.
 StatusOr<std::optional<int>> ConstantAxis(const ShapeContext& c, int i, int rank);

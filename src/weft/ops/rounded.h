@@ -36,6 +36,8 @@ class Rounded {
 
   friend Rounded sqrt(Rounded a) { return Rounded(std::sqrt(a.value_)); }
   friend Rounded abs(Rounded a) { return Rounded(std::fabs(a.value_)); }
+  friend Rounded log(Rounded a) { return Rounded(std::log(a.value_)); }
+  friend bool isfinite(Rounded a) { return std::isfinite(a.value_); }
   friend Rounded exp(Rounded a) { return Rounded(std::exp(a.value_)); }
   friend Rounded pow(Rounded a, Rounded b) { return Rounded(std::pow(a.value_, b.value_)); }
   friend Rounded copysign(Rounded a, Rounded b) {
@@ -50,6 +52,8 @@ class Rounded {
 using std::abs;
 using std::copysign;
 using std::exp;
+using std::isfinite;
+using std::log;
 using std::pow;
 using std::sqrt;
 

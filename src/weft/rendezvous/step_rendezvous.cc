@@ -16,13 +16,28 @@ EdgeKey EdgeKey::Of(const RendezvousKey& key) {
 // The prefix ends in a slash: task 1 is not task 10.
 StepRendezvous::StepRendezvous(int64_t step, std::string task, TensorSink* sink,
                                WaitRegistry* waits)
-    : step_(step), device_prefix_(absl::StrCat(task, "/")), sink_(sink), waits_(waits) {}
+    : step_(step),
+      device_prefix_(absl::StrCat(task, "/")),
+      sink_(sink),
+      waits_(waits),
+      pulls_(std::make_shared<Cancellation>()) {}
+
+void StepRendezvous::PullFrom(TensorSource* source) {
+  absl::MutexLock lock(&mutex_);
+  source_ = source;
+}
 
 Status StepRendezvous::Send(const RendezvousKey& key, const Tensor& tensor, bool is_dead) {
   if (absl::StartsWith(key.receive_device, device_prefix_)) {
     return Deliver(EdgeKey::Of(key), tensor, is_dead);
   }
-  WEFT_RETURN_IF_ERROR(status());
+  bool is_pulled = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    WEFT_RETURN_IF_ERROR(status_);
+    is_pulled = source_ != nullptr;
+  }
+  if (is_pulled) return Deliver(EdgeKey::Of(key), tensor, is_dead);
   if (sink_ == nullptr) {
     return Internal("Tensor for ", key.receive_device, ", but nothing leads there from ",
                     device_prefix_);
@@ -55,10 +70,13 @@ void StepRendezvous::Receive(const RendezvousKey& key, ReceiveCallback done) {
   Tensor tensor;
   bool is_dead = false;
   Status failed;
+  TensorSource* source = nullptr;
   {
     absl::MutexLock lock(&mutex_);
     failed = status_;
-    if (failed.ok()) {
+    const bool is_elsewhere = !absl::StartsWith(key.send_device, device_prefix_);
+    if (failed.ok() && is_elsewhere && !slots_.contains(EdgeKey::Of(key))) source = source_;
+    if (failed.ok() && source == nullptr) {
       const auto [it, added] = slots_.try_emplace(EdgeKey::Of(key));
       Slot& slot = it->second;
       if (added) {
@@ -75,11 +93,24 @@ void StepRendezvous::Receive(const RendezvousKey& key, ReceiveCallback done) {
       }
     }
   }
-  if (!failed.ok()) {
+  if (source != nullptr) {
+    Pull(source, key, std::move(done));
+  } else if (!failed.ok()) {
     done(failed, false);
   } else {
     done(std::move(tensor), is_dead);
   }
+}
+
+void StepRendezvous::Pull(TensorSource* source, const RendezvousKey& key, ReceiveCallback done) {
+  Wait wait;
+  if (waits_ != nullptr && key.wait != nullptr) wait = waits_->Begin(key.wait, step_);
+  source->Pull(step_, key, pulls_,
+               [done = std::move(done), wait = std::move(wait)](StatusOr<Tensor> tensor,
+                                                                bool is_dead) mutable {
+                 wait.End();
+                 done(std::move(tensor), is_dead);
+               });
 }
 
 void StepRendezvous::Abort(const Status& reason) {
@@ -90,6 +121,7 @@ void StepRendezvous::Abort(const Status& reason) {
     status_ = reason;
     slots.swap(slots_);
   }
+  pulls_->Cancel(reason);
   for (auto& [key, slot] : slots) {
     slot.wait.End();
     if (slot.receiver) slot.receiver(reason, false);

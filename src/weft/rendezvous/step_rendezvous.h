@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 
+#include "base/cancellation.h"
 #include "base/waits.h"
 #include "weft/kernel/rendezvous.h"
 
@@ -23,6 +25,16 @@ class TensorSink {
   // Sends to the task of `key.receive_device`. An error fails the step.
   virtual Status Push(int64_t step, const RendezvousKey& key, const Tensor& tensor,
                       bool is_dead) = 0;
+};
+
+// Asks another task for what it makes. Thread-safe; must not block.
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+  // Calls `done` once, maybe before this returns: with the tensor that `key` names, made by the
+  // task of `key.send_device`, or with an error, that of `cancellation` among them.
+  virtual void Pull(int64_t step, const RendezvousKey& key,
+                    std::shared_ptr<Cancellation> cancellation, ReceiveCallback done) = 0;
 };
 
 // Names one tensor of a step: the edge, and the iteration of the loop it is in.
@@ -51,6 +63,9 @@ class StepRendezvous final : public Rendezvous {
   void Receive(const RendezvousKey& key, ReceiveCallback done) override;
   void Abort(const Status& reason) override;
 
+  // From now on this is a step of TensorFlow's way: what is meant for another task stays here until
+  // that asks for it, and what another makes is asked for. `source` must outlive the step.
+  void PullFrom(TensorSource* source);
   // A tensor that came from another task. InvalidArgument if it came before.
   Status Deliver(const EdgeKey& key, Tensor tensor, bool is_dead);
   // OK until aborted.
@@ -58,6 +73,8 @@ class StepRendezvous final : public Rendezvous {
   int64_t step() const { return step_; }
 
  private:
+  void Pull(TensorSource* source, const RendezvousKey& key, ReceiveCallback done);
+
   struct Slot {
     Tensor tensor;
     bool is_dead = false;
@@ -70,7 +87,9 @@ class StepRendezvous final : public Rendezvous {
   const std::string device_prefix_;
   TensorSink* const sink_;
   WaitRegistry* const waits_;
+  const std::shared_ptr<Cancellation> pulls_;  // shared with calls that outlive the step
   mutable absl::Mutex mutex_;
+  TensorSource* source_ ABSL_GUARDED_BY(mutex_) = nullptr;
   Status status_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<EdgeKey, Slot> slots_ ABSL_GUARDED_BY(mutex_);
 };

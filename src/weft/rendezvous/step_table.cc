@@ -68,6 +68,19 @@ void StepTable::Bury(int64_t step) {
   BuryLocked(step);
 }
 
+void StepTable::Finish(int64_t step) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = steps_.find(step);
+  if (found == steps_.end() || !found->second.started) return;
+  if (unstarted_ >= limits_.unstarted) {
+    BuryLocked(step);
+    return;
+  }
+  found->second.started = false;
+  found->second.since = clock_->Monotonic();
+  ++unstarted_;
+}
+
 void StepTable::Sweep() {
   absl::MutexLock lock(&mutex_);
   if (unstarted_ == 0) return;

@@ -38,6 +38,8 @@ class StepTable {
   // Null if it is not there.
   Ref<StepRendezvous> Find(int64_t step) const;
   bool IsDead(int64_t step) const;
+  // It has run, and others may still ask for its tensors: buried when they have, or by a sweep.
+  void Finish(int64_t step);
   // Forgets the step and remembers that it is over.
   void Bury(int64_t step);
   // Buries steps that never started in time; called now and then.

@@ -21,6 +21,7 @@
 #include "weft/master/master_service.h"
 #include "weft/master/task_cluster.h"
 #include "weft/server/status_page.h"
+#include "weft/storage/object_files.h"
 #include "weft/tensor/pool_allocator.h"
 #include "weft/wire/grpc_service.h"
 #include "weft/worker/master_watch.h"
@@ -55,6 +56,11 @@ WaitWatchdog::Options WatchdogOptions(absl::Duration report_after) {
   options.threshold = report_after;
   options.period = std::clamp(report_after / 2, absl::Milliseconds(50), options.period);
   return options;
+}
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 class TaskServer final : public Server {
@@ -93,7 +99,7 @@ class TaskServer final : public Server {
     wire::MethodTable methods;
     master::AddMasterMethods({.master = &*master_, .graphs = &graphs_, .metrics = &step_metrics_},
                              &methods);
-    worker::AddWorkerMethods(&*worker_, plane_.get(), self_, options.cluster, &methods);
+    worker::AddWorkerMethods(&*worker_, plane_.get(), self_, &directory_, &methods);
     WEFT_ASSIGN_OR_RETURN(grpc_, wire::GrpcServer::Start(
                                      where, std::move(methods), &calls_, &setup_,
                                      options.identity.has_value() ? &*options.identity : nullptr));
@@ -150,13 +156,17 @@ class TaskServer final : public Server {
 
   Status OpenFiles(const std::string& asked, bool is_wide) {
     if (asked.empty() && !is_wide) {
-      files_ = std::make_unique<RealFileSystem>();
+      files_ = std::make_unique<storage::ObjectFileSystem>(std::make_unique<RealFileSystem>());
       return absl::OkStatus();
     }
     const std::string root = asked.empty() ? std::filesystem::current_path().string() : asked;
     WEFT_LOG(INFO) << "File ops of graphs stay under " << root
                    << (asked.empty() ? ", the working directory: --file_root says otherwise" : "");
     WEFT_ASSIGN_OR_RETURN(files_, RootedFileSystem::Create(root));
+    // Stores are reached with this process's credentials: for a program's own graphs, and where it
+    // is said.
+    if (root == "/" || Variable("WEFT_OBJECT_STORES") == "1")
+      files_ = std::make_unique<storage::ObjectFileSystem>(std::move(files_));
     return absl::OkStatus();
   }
 
@@ -326,11 +336,6 @@ class TaskServer final : public Server {
   std::unique_ptr<StatusPage> status_page_;
   std::atomic<bool> shut_down_{false};
 };
-
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 }  // namespace
 

@@ -121,7 +121,8 @@ TEST_F(ServerIdentityTest, OnlyTheJobAndItsOwnHostMayCallAnything) {
   StartBoth();
   wire::MethodTable methods;
   master::AddMasterMethods({}, &methods);
-  worker::AddWorkerMethods(nullptr, nullptr, {}, cluster::ClusterSpec(), &methods);
+  cluster::TaskDirectory directory(cluster::ClusterSpec(), {}, nullptr);
+  worker::AddWorkerMethods(nullptr, nullptr, {}, &directory, &methods);
   ASSERT_GT(methods.size(), 15u);
   const JobIdentity stranger = *MakeJobIdentity("one.weft-job", absl::Now(), absl::Hours(1));
   const JobIdentity expired =

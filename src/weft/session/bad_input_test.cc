@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever a program hands to a session: an error that says what is wrong where, and a session that
 // goes on.
+#include <limits>
 #include <memory>
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+
+#include "absl/strings/substitute.h"
 
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
@@ -158,6 +161,61 @@ TEST_F(BadInputTest, ShapesThatOverflow) {
   }
 }
 
+// With constant operands, which compilation reads too.
+TEST_F(BadInputTest, ConstantsOfAnotherTypeThanTheySay) {
+  ASSERT_EQ(Extend(R"(
+      node { name: "lie" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+             attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 2 tensor_shape { dim { size: 1 } } } } } }
+      node { name: "full" op: "Fill" input: "lie" input: "ok" attr { key: "T" value { type: DT_FLOAT } } }
+      node { name: "flat" op: "Reshape" input: "x" input: "lie" attr { key: "T" value { type: DT_FLOAT } } })"),
+            absl::OkStatus());
+  for (const char* fetch : {"lie", "full", "flat"}) {
+    const Status status = Run({{"x", Tensor::Vector<float>({1, 2})}}, fetch);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("lie"));
+  }
+}
+
+// More shapes than keys, fewer types than keys.
+TEST_F(BadInputTest, AttributesThatDisagree) {
+  constexpr char kNode[] = R"(
+      node { name: "text$0" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+             attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } } string_val: "" } } } }
+      node { name: "key$0" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+             attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape {} string_val: "a" } } } }
+      node { name: "parse$0" op: "ParseExample" input: "text$0" input: "text$0" input: "key$0" input: "key$0" input: "ok"
+             attr { key: "Nsparse" value { i: 1 } } attr { key: "Ndense" value { i: 1 } }
+             attr { key: "sparse_types" value { list { $1 } } }
+             attr { key: "Tdense" value { list { type: DT_FLOAT } } }
+             attr { key: "dense_shapes" value { list { $2 } } } })";
+  ASSERT_EQ(Extend(absl::StrCat(
+                absl::Substitute(kNode, 1, "type: DT_INT64", "shape {} shape {} shape {} shape {}"),
+                absl::Substitute(kNode, 2, "", "shape {}"))),
+            absl::OkStatus());
+  for (const char* name : {"parse1", "parse2"}) {
+    const Status status = session_->Run({}, {}, {name}, nullptr);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+  }
+}
+
+// No number of such a distribution fits the type: TensorFlow tries for ever.
+TEST_F(BadInputTest, RatesBeyondTheType) {
+  ASSERT_EQ(Extend(R"(
+      node { name: "rate" op: "Placeholder" attr { key: "dtype" value { type: DT_DOUBLE } } }
+      node { name: "shape" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+             attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim {} } } } } }
+      node { name: "drawn" op: "RandomPoissonV2" input: "shape" input: "rate" attr { key: "S" value { type: DT_INT32 } }
+             attr { key: "R" value { type: DT_DOUBLE } } attr { key: "dtype" value { type: DT_INT64 } } })"),
+            absl::OkStatus());
+  for (const double rate : {1e19, 1e30, 1e308, std::numeric_limits<double>::infinity()}) {
+    std::vector<Tensor> results;
+    ASSERT_EQ(session_->Run({{"rate", Tensor::Scalar(rate)}}, {"drawn"}, {}, &results),
+              absl::OkStatus());
+    EXPECT_EQ(results[0].scalar<int64_t>(), INT64_MAX) << rate;
+  }
+}
+
 TEST_F(BadInputTest, FeedsAndFetchesThatDoNotFit) {
   EXPECT_THAT(std::string(Run({{"x", Tensor::Vector<float>({1, 2, 3})}}, "y").message()),
               HasSubstr("x"));
@@ -254,6 +312,25 @@ TEST_F(BadInputTest, AStepThatIsEndedSaysWhy) {
   const Status late =
       session_->Run({.timeout = absl::Milliseconds(1)}, {}, {"take"}, {}, &results, nullptr);
   EXPECT_EQ(late, DeadlineExceeded("Timed out waiting for a step of 1ms"));
+}
+
+// Between its rounds, on the thread that waits for it.
+TEST_F(BadInputTest, ALoopWithoutAnEndEndsAtTheTimeout) {
+  constexpr char kFunction[] = R"(function { signature { name: "$0"
+        input_arg { name: "i" type: DT_FLOAT } output_arg { name: "o" type: $1 } }
+      node_def { name: "c" op: "$2" input: "i" input: "i" attr { key: "T" value { type: DT_FLOAT } } }
+      ret { key: "o" value: "c:z:0" } })";
+  ASSERT_EQ(Extend(absl::StrCat("library {",
+                                absl::Substitute(kFunction, "always", "DT_BOOL", "LessEqual"),
+                                absl::Substitute(kFunction, "next", "DT_FLOAT", "Mul"), R"(}
+      node { name: "loop" op: "StatelessWhile" input: "ok" attr { key: "T" value { list { type: DT_FLOAT } } }
+             attr { key: "cond" value { func { name: "always" } } }
+             attr { key: "body" value { func { name: "next" } } } })")),
+            absl::OkStatus());
+  std::vector<Tensor> results;
+  const Status late =
+      session_->Run({.timeout = absl::Milliseconds(50)}, {}, {"loop"}, {}, &results, nullptr);
+  EXPECT_EQ(late, DeadlineExceeded("Timed out waiting for a step of 50ms"));
 }
 
 }  // namespace

@@ -10,13 +10,16 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 
+#include "base/exceptions.h"
 #include "base/files.h"
 #include "base/threads.h"
+#include "base/timers.h"
 #include "base/waits.h"
 #include "weft/rendezvous/step_rendezvous.h"
 #include "weft/step/part_run.h"
 #include "weft/step/session_graph.h"
 #include "weft/step/task_part.h"
+#include "weft/storage/object_files.h"
 
 namespace weft::session {
 namespace {
@@ -142,16 +145,24 @@ class DirectSession final : public Session {
       step::PartReport report;
     };
     auto outcome = std::make_shared<Outcome>();  // shared with the callback
-    Cancellation* const cancellation = call.cancellation;
+    // The step may compute on this thread until its end.
+    TimerQueue::Id timer = 0;
+    if (timeout != absl::InfiniteDuration()) {
+      try {
+        timer = timers_.Schedule(timeout, [cancellation = call.cancellation, timeout] {
+          cancellation->Cancel(
+              DeadlineExceeded("Timed out waiting for a step of ", absl::FormatDuration(timeout)));
+        });
+      } catch (...) {
+        return {.status = StatusOfException()};  // no memory for the thread that looks at the clock
+      }
+    }
     step::RunTaskPart(environment_, std::move(call), [outcome](step::PartReport report) {
       outcome->report = std::move(report);
       outcome->ended.Notify();
     });
-    if (!outcome->ended.WaitForNotificationWithTimeout(timeout)) {
-      cancellation->Cancel(
-          DeadlineExceeded("Timed out waiting for a step of ", absl::FormatDuration(timeout)));
-      outcome->ended.WaitForNotification();
-    }
+    outcome->ended.WaitForNotification();
+    if (timer != 0) timers_.Cancel(timer);
     return std::move(outcome->report);
   }
 
@@ -187,8 +198,9 @@ class DirectSession final : public Session {
   const Catalogue& catalogue_;
   const step::PartOptions part_options_;
   ThreadPool pool_;
-  RealFileSystem real_files_;
+  storage::ObjectFileSystem real_files_{std::make_unique<RealFileSystem>()};
   RealClock clock_;
+  TimerQueue timers_;  // ends steps that take too long
   WaitRegistry own_waits_;
   WaitWatchdog watchdog_;
   const step::TaskEnvironment environment_;

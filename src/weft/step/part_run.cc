@@ -20,7 +20,7 @@ StepEnvironment EnvironmentOf(const TaskEnvironment& task, const PartCall& call,
           .step_resources = step_resources,
           .waits = task.waits,
           .files = task.files,
-          .container = &call.part->options.container,
+          .session = &call.part->session,
           .deterministic = call.part->options.deterministic,
           .single_threaded = task.single_threaded};
 }

@@ -3,11 +3,14 @@
 
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+
 #include "weft/compile/late_reads.h"
 #include "weft/compile/lower_calls.h"
 #include "weft/compile/partition.h"
 #include "weft/graph/function_check.h"
 #include "weft/graph/import.h"
+#include "weft/step/partial_ends.h"
 
 namespace weft::step {
 namespace {
@@ -87,6 +90,47 @@ StatusOr<StepGraph> SessionGraph::Cut(const compile::Signature& signature,
   }
   WEFT_RETURN_IF_ERROR(compile::ReadAfterUpdates(&step));
   return StepGraph{std::move(step), std::move(feed_shapes)};
+}
+
+StatusOr<StepGraph> SessionGraph::CutPartial(const compile::Signature& signature,
+                                             const compile::PlaceOptions& place) const {
+  WEFT_ASSIGN_OR_RETURN(StepGraph cut, Cut(signature, place));
+  WEFT_RETURN_IF_ERROR(OpenCallEnds(signature, client_device_, &cut.graph));
+  return cut;
+}
+
+Status SessionGraph::CheckComputable(const std::vector<std::string>& fetches,
+                                     const std::vector<std::string>& fed,
+                                     const std::vector<std::string>& open) const {
+  absl::MutexLock lock(&mutex_);
+  const auto endpoints = [&](const std::vector<std::string>& names) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    absl::flat_hash_set<Endpoint> found;
+    for (const std::string& name : names) {
+      if (const StatusOr<Endpoint> endpoint = graph_.FindEndpoint(name); endpoint.ok())
+        found.insert(*endpoint);
+    }
+    return found;
+  };
+  const absl::flat_hash_set<Endpoint> known = endpoints(fed), missing = endpoints(open);
+  for (const std::string& fetch : fetches) {
+    WEFT_ASSIGN_OR_RETURN(const Endpoint start, graph_.FindEndpoint(fetch));
+    std::vector<Endpoint> next = {start};
+    absl::flat_hash_set<const Node*> seen;
+    while (!next.empty()) {
+      const Endpoint at = next.back();
+      next.pop_back();
+      if (missing.contains(at)) {
+        return InvalidArgument("Tensor ", fetch,
+                               " can't be computed from the feeds have been fed so far.");
+      }
+      if (known.contains(at) || !seen.insert(at.node).second) continue;
+      for (const Endpoint& input : at.node->inputs()) {
+        if (input.node != nullptr) next.push_back(input);
+      }
+      for (Node* control : at.node->control_inputs()) next.push_back({control, 0});
+    }
+  }
+  return absl::OkStatus();
 }
 
 StatusOr<std::map<std::string, Graph>> SplitByTask(

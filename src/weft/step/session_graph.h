@@ -38,6 +38,15 @@ class SessionGraph {
   // step's graph.
   StatusOr<StepGraph> Cut(const compile::Signature& signature,
                           const compile::PlaceOptions& place) const;
+  // The same for a partial run: feeds and fetches meet the client in the step's rendezvous
+  // (partial_ends.h).
+  StatusOr<StepGraph> CutPartial(const compile::Signature& signature,
+                                 const compile::PlaceOptions& place) const;
+  // InvalidArgument names a fetch that needs one of the feeds `open`, which have not come; the
+  // search stops at those in `fed`.
+  Status CheckComputable(const std::vector<std::string>& fetches,
+                         const std::vector<std::string>& fed,
+                         const std::vector<std::string>& open) const;
 
  private:
   const std::string client_device_;

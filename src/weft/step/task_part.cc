@@ -30,7 +30,8 @@ Status FindPeers(const Graph& part, TaskPart* task) {
 
 }  // namespace
 
-SessionDevices::SessionDevices(std::vector<Device*> all) : devices(std::move(all)) {
+SessionDevices::SessionDevices(std::vector<Device*> all)
+    : devices(std::move(all)), resources(std::make_unique<ResourceManager>()) {
   for (size_t i = 0; i < devices.size(); ++i) {
     kernels.push_back(std::make_unique<compile::KernelCache>());
   }
@@ -42,6 +43,7 @@ StatusOr<std::unique_ptr<TaskPart>> CompileTaskPart(Graph part, const PartOption
                                                     ThreadPool* pool) {
   auto task = std::make_unique<TaskPart>();
   task->options = options;
+  task->session = {.container = options.container, .resources = devices.resources.get()};
   task->definition = ExportGraph(part, {.assigned_devices = true});
   WEFT_RETURN_IF_ERROR(FindPeers(part, task.get()));
   const auto incarnation_of = [&](const std::string& name) -> uint64_t {

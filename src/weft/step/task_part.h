@@ -12,6 +12,7 @@
 #include "weft/executor/plan_runner.h"
 #include "weft/graph/node_def.h"
 #include "weft/kernel/op_spec.h"
+#include "weft/kernel/resource.h"
 
 namespace weft::step {
 
@@ -30,6 +31,7 @@ struct SessionDevices {
 
   std::vector<Device*> devices;
   std::vector<std::unique_ptr<compile::KernelCache>> kernels;  // by device
+  std::unique_ptr<ResourceManager> resources;                  // what dies with the session
 };
 
 // One device's part.
@@ -46,6 +48,7 @@ struct TaskPart {
   std::set<std::string> peers;  // tasks that send to it or receive from it
   bool exchanges = false;       // has sends or receives at all
   GraphDef definition;          // for RunOptions.output_partition_graphs
+  SessionScope session;
 };
 
 // Splits `part` by device and compiles each piece. Its nodes must have devices of `devices`, which

@@ -51,4 +51,113 @@ StatusOr<std::string> EncodeWav(absl::Span<const float> samples, int64_t channel
   return out;
 }
 
+namespace {
+
+// Reads a file from its beginning; each step fails where the bytes end.
+class WavScanner {
+ public:
+  explicit WavScanner(absl::string_view bytes) : rest_(bytes) {}
+  bool done() const { return rest_.empty(); }
+
+  StatusOr<absl::string_view> Take(size_t n) {
+    if (n > rest_.size()) return InvalidArgument("Data too short when trying to read string");
+    const absl::string_view taken = rest_.substr(0, n);
+    rest_.remove_prefix(n);
+    return taken;
+  }
+  StatusOr<uint32_t> Number(size_t width) {
+    WEFT_ASSIGN_OR_RETURN(const absl::string_view bytes, Take(width));
+    uint32_t value = 0;
+    for (size_t i = width; i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[i]);
+    return value;
+  }
+  Status Expect(absl::string_view text) {
+    WEFT_ASSIGN_OR_RETURN(const absl::string_view found, Take(text.size()));
+    if (found == text) return absl::OkStatus();
+    return InvalidArgument("Header mismatch: Expected ", text, " but found ", found);
+  }
+
+ private:
+  absl::string_view rest_;
+};
+
+// Chunks of other programs that may stand before the format.
+bool MayBeSkipped(absl::string_view id) {
+  for (const char* known : {"JUNK", "bext", "iXML", "qlty", "mext", "levl", "link", "axml"}) {
+    if (id == known) return true;
+  }
+  return false;
+}
+
+Status ReadFormat(WavScanner* scanner, WavSound* sound) {
+  WEFT_ASSIGN_OR_RETURN(const uint32_t size, scanner->Number(4));
+  if (size != 16 && size != 18) {
+    return InvalidArgument("Bad format chunk size for WAV: Expected 16 or 18, but got", size);
+  }
+  WEFT_ASSIGN_OR_RETURN(const uint32_t format, scanner->Number(2));
+  if (format != 1) {
+    return InvalidArgument("Bad audio format for WAV: Expected 1 (PCM), but got", format);
+  }
+  WEFT_ASSIGN_OR_RETURN(const uint32_t channels, scanner->Number(2));
+  if (channels < 1) {
+    return InvalidArgument("Bad number of channels for WAV: Expected at least 1, but got ",
+                           channels);
+  }
+  WEFT_ASSIGN_OR_RETURN(const uint32_t rate, scanner->Number(4));
+  WEFT_ASSIGN_OR_RETURN(const uint32_t bytes_per_second, scanner->Number(4));
+  WEFT_ASSIGN_OR_RETURN(const uint32_t bytes_per_frame, scanner->Number(2));
+  WEFT_ASSIGN_OR_RETURN(const uint32_t bits, scanner->Number(2));
+  if (bits != 16) return InvalidArgument("Can only read 16-bit WAV files, but received ", bits);
+  if (bytes_per_frame != 2 * channels) {
+    return InvalidArgument("Bad bytes per sample in WAV header: Expected ", 2 * channels,
+                           " but got ", bytes_per_frame);
+  }
+  if (bytes_per_second != bytes_per_frame * rate) {
+    return InvalidArgument("Bad bytes per second in WAV header: Expected ", bytes_per_frame * rate,
+                           " but got ", bytes_per_second, " (sample_rate=", rate,
+                           ", bytes_per_sample=", bytes_per_frame, ")");
+  }
+  sound->channels = channels;
+  sound->sample_rate = rate;
+  return size == 18 ? scanner->Take(2).status() : absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<WavSound> DecodeWav(absl::string_view file) {
+  WavScanner scanner(file);
+  WavSound sound;
+  WEFT_RETURN_IF_ERROR(scanner.Expect("RIFF"));
+  WEFT_RETURN_IF_ERROR(scanner.Number(4).status());
+  WEFT_RETURN_IF_ERROR(scanner.Expect("WAVE"));
+  WEFT_ASSIGN_OR_RETURN(absl::string_view id, scanner.Take(4));
+  while (id != "fmt ") {
+    if (!MayBeSkipped(id)) return InvalidArgument("Unexpected field ", id);
+    WEFT_ASSIGN_OR_RETURN(const uint32_t size, scanner.Number(4));
+    WEFT_RETURN_IF_ERROR(scanner.Take(size).status());
+    WEFT_ASSIGN_OR_RETURN(id, scanner.Take(4));
+  }
+  WEFT_RETURN_IF_ERROR(ReadFormat(&scanner, &sound));
+  bool has_data = false;
+  while (!scanner.done()) {
+    WEFT_ASSIGN_OR_RETURN(id, scanner.Take(4));
+    WEFT_ASSIGN_OR_RETURN(const uint32_t size, scanner.Number(4));
+    if (size > 0x7fffffffu) {
+      return InvalidArgument("WAV data chunk '", id, "' is too large: ", size,
+                             " bytes, but the limit is ", 0x7fffffff);
+    }
+    if (id != "data") {
+      // Chunks that end after the file are as good as those that end with it.
+      if (!scanner.Take(size).ok()) break;
+      continue;
+    }
+    if (has_data) return InvalidArgument("More than one data chunk found in WAV");
+    has_data = true;
+    const auto frame = static_cast<uint32_t>(2 * sound.channels);
+    WEFT_ASSIGN_OR_RETURN(sound.bytes, scanner.Take(size / frame * frame));
+  }
+  if (!has_data) return InvalidArgument("No data chunk found in WAV");
+  return sound;
+}
+
 }  // namespace weft::storage

@@ -6,7 +6,10 @@
 #include <atomic>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -102,12 +105,17 @@ namespace {
 class Ager {
  public:
   explicit Ager(PoolAllocator* pool) : pool_(pool) {}
-  // Cheap when it is awake.
-  void Wake() {
+  // Cheap when it is awake. Buffers that go call it, wherever that is: it throws nothing. Where
+  // memory is too short for a thread, the next one that goes tries again.
+  void Wake() noexcept {
     if (awake_.load(std::memory_order_relaxed)) return;
     absl::MutexLock lock(&mutex_);
-    awake_.store(true, std::memory_order_relaxed);
-    if (!thread_) thread_ = std::make_unique<Thread>("weft-memory", [this] { Run(); });
+    try {
+      if (!thread_) thread_ = std::make_unique<Thread>("weft-memory", [this] { Run(); });
+      awake_.store(true, std::memory_order_relaxed);
+    } catch (const std::exception&) {
+      thread_ = nullptr;
+    }
   }
 
  private:
@@ -196,14 +204,26 @@ struct PoolAllocator::State {
     }
   }
 
+  // False where memory is too short for the list of what is free.
+  bool Keep(int index, std::byte* block) noexcept {
+    Shard& shard = shards[static_cast<size_t>(index)];
+    absl::MutexLock lock(&shard.mutex);
+    try {
+      shard.free.push_back({block, age.load(std::memory_order_relaxed)});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    return true;
+  }
+
   void GiveBack(int index, size_t size, std::byte* block) {
     in_use.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
     const int64_t now = cached.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed) +
                         static_cast<int64_t>(size);
-    {
-      Shard& shard = shards[static_cast<size_t>(index)];
-      absl::MutexLock lock(&shard.mutex);
-      shard.free.push_back({block, age.load(std::memory_order_relaxed)});
+    if (!Keep(index, block)) {
+      cached.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+      SystemFree(block, size, shareable);
+      return;
     }
     if (wake_ager && now > kLeastBytesToAge) wake_ager();
   }
@@ -216,21 +236,28 @@ struct PoolAllocator::State {
     for (int index = kNumClasses - 1; index >= 0 && freed < bytes; --index) {
       Shard& shard = shards[static_cast<size_t>(index)];
       const size_t size = SizeOfClass(index);
-      std::vector<Block> old;
+      // Each block that goes holds the address of the one before it: there may be no memory for a
+      // list of them.
+      std::byte* old = nullptr;
+      size_t count = 0;
       {
         absl::MutexLock lock(&shard.mutex);
-        size_t count = 0;
         while (count < shard.free.size() && now - shard.free[count].age >= rested &&
                freed < bytes) {
+          std::byte* const block = shard.free[count].data;
+          std::memcpy(block, &old, sizeof(old));
+          old = block;
           freed += size;
           ++count;
         }
-        const auto end = shard.free.begin() + static_cast<ptrdiff_t>(count);
-        old.assign(shard.free.begin(), end);
-        shard.free.erase(shard.free.begin(), end);
+        shard.free.erase(shard.free.begin(), shard.free.begin() + static_cast<ptrdiff_t>(count));
       }
-      cached.fetch_sub(static_cast<int64_t>(old.size() * size), std::memory_order_relaxed);
-      for (const Block& block : old) SystemFree(block.data, size, shareable);
+      cached.fetch_sub(static_cast<int64_t>(count * size), std::memory_order_relaxed);
+      while (old != nullptr) {
+        std::byte* const block = old;
+        std::memcpy(&old, block, sizeof(old));
+        SystemFree(block, size, shareable);
+      }
     }
     return freed;
   }

@@ -2,8 +2,14 @@
 #include "weft/tensor/pool_allocator.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <vector>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "absl/synchronization/mutex.h"
 #include "gtest/gtest.h"
 
 #include "base/process_stats.h"
@@ -102,6 +108,32 @@ TEST(PoolAllocator, WhatIsNoPlainMemoryKeepsToTheLimitToo) {
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   SetHostMemoryLimit(limit);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Blocks come back in destructors, which may not throw, and just where memory is short.
+TEST(PoolAllocator, BlocksComeBackWhereThereIsNoMemoryLeft) {
+  const auto come_back = [] {
+    // Abseil looks for lock cycles with memory of its own, until a pool of threads turns it off.
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+    std::vector<Ref<Buffer>> buffers(200000);
+    {
+      PoolAllocator pool;
+      for (Ref<Buffer>& buffer : buffers) buffer = pool.Allocate(64);
+      rlimit limit{};
+      getrlimit(RLIMIT_AS, &limit);
+      limit.rlim_cur = 1;
+      setrlimit(RLIMIT_AS, &limit);
+      for (size_t size = 256 * kMegabyte; size >= 16; size /= 2) {
+        while (std::malloc(size) != nullptr) {
+        }
+      }
+      buffers.clear();
+    }
+    _exit(0);
+  };
+  EXPECT_EXIT(come_back(), ::testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace weft

@@ -27,8 +27,8 @@ StatusOr<Shape> Shape::Make(absl::Span<const int64_t> dims) {
       return InvalidArgument("Shape has a negative size: [", absl::StrJoin(dims, ","), "]");
     }
     if (size > 0 && __builtin_mul_overflow(product, size, &product)) {
-      return InvalidArgument("Shape is too large: [", absl::StrJoin(dims, ","),
-                             "] has more than 2^63-1 elements");
+      return InvalidArgument("Encountered overflow when multiplying the sizes of [",
+                             absl::StrJoin(dims, ","), "]: more than 2^63-1 elements");
     }
   }
   Shape shape;
@@ -78,8 +78,8 @@ StatusOr<PartialShape> PartialShape::Make(absl::Span<const int64_t> dims) {
       return InvalidArgument("Shape has a size below -1: [", absl::StrJoin(dims, ","), "]");
     }
     if (size > 0 && __builtin_mul_overflow(product, size, &product)) {
-      return InvalidArgument("Shape is too large: [", absl::StrJoin(dims, ","),
-                             "] has more than 2^63-1 elements");
+      return InvalidArgument("Encountered overflow when multiplying the sizes of [",
+                             absl::StrJoin(dims, ","), "]: more than 2^63-1 elements");
     }
   }
   PartialShape shape;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/exceptions.h"
 #include "proto/tensorflow/tensor.pb.h"
 #include "weft/tensor/shape_proto.h"
 
@@ -186,6 +187,7 @@ template <typename T, typename Get>
 StatusOr<Tensor> Decoder::FromValues(const Shape& shape, int64_t num_values, const char* field,
                                      const Get& get) {
   const int64_t count = shape.num_elements();
+  if (count == 0) num_values = 0;  // clients write one value for none
   if (num_values > count) {
     return InvalidArgument(field, " has too many values: ", num_values, ", expected at most ",
                            count);
@@ -428,15 +430,30 @@ Status EncodeVariant(const Variant& variant, VariantTensorDataProto* proto, int 
 
 StatusOr<Tensor> TensorFromProto(const TensorProto& proto, const TensorProtoLimits& limits,
                                  Allocator& allocator) {
-  return Decoder(limits.broadcast_bytes, allocator).Decode(proto, 0);
+  try {
+    return Decoder(limits.broadcast_bytes, allocator).Decode(proto, 0);
+  } catch (...) {
+    return StatusOfException();
+  }
 }
 
-Status TensorToProto(const Tensor& tensor, TensorProto* proto) { return Encode(tensor, proto, 0); }
+// Messages take their memory with new: a tensor of many short strings takes far more than its own.
+Status TensorToProto(const Tensor& tensor, TensorProto* proto) {
+  try {
+    return Encode(tensor, proto, 0);
+  } catch (...) {
+    return StatusOfException();
+  }
+}
 
 StatusOr<std::string> SerializeTensorProto(const Tensor& tensor) {
   tensorflow::TensorProto proto;
   WEFT_RETURN_IF_ERROR(TensorToProto(tensor, &proto));
-  return proto.SerializeAsString();
+  try {
+    return proto.SerializeAsString();
+  } catch (...) {
+    return StatusOfException();
+  }
 }
 
 StatusOr<Tensor> ParseTensorProto(absl::string_view bytes, const TensorProtoLimits& limits,

@@ -392,6 +392,48 @@ TEST_F(FunctionGradientsTest, ThroughListsMadeAndJoined) {
       {{0.5, 1.5}});
 }
 
+// One value is read twice, one after its key got another, one is erased and one never read.
+TEST_F(FunctionGradientsTest, ThroughMaps) {
+  Check(
+      [](GraphBuilder& b, Endpoint x) {
+        const auto key = [&](int64_t number) { return b.Scalar<int64_t>(number); };
+        const auto insert = [&](Endpoint map, int64_t number, Endpoint value) {
+          return b.Op("TensorMapInsert", {map, key(number), value});
+        };
+        const auto lookup = [&](Endpoint map, int64_t number) {
+          return b.Op("TensorMapLookup", {map, key(number)}, {{"value_dtype", DType::kDouble}});
+        };
+        const Endpoint first = insert(b.Op("EmptyTensorMap", {}), 1, b.Op("Exp", {x}));
+        const Endpoint second = insert(insert(first, 2, b.Op("Square", {x})), 3, x);
+        const Endpoint changed = insert(second, 1, b.Op("Sin", {x}));
+        const Endpoint less =
+            b.Op("TensorMapErase", {changed, key(3)}, {{"value_dtype", DType::kDouble}});
+        const Endpoint product = b.Op("Mul", {lookup(first, 1), lookup(less, 1)});
+        return b.Op("Sum",
+                    {b.Op("Mul", {product, b.Op("AddV2", {lookup(less, 2), lookup(second, 2)})}),
+                     b.Scalar<int32_t>(0)});
+      },
+      {{0.5, 1.5}});
+}
+
+TEST_F(FunctionGradientsTest, ThroughCompositeTensors) {
+  Check(
+      [](GraphBuilder& b, Endpoint x) {
+        const std::vector<Endpoint> parts = {b.Op("Exp", {x}), b.Scalar<int64_t>(7),
+                                             b.Op("Sin", {x}), x};
+        const Endpoint whole =
+            b.Op("CompositeTensorVariantFromComponents", {parts}, {{"metadata", "pair"}});
+        Node* again = b.AddNode(
+            "CompositeTensorVariantToComponents", {whole},
+            {{"metadata", "pair"},
+             {"Tcomponents",
+              AttrValue::TypeList{DType::kDouble, DType::kInt64, DType::kDouble, DType::kDouble}}});
+        return b.Op("Sum",
+                    {b.Op("Mul", {Endpoint{again, 0}, Endpoint{again, 2}}), b.Scalar<int32_t>(0)});
+      },
+      {{0.5, 1.5}});
+}
+
 // Two losses of one array in one step: each has gradients of its own.
 TEST_F(FunctionGradientsTest, OfTwoLossesStayApart) {
   Node* array = b_.AddNode("TensorArrayV3", {b_.Scalar<int32_t>(1)},

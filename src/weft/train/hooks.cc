@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 
 #include "base/log.h"
+#include "proto/tensorflow/event.pb.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
 #include "weft/storage/event_file.h"
@@ -32,16 +33,44 @@ class StopHook final : public Hook {
   const int64_t last_step_;
 };
 
+const Clock& ClockOr(const Clock* clock) {
+  static const RealClock* const real = new RealClock();
+  return clock != nullptr ? *clock : *real;
+}
+
+// When something that is done every so often is due again.
+class Schedule {
+ public:
+  Schedule(const Every& every, const Clock& clock) : every_(every), clock_(clock) {}
+  bool IsDue(int64_t step) const {
+    if (last_step_ < 0) return true;
+    if (every_.steps > 0 && step >= last_step_ + every_.steps) return true;
+    return clock_.Monotonic() - last_time_ >= every_.time;
+  }
+  void Done(int64_t step) {
+    last_step_ = step;
+    last_time_ = clock_.Monotonic();
+  }
+  int64_t last_step() const { return last_step_; }
+  absl::Duration last_time() const { return last_time_; }
+
+ private:
+  const Every every_;
+  const Clock& clock_;
+  int64_t last_step_ = -1;
+  absl::Duration last_time_;
+};
+
 class SaveHook final : public Hook {
  public:
-  SaveHook(Saver* saver, std::string folder, int64_t steps)
-      : saver_(saver), folder_(std::move(folder)), steps_(std::max<int64_t>(1, steps)) {}
+  SaveHook(Saver* saver, std::string folder, const Every& every, const Clock& clock)
+      : saver_(saver), folder_(std::move(folder)), schedule_(every, clock) {}
 
   Status AfterCreate(session::Session& session, int64_t global_step) override {
     return SaveOnce(session, global_step);
   }
   Status AfterRun(const StepContext& context) override {
-    if (context.global_step < last_tried_ + steps_) return absl::OkStatus();
+    if (!schedule_.IsDue(context.global_step)) return absl::OkStatus();
     return SaveOnce(*context.session, context.global_step);
   }
   // Nobody tries again after this one: what it says is how training ended.
@@ -52,7 +81,7 @@ class SaveHook final : public Hook {
 
  private:
   Status SaveOnce(session::Session& session, int64_t step) {
-    last_tried_ = step;
+    schedule_.Done(step);
     if (step == last_saved_) return absl::OkStatus();
     const Status saved = saver_->Save(session, folder_, step).status();
     if (saved.ok()) last_saved_ = step;
@@ -64,15 +93,14 @@ class SaveHook final : public Hook {
 
   Saver* const saver_;
   const std::string folder_;
-  const int64_t steps_;
+  Schedule schedule_;  // of tries
   int64_t last_saved_ = -1;
-  int64_t last_tried_ = -1;
 };
 
 class SummaryHook final : public Hook {
  public:
-  SummaryHook(std::string folder, int64_t steps)
-      : folder_(std::move(folder)), steps_(std::max<int64_t>(1, steps)) {}
+  SummaryHook(std::string folder, const Every& every, const Clock& clock)
+      : folder_(std::move(folder)), clock_(clock), schedule_(every, clock) {}
 
   Status Begin(Program& program) override {
     const Endpoint merged = program.MergedSummaries();
@@ -95,9 +123,9 @@ class SummaryHook final : public Hook {
     if (!context.values->empty() && writer_ != nullptr) {
       status =
           writer_->WriteSummary(context.global_step, (*context.values)[0].scalar<std::string>());
-      next_ = context.global_step + steps_;
+      schedule_.Done(context.global_step);
     }
-    due_ = context.global_step + 1 >= next_;
+    due_ = schedule_.IsDue(context.global_step + 1);
     return status;
   }
   Status End(session::Session&, int64_t) override {
@@ -106,14 +134,53 @@ class SummaryHook final : public Hook {
 
  private:
   const std::string folder_;
-  const int64_t steps_;
   RealFileSystem files_;
-  RealClock clock_;
+  const Clock& clock_;
+  Schedule schedule_;
   std::string fetch_;
   std::string graph_;
   std::unique_ptr<storage::EventFileWriter> writer_;
   bool due_ = true;
-  int64_t next_ = 0;
+};
+
+class CountHook final : public Hook {
+ public:
+  CountHook(std::string folder, const Every& every, const Clock& clock)
+      : folder_(std::move(folder)), clock_(clock), schedule_(every, clock) {}
+
+  Status AfterCreate(session::Session&, int64_t global_step) override {
+    schedule_.Done(global_step);
+    if (folder_.empty() || writer_ != nullptr) return absl::OkStatus();
+    // Beside a SummaryHook's file of the same second.
+    WEFT_ASSIGN_OR_RETURN(writer_, storage::EventFileWriter::Create(files_, clock_, folder_, {}));
+    return absl::OkStatus();
+  }
+  Status AfterRun(const StepContext& context) override {
+    if (!schedule_.IsDue(context.global_step)) return absl::OkStatus();
+    const double seconds = absl::ToDoubleSeconds(clock_.Monotonic() - schedule_.last_time());
+    const auto steps = static_cast<double>(context.global_step - schedule_.last_step());
+    schedule_.Done(context.global_step);
+    if (seconds <= 0) return absl::OkStatus();
+    WEFT_LOG(INFO) << "global_step/sec: " << absl::StrFormat("%.6g", steps / seconds) << " at step "
+                   << context.global_step;
+    if (writer_ == nullptr) return absl::OkStatus();
+    tensorflow::Event event;
+    event.set_step(context.global_step);
+    tensorflow::Summary::Value* const value = event.mutable_summary()->add_value();
+    value->set_tag("global_step/sec");
+    value->set_simple_value(static_cast<float>(steps / seconds));
+    return writer_->Write(event);
+  }
+  Status End(session::Session&, int64_t) override {
+    return writer_ != nullptr ? writer_->Flush() : absl::OkStatus();
+  }
+
+ private:
+  const std::string folder_;
+  RealFileSystem files_;
+  const Clock& clock_;
+  Schedule schedule_;
+  std::unique_ptr<storage::EventFileWriter> writer_;
 };
 
 class ProgressHook final : public Hook {
@@ -176,11 +243,15 @@ class ProgressHook final : public Hook {
 std::unique_ptr<Hook> StopAtStep(int64_t last_step) {
   return std::make_unique<StopHook>(last_step);
 }
-std::unique_ptr<Hook> SaveCheckpoints(Saver* saver, std::string folder, int64_t steps) {
-  return std::make_unique<SaveHook>(saver, std::move(folder), steps);
+std::unique_ptr<Hook> SaveCheckpoints(Saver* saver, std::string folder, Every every,
+                                      const Clock* clock) {
+  return std::make_unique<SaveHook>(saver, std::move(folder), every, ClockOr(clock));
 }
-std::unique_ptr<Hook> WriteSummaries(std::string folder, int64_t steps) {
-  return std::make_unique<SummaryHook>(std::move(folder), steps);
+std::unique_ptr<Hook> WriteSummaries(std::string folder, Every every, const Clock* clock) {
+  return std::make_unique<SummaryHook>(std::move(folder), every, ClockOr(clock));
+}
+std::unique_ptr<Hook> CountSteps(std::string folder, Every every, const Clock* clock) {
+  return std::make_unique<CountHook>(std::move(folder), every, ClockOr(clock));
 }
 std::unique_ptr<Hook> ReportProgress(Endpoint loss, int64_t last_step, int64_t batch,
                                      absl::Duration every,

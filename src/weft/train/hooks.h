@@ -27,6 +27,14 @@ struct StepContext {
   bool* stop = nullptr;                            // set to end training
 };
 
+// How often a hook acts: after so many steps or after so much time, whichever is first.
+struct Every {
+  static Every Steps(int64_t count) { return {.steps = count}; }
+
+  int64_t steps = 0;  // 0: not by steps
+  absl::Duration time = absl::InfiniteDuration();
+};
+
 // Called in order by MonitoredSession, on its thread. All parts are optional.
 class Hook {
  public:
@@ -53,10 +61,15 @@ class Hook {
 
 // Ends training when the global step reaches `last_step`.
 std::unique_ptr<Hook> StopAtStep(int64_t last_step);
-// Saves every `steps` steps, at the start, and at the end. Borrows the saver.
-std::unique_ptr<Hook> SaveCheckpoints(Saver* saver, std::string folder, int64_t steps);
-// Writes merged summaries (and the graph) every `steps` steps as an event file in `folder`.
-std::unique_ptr<Hook> WriteSummaries(std::string folder, int64_t steps);
+// Saves as often as `every` says, at the start, and at the end. Borrows the saver and the clock;
+// without a clock time is the system's.
+std::unique_ptr<Hook> SaveCheckpoints(Saver* saver, std::string folder, Every every,
+                                      const Clock* clock = nullptr);
+// Writes merged summaries (and the graph) as often as `every` says as an event file in `folder`.
+std::unique_ptr<Hook> WriteSummaries(std::string folder, Every every, const Clock* clock = nullptr);
+// Logs global steps a second as often as `every` says and, where there is a folder, writes them to
+// an event file there as TensorFlow does: "global_step/sec".
+std::unique_ptr<Hook> CountSteps(std::string folder, Every every, const Clock* clock = nullptr);
 // Traces the first step and every `steps`-th after it: `folder`/trace-<global step>.json, for
 // ui.perfetto.dev.
 std::unique_ptr<Hook> WriteTraces(std::string folder, int64_t steps);

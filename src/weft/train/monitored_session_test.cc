@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/train/monitored_session.h"
 
+#include <cstdlib>
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
+#include "proto/tensorflow/event.pb.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
+#include "weft/storage/event_file.h"
 
 namespace weft::train {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 // Passes calls on; steps that run "train" fail when `fail` says so.
 class FailingSession final : public session::Session {
@@ -121,7 +127,7 @@ TEST_F(MonitoredSessionTest, TellsHooksInOrder) {
 }
 
 TEST_F(MonitoredSessionTest, ALostPeerCostsTheStepsSinceTheCheckpoint) {
-  const auto save = SaveCheckpoints(saver_.get(), "/model", 3);
+  const auto save = SaveCheckpoints(saver_.get(), "/model", Every::Steps(3));
   options_.hooks = {save.get(), &notes_};
   failing_ = 6;
   auto session = Create();
@@ -145,7 +151,7 @@ class OthersEndHook final : public Hook {
 };
 
 TEST_F(MonitoredSessionTest, AStepLostAtTheVeryEndIsNotTrainedAgain) {
-  const auto save = SaveCheckpoints(saver_.get(), "/model", 3);
+  const auto save = SaveCheckpoints(saver_.get(), "/model", Every::Steps(3));
   OthersEndHook others(&sessions_);
   options_.hooks = {save.get(), &others};
   failing_ = 4;
@@ -159,8 +165,63 @@ TEST_F(MonitoredSessionTest, AStepLostAtTheVeryEndIsNotTrainedAgain) {
   EXPECT_EQ(values[0].scalar<int64_t>(), 3);
 }
 
+TEST_F(MonitoredSessionTest, SavesAfterSomeTimeAsWellAsAfterSomeSteps) {
+  FakeClock clock;
+  const auto save =
+      SaveCheckpoints(saver_.get(), "/model", {.steps = 4, .time = absl::Seconds(60)}, &clock);
+  options_.hooks = {save.get()};
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  ASSERT_TRUE(Train(*session, 1).ok());
+  EXPECT_EQ(*saver_->Latest("/model"), "/model/model.ckpt-0");
+  clock.Advance(absl::Seconds(61));
+  ASSERT_TRUE(Train(*session, 1).ok());
+  EXPECT_EQ(*saver_->Latest("/model"), "/model/model.ckpt-2");
+  ASSERT_TRUE(Train(*session, 3).ok());
+  EXPECT_EQ(*saver_->Latest("/model"), "/model/model.ckpt-2");
+  ASSERT_TRUE(Train(*session, 1).ok());
+  EXPECT_EQ(*saver_->Latest("/model"), "/model/model.ckpt-6");
+}
+
+// The values of the one event file in `folder`, with their steps.
+std::vector<std::pair<int64_t, float>> CountsIn(const std::string& folder) {
+  std::vector<std::pair<int64_t, float>> counts;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    RealFileSystem files;
+    auto reader = storage::EventFileReader::Open(files, entry.path().string());
+    if (!reader.ok()) continue;
+    tensorflow::Event event;
+    while (true) {
+      const StatusOr<bool> more = (*reader)->Next(&event);
+      if (!more.ok() || !*more) break;
+      for (const auto& value : event.summary().value()) {
+        if (value.tag() == "global_step/sec") {
+          counts.emplace_back(event.step(), value.simple_value());
+        }
+      }
+    }
+  }
+  return counts;
+}
+
+TEST_F(MonitoredSessionTest, CountsStepsASecond) {
+  std::string folder = absl::StrCat(::testing::TempDir(), "/count_stepsXXXXXX");
+  ASSERT_TRUE(mkdtemp(folder.data()) != nullptr);
+  FakeClock clock;
+  const auto count = CountSteps(folder, Every::Steps(2), &clock);
+  options_.hooks = {count.get()};
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  for (int i = 0; i < 5; ++i) {
+    clock.Advance(absl::Milliseconds(250));
+    ASSERT_TRUE(Train(*session, 1).ok());
+  }
+  ASSERT_EQ(session->End(), absl::OkStatus());
+  EXPECT_THAT(CountsIn(folder), ElementsAre(Pair(2, 4.0f), Pair(4, 4.0f)));
+}
+
 TEST_F(MonitoredSessionTest, ResumesFromTheNewestCheckpoint) {
-  const auto save = SaveCheckpoints(saver_.get(), "/model", 100);
+  const auto save = SaveCheckpoints(saver_.get(), "/model", Every::Steps(100));
   options_.hooks = {save.get()};
   {
     auto session = Create();
@@ -175,7 +236,7 @@ TEST_F(MonitoredSessionTest, ResumesFromTheNewestCheckpoint) {
 
 // A full disk does not end training, but who ends with one is told.
 TEST_F(MonitoredSessionTest, AFullDiskFailsTheLastSaveOnly) {
-  const auto save = SaveCheckpoints(saver_.get(), "/model", 2);
+  const auto save = SaveCheckpoints(saver_.get(), "/model", Every::Steps(2));
   options_.hooks = {save.get()};
   auto session = Create();
   ASSERT_TRUE(session != nullptr);
@@ -191,7 +252,7 @@ TEST_F(MonitoredSessionTest, AFullDiskFailsTheLastSaveOnly) {
 }
 
 TEST_F(MonitoredSessionTest, ADamagedCheckpointCostsStepsButNotTheRun) {
-  const auto save = SaveCheckpoints(saver_.get(), "/model", 2);
+  const auto save = SaveCheckpoints(saver_.get(), "/model", Every::Steps(2));
   options_.hooks = {save.get()};
   {
     auto session = Create();

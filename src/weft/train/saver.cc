@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "weft/storage/bundle_format.h"
 #include "weft/storage/checkpoint_state.h"
+#include "weft/storage/object_files.h"
 #include "weft/storage/tensor_bundle.h"
 
 namespace weft::train {
@@ -37,6 +38,10 @@ Node* AddSave(GraphBuilder& builder, Endpoint file, const Part& part) {
 }
 
 }  // namespace
+
+Saver::Saver(const Options& options)
+    : options_(options),
+      own_files_(std::make_unique<storage::ObjectFileSystem>(std::make_unique<RealFileSystem>())) {}
 
 StatusOr<std::unique_ptr<Saver>> Saver::Create(Program& program, const Options& options) {
   std::unique_ptr<Saver> saver(new Saver(options));

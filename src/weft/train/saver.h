@@ -41,7 +41,7 @@ class Saver {
   StatusOr<std::string> Latest(const std::string& folder);
 
  private:
-  Saver(const Options& options) : options_(options) {}
+  explicit Saver(const Options& options);
   Status Build(Program& program);
   Status Write(session::Session& session, const std::string& path);
   // Newest first: as the file `checkpoint` says, then others that lie there. NotFound if there is
@@ -55,12 +55,12 @@ class Saver {
   bool MakeRoom(const std::string& folder, const std::string& path);
   Status WriteList(const std::string& folder, std::vector<std::string> paths);
   void DeleteFiles(const std::string& folder, const std::string& path);
-  FileSystem& files() { return options_.files != nullptr ? *options_.files : real_files_; }
+  FileSystem& files() { return options_.files != nullptr ? *options_.files : *own_files_; }
 
   const Options options_;
-  RealFileSystem real_files_;
-  std::string prefix_;  // the fed tensor
-  std::string save_;    // targets
+  const std::unique_ptr<FileSystem> own_files_;  // object stores too
+  std::string prefix_;                           // the fed tensor
+  std::string save_;                             // targets
   std::string restore_;
 };
 

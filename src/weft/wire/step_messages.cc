@@ -121,6 +121,55 @@ Status ParseCreateSession(absl::Span<const absl::string_view> chunks,
   return InvalidArgument("CreateSessionRequest is malformed");
 }
 
+Status ParseRunGraph(absl::Span<const absl::string_view> chunks, RunGraphMessage* message) {
+  std::string rest;
+  Status tensor_error;
+  const auto read = [&](CodedInputStream* in, int size) -> Status {
+    WEFT_ASSIGN_OR_RETURN(NamedTensor sent, ReadNamedTensor(in, size));
+    message->sends.push_back(std::move(sent));
+    return absl::OkStatus();
+  };
+  const Status split = SplitMessage(chunks, tensorflow::RunGraphRequest::kSendFieldNumber, read,
+                                    &rest, &tensor_error);
+  if (!message->rest.ParseFromString(rest)) return InvalidArgument("RunGraphRequest is malformed");
+  WEFT_RETURN_IF_ERROR(split);
+  return tensor_error;
+}
+
+StatusOr<ReceivedTensor> ParseRecvTensorReply(absl::Span<const absl::string_view> chunks) {
+  std::string rest;
+  Status tensor_error;
+  ReceivedTensor received;
+  const auto read = [&](CodedInputStream* in, int size) -> Status {
+    WEFT_ASSIGN_OR_RETURN(received.tensor, ReadTensor(in, size));
+    return absl::OkStatus();
+  };
+  const Status split = SplitMessage(chunks, tensorflow::RecvTensorResponse::kTensorFieldNumber,
+                                    read, &rest, &tensor_error);
+  tensorflow::RecvTensorResponse response;
+  if (!response.ParseFromString(rest)) return Internal("RecvTensorResponse is malformed");
+  WEFT_RETURN_IF_ERROR(split);
+  received.is_dead = response.is_dead();
+  if (received.is_dead) received.tensor = Tensor();
+  if (!received.is_dead) WEFT_RETURN_IF_ERROR(tensor_error);
+  if (!received.is_dead && !received.tensor.IsInitialized())
+    return Internal("RecvTensorResponse has no tensor");
+  return received;
+}
+
+StatusOr<Payload> RecvTensorReply(const Tensor& tensor, bool is_dead) {
+  Payload payload;
+  Tensor value = tensor;
+  if (is_dead) {
+    WEFT_ASSIGN_OR_RETURN(value, Tensor::Zeros(DType::kFloat, Shape{0}));
+  }
+  WEFT_RETURN_IF_ERROR(
+      AppendTensor(tensorflow::RecvTensorResponse::kTensorFieldNumber, value, &payload));
+  if (is_dead) AppendVarint(tensorflow::RecvTensorResponse::kIsDeadFieldNumber, 1, &payload);
+  if (payload.size() > std::numeric_limits<int32_t>::max()) return TooLarge(payload.size());
+  return payload;
+}
+
 Status ParseMessage(absl::Span<const absl::string_view> chunks,
                     google::protobuf::MessageLite* message) {
   if (const size_t size = TotalSize(chunks); size > std::numeric_limits<int32_t>::max()) {

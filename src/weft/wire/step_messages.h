@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "proto/tensorflow/master.pb.h"
+#include "proto/tensorflow/worker.pb.h"
 #include "weft/wire/payload.h"
 #include "weft/wire/tensor_wire.h"
 
@@ -43,6 +44,20 @@ struct CreateSessionMessage {
 };
 Status ParseCreateSession(absl::Span<const absl::string_view> chunks,
                           CreateSessionMessage* message);
+
+// A worker's part of a step of TensorFlow's way.
+struct RunGraphMessage {
+  tensorflow::RunGraphRequest rest;
+  std::vector<NamedTensor> sends;
+};
+Status ParseRunGraph(absl::Span<const absl::string_view> chunks, RunGraphMessage* message);
+
+struct ReceivedTensor {
+  Tensor tensor;  // without a value if dead
+  bool is_dead = false;
+};
+StatusOr<ReceivedTensor> ParseRecvTensorReply(absl::Span<const absl::string_view> chunks);
+StatusOr<Payload> RecvTensorReply(const Tensor& tensor, bool is_dead);
 
 // Any other message. InvalidArgument naming its type.
 Status ParseMessage(absl::Span<const absl::string_view> chunks,

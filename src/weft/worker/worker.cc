@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "weft/kernel/session_tensor.h"
 
 namespace weft::worker {
 
@@ -181,6 +182,22 @@ Status Worker::DeregisterGraph(uint32_t number) {
   return absl::OkStatus();
 }
 
+StatusOr<Tensor> Worker::TensorOfSession(const std::string& session,
+                                         const std::string& handle) const {
+  std::shared_ptr<Session> found;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (const auto it = sessions_.find(session); it != sessions_.end()) found = it->second;
+  }
+  if (found != nullptr) {
+    const StatusOr<Ref<SessionTensor>> kept =
+        found->devices.resources->Lookup<SessionTensor>(kTensorHandleContainer, handle);
+    if (kept.ok()) return (*kept)->value();
+  }
+  return InvalidArgument("The tensor with handle '", handle, "' is not in the session store at ",
+                         task_, ": fetch it there, or feed its value");
+}
+
 void Worker::Cleanup(const std::vector<std::string>& containers) {
   for (Device* device : options_.devices) {
     if (containers.empty()) device->resources().Cleanup(kDefaultContainer);
@@ -207,6 +224,7 @@ void Worker::RunStep(TaskStep step, Done done) {
           refused = Aborted("Step ", step.step, " is over, or was started twice, at ", task_);
         } else {
           running_.emplace(step.step, running);
+          if (step.source != nullptr) rendezvous->PullFrom(step.source);
         }
       }
     }
@@ -224,10 +242,14 @@ void Worker::RunStep(TaskStep step, Done done) {
                       .trace = step.trace,
                       .partition_graphs = step.partition_graphs};
   step::RunTaskPart(environment_, std::move(call),
-                    [this, running, step = step.step, exchanges,
+                    [this, running, step = step.step, exchanges, is_pulled = step.source != nullptr,
                      done = std::move(done)](step::PartReport report) mutable {
                       if (exchanges) {
-                        steps_.Bury(step);
+                        if (is_pulled) {
+                          steps_.Finish(step);
+                        } else {
+                          steps_.Bury(step);
+                        }
                         absl::MutexLock lock(&mutex_);
                         running_.erase(step);
                       }

@@ -52,6 +52,8 @@ struct TaskStep {
   std::vector<Tensor> arguments;
   bool trace = false;
   bool partition_graphs = false;
+  // Of a step of TensorFlow's way (StepRendezvous::PullFrom); must outlive the worker.
+  rendezvous::TensorSource* source = nullptr;
   // The step's own, shared because frames from elsewhere cancel it. Cancelled when the part fails.
   std::shared_ptr<Cancellation> cancellation;
 };
@@ -82,6 +84,8 @@ class Worker {
                                    const step::PartOptions& options);
   // Steps that run it go on.
   Status DeregisterGraph(uint32_t graph);
+  // The tensor that a session keeps here under a handle. InvalidArgument if it does not.
+  StatusOr<Tensor> TensorOfSession(const std::string& session, const std::string& handle) const;
   // Drops the resources of containers; the default one if none is named.
   void Cleanup(const std::vector<std::string>& containers);
 

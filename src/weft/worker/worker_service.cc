@@ -12,6 +12,7 @@
 #include "weft/graph/import.h"
 #include "weft/wire/device_proto.h"
 #include "weft/wire/step_messages.h"
+#include "weft/worker/foreign_steps.h"
 #include "weft/worker/part_options.h"
 
 namespace weft::worker {
@@ -31,8 +32,22 @@ void AddMethod(const char* name, wire::MethodTable* methods, Handle handle) {
                                 /*may_block=*/true});
 }
 
+// TensorFlow's masters leave guesses about shapes at the nodes, with sizes that are no sizes.
+void DropGuesses(tensorflow::GraphDef* graph) {
+  for (tensorflow::NodeDef& node : *graph->mutable_node()) {
+    node.mutable_attr()->erase("_input_shapes");
+    node.mutable_attr()->erase("_output_shapes");
+  }
+  for (tensorflow::FunctionDef& function : *graph->mutable_library()->mutable_function()) {
+    for (tensorflow::NodeDef& node : *function.mutable_node_def()) {
+      node.mutable_attr()->erase("_input_shapes");
+      node.mutable_attr()->erase("_output_shapes");
+    }
+  }
+}
+
 StatusOr<uint32_t> RegisterGraph(Worker* worker, cluster::DataPlane* plane,
-                                 const tensorflow::RegisterGraphRequest& request,
+                                 tensorflow::RegisterGraphRequest& request,
                                  const wire::ServerCall& call) {
   wire::RegisterGraphExtension extension;
   WEFT_RETURN_IF_ERROR(wire::ParseMessage(call.request(), &extension));
@@ -40,6 +55,7 @@ StatusOr<uint32_t> RegisterGraph(Worker* worker, cluster::DataPlane* plane,
     if (task.task() != worker->task())
       plane->Know({task.task(), task.data_address(), task.incarnation()});
   }
+  DropGuesses(request.mutable_graph_def());
   WEFT_ASSIGN_OR_RETURN(GraphDef def, GraphDefFromProto(request.graph_def()));
   Graph part(&worker->options().catalogue->ops());
   WEFT_RETURN_IF_ERROR(ImportGraph(std::move(def), {.allow_internal = true}, &part));
@@ -51,7 +67,7 @@ StatusOr<uint32_t> RegisterGraph(Worker* worker, cluster::DataPlane* plane,
 void AddGraphMethods(Worker* worker, cluster::DataPlane* plane, wire::MethodTable* methods) {
   AddMethod<tensorflow::RegisterGraphRequest, tensorflow::RegisterGraphResponse>(
       "RegisterGraph", methods,
-      [=](const auto& request, const wire::ServerCall& call, auto* response) -> Status {
+      [=](auto& request, const wire::ServerCall& call, auto* response) -> Status {
         WEFT_ASSIGN_OR_RETURN(const uint32_t graph, RegisterGraph(worker, plane, request, call));
         response->set_graph_handle(absl::StrCat(graph));
         return absl::OkStatus();
@@ -104,30 +120,23 @@ void AddSessionMethods(Worker* worker, const cluster::TaskAddress& data,
         worker->Cleanup({request.container().begin(), request.container().end()});
         return absl::OkStatus();
       });
-  // State of steps is freed when they end; logs and traces are not kept.
-  AddMethod<tensorflow::CleanupGraphRequest, tensorflow::CleanupGraphResponse>(
-      "CleanupGraph", methods,
-      [](const auto&, const wire::ServerCall&, auto*) -> Status { return absl::OkStatus(); });
+  // Logs and traces are not kept.
   AddMethod<tensorflow::LoggingRequest, tensorflow::LoggingResponse>(
       "Logging", methods,
+      [](const auto&, const wire::ServerCall&, auto*) -> Status { return absl::OkStatus(); });
+  AddMethod<tensorflow::TracingRequest, tensorflow::TracingResponse>(
+      "Tracing", methods,
       [](const auto&, const wire::ServerCall&, auto*) -> Status { return absl::OkStatus(); });
 }
 
 }  // namespace
 
 void AddWorkerMethods(Worker* worker, cluster::DataPlane* plane, const cluster::TaskAddress& data,
-                      const cluster::ClusterSpec& cluster, wire::MethodTable* methods) {
+                      cluster::TaskDirectory* directory, wire::MethodTable* methods) {
+  const cluster::ClusterSpec& cluster = directory->cluster();
   AddSessionMethods(worker, data, cluster, methods);
   AddGraphMethods(worker, plane, methods);
-  for (const char* name : {"RunGraph", "RecvTensor"}) {
-    methods->emplace(absl::StrCat("/tensorflow.WorkerService/", name),
-                     wire::Method{[](std::unique_ptr<wire::ServerCall> call) {
-                       call->Reply(
-                           Unimplemented("This is a weft server: the tasks of a cluster are either "
-                                         "all weft or all TensorFlow"),
-                           wire::Payload());
-                     }});
-  }
+  AddForeignSteps(worker, directory, methods);
 }
 
 }  // namespace weft::worker

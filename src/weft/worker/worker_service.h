@@ -2,16 +2,16 @@
 // The WorkerService: what masters ask of this task outside of steps.
 #pragma once
 
-#include "weft/cluster/cluster_spec.h"
 #include "weft/cluster/data_plane.h"
+#include "weft/cluster/task_directory.h"
 #include "weft/wire/grpc_service.h"
 #include "weft/worker/worker.h"
 
 namespace weft::worker {
 
 // Adds the methods under "/tensorflow.WorkerService/". GetStatus says `data`, this task's data
-// connection, and which tasks `cluster` has. All pointers must outlive the server.
+// connection, and which tasks the cluster has. All pointers must outlive the server.
 void AddWorkerMethods(Worker* worker, cluster::DataPlane* plane, const cluster::TaskAddress& data,
-                      const cluster::ClusterSpec& cluster, wire::MethodTable* methods);
+                      cluster::TaskDirectory* directory, wire::MethodTable* methods);
 
 }  // namespace weft::worker

@@ -6,7 +6,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "weft/tensor/buffer.h"
+#include "weft/device/cpu/math_mode.h"
+#include "weft/device/cpu/scratch.h"
+#include "weft/device/cpu/winograd.h"
 
 namespace weft {
 namespace {
@@ -15,19 +17,6 @@ namespace {
 constexpr int64_t kPatchBytes = 192 << 10;
 // Multiply-adds that one thread should at least get.
 constexpr int64_t kConvShareWork = 1 << 18;
-
-// Scratch memory from the pool: fresh pages would cost more than the work on them.
-template <typename T>
-class Scratch {
- public:
-  explicit Scratch(int64_t count)
-      : buffer_(HostAllocator().Allocate(static_cast<size_t>(std::max<int64_t>(count, 1)) *
-                                         sizeof(T))) {}
-  T* data() const { return buffer_ ? reinterpret_cast<T*>(buffer_->data()) : nullptr; }
-
- private:
-  Ref<Buffer> buffer_;
-};
 
 template <typename T>
 void CopyRun(const T* from, int64_t n, T* to) {
@@ -161,12 +150,18 @@ int64_t PixelsAtOnce(const ConvShape& s, int64_t patch) {
   return std::clamp<int64_t>(kPatchBytes / bytes, 16, std::max<int64_t>(16, s.out_pixels()));
 }
 
+// Winograd's way rounds more than a sum of products does: `--math=exact` goes without.
+bool MayTakeWinograd(const ConvShape& s) { return !UsesExactMath() && IsWinograd(s); }
+
 int64_t WorkOfPixel(const ConvShape& s) { return std::max<int64_t>(1, s.patch() * s.out_channels); }
 
 }  // namespace
 
 template <typename T>
 bool ConvForward(const ConvShape& s, const T* input, const T* filter, T* output, WorkSharer share) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (MayTakeWinograd(s)) return WinogradForward(s, input, filter, output, share);
+  }
   const int64_t group_outputs = s.out_channels / s.groups;
   const int64_t patch = s.patch();
   if (s.groups == 1 && Patches<T>::AreThePixels(s)) {
@@ -205,6 +200,11 @@ bool ConvForward(const ConvShape& s, const T* input, const T* filter, T* output,
 template <typename T>
 bool ConvBackwardInput(const ConvShape& s, const T* filter, const T* output_gradient,
                        T* input_gradient, WorkSharer share) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (MayTakeWinograd(s)) {
+      return WinogradBackwardInput(s, filter, output_gradient, input_gradient, share);
+    }
+  }
   const int64_t group_outputs = s.out_channels / s.groups;
   const int64_t patch = s.patch();
   if (s.groups == 1 && Patches<T>::AreThePixels(s)) {
@@ -247,6 +247,11 @@ bool ConvBackwardInput(const ConvShape& s, const T* filter, const T* output_grad
 template <typename T>
 bool ConvBackwardFilter(const ConvShape& s, const T* input, const T* output_gradient,
                         T* filter_gradient, WorkSharer share) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (MayTakeWinograd(s)) {
+      return WinogradBackwardFilter(s, input, output_gradient, filter_gradient, share);
+    }
+  }
   const int64_t group_outputs = s.out_channels / s.groups;
   const int64_t patch = s.patch();
   const int64_t pixels = s.out_pixels();

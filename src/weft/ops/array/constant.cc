@@ -8,6 +8,7 @@
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/control/optional_kernel.h"
 #include "weft/ops/control/tensor_list_kernel.h"
+#include "weft/ops/control/tensor_map_kernel.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/gradients.h"
 #include "weft/ops/index_values.h"
@@ -16,6 +17,7 @@ namespace weft::ops::array::constant {
 namespace {
 
 constexpr int64_t kParallelElements = 64 << 10;
+constexpr int kMaxDepth = 100;  // of optionals in optionals
 
 class ConstKernel final : public OpKernel {
  public:
@@ -86,15 +88,8 @@ class ZerosLikeKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     if (!c.input(0).IsInitialized()) return FailedPrecondition("The input has no value");
     if (c.input_dtype(0) == DType::kVariant) {
-      // A branch that did not run gave nothing: nothing is its zero.
-      if (HoldsNothing(c.input(0))) {
-        c.SetOutput(0, c.input(0));
-        return absl::OkStatus();
-      }
-      if (const OptionalValue* optional = OptionalOf(c.input(0))) return ZeroOptional(c, *optional);
-      WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> list, TensorListOf(c.input(0)));
-      WEFT_ASSIGN_OR_RETURN(Ref<TensorList> zeros, ZerosLike(*list));
-      c.SetOutput(0, TensorOf(std::move(zeros)));
+      WEFT_ASSIGN_OR_RETURN(Tensor zero, ZeroOfVariant(c.input(0), 0));
+      c.SetOutput(0, std::move(zero));
       return absl::OkStatus();
     }
     if (c.input_dtype(0) == DType::kResource) {
@@ -107,23 +102,34 @@ class ZerosLikeKernel final : public OpKernel {
   }
 
  private:
-  static const OptionalValue* OptionalOf(const Tensor& variant) {
-    if (!variant.shape().IsScalar()) return nullptr;
-    return dynamic_cast<const OptionalValue*>(variant.data<Variant>()->value.get());
-  }
-
-  static Status ZeroOptional(KernelContext& c, const OptionalValue& optional) {
+  // An optional may hold optionals and lists, as those of conditionals within conditionals do.
+  static StatusOr<Tensor> ZeroOfVariant(const Tensor& variant, int depth) {
+    // A branch that did not run gave nothing: nothing is its zero.
+    if (HoldsNothing(variant)) return variant;
+    if (const TensorMap* const map = FindTensorMap(variant)) {
+      WEFT_ASSIGN_OR_RETURN(Ref<TensorMap> zeros, ZerosLike(*map));
+      return TensorOf(std::move(zeros));
+    }
+    const OptionalValue* const optional = OptionalOf(variant);
+    if (optional == nullptr) {
+      WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> list, TensorListOf(variant));
+      WEFT_ASSIGN_OR_RETURN(Ref<TensorList> zeros, ZerosLike(*list));
+      return TensorOf(std::move(zeros));
+    }
+    if (depth == kMaxDepth)
+      return InvalidArgument("ZerosLike takes no optionals that are nested deeper than ", depth);
     std::vector<Tensor> zeros;
-    for (const Tensor& component : optional.components()) {
-      if (component.dtype() == DType::kVariant || component.dtype() == DType::kResource)
-        return InvalidArgument("ZerosLike is not defined for optionals of ",
-                               DTypeName(component.dtype()));
-      WEFT_ASSIGN_OR_RETURN(Tensor zero, Tensor::Zeros(component.dtype(), component.shape()));
+    for (const Tensor& component : optional->components()) {
+      if (component.dtype() == DType::kResource)
+        return InvalidArgument("ZerosLike is not defined for optionals of resource");
+      WEFT_ASSIGN_OR_RETURN(Tensor zero, component.dtype() == DType::kVariant
+                                             ? ZeroOfVariant(component, depth + 1)
+                                             : Tensor::Zeros(component.dtype(), component.shape()));
       zeros.push_back(std::move(zero));
     }
-    WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, Shape()));
-    output->data<Variant>()->value = MakeRef<OptionalValue>(optional.has_value(), std::move(zeros));
-    return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(Tensor result, Tensor::Zeros(DType::kVariant, Shape()));
+    result.data<Variant>()->value = MakeRef<OptionalValue>(optional->has_value(), std::move(zeros));
+    return result;
   }
 };
 

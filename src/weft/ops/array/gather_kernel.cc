@@ -66,18 +66,6 @@ Status CheckBatch(const Shape& params, const Shape& indices, int64_t batch_dims,
 
 }  // namespace
 
-std::string PositionText(const Shape& shape, int64_t position) {
-  if (shape.rank() == 0) return "";
-  IndexVector at(shape.rank());
-  for (int i = shape.rank(); i-- > 0;) {
-    at[i] = position % shape.dim(i);
-    position /= shape.dim(i);
-  }
-  std::string text;
-  for (const int64_t i : at) absl::StrAppend(&text, text.empty() ? "[" : ",", i);
-  return text + "]";
-}
-
 Status Gather(KernelContext& c, const Tensor& params, const Tensor& indices, int64_t axis_value,
               int64_t batch_dims, int output_index) {
   const Shape& shape = params.shape();

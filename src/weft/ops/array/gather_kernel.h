@@ -12,7 +12,4 @@ namespace weft::ops::array {
 Status Gather(KernelContext& c, const Tensor& params, const Tensor& indices, int64_t axis,
               int64_t batch_dims, int output);
 
-// "[1,2]" of a flat position; "" for a scalar.
-std::string PositionText(const Shape& shape, int64_t position);
-
 }  // namespace weft::ops::array

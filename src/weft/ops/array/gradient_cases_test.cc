@@ -42,6 +42,10 @@ void AddJoins(Cases& cases) {
   cases.push_back({"Concat", {I(1), parts}, {}, 3});
   cases.push_back(
       {"Pack", {std::vector<Tensor>{Doubles({2, 3}), Doubles({2, 3}, 2)}}, {{"axis", 1}}, 2});
+  cases.push_back({"ParallelConcat",
+                   {std::vector<Tensor>{Doubles({1, 3}), Doubles({1, 3}, 2)}},
+                   {{"shape", Shape{2, 3}}},
+                   2});
   cases.push_back({"Unpack", {Doubles({2, 3})}, {{"num", 3}, {"axis", 1}}});
   cases.push_back({"Split", {I(1), Doubles({2, 6})}, {{"num_split", 3}}});
   cases.push_back({"SplitV", {Doubles({2, 6}), I({1, 2, 3}), I(1)}, {{"num_split", 3}}});
@@ -65,6 +69,11 @@ void AddParts(Cases& cases) {
       {"StridedSliceGrad", {I({4, 5}), I({0, 1}), I({4, 4}), I({2, 1}), Doubles({2, 3})}});
   cases.push_back(
       {"TensorStridedSliceUpdate", {Doubles({4}), I({1}), I({3}), I({1}), Doubles({2}, 2)}, {}, 2});
+  cases.push_back({"TensorStridedSliceUpdate",
+                   {Doubles({4}), I({1}), I({3}), I({1}), Doubles({}, 2)},
+                   {},
+                   2,
+                   "broadcast"});
   cases.push_back({"Pad", {Doubles({2, 3}), Matrix({2, 2}, {1, 0, 2, 1})}});
   cases.push_back({"PadV2", {Doubles({2, 3}), Matrix({2, 2}, {1, 0, 2, 1}), Doubles({}, 2)}});
   for (const char* mode : {"REFLECT", "SYMMETRIC"}) {
@@ -96,7 +105,7 @@ void AddGathers(Cases& cases) {
   const Tensor places = Matrix({2, 1}, {3, 1});
   cases.push_back({"ScatterNd", {places, Doubles({2, 2}), I({5, 2})}});
   for (const char* op : {"TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub",
-                         "TensorScatterMin", "TensorScatterMax"}) {
+                         "TensorScatterMin", "TensorScatterMax", "ScatterNdNonAliasingAdd"}) {
     cases.push_back({op, {Doubles({5, 2}), places, Doubles({2, 2}, 2)}, {}, 2});
   }
 }

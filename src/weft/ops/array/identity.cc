@@ -16,6 +16,17 @@ class PassOn final : public OpKernel {
   }
 };
 
+class GuaranteeConstKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    if (c.input_dtype(0) == DType::kResource) {
+      return InvalidArgument("Input tensor cannot be a resource variable handle.");
+    }
+    c.SetOutput(0, c.input(0));
+    return absl::OkStatus();
+  }
+};
+
 class PassReferenceOn final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
@@ -62,10 +73,17 @@ OpSpec PassOnSpec(const char* name, const char* doc, PassesOn passes_on = Passes
 void RegisterRareForms(Catalogue& catalogue) {
   catalogue.Add(PassOnSpec("Snapshot", "Returns a copy of the input.", PassesOn::kCopy)
                     .Gradient(PassGradientOn));
-  catalogue.Add(
-      PassOnSpec("GuaranteeConst", "Returns the input, which the caller promises never changes.")
-          .Stateful()
-          .Gradient(PassGradientOn));
+  // Not passed on unseen: it refuses handles.
+  catalogue.Add(OpSpec("GuaranteeConst")
+                    .Doc("Returns the input, which the caller promises never changes.")
+                    .AnyDevice()
+                    .Input("input: T")
+                    .Output("output: T")
+                    .Attr("T: type")
+                    .Stateful()
+                    .Shape(shapes::SameAsInput)
+                    .Gradient(PassGradientOn)
+                    .Kernel(MakeKernel<GuaranteeConstKernel>(), KernelCost::kInline));
   catalogue.Add(
       PassOnSpec("DebugGradientIdentity", "Returns the input; marks a gradient for debuggers.")
           .AllowsUninitializedInput()

@@ -446,10 +446,30 @@ void AddForm(Catalogue& catalogue, Form form) {
   catalogue.Add(std::move(set));
 }
 
+// The names of the first forms in graphs of long ago.
+void AddOldNames(Catalogue& catalogue) {
+  OpSpec part("BatchMatrixDiagPart"), diag("BatchMatrixDiag"), set("BatchMatrixSetDiag"),
+      band("BatchMatrixBandPart");
+  part.Input("input: T").Output("diagonal: T").Shape(DiagPartShape);
+  part.Kernel(MakeKernel<DiagPartKernel>()).Deprecated(14, "Use MatrixDiagPart");
+  diag.Input("diagonal: T").Output("output: T").Shape(DiagShape);
+  diag.Kernel(MakeKernel<DiagKernel>()).Deprecated(14, "Use MatrixDiag");
+  set.Input("input: T").Input("diagonal: T").Output("output: T").Shape(AtLeastMatrix);
+  set.Kernel(MakeKernel<SetDiagKernel>()).Deprecated(14, "Use MatrixSetDiag");
+  band.Input("input: T").Input("num_lower: int64").HostInput("num_lower");
+  band.Input("num_upper: int64").HostInput("num_upper").Output("band: T").Shape(AtLeastMatrix);
+  band.Kernel(MakeKernel<BandPartKernel>()).Deprecated(14, "Use MatrixBandPart");
+  for (OpSpec* spec : {&part, &diag, &set, &band}) {
+    spec->Doc("The old name of the op without Batch.").Attr("T: type").NoGradient();
+    catalogue.Add(std::move(*spec));
+  }
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
   for (const Form form : {Form::kV1, Form::kV2, Form::kV3}) AddForm(catalogue, form);
+  AddOldNames(catalogue);
   catalogue.Add(OpSpec("MatrixBandPart")
                     .Doc("Each matrix with zeros more than num_lower below the main diagonal and "
                          "more than num_upper above it; a negative number keeps that side whole.")

@@ -61,6 +61,10 @@ class ReshapeKernel final : public OpKernel {
     if (sizes.rank() != 1) {
       return InvalidArgument("sizes input must be 1-D, not ", sizes.shape().ToString());
     }
+    if (sizes.num_elements() >= kMaxRank) {
+      return InvalidArgument("too many dimensions: must be < ", kMaxRank, ", but received ",
+                             sizes.num_elements());
+    }
     WEFT_ASSIGN_OR_RETURN(IndexVector values, IndexValues(sizes, "sizes"));
     WEFT_ASSIGN_OR_RETURN(const Shape shape, CompleteShape(std::move(values), c.input(0).shape()));
     return ShareAs(c, shape);

@@ -180,6 +180,20 @@ void Register(Catalogue& catalogue) {
   AddTensorScatter<ScatterMode::kMax>(catalogue, "TensorScatterMax",
                                       "Returns `tensor` with slices raised to `updates`.", kIndices,
                                       TensorScatterExtremeGradient);
+  catalogue.Add(OpSpec("ScatterNdNonAliasingAdd")
+                    .Doc("The input with updates added to the slices that indices name.")
+                    .Input("input: T")
+                    .Input("indices: Tindices")
+                    .Input("updates: T")
+                    .Output("output: T")
+                    .Attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, "
+                          "quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, "
+                          "uint32, uint64, bool}")
+                    .Attr("Tindices: {int32, int64}")
+                    .Attr("bad_indices_policy: string = ''")
+                    .Shape(TensorScatterShape)
+                    .Gradient(TensorScatterAddGradient)
+                    .Kernel(MakeKernel<TensorScatterKernel<ScatterMode::kAdd>>()));
 }
 
 }  // namespace weft::ops::array::scatter_nd

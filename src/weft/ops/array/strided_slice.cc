@@ -76,10 +76,10 @@ class TensorStridedSliceUpdateKernel final : public OpKernel {
     const Shape shape = input.shape();
     WEFT_ASSIGN_OR_RETURN(const SlicePlan plan,
                           PlanSlice(shape, &c.input(1), &c.input(2), c.input(3), masks_));
-    WEFT_RETURN_IF_ERROR(CheckFits(c.input(4), plan, "value"));
+    WEFT_ASSIGN_OR_RETURN(const Tensor filled, FillSlice(c, c.input(4), plan));
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.ForwardOrAllocateOutput(0, 0, shape));
     if (output->bytes() != input.bytes()) output->CopyFrom(input);
-    Copy(c, plan.CopyInto(shape), c.input(4), output);
+    Copy(c, plan.CopyInto(shape), filled, output);
     return absl::OkStatus();
   }
 
@@ -137,7 +137,18 @@ Status TensorStridedSliceUpdateGradient(GradientContext& c) {
   const Endpoint zeros = c.Op("ZerosLike", {c.input(4)});
   c.set_input(0, WithMasks(c, "TensorStridedSliceUpdate",
                            {c.gradient(), c.input(1), c.input(2), c.input(3), zeros}));
-  c.set_input(4, WithMasks(c, "StridedSlice", {c.gradient(), c.input(1), c.input(2), c.input(3)}));
+  const Endpoint written =
+      WithMasks(c, "StridedSlice", {c.gradient(), c.input(1), c.input(2), c.input(3)});
+  const PartialShape from = c.builder().ShapeOf(c.input(4)), to = c.builder().ShapeOf(written);
+  if (from.IsFullyDefined() && from == to) {
+    c.set_input(4, written);
+    return absl::OkStatus();
+  }
+  // The value may have been broadcast: each element gets what was written of it.
+  const Endpoint shape = c.Op("Shape", {c.input(4)});
+  Node* axes = c.builder().AddNode("BroadcastGradientArgs", {c.Op("Shape", {written}), shape});
+  if (axes == nullptr) return c.builder().status();
+  c.set_input(4, c.Op("Reshape", {c.Op("Sum", {written, Endpoint{axes, 1}}), shape}));
   return absl::OkStatus();
 }
 

@@ -2,7 +2,11 @@
 #include "weft/ops/array/strided_slice_kernel.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include "weft/ops/broadcast.h"
+#include "weft/ops/elements.h"
 
 namespace weft::ops::array {
 namespace {
@@ -205,6 +209,24 @@ StridedCopy SlicePlan::CopyInto(const Shape& input) const {
   std::swap(copy.source_strides, copy.target_strides);
   std::swap(copy.source_offset, copy.target_offset);
   return copy;
+}
+
+StatusOr<Tensor> FillSlice(const KernelContext& c, const Tensor& value, const SlicePlan& plan) {
+  WEFT_ASSIGN_OR_RETURN(const Shape expected, Shape::Make(plan.final_sizes));
+  if (value.shape() == expected) return value;
+  const StatusOr<Shape> common = BroadcastShapes(value.shape(), expected);
+  if (!common.ok() || !(*common == expected)) {
+    return InvalidArgument("Cannot broadcast input shape ", value.shape().ToString(),
+                           " into final shape ", expected.ToString());
+  }
+  WEFT_ASSIGN_OR_RETURN(Tensor filled, c.AllocateTemporary(value.dtype(), expected));
+  const BroadcastLoops<1> loops = MakeBroadcastLoops<1>(expected, {&value.shape()});
+  loops.ForEachRow(0, loops.num_rows(), [&](const std::array<int64_t, 1>& from, int64_t to) {
+    for (int64_t i = 0; i < loops.inner.size; ++i) {
+      CopyElements(value, from[0] + i * loops.inner.stride[0], 1, &filled, to + i);
+    }
+  });
+  return filled;
 }
 
 OpSpec& AddMasks(OpSpec& spec) {

@@ -42,6 +42,9 @@ StatusOr<SlicePlan> PlanSlice(const PartialShape& input, const IndexVector* begi
 StatusOr<SlicePlan> PlanSlice(const PartialShape& input, const Tensor* begin, const Tensor* end,
                               const Tensor& strides, const SliceMasks& masks);
 
+// `value` broadcast to the slice. InvalidArgument if it cannot be.
+StatusOr<Tensor> FillSlice(const KernelContext& c, const Tensor& value, const SlicePlan& plan);
+
 // The attributes of the masks.
 OpSpec& AddMasks(OpSpec& spec);
 

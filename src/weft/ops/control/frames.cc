@@ -26,6 +26,14 @@ class RefSelectKernel final : public OpKernel {
   }
 };
 
+class AsReferenceKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    c.SetOutput(0, c.input(0));
+    return absl::OkStatus();
+  }
+};
+
 Status BothLikeData(ShapeContext& c) {
   WEFT_RETURN_IF_ERROR(c.WithRank(1, 0).status());
   c.set_output(0, c.input(0));
@@ -194,6 +202,15 @@ void Register(Catalogue& catalogue) {
           .Shape(shapes::Unknown)
           .NoGradient()
           .Kernel(MakeKernel<RefSelectKernel>(), KernelCost::kInline));
+  catalogue.Add(OpSpec("_AsReference")
+                    .AnyDevice()
+                    .Doc("A value on an edge for references: who reads there takes it as it is.")
+                    .Input("input: T")
+                    .Output("output: Ref(T)")
+                    .Attr("T: type")
+                    .Shape(shapes::SameAsInput)
+                    .NoGradient()
+                    .Kernel(MakeKernel<AsReferenceKernel>(), KernelCost::kInline));
   catalogue.Add(OpSpec("LoopCond")
                     .HostInput("input")
                     .HostOutput("output")

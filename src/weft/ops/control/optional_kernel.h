@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an optional holds: a value of several tensors, or nothing.
+// What an optional holds, under the name by which ops know it.
 #pragma once
 
-#include <utility>
-#include <vector>
-
+#include "weft/data/optional_value.h"
 #include "weft/kernel/op_spec.h"
 
 namespace weft::ops {
 
-class OptionalValue final : public VariantValue {
- public:
-  OptionalValue(bool has_value, std::vector<Tensor> components)
-      : has_value_(has_value), components_(std::move(components)) {}
-  absl::string_view type_name() const override { return "tensorflow::data::Optional"; }
-  bool has_value() const { return has_value_; }
-  const std::vector<Tensor>& components() const { return components_; }
+using data::OptionalValue;
 
- private:
-  const bool has_value_;
-  const std::vector<Tensor> components_;
-};
+// What the optional in `variant` holds; null for other variants.
+inline const OptionalValue* OptionalOf(const Tensor& variant) {
+  if (!variant.shape().IsScalar()) return nullptr;
+  return dynamic_cast<const OptionalValue*>(variant.data<Variant>()->value.get());
+}
 
 }  // namespace weft::ops

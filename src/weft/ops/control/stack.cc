@@ -76,13 +76,17 @@ class CreateKernel final : public OpKernel {
   CreateKernel(std::string name, DType dtype) : name_(std::move(name)), dtype_(dtype) {}
 
   Status Compute(KernelContext& c) override {
-    if (!c.input(0).shape().IsScalar()) {
-      return InvalidArgument("Stack size must be a scalar, but had shape: ",
-                             c.input(0).shape().ToString());
+    int32_t max_size = -1;  // the older op has none
+    if (c.num_inputs() > 0) {
+      if (!c.input(0).shape().IsScalar()) {
+        return InvalidArgument("Stack size must be a scalar, but had shape: ",
+                               c.input(0).shape().ToString());
+      }
+      max_size = c.input(0).scalar<int32_t>();
     }
     const std::string name = UniqueStepName(name_);
     const auto make = [&]() -> StatusOr<Ref<Stack>> {
-      return MakeRef<Stack>(name, dtype_, c.input(0).scalar<int32_t>());
+      return MakeRef<Stack>(name, dtype_, max_size);
     };
     return GiveStepResource<Stack>(c, name, "Stack", make);
   }
@@ -130,6 +134,46 @@ Status SameAsElement(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+Status NamesShape(ShapeContext& c) {
+  c.set_output(0, Shape{2});
+  return absl::OkStatus();
+}
+
+// An op on a stack, in one of the forms of its handle.
+OpSpec Use(const std::string& name, bool is_resource, const char* documentation) {
+  OpSpec spec(is_resource ? name + "V2" : name);
+  spec.Doc(documentation)
+      .Input(is_resource ? "handle: resource" : "handle: Ref(string)")
+      .NoGradient();
+  if (is_resource) spec.Stateful();
+  return spec;
+}
+
+void RegisterUses(Catalogue& catalogue, bool is_resource) {
+  catalogue.Add(
+      std::move(Use("StackPush", is_resource,
+                    "Puts an element on top of a stack and passes it on.\nInvalidArgument if "
+                    "the stack is full or closed or of another type.")
+                    .Input("elem: T")
+                    .Output("output: T")
+                    .Attr("T: type")
+                    .Attr("swap_memory: bool = false")
+                    .Shape(SameAsElement)
+                    .Kernel(MakeKernel<PushKernel>(), KernelCost::kInline)));
+  catalogue.Add(
+      std::move(Use("StackPop", is_resource,
+                    "Takes the element on top of a stack.\nInvalidArgument if the stack is "
+                    "empty or closed or of another type.")
+                    .Output("elem: elem_type")
+                    .Attr("elem_type: type")
+                    .Shape(shapes::Unknown)
+                    .Kernel(MakeKernel<PopKernel>(), KernelCost::kInline)));
+  catalogue.Add(
+      std::move(Use("StackClose", is_resource, "Empties a stack; its other ops fail from then on.")
+                    .Shape(shapes::NoOutputs)
+                    .Kernel(MakeKernel<CloseKernel>(), KernelCost::kInline)));
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -145,35 +189,16 @@ void Register(Catalogue& catalogue) {
                     .Shape(shapes::Scalar)
                     .NoGradient()
                     .Kernel(MakeKernel<CreateKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("StackPushV2")
-                    .Doc("Puts an element on top of a stack and passes it on.\nInvalidArgument if "
-                         "the stack is full or closed or of another type.")
-                    .Input("handle: resource")
-                    .Input("elem: T")
-                    .Output("output: T")
-                    .Attr("T: type")
-                    .Attr("swap_memory: bool = false")
-                    .Stateful()
-                    .Shape(SameAsElement)
-                    .NoGradient()
-                    .Kernel(MakeKernel<PushKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("StackPopV2")
-                    .Doc("Takes the element on top of a stack.\nInvalidArgument if the stack is "
-                         "empty or closed or of another type.")
-                    .Input("handle: resource")
-                    .Output("elem: elem_type")
+  catalogue.Add(OpSpec("Stack")
+                    .Doc("Makes a stack of tensors that lives as long as the step.")
+                    .Output("handle: Ref(string)")
                     .Attr("elem_type: type")
+                    .Attr("stack_name: string = ''")
                     .Stateful()
-                    .Shape(shapes::Unknown)
+                    .Shape(NamesShape)
                     .NoGradient()
-                    .Kernel(MakeKernel<PopKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("StackCloseV2")
-                    .Doc("Empties a stack; its other ops fail from then on.")
-                    .Input("handle: resource")
-                    .Stateful()
-                    .Shape(shapes::NoOutputs)
-                    .NoGradient()
-                    .Kernel(MakeKernel<CloseKernel>(), KernelCost::kInline));
+                    .Kernel(MakeKernel<CreateKernel>(), KernelCost::kInline));
+  for (const bool is_resource : {false, true}) RegisterUses(catalogue, is_resource);
 }
 
 }  // namespace weft::ops::control::stack

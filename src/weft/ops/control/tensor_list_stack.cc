@@ -74,7 +74,11 @@ class GatherKernel final : public OpKernel {
       return InvalidArgument("Trying to gather element ", index, " from a list of size ",
                              list->length(), ".");
     }
-    WEFT_ASSIGN_OR_RETURN(const Shape each, CommonShape(*list, wanted));
+    // Of the elements, only those that are gathered tell their shape.
+    TensorList::Elements gathered;
+    for (const int32_t index : indices.span<int32_t>()) gathered.push_back(list->at(index));
+    WEFT_ASSIGN_OR_RETURN(const Shape each,
+                          CommonShape(TensorList(*list, std::move(gathered)), wanted));
     WEFT_RETURN_IF_ERROR(MultiplySizes(each.num_elements(), indices.dim(0)).status());
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Stacked(indices.dim(0), each)));
     return WriteStacked(*list, indices.span<int32_t>(), each, out);

@@ -20,6 +20,36 @@ std::vector<GradientCase> ImageGradientCases() {
                    {pictures, boxes, Tensor::Vector<int32_t>({1}), Tensor::Vector<int32_t>({2, 2})},
                    {},
                    2});
+  cases.push_back({"ExtractImagePatches",
+                   {Between({2, 5, 4, 2})},
+                   {{"ksizes", AttrValue::IntList{1, 3, 2, 1}},
+                    {"strides", AttrValue::IntList{1, 2, 1, 1}},
+                    {"rates", AttrValue::IntList{1, 1, 2, 1}},
+                    {"padding", "SAME"}}});
+  cases.push_back({"ExtractVolumePatches",
+                   {Between({2, 3, 4, 3, 2})},
+                   {{"ksizes", AttrValue::IntList{1, 2, 2, 2, 1}},
+                    {"strides", AttrValue::IntList{1, 1, 2, 1, 1}},
+                    {"padding", "VALID"}}});
+  cases.push_back(
+      {"ScaleAndTranslate",
+       {pictures, size, Tensor::Vector<float>({1.4f, 0.8f}), Tensor::Vector<float>({0.3f, -0.2f})},
+       {{"kernel_type", "triangle"}},
+       1,
+       "",
+       -1,
+       {2, 3}});
+  // TensorFlow's gradient is exact for transformations that only move pixels: here the pictures are
+  // shifted.
+  for (const char* op : {"ImageProjectiveTransformV2", "ImageProjectiveTransformV3"}) {
+    std::vector<TestInput> inputs = {pictures, Make<float>({1, 8}, {1, 0, 1, 0, 1, -1, 0, 0}),
+                                     Tensor::Vector<int32_t>({3, 4})};
+    const bool has_value = std::string(op).back() == '3';
+    if (has_value) inputs.push_back(Tensor::Scalar<float>(0));
+    std::vector<int> not_tried = {1};
+    if (has_value) not_tried.push_back(3);
+    cases.push_back({op, inputs, {{"interpolation", "NEAREST"}}, 1, "", -1, not_tried});
+  }
   return cases;
 }
 

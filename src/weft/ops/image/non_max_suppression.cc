@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/elements.h"
 
 namespace weft::ops::image::non_max_suppression {
 namespace {
@@ -52,12 +53,13 @@ struct IsWorse {
 
 // Those that are chosen, with the scores that they have by then. Where sigma is not 0, an overlap
 // lowers scores instead of excluding boxes (Bodla and others, 2017).
-std::vector<Candidate> Choose(const std::vector<Box>& boxes, const Tensor& scores,
-                              const Limits& limits) {
+template <typename OverlapOf, typename ScoreOf>
+std::vector<Candidate> Choose(int64_t boxes, const Limits& limits, const OverlapOf& overlap_of,
+                              const ScoreOf& score_of) {
   std::priority_queue<Candidate, std::vector<Candidate>, IsWorse> queue;
-  for (size_t i = 0; i < boxes.size(); ++i) {
-    const float score = At(scores, static_cast<int64_t>(i));
-    if (score > limits.score) queue.push({static_cast<int64_t>(i), score, 0});
+  for (int64_t i = 0; i < boxes; ++i) {
+    const float score = score_of(i);
+    if (score > limits.score) queue.push({i, score, 0});
   }
   const bool is_soft = limits.sigma > 0;
   const float scale = is_soft ? -0.5f / limits.sigma : 0;
@@ -68,7 +70,7 @@ std::vector<Candidate> Choose(const std::vector<Box>& boxes, const Tensor& score
     const float before = next.score;
     bool is_out = false;
     for (size_t j = chosen.size(); j-- > next.compared;) {
-      const float overlap = Overlap(boxes[next.box], boxes[chosen[j].box]);
+      const float overlap = overlap_of(next.box, chosen[j].box);
       if (!is_soft && overlap > limits.overlap) {
         is_out = true;
         break;
@@ -106,7 +108,10 @@ class SuppressionKernel final : public OpKernel {
                              boxes.size(), " boxes");
     }
     WEFT_ASSIGN_OR_RETURN(const Limits limits, LimitsOf(c));
-    const std::vector<Candidate> chosen = Choose(boxes, scores, limits);
+    const std::vector<Candidate> chosen = Choose(
+        static_cast<int64_t>(boxes.size()), limits,
+        [&](int64_t i, int64_t j) { return Overlap(boxes[i], boxes[j]); },
+        [&](int64_t i) { return At(scores, i); });
     const auto found = static_cast<int64_t>(chosen.size());
     const int64_t size = pads_ ? limits.most : found;
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape{size}));
@@ -175,6 +180,162 @@ class SuppressionKernel final : public OpKernel {
   const bool pads_;
 };
 
+// Overlaps come as a matrix.
+class GivenOverlapsKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    const Tensor &overlaps = c.input(0), &scores = c.input(1);
+    if (overlaps.rank() != 2 || overlaps.dim(0) != overlaps.dim(1)) {
+      return InvalidArgument("overlaps must be 2-D and square, got shape ",
+                             overlaps.shape().ToString());
+    }
+    if (scores.rank() != 1 || scores.dim(0) != overlaps.dim(0)) {
+      return InvalidArgument("scores has incompatible shape: ", scores.shape().ToString(), " for ",
+                             overlaps.dim(0), " boxes");
+    }
+    if (c.input(2).rank() != 0 || c.input(2).scalar<int32_t>() < 0) {
+      return InvalidArgument("max_output_size must be 0-D and non-negative, got ",
+                             c.input(2).ToString());
+    }
+    Limits limits{.most = c.input(2).scalar<int32_t>()};
+    WEFT_ASSIGN_OR_RETURN(limits.overlap, ScalarInput(c, 3, "overlap_threshold"));
+    WEFT_ASSIGN_OR_RETURN(limits.score, ScalarInput(c, 4, "score_threshold"));
+    const int64_t boxes = scores.dim(0);
+    const std::vector<Candidate> chosen = Choose(
+        boxes, limits, [&](int64_t i, int64_t j) { return overlaps.data<float>()[i * boxes + j]; },
+        [&](int64_t i) { return scores.data<float>()[i]; });
+    WEFT_ASSIGN_OR_RETURN(Tensor * out,
+                          c.AllocateOutput(0, Shape{static_cast<int64_t>(chosen.size())}));
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      out->data<int32_t>()[i] = static_cast<int32_t>(chosen[i].box);
+    }
+    return absl::OkStatus();
+  }
+};
+
+// For each picture of a batch: of each class the best boxes, and of these the best.
+class CombinedKernel final : public OpKernel {
+ public:
+  explicit CombinedKernel(KernelConstruction& c)
+      : pads_per_class_(c.AttrOr<bool>("pad_per_class", false)),
+        clips_(c.AttrOr<bool>("clip_boxes", true)) {}
+
+  Status Compute(KernelContext& c) override {
+    WEFT_RETURN_IF_ERROR(CheckBoxes(c.input(0), c.input(1)));
+    const Tensor& scores = c.input(1);
+    Limits limits;
+    WEFT_ASSIGN_OR_RETURN(limits.most, SizeInput(c, 2, "max_size_per_class"));
+    WEFT_ASSIGN_OR_RETURN(int64_t total, SizeInput(c, 3, "max_total_size"));
+    WEFT_ASSIGN_OR_RETURN(limits.overlap, ScalarInput(c, 4, "iou_threshold"));
+    WEFT_ASSIGN_OR_RETURN(limits.score, ScalarInput(c, 5, "score_threshold"));
+    if (!(limits.overlap >= 0 && limits.overlap <= 1)) {
+      return InvalidArgument("iou_threshold must be in [0, 1], got ", limits.overlap);
+    }
+    const int64_t batch = scores.dim(0), classes = scores.dim(2);
+    if (pads_per_class_) {
+      WEFT_ASSIGN_OR_RETURN(const int64_t all, MultiplySizes(limits.most, classes));
+      total = std::min(total, all);
+    }
+    WEFT_ASSIGN_OR_RETURN(const Shape of_boxes, Shape::Make({batch, total, 4}));
+    Tensor* out[4];
+    for (int i = 0; i < 4; ++i) {
+      const Shape shape = i == 0 ? of_boxes : i == 3 ? Shape{batch} : Shape{batch, total};
+      WEFT_ASSIGN_OR_RETURN(out[i], c.AllocateOutput(i, shape));
+      ClearElements(out[i], 0, out[i]->num_elements());
+    }
+    c.ParallelFor(batch, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end && !c.cancellation().IsCancelled(); ++n) {
+        ChoosePicture(c.input(0), scores, n, limits, total, out);
+      }
+    });
+    return c.cancellation().status();
+  }
+
+ private:
+  struct Found {
+    float score;
+    int64_t label;
+    Box box;
+  };
+
+  static Status CheckBoxes(const Tensor& boxes, const Tensor& scores) {
+    if (boxes.rank() != 4) {
+      return InvalidArgument("boxes must be 4-D", boxes.shape().ToString());
+    }
+    if (scores.rank() != 3) {
+      return InvalidArgument("scores must be 3-D", scores.shape().ToString());
+    }
+    if (boxes.dim(0) != scores.dim(0) || boxes.dim(1) != scores.dim(1)) {
+      return InvalidArgument("boxes and scores must have the same batch and boxes: ",
+                             boxes.shape().ToString(), " and ", scores.shape().ToString());
+    }
+    if (boxes.dim(3) == 4 && (boxes.dim(2) == 1 || boxes.dim(2) == scores.dim(2))) {
+      return absl::OkStatus();
+    }
+    return InvalidArgument(
+        "third dimension of boxes must be either 1 or num classes, the fourth 4: ",
+        boxes.shape().ToString());
+  }
+  static StatusOr<int64_t> SizeInput(const KernelContext& c, int i, const char* what) {
+    if (c.input(i).rank() != 0) {
+      return InvalidArgument(what, " must be 0-D, got shape ", c.input(i).shape().ToString());
+    }
+    const int64_t size = c.input(i).scalar<int32_t>();
+    if (size > 0) return size;
+    return InvalidArgument(what, " must be positive, got ", size);
+  }
+
+  void ChoosePicture(const Tensor& boxes, const Tensor& scores, int64_t n, const Limits& limits,
+                     int64_t total, Tensor** out) const {
+    const int64_t count = boxes.dim(1), sets = boxes.dim(2), classes = scores.dim(2);
+    const auto box_of = [&](int64_t i, int64_t label) {
+      const float* at =
+          boxes.data<float>() + ((n * count + i) * sets + (sets == 1 ? 0 : label)) * 4;
+      return Box{at[0], at[1], at[2], at[3]};
+    };
+    const auto ordered = [](const Box& b) {
+      return Box{std::min(b.top, b.bottom), std::min(b.left, b.right), std::max(b.top, b.bottom),
+                 std::max(b.left, b.right)};
+    };
+    std::vector<Found> found;
+    for (int64_t label = 0; label < classes; ++label) {
+      for (const Candidate& chosen : Choose(
+               count, limits,
+               [&](int64_t i, int64_t j) {
+                 return Overlap(ordered(box_of(i, label)), ordered(box_of(j, label)));
+               },
+               [&](int64_t i) {
+                 return scores.data<float>()[(n * count + i) * classes + label];
+               })) {
+        found.push_back({chosen.score, label, box_of(chosen.box, label)});
+      }
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Found& a, const Found& b) { return a.score > b.score; });
+    const int64_t kept = std::min(total, static_cast<int64_t>(found.size()));
+    for (int64_t i = 0; i < kept; ++i) {
+      const Found& one = found[static_cast<size_t>(i)];
+      float* to = out[0]->data<float>() + (n * total + i) * 4;
+      const float sides[] = {one.box.top, one.box.left, one.box.bottom, one.box.right};
+      for (int k = 0; k < 4; ++k) to[k] = clips_ ? std::clamp(sides[k], 0.0f, 1.0f) : sides[k];
+      out[1]->data<float>()[n * total + i] = one.score;
+      out[2]->data<float>()[n * total + i] = static_cast<float>(one.label);
+    }
+    out[3]->data<int32_t>()[n] = static_cast<int32_t>(kept);
+  }
+
+  const bool pads_per_class_, clips_;
+};
+
+Status CombinedShape(ShapeContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const PartialShape boxes, c.WithRank(0, 4));
+  WEFT_RETURN_IF_ERROR(c.WithRank(1, 3).status());
+  c.set_output(0, PartialShape({boxes.dim(0), -1, 4}));
+  for (const int i : {1, 2}) c.set_output(i, PartialShape({boxes.dim(0), -1}));
+  c.set_output(3, PartialShape({boxes.dim(0)}));
+  return absl::OkStatus();
+}
+
 Status SuppressionShape(ShapeContext& c) {
   WEFT_RETURN_IF_ERROR(c.WithRank(0, 2).status());
   WEFT_RETURN_IF_ERROR(c.WithRank(1, 1).status());
@@ -214,6 +375,42 @@ void AddVersion(Catalogue& catalogue, int version) {
 
 void Register(Catalogue& catalogue) {
   for (int version = 1; version <= 5; ++version) AddVersion(catalogue, version);
+  catalogue.Add(OpSpec("NonMaxSuppressionWithOverlaps")
+                    .Doc("NonMaxSuppression with a matrix of how far each box overlaps each other.")
+                    .Input("overlaps: float")
+                    .Input("scores: float")
+                    .Input("max_output_size: int32")
+                    .Input("overlap_threshold: float")
+                    .Input("score_threshold: float")
+                    .Output("selected_indices: int32")
+                    .Shape([](ShapeContext& c) {
+                      c.set_output(0, PartialShape({-1}));
+                      return c.WithRank(0, 2).status();
+                    })
+                    .NoGradient()
+                    .Kernel(MakeKernel<GivenOverlapsKernel>()));
+  catalogue.Add(
+      OpSpec("CombinedNonMaxSuppression")
+          .Doc(
+              "NonMaxSuppression of each class of each picture: boxes [batch, boxes, 1 or classes, "
+              "4], scores [batch, boxes, classes].\n"
+              "The best max_total_size of a picture's boxes are kept, with scores and classes; "
+              "zeros follow.")
+          .Input("boxes: float")
+          .Input("scores: float")
+          .Input("max_output_size_per_class: int32")
+          .Input("max_total_size: int32")
+          .Input("iou_threshold: float")
+          .Input("score_threshold: float")
+          .Output("nmsed_boxes: float")
+          .Output("nmsed_scores: float")
+          .Output("nmsed_classes: float")
+          .Output("valid_detections: int32")
+          .Attr("pad_per_class: bool = false")
+          .Attr("clip_boxes: bool = true")
+          .Shape(CombinedShape)
+          .NoGradient()
+          .Kernel(MakeKernel<CombinedKernel>()));
 }
 
 }  // namespace weft::ops::image::non_max_suppression

@@ -21,7 +21,7 @@ class HashKernel final : public OpKernel {
     if (hash == Hash::kStrong) {
       WEFT_ASSIGN_OR_RETURN(const AttrValue::IntList given, c.Attr<AttrValue::IntList>("key"));
       if (given.size() != 2) {
-        return InvalidArgument("Key must have exactly 2 elements, got ", given.size());
+        return InvalidArgument("Key must have 2 elements, got ", given.size());
       }
       key = {static_cast<uint64_t>(given[0]), static_cast<uint64_t>(given[1])};
     }

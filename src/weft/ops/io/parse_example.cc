@@ -54,6 +54,14 @@ class ParseKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
     WEFT_ASSIGN_OR_RETURN(ExampleSpec spec, SpecOf(c));
+    WEFT_ASSIGN_OR_RETURN(const auto sparse, c.Attr<int64_t>("Nsparse"));
+    WEFT_ASSIGN_OR_RETURN(const auto dense, c.Attr<int64_t>("Ndense"));
+    if (sparse != static_cast<int64_t>(spec.sparse.size()) ||
+        dense != static_cast<int64_t>(spec.dense.size())) {
+      return InvalidArgument("There are ", sparse, " sparse_keys and ", spec.sparse.size(),
+                             " sparse_types, ", dense, " dense_keys and ", spec.dense.size(),
+                             " Tdense");
+    }
     return std::make_unique<ParseKernel>(std::move(spec));
   }
   explicit ParseKernel(ExampleSpec spec) : spec_(std::move(spec)) {}

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/escaping.h"
+
 #include "proto/tensorflow/example.pb.h"
 #include "weft/ops/elements.h"
 
@@ -55,8 +57,8 @@ class Parser {
     records_.resize(records.size());
     for (size_t i = 0; i < records.size(); ++i) {
       if (records_[i].ParseFromString(records[i])) continue;
-      return InvalidArgument("Could not parse example input, value: '", records[i].substr(0, 100),
-                             "' (", NameOf(i), ")");
+      return InvalidArgument("Could not parse example input, value: '",
+                             absl::CEscape(records[i].substr(0, 100)), "' (", NameOf(i), ")");
     }
     return absl::OkStatus();
   }
@@ -149,8 +151,8 @@ class Parser {
     }
     return InvalidArgument(
         NameOf(record), ", Key: ", wanted.key, ", Index: ", record, ".  Number of ",
-        DTypeName(wanted.dtype), " values ",
-        wanted.is_variable() ? "is not a multiple of stride length" : "!= expected",
+        wanted.dtype == DType::kString ? absl::string_view("bytes") : DTypeName(wanted.dtype),
+        " values ", wanted.is_variable() ? "is not a multiple of stride length" : "!= expected",
         ".  values size: ", count, " but output shape: ", wanted.shape.ToString());
   }
 

@@ -4,11 +4,15 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
+
 #include "weft/kernel/op_spec.h"
 #include "weft/tensor/tensor_proto.h"
 
 namespace weft::ops::io::serialize_tensor {
 namespace {
+
+constexpr size_t kBytesTold = 300;  // of a tensor that cannot be parsed
 
 class SerializeKernel final : public OpKernel {
  public:
@@ -28,7 +32,14 @@ class ParseKernel final : public OpKernel {
       return InvalidArgument("Expected `serialized` to be a scalar, got shape: ",
                              input.shape().ToString());
     }
-    WEFT_ASSIGN_OR_RETURN(Tensor tensor, ParseTensorProto(input.scalar<std::string>()));
+    const std::string& serialized = input.scalar<std::string>();
+    StatusOr<Tensor> parsed = ParseTensorProto(serialized);
+    if (!parsed.ok()) {
+      return InvalidArgument("Could not parse `serialized` as TensorProto, base64: ",
+                             absl::Base64Escape(serialized.substr(0, kBytesTold)), ": ",
+                             parsed.status().message());
+    }
+    Tensor tensor = *std::move(parsed);
     if (tensor.dtype() != c.output_dtype(0)) {
       return InvalidArgument("Type mismatch between parsed tensor (", DTypeName(tensor.dtype()),
                              ") and dtype (", DTypeName(c.output_dtype(0)), ")");

@@ -84,6 +84,10 @@ class SubstrKernel final : public OpKernel {
                              c.input(1).shape().ToString(), " vs. ", c.input(2).shape().ToString());
     }
     WEFT_ASSIGN_OR_RETURN(Shape shape, BroadcastShapes(input.shape(), c.input(1).shape()));
+    const bool broadcasts = !c.input(1).shape().IsScalar() && input.shape() != c.input(1).shape();
+    if (broadcasts && shape.rank() > 2) {
+      return Unimplemented("Substr broadcast not implemented for ", shape.rank(), " dimensions");
+    }
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, shape));
     for (int64_t i = 0; i < shape.num_elements(); ++i) {
       const std::string& text = input.data<std::string>()[Source(shape, i, input.shape())];

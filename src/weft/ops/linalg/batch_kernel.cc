@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 
 namespace weft::ops::linalg {
@@ -54,6 +55,13 @@ Status ForEachMatrix(const KernelContext& c, int64_t count, int64_t work,
     }
   });
   return failure;
+}
+
+OpSpec OldName(const char* name, const char* now, int since) {
+  OpSpec spec(name);
+  spec.Doc(absl::StrCat("The old name of ", now, "."))
+      .Deprecated(since, absl::StrCat("Use ", now, " instead."));
+  return spec;
 }
 
 PartialShape ReplaceInner(const PartialShape& shape, int n, std::initializer_list<int64_t> inner) {

@@ -35,6 +35,17 @@ OpSpec& AddSolverKernels(OpSpec& spec) {
                .factory = MakeKernel<Kernel<Complex128>>()});
 }
 
+// An op under a name that graphs of today may hold no more; and its kernels, which took real
+// numbers alone.
+OpSpec OldName(const char* name, const char* now, int since = 13);
+template <template <typename> class Kernel>
+OpSpec& AddRealKernels(OpSpec& spec) {
+  return spec.Attr("T: {double, float}")
+      .NoGradient()
+      .Kernel(
+          {.types = {{"T", DTypesOf<float, double>()}}, .factory = MakeKernel<Kernel<double>>()});
+}
+
 // Shape functions: square matrices in, the same out; and their batch alone.
 Status SquareShape(ShapeContext& c);
 Status SquareToScalarShape(ShapeContext& c);

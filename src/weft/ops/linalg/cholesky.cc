@@ -103,6 +103,12 @@ void Register(Catalogue& catalogue) {
                     .NoGradient()
                     .Kernel({.types = {{"T", DTypesOf<float, double>()}},
                              .factory = MakeKernel<CholeskyGradKernel<double>>()}));
+  OpSpec old = OldName("BatchCholesky", "Cholesky"),
+         old_grad = OldName("BatchCholeskyGrad", "CholeskyGrad");
+  old.Input("input: T").Output("output: T").Shape(SquareShape);
+  old_grad.Input("l: T").Input("grad: T").Output("output: T").Shape(SquareShape);
+  catalogue.Add(AddRealKernels<CholeskyKernel>(old));
+  catalogue.Add(AddRealKernels<CholeskyGradKernel>(old_grad));
 }
 
 }  // namespace weft::ops::linalg::cholesky

@@ -50,6 +50,31 @@ class SelfAdjointKernel final : public EigenKernel {
   }
 };
 
+// Eigenvalues as the first row, the vectors below them.
+template <typename T>
+class StackedKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    const Tensor input = c.input(0);
+    WEFT_ASSIGN_OR_RETURN(const int64_t count, CountSquareMatrices(input, 0));
+    const int64_t n = input.dim(input.rank() - 1);
+    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, WithInner(input.shape(), {n + 1, n})));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    return ForEachMatrix(c, count, 8 * CubicWork(n), [&](int64_t i) {
+      const Eigen::SelfAdjointEigenSolver<Matrix<T>> found(LoadMatrix<T>(input, i));
+      if (found.info() != Eigen::Success) {
+        return InvalidArgument(
+            "Self-adjoint eigen decomposition was not successful. The input might not be valid.");
+      }
+      Matrix<T> both(n + 1, n);
+      both.row(0) = found.eigenvalues().transpose().template cast<T>();
+      both.bottomRows(n) = found.eigenvectors();
+      StoreMatrix<T>(both, out, i);
+      return absl::OkStatus();
+    });
+  }
+};
+
 // Real matrices have complex eigenvalues, too.
 template <typename T>
 class GeneralKernel final : public EigenKernel {
@@ -79,6 +104,15 @@ Status Shapes(ShapeContext& c) {
   const PartialShape square = c.output(0);
   c.set_output(0, ReplaceInner(square, 1, {}));
   c.set_output(1, vectors ? square : ReplaceInner(square, 2, {0}));
+  return absl::OkStatus();
+}
+
+Status StackedShape(ShapeContext& c) {
+  WEFT_RETURN_IF_ERROR(SquareShape(c));
+  const PartialShape square = c.output(0);
+  if (!square.known_rank()) return absl::OkStatus();
+  const int64_t n = square.dim(square.rank() - 1);
+  c.set_output(0, ReplaceInner(square, 2, {n < 0 ? -1 : n + 1, n}));
   return absl::OkStatus();
 }
 
@@ -122,6 +156,18 @@ void Register(Catalogue& catalogue) {
   AddGeneral<Complex64, Complex64, Complex128>(general);
   AddGeneral<Complex128, Complex128, Complex128>(general);
   catalogue.Add(std::move(general));
+  OpSpec old = OldName("BatchSelfAdjointEigV2", "SelfAdjointEigV2");
+  old.Input("input: T").Output("e: T").Output("v: T").Attr("compute_v: bool = true").Shape(Shapes);
+  catalogue.Add(AddRealKernels<SelfAdjointKernel>(old));
+  OpSpec stacked = OldName("SelfAdjointEig", "SelfAdjointEigV2", 11);
+  stacked.Input("input: T").Output("output: T").Attr("T: {double, float, half}");
+  catalogue.Add(stacked.Shape(StackedShape)
+                    .NoGradient()
+                    .Kernel({.types = {{"T", DTypesOf<float, double>()}},
+                             .factory = MakeKernel<StackedKernel<double>>()}));
+  OpSpec old_stacked = OldName("BatchSelfAdjointEig", "SelfAdjointEigV2", 11);
+  old_stacked.Input("input: T").Output("output: T").Shape(StackedShape);
+  catalogue.Add(AddRealKernels<StackedKernel>(old_stacked));
 }
 
 }  // namespace weft::ops::linalg::eigenvalues

@@ -42,6 +42,47 @@ void AddSystems(Cases& cases) {
   }
 }
 
+void AddBands(Cases& cases) {
+  for (const bool adjoint : {false, true}) {
+    for (const bool lower : {false, true}) {
+      cases.push_back({"BandedTriangularSolve",
+                       {Between({2, 2, 4}, 1, 2), Between({4, 2}, -1, 1, 2)},
+                       {{"adjoint", adjoint}, {"lower", lower}},
+                       2});
+    }
+  }
+  const std::vector<TestInput> rows = {Doubles({2, 1, 4}, 1), Doubles({2, 1, 4}, 2),
+                                       Doubles({2, 1, 4}, 3), Doubles({2, 4, 2}, 4)};
+  cases.push_back({"TridiagonalMatMul", rows, {}, 4});
+  Tensor diagonals = Doubles({2, 3, 4});
+  for (int64_t i = 0; i < 8; ++i) diagonals.data<double>()[i / 4 * 12 + 4 + i % 4] += 5;
+  for (const bool pivoting : {false, true}) {
+    const AttrMap attrs = {{"partial_pivoting", pivoting}};
+    cases.push_back({"TridiagonalSolve", {diagonals, Doubles({2, 4, 2}, 4)}, attrs, 2});
+  }
+}
+
+void AddSingular(Cases& cases) {
+  for (const Shape& shape : {Shape{3, 3}, Shape{2, 4, 2}, Shape{2, 4}}) {
+    cases.push_back({"Svd", {Doubles(shape)}});
+    cases.push_back({"Svd", {Doubles(shape)}, {{"compute_uv", false}}, 1, "values alone", 1});
+  }
+  cases.push_back({"Svd", {Doubles({3, 3})}, {{"full_matrices", true}}, 1, "full"});
+  cases.push_back({"MatrixSquareRoot", {Regular(2, 3)}});
+}
+
+void AddManyZeros(Cases& cases) {
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      cases.push_back({"SparseMatMul",
+                       {Fill<float>(ta ? Shape{4, 3} : Shape{3, 4}, -1, 1),
+                        Fill<float>(tb ? Shape{2, 4} : Shape{4, 2}, -1, 1, 2)},
+                       {{"transpose_a", ta}, {"transpose_b", tb}},
+                       2});
+    }
+  }
+}
+
 void AddEquations(Cases& cases) {
   for (const char* equation : {"bij,bjk->bik", "bij,bkj->kib", "bij,bij->b"}) {
     const std::vector<Tensor> operands = {
@@ -58,6 +99,9 @@ void AddEquations(Cases& cases) {
 std::vector<GradientCase> LinearAlgebraGradientCases() {
   Cases cases;
   AddSystems(cases);
+  AddBands(cases);
+  AddSingular(cases);
+  AddManyZeros(cases);
   AddEquations(cases);
   for (const char* op : {"FFT", "IFFT"}) cases.push_back({op, {Numbers({2, 6})}});
   for (const char* op : {"FFT2D", "IFFT2D"}) cases.push_back({op, {Numbers({2, 3, 4})}});

@@ -203,6 +203,23 @@ void RegisterDeterminants(Catalogue& catalogue) {
   }
 }
 
+void RegisterOldNames(Catalogue& catalogue) {
+  OpSpec inverse = OldName("BatchMatrixInverse", "MatrixInverse");
+  inverse.Input("input: T").Output("output: T").Attr("adjoint: bool = false").Shape(SquareShape);
+  catalogue.Add(AddRealKernels<InverseKernel>(inverse));
+  OpSpec solve = OldName("BatchMatrixSolve", "MatrixSolve");
+  solve.Input("matrix: T").Input("rhs: T").Output("output: T").Attr("adjoint: bool = false");
+  solve.Shape([](ShapeContext& c) { return SolveShape(c, true); });
+  catalogue.Add(AddRealKernels<SolveKernel>(solve));
+  OpSpec determinant = OldName("BatchMatrixDeterminant", "MatrixDeterminant");
+  determinant.Input("input: T")
+      .Output("output: T")
+      .Attr("T: {float, double, complex64, complex128}")
+      .Shape(SquareToScalarShape)
+      .NoGradient();
+  catalogue.Add(AddSolverKernels<DeterminantKernel>(determinant));
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -219,6 +236,7 @@ void Register(Catalogue& catalogue) {
       .Gradient(InverseGradient);
   catalogue.Add(AddSolverKernels<InverseKernel>(inverse));
   RegisterDeterminants(catalogue);
+  RegisterOldNames(catalogue);
   OpSpec solve("MatrixSolve");
   solve
       .Doc(

@@ -94,6 +94,10 @@ void Register(Catalogue& catalogue) {
       .Shape([](ShapeContext& c) { return SolveShape(c, false); })
       .NoGradient();
   catalogue.Add(AddSolverKernels<LeastSquaresKernel>(spec));
+  OpSpec old = OldName("BatchMatrixSolveLs", "MatrixSolveLs");
+  old.Input("matrix: T").Input("rhs: T").Input("l2_regularizer: double").Output("output: T");
+  old.Attr("fast: bool = true").Shape([](ShapeContext& c) { return SolveShape(c, false); });
+  catalogue.Add(AddRealKernels<LeastSquaresKernel>(old));
 }
 
 }  // namespace weft::ops::linalg::least_squares

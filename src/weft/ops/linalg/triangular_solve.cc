@@ -109,6 +109,10 @@ void Register(Catalogue& catalogue) {
       .Shape(Shapes)
       .Gradient(Gradient);
   catalogue.Add(AddSolverKernels<TriangularSolveKernel>(spec));
+  OpSpec old = OldName("BatchMatrixTriangularSolve", "MatrixTriangularSolve");
+  old.Input("matrix: T").Input("rhs: T").Output("output: T").Shape(Shapes);
+  old.Attr("lower: bool = true").Attr("adjoint: bool = false");
+  catalogue.Add(AddRealKernels<TriangularSolveKernel>(old));
 }
 
 }  // namespace weft::ops::linalg::triangular_solve

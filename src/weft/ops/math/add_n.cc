@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of many tensors of one shape.
+#include "weft/ops/control/optional_kernel.h"
 #include "weft/ops/control/tensor_list_kernel.h"
+#include "weft/ops/control/tensor_map_kernel.h"
 #include "weft/ops/math/elementwise_kernel.h"
 
 namespace weft::ops::math::add_n {
 namespace {
 
+constexpr int kMaxDepth = 100;   // of optionals in optionals
 constexpr int64_t kBlock = 512;  // elements summed while they are in the nearest cache
 
 class AddNKernel final : public OpKernel {
@@ -63,24 +66,59 @@ class AddNKernel final : public OpKernel {
   const size_t size_;
 };
 
-// Sums lists of tensors, which gradients of loops are.
-class AddListsKernel final : public OpKernel {
+// Sums lists of tensors, which gradients of loops are, optionals, which those of conditionals are,
+// and maps.
+class AddVariantsKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
-    Ref<TensorList> sum;
-    for (int i = 0; i < c.num_inputs(); ++i) {
-      if (HoldsNothing(c.input(i))) continue;
-      WEFT_ASSIGN_OR_RETURN(Ref<TensorList> next, TensorListOf(c.input(i)));
-      if (sum) {
-        WEFT_ASSIGN_OR_RETURN(next, AddLists(*sum, *next, AddTwo));
-      }
-      sum = std::move(next);
+    Tensor sum = c.input(0);
+    for (int i = 1; i < c.num_inputs(); ++i) {
+      WEFT_ASSIGN_OR_RETURN(sum, AddVariants(sum, c.input(i), 0));
     }
-    c.SetOutput(0, sum ? TensorOf(std::move(sum)) : c.input(0));
+    c.SetOutput(0, std::move(sum));
     return absl::OkStatus();
   }
 
  private:
+  static StatusOr<Tensor> AddVariants(const Tensor& a, const Tensor& b, int depth) {
+    if (HoldsNothing(a)) return b;
+    if (HoldsNothing(b)) return a;
+    const TensorMap* const map = FindTensorMap(a);
+    const TensorMap* const other = FindTensorMap(b);
+    if ((map == nullptr) != (other == nullptr))
+      return InvalidArgument("Cannot add a map and no map");
+    if (map != nullptr) {
+      WEFT_ASSIGN_OR_RETURN(Ref<TensorMap> both, AddMaps(*map, *other, AddTwo));
+      return TensorOf(std::move(both));
+    }
+    const OptionalValue* const left = OptionalOf(a);
+    const OptionalValue* const right = OptionalOf(b);
+    if (left == nullptr || right == nullptr) {
+      WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> x, TensorListOf(a));
+      WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> y, TensorListOf(b));
+      WEFT_ASSIGN_OR_RETURN(Ref<TensorList> sum, AddLists(*x, *y, AddTwo));
+      return TensorOf(std::move(sum));
+    }
+    if (left->components().size() != right->components().size() || depth == kMaxDepth) {
+      return InvalidArgument("Cannot add optionals of ", left->components().size(), " and ",
+                             right->components().size(), " components, ", depth, " deep");
+    }
+    std::vector<Tensor> sums;
+    for (size_t i = 0; i < left->components().size(); ++i) {
+      const Tensor &x = left->components()[i], &y = right->components()[i];
+      if (x.dtype() != y.dtype()) {
+        return InvalidArgument("Cannot add optionals of ", DTypeName(x.dtype()), " and ",
+                               DTypeName(y.dtype()));
+      }
+      WEFT_ASSIGN_OR_RETURN(
+          Tensor sum, x.dtype() == DType::kVariant ? AddVariants(x, y, depth + 1) : AddTwo(x, y));
+      sums.push_back(std::move(sum));
+    }
+    WEFT_ASSIGN_OR_RETURN(Tensor result, Tensor::Zeros(DType::kVariant, Shape()));
+    result.data<Variant>()->value = MakeRef<OptionalValue>(true, std::move(sums));
+    return result;
+  }
+
   static StatusOr<Tensor> AddTwo(const Tensor& a, const Tensor& b) {
     if (a.shape() != b.shape()) {
       return InvalidArgument("Trying to add two tensors of lists that differ in shape: ",
@@ -115,7 +153,7 @@ void Register(Catalogue& catalogue) {
   catalogue.Add(
       Sum("AddN", "The sum of N tensors of one shape.")
           .Attr("T: {numbertype, variant}")
-          .Kernel({.types = {{"T", {DType::kVariant}}}, .factory = MakeKernel<AddListsKernel>()})
+          .Kernel({.types = {{"T", {DType::kVariant}}}, .factory = MakeKernel<AddVariantsKernel>()})
           .Shape(shapes::MergeInputs));
   catalogue.Add(Sum("AccumulateNV2", "The sum of N tensors, which all have the shape `shape`.")
                     .Attr("T: numbertype")

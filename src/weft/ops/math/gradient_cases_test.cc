@@ -106,6 +106,23 @@ void AddSpecial(Cases& cases) {
   const Tensor orders = Make<double>({2}, {1, 2});
   cases.push_back({"Polygamma", {orders, Between({2}, 1.2, 3)}, {}, 1});
   cases.push_back({"Zeta", {Make<double>({2}, {2.5, 4}), Between({2}, 1.2, 3)}, {}, 1});
+  for (const char* op : {"BesselI0", "BesselI1", "BesselI0e", "BesselI1e", "BesselJ0", "BesselJ1",
+                         "Dawsn", "FresnelCos", "FresnelSin"}) {
+    cases.push_back({op, {Between({2, 3}, 0.2, 3)}});
+    cases.push_back({op, {Between({4}, -3, -0.2)}, {}, 1, "negative"});
+  }
+  for (const char* op : {"BesselK0", "BesselK1", "BesselK0e", "BesselK1e", "BesselY0", "BesselY1",
+                         "Expint", "Spence"}) {
+    cases.push_back({op, {Between({2, 3}, 0.4, 3)}});
+  }
+  for (const char* op : {"Igamma", "Igammac"}) {
+    cases.push_back({op, {Between({2, 3}, 0.5, 3), Between({2, 3}, 0.5, 5, 2)}, {}, 2});
+    cases.push_back({op, {Between({2, 1}, 4, 6), Between({3}, 7, 9, 2)}, {}, 2, "broadcasting"});
+  }
+  const Tensor a = Between({2, 3}, 0.5, 3), b = Between({2, 3}, 0.5, 3, 2);
+  cases.push_back({"Betainc", {a, b, Between({2, 3}, 0.2, 0.8, 3)}, {}, 1, "", -1, {0, 1}});
+  cases.push_back({"Betainc", {a, b, Between({}, 0.2, 0.8, 3)}, {}, 1, "scalar", -1, {0, 1}});
+  cases.push_back({"Cross", {Between({2, 3}, -2, 2), Between({2, 3}, -2, 2, 2)}, {}, 2});
 }
 
 void AddReductions(Cases& cases) {

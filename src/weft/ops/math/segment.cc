@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions of rows that carry the same segment id.
+#include <algorithm>
+#include <limits>
+
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/gradients.h"
+#include "weft/ops/index_values.h"
 #include "weft/ops/math/reduction.h"
 
 namespace weft::ops::math::segment {
@@ -68,8 +72,9 @@ class SortedKernel final : public OpKernel {
     if (ids.dim(0) != rows) {
       return InvalidArgument("segment_ids should be the same size as dimension 0 of input.");
     }
-    const int64_t segments = rows == 0 ? 0 : IdAt(ids, rows - 1) + 1;
-    if (segments < 0) return InvalidArgument("segment ids must be >= 0");
+    const int64_t last = rows == 0 ? -1 : IdAt(ids, rows - 1);
+    if (rows > 0 && last < 0) return InvalidArgument("segment ids must be >= 0");
+    const int64_t segments = std::min(last, std::numeric_limits<int64_t>::max() - 1) + 1;
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t id = IdAt(ids, i);
       if (id < 0 || id >= segments) {
@@ -143,8 +148,8 @@ class UnsortedKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Shape shape, Shape::Make(dims));
     for (int64_t i = 0; i < ids.num_elements(); ++i) {
       if (IdAt(ids, i) >= segments) {
-        return InvalidArgument("segment_ids[", i, "] = ", IdAt(ids, i), " is out of range [0, ",
-                               segments, ")");
+        return InvalidArgument("segment_ids", PositionText(ids.shape(), i), " = ", IdAt(ids, i),
+                               " is out of range [0, ", segments, ")");
       }
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));

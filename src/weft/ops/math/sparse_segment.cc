@@ -2,6 +2,7 @@
 // Sums and means of rows picked by index, by segment: what lookups of several embeddings end in.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,9 @@ class ForwardKernel final : public OpKernel {
     const Tensor &data = c.input(0), &indices = c.input(1), &ids = c.input(2);
     WEFT_RETURN_IF_ERROR(CheckVectors(data, indices, ids));
     const int64_t count = ids.dim(0);
-    int64_t segments = count == 0 ? 0 : At(ids, count - 1) + 1;
-    if (segments < 0) return InvalidArgument("segment ids must be >= 0");
+    const int64_t last = count == 0 ? -1 : At(ids, count - 1);
+    if (count > 0 && last < 0) return InvalidArgument("segment ids must be >= 0");
+    int64_t segments = std::min(last, std::numeric_limits<int64_t>::max() - 1) + 1;
     if (c.num_inputs() > 3) {
       if (c.input(3).rank() != 0) {
         return InvalidArgument("num_segments should be a scalar, not shape ",
@@ -67,6 +69,7 @@ class ForwardKernel final : public OpKernel {
       if (wanted < segments) return InvalidArgument("segment ids must be < num_segments");
       segments = wanted;
     }
+    WEFT_ASSIGN_OR_RETURN(const Shape shape, WithRows(data, segments));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t id = At(ids, i), index = At(indices, i);
       if (i > 0 && id < At(ids, i - 1)) return InvalidArgument("segment ids are not increasing");
@@ -79,7 +82,6 @@ class ForwardKernel final : public OpKernel {
                                data.dim(0), ")");
       }
     }
-    WEFT_ASSIGN_OR_RETURN(const Shape shape, WithRows(data, segments));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     if (out->num_elements() > 0) Add(data, indices, ids, out);
     return absl::OkStatus();
@@ -122,6 +124,10 @@ class BackwardKernel final : public OpKernel {
     if (c.input(3).rank() != 0) return InvalidArgument("output_dim0 should be a scalar.");
     const int64_t rows = c.input(3).scalar<int32_t>(), count = ids.dim(0);
     if (rows < 0) return InvalidArgument("output_dim0 must not be negative, got ", rows);
+    if (count > 0 && At(ids, count - 1) >= grad.dim(0)) {
+      return InvalidArgument("Invalid number of segments: the last segment id is ",
+                             At(ids, count - 1), " of ", grad.dim(0), " segments");
+    }
     WEFT_ASSIGN_OR_RETURN(Scratch<int64_t> counts, Scratch<int64_t>::Make(grad.dim(0)));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t id = At(ids, i), index = At(indices, i);

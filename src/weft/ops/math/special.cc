@@ -6,6 +6,7 @@
 
 #include "weft/ops/gradients.h"
 #include "weft/ops/math/elementwise_kernel.h"
+#include "weft/ops/math/gamma_kernel.h"
 
 namespace weft::ops::math::special {
 namespace {
@@ -37,26 +38,6 @@ double HurwitzZeta(double s, double q) {
     power /= q * q;
   }
   return sum;
-}
-
-// The derivative of the logarithm of gamma: reflected below 0, shifted up, then a series.
-double Digamma(double x) {
-  if (std::isnan(x) || x == -std::numeric_limits<double>::infinity()) {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  double sum = 0;
-  if (x <= 0) {
-    if (x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
-    sum = -M_PI / std::tan(M_PI * (x - std::floor(x)));
-    x = 1 - x;
-  }
-  for (; x < 10; x += 1) sum -= 1 / x;
-  const double z = 1 / (x * x);
-  const double series =
-      z * (1.0 / 12 - z * (1.0 / 120 -
-                           z * (1.0 / 252 -
-                                z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
-  return sum + std::log(x) - 0.5 / x - series;
 }
 
 // The n-th derivative of digamma.

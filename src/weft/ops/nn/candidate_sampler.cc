@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 
-#include "weft/kernel/op_spec.h"
+#include "weft/ops/nn/candidate_kernel.h"
 #include "weft/ops/random/distribution_kernel.h"
 
 namespace weft::ops::nn::candidate_sampler {
@@ -47,83 +46,24 @@ struct LogUniform {
   const double log_classes;
 };
 
-// How often a class of probability `p` is expected among what was drawn.
-float ExpectedCount(float p, int64_t drawn, int64_t tries) {
-  if (tries == drawn) return p * static_cast<float>(drawn);
-  return -std::expm1(static_cast<float>(tries) * std::log1p(-p));
-}
-
-Status CheckTrueClasses(const Tensor& classes, int64_t num_true, int64_t range) {
-  if (classes.rank() != 2) {
-    return InvalidArgument("true_classes must be a matrix, got shape ", classes.shape().ToString());
-  }
-  if (classes.dim(1) != num_true) {
-    return InvalidArgument("true_classes must have num_true columns, expected: ", num_true,
-                           " was: ", classes.dim(1));
-  }
-  for (const int64_t id : classes.span<int64_t>()) {
-    if (id >= 0 && id < range) continue;
-    return InvalidArgument("`true_candidate` out of range [0, ", range, "), received ", id);
-  }
-  return absl::OkStatus();
-}
-
 template <typename Distribution>
 class SampleKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t num_true, c.Attr<int64_t>("num_true"));
-    WEFT_ASSIGN_OR_RETURN(const int64_t num_sampled, c.Attr<int64_t>("num_sampled"));
-    WEFT_ASSIGN_OR_RETURN(const int64_t range, c.Attr<int64_t>("range_max"));
-    WEFT_ASSIGN_OR_RETURN(const bool unique, c.Attr<bool>("unique"));
-    if (unique && num_sampled > range) {
-      return InvalidArgument("Sampler's range is too small: ", num_sampled,
-                             " different classes of ", range);
-    }
-    return std::make_unique<SampleKernel>(c, num_true, num_sampled, range, unique);
+    WEFT_ASSIGN_OR_RETURN(const CandidateOptions options, ReadCandidateOptions(c));
+    return std::make_unique<SampleKernel>(c, options);
   }
-  SampleKernel(KernelConstruction& c, int64_t num_true, int64_t num_sampled, int64_t range,
-               bool unique)
-      : generator_(c),
-        num_true_(num_true),
-        num_sampled_(num_sampled),
-        range_(range),
-        unique_(unique),
-        distribution_(range) {}
+  SampleKernel(KernelConstruction& c, const CandidateOptions& options)
+      : generator_(c), options_(options), distribution_(options.range) {}
 
   Status Compute(KernelContext& c) override {
-    const Tensor& truth = c.input(0);
-    WEFT_RETURN_IF_ERROR(CheckTrueClasses(truth, num_true_, range_));
-    WEFT_ASSIGN_OR_RETURN(Tensor * sampled, c.AllocateOutput(0, Shape{num_sampled_}));
-    WEFT_ASSIGN_OR_RETURN(Tensor * of_truth, c.AllocateOutput(1, truth.shape()));
-    WEFT_ASSIGN_OR_RETURN(Tensor * of_sampled, c.AllocateOutput(2, Shape{num_sampled_}));
-    // TensorFlow reserves 2048 words for each class.
-    PhiloxWords words(generator_.Reserve(static_cast<uint64_t>(num_sampled_) * 2048 / 4));
-    int64_t tries = 0;
-    absl::flat_hash_set<int64_t> seen;
-    for (int64_t i = 0; i < num_sampled_; ++tries) {
-      WEFT_RETURN_IF_ERROR(c.cancellation().status());
-      const int64_t drawn = distribution_.Draw(words);
-      if (unique_ && !seen.insert(drawn).second) continue;
-      sampled->data<int64_t>()[i++] = drawn;
-    }
-    const auto expect = [&](const Tensor& classes, Tensor* counts) {
-      for (int64_t i = 0; i < classes.num_elements(); ++i) {
-        counts->data<float>()[i] = ExpectedCount(
-            distribution_.Probability(classes.data<int64_t>()[i]), num_sampled_, tries);
-      }
-    };
-    expect(truth, of_truth);
-    expect(*sampled, of_sampled);
-    return absl::OkStatus();
+    WEFT_RETURN_IF_ERROR(CheckTrueClasses(c.input(0), options_.num_true, options_.range));
+    return SampleCandidates(c, options_, generator_, distribution_);
   }
 
  private:
   GuardedPhilox generator_;
-  const int64_t num_true_;
-  const int64_t num_sampled_;
-  const int64_t range_;
-  const bool unique_;
+  const CandidateOptions options_;
   const Distribution distribution_;
 };
 
@@ -200,16 +140,6 @@ class AccidentalHitsKernel final : public OpKernel {
   const int64_t num_true_;
 };
 
-Status SampleShape(ShapeContext& c) {
-  WEFT_ASSIGN_OR_RETURN(const int64_t num_true, c.Attr<int64_t>("num_true"));
-  WEFT_ASSIGN_OR_RETURN(const int64_t num_sampled, c.Attr<int64_t>("num_sampled"));
-  WEFT_ASSIGN_OR_RETURN(const PartialShape truth, c.WithRank(0, 2));
-  c.set_output(0, PartialShape({num_sampled}));
-  c.set_output(1, PartialShape({truth.dim(0), num_true}));
-  c.set_output(2, PartialShape({num_sampled}));
-  return absl::OkStatus();
-}
-
 Status HitsShape(ShapeContext& c) {
   WEFT_RETURN_IF_ERROR(c.WithRank(0, 2).status());
   WEFT_RETURN_IF_ERROR(c.WithRank(1, 1).status());
@@ -219,26 +149,8 @@ Status HitsShape(ShapeContext& c) {
 
 void AddSampler(Catalogue& catalogue, const char* name, const std::string& documentation,
                 bool has_range, KernelFactory factory) {
-  OpSpec spec(name);
-  spec.Doc(documentation +
-           "\ntrue_classes: [batch, num_true]. Gives the classes, and how often each true class, "
-           "and "
-           "each drawn one, is expected among so many. InvalidArgument for a class out of range.")
-      .Input("true_classes: int64")
-      .Output("sampled_candidates: int64")
-      .Output("true_expected_count: float")
-      .Output("sampled_expected_count: float")
-      .Attr("num_true: int >= 1")
-      .Attr("num_sampled: int >= 1")
-      .Attr("unique: bool");
-  if (has_range) spec.Attr("range_max: int >= 1");
-  spec.Attr("seed: int = 0")
-      .Attr("seed2: int = 0")
-      .Stateful()
-      .Shape(SampleShape)
-      .NoGradient()
-      .Kernel(std::move(factory));
-  catalogue.Add(std::move(spec));
+  OpSpec spec = CandidateSampler(name, documentation, has_range);
+  catalogue.Add(std::move(spec.Kernel(std::move(factory))));
 }
 
 }  // namespace

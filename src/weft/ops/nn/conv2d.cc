@@ -6,11 +6,10 @@
 
 #include "absl/strings/match.h"
 
-#include "weft/device/cpu/conv.h"
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/index_values.h"
-#include "weft/ops/nn/window_kernel.h"
+#include "weft/ops/nn/conv_kernel.h"
 
 namespace weft::ops::nn::conv2d {
 namespace {
@@ -18,119 +17,20 @@ namespace {
 constexpr std::initializer_list<const char*> kWindowAttrs = {
     "strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format", "dilations"};
 
-// What a node says: its window, and whether filters are [height, width, channels, multiplier].
-struct Options {
-  Window window;
-  bool depthwise = false;
-};
-
-// The sizes of a convolution of `input` with `filter`; InvalidArgument where they do not go
-// together.
-StatusOr<ConvShape> ConvShapeOf(const Options& options, const Shape& input, const Shape& filter) {
-  const Window& w = options.window;
-  if (input.rank() != 4) return InvalidArgument("input must be 4-dimensional: ", input.ToString());
-  if (filter.rank() != 4)
-    return InvalidArgument("filter must be 4-dimensional: ", filter.ToString());
-  if (filter.num_elements() == 0) {
-    return InvalidArgument(
-        "filter must not have zero elements (i.e. all dimensions must be non-zero), got ",
-        filter.ToString());
-  }
-  ConvShape s;
-  s.batch = input.dim(0);
-  s.in_height = input.dim(1);
-  s.in_width = input.dim(2);
-  s.in_channels = input.dim(3);
-  s.filter_height = filter.dim(0);
-  s.filter_width = filter.dim(1);
-  s.out_channels = filter.dim(3);
-  const int64_t depth = filter.dim(2);
-  if (s.in_channels == 0 ||
-      (options.depthwise ? s.in_channels != depth : s.in_channels % depth != 0)) {
-    return InvalidArgument(options.depthwise
-                               ? "input and filter must have the same depth: "
-                               : "input depth must be evenly divisible by filter depth: ",
-                           s.in_channels, " vs ", depth);
-  }
-  s.groups = options.depthwise ? depth : s.in_channels / depth;
-  if (options.depthwise) {
-    // [height, width, channels, multiplier] lies in memory as [height, width, 1, channels *
-    // multiplier].
-    WEFT_ASSIGN_OR_RETURN(s.out_channels, MultiplySizes(depth, filter.dim(3)));
-  }
-  if (s.out_channels % s.groups != 0) {
-    return InvalidArgument("output depth must be evenly divisible by number of groups: ",
-                           s.out_channels, " vs ", s.groups);
-  }
-  s.stride_height = w.strides[1];
-  s.stride_width = w.strides[2];
-  s.dilation_height = w.dilations[1];
-  s.dilation_width = w.dilations[2];
-  WEFT_ASSIGN_OR_RETURN(const WindowSpan rows, SpanOf(w, 1, s.in_height, s.filter_height));
-  WEFT_ASSIGN_OR_RETURN(const WindowSpan columns, SpanOf(w, 2, s.in_width, s.filter_width));
-  s.out_height = rows.out;
-  s.pad_top = rows.pad_before;
-  s.out_width = columns.out;
-  s.pad_left = columns.pad_before;
-  return s;
-}
-
-StatusOr<Shape> OutputShape(const ConvShape& s) {
-  return Shape::Make({s.batch, s.out_height, s.out_width, s.out_channels});
-}
-
-// 16-bit floats are computed in float: `tensor` widened, or itself.
-StatusOr<Tensor> Widen(const KernelContext& c, const Tensor& tensor) {
-  if (tensor.dtype() != DType::kHalf && tensor.dtype() != DType::kBfloat16) return tensor;
-  WEFT_ASSIGN_OR_RETURN(Tensor wide, c.AllocateTemporary(DType::kFloat, tensor.shape()));
-  VisitDType(tensor.dtype(), TypeList<Half, Bfloat16>(), [&]<typename T>() {
-    const T* from = tensor.data<T>();
-    std::copy(from, from + tensor.num_elements(), wide.data<float>());
-  });
-  return wide;
-}
-
-using Convolve = absl::FunctionRef<bool(DType dtype, const Tensor& a, const Tensor& b, Tensor* out,
-                                        WorkSharer share)>;
-
-// Output 0 becomes what `run` makes of a and b, widened where needed.
-Status ComputeWide(KernelContext& c, const Tensor& a_narrow, const Tensor& b_narrow,
-                   const Shape& shape, Convolve run) {
-  WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, shape));
-  WEFT_ASSIGN_OR_RETURN(const Tensor a, Widen(c, a_narrow));
-  WEFT_ASSIGN_OR_RETURN(const Tensor b, Widen(c, b_narrow));
-  Tensor wide = *output;
-  if (a.dtype() != output->dtype()) {
-    WEFT_ASSIGN_OR_RETURN(wide, c.AllocateTemporary(a.dtype(), shape));
-  }
-  const auto share = [&c](int64_t total, int64_t least,
-                          absl::FunctionRef<void(int64_t, int64_t)> body) {
-    c.ParallelFor(total, least, body);
-  };
-  if (!run(a.dtype(), a, b, &wide, share))
-    return ResourceExhausted("Out of memory for a convolution");
-  VisitDType(output->dtype(), TypeList<Half, Bfloat16>(), [&]<typename T>() {
-    const float* from = wide.data<float>();
-    T* to = output->data<T>();
-    for (int64_t i = 0; i < output->num_elements(); ++i) to[i] = T(from[i]);
-  });
-  return absl::OkStatus();
-}
-
 using ConvTypes = TypeList<float, double, int32_t>;
 
 // Kernels that share attributes.
 class ConvKernel : public OpKernel {
  public:
-  explicit ConvKernel(Options options) : options_(std::move(options)) {}
+  explicit ConvKernel(ConvOptions options) : options_(std::move(options)) {}
 
  protected:
-  const Options options_;
+  const ConvOptions options_;
 };
 
 template <typename K>
 StatusOr<std::unique_ptr<OpKernel>> MakeConv(KernelConstruction& c) {
-  Options options{.depthwise = absl::StartsWith(c.op(), "Depthwise")};
+  ConvOptions options{.depthwise = absl::StartsWith(c.op(), "Depthwise")};
   WEFT_ASSIGN_OR_RETURN(options.window, Window::FromAttrs(c.call().attrs()));
   if (options.window.channels_first) {
     return Unimplemented(
@@ -148,7 +48,7 @@ class Conv2DKernel final : public ConvKernel {
   Status Compute(KernelContext& c) override {
     WEFT_ASSIGN_OR_RETURN(const ConvShape s,
                           ConvShapeOf(options_, c.input(0).shape(), c.input(1).shape()));
-    WEFT_ASSIGN_OR_RETURN(const Shape shape, OutputShape(s));
+    WEFT_ASSIGN_OR_RETURN(const Shape shape, ConvOutputShape(s));
     return ComputeWide(
         c, c.input(0), c.input(1), shape,
         [&](DType dtype, const Tensor& in, const Tensor& filter, Tensor* out, WorkSharer share) {
@@ -162,10 +62,20 @@ class Conv2DKernel final : public ConvKernel {
 };
 
 Status CheckOutputGradient(const ConvShape& s, const Tensor& gradient) {
-  WEFT_ASSIGN_OR_RETURN(const Shape expected, OutputShape(s));
+  WEFT_ASSIGN_OR_RETURN(const Shape expected, ConvOutputShape(s));
   if (gradient.shape() == expected) return absl::OkStatus();
   return InvalidArgument("Size of out_backprop doesn't match computed: actual = ",
                          gradient.shape().ToString(), ", computed = ", expected.ToString());
+}
+
+// A filter without height, width or output channels: what it would give has no gradient but zeros.
+bool HasNoTaps(const Shape& filter) {
+  return filter.rank() == 4 && filter.dim(2) > 0 && filter.num_elements() == 0;
+}
+Status GiveZeros(KernelContext& c, const Shape& shape) {
+  WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+  ClearElements(out, 0, out->num_elements());
+  return absl::OkStatus();
 }
 
 class BackpropInputKernel final : public ConvKernel {
@@ -175,6 +85,7 @@ class BackpropInputKernel final : public ConvKernel {
   Status Compute(KernelContext& c) override {
     const Tensor& gradient = c.input(2);
     WEFT_ASSIGN_OR_RETURN(const Shape input, InputShape(c.input(0), c.input(1), gradient));
+    if (HasNoTaps(c.input(1).shape())) return GiveZeros(c, input);
     WEFT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(options_, input, c.input(1).shape()));
     WEFT_RETURN_IF_ERROR(CheckOutputGradient(s, gradient));
     return ComputeWide(
@@ -216,6 +127,7 @@ class BackpropFilterKernel final : public ConvKernel {
           c.input(1).shape().ToString());
     }
     WEFT_ASSIGN_OR_RETURN(const Shape filter, ShapeFromValues(c.input(1), "filter_sizes"));
+    if (HasNoTaps(filter)) return GiveZeros(c, filter);
     WEFT_ASSIGN_OR_RETURN(const ConvShape s, ConvShapeOf(options_, c.input(0).shape(), filter));
     WEFT_RETURN_IF_ERROR(CheckOutputGradient(s, c.input(2)));
     return ComputeWide(

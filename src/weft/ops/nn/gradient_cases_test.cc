@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/ops/gradient_cases_test.h"
 
+#include "weft/ops/testing/graph_runner.h"
 #include "weft/ops/testing/tensors_test.h"
 
 namespace weft::ops::testing {
 namespace {
 
 using Cases = std::vector<GradientCase>;
+
+// Output 0 of a pool.
+Tensor Pooled(const char* op, const Tensor& in, const AttrMap& attrs) {
+  GraphRunner runner;
+  const Endpoint x = runner.Input(in.dtype());
+  const Endpoint y{runner.builder().AddNode(op, {x}, attrs), 0};
+  const StatusOr<std::vector<Tensor>> results = runner.Evaluate({{x, in}}, {y});
+  return results.ok() ? (*results)[0] : Tensor();
+}
+
+// Values that lie further apart than the steps of differences.
+Tensor Spaced(const Shape& shape) {
+  std::vector<float> values(static_cast<size_t>(shape.num_elements()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = 0.1f * static_cast<float>(i * 7919 % values.size());
+  }
+  return Tensor::FromSpan<float>(shape, values);
+}
 
 void AddActivations(Cases& cases) {
   for (const char* op : {"Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign"}) {
@@ -53,7 +72,7 @@ void AddConvolutions(Cases& cases) {
   AttrMap pool = attrs;
   pool.emplace("ksize", AttrValue::IntList{1, 3, 2, 1});
   cases.push_back({"MaxPool", {Between({2, 5, 4, 2})}, pool});
-  const Tensor pooled = Between({2, 3, 2, 2}, -1, 1, 4);  // only its shape counts
+  const Tensor pooled = Pooled("MaxPool", Between({2, 5, 4, 2}), pool);
   cases.push_back({"MaxPoolGrad", {Between({2, 5, 4, 2}), pooled, Between({2, 3, 2, 2})}, pool});
   cases.push_back(
       {"MaxPoolGradGrad", {Between({2, 5, 4, 2}), pooled, Between({2, 5, 4, 2}, -1, 1, 5)}, pool});
@@ -139,6 +158,76 @@ void AddNormalizations(Cases& cases) {
       {"LRN", {f({1, 2, 2, 5}, -2, 2, 1)}, {{"depth_radius", 2}, {"bias", 2.0f}, {"alpha", 0.5f}}});
 }
 
+void AddVolumes(Cases& cases) {
+  const AttrMap attrs = {{"strides", AttrValue::IntList{1, 2, 1, 2, 1}}, {"padding", "SAME"}};
+  const Tensor volume = Between({1, 3, 4, 3, 2}), filter = Between({2, 2, 2, 2, 2}, -1, 1, 2);
+  const Tensor volume_sizes = Tensor::Vector<int32_t>({1, 3, 4, 3, 2});
+  const Tensor filter_sizes = Tensor::Vector<int32_t>({2, 2, 2, 2, 2});
+  const Tensor out = Between({1, 2, 4, 2, 2}, -1, 1, 3);
+  cases.push_back({"Conv3D", {volume, filter}, attrs, 2});
+  cases.push_back({"Conv3DBackpropInputV2", {volume_sizes, filter, out}, attrs, 2});
+  cases.push_back({"Conv3DBackpropFilterV2", {volume, filter_sizes, out}, attrs, 2});
+  AttrMap pool = attrs;
+  pool.emplace("ksize", AttrValue::IntList{1, 2, 2, 1, 1});
+  const Tensor floats = Spaced({1, 3, 4, 3, 2});
+  const Tensor pooled = Pooled("MaxPool3D", floats, pool);
+  cases.push_back({"MaxPool3D", {floats}, pool});
+  cases.push_back(
+      {"MaxPool3DGrad", {floats, pooled, Fill<float>({1, 2, 4, 2, 2}, -1, 1, 3)}, pool});
+  cases.push_back(
+      {"MaxPool3DGradGrad", {floats, pooled, Fill<float>({1, 3, 4, 3, 2}, -1, 1, 3)}, pool});
+  cases.push_back({"AvgPool3D", {volume}, pool});
+  cases.push_back({"AvgPool3DGrad", {volume_sizes, out}, pool});
+}
+
+void AddOtherPools(Cases& cases) {
+  const AttrMap attrs = {{"strides", AttrValue::IntList{1, 2, 2, 1}}, {"padding", "SAME"}};
+  AttrMap pool = attrs;
+  pool.emplace("ksize", AttrValue::IntList{1, 3, 2, 1});
+  cases.push_back({"MaxPoolWithArgmax", {Between({2, 5, 4, 2})}, pool, 1, "", 1});
+  AttrMap dilation = attrs;
+  dilation.emplace("rates", AttrValue::IntList{1, 1, 2, 1});
+  cases.push_back(
+      {"Dilation2D", {Between({1, 5, 4, 2}), Between({2, 2, 2}, -1, 1, 2)}, dilation, 2});
+  for (const char* op : {"FractionalMaxPool", "FractionalAvgPool"}) {
+    cases.push_back({op,
+                     {Between({1, 6, 7, 2})},
+                     {{"pooling_ratio", AttrValue::FloatList{1, 1.5f, 1.7f, 1}},
+                      {"deterministic", true},
+                      {"seed", 3}},
+                     1,
+                     "",
+                     1});
+  }
+}
+
+void AddRecurrent(Cases& cases) {
+  const auto f = [](const Shape& shape, uint64_t seed) { return Fill<float>(shape, -1, 1, seed); };
+  for (const char* op : {"BlockLSTM", "BlockLSTMV2"}) {
+    for (const bool has_peepholes : {false, true}) {
+      cases.push_back({op,
+                       {Tensor::Scalar<int64_t>(3), f({3, 2, 2}, 1), f({2, 3}, 2), f({2, 3}, 3),
+                        f({5, 12}, 4), f({3}, 5), f({3}, 6), f({3}, 7), f({12}, 8)},
+                       {{"use_peephole", has_peepholes}},
+                       8,
+                       has_peepholes ? "peepholes" : "",
+                       -1,
+                       {},
+                       {1, 6}});
+    }
+  }
+}
+
+void AddCtc(Cases& cases) {
+  cases.push_back({"CTCLoss",
+                   {Between({5, 2, 4}), Make<int64_t>({3, 2}, {0, 0, 0, 1, 1, 0}),
+                    Tensor::Vector<int32_t>({0, 2, 1}), Tensor::Vector<int32_t>({5, 4})},
+                   {},
+                   1,
+                   "",
+                   1});
+}
+
 }  // namespace
 
 std::vector<GradientCase> NetworkGradientCases() {
@@ -149,6 +238,10 @@ std::vector<GradientCase> NetworkGradientCases() {
   AddWaysToConvolve(cases);
   AddChannelwise(cases);
   AddNormalizations(cases);
+  AddVolumes(cases);
+  AddOtherPools(cases);
+  AddRecurrent(cases);
+  AddCtc(cases);
   return cases;
 }
 

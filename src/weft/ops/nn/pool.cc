@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/index_values.h"
@@ -43,8 +45,11 @@ StatusOr<PoolShape> PoolShapeOf(const Window& w, const Shape& input) {
   WEFT_ASSIGN_OR_RETURN(p.rows, SpanOf(w, 1, p.in_height, p.window_height));
   WEFT_ASSIGN_OR_RETURN(p.columns, SpanOf(w, 2, p.in_width, p.window_width));
   if (w.padding == Padding::kExplicit &&
-      (p.rows.pad_before >= p.window_height || p.columns.pad_before >= p.window_width)) {
-    return InvalidArgument("Explicit padding must be smaller than the window");
+      (std::max(w.explicit_paddings[2], w.explicit_paddings[3]) >= p.window_height ||
+       std::max(w.explicit_paddings[4], w.explicit_paddings[5]) >= p.window_width)) {
+    return InvalidArgument("Padding of ", absl::StrJoin(w.explicit_paddings, ","),
+                           " needs to be smaller than the window size ", p.window_height, " x ",
+                           p.window_width);
   }
   WEFT_RETURN_IF_ERROR(Shape::Make({p.batch, p.rows.out, p.columns.out, p.channels}).status());
   return p;
@@ -144,13 +149,25 @@ void MaxBackward(const KernelContext& c, const PoolShape& p, const T* in, const 
   });
 }
 
-// The gradient of that: each window takes what its largest element's place holds.
+// The gradient of that: each window takes what the place of its largest element holds, which is the
+// first that equals `largest`; 0 where none does.
 template <typename T>
-void MaxBackwardTwice(const KernelContext& c, const PoolShape& p, const T* in, const T* gradient,
-                      T* out) {
+void MaxBackwardTwice(const KernelContext& c, const PoolShape& p, const T* in, const T* largest,
+                      const T* gradient, T* out) {
   ForEachImage(c, p, [&](int64_t n) {
-    ForEachBest(p, n, in, [&](int64_t pixel, const int64_t* best) {
-      for (int64_t ch = 0; ch < p.channels; ++ch) out[pixel * p.channels + ch] = gradient[best[ch]];
+    ForEachWindow(p, n, [&](int64_t pixel, Span rows, Span columns) {
+      for (int64_t ch = 0; ch < p.channels; ++ch) {
+        const int64_t to = pixel * p.channels + ch;
+        out[to] = T(0);
+        bool is_found = false;
+        for (int64_t y = rows.begin; y < rows.end && !is_found; ++y) {
+          for (int64_t x = columns.begin; x < columns.end && !is_found; ++x) {
+            const int64_t at = ((n * p.in_height + y) * p.in_width + x) * p.channels + ch;
+            is_found = in[at] == largest[to];
+            if (is_found) out[to] = gradient[at];
+          }
+        }
+      }
     });
   });
 }
@@ -314,7 +331,8 @@ class MaxPoolGradGradKernel final : public PoolKernel {
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, p.output()));
     VisitDType(in.dtype(), MaxTypes(), [&]<typename T>() {
-      MaxBackwardTwice(c, p, in.data<T>(), gradient.data<T>(), out->data<T>());
+      MaxBackwardTwice(c, p, in.data<T>(), c.input(1).data<T>(), gradient.data<T>(),
+                       out->data<T>());
     });
     return absl::OkStatus();
   }

@@ -12,9 +12,10 @@ Status CheckExplicit(const Window& w) {
     return InvalidArgument(
         "explicit_paddings attribute must be empty if the padding attribute is not EXPLICIT");
   }
-  if (w.explicit_paddings.size() != 8) {
-    return InvalidArgument("explicit_paddings attribute must contain 8 values, but got: ",
-                           w.explicit_paddings.size());
+  const size_t expected = 2 * w.strides.size();
+  if (w.explicit_paddings.size() != expected) {
+    return InvalidArgument("explicit_paddings attribute must contain ", expected,
+                           " values, but got: ", w.explicit_paddings.size());
   }
   for (const int64_t pad : w.explicit_paddings) {
     if (pad < 0)
@@ -29,10 +30,10 @@ Status CheckExplicit(const Window& w) {
   return absl::OkStatus();
 }
 
-Status CheckFour(const std::vector<int64_t>& values, absl::string_view what) {
-  if (values.size() != 4) {
-    return InvalidArgument("Sliding window ", what, " field must specify 4 dimensions, got ",
-                           values.size());
+Status CheckCount(const std::vector<int64_t>& values, int rank, absl::string_view what) {
+  if (values.size() != static_cast<size_t>(rank)) {
+    return InvalidArgument("Sliding window ", what, " field must specify ", rank,
+                           " dimensions, got ", values.size());
   }
   for (const int64_t value : values) {
     if (value <= 0) return InvalidArgument("Sliding window ", what, " must be > 0, got ", value);
@@ -42,22 +43,24 @@ Status CheckFour(const std::vector<int64_t>& values, absl::string_view what) {
 
 }  // namespace
 
-StatusOr<Window> Window::FromAttrs(const AttrMap& attrs) {
+StatusOr<Window> Window::FromAttrs(const AttrMap& attrs, int rank) {
   Window w;
   WEFT_ASSIGN_OR_RETURN(w.strides, FindAttr<AttrValue::IntList>(attrs, "strides"));
   WEFT_ASSIGN_OR_RETURN(const std::string padding, FindAttr<std::string>(attrs, "padding"));
   w.padding = padding == "SAME"    ? Padding::kSame
               : padding == "VALID" ? Padding::kValid
                                    : Padding::kExplicit;
-  const auto format = FindAttrOr<std::string>(attrs, "data_format", "NHWC");
-  if (format != "NHWC" && format != "NCHW") return Unimplemented("Images in data_format ", format);
-  w.channels_first = format == "NCHW";
+  const std::string last = rank == 5 ? "NDHWC" : "NHWC", first = rank == 5 ? "NCDHW" : "NCHW";
+  const auto format = FindAttrOr<std::string>(attrs, "data_format", last);
+  if (format != last && format != first) return Unimplemented("Images in data_format ", format);
+  w.channels_first = format == first;
   w.size = FindAttrOr<AttrValue::IntList>(attrs, "ksize", {});
-  w.dilations = FindAttrOr<AttrValue::IntList>(attrs, "dilations", {1, 1, 1, 1});
+  w.dilations = FindAttrOr<AttrValue::IntList>(attrs, "dilations", {});
+  if (w.dilations.empty()) w.dilations.assign(static_cast<size_t>(rank), 1);
   w.explicit_paddings = FindAttrOr<AttrValue::IntList>(attrs, "explicit_paddings", {});
-  WEFT_RETURN_IF_ERROR(CheckFour(w.strides, "strides"));
-  WEFT_RETURN_IF_ERROR(CheckFour(w.dilations, "dilations"));
-  if (attrs.contains("ksize")) WEFT_RETURN_IF_ERROR(CheckFour(w.size, "ksize"));
+  WEFT_RETURN_IF_ERROR(CheckCount(w.strides, rank, "strides"));
+  WEFT_RETURN_IF_ERROR(CheckCount(w.dilations, rank, "dilations"));
+  if (attrs.contains("ksize")) WEFT_RETURN_IF_ERROR(CheckCount(w.size, rank, "ksize"));
   const auto channel = static_cast<size_t>(w.channel_axis());
   for (const auto* values : {&w.strides, &w.dilations, &w.size}) {
     if (values->empty() || ((*values)[0] == 1 && (*values)[channel] == 1)) continue;

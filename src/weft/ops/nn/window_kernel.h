@@ -12,7 +12,8 @@ namespace weft::ops::nn {
 
 enum class Padding { kSame, kValid, kExplicit };
 
-// Attributes of a sliding window over images, by dimension as in the tensor (4 entries each).
+// Attributes of a sliding window, by dimension as in the tensor: 4 entries each over images, 5 over
+// volumes.
 struct Window {
   std::vector<int64_t> size;  // of pools; empty for convolutions, whose filter says it
   std::vector<int64_t> strides;
@@ -21,13 +22,15 @@ struct Window {
   std::vector<int64_t> explicit_paddings;  // before and after of each dimension
   bool channels_first = false;
 
-  int height_axis() const { return channels_first ? 2 : 1; }
-  int width_axis() const { return channels_first ? 3 : 2; }
-  int channel_axis() const { return channels_first ? 1 : 3; }
+  int spatial_axis(int i) const { return channels_first ? 2 + i : 1 + i; }
+  int height_axis() const { return spatial_axis(0); }
+  int width_axis() const { return spatial_axis(1); }
+  int channel_axis() const { return channels_first ? 1 : static_cast<int>(strides.size()) - 1; }
 
   // Reads strides, padding, data_format and, where the op has them, ksize, dilations and
-  // explicit_paddings. InvalidArgument or Unimplemented with TensorFlow's texts.
-  static StatusOr<Window> FromAttrs(const AttrMap& attrs);
+  // explicit_paddings, each of `rank` dimensions. InvalidArgument or Unimplemented with
+  // TensorFlow's texts.
+  static StatusOr<Window> FromAttrs(const AttrMap& attrs, int rank = 4);
 };
 
 // One spatial dimension of a window's way.

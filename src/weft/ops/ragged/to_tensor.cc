@@ -240,7 +240,9 @@ class GatherKernel final : public OpKernel {
         }
         std::tie(begin, end) = std::pair(levels[level][begin], levels[level][end]);
       }
-      WEFT_RETURN_IF_ERROR(GiveSplits(c, output_levels_ - levels_ + level, splits));
+      // One row alone, by a scalar, has no splits around it.
+      const int output = output_levels_ - levels_ + level;
+      if (output >= 0) WEFT_RETURN_IF_ERROR(GiveSplits(c, output, splits));
     }
     int64_t total = 0;
     for (const auto& [begin, end] : ranges) total += end - begin;

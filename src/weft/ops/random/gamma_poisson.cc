@@ -39,6 +39,10 @@ void FillPoisson(const KernelContext& c, const Tensor& rates, const Philox& star
     VisitDType(out->dtype(), Rates(), [&]<typename T>() {
       FillSamples<T>(c, rates.num_elements(), start, out, [&](int64_t i, const Philox& generator) {
         const double drawn = DrawPoisson(AsDouble(rates.data<R>()[i]), Most<T>(), generator);
+        // The largest integers have no double of their own.
+        if constexpr (std::is_integral_v<T>) {
+          if (drawn >= Most<T>()) return std::numeric_limits<T>::max();
+        }
         return static_cast<T>(drawn);
       });
     });
@@ -181,6 +185,21 @@ void Register(Catalogue& catalogue) {
                     .Attr("R: {half, float, double, int32, int64} = DT_DOUBLE")
                     .Attr("dtype: {half, float, double, int32, int64} = DT_INT64")
                     .Stateful()
+                    .Shape(JoinedShape)
+                    .NoGradient()
+                    .Kernel(MakeKernel<StatefulKernel<FillPoisson>>()));
+  catalogue.Add(OpSpec("RandomPoisson")
+                    .Doc("RandomPoissonV2, whose output has the type of the rates.")
+                    .Input("shape: S")
+                    .HostInput("shape")
+                    .Input("rate: dtype")
+                    .Output("output: dtype")
+                    .Attr("seed: int = 0")
+                    .Attr("seed2: int = 0")
+                    .Attr("S: {int32, int64}")
+                    .Attr("dtype: {half, float, double}")
+                    .Stateful()
+                    .Deprecated(25, "Replaced by RandomPoissonV2")
                     .Shape(JoinedShape)
                     .NoGradient()
                     .Kernel(MakeKernel<StatefulKernel<FillPoisson>>()));

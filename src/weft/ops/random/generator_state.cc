@@ -6,56 +6,11 @@
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/index_values.h"
 #include "weft/ops/random/fill_kernel.h"
+#include "weft/ops/random/generator_state_kernel.h"
 #include "weft/ops/random/stateless_kernel.h"
 
 namespace weft::ops::random::generator_state {
 namespace {
-
-constexpr int kStateSize = 3;  // of a Philox generator: two numbers of counter, one of key
-
-StatusOr<Philox> GeneratorOfState(const Tensor& state) {
-  if (state.dtype() != DType::kInt64 || state.rank() != 1) {
-    return InvalidArgument("RNG state must be a vector of int64, not ", DTypeName(state.dtype()),
-                           " ", state.shape().ToString());
-  }
-  if (state.dim(0) < kStateSize) {
-    return InvalidArgument("The size of the state must be at least ", kStateSize,
-                           " for the Philox algorithm; got ", state.dim(0));
-  }
-  const auto word = [&](int i, int shift) {
-    return static_cast<uint32_t>(static_cast<uint64_t>(state.data<int64_t>()[i]) >> shift);
-  };
-  return Philox({word(0, 0), word(0, 32), word(1, 0), word(1, 32)}, {word(2, 0), word(2, 32)});
-}
-
-// Moves the counter on by what `outputs` numbers use.
-void Advance(uint64_t outputs, Tensor* state) {
-  auto* counter = reinterpret_cast<uint64_t*>(state->data<int64_t>());
-  const uint64_t steps = outputs * kReservedPerOutput;
-  counter[0] += steps;
-  if (counter[0] < steps) ++counter[1];
-}
-
-Status CheckAlgorithm(const Tensor& algorithm) {
-  if (algorithm.rank() != 0) {
-    return InvalidArgument("algorithm must be of shape [], not ", algorithm.shape().ToString());
-  }
-  const int64_t chosen = IndexAt(algorithm, 0);
-  if (chosen == kPhiloxAlgorithm) return absl::OkStatus();
-  return InvalidArgument("Unsupported algorithm id: ", chosen);
-}
-
-// The generator of input 0 as it stands; the variable moves on by `outputs` numbers.
-StatusOr<Philox> Reserve(const KernelContext& c, uint64_t outputs) {
-  WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable, c.input_resource_variable(0));
-  Philox start;
-  WEFT_RETURN_IF_ERROR(variable->Update([&](Tensor& state) -> Status {
-    WEFT_ASSIGN_OR_RETURN(start, GeneratorOfState(state));
-    Advance(outputs, &state);
-    return absl::OkStatus();
-  }));
-  return start;
-}
 
 // What a kernel does with its place in the generator.
 struct Words {
@@ -76,7 +31,7 @@ class FillKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeFromValues(c.input(2), "shape"));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     WEFT_ASSIGN_OR_RETURN(const Philox start,
-                          Reserve(c, static_cast<uint64_t>(shape.num_elements())));
+                          ReserveOfState(c, static_cast<uint64_t>(shape.num_elements())));
     Filler::Fill(c, start, *out);
     return absl::OkStatus();
   }
@@ -97,7 +52,7 @@ class IntegersKernel final : public OpKernel {
     if (low >= high) return InvalidArgument("Need minval < maxval, got ", low, " >= ", high);
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     WEFT_ASSIGN_OR_RETURN(const Philox start,
-                          Reserve(c, static_cast<uint64_t>(shape.num_elements())));
+                          ReserveOfState(c, static_cast<uint64_t>(shape.num_elements())));
     using U = std::make_unsigned_t<T>;
     FillIntegers<T>(c, start, low, static_cast<U>(static_cast<U>(high) - static_cast<U>(low)),
                     *out);
@@ -123,9 +78,35 @@ class SkipKernel final : public OpKernel {
       WEFT_RETURN_IF_ERROR(GeneratorOfState(state).status());
       if (before != nullptr)
         std::copy_n(state.data<int64_t>(), kStateSize, before->data<int64_t>());
-      Advance(delta, &state);
+      AdvanceState(delta, &state);
       return absl::OkStatus();
     });
+  }
+};
+
+// The old form, whose state begins with the number of the algorithm.
+class OldNormalKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeFromValues(c.input(1), "shape"));
+    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+    WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable, c.input_resource_variable(0));
+    Philox start;
+    WEFT_RETURN_IF_ERROR(variable->Update([&](Tensor& state) -> Status {
+      if (state.dtype() != DType::kInt64 || state.rank() != 1 || state.dim(0) < 1) {
+        return InvalidArgument("RNG state must be a vector of int64, not ",
+                               DTypeName(state.dtype()), " ", state.shape().ToString());
+      }
+      if (state.data<int64_t>()[0] != kPhiloxAlgorithm) {
+        return InvalidArgument("Unsupported algorithm id: ", state.data<int64_t>()[0]);
+      }
+      Tensor rest = state.SliceRows(1, state.dim(0));
+      WEFT_ASSIGN_OR_RETURN(start, GeneratorOfState(rest));
+      AdvanceState(static_cast<uint64_t>(shape.num_elements()), &rest);
+      return absl::OkStatus();
+    }));
+    FillReals<Normal>(c, start, *out);
+    return absl::OkStatus();
   }
 };
 
@@ -221,6 +202,26 @@ void Register(Catalogue& catalogue) {
                     })
                     .NoGradient()
                     .Kernel(MakeKernel<SkipKernel>()));
+  catalogue.Add(OpSpec("StatefulStandardNormal")
+                    .Doc("StatefulStandardNormalV2 with a state that says its algorithm first.")
+                    .Input("resource: resource")
+                    .Input("shape: shape_dtype")
+                    .HostInput("shape")
+                    .Output("output: dtype")
+                    .Attr("dtype: type = DT_FLOAT")
+                    .Attr("shape_dtype: type = DT_INT64")
+                    .Stateful()
+                    .Traits({.changes_variable = true})
+                    .Deprecated(29, "Use StatefulStandardNormalV2 instead")
+                    .Shape([](ShapeContext& c) -> Status {
+                      WEFT_ASSIGN_OR_RETURN(PartialShape shape, c.ShapeFromInput(1));
+                      c.set_output(0, std::move(shape));
+                      return absl::OkStatus();
+                    })
+                    .NoGradient()
+                    .Kernel({.types = {{"dtype", DTypesOf(RealFloats())},
+                                       {"shape_dtype", DTypesOf<int32_t, int64_t>()}},
+                             .factory = MakeKernel<OldNormalKernel>()}));
 }
 
 }  // namespace weft::ops::random::generator_state

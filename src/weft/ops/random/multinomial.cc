@@ -7,17 +7,18 @@
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/random/distribution_kernel.h"
+#include "weft/ops/random/stateless_kernel.h"
 
 namespace weft::ops::random::multinomial {
 namespace {
 
 using Logits = TypeList<float, double, Half, Bfloat16>;
 
-class MultinomialKernel final : public OpKernel {
+// Of an op whose generator `reserve(steps)` gives.
+template <typename Reserve>
+class Draws {
  public:
-  explicit MultinomialKernel(KernelConstruction& k) : generator_(k) {}
-
-  Status Compute(KernelContext& c) override {
+  static Status Fill(KernelContext& c, const Reserve& reserve) {
     const Tensor &logits = c.input(0), &count = c.input(1);
     if (logits.rank() != 2) {
       return InvalidArgument("logits should be a matrix, got shape ", logits.shape().ToString());
@@ -33,8 +34,9 @@ class MultinomialKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape{rows, draws}));
     if (out->num_elements() == 0) return absl::OkStatus();
     // Two words a draw, with room to spare, as TensorFlow reserves them.
-    PhiloxWords words(
-        generator_.Reserve(static_cast<uint64_t>(rows * ((draws + 3) / 4 * 4) * 2) * 256));
+    WEFT_ASSIGN_OR_RETURN(const Philox start,
+                          reserve(static_cast<uint64_t>(rows * ((draws + 3) / 4 * 4) * 2) * 256));
+    PhiloxWords words(start);
     std::vector<double> sums(static_cast<size_t>(classes));
     for (int64_t row = 0; row < rows; ++row) {
       VisitDType(logits.dtype(), Logits(),
@@ -68,8 +70,29 @@ class MultinomialKernel final : public OpKernel {
       (*sums)[j] = total;
     }
   }
+};
 
+class MultinomialKernel final : public OpKernel {
+ public:
+  explicit MultinomialKernel(KernelConstruction& k) : generator_(k) {}
+  Status Compute(KernelContext& c) override {
+    const auto reserve = [this](uint64_t steps) -> StatusOr<Philox> {
+      return generator_.Reserve(steps);
+    };
+    return Draws<decltype(reserve)>::Fill(c, reserve);
+  }
+
+ private:
   GuardedPhilox generator_;
+};
+
+class StatelessKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    const auto reserve = [&c](uint64_t) { return GeneratorOfSeed(c.input(2)); };
+    WEFT_RETURN_IF_ERROR(reserve(0).status());
+    return Draws<decltype(reserve)>::Fill(c, reserve);
+  }
 };
 
 Status MultinomialShape(ShapeContext& c) {
@@ -103,6 +126,21 @@ void Register(Catalogue& catalogue) {
           .NoGradient()
           .Kernel(
               {.types = {{"T", DTypesOf(Logits())}}, .factory = MakeKernel<MultinomialKernel>()}));
+  catalogue.Add(OpSpec("StatelessMultinomial")
+                    .Doc("Multinomial by two seeds: the same draws for equal seeds.")
+                    .Input("logits: T")
+                    .Input("num_samples: int32")
+                    .HostInput("num_samples")
+                    .Input("seed: Tseed")
+                    .HostInput("seed")
+                    .Output("output: output_dtype")
+                    .Attr("T: realnumbertype")
+                    .Attr("Tseed: {int32, int64} = DT_INT64")
+                    .Attr("output_dtype: {int32, int64} = DT_INT64")
+                    .Shape(MultinomialShape)
+                    .NoGradient()
+                    .Kernel({.types = {{"T", DTypesOf(Logits())}},
+                             .factory = MakeKernel<StatelessKernel>()}));
 }
 
 }  // namespace weft::ops::random::multinomial

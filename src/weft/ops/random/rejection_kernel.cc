@@ -50,7 +50,9 @@ double DrawPoisson(double rate, double most, Philox generator) {
   const double b = 0.931 + 2.53 * std::sqrt(rate);
   const double a = -0.059 + 0.02483 * b;
   const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
-  for (;;) {
+  // Of a rate far beyond `most` no number fits, and none of a rate where lgamma overflows is sure.
+  constexpr int kMostTries = 1000;
+  for (int tries = 0; tries < kMostTries; ++tries) {
     const double u = uniform.Next() - 0.5;
     const double v = uniform.Next();
     const double shifted = 0.5 - std::abs(u);
@@ -63,6 +65,7 @@ double DrawPoisson(double rate, double most, Philox generator) {
     const double t = -rate + k * log_rate - std::lgamma(k + 1);
     if (s <= t) return k;
   }
+  return most;
 }
 
 }  // namespace weft::ops

@@ -173,9 +173,13 @@ class DenseAddKernel final : public OpKernel {
                              indices.shape().ToString(), ", ", values.shape().ToString(), ", ",
                              shape.shape().ToString());
     }
-    if (values.dim(0) != indices.dim(0) || shape.dim(0) != indices.dim(1)) {
-      return InvalidArgument("Dimensions ", values.dim(0), " and ", indices.dim(0),
-                             " are not compatible, or ", shape.dim(0), " and ", indices.dim(1));
+    if (values.dim(0) != indices.dim(0)) {
+      return InvalidArgument("Dimensions ", indices.dim(0), " and ", values.dim(0),
+                             " are not compatible");
+    }
+    if (shape.dim(0) != indices.dim(1)) {
+      return InvalidArgument("Dimensions ", indices.dim(1), " and ", shape.dim(0),
+                             " are not compatible");
     }
     bool same = shape.dim(0) == b.rank();
     for (int d = 0; same && d < b.rank(); ++d) same = IndexAt(shape, d) == b.dim(d);

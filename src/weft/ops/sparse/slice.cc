@@ -26,9 +26,13 @@ class SliceKernel final : public OpKernel {
     const int64_t *start = c.input(3).data<int64_t>(), *size = c.input(4).data<int64_t>();
     std::vector<int64_t> sizes;
     for (int64_t d = 0; d < rank; ++d) {
-      if (start[d] < 0) return InvalidArgument("start[", d, "] is negative: ", start[d]);
       if (size[d] < 0) return InvalidArgument("size[", d, "] is negative: ", size[d]);
-      sizes.push_back(std::min(size[d], std::max<int64_t>(input.size(d) - start[d], 0)));
+      // A start in front of the tensor leaves room for what is not there.
+      int64_t left = 0;
+      if (__builtin_sub_overflow(input.size(d), start[d], &left)) {
+        return InvalidArgument("start[", d, "] is out of range: ", start[d]);
+      }
+      sizes.push_back(std::min(size[d], std::max<int64_t>(left, 0)));
     }
     std::vector<int64_t> kept;
     for (int64_t i = 0; i < input.count(); ++i) {

@@ -12,6 +12,7 @@
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/state/lookup_table_kernel.h"
 #include "weft/ops/state/resource_handle_kernel.h"
+#include "weft/ops/state/table_output_kernel.h"
 
 namespace weft::ops::state::lookup_table {
 namespace {
@@ -21,46 +22,35 @@ using Keys = TypeList<std::string, int32_t, int64_t>;
 class CreateKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Make(KernelConstruction& c, bool is_fixed) {
-    WEFT_ASSIGN_OR_RETURN(const DType key, c.Attr<DType>("key_dtype"));
-    WEFT_ASSIGN_OR_RETURN(const DType value, c.Attr<DType>("value_dtype"));
-    return std::make_unique<CreateKernel>(c, key, value, is_fixed);
+    TableOptions options;
+    WEFT_ASSIGN_OR_RETURN(options.key, c.Attr<DType>("key_dtype"));
+    WEFT_ASSIGN_OR_RETURN(options.value, c.Attr<DType>("value_dtype"));
+    options.is_fixed = is_fixed;
+    WEFT_RETURN_IF_ERROR(options.Check());
+    return std::make_unique<CreateKernel>(c, std::move(options));
   }
-  CreateKernel(KernelConstruction& c, DType key, DType value, bool is_fixed)
-      : key_(key),
-        value_(value),
-        is_fixed_(is_fixed),
-        output_(c, "tensorflow::lookup::LookupInterface") {}
+  CreateKernel(KernelConstruction& c, TableOptions options)
+      : options_(std::move(options)), output_(c) {
+    options_.name = output_.name();
+  }
 
-  Status Compute(KernelContext& c) override {
-    return output_.Give(
-        c,
-        [&]() -> StatusOr<Ref<LookupTable>> {
-          return MakeRef<LookupTable>(output_.name(), key_, value_, is_fixed_);
-        },
-        [&](const LookupTable& table) -> Status {
-          if (table.key_dtype() == key_ && table.value_dtype() == value_) return absl::OkStatus();
-          return InvalidArgument("Conflicting key/value dtypes ", DTypeName(key_), "->",
-                                 DTypeName(value_), " with ", DTypeName(table.key_dtype()), "-",
-                                 DTypeName(table.value_dtype()), " for table ", output_.name());
-        });
-  }
+  Status Compute(KernelContext& c) override { return output_.Give(c, options_); }
 
  private:
-  const DType key_;
-  const DType value_;
-  const bool is_fixed_;
-  HandleOutput<LookupTable> output_;
+  TableOptions options_;
+  TableOutput output_;
 };
 
 class FindKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
     WEFT_ASSIGN_OR_RETURN(Ref<LookupTable> table, ResourceOfInput<LookupTable>(c));
-    if (table->value_dtype() != c.output_dtype(0)) {
-      return InvalidArgument("The table holds ", DTypeName(table->value_dtype()), ", not ",
+    if (table->options().value != c.output_dtype(0)) {
+      return InvalidArgument("The table holds ", DTypeName(table->options().value), ", not ",
                              DTypeName(c.output_dtype(0)));
     }
-    WEFT_ASSIGN_OR_RETURN(Tensor * values, c.AllocateOutput(0, c.input(1).shape()));
+    WEFT_ASSIGN_OR_RETURN(const Shape shape, table->ShapeOfValues(c.input(1)));
+    WEFT_ASSIGN_OR_RETURN(Tensor * values, c.AllocateOutput(0, shape));
     return table->Find(c.input(1), c.input(2), values);
   }
 };
@@ -104,9 +94,10 @@ class ExportKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
     WEFT_ASSIGN_OR_RETURN(Ref<LookupTable> table, ResourceOfInput<LookupTable>(c));
-    if (table->key_dtype() != c.output_dtype(0) || table->value_dtype() != c.output_dtype(1)) {
-      return InvalidArgument("The table maps ", DTypeName(table->key_dtype()), " to ",
-                             DTypeName(table->value_dtype()));
+    const TableOptions& options = table->options();
+    if (options.key != c.output_dtype(0) || options.value != c.output_dtype(1)) {
+      return InvalidArgument("The table maps ", DTypeName(options.key), " to ",
+                             DTypeName(options.value));
     }
     Tensor keys, values;
     WEFT_RETURN_IF_ERROR(table->Export(&keys, &values));
@@ -164,8 +155,8 @@ class InitializeFromFileKernel final : public OpKernel {
                              lines.size());
     }
     const Shape shape{static_cast<int64_t>(lines.size())};
-    WEFT_ASSIGN_OR_RETURN(Tensor keys, Tensor::Allocate(table->key_dtype(), shape));
-    WEFT_ASSIGN_OR_RETURN(Tensor values, Tensor::Allocate(table->value_dtype(), shape));
+    WEFT_ASSIGN_OR_RETURN(Tensor keys, Tensor::Allocate(table->options().key, shape));
+    WEFT_ASSIGN_OR_RETURN(Tensor values, Tensor::Allocate(table->options().value, shape));
     for (size_t i = 0; i < lines.size(); ++i) {
       absl::string_view line = lines[i];
       if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
@@ -190,12 +181,11 @@ class InitializeFromFileKernel final : public OpKernel {
       return absl::OkStatus();
     }
     if (which == kWholeLine) {
-      if (to->dtype() != DType::kString) {
-        return InvalidArgument("Whole lines are strings, but the table wants ",
+      if (to->dtype() != DType::kString && to->dtype() != DType::kInt64) {
+        return InvalidArgument("Whole lines are strings or int64, but the table wants ",
                                DTypeName(to->dtype()));
       }
-      to->data<std::string>()[number] = std::string(line);
-      return absl::OkStatus();
+      return Parse(line, number, to);
     }
     const std::vector<absl::string_view> columns = absl::StrSplit(line, delimiter_);
     if (which >= static_cast<int64_t>(columns.size())) {
@@ -242,17 +232,6 @@ Status HandleShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-Status FindShape(ShapeContext& c) {
-  c.set_output(0, c.input(1));
-  return absl::OkStatus();
-}
-
-Status ExportShape(ShapeContext& c) {
-  c.set_output(0, PartialShape({-1}));
-  c.set_output(1, PartialShape({-1}));
-  return absl::OkStatus();
-}
-
 // Both forms of one op: its name with "V2" takes resource handles.
 class Forms {
  public:
@@ -296,7 +275,7 @@ class Forms {
                        .Output("values: Tout")
                        .Attr("Tin: type")
                        .Attr("Tout: type")
-                       .Shape(FindShape)
+                       .Shape(shapes::Unknown)
                        .Kernel(MakeKernel<FindKernel>()));
     catalogue_.Add(OnTable("LookupTableSize", "How many entries the table has.")
                        .Output("size: int64")
@@ -307,7 +286,7 @@ class Forms {
                        .Output("values: Tvalues")
                        .Attr("Tkeys: type")
                        .Attr("Tvalues: type")
-                       .Shape(ExportShape)
+                       .Shape(shapes::Unknown)
                        .Kernel(MakeKernel<ExportKernel>()));
     AddChange<&LookupTable::Insert>("LookupTableInsert",
                                     "Gives each key its value, also one that had another.");

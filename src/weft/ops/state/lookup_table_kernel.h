@@ -14,19 +14,33 @@
 
 namespace weft::ops::state {
 
-// Keys are strings or whole numbers, values scalars of any plain type or strings. A fixed table
-// gets its entries once, before it is first used. Thread-safe.
+// What a table is created with; nodes that share one must agree on its types and shapes.
+struct TableOptions {
+  std::string name;
+  DType key = DType::kInvalid;    // strings or whole numbers
+  DType value = DType::kInvalid;  // any plain type or strings
+  Shape key_shape;                // of one key, and of one value
+  Shape value_shape;
+  bool is_fixed = false;
+  // Keys that the program may not use: those of a dense table. Not initialized elsewhere.
+  Tensor empty_key;
+  Tensor deleted_key;
+
+  // InvalidArgument for types that no table holds.
+  Status Check() const;
+};
+
+// A fixed table gets its entries once, before it is first used. Thread-safe.
 class LookupTable final : public Resource {
  public:
-  LookupTable(std::string name, DType key, DType value, bool is_fixed)
-      : name_(std::move(name)), key_(key), value_(value), is_fixed_(is_fixed) {}
+  explicit LookupTable(TableOptions options);
   std::string DebugString() const override;
 
-  DType key_dtype() const { return key_; }
-  DType value_dtype() const { return value_; }
-  bool is_fixed() const { return is_fixed_; }
+  const TableOptions& options() const { return options_; }
 
-  // values[i] of keys[i]; `fallback`, one for all or one for each key, where there is none.
+  // The shape of the values of these keys; InvalidArgument if they do not end in the keys' shape.
+  StatusOr<Shape> ShapeOfValues(const Tensor& keys) const;
+  // The value of each key; `fallback`, one for all or one for each key, where there is none.
   // FailedPrecondition before a fixed table has its entries.
   Status Find(const Tensor& keys, const Tensor& fallback, Tensor* values) const;
   // Gives a fixed table its entries. A second time they must be as many: who initializes it first
@@ -43,12 +57,20 @@ class LookupTable final : public Resource {
  private:
   using Entries = absl::flat_hash_map<std::string, std::string>;  // the elements' bytes
   Status CheckMayChange() const;
-  Status CheckTypes(const Tensor& keys, const Tensor* values) const;
+  // Types, shapes, and that no key is one that the program may not use.
+  Status CheckKeys(const Tensor& keys) const;
+  Status CheckEntries(const Tensor& keys, const Tensor& values) const;
+  // For a dense table all entries are rows of matrices, some of keys that mean there is none.
+  Status CheckRows(const Tensor& keys, const Tensor& values) const;
+  bool is_dense() const { return options_.empty_key.IsInitialized(); }
+  bool IsReserved(const std::string& key) const;
+  int64_t CountOf(const Tensor& keys) const { return keys.num_elements() / key_width_; }
 
-  const std::string name_;
-  const DType key_;
-  const DType value_;
-  const bool is_fixed_;
+  const TableOptions options_;
+  const int64_t key_width_;  // elements of one key, and of one value
+  const int64_t value_width_;
+  std::string empty_key_;
+  std::string deleted_key_;
   mutable absl::Mutex mutex_;
   bool is_filled_ ABSL_GUARDED_BY(mutex_) = false;
   Entries entries_ ABSL_GUARDED_BY(mutex_);

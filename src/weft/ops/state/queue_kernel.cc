@@ -342,7 +342,8 @@ Status CheckSameQueue(const QueueOptions& shared, const QueueOptions& requested)
   if (shared.min_after_dequeue != requested.min_after_dequeue) {
     return differ("min_after_dequeue", shared.min_after_dequeue, requested.min_after_dequeue);
   }
-  if (shared.seed != requested.seed || shared.seed2 != requested.seed2) {
+  const bool names_seeds = requested.seed != 0 || requested.seed2 != 0;
+  if (names_seeds && (shared.seed != requested.seed || shared.seed2 != requested.seed2)) {
     return differ("random seeds", absl::StrCat("(", shared.seed, ", ", shared.seed2, ")"),
                   absl::StrCat("(", requested.seed, ", ", requested.seed2, ")"));
   }

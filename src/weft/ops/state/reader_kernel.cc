@@ -6,8 +6,18 @@
 #include <optional>
 #include <utility>
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
+
+#include "absl/strings/escaping.h"
+
 namespace weft::ops::state {
 namespace {
+
+using google::protobuf::internal::WireFormatLite;
+
+constexpr int kWorkField = 4;  // of ReaderBaseState, behind three numbers
 
 // Work that a queue gives at once, or later and elsewhere: the second to come here goes on.
 struct Handover {
@@ -100,6 +110,7 @@ void Reader::TakeWork(StatusOr<Queue::Elements> work) {
       {
         absl::MutexLock lock(&mutex_);
         files = requests_.front().files;
+        work_ = tuple[0].scalar<std::string>();
       }
       StatusOr<std::unique_ptr<RecordSource>> source = open_(files, tuple[0].scalar<std::string>());
       status = source.status();
@@ -169,6 +180,69 @@ Status Reader::Reset() {
   if (serving_) return FailedPrecondition(DebugString(), " cannot be reset while a step reads it");
   source_.reset();
   counts_ = {};
+  work_.clear();
+  return absl::OkStatus();
+}
+
+Status Reader::CheckStateful() const {
+  if (kind_ == "IdentityReader" || kind_ == "WholeFileReader") return absl::OkStatus();
+  return Unimplemented("Reader SerializeState: a ", kind_, " stops inside of files");
+}
+
+StatusOr<std::string> Reader::SaveState() const {
+  WEFT_RETURN_IF_ERROR(CheckStateful());
+  absl::MutexLock lock(&mutex_);
+  if (serving_) return FailedPrecondition(DebugString(), " cannot be saved while a step reads it");
+  std::string state;
+  {
+    google::protobuf::io::StringOutputStream stream(&state);
+    google::protobuf::io::CodedOutputStream out(&stream);  // its end cuts the string to size
+    const int64_t numbers[] = {counts_.works, counts_.works, counts_.records};
+    for (int field = 1; field <= 3; ++field) {
+      const int64_t number = numbers[field - 1];
+      if (number != 0) WireFormatLite::WriteInt64(field, number, &out);
+    }
+    if (!work_.empty()) WireFormatLite::WriteBytes(kWorkField, work_, &out);
+  }
+  return state;
+}
+
+Status Reader::RestoreState(absl::string_view state) {
+  WEFT_RETURN_IF_ERROR(CheckStateful());
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(state.data()),
+                                            static_cast<int>(state.size()));
+  int64_t numbers[4] = {};
+  std::string work;
+  bool is_good = true;
+  while (is_good && in.CurrentPosition() < static_cast<int>(state.size())) {
+    const uint32_t tag = in.ReadTag();
+    const int field = WireFormatLite::GetTagFieldNumber(tag);
+    if (field >= 1 && field <= 3) {
+      is_good = WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_VARINT &&
+                WireFormatLite::ReadPrimitive<google::protobuf::int64, WireFormatLite::TYPE_INT64>(
+                    &in, reinterpret_cast<google::protobuf::int64*>(&numbers[field]));
+    } else if (field == kWorkField) {
+      is_good = WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED &&
+                WireFormatLite::ReadBytes(&in, &work);
+    } else {
+      is_good = tag != 0 && WireFormatLite::SkipField(&in, tag);
+    }
+  }
+  if (!is_good) {
+    return InvalidArgument("Could not parse state for ", kind_, " '", name_,
+                           "': ", absl::CHexEscape(state.substr(0, 100)));
+  }
+  if (numbers[1] < 0 || numbers[2] < 0 || numbers[3] < 0) {
+    return InvalidArgument("Unexpected negative value when restoring the state of ", kind_, " '",
+                           name_, "'");
+  }
+  absl::MutexLock lock(&mutex_);
+  if (serving_) {
+    return FailedPrecondition(DebugString(), " cannot be restored while a step reads it");
+  }
+  source_.reset();
+  counts_ = {.records = numbers[3], .works = numbers[2]};
+  work_ = std::move(work);
   return absl::OkStatus();
 }
 

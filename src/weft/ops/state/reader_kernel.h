@@ -59,6 +59,10 @@ class Reader final : public Resource {
   Counts counts() const;
   // Forgets the file and the counts. FailedPrecondition while somebody reads.
   Status Reset();
+  // What it has done so far, as a serialized ReaderBaseState, and the way back. Unimplemented for
+  // kinds that stop inside of files; InvalidArgument for bytes that are no such state.
+  StatusOr<std::string> SaveState() const;
+  Status RestoreState(absl::string_view state);
 
   std::string DebugString() const override { return kind_ + " '" + name_ + "'"; }
   void Close() override;
@@ -80,6 +84,7 @@ class Reader final : public Resource {
   void TakeWork(StatusOr<Queue::Elements> work);
   // Records that the open file still has; empty when it is at its end.
   StatusOr<Records> ReadOpenFile(int64_t most);
+  Status CheckStateful() const;
   void FinishFirst(StatusOr<Records> result);
   void Cancel(uint64_t id);
 
@@ -93,6 +98,7 @@ class Reader final : public Resource {
   bool removed_ ABSL_GUARDED_BY(mutex_) = false;
   std::list<Request> requests_ ABSL_GUARDED_BY(mutex_);
   Counts counts_ ABSL_GUARDED_BY(mutex_);
+  std::string work_ ABSL_GUARDED_BY(mutex_);  // the last that was opened
   std::unique_ptr<RecordSource> source_;
 };
 

@@ -4,8 +4,6 @@
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/array/strided_slice_kernel.h"
-#include "weft/ops/broadcast.h"
-#include "weft/ops/elements.h"
 #include "weft/ops/state/variable_kernel.h"
 
 namespace weft::ops::state::strided_slice_assign {
@@ -30,7 +28,7 @@ class AssignKernel final : public OpKernel {
       const Shape shape = whole.shape();
       WEFT_ASSIGN_OR_RETURN(const SlicePlan plan,
                             array::PlanSlice(shape, &c.input(1), &c.input(2), c.input(3), masks_));
-      WEFT_ASSIGN_OR_RETURN(const Tensor filled, Filled(c, value, plan));
+      WEFT_ASSIGN_OR_RETURN(const Tensor filled, array::FillSlice(c, value, plan));
       array::Copy(c, plan.CopyInto(shape), filled, &whole);
       return absl::OkStatus();
     }));
@@ -39,26 +37,6 @@ class AssignKernel final : public OpKernel {
   }
 
  private:
-  // The value broadcast to the slice.
-  static StatusOr<Tensor> Filled(const KernelContext& c, const Tensor& value,
-                                 const SlicePlan& plan) {
-    WEFT_ASSIGN_OR_RETURN(const Shape expected, Shape::Make(plan.final_sizes));
-    if (value.shape() == expected) return value;
-    const StatusOr<Shape> common = BroadcastShapes(value.shape(), expected);
-    if (!common.ok() || !(*common == expected)) {
-      return InvalidArgument("Cannot broadcast input shape ", value.shape().ToString(),
-                             " into final shape ", expected.ToString());
-    }
-    WEFT_ASSIGN_OR_RETURN(Tensor filled, c.AllocateTemporary(value.dtype(), expected));
-    const BroadcastLoops<1> loops = MakeBroadcastLoops<1>(expected, {&value.shape()});
-    loops.ForEachRow(0, loops.num_rows(), [&](const std::array<int64_t, 1>& from, int64_t to) {
-      for (int64_t i = 0; i < loops.inner.size; ++i) {
-        CopyElements(value, from[0] + i * loops.inner.stride[0], 1, &filled, to + i);
-      }
-    });
-    return filled;
-  }
-
   const SliceMasks masks_;
   const DType dtype_;
 };

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datasets with the elements of their input: options, hints, checks, pauses.
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+#include "weft/data/transform.h"
+
+namespace weft::data::pass_through {
+namespace {
+
+class WithOptions final : public TransformDataset {
+ public:
+  WithOptions(const DatasetRef& input, std::string options)
+      : TransformDataset(input), options_(std::move(options)) {}
+  const std::string* options() const override { return &options_; }
+  bool HasRandomAccess() const override { return input()->HasRandomAccess(); }
+  StatusOr<Element> At(const ContextPtr& context, int64_t index) const override {
+    return input()->At(context, index);
+  }
+  StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
+    return input()->MakeIterator(context);
+  }
+
+ private:
+  const std::string options_;
+};
+
+class AssertCardinality final : public TransformDataset {
+ public:
+  AssertCardinality(const DatasetRef& input, int64_t count)
+      : TransformDataset(input), count_(count) {}
+  int64_t Cardinality() const override { return count_; }
+  StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
+    return Started<Iterator>(this, context);
+  }
+
+ private:
+  class Iterator final : public TransformIterator<AssertCardinality> {
+   public:
+    using TransformIterator::TransformIterator;
+    StatusOr<bool> Next(Element* element) override {
+      WEFT_ASSIGN_OR_RETURN(const bool found, input()->Next(element));
+      const int64_t count = dataset().count_;
+      if (found) ++seen_;
+      if (!found && seen_ != count) {
+        return FailedPrecondition("Input dataset was expected to contain ", Elements(count),
+                                  " but contained only ", Elements(seen_), ".");
+      }
+      if (found && count >= 0 && seen_ > count) {
+        return FailedPrecondition("Input dataset was expected to contain ", Elements(count),
+                                  " but contained at least ", Elements(seen_), ".");
+      }
+      return found;
+    }
+
+   private:
+    static std::string Elements(int64_t n) {
+      if (n == kInfinite) return "an infinite number of elements";
+      if (n == kUnknown) return "an unknown number of elements";
+      return absl::StrCat(n, n == 1 ? " element" : " elements");
+    }
+    int64_t seen_ = 0;
+  };
+
+  const int64_t count_;
+};
+
+class IgnoreErrors final : public TransformDataset {
+ public:
+  explicit IgnoreErrors(const DatasetRef& input) : TransformDataset(input) {}
+  int64_t Cardinality() const override { return kUnknown; }
+  StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
+    return Started<Iterator>(this, context);
+  }
+
+ private:
+  class Iterator final : public TransformIterator<IgnoreErrors> {
+   public:
+    using TransformIterator::TransformIterator;
+    StatusOr<bool> Next(Element* element) override {
+      while (true) {
+        WEFT_RETURN_IF_ERROR(context()->Check());
+        element->clear();
+        const StatusOr<bool> found = input()->Next(element);
+        if (found.ok()) return found;
+        if (absl::IsCancelled(found.status())) return found.status();
+      }
+    }
+  };
+};
+
+class Sleep final : public TransformDataset {
+ public:
+  Sleep(const DatasetRef& input, int64_t microseconds)
+      : TransformDataset(input), microseconds_(microseconds) {}
+  StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
+    return Started<Iterator>(this, context);
+  }
+
+ private:
+  class Iterator final : public TransformIterator<Sleep> {
+   public:
+    using TransformIterator::TransformIterator;
+    StatusOr<bool> Next(Element* element) override {
+      WEFT_RETURN_IF_ERROR(Pause());
+      return input()->Next(element);
+    }
+
+   private:
+    // Until the time has passed or the iterator shall end.
+    Status Pause() {
+      absl::Mutex mutex;
+      bool is_cancelled = false;
+      Cancellation::Token token;
+      const bool is_watched = context()->cancellation().Register(&token, [&](const Status&) {
+        absl::MutexLock lock(&mutex);
+        is_cancelled = true;
+      });
+      if (is_watched) {
+        {
+          absl::MutexLock lock(&mutex);
+          mutex.AwaitWithTimeout(absl::Condition(&is_cancelled),
+                                 absl::Microseconds(dataset().microseconds_));
+        }
+        context()->cancellation().Deregister(token);
+      }
+      return context()->Check();
+    }
+  };
+
+  const int64_t microseconds_;
+};
+
+StatusOr<DatasetRef> Same(KernelContext& c) { return DatasetInput(c); }
+
+StatusOr<DatasetRef> MakeOptions(KernelContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const DatasetRef input, DatasetInput(c));
+  WEFT_ASSIGN_OR_RETURN(std::string options, c.call().Attr<std::string>("serialized_options"));
+  return DatasetRef(MakeRef<WithOptions>(input, std::move(options)));
+}
+
+StatusOr<DatasetRef> MakeAssertCardinality(KernelContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const DatasetRef input, DatasetInput(c));
+  WEFT_ASSIGN_OR_RETURN(const int64_t count, ScalarInput<int64_t>(c, "cardinality"));
+  return DatasetRef(MakeRef<AssertCardinality>(input, count));
+}
+
+StatusOr<DatasetRef> MakeIgnoreErrors(KernelContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const DatasetRef input, DatasetInput(c));
+  return DatasetRef(MakeRef<IgnoreErrors>(input));
+}
+
+StatusOr<DatasetRef> MakeSleep(KernelContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const DatasetRef input, DatasetInput(c));
+  WEFT_ASSIGN_OR_RETURN(const int64_t time, ScalarInput<int64_t>(c, "sleep_microseconds"));
+  if (time < 0) return InvalidArgument("sleep_microseconds must be at least 0, got ", time);
+  return DatasetRef(MakeRef<Sleep>(input, time));
+}
+
+StatusOr<DatasetRef> MakeThreads(KernelContext& c, absl::string_view name, int64_t least) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t threads, ScalarInput<int64_t>(c, name));
+  if (threads < least) {
+    return InvalidArgument("`", name, "` must be ", least == 0 ? ">= 0" : "greater than zero.");
+  }
+  return DatasetInput(c);
+}
+
+StatusOr<DatasetRef> MakePrivatePool(KernelContext& c) { return MakeThreads(c, "num_threads", 0); }
+StatusOr<DatasetRef> MakeMaxIntraOp(KernelContext& c) {
+  return MakeThreads(c, "max_intra_op_parallelism", 0);
+}
+
+class HandleKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    c.SetOutput(0, Tensor::Scalar(ResourceHandle{.device = c.device().name(),
+                                                 .container = c.default_container(),
+                                                 .name = c.name(),
+                                                 .type_name = c.call().op(),
+                                                 .object = nullptr}));
+    return absl::OkStatus();
+  }
+};
+
+void RegisterOptions(Catalogue& catalogue) {
+  AddDataset(catalogue, {.name = "OptionsDataset",
+                         .doc = "The dataset itself, with options for who reads it.",
+                         .inputs = {"input_dataset: variant"},
+                         .attrs = {"serialized_options: string", "output_types: list(type) >= 1",
+                                   "output_shapes: list(shape) >= 1", "metadata: string = ''"},
+                         .make = MakeOptions});
+  AddDataset(catalogue,
+             {.name = "ModelDataset",
+              .doc = "The dataset itself: how much runs at once is not tuned by a model.",
+              .inputs = {"input_dataset: variant"},
+              .attrs = {"algorithm: int = 0", "cpu_budget: int = 0", "ram_budget: int = 0",
+                        "output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "OptimizeDataset",
+              .doc = "The dataset itself: it is not rewritten.",
+              .inputs = {"input_dataset: variant", "optimizations: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1",
+                        "optimization_configs: list(string) = []"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "OptimizeDatasetV2",
+              .doc = "The dataset itself: it is not rewritten.",
+              .inputs = {"input_dataset: variant", "optimizations_enabled: string",
+                         "optimizations_disabled: string", "optimizations_default: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1",
+                        "optimization_configs: list(string) = []"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "FinalizeDataset",
+              .doc = "The dataset itself.",
+              .inputs = {"input_dataset: variant"},
+              .attrs = {"has_captured_ref: bool = false", "output_types: list(type) >= 1",
+                        "output_shapes: list(shape) >= 1"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "RewriteDataset",
+              .doc = "The dataset itself: it is not rewritten.",
+              .inputs = {"input_dataset: variant", "rewrite_name: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = Same});
+}
+
+void RegisterMarks(Catalogue& catalogue) {
+  AddDataset(catalogue,
+             {.name = "NonSerializableDataset",
+              .doc = "The dataset itself.",
+              .inputs = {"input_dataset: variant"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "ExperimentalNonSerializableDataset",
+              .doc = "The dataset itself.",
+              .inputs = {"input_dataset: variant"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "AssertNextDataset",
+              .doc = "The dataset itself: nothing rewrites what follows.",
+              .inputs = {"input_dataset: variant", "transformations: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "ExperimentalAssertNextDataset",
+              .doc = "The dataset itself: nothing rewrites what follows.",
+              .inputs = {"input_dataset: variant", "transformations: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "AssertPrevDataset",
+              .doc = "The dataset itself: nothing rewrites what it reads.",
+              .inputs = {"input_dataset: variant", "transformations: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = Same});
+}
+
+void RegisterThreads(Catalogue& catalogue) {
+  AddDataset(catalogue,
+             {.name = "ThreadPoolDataset",
+              .doc = "The dataset itself: all share the threads of the device.",
+              .inputs = {"input_dataset: variant", "thread_pool: resource"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .is_stateful = true,
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "ExperimentalThreadPoolDataset",
+              .doc = "The dataset itself: all share the threads of the device.",
+              .inputs = {"input_dataset: variant", "thread_pool: resource"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .is_stateful = true,
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "PrivateThreadPoolDataset",
+              .doc = "The dataset itself: all share the threads of the device.",
+              .inputs = {"input_dataset: variant", "num_threads: int64"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = MakePrivatePool});
+  AddDataset(catalogue,
+             {.name = "ExperimentalPrivateThreadPoolDataset",
+              .doc = "The dataset itself: all share the threads of the device.",
+              .inputs = {"input_dataset: variant", "num_threads: int64"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = MakePrivatePool});
+  catalogue.Add(OpSpec("ThreadPoolHandle")
+                    .Doc("A handle of threads, which nobody uses: all share those of the device.")
+                    .Output("handle: resource")
+                    .Attr("num_threads: int")
+                    .Attr("max_intra_op_parallelism: int = 1")
+                    .Attr("display_name: string")
+                    .Attr("container: string = ''")
+                    .Attr("shared_name: string = ''")
+                    .Stateful()
+                    .Shape(shapes::Scalar)
+                    .NoGradient()
+                    .Kernel(MakeKernel<HandleKernel>()));
+  catalogue.Add(OpSpec("ExperimentalThreadPoolHandle")
+                    .Doc("A handle of threads, which nobody uses: all share those of the device.")
+                    .Output("handle: resource")
+                    .Attr("num_threads: int")
+                    .Attr("max_intra_op_parallelism: int = 1")
+                    .Attr("display_name: string")
+                    .Attr("container: string = ''")
+                    .Attr("shared_name: string = ''")
+                    .Stateful()
+                    .Shape(shapes::Scalar)
+                    .NoGradient()
+                    .Kernel(MakeKernel<HandleKernel>()));
+}
+
+void RegisterIntraOp(Catalogue& catalogue) {
+  AddDataset(catalogue,
+             {.name = "MaxIntraOpParallelismDataset",
+              .doc = "The dataset itself: all share the threads of the device.",
+              .inputs = {"input_dataset: variant", "max_intra_op_parallelism: int64"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = MakeMaxIntraOp});
+  AddDataset(catalogue,
+             {.name = "ExperimentalMaxIntraOpParallelismDataset",
+              .doc = "The dataset itself: all share the threads of the device.",
+              .inputs = {"input_dataset: variant", "max_intra_op_parallelism: int64"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = MakeMaxIntraOp});
+}
+
+void RegisterStatistics(Catalogue& catalogue) {
+  AddDataset(catalogue,
+             {.name = "BytesProducedStatsDataset",
+              .doc = "The dataset itself: no statistics are kept.",
+              .inputs = {"input_dataset: variant", "tag: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "ExperimentalBytesProducedStatsDataset",
+              .doc = "The dataset itself: no statistics are kept.",
+              .inputs = {"input_dataset: variant", "tag: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "LatencyStatsDataset",
+              .doc = "The dataset itself: no statistics are kept.",
+              .inputs = {"input_dataset: variant", "tag: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "ExperimentalLatencyStatsDataset",
+              .doc = "The dataset itself: no statistics are kept.",
+              .inputs = {"input_dataset: variant", "tag: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "SetStatsAggregatorDataset",
+              .doc = "The dataset itself: no statistics are kept.",
+              .inputs = {"input_dataset: variant", "stats_aggregator: resource", "tag: string",
+                         "counter_prefix: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .is_stateful = true,
+              .make = Same});
+  AddDataset(catalogue,
+             {.name = "ExperimentalSetStatsAggregatorDataset",
+              .doc = "The dataset itself: no statistics are kept.",
+              .inputs = {"input_dataset: variant", "stats_aggregator: resource", "tag: string",
+                         "counter_prefix: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .is_stateful = true,
+              .make = Same});
+}
+
+void RegisterStatisticsHandles(Catalogue& catalogue) {
+  catalogue.Add(OpSpec("StatsAggregatorHandle")
+                    .Doc("A handle of statistics, which nobody keeps.")
+                    .Output("handle: resource")
+                    .Attr("container: string = ''")
+                    .Attr("shared_name: string = ''")
+                    .Stateful()
+                    .Shape(shapes::Scalar)
+                    .NoGradient()
+                    .Kernel(MakeKernel<HandleKernel>()));
+  catalogue.Add(OpSpec("StatsAggregatorHandleV2")
+                    .Doc("A handle of statistics, which nobody keeps.")
+                    .Output("handle: resource")
+                    .Attr("container: string = ''")
+                    .Attr("shared_name: string = ''")
+                    .Stateful()
+                    .Shape(shapes::Scalar)
+                    .NoGradient()
+                    .Kernel(MakeKernel<HandleKernel>()));
+  catalogue.Add(OpSpec("ExperimentalStatsAggregatorHandle")
+                    .Doc("A handle of statistics, which nobody keeps.")
+                    .Output("handle: resource")
+                    .Attr("container: string = ''")
+                    .Attr("shared_name: string = ''")
+                    .Stateful()
+                    .Shape(shapes::Scalar)
+                    .NoGradient()
+                    .Kernel(MakeKernel<HandleKernel>()));
+}
+
+void RegisterChecks(Catalogue& catalogue) {
+  AddDataset(
+      catalogue,
+      {.name = "AssertCardinalityDataset",
+       .doc = "The dataset itself, whose end fails if it does not have `cardinality` elements.",
+       .inputs = {"input_dataset: variant", "cardinality: int64"},
+       .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+       .make = MakeAssertCardinality});
+  AddDataset(catalogue, {.name = "IgnoreErrorsDataset",
+                         .doc = "A dataset of the elements whose making does not fail.",
+                         .inputs = {"input_dataset: variant"},
+                         .attrs = {"output_types: list(type) >= 1",
+                                   "output_shapes: list(shape) >= 1", "log_warning: bool = false"},
+                         .make = MakeIgnoreErrors});
+  AddDataset(catalogue, {.name = "ExperimentalIgnoreErrorsDataset",
+                         .doc = "IgnoreErrorsDataset under its first name.",
+                         .inputs = {"input_dataset: variant"},
+                         .attrs = {"output_types: list(type) >= 1",
+                                   "output_shapes: list(shape) >= 1", "log_warning: bool = false"},
+                         .make = MakeIgnoreErrors});
+  AddDataset(catalogue,
+             {.name = "SleepDataset",
+              .doc = "The dataset itself, with a pause before each element.",
+              .inputs = {"input_dataset: variant", "sleep_microseconds: int64"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = MakeSleep});
+  AddDataset(catalogue,
+             {.name = "ExperimentalSleepDataset",
+              .doc = "SleepDataset under its first name.",
+              .inputs = {"input_dataset: variant", "sleep_microseconds: int64"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .make = MakeSleep});
+}
+
+}  // namespace
+
+void Register(Catalogue& catalogue) {
+  RegisterOptions(catalogue);
+  RegisterMarks(catalogue);
+  RegisterThreads(catalogue);
+  RegisterIntraOp(catalogue);
+  RegisterStatistics(catalogue);
+  RegisterStatisticsHandles(catalogue);
+  RegisterChecks(catalogue);
+}
+
+}  // namespace weft::data::pass_through

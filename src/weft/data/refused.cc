@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datasets that a server cannot have, each with the reason.
+#include <string>
+#include <utility>
+
+#include "weft/data/dataset_op.h"
+
+namespace weft::data::refused {
+namespace {
+
+StatusOr<DatasetRef> Generator(KernelContext&) {
+  return Unimplemented(
+      "GeneratorDataset is not supported: the Python generator lives in the client's process, and "
+      "a server cannot call it. Write the elements to TFRecord files or feed them.");
+}
+
+StatusOr<DatasetRef> Service(KernelContext& c) {
+  return Unimplemented(c.call().op(),
+                       " is not supported: there is no tf.data service. Every task "
+                       "reads its own dataset; use shard().");
+}
+
+StatusOr<DatasetRef> Library(KernelContext& c) {
+  return Unimplemented(c.call().op(),
+                       " is not supported: this server is built without the library "
+                       "that reads such files. Convert them to TFRecord files.");
+}
+
+void RegisterGenerator(Catalogue& catalogue) {
+  AddDataset(
+      catalogue,
+      {.name = "GeneratorDataset",
+       .doc = "Refused: a Python generator lives in the client's process.",
+       .inputs = {"init_func_other_args: Tinit_func_args", "next_func_other_args: Tnext_func_args",
+                  "finalize_func_other_args: Tfinalize_func_args"},
+       .attrs = {"init_func: func", "next_func: func", "finalize_func: func",
+                 "Tinit_func_args: list(type) >= 0", "Tnext_func_args: list(type) >= 0",
+                 "Tfinalize_func_args: list(type) >= 0", "output_types: list(type) >= 1",
+                 "output_shapes: list(shape) >= 1", "metadata: string = ''"},
+       .is_stateful = true,
+       .make = Generator});
+}
+
+void RegisterService(Catalogue& catalogue) {
+  AddDataset(
+      catalogue,
+      {.name = "DataServiceDataset",
+       .doc = "Refused: there is no tf.data service.",
+       .inputs = {"dataset_id: int64", "processing_mode: string", "address: string",
+                  "protocol: string", "job_name: string", "max_outstanding_requests: int64",
+                  "iteration_counter: resource"},
+       .attrs = {"task_refresh_interval_hint_ms: int = -1", "output_types: list(type) >= 1",
+                 "output_shapes: list(shape) >= 1", "data_transfer_protocol: string = ''",
+                 "target_workers: string = 'AUTO'", "cross_trainer_cache_options: string = ''"},
+       .is_stateful = true,
+       .make = Service});
+  AddDataset(
+      catalogue,
+      {.name = "DataServiceDatasetV2",
+       .doc = "Refused: there is no tf.data service.",
+       .inputs = {"dataset_id: int64", "processing_mode: string", "address: string",
+                  "protocol: string", "job_name: string", "consumer_index: int64",
+                  "num_consumers: int64", "max_outstanding_requests: int64",
+                  "iteration_counter: resource"},
+       .attrs = {"task_refresh_interval_hint_ms: int = -1", "output_types: list(type) >= 1",
+                 "output_shapes: list(shape) >= 1", "data_transfer_protocol: string = ''",
+                 "target_workers: string = 'AUTO'", "cross_trainer_cache_options: string = ''"},
+       .is_stateful = true,
+       .make = Service});
+  AddDataset(catalogue,
+             {.name = "DataServiceDatasetV3",
+              .doc = "Refused: there is no tf.data service.",
+              .inputs = {"dataset_id: int64", "processing_mode: string", "address: string",
+                         "protocol: string", "job_name: string", "consumer_index: int64",
+                         "num_consumers: int64", "max_outstanding_requests: int64",
+                         "iteration_counter: resource"},
+              .attrs = {"task_refresh_interval_hint_ms: int = -1", "output_types: list(type) >= 1",
+                        "output_shapes: list(shape) >= 1", "data_transfer_protocol: string = ''",
+                        "target_workers: string = 'AUTO'", "uncompress: bool = false",
+                        "uncompress_fn: func", "cross_trainer_cache_options: string = ''"},
+              .is_stateful = true,
+              .make = Service});
+  AddDataset(catalogue,
+             {.name = "DataServiceDatasetV4",
+              .doc = "Refused: there is no tf.data service.",
+              .inputs = {"dataset_id: string", "processing_mode: string", "address: string",
+                         "protocol: string", "job_name: string", "consumer_index: int64",
+                         "num_consumers: int64", "max_outstanding_requests: int64",
+                         "iteration_counter: resource"},
+              .attrs = {"task_refresh_interval_hint_ms: int = -1", "output_types: list(type) >= 1",
+                        "output_shapes: list(shape) >= 1", "data_transfer_protocol: string = ''",
+                        "target_workers: string = 'AUTO'", "uncompress: bool = false",
+                        "uncompress_fn: func", "cross_trainer_cache_options: string = ''"},
+              .is_stateful = true,
+              .make = Service});
+}
+
+void RegisterLibraries(Catalogue& catalogue) {
+  AddDataset(catalogue,
+             {.name = "LMDBDataset",
+              .doc = "Refused: LMDB files are not read.",
+              .inputs = {"filenames: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .is_stateful = true,
+              .make = Library});
+  AddDataset(catalogue,
+             {.name = "ExperimentalLMDBDataset",
+              .doc = "Refused: LMDB files are not read.",
+              .inputs = {"filenames: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .is_stateful = true,
+              .make = Library});
+  AddDataset(catalogue,
+             {.name = "SqlDataset",
+              .doc = "Refused: data bases are not read.",
+              .inputs = {"driver_name: string", "data_source_name: string", "query: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .is_stateful = true,
+              .make = Library});
+  AddDataset(catalogue,
+             {.name = "ExperimentalSqlDataset",
+              .doc = "Refused: data bases are not read.",
+              .inputs = {"driver_name: string", "data_source_name: string", "query: string"},
+              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+              .is_stateful = true,
+              .make = Library});
+}
+
+}  // namespace
+
+void Register(Catalogue& catalogue) {
+  RegisterGenerator(catalogue);
+  RegisterService(catalogue);
+  RegisterLibraries(catalogue);
+}
+
+}  // namespace weft::data::refused

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of TensorFlow's way: a master that calls RunGraph, and tasks that ask for tensors by
+// RecvTensor. What TensorFlow's own servers need of a task of ours.
+#pragma once
+
+#include "weft/rendezvous/step_rendezvous.h"
+#include "weft/wire/grpc_service.h"
+#include "weft/worker/worker.h"
+
+namespace weft::worker {
+
+// Adds the methods under "/tensorflow.WorkerService/" that belong to such steps. `source` asks
+// other tasks. Both pointers must outlive the server.
+void AddForeignSteps(Worker* worker, rendezvous::TensorSource* source, wire::MethodTable* methods);
+
+}  // namespace weft::worker
