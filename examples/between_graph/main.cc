@@ -44,12 +44,13 @@ weft::Status Train(const train::Task& task, int64_t steps, const std::string& fo
   WEFT_ASSIGN_OR_RETURN(const auto saver, train::Saver::Create(program));
 
   const auto stop = train::StopAtStep(steps);
-  const auto save = train::SaveCheckpoints(saver.get(), folder, 500);
+  const auto save = train::SaveCheckpoints(saver.get(), folder, train::Every::Steps(500));
+  const auto count = train::CountSteps("", train::Every::Steps(1000));
   train::MonitoredOptions options{.make_session = [&] { return task.NewSession(); },
                                   .is_chief = task.is_chief,
                                   .saver = saver.get(),
                                   .checkpoint_folder = folder,
-                                  .hooks = {stop.get()},
+                                  .hooks = {stop.get(), count.get()},
                                   .train = step};
   if (task.is_chief) options.hooks.push_back(save.get());
   WEFT_ASSIGN_OR_RETURN(const auto session, train::MonitoredSession::Create(program, options));

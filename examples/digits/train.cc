@@ -30,6 +30,7 @@ constexpr int64_t kThird = 64;
 struct Flags {
   std::string data = "examples/digits/digits.csv";
   std::string model_dir = "/tmp/weft-digits";
+  std::string summary_dir;
   int64_t steps = 4000;
   int64_t batch = 64;
   int64_t seed = 1;
@@ -101,13 +102,16 @@ Status Train(const Flags& flags, const train::Task& task) {
   std::vector<std::unique_ptr<train::Hook>> hooks;
   hooks.push_back(train::StopAtStep(flags.steps));
   if (task.is_chief) {
-    hooks.push_back(train::SaveCheckpoints(saver.get(), flags.model_dir, 100));
-    hooks.push_back(train::WriteSummaries(flags.model_dir, 20));
+    hooks.push_back(train::SaveCheckpoints(saver.get(), flags.model_dir, train::Every::Steps(100)));
     hooks.push_back(train::ReportProgress(model.loss, flags.steps,
                                           flags.batch * (sync ? needed : 1),
                                           absl::Milliseconds(500), train::ProgressPrinter()));
     if (sync) hooks.push_back(replicas.ChiefHook());
   }
+  // Each worker's summaries are a run of their own, where they have folders of their own.
+  const std::string summary_dir = flags.summary_dir.empty() ? flags.model_dir : flags.summary_dir;
+  if (task.is_chief || !flags.summary_dir.empty())
+    hooks.push_back(train::WriteSummaries(summary_dir, train::Every::Steps(20)));
   train::MonitoredOptions options{.make_session = [&] { return task.NewSession(); },
                                   .is_chief = task.is_chief,
                                   .saver = saver.get(),
@@ -151,6 +155,9 @@ int main(int argc, char** argv) {
   app.add_option("--data", flags.data, "The digits: digits.csv");
   app.add_option("--model_dir", flags.model_dir,
                  "Where checkpoints and summaries go; training resumes there");
+  app.add_option("--summary_dir", flags.summary_dir,
+                 "Where this task's own summaries go; without it the chief's go to --model_dir")
+      ->envname("WEFT_SUMMARY_FOLDER");
   app.add_option("--steps", flags.steps, "Global steps");
   app.add_option("--batch", flags.batch, "Digits a step and worker");
   app.add_option("--learning_rate", flags.learning_rate, "Of Adam");

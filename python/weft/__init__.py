@@ -4,6 +4,12 @@
 __version__ = '0.1.0'
 
 
+def needs_old_names():
+    """Whether this TensorFlow is one that has lost the names of TensorFlow 1."""
+    import tensorflow
+    return int(tensorflow.__version__.split('.')[0]) >= 2
+
+
 def install():
     """From here on tf.train.Server (tf.compat.v1, tf.distribute) starts a weft server."""
     from weft import tensorflow_server

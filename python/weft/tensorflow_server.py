@@ -3,8 +3,13 @@
 
 A session on the target of TensorFlow's own in-process server never leaves that process; this one listens on
 the task's address and serves TensorFlow's sessions from there. The program is WEFT_BINARY, or `weft` of PATH.
+
+Written so that Python 2.7 and TensorFlow 1 can load it too.
 """
+from __future__ import print_function
+
 import atexit
+import contextlib
 import ctypes
 import json
 import os
@@ -20,13 +25,14 @@ from tensorflow.python.training import server_lib
 
 _START_SECONDS = 60
 _PORTS_TRIED = 5
+_now = getattr(time, 'monotonic', time.time)
 
 
 def _die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
-class Server:
+class Server(object):
     """Same arguments as tf.train.Server. `config` and `protocol` go into server_def and are not used."""
 
     def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None, config=None, start=True):
@@ -38,7 +44,7 @@ class Server:
         # From elsewhere than its own host a server may want TLS, which TensorFlow's client does not speak.
         local = host if host == 'localhost' or host.startswith('127.') or host == '[::1]' else '127.0.0.1'
         # A port that was free when it was looked for may be somebody else's a moment later.
-        for tries_left in range(_PORTS_TRIED if start and int(asked) == 0 else 1)[::-1]:
+        for tries_left in reversed(range(_PORTS_TRIED if start and int(asked) == 0 else 1)):
             port = self._claim(int(asked))
             tasks[self._server_def.task_index] = '%s:%s' % (host, port)
             self._address = (local.strip('[]'), port)
@@ -60,11 +66,11 @@ class Server:
     @staticmethod
     def _claim(port):
         """A free port for 0; else `port` itself, or an error if somebody listens on it."""
-        with socket.socket() as probe:
+        with contextlib.closing(socket.socket()) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(('', port))
-            except OSError as error:
+            except (OSError, socket.error) as error:
                 raise tf.errors.UnknownError(None, None, 'Could not start a server on port %d: %s' % (port, error))
             return probe.getsockname()[1]
 
@@ -76,23 +82,25 @@ class Server:
             return
         cluster = server_lib.ClusterSpec(self._server_def.cluster).as_dict()
         # The signal follows the thread that forks, so only the main thread may ask for it.
-        main = threading.current_thread() is threading.main_thread()
+        main = threading.current_thread().name == 'MainThread'
         # With the secret of the job its graphs are this program's own, whose files lie where it says.
         own = 'WEFT_TASK_TLS' in os.environ and not os.environ.get('WEFT_FILE_ROOT')
         self._process = subprocess.Popen(
             [os.environ.get('WEFT_BINARY', 'weft'), 'server', '--cluster', json.dumps(cluster), '--job_name',
-             self._server_def.job_name, '--task_index', str(self._server_def.task_index),
-             *(['--file_root', '/'] if own else [])],
+             self._server_def.job_name, '--task_index', str(self._server_def.task_index)] +
+            (['--file_root', '/'] if own else []),
             preexec_fn=_die_with_parent if main else None)
         atexit.register(self._stop)
-        deadline = time.monotonic() + _START_SECONDS
-        while self._process.poll() is None and time.monotonic() < deadline:
+        deadline = _now() + _START_SECONDS
+        while self._process.poll() is None and _now() < deadline:
             try:
                 socket.create_connection(self._address, timeout=1).close()
-            except OSError:
+            except (OSError, socket.error):
                 time.sleep(0.02)
             else:
-                threading.Thread(target=self._die_with_server, daemon=True).start()
+                watch = threading.Thread(target=self._die_with_server)
+                watch.daemon = True
+                watch.start()
                 return
         raise tf.errors.UnknownError(None, None, 'The weft server on %s did not start (exit code %s)' % (
             self._target, self._process.poll()))
@@ -109,22 +117,28 @@ class Server:
         if code == 0 or self._stopping:
             return
         how = 'was killed by signal %d' % -code if code < 0 else 'ended with exit code %d' % code
-        print('The weft server on %s %s, and its program with it' % (self._target, how), file=sys.stderr, flush=True)
+        print('The weft server on %s %s, and its program with it' % (self._target, how), file=sys.stderr)
+        sys.stderr.flush()
         sys.stdout.flush()
         os._exit(128 - code if code < 0 else code)
 
     def _stop(self):
         self._stopping = True
         self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
+        deadline = _now() + 10
+        while self._process.poll() is None and _now() < deadline:
+            time.sleep(0.01)
+        if self._process.poll() is None:
             self._process.kill()
 
 
 def install():
-    for module in server_lib, tf.distribute, tf.compat.v1.train, tf.compat.v1.distribute:
-        module.Server = Server
+    modules = [server_lib, getattr(tf, 'distribute', None)]
+    for api in tf, getattr(getattr(tf, 'compat', None), 'v1', None):
+        modules += [getattr(api, name, None) for name in ('train', 'distribute')]
+    for module in modules:
+        if hasattr(module, 'Server'):
+            module.Server = Server
 
 
 install()

@@ -123,9 +123,59 @@ def trained_by_its_own_value():
     return loop(5, lambda x: [tf.identity(tf1.assign_sub(w, 0.2 * x))], w)
 
 
+def changed_by_the_body():
+    """Its first round sees the variable, the later ones what the body gave."""
+    w = variable(1.)
+
+    def body(x):
+        with raised(w):
+            return [x + 10.]
+    return loop(3, body, w)
+
+
+def changed_and_added_up():
+    w = variable(1.)
+
+    def body(x, total):
+        with raised(w):
+            return [x * 10., total + x]
+    return loop(3, body, w, tf.constant(0.))
+
+
+def set_to_what_the_update_gives():
+    w = variable(1.)
+
+    def body(x, total):
+        updated = tf1.assign_add(w, x)
+        with tf1.control_dependencies([updated]):
+            return [tf.identity(updated), total + tf.identity(x)]
+    return loop(3, body, w, tf.constant(0.))
+
+
+def set_to_the_variable():
+    w = variable(1.)
+
+    def body(x, total):
+        with raised(w):
+            read = w.read_value()
+        with tf1.control_dependencies([read]):
+            return [tf.identity(w), total + x]
+    return loop(3, body, w, tf.constant(0.))
+
+
+def set_to_a_copy():
+    w = variable(1.)
+
+    def body(x, total):
+        with raised(w):
+            return [w + 0., total + x]
+    return loop(3, body, w, tf.constant(0.))
+
+
 PROGRAMS = (a_loop_that_starts_with_it, a_loop_that_adds_it_up, one_loop_after_another, a_loop_variable_of_another_shape,
             reshaped, squeezed, expanded, reshaped_twice, reshaped_before_two_loops, reshaped_before_a_branch,
-            trained_by_its_own_value)
+            trained_by_its_own_value, changed_by_the_body, changed_and_added_up, set_to_what_the_update_gives,
+            set_to_the_variable, set_to_a_copy)
 
 
 def results(program, target):

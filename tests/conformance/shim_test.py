@@ -4,7 +4,11 @@
 
     shim_test.py [SERVER BINARY]      default: the real TensorFlow's server
 """
+import ast
+import glob
+import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +16,7 @@ import tempfile
 import time
 import unittest
 import unittest.mock
+import zipfile
 
 import processes
 
@@ -35,6 +40,38 @@ class ShimTest(unittest.TestCase):
         from tensorflow.python.training import server_lib
         for module in tf1.train, tf.distribute, server_lib:
             self.assertEqual(module.Server.__module__, 'weft.tensorflow_server')
+
+    def test_a_program_that_is_started_with_the_folder_on_its_path(self):
+        """As the operator starts programs of images that know nothing of weft."""
+        python = os.path.join(processes.ROOT, 'python')
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, 'sitecustomize.py'), 'w') as out:
+                out.write('hidden = 1\nprint("the one before runs too")\n')
+            done = subprocess.run(
+                [sys.executable, '-c', 'import tensorflow as tf\nserver = tf.compat.v1.train.Server.create_local_server()\n'
+                 'print(type(server).__module__)'], text=True, capture_output=True, timeout=120,
+                env=dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.join(python, 'weft', 'inject'), python, folder])))
+        self.assertEqual(done.stdout, 'the one before runs too\nweft.tensorflow_server\n', done.stderr)
+
+    def test_the_wheel(self):
+        """Holds all modules, says what it needs, and its files are of Python 3.5's grammar where that is promised."""
+        python = os.path.join(processes.ROOT, 'python')
+        old = ['weft/__init__.py', 'weft/__main__.py', 'weft/program_names.py', 'weft/tensorflow_server.py',
+               'weft/inject/__init__.py', 'weft/inject/sitecustomize.py']
+        for name in old:
+            with open(os.path.join(python, name)) as source:
+                ast.parse(source.read(), name, feature_version=(3, 5))
+        if importlib.util.find_spec('wheel') is None:
+            self.skipTest('this Python builds no wheels')
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(python, os.path.join(folder, 'python'), ignore=shutil.ignore_patterns('__pycache__', 'build', '*.egg-info'))
+            subprocess.run([sys.executable, '-m', 'pip', 'wheel', '-q', '--no-deps', '--no-build-isolation', '--no-index', '-w', folder,
+                            os.path.join(folder, 'python')], check=True, timeout=120, capture_output=True)
+            wheel, = glob.glob(os.path.join(folder, 'weft-*.whl'))
+            names = set(zipfile.ZipFile(wheel).namelist())
+        self.assertLessEqual(set(old) | {'weft/compat/' + name for name in os.listdir(os.path.join(python, 'weft/compat'))
+                                         if name.endswith('.py')}, names)
+        self.assertIn('-py2.py3-none-any', wheel)
 
     def test_local_server(self):
         server = tf1.train.Server.create_local_server()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's SyncReplicasOptimizer on 1 parameter server and 2 workers, each its own process with its own server.
+"""TensorFlow's SyncReplicasOptimizer on parameter servers and 2 workers, each its own process with its own server.
 
     sync_replicas_test.py [SERVER BINARY]      default: the real TensorFlow's server
 """
@@ -43,15 +43,16 @@ def expected(steps):
 
 
 class SyncReplicasTest(unittest.TestCase):
-    def train(self, declared, started, steps=STEPS):
-        ports = processes.free_ports(1 + declared)
+    def train(self, declared, started, steps=STEPS, servers=1):
+        ports = processes.free_ports(servers + declared)
         folder = tempfile.TemporaryDirectory(prefix='weft-sync-')
         self.addCleanup(folder.cleanup)
-        flags = ['--ps_hosts=127.0.0.1:%d' % ports[0], '--worker_hosts=' + ','.join('127.0.0.1:%d' % p for p in ports[1:]),
-                 '--steps=%d' % steps]
+        hosts = ['127.0.0.1:%d' % port for port in ports]
+        flags = ['--ps_hosts=' + ','.join(hosts[:servers]), '--worker_hosts=' + ','.join(hosts[servers:]), '--steps=%d' % steps]
         running = []
         try:
-            running.append(processes.program(BINARY, 'sync_replicas.py', '--job_name=ps', *flags))
+            for index in range(servers):
+                running.append(processes.program(BINARY, 'sync_replicas.py', '--job_name=ps', '--task_index=%d' % index, *flags))
             workers = []
             for index in range(started):
                 workers.append(processes.program(BINARY, 'sync_replicas.py', '--job_name=worker', '--task_index=%d' % index,
@@ -74,6 +75,12 @@ class SyncReplicasTest(unittest.TestCase):
         # Later a quick worker may take the token of one that is late to ask, and give two gradients.
         reader, _ = self.train(declared=2, started=2, steps=1)
         self.assertEqual(reader.get_tensor('global_step'), 1)
+        weights, table = expected(1)
+        np.testing.assert_allclose(reader.get_tensor('weights'), weights, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(reader.get_tensor('table'), table, rtol=1e-4, atol=1e-5)
+
+    def test_two_parameter_servers(self):
+        reader, _ = self.train(declared=2, started=2, steps=1, servers=2)
         weights, table = expected(1)
         np.testing.assert_allclose(reader.get_tensor('weights'), weights, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(reader.get_tensor('table'), table, rtol=1e-4, atol=1e-5)

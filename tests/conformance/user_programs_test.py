@@ -128,7 +128,34 @@ def slices_of_variables(target):
         return session.run([x[1:3, 0].assign([1.0, 2.0]), y[::2].assign(7.0)]) + session.run([x[:, 2].assign(x[:, 0] + 1), y])
 
 
-PROGRAMS = [waits_for_feeds, conditional_updates, slices_of_variables, sparse_lookups, reads_behind_updates, moving_averages, loop_gradients, recurrent_net]
+def conditionals_in_conditionals(target):
+    """Differentiated only after they ran: what their gradient needs travels as optionals of optionals."""
+    x = tf.Variable(3.0)
+    tf.enable_control_flow_v2()
+    tf.experimental.output_all_intermediates(True)
+    try:
+        def inner():
+            return tf.cond(x > 2.0, lambda: x * x * x, lambda: tf.sin(x))
+        y = tf.cond(x > 0.0, lambda: inner() * inner() + x, lambda: tf.exp(x))
+        with tf.Session(target) as session:
+            session.run(x.initializer)
+            before = session.run(y)
+            slopes = tf.gradients([y, y * 2.0], x)
+            return [before] + [session.run(slopes, {x: value}) for value in (3.0, 1.0, -1.0)]
+    finally:
+        tf.experimental.output_all_intermediates(False)
+        tf.disable_control_flow_v2()
+
+
+def constants_of_no_elements(target):
+    """A string constant of no elements that has a value all the same, as tf.zeros makes it."""
+    v = tf.Variable(tf.zeros([0], tf.string), use_resource=True)
+    with tf.Session(target) as session:
+        session.run(v.initializer)
+        return [session.run(tf.shape(v))]
+
+
+PROGRAMS = [conditionals_in_conditionals, constants_of_no_elements, waits_for_feeds, conditional_updates, slices_of_variables, sparse_lookups, reads_behind_updates, moving_averages, loop_gradients, recurrent_net]
 
 
 def flat(values):

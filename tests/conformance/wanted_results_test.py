@@ -209,6 +209,38 @@ def gradient():
     return [v], {'first': tf.gradients(first, x)[0], 'second': tf.gradients(second, x)[0]}
 
 
+def called(use, nested=False):
+    """A function runs whole; what computes an argument that it never looks at does not run."""
+    v, w = counter('v'), counter('w')
+    fed = tf1.placeholder(tf.float32, [])
+
+    @tf.function
+    def inner(x, y, _):
+        return use(x, y, w)
+
+    @tf.function
+    def outer(x, y, z):
+        return inner(x, y + 1., tf.reshape(z, [1, 1]))
+    results = (outer if nested else inner)(tf.constant(2.), raised(v), fed)
+    return [v, w], {'first': results[0], 'second': results[1], 'both': list(results)}
+
+
+def a_function_ignores_its_argument():
+    return called(lambda x, y, w: (x * 2., x * 3.))
+
+
+def a_function_of_a_function_does():
+    return called(lambda x, y, w: (x * 2., x * 3.), nested=True)
+
+
+def another_result_reads_it():
+    return called(lambda x, y, w: (x * 2., y * 3.), nested=True)
+
+
+def an_effect_reads_it():
+    return called(lambda x, y, w: (x * 2., x + w.assign_add(y)))
+
+
 def over_devices():
     v, w = counter('v'), counter('w')
 
@@ -226,7 +258,8 @@ def over_devices():
 
 PROGRAMS = (two_results, nobody_reads_it, waits_for_it, branch_ends_with_a_node, who_waits_for_the_conditional, nested, inputs,
             one_of_several, loop, variables_of_a_loop, conditional_in_a_loop, in_a_function, in_an_old_function,
-            marked_by_hand, not_marked, gradient, over_devices)
+            marked_by_hand, not_marked, gradient, a_function_ignores_its_argument, a_function_of_a_function_does,
+            another_result_reads_it, an_effect_reads_it, over_devices)
 
 
 def counted(program, target, **config):

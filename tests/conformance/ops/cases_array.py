@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shapes, slices, joins, gathers and everything else that moves values without changing them."""
 import numpy as np
+import tensorflow as tf
 
 from cases import ALL_TYPES, NUMBERS, Case, Step, cases, edges, is_float, numpy_type, script, types_for, values
 
@@ -450,8 +451,11 @@ types_for('type', ['float32'], 'Bitcast')  # the cases go through all
 def tensor_strided_slice_update(op, types):
     name = types['T']
     for shape, begin, end, strides, masks, part in ([5], [1], [4], [1], {}, [3]), ([5], [4], [0], [-2], {}, [2]), (
-            [2, 3], [1], [2], [1], {'shrink_axis_mask': 1}, [3]), ([2, 3], [0, 0], [2, 2], [1, 1], {}, [2, 2]):
+            [2, 3], [1], [2], [1], {'shrink_axis_mask': 1}, [3]), ([2, 3], [0, 0], [2, 2], [1, 1], {}, [2, 2]), (
+            [2, 3], [0, 0], [2, 2], [1, 1], {}, [2, 1]), ([2, 3], [0, 0], [2, 2], [1, 1], {}, [2]), ([5], [1], [4], [1], {}, []):
         yield Case([values(name, shape)] + [ints(types, 'Index', *v) for v in (begin, end, strides)] + [values(name, part, key=1)], masks)
+    for part in [], [1], [3], [2, 1]:  # broadcast over what is written
+        yield Case([values(name, [4, 3])] + [ints(types, 'Index', *v) for v in ([1], [3], [1])] + [values(name, part, key=1)])
     yield Case([values(name, [5])] + [ints(types, 'Index', *v) for v in ([1], [4], [1])] + [values(name, [2])], error=True)
 
 
@@ -539,3 +543,45 @@ def tensor_scatter(op, types):
         yield Case([values(name, shape), np.array(ids, index), values(name, part, key=1)])
     yield Case([values(name, [5]), np.array([[5]], index), values(name, [1])], error=True)
     yield Case([values(name, [5]), np.array([[0]], index), values(name, [2])], error=True)
+
+
+@cases('UnravelIndex')
+def unravel_index(op, types):
+    dtype = numpy_type(types['Tidx'])
+    sizes = np.array([2, 3, 4], dtype)
+    yield Case([np.array(17, dtype), sizes])
+    yield Case([np.array([0, 23, 7], dtype), sizes])
+    for bad in np.array([24], dtype), np.array([[1]], dtype):
+        yield Case([bad, sizes], error=True)
+    yield Case([np.array(1, dtype), np.array([2, 0], dtype)], error=True)
+    yield Case([np.array(1, dtype), np.array(3, dtype)], error=True)
+
+
+@script('InplaceUpdate', 'InplaceAdd', 'InplaceSub')
+def inplace(b, types):
+    """TensorFlow changes the tensor that it is given, so it gets one of its own."""
+    made, wrong = [], []
+    for name in NUMBERS:
+        for shape, rows in ([4, 3], [1, 3]), ([4], [-1, 6]), ([4, 2], []):
+            held, v = b.hidden(values(name, shape)), b.hidden(values(name, [len(rows)] + shape[1:], key=1))
+            made += [b.op(op, b.op('ConcatV2', [held, held], np.int32(0)), b.hidden(np.array(rows, np.int32)), v)
+                     for op in ('InplaceUpdate', 'InplaceAdd', 'InplaceSub')]
+    x = b.hidden(values('float32', [4, 3]))
+    for shape in [2, 2], [3, 3], [3]:
+        wrong.append(b.op('InplaceUpdate', x, b.hidden(np.array([1, 3], np.int32)), b.hidden(values('float32', shape))))
+    return [Step(*made)] + [Step(one, error=True) for one in wrong]
+
+
+@cases('Empty')
+def empty(op, types):
+    for shape in [2, 3], [0], []:
+        yield Case([np.array(shape, np.int32)], {'dtype': types['dtype'], 'init': True})
+    yield Case([np.array([-1], np.int32)], {'dtype': types['dtype'], 'init': True}, error=True)
+    yield Case([np.array([[1]], np.int32)], {'dtype': types['dtype'], 'init': True}, error=True)
+
+
+@script('ParallelConcat')
+def parallel_concat(b, types):
+    name = types['T']
+    return [Step(*[b.op('ParallelConcat', [b.constant(values(name, shape, key=k)) for k in range(3)], shape=tf.TensorShape([3] + shape[1:]))
+                   for shape in ([1], [1, 3], [1, 2, 2])])]

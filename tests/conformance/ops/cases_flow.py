@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
 
 from cases import ALL_TYPES, Case, Step, cases, numpy_type, script, types_for, values
 
@@ -381,3 +382,41 @@ def python_functions(b, types):
     """They are of another process: TensorFlow's servers do not find them either."""
     return [Step(b.op(op, [np.float32(1)], token='pyfunc_of_nobody', Tout=['float32']), error='any')
             for op in ('PyFunc', 'PyFuncStateless', 'EagerPyFunc')]
+
+
+@script('Stack', 'StackPush', 'StackPop', 'StackClose')
+def stack_by_name(b, types):
+    stack = b.op('Stack', elem_type='float32', stack_name=b.name('stack'))
+    with tf.control_dependencies([b.op('StackPush', stack, np.float32(1))]):
+        second = b.op('StackPush', stack, np.array([2, 3], np.float32))
+    with tf.control_dependencies([second]):
+        top = b.op('StackPop', stack, elem_type='float32')
+    with tf.control_dependencies([top]):
+        bottom = b.op('StackPop', stack, elem_type='float32')
+    with tf.control_dependencies([bottom]):
+        close = b.op('StackClose', stack)
+    empty = b.op('StackPop', b.op('Stack', elem_type='float32', stack_name=b.name('other')), elem_type='float32')
+    return [Step(second, top, bottom, close), Step(empty, error=True)]
+
+
+@script('RandomShuffleQueueV2')
+def shuffle_queue_opened_again(b, types):
+    shared = dict(component_types=['int32'], shapes=[[]], capacity=20, shared_name=b.name('queue'))
+    first = b.op('RandomShuffleQueueV2', seed=7, seed2=8, **shared)
+    again = [b.op('RandomShuffleQueueV2', **dict(shared, **seeds)) for seeds in ({}, dict(seed=7, seed2=8), dict(seed=1, seed2=8))]
+    return [Step(first.op), Step(again[0].op), Step(again[1].op), Step(again[2].op, error=True)]
+
+
+@script('Const')
+def constants_of_no_elements(b, types):
+    found = []
+    for dtype, field in (tf.string, dict(string_val=[b''])), (tf.float32, dict(float_val=[3.0])):
+        proto = tf1.make_tensor_proto(np.zeros([0, 2], np.float32))
+        proto.ClearField('tensor_content')
+        proto.dtype = dtype.as_datatype_enum
+        for key, value in field.items():
+            getattr(proto, key).extend(value)
+        graph = tf1.get_default_graph()
+        found.append(graph.create_op('Const', [], [dtype], attrs={
+            'value': attr_value_pb2.AttrValue(tensor=proto), 'dtype': attr_value_pb2.AttrValue(type=proto.dtype)}, name='none').outputs[0])
+    return [Step(*(b.op('Identity', x) for x in found))]

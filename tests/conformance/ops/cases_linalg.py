@@ -8,6 +8,7 @@ from cases import Case, Step, cases, numpy_type, script, types_for, values
 types_for('T', ['float32', 'float64', 'complex64', 'complex128'], 'Cholesky', 'CholeskyGrad', 'MatrixInverse', 'MatrixDeterminant',
           'LogMatrixDeterminant', 'MatrixSolve', 'MatrixTriangularSolve', 'MatrixSolveLs', 'Lu', 'Qr', 'Svd', 'SelfAdjointEigV2', 'Eig',
           'MatrixSquareRoot', 'MatrixExponential', 'MatrixLogarithm')
+types_for('T', ['complex64', 'complex128'], 'MatrixLogarithm')
 SHAPES = [[3, 3], [1, 1], [2, 4, 4], [2, 1, 3, 3], [0, 0], [0, 2, 2], [20, 20]]
 
 
@@ -190,10 +191,108 @@ def roots(op, types):
     yield from _not_square(types['T'])
 
 
-@cases('MatrixExponential')
-def exponential(op, types):
-    """Deprecated: graphs of today may hold it no more."""
-    yield Case([values(types['T'], [2, 2])], error=True)
+@cases('BandedTriangularSolve')
+def banded_solve(op, types):
+    name = types['T']
+    for lower in True, False:
+        for adjoint in False, True:
+            attrs = {'lower': lower, 'adjoint': adjoint}
+            for a, b in ([1, 4], [4, 2]), ([2, 4], [4, 2]), ([3, 5], [5, 1]), ([2, 3, 6], [2, 6, 2]), ([2, 4], [3, 4, 1]), (
+                    [2, 1, 2, 3], [2, 3, 2]), ([4, 3], [3, 1]):
+                yield Case([values(name, a, 1, 3), values(name, b)], attrs)
+    yield Case([np.zeros([2, 3], numpy_type(name)), values(name, [3, 1])], error=True)
+    yield Case([values(name, [2, 3], 1, 3), values(name, [2, 1])], error=True)
+    yield Case([values(name, [2, 2, 3], 1, 3), values(name, [3, 3, 1])], error=True)
+    yield Case([values(name, [3]), values(name, [3, 1])], error=True)
+    yield Case([values(name, [0, 3]), values(name, [3, 1])], error=True)
+
+
+@cases('TridiagonalMatMul')
+def tridiagonal_product(op, types):
+    name = types['T']
+    for batch, n, columns in ([], 4, 2), ([2], 3, 1), ([2, 2], 5, 3), ([], 1, 2), ([], 2, 1):
+        diagonals = [values(name, batch + [1, n], key=k) for k in range(3)]
+        yield Case(diagonals + [values(name, batch + [n, columns])])
+    good = [values(name, [1, 3], key=k) for k in range(3)]
+    yield Case(good[:2] + [values(name, [1, 4]), values(name, [3, 1])], error=True)
+    yield Case(good + [values(name, [4, 1])], error=True)
+    yield Case(good + [values(name, [3])], error=True)
+
+
+@cases('TridiagonalSolve')
+def tridiagonal_solve(op, types):
+    name = types['T']
+    for pivoting in True, False:
+        for batch, n, columns in ([], 4, 2), ([2], 3, 1), ([2, 2], 5, 3), ([], 1, 2), ([], 2, 1), ([], 40, 1), ([], 0, 1):
+            diagonals = values(name, batch + [3, n])
+            diagonals[..., 1, :] += 9
+            yield Case([diagonals.astype(numpy_type(name)), values(name, batch + [n, columns])], {'partial_pivoting': pivoting})
+    for perturb in False, True:
+        x = values(name, [3, 6])
+        x[1, 0] = 0  # only rows in another order have a solution
+        yield Case([x, values(name, [6, 2])], {'perturb_singular': perturb})
+    if name in ('float32', 'float64'):
+        for pivoting in True, False:
+            yield Case([np.zeros([3, 3], name), values(name, [3, 1])], {'partial_pivoting': pivoting})
+            yield Case([np.zeros([3, 1], name), values(name, [1, 1])], {'partial_pivoting': pivoting})
+    yield Case([values(name, [3, 3]), values(name, [3, 1])], {'partial_pivoting': False, 'perturb_singular': True}, error=True)
+    yield Case([values(name, [2, 3]), values(name, [3, 1])], error=True)
+    yield Case([values(name, [3, 3]), values(name, [4, 1])], error=True)
+    yield Case([values(name, [2, 3, 3]), values(name, [3, 1])], error=True)
+    yield Case([values(name, [3]), values(name, [3, 1])], error=True)
+
+
+@cases('SparseMatMul')
+def sparse_matmul(op, types):
+    a, b = types['Ta'], types['Tb']
+    for ta in False, True:
+        for tb in False, True:
+            attrs = {'transpose_a': ta, 'transpose_b': tb, 'a_is_sparse': True, 'b_is_sparse': ta}
+            x = values(a, [4, 3] if ta else [3, 4])
+            x = np.where(x > 0, x, np.zeros([], x.dtype)).astype(x.dtype)
+            yield Case([x, values(b, [2, 4] if tb else [4, 2])], attrs)
+    yield Case([values(a, [0, 3]), values(b, [3, 2])])
+    yield Case([values(a, [2, 0]), values(b, [0, 2])])
+    yield Case([values(a, [2, 3]), values(b, [2, 3])], error=True)
+    yield Case([values(a, [3]), values(b, [3, 2])], error=True)
+
+
+def _old_graph():
+    """The default graph becomes one of a program so old that it may hold deprecated ops."""
+    old = tf.compat.v1.GraphDef()
+    old.versions.producer = 8
+    tf.graph_util.import_graph_def(old, name='')
+
+
+@script('BatchCholesky', 'BatchCholeskyGrad', 'BatchMatrixInverse', 'BatchMatrixSolve', 'BatchMatrixSolveLs',
+        'BatchMatrixTriangularSolve', 'BatchMatrixDeterminant', 'BatchMatrixDiag', 'BatchMatrixDiagPart', 'BatchMatrixSetDiag',
+        'BatchMatrixBandPart', 'MatrixExponential')
+def old_names(b, types):
+    _old_graph()
+    name = types['T']
+    x, y = b.hidden(_positive(name, [2, 3, 3])), b.hidden(values(name, [2, 3, 2]))
+    lower = b.op('BatchCholesky', x)
+    half = np.int64(1)
+    made = [lower, b.op('BatchCholeskyGrad', lower, lower), b.op('BatchMatrixInverse', x), b.op('BatchMatrixSolve', x, y),
+            b.op('BatchMatrixSolveLs', x, y, np.float64(0.1)), b.op('BatchMatrixTriangularSolve', lower, y),
+            b.op('BatchMatrixDeterminant', x), b.op('BatchMatrixDiag', y), b.op('BatchMatrixDiagPart', x),
+            b.op('BatchMatrixSetDiag', x, y[:, :, 0]), b.op('BatchMatrixBandPart', x, half, half), b.op('MatrixExponential', x)]
+    wrong = b.op('BatchMatrixInverse', b.hidden(values(name, [2, 3])))
+    return [Step(*made), Step(wrong, error=True)]
+
+
+@script('BatchSelfAdjointEigV2', 'BatchSelfAdjointEig', 'SelfAdjointEig', 'BatchSvd')
+def old_decompositions(b, types):
+    _old_graph()
+    name = types['T']
+    x = b.hidden(_positive(name, [2, 3, 3]))
+    e, v = b.op('BatchSelfAdjointEigV2', x)
+    made = [e, _unit(v), b.op('BatchSvd', x)[0]]
+    for op in 'SelfAdjointEig', 'BatchSelfAdjointEig':
+        both = b.op(op, x)
+        vectors = both[:, 1:, :]
+        made += [both[:, 0, :], tf.matmul(_scaled(vectors, both[:, 0, :]), vectors, adjoint_b=True)]
+    return [Step(*made), Step(b.op('SelfAdjointEig', b.hidden(values(name, [2, 3]))), error=True)]
 
 
 @cases('Einsum')

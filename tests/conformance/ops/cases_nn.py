@@ -81,7 +81,8 @@ CONVOLUTIONS = [  # input NHWC, filter HWIO, attributes
     ([1, 4, 4, 1], [3, 3, 1, 2], {}), ([2, 8, 8, 1], [3, 3, 1, 8], {}), ([2, 8, 7, 3], [2, 3, 3, 4], {'strides': [1, 2, 2, 1]}),
     ([1, 5, 5, 2], [1, 1, 2, 3], {}), ([1, 6, 6, 2], [3, 3, 2, 2], {'padding': 'VALID'}),
     ([1, 9, 9, 2], [3, 3, 2, 2], {'dilations': [1, 2, 2, 1], 'padding': 'VALID'}), ([3, 4, 4, 8], [3, 3, 8, 16], {}),
-    ([1, 5, 5, 1], [5, 5, 1, 1], {'padding': 'VALID'}),
+    ([1, 5, 5, 1], [5, 5, 1, 1], {'padding': 'VALID'}), ([2, 13, 11, 16], [3, 3, 16, 18], {}),
+    ([3, 10, 9, 17], [5, 5, 17, 16], {'padding': 'VALID'}),
     ([1, 4, 4, 2], [3, 3, 2, 2], {'padding': 'EXPLICIT', 'explicit_paddings': [0, 0, 1, 2, 0, 1, 0, 0]}), ([0, 4, 4, 1], [2, 2, 1, 2], {})]
 
 UNDILATED = [row for row in CONVOLUTIONS if 'dilations' not in row[2]]  # TensorFlow's gradients on a CPU have no others

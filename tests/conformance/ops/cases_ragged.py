@@ -66,6 +66,9 @@ def gather(op, types):
         extra = max(0, indices.ndim - 1)
         yield Case([[one], values(name, [5, 2]), indices], {'OUTPUT_RAGGED_RANK': 1 + extra})
         yield Case([[one, two], values(name, [7]), indices], {'OUTPUT_RAGGED_RANK': 2 + extra})
+    for row in 0, 1, 2:
+        yield Case([[one], values(name, [5, 2]), np.array(row, index)], {'OUTPUT_RAGGED_RANK': 0})
+        yield Case([[one, two], values(name, [7]), np.array(row, index)], {'OUTPUT_RAGGED_RANK': 1})
     yield Case([[one], values(name, [5]), np.array([3], index)], {'OUTPUT_RAGGED_RANK': 1}, error=True)
     yield Case([[one], values(name, [5]), np.array([-1], index)], {'OUTPUT_RAGGED_RANK': 1}, error=True)
 

@@ -114,3 +114,46 @@ def histogram(op, types):
     yield Case([values(name, [3]), edges, np.int32(0)], error=True)
     yield Case([values(name, [3]), edges[::-1], np.int32(3)], error=True)
     yield Case([values(name, [3]), edges[:1], np.int32(3)], error=True)
+
+
+def _state_of(reader, form):
+    def state(b, types):
+        handle = b.op(reader + form, shared_name=b.name('reader'))
+        first, second = (tf.compat.v1.placeholder(tf.string, []) for _ in range(2))
+        queue = b.op('FIFOQueue' + form, component_types=['string'], shapes=[[]], shared_name=b.name('queue'))
+        write = [b.op('WriteFile', name, np.array(text, object)) for name, text in ((first, b'one'), (second, b'two'))]
+        put = [b.op('QueueEnqueue' + form, queue, [name]) for name in (first, second)]
+        counts = [b.op('ReaderNumRecordsProduced' + form, handle), b.op('ReaderNumWorkUnitsCompleted' + form, handle)]
+        read, save = b.op('ReaderRead' + form, handle, queue), b.op('ReaderSerializeState' + form, handle)
+        fed = tf.compat.v1.placeholder(tf.string)
+        restore = b.op('ReaderRestoreState' + form, handle, fed)
+        feeds = {first: Path(b.name('a')), second: Path(b.name('b'))}
+        value = lambda text: {fed: np.array(text, object)}
+        return [Step(*write, feeds=feeds), Step(put[0], feeds=feeds), Step(put[1], feeds=feeds), Step(save), Step(read[1]), Step(*counts),
+                Step(restore, feeds=value(b'\x08\x07\x10\x07\x18\x09')), Step(*counts), Step(save), Step(read[1]), Step(*counts),
+                Step(restore, feeds=value(b'\x08'), error=True), Step(restore, feeds=value([b'']), error=True),
+                Step(restore, feeds=value(b'\x10\x07')), Step(b.op('ReaderReset' + form, handle)), Step(save), Step(*counts)]
+    state.__name__ = reader + form
+    return state
+
+
+for _reader in 'IdentityReaderV2', 'WholeFileReaderV2', 'WholeFileReader':
+    _form = 'V2' if _reader.endswith('V2') else ''
+    script(_reader, *('Reader%s%s' % (_op, _form) for _op in ('SerializeState', 'RestoreState', 'Read', 'NumRecordsProduced',
+                                                              'NumWorkUnitsCompleted', 'Reset')))(
+        _state_of(_reader[:-2] if _form else _reader, _form))
+
+
+@script('WholeFileReader', 'ReaderReadUpTo')
+def read_up_to_by_name(b, types):
+    handle = b.op('WholeFileReader', shared_name=b.name('reader'))
+    queue = b.op('FIFOQueue', component_types=['string'], shapes=[[]], shared_name=b.name('queue'))
+    name = tf.compat.v1.placeholder(tf.string, [])
+    feeds = {name: Path(b.name('a'))}
+    return [Step(b.op('WriteFile', name, np.array(b'text', object)), feeds=feeds), Step(b.op('QueueEnqueue', queue, [name]), feeds=feeds),
+            Step(b.op('ReaderReadUpTo', handle, queue, np.int64(3))[1])]
+
+
+@script('TextLineReaderV2', 'ReaderSerializeStateV2')
+def lines_have_no_state(b, types):
+    return [Step(b.op('ReaderSerializeStateV2', b.op('TextLineReaderV2', shared_name=b.name('reader'))), error=True)]

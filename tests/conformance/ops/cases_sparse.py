@@ -111,7 +111,8 @@ def concat(op, types):
 @cases('SparseSlice')
 def slice_(op, types):
     given = [INDICES, values(types['T'], [4]), SHAPE]
-    for start, size in ([0, 0], [5, 6]), ([0, 1], [3, 3]), ([2, 0], [9, 9]), ([4, 5], [0, 0]), ([7, 7], [1, 1]):
+    for start, size in ([0, 0], [5, 6]), ([0, 1], [3, 3]), ([2, 0], [9, 9]), ([4, 5], [0, 0]), ([7, 7], [1, 1]), ([-1, 0], [3, 6]), (
+            [-3, -2], [9, 9]):
         yield Case(given + [longs(*start), longs(*size)])
     yield Case(given + [longs(0), longs(1, 1)], error=True)
 

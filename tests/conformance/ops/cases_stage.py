@@ -53,3 +53,43 @@ def barrier_cancelled(b, types):
     cancel = b.op('BarrierClose', handle, cancel_pending_enqueues=True)
     return [Step(first), Step(wrong, error=True), Step(cancel), Step(b.op('BarrierIncompleteSize', handle)), Step(last, error=True),
             Step(cancel, error=True)]
+
+
+def _map(prefix):
+    def staging_map(b, types):
+        shared = dict(shared_name=b.name('map'), capacity=3)
+        whole = dict(dtypes=['float32', 'string', 'int64'], **shared)
+        texts = np.array([b'a', b'b'], object)
+
+        def put(key, indices, rows):
+            return b.op(prefix + 'Stage', np.int64(key), b.hidden(np.array(indices, np.int32)), rows, **whole)
+
+        def get(op, indices, *key):
+            dtypes = [whole['dtypes'][i] for i in indices]
+            out = b.op(prefix + op, *key, b.hidden(np.array(indices, np.int32)), **dict(whole, dtypes=dtypes))
+            return list(out) if op != 'UnstageNoKey' else [out[0], *out[1]]
+        row = [values('float32', [2, 3]), texts, np.int64(7)]
+        size = [b.op(prefix + 'Size', **whole), b.op(prefix + 'IncompleteSize', **whole)]
+        bad = [b.op(prefix + 'Peek', np.int64(1), b.hidden(np.array(i, np.int32)), **dict(whole, dtypes=['float32', 'string']))
+               for i in ([1, 0], [0, 3], [-1, 0])]
+        return [Step(*size), Step(put(4, [0, 1, 2], row)), Step(*size), Step(put(9, [1], row[1:2])), Step(*size),
+                Step(put(9, [1], row[1:2]), error=True), Step(put(9, [0, 2], [row[0], row[2]])), Step(*size),
+                Step(*get('Peek', [0, 1, 2], np.int64(9))), Step(*get('Unstage', [1], np.int64(9))), Step(*size),
+                Step(*get('Unstage', [1, 2], np.int64(9)), error=True), Step(*get('Peek', [0, 2], np.int64(9))),
+                Step(*get('Unstage', [0, 2], np.int64(9))), Step(*size), Step(*get('UnstageNoKey', [0, 1, 2])), Step(*size),
+                Step(put(1, [0, 1, 2], row)), Step(*size), Step(bad[0], error=True), Step(bad[1], error=True),
+                Step(bad[2], error=True), Step(put(2, [2], row[2:])), Step(*size), Step(b.op(prefix + 'Clear', **whole)), Step(*size)]
+    staging_map.__name__ = prefix
+    return staging_map
+
+
+for _prefix in 'Map', 'OrderedMap':
+    script(_prefix + 'Stage', *(_prefix + _op for _op in ('Unstage', 'UnstageNoKey', 'Peek', 'Size', 'IncompleteSize', 'Clear')))(
+        _map(_prefix))
+
+
+@script('MapStage')
+def staging_map_of_bytes(b, types):
+    area = dict(shared_name=b.name('map'), memory_limit=16, dtypes=['float32'])
+    large, small = (b.op('MapStage', np.int64(n), np.array([0], np.int32), [np.zeros(n, np.float32)], **area) for n in (5, 4))
+    return [Step(large, error=True), Step(small), Step(b.op('MapSize', **area))]

@@ -212,3 +212,9 @@ def mutex(b, types):
     with tf.control_dependencies([alone]):
         held = b.op('Identity', np.int32(8))
     return [Step(done), Step(done), Step(held), Step(done), Step(held)]
+
+
+@script('GetSessionTensor', 'DeleteSessionTensor', 'GetSessionHandle', 'GetSessionHandleV2')
+def session_tensors(b, types):
+    handle = b.hidden(np.array(b'x;7;/job:localhost/replica:0/task:0/device:CPU:0', object))
+    return [Step(b.op('GetSessionTensor', handle, dtype='float32'), error=True), Step(b.op('DeleteSessionTensor', handle), error=True)]

@@ -49,6 +49,9 @@ def substr(op, types):
         yield Case([words, np.array(9, index), np.array(1, index)], {'unit': unit}, error=True)
         yield Case([words, np.array(-9, index), np.array(1, index)], {'unit': unit}, error=True)
     yield Case([words, np.array([0], index), np.array([0, 1, 2], index)], error=True)
+    deep = words.reshape(3, 1, 1)
+    yield Case([deep, np.zeros([3, 1, 1], index), np.ones([3, 1, 1], index)])
+    yield Case([deep, np.zeros([1, 2, 1], index), np.ones([1, 2, 1], index)], error=True)
 
 
 @cases('StringSplit')

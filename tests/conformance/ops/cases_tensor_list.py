@@ -154,3 +154,14 @@ def recurrent(b, types):
     finally:
         tf1.disable_control_flow_v2()
     return [Step(loss, slope, feeds={x: values('float32', [5, 3], -0.5, 0.5)})]
+
+
+@script('TensorListGather', 'TensorListFromTensor', 'TensorListPushBack', 'EmptyTensorList')
+def gathers_what_is_of_one_shape(b, types):
+    at = b.op('EmptyTensorList', np.int32(-1), np.int32(-1), element_dtype='float32')
+    for shape in [2], [3], [2]:
+        at = b.op('TensorListPushBack', at, values('float32', shape))
+
+    def gather(*indices):
+        return b.op('TensorListGather', at, np.array(indices, np.int32), np.int32(-1), element_dtype='float32')
+    return [Step(gather(0, 2)), Step(gather(1)), Step(gather(0, 1), error=True)]

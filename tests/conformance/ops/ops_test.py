@@ -43,10 +43,21 @@ ELSEWHERE = {
     **dict.fromkeys(['_Arg', '_Retval', '_Send', '_Recv', '_HostSend', '_HostRecv'], 'every step that crosses tasks'),
     **dict.fromkeys(['_FusedElementwise', '_FusedProduct'], 'made by the compiler: session/passes_test'),
     **dict.fromkeys(['_CopyToDevice', '_CopyToHost'], 'put in by the plan: devices/asic'),
+    '_AsReference': 'made by the compiler: references_test',
     '_ReadVariablesOp': 'a client may not send it',
-    **dict.fromkeys(['TopK', 'PlaceholderV2', 'AudioSummary'], 'deprecated: graphs of today may not hold it'),
+    **dict.fromkeys(['TopK', 'PlaceholderV2', 'AudioSummary', 'TextLineReader', 'TFRecordReader',
+                     'FixedLengthRecordReader', 'IdentityReader',
+                     'Conv3DBackpropInput', 'Conv3DBackpropFilter'], 'deprecated: graphs of today may not hold it'),
+    **dict.fromkeys('SummaryWriter CreateSummaryFileWriter CreateSummaryDbWriter FlushSummaryWriter CloseSummaryWriter WriteSummary '
+                    'WriteScalarSummary WriteHistogramSummary WriteImageSummary WriteAudioSummary WriteGraphSummary '
+                    'WriteRawProtoSummary ImportEvent'.split(), 'their events in a file: summary_writer_test.py'),
+    'ImmutableConst': 'its file: session_state_test.py',
+    'Abort': "ends TensorFlow's process: session_state_test.py",
     'FakeParam': 'functional If; its value is undefined',
 }
+# Datasets, iterators and what belongs to them: data_test.py has whole pipelines of them.
+DATA = re.compile(r'.*Dataset(V\d)?(Cardinality|ToGraph|FromGraph|Fingerprint|ToSingleElement|Variant)?(V2)?|.*Iterator.*|'
+                  r'.*(SeedGenerator|MemoryCache|ThreadPoolHandle|StatsAggregatorHandle(V2)?)|GetOptions|GetElementAtIndex')
 # Ops whose cases answer Unimplemented for now, and why. When they pass, their line here is a failure.
 LATER = {}
 STEP_MS = 60000
@@ -294,7 +305,7 @@ def main():
     known = sorted(catalogue) if catalogue is not None else sorted(covered)
     if catalogue is not None:
         for op in known:
-            if op not in covered and op not in ELSEWHERE:
+            if op not in covered and op not in ELSEWHERE and not DATA.fullmatch(op):
                 suite.fail(op, 'has no case in tests/conformance/ops')
             for gap in signature_gaps(catalogue[op]):
                 suite.fail(op, gap)
