@@ -15,7 +15,6 @@
 #include "absl/strings/strip.h"
 
 #include "apps/command.h"
-#include "apps/node_port.h"
 #include "apps/operator_ports.h"
 #include "apps/pods.h"
 #include "apps/scheduler.h"
@@ -32,7 +31,9 @@
 #include "platform/jobs/pod_group.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/jobs/webhook.h"
+#include "platform/pods/node_port.h"
 #include "platform/pods/pod_executor.h"
+#include "platform/pods/pod_reach.h"
 #include "platform/pods/process_report.h"
 #include "platform/reconcile/leader_election.h"
 #include "platform/reconcile/metered_store.h"
@@ -51,7 +52,7 @@ struct OperatorFlags {
   ClusterFlags cluster;
   std::string namespace_name;
   std::string node = "local";
-  NodePortFlags node_port;
+  platform::NodePortOptions node_port;
   std::string state;
   std::string job_selector;
   bool adopts_orphans = false;
@@ -319,12 +320,12 @@ Status RunOperator(const OperatorFlags& flags) {
 }
 
 // Until a signal comes: whoever makes the node anew knows nothing of its port.
-void KeepTelling(const NodePort* port, const std::string& node, const sigset_t& signals) {
+void KeepTelling(const platform::NodePort* port, const std::string& node, const sigset_t& signals) {
   for (bool has_ended = false; !has_ended;) {
     const Status told = port == nullptr ? absl::OkStatus() : port->Tell(node);
     if (!told.ok() && !platform::IsObjectNotFound(told)) {
       WEFT_LOG_EVERY(WARNING, absl::Seconds(30))
-          << "The API server does not know the port for logs yet: " << told.message();
+          << "The API server does not know the way to the pods here yet: " << told.message();
     }
     const absl::Duration pause = told.ok() ? absl::Seconds(30) : absl::Milliseconds(200);
     const timespec wait = absl::ToTimespec(pause);
@@ -357,14 +358,18 @@ Status RunNode(const OperatorFlags& flags) {
       WEFT_ASSIGN_OR_RETURN(scheduler, platform::PodScheduler::Create(std::move(scheduling)));
     }
     platform::PodExecutor executor(options);
-    std::unique_ptr<NodePort> port;
+    platform::PodReach reach(&executor, &clock, guard.get());
+    std::unique_ptr<platform::NodePort> port;
     if (flags.node_port.port >= 0) {
-      WEFT_ASSIGN_OR_RETURN(port, NodePort::Start(
-                                      flags.node_port, access.server, flags.state, store.get(),
+      platform::NodePortOptions node_port = flags.node_port;
+      node_port.server = access.server;
+      node_port.log_folder = flags.state;
+      WEFT_ASSIGN_OR_RETURN(port, platform::NodePort::Start(
+                                      node_port, store.get(),
                                       [&executor](const platform::ObjectName& name) {
                                         return executor.FindPod(name);
                                       },
-                                      &clock));
+                                      &reach, &clock));
     }
     executor.Start();
     if (scheduler != nullptr) scheduler->Start();
@@ -481,11 +486,12 @@ void AddNode(CLI::App& app, Action* action) {
                     "Take the pods that no scheduler has placed and that fit here, where the "
                     "cluster has no scheduler");
   AddPassEnvironmentFlag(command, &flags->pass_env);
-  NodePortFlags& port = flags->node_port;
+  platform::NodePortOptions& port = flags->node_port;
   command
-      ->add_option("--kubelet_port", port.port,
-                   "Where the API server fetches logs, usually 10250; 0 is any free one (default: "
-                   "nowhere)")
+      ->add_option(
+          "--kubelet_port", port.port,
+          "Where the API server comes for logs, exec, attach and port-forward, usually 10250; 0 "
+          "is any free one (default: nowhere)")
       ->check(CLI::Range(0, 65535));
   command->add_option("--kubelet_client_ca", port.client_authority_file,
                       "Who must have signed the API server's client certificate");

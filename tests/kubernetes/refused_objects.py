@@ -239,9 +239,9 @@ UPDATES = [
 ]
 
 
-def creations():
+def creations(pods, others):
     """(name, path, object), each under a name of its own."""
-    rows = [(name, CORE + 'pods', PLAIN, changes) for name, changes in PODS] + OTHERS
+    rows = [(name, CORE + 'pods', PLAIN, changes) for name, changes in pods] + others
     for name, path, plain, changes in rows:
         thing = changed(plain, changes)
         if thing['metadata']['name'] == 'x':

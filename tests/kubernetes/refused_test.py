@@ -16,6 +16,7 @@ import tempfile
 import unittest
 
 import api_client
+import more_refused_objects
 import refused_objects
 import two_planes
 
@@ -103,9 +104,10 @@ class RefusedTest(unittest.TestCase):
         self.rows = [match.groups() for match in map(ROW.match, PAGE.read_text().splitlines()) if match]
         self.used = set()
         self.unknown = []
-        for name, path, thing in refused_objects.creations():
+        for name, path, thing in refused_objects.creations(
+                refused_objects.PODS + more_refused_objects.PODS, refused_objects.OTHERS + more_refused_objects.OTHERS):
             self.compare(name, 'POST', path, thing)
-        for name, path, thing, changes in refused_objects.UPDATES:
+        for name, path, thing, changes in refused_objects.UPDATES + more_refused_objects.UPDATES:
             thing = refused_objects.changed(thing, {'metadata.name': 'update-' + name})
             for server in (self.ours, self.theirs):
                 self.assertEqual(server.ask('POST', path, thing)[0], 200, name)

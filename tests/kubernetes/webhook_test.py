@@ -7,7 +7,6 @@
 import json
 import pathlib
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -25,18 +24,6 @@ WEFT = sys.argv[1]
 GROUP = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/weft-jobs'
 HOST = 'weft-webhook.weft-system.svc'
 WRONG = 'ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive'
-
-
-def own_address():
-    """Of this machine, as others see it: endpoints may not lie on loopback. Nothing is sent."""
-    for family, far in ((socket.AF_INET, '192.0.2.1'), (socket.AF_INET6, '2001:db8::1')):
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            try:
-                probe.connect((far, 9))
-                return probe.getsockname()[0]
-            except OSError:
-                continue
-    raise AssertionError('this machine has no address but loopback')
 
 
 def bad_job(name='wrong'):
@@ -92,7 +79,7 @@ class WebhookTest(unittest.TestCase):
         self.operator = self.cluster.spawn('operator', WEFT, *words, kubeconfig=self.config)
         self.cluster.k('apply', '-f', '-', stdin=json.dumps({
             'apiVersion': 'v1', 'kind': 'Endpoints', 'metadata': {'name': 'weft-webhook', 'namespace': 'weft-system'},
-            'subsets': [{'addresses': [{'ip': own_address()}], 'ports': [{'name': 'https', 'port': port}]}]}))
+            'subsets': [{'addresses': [{'ip': cluster.own_address()}], 'ports': [{'name': 'https', 'port': port}]}]}))
 
     def stop(self, by=signal.SIGTERM):
         self.operator.send_signal(by)

@@ -45,7 +45,9 @@ class ApiServer::Requests {
   explicit Requests(Options options)
       : events_(options.store),
         options_(WithStore(std::move(options), &events_)),
-        remote_calls_(options_.store, options_.pods),
+        remote_calls_(
+            [store = options_.store](const ObjectName& name) { return store->Get(Pods(), name); },
+            options_.pods),
         threads_("api", options_.threads) {}
 
   // On the thread of the HTTP server.

@@ -2,7 +2,6 @@
 // A container's log as an HTTP answer, whole or as it grows.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "base/clock.h"
@@ -10,12 +9,9 @@
 #include "net/http_server.h"
 #include "platform/apiserver/api_request.h"
 #include "platform/apiserver/api_server.h"
-#include "platform/store/object_store.h"
+#include "platform/apiserver/pod_access.h"
 
 namespace weft::platform {
-
-// The pod as it is now. Called again and again on the timers' thread, which it must not hold.
-using PodLookup = std::function<StatusOr<ObjectPtr>(const ObjectName& name)>;
 
 // GET pods/x/log with container, follow, previous, sinceSeconds, sinceTime, timestamps, tailLines,
 // limitBytes. May block on the disk; goes on by `timers` while it follows. Borrows all but request

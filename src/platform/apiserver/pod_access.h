@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
+
+// The pod as it is now. Called again and again on threads that it must not hold.
+using PodLookup = std::function<StatusOr<ObjectPtr>(const ObjectName& name)>;
 
 struct PodProgram {
   ObjectName pod;

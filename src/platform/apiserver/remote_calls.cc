@@ -66,8 +66,10 @@ struct RemoteCalls::Way {
   std::vector<std::pair<std::string, std::string>> headers;  // of the answer
 };
 
-RemoteCalls::RemoteCalls(ObjectStore* store, PodAccess* pods)
-    : store_(store), pods_(pods), stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+RemoteCalls::RemoteCalls(PodLookup find_pod, PodAccess* pods)
+    : find_pod_(std::move(find_pod)),
+      pods_(pods),
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 RemoteCalls::~RemoteCalls() {
   const uint64_t one = 1;
@@ -115,7 +117,7 @@ void RemoteCalls::Answer(const ApiRequest& request, const std::shared_ptr<HttpRe
 Status RemoteCalls::AnswerExec(const ApiRequest& request, const Way& way, HttpReply& reply) {
   PodProgram program;
   program.pod = {request.path.namespace_name, request.path.name};
-  WEFT_ASSIGN_OR_RETURN(const ObjectPtr pod, store_->Get(Pods(), program.pod));
+  WEFT_ASSIGN_OR_RETURN(const ObjectPtr pod, find_pod_(program.pod));
   WEFT_ASSIGN_OR_RETURN(program.container, ChooseContainer(*pod, request.Query("container")));
   program.argv = ValuesOf(request, "command");
   program.takes_input = request.Flag("stdin");
@@ -143,7 +145,7 @@ Status RemoteCalls::AnswerExec(const ApiRequest& request, const Way& way, HttpRe
 
 Status RemoteCalls::AnswerPortForward(const ApiRequest& request, const Way& way, HttpReply& reply) {
   const ObjectName pod = {request.path.namespace_name, request.path.name};
-  WEFT_RETURN_IF_ERROR(store_->Get(Pods(), pod).status());
+  WEFT_RETURN_IF_ERROR(find_pod_(pod).status());
   return Begin(way, reply,
                [pods = pods_, pod, is_tunnel = way.is_web_socket](UpgradedConnection* connection,
                                                                   int stop_fd) {

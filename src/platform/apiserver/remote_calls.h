@@ -18,11 +18,11 @@
 
 namespace weft::platform {
 
-// Each such call has a thread until it ends. Thread-safe; borrows the store and `pods`, null where
-// nothing can be reached. The destructor ends the calls.
+// Each such call has a thread until it ends. Thread-safe; borrows `pods`, null where nothing can be
+// reached. The destructor ends the calls.
 class RemoteCalls {
  public:
-  RemoteCalls(ObjectStore* store, PodAccess* pods);
+  RemoteCalls(PodLookup find_pod, PodAccess* pods);
   ~RemoteCalls();
   RemoteCalls(const RemoteCalls&) = delete;
   RemoteCalls& operator=(const RemoteCalls&) = delete;
@@ -44,7 +44,7 @@ class RemoteCalls {
   Status Begin(const Way& way, HttpReply& reply, Body body);
   void Run(std::unique_ptr<UpgradedConnection> connection, Body body);
 
-  ObjectStore* const store_;
+  const PodLookup find_pod_;
   PodAccess* const pods_;
   const OwnedFd stop_;
   absl::Mutex mutex_;

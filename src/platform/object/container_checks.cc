@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -26,14 +27,6 @@ const std::vector<std::string>& VariableFields() {
                                                                 "status.podIP",
                                                                 "status.podIPs"};
   return *names;
-}
-
-// One of some words, or nothing.
-void CheckChoice(const Json& object, const std::string& path, const char* field,
-                 const std::vector<std::string>& allowed, Problems* problems) {
-  const std::string held = StringField(object, {field});
-  if (held.empty() || std::find(allowed.begin(), allowed.end(), held) != allowed.end()) return;
-  problems->Unsupported(object, absl::StrCat(path, ".", field), held, allowed);
 }
 
 const Json::Array& Items(const Json& object, const char* field) {
@@ -59,7 +52,7 @@ void CheckPorts(const Json& container, const std::string& path, Problems* proble
       const int64_t held = IntField(port, {field});
       if (held != 0) CheckPortNumber(port, absl::StrCat(at, ".", field), held, problems);
     }
-    CheckChoice(port, at, "protocol", {"SCTP", "TCP", "UDP"}, problems);
+    CheckWord(port, at, "protocol", {"SCTP", "TCP", "UDP"}, problems);
   }
 }
 
@@ -76,6 +69,12 @@ void CheckFieldReference(const Json& reference, const std::string& path, Problem
   const std::string field = StringField(reference, {"fieldPath"});
   const std::string at = absl::StrCat(path, ".fieldPath");
   if (field.empty()) return problems->Required(reference, at);
+  const std::string version = StringField(reference, {"apiVersion"});
+  if (!version.empty() && version != "v1") {
+    return problems->Invalid(
+        reference, at, field,
+        absl::StrCat("error converting fieldPath: unsupported pod version: ", version));
+  }
   const size_t bracket = field.find("['");
   const std::string list = field.substr(0, bracket);
   if (bracket != std::string::npos && absl::EndsWith(field, "']")) {
@@ -92,6 +91,35 @@ void CheckFieldReference(const Json& reference, const std::string& path, Problem
     return problems->Unsupported(reference, at, field, known);
   problems->Invalid(reference, at, field,
                     absl::StrCat("error converting fieldPath: field label not supported: ", field));
+}
+
+void CheckResizing(const Json& container, const std::string& path, Problems* problems) {
+  const std::string at = absl::StrCat(path, ".resizePolicy");
+  for (const Json& policy : Items(container, "resizePolicy")) {
+    for (const auto& [field, allowed] :
+         {std::pair<const char*, std::vector<std::string>>{"resourceName", {"cpu", "memory"}},
+          {"restartPolicy", {"NotRequired", "RestartContainer"}}}) {
+      const std::string held = StringField(policy, {field});
+      if (std::find(allowed.begin(), allowed.end(), held) == allowed.end())
+        problems->Unsupported(policy, at, held, allowed);
+    }
+  }
+}
+
+void CheckVolumeDevices(const Json& container, const std::string& path,
+                        const std::set<std::string>& volumes, Problems* problems) {
+  size_t index = 0;
+  for (const Json& device : Items(container, "volumeDevices")) {
+    const std::string at = absl::StrCat(path, ".volumeDevices[", index++, "]");
+    const std::string name = StringField(device, {"name"});
+    if (name.empty()) {
+      problems->Required(device, absl::StrCat(at, ".name"));
+    } else if (volumes.count(name) == 0) {
+      problems->Missing(device, absl::StrCat(at, ".name"), name);
+    }
+    if (StringField(device, {"devicePath"}).empty())
+      problems->Required(device, absl::StrCat(at, ".devicePath"));
+  }
 }
 
 void CheckVariable(const Json& variable, const std::string& path, Problems* problems) {
@@ -111,8 +139,7 @@ void CheckVariable(const Json& variable, const std::string& path, Problems* prob
   }
   if (const Json* const field = FindField(*source, {"resourceFieldRef"})) {
     ++count;
-    if (StringField(*field, {"resource"}).empty())
-      problems->Required(*field, absl::StrCat(at, ".resourceFieldRef.resource"));
+    CheckResourceReference(*field, absl::StrCat(at, ".resourceFieldRef"), problems);
   }
   for (const char* kind : {"configMapKeyRef", "secretKeyRef"}) {
     const Json* const reference = FindField(*source, {kind});
@@ -132,12 +159,13 @@ void CheckVariable(const Json& variable, const std::string& path, Problems* prob
 }
 
 void CheckEnvironment(const Json& container, const std::string& path, Problems* problems) {
+  const std::string of_sources = absl::StrCat(path, ".envFrom");
   size_t index = 0;
   for (const Json& variable : Items(container, "env"))
     CheckVariable(variable, absl::StrCat(path, ".env[", index++, "]"), problems);
   index = 0;
   for (const Json& source : Items(container, "envFrom")) {
-    const std::string at = absl::StrCat(path, ".envFrom[", index++, "]");
+    const std::string at = absl::StrCat(of_sources, "[", index++, "]");
     const std::string prefix = StringField(source, {"prefix"});
     if (!prefix.empty())
       CheckName(source, absl::StrCat(at, ".prefix"), prefix, VariableNameProblems, problems);
@@ -146,13 +174,21 @@ void CheckEnvironment(const Json& container, const std::string& path, Problems* 
       const Json* const reference = FindField(source, {kind});
       if (reference == nullptr) continue;
       ++count;
-      CheckName(*reference, absl::StrCat(at, ".", kind, ".name"), StringField(*reference, {"name"}),
-                SubdomainProblems, problems);
+      const std::string of_name = absl::StrCat(at, ".", kind, ".name");
+      const std::string name = StringField(*reference, {"name"});
+      if (name.empty()) {
+        problems->Required(*reference, of_name);
+      } else {
+        CheckName(*reference, of_name, name, SubdomainProblems, problems);
+      }
     }
+    // The server names the list, not the item.
     if (count == 0) {
-      problems->Invalid(source, at, "", "must specify one of: `configMapRef` or `secretRef`");
+      problems->Invalid(source, of_sources, "",
+                        "must specify one of: `configMapRef` or `secretRef`");
     } else if (count > 1) {
-      problems->Invalid(source, at, "", "may not have more than one field specified at a time");
+      problems->Invalid(source, of_sources, "",
+                        "may not have more than one field specified at a time");
     }
   }
 }
@@ -164,6 +200,24 @@ void CheckDescends(const Json& at, const std::string& path, const std::string& h
   const std::vector<std::string> parts = absl::StrSplit(held, '/');
   if (std::find(parts.begin(), parts.end(), "..") != parts.end())
     problems->Invalid(at, path, held, "must not contain '..'");
+}
+
+// The server names the list here, too.
+void CheckPropagation(const Json& mount, const std::string& list, bool is_privileged,
+                      Problems* problems) {
+  CheckWord(mount, list, "mountPropagation", {"Bidirectional", "HostToContainer", "None"},
+            problems);
+  if (StringField(mount, {"mountPropagation"}) == "Bidirectional" && !is_privileged) {
+    problems->Forbidden(mount, absl::StrCat(list, ".mountPropagation"),
+                        "Bidirectional mount propagation is available only to privileged "
+                        "containers");
+  }
+  const std::string recursive = StringField(mount, {"recursiveReadOnly"});
+  CheckWord(mount, list, "recursiveReadOnly", {"Disabled", "IfPossible", "Enabled"}, problems);
+  if (!recursive.empty() && recursive != "Disabled" && !BoolField(mount, {"readOnly"})) {
+    problems->Forbidden(mount, absl::StrCat(list, ".recursiveReadOnly"),
+                        "may only be specified when readOnly is true");
+  }
 }
 
 }  // namespace
@@ -181,6 +235,8 @@ void CheckVolumeMounts(const Json& container, const std::string& list,
     if (place.empty()) problems->Required(mount, absl::StrCat(at, ".mountPath"));
     if (!places.insert(place).second)
       problems->Invalid(mount, absl::StrCat(at, ".mountPath"), place, "must be unique");
+    CheckPropagation(mount, list, BoolField(container, {"securityContext", "privileged"}),
+                     problems);
     const std::string below = StringField(mount, {"subPath"});
     const std::string pattern = StringField(mount, {"subPathExpr"});
     if (!below.empty()) CheckDescends(mount, absl::StrCat(list, ".subPath"), below, problems);
@@ -216,20 +272,24 @@ void CheckContainer(const Json& container, const ContainerChecks& checks, Proble
     // Its log is kept in a folder of that name.
     CheckName(container, absl::StrCat(path, ".name"), name, LabelNameProblems, problems);
   }
-  if (checks.needs_image && StringField(container, {"image"}).empty())
+  const std::string image = StringField(container, {"image"});
+  if (checks.needs_image && image.empty())
     problems->Required(container, absl::StrCat(path, ".image"));
-  CheckChoice(container, path, "terminationMessagePolicy", {"File", "FallbackToLogsOnError"},
-              problems);
+  if (absl::StripAsciiWhitespace(image) != image) {
+    problems->Invalid(container, absl::StrCat(path, ".image"), image,
+                      "must not have leading or trailing whitespace");
+  }
+  CheckWord(container, path, "terminationMessagePolicy", {"File", "FallbackToLogsOnError"},
+            problems);
   CheckPorts(container, path, problems);
   CheckEnvironment(container, path, problems);
   CheckVolumeMounts(container, absl::StrCat(path, ".volumeMounts"), checks.volumes, problems);
-  CheckChoice(container, path, "imagePullPolicy", {"Always", "IfNotPresent", "Never"}, problems);
+  CheckVolumeDevices(container, path, checks.volumes, problems);
+  CheckWord(container, path, "imagePullPolicy", {"Always", "IfNotPresent", "Never"}, problems);
   if (const Json* const resources = FindField(container, {"resources"}))
     CheckResourceRequirements(*resources, absl::StrCat(path, ".resources"), problems);
-  if (const Json* const context = FindField(container, {"securityContext"})) {
-    for (const char* field : {"runAsUser", "runAsGroup"})
-      CheckUserId(*context, absl::StrCat(path, ".securityContext"), field, problems);
-  }
+  CheckResizing(container, path, problems);
+  CheckContainerSecurity(container, path, problems);
   CheckProbes(container, path, checks.grace_seconds, checks.may_have_probes, problems);
 }
 

@@ -26,6 +26,11 @@ void CheckContainer(const Json& container, const ContainerChecks& checks, Proble
 // limits and requests, at `path`.
 void CheckResourceRequirements(const Json& resources, const std::string& path, Problems* problems);
 
+// A `resourceFieldRef` at `path`: an amount of this container, or of one that it names.
+void CheckResourceReference(const Json& reference, const std::string& path, Problems* problems);
+
+void CheckContainerSecurity(const Json& container, const std::string& path, Problems* problems);
+
 // Its volumeMounts, called `list` in messages.
 void CheckVolumeMounts(const Json& container, const std::string& list,
                        const std::set<std::string>& volumes, Problems* problems);

@@ -42,6 +42,13 @@ void CheckData(const Json* old, const Json& object, const std::string& sized, Pr
   int64_t bytes = 0;
   CheckKeys(object, "data", &bytes, problems);
   CheckKeys(object, "binaryData", &bytes, problems);
+  if (const Json* const texts = FindField(object, {"data"})) {
+    for (const JsonMember& member : texts->members()) {
+      if (FindField(object, {"binaryData", member.name}) == nullptr) continue;
+      problems->Invalid(member.value, absl::StrCat("data[", member.name, "]"), member.name,
+                        "duplicate of key present in binaryData");
+    }
+  }
   if (bytes > kMostDataBytes) problems->TooLong(object, sized, kMostDataBytes);
   if (old != nullptr) CheckStays(*old, object, problems);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/object/metadata_checks.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
@@ -54,6 +56,13 @@ void CheckOwners(const Json& owners, const std::string& path, Problems* problems
 void CheckName(const Json& at, const std::string& path, absl::string_view name,
                NameProblems (*check)(absl::string_view), Problems* problems) {
   for (const std::string& problem : check(name)) problems->Invalid(at, path, name, problem);
+}
+
+void CheckWord(const Json& object, const std::string& path, const char* field,
+               const std::vector<std::string>& allowed, Problems* problems) {
+  const std::string held = StringField(object, {field});
+  if (held.empty() || std::find(allowed.begin(), allowed.end(), held) != allowed.end()) return;
+  problems->Unsupported(object, absl::StrCat(path, ".", field), held, allowed);
 }
 
 void CheckLabels(const Json& labels, const std::string& path, Problems* problems) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "net/json.h"
 #include "platform/object/field_reader.h"
@@ -13,6 +14,10 @@ namespace weft::platform {
 // Each problem of the name at `path`.
 void CheckName(const Json& at, const std::string& path, absl::string_view name,
                NameProblems (*check)(absl::string_view), Problems* problems);
+
+// One of some words, or nothing, in a field of the object at `path`.
+void CheckWord(const Json& object, const std::string& path, const char* field,
+               const std::vector<std::string>& allowed, Problems* problems);
 
 // A mapping of label keys to values, as `labels`, `nodeSelector` and `matchLabels` are.
 void CheckLabels(const Json& labels, const std::string& path, Problems* problems);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -114,12 +115,36 @@ void CheckWeight(const Json& term, const std::string& path, Problems* problems) 
   problems->Invalid(term, absl::StrCat(path, ".weight"), weight, "must be in the range 1-100");
 }
 
+// Labels of the pod itself, by whose values others are chosen.
+void CheckMatchedKeys(const Json& term, const std::string& path, Problems* problems) {
+  const Json::Array& unlike = Items(term, {"mismatchLabelKeys"});
+  for (const char* field : {"matchLabelKeys", "mismatchLabelKeys"}) {
+    const Json::Array& keys = Items(term, {field});
+    const std::string at = absl::StrCat(path, ".", field);
+    if (!keys.empty() && FindField(term, {"labelSelector"}) == nullptr)
+      problems->Forbidden(term, at, "must not be specified when labelSelector is not set");
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const std::string key = keys[i].AsString().value_or("");
+      CheckName(keys[i], absl::StrCat(at, "[", i, "]"), key, QualifiedNameProblems, problems);
+      if (&keys != &unlike && std::find(unlike.begin(), unlike.end(), keys[i]) != unlike.end()) {
+        problems->Invalid(keys[i], absl::StrCat(at, "[", i, "]"), key,
+                          "exists in both matchLabelKeys and mismatchLabelKeys");
+      }
+    }
+  }
+}
+
 void CheckPodTerm(const Json& term, const std::string& path, Problems* problems) {
   if (const Json* const selector = FindField(term, {"labelSelector"}))
     CheckLabelSelector(*selector, absl::StrCat(path, ".labelSelector"), problems);
   const std::string key = StringField(term, {"topologyKey"});
   if (key.empty()) problems->Required(term, absl::StrCat(path, ".topologyKey"), "can not be empty");
   CheckName(term, absl::StrCat(path, ".topologyKey"), key, QualifiedNameProblems, problems);
+  for (const Json& name : Items(term, {"namespaces"})) {
+    CheckName(name, absl::StrCat(path, ".namespace"), name.AsString().value_or(""),
+              LabelNameProblems, problems);
+  }
+  CheckMatchedKeys(term, path, problems);
 }
 
 void CheckAffinity(const Json& affinity, const std::string& path, Problems* problems) {
@@ -171,6 +196,19 @@ void CheckSpread(const Json::Array& constraints, const std::string& path, Proble
       problems->Unsupported(one, absl::StrCat(at, ".whenUnsatisfiable"), action,
                             {"DoNotSchedule", "ScheduleAnyway"});
     }
+    if (FindField(one, {"minDomains"}) != nullptr) {
+      const int64_t domains = IntField(one, {"minDomains"});
+      const std::string of_domains = absl::StrCat(at, ".minDomains");
+      if (domains <= 0) problems->Invalid(one, of_domains, domains, "must be greater than zero");
+      if (action != "DoNotSchedule") {
+        problems->Invalid(
+            one, of_domains, domains,
+            absl::StrCat("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ",
+                         action));
+      }
+    }
+    for (const char* field : {"nodeAffinityPolicy", "nodeTaintsPolicy"})
+      CheckWord(one, at, field, {"Honor", "Ignore"}, problems);
     const std::string pair = absl::StrCat("{", key, ", ", action, "}");
     for (size_t later = i + 1; later < constraints.size(); ++later) {
       if (StringField(constraints[later], {"topologyKey"}) != key ||
@@ -198,6 +236,15 @@ void CheckPlacement(const Json& spec, const std::string& path, Problems* problem
     const std::string name = StringField(gate, {"name"});
     CheckName(gate, at, name, QualifiedNameProblems, problems);
     if (!gates.insert(name).second) problems->Duplicate(gate, at, name);
+  }
+  if (!gates.empty() && !StringField(spec, {"nodeName"}).empty()) {
+    problems->Forbidden(spec, absl::StrCat(path, ".nodeName"),
+                        "cannot be set until all schedulingGates have been cleared");
+  }
+  index = 0;
+  for (const Json& gate : Items(spec, {"readinessGates"})) {
+    CheckName(gate, absl::StrCat(path, ".readinessGates[", index++, "].conditionType"),
+              StringField(gate, {"conditionType"}), QualifiedNameProblems, problems);
   }
   CheckSpread(Items(spec, {"topologySpreadConstraints"}),
               absl::StrCat(path, ".topologySpreadConstraints"), problems);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/object/pod_checks.h"
 
-#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -16,13 +15,6 @@ namespace weft::platform {
 namespace {
 
 constexpr int64_t kUsualGrace = 30;
-
-void CheckWord(const Json& spec, const std::string& path, const char* field,
-               const std::vector<std::string>& allowed, Problems* problems) {
-  const std::string held = StringField(spec, {field});
-  if (held.empty() || std::find(allowed.begin(), allowed.end(), held) != allowed.end()) return;
-  problems->Unsupported(spec, absl::StrCat(path, ".", field), held, allowed);
-}
 
 class ContainerLists {
  public:
@@ -93,15 +85,6 @@ class ContainerLists {
   std::set<std::string> names_;
 };
 
-void CheckSecurity(const Json& spec, const std::string& path, Problems* problems) {
-  const Json* const context = FindField(spec, {"securityContext"});
-  if (context == nullptr) return;
-  const std::string at = absl::StrCat(path, ".securityContext");
-  for (const char* field : {"fsGroup", "runAsUser", "runAsGroup"})
-    CheckUserId(*context, at, field, problems);
-  CheckWord(*context, at, "fsGroupChangePolicy", {"Always", "OnRootMismatch"}, problems);
-}
-
 void CheckNames(const Json& spec, const std::string& path, Problems* problems) {
   for (const char* field : {"hostname", "subdomain"}) {
     const std::string held = StringField(spec, {field});
@@ -128,7 +111,11 @@ void CheckPodSpec(const Json& spec, const PodChecks& checks, Problems* problems)
   CheckWord(spec, path, "dnsPolicy", {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"},
             problems);
   CheckWord(spec, path, "preemptionPolicy", {"PreemptLowerPriority", "Never"}, problems);
-  CheckSecurity(spec, path, problems);
+  CheckPodSecurity(spec, path, problems);
+  CheckPodNetwork(spec, path, problems);
+  const std::string system = StringField(spec, {"os", "name"});
+  if (!system.empty() && system != "linux" && system != "windows")
+    problems->Unsupported(spec, absl::StrCat(path, ".os"), system, {"linux", "windows"});
   CheckPlacement(spec, path, problems);
   CheckNames(spec, path, problems);
   const Json* const deadline = FindField(spec, {"activeDeadlineSeconds"});

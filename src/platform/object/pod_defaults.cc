@@ -79,6 +79,20 @@ void DefaultRequests(Json* spec) {
   }
 }
 
+// Nothing finer than a thousandth is told apart.
+void RoundAmounts(Json* resources) {
+  for (const char* what : {"limits", "requests"}) {
+    const Json* const held = FindField(*resources, {what});
+    if (held == nullptr || !held->is_object()) continue;
+    const Json amounts = *held;
+    for (const JsonMember& member : amounts.members()) {
+      const StatusOr<Quantity> amount = Quantity::Parse(member.value);
+      if (amount.ok() && amount->is_finer_than_thousandths())
+        SetField(resources, {what, member.name}, FormatQuantity(amount->Thousandths(), false));
+    }
+  }
+}
+
 void DefaultContainer(Json* container) {
   DefaultProbes(container);
   DefaultVariables(container);
@@ -90,6 +104,7 @@ void DefaultContainer(Json* container) {
   SetDefault(container, {"terminationMessagePath"}, "/dev/termination-log");
   SetDefault(container, {"terminationMessagePolicy"}, "File");
   SetDefault(container, {"resources"}, Json::MakeObject());
+  RoundAmounts(container->FindMutable("resources"));
   if (Json* const ports = container->FindMutable("ports"); ports != nullptr && ports->is_array()) {
     for (Json& port : *ports->mutable_items()) SetDefault(&port, {"protocol"}, "TCP");
   }
@@ -153,6 +168,9 @@ void DefaultPodSpec(Json* object, FieldPath spec_path) {
                                                        : *FindField(*object, spec_path);
   SetDefault(&spec, {"restartPolicy"}, "Always");
   SetDefault(&spec, {"terminationGracePeriodSeconds"}, 30);
+  // As the server takes what makes no sense.
+  if (IntField(spec, {"terminationGracePeriodSeconds"}, 1) < 0)
+    SetField(&spec, {"terminationGracePeriodSeconds"}, 1);
   SetDefault(&spec, {"dnsPolicy"}, "ClusterFirst");
   SetDefault(&spec, {"schedulerName"}, "default-scheduler");
   SetDefault(&spec, {"securityContext"}, Json::MakeObject());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/object/probe_checks.h"
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/fields.h"
@@ -19,6 +21,17 @@ void CheckPort(const Json& action, const std::string& path, Problems* problems) 
 
 void CheckHttp(const Json& action, const std::string& path, Problems* problems) {
   CheckPort(action, path, problems);
+  if (const Json* const headers = FindField(action, {"httpHeaders"})) {
+    for (const Json& header : headers->items()) {
+      const std::string name = StringField(header, {"name"});
+      if (!name.empty() &&
+          absl::c_all_of(name, [](char c) { return absl::ascii_isalnum(c) || c == '-'; }))
+        continue;
+      problems->Invalid(header, absl::StrCat(path, ".httpHeaders"), name,
+                        "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. "
+                        "'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')");
+    }
+  }
   const std::string scheme = StringField(action, {"scheme"});
   if (!scheme.empty() && scheme != "HTTP" && scheme != "HTTPS")
     problems->Unsupported(action, absl::StrCat(path, ".scheme"), scheme, {"HTTP", "HTTPS"});

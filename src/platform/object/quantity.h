@@ -23,6 +23,11 @@ class Quantity {
 
   bool is_negative() const { return billionths_ < 0; }
   bool is_whole() const;
+  bool is_finer_than_thousandths() const { return billionths_ % 1000000 != 0; }
+  // Above zero, and so many times `part`.
+  bool IsMultipleOf(const Quantity& part) const {
+    return billionths_ > 0 && part.billionths_ > 0 && billionths_ % part.billionths_ == 0;
+  }
   int64_t Thousandths() const;  // rounded up; at most 2^63 - 1
   // In the shortest form that loses nothing: "1500m", "1536Mi", "1e3".
   std::string ToString() const;

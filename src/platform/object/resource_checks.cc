@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -80,9 +82,52 @@ void CheckAmount(const Json& value, const std::string& path, const std::string& 
     problems->Invalid(value, path, amount.ToString(), "must be greater than or equal to 0");
   if (IsExtended(name) && !amount.is_whole())
     problems->Invalid(value, path, amount.ToString(), "must be an integer");
+  if (!absl::StartsWith(name, kHugePages)) return;
+  const StatusOr<Quantity> page = Quantity::Parse(name.substr(sizeof(kHugePages) - 1));
+  if (page.ok() && !amount.IsMultipleOf(*page)) {
+    problems->Invalid(
+        value, path, amount.ToString(),
+        absl::StrCat(amount.ToString(), " is not positive integer multiple of ", name));
+  }
+}
+
+// In which parts a variable or a file may tell of it: whole ones by powers of 1000 and of 1024,
+// processors also by thousandths.
+bool IsKnownDivisor(absl::string_view resource, const std::string& divisor) {
+  static const auto* const of_bytes = new std::vector<std::string>{
+      "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"};
+  if (resource == "cpu") return divisor == "1" || divisor == "1m";
+  return std::find(of_bytes->begin(), of_bytes->end(), divisor) != of_bytes->end();
 }
 
 }  // namespace
+
+void CheckResourceReference(const Json& reference, const std::string& path, Problems* problems) {
+  static const auto* const known =
+      new std::vector<std::string>{"limits.cpu",   "limits.ephemeral-storage",   "limits.memory",
+                                   "requests.cpu", "requests.ephemeral-storage", "requests.memory"};
+  const std::string named = StringField(reference, {"resource"});
+  const std::string at = absl::StrCat(path, ".resource");
+  if (named.empty()) return problems->Required(reference, at);
+  const absl::string_view resource = absl::string_view(named).substr(named.find('.') + 1);
+  const bool is_page = absl::StartsWith(resource, kHugePages);
+  if (std::find(known->begin(), known->end(), named) == known->end() && !is_page)
+    return problems->Unsupported(reference, at, named, *known);
+  const Json* const divisor = FindField(reference, {"divisor"});
+  if (divisor == nullptr) return;
+  const StatusOr<Quantity> amount = Quantity::Parse(*divisor);
+  if (!amount.ok() || *amount == Quantity() || IsKnownDivisor(resource, amount->ToString())) return;
+  problems->Invalid(
+      reference, absl::StrCat(path, ".divisor"), named,
+      resource == "cpu"
+          ? "only divisor's values 1m and 1 are supported with the cpu resource"
+          : absl::StrCat("only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, "
+                         "1Pi, 1Ei are supported with the ",
+                         is_page                ? "hugepages"
+                         : resource == "memory" ? "memory"
+                                                : "local ephemeral storage",
+                         " resource"));
+}
 
 void CheckResourceRequirements(const Json& resources, const std::string& path, Problems* problems) {
   const Json empty = Json::MakeObject();

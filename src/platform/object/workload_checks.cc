@@ -96,6 +96,10 @@ void CheckRestartsAlways(const Json& object, Problems* problems) {
   const std::string policy = StringField(object, {"spec", "template", "spec", "restartPolicy"});
   if (policy != "Always")
     problems->Unsupported(object, "spec.template.spec.restartPolicy", policy, {"Always"});
+  if (FindField(object, {"spec", "template", "spec", "activeDeadlineSeconds"}) != nullptr) {
+    problems->Forbidden(object, "spec.template.spec.activeDeadlineSeconds",
+                        "activeDeadlineSeconds in ReplicaSet is not Supported");
+  }
 }
 
 void CheckFixed(const Json& old, const Json& object, const char* field, Problems* problems) {

@@ -12,26 +12,9 @@ void SetAmount(Amounts* amounts, size_t resource, int64_t value) {
   (*amounts)[resource] = value;
 }
 
-void AddAmounts(const Amounts& more, Amounts* to) {
-  if (to->size() < more.size()) to->resize(more.size(), 0);
-  for (size_t i = 0; i < more.size(); ++i) (*to)[i] += more[i];
-}
-
-void SubtractAmounts(const Amounts& less, Amounts* from) {
-  if (from->size() < less.size()) from->resize(less.size(), 0);
-  for (size_t i = 0; i < less.size(); ++i) (*from)[i] -= less[i];
-}
-
 void RaiseAmounts(const Amounts& at_least, Amounts* to) {
   if (to->size() < at_least.size()) to->resize(at_least.size(), 0);
   for (size_t i = 0; i < at_least.size(); ++i) (*to)[i] = std::max((*to)[i], at_least[i]);
-}
-
-bool AmountsFit(const Amounts& needed, const Amounts& free) {
-  for (size_t i = 0; i < needed.size(); ++i) {
-    if (needed[i] > 0 && needed[i] > AmountOf(free, i)) return false;
-  }
-  return true;
 }
 
 size_t ResourceNames::NumberOf(absl::string_view name) {

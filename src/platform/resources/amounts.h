@@ -26,11 +26,29 @@ inline int64_t AmountOf(const Amounts& amounts, size_t resource) {
   return resource < amounts.size() ? amounts[resource] : 0;
 }
 void SetAmount(Amounts* amounts, size_t resource, int64_t value);
-void AddAmounts(const Amounts& more, Amounts* to);
-void SubtractAmounts(const Amounts& less, Amounts* from);
 void RaiseAmounts(const Amounts& at_least, Amounts* to);
+// These are asked for each node that is looked at, and for each pod that comes or goes.
+inline void AddAmounts(const Amounts& more, Amounts* to) {
+  if (to->size() < more.size()) to->resize(more.size(), 0);
+  int64_t* const sums = to->data();
+  for (const int64_t& amount : more) sums[&amount - more.data()] += amount;
+}
+inline void SubtractAmounts(const Amounts& less, Amounts* from) {
+  if (from->size() < less.size()) from->resize(less.size(), 0);
+  int64_t* const sums = from->data();
+  for (const int64_t& amount : less) sums[&amount - less.data()] -= amount;
+}
 // What is needed is free; a resource that is not needed does not count.
-bool AmountsFit(const Amounts& needed, const Amounts& free);
+inline bool AmountsFit(const Amounts& needed, const Amounts& free) {
+  const int64_t* const there = free.data();
+  const size_t known = free.size();
+  size_t resource = 0;
+  for (const int64_t amount : needed) {
+    if (amount > 0 && amount > (resource < known ? there[resource] : 0)) return false;
+    ++resource;
+  }
+  return true;
+}
 
 // The numbers of the names that one cluster uses. Not thread-safe.
 class ResourceNames {

@@ -136,9 +136,10 @@ void ClusterState::Vacate(const std::shared_ptr<const PodNeeds>& needs, const Pl
                           bool frees) {
   NodeState& node = nodes_[static_cast<size_t>(place.node)];
   // Mostly it came last.
-  const auto found = std::find_if(
-      node.tenants.rbegin(), node.tenants.rend(),
-      [&](const NodeState::Tenant& each) { return each.needs == needs && each.place == place; });
+  const auto found =
+      std::find_if(node.tenants.rbegin(), node.tenants.rend(), [&](const NodeState::Tenant& each) {
+        return each.needs == needs && each.place.gpus == place.gpus;
+      });
   if (found == node.tenants.rend()) return;
   if (node.description != nullptr) Apply(&node, *found, -1);
   std::swap(*found, node.tenants.back());

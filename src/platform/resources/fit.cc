@@ -20,6 +20,7 @@ const Taint* FindUntolerated(const NodeDescription& node, const PodNeeds& needs)
 }
 
 bool MatchesNode(const NodeDescription& node, const PodNeeds& needs) {
+  if (needs.node_selector.empty() && !needs.has_node_terms) return true;
   for (const LabelRequirement& requirement : needs.node_selector) {
     if (!Matches(requirement, node.labels)) return false;
   }
@@ -45,6 +46,10 @@ bool IsModel(const Gpu& gpu, const GpuNeeds& needs) {
          std::find(needs.models.begin(), needs.models.end(), gpu.model) != needs.models.end();
 }
 
+int IslandOf(const std::vector<Gpu>& gpus, int index) {
+  return gpus[static_cast<size_t>(index)].island;
+}
+
 int64_t CountFitting(const NodeState& node, const GpuNeeds& needs) {
   int64_t count = 0;
   for (size_t i = 0; i < node.gpus.size(); ++i)
@@ -54,22 +59,23 @@ int64_t CountFitting(const NodeState& node, const GpuNeeds& needs) {
 
 bool HasGpus(const NodeState& node, const GpuNeeds& needs) {
   if (needs.count == 0) return true;
+  // Whole ones of any model are counted already.
+  if (needs.indices.empty() && !needs.is_shared() && needs.models.empty())
+    return node.free_gpus >= needs.count;
   for (const int index : needs.indices) {
     const auto at = static_cast<size_t>(index);
     if (at >= node.gpus.size() || !GpuFits(node.description->gpus[at], node.gpus[at], needs))
       return false;
   }
-  if (!needs.indices.empty()) return true;
-  // Whole ones of any model are counted already.
-  if (!needs.is_shared() && needs.models.empty()) return node.free_gpus >= needs.count;
-  return CountFitting(node, needs) >= needs.count;
+  return !needs.indices.empty() || CountFitting(node, needs) >= needs.count;
 }
 
 }  // namespace
 
 bool GpuFits(const Gpu& gpu, const GpuState& state, const GpuNeeds& needs) {
+  if (!state.is_whole && !needs.is_shared()) return false;
   if (!gpu.is_healthy || !IsModel(gpu, needs)) return false;
-  if (!needs.is_shared()) return state.is_whole;
+  if (!needs.is_shared()) return true;
   if (needs.memory > state.free_memory) return false;
   return ThousandthsOf(needs, gpu) <= state.free_thousandths;
 }
@@ -104,8 +110,14 @@ bool ChooseGpus(const NodeState& node, const GpuNeeds& needs, absl::InlinedVecto
   }
   const std::vector<Gpu>& all = node.description->gpus;
   absl::InlinedVector<int, 8> fitting;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (GpuFits(all[i], node.gpus[i], needs)) fitting.push_back(static_cast<int>(i));
+  bool is_one_island = true;
+  int number = 0;
+  for (const GpuState& state : node.gpus) {
+    const int index = number++;
+    if (!GpuFits(all[static_cast<size_t>(index)], state, needs)) continue;
+    is_one_island = is_one_island &&
+                    (fitting.empty() || IslandOf(all, fitting.front()) == IslandOf(all, index));
+    fitting.push_back(index);
   }
   const auto wanted = static_cast<size_t>(needs.count);
   if (fitting.size() < wanted) return false;
@@ -116,10 +128,10 @@ bool ChooseGpus(const NodeState& node, const GpuNeeds& needs, absl::InlinedVecto
       return x.free_thousandths != y.free_thousandths ? x.free_thousandths < y.free_thousandths
                                                       : x.free_memory < y.free_memory;
     });
-  } else if (fitting.size() > wanted) {
+  } else if (fitting.size() > wanted && !is_one_island) {
     // Islands that hold all of them come first, the tightest one before the others; among those
     // that do not, the greatest.
-    const auto island_of = [&](int index) { return all[static_cast<size_t>(index)].island; };
+    const auto island_of = [&](int index) { return IslandOf(all, index); };
     const auto rank = [&](int index) {
       const auto size = std::count_if(fitting.begin(), fitting.end(), [&](int other) {
         return island_of(other) == island_of(index);
@@ -138,7 +150,7 @@ bool ChooseGpus(const NodeState& node, const GpuNeeds& needs, absl::InlinedVecto
     fitting = sorted;
   }
   gpus->assign(fitting.begin(), fitting.begin() + static_cast<ptrdiff_t>(wanted));
-  std::sort(gpus->begin(), gpus->end());
+  if (wanted > 1) std::sort(gpus->begin(), gpus->end());
   return true;
 }
 

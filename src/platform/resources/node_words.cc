@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/resources/node_words.h"
 
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/names.h"
 #include "platform/object/quantity.h"
 #include "platform/resources/node_description.h"
 
@@ -52,6 +59,14 @@ Status AddAmount(const std::string& name, const std::string& value, GpuWords* gp
     gpus->one.Set("model", value);
     return absl::OkStatus();
   }
+  static constexpr absl::string_view kPlain[] = {"cpu", "memory",     "pods",
+                                                 "gpu", "gpu-memory", "ephemeral-storage"};
+  if (!absl::StrContains(name, '/') && !absl::StartsWith(name, "hugepages-") &&
+      std::find(std::begin(kPlain), std::end(kPlain), name) == std::end(kPlain)) {
+    return InvalidArgument("there is no resource '", name, "': ", absl::StrJoin(kPlain, ", "),
+                           ", gpu-model, hugepages-2Mi or one with a domain, as "
+                           "example.com/thing, is allowed");
+  }
   const StatusOr<int64_t> thousandths = ParseQuantity(Json(value));
   if (!thousandths.ok()) return Annotate(thousandths.status(), name);
   if (name == "gpu-memory") {
@@ -81,6 +96,7 @@ StatusOr<Json> ParseNodeWord(absl::string_view word) {
   node.Set("kind", "Node");
   SetField(&node, {"metadata", "name"}, parts.front());
   GpuWords gpus;
+  std::set<std::string> named;
   Json taints = Json::MakeArray();
   for (size_t i = 1; i < parts.size(); ++i) {
     absl::string_view part = parts[i];
@@ -94,7 +110,13 @@ StatusOr<Json> ParseNodeWord(absl::string_view word) {
       return InvalidArgument("'", parts[i], "' of node ", parts.front(), ": ", kForm);
     const std::string name(part.substr(0, equals));
     const std::string value(part.substr(equals + 1));
+    if (!named.insert(parts[i].substr(0, parts[i].find('='))).second)
+      return InvalidArgument("node ", parts.front(), " has '", name, "' twice");
     if (is_label) {
+      for (const NameProblems& wrong : {QualifiedNameProblems(name), LabelValueProblems(value)}) {
+        if (!wrong.empty())
+          return InvalidArgument("'", parts[i], "' of node ", parts.front(), ": ", wrong.front());
+      }
       SetField(&node, {"metadata", "labels", name}, value);
     } else {
       WEFT_RETURN_IF_ERROR(Annotate(AddAmount(name, value, &gpus, &node), "node " + parts.front()));

@@ -42,6 +42,11 @@ TEST(NodeWordsTest, MistakesAreNamed) {
   EXPECT_THAT(error("a,cpu=x"), HasSubstr("node a: cpu: holds"));
   EXPECT_THAT(error("a,gpu=1.5"), HasSubstr("a whole number"));
   EXPECT_THAT(error("a,taint:x"), HasSubstr("does not end in"));
+  EXPECT_THAT(error("a,procesors=4"), HasSubstr("there is no resource 'procesors'"));
+  EXPECT_THAT(error("a,cpu=1,memory=1Gi,cpu=2"), HasSubstr("has 'cpu' twice"));
+  EXPECT_THAT(error("a,label:disk=s s d"), HasSubstr("a valid label must be"));
+  EXPECT_THAT(error("a,label:a b=c"), HasSubstr("name part must consist of"));
+  EXPECT_THAT(error("a,example.com/thing=1,hugepages-2Mi=4Mi,label:x=1,label:y=1"), "");
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class Search {
   int Run() {
     const Walk walk = options_.placement->walk();
     const bool needs_whole = needs_.gpu.count > 0 && !needs_.gpu.is_shared();
-    if (walk == Walk::kAll || (gang_.placed != nullptr && !gang_.placed->empty())) TryPlaced();
+    if (options_.most_candidates > 0) TryPlaced();
     if (walk == Walk::kAll && options_.most_candidates == 0 && !needs_whole) {
       for (int i = 0; i < state_.node_count(); ++i) Try(i);
       return best_;
@@ -134,6 +134,7 @@ Place FindPlace(const ClusterState& state, const PodNeeds& needs, const GangProg
 bool PlaceGang(const std::vector<std::shared_ptr<const PodNeeds>>& pods,
                const PlaceOptions& options, ClusterState* state, std::vector<Place>* places) {
   places->clear();
+  places->reserve(pods.size());
   GangProgress gang;
   gang.placed = places;
   gang.remaining = static_cast<int64_t>(pods.size());

@@ -12,6 +12,14 @@ bool AllTheSame(const Workload& workload) {
                      [&](const auto& pod) { return pod == workload.pods.front(); });
 }
 
+// It asks for more than there is in the whole cluster.
+bool IsTooLarge(const Workload& workload, const Usage& capacity) {
+  for (size_t i = 0; i < capacity.of.size(); ++i) {
+    if (workload.usage.of[i] > capacity.of[i]) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Dispatcher::Key Dispatcher::KeyOf(Id id, double now) const {
@@ -29,8 +37,7 @@ Dispatcher::Id Dispatcher::Add(Workload workload, double now) {
   }
   if (!first_priority_.has_value()) first_priority_ = workload.priority;
   KeepStandings(workload, now);
-  Record& of = record(id);
-  of = Record();
+  Record& of = record(id);  // a new one: Remove left it so
   of.is_used = true;
   of.workload = std::move(workload);
   Measure(&of.workload);
@@ -271,7 +278,9 @@ void Dispatcher::Decide(double now, Outcome* outcome) {
     const Record& of = record(id);
     ++queue->next;
     if (of.waiting == Waiting::kQuota) continue;  // which holds up nobody else
-    if (options_.backfill == Backfill::kStrict) queue->is_blocked = true;
+    // What never fits holds up nobody.
+    if (options_.backfill == Backfill::kStrict && !IsTooLarge(of.workload, capacity_))
+      queue->is_blocked = true;
     if (!reservation_.is_set && of.waiting != Waiting::kBehind) Reserve(of);
     reservation_.is_firm = reservation_.is_firm || of.waiting == Waiting::kVictims;
   }
@@ -310,9 +319,9 @@ bool Dispatcher::Places(Record* of) {
   const auto key = std::make_pair(workload.pods.front().get(), workload.pods.size());
   if (vain_freed_ != options_.state->freed()) {
     vain_freed_ = options_.state->freed();
-    vain_.clear();
+    if (!vain_.empty()) vain_.clear();
   }
-  if (of->is_uniform && vain_.contains(key)) return false;
+  if (of->is_uniform && !vain_.empty() && vain_.contains(key)) return false;
   const PlaceOptions options = {options_.placement, options_.most_candidates};
   if (PlaceGang(workload.pods, options, options_.state, &workload.places)) return true;
   if (of->is_uniform) vain_[key] = workload.pods.front();

@@ -137,10 +137,23 @@ TEST_F(DispatcherTest, WhatFoundNoRoomIsNotTakenForAnother) {
 TEST_F(DispatcherTest, StrictQueuesWaitForTheirFirst) {
   Begin("fifo", {.backfill = Backfill::kStrict}, {{"other", "", 1, {-1, -1, -1}}});
   AddNode("a", 4);
-  Submit("great", 5, 1);
+  Submit("runs", 1, 1);
+  ASSERT_THAT(Decide(), ElementsAre("runs"));
+  Submit("great", 4, 1);
   Submit("small", 1, 1);
   Submit("elsewhere", 1, 1, 1000, 0, 1);
   EXPECT_THAT(Decide(), ElementsAre("elsewhere"));
+}
+
+TEST_F(DispatcherTest, NobodyWaitsForWhatNeverFits) {
+  Begin("fifo", {.backfill = Backfill::kStrict});
+  AddNode("a", 4);
+  Submit("more than there is", 5, 1);
+  Submit("small", 1, 1);
+  EXPECT_THAT(Decide(), ElementsAre("small"));
+  // Until there is more.
+  AddNode("b", 4);
+  EXPECT_THAT(Decide(), ElementsAre("more than there is"));
 }
 
 TEST_F(DispatcherTest, AHigherPriorityDisplacesTheLeastAndSparesWhatIsNearlyDone) {

@@ -114,7 +114,8 @@ TEST_F(PodSchedulerTest, BindsWhatFitsAndTellsTheRestWhy) {
   EXPECT_THAT(EventsOf("ssd"), HasSubstr("Scheduled: Successfully assigned default/ssd to b"));
   EXPECT_EQ(WhyPending("tape"),
             "Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's node "
-            "affinity/selector.");
+            "affinity/selector. Node a has room for it, but has not the labels that its node "
+            "selector or affinity wants.");
   EXPECT_THAT(EventsOf("tape"), HasSubstr("FailedScheduling: 0/2 nodes are available"));
   EXPECT_THAT(WhyPending("great"),
               HasSubstr("0/2 nodes are available: 2 Insufficient cpu, 2 Insufficient memory. It "
@@ -124,6 +125,25 @@ TEST_F(PodSchedulerTest, BindsWhatFitsAndTellsTheRestWhy) {
   EXPECT_EQ(NodeOf("other"), "");
   EXPECT_EQ(WhyPending("other"), "");
   EXPECT_THAT(EventsOf("other"), HasSubstr("No scheduler 'volcano' runs here"));
+}
+
+TEST_F(PodSchedulerTest, TellsOfTheNodeThatWouldDo) {
+  AddNode("a,cpu=2,memory=4Gi");
+  AddNode("b,cpu=8,gpu=4,taint:team=x:NoSchedule");
+  AddNode("c,cpu=8,memory=64Gi,label:disk=ssd");
+  Json cordon;
+  SetField(&cordon, {"spec", "unschedulable"}, true);
+  ASSERT_TRUE(store_->Patch(Nodes(), {"", "c"}, PatchKind::kMerge, cordon, {}).ok());
+  AddPod("gpus", R"("nvidia.com/gpu":"2")");
+  AddPod("memory", R"("memory":"32Gi")");
+  AddPod("never", R"("nvidia.com/gpu":"8")");
+  Begin();
+  Settle();
+  EXPECT_THAT(WhyPending("gpus"),
+              HasSubstr("Node b has room for it, but it does not tolerate the taint "
+                        "team=x:NoSchedule."));
+  EXPECT_THAT(WhyPending("memory"), HasSubstr("Node c has room for it, but is cordoned."));
+  EXPECT_THAT(WhyPending("never"), HasSubstr("no node is large enough even when it is empty"));
 }
 
 TEST_F(PodSchedulerTest, WhatChangesIsSeen) {
@@ -159,7 +179,8 @@ TEST_F(PodSchedulerTest, CordonedNodesHold) {
   Begin();
   Settle();
   EXPECT_EQ(WhyPending("p"),
-            "Unschedulable: 0/1 nodes are available: 1 node(s) were unschedulable.");
+            "Unschedulable: 0/1 nodes are available: 1 node(s) were unschedulable. Node a has room "
+            "for it, but is cordoned.");
   const StatusOr<Json> uncordon = Json::Parse(R"({"spec":{"unschedulable":null}})");
   ASSERT_TRUE(uncordon.ok());
   ASSERT_TRUE(store_->Patch(Nodes(), {"", "a"}, PatchKind::kMerge, *uncordon, {}).ok());

@@ -176,13 +176,13 @@ class Simulation {
     const size_t resource = has_gpus_ ? 2 : 0;
     const auto used = static_cast<double>(dispatcher.used().of[resource]);
     const double passed = now - last_;
+    if (last_start_ == last_) used_until_start_ = used_time_;
     used_time_ += used * passed;
     if (dispatcher.waiting_count() > 0) {
       waiting_time_ += passed;
       free_while_waiting_ +=
           (static_cast<double>(dispatcher.capacity().of[resource]) - used) * passed;
     }
-    if (last_start_ == last_) used_until_start_ = used_time_;
     const double part = used / std::max<double>(dispatcher.capacity().of[resource], 1);
     if (passed > 0 && (in_use_.empty() || in_use_.back().second != part))
       in_use_.emplace_back(last_, part);

@@ -56,6 +56,23 @@ std::vector<TraceJob> DrawJobs(int count, double load, int gpus, uint64_t seed) 
   return Parse(text);
 }
 
+TEST(SimulatorTest, WhatNeverFitsHoldsUpNobody) {
+  const auto jobs = Parse("name,submit_time,duration,num_gpu\nlarge,0,10,99\nsmall,1,10,2\n");
+  const SimulationResult result =
+      Play(MakeNodes(1, 2, 8000, int64_t{1} << 30), jobs, "fifo/packing+strict");
+  EXPECT_EQ(result.never_ran, 1);
+  EXPECT_THAT(result.completions, ElementsAre(10));
+  // Until the last start nothing ran.
+  EXPECT_EQ(result.utilisation, 0);
+}
+
+TEST(SimulatorTest, NoMoreIsInUseThanThereIs) {
+  const auto jobs = Parse("name,submit_time,duration,num_gpu\na,0,10,2\nb,2,90,2\n");
+  const SimulationResult result =
+      Play(MakeNodes(1, 2, 8000, int64_t{1} << 30), jobs, "fifo/packing");
+  EXPECT_DOUBLE_EQ(result.utilisation, 1);
+}
+
 TEST(SimulatorTest, AFewJobsByHand) {
   const auto jobs = Parse(
       "job_id,num_gpu,submit_time,duration\n"

@@ -66,6 +66,41 @@ bool CouldHold(const NodeState& node, const PodNeeds& needs) {
   return needs.gpu.count == 0 || fitting >= needs.gpu.count;
 }
 
+// The same, and where it asks for no node in particular and bears with all of them.
+PodNeeds Unbound(const PodNeeds& needs, bool keeps_labels) {
+  PodNeeds free = needs;
+  Toleration all;
+  all.is_any_value = true;
+  free.tolerations = {all};
+  if (keeps_labels) return free;
+  free.node_selector.clear();
+  free.has_node_terms = false;
+  return free;
+}
+
+// A node that has room now, and what alone keeps the pod from it; empty: there is none.
+std::string WhatBars(const ClusterState& state, const PodNeeds& needs) {
+  const PodNeeds tolerant = Unbound(needs, true);
+  const PodNeeds anywhere = Unbound(needs, false);
+  for (int i = 0; i < state.node_count(); ++i) {
+    const NodeState& node = state.node(i);
+    const Misfit misfit = CheckNode(node, needs);
+    if (!IsForGood(misfit) || misfit == Misfit::kGone) continue;
+    const bool is_by_labels = misfit == Misfit::kNodeAffinity;
+    if (CheckNode(node, is_by_labels ? anywhere : tolerant) != Misfit::kNone) continue;
+    const std::string begin =
+        absl::StrCat("Node ", node.description->name, " has room for it, but ");
+    if (is_by_labels) return begin + "has not the labels that its node selector or affinity wants.";
+    if (misfit == Misfit::kUnschedulable) return begin + "is cordoned.";
+    for (const Taint& taint : node.description->taints) {
+      if (taint.effect == "PreferNoSchedule" || Tolerates(needs.tolerations, taint)) continue;
+      return absl::StrCat(begin, "it does not tolerate the taint ", taint.key,
+                          taint.value.empty() ? "" : "=", taint.value, ":", taint.effect, ".");
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string WhyNoNode(const ClusterState& state, const ResourceNames& names,
@@ -107,7 +142,8 @@ std::string NearestNode(const ClusterState& state, const ResourceNames& names,
       is_possible = could;
     }
   }
-  if (nearest < 0) return "";
+  const std::string barred = is_possible ? "" : WhatBars(state, needs);
+  if (nearest < 0) return barred;
   const NodeState& node = state.node(nearest);
   std::vector<std::string> needed;
   std::vector<std::string> there;
@@ -126,8 +162,9 @@ std::string NearestNode(const ClusterState& state, const ResourceNames& names,
   }
   std::string text = absl::StrCat("It needs ", absl::StrJoin(needed, " and "), "; node ",
                                   node.description->name, " has ", absl::StrJoin(there, " and "));
-  if (!is_possible) text += ", and no node is large enough even when it is empty";
-  return text + ".";
+  if (is_possible) return text + ".";
+  if (!barred.empty()) return absl::StrCat(text, ". ", barred);
+  return text + ", and no node is large enough even when it is empty.";
 }
 
 }  // namespace weft::platform

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/columns.h"
 #include "platform/object/fields.h"
 #include "platform/object/kind_spec.h"
+#include "platform/object/metadata_checks.h"
 #include "platform/object/object_time.h"
 #include "platform/object/workload_checks.h"
 
@@ -38,6 +41,12 @@ void DefaultJob(const Json* old, const std::string& /*version*/, Json* object) {
   SetDefault(object, {"spec", "selector", "matchLabels", kControllerUid}, uid);
 }
 
+void CheckSpecWord(const Json& object, const char* field, const std::vector<std::string>& allowed,
+                   Problems* problems) {
+  if (const Json* const spec = FindField(object, {"spec"}))
+    CheckWord(*spec, "spec", field, allowed, problems);
+}
+
 void CheckJob(const Json* old, const Json& object, Problems* problems) {
   for (const char* field : {"parallelism", "completions", "backoffLimit", "activeDeadlineSeconds",
                             "ttlSecondsAfterFinished"})
@@ -46,6 +55,21 @@ void CheckJob(const Json* old, const Json& object, Problems* problems) {
   const std::string mode = StringField(object, {"spec", "completionMode"});
   if (mode != "NonIndexed" && mode != "Indexed")
     problems->Unsupported(object, "spec.completionMode", mode, {"NonIndexed", "Indexed"});
+  const bool is_indexed = mode == "Indexed";
+  CheckSpecWord(object, "podReplacementPolicy", {"Failed", "TerminatingOrFailed"}, problems);
+  const std::string manager = StringField(object, {"spec", "managedBy"});
+  if (!manager.empty() && !absl::StrContains(manager, '/')) {
+    problems->Invalid(object, "spec.managedBy", manager,
+                      "must be a domain-prefixed path (such as \"acme.io/foo\")");
+  }
+  if (is_indexed && FindField(object, {"spec", "completions"}) == nullptr) {
+    problems->Required(object, "spec.completions", "when completion mode is Indexed");
+  }
+  const Json* const per_index = FindField(object, {"spec", "backoffLimitPerIndex"});
+  if (per_index != nullptr && !is_indexed) {
+    problems->Invalid(object, "spec.backoffLimitPerIndex", *per_index,
+                      "requires indexed completion mode");
+  }
   CheckTemplatePod(object, problems);
   if (StringField(object, {"spec", "template", "spec", "restartPolicy"}) == "Always") {
     problems->Required(object, "spec.template.spec.restartPolicy",
@@ -54,6 +78,7 @@ void CheckJob(const Json* old, const Json& object, Problems* problems) {
   if (old == nullptr) return;
   CheckFixed(*old, object, "selector", problems);
   CheckFixed(*old, object, "completionMode", problems);
+  if (!is_indexed) CheckFixed(*old, object, "completions", problems);
   if (!BoolField(*old, {"spec", "suspend"})) CheckFixed(*old, object, "template", problems);
 }
 

@@ -5,36 +5,26 @@
 
 #include "absl/strings/str_join.h"
 
+#include "platform/object/claim_checks.h"
 #include "platform/object/columns.h"
 #include "platform/object/fields.h"
 #include "platform/object/kind_spec.h"
-#include "platform/object/quantity.h"
 
 namespace weft::platform::kinds::persistentvolumeclaims {
 namespace {
 
 // Bound to a folder when a pod first wants it.
 void DefaultClaim(const Json* old, const std::string& /*version*/, Json* claim) {
-  if (old != nullptr) return;
   SetDefault(claim, {"spec", "volumeMode"}, "Filesystem");
+  if (old != nullptr) return;
   SetField(claim, {"status"}, Json::MakeObject());
   SetField(claim, {"status", "phase"}, "Pending");
 }
 
 void CheckClaim(const Json* old, const Json& claim, Problems* problems) {
-  if (old != nullptr) return;
-  const Json* const modes = FindField(claim, {"spec", "accessModes"});
-  if (modes == nullptr || !modes->is_array() || modes->size() == 0) {
-    problems->Add(Json(), "spec.accessModes",
-                  "missing: at least one of ReadWriteOnce, ReadOnlyMany, ReadWriteMany and "
-                  "ReadWriteOncePod is needed");
-  }
-  const Json* const size = FindField(claim, {"spec", "resources", "requests", "storage"});
-  if (size == nullptr) {
-    problems->Add(Json(), "spec.resources.requests.storage", "missing: how much is wanted, as 1Gi");
-  } else if (const Status status = ParseQuantity(*size).status(); !status.ok()) {
-    problems->Add(*size, "spec.resources.requests.storage", status.message());
-  }
+  if (old != nullptr) return CheckClaimUpdate(*old, claim, problems);
+  const Json* const spec = FindField(claim, {"spec"});
+  CheckClaimSpec(spec == nullptr ? Json::MakeObject() : *spec, "spec", problems);
 }
 
 Json StatusCell(const Json& claim, absl::Time /*now*/) {

@@ -25,13 +25,27 @@ void DefaultPodOf(const Json* old, const std::string& /*version*/, Json* pod) {
   }
 }
 
+const Json::Array& ItemsOf(const Json& pod, const char* field) {
+  static const auto* const none = new Json::Array;
+  const Json* const list = FindField(pod, {"spec", field});
+  return list == nullptr ? *none : list->items();
+}
+
+bool Holds(const Json::Array& list, const Json& one) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](const Json& each) { return SameJson(each, one); });
+}
+
 // Without what a client may change.
-Json FixedSpec(const Json& object) {
+Json FixedSpec(const Json& object, bool is_gated) {
   Json spec =
       FindField(object, {"spec"}) == nullptr ? Json::MakeObject() : *FindField(object, {"spec"});
-  for (const char* free :
-       {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}) {
+  for (const char* free : {"activeDeadlineSeconds", "tolerations", "schedulingGates"})
     spec.Erase(free);
+  // Nobody has looked for a place yet.
+  if (is_gated) {
+    spec.Erase("nodeSelector");
+    spec.Erase("affinity");
   }
   for (const char* list : {"containers", "initContainers"}) {
     Json* const containers = spec.FindMutable(list);
@@ -41,13 +55,64 @@ Json FixedSpec(const Json& object) {
   return spec;
 }
 
+void CheckGates(const Json& old, const Json& pod, Problems* problems) {
+  size_t index = 0;
+  for (const Json& gate : ItemsOf(pod, "schedulingGates")) {
+    const std::string at = absl::StrCat("spec.schedulingGates[", index++, "].name");
+    if (Holds(ItemsOf(old, "schedulingGates"), gate)) continue;
+    problems->Forbidden(gate, at,
+                        absl::StrCat("only deletion is allowed, but found new scheduling gate '",
+                                     StringField(gate, {"name"}), "'"));
+  }
+}
+
+void CheckDeadline(const Json& old, const Json& pod, Problems* problems) {
+  const Json* const before = FindField(old, {"spec", "activeDeadlineSeconds"});
+  if (before == nullptr) return;
+  const Json* const now = FindField(pod, {"spec", "activeDeadlineSeconds"});
+  constexpr char kPath[] = "spec.activeDeadlineSeconds";
+  if (now == nullptr) {
+    problems->Invalid(pod, kPath, Json(), "must not update from a positive integer to nil value");
+  } else if (now->AsInt().value_or(0) > before->AsInt().value_or(0)) {
+    problems->Invalid(pod, kPath, *now, "must be less than or equal to previous value");
+  }
+}
+
+// True: it is told of nothing else.
+bool CheckFixedSpec(const Json& old, const Json& pod, Problems* problems) {
+  const bool is_gated = !ItemsOf(old, "schedulingGates").empty();
+  const Json::Array& tolerations = ItemsOf(old, "tolerations");
+  const bool keeps_tolerations =
+      std::all_of(tolerations.begin(), tolerations.end(),
+                  [&](const Json& one) { return Holds(ItemsOf(pod, "tolerations"), one); });
+  const Json* const selector = FindField(old, {"spec", "nodeSelector"});
+  const bool keeps_selector =
+      selector == nullptr ||
+      std::all_of(selector->members().begin(), selector->members().end(),
+                  [&](const JsonMember& member) {
+                    return StringField(pod, {"spec", "nodeSelector", member.name}) ==
+                           member.value.AsString().value_or("");
+                  });
+  if (keeps_tolerations && keeps_selector &&
+      SameJson(FixedSpec(old, is_gated), FixedSpec(pod, is_gated)))
+    return true;
+  problems->Forbidden(
+      pod, "spec",
+      "pod updates may not change fields other than "
+      "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+      "`spec.tolerations` (only additions to existing tolerations),"
+      "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously "
+      "negative)");
+  return false;
+}
+
 void CheckPod(const Json* old, const Json& pod, Problems* problems) {
-  if (old != nullptr && !SameJson(FixedSpec(*old), FixedSpec(pod))) {
-    return problems->Forbidden(pod, "spec",
-                               "pod updates may not change fields other than "
-                               "`spec.containers[*].image`, `spec.initContainers[*].image`, "
-                               "`spec.activeDeadlineSeconds`, `spec.terminationGracePeriodSeconds` "
-                               "and `spec.tolerations`");
+  if (old != nullptr) {
+    CheckGates(*old, pod, problems);
+    CheckDeadline(*old, pod, problems);
+    if (!CheckFixedSpec(*old, pod, problems)) return;
+  } else if (!ItemsOf(pod, "ephemeralContainers").empty()) {
+    problems->Forbidden(pod, "spec.ephemeralContainers", "cannot be set on create");
   }
   const Json* const spec = FindField(pod, {"spec"});
   CheckPodSpec(spec == nullptr ? Json::MakeObject() : *spec, PodChecks(), problems);

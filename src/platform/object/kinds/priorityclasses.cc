@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/fields.h"
@@ -21,6 +24,17 @@ void CheckPriorityClass(const Json* old, const Json& object, Problems* problems)
         object, "value",
         absl::StrCat("maximum allowed value of a user defined priority is ", kHighestOfUsers));
   }
+  const std::string name = NameOf(object);
+  if (absl::StartsWith(name, "system-") && name != "system-node-critical" &&
+      name != "system-cluster-critical") {
+    problems->Forbidden(object, "metadata.name",
+                        absl::StrCat("priority class names with 'system-' prefix are reserved for "
+                                     "system use only. error: ",
+                                     name, " is not a known system priority class"));
+  }
+  const std::string policy = StringField(object, {"preemptionPolicy"});
+  if (policy != "PreemptLowerPriority" && policy != "Never")
+    problems->Unsupported(object, "preemptionPolicy", policy, {"PreemptLowerPriority", "Never"});
   if (old != nullptr && IntField(*old, {"value"}) != value)
     problems->Forbidden(object, "value", "may not be changed in an update.");
 }

@@ -11,6 +11,7 @@
 #include "platform/object/fields.h"
 #include "platform/object/kind_spec.h"
 #include "platform/object/metadata_checks.h"
+#include "platform/object/pod_checks.h"
 #include "platform/object/probe_checks.h"
 
 namespace weft::platform::kinds::services {
@@ -45,6 +46,13 @@ void CheckService(const Json* /*old*/, const Json& service, Problems* problems) 
       new std::vector<std::string>{"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"};
   if (std::find(types->begin(), types->end(), said) == types->end())
     problems->Unsupported(service, "spec.type", said, *types);
+  CheckWord(*FindField(service, {"spec"}), "spec", "sessionAffinity", {"ClientIP", "None"},
+            problems);
+  const std::string address = StringField(service, {"spec", "clusterIP"});
+  if (!address.empty() && address != "None")
+    CheckIpAddress(service, "spec.clusterIPs[0]", address, problems);
+  if (said == "ExternalName" && StringField(service, {"spec", "externalName"}).empty())
+    problems->Required(service, "spec.externalName");
   if (const Json* const selector = FindField(service, {"spec", "selector"}))
     CheckLabels(*selector, "spec.selector", problems);
   const Json* const ports = FindField(service, {"spec", "ports"});
@@ -63,6 +71,14 @@ void CheckService(const Json* /*old*/, const Json& service, Problems* problems) 
     const Json* const target = FindField(port, {"targetPort"});
     if (target != nullptr && target->is_int())
       CheckPortNumber(port, absl::StrCat(at, ".targetPort"), target->AsInt().value_or(0), problems);
+    if (target != nullptr && target->is_string()) {
+      CheckName(port, absl::StrCat(at, ".targetPort"), target->AsString().value_or(""),
+                PortNameProblems, problems);
+    }
+    if (said == "ClusterIP" && IntField(port, {"nodePort"}) != 0) {
+      problems->Forbidden(port, absl::StrCat(at, ".nodePort"),
+                          "may not be used when `type` is 'ClusterIP'");
+    }
     const std::string protocol = StringField(port, {"protocol"});
     if (protocol != "TCP" && protocol != "UDP" && protocol != "SCTP")
       problems->Unsupported(port, absl::StrCat(at, ".protocol"), protocol, {"SCTP", "TCP", "UDP"});

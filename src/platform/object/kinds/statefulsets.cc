@@ -3,6 +3,7 @@
 
 #include "platform/object/fields.h"
 #include "platform/object/kind_spec.h"
+#include "platform/object/metadata_checks.h"
 #include "platform/object/workload_checks.h"
 
 namespace weft::platform::kinds::statefulsets {
@@ -20,8 +21,24 @@ void DefaultStatefulSet(const Json* old, const std::string& /*version*/, Json* o
     SetDefault(object, {"spec", "persistentVolumeClaimRetentionPolicy", when}, "Retain");
 }
 
+// Without what may change.
+Json FixedSpec(const Json& object) {
+  const Json* const spec = FindField(object, {"spec"});
+  Json fixed = spec == nullptr ? Json::MakeObject() : *spec;
+  for (const char* free :
+       {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy", "minReadySeconds"})
+    fixed.Erase(free);
+  return fixed;
+}
+
+void CheckNotBelowZero(const Json& object, FieldPath field, const char* path, Problems* problems) {
+  const int64_t held = IntField(object, field);
+  if (held < 0) problems->Invalid(object, path, held, "must be greater than or equal to 0");
+}
+
 // Volumes of its pods may come from its claims: they are checked when they are made.
-void CheckStatefulSet(const Json* /*old*/, const Json& object, Problems* problems) {
+void CheckStatefulSet(const Json* old, const Json& object, Problems* problems) {
   CheckReplicas(object, problems);
   CheckSelectorFits(object, "statefulset", problems);
   const std::string policy = StringField(object, {"spec", "podManagementPolicy"});
@@ -29,8 +46,23 @@ void CheckStatefulSet(const Json* /*old*/, const Json& object, Problems* problem
     problems->Invalid(object, "spec.podManagementPolicy", policy,
                       "must be 'OrderedReady' or 'Parallel'");
   }
+  CheckCount(object, "revisionHistoryLimit", problems);
+  CheckNotBelowZero(object, {"spec", "updateStrategy", "rollingUpdate", "partition"},
+                    "spec.updateStrategy.rollingUpdate.partition", problems);
+  CheckNotBelowZero(object, {"spec", "ordinals", "start"}, "spec.ordinals.start", problems);
+  if (const Json* const kept =
+          FindField(object, {"spec", "persistentVolumeClaimRetentionPolicy"})) {
+    for (const char* when : {"whenDeleted", "whenScaled"})
+      CheckWord(*kept, "spec.persistentVolumeClaimRetentionPolicy", when, {"Retain", "Delete"},
+                problems);
+  }
   CheckTemplateMetadata(object, problems);
   CheckRestartsAlways(object, problems);
+  if (old == nullptr || SameJson(FixedSpec(*old), FixedSpec(object))) return;
+  problems->Forbidden(object, "spec",
+                      "updates to statefulset spec for fields other than 'replicas', 'ordinals', "
+                      "'template', 'updateStrategy', 'revisionHistoryLimit', "
+                      "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
 }
 
 }  // namespace

@@ -99,10 +99,22 @@ void CheckFinalizers(const Json& metadata, Problems* problems) {
   }
 }
 
+// What names are made of by adding letters; it may end with a dash.
+void CheckPrefix(const ResourceType& type, const Json& metadata, Problems* problems) {
+  const std::string prefix = StringField(metadata, {"generateName"});
+  if (prefix.empty()) return;
+  std::string name = prefix;
+  if (name.size() > 1 && name.back() == '-') name.replace(name.size() - 2, 2, "a");
+  const auto rule = type.name_rule == nullptr ? &SubdomainProblems : type.name_rule;
+  for (const std::string& problem : rule(name))
+    problems->Invalid(metadata, "metadata.generateName", prefix, problem);
+}
+
 Status CheckObjectMetadata(const ResourceType& type, const Json& object) {
   const Json* const metadata = object.Find("metadata");
   if (metadata == nullptr) return absl::OkStatus();
   Problems problems("");
+  CheckPrefix(type, *metadata, &problems);
   CheckMetadata(*metadata, "metadata", &problems);
   if (!type.is_custom) CheckFinalizers(*metadata, &problems);
   return InvalidUnlessGood(type, object, problems);

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`kubectl logs` of pods that run on `weft node`, through a real API server; and who else gets none.
+"""kubectl logs, exec, attach, cp and port-forward of pods that run on `weft node`, through a real API server; and who else
+gets none.
 
-    node_logs_test.py WEFT
+    node_reach_test.py WEFT
 """
+import functools
+import json
+import os
 import pathlib
 import re
 import ssl
@@ -33,7 +37,7 @@ spec:
 '''
 
 
-class NodeLogsTest(unittest.TestCase):
+class NodeReachTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
@@ -98,6 +102,83 @@ class NodeLogsTest(unittest.TestCase):
         self.assertEqual(self.k('logs', 'talker', '-c', 'talks'), 'one\ntwo\nthree\n')
         self.k('delete', 'pod', 'talker')
 
+    def start_pod(self, name, command, **more):
+        container = {'name': 'main', 'image': 'i', 'command': command, **more}
+        self.k_in(json.dumps({'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': name}, 'spec': {
+            'restartPolicy': 'Never', 'terminationGracePeriodSeconds': 1, 'containers': [container]}}), 'apply', '-f', '-')
+        self.addCleanup(self.k, 'delete', 'pod', name, '--ignore-not-found')
+        self.k('wait', '--for=condition=Ready', 'pod/' + name, '--timeout=60s')
+
+    def k_in(self, text, *words):
+        return self.cluster.k(*words, stdin=text)
+
+    def tried(self, *words, stdin=None, **variables):
+        done = subprocess.run([self.cluster.kubectl, '--kubeconfig', str(self.cluster.plane.kubeconfig), *words], input=stdin,
+                              capture_output=True, text=True, timeout=120, env=dict(os.environ, **variables))
+        return done.returncode, done.stdout, done.stderr
+
+    def test_exec(self):
+        self.start_pod('inner', ['sleep', '600'], env=[{'name': 'MARK', 'value': 'of the container'}])
+        # kubectl speaks WebSockets to the API server, or SPDY; that speaks SPDY to the node either way.
+        for sockets in ('true', 'false'):
+            tried = functools.partial(self.tried, KUBECTL_REMOTE_COMMAND_WEBSOCKETS=sockets)
+            self.assertEqual(tried('exec', 'inner', '--', 'sh', '-c', 'echo $MARK; echo odd >&2; exit 3'),
+                             (3, 'of the container\n', 'odd\ncommand terminated with exit code 3\n'))
+            self.assertEqual(tried('exec', '-i', 'inner', '--', 'cat', stdin='x' * 300000 + '\n')[:2], (0, 'x' * 300000 + '\n'))
+            self.assertEqual(tried('exec', 'inner', '-c', 'main', '--', 'printf', '%s|', 'a b', '+&=%', '')[:2], (0, 'a b|+&=%||'))
+        code, _, said = self.tried('exec', 'inner', '--', '/no/such/program')
+        self.assertNotEqual(code, 0)
+        self.assertIn('/no/such/program', said)
+        self.assertIn('container other is not valid', self.tried('exec', 'inner', '-c', 'other', '--', 'true')[2])
+
+    def test_copies(self):
+        self.start_pod('keeper', ['sleep', '600'])
+        source, back = self.folder / 'source', self.folder / 'back'
+        source.write_bytes(bytes(range(256)) * 4000)
+        there = str(self.folder / 'there')
+        self.k('cp', str(source), 'keeper:' + there)
+        self.k('cp', 'keeper:' + there, str(back))
+        self.assertEqual(back.read_bytes(), source.read_bytes())
+
+    def test_attach(self):
+        self.start_pod('echoes', ['sh', '-c', 'while read line; do echo "heard $line"; done; echo end'], stdin=True, stdinOnce=True)
+        code, out, said = self.tried('attach', '-i', 'echoes', stdin='one\ntwo\n')
+        self.assertEqual((code, out), (0, 'heard one\nheard two\nend\n'), said)
+        cluster.wait_for(lambda: self.api.get('default', 'pods', 'echoes')['status']['phase'] == 'Succeeded', 'end')
+
+    def test_port_forward(self):
+        port = cluster.real_control_plane.free_port()
+        serve = ('import http.server, functools; http.server.HTTPServer(("127.0.0.1", %d), functools.partial('
+                 'http.server.SimpleHTTPRequestHandler, directory=%r)).serve_forever()' % (port, str(self.folder)))
+        (self.folder / 'page').write_text('served')
+        self.start_pod('serves', [sys.executable, '-c', serve])
+        for sockets in ('true', 'false'):
+            forwarding = subprocess.Popen([self.cluster.kubectl, '--kubeconfig', str(self.cluster.plane.kubeconfig), 'port-forward',
+                                           'serves', ':%d' % port], stdout=subprocess.PIPE, text=True,
+                                          env=dict(os.environ, KUBECTL_PORT_FORWARD_WEBSOCKETS=sockets))
+            try:
+                local = re.search(r'127.0.0.1:(\d+)', forwarding.stdout.readline()).group(1)
+
+                def page():
+                    try:
+                        return urllib.request.urlopen('http://127.0.0.1:%s/page' % local, timeout=30).read() == b'served'
+                    except OSError:
+                        return False  # the program is still starting
+                cluster.wait_for(page, 'page')
+            finally:
+                forwarding.kill()
+                forwarding.communicate()
+
+    def test_a_call_into_a_pod_ends_with_it(self):
+        self.start_pod('short', ['sleep', '600'])
+        running = subprocess.Popen([self.cluster.kubectl, '--kubeconfig', str(self.cluster.plane.kubeconfig), 'exec', 'short', '--',
+                                    'sh', '-c', 'echo begun; sleep 600'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(running.kill)
+        self.assertEqual(running.stdout.readline(), 'begun\n')
+        self.k('delete', 'pod', 'short', '--wait=false')
+        running.communicate(timeout=60)
+        self.assertNotEqual(running.returncode, 0)
+
     def ask(self, path, name=None):
         trusting = ssl.create_default_context()
         trusting.check_hostname = False
@@ -114,8 +195,9 @@ class NodeLogsTest(unittest.TestCase):
             with self.assertRaises(OSError) as error:
                 self.ask('/healthz', name)
             self.assertNotIsInstance(error.exception, urllib.error.HTTPError)
-        # What a kubelet would serve and this port does not is 501; what nobody serves is 404.
-        for path, code in (('/', 404), ('/exec/default/a/b', 501), ('/containerLogs/default/a', 404), ('/logs/', 404), ('/pods', 404)):
+        # What goes on in another protocol says so; what is not served is 404.
+        for path, code in (('/', 404), ('/exec/default/a/b', 400), ('/exec/default/a', 404), ('/portForward/default/a', 400),
+                           ('/containerLogs/default/a', 404), ('/logs/', 404), ('/pods', 404)):
             with self.assertRaises(urllib.error.HTTPError) as refused:
                 self.ask(path, 'apiserver')
             self.assertEqual(refused.exception.code, code, path)
