@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import time
 import unittest
 
 WEFT = sys.argv.pop(1)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'python'))
+from weft import search  # noqa: E402
 
 # Prints a metric that is best at lr=0.01 and two layers, in the order of a training's log.
 TRAIN = '''
@@ -21,6 +24,145 @@ time.sleep(float(flags.pop('pause', 0)))
 score = 1 - abs(math.log10(float(flags['lr'])) + 2) / 4 - abs(int(flags['num-layers']) - 2) / 10
 print('epoch 1: Validation-accuracy=%.6f accuracy=0.1' % (score - 0.2))
 print('epoch 2: Validation-accuracy=%.6f accuracy=0.2 (optimizer %s)' % (score, flags['optimizer']))
+'''
+SEED = '''apiVersion: "kubeflow.org/v1alpha3"
+kind: Experiment
+metadata:
+  name: example
+spec:
+  objective:
+    type: maximize
+    goal: 0.99
+    objectiveMetricName: Validation-accuracy
+    additionalMetricNames:
+    - accuracy
+  algorithm:
+    algorithmName: bayesianoptimization
+  parallelTrialCount: 3
+  maxTrialCount: 12
+  maxFailedTrialCount: 3
+  parameters:
+  - name: --lr
+    parameterType: double
+    feasibleSpace: {min: "0.02", max: "0.1"}
+  - name: --num-layers
+    parameterType: int
+    feasibleSpace:
+      min: "2"
+      max: "5"
+  - name: --optimizer
+    parameterType: categorical
+    feasibleSpace:
+      list:
+      - sgd
+      - adam
+      - ftrl
+  trialTemplate:
+    goTemplate:
+      rawTemplate: |-
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: {{.Trial}}, namespace: {{.NameSpace}}}
+        spec:
+          template:
+            spec:
+              restartPolicy: Never
+              containers:
+              - name: {{.Trial}}
+                image: mnist:1
+                command:
+                - %(python)s
+                - %(program)s
+                {{- with .HyperParameters}}
+                {{- range .}}
+                - "{{.Name}}={{.Value}}"
+                {{- end}}
+                {{- end}}
+'''
+# As the slide has it.
+PRINTED = '''apiVersion: "kubeflow.org/v1alpha3"
+kind: Experiment
+metadata:
+ name: example
+spec:
+ objective:
+    type: maximize
+    goal: 0.99
+    objectiveMetricName: accuracy
+    additionalMetricNames:
+      accuracy
+  algorithm:
+   algorithmName: bayesianoptimization
+  parallelTrialCount: 3
+ maxTrialCount: 12
+ maxFailedTrialCount: 3
+ parameters:
+    - name: --num-layers
+      parameterType: int
+      feasibleSpace:
+       min: "2"
+       max: "5"
+    - name: --optimizer
+      parameterType: categorical
+      feasibleSpace:
+        list:
+        - sgd
+        adam
+        - ftrl
+  trialTemplate:
+'''
+SIMPLE = '''apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: simple}
+spec:
+  objective: {type: minimize, objectiveMetricName: loss}
+  algorithm: {algorithmName: random}
+  maxTrialCount: 4
+  parallelTrialCount: 2
+  parameters:
+  - {name: x, parameterType: double, feasibleSpace: {min: "0", max: "1"}}
+  trialTemplate:
+    primaryContainerName: main
+    trialParameters: [{name: x, reference: x}, {name: me, reference: "${trialSpec.Name}"}]
+    trialSpec:
+      apiVersion: batch/v1
+      kind: Job
+      spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: i,
+        command: [%(python)s, %(program)s, "${trialParameters.x}"],
+        env: [{name: ME, value: "%(folder)s/${trialParameters.me}.json"}]}]}}}
+'''
+WITH_FILE = SIMPLE + '''  metricsCollectorSpec:
+    collector: {kind: File}
+    source: {fileSystemPath: {path: "%(folder)s/metrics.json", kind: File, format: JSON}}
+'''
+WITH_FILE = WITH_FILE.replace('parallelTrialCount: 2', 'parallelTrialCount: 1')
+FILES = '''
+import json, os, sys
+with open(os.path.join(os.path.dirname(sys.argv[0]), 'metrics.json'), 'w') as out:
+    for step in (3, 2, 1, 0):
+        out.write(json.dumps({'loss': str(float(sys.argv[1]) + step), 'timestamp': step}) + chr(10))
+print('loss=-1 is not meant')
+'''
+STOPPED = SIMPLE.replace('maxTrialCount: 4', 'maxTrialCount: 8') + '''  earlyStopping:
+    algorithmName: medianstop
+    algorithmSettings: [{name: min_trials_required, value: "2"}, {name: start_step, value: "3"}]
+'''
+CURVES = '''
+import sys, time
+for step in range(20):
+    print('loss=%f' % float(sys.argv[1]), flush=True)
+    time.sleep(0.05)
+'''
+# Goes on from what its parent left.
+POPULATION = '''
+import os, sys
+lr, folder = float(sys.argv[1][5:]), os.environ['WEFT_CHECKPOINT']
+path = os.path.join(folder, 'state')
+os.makedirs(folder, exist_ok=True)
+gains = open(path).read().split() if os.path.exists(path) else []
+gains.append(str(1 - abs(lr - 0.6)))
+open(path, 'w').write(' '.join(gains))
+print('score=%f' % sum(map(float, gains)))
 '''
 SPACE = 'lr=log(1e-4,1e-1) num-layers=2..5 optimizer={sgd,adam,ftrl}'
 
@@ -86,6 +228,134 @@ class TuneTest(unittest.TestCase):
         rows = list(csv.DictReader(io.StringIO(done.stdout)))
         self.assertEqual(sorted(row['trialName'] for row in rows), sorted('trial-%d' % i for i in range(10)))
         self.assertEqual({row['status'] for row in rows}, {'Succeeded'})
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, 'w') as out:
+            out.write(text)
+        return path
+
+    def experiment(self, text, *flags, **kwargs):
+        path = self.write('experiment.yaml', text % {'python': sys.executable, 'program': self.program, 'folder': self.folder})
+        return subprocess.run([WEFT, 'tune', path, *flags], capture_output=True, text=True, cwd=self.folder, timeout=240, **kwargs)
+
+    def test_the_experiment_of_the_seed_repaired(self):
+        done = self.experiment(SEED, '--output', 'csv')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual(list(rows[0]), ['trialName', 'Validation-accuracy', 'accuracy', 'lr', 'num-layers', 'optimizer', 'status'])
+        self.assertEqual(len(rows), 12)
+        # A larger count goes on with the same trials.
+        more = self.experiment(SEED.replace('maxTrialCount: 12', 'maxTrialCount: 14'), '--output', 'csv')
+        self.assertEqual(more.returncode, 0, more.stderr)
+        again = list(csv.DictReader(io.StringIO(more.stdout)))
+        self.assertEqual(len(again), 14)
+        self.assertLessEqual({row['trialName'] + row['lr'] for row in rows}, {row['trialName'] + row['lr'] for row in again})
+
+    def test_the_goal_ends_an_experiment(self):
+        done = self.experiment(SEED.replace('goal: 0.99', 'goal: 0.1'), '--output', 'csv')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(len(list(csv.DictReader(io.StringIO(done.stdout)))), 12)
+
+    def test_faults_of_an_experiment_are_answered_with_how_to_write_it(self):
+        for text, words in (
+                (PRINTED, 'experiment.yaml:'),
+                (SEED.replace('    additionalMetricNames:\n    - accuracy', '    additionalMetricNames:\n      accuracy'),
+                 'a list is allowed: write\n    additionalMetricNames:\n    - accuracy'),
+                (SEED.replace('      - sgd\n      - adam', '      - sgd adam'), 'a dash is missing'),
+                (SEED[:SEED.index('    goTemplate')], 'spec.trialTemplate: holds no template: write what a trial runs'),
+                (SEED.replace('range .}}', 'rnge .}}'), '{{rnge .}}, which is not understood'),
+                (SEED.replace('algorithmName: bayesianoptimization', 'algorithmName: magic'), "no search algorithm 'magic'"),
+                (SEED.replace('parallelTrialCount', 'paralelTrialCount'), "Did you mean 'parallelTrialCount'?")):
+            done = self.experiment(text)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertIn(words, done.stderr)
+
+    def test_files_are_read_and_what_looks_bad_is_stopped(self):
+        self.write('train.py', FILES)
+        done = self.experiment(WITH_FILE, '--output', 'json')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)
+        self.assertEqual(len(rows), 4)
+        for row in rows:
+            self.assertAlmostEqual(float(row['loss']), float(row['x']), places=4)
+        self.write('train.py', CURVES)
+        done = self.experiment(STOPPED, '--output', 'json', '--out', 'stopped')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lengths = []
+        for row in json.loads(done.stdout):
+            with open(os.path.join(self.folder, 'stopped', row['trialName'] + '.log')) as log:
+                lengths.append(len(log.readlines()))
+        self.assertLess(min(lengths), 20, lengths)
+        self.assertEqual(max(lengths), 20, lengths)
+
+    def test_checkpoints_are_handed_on(self):
+        self.write('train.py', POPULATION)
+        done = subprocess.run([WEFT, 'tune', '--space', 'lr=0.0..1.0', '--maximize', 'score', '--algorithm', 'pbt', '--setting',
+                               'n_population=3', '--trials', '12', '--output', 'json', '--', sys.executable, self.program],
+                              capture_output=True, text=True, cwd=self.folder, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        best = json.loads(done.stdout)[0]
+        with open(os.path.join(self.folder, 'weft-tune', best['trialName'], 'state')) as state:
+            self.assertEqual(len(state.read().split()), 4)  # one of each generation
+
+    def test_several_objectives_and_constraints(self):
+        self.write('train.py', "import sys\nx = float(sys.argv[1][4:])\nprint('a=%f b=%f' % (x * x, (x - 2) ** 2))\n")
+        words = [WEFT, 'tune', '--space', 'x=-4.0..4.0', '--minimize', 'a', '--minimize', 'b', '--constraint', 'b<=3', '--trials', '8',
+                 '--output', 'json', '--', sys.executable, self.program]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=self.folder, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('no other trial beats trial-', done.stderr)
+        kept = [float(row['b']) <= 3 for row in json.loads(done.stdout)]
+        self.assertEqual(kept, sorted(kept, reverse=True))
+        # Another search begins with the best of that one.
+        words[words.index('--trials') + 1] = '1'
+        more = subprocess.run(words[:2] + ['--out', 'more', '--transfer', 'weft-tune'] + words[2:], capture_output=True, text=True,
+                              cwd=self.folder, timeout=120)
+        self.assertEqual(more.returncode, 0, more.stderr)
+        best = min(json.loads(done.stdout), key=lambda row: float(row['a']))
+        self.assertEqual(json.loads(more.stdout)[0]['x'], best['x'])
+
+    def test_a_study_of_python(self):
+        with search.Study('x=-5.0..10.0 n=1..3 o={a,b}', minimize='loss', seed=3, folder=os.path.join(self.folder, 'study'),
+                          weft=WEFT) as study:
+            best = study.optimize(lambda x, n, o: (x - 2) ** 2 + n + (o == 'b'), 60)
+            self.assertLess(best.value, 2.5)  # of 1
+            trials = study.ask(3)
+            self.assertEqual([trial.number for trial in trials], [60, 61, 62])
+            study.fail(trials[0])
+            with self.assertRaisesRegex(ValueError, 'has ended already'):
+                study.tell(60, 1)
+            with self.assertRaisesRegex(ValueError, '2 results for 1 objectives'):
+                study.tell(61, [1, 2])
+        with search.Study('x=-5.0..10.0 n=1..3 o={a,b}', minimize='loss', seed=3, folder=os.path.join(self.folder, 'study'),
+                          weft=WEFT) as study:
+            states = [trial.state for trial in study.trials()]
+            self.assertEqual((len(states), states[59:]), (63, ['succeeded', 'failed', 'running', 'running']))
+            self.assertEqual(study.best(), best)
+        with search.Study('x=1..2', minimize='loss', algorithm='grid', weft=WEFT) as study:
+            self.assertEqual(len(study.ask(5)), 2)
+            self.assertRaises(search.NothingLeft, study.ask)
+        with self.assertRaisesRegex(ValueError, 'is no range'):
+            search.Study('x=7', minimize='loss', weft=WEFT).ask()
+
+    def test_the_page_says_what_is_so(self):
+        page = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'docs', 'search.md')
+        with open(page) as text:
+            text = text.read()
+        done = self.experiment(re.search(r'^```yaml\n(.*?)^```$', text, re.M | re.S)[1].replace('%', '%%'), '--output', 'csv')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(done.stdout.splitlines()), 13)
+        script = self.write('page.py', re.search(r'^```python\n(.*?)^```$', text, re.M | re.S)[1])
+        environment = dict(os.environ, WEFT_BINARY=WEFT, PYTHONPATH=sys.path[0])
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, cwd=self.folder, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"^Trial\(number=\d+, values={'x': [12]\.\d+, 'layers': [12]}")
+        words = re.search(r"^```sh\nweft (tune --serve .*?)^```$", text, re.M | re.S)[1]
+        done = subprocess.run(['sh', '-c', WEFT + ' ' + words], capture_output=True, text=True, cwd=tempfile.mkdtemp(dir=self.folder),
+                              timeout=60)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([len(answers[0]['trials']), answers[1], answers[2]['value']], [2, {}, 0.5])
 
     def test_refusals_name_what_is_wrong(self):
         for flags, words in (

@@ -2,14 +2,20 @@
 #include "platform/search/local_trials.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+
+#include "platform/search/early_stopping.h"
+#include "platform/search/trial_output.h"
 
 namespace weft::platform {
 namespace {
@@ -24,17 +30,17 @@ struct LocalTrials::Trial {
   std::unique_ptr<Subprocess> process;
   std::unique_ptr<WritableFile> log;
   MetricReader metrics;
+  absl::Time started;
   absl::Time deadline;
   bool ran_too_long = false;
+  bool looks_bad = false;  // and was stopped for it
 };
 
 std::vector<std::string> TrialCommand(const std::vector<std::string>& program,
                                       const SearchSpace& space, const SearchTrial& trial) {
   std::vector<std::pair<std::string, std::string>> values;
-  for (size_t i = 0; i < trial.values.size(); ++i) {
-    const SearchParameter& p = space.parameters[i];
-    values.emplace_back(absl::StrCat("{", p.name, "}"), p.Format(trial.values[i]));
-  }
+  for (const auto& [name, text] : space.Assign(trial.values))
+    values.emplace_back(absl::StrCat("{", name, "}"), text);
   std::vector<std::string> command;
   bool has_places = false;
   for (const std::string& word : program) {
@@ -66,19 +72,58 @@ int64_t LocalTrials::Failed() const {
   });
 }
 
+bool LocalTrials::IsGoalReached() const {
+  const SearchTrial* const best = study_.best();
+  return best != nullptr && best->violation <= 0 &&
+         ReachesGoal(options_.objective, best->objective);
+}
+
+std::vector<LocalTrials::Running> LocalTrials::running() const {
+  std::vector<Running> all;
+  for (const auto& trial : running_)
+    all.push_back({trial->number, &trial->metrics.values(), trial->started});
+  return all;
+}
+
+// A folder that the program may use; a copy of its parent's where it goes on from that.
+Status LocalTrials::PrepareCheckpoint(const SearchTrial& trial, TrialProgram* program) {
+  const std::string own = absl::StrCat(options_.folder, "/trial-", trial.number);
+  program->variables.emplace_back("WEFT_CHECKPOINT", own);
+  if (trial.parent < 0) return absl::OkStatus();
+  const std::string from = absl::StrCat(options_.folder, "/trial-", trial.parent);
+  program->variables.emplace_back("WEFT_PARENT_TRIAL", absl::StrCat(trial.parent));
+  std::error_code error;
+  if (!std::filesystem::exists(from, error)) return absl::OkStatus();
+  std::filesystem::remove_all(own, error);
+  std::filesystem::copy(from, own, std::filesystem::copy_options::recursive, error);
+  if (!error) return absl::OkStatus();
+  return Unavailable("cannot copy the checkpoint ", from, " to ", own, ": ", error.message());
+}
+
 Status LocalTrials::Start(const SearchTrial& trial) {
+  TrialProgram program;
+  if (options_.make_program != nullptr) {
+    WEFT_ASSIGN_OR_RETURN(program, options_.make_program(trial));
+  } else {
+    program.argv = TrialCommand(options_.program, study_.space(), trial);
+  }
+  program.variables.emplace_back("WEFT_TRIAL", absl::StrCat(trial.number));
+  WEFT_RETURN_IF_ERROR(PrepareCheckpoint(trial, &program));
   const std::string path = absl::StrCat(options_.folder, "/trial-", trial.number, ".log");
   WEFT_ASSIGN_OR_RETURN(auto log, files_.OpenWrite(path, WriteMode::kTruncate));
-  SpawnOptions spawn{.argv = TrialCommand(options_.program, study_.space(), trial),
+  SpawnOptions spawn{.argv = std::move(program.argv),
                      .environment = CurrentEnvironment(),
+                     .working_directory = std::move(program.working_directory),
                      .capture_output = true};
-  SetEnvironment(&spawn.environment, "WEFT_TRIAL", absl::StrCat(trial.number));
+  for (const auto& [name, value] : program.variables)
+    SetEnvironment(&spawn.environment, name, value);
   WEFT_ASSIGN_OR_RETURN(auto process, Subprocess::Spawn(spawn));
-  std::vector<std::string> names = options_.additional;
-  names.push_back(options_.objective);
-  running_.push_back(std::make_unique<Trial>(Trial{trial.number, std::move(process), std::move(log),
-                                                   MetricReader(std::move(names)),
-                                                   absl::Now() + options_.trial_limit}));
+  const MetricFormat format{.is_json = options_.collector.is_json,
+                            .filters = options_.collector.filters};
+  const absl::Time now = absl::Now();
+  running_.push_back(std::make_unique<Trial>(
+      Trial{trial.number, std::move(process), std::move(log),
+            MetricReader(options_.objective.Metrics(), format), now, now + options_.trial_limit}));
   return absl::OkStatus();
 }
 
@@ -94,9 +139,12 @@ Status LocalTrials::StartSome() {
       continue;
     }
     if (static_cast<int64_t>(trials.size()) >= options_.trials) return absl::OkStatus();
+    if (absl::Now() - began_ >= options_.search_limit) return absl::OkStatus();
     const StatusOr<SearchTrial> trial = study_.Ask();
     exhausted_ = absl::IsOutOfRange(trial.status());
-    if (exhausted_) return absl::OkStatus();
+    // The algorithm wants to see the end of one that runs.
+    const bool waits = absl::IsUnavailable(trial.status()) && !running_.empty();
+    if (exhausted_ || waits) return absl::OkStatus();
     WEFT_RETURN_IF_ERROR(trial.status());
     again_ = study_.trials().size();
     WEFT_RETURN_IF_ERROR(journal_.Started(study_.space(), *trial));
@@ -135,35 +183,90 @@ Status LocalTrials::End(int64_t number, const std::string& failure) {
 
 Status LocalTrials::Finish(Trial& trial, const ExitState& exit) {
   trial.metrics.Finish();
+  MetricSeries series = trial.metrics.values();
+  const bool has_files = options_.collector.kind == MetricsCollector::Kind::kFile ||
+                         options_.collector.kind == MetricsCollector::Kind::kTensorFlowEvent;
+  if (has_files) {
+    constexpr uint64_t kMostOutput = uint64_t{64} << 20;
+    const StatusOr<std::string> output = ReadFile(
+        files_, absl::StrCat(options_.folder, "/trial-", trial.number, ".log"), kMostOutput);
+    series = output.ok() ? ReadOutput(options_.collector, options_.objective.Metrics(), *output)
+                         : MetricSeries();
+  }
   std::string failure;
   if (trial.ran_too_long) {
     failure = absl::StrCat("ran longer than ", absl::FormatDuration(options_.trial_limit));
-  } else if (!exit.ok()) {
+  } else if (!exit.ok() && !trial.looks_bad) {
     failure = DescribeExit(exit);
   }
   TrialMetrics found;
-  for (const auto& [name, values] : trial.metrics.values()) {
-    if (name == options_.objective) {
-      found[name] = options_.maximize ? *std::max_element(values.begin(), values.end())
-                                      : *std::min_element(values.begin(), values.end());
-    } else {
-      found[name] = values.back();
-    }
+  for (const auto& [name, values] : series) {
+    const std::optional<double> value = CountedValue(options_.objective, name, values);
+    if (value.has_value()) found[name] = *value;
   }
-  if (failure.empty() && found.count(options_.objective) == 0) {
-    failure = absl::StrCat("printed no ", options_.objective, "=number");
+  histories_[trial.number] = series[options_.objective.metric];
+  TrialResult result;
+  std::vector<std::string> wanted = {options_.objective.metric};
+  wanted.insert(wanted.end(), options_.more_objectives.begin(), options_.more_objectives.end());
+  for (const std::string& name : wanted) {
+    if (failure.empty() && found.count(name) == 0)
+      failure = absl::StrCat("printed no ", name, "=number");
+    result.objectives.push_back(found.count(name) == 0 ? 0 : found[name]);
+  }
+  for (const LocalTrialsOptions::Constraint& constraint : options_.constraints) {
+    if (failure.empty() && found.count(constraint.metric) == 0)
+      failure = absl::StrCat("printed no ", constraint.metric, "=number");
+    const double over = found[constraint.metric] - constraint.bound;
+    result.violation += std::max(0.0, constraint.is_upper ? over : -over);
   }
   if (!failure.empty()) {
     WEFT_RETURN_IF_ERROR(study_.Fail(trial.number));
     return End(trial.number, failure);
   }
-  WEFT_RETURN_IF_ERROR(study_.Tell(trial.number, found[options_.objective]));
+  WEFT_RETURN_IF_ERROR(study_.Tell(trial.number, result));
   metrics_[trial.number] = std::move(found);
   return End(trial.number, "");
 }
 
+void LocalTrials::StopWhatLooksBad() {
+  if (!options_.early_stopping.has_value()) return;
+  std::vector<std::vector<double>> ended, all;
+  for (const auto& [number, values] : histories_) {
+    if (!values.empty()) ended.push_back(values);
+  }
+  all = ended;
+  for (const auto& trial : running_) {
+    const auto found = trial->metrics.values().find(options_.objective.metric);
+    if (found != trial->metrics.values().end()) all.push_back(found->second);
+  }
+  const std::vector<StoppingRule> rules =
+      StoppingRules(*options_.early_stopping, options_.objective, ended, all);
+  for (const auto& trial : running_) {
+    const auto found = trial->metrics.values().find(options_.objective.metric);
+    if (trial->looks_bad || found == trial->metrics.values().end()) continue;
+    for (const StoppingRule& rule : rules) {
+      if (!Stops(rule, found->second)) continue;
+      trial->looks_bad = true;
+      trial->process->Signal(SIGTERM);
+      trial->deadline = absl::Now() + kGrace;
+      break;
+    }
+  }
+}
+
+void LocalTrials::EndAll() {
+  for (const auto& trial : running_) trial->process->Signal(SIGTERM);
+  for (const auto& trial : running_) (void)trial->process->Wait(kGrace);
+  running_.clear();
+}
+
 Status LocalTrials::Run(int stop_fd) {
+  began_ = absl::Now();
   while (true) {
+    if (IsGoalReached()) {
+      EndAll();
+      return absl::OkStatus();
+    }
     if (Failed() > options_.most_failed) {
       return absl::AbortedError(absl::StrCat(Failed(), " trials failed, and more than ",
                                              options_.most_failed,
@@ -179,16 +282,14 @@ Status LocalTrials::Run(int stop_fd) {
     }
     (void)::poll(polled.data(), polled.size(), kPollMs);
     if (polled[0].revents != 0) {
-      for (const auto& trial : running_) trial->process->Signal(SIGTERM);
-      for (const auto& trial : running_) (void)trial->process->Wait(kGrace);
-      running_.clear();
+      EndAll();
       return absl::CancelledError("the search was stopped");
     }
     for (size_t i = 0; i < running_.size();) {
       Trial& trial = *running_[i];
       Take(trial);
       if (absl::Now() > trial.deadline && !trial.ran_too_long) {
-        trial.ran_too_long = true;
+        trial.ran_too_long = !trial.looks_bad;
         trial.process->Signal(SIGKILL);
       }
       const std::optional<ExitState> exit = trial.process->TryWait();
@@ -201,6 +302,8 @@ Status LocalTrials::Run(int stop_fd) {
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
       WEFT_RETURN_IF_ERROR(Finish(*ended, *exit));
     }
+    StopWhatLooksBad();
+    if (tick_ != nullptr) tick_();
   }
 }
 

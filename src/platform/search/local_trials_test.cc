@@ -21,8 +21,9 @@ class LocalTrialsTest : public ::testing::Test {
   LocalTrialsTest() {
     char name[] = "/tmp/weft_trials_XXXXXX";
     options_.folder = ::mkdtemp(name);
-    options_.objective = "loss";
-    options_.additional = {"steps"};
+    options_.objective.metric = "loss";
+    options_.objective.additional = {"steps"};
+    options_.objective.strategies = {{"steps", MetricStrategy::kLatest}};
     options_.trials = 8;
     options_.parallel = 3;
     header_.Set("space", "x=0..9");

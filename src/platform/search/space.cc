@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -111,6 +112,24 @@ StatusOr<SearchParameter> ParseParameter(absl::string_view word) {
   return p;
 }
 
+// `name=value|value` after a question mark.
+Status ParseCondition(absl::string_view text, const SearchSpace& space, SearchParameter* p) {
+  const std::pair<absl::string_view, absl::string_view> halves =
+      absl::StrSplit(text, absl::MaxSplits('=', 1));
+  for (size_t i = 0; i < space.parameters.size(); ++i) {
+    const SearchParameter& other = space.parameters[i];
+    if (other.name != halves.first || other.kind != Kind::kChoice) continue;
+    p->depends_on = static_cast<int>(i);
+    for (const absl::string_view value : absl::StrSplit(halves.second, '|')) {
+      WEFT_ASSIGN_OR_RETURN(const double index, other.Parse(value));
+      p->depends_on_values.push_back(index);
+    }
+    return absl::OkStatus();
+  }
+  return InvalidArgument("parameter '", p->name, "' depends on '", halves.first,
+                         "': a choice that stands before it is allowed");
+}
+
 // Words between spaces; those within braces and brackets do not count.
 std::vector<std::string> Words(absl::string_view text) {
   std::vector<std::string> words(1);
@@ -165,6 +184,7 @@ double SearchParameter::FromUnit(double position) const {
 }
 
 std::string SearchParameter::Format(double value) const {
+  if (std::isnan(value)) return "";
   if (kind == Kind::kChoice) return choices[static_cast<size_t>(value)];
   if (kind == Kind::kInt) return absl::StrCat(static_cast<int64_t>(value));
   // The shortest text that reads back as the same number.
@@ -191,10 +211,51 @@ StatusOr<double> SearchParameter::Parse(absl::string_view text) const {
   return number;
 }
 
+void SearchSpace::DropInactive(std::vector<double>* values) const {
+  for (size_t i = 0; i < values->size(); ++i) {
+    const SearchParameter& p = parameters[i];
+    if (p.depends_on < 0) continue;
+    if (!absl::c_linear_search(p.depends_on_values, (*values)[static_cast<size_t>(p.depends_on)]))
+      (*values)[i] = std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> SearchSpace::Assign(
+    const std::vector<double>& values) const {
+  std::vector<std::pair<std::string, std::string>> assigned;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isnan(values[i]))
+      assigned.emplace_back(parameters[i].name, parameters[i].Format(values[i]));
+  }
+  return assigned;
+}
+
+StatusOr<std::vector<double>> SearchSpace::ReadAssignments(
+    const std::vector<std::pair<std::string, std::string>>& assignments) const {
+  std::vector<double> values(parameters.size(), std::numeric_limits<double>::quiet_NaN());
+  for (const auto& [name, text] : assignments) {
+    const auto found =
+        absl::c_find_if(parameters, [&](const SearchParameter& p) { return p.name == name; });
+    if (found == parameters.end())
+      return InvalidArgument("there is no parameter '", name, "' in the space");
+    WEFT_ASSIGN_OR_RETURN(values[static_cast<size_t>(found - parameters.begin())],
+                          found->Parse(text));
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i]) && parameters[i].depends_on < 0)
+      return InvalidArgument("parameter '", parameters[i].name, "' has no value");
+  }
+  return values;
+}
+
 StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text) {
   SearchSpace space;
   for (const std::string& word : Words(text)) {
-    WEFT_ASSIGN_OR_RETURN(SearchParameter parameter, ParseParameter(word));
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(word, absl::MaxSplits('?', 1));
+    WEFT_ASSIGN_OR_RETURN(SearchParameter parameter, ParseParameter(parts.first));
+    if (!parts.second.empty())
+      WEFT_RETURN_IF_ERROR(ParseCondition(parts.second, space, &parameter));
     for (const SearchParameter& other : space.parameters) {
       if (other.name == parameter.name) {
         return InvalidArgument("parameter '", parameter.name, "' stands twice in the space");

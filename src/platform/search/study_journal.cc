@@ -29,19 +29,32 @@ Status Replay(const Json& line, Study* study, std::map<int64_t, TrialMetrics>* m
       return InvalidArgument("trial ", number, " stands where trial ", study->trials().size(),
                              " should");
     }
-    std::vector<double> numbers;
-    for (const SearchParameter& p : study->space().parameters) {
-      WEFT_ASSIGN_OR_RETURN(const Json* const value, values->At(p.name));
-      WEFT_ASSIGN_OR_RETURN(const std::string text, value->AsString());
-      WEFT_ASSIGN_OR_RETURN(const double number_of_value, p.Parse(text));
-      numbers.push_back(number_of_value);
+    std::vector<std::pair<std::string, std::string>> assignments;
+    for (const JsonMember& member : values->members()) {
+      WEFT_ASSIGN_OR_RETURN(std::string text, member.value.AsString());
+      assignments.emplace_back(member.name, std::move(text));
     }
-    return study->Replay(std::move(numbers));
+    WEFT_ASSIGN_OR_RETURN(std::vector<double> numbers, study->space().ReadAssignments(assignments));
+    int64_t parent = -1;
+    if (const Json* const from = line.Find("parent")) {
+      WEFT_ASSIGN_OR_RETURN(parent, from->AsInt());
+    }
+    return study->Replay(std::move(numbers), parent);
   }
   if (line.Find("failure") != nullptr) return study->Fail(number);
   WEFT_ASSIGN_OR_RETURN(const Json* const objective, line.At("objective"));
   WEFT_ASSIGN_OR_RETURN(const double value, objective->AsDouble());
-  WEFT_RETURN_IF_ERROR(study->Tell(number, value));
+  TrialResult result{{value}};
+  if (const Json* const more = line.Find("more")) {
+    for (const Json& item : more->items()) {
+      WEFT_ASSIGN_OR_RETURN(const double further, item.AsDouble());
+      result.objectives.push_back(further);
+    }
+  }
+  if (const Json* const violation = line.Find("violation")) {
+    WEFT_ASSIGN_OR_RETURN(result.violation, violation->AsDouble());
+  }
+  WEFT_RETURN_IF_ERROR(study->Tell(number, result));
   WEFT_ASSIGN_OR_RETURN(const Json* const all, line.At("metrics"));
   for (const JsonMember& member : all->members()) {
     WEFT_ASSIGN_OR_RETURN((*metrics)[number][member.name], member.value.AsDouble());
@@ -87,12 +100,11 @@ Status StudyJournal::Write(const Json& line) {
 
 Status StudyJournal::Started(const SearchSpace& space, const SearchTrial& trial) {
   Json values = Json::MakeObject();
-  for (size_t i = 0; i < trial.values.size(); ++i) {
-    values.Set(space.parameters[i].name, space.parameters[i].Format(trial.values[i]));
-  }
+  for (const auto& [name, text] : space.Assign(trial.values)) values.Set(name, text);
   Json line = Json::MakeObject();
   line.Set("trial", trial.number);
   line.Set("values", std::move(values));
+  if (trial.parent >= 0) line.Set("parent", trial.parent);
   return Write(line);
 }
 
@@ -107,6 +119,12 @@ Status StudyJournal::Ended(const SearchTrial& trial, const TrialMetrics& metrics
   Json all = Json::MakeObject();
   for (const auto& [name, value] : metrics) all.Set(name, value);
   line.Set("objective", trial.objective);
+  if (!trial.more_objectives.empty()) {
+    Json more = Json::MakeArray();
+    for (const double value : trial.more_objectives) more.Append(value);
+    line.Set("more", std::move(more));
+  }
+  if (trial.violation > 0) line.Set("violation", trial.violation);
   line.Set("metrics", std::move(all));
   return Write(line);
 }

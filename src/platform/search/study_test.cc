@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -47,10 +48,34 @@ TEST(StudyTest, AlgorithmsThatLearnFindMoreThanChance) {
   EXPECT_LT(Median("cmaes", 120) - 0.397887, 0.6 * chance);
 }
 
+// For those that need to know what says how long a trial runs.
+const std::map<std::string, std::string> kSettings = {
+    {"resource_name", "epochs"}, {"eta", "2"}, {"n_population", "6"}, {"population_size", "6"}};
+
+TEST(StudyTest, FewValuesDoNotTrapTheSearch) {
+  for (const char* algorithm : {"tpe", "bayesian"}) {
+    std::vector<double> all;
+    for (uint64_t seed = 0; seed < 9; ++seed) {
+      const auto study =
+          NewStudy("x=-5.0..10.0 n=1..3 o={a,b}", {.algorithm = algorithm, .seed = seed});
+      for (int i = 0; i < 60; ++i) {
+        const SearchTrial t = study->Ask().value();
+        const double x = t.values[0] - 2;
+        ASSERT_TRUE(study->Tell(t.number, x * x + t.values[1] + t.values[2]).ok());
+      }
+      all.push_back(study->best()->objective);
+    }
+    std::nth_element(all.begin(), all.begin() + 4, all.end());
+    EXPECT_LT(all[4], 1.2) << algorithm;  // of 1
+  }
+}
+
 TEST(StudyTest, AllAlgorithmsGoOnAsIfTheyHadNotBeenStopped) {
-  const char* const text = "lr=log(1e-4,1e-1) layers=2..5 o={sgd,adam,ftrl} rate=0.0..1.0/0.25";
+  const char* const text =
+      "lr=log(1e-4,1e-1) layers=2..5 o={sgd,adam,ftrl} rate=0.0..1.0/0.25 epochs=1..8";
   for (const std::string& algorithm : SamplerNames()) {
-    const StudyOptions options{.algorithm = algorithm, .maximize = true, .seed = 7};
+    const StudyOptions options{
+        .algorithm = algorithm, .maximize = true, .seed = 7, .settings = kSettings};
     const auto whole = NewStudy(text, options);
     auto stopped = NewStudy(text, options);
     const auto objective = [](const SearchTrial& t) { return std::log(t.values[0]) + t.values[2]; };
@@ -58,7 +83,7 @@ TEST(StudyTest, AllAlgorithmsGoOnAsIfTheyHadNotBeenStopped) {
       if (i % 9 == 5) {  // another process takes over
         auto next = NewStudy(text, options);
         for (const SearchTrial& t : stopped->trials()) {
-          ASSERT_TRUE(next->Replay(t.values).ok());
+          ASSERT_TRUE(next->Replay(t.values, t.parent).ok());
         }
         for (const SearchTrial& t : stopped->trials()) {
           ASSERT_TRUE((t.state == SearchTrial::State::kFailed ? next->Fail(t.number)
@@ -104,13 +129,172 @@ TEST(StudyTest, SobolsPointsFillEachHalfAndQuarterAlike) {
 
 TEST(StudyTest, TrialsRunSideBySideAndMayFail) {
   for (const std::string& algorithm : SamplerNames()) {
-    const auto study = NewStudy("a=0.0..1.0/0.01 b={x,y}", {.algorithm = algorithm});
-    for (int i = 0; i < 50; ++i) ASSERT_TRUE(study->Ask().ok());
-    for (int i = 49; i >= 0; --i) {
+    const auto study = NewStudy("a=0.0..1.0/0.01 b={x,y} epochs=1..8",
+                                {.algorithm = algorithm, .settings = kSettings});
+    // A population asks for no more than its members before they have ended.
+    int count = 0;
+    while (count < 50 && study->Ask().ok()) ++count;
+    EXPECT_TRUE(count == 50 || algorithm == "pbt") << algorithm;
+    for (int i = count - 1; i >= 0; --i) {
       ASSERT_TRUE((i % 2 == 0 ? study->Fail(i) : study->Tell(i, i)).ok());
     }
     EXPECT_TRUE(study->Ask().ok()) << algorithm;
     EXPECT_EQ(study->best()->number, 1);
+  }
+}
+
+// A learning curve: what is good early is good late.
+double Curve(const SearchTrial& t) { return std::abs(t.values[0] - 0.3) + 1 / t.values[1]; }
+
+TEST(StudyTest, HalvingGivesMoreToWhatIsPromising) {
+  for (const char* algorithm : {"hyperband", "asha", "bohb"}) {
+    const auto study =
+        NewStudy("x=0.0..1.0 epochs=1..27",
+                 {.algorithm = algorithm, .settings = {{"resource_name", "epochs"}}});
+    std::map<double, int> at;
+    double spent = 0;
+    for (int i = 0; i < 120; ++i) {
+      const SearchTrial trial = study->Ask().value();
+      ++at[trial.values[1]];
+      spent += trial.values[1];
+      if (trial.parent >= 0) {  // the same configuration with more
+        const SearchTrial& parent = study->trials()[static_cast<size_t>(trial.parent)];
+        EXPECT_EQ(parent.values[0], trial.values[0]);
+        EXPECT_EQ(parent.values[1] * 3, trial.values[1]);
+      }
+      ASSERT_TRUE(study->Tell(trial.number, Curve(trial)).ok());
+    }
+    EXPECT_EQ(at.size(), 4) << algorithm;  // 1, 3, 9, 27
+    EXPECT_GT(at[1], at[27]) << algorithm;
+    EXPECT_GT(at[27], 0) << algorithm;
+    EXPECT_LT(spent, 120 * 27 / 2) << algorithm;
+    EXPECT_EQ(study->best()->values[1], 27) << algorithm;
+    EXPECT_NEAR(study->best()->values[0], 0.3, 0.1) << algorithm;
+  }
+}
+
+TEST(StudyTest, HyperbandsBracketsAreThoseOfItsPaper) {
+  // R = 27, eta = 3, all brackets of table 1: 27, 12, 6 and 4 configurations.
+  const auto study =
+      NewStudy("x=0.0..1.0 epochs=1..27",
+               {.algorithm = "hyperband", .settings = {{"resource_name", "epochs"}}});
+  std::map<double, int> fresh, all;
+  for (int i = 0; i < 27 + 9 + 3 + 1 + 12 + 4 + 1 + 6 + 2 + 4; ++i) {
+    const SearchTrial trial = study->Ask().value();
+    ++all[trial.values[1]];
+    if (trial.parent < 0) ++fresh[trial.values[1]];
+    ASSERT_TRUE(study->Tell(trial.number, Curve(trial)).ok());
+  }
+  EXPECT_EQ(fresh, (std::map<double, int>{{1, 27}, {3, 12}, {9, 6}, {27, 4}}));
+  EXPECT_EQ(all, (std::map<double, int>{{1, 27}, {3, 21}, {9, 13}, {27, 8}}));
+}
+
+TEST(StudyTest, APopulationHandsOnWhatIsGood) {
+  const auto study = NewStudy(
+      "lr=0.0..1.0", {.algorithm = "pbt",
+                      .maximize = true,
+                      .settings = {{"n_population", "8"}, {"truncation_threshold", "0.25"}}});
+  std::vector<double> reached;  // grows by how good the rate is, from where the parent stood
+  for (int i = 0; i < 80; ++i) {
+    const SearchTrial trial = study->Ask().value();
+    const double before = trial.parent < 0 ? 0 : reached[static_cast<size_t>(trial.parent)];
+    EXPECT_EQ(trial.parent < 0, i < 8);
+    reached.push_back(before + 1 - std::abs(trial.values[0] - 0.6));
+    ASSERT_TRUE(study->Tell(trial.number, reached.back()).ok());
+  }
+  EXPECT_GT(study->best()->objective, 9.3);  // of at most 10
+}
+
+TEST(StudyTest, SeveralObjectivesGiveAFront) {
+  // Schaffer's function N. 1; its front is x in [0, 2].
+  const auto volume = [](const char* algorithm, int trials) {
+    const auto study =
+        NewStudy("x=-10.0..10.0", {.algorithm = algorithm, .also_maximize = {false}});
+    for (int i = 0; i < trials; ++i) {
+      const SearchTrial trial = study->Ask().value();
+      const double x = trial.values[0];
+      EXPECT_TRUE(study->Tell(trial.number, TrialResult{{x * x, (x - 2) * (x - 2)}}).ok());
+    }
+    std::vector<std::vector<double>> front;
+    for (const int64_t number : study->ParetoFront()) {
+      const SearchTrial& trial = study->trials()[static_cast<size_t>(number)];
+      front.push_back({trial.objective, trial.more_objectives[0]});
+    }
+    return Hypervolume(front, {4, 4});
+  };
+  // The whole front has 4 * 4 - 8/3 = 13.33.
+  EXPECT_GT(volume("nsga2", 200), 13.0);
+  EXPECT_GT(volume("nsga2", 200), volume("random", 200));
+}
+
+TEST(StudyTest, HypervolumesByHand) {
+  EXPECT_EQ(Hypervolume({{1, 3}, {2, 2}, {3, 1}}, {4, 4}), 6);
+  EXPECT_EQ(Hypervolume({{1, 3}, {2, 2}, {3, 1}, {3, 3}, {5, 0}}, {4, 4}), 6);
+  EXPECT_EQ(Hypervolume({{1, 1, 1}, {2, 0, 2}}, {3, 3, 3}), 8 + 3 - 2);
+  EXPECT_EQ(Hypervolume({}, {1, 1}), 0);
+}
+
+TEST(StudyTest, WhatBreaksAConstraintIsWorseThanWhatDoesNot) {
+  for (const char* algorithm : {"tpe", "bayesian", "cmaes", "nsga2"}) {
+    const auto study = NewStudy("x=0.0..1.0 y=0.0..1.0", {.algorithm = algorithm});
+    for (int i = 0; i < 80; ++i) {
+      const SearchTrial trial = study->Ask().value();
+      // The least sum lies at the origin, where the constraint does not hold.
+      const double sum = trial.values[0] + trial.values[1];
+      ASSERT_TRUE(study->Tell(trial.number, TrialResult{{sum}, std::max(0.0, 0.8 - sum)}).ok());
+    }
+    EXPECT_EQ(study->best()->violation, 0) << algorithm;
+    EXPECT_LT(study->best()->objective, 0.95) << algorithm;
+  }
+}
+
+TEST(StudyTest, ParametersMayDependOnOthers) {
+  const SearchSpace space =
+      Space("o={sgd,adam} momentum=0.5..0.9?o=sgd beta=0.5..0.9?o=adam depth=1..3?o=sgd|adam");
+  for (const char* algorithm : {"random", "tpe", "bayesian", "grid"}) {
+    const auto study = Study::Create(space, {.algorithm = algorithm}).value();
+    for (int i = 0; i < 30; ++i) {
+      const SearchTrial trial = study->Ask().value();
+      const bool is_sgd = trial.values[0] == 0;
+      EXPECT_EQ(std::isnan(trial.values[1]), !is_sgd);
+      EXPECT_EQ(std::isnan(trial.values[2]), is_sgd);
+      EXPECT_FALSE(std::isnan(trial.values[3]));
+      EXPECT_EQ(space.Assign(trial.values).size(), 3);
+      const auto again = space.ReadAssignments(space.Assign(trial.values));
+      ASSERT_TRUE(again.ok()) << again.status();
+      ASSERT_TRUE(study->Tell(trial.number, i).ok());
+    }
+  }
+  EXPECT_FALSE(ParseSearchSpace("a=1..2?b=x b={x,y}").ok());
+  EXPECT_FALSE(ParseSearchSpace("b={x,y} a=1..2?b=z").ok());
+}
+
+TEST(StudyTest, FirstPointsComeFirst) {
+  const auto study =
+      NewStudy("a=1..9 b={x,y}", {.algorithm = "tpe", .first_points = {{3, 1}, {7, 0}}});
+  EXPECT_EQ(study->Ask().value().values, (std::vector<double>{3, 1}));
+  EXPECT_EQ(study->Ask().value().values, (std::vector<double>{7, 0}));
+  EXPECT_TRUE(study->Ask().ok());
+}
+
+TEST(StudyTest, AcquisitionsAndSettingsAreRead) {
+  for (const char* name : {"EI", "PI", "LCB", "gp_hedge"}) {
+    const auto study = NewStudy("x=-5.0..10.0 y=0.0..15.0",
+                                {.algorithm = "bayesianoptimization",
+                                 .settings = {{"acq_func", name}, {"n_initial_points", "5"}}});
+    for (int i = 0; i < 40; ++i) {
+      const SearchTrial trial = study->Ask().value();
+      ASSERT_TRUE(study->Tell(trial.number, Branin(trial.values[0], trial.values[1])).ok());
+    }
+    EXPECT_LT(study->best()->objective, 1.5) << name;
+  }
+  for (const StudyOptions& options :
+       {StudyOptions{.algorithm = "bayesian", .settings = {{"acq_func", "magic"}}},
+        StudyOptions{.algorithm = "tpe", .settings = {{"gamma", "2"}}},
+        StudyOptions{.algorithm = "hyperband"},
+        StudyOptions{.algorithm = "asha", .settings = {{"resource_name", "none"}}}}) {
+    EXPECT_EQ(Study::Create(Space("x=0.0..1.0"), options).status().code(),
+              absl::StatusCode::kInvalidArgument);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "platform/search/trial_table.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -80,13 +81,14 @@ std::string FormatTrials(const Study& study, const std::map<int64_t, TrialMetric
   for (const SearchTrial& trial : study.trials()) order.push_back(&trial);
   const auto rank = [&](const SearchTrial* t) {
     const bool has = t->state == SearchTrial::State::kSucceeded;
-    return std::pair(!has, has ? (maximize ? -t->objective : t->objective) : 0);
+    return std::tuple(!has, t->violation, has ? (maximize ? -t->objective : t->objective) : 0);
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](const SearchTrial* a, const SearchTrial* b) { return rank(a) < rank(b); });
   std::vector<Row> rows(1, Row{"trialName"});
   rows[0].insert(rows[0].end(), metric_names.begin(), metric_names.end());
-  for (const SearchParameter& p : study.space().parameters) rows[0].push_back(p.name);
+  for (const SearchParameter& p : study.space().parameters)
+    rows[0].push_back(p.name.substr(std::min(p.name.find_first_not_of('-'), p.name.size())));
   rows[0].push_back("status");
   for (const SearchTrial* trial : order) {
     Row row{absl::StrCat("trial-", trial->number)};

@@ -13,8 +13,8 @@ namespace weft::platform {
 
 enum class TableForm { kText, kCsv, kJson };
 
-// Columns trialName, the metrics in the order given, the parameters, and status where one failed;
-// best first, failed ones last.
+// Columns trialName, the metrics in the order given, the parameters without leading dashes, and
+// status; best first, failed ones last.
 std::string FormatTrials(const Study& study, const std::map<int64_t, TrialMetrics>& metrics,
                          const std::vector<std::string>& metric_names, bool maximize,
                          TableForm form);

@@ -20,8 +20,8 @@ class Annealing final : public Sampler {
  public:
   Annealing(const SearchSpace& space, uint64_t seed) : space_(space), seed_(seed) {}
 
-  StatusOr<std::vector<double>> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
-                                        absl::Span<const int> finished) override {
+  StatusOr<NextPoint> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
+                              absl::Span<const int> finished) override {
     RandomNumbers random(seed_, static_cast<uint64_t>(number));
     std::vector<double> position(space_.parameters.size());
     if (finished.size() < kStepsFrom) {
@@ -68,8 +68,8 @@ class Annealing final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> MakeAnnealing(const SearchSpace& space, uint64_t seed) {
-  return std::make_unique<Annealing>(space, seed);
+MadeSampler MakeAnnealing(const SearchSpace& space, const SamplerOptions& options) {
+  return std::make_unique<Annealing>(space, options.seed);
 }
 
 }  // namespace weft::platform

@@ -23,8 +23,8 @@ class CmaEs final : public Sampler {
     Begin(4 + static_cast<size_t>(3 * std::log(static_cast<double>(n_))));
   }
 
-  StatusOr<std::vector<double>> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
-                                        absl::Span<const int> finished) override {
+  StatusOr<NextPoint> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
+                              absl::Span<const int> finished) override {
     for (; used_ + population_ <= finished.size(); used_ += taken_) {
       taken_ = population_;
       Learn(trials, finished.subspan(used_, taken_));
@@ -150,8 +150,8 @@ class CmaEs final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> MakeCmaEs(const SearchSpace& space, uint64_t seed) {
-  return std::make_unique<CmaEs>(space, seed);
+MadeSampler MakeCmaEs(const SearchSpace& space, const SamplerOptions& options) {
+  return std::make_unique<CmaEs>(space, options.seed);
 }
 
 }  // namespace weft::platform

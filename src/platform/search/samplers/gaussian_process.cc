@@ -13,11 +13,12 @@
 namespace weft::platform {
 namespace {
 
-constexpr size_t kModelFrom = 8;     // random points before the first model
+constexpr double kModelFrom = 8;     // random points before the first model
 constexpr size_t kMostPoints = 200;  // of a model: the best half and the latest
 constexpr int kGpCandidates = 400;   // random ones
 constexpr int kSteps = 200;          // from the best candidate on
 constexpr double kWidths[] = {0.05, 0.1, 0.2, 0.35, 0.6, 1, 2};
+constexpr double kFactors[] = {0.4, 2.5, 6};
 constexpr double kNoises[] = {1e-6, 1e-3, 5e-2};
 
 struct Prediction {
@@ -29,18 +30,28 @@ class Model {
  public:
   Model(const SearchSpace& space, std::vector<const TrialPoint*> points, std::vector<double> values)
       : space_(space), points_(std::move(points)), values_(std::move(values)), factor_(0) {
-    // The width and the noise under which the values are most likely.
-    double best = -HUGE_VAL, width = kWidths[3], noise = kNoises[2];
+    // The widths and the noise under which the values are most likely: one width for all
+    // parameters, then a wider or a narrower one for each that is better off with it.
+    double best = -HUGE_VAL, noise = kNoises[2];
+    std::vector<double> widths(space.parameters.size(), kWidths[3]);
+    const auto consider = [&](const std::vector<double>& w, double e) {
+      const double likelihood = Fit(w, e);
+      if (likelihood <= best) return;
+      best = likelihood;
+      widths = w;
+      noise = e;
+    };
     for (const double w : kWidths) {
-      for (const double e : kNoises) {
-        const double likelihood = Fit(w, e);
-        if (likelihood <= best) continue;
-        best = likelihood;
-        width = w;
-        noise = e;
+      for (const double e : kNoises) consider(std::vector<double>(widths.size(), w), e);
+    }
+    for (size_t i = 0; i < widths.size() && widths.size() > 1; ++i) {
+      for (const double factor : kFactors) {
+        std::vector<double> changed = widths;
+        changed[i] *= factor;
+        consider(changed, noise);
       }
     }
-    Fit(width, noise);
+    Fit(widths, noise);
   }
 
   Prediction At(const std::vector<double>& position) const {
@@ -64,15 +75,15 @@ class Model {
       double d = a[i] - b[i];
       if (p.kind == SearchParameter::Kind::kChoice)
         d = p.FromUnit(a[i]) == p.FromUnit(b[i]) ? 0 : 0.5;
-      squares += d * d;
+      squares += d * d / (widths_[i] * widths_[i]);
     }
-    const double r = std::sqrt(5 * squares) / width_;
+    const double r = std::sqrt(5 * squares);
     return (1 + r + r * r / 3) * std::exp(-r);
   }
 
   // The logarithm of the likelihood, less a constant.
-  double Fit(double width, double noise) {
-    width_ = width;
+  double Fit(const std::vector<double>& widths, double noise) {
+    widths_ = widths;
     factor_ = SquareMatrix(points_.size());
     for (size_t i = 0; i < points_.size(); ++i) {
       for (size_t j = 0; j <= i; ++j) {
@@ -94,7 +105,7 @@ class Model {
   const SearchSpace& space_;
   const std::vector<const TrialPoint*> points_;
   const std::vector<double> values_;
-  double width_ = 1;
+  std::vector<double> widths_;  // of the kernel, by parameter
   SquareMatrix factor_;
   std::vector<double> solved_;
 };
@@ -106,16 +117,32 @@ double ExpectedImprovement(const Prediction& p, double best) {
   return p.deviation * (z * 0.5 * std::erfc(-z * 0.7071067811865476) + density);
 }
 
+double ProbabilityOfImprovement(const Prediction& p, double best) {
+  constexpr double kLeast = 0.01;  // improvement that is worth a trial
+  return 0.5 * std::erfc((p.mean - best + kLeast) / p.deviation * 0.7071067811865476);
+}
+
+// The lower end of what is likely; Srinivas et al., "Gaussian process optimization in the bandit
+// setting", 2010.
+double LowerBound(const Prediction& p, double /*best*/) { return 1.96 * p.deviation - p.mean; }
+
+using Acquisition = double (*)(const Prediction& p, double best);
+
 class GaussianProcess final : public Sampler {
  public:
-  GaussianProcess(const SearchSpace& space, uint64_t seed) : space_(space), seed_(seed) {}
+  // Acquisitions take turns, trial by trial.
+  GaussianProcess(const SearchSpace& space, uint64_t seed, size_t from,
+                  std::vector<Acquisition> acquisitions)
+      : space_(space), seed_(seed), from_(from), acquisitions_(std::move(acquisitions)) {}
 
-  StatusOr<std::vector<double>> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
-                                        absl::Span<const int> finished) override {
+  StatusOr<NextPoint> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
+                              absl::Span<const int> finished) override {
     RandomNumbers random(seed_, static_cast<uint64_t>(number));
     std::vector<double> best(space_.parameters.size());
     for (double& p : best) p = random.Uniform();
-    if (finished.size() < kModelFrom) return best;
+    if (finished.size() < from_) return best;
+    const Acquisition acquisition =
+        acquisitions_[static_cast<size_t>(number) % acquisitions_.size()];
     std::vector<const TrialPoint*> points = Chosen(trials, finished);
     std::vector<double> values;
     // Ranks instead of losses: one that is far off does not spoil the scale of all others.
@@ -123,15 +150,15 @@ class GaussianProcess final : public Sampler {
     const double best_value = values.front();
     // What runs now is taken for middling, which keeps the next away.
     for (const TrialPoint& trial : trials) {
-      if (trial.is_finished) continue;
+      if (!trial.is_running()) continue;
       points.push_back(&trial);
       values.push_back(0);
     }
     std::vector<double> from = points.front()->position;
     const Model model(space_, std::move(points), std::move(values));
-    double score = ExpectedImprovement(model.At(best), best_value);
+    double score = acquisition(model.At(best), best_value);
     const auto consider = [&](std::vector<double> candidate) {
-      const double s = ExpectedImprovement(model.At(candidate), best_value);
+      const double s = acquisition(model.At(candidate), best_value);
       if (s <= score) return;
       score = s;
       best = std::move(candidate);
@@ -189,12 +216,22 @@ class GaussianProcess final : public Sampler {
 
   const SearchSpace& space_;
   const uint64_t seed_;
+  const size_t from_;
+  const std::vector<Acquisition> acquisitions_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sampler> MakeGaussianProcess(const SearchSpace& space, uint64_t seed) {
-  return std::make_unique<GaussianProcess>(space, seed);
+MadeSampler MakeGaussianProcess(const SearchSpace& space, const SamplerOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(const double from, options.Number("n_initial_points", kModelFrom, 1, 1e6));
+  WEFT_ASSIGN_OR_RETURN(const std::string name,
+                        options.Text("acq_func", "EI", {"EI", "PI", "LCB", "gp_hedge"}));
+  std::vector<Acquisition> acquisitions;
+  if (name == "EI" || name == "gp_hedge") acquisitions.push_back(&ExpectedImprovement);
+  if (name == "PI" || name == "gp_hedge") acquisitions.push_back(&ProbabilityOfImprovement);
+  if (name == "LCB" || name == "gp_hedge") acquisitions.push_back(&LowerBound);
+  return std::make_unique<GaussianProcess>(space, options.seed, static_cast<size_t>(from),
+                                           std::move(acquisitions));
 }
 
 }  // namespace weft::platform

@@ -13,8 +13,8 @@ class Grid final : public Sampler {
  public:
   explicit Grid(const SearchSpace& space) : space_(space) {}
 
-  StatusOr<std::vector<double>> Suggest(int64_t number, absl::Span<const TrialPoint>,
-                                        absl::Span<const int>) override {
+  StatusOr<NextPoint> Suggest(int64_t number, absl::Span<const TrialPoint>,
+                              absl::Span<const int>) override {
     std::vector<double> position(space_.parameters.size());
     int64_t rest = number;
     // The last parameter changes fastest.
@@ -44,7 +44,7 @@ class Grid final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> MakeGrid(const SearchSpace& space, uint64_t) {
+MadeSampler MakeGrid(const SearchSpace& space, const SamplerOptions& /*options*/) {
   return std::make_unique<Grid>(space);
 }
 

@@ -10,8 +10,8 @@ class Random final : public Sampler {
  public:
   Random(const SearchSpace& space, uint64_t seed) : space_(space), seed_(seed) {}
 
-  StatusOr<std::vector<double>> Suggest(int64_t number, absl::Span<const TrialPoint>,
-                                        absl::Span<const int>) override {
+  StatusOr<NextPoint> Suggest(int64_t number, absl::Span<const TrialPoint>,
+                              absl::Span<const int>) override {
     RandomNumbers random(seed_, static_cast<uint64_t>(number));
     std::vector<double> position(space_.parameters.size());
     for (double& p : position) p = random.Uniform();
@@ -25,8 +25,8 @@ class Random final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> MakeRandom(const SearchSpace& space, uint64_t seed) {
-  return std::make_unique<Random>(space, seed);
+MadeSampler MakeRandom(const SearchSpace& space, const SamplerOptions& options) {
+  return std::make_unique<Random>(space, options.seed);
 }
 
 }  // namespace weft::platform

@@ -71,8 +71,8 @@ class Sobol final : public Sampler {
  public:
   Sobol(const SearchSpace& space, uint64_t seed) : space_(space), seed_(seed) {}
 
-  StatusOr<std::vector<double>> Suggest(int64_t number, absl::Span<const TrialPoint>,
-                                        absl::Span<const int>) override {
+  StatusOr<NextPoint> Suggest(int64_t number, absl::Span<const TrialPoint>,
+                              absl::Span<const int>) override {
     RandomNumbers random(seed_, static_cast<uint64_t>(number));
     std::vector<double> position(space_.parameters.size());
     for (size_t i = 0; i < position.size(); ++i) {
@@ -95,8 +95,8 @@ class Sobol final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> MakeSobol(const SearchSpace& space, uint64_t seed) {
-  return std::make_unique<Sobol>(space, seed);
+MadeSampler MakeSobol(const SearchSpace& space, const SamplerOptions& options) {
+  return std::make_unique<Sobol>(space, options.seed);
 }
 
 }  // namespace weft::platform

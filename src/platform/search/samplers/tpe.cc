@@ -13,11 +13,12 @@
 namespace weft::platform {
 namespace {
 
-constexpr size_t kEstimateFrom = 10;  // random points before the first estimate
-constexpr int kTpeCandidates = 32;    // drawn, of which the best is tried
-constexpr double kGood = 0.15;        // of the finished trials count as good
+constexpr double kEstimateFrom = 10;   // random points before the first estimate
+constexpr double kTpeCandidates = 32;  // drawn, of which the best is tried
+constexpr double kGood = 0.15;         // of the finished trials count as good
 constexpr size_t kMostGood = 25;
 constexpr double kLeastWidth = 0.01;
+constexpr double kLeastOthers = 0.2;  // of a choice's draws: good trials alike must not end them
 
 double NormalDensity(double x) { return std::exp(-0.5 * x * x) * 0.3989422804014327; }
 double NormalShare(double x) { return 0.5 * std::erfc(-x * 0.7071067811865476); }
@@ -39,7 +40,10 @@ class Density {
       // The spread, with one more point of the whole range for few.
       const double mean = sum / std::max(1.0, n);
       const double variance = std::max(0.0, squares / std::max(1.0, n) - mean * mean);
-      widths_[i] = std::max(kLeastWidth, shrink * std::sqrt((n * variance + 1.0 / 12) / (n + 1)));
+      // Of few whole numbers the next one stays in reach.
+      const auto values = static_cast<double>(space.parameters[i].size());
+      const double least = values > 0 ? std::max(kLeastWidth, 1.0 / values) : kLeastWidth;
+      widths_[i] = std::max(least, shrink * std::sqrt((n * variance + 1.0 / 12) / (n + 1)));
     }
   }
 
@@ -79,7 +83,7 @@ class Density {
     return space_.parameters[i].kind == SearchParameter::Kind::kChoice;
   }
   // How likely a choice is kept as it is in a good trial.
-  double Kept(size_t i) const { return 1 - std::min(0.9, 2 * widths_[i]); }
+  double Kept(size_t i) const { return 1 - std::clamp(2 * widths_[i], kLeastOthers, 0.9); }
 
   double Kernel(size_t i, double center, double x) const {
     if (IsChoice(i)) {
@@ -99,12 +103,18 @@ class Density {
 
 class Tpe final : public Sampler {
  public:
-  Tpe(const SearchSpace& space, uint64_t seed) : space_(space), seed_(seed) {}
+  struct Settings {
+    size_t from;
+    int candidates;
+    double good;
+  };
+  Tpe(const SearchSpace& space, uint64_t seed, const Settings& settings)
+      : space_(space), seed_(seed), settings_(settings) {}
 
-  StatusOr<std::vector<double>> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
-                                        absl::Span<const int> finished) override {
+  StatusOr<NextPoint> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
+                              absl::Span<const int> finished) override {
     RandomNumbers random(seed_, static_cast<uint64_t>(number));
-    if (finished.size() < kEstimateFrom) {
+    if (finished.size() < settings_.from) {
       std::vector<double> position(space_.parameters.size());
       for (double& p : position) p = random.Uniform();
       return position;
@@ -113,19 +123,20 @@ class Tpe final : public Sampler {
     std::stable_sort(order.begin(), order.end(),
                      [&](int a, int b) { return trials[a].loss < trials[b].loss; });
     const auto good = std::min(
-        kMostGood, static_cast<size_t>(std::ceil(kGood * static_cast<double>(order.size()))));
+        kMostGood,
+        static_cast<size_t>(std::ceil(settings_.good * static_cast<double>(order.size()))));
     std::vector<const std::vector<double>*> near, far;
     for (size_t i = 0; i < order.size(); ++i) {
       (i < good ? near : far).push_back(&trials[order[i]].position);
     }
     // What runs now keeps the next away: it counts as not good.
     for (const TrialPoint& trial : trials) {
-      if (!trial.is_finished) far.push_back(&trial.position);
+      if (trial.is_running()) far.push_back(&trial.position);
     }
     const Density likely(space_, near), unlikely(space_, far);
     std::vector<double> best;
     double best_score = 0;
-    for (int i = 0; i < kTpeCandidates; ++i) {
+    for (int i = 0; i < settings_.candidates; ++i) {
       std::vector<double> candidate = likely.Draw(random);
       const double score = likely.Log(candidate) - unlikely.Log(candidate);
       if (!best.empty() && score <= best_score) continue;
@@ -138,12 +149,20 @@ class Tpe final : public Sampler {
  private:
   const SearchSpace& space_;
   const uint64_t seed_;
+  const Settings settings_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sampler> MakeTpe(const SearchSpace& space, uint64_t seed) {
-  return std::make_unique<Tpe>(space, seed);
+MadeSampler MakeTpe(const SearchSpace& space, const SamplerOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(const double from,
+                        options.Number("n_startup_trials", kEstimateFrom, 1, 1e6));
+  WEFT_ASSIGN_OR_RETURN(const double candidates,
+                        options.Number("n_ei_candidates", kTpeCandidates, 1, 1e5));
+  WEFT_ASSIGN_OR_RETURN(const double good, options.Number("gamma", kGood, 0.001, 0.999));
+  return std::make_unique<Tpe>(
+      space, options.seed,
+      Tpe::Settings{static_cast<size_t>(from), static_cast<int>(candidates), good});
 }
 
 }  // namespace weft::platform
