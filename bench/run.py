@@ -320,6 +320,20 @@ class Bench:
                            (statistics.median(times['tensorflow']), min(times['tensorflow'])), goal)
 
 
+    def data(self):
+        self.table.section('Pipelines of datasets, one batch (row 17)')
+        peer = os.path.join(HERE, 'peers', 'tensorflow_data_rounds.py')
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, peer, 'write', folder], check=True, stderr=subprocess.DEVNULL)
+            for kind in 'records', 'examples', 'jpeg', 'shuffle', 'map':
+                program = os.path.join(os.path.dirname(self.ours), 'data_rounds')
+                sides = [Side('weft', [program, kind, folder, '2'])]
+                sides += [Side('TensorFlow, ' + setting, [sys.executable, peer, kind, folder, '2', setting])
+                          for setting in ('session', 'eager')]
+                measure(sides, self.rounds, tolerance=0.01)
+                them = best(sides[1:])
+                self.table.add(kind, figures(sides[0]), them.name, figures(them), 0.5)
+
     def jobs(self):
         self.table.section('Jobs of 11 pods on a real API server with nodes of KWOK: the operator beside training-operator 1.9')
         with tempfile.TemporaryDirectory() as folder:
@@ -332,7 +346,7 @@ class Bench:
         self.table.lines += [dict(what=what, ratio=ratio, goal=goal, met=met) for what, ratio, goal, met in lines]
 
 
-ROWS = ('dispatch', 'kernels', 'mlp', 'ps', 'wire', 'start', 'jobs')
+ROWS = ('dispatch', 'kernels', 'mlp', 'ps', 'wire', 'start', 'data', 'jobs')
 
 
 def main():

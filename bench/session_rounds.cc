@@ -12,11 +12,9 @@
 //
 // {"us": microseconds a step, "check": what the tenth step gave: peers must agree on it}
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +22,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "bench/rounds.h"
 #include "weft/api/ops.h"
 #include "weft/client/session.h"
 #include "weft/device/cpu/cpu_device.h"
@@ -36,31 +35,8 @@
 namespace weft {
 namespace {
 
+using bench::Step;
 using session::Session;
-using Step = std::function<StatusOr<double>()>;  // gives the check
-
-double Seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// The fastest of several bursts of at least 20 ms each, over a quarter of a second.
-Status Round(const Step& step, double check) {
-  double best = 1e9;
-  const double end = Seconds() + 0.25;
-  int burst = 1;
-  do {
-    const double start = Seconds();
-    for (int i = 0; i < burst; ++i) {
-      WEFT_RETURN_IF_ERROR(step().status());
-    }
-    const double took = Seconds() - start;
-    best = std::min(best, took / burst);
-    if (took < 0.02) burst *= 2;
-  } while (Seconds() < end);
-  std::printf("{\"us\": %.3f, \"check\": %.6g}\n", best * 1e6, check);
-  std::fflush(stdout);
-  return absl::OkStatus();
-}
 
 StatusOr<std::unique_ptr<Session>> Open(const Graph& graph, int threads, bool optimise) {
   WEFT_ASSIGN_OR_RETURN(auto session, session::NewDirectSession({.catalogue = &StandardCatalogue(),
@@ -276,13 +252,7 @@ StatusOr<Step> Choose(const std::vector<std::string>& args,
 Status Main(const std::vector<std::string>& args) {
   std::unique_ptr<server::Server> server;
   WEFT_ASSIGN_OR_RETURN(const Step step, Choose(args, &server));
-  double check = 0;
-  for (int i = 0; i < 10; ++i) {
-    WEFT_ASSIGN_OR_RETURN(check, step());
-  }
-  std::string line;
-  while (std::getline(std::cin, line)) WEFT_RETURN_IF_ERROR(Round(step, check));
-  return absl::OkStatus();
+  return bench::Serve(step);
 }
 
 }  // namespace

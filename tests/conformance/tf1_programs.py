@@ -375,6 +375,70 @@ def monitored(target, folder):
     return [seen, len(seen), int(len(glob.glob(os.path.join(folder, 'model.ckpt-*.index'))) > 0)]
 
 
+def gradient_penalty(target, folder):
+    """A critic whose slope is part of its loss: second derivatives, two optimizers."""
+    noise, real = tf.placeholder(tf.float32, [None, 3]), tf.placeholder(tf.float32, [None, 2])
+
+    def net(x, name, units):
+        with tf.variable_scope(name, reuse=tf.AUTO_REUSE):
+            first = tf.get_variable('first', [x.shape[1], 8], initializer=tf.glorot_normal_initializer(seed=1))
+            second = tf.get_variable('second', [8, units], initializer=tf.glorot_normal_initializer(seed=2))
+            return tf.matmul(tf.nn.softplus(tf.matmul(x, first)), second)
+    made = net(noise, 'generator', 2)
+    between = 0.25 * real + 0.75 * made
+    slope = tf.norm(tf.gradients(net(between, 'critic', 1), between)[0], axis=1)
+    loss = tf.reduce_mean(net(made, 'critic', 1)) - tf.reduce_mean(net(real, 'critic', 1)) + 10 * tf.reduce_mean(tf.square(slope - 1))
+    critic = tf.train.AdamOptimizer(0.01, beta1=0.0).minimize(loss, var_list=tf.trainable_variables('critic'))
+    generator = tf.train.RMSPropOptimizer(0.01, centered=True).minimize(
+        -tf.reduce_mean(net(made, 'critic', 1)), var_list=tf.trainable_variables('generator'))
+    feeds = [{noise: _normal(i, 6, 3), real: _normal(i + 9, 6, 2) + 1} for i in range(3)]
+    return _train(target, tf.group(critic, generator), loss, feeds, 6)
+
+
+def prints_and_asserts(target, folder):
+    """tf.print, tf.Print and all ways to check a value: what passes, and which check stops what does not."""
+    x = tf.placeholder(tf.float32, [None])
+    out = os.path.join(folder, 'printed')
+    checks = [tf.assert_positive(x, message='must be positive'),
+              tf.debugging.assert_less(tf.size(x), 5, data=[x], message='too many'),
+              tf.Assert(tf.reduce_all(x < 100), [x], summarize=2)]
+    with tf.control_dependencies(checks):
+        shown = tf.print('x is', x, {'a': x}, output_stream='file://' + out)
+    with tf.control_dependencies([shown]):
+        y = tf.Print(tf.sqrt(x), [x], 'again ', first_n=2, summarize=3)
+    finite, number = tf.verify_tensor_all_finite(tf.log(x - 1), 'not finite'), tf.check_numerics(1 / (x - 2), 'no number')
+    found = []
+    with tf.Session(target) as session:
+        for fetch, value in (y, [1.0, 4.0]), (y, [-1.0]), (y, [1.0] * 6), (y, [400.0]), (finite, [0.5]), (number, [2.0]), (finite, [3.0]):
+            try:
+                found.append(session.run(fetch, {x: value}))
+            except tf.errors.InvalidArgumentError as error:
+                words = 'must be positive', 'too many', 'assertion failed', 'not finite', 'no number'
+                found.append(np.array([word in str(error) for word in words]))
+    with open(out) as printed:
+        return found + [np.array(printed.readlines(), object)]
+
+
+def wrong_programs(target, folder):
+    """What is wrong in a step has TensorFlow's type of error."""
+    x, v = tf.placeholder(tf.float32, None), tf.get_variable('v', [2], initializer=tf.ones_initializer())
+    r, text = tf.get_variable('r', [2], use_resource=True), tf.as_string(x[0, 0])
+    wrong = [tf.matmul(x, [[1.0, 2.0]]), tf.reshape(x, [7]), tf.gather([1.0, 2.0], tf.cast(x, tf.int32)), tf.concat([x, [[1.0]]], 0),
+             tf.linalg.cholesky(x), v + 1, r + 1, tf.split(x, 3, 0)[0], tf.strided_slice(x, [0, 0, 0], [1, 1, 1]),
+             tf.decode_raw(text, tf.int32), tf.image.decode_png(text), tf.segment_sum(x, [1, 0]), tf.read_file(folder + '/nothing'),
+             tf.parse_single_example(tf.constant('zz'), {'a': tf.FixedLenFeature([], tf.int64)}), tf.string_to_number(['q']),
+             tf.constant(1) // tf.cast(x[0, 0] * 0, tf.int32), tf.random_uniform(tf.cast(x[0] * -1, tf.int32))]
+    found = []
+    with tf.Session(target) as session:
+        for fetch in wrong:
+            try:
+                session.run(fetch, {x: [[5.0, 2.0], [1.0, 9.0]]})
+                found.append('ran')
+            except tf.errors.OpError as error:
+                found.append(type(error).__name__)
+    return [np.array(found, object)]
+
+
 PROGRAMS = [word2vec, sampled_softmax, wide_and_deep, text_classifier, sparse_regression, lstm, gan, batch_norm, schedules,
             optimizers, saver, summaries, unknown_shapes, input_queue, csv_files, metrics, policy_gradient,
-            convolutions, monitored]
+            convolutions, monitored, gradient_penalty, prints_and_asserts, wrong_programs]

@@ -48,6 +48,16 @@ class Alone(unittest.TestCase):
         text = run(BIN + '/convnet', '--data', FOLDER + '/digits/digits.csv', '--seed', '1')
         self.assertGreaterEqual(number(r'Test accuracy: (\S+)', text), 0.97)
 
+    def test_pipeline(self):
+        """A second run goes on where the first one ended; what it exports is a model."""
+        command = BIN + '/pipeline', '--data', FOLDER + '/digits/digits.csv', '--model_dir', self.folder + '/model'
+        self.assertIn('Steps 0 to 100', run(*command, '--steps', '100'))
+        text = run(*command, '--steps', '600', '--export', self.folder + '/exported')
+        self.assertIn('Steps 100 to 600', text)
+        self.assertGreaterEqual(number(r'test accuracy: (\S+)', text), 0.85)
+        self.assertIn('digits_STATE', run(WEFT, 'inspect', self.folder + '/model'))
+        self.assertRegex(run(WEFT, 'inspect', self.folder + '/exported'), r'serving_default')
+
     def test_custom_op(self):
         text = run(BIN + '/custom_op')
         first, last = number(r'loss (\S+) at first', text), number(r'(\S+) at last', text)

@@ -14,12 +14,9 @@
 #include "weft/session/direct_session.h"
 #include "weft/train/gradients.h"
 #include "weft/train/program.h"
-#include "weft/train/testing/names_test.h"
 
 namespace weft::train {
 namespace {
-
-using testing::NameOf;
 
 using ::testing::HasSubstr;
 using Tensors = std::vector<Endpoint>;

@@ -10,12 +10,9 @@
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
 #include "weft/train/program.h"
-#include "weft/train/testing/names_test.h"
 
 namespace weft::train {
 namespace {
-
-using testing::NameOf;
 
 class GradientsTest : public ::testing::Test {
  protected:

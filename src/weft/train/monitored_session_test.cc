@@ -6,6 +6,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "absl/strings/match.h"
 
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
@@ -14,6 +17,7 @@
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
 #include "weft/storage/event_file.h"
+#include "weft/train/dataset.h"
 
 namespace weft::train {
 namespace {
@@ -313,6 +317,136 @@ TEST(ProgressTest, ReadsWell) {
                           .left = absl::Seconds(65),
                           .is_last = true}),
             "step 2/2  loss 0.0000  1 examples/s");
+}
+
+TEST_F(MonitoredSessionTest, AScaffoldSaysWhatComesBeforeTheFirstStep) {
+  GraphBuilder& b = program_.builder();
+  const Endpoint first = b.Op("Placeholder", {}, {{"dtype", DType::kInt64}}, "first");
+  options_.scaffold.init =
+      b.AddNode("AssignVariableOp", {program_.GlobalStep().handle, first}, {}, "own_init");
+  options_.scaffold.init_feeds = {{"first:0", Tensor::Scalar<int64_t>(40)}};
+  int calls = 0;
+  options_.scaffold.init_function = [&](session::Session& session) {
+    ++calls;
+    return session.Run({}, {}, {"train"}, nullptr);
+  };
+  EXPECT_EQ(Create()->global_step(), 41);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(MonitoredSessionTest, EverybodyWaitsForWhatAScaffoldSaysIsNotReady) {
+  options_.scaffold.not_ready =
+      program_.builder().Constant(Tensor::Vector<std::string>({"the table"}));
+  const auto session = MonitoredSession::Create(program_, options_);
+  EXPECT_EQ(session.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(session.status().message()), HasSubstr("the table"));
+}
+
+TEST_F(MonitoredSessionTest, TheEndMayTakeSoLong) {
+  // What a hook still waits for at the end.
+  class WaitingHook final : public Hook {
+   public:
+    Status End(session::Session& session, int64_t) override {
+      return session.Run({}, {}, {"never"}, nullptr);
+    }
+  } waiting;
+  GraphBuilder& b = program_.builder();
+  const Endpoint queue =
+      b.Op("FIFOQueueV2", {}, {{"component_types", AttrValue::TypeList{DType::kInt32}}});
+  b.AddNode("QueueDequeueV2", {queue}, {{"component_types", AttrValue::TypeList{DType::kInt32}}},
+            "never");
+  options_.hooks = {&waiting};
+  options_.stop_grace = absl::Milliseconds(50);
+  EXPECT_EQ(Create()->End().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(MonitoredSessionTest, AnIteratorGoesOnWithTheCheckpoint) {
+  const DatasetIterator numbers = AddIterator(program_, Dataset::Range(program_.builder(), 0, 100));
+  auto saver = Saver::Create(program_, {.files = &disk_});
+  ASSERT_TRUE(saver.ok()) << saver.status();
+  options_.saver = saver->get();
+  const auto save = SaveCheckpoints(saver->get(), "/model", Every::Steps(2));
+  options_.hooks = {save.get()};
+  const auto next = [&](MonitoredSession& session) {
+    std::vector<Tensor> values;
+    EXPECT_TRUE(session.Run({}, {numbers.next[0]}, {train_}, &values).ok());
+    return values.empty() ? -1 : values[0].scalar<int64_t>();
+  };
+  auto session = Create();
+  EXPECT_EQ(next(*session), 0);
+  EXPECT_EQ(next(*session), 1);  // saved here
+  EXPECT_EQ(next(*session), 2);
+  // The peer is lost with the next step, and two elements with it.
+  failing_ = steps_ + 1;
+  EXPECT_EQ(next(*session), 2);
+  EXPECT_EQ(next(*session), 3);
+  EXPECT_EQ(session->global_step(), 4);
+}
+
+// What MonitoredTrainingSession of TensorFlow's is given.
+class TrainingTest : public MonitoredSessionTest {
+ protected:
+  void SetUp() override {
+    MonitoredSessionTest::SetUp();
+    folder_ = std::filesystem::temp_directory_path() / absl::StrCat("weft_training_", getpid());
+    std::filesystem::remove_all(folder_);
+    training_.make_session = [] {
+      return session::NewDirectSession(
+          {.catalogue = &StandardCatalogue(), .devices = &StandardDevices(), .num_threads = 1});
+    };
+    training_.checkpoint_folder = folder_ / "model";
+    training_.train = train_;
+    program_.AddSummary(program_.builder().Op(
+        "ScalarSummary",
+        {program_.builder().Scalar<std::string>("one"), program_.builder().Scalar<float>(1)}));
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  int64_t TrainTo(int64_t step) {
+    const auto stop = StopAtStep(step);
+    training_.hooks = {stop.get()};
+    auto session = MonitoredSession::CreateTraining(program_, training_);
+    EXPECT_TRUE(session.ok()) << session.status();
+    if (!session.ok()) return -1;
+    const int64_t first = (*session)->global_step();
+    while (!(*session)->ShouldStop()) {
+      EXPECT_TRUE((*session)->Run({}, {}, {train_}, nullptr).ok());
+    }
+    EXPECT_TRUE((*session)->End().ok());
+    return first;
+  }
+  int Files(const std::string& folder, const std::string& part) const {
+    int count = 0;
+    if (!std::filesystem::exists(folder)) return 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      count += absl::StrContains(entry.path().filename().string(), part) ? 1 : 0;
+    }
+    return count;
+  }
+
+  std::filesystem::path folder_;
+  TrainingOptions training_;
+};
+
+TEST_F(TrainingTest, TheChiefSavesSummarisesAndResumes) {
+  training_.save_checkpoint = Every::Steps(3);
+  training_.save_summaries = Every::Steps(2);
+  training_.summary_folder = folder_ / "summaries";
+  EXPECT_EQ(TrainTo(7), 0);
+  // At the start, twice by steps and at the end.
+  EXPECT_EQ(Files(folder_ / "model", ".index"), 4);
+  EXPECT_EQ(Files(folder_ / "model", "events"), 0);
+  EXPECT_EQ(Files(folder_ / "summaries", "events"), 2);
+  EXPECT_EQ(TrainTo(9), 7);
+}
+
+TEST_F(TrainingTest, OthersOnlyTrain) {
+  training_.save_checkpoint = Every::Steps(3);
+  training_.is_chief = false;
+  training_.max_wait = absl::Milliseconds(50);
+  // Nobody initializes anything.
+  const auto session = MonitoredSession::CreateTraining(program_, training_);
+  EXPECT_EQ(session.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Files(folder_ / "model", ""), 0);
 }
 
 }  // namespace

@@ -8,12 +8,9 @@
 #include "weft/graph/import.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
-#include "weft/train/testing/names_test.h"
 
 namespace weft::train {
 namespace {
-
-using testing::NameOf;
 
 StatusOr<std::unique_ptr<session::Session>> SessionOf(Program& program) {
   session::DirectOptions options;

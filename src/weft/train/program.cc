@@ -8,6 +8,10 @@
 
 namespace weft::train {
 
+std::string NameOf(const Endpoint& tensor) {
+  return tensor ? absl::StrCat(tensor.node->name(), ":", tensor.port) : "";
+}
+
 Program::Program() : Program(&StandardCatalogue().ops()) {}
 
 Program::Program(const OpRegistry* ops) : graph_(ops), builder_(&graph_) {
@@ -146,7 +150,27 @@ Node* Program::Group(const std::vector<Node*>& nodes, const std::string& name) {
   return group;
 }
 
-Node* Program::InitializeVariables() { return Group(InitializersInOrder(variables_), "init"); }
+Node* Program::InitializeVariables() {
+  std::vector<Node*> all = InitializersInOrder(variables_);
+  for (const ProgramState& state : states_) all.push_back(state.initializer);
+  return Group(all, "init");
+}
+
+Node* Program::InitializeStates() {
+  std::vector<Node*> all;
+  for (const ProgramState& state : states_) all.push_back(state.initializer);
+  return Group(all, "init_states");
+}
+
+void Program::AdoptVariable(const Variable& variable) {
+  for (const Variable& other : variables_) {
+    if (other.name != variable.name) continue;
+    builder_.Fail(InvalidArgument("Variable name is used already: '", variable.name, "'"));
+    return;
+  }
+  if (variable.name == "global_step") global_step_ = static_cast<int>(variables_.size());
+  variables_.push_back(variable);
+}
 
 Endpoint Program::ReportUninitialized(bool local) {
   builder_.PushName("report_uninitialized");

@@ -2,9 +2,11 @@
 // A graph being built for training, with what it collects: variables, summaries, the global step.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -19,6 +21,20 @@ struct VariableOptions {
   bool local = false;
   std::string device;  // overrides the placement
 };
+
+// What a program has besides variables that is begun before training and may be saved: where an
+// iterator stands.
+struct ProgramState {
+  std::string name;    // in checkpoints
+  std::string device;  // as requested
+  Node* initializer = nullptr;
+  Endpoint value;  // what is saved; empty: nothing is
+  // Adds the node that takes a saved value back.
+  std::function<Node*(GraphBuilder& builder, Endpoint value)> restore;
+};
+
+// "node:0", as steps are fed and fetched; empty for an empty endpoint.
+std::string NameOf(const Endpoint& tensor);
 
 // Owns the graph. Building errors stick to builder().status(). Not thread-safe.
 class Program {
@@ -61,7 +77,16 @@ class Program {
   // The int64 count of steps, made on first use, saved with the rest.
   Variable GlobalStep();
 
-  // A node that initializes all variables, made when first asked for after the last variable.
+  // Counts a variable whose nodes are in the graph already, as those of an imported graph are,
+  // among variables(). InvalidArgument in status() if one of that name is there.
+  void AdoptVariable(const Variable& variable);
+
+  void AddState(ProgramState state) { states_.push_back(std::move(state)); }
+  const std::vector<ProgramState>& states() const { return states_; }
+  // A node that begins all states from the start.
+  Node* InitializeStates();
+
+  // A node that initializes all variables and states; ask for it after the last of them.
   Node* InitializeVariables();
   // Nodes that initialize those of `variables`, which stand in the order in which they were added:
   // a variable whose initial value is made of another's waits for that one.
@@ -92,6 +117,7 @@ class Program {
   GraphBuilder builder_;
   std::unique_ptr<VariablePlacement> placement_;
   std::vector<Variable> variables_;
+  std::vector<ProgramState> states_;
   int global_step_ = -1;
   std::map<std::string, Endpoint> initialized_values_;  // by the variable's name
   std::vector<Endpoint> summaries_;

@@ -30,11 +30,73 @@ struct Part {
   std::vector<Endpoint> values;
   std::vector<DType> dtypes;
   std::vector<const Variable*> variables;
+
+  void Add(const std::string& name, const std::string& slice, Endpoint value, DType dtype) {
+    names.push_back(name);
+    slices.push_back(slice);
+    values.push_back(value);
+    dtypes.push_back(dtype);
+  }
 };
+
+// What each device saves.
+std::map<std::string, Part> PartsOf(const std::vector<Variable>& variables,
+                                    const std::vector<ProgramState>& states) {
+  std::map<std::string, Part> parts;
+  for (const Variable& variable : variables) {
+    Part& part = parts[variable.device];
+    part.Add(variable.IsPart() ? variable.whole_name : variable.name, variable.SliceText(),
+             variable.value, variable.dtype);
+    part.variables.push_back(&variable);
+  }
+  for (const ProgramState& state : states) {
+    if (state.value) parts[state.device].Add(state.name, "", state.value, DType::kVariant);
+  }
+  return parts;
+}
 
 Node* AddSave(GraphBuilder& builder, Endpoint file, const Part& part) {
   return builder.AddNode(
       "SaveV2", {file, Strings(builder, part.names), Strings(builder, part.slices), part.values});
+}
+
+// Nodes that give the variables of `part`, which come first in it, what `prefix` has of them.
+std::vector<Node*> AddRestore(GraphBuilder& builder, Endpoint prefix, const Part& part) {
+  const auto n = static_cast<int>(part.variables.size());
+  if (n == 0) return {};
+  Node* read = builder.AddNode(
+      "RestoreV2",
+      {prefix, Strings(builder, {part.names.begin(), part.names.begin() + n}),
+       Strings(builder, {part.slices.begin(), part.slices.begin() + n})},
+      {{"dtypes", std::vector<DType>(part.dtypes.begin(), part.dtypes.begin() + n)}});
+  std::vector<Node*> restored;
+  for (int i = 0; i < n; ++i) {
+    const Variable& variable = *part.variables[static_cast<size_t>(i)];
+    // The node's name says whose shape it is.
+    const Endpoint fits = builder.Op("EnsureShape", {Endpoint{read, i}},
+                                     {{"shape", PartialShape(variable.shape)}}, variable.name);
+    restored.push_back(
+        builder.AddNode("AssignVariableOp", {variable.handle, fits}, {{"dtype", variable.dtype}}));
+  }
+  return restored;
+}
+
+// Nodes that give states back what the checkpoint `prefix` has of them. Only what has begun can go
+// on elsewhere.
+std::vector<Node*> AddRestoreStates(GraphBuilder& builder, Endpoint prefix,
+                                    const std::vector<ProgramState>& states) {
+  std::vector<Node*> restored;
+  for (const ProgramState& state : states) {
+    if (!state.value) continue;
+    builder.set_device(state.device);
+    builder.set_control_inputs({state.initializer});
+    const Endpoint value =
+        builder.Op("RestoreV2", {prefix, Strings(builder, {state.name}), Strings(builder, {""})},
+                   {{"dtypes", std::vector<DType>{DType::kVariant}}});
+    restored.push_back(state.restore(builder, value));
+  }
+  builder.set_control_inputs({});
+  return restored;
 }
 
 }  // namespace
@@ -54,15 +116,7 @@ Status Saver::Build(Program& program) {
   WEFT_RETURN_IF_ERROR(program.status());
   const std::vector<Variable> variables = program.SavedVariables();
   if (variables.empty()) return InvalidArgument("There are no variables to save");
-  std::map<std::string, Part> parts;
-  for (const Variable& variable : variables) {
-    Part& part = parts[variable.device];
-    part.names.push_back(variable.IsPart() ? variable.whole_name : variable.name);
-    part.slices.push_back(variable.SliceText());
-    part.values.push_back(variable.value);
-    part.dtypes.push_back(variable.dtype);
-    part.variables.push_back(&variable);
-  }
+  const std::map<std::string, Part> parts = PartsOf(variables, program.states());
   builder.PushName("save");
   const Endpoint prefix =
       builder.Op("Placeholder", {}, {{"dtype", DType::kString}, {"shape", Shape()}}, "prefix");
@@ -82,17 +136,7 @@ Status Saver::Build(Program& program) {
       files.push_back(file);
     }
     saved.push_back(AddSave(builder, file, part));
-    Node* read = builder.AddNode(
-        "RestoreV2", {prefix, Strings(builder, part.names), Strings(builder, part.slices)},
-        {{"dtypes", part.dtypes}});
-    for (size_t i = 0; i < part.variables.size(); ++i) {
-      const Variable& variable = *part.variables[i];
-      // The node's name says whose shape it is.
-      const Endpoint fits = builder.Op("EnsureShape", {Endpoint{read, static_cast<int>(i)}},
-                                       {{"shape", PartialShape(variable.shape)}}, variable.name);
-      restored.push_back(builder.AddNode("AssignVariableOp", {variable.handle, fits},
-                                         {{"dtype", part.dtypes[i]}}));
-    }
+    for (Node* node : AddRestore(builder, prefix, part)) restored.push_back(node);
   }
   if (num_parts > 1) {
     builder.set_control_inputs(saved);
@@ -100,13 +144,25 @@ Status Saver::Build(Program& program) {
   }
   builder.set_device("");
   builder.set_control_inputs(saved);
-  const Node* save = builder.AddNode("NoOp", {}, {}, "all");
+  const Endpoint save = builder.Op("Identity", {prefix}, {}, "saved");
   builder.set_control_inputs(restored);
   const Node* restore = builder.AddNode("NoOp", {}, {}, "restore_all");
+  builder.set_control_inputs({});
+  const std::vector<Node*> states = AddRestoreStates(builder, prefix, program.states());
+  if (!states.empty()) {
+    builder.set_device("");
+    builder.set_control_inputs(states);
+    const Node* restore_states = builder.AddNode("NoOp", {}, {}, "restore_states");
+    const Node* init_states = program.InitializeStates();
+    WEFT_RETURN_IF_ERROR(builder.status());
+    WEFT_RETURN_IF_ERROR(program.status());
+    restore_states_ = restore_states->name();
+    init_states_ = init_states->name();
+  }
   WEFT_RETURN_IF_ERROR(builder.status());
-  prefix_ = prefix.node->name() + ":0";
-  save_ = save->name();
-  restore_ = restore->name();
+  names_ = {.path = prefix.node->name() + ":0",
+            .save = save.node->name() + ":0",
+            .restore = restore->name()};
   return absl::OkStatus();
 }
 
@@ -135,8 +191,10 @@ StatusOr<std::string> Saver::Save(session::Session& session, const std::string& 
 }
 
 Status Saver::Write(session::Session& session, const std::string& path) {
-  return Annotate(session.Run({{prefix_, Tensor::Scalar<std::string>(path)}}, {}, {save_}, nullptr),
-                  absl::StrCat("Cannot save checkpoint ", path));
+  std::vector<Tensor> written;
+  return Annotate(
+      session.Run({{names_.path, Tensor::Scalar<std::string>(path)}}, {names_.save}, {}, &written),
+      absl::StrCat("Cannot save checkpoint ", path));
 }
 
 Status Saver::WriteList(const std::string& folder, std::vector<std::string> paths) {
@@ -269,9 +327,22 @@ StatusOr<std::string> Saver::RestoreNewest(session::Session& session, const std:
 }
 
 Status Saver::Restore(session::Session& session, const std::string& path) {
-  return Annotate(
-      session.Run({{prefix_, Tensor::Scalar<std::string>(path)}}, {}, {restore_}, nullptr),
-      absl::StrCat("Cannot restore checkpoint ", path));
+  WEFT_RETURN_IF_ERROR(Annotate(session.Run({{names_.path, Tensor::Scalar<std::string>(path)}}, {},
+                                            {names_.restore}, nullptr),
+                                absl::StrCat("Cannot restore checkpoint ", path)));
+  return RestoreStates(session, path);
+}
+
+Status Saver::RestoreStates(session::Session& session, const std::string& path) {
+  if (restore_states_.empty()) return absl::OkStatus();
+  const Status restored = session.Run({{names_.path, Tensor::Scalar<std::string>(path)}}, {},
+                                      {restore_states_}, nullptr);
+  if (!absl::IsNotFound(restored)) {
+    return Annotate(restored, absl::StrCat("Cannot restore iterators from checkpoint ", path));
+  }
+  WEFT_LOG(INFO) << "The checkpoint " << path
+                 << " does not tell where iterators stood: they begin anew";
+  return session.Run({}, {}, {init_states_}, nullptr);
 }
 
 StatusOr<std::string> Saver::Latest(const std::string& folder) {

@@ -13,8 +13,17 @@
 
 namespace weft::train {
 
-// Adds nodes that save and restore SavedVariables(). Each task writes the variables it holds; with
-// more than one the parts are merged at the end. The folder must be one that every such task sees.
+// The nodes of a Saver, as they stand in a MetaGraph: the tensor that is fed with a checkpoint's
+// path, the one that is fetched to save, and the node that is run to restore.
+struct SaverNames {
+  std::string path;     // "save/prefix:0"
+  std::string save;     // "save/saved:0"
+  std::string restore;  // "save/restore_all"
+};
+
+// Adds nodes that save and restore SavedVariables() and the states that are saved. Each task writes
+// the variables it holds; with more than one the parts are merged at the end. The folder must be
+// one that every such task sees.
 class Saver {
  public:
   struct Options {
@@ -32,18 +41,23 @@ class Saver {
   // counted, have made room first.
   StatusOr<std::string> Save(session::Session& session, const std::string& folder, int64_t step,
                              const std::string& base = "model.ckpt");
-  // NotFound or DataLoss names the file or the variable.
+  // Writes the checkpoint `path` alone: the file `checkpoint` does not tell of it, and it stays.
+  Status Write(session::Session& session, const std::string& path);
+  // NotFound or DataLoss names the file or the variable. Then RestoreStates.
   Status Restore(session::Session& session, const std::string& path);
+  // Lets states go on where they stood; those of a checkpoint that has none begin anew. Variables
+  // stay as they are.
+  Status RestoreStates(session::Session& session, const std::string& path);
   // Restores the newest checkpoint in `folder` that is intact, saying which others are not, and
   // gives its path. NotFound if there is none, DataLoss if all are damaged.
   StatusOr<std::string> RestoreNewest(session::Session& session, const std::string& folder);
   // The newest checkpoint in `folder`, intact or not; NotFound if there is none.
   StatusOr<std::string> Latest(const std::string& folder);
+  const SaverNames& names() const { return names_; }
 
  private:
   explicit Saver(const Options& options);
   Status Build(Program& program);
-  Status Write(session::Session& session, const std::string& path);
   // Newest first: as the file `checkpoint` says, then others that lie there. NotFound if there is
   // no such file.
   StatusOr<std::vector<std::string>> Candidates(const std::string& folder);
@@ -59,9 +73,9 @@ class Saver {
 
   const Options options_;
   const std::unique_ptr<FileSystem> own_files_;  // object stores too
-  std::string prefix_;                           // the fed tensor
-  std::string save_;                             // targets
-  std::string restore_;
+  SaverNames names_;
+  std::string restore_states_;  // empty without states
+  std::string init_states_;
 };
 
 }  // namespace weft::train

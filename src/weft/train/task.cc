@@ -60,6 +60,24 @@ StatusOr<std::unique_ptr<session::Session>> Task::NewClusterSession() const {
   return client::NewSession({.target = target, .catalogue = catalogue, .devices = devices});
 }
 
+Status Task::CheckChief(absl::Duration timeout) const {
+  if (!distributed || is_chief) return absl::OkStatus();
+  cluster::TaskId chief{"worker", 0};
+  for (const auto& [task, address] : cluster.tasks()) {
+    if (Leads(task.job)) chief = task;
+  }
+  const auto found = cluster.tasks().find(chief);
+  if (found == cluster.tasks().end()) return absl::OkStatus();
+  // A session that needs nobody else.
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<session::Session> session,
+                        client::NewSession({.target = absl::StrCat("grpc://", found->second),
+                                            .device_filters = {chief.ToString()},
+                                            .connect_timeout = timeout}));
+  const Status answered = session->ListDevices().status();
+  session->Close().IgnoreError();
+  return Annotate(answered, chief.ToString());
+}
+
 std::unique_ptr<VariablePlacement> Task::Placement() const {
   return num_ps > 0 ? RoundRobinPlacement(num_ps) : nullptr;
 }

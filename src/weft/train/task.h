@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
+
 #include "base/status.h"
 #include "weft/cluster/cluster_spec.h"
 #include "weft/kernel/op_spec.h"
@@ -39,6 +41,9 @@ struct Task {
   StatusOr<std::unique_ptr<session::Session>> NewSession() const;
   // A session over all tasks of the job.
   StatusOr<std::unique_ptr<session::Session>> NewClusterSession() const;
+  // Whether the task that leads answers: Unavailable names it and its address. OK for itself and
+  // without a job.
+  Status CheckChief(absl::Duration timeout = absl::Seconds(5)) const;
   // Variables in turn on the parameter servers; null without any.
   std::unique_ptr<VariablePlacement> Placement() const;
 };
