@@ -3,6 +3,7 @@
 """Measures weft beside TensorFlow and PyTorch, and its operator beside the reference's, and prints ratios.
 
     ./dev bench [--rows dispatch,mlp,...] [--rounds 7] [--json FILE]
+    ./dev bench --rows models [--models lenet,lstm] [--modes train,infer] [--torch_forms eager]
 
 Every line is one table row: our time, each peer's best setting, and the ratio of the two in this run. Sides take turns, round by
 round, so that all see the same machine; a round is the fastest burst of a quarter of a second, a figure the median of
@@ -21,6 +22,7 @@ import tempfile
 import time
 
 import jobs
+import model_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -30,7 +32,7 @@ class Side:
     """A program that measures a round for each line it reads."""
 
     def __init__(self, name, command, **env):
-        self.name, self.times, self.check = name, [], None
+        self.name, self.times, self.cpus, self.check = name, [], [], None
         self.log = tempfile.TemporaryFile(mode='w+')  # what it says is shown only if it fails
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         env=dict(os.environ, **env))
@@ -47,6 +49,7 @@ class Side:
             self.log.seek(0)
             raise RuntimeError('%s gave no figure (exit code %s):\n%s' % (self.name, self.process.wait(), self.log.read()[-2000:])) from error
         self.times.append(answer['us'])
+        self.cpus.append(answer.get('cpu_us', 0))
         self.check = answer['check']
 
     def round(self):
@@ -155,6 +158,11 @@ class Bench:
         self.weft = os.path.abspath(arguments.weft)
         self.ours = os.path.join(os.path.dirname(self.weft), 'session_rounds')
         self.rounds, self.job_count = arguments.rounds, arguments.jobs
+        self.models, self.modes, self.torch_forms = arguments.models, arguments.modes, arguments.torch_forms
+        self.tensorflows = [(version, python) for python in (arguments.tf215, sys.executable)
+                            if (version := model_rows.version_of(python, 'tensorflow_cpu'))]
+        self.torch_python = arguments.torch if model_rows.version_of(arguments.torch, 'torch') else None
+        self.server_pids = []  # of the cluster that was started last
         self.table = Table()
 
     def mine(self, *args, name='weft'):
@@ -224,6 +232,7 @@ class Bench:
                 ports[job] = [one.getsockname()[1] for one in held]
         spec = {job: ['127.0.0.1:%d' % port for port in numbers] for job, numbers in ports.items()}
         started = []
+        self.server_pids = []
         begin = time.perf_counter()
         try:
             mine = {job: numbers for job, numbers in ports.items() if start is None or job in start}
@@ -235,6 +244,7 @@ class Bench:
                         command = [sys.executable, os.path.join(HERE, 'peers', 'tensorflow_server.py'), json.dumps(spec), job,
                                    str(index)]
                     started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                    self.server_pids.append(started[-1].pid)
             for port in [port for numbers in mine.values() for port in numbers]:
                 while True:
                     try:
@@ -255,6 +265,12 @@ class Bench:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
+
+    def whole_models(self):
+        self.table.section('Whole models, one step of the same graph: a weft server beside TensorFlow and PyTorch in their own process')
+        if not self.tensorflows:
+            raise RuntimeError('no TensorFlow in %s: run this by ./dev bench' % sys.executable)
+        model_rows.run(self, Side, measure)
 
     def ps(self):
         self.table.section("The seeds' MLP on 1 parameter server and 2 workers, asynchronous, batch 100 (row 7)")
@@ -319,7 +335,6 @@ class Bench:
             self.table.add(what, (statistics.median(times['weft']), min(times['weft'])), 'TensorFlow',
                            (statistics.median(times['tensorflow']), min(times['tensorflow'])), goal)
 
-
     def data(self):
         self.table.section('Pipelines of datasets, one batch (row 17)')
         peer = os.path.join(HERE, 'peers', 'tensorflow_data_rounds.py')
@@ -346,7 +361,8 @@ class Bench:
         self.table.lines += [dict(what=what, ratio=ratio, goal=goal, met=met) for what, ratio, goal, met in lines]
 
 
-ROWS = ('dispatch', 'kernels', 'mlp', 'ps', 'wire', 'start', 'data', 'jobs')
+ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'models': Bench.whole_models, 'ps': Bench.ps,
+        'wire': Bench.wire, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs}
 
 
 def main():
@@ -355,6 +371,12 @@ def main():
     parser.add_argument('--rows', type=lambda text: text.split(','), default=list(ROWS), help='some of ' + ','.join(ROWS))
     parser.add_argument('--rounds', type=int, default=7)
     parser.add_argument('--jobs', type=int, default=1000, help='of the row jobs; ten times as many lie there at a restart')
+    parser.add_argument('--models', type=lambda text: text.split(','), help='some of the row models: lenet, vgg16, ...')
+    parser.add_argument('--modes', type=lambda text: text.split(','), default=['train', 'infer'])
+    parser.add_argument('--torch_forms', type=lambda text: text.split(','), default=['eager', 'compiled'])
+    parser.add_argument('--tf215', default=os.path.join(ROOT, 'build', 'venv-tf215', 'bin', 'python'),
+                        help="an interpreter with TensorFlow 2.15, beside this one's")
+    parser.add_argument('--torch', default=sys.executable, help='an interpreter with PyTorch')
     parser.add_argument('--json', help='also write the figures here')
     arguments = parser.parse_args()
     unknown = set(arguments.rows) - set(ROWS)
@@ -362,7 +384,7 @@ def main():
         parser.error('there is no row %s: expected some of %s' % (', '.join(sorted(unknown)), ', '.join(ROWS)))
     bench = Bench(arguments)
     for row in arguments.rows:
-        getattr(bench, row)()
+        ROWS[row](bench)
     met = sum(line['met'] for line in bench.table.lines)
     print('\n%d of %d goals met on %d cores' % (met, len(bench.table.lines), os.cpu_count()))
     if arguments.json:

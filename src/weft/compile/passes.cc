@@ -20,6 +20,7 @@ Status RunPasses(const PlanOptions& options, Graph* graph) {
   if (options.device->memory() != nullptr) return absl::OkStatus();
   if (options.fold) {
     WEFT_RETURN_IF_ERROR(SkipIdentities(options, graph));
+    WEFT_RETURN_IF_ERROR(DropUnread(options, graph));
     WEFT_RETURN_IF_ERROR(FoldConstants(options, graph));
     WEFT_RETURN_IF_ERROR(MergeEqualNodes(options, graph));
   }

@@ -15,6 +15,9 @@ Status RunPasses(const PlanOptions& options, Graph* graph);
 // reference edges stay, because they take a variable's value at one moment, and those that control
 // edges leave.
 Status SkipIdentities(const PlanOptions& options, Graph* graph);
+// drop_unread.cc: what nobody reads is not computed, though others wait for it, as the gates of
+// TensorFlow's optimizers wait for the gradient of a first layer's input.
+Status DropUnread(const PlanOptions& options, Graph* graph);
 // fold.cc: nodes of constants become constants; so do Shape, ShapeN, Size and Rank of what has a
 // known shape. What fails, or makes much of little, is left for the step.
 Status FoldConstants(const PlanOptions& options, Graph* graph);

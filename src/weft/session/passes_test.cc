@@ -102,6 +102,20 @@ TEST_F(PassesTest, AFailingConstantFailsInTheStepThatNeedsIt) {
   EXPECT_THAT(std::string(Run({}, {"bad:0"}).status.message()), HasSubstr("bad"));
 }
 
+TEST_F(PassesTest, ProductsThatOthersOnlyWaitForAreNotComputed) {
+  const Endpoint x = Feed("x");
+  const Endpoint unread = b_.Op("MatMul", {b_.Op("MatMul", {x, x}), x}, {}, "unread");
+  const Endpoint read = b_.Op("MatMul", {x, x}, {{"transpose_a", true}});
+  const Endpoint gate = b_.Op("NoOp", {});
+  graph_.AddControlEdge(unread.node, gate.node);
+  graph_.AddControlEdge(read.node, gate.node);
+  const Endpoint out = b_.Op("Identity", {read}, {}, "out");
+  graph_.AddControlEdge(gate.node, out.node);
+  const Outcome run =
+      Run({{"x:0", Tensor::FromSpan<float>(Shape{2, 2}, {1.f, 2.f, 3.f, 4.f})}}, {"out:0"});
+  EXPECT_EQ(std::count(run.ops.begin(), run.ops.end(), "MatMul"), 1);
+}
+
 TEST_F(PassesTest, RandomOpsAreNeitherFoldedNorMerged) {
   const Endpoint shape = b_.Constant(Tensor::Vector<int32_t>({4}));
   const Endpoint a =

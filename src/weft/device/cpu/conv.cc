@@ -6,7 +6,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "weft/device/cpu/depthwise.h"
 #include "weft/device/cpu/math_mode.h"
+#include "weft/device/cpu/narrow_conv.h"
 #include "weft/device/cpu/scratch.h"
 #include "weft/device/cpu/winograd.h"
 
@@ -160,6 +162,8 @@ int64_t WorkOfPixel(const ConvShape& s) { return std::max<int64_t>(1, s.patch() 
 template <typename T>
 bool ConvForward(const ConvShape& s, const T* input, const T* filter, T* output, WorkSharer share) {
   if constexpr (std::is_same_v<T, float>) {
+    if (IsDepthwise(s)) return DepthwiseForward(s, input, filter, output, share);
+    if (IsNarrowConv(s)) return NarrowForward(s, input, filter, output, share);
     if (MayTakeWinograd(s)) return WinogradForward(s, input, filter, output, share);
   }
   const int64_t group_outputs = s.out_channels / s.groups;
@@ -201,6 +205,8 @@ template <typename T>
 bool ConvBackwardInput(const ConvShape& s, const T* filter, const T* output_gradient,
                        T* input_gradient, WorkSharer share) {
   if constexpr (std::is_same_v<T, float>) {
+    if (IsDepthwise(s))
+      return DepthwiseBackwardInput(s, filter, output_gradient, input_gradient, share);
     if (MayTakeWinograd(s)) {
       return WinogradBackwardInput(s, filter, output_gradient, input_gradient, share);
     }
@@ -248,6 +254,10 @@ template <typename T>
 bool ConvBackwardFilter(const ConvShape& s, const T* input, const T* output_gradient,
                         T* filter_gradient, WorkSharer share) {
   if constexpr (std::is_same_v<T, float>) {
+    if (IsDepthwise(s))
+      return DepthwiseBackwardFilter(s, input, output_gradient, filter_gradient, share);
+    if (IsNarrowConv(s))
+      return NarrowBackwardFilter(s, input, output_gradient, filter_gradient, share);
     if (MayTakeWinograd(s)) {
       return WinogradBackwardFilter(s, input, output_gradient, filter_gradient, share);
     }

@@ -6,6 +6,9 @@
 
 #include "gtest/gtest.h"
 
+#include "weft/device/cpu/depthwise.h"
+#include "weft/device/cpu/narrow_conv.h"
+
 namespace weft {
 namespace {
 
@@ -97,6 +100,76 @@ TEST(ConvTest, ForwardAndBothGradientsMatchPlainLoops) {
       ExpectClose(c, dw);
     }
   }
+}
+
+ConvShape Depthwise(int64_t batch, int64_t size, int64_t channels, int64_t filter, int64_t stride,
+                    int64_t dilation, int64_t pad) {
+  const int64_t out = (size + 2 * pad - (filter - 1) * dilation - 1) / stride + 1;
+  return {batch,    size,   size,   channels, filter,   filter, out, out,
+          channels, stride, stride, dilation, dilation, pad,    pad, channels};
+}
+
+// Floats beside doubles, which take products over patches.
+void ExpectAsInDouble(const ConvShape& s) {
+  const auto narrow = [](std::vector<double>* values) {
+    std::vector<float> floats(values->begin(), values->end());
+    values->assign(floats.begin(), floats.end());
+    return floats;
+  };
+  std::vector<double> input = Numbers(InputSize(s), 1), filter = Numbers(FilterSize(s), 2);
+  std::vector<double> dy = Numbers(OutputSize(s), 3);
+  const std::vector<float> input_f = narrow(&input), filter_f = narrow(&filter), dy_f = narrow(&dy);
+  std::vector<double> y(dy.size()), dx(input.size()), dw(filter.size());
+  ASSERT_TRUE(ConvForward(s, input.data(), filter.data(), y.data(), ShareAlone));
+  ASSERT_TRUE(ConvBackwardInput(s, filter.data(), dy.data(), dx.data(), ShareAlone));
+  ASSERT_TRUE(ConvBackwardFilter(s, input.data(), dy.data(), dw.data(), ShareAlone));
+  std::vector<float> first;
+  for (auto* share : {ShareAlone, ShareInTwo}) {
+    std::vector<float> a(y.size(), 77), b(dx.size(), 77), c(dw.size(), 77);
+    ASSERT_TRUE(ConvForward(s, input_f.data(), filter_f.data(), a.data(), share));
+    ASSERT_TRUE(ConvBackwardInput(s, filter_f.data(), dy_f.data(), b.data(), share));
+    ASSERT_TRUE(ConvBackwardFilter(s, input_f.data(), dy_f.data(), c.data(), share));
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], y[i], 1e-5) << i;
+    for (size_t i = 0; i < b.size(); ++i) ASSERT_NEAR(b[i], dx[i], 1e-5) << i;
+    for (size_t i = 0; i < c.size(); ++i) ASSERT_NEAR(c[i], dw[i], 1e-4) << i;
+    if (first.empty()) first = c;
+    EXPECT_EQ(first, c) << "the number of threads changes the sums";
+  }
+}
+
+ConvShape Narrow(int64_t batch, int64_t size, int64_t channels, int64_t outputs, int64_t filter,
+                 int64_t stride, int64_t pad_before, int64_t pad_after) {
+  const int64_t out = (size + pad_before + pad_after - filter) / stride + 1;
+  return {batch,   size,   size,   channels, filter, filter,     out,        out,
+          outputs, stride, stride, 1,        1,      pad_before, pad_before, 1};
+}
+
+TEST(ConvTest, FloatsOfAFewChannelsMatchDoubles) {
+  for (const int64_t outputs : {8, 10, 16, 32, 33, 64, 70}) {
+    for (const ConvShape& s :
+         {Narrow(2, 9, 1, outputs, 5, 1, 2, 2), Narrow(1, 15, 3, outputs, 7, 2, 3, 3),
+          Narrow(1, 8, 3, outputs, 3, 2, 0, 1), Narrow(2, 7, 4, outputs, 2, 1, 0, 0),
+          Narrow(1, 3, 2, outputs, 5, 1, 2, 2), Narrow(1, 2, 1, outputs, 2, 1, 3, 3),
+          Narrow(1, 10, 3, outputs, 2, 3, 0, 0), Narrow(40, 4, 3, outputs, 3, 1, 1, 1)}) {
+      ASSERT_TRUE(IsNarrowConv(s));
+      ExpectAsInDouble(s);
+    }
+  }
+}
+
+TEST(ConvTest, DepthwiseFloatsMatchDoubles) {
+  for (const int64_t channels : {2, 8, 16, 19, 70}) {
+    ASSERT_TRUE(IsDepthwise(Depthwise(2, 7, channels, 3, 1, 1, 1)));
+    ExpectAsInDouble(Depthwise(2, 7, channels, 3, 1, 1, 1));
+    ExpectAsInDouble(Depthwise(1, 9, channels, 3, 2, 1, 1));
+    ExpectAsInDouble(Depthwise(1, 8, channels, 3, 2, 1, 0));
+  }
+  ExpectAsInDouble(Depthwise(1, 11, 24, 5, 1, 2, 4));
+  ExpectAsInDouble(Depthwise(1, 2, 24, 5, 1, 1, 2));   // a filter larger than the image
+  ExpectAsInDouble(Depthwise(1, 3, 24, 2, 1, 1, 3));   // windows that see nothing but padding
+  ExpectAsInDouble(Depthwise(1, 10, 24, 2, 3, 1, 0));  // pixels that no window sees
+  ExpectAsInDouble(Depthwise(1, 5, 20, 1, 1, 1, 0));
+  ExpectAsInDouble(Depthwise(40, 6, 17, 3, 1, 1, 1));  // more rows than parts
 }
 
 TEST(ConvTest, IntegersWrap) {

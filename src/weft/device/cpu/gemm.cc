@@ -150,7 +150,8 @@ void Multiply(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, WorkSh
     Finish(p, epilogue, 0);
     return;
   }
-  if (p.m >= p.n || p.m >= 64) {
+  // Whoever has a few rows packs all of b for them: of wide products threads share the columns.
+  if (p.m >= p.n || (p.m >= 64 && p.n < 2 * p.m)) {
     const int64_t units = (p.m + kRowUnit - 1) / kRowUnit;
     share(units, std::max<int64_t>(1, kShareWork / (work / units + 1)),
           [&](int64_t begin, int64_t end) {

@@ -7,6 +7,7 @@
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/math/functors.h"
+#include "weft/ops/nn/channel_kernel.h"
 
 namespace weft::ops::nn::batch_norm {
 namespace {
@@ -89,6 +90,67 @@ Status CheckVector(const Tensor& tensor, int64_t channels, const char* what) {
 }
 
 using Sums = std::vector<double>;
+using Floats = std::vector<float>;
+
+Floats Narrow(const Sums& values) { return Floats(values.begin(), values.end()); }
+
+// Rows of channels that lie side by side have loops of their own.
+bool HasRows(const Layout& at, DType dtype) {
+  return dtype == DType::kFloat && at.inner == 1 && at.outer > 0 && at.channels > 0;
+}
+
+// Calls make(first row, rows, a, b) for chunks of rows on all threads, where a and b get `channels`
+// values, and then take(rows, a, b) with what was made, chunk by chunk.
+template <typename Make, typename Take>
+Status SumChunks(const KernelContext& c, const Layout& at, const Make& make, Take take) {
+  const int64_t rows = RowsOfChunk(at.channels);
+  const int64_t chunks = (at.outer + rows - 1) / rows;
+  WEFT_ASSIGN_OR_RETURN(Tensor parts,
+                        c.AllocateTemporary(DType::kFloat, Shape{chunks, 2, at.channels}));
+  float* const made = parts.data<float>();
+  const auto rows_of = [&](int64_t chunk) { return std::min(rows, at.outer - chunk * rows); };
+  c.ParallelFor(chunks, std::max<int64_t>(1, kGrain / (rows * at.channels)),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    float* const a = made + 2 * i * at.channels;
+                    make(i * rows, rows_of(i), a, a + at.channels);
+                  }
+                });
+  for (int64_t i = 0; i < chunks; ++i) {
+    const float* const a = made + 2 * i * at.channels;
+    take(rows_of(i), a, a + at.channels);
+  }
+  return absl::OkStatus();
+}
+
+// The mean and variance of float images. Chan, Golub and LeVeque, "Updating formulae and a pairwise
+// algorithm for computing sample variances", 1979: a chunk's squares are taken around its own mean.
+Status RowStatistics(const KernelContext& c, const Layout& at, const float* x, Sums* mean,
+                     Sums* variance) {
+  Sums spread(at.channels);  // of the chunks' means, as the sum of their squares
+  WEFT_RETURN_IF_ERROR(SumChunks(
+      c, at,
+      [&](int64_t row, int64_t rows, float* sums, float* squares) {
+        GetChannelFunctions().moments(x + row * at.channels, rows, at.channels, sums, squares);
+      },
+      [&, seen = int64_t{0}](int64_t rows, const float* sums, const float* squares) mutable {
+        const double part = static_cast<double>(rows) / static_cast<double>(seen + rows);
+        const double weight = part * static_cast<double>(seen);
+        for (int64_t i = 0; i < at.channels; ++i) {
+          const double step = static_cast<double>(sums[i]) / static_cast<double>(rows) - (*mean)[i];
+          (*mean)[i] += step * part;
+          spread[i] += static_cast<double>(squares[i]) + step * step * weight;
+        }
+        seen += rows;
+      }));
+  const auto count = static_cast<double>(at.outer);
+  for (int64_t i = 0; i < at.channels; ++i) (*variance)[i] = spread[i] / count;
+  return absl::OkStatus();
+}
+
+int64_t RowsOfShare(const Layout& at) {
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, at.channels * at.inner));
+}
 
 class BatchNormKernel final : public OpKernel {
  public:
@@ -109,7 +171,9 @@ class BatchNormKernel final : public OpKernel {
       WEFT_RETURN_IF_ERROR(CheckVector(c.input(4), at.channels, "variance"));
     }
     Sums mean(at.channels), variance(at.channels);
-    if (options_.is_training) {
+    if (options_.is_training && HasRows(at, x.dtype())) {
+      WEFT_RETURN_IF_ERROR(RowStatistics(c, at, x.data<float>(), &mean, &variance));
+    } else if (options_.is_training) {
       VisitDType(x.dtype(), RealFloats(),
                  [&]<typename T>() { Statistics(at, x.data<T>(), &mean, &variance); });
     } else {
@@ -125,12 +189,19 @@ class BatchNormKernel final : public OpKernel {
       factor[i] = At(c.input(1), i) / std::sqrt(variance[i] + options_.epsilon);
       shift[i] = At(c.input(2), i);
     }
-    const int64_t block =
-        std::max<int64_t>(1, kGrain / std::max<int64_t>(1, at.channels * at.inner));
+    if (HasRows(at, x.dtype())) {
+      const Floats m = Narrow(mean), f = Narrow(factor), s = Narrow(shift);
+      c.ParallelFor(at.outer, RowsOfShare(at), [&](int64_t begin, int64_t end) {
+        const int64_t first = begin * at.channels;
+        GetChannelFunctions().normalize(x.data<float>() + first, m.data(), f.data(), s.data(),
+                                        end - begin, at.channels, y->data<float>() + first);
+      });
+      return absl::OkStatus();
+    }
     VisitDType(x.dtype(), RealFloats(), [&]<typename T>() {
       const T* in = x.data<T>();
       T* out = y->data<T>();
-      c.ParallelFor(at.outer, block, [&](int64_t begin, int64_t end) {
+      c.ParallelFor(at.outer, RowsOfShare(at), [&](int64_t begin, int64_t end) {
         ForElements(at, begin, end, [&](int64_t ch, int64_t i) {
           const double centred = static_cast<double>(static_cast<Wide<T>>(in[i])) - mean[ch];
           out[i] = T(static_cast<Wide<T>>(centred * factor[ch] + shift[ch]));
@@ -213,45 +284,86 @@ class BatchNormGradKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor * offset_gradient, c.AllocateOutput(2, Shape{at.channels}));
     WEFT_RETURN_IF_ERROR(c.AllocateOutput(3, Shape{0}).status());
     WEFT_RETURN_IF_ERROR(c.AllocateOutput(4, Shape{0}).status());
+    Pieces p(at.channels);
+    for (int64_t i = 0; i < at.channels; ++i) {
+      p.mean[i] = At(c.input(3), i);
+      p.inverse[i] = 1 / std::sqrt(At(c.input(4), i) + options_.epsilon);
+      p.factor[i] = At(c.input(2), i) * p.inverse[i];
+    }
+    if (HasRows(at, x.dtype())) {
+      return RunRows(c, at, dy.data<float>(), x.data<float>(), dx->data<float>(), &p,
+                     scale_gradient, offset_gradient);
+    }
     VisitDType(x.dtype(), RealFloats(), [&]<typename T>() {
-      Run(c, at, dy.data<T>(), x.data<T>(), dx->data<T>(), scale_gradient, offset_gradient);
+      Run(c, at, dy.data<T>(), x.data<T>(), dx->data<T>(), &p, scale_gradient, offset_gradient);
     });
     return absl::OkStatus();
   }
 
  private:
-  template <typename T>
-  void Run(const KernelContext& c, const Layout& at, const T* dy, const T* x, T* dx,
-           Tensor* scale_gradient, Tensor* offset_gradient) const {
-    Sums mean(at.channels), inverse(at.channels), sum(at.channels), product(at.channels),
-        factor(at.channels);
-    for (int64_t i = 0; i < at.channels; ++i) {
-      mean[i] = At(c.input(3), i);
-      inverse[i] = 1 / std::sqrt(At(c.input(4), i) + options_.epsilon);
-      factor[i] = At(c.input(2), i) * inverse[i];
-    }
-    const auto wide = [](T value) { return static_cast<double>(static_cast<Wide<T>>(value)); };
-    ForElements(at, 0, at.outer, [&](int64_t ch, int64_t i) {
-      sum[ch] += wide(dy[i]);
-      product[ch] += wide(dy[i]) * (wide(x[i]) - mean[ch]);
-    });
+  // By channel. Of dy the sum, and that of its products with x - mean; Finish makes of them what
+  // each element's gradient loses.
+  struct Pieces {
+    explicit Pieces(int64_t channels)
+        : mean(channels), inverse(channels), factor(channels), sum(channels), product(channels) {}
+    Sums mean, inverse, factor, sum, product;
+  };
+
+  // The gradients of scale and offset.
+  void Finish(const Layout& at, Pieces* p, Tensor* scale_gradient, Tensor* offset_gradient) const {
     const double count = std::max<double>(1, static_cast<double>(at.rest()));
     // Given statistics do not depend on x.
     const double share = options_.is_training ? 1 / count : 0;
     for (int64_t i = 0; i < at.channels; ++i) {
       // What an empty batch was normalized by is no number.
-      Put(scale_gradient, i, at.rest() > 0 ? product[i] * inverse[i] : 0);
-      Put(offset_gradient, i, sum[i]);
-      sum[i] *= share;
-      product[i] *= share * inverse[i] * inverse[i];
+      Put(scale_gradient, i, at.rest() > 0 ? p->product[i] * p->inverse[i] : 0);
+      Put(offset_gradient, i, p->sum[i]);
+      p->sum[i] *= share;
+      p->product[i] *= share * p->inverse[i] * p->inverse[i];
     }
-    const int64_t block =
-        std::max<int64_t>(1, kGrain / std::max<int64_t>(1, at.channels * at.inner));
-    c.ParallelFor(at.outer, block, [&](int64_t begin, int64_t end) {
+  }
+
+  Status RunRows(const KernelContext& c, const Layout& at, const float* dy, const float* x,
+                 float* dx, Pieces* p, Tensor* scale_gradient, Tensor* offset_gradient) const {
+    const ChannelFunctions& functions = GetChannelFunctions();
+    const Floats mean = Narrow(p->mean);
+    WEFT_RETURN_IF_ERROR(SumChunks(
+        c, at,
+        [&](int64_t row, int64_t rows, float* sums, float* products) {
+          const int64_t first = row * at.channels;
+          functions.gradient_sums(dy + first, x + first, mean.data(), rows, at.channels, sums,
+                                  products);
+        },
+        [&](int64_t, const float* sums, const float* products) {
+          for (int64_t i = 0; i < at.channels; ++i) {
+            p->sum[i] += static_cast<double>(sums[i]);
+            p->product[i] += static_cast<double>(products[i]);
+          }
+        }));
+    Finish(at, p, scale_gradient, offset_gradient);
+    const Floats factor = Narrow(p->factor), sum = Narrow(p->sum), product = Narrow(p->product);
+    c.ParallelFor(at.outer, RowsOfShare(at), [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * at.channels;
+      functions.gradient(dy + first, x + first, mean.data(), factor.data(), sum.data(),
+                         product.data(), end - begin, at.channels, dx + first);
+    });
+    return absl::OkStatus();
+  }
+
+  template <typename T>
+  void Run(const KernelContext& c, const Layout& at, const T* dy, const T* x, T* dx, Pieces* p,
+           Tensor* scale_gradient, Tensor* offset_gradient) const {
+    const auto wide = [](T value) { return static_cast<double>(static_cast<Wide<T>>(value)); };
+    ForElements(at, 0, at.outer, [&](int64_t ch, int64_t i) {
+      p->sum[ch] += wide(dy[i]);
+      p->product[ch] += wide(dy[i]) * (wide(x[i]) - p->mean[ch]);
+    });
+    Finish(at, p, scale_gradient, offset_gradient);
+    c.ParallelFor(at.outer, RowsOfShare(at), [&](int64_t begin, int64_t end) {
       ForElements(at, begin, end, [&](int64_t ch, int64_t i) {
-        const double centred = wide(x[i]) - mean[ch];
-        dx[i] =
-            T(static_cast<Wide<T>>(factor[ch] * (wide(dy[i]) - sum[ch] - centred * product[ch])));
+        const double centred = wide(x[i]) - p->mean[ch];
+        dx[i] = T(static_cast<Wide<T>>(p->factor[ch] *
+                                       (wide(dy[i]) - p->sum[ch] - centred * p->product[ch])));
       });
     });
   }

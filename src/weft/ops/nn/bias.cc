@@ -4,6 +4,7 @@
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/elements.h"
+#include "weft/ops/nn/channel_kernel.h"
 #include "weft/ops/nn/row_kernel.h"
 
 namespace weft::ops::nn::bias {
@@ -124,6 +125,29 @@ void SumToChannels(const Layout& at, const T* x, T* sums) {
   }
 }
 
+// Rows of floats: chunks on all threads, added up in their order.
+Status SumRowsToChannels(const KernelContext& c, const Layout& at, const float* x, float* sums) {
+  const int64_t rows = RowsOfChunk(at.channels);
+  const int64_t chunks = (at.outer + rows - 1) / rows;
+  if (chunks == 1) {
+    GetChannelFunctions().sum(x, at.outer, at.channels, sums);
+    return absl::OkStatus();
+  }
+  WEFT_ASSIGN_OR_RETURN(Tensor parts,
+                        c.AllocateTemporary(DType::kFloat, Shape{chunks, at.channels}));
+  float* const made = parts.data<float>();
+  c.ParallelFor(chunks, std::max<int64_t>(1, kParallelElements / (rows * at.channels)),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    GetChannelFunctions().sum(x + i * rows * at.channels,
+                                              std::min(rows, at.outer - i * rows), at.channels,
+                                              made + i * at.channels);
+                  }
+                });
+  GetChannelFunctions().sum(made, chunks, at.channels, sums);
+  return absl::OkStatus();
+}
+
 class BiasAddGradKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
@@ -142,6 +166,9 @@ class BiasAddGradKernel final : public OpKernel {
     if (gradient.num_elements() == 0) {
       ClearElements(output, 0, output->num_elements());
       return absl::OkStatus();
+    }
+    if (output->dtype() == DType::kFloat && at.inner == 1) {
+      return SumRowsToChannels(c, at, gradient.data<float>(), output->data<float>());
     }
     const bool known = VisitDType(output->dtype(), Numbers(), [&]<typename T>() {
       SumToChannels<T>(at, gradient.data<T>(), output->data<T>());

@@ -10,32 +10,13 @@
 #include "weft/ops/elements.h"
 #include "weft/ops/index_values.h"
 #include "weft/ops/math/tile_loop.h"
-#include "weft/ops/nn/window_kernel.h"
+#include "weft/ops/nn/pool_kernel.h"
+#include "weft/ops/nn/pool_windows.h"
 
 namespace weft::ops::nn::pool {
 namespace {
 
 constexpr int64_t kGrain = 16384;  // elements of the input that one thread should at least get
-
-// A pool over [batch, height, width, channels].
-struct PoolShape {
-  int64_t batch, in_height, in_width, channels;
-  int64_t window_height, window_width, stride_height, stride_width;
-  WindowSpan rows, columns;
-  Shape output() const { return Shape{batch, rows.out, columns.out, channels}; }
-  int64_t image() const { return in_height * in_width * channels; }
-};
-
-// The part of a window that lies inside the input.
-struct Span {
-  int64_t begin;
-  int64_t end;
-};
-Span Inside(int64_t position, int64_t stride, int64_t pad, int64_t window, int64_t size) {
-  const int64_t start = position * stride - pad;
-  const int64_t begin = std::clamp<int64_t>(start, 0, size);
-  return {begin, std::clamp<int64_t>(start + window, begin, size)};
-}
 
 StatusOr<PoolShape> PoolShapeOf(const Window& w, const Shape& input) {
   if (input.rank() != 4)
@@ -53,19 +34,6 @@ StatusOr<PoolShape> PoolShapeOf(const Window& w, const Shape& input) {
   }
   WEFT_RETURN_IF_ERROR(Shape::Make({p.batch, p.rows.out, p.columns.out, p.channels}).status());
   return p;
-}
-
-// Calls visit(output pixel, rows, columns) for the windows of image `n`.
-template <typename Visit>
-void ForEachWindow(const PoolShape& p, int64_t n, const Visit& visit) {
-  int64_t pixel = n * p.rows.out * p.columns.out;
-  for (int64_t y = 0; y < p.rows.out; ++y) {
-    const Span rows = Inside(y, p.stride_height, p.rows.pad_before, p.window_height, p.in_height);
-    for (int64_t x = 0; x < p.columns.out; ++x, ++pixel) {
-      visit(pixel, rows,
-            Inside(x, p.stride_width, p.columns.pad_before, p.window_width, p.in_width));
-    }
-  }
 }
 
 // Calls body(n) for each image, over the threads.
@@ -93,8 +61,42 @@ TileFunction MaximumTile() {
             int64_t n) { BinaryLoop<MaximumOf, T>(a, a_step, b, b_step, out, n); };
 }
 
+void FloatMaxForward(const KernelContext& c, const PoolShape& p, const float* in, float* out) {
+  ForEachImage(c, p, [&](int64_t n) {
+    absl::InlinedVector<const float*, 16> from;
+    ForEachTaps(p, n, [&](int64_t pixel, const auto& taps) {
+      from.clear();
+      for (const int64_t tap : taps) from.push_back(in + tap);
+      GetPoolFunctions().largest(from.data(), static_cast<int64_t>(from.size()), p.channels,
+                                 out + pixel * p.channels);
+    });
+  });
+}
+
+void FloatMaxBackward(const KernelContext& c, const PoolShape& p, const float* in,
+                      const float* gradient, float* out) {
+  ForEachImage(c, p, [&](int64_t n) {
+    std::fill_n(out + n * p.image(), p.image(), 0.0f);
+    if (p.image() == 0) return;  // the channels may be any number
+    absl::InlinedVector<const float*, 16> from;
+    absl::InlinedVector<float*, 16> to;
+    ForEachTaps(p, n, [&](int64_t pixel, const auto& taps) {
+      from.clear();
+      to.clear();
+      for (const int64_t tap : taps) {
+        from.push_back(in + tap);
+        to.push_back(out + tap);
+      }
+      if (taps.empty()) return;
+      GetPoolFunctions().add_to_largest(from.data(), static_cast<int64_t>(from.size()), p.channels,
+                                        gradient + pixel * p.channels, to.data());
+    });
+  });
+}
+
 template <typename T>
 void MaxForward(const KernelContext& c, const PoolShape& p, const T* in, T* out) {
+  if constexpr (std::is_same_v<T, float>) return FloatMaxForward(c, p, in, out);
   const TileFunction maximum = MaximumTile<T>();
   ForEachImage(c, p, [&](int64_t n) {
     ForEachWindow(p, n, [&](int64_t pixel, Span rows, Span columns) {
@@ -137,6 +139,7 @@ void ForEachBest(const PoolShape& p, int64_t n, const T* in, const Body& body) {
 template <typename T>
 void MaxBackward(const KernelContext& c, const PoolShape& p, const T* in, const T* gradient,
                  T* out) {
+  if constexpr (std::is_same_v<T, float>) return FloatMaxBackward(c, p, in, gradient, out);
   using A = Arithmetic<T>;
   ForEachImage(c, p, [&](int64_t n) {
     std::fill_n(out + n * p.image(), p.image(), T(0));
