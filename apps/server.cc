@@ -45,6 +45,7 @@ struct ServerFlags {
   std::vector<std::string> device_plugins;
   uint64_t memory_limit = 0;
   int status_port = 0;
+  double lost_after_s = 10;
   double session_lease_s = 12 * 3600;
   double report_waits_s = 30;
   double grace_s = 10;
@@ -59,9 +60,17 @@ StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
                                 .num_threads = flags.threads,
                                 .soft_placement = flags.soft_placement,
                                 .memory_limit = flags.memory_limit,
+                                .lost_after = flags.lost_after_s > 0
+                                                  ? absl::Seconds(flags.lost_after_s)
+                                                  : absl::InfiniteDuration(),
                                 .session_lease = absl::Seconds(flags.session_lease_s),
                                 .report_waits_after = absl::Seconds(flags.report_waits_s),
                                 .status_port = flags.status_port};
+  if (flags.lost_after_s > 0 && flags.lost_after_s < 3) {
+    return InvalidArgument("--lost_after is ", flags.lost_after_s,
+                           ": tasks tell each other every second that they live, expected 3 at "
+                           "least, or 0 for never");
+  }
   SetExactMath(flags.math == "exact");
   if (!flags.task_tls.empty() && flags.insecure) {
     return InvalidArgument("Either --task_tls or --insecure: what shall others than the job be?");
@@ -231,6 +240,13 @@ void AddServer(CLI::App& app, Action* action) {
   command->add_option("--log_format", flags->log_format, "text, or json: one object a line")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
+  command
+      ->add_option("--lost_after", flags->lost_after_s,
+                   "Seconds of silence after which another task counts as lost; 0: never while its "
+                   "connection stands, as TensorFlow's servers wait (or WEFT_LOST_AFTER)")
+      ->envname("WEFT_LOST_AFTER")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--session_lease", flags->session_lease_s,
                       "Seconds after which a session that nobody uses is closed");
   command

@@ -194,15 +194,15 @@ class Bench:
     def kernels(self):
         self.table.section('Chains of 50 kernels of some 50 us that do not share themselves out')
         one = {}
-        for chains, threads in (1, 1), (1, 2), (8, 1), (8, 2):
-            what = ('kernels', chains, threads)
+        for chains, threads, devices in (1, 1, 1), (1, 2, 1), (8, 1, 1), (8, 2, 1), (8, 2, 2):
+            what = ('kernels', chains, threads, devices)
             sides = measure([self.mine(*what), self.tensorflow(*what, 'executor')], self.rounds)
             note = ''
             if threads == 1:
                 one[chains] = sides[0].median
             else:
                 note = '%.2f times one thread' % (one[chains] / sides[0].median)
-            self.table.add('%d chains, %d threads' % (chains, threads), figures(sides[0]), sides[1].name,
+            self.table.add('%d chains, %d threads, %d devices' % (chains, threads, devices), figures(sides[0]), sides[1].name,
                            figures(sides[1]), 1, note)
 
     def mlp(self):

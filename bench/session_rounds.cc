@@ -3,7 +3,8 @@
 // bench/run.py starts it beside its peers and takes turns, so that all see the same machine.
 //
 //   session_rounds dispatch (matmul|add) (chain|wide) THREADS (plain|fused)
-//   session_rounds kernels CHAINS THREADS    chains of 50 kernels that do not share themselves out
+//   session_rounds kernels CHAINS THREADS DEVICES    chains of 50 kernels that do not share
+//   themselves out, the chains spread over CPU devices
 //   session_rounds mlp BATCH THREADS
 //   session_rounds cluster TARGET WORKER BATCH    the seeds' MLP, variables on /job:ps/task:0
 //   session_rounds worker CLUSTER INDEX BATCH     the same in a process that is the worker too
@@ -38,9 +39,10 @@ namespace {
 using bench::Step;
 using session::Session;
 
-StatusOr<std::unique_ptr<Session>> Open(const Graph& graph, int threads, bool optimise) {
+StatusOr<std::unique_ptr<Session>> Open(const Graph& graph, int threads, bool optimise,
+                                        DeviceFactory* devices = &StandardDevices()) {
   WEFT_ASSIGN_OR_RETURN(auto session, session::NewDirectSession({.catalogue = &StandardCatalogue(),
-                                                                 .devices = &StandardDevices(),
+                                                                 .devices = devices,
                                                                  .num_threads = threads,
                                                                  .fold = optimise,
                                                                  .fuse = optimise}));
@@ -84,7 +86,7 @@ StatusOr<Step> Dispatch(const std::string& kind, bool chain, int threads, bool o
 }
 
 // Chains of 50 sorts of a row each, which one thread has to do.
-StatusOr<Step> Kernels(int chains, int threads) {
+StatusOr<Step> Kernels(int chains, int threads, int devices) {
   Graph graph(&StandardCatalogue().ops());
   GraphBuilder b(&graph);
   const Endpoint x = op::Placeholder(b, DType::kFloat, {.name = "x"});
@@ -92,13 +94,16 @@ StatusOr<Step> Kernels(int chains, int threads) {
   const Endpoint all = b.Scalar<int32_t>(kRow);
   std::vector<Endpoint> ends;
   for (int i = 0; i < chains; ++i) {
+    if (devices > 1) b.set_device(absl::StrCat("/device:CPU:", i % devices));
     Endpoint end = op::Add(b, x, b.Scalar<float>(0));
     for (int k = 0; k < 50; ++k) end = op::Neg(b, op::TopKV2(b, end, all).values);
     ends.push_back(end);
   }
+  b.set_device("");
   const Endpoint out = op::AddN(b, ends);
   WEFT_RETURN_IF_ERROR(b.status());
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Session> opened, Open(graph, threads, false));
+  static CpuDevices cpus(devices);  // outlives the session
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Session> opened, Open(graph, threads, false, &cpus));
   std::shared_ptr<Session> session = std::move(opened);  // shared by copies of the step
   const std::string fetch = absl::StrCat(out.node->name(), ":0");
   Tensor fed = Filled(Shape{kRow}, 0);
@@ -218,9 +223,10 @@ StatusOr<Step> Choose(const std::vector<std::string>& args,
     return Dispatch(args[1], args[2] == "chain", threads, args[4] == "fused");
   }
   int chains = 0;
-  if (args.size() == 3 && args[0] == "kernels" && absl::SimpleAtoi(args[1], &chains) &&
-      absl::SimpleAtoi(args[2], &threads)) {
-    return Kernels(chains, threads);
+  int devices = 0;
+  if (args.size() == 4 && args[0] == "kernels" && absl::SimpleAtoi(args[1], &chains) &&
+      absl::SimpleAtoi(args[2], &threads) && absl::SimpleAtoi(args[3], &devices) && devices > 0) {
+    return Kernels(chains, threads, devices);
   }
   if (args.size() == 3 && args[0] == "mlp" && absl::SimpleAtoi(args[1], &batch) &&
       absl::SimpleAtoi(args[2], &threads)) {
@@ -244,7 +250,8 @@ StatusOr<Step> Choose(const std::vector<std::string>& args,
   }
   return InvalidArgument(
       "usage: session_rounds dispatch (matmul|add) (chain|wide) THREADS (plain|fused) | "
-      "kernels CHAINS THREADS | mlp BATCH THREADS | cluster TARGET WORKER BATCH | worker CLUSTER "
+      "kernels CHAINS THREADS DEVICES | mlp BATCH THREADS | cluster TARGET WORKER BATCH | worker "
+      "CLUSTER "
       "INDEX BATCH | bounce "
       "TARGET WORKER ELEMENTS");
 }

@@ -3,7 +3,8 @@
 """TensorFlow's side of the session benchmarks, with each of its settings.
 
     tensorflow_rounds.py dispatch (matmul|add) (chain|wide) THREADS (plain|fused) SETTING
-    tensorflow_rounds.py kernels CHAINS THREADS SETTING   chains of 50 kernels that do not share themselves out
+    tensorflow_rounds.py kernels CHAINS THREADS DEVICES SETTING   chains of 50 kernels that do not share themselves out,
+                                                                  the chains spread over CPU devices
     tensorflow_rounds.py mlp BATCH THREADS SETTING
     tensorflow_rounds.py cluster TARGET WORKER BATCH [empty]
     tensorflow_rounds.py bounce TARGET WORKER ELEMENTS   float32 from the worker to the parameter server and back
@@ -62,20 +63,23 @@ def dispatch(kind, shape, threads, optimise, setting):
     return lambda: call(*fed)[0, 0]
 
 
-def kernels(chains, threads, setting):
+def kernels(chains, threads, devices, setting):
     def build(x):
         ends = []
-        for _ in range(chains):
-            end = x + tf.constant(0.0)
-            for _ in range(50):
-                end = -tf.math.top_k(end, 2000).values
+        for i in range(chains):
+            with tf.device('/cpu:%d' % (i % devices) if devices > 1 else None):
+                end = x + tf.constant(0.0)
+                for _ in range(50):
+                    end = -tf.math.top_k(end, 2000).values
             ends.append(end)
         return tf.add_n(ends)
     fed = (np.arange(2000) * 997 % 2000).astype(np.float32)
     tf1.disable_eager_execution()
     x = tf1.placeholder(tf.float32, [None])
     out = build(x)
-    session = tf1.Session(config=config(threads, False, setting))
+    settings = config(threads, False, setting)
+    settings.device_count['CPU'] = devices
+    session = tf1.Session(config=settings)
     call = session.make_callable(out, [x])
     return lambda: call(fed)[0]
 
@@ -163,7 +167,7 @@ def main(args):
     if args[0] == 'dispatch':
         return dispatch(args[1], args[2], int(args[3]), args[4] == 'fused', args[5])
     if args[0] == 'kernels':
-        return kernels(int(args[1]), int(args[2]), args[3])
+        return kernels(int(args[1]), int(args[2]), int(args[3]), args[4])
     if args[0] == 'mlp':
         return mlp(int(args[1]), int(args[2]), args[3])
     if args[0] == 'bounce':

@@ -33,7 +33,8 @@ def _die_with_parent():
 
 
 class Server(object):
-    """Same arguments as tf.train.Server. `config` and `protocol` go into server_def and are not used."""
+    """Same arguments as tf.train.Server. Of `config` counts what makes a server (CPU devices, threads) and
+    allow_soft_placement."""
 
     def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None, config=None, start=True):
         self._server_def = server_lib._make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
@@ -77,6 +78,13 @@ class Server(object):
     server_def = property(lambda self: self._server_def)
     target = property(lambda self: self._target)
 
+    def _flags_of_config(self):
+        """As in TensorFlow, allow_soft_placement is then every session's."""
+        config = self._server_def.default_session_config
+        devices, threads = config.device_count.get('CPU', 0), config.intra_op_parallelism_threads
+        return ((['--cpu_devices', str(devices)] if devices > 0 else []) + (['--threads', str(threads)] if threads > 0 else []) +
+                (['--soft_placement'] if config.allow_soft_placement else []))
+
     def start(self):
         if self._process is not None:
             return
@@ -88,7 +96,7 @@ class Server(object):
         self._process = subprocess.Popen(
             [os.environ.get('WEFT_BINARY', 'weft'), 'server', '--cluster', json.dumps(cluster), '--job_name',
              self._server_def.job_name, '--task_index', str(self._server_def.task_index)] +
-            (['--file_root', '/'] if own else []),
+            (['--file_root', '/'] if own else []) + self._flags_of_config(),
             preexec_fn=_die_with_parent if main else None)
         atexit.register(self._stop)
         deadline = _now() + _START_SECONDS

@@ -7,6 +7,9 @@ import sys
 import threading
 import unittest
 
+import numpy as np
+from tensorflow.core.protobuf import config_pb2
+
 import processes
 import status_test
 from status_test import tasks, tf, tf1, wait_until
@@ -41,6 +44,40 @@ class Clients(unittest.TestCase):
             value = queue.dequeue(name='take')
         with tf.device('/job:worker/task:0'):
             return queue, tf.add(value, value, name='doubled')
+
+    def test_callables_take_values_of_another_shape_than_their_placeholder_says(self):
+        """Session.run looks at shapes before it calls; Keras calls what TensorFlow's servers take as it comes."""
+        x = tf1.placeholder(tf.float32, [None, 3])
+        fetches = [x * 2., tf.reshape(x, [-1]), tf.size(x)]
+
+        def results(target):
+            options = config_pb2.CallableOptions(feed=[x.name], fetch=[fetch.name for fetch in fetches])
+            with tf1.Session(target) as session:
+                call = session._make_callable_from_options(options)
+                return [array for value in (np.float32(4), np.ones([2, 2], np.float32)) for array in call(value)]
+        with tasks() as cluster:
+            for got, wanted in zip(results(cluster['worker'].target), results('')):
+                np.testing.assert_array_equal(got, wanted)
+
+    def test_a_silent_task_is_lost_or_waited_for(self):
+        with tf.device('/job:ps/task:0'):
+            w = tf1.get_variable('w', initializer=1., use_resource=True)
+        with tf.device('/job:worker/task:0'):
+            more = w + 1.
+        for seconds in '3', '0':
+            with tasks('--lost_after', seconds) as cluster, tf1.Session(cluster['worker'].target) as session:
+                session.run(w.initializer)
+                self.assertEqual(session.run(more), 2)
+                ps = cluster['ps'].process
+                ps.send_signal(signal.SIGSTOP)
+                self.addCleanup(ps.send_signal, signal.SIGCONT)
+                if seconds == '0':
+                    threading.Timer(5, ps.send_signal, [signal.SIGCONT]).start()
+                    self.assertEqual(session.run(more), 2)
+                else:
+                    with self.assertRaisesRegex(tf.errors.UnavailableError, 'no byte came for 3s'):
+                        session.run(more)
+                    ps.send_signal(signal.SIGCONT)
 
     def test_several_clients_at_several_masters(self):
         with tasks() as cluster, tf.Graph().as_default() as graph:

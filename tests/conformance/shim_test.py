@@ -96,6 +96,17 @@ class ShimTest(unittest.TestCase):
         server.start()
         self.assertTrue(answers(server.target))
 
+    def test_its_config_says_how_many_devices_it_has(self):
+        config = tf1.ConfigProto(device_count={'CPU': 3}, allow_soft_placement=True)
+        server = tf1.train.Server.create_local_server(config=config)
+        with tf.Graph().as_default():
+            with tf.device('/gpu:0'):
+                three = tf.constant(1.) + 2.
+            with tf1.Session(server.target, config=tf1.ConfigProto(device_count={'CPU': 5})) as session:
+                self.assertEqual([d.name.rsplit('/', 1)[1] for d in session.list_devices()],
+                                 ['device:CPU:%d' % i for i in range(3)])
+                self.assertEqual(session.run(three), 3)
+
     def test_tasks_on_a_network_know_each_other_by_a_secret(self):
         own = processes.own_address()
         if own is None:

@@ -241,6 +241,31 @@ def an_effect_reads_it():
     return called(lambda x, y, w: (x * 2., x + w.assign_add(y)))
 
 
+def calls_in_a_loop_and_a_branch():
+    """The function ignores one of its arguments, or all of them, and counts how often it runs."""
+    v, w = counter('v'), counter('w')
+
+    @tf.function
+    def of_one(x, y):
+        del y
+        return x + raised(v)
+
+    @tf.function
+    def of_none(x):
+        del x
+        return raised(w)
+
+    def body(i, x):
+        return i + 1, of_one(x, x * 2.) + of_none(x * 3.)
+
+    def branch():
+        return of_one(tf.ones([]), tf.zeros([])) + of_none(tf.ones([]))
+    looped = tf.while_loop(lambda i, _: i < 3, body, [tf.constant(0), tf.constant(0.)])[1]
+    taken = tf.cond(is_taken(), branch, lambda: tf.zeros([]))
+    refused = tf.cond(tf.logical_not(is_taken()), branch, lambda: tf.zeros([]))
+    return [v, w], {'looped': looped, 'taken': taken, 'refused': refused}
+
+
 def over_devices():
     v, w = counter('v'), counter('w')
 
@@ -259,7 +284,7 @@ def over_devices():
 PROGRAMS = (two_results, nobody_reads_it, waits_for_it, branch_ends_with_a_node, who_waits_for_the_conditional, nested, inputs,
             one_of_several, loop, variables_of_a_loop, conditional_in_a_loop, in_a_function, in_an_old_function,
             marked_by_hand, not_marked, gradient, a_function_ignores_its_argument, a_function_of_a_function_does,
-            another_result_reads_it, an_effect_reads_it, over_devices)
+            another_result_reads_it, an_effect_reads_it, calls_in_a_loop_and_a_branch, over_devices)
 
 
 def counted(program, target, **config):

@@ -186,6 +186,47 @@ TEST_F(DevicesTest, ADeviceThatDiesInAStepFailsItAndThoseAfterIt) {
   ASSERT_TRUE(host.ok()) << host.status();
 }
 
+TEST_F(DevicesTest, AStepOnADeviceThatStandsStillEndsAtItsTimeout) {
+  Start();
+  const Endpoint x = Input("x");
+  OnAsic(b_.Op("Square", {x}, {}, "stands_still"));
+  OnAsic(b_.Op("Square", {x}, {}, "squared"));
+  ASSERT_EQ(Extend(), absl::OkStatus());
+  const Tensor three = Tensor::Vector<float>({3});
+  const Status late = session_->Run({.timeout = absl::Milliseconds(200)}, {{"x:0", three}},
+                                    {"stands_still:0"}, {}, nullptr, nullptr);
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
+  void* const loaded = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(loaded, nullptr);
+  reinterpret_cast<void (*)()>(dlsym(loaded, "asic_go_on"))();
+  auto squared = Run({{"x:0", three}}, "squared:0");
+  ASSERT_TRUE(squared.ok()) << squared.status();
+  EXPECT_EQ(squared->data<float>()[0], 9);
+}
+
+TEST_F(DevicesTest, AKernelThatTheLibraryDidNotMakeIsAnError) {
+  Start();
+  OnAsic(b_.Op("Square", {Input("x")}, {}, "squared"));
+  ASSERT_EQ(Extend(), absl::OkStatus());
+  for (const auto& [fault, text] : {std::pair("no_kernel", "made no kernel of Square"),
+                                    std::pair("rank", "a rank of 1073741824")}) {
+    const Environment set("WEFT_ASIC_FAULT", fault);
+    const Status refused = Run({{"x:0", Tensor::Vector<float>({3})}}, "squared:0").status();
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(text));
+  }
+  EXPECT_TRUE(Run({{"x:0", Tensor::Vector<float>({3})}}, "squared:0").ok());
+}
+
+TEST(DeviceMemoryTest, ADescriptionWithoutAnEndIsCutOff) {
+  const Environment set("WEFT_ASIC_FAULT", "endless_text");
+  auto plugin = PluginDevices::Load(library);
+  ASSERT_TRUE(plugin.ok()) << plugin.status();
+  ThreadPool threads("test", 1);
+  auto devices = (*plugin)->Make({.job = "a", .replica = 0, .task = 0}, &threads);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ((*devices)[0]->attributes().description, std::string(128, 'x'));
+}
+
 TEST(DeviceMemoryTest, HostAccessToATensorOfADeviceFaults) {
   auto plugin = PluginDevices::Load(library);
   ASSERT_TRUE(plugin.ok()) << plugin.status();
@@ -219,7 +260,10 @@ TEST(BadLibraryTest, EachGivesOneErrorThatSaysWhatIsWrong) {
       {"no_memory", "ASIC:0 has no memory"},
       {"twins", "two devices of one name"},
       {"no_launch", "leaves out functions"},
-      {"type", "calls its type 'CPU'"}};
+      {"type", "calls its type 'CPU'"},
+      {"types", "kernel 0 of Square lists types that are not there"},
+      {"misplaced", "expected a multiple of 64"},
+      {"garbles", "ASIC:0 gave other bytes than it was sent"}};
   for (const auto& [fault, text] : faults) {
     const Environment set("WEFT_ASIC_FAULT", fault);
     EXPECT_THAT(refuse(library), AllOf(HasSubstr(library), HasSubstr(text))) << fault;

@@ -38,6 +38,7 @@ StatusOr<std::unique_ptr<DataPlane>> DataPlane::Start(DataPlaneOptions options,
   endpoint.incarnation = plane->options_.incarnation;
   endpoint.token = plane->options_.token;
   endpoint.tls = plane->options_.tls;
+  endpoint.dead_after = plane->options_.lost_after;
   if (plane->options_.share_memory) {
     if (const Status enabled = ProcessSharedMemory().Enable(); enabled.ok()) {
       endpoint.shared_memory = &ProcessSharedMemory();

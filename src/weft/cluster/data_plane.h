@@ -60,7 +60,8 @@ struct DataPlaneOptions {
   // Tensors for tasks on this host are read in place from memory that both map.
   bool share_memory = true;
   absl::Duration connect_timeout = absl::Seconds(10);
-  DataMetrics* metrics = nullptr;  // may be null
+  absl::Duration lost_after = absl::Seconds(10);  // a task that is silent; infinite: never
+  DataMetrics* metrics = nullptr;                 // may be null
 };
 
 // Thread-safe.

@@ -94,7 +94,7 @@ class Inliner {
     Inlined inlined;
     for (const Node* node : order) {
       if (node->IsCallEnd()) continue;
-      WEFT_RETURN_IF_ERROR(Copy(*node));
+      WEFT_RETURN_IF_ERROR(Copy(*node, /*may_wait=*/layout.runs_in[node->id()] == 0));
       const bool matters = node->schema().is_stateful || node->consumers().empty();
       if (matters && layout.leads_to[node->id()] == 0)
         inlined.effects.push_back(twins_[node->id()]);
@@ -129,7 +129,8 @@ class Inliner {
     return (*arguments_)[index];
   }
 
-  Status Copy(const Node& node) {
+  // `may_wait`: the node is in no loop of the body, so that it may wait for the call's beginning.
+  Status Copy(const Node& node, bool may_wait) {
     NodeDef def{.name = names_[node.name()], .op = node.op()};
     def.attrs = node.attrs();
     WEFT_ASSIGN_OR_RETURN(const DeviceName wish, DeviceName::Parse(node.requested_device()));
@@ -155,7 +156,10 @@ class Inliner {
       Node* const twin = twins_[control->id()];
       controls.push_back(twin != nullptr ? twin : ready_);
     }
-    if (inputs.empty() && controls.empty()) controls.push_back(ready_);
+    // What has an effect, or sees that of others, comes after all that the call waits for.
+    const bool matters = node.schema().is_stateful || node.LowersTo(InstructionKind::kEnter) ||
+                         (inputs.empty() && controls.empty());
+    if (may_wait && matters) controls.push_back(ready_);
     WEFT_ASSIGN_OR_RETURN(twins_[node.id()], graph_->AddNode(std::move(def), inputs, controls));
     return absl::OkStatus();
   }

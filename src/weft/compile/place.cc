@@ -39,18 +39,23 @@ class Groups {
   DeviceName& wish(int id) { return wishes_[Root(id)]; }
   std::string& fixed(int id) { return fixed_[Root(id)]; }
 
-  // `strict`: two wishes that contradict are an error; otherwise those of `a` win.
+  // `strict`: two wishes that contradict are an error or, if `soft`, leave the nodes apart, as in
+  // TensorFlow, whose own client names such neighbours in gradients of loops; otherwise those of
+  // `a` win.
   Status Join(const Node& a, const Node& b, bool soft, bool strict) {
     const int first = Root(a.id());
     const int second = Root(b.id());
     if (first == second) return absl::OkStatus();
     if (!fixed_[first].empty() && !fixed_[second].empty() && fixed_[first] != fixed_[second]) {
+      if (strict && soft) return absl::OkStatus();
       return Conflict(a, b,
                       absl::StrCat("they are already at ", fixed_[first], " and ", fixed_[second]));
     }
     StatusOr<DeviceName> merged = wishes_[first].MergedWith(wishes_[second], soft);
-    if (!merged.ok() && strict && fixed_[first].empty() && fixed_[second].empty()) {
-      return Conflict(a, b, merged.status().message());
+    if (!merged.ok() && strict) {
+      if (soft) return absl::OkStatus();
+      if (fixed_[first].empty() && fixed_[second].empty())
+        return Conflict(a, b, merged.status().message());
     }
     if (merged.ok()) wishes_[first] = *std::move(merged);
     if (fixed_[first].empty()) fixed_[first] = fixed_[second];
@@ -99,6 +104,9 @@ class Placer {
 
   Status JoinClasses() {
     for (const Node* node : nodes_) {
+      // Where an earlier placement put it, its neighbour may have been cut off since, or become
+      // what it calls.
+      if (!node->assigned_device().empty()) continue;
       const auto found = node->attrs().find("_class");
       if (found == node->attrs().end()) continue;
       const auto* classes = found->second.As<AttrValue::StringList>();

@@ -133,6 +133,16 @@ TEST(Place, KeepsEarlierPlacements) {
   EXPECT_EQ(DeviceOf(graph, "assign"), kPs1);
 }
 
+TEST(Place, WhatIsPlacedNeedsItsNeighboursNoMore) {
+  NodeDef b = N("b", "Make");
+  b.attrs["_class"] = AttrValue::StringList{"loc:@a"};
+  Graph graph = Import({N("a", "Make", {}, kPs1), b});
+  ASSERT_EQ(Place(&graph), absl::OkStatus());
+  graph.RemoveNode(graph.Find("a"));
+  EXPECT_EQ(Place(&graph), absl::OkStatus());
+  EXPECT_EQ(DeviceOf(graph, "b"), kPs1);
+}
+
 TEST(Place, SaysWhatCannotBe) {
   Graph gpu = Import({N("a", "Make", {}, "/job:ps/device:GPU:0")});
   const Status refused = Place(&gpu);
@@ -152,6 +162,9 @@ TEST(Place, SaysWhatCannotBe) {
   Graph torn = Import({N("a", "Make", {}, "/job:ps"), b});
   EXPECT_THAT(std::string(Place(&torn).message()),
               HasSubstr("Cannot colocate nodes {{colocation_node a}} and {{colocation_node b}}"));
+  EXPECT_EQ(Place(&torn, /*soft=*/true), absl::OkStatus()) << "as TensorFlow does";
+  EXPECT_EQ(DeviceOf(torn, "a"), kPs0);
+  EXPECT_EQ(DeviceOf(torn, "b"), kWorker);
   b.attrs["_class"] = AttrValue::StringList{"loc:@missing"};
   Graph lost = Import({N("a", "Make"), b});
   EXPECT_THAT(std::string(Place(&lost).message()), HasSubstr("unknown node 'missing'"));

@@ -98,7 +98,12 @@ class Cutter {
     WEFT_ASSIGN_OR_RETURN(NodeDef def, StandIn(reader, input));
     // Nodes of the graph that are copied later keep their names.
     while (graph_.Find(def.name) != nullptr || cut_.Find(def.name) != nullptr) def.name += "_";
-    WEFT_ASSIGN_OR_RETURN(Node * node, cut_.AddNode(std::move(def), {}));
+    std::vector<Node*> controls;
+    if (Node* const anchor = needs_->AnchorOf(reader); anchor != nullptr) {
+      Node* const twin = twins_[anchor->id()];
+      if (twin != nullptr) controls.push_back(twin);
+    }
+    WEFT_ASSIGN_OR_RETURN(Node * node, cut_.AddNode(std::move(def), {}, controls));
     node->set_assigned_device(reader.assigned_device());
     return Endpoint{node, 0};
   }

@@ -64,6 +64,13 @@ FunctionRef WithResults(const FunctionRef& function, const std::vector<bool>& re
   return {function.name, std::move(attrs)};
 }
 
+bool HasBranches(const Graph& graph) {
+  const std::vector<Node*> nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
+    return node->LowersTo(InstructionKind::kSwitch) || node->LowersTo(InstructionKind::kEnter);
+  });
+}
+
 // Puts what stands for them into inputs that nobody needs, and the functions of which only a part
 // is needed into marked nodes; removes what is not needed.
 Status Narrow(const NeedFinder& finder, Graph* body) {
@@ -73,7 +80,9 @@ Status Narrow(const NeedFinder& finder, Graph* body) {
       if (finder.needs_input(*node, i)) continue;
       WEFT_ASSIGN_OR_RETURN(NodeDef def, StandIn(*node, i));
       def.name = body->UniqueName(def.name);
-      WEFT_ASSIGN_OR_RETURN(Node * stand_in, body->AddNode(std::move(def), {}));
+      std::vector<Node*> controls;
+      if (Node* anchor = finder.AnchorOf(*node); anchor != nullptr) controls.push_back(anchor);
+      WEFT_ASSIGN_OR_RETURN(Node * stand_in, body->AddNode(std::move(def), {}, controls));
       WEFT_RETURN_IF_ERROR(body->SetInput(node, i, {stand_in, 0}));
     }
     if (IsMarked(*node)) {
@@ -95,7 +104,11 @@ Status PassOn(const Node& result, int64_t index, Graph* body) {
 }  // namespace
 
 NeedFinder::NeedFinder(const Graph* graph, absl::flat_hash_set<Endpoint> fed, Memory* memory)
-    : graph_(graph), fed_(std::move(fed)), memory_(memory), needed_(graph->max_id(), false) {}
+    : graph_(graph),
+      fed_(std::move(fed)),
+      has_branches_(HasBranches(*graph)),
+      memory_(memory),
+      needed_(graph->max_id(), false) {}
 
 void NeedFinder::WantTensor(const Endpoint& tensor) {
   if (fed_.contains(tensor)) return;
@@ -180,6 +193,11 @@ Status NeedFinder::Settle(Node* node, Demand* demand) {
         Annotate(IsLoop(*node) ? SettleLoop(*node, demand) : SettleBranches(*node, demand),
                  absl::StrCat("Node '", node->name(), "'")));
   }
+  // Something must tell in which branch it is and in which loop.
+  const bool has_none =
+      node->control_inputs().empty() && std::none_of(demand->inputs.begin(), demand->inputs.end(),
+                                                     [](const bool needed) { return needed; });
+  if (has_branches_ && has_none && !demand->inputs.empty()) demand->inputs[0] = true;
   for (int i = 0; i < node->num_inputs(); ++i) {
     const Endpoint& input = node->input(i);
     if (input.node == nullptr) continue;
@@ -269,6 +287,14 @@ Status NeedFinder::FindArguments(const FunctionRef& function, const std::string&
 bool NeedFinder::needs_input(const Node& node, int index) const {
   const auto found = demands_.find(node.id());
   return found == demands_.end() || found->second.inputs[index];
+}
+
+Node* NeedFinder::AnchorOf(const Node& reader) const {
+  if (!has_branches_) return nullptr;
+  for (int i = 0; i < reader.num_inputs(); ++i) {
+    if (needs_input(reader, i) && reader.input(i).node != nullptr) return reader.input(i).node;
+  }
+  return reader.control_inputs().empty() ? nullptr : reader.control_inputs().front();
 }
 
 AttrMap NeedFinder::AttrsOf(const Node& node) const {

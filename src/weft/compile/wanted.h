@@ -36,6 +36,9 @@ class NeedFinder {
 
   bool needs(const Node& node) const { return needed_[node.id()]; }
   bool needs_input(const Node& node, int index) const;
+  // In a graph with branches and loops a stand-in for an input of `reader` waits for this node, so
+  // that it is where the reader is; else null.
+  Node* AnchorOf(const Node& reader) const;
   // The node's attributes; functions of a marked node are given as FunctionRefs of which
   // InstantiateWanted makes what is needed.
   AttrMap AttrsOf(const Node& node) const;
@@ -66,6 +69,7 @@ class NeedFinder {
 
   const Graph* const graph_;
   const absl::flat_hash_set<Endpoint> fed_;
+  const bool has_branches_;  // of the first version's form: Switch, Enter and their kin
   Memory* const memory_;
   std::vector<bool> needed_;  // by node id
   std::vector<Node*> open_;

@@ -159,9 +159,13 @@ Status RunStraight(const Plan& plan, StepState& state, Watch* watch, std::vector
 }
 
 // `done`, called on `pool` when the device has done what the step gave it; a failure there is the
-// step's.
+// step's. One that failed before ends without the device, which may stand still.
 RunDone AfterSync(DeviceMemory* memory, ThreadPool* pool, RunDone done) {
   return [=, done = std::move(done)](Status status, std::vector<Tensor> results) mutable {
+    if (!status.ok()) {
+      done(std::move(status), {});
+      return;
+    }
     memory->Sync([pool, status = std::move(status), results = std::move(results),
                   done = std::move(done)](Status synced) mutable {
       if (status.ok() && !synced.ok()) status = std::move(synced);

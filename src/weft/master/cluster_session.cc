@@ -395,7 +395,9 @@ void ClusterSession::Start(std::shared_ptr<Executable> executable, Step step, Do
     done(std::move(filled));
     return;
   }
-  if (Status fits = step::CheckFeeds(executable->feed_shapes, step.feeds); !fits.ok()) {
+  absl::Span<const PartialShape> shapes;
+  if (!step.any_shape) shapes = executable->feed_shapes;
+  if (Status fits = step::CheckFeeds(shapes, step.feeds); !fits.ok()) {
     done(std::move(fits));
     return;
   }

@@ -152,6 +152,9 @@ void RunCallable(const MasterService& service, Call call) {
   }
   if (Status s = (*session)->AdmitRequest(message.rest.request_id()); !s.ok()) return fail(s);
   SessionStep step = StepFrom(options->run_options(), **session, call.get());
+  // TensorFlow's client looks at shapes in Session.run alone, its servers nowhere: Keras feeds a
+  // scalar where a placeholder says a matrix.
+  step.any_shape = true;
   for (size_t i = 0; i < message.feeds.size(); ++i) {
     step.feeds.emplace_back(options->feed(static_cast<int>(i)), std::move(message.feeds[i]));
   }

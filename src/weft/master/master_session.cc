@@ -103,6 +103,7 @@ void MasterSession::Run(SessionStep request, Done done) {
                          .targets = std::move(request.targets),
                          .trace = request.trace,
                          .partition_graphs = request.partition_graphs,
+                         .any_shape = request.any_shape,
                          .cancellation = {step, &step->cancellation},
                          .started = std::move(request.started)};
   runner_->Run(std::move(inner), [step](StatusOr<StepResult> result) {

@@ -30,6 +30,7 @@ struct SessionStep {
   absl::Duration timeout = absl::InfiniteDuration();
   bool trace = false;
   bool partition_graphs = false;
+  bool any_shape = false;          // as for StepRunner::Step
   Cancellation* caller = nullptr;  // the call's; must live until the step is done
   // As for StepRunner::Step.
   absl::AnyInvocable<void(PartialStart)> started;

@@ -38,6 +38,8 @@ class StepRunner {
     std::vector<std::string> targets;
     bool trace = false;
     bool partition_graphs = false;
+    // Feeds may have other shapes than their placeholders say.
+    bool any_shape = false;
     // The step's own; cancelled by whoever fails first. Shared with frames that may cancel it late.
     std::shared_ptr<Cancellation> cancellation;
     // Set for a partial run, whose feeds are names without values: called once, before any part

@@ -229,6 +229,7 @@ class TaskServer final : public Server {
         .bind =
             SocketAddress{bind == "localhost" ? "127.0.0.1" : bind, options.data_port}.ToString(),
         .share_memory = options.share_memory,
+        .lost_after = options.lost_after,
         .metrics = &data_metrics_};
     if (options.identity.has_value()) {
       WEFT_ASSIGN_OR_RETURN(data.tls, MakeJobTls(*options.identity));

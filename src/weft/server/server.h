@@ -45,6 +45,9 @@ struct ServerOptions {
   // Bytes of host memory that tensors may take, of the whole process; 0: what the control group
   // leaves, else the machine's.
   uint64_t memory_limit = 0;
+  // Another task from which no byte came for so long is lost; infinite: never while its connection
+  // stands.
+  absl::Duration lost_after = absl::Seconds(10);
   // A session that nobody used for this long is closed.
   absl::Duration session_lease = absl::Hours(12);
   // A wait older than this is reported in the log, and again whenever its age has doubled.

@@ -28,7 +28,7 @@ PartialShape FeedShape(const Graph& graph, const Endpoint& fed) {
 
 }  // namespace
 
-Status CheckFeeds(const std::vector<PartialShape>& shapes, const std::vector<Feed>& feeds) {
+Status CheckFeeds(absl::Span<const PartialShape> shapes, const std::vector<Feed>& feeds) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     const auto& [name, value] = feeds[i];
     if (!value.IsInitialized()) {
@@ -36,7 +36,7 @@ Status CheckFeeds(const std::vector<PartialShape>& shapes, const std::vector<Fee
                              " is fed a tensor that is not initialized: was it made of as many "
                              "values as its shape has elements?");
     }
-    if (!shapes[i].IsCompatibleWith(value.shape())) {
+    if (i < shapes.size() && !shapes[i].IsCompatibleWith(value.shape())) {
       return InvalidArgument("Cannot feed value of shape ", value.shape().ToString(),
                              " for Tensor '", name, "', which has shape ", shapes[i].ToString());
     }

@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 
 #include "base/status.h"
 #include "weft/compile/place.h"
@@ -23,8 +24,9 @@ struct StepGraph {
   std::vector<PartialShape> feed_shapes;  // what placeholders demand, by feed
 };
 
-// InvalidArgument names the feed whose value has no bytes or does not fit.
-Status CheckFeeds(const std::vector<PartialShape>& shapes, const std::vector<Feed>& feeds);
+// InvalidArgument names the feed whose value has no bytes or does not fit. `shapes` are by feed;
+// without them any shape fits.
+Status CheckFeeds(absl::Span<const PartialShape> shapes, const std::vector<Feed>& feeds);
 
 // Thread-safe.
 class SessionGraph {

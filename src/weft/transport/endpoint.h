@@ -31,8 +31,9 @@ struct EndpointOptions {
   std::optional<JobTls> tls;  // tcp: of the job that all peers are of; none: in the clear
   int spin_us = 0;  // how long the IO thread polls before it sleeps; zero unless it owns a core
   absl::Duration ping_interval =
-      absl::Seconds(1);                           // a Ping when nothing else was sent for this long
-  absl::Duration dead_after = absl::Seconds(10);  // no byte from the peer for this long: dead
+      absl::Seconds(1);  // a Ping when nothing else was sent for this long
+  absl::Duration dead_after =
+      absl::Seconds(10);  // no byte from the peer for this long: dead; infinite: never
   absl::Duration hello_deadline = absl::Seconds(5);  // for a connection to say who it is
   absl::Duration linger = absl::Seconds(1);          // for Close to send what is queued
   int max_unauthenticated = 64;                      // connections that have not said Hello

@@ -48,6 +48,8 @@ int Create(int32_t number, weft_device** device, weft_device_properties* propert
   properties->index = Fault("twins") ? 0 : number;
   properties->memory_bytes = Fault("no_memory") ? 0 : bytes;
   std::snprintf(properties->description, sizeof(properties->description), "fake accelerator");
+  if (Fault("endless_text"))
+    std::memset(properties->description, 'x', sizeof(properties->description));
   *device = made.release();
   return WEFT_OK;
 }
@@ -58,6 +60,7 @@ int Allocate(weft_device* device, uint64_t bytes, uint64_t* address, weft_error*
   for (int tries = 0; tries < 10000; ++tries) {
     device->Reclaim();
     *address = device->memory.Allocate(bytes);
+    if (*address != 0 && Fault("misplaced")) *address += 8;
     if (*address != 0) return WEFT_OK;
     if (!device->HasReleased()) break;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -96,7 +99,10 @@ int CopyIn(weft_stream* stream, const void* from, uint64_t to, uint64_t bytes, w
 }
 
 int CopyOut(weft_stream* stream, uint64_t from, void* to, uint64_t bytes, weft_error*) {
-  stream->Ask([=] { std::memcpy(to, stream->device->memory.At<char>(from), bytes); });
+  stream->Ask([=] {
+    std::memcpy(to, stream->device->memory.At<char>(from), bytes);
+    if (Fault("garbles")) *static_cast<char*>(to) ^= 1;
+  });
   return WEFT_OK;
 }
 
@@ -160,17 +166,29 @@ int CreateKernel(weft_device*, size_t number, const weft_op* op, weft_kernel** k
   auto made = std::make_unique<weft_kernel>();
   made->name = op->name;
   const int code = Kernels()[number].make(*op, &made->launch, error);
-  if (code == WEFT_OK) *kernel = made.release();
+  if (code == WEFT_OK && !Fault("no_kernel")) *kernel = made.release();
   return code;
 }
 
 void DestroyKernel(weft_kernel* kernel) { delete kernel; }
+
+std::atomic<bool> stands_still{true};
 
 int LaunchKernel(weft_kernel* kernel, weft_stream* stream, const weft_call* call,
                  weft_error* error) {
   // A node of this name is the end of the device, in the middle of its work.
   if (kernel->name.find("ends_the_device") != std::string::npos) {
     stream->Ask([stream] { stream->Break("the fake accelerator was unplugged"); });
+  }
+  // With a node of this name it stands still until a test lets it go on.
+  if (kernel->name.find("stands_still") != std::string::npos) {
+    stream->Ask([] {
+      while (stands_still) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+  }
+  if (Fault("rank")) {
+    const int64_t size = 1;
+    if (call->output(call->host, 0, -1, 1 << 30, &size) == nullptr) return WEFT_OUT_OF_MEMORY;
   }
   return kernel->launch(stream, *call, error);
 }
@@ -199,6 +217,8 @@ const std::vector<weft_kernel_info>& Infos() {
 
 // For the tests: how often the host's bytes were copied to a device.
 extern "C" uint64_t asic_copies_in(void) { return copies_in; }
+
+extern "C" void asic_go_on(void) { stands_still = false; }
 
 extern "C" uint32_t weft_device_version(void) {
   return Fault("version") ? WEFT_DEVICE_VERSION + 41 : WEFT_DEVICE_VERSION;
@@ -230,5 +250,7 @@ extern "C" const weft_device_api* weft_device_get(void) {
                                 .launch = LaunchKernel};
   if (Fault("no_launch")) api.launch = nullptr;
   if (Fault("type")) api.type = "CPU";
+  static weft_kernel_info untyped = {.op = "Square", .types = nullptr, .num_types = 3, .writes = 0};
+  if (Fault("types")) api.kernels = &untyped;
   return &api;
 }

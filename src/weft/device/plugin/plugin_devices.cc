@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/device/plugin/plugin_devices.h"
 
+#include <algorithm>
+#include <cstring>
 #include <random>
 #include <utility>
 
@@ -50,9 +52,12 @@ class LoadedDevices final : public PluginDevices {
       DeviceAttributes attributes{
           .name = name.ToString(),
           .type = type_,
-          .memory_limit_bytes = static_cast<int64_t>(properties.memory_bytes),
+          .memory_limit_bytes =
+              static_cast<int64_t>(std::min<uint64_t>(properties.memory_bytes, INT64_MAX)),
           .incarnation = (uint64_t{entropy()} << 32 | entropy()) | 1,
-          .description = properties.description};
+          .description =
+              std::string(properties.description,
+                          strnlen(properties.description, sizeof(properties.description)))};
       devices.push_back(std::make_unique<Device>(
           std::move(attributes), static_cast<DeviceMemory*>(memory.get()), threads));
     }

@@ -157,7 +157,12 @@ const weft_tensor* MakeOutput(void* host, int32_t index, int32_t reuse, int32_t 
     outputs.status = Internal("The device library asks for output ", index, ", which is none");
     return nullptr;
   }
-  StatusOr<Shape> shape = Shape::Make(Dims(dims, dims + std::max(rank, 0)));
+  if (rank < 0 || rank > kMaxRank || (rank > 0 && dims == nullptr)) {
+    outputs.status = Internal("The device library gives output ", index, " of ", c.call().op(),
+                              " a rank of ", rank, (dims == nullptr ? " without sizes" : ""));
+    return nullptr;
+  }
+  StatusOr<Shape> shape = Shape::Make(Dims(dims, dims + rank));
   if (!shape.ok()) {
     outputs.status = shape.status();
     return nullptr;
@@ -226,6 +231,9 @@ KernelFactory MakePluginKernel(const weft_device_api* api, size_t number) {
     weft_error error = {};
     const int code = api->create_kernel(memory->device(), number, &op, &kernel, &error);
     WEFT_RETURN_IF_ERROR(ToStatus(code, error.message, absl::StrCat(c.op(), " on ", api->type)));
+    if (kernel == nullptr) {
+      return Internal("The device library made no kernel of ", c.op(), " and gave no reason");
+    }
     return std::make_unique<PluginKernel>(api, kernel, api->kernels[number].writes);
   };
 }

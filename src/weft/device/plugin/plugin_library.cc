@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/device/plugin/plugin_library.h"
 
+#include <array>
 #include <cstring>
 #include <set>
 
@@ -12,12 +13,15 @@
 #include <unistd.h>
 
 #include "absl/strings/ascii.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 
 namespace weft::plugin {
 namespace {
 
 constexpr int kProbeMilliseconds = 60000;
 constexpr int kMostDevices = 64;
+constexpr absl::Duration kTrialPatience = absl::Seconds(10);
 
 template <typename Function>
 StatusOr<Function*> FindSymbol(void* library, const std::string& path, const char* name) {
@@ -49,8 +53,17 @@ Status CheckTable(const weft_device_api& api, const std::string& path) {
                            "', expected capital letters, and not CPU");
   }
   for (size_t i = 0; i < api.num_kernels; ++i) {
-    if (api.kernels[i].op == nullptr) {
+    const weft_kernel_info& kernel = api.kernels[i];
+    if (kernel.op == nullptr) {
       return InvalidArgument("Device library ", path, ": kernel ", i, " names no op");
+    }
+    bool has_types = kernel.num_types == 0 || kernel.types != nullptr;
+    for (size_t t = 0; has_types && t < kernel.num_types; ++t) {
+      has_types = kernel.types[t].count == 0 || kernel.types[t].dtypes != nullptr;
+    }
+    if (!has_types) {
+      return InvalidArgument("Device library ", path, ": kernel ", i, " of ", kernel.op,
+                             " lists types that are not there");
     }
   }
   return absl::OkStatus();
@@ -79,7 +92,58 @@ StatusOr<const weft_device_api*> Open(const std::string& path) {
   return api;
 }
 
-// Makes each device and ends it again.
+// What a device is tried with: the bytes go there and come back.
+struct Trial {
+  std::array<char, 1000> sent = {};
+  std::array<char, 1000> got = {};
+  absl::Notification ended;
+  int code = WEFT_OK;  // of its end
+};
+
+// Sends bytes to the device and has them back. The process ends soon: what fails is left.
+Status TryMemory(const weft_device_api& api, weft_device* device, const std::string& name) {
+  weft_error error = {};
+  weft_stream* stream = nullptr;
+  weft_event* event = nullptr;
+  uint64_t address = 0;
+  auto* const trial = new Trial;
+  for (size_t i = 0; i < trial->sent.size(); ++i) trial->sent[i] = static_cast<char>(7 * i + 1);
+  int code = api.create_stream(device, &stream, &error);
+  if (code == WEFT_OK) code = api.create_event(device, &event, &error);
+  if (code == WEFT_OK) code = api.allocate(device, 1024, &address, &error);
+  WEFT_RETURN_IF_ERROR(ToStatus(code, error.message, name));
+  if (stream == nullptr || event == nullptr)
+    return InvalidArgument(name, " made no stream or event");
+  if (address == 0 || address % kAddressStep != 0) {
+    return InvalidArgument(name, " gives memory at ", address, ", expected a multiple of ",
+                           kAddressStep);
+  }
+  code = api.copy_in(stream, trial->sent.data(), address, trial->sent.size(), &error);
+  if (code == WEFT_OK) code = api.record(stream, event, &error);
+  if (code == WEFT_OK) code = api.wait(stream, event, &error);
+  if (code == WEFT_OK)
+    code = api.copy_out(stream, address, trial->got.data(), trial->got.size(), &error);
+  const auto ended = [](void* argument, int result, const char*) {
+    auto* const told = static_cast<Trial*>(argument);
+    told->code = result;
+    told->ended.Notify();
+  };
+  if (code == WEFT_OK) code = api.notify(stream, ended, trial, &error);
+  WEFT_RETURN_IF_ERROR(ToStatus(code, error.message, name));
+  if (!trial->ended.WaitForNotificationWithTimeout(kTrialPatience)) {
+    return InvalidArgument(name, " did not copy ", trial->sent.size(), " bytes within ",
+                           absl::FormatDuration(kTrialPatience));
+  }
+  WEFT_RETURN_IF_ERROR(ToStatus(trial->code, nullptr, name));
+  if (trial->got != trial->sent) return InvalidArgument(name, " gave other bytes than it was sent");
+  api.release(device, address);
+  api.destroy_event(event);
+  api.destroy_stream(stream);
+  delete trial;
+  return absl::OkStatus();
+}
+
+// Makes each device, tries it and ends it again.
 Status TryDevices(const weft_device_api& api, const std::string& path) {
   const int count = api.num_devices();
   if (count < 1 || count > kMostDevices) {
@@ -95,7 +159,6 @@ Status TryDevices(const weft_device_api& api, const std::string& path) {
     WEFT_RETURN_IF_ERROR(
         ToStatus(code, error.message, absl::StrCat("Device library ", path, ", device ", i)));
     if (device == nullptr) return InvalidArgument("Device library ", path, " made no device ", i);
-    api.destroy(device);
     if (properties.index < 0 || !names.insert(properties.index).second) {
       return InvalidArgument("Device library ", path,
                              " has two devices of one name, or a bad one: ", api.type, ":",
@@ -105,6 +168,10 @@ Status TryDevices(const weft_device_api& api, const std::string& path) {
       return InvalidArgument("Device library ", path, " says that ", api.type, ":",
                              properties.index, " has no memory");
     }
+    WEFT_RETURN_IF_ERROR(TryMemory(
+        api, device,
+        absl::StrCat("Device library ", path, ", device ", api.type, ":", properties.index)));
+    api.destroy(device);
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,9 @@
 
 namespace weft::plugin {
 
+// Addresses in a device's memory are multiples of it.
+inline constexpr uint64_t kAddressStep = 64;
+
 // The table of the library at `path`, which stays loaded. Errors name the file and what is wrong.
 StatusOr<const weft_device_api*> OpenLibrary(const std::string& path);
 

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/device/plugin/plugin_memory.h"
 
+#include <atomic>
 #include <bit>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
 
+#include "base/log.h"
 #include "weft/device/plugin/plugin_library.h"
 
 namespace weft::plugin {
 namespace {
 
 constexpr size_t kLeastBlock = 256;
+constexpr absl::Duration kPatienceAtTheEnd = absl::Seconds(10);
 
 // Sizes in steps of an eighth of a power of two: blocks are used again, little is wasted.
 size_t BlockSize(size_t size) {
@@ -35,6 +38,7 @@ class PluginMemory::Block final : public DeviceBuffer {
 // What waits for a stream.
 struct PluginMemory::Pending {
   PluginMemory* memory = nullptr;
+  std::shared_ptr<std::atomic<bool>> is_left;  // outlives `memory`: shared with it
   std::vector<Tensor> held;
   Done done;
 };
@@ -57,9 +61,14 @@ Status PluginMemory::Open(int number) {
 
 PluginMemory::~PluginMemory() {
   if (work_ != nullptr && out_ != nullptr && computed_ != nullptr) {
-    absl::Notification ended;
-    Sync([&](Status) { ended.Notify(); });
-    ended.WaitForNotification();
+    const auto ended =
+        std::make_shared<absl::Notification>();  // shared with an answer that is late
+    Sync([ended](Status) { ended->Notify(); });
+    if (!ended->WaitForNotificationWithTimeout(kPatienceAtTheEnd)) {
+      WEFT_LOG(ERROR) << "Device " << name_ << " does not end its work: it is left as it is";
+      *is_left_ = true;
+      return;
+    }
   }
   for (const auto& [size, blocks] : free_) {
     for (const uint64_t address : blocks) api_->release(device_, address);
@@ -86,7 +95,11 @@ uint64_t PluginMemory::TakeBlock(size_t size) {
   }
   uint64_t address = 0;
   weft_error error = {};
-  return api_->allocate(device_, size, &address, &error) == WEFT_OK ? address : 0;
+  if (api_->allocate(device_, size, &address, &error) != WEFT_OK) return 0;
+  if (address % kAddressStep == 0) return address;
+  // A kernel that is being launched may ask for memory, and holds the mutex then.
+  misplaced_.store(address);
+  return 0;
 }
 
 Ref<Buffer> PluginMemory::Allocate(size_t size) {
@@ -118,6 +131,9 @@ void PluginMemory::ReleaseCached() {
 }
 
 Status PluginMemory::Failure() {
+  if (const uint64_t address = misplaced_.load(); address != 0 && failed_.ok()) {
+    failed_ = Internal("it gave memory at ", address, ", expected a multiple of ", kAddressStep);
+  }
   if (failed_.ok()) return failed_;
   return Internal("Device ", name_, " has failed: ", failed_.message());
 }
@@ -129,6 +145,7 @@ void PluginMemory::Fail(const Status& status) {
 
 void PluginMemory::Notified(void* argument, int code, const char* message) {
   const std::unique_ptr<Pending> pending(static_cast<Pending*>(argument));
+  if (*pending->is_left) return;
   Status status = ToStatus(code, message, absl::StrCat("Device ", pending->memory->name_));
   if (!status.ok()) pending->memory->Fail(status);
   pending->held.clear();
@@ -139,6 +156,7 @@ void PluginMemory::Ask(weft_stream* stream, absl::FunctionRef<int(weft_error*)> 
                        std::vector<Tensor> held, Done done) {
   auto pending = std::make_unique<Pending>();
   pending->memory = this;
+  pending->is_left = is_left_;
   pending->held = std::move(held);
   pending->done = std::move(done);
   Status status;

@@ -2,6 +2,7 @@
 // The memory and the streams of one device of a library.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -70,6 +71,9 @@ class PluginMemory final : public DeviceMemory, public Allocator {
   std::string name_;
   absl::Mutex mutex_;
   Status failed_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<uint64_t> misplaced_{0};  // an address that cannot be, as the library gave it
+  // Of a device that did not end its work: answers that come yet are not heard.
+  const std::shared_ptr<std::atomic<bool>> is_left_ = std::make_shared<std::atomic<bool>>(false);
   absl::Mutex free_mutex_;
   std::map<size_t, std::vector<uint64_t>> free_  // blocks by size
       ABSL_GUARDED_BY(free_mutex_);

@@ -8,6 +8,7 @@
 #include "absl/synchronization/mutex.h"
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/state/waiting_call.h"
 
 namespace weft::ops::control::device_copy {
 namespace {
@@ -60,6 +61,41 @@ class CopyToDevice final : public OpKernel {
   const std::shared_ptr<Constant> constant_;  // shared with copies that are under way
 };
 
+// The end of a copy out: the device's word, or that of whoever ends the step before.
+class CopyOutEnd : public std::enable_shared_from_this<CopyOutEnd> {
+ public:
+  CopyOutEnd(ThreadPool* threads, AsyncOpKernel::Done done)
+      : threads_(*threads), done_(std::move(done)) {}
+
+  // False if the step has ended already.
+  bool Begin(KernelContext& c) {
+    absl::MutexLock lock(&mutex_);
+    return call_.Begin(state::Caller::Of(c), absl::StrCat("the copy '", c.name(), "'"),
+                       [self = weak_from_this()](const Status& why) {
+                         if (const auto alive = self.lock()) alive->Tell(why);
+                       });
+  }
+  // What comes next is neither the device's nor the canceller's thread's to compute.
+  void Tell(Status status) {
+    if (told_.exchange(true)) return;
+    threads_.Schedule([self = shared_from_this(), status = std::move(status)]() mutable {
+      {
+        absl::MutexLock lock(&self->mutex_);
+        self->call_.Detach();
+      }
+      AsyncOpKernel::Done done = std::move(self->done_);
+      done(std::move(status));
+    });
+  }
+
+ private:
+  ThreadPool& threads_;
+  std::atomic<bool> told_{false};
+  AsyncOpKernel::Done done_;
+  absl::Mutex mutex_;
+  state::WaitingCall call_ ABSL_GUARDED_BY(mutex_);
+};
+
 class CopyToHost final : public AsyncOpKernel {
  public:
   void ComputeAsync(KernelContext& c, Done done) override {
@@ -72,12 +108,12 @@ class CopyToHost final : public AsyncOpKernel {
     StatusOr<Tensor> copy = Tensor::Allocate(c.input(0).dtype(), c.input(0).shape());
     if (!copy.ok()) return done(copy.status());
     c.SetOutput(0, *copy);
-    // What comes next is not the device's thread's to compute.
-    ThreadPool& threads = c.device().threads();
-    memory->CopyOut(
-        c.input(0), *std::move(copy), [&threads, done = std::move(done)](Status status) mutable {
-          threads.Schedule([done = std::move(done), status]() mutable { done(std::move(status)); });
-        });
+    Tensor from = c.input(0);  // a step that is ended takes `c` along
+    // Shared with the device's answer, which may come when nobody waits any more.
+    const auto end = std::make_shared<CopyOutEnd>(&c.device().threads(), std::move(done));
+    if (!end->Begin(c)) return end->Tell(c.cancellation().status());
+    memory->CopyOut(std::move(from), *std::move(copy),
+                    [end](Status status) { end->Tell(std::move(status)); });
   }
 };
 

@@ -208,7 +208,9 @@ Status ConnectError(int fd) {
 void TuneConnection(int fd, absl::Duration dead_after) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  const unsigned int timeout_ms = static_cast<unsigned int>(absl::ToInt64Milliseconds(dead_after));
+  // 0 leaves it to the system.
+  const int64_t limit_ms = absl::ToInt64Milliseconds(dead_after);
+  const unsigned int timeout_ms = limit_ms > INT32_MAX ? 0 : static_cast<unsigned int>(limit_ms);
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
 }
 

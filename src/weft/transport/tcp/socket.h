@@ -61,7 +61,8 @@ StatusOr<Fd> ListenOn(const ResolvedAddress& address);
 StatusOr<Fd> StartConnect(const ResolvedAddress& address);
 Status ConnectError(int fd);
 
-// No delay for small frames; unacknowledged bytes end the connection after `dead_after`.
+// No delay for small frames; unacknowledged bytes end the connection after `dead_after`, if that is
+// finite.
 void TuneConnection(int fd, absl::Duration dead_after);
 
 // "Connection refused", for an errno.
