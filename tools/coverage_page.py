@@ -10,20 +10,19 @@ import os
 import re
 import sys
 
-# Ops of TensorFlow's registry that weft does not run, as patterns of their names, and why.
-REFUSED = [
-    (r'.*TPU.*|XlaHostCompute|_?Xla.*|TPU.*', 'needs a TPU or the XLA compiler'),
-    (r'.*TRT.*|.*TensorRT.*', 'needs TensorRT'),
-    (r'_?Mkl.*|_?Nccl.*|Cudnn.*', 'made by TensorFlow for one library or device; its portable form is here'),
-    (r'DebugIdentity.*|DebugN.*|DebugNumericSummary.*|CopyHost|Copy', "belongs to TensorFlow's own debugger, which runs in its process"),
-    (r'PyFunc|PyFuncStateless|EagerPyFunc', 'calls back into a Python process, which a server is not: the server says so'),
-    (r'GeneratorDataset|.*FromGenerator.*', 'calls back into a Python process'),
-    (r'.*Uniform(Quantize|Dequantize|Requantize|Quantized).*|Quantized.*|Requantiz.*|_Quantized.*',
-     'arithmetic of quantised types, which no training program makes'),
-    (r'.*BigQuery.*|.*Bigtable.*|.*Lmdb.*', 'reads a product that is not a file'),
-    (r'DataService.*|.*DataServiceDataset.*', 'belongs to the service of tf.data'),
-    (r'Boosted.*|.*TreeEnsemble.*', 'boosted trees: refused in words'),
-]
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def refused():
+    """[(patterns of op names, why)]: what src/weft/graph/refused_ops.cc says of ops that are not here."""
+    with open(os.path.join(ROOT, 'src/weft/graph/refused_ops.cc')) as source:
+        table = re.search(r'kRefused\[\] = \{\n(.*?)\n\};', source.read(), re.DOTALL)[1]
+    entries = []
+    for entry in re.findall(r'\{((?:\s*"[^"]*"\s*,?)+)\}', table):
+        # Literals side by side are one text; the comma between two is that of the entry.
+        names, why = (''.join(re.findall(r'"([^"]*)"', part)) for part in re.sub(r'"\s*,\s*"', '"\0"', entry, count=1).split('\0'))
+        entries.append((names.split(), why))
+    return entries
 
 
 def reference(text):
@@ -87,9 +86,9 @@ def page(ops, how):
         rows.append('| [%s](ops.md#%s) | %s | %s | %s | %s |' % (
             name, name.lower(), devices, types or 'as the graph says', lines.get('gradient', 'no'), proof))
     rows += ['', '## Refused by name', '',
-             'Graphs that hold one of these are refused with NotFound or Unimplemented before a step runs; `weft check` names them.',
-             '', '| ops | why |', '|---|---|']
-    rows += ['| `%s` | %s |' % (pattern.replace('|', '` `'), why) for pattern, why in REFUSED]
+             "TensorFlow's other ops. Graphs that hold one of these are refused with NotFound and these words before a step runs; "
+             '`weft check` names them.', '', '| ops | why |', '|---|---|']
+    rows += ['| %s | %s |' % (' '.join('`%s`' % name for name in names), why) for names, why in refused()]
     return '\n'.join(rows) + '\n'
 
 

@@ -2,6 +2,7 @@
 """Pipelines that data_test.py runs on weft and on TensorFlow: each a function of a folder that gives a dataset."""
 import gzip
 import os
+import sqlite3
 import zlib
 
 import numpy as np
@@ -31,8 +32,22 @@ def write_files(folder):
     for name, data in ('text', text), ('text.gz', gzip.compress(text)), ('text.z', zlib.compress(text)):
         with open(os.path.join(folder, name), 'wb') as out:
             out.write(data)
+    write_tables(folder)
     with open(os.path.join(folder, 'fixed'), 'wb') as out:
         out.write(b'head' + b''.join(b'%03d' % i for i in range(7)) + b'tt')
+
+
+def write_tables(folder):
+    rows = b'id,score,name\r\n1,2.5,"a, ""b"""\n2,,c\r\n3,n/a,"two\nlines"\n'
+    for name, data in ('rows.csv', rows), ('bad.csv', b'1,2\n3\n4,x\n5,"6"7\n8,9,10\n11,12'), ('rows.csv.gz', gzip.compress(rows)):
+        with open(os.path.join(folder, name), 'wb') as out:
+            out.write(data)
+    base = sqlite3.connect(os.path.join(folder, 'base.sqlite'))
+    base.execute('create table people (name text, age integer, height real, photo blob)')
+    base.executemany('insert into people values (?, ?, ?, ?)',
+                     [('Ada', 36, 1.65, b'\x00\x01'), ('Bo', -5, None, b''), ('Cy', 300, 2.0, None)])
+    base.commit()
+    base.close()
 
 
 def beside(folder, *names):
@@ -41,6 +56,30 @@ def beside(folder, *names):
 
 def numbers(n=10):
     return D.range(n)
+
+
+def example(i):
+    features = {'x': tf.train.Feature(float_list=tf.train.FloatList(value=[i, i + 0.5])),
+                'n': tf.train.Feature(int64_list=tf.train.Int64List(value=range(i % 3))),
+                'm': tf.train.Feature(int64_list=tf.train.Int64List(value=range(i % 4))),
+                's': tf.train.Feature(bytes_list=tf.train.BytesList(value=[b'v%d' % i] * (i % 2)))}
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+
+
+FEATURES = {'x': tf.io.FixedLenFeature([2], tf.float32), 'n': tf.io.VarLenFeature(tf.int64),
+            's': tf.io.FixedLenFeature([], tf.string, default_value='none'), 'r': tf.io.RaggedFeature(tf.int64, value_key='m')}
+
+
+def examples(batch):
+    return D.from_tensor_slices([example(i) for i in range(7)]).batch(batch)
+
+
+def rows(f, name, kinds, **options):
+    return X.CsvDataset(beside(f, name), kinds, **options)
+
+
+def sql(f, query, *kinds):
+    return X.SqlDataset('sqlite', beside(f, 'base.sqlite')[0], query, kinds)
 
 
 PIPELINES.update({
@@ -127,9 +166,61 @@ PIPELINES.update({
     'fixed_length_with_rest': lambda f: tf1.data.FixedLengthRecordDataset(beside(f, 'fixed'), 4, 4, 0),
     'files': lambda f: D.list_files(os.path.join(os.path.dirname(f), 'records-*-0'), shuffle=False).map(
         lambda x: tf.strings.regex_replace(x, '.*/', '')),
+    'rows': lambda f: rows(f, 'rows.csv', [tf.int64, tf.constant([-1.0], tf.float64), tf.string], header=True, na_value='n/a'),
+    'rows_gzip': lambda f: rows(f, 'rows.csv.gz', [tf.constant([0], tf.int32), tf.string], header=True, select_cols=[0, 2],
+                                compression_type='GZIP'),
+    'rows_without_quotes': lambda f: rows(f, 'bad.csv', [tf.string, tf.string], use_quote_delim=False).apply(X.ignore_errors()),
+    'rows_of_which_some_are_bad': lambda f: rows(f, 'bad.csv', [tf.int32, tf.int32]).apply(X.ignore_errors()),
+    'rows_that_are_bad': lambda f: rows(f, 'bad.csv', [tf.int32, tf.int32]),
+    'rows_but_some_columns': lambda f: rows(f, 'rows.csv', [tf.string], exclude_cols=[0, 1]),
+    'query': lambda f: sql(f, 'select name, age, height, photo from people order by name', tf.string, tf.int32, tf.float64, tf.string),
+    'query_of_small_numbers': lambda f: sql(f, 'select age, age, age from people order by age', tf.uint8, tf.int16, tf.bool),
+    'query_that_is_wrong': lambda f: sql(f, 'select nothing from people', tf.string),
+    'query_of_other_columns': lambda f: sql(f, 'select name from people', tf.string, tf.int64),
+    'parsed_examples': lambda f: examples(3).apply(X.parse_example_dataset(FEATURES)),
+    'parsed_examples_in_parallel': lambda f: examples(2).apply(X.parse_example_dataset(FEATURES, num_parallel_calls=3)),
+    'parsed_examples_that_are_none': lambda f: D.from_tensor_slices([[b'no example']]).apply(X.parse_example_dataset(FEATURES)),
+    'parsed_examples_that_lack_a_feature': lambda f: examples(2).apply(
+        X.parse_example_dataset({'y': tf.io.FixedLenFeature([2], tf.float32)})),
+    'dense_to_sparse_batch': lambda f: numbers().map(lambda x: tf.fill([x % 4], x)).apply(X.dense_to_sparse_batch(4, [6])),
+    'dense_to_sparse_batch_of_any_size': lambda f: numbers(7).map(lambda x: tf.fill([x % 4, 2], x)).apply(
+        X.dense_to_sparse_batch(3, [None, 2])),
+    'dense_to_sparse_batch_that_is_too_small': lambda f: numbers().map(lambda x: tf.fill([x], x)).apply(
+        X.dense_to_sparse_batch(4, [2])),
+    'snapshot': lambda f: numbers(8).map(lambda x: x * 2).snapshot(os.path.join(f, 'snapshot')).repeat(2),
     'sparse_elements': lambda f: numbers(5).map(lambda x: tf.SparseTensor([[x]], [x * 2], [5])).batch(2),
     'ragged_elements': lambda f: D.from_tensor_slices(tf.ragged.constant([[1, 2], [], [3]])).batch(2),
 })
+
+
+@pipeline
+def a_graph_and_back(folder):
+    dataset = numbers(6).map(lambda x: x * x + 1).filter(lambda x: x % 2 > 0).batch(2)
+    graph = tf.raw_ops.DatasetToGraphV2(input_dataset=dataset._variant_tensor)
+    return tf.data.experimental.from_variant(tf.raw_ops.DatasetFromGraph(graph_def=graph), dataset.element_spec)
+
+
+@pipeline
+def fingerprints(folder):
+    def of(n):
+        return tf.raw_ops.DatasetFingerprint(input_dataset=numbers(n).batch(2)._variant_tensor)
+    return D.from_tensors(tf.stack([tf.equal(of(3), of(3)), tf.equal(of(3), of(4))]))
+
+
+@pipeline
+def batch_sizes(folder):
+    def of(dataset):
+        return tf.raw_ops.ComputeBatchSize(input_dataset=dataset._variant_tensor)
+    batched = numbers().batch(4)
+    return D.from_tensors(tf.stack([of(batched), of(numbers()), of(batched.repeat(2).prefetch(1)), of(batched.unbatch()),
+                                    of(D.zip((batched, batched)))]))
+
+
+@pipeline
+def a_table_of_a_dataset(folder):
+    pairs = D.zip((D.from_tensor_slices(['a', 'b', 'c']), D.range(5, 8)))
+    table = tf.lookup.StaticHashTable(tf.data.experimental.DatasetInitializer(pairs), -1)
+    return D.from_tensor_slices(['c', 'x', 'a']).map(table.lookup)
 
 
 @pipeline

@@ -2,40 +2,11 @@
 // What is computed of a dataset within one step: its only element, a reduction, facts about it.
 #include <utility>
 
-#include "absl/synchronization/mutex.h"
-
-#include "base/threads.h"
 #include "weft/data/dataset_op.h"
+#include "weft/data/run_apart.h"
 
 namespace weft::data::consume {
 namespace {
-
-// Runs `body` on a thread of its own, since it waits for elements, and tells `done` on the device's
-// pool. The thread ends by itself.
-void RunApart(KernelContext& c, absl::AnyInvocable<Status()> body, OpKernel::Done done) {
-  struct Apart {
-    absl::Mutex mutex;
-    std::unique_ptr<Thread> thread;
-  };
-  auto apart = std::make_shared<Apart>();
-  ThreadPool& pool = c.device().threads();
-  absl::MutexLock starting(&apart->mutex);
-  apart->thread = std::make_unique<Thread>(
-      "dataset", [&pool, apart, body = std::move(body), done = std::move(done)]() mutable {
-        Status status = body();
-        // The pool joins this thread, which then has nothing left to do.
-        pool.Schedule([apart = std::move(apart), status = std::move(status),
-                       done = std::move(done)]() mutable {
-          std::unique_ptr<Thread> thread;
-          {
-            absl::MutexLock lock(&apart->mutex);
-            thread = std::move(apart->thread);
-          }
-          thread.reset();
-          done(std::move(status));
-        });
-      });
-}
 
 class SingleElementKernel final : public AsyncOpKernel {
  public:
@@ -171,15 +142,6 @@ class SameKernel final : public OpKernel {
   }
 };
 
-class RefusedKernel final : public OpKernel {
- public:
-  Status Compute(KernelContext& c) override {
-    return Unimplemented(c.call().op(),
-                         " is not supported: datasets of this server stay in its "
-                         "process and have no graph of their own");
-  }
-};
-
 Status ElementShape(ShapeContext& c) {
   WEFT_ASSIGN_OR_RETURN(const auto shapes, c.Attr<AttrValue::ShapeList>("output_shapes"));
   if (static_cast<int>(shapes.size()) != c.num_outputs()) {
@@ -271,48 +233,11 @@ void RegisterFacts(Catalogue& catalogue) {
                     .Kernel(MakeKernel<SameKernel>()));
 }
 
-void RegisterGraphs(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("DatasetToGraph")
-                    .Doc("Refused: datasets have no graph of their own.")
-                    .Input("input_dataset: variant")
-                    .Output("graph: string")
-                    .Attr("stateful_whitelist: list(string) >= 0 = []")
-                    .Attr("allow_stateful: bool = false")
-                    .Attr("strip_device_assignment: bool = false")
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<RefusedKernel>()));
-  catalogue.Add(OpSpec("DatasetToGraphV2")
-                    .Doc("Refused: datasets have no graph of their own.")
-                    .Input("input_dataset: variant")
-                    .Output("graph: string")
-                    .Attr("external_state_policy: int = 0")
-                    .Attr("strip_device_assignment: bool = false")
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<RefusedKernel>()));
-  catalogue.Add(OpSpec("DatasetFromGraph")
-                    .Doc("Refused: datasets have no graph of their own.")
-                    .Input("graph_def: string")
-                    .Output("handle: variant")
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<RefusedKernel>()));
-  catalogue.Add(OpSpec("DatasetFingerprint")
-                    .Doc("Refused: datasets have no graph of their own.")
-                    .Input("input_dataset: variant")
-                    .Output("fingerprint: uint64")
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<RefusedKernel>()));
-}
-
 }  // namespace
 
 void Register(Catalogue& catalogue) {
   RegisterResults(catalogue);
   RegisterFacts(catalogue);
-  RegisterGraphs(catalogue);
 }
 
 }  // namespace weft::data::consume

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,10 @@
 #include "weft/graph/attr_value.h"
 #include "weft/tensor/tensor.h"
 #include "weft/tensor/variant.h"
+
+namespace weft {
+class FunctionLibrary;
+}
 
 namespace weft::data {
 
@@ -24,6 +29,14 @@ inline constexpr int64_t kUnknown = -2;
 
 class IteratorContext;
 using ContextPtr = std::shared_ptr<IteratorContext>;
+
+// The node that made a dataset, for who writes the pipeline down.
+struct DatasetOrigin {
+  std::string op;
+  AttrMap attrs;
+  Element inputs;
+  std::shared_ptr<const FunctionLibrary> functions;  // null where the op takes none
+};
 
 // Gives the elements of a dataset in order. Used by one thread at a time; may wait, until its
 // context is cancelled. After an error it may be asked for the element that follows.
@@ -60,9 +73,14 @@ class Dataset : public VariantValue {
   virtual const Dataset* input() const { return nullptr; }
   // A message of dataset_options.proto where this dataset sets some.
   virtual const std::string* options() const { return nullptr; }
+  // Null for datasets that no node made: parts of others.
+  const DatasetOrigin* origin() const { return origin_.get(); }
+  // Once, by who made it, before anybody else sees it.
+  void set_origin(std::unique_ptr<const DatasetOrigin> origin) { origin_ = std::move(origin); }
 
  private:
   const ElementSpec spec_;
+  std::unique_ptr<const DatasetOrigin> origin_;
 };
 using DatasetRef = Ref<Dataset>;
 

@@ -11,11 +11,26 @@ class DatasetKernel final : public OpKernel {
   explicit DatasetKernel(DatasetMaker make) : make_(make) {}
   Status Compute(KernelContext& c) override {
     WEFT_ASSIGN_OR_RETURN(DatasetRef dataset, make_(c));
+    if (dataset->origin() == nullptr) dataset->set_origin(OriginOf(c));
     c.SetOutput(0, VariantOf(std::move(dataset)));
     return absl::OkStatus();
   }
 
  private:
+  static std::unique_ptr<const DatasetOrigin> OriginOf(const KernelContext& c) {
+    auto origin = std::make_unique<DatasetOrigin>();
+    origin->op = c.call().op();
+    origin->attrs = c.call().attrs();
+    for (int i = 0; i < c.num_inputs(); ++i) origin->inputs.push_back(c.input(i));
+    if (auto* const owner = dynamic_cast<LibraryOwner*>(c.environment().functions)) {
+      for (const auto& [name, value] : origin->attrs) {
+        if (value.KindName().find("func") == std::string::npos) continue;
+        origin->functions = owner->Library();
+      }
+    }
+    return origin;
+  }
+
   const DatasetMaker make_;
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names of the files that match patterns.
+#include "weft/data/matching_files.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -10,7 +12,7 @@
 #include "re2/re2.h"
 #include "weft/data/held_dataset.h"
 
-namespace weft::data::matching_files {
+namespace weft::data {
 namespace {
 
 bool IsPattern(absl::string_view part) {
@@ -38,18 +40,20 @@ std::string ExpressionOf(absl::string_view part) {
   return expression;
 }
 
-// The names that match `pattern`, whose folders may be patterns as well. A folder that is not there
-// has no files.
-Status Match(FileSystem& files, const std::string& pattern, std::set<std::string>* names) {
+}  // namespace
+
+Status MatchFiles(FileSystem& files, const std::string& pattern, std::set<std::string>* names) {
   std::vector<std::string> found = {absl::StartsWith(pattern, "/") ? "/" : ""};
+  bool is_certain = true;  // that what was found is there
   for (const absl::string_view part : absl::StrSplit(pattern, '/', absl::SkipEmpty())) {
     std::vector<std::string> next;
     for (const std::string& folder : found) {
       const auto in_folder = [&folder](absl::string_view name) {
         return folder.empty() ? std::string(name) : JoinPath(folder, name);
       };
+      // Folders above the root that files are kept under cannot be looked at, only what is in it.
       if (!IsPattern(part)) {
-        if (files.Stat(in_folder(part)).ok()) next.push_back(in_folder(part));
+        next.push_back(in_folder(part));
         continue;
       }
       const RE2 expression(ExpressionOf(part), RE2::Quiet);
@@ -60,11 +64,17 @@ Status Match(FileSystem& files, const std::string& pattern, std::set<std::string
         if (RE2::FullMatch(name, expression)) next.push_back(in_folder(name));
       }
     }
+    is_certain = IsPattern(part);
     found = std::move(next);
   }
-  names->insert(found.begin(), found.end());
+  for (const std::string& name : found) {
+    if (is_certain || files.Stat(name).ok()) names->insert(name);
+  }
   return absl::OkStatus();
 }
+
+namespace matching_files {
+namespace {
 
 class Matching final : public Dataset {
  public:
@@ -74,7 +84,7 @@ class Matching final : public Dataset {
     WEFT_ASSIGN_OR_RETURN(FileSystem* const files, context->files());
     std::set<std::string> names;
     for (const std::string& pattern : patterns_) {
-      WEFT_RETURN_IF_ERROR(Match(*files, pattern, &names));
+      WEFT_RETURN_IF_ERROR(MatchFiles(*files, pattern, &names));
     }
     std::vector<Element> elements;
     for (const std::string& name : names) elements.push_back({Tensor::Scalar(name)});
@@ -106,4 +116,5 @@ void Register(Catalogue& catalogue) {
                          .make = Make});
 }
 
-}  // namespace weft::data::matching_files
+}  // namespace matching_files
+}  // namespace weft::data

@@ -184,6 +184,19 @@ class HandleKernel final : public OpKernel {
   }
 };
 
+class EmptySummaryKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    c.SetOutput(0, Tensor::Scalar(std::string()));
+    return absl::OkStatus();
+  }
+};
+
+class NothingKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext&) override { return absl::OkStatus(); }
+};
+
 void RegisterOptions(Catalogue& catalogue) {
   AddDataset(catalogue, {.name = "OptionsDataset",
                          .doc = "The dataset itself, with options for who reads it.",
@@ -402,6 +415,34 @@ void RegisterStatisticsHandles(Catalogue& catalogue) {
                     .Kernel(MakeKernel<HandleKernel>()));
 }
 
+void RegisterSummaries(Catalogue& catalogue) {
+  for (const char* name : {"StatsAggregatorSummary", "ExperimentalStatsAggregatorSummary"}) {
+    catalogue.Add(OpSpec(name)
+                      .Doc("A summary without values: no statistics are kept.")
+                      .Input("iterator: resource")
+                      .Output("summary: string")
+                      .Stateful()
+                      .Shape(shapes::Scalar)
+                      .NoGradient()
+                      .Kernel(MakeKernel<EmptySummaryKernel>()));
+  }
+  catalogue.Add(OpSpec("StatsAggregatorSetSummaryWriter")
+                    .Doc("Does nothing: no statistics are kept.")
+                    .Input("stats_aggregator: resource")
+                    .Input("summary: resource")
+                    .Stateful()
+                    .Shape(shapes::NoOutputs)
+                    .NoGradient()
+                    .Kernel(MakeKernel<NothingKernel>()));
+  catalogue.Add(OpSpec("DummyIterationCounter")
+                    .Doc("A handle that leads nowhere, for datasets that want a counter.")
+                    .Output("handle: resource")
+                    .Stateful()
+                    .Shape(shapes::Scalar)
+                    .NoGradient()
+                    .Kernel(MakeKernel<HandleKernel>()));
+}
+
 void RegisterChecks(Catalogue& catalogue) {
   AddDataset(
       catalogue,
@@ -445,6 +486,7 @@ void Register(Catalogue& catalogue) {
   RegisterIntraOp(catalogue);
   RegisterStatistics(catalogue);
   RegisterStatisticsHandles(catalogue);
+  RegisterSummaries(catalogue);
   RegisterChecks(catalogue);
 }
 

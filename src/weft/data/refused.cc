@@ -110,20 +110,6 @@ void RegisterLibraries(Catalogue& catalogue) {
               .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
               .is_stateful = true,
               .make = Library});
-  AddDataset(catalogue,
-             {.name = "SqlDataset",
-              .doc = "Refused: data bases are not read.",
-              .inputs = {"driver_name: string", "data_source_name: string", "query: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .is_stateful = true,
-              .make = Library});
-  AddDataset(catalogue,
-             {.name = "ExperimentalSqlDataset",
-              .doc = "Refused: data bases are not read.",
-              .inputs = {"driver_name: string", "data_source_name: string", "query: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .is_stateful = true,
-              .make = Library});
 }
 
 }  // namespace

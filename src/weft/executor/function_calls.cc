@@ -103,6 +103,9 @@ class PlanLibrary final : public FunctionLibrary, public std::enable_shared_from
   std::unique_ptr<FunctionRunner> NewRunner() const override {
     return std::make_unique<LibraryRunner>(place_);
   }
+  const FunctionDef* Definition(absl::string_view name) const override {
+    return place_->plan->graph().FindFunction(name);
+  }
 
  private:
   const std::shared_ptr<const LibraryPlace> place_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/nearest_name.h"
+#include "weft/graph/refused_ops.h"
 
 namespace weft {
 
@@ -23,6 +24,9 @@ const OpDefinition* OpRegistry::Find(absl::string_view name) const {
 
 StatusOr<const OpDefinition*> OpRegistry::Get(absl::string_view name) const {
   if (const OpDefinition* found = Find(name)) return found;
+  if (const absl::string_view why = WhyRefused(name); !why.empty()) {
+    return NotFound("Op type not registered: '", name, "': ", why);
+  }
   std::vector<std::string> names;
   for (const auto& [known, definition] : definitions_) names.push_back(known);
   const std::string nearest = NearestName(name, names);

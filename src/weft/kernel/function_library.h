@@ -4,6 +4,9 @@
 
 #include <memory>
 
+#include "absl/strings/string_view.h"
+
+#include "weft/graph/node_def.h"
 #include "weft/kernel/kernel_context.h"
 
 namespace weft {
@@ -15,6 +18,8 @@ class FunctionLibrary {
   // Calls through different runners share no state of stateful kernels. A runner must outlive its
   // calls, and the device must outlive both.
   virtual std::unique_ptr<FunctionRunner> NewRunner() const = 0;
+  // What the function of this name is; null if there is none.
+  virtual const FunctionDef* Definition(absl::string_view name) const = 0;
 };
 
 // What runs functions for kernels of a graph is one of these as well.

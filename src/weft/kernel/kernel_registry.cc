@@ -59,8 +59,8 @@ StatusOr<const KernelDef*> KernelRegistry::Find(const std::string& op, const Att
       if (def.any_device && TypesFit(def, attrs)) return &def;
     }
   }
-  return NotFound("No kernel for op ", op, " (", TypesText(attrs), ") on device type ", device_type,
-                  list == nullptr ? ": the op has no kernels yet" : "");
+  return InvalidArgument("No kernel for op ", op, " (", TypesText(attrs), ") on device type ",
+                         device_type, list == nullptr ? ": the op has no kernels yet" : "");
 }
 
 const std::vector<KernelDef>* KernelRegistry::KernelsOf(const std::string& op) const {

@@ -42,7 +42,7 @@ class KernelRegistry {
  public:
   void Add(KernelDef def);
   void AddTile(const std::string& op, TileBody body);
-  // The kernel for `call` on a device of `device_type`: NotFound names op, dtypes and what there
+  // The kernel for `call` on a device of `device_type`: an error names op, dtypes and what there
   // is.
   StatusOr<const KernelDef*> Find(const OpCall& call, const std::string& device_type) const;
   // By op and attributes alone, for `weft check` and placement.

@@ -239,6 +239,18 @@ void Register(Catalogue& catalogue) {
                     .Shape(ConstShape)
                     .NoGradient()
                     .Kernel(MakeKernel<ConstKernel>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("HostConst")
+          .AnyDevice()
+          .HostOutput("output")
+          .Doc("Returns a constant tensor in the memory of the host: the attribute `value`.")
+          .Output("output: dtype")
+          .Attr("value: tensor")
+          .Attr("dtype: type")
+          .Traits({.source = ValueSource::kConstant})
+          .Shape(ConstShape)
+          .NoGradient()
+          .Kernel(MakeKernel<ConstKernel>(), KernelCost::kInline));
   RegisterPlaceholders(catalogue);
   catalogue.Add(
       OpSpec("Fill")

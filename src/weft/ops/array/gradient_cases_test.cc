@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/ops/gradient_cases_test.h"
 
+#include "absl/strings/match.h"
+
 #include "weft/ops/testing/tensors_test.h"
 
 namespace weft::ops::testing {
@@ -14,12 +16,12 @@ Tensor Matrix(const Shape& shape, const std::vector<int32_t>& values) {
 
 void AddShapes(Cases& cases) {
   for (const char* op : {"Identity", "Snapshot", "PlaceholderWithDefault", "DebugGradientIdentity",
-                         "GuaranteeConst", "EnsureShape", "CheckNumerics"}) {
+                         "GuaranteeConst", "EnsureShape", "CheckNumerics", "CheckNumericsV2"}) {
     AttrMap attrs;
     if (std::string(op) == "PlaceholderWithDefault" || std::string(op) == "EnsureShape") {
       attrs = {{"shape", Shape{2, 3}}};
     }
-    if (std::string(op) == "CheckNumerics") attrs = {{"message", "finite"}};
+    if (absl::StartsWith(op, "CheckNumerics")) attrs = {{"message", "finite"}};
     cases.push_back({op, {Doubles({2, 3})}, attrs});
   }
   cases.push_back({"Print",

@@ -2,6 +2,9 @@
 // Ops that end a step when something is wrong: Assert and CheckNumerics.
 #include <cmath>
 #include <memory>
+#include <vector>
+
+#include "absl/strings/str_join.h"
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/control/summarize_kernel.h"
@@ -65,10 +68,44 @@ class CheckNumericsKernel final : public OpKernel {
   const std::string message_;
 };
 
+// Tells infinities by their sign.
+class CheckNumericsV2Kernel final : public OpKernel {
+ public:
+  static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
+    WEFT_ASSIGN_OR_RETURN(std::string message, c.Attr<std::string>("message"));
+    return std::make_unique<CheckNumericsV2Kernel>(std::move(message));
+  }
+  explicit CheckNumericsV2Kernel(std::string message) : message_(std::move(message)) {}
+  Status Compute(KernelContext& c) override {
+    bool has_negative_inf = false, has_inf = false, has_nan = false;
+    VisitDType(c.input_dtype(0), RealFloats(), [&]<typename T>() {
+      using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+      for (const T& x : c.input(0).span<T>()) {
+        const Wide wide = static_cast<Wide>(x);
+        has_negative_inf = has_negative_inf || (std::isinf(wide) && wide < 0);
+        has_inf = has_inf || (std::isinf(wide) && wide > 0);
+        has_nan = has_nan || std::isnan(wide);
+      }
+    });
+    std::vector<absl::string_view> found;
+    if (has_negative_inf) found.push_back("-Inf");
+    if (has_inf) found.push_back("+Inf");
+    if (has_nan) found.push_back("NaN");
+    if (!found.empty()) {
+      return InvalidArgument(message_, " : Tensor had ", absl::StrJoin(found, " and "), " values");
+    }
+    c.SetOutput(0, c.input(0));
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string message_;
+};
+
 Status CheckNumericsGradient(GradientContext& c) {
   c.set_input(
       0,
-      c.Op("CheckNumerics", {c.gradient()},
+      c.Op(c.node().op(), {c.gradient()},
            {{"message",
              "Not a number (NaN) or infinity (Inf) values detected in gradient. Please check the "
              "operations that made it."}}));
@@ -101,6 +138,18 @@ void Register(Catalogue& catalogue) {
           .Shape(shapes::SameAsInput)
           .Gradient(CheckNumericsGradient)
           .Kernel(MakeKernel<CheckNumericsKernel>()));
+  catalogue.Add(
+      OpSpec("CheckNumericsV2")
+          .Doc("Returns `tensor`; InvalidArgument with `message` if an element is infinite or NaN, "
+               "which tells -Inf from +Inf.")
+          .Input("tensor: T")
+          .Output("output: T")
+          .Attr("T: {bfloat16, half, float, double}")
+          .Attr("message: string")
+          .Stateful()
+          .Shape(shapes::SameAsInput)
+          .Gradient(CheckNumericsGradient)
+          .Kernel(MakeKernel<CheckNumericsV2Kernel>()));
 }
 
 }  // namespace weft::ops::control::check

@@ -7,7 +7,9 @@
 #include "absl/strings/str_format.h"
 
 #include "weft/kernel/op_spec.h"
+#include "weft/storage/bundle_format.h"
 #include "weft/storage/bundle_merge.h"
+#include "weft/storage/slice_table.h"
 #include "weft/storage/tensor_bundle.h"
 
 namespace weft::ops::io::save_restore {
@@ -86,6 +88,12 @@ class RestoreKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(FileSystem * files, FilesOf(c));
     WEFT_RETURN_IF_ERROR(
         CheckVectors(c.input(1), c.input(2), static_cast<int64_t>(dtypes_.size())));
+    // A file of that very name is a checkpoint of the format before.
+    if (!files->Stat(storage::BundleIndexPath(prefix)).ok()) {
+      if (const StatusOr<FileStat> old = files->Stat(prefix); old.ok() && !old->is_directory) {
+        return RestoreFirstFormat(c, *files, prefix);
+      }
+    }
     WEFT_ASSIGN_OR_RETURN(std::unique_ptr<BundleReader> reader, BundleReader::Open(*files, prefix));
     for (size_t i = 0; i < dtypes_.size(); ++i) {
       const std::string& name = c.input(1).data<std::string>()[i];
@@ -109,6 +117,24 @@ class RestoreKernel final : public OpKernel {
   }
 
  private:
+  Status RestoreFirstFormat(KernelContext& c, FileSystem& files, const std::string& path) const {
+    WEFT_ASSIGN_OR_RETURN(const auto tables, storage::SliceTables::Open(files, {path}));
+    for (size_t i = 0; i < dtypes_.size(); ++i) {
+      const std::string& name = c.input(1).data<std::string>()[i];
+      WEFT_ASSIGN_OR_RETURN(const DType found, tables->TypeOf(name));
+      if (found != dtypes_[i]) {
+        return InvalidArgument("Tensor name \"", name, "\" in checkpoint ", path, " has dtype ",
+                               DTypeName(found), ", expected ", DTypeName(dtypes_[i]));
+      }
+      WEFT_ASSIGN_OR_RETURN(const ShapeAndSlice part,
+                            ShapeAndSlice::Parse(c.input(2).data<std::string>()[i]));
+      WEFT_ASSIGN_OR_RETURN(Tensor value,
+                            part.whole ? tables->Read(name) : tables->ReadSlice(name, part.slice));
+      c.SetOutput(static_cast<int>(i), std::move(value));
+    }
+    return absl::OkStatus();
+  }
+
   const std::vector<DType> dtypes_;
 };
 
@@ -176,7 +202,8 @@ void Register(Catalogue& catalogue) {
           .Kernel(MakeKernel<SaveKernel>(), KernelCost::kBlocking));
   catalogue.Add(
       OpSpec("RestoreV2")
-          .Doc("Restores tensors from a V2 checkpoint.\n"
+          .Doc("Restores tensors from a V2 checkpoint, or from the one V1 file that `prefix` "
+               "names.\n"
                "NotFound names a tensor that is not there, DataLoss a file that is damaged.")
           .Input("prefix: string")
           .Input("tensor_names: string")

@@ -8,27 +8,10 @@
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/elements.h"
-#include "weft/ops/ragged/splits_kernel.h"
+#include "weft/ops/ragged/ragged_value_kernel.h"
 
 namespace weft::ops::ragged::variant {
 namespace {
-
-// A ragged tensor; without splits a dense one.
-class RaggedValue final : public VariantValue {
- public:
-  RaggedValue(std::vector<Splits> splits, Tensor values)
-      : splits_(std::move(splits)), values_(std::move(values)) {}
-  absl::string_view type_name() const override { return "RaggedTensorVariant"; }
-  const std::vector<Splits>& splits() const { return splits_; }
-  const Tensor& values() const { return values_; }
-  int64_t rows() const {
-    return splits_.empty() ? values_.dim(0) : static_cast<int64_t>(splits_[0].size()) - 1;
-  }
-
- private:
-  const std::vector<Splits> splits_;
-  const Tensor values_;
-};
 
 class ToVariantKernel final : public OpKernel {
  public:
@@ -180,6 +163,90 @@ class FromVariantKernel final : public OpKernel {
   const int levels_;
 };
 
+// Of the values that went into variants, the gradients that come back in variants. One that holds
+// nothing stands for zeros.
+class ToVariantGradientKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    const Tensor &encoded = c.input(0), &splits = c.input(1);
+    WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeFromValues(c.input(2), "dense_values_shape"));
+    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+    ClearElements(out, 0, out->num_elements());
+    const int64_t pieces = encoded.num_elements();
+    Splits begins;
+    if (splits.rank() == 1 && splits.dim(0) > 0 && encoded.rank() > 0) {
+      WEFT_ASSIGN_OR_RETURN(begins, SplitsOf(splits));
+      if (static_cast<int64_t>(begins.size()) != pieces + 1) {
+        return InvalidArgument("There are ", pieces, " variants and ", begins.size(), " splits");
+      }
+    }
+    const int64_t rows = shape.rank() > 0 ? shape.dim(0) : 1;
+    const int64_t width = rows == 0 ? 0 : shape.num_elements() / rows;
+    int64_t at = 0;
+    for (int64_t i = 0; i < pieces; ++i) {
+      const int64_t count = !begins.empty()       ? (begins[i + 1] - begins[i]) * width
+                            : encoded.rank() == 0 ? shape.num_elements()
+                                                  : width;
+      const Ref<VariantValue>& value = encoded.data<Variant>()[i].value;
+      if (count > out->num_elements() - at) {
+        return InvalidArgument("The splits end behind the ", rows, " rows of dense_values_shape");
+      }
+      if (value) WEFT_RETURN_IF_ERROR(CopyPiece(*value, count, i, at, out));
+      at += count;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static Status CopyPiece(const VariantValue& value, int64_t count, int64_t i, int64_t at,
+                          Tensor* out) {
+    const auto* part = dynamic_cast<const RaggedValue*>(&value);
+    if (part == nullptr) {
+      return InvalidArgument("Input Variant element at index ", i,
+                             " doesn't hold a RaggedTensorVariant");
+    }
+    if (part->values().dtype() != out->dtype() || part->values().num_elements() != count) {
+      return InvalidArgument("The gradient of row ", i, " has ", part->values().num_elements(),
+                             " elements of ", DTypeName(part->values().dtype()), ", expected ",
+                             count, " of ", DTypeName(out->dtype()));
+    }
+    CopyElements(part->values(), 0, count, out, at);
+    return absl::OkStatus();
+  }
+};
+
+Status ToVariantGradient(GradientContext& c) {
+  const int levels = c.node().num_inputs() - 1;
+  WEFT_ASSIGN_OR_RETURN(const auto dtype, c.Attr<DType>("Tvalues"));
+  WEFT_ASSIGN_OR_RETURN(const auto splits, c.Attr<DType>("Tsplits"));
+  const Endpoint rows = levels > 0                ? c.input(0)
+                        : splits == DType::kInt32 ? c.builder().Scalar<int32_t>(0)
+                                                  : c.builder().Scalar<int64_t>(0);
+  c.set_input(levels, c.Op("RaggedTensorToVariantGradient",
+                           {c.gradient(), rows, c.Op("Shape", {c.input(levels)})},
+                           {{"Tvalues", dtype}, {"Tsplits", splits}}));
+  return absl::OkStatus();
+}
+
+Status FromVariantGradient(GradientContext& c) {
+  const int levels = c.node().num_outputs() - 1;
+  if (!c.gradient(levels)) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(const auto splits, c.Attr<DType>("Tsplits"));
+  const PartialShape encoded = c.builder().ShapeOf(c.input(0));
+  if (encoded.known_rank() && encoded.rank() > 1) {
+    return Unimplemented(
+        "RaggedTensorFromVariant has a gradient for a scalar or a vector of "
+        "variants, not for ",
+        encoded.ToString());
+  }
+  const bool by_rows = encoded.known_rank() ? encoded.rank() == 1 : levels > 0;
+  std::vector<Endpoint> nested;
+  for (int i = 0; i < levels; ++i) nested.push_back(c.output(i));
+  c.set_input(0, c.Op("RaggedTensorToVariant", {nested, c.gradient(levels)},
+                      {{"RAGGED_RANK", levels}, {"Tsplits", splits}, {"batched_input", by_rows}}));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -193,7 +260,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("Tsplits: {int32, int64} = DT_INT64")
                     .Attr("batched_input: bool")
                     .Shape(shapes::Unknown)
-                    .NoGradient()
+                    .Gradient(ToVariantGradient)
                     .Kernel(MakeKernel<ToVariantKernel>()));
   catalogue.Add(OpSpec("RaggedTensorFromVariant")
                     .Doc("The ragged tensor that variants hold; several are rows of it.\n"
@@ -207,8 +274,22 @@ void Register(Catalogue& catalogue) {
                     .Attr("Tvalues: type")
                     .Attr("Tsplits: {int32, int64} = DT_INT64")
                     .Shape(shapes::Unknown)
-                    .NoGradient()
+                    .Gradient(FromVariantGradient)
                     .Kernel(MakeKernel<FromVariantKernel>()));
+  catalogue.Add(OpSpec("RaggedTensorToVariantGradient")
+                    .Doc("The gradient of the values of RaggedTensorToVariant: what the variants "
+                         "hold, one behind the other.\nrow_splits: those of the outermost rows, or "
+                         "a scalar. dense_values_shape: the values' shape.")
+                    .Input("encoded_ragged_grad: variant")
+                    .Input("row_splits: Tsplits")
+                    .Input("dense_values_shape: int32")
+                    .HostInput("dense_values_shape")
+                    .Output("dense_values_grad: Tvalues")
+                    .Attr("Tvalues: type")
+                    .Attr("Tsplits: {int32, int64} = DT_INT64")
+                    .Shape(shapes::Unknown)
+                    .NoGradient()
+                    .Kernel(MakeKernel<ToVariantGradientKernel>()));
 }
 
 }  // namespace weft::ops::ragged::variant

@@ -111,6 +111,28 @@ Status ShapeFromFirst(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// Of alpha: each sample's own derivative (Figurnov et al., 2018), summed over the samples of each
+// parameter. `more` is how many dimensions the output has in front of those of alpha.
+void SetAlphaGradient(GradientContext& c, int input, Endpoint more) {
+  const Endpoint slopes = c.Op("RandomGammaGrad", {c.input(input), c.output(0)});
+  const Endpoint axes =
+      c.Op("Range", {c.builder().Scalar<int32_t>(0), more, c.builder().Scalar<int32_t>(1)});
+  c.set_input(input, c.Op("Sum", {c.Op("Mul", {c.gradient(), slopes}), axes}));
+}
+
+Status GammaGradient(GradientContext& c) {
+  SetAlphaGradient(c, 1, c.Op("Size", {c.input(0)}));
+  return absl::OkStatus();
+}
+
+// Here `shape` has the dimensions of alpha as well.
+Status StatelessGammaGradient(GradientContext& c) {
+  const int input = c.node().num_inputs() - 1;
+  SetAlphaGradient(c, input,
+                   c.Op("Sub", {c.Op("Size", {c.input(0)}), c.Op("Rank", {c.input(input)})}));
+  return absl::OkStatus();
+}
+
 void RegisterStateless(Catalogue& catalogue) {
   OpSpec seeded("StatelessRandomGammaV2"), keyed("StatelessRandomGammaV3");
   seeded.Input("shape: T").Input("seed: Tseed");
@@ -127,7 +149,7 @@ void RegisterStateless(Catalogue& catalogue) {
         .Output("output: dtype")
         .Attr("dtype: {half, float, double}")
         .Shape(ShapeFromFirst)
-        .NoGradient()
+        .Gradient(StatelessGammaGradient)
         .Kernel({.types = {{"dtype", DTypesOf(Reals())}},
                  .factory = MakeKernel<StatelessKernel<FillGamma>>()});
   }
@@ -169,7 +191,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("T: {half, float, double}")
                     .Stateful()
                     .Shape(JoinedShape)
-                    .NoGradient()
+                    .Gradient(GammaGradient)
                     .Kernel({.types = {{"T", DTypesOf(Reals())}},
                              .factory = MakeKernel<StatefulKernel<FillGamma>>()}));
   catalogue.Add(OpSpec("RandomPoissonV2")

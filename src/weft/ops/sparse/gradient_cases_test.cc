@@ -70,6 +70,11 @@ std::vector<GradientCase> SparseGradientCases() {
                    {},
                    2,
                    "rows 1 and 3"});
+  cases.push_back({"RaggedFillEmptyRows",
+                   {L({0, 0, 2}), Doubles({3}), Tensor::Scalar<int64_t>(4), Doubles({}, 2)},
+                   {},
+                   2,
+                   "rows 1 and 3"});
   cases.push_back({"SparseToDense", {Ordered(), L({3, 4}), Doubles({3}), Doubles({}, 2)}, {}, 2});
   cases.push_back(
       {"SparseToDense", {L({0, 2}), L({4}), Doubles({2}), Doubles({}, 2)}, {}, 2, "a vector"});

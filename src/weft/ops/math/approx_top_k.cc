@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The largest or smallest elements along one dimension, for programs that need not have all of
+// them: here they are always exact.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "weft/kernel/op_spec.h"
+#include "weft/ops/index_values.h"
+
+namespace weft::ops::math::approx_top_k {
+namespace {
+
+class ApproxTopKKernel final : public OpKernel {
+ public:
+  explicit ApproxTopKKernel(KernelConstruction& c)
+      : k_(c.AttrOr<int64_t>("k", 0)),
+        axis_(c.AttrOr<int64_t>("reduction_dimension", -1)),
+        finds_largest_(c.AttrOr<bool>("is_max_k", true)) {}
+
+  Status Compute(KernelContext& c) override {
+    const Tensor& input = c.input(0);
+    if (input.rank() < 1) {
+      return InvalidArgument("input must be >= 1-D, got shape ", input.shape().ToString());
+    }
+    WEFT_ASSIGN_OR_RETURN(const int axis,
+                          CanonicalAxis(axis_, input.rank(), "reduction_dimension"));
+    const int64_t columns = input.dim(axis);
+    if (columns < k_) {
+      return InvalidArgument("input must have at least k columns. Had ", columns, ", needed ", k_);
+    }
+    Shape shape = input.shape();
+    shape.SetDim(axis, k_);
+    WEFT_ASSIGN_OR_RETURN(Tensor * values, c.AllocateOutput(0, shape));
+    WEFT_ASSIGN_OR_RETURN(Tensor * indices, c.AllocateOutput(1, shape));
+    if (shape.num_elements() == 0) return absl::OkStatus();
+    int64_t inner = 1;
+    for (int d = axis + 1; d < input.rank(); ++d) inner *= input.dim(d);
+    VisitDType(input.dtype(), TypeList<float, Half, Bfloat16>(), [&]<typename T>() {
+      std::vector<int32_t> order(static_cast<size_t>(columns));
+      for (int64_t line = 0; line < input.num_elements() / columns; ++line) {
+        const int64_t outer = line / inner, place = line % inner;
+        Pick(input.data<T>() + outer * columns * inner + place, inner, &order,
+             values->data<T>() + outer * k_ * inner + place,
+             indices->data<int32_t>() + outer * k_ * inner + place);
+      }
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  template <typename T>
+  void Pick(const T* line, int64_t stride, std::vector<int32_t>* order, T* values,
+            int32_t* indices) const {
+    std::iota(order->begin(), order->end(), 0);
+    const auto before = [&](int32_t i, int32_t j) {
+      const float a = static_cast<float>(line[i * stride]),
+                  b = static_cast<float>(line[j * stride]);
+      if (a == b) return i < j;
+      return finds_largest_ ? a > b : a < b;
+    };
+    std::partial_sort(order->begin(), order->begin() + k_, order->end(), before);
+    for (int64_t i = 0; i < k_; ++i) {
+      indices[i * stride] = (*order)[static_cast<size_t>(i)];
+      values[i * stride] = line[indices[i * stride] * stride];
+    }
+  }
+
+  const int64_t k_;
+  const int64_t axis_;
+  const bool finds_largest_;
+};
+
+Status ApproxTopKShape(ShapeContext& c) {
+  PartialShape shape = c.input(0);
+  if (!shape.known_rank()) return shapes::Unknown(c);
+  WEFT_ASSIGN_OR_RETURN(const auto k, c.Attr<int64_t>("k"));
+  WEFT_ASSIGN_OR_RETURN(const auto asked, c.Attr<int64_t>("reduction_dimension"));
+  if (shape.rank() < 1) return InvalidArgument("input must be >= 1-D, got ", shape.ToString());
+  WEFT_ASSIGN_OR_RETURN(const int axis, CanonicalAxis(asked, shape.rank(), "reduction_dimension"));
+  shape.SetDim(axis, k);
+  c.set_output(0, shape);
+  c.set_output(1, std::move(shape));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void Register(Catalogue& catalogue) {
+  catalogue.Add(OpSpec("ApproxTopK")
+                    .Doc("The `k` largest elements along `reduction_dimension`, or the smallest "
+                         "where not is_max_k, in order, and where they stand.\nAlways exact, "
+                         "whatever recall_target allows. InvalidArgument where there are fewer.")
+                    .Input("input: T")
+                    .Output("values: T")
+                    .Output("indices: int32")
+                    .Attr("k: int >= 0")
+                    .Attr("reduction_dimension: int = -1")
+                    .Attr("recall_target: float = 0.95")
+                    .Attr("is_max_k: bool = true")
+                    .Attr("reduction_input_size_override: int = -1")
+                    .Attr("aggregate_to_topk: bool = true")
+                    .Attr("T: {half, bfloat16, float}")
+                    .Shape(ApproxTopKShape)
+                    .NoGradient()
+                    .Kernel(MakeKernel<ApproxTopKKernel>()));
+}
+
+}  // namespace weft::ops::math::approx_top_k
