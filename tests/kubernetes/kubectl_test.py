@@ -110,6 +110,11 @@ class KubectlTest(control_plane.PlaneTest):
         self.assertIn('configmap "conf" deleted', self.k('delete', 'cm', 'conf'))
         # These send protobuf.
         self.k('create', 'configmap', 'made', '--from-literal=a=1')
+        self.k('create', 'priorityclass', 'made', '--value=7', '--preemption-policy=Never')
+        self.assertEqual(self.k('get', 'priorityclass', 'made', '-o', 'jsonpath={.value} {.preemptionPolicy}'), '7 Never')
+        self.k('create', 'job', 'made', '--image=i', '--', 'true')
+        self.k('wait', '--for=condition=Complete', 'job/made', '--timeout=60s')
+        self.k('delete', 'job/made', 'priorityclass/made')
         self.k('create', 'secret', 'generic', 'made', '--from-literal=k=word')
         self.assertEqual(self.k('get', 'cm', 'made', '-o', 'jsonpath={.data}'), '{"a":"1"}')
         self.assertEqual(self.k('get', 'secret', 'made', '-o', 'jsonpath={.data.k}'), 'd29yZA==')

@@ -172,6 +172,29 @@ constexpr Message kDeploymentSpec = Make("DeploymentSpec", kDeploymentSpecFields
 constexpr Field kDeploymentFields[] = {{1, "metadata", Kind::kMessage, &kMeta},
                                        {2, "spec", Kind::kMessage, &kDeploymentSpec},
                                        {3, "status", Kind::kIgnored}};
+constexpr Field kJobSpecFields[] = {{1, "parallelism", Kind::kOptionalInt},
+                                    {2, "completions", Kind::kOptionalInt},
+                                    {3, "activeDeadlineSeconds", Kind::kOptionalInt},
+                                    {4, "selector", Kind::kMessage, &kSelector},
+                                    {5, "manualSelector", Kind::kBool},
+                                    {6, "template", Kind::kMessage, &kTemplate},
+                                    {7, "backoffLimit", Kind::kOptionalInt},
+                                    {8, "ttlSecondsAfterFinished", Kind::kOptionalInt},
+                                    {9, "completionMode", Kind::kString},
+                                    {10, "suspend", Kind::kBool},
+                                    {12, "backoffLimitPerIndex", Kind::kOptionalInt},
+                                    {13, "maxFailedIndexes", Kind::kOptionalInt},
+                                    {14, "podReplacementPolicy", Kind::kString},
+                                    {15, "managedBy", Kind::kString}};
+constexpr Message kJobSpec = Make("JobSpec", kJobSpecFields);
+constexpr Field kJobFields[] = {{1, "metadata", Kind::kMessage, &kMeta},
+                                {2, "spec", Kind::kMessage, &kJobSpec},
+                                {3, "status", Kind::kIgnored}};
+constexpr Field kClassFields[] = {{1, "metadata", Kind::kMessage, &kMeta},
+                                  {2, "value", Kind::kOptionalInt},
+                                  {3, "globalDefault", Kind::kBool},
+                                  {4, "description", Kind::kString},
+                                  {5, "preemptionPolicy", Kind::kString}};
 constexpr Field kLeaseSpecFields[] = {{1, "holderIdentity", Kind::kString},
                                       {2, "leaseDurationSeconds", Kind::kOptionalInt},
                                       {3, "acquireTime", Kind::kMicroTime},
@@ -196,6 +219,8 @@ constexpr Message kKinds[] = {Make("v1/ConfigMap", kConfigMapFields),
                               Make("v1/ServiceAccount", kAccountFields),
                               Make("v1/Pod", kPodFields),
                               Make("apps/v1/Deployment", kDeploymentFields),
+                              Make("batch/v1/Job", kJobFields),
+                              Make("scheduling.k8s.io/v1/PriorityClass", kClassFields),
                               Make("coordination.k8s.io/v1/Lease", kLeaseFields)};
 constexpr Message kDeleteOptions = Make("DeleteOptions", kDeleteFields);
 

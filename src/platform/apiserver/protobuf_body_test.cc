@@ -83,6 +83,18 @@ TEST(ProtobufBodyTest, ReadsWhatPeopleCreate) {
       absl::StrCat(
           "{", kMetaJson, R"(,"spec":{"holderIdentity":"me","leaseDurationSeconds":15,)",
           R"("renewTime":"1970-01-01T00:00:01.000005Z"},"apiVersion":"coordination.k8s.io/v1","kind":"Lease"})"));
+  EXPECT_EQ(Read(Body("batch/v1", "Job",
+                      Meta("x") + Bytes(2, Number(1, 2) + Number(5, 0) +
+                                               Bytes(6, Meta("x") + Bytes(2, Bytes(3, "Never"))) +
+                                               Bytes(9, "Indexed")))),
+            absl::StrCat("{", kMetaJson, R"(,"spec":{"parallelism":2,"template":{)", kMetaJson,
+                         R"(,"spec":{"restartPolicy":"Never"}},"completionMode":"Indexed"},)",
+                         R"("apiVersion":"batch/v1","kind":"Job"})"));
+  EXPECT_EQ(Read(Body("scheduling.k8s.io/v1", "PriorityClass",
+                      Meta("x") + Number(2, ~uint64_t{0}) + Number(3, 1) + Bytes(5, "Never"))),
+            absl::StrCat("{", kMetaJson, R"(,"value":-1,"globalDefault":true,)",
+                         R"("preemptionPolicy":"Never","apiVersion":"scheduling.k8s.io/v1",)",
+                         R"("kind":"PriorityClass"})"));
   EXPECT_EQ(Read(Body("v1", "DeleteOptions", Number(1, 0) + Bytes(4, "Foreground"))),
             R"({"gracePeriodSeconds":0,"propagationPolicy":"Foreground"})");
   EXPECT_THAT(Read(Body("v1", "Service",
@@ -91,8 +103,8 @@ TEST(ProtobufBodyTest, ReadsWhatPeopleCreate) {
 }
 
 TEST(ProtobufBodyTest, SaysWhatItDoesNotRead) {
-  EXPECT_THAT(Read(Body("batch/v1", "Job", "")),
-              HasSubstr("kind batch/v1/Job is not read in protobuf here"));
+  EXPECT_THAT(Read(Body("batch/v1", "CronJob", "")),
+              HasSubstr("kind batch/v1/CronJob is not read in protobuf here"));
   EXPECT_THAT(Read(Body("v1", "Pod", Bytes(2, Bytes(1, "volume")))),
               HasSubstr("field 1 of PodSpec"));
   EXPECT_EQ(HttpCodeOf(ParseProtobufBody(Body("v1", "Pod", Bytes(2, Bytes(1, "v")))).status()),

@@ -66,7 +66,10 @@ Controller::Controller(Options options, std::unique_ptr<Kind> kind)
       [this](const ObjectPtr& previous, const ObjectPtr& object) { OnObject(previous, object); });
 }
 
-Controller::~Controller() { loop_.reset(); }
+Controller::~Controller() {
+  made_.Stop();
+  loop_.reset();
+}
 
 void Controller::Start(int threads) {
   events_.Start();

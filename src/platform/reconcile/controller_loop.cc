@@ -29,7 +29,7 @@ bool ControllerLoop::Step(const std::string& name, WorkQueue* queue, const Recon
     if (*again < absl::InfiniteDuration()) queue->AddAfter(*key, *again);
   } else {
     // That others write too is daily life.
-    if (!IsConflict(again.status())) {
+    if (!IsConflict(again.status()) && !absl::IsCancelled(again.status())) {
       WEFT_LOG(WARNING) << name << ": " << *key << " comes again: " << again.status().message();
     }
     IsRefused(again.status()) ? queue->AddRefused(*key) : queue->AddRateLimited(*key);

@@ -60,6 +60,10 @@ Status WriteOwners(ObjectStore* store, const ResourceType& type, const Json& obj
   return IsObjectNotFound(status) ? absl::OkStatus() : status;
 }
 
+Status Ending(const ResourceType& type) {
+  return Cancelled("the controller ends: not all ", type.plural, " were seen to");
+}
+
 }  // namespace
 
 Json ControllerReference(const Json& owner) {
@@ -113,6 +117,7 @@ Status OwnedObjects::Release(const ResourceType& type, const Json& owner, const 
 }
 
 Status OwnedObjects::Delete(const ResourceType& type, const Json& owner, const ObjectPtr& object) {
+  if (is_stopping_.load()) return Ending(type);
   DeleteOptions options;
   options.uid = UidOf(*object);
   // A pod that has ended meanwhile is another matter than the one that was to go.
@@ -163,7 +168,7 @@ Status OwnedObjects::CreateAll(const ResourceType& type, const Json& owner,
   // Whoever has a name keeps it from one object; a quota, or no right, keeps us from all of them.
   std::atomic<bool> is_hopeless{false};
   const auto create = [&](size_t i) {
-    if (is_hopeless) return;
+    if (is_hopeless || is_stopping_.load()) return;
     const StatusOr<bool> made = Create(type, owner, objects[i]);
     if (!made.ok() && !IsObjectExists(made.status())) is_hopeless = true;
     absl::MutexLock lock(&mutex);
@@ -185,6 +190,7 @@ Status OwnedObjects::CreateAll(const ResourceType& type, const Json& owner,
     if (is_made[i]) names.push_back(NameOf(objects[i]));
   }
   if (tells) TellCreated(type, owner, names);
+  if (first.ok() && is_stopping_.load()) return Ending(type);
   return first;
 }
 

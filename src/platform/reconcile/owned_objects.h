@@ -2,6 +2,7 @@
 // What a controller makes, deletes and takes over for the objects that it cares for.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ class OwnedObjects {
         expectations_(expectations),
         pool_(pool),
         telling_(telling) {}
+
+  // Nothing more is made or deleted, also of what has begun: a job may have thousands of pods.
+  // What is left out is Cancelled.
+  void Stop() { is_stopping_.store(true); }
 
   // In the owner's namespace; with `tells` an event of the owner says so. An object of that name
   // that is the owner's already is none to make again.
@@ -56,6 +61,7 @@ class OwnedObjects {
   Expectations* const expectations_;
   ThreadPool* const pool_;
   const Telling telling_;
+  std::atomic<bool> is_stopping_{false};
 };
 
 // The reference of an object's controller, which deletes it when it goes itself.

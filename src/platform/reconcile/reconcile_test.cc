@@ -9,6 +9,7 @@
 #include "platform/reconcile/event_recorder.h"
 #include "platform/reconcile/expectations.h"
 #include "platform/reconcile/informer.h"
+#include "platform/reconcile/owned_objects.h"
 #include "platform/reconcile/work_queue.h"
 #include "platform/store/embedded/embedded_store.h"
 #include "platform/store/passing_store.h"
@@ -359,6 +360,38 @@ TEST_F(InformerTest, EventsAreWrittenBehindTheWorkAndBeforeTheEnd) {
   }
   const ObjectList events = store_->List(Events(), {}).value();
   EXPECT_EQ(events.items.size(), 20u);
+}
+
+// Whose user ends with the third object that it makes.
+class EndingStore : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  StatusOr<ObjectPtr> Create(const ResourceType& type, const std::string& namespace_name,
+                             Json object, const WriteOptions& options) override {
+    if (++count_ == 3) user->Stop();
+    return PassingStore::Create(type, namespace_name, std::move(object), options);
+  }
+  OwnedObjects* user = nullptr;
+
+ private:
+  int count_ = 0;
+};
+
+TEST_F(InformerTest, WhoEndsMakesAndDeletesNoMore) {
+  Put("owner");
+  const ObjectPtr owner = store_->Get(type_, {"default", "owner"}).value();
+  EventRecorder recorder(store_.get(), &clock_, "tester");
+  Expectations expectations(&clock_);
+  EndingStore store(store_.get());
+  OwnedObjects owned(&store, &recorder, &expectations, nullptr, {});
+  store.user = &owned;
+  std::vector<Json> wanted(1000, Json::Parse(R"({"apiVersion":"v1","kind":"ConfigMap"})").value());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    SetField(&wanted[i], {"metadata", "name"}, absl::StrCat("made-", i));
+  EXPECT_TRUE(absl::IsCancelled(owned.CreateAll(type_, *owner, wanted)));
+  EXPECT_EQ(store_->List(type_, {}).value().items.size(), 4u);
+  EXPECT_TRUE(absl::IsCancelled(owned.Delete(type_, *owner, owner)));
+  EXPECT_TRUE(store_->Get(type_, {"default", "owner"}).ok());
 }
 
 TEST_F(InformerTest, ALoopWorksUntilItEnds) {
