@@ -62,16 +62,16 @@ class Rank final : public cluster::FrameReceiver {
                                    .token = "weft bench",
                                    .bind = "127.0.0.1:0",
                                    .share_memory = !flags.copy};
-    WEFT_ASSIGN_OR_RETURN(rank->plane_,
-                          cluster::DataPlane::Start(data, rank.get(), &rank->setup_));
+    WEFT_ASSIGN_OR_RETURN(rank->plane_, cluster::DataPlane::Start(data, rank.get(), &rank->setup_));
     rank->link_.Attach(&rank->engine_, rank->plane_.get(), rank->plane_->address());
     *address = absl::StrCat(rank->plane_->address(), " ", incarnation);
     return rank;
   }
   Rank(const BenchFlags& flags, uint64_t incarnation)
       : flags_(flags),
-        link_(TaskOf(flags.rank), incarnation, [this](const std::string&) { return Leader(); },
-              &setup_, &pool_),
+        link_(
+            TaskOf(flags.rank), incarnation, [this](const std::string&) { return Leader(); },
+            &setup_, &pool_),
         engine_({.leader = TaskOf(0), .tasks = {}, .pool = &pool_}, &link_) {}
   ~Rank() override {
     link_.Stop();
@@ -149,8 +149,8 @@ Status Measure(Rank* rank, const BenchFlags& flags, int64_t bytes) {
   const double median = micros[micros.size() / 2];
   const collective::Topology topology{
       std::vector<std::string>(static_cast<size_t>(flags.ranks), "127.0.0.1")};
-  const auto algorithm = collective::ChooseAlgorithm(CollectiveKind::kReduce, elements * 4,
-                                                     topology, flags.algorithm);
+  const auto algorithm =
+      collective::ChooseAlgorithm(CollectiveKind::kReduce, elements * 4, topology, flags.algorithm);
   const double moved = 2.0 * (flags.ranks - 1) / flags.ranks * static_cast<double>(elements) * 4;
   std::printf("%12lld  %-18s %12.1f %12.1f %12.3f\n", static_cast<long long>(elements * 4),
               std::string(collective::AlgorithmName(algorithm)).c_str(), median, micros.front(),
@@ -166,9 +166,9 @@ Status RunRank(const BenchFlags& flags) {
   if (flags.rank == 0) {
     for (int other = 1; other < flags.ranks; ++other) {
       SpawnOptions spawn;
-      spawn.argv = {"/proc/self/exe", "bench", "all-reduce", "--ranks", absl::StrCat(flags.ranks),
-                    "--algorithm", flags.algorithm, "--rank", absl::StrCat(other), "--leader",
-                    address};
+      spawn.argv = {"/proc/self/exe",          "bench",       "all-reduce",    "--ranks",
+                    absl::StrCat(flags.ranks), "--algorithm", flags.algorithm, "--rank",
+                    absl::StrCat(other),       "--leader",    address};
       spawn.environment = CurrentEnvironment();
       if (flags.copy) spawn.argv.push_back("--copy");
       for (const std::string& size : flags.sizes) {
@@ -197,8 +197,9 @@ void AddBench(CLI::App& app, Action* action) {
   CLI::App* const bench = app.add_subcommand("bench", "Measure parts of weft on this machine");
   bench->require_subcommand(1);
   CLI::App* const command = bench->add_subcommand(
-      "all-reduce", "Time all-reduces of processes of this host, by size: the time of one, and the "
-                    "bytes that each rank must move at least, by that time");
+      "all-reduce",
+      "Time all-reduces of processes of this host, by size: the time of one, and the "
+      "bytes that each rank must move at least, by that time");
   const auto flags = std::make_shared<BenchFlags>();  // shared with the action
   command->add_option("--ranks", flags->ranks, "Processes that take part")
       ->capture_default_str()
