@@ -10,7 +10,7 @@
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/state/waiting_call.h"
 
-namespace weft::ops::control::device_copy {
+namespace weft::ops::state::device_copy {
 namespace {
 
 // Does not wait: what the device is given to do later finds the bytes there.
@@ -141,4 +141,4 @@ void Register(Catalogue& catalogue) {
                     .Kernel(MakeKernel<CopyToHost>(), KernelCost::kInline));
 }
 
-}  // namespace weft::ops::control::device_copy
+}  // namespace weft::ops::state::device_copy
