@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/tensorflow/tensor_shape.pb.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/index_values.h"
+#include "weft/storage/coding.h"
+#include "weft/tensor/shape_proto.h"
+#include "weft/tensor/tensor_proto.h"
 
 namespace weft::ops {
 namespace {
@@ -42,6 +46,47 @@ StatusOr<Tensor> SumOf(const Tensor& a, const Tensor& b, AddTensors add) {
   return TensorOf(std::move(sum));
 }
 
+// A list as another task sent it.
+StatusOr<Ref<TensorList>> Decode(const EncodedVariant& encoded) {
+  absl::string_view bytes = encoded.metadata();
+  const auto bad = [] {
+    return InvalidArgument("A list of tensors came with bytes that are none");
+  };
+  uint64_t num_missing = 0;
+  // Each number that is missing takes a byte at least.
+  if (!storage::TakeVarint64(&bytes, &num_missing) || num_missing > bytes.size()) return bad();
+  std::vector<uint64_t> missing(num_missing);
+  for (uint64_t& number : missing) {
+    if (!storage::TakeVarint64(&bytes, &number)) return bad();
+  }
+  uint64_t dtype_number = 0, max_length = 0;
+  if (!storage::TakeVarint64(&bytes, &dtype_number) ||
+      !storage::TakeVarint64(&bytes, &max_length) || dtype_number > INT32_MAX)
+    return bad();
+  WEFT_ASSIGN_OR_RETURN(const DType dtype, DTypeFromNumber(static_cast<int>(dtype_number)));
+  tensorflow::TensorShapeProto shape_proto;
+  if (!shape_proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return bad();
+  WEFT_ASSIGN_OR_RETURN(PartialShape shape, PartialShapeFromProto(shape_proto));
+  const size_t length = encoded.tensors().size() + missing.size();
+  TensorList::Elements elements(length);
+  std::vector<bool> is_missing(length);
+  for (const uint64_t number : missing) {
+    if (number >= length || is_missing[number]) return bad();
+    is_missing[number] = true;
+  }
+  auto next = encoded.tensors().begin();
+  for (size_t i = 0; i < length; ++i) {
+    if (is_missing[i]) continue;
+    if (next->IsInitialized() && next->dtype() != dtype) {
+      return InvalidArgument("A list of ", DTypeName(dtype), " came with an element of ",
+                             DTypeName(next->dtype()));
+    }
+    elements[i] = *next++;
+  }
+  return MakeRef<TensorList>(dtype, std::move(shape), static_cast<int64_t>(max_length),
+                             std::move(elements));
+}
+
 }  // namespace
 
 TensorList::TensorList(DType dtype, PartialShape element_shape, int64_t max_length)
@@ -52,9 +97,13 @@ TensorList::TensorList(DType dtype, PartialShape element_shape, int64_t max_leng
       nesting_(1) {}
 
 TensorList::TensorList(const TensorList& like, Elements elements)
-    : dtype_(like.dtype_),
-      element_shape_(like.element_shape_),
-      max_length_(like.max_length_),
+    : TensorList(like.dtype_, like.element_shape_, like.max_length_, std::move(elements)) {}
+
+TensorList::TensorList(DType dtype, PartialShape element_shape, int64_t max_length,
+                       Elements elements)
+    : dtype_(dtype),
+      element_shape_(std::move(element_shape)),
+      max_length_(max_length),
       length_(static_cast<int64_t>(elements.size())),
       nesting_(1),
       row_(std::make_shared<Elements>(std::move(elements))) {
@@ -114,10 +163,38 @@ bool TensorList::SetInPlace(int64_t i, const Tensor& element) {
   return true;
 }
 
+StatusOr<std::string> TensorList::Encode() const {
+  const Elements elements = ToElements();
+  std::string missing;
+  uint64_t num_missing = 0;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (elements[i].IsInitialized()) continue;
+    storage::AppendVarint(i, &missing);
+    ++num_missing;
+  }
+  std::string bytes;
+  storage::AppendVarint(num_missing, &bytes);
+  bytes += missing;
+  storage::AppendVarint(static_cast<uint64_t>(dtype_), &bytes);
+  storage::AppendVarint(static_cast<uint64_t>(max_length_), &bytes);
+  tensorflow::TensorShapeProto shape;
+  ShapeToProto(element_shape_, &shape);
+  shape.AppendToString(&bytes);
+  return bytes;
+}
+
+std::vector<Tensor> TensorList::EncodeTensors() const {
+  Elements elements = ToElements();
+  std::erase_if(elements, [](const Tensor& element) { return !element.IsInitialized(); });
+  return elements;
+}
+
 StatusOr<Ref<TensorList>> TensorListOf(const Variant& variant) {
   const Ref<VariantValue>& value = variant.value;
   auto* list = dynamic_cast<TensorList*>(value.get());
   if (list != nullptr) return Ref<TensorList>(list);
+  const auto* encoded = dynamic_cast<const EncodedVariant*>(value.get());
+  if (encoded != nullptr && encoded->type_name() == TensorList::kTypeName) return Decode(*encoded);
   return InvalidArgument("Input handle is not a list. Saw: '",
                          value ? value->type_name() : absl::string_view("nothing"), "'");
 }

@@ -7,8 +7,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
+#include "base/waits.h"
 #include "weft/kernel/op_spec.h"
-#include "weft/ops/state/waiting_call.h"
 
 namespace weft::ops::state::device_copy {
 namespace {
@@ -70,10 +70,17 @@ class CopyOutEnd : public std::enable_shared_from_this<CopyOutEnd> {
   // False if the step has ended already.
   bool Begin(KernelContext& c) {
     absl::MutexLock lock(&mutex_);
-    return call_.Begin(state::Caller::Of(c), absl::StrCat("the copy '", c.name(), "'"),
-                       [self = weak_from_this()](const Status& why) {
-                         if (const auto alive = self.lock()) alive->Tell(why);
-                       });
+    const bool registered =
+        c.cancellation().Register(&token_, [self = weak_from_this()](const Status& why) {
+          if (const auto alive = self.lock()) alive->Tell(why);
+        });
+    if (!registered) return false;
+    cancellation_ = &c.cancellation();
+    if (WaitRegistry* const waits = c.environment().waits; waits != nullptr) {
+      WaitSubject subject{c.device().name(), absl::StrCat("the copy '", c.name(), "'"), ""};
+      wait_ = waits->Begin(std::move(subject), c.step_id());
+    }
+    return true;
   }
   // What comes next is neither the device's nor the canceller's thread's to compute.
   void Tell(Status status) {
@@ -81,7 +88,8 @@ class CopyOutEnd : public std::enable_shared_from_this<CopyOutEnd> {
     threads_.Schedule([self = shared_from_this(), status = std::move(status)]() mutable {
       {
         absl::MutexLock lock(&self->mutex_);
-        self->call_.Detach();
+        self->wait_.End();
+        if (self->cancellation_ != nullptr) self->cancellation_->Deregister(self->token_);
       }
       AsyncOpKernel::Done done = std::move(self->done_);
       done(std::move(status));
@@ -93,7 +101,9 @@ class CopyOutEnd : public std::enable_shared_from_this<CopyOutEnd> {
   std::atomic<bool> told_{false};
   AsyncOpKernel::Done done_;
   absl::Mutex mutex_;
-  state::WaitingCall call_ ABSL_GUARDED_BY(mutex_);
+  Cancellation* cancellation_ ABSL_GUARDED_BY(mutex_) = nullptr;  // where it is registered
+  Cancellation::Token token_ ABSL_GUARDED_BY(mutex_) = 0;
+  Wait wait_ ABSL_GUARDED_BY(mutex_);
 };
 
 class CopyToHost final : public AsyncOpKernel {
