@@ -14,9 +14,12 @@
 namespace weft::platform {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Eq;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class SharingTest : public ControllerFixture {
  protected:
@@ -79,6 +82,22 @@ TEST_F(SharingTest, TakesOverNothingUnasked) {
   orphan.propagation = Propagation::kOrphan;
   ASSERT_TRUE(store_->Delete(TfJobs(), {"default", "job"}, orphan).ok());
   Submit(JobOf({{"Worker", Replica(1, "")}}));
+  EXPECT_EQ(ControllerOf(Pod("job-worker-0")), nullptr);
+}
+
+TEST_F(SharingTest, TellsWhatItWouldTakeOverAndMakesNoneOfThat) {
+  Submit(JobOf({{"Worker", Replica(1, "")}}));
+  DeleteOptions orphan;
+  orphan.propagation = Propagation::kOrphan;
+  ASSERT_TRUE(store_->Delete(TfJobs(), {"default", "job"}, orphan).ok());
+  options_.adopts_orphans = true;
+  ASSERT_TRUE(store_->Create(TfJobs(), "default", JobOf({{"Worker", Replica(2, "")}}), {}).ok());
+  const std::vector<std::string> changes = Changes();
+  EXPECT_THAT(changes, Contains("take over pod default/job-worker-0"));
+  EXPECT_THAT(changes, Contains("take over service default/job-worker-0"));
+  EXPECT_THAT(changes, Contains("create pod default/job-worker-1"));
+  EXPECT_THAT(changes, Not(Contains(HasSubstr("REFUSED"))));
+  EXPECT_THAT(changes, Not(Contains("create pod default/job-worker-0")));
   EXPECT_EQ(ControllerOf(Pod("job-worker-0")), nullptr);
 }
 

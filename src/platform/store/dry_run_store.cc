@@ -23,6 +23,10 @@ std::string StateIn(const Json& object) {
   return absl::StrCat(" (", StringField(conditions->items().back(), {"type"}), ")");
 }
 
+std::string TakenKey(const ResourceType& type, const ObjectName& name) {
+  return absl::StrCat(type.Id(), "/", name.namespace_name, "/", name.name);
+}
+
 }  // namespace
 
 StatusOr<ObjectPtr> DryRunStore::Tell(const char* verb, const ResourceType& type,
@@ -38,6 +42,11 @@ StatusOr<ObjectPtr> DryRunStore::Create(const ResourceType& type, const std::str
                                         Json object, const WriteOptions& options) {
   if (&type == &Events()) return std::make_shared<const Json>(std::move(object));
   const ObjectName name = {namespace_name, NameOf(object)};
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto taken = taken_.find(TakenKey(type, name));
+    if (taken != taken_.end()) return taken->second;
+  }
   return Tell("create", type, name, "",
               below_->Create(type, namespace_name, std::move(object), AsDryRun(options)));
 }
@@ -56,8 +65,12 @@ StatusOr<ObjectPtr> DryRunStore::Patch(const ResourceType& type, const ObjectNam
                                        const WriteOptions& options) {
   if (&type == &Events()) return std::make_shared<const Json>(patch);
   const bool takes_over = FindField(patch, {"metadata", "ownerReferences"}) != nullptr;
-  return Tell(takes_over ? "take over" : "change", type, name, "",
-              below_->Patch(type, name, kind, patch, AsDryRun(options)));
+  StatusOr<ObjectPtr> answer = below_->Patch(type, name, kind, patch, AsDryRun(options));
+  if (takes_over && answer.ok()) {
+    absl::MutexLock lock(&mutex_);
+    taken_[TakenKey(type, name)] = *answer;
+  }
+  return Tell(takes_over ? "take over" : "change", type, name, "", std::move(answer));
 }
 
 StatusOr<ObjectPtr> DryRunStore::Delete(const ResourceType& type, const ObjectName& name,

@@ -3,7 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 #include "platform/store/passing_store.h"
 
@@ -29,6 +33,9 @@ class DryRunStore : public PassingStore {
   StatusOr<ObjectPtr> Tell(const char* verb, const ResourceType& type, const ObjectName& name,
                            const std::string& more, StatusOr<ObjectPtr> answer) const;
   const std::function<void(const std::string& line)> tell_;
+  absl::Mutex mutex_;
+  // What would have been taken over, as it would be then: whoever wants to make it finds its own.
+  std::map<std::string, ObjectPtr> taken_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::platform
