@@ -32,9 +32,9 @@ std::optional<size_t> SizeInput(const DatasetOrigin& origin, absl::string_view n
 }
 
 int64_t SizeOf(const Dataset& dataset, int depth) {
-  constexpr int kMostNested = 1000;
+  constexpr int kDeepest = 1000;
   const DatasetOrigin* const origin = dataset.origin();
-  if (origin == nullptr || depth == kMostNested) return kNoBatches;
+  if (origin == nullptr || depth == kDeepest) return kNoBatches;
   const absl::string_view name = PlainName(origin->op);
   if (const std::optional<size_t> at = SizeInput(*origin, name)) {
     if (*at >= origin->inputs.size()) return kNoBatches;

@@ -63,7 +63,8 @@ constexpr Refused kRefused[] = {
     {"SobolSample", "its table of directions is not here: feed the numbers"},
     {"Fact", "it computes nothing"},
     {"FileSystemSetConfiguration", "file systems are configured by the server's environment"},
-    {"DecodeWebP", "this server is built without libwebp: convert pictures to PNG or JPEG"},
+    {"DecodeWebP DecodeJxl",
+     "this server is built without the library of that format: use PNG or JPEG"},
     {"Send Recv", "tasks exchange tensors by themselves: place nodes with tf.device()"},
 };
 

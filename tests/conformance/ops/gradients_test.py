@@ -22,14 +22,13 @@ MISSING = {
     **dict.fromkeys(['DebugIdentityV2', 'DebugGradientRefIdentity'], "bound to TensorFlow's debugger in the client's process"),
     'QuantizeAndDequantizeV4Grad': "TensorFlow's is that of the op of three inputs, of which its own gradient has five",
     # TensorFlow's client makes these gradients itself, of ops that are here; programs in C++ have none yet.
-    **dict.fromkeys('''Eig MatrixSolveLs Qr SelfAdjointEigV2 RFFT RFFT2D IRFFT IRFFT2D RGBToHSV RaggedGather RaggedTensorToSparse
-                    RaggedTensorToTensor ApproxTopK IsotonicRegression CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor
-                    DenseToCSRSparseMatrix SparseTensorToCSRSparseMatrix SparseMatrixMatMul SparseMatrixSparseMatMul
-                    SparseMatrixTranspose'''.split(), 'not yet in C++'),
+    **dict.fromkeys('''Eig MatrixSolveLs Qr RGBToHSV RaggedGather RaggedTensorToSparse RaggedTensorToTensor ApproxTopK IsotonicRegression
+                    CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor DenseToCSRSparseMatrix SparseTensorToCSRSparseMatrix
+                    SparseMatrixMatMul SparseMatrixSparseMatMul SparseMatrixTranspose'''.split(), 'not yet in C++'),
 }
 # Differentiated by TensorFlow's client in other ways than its registry, or not at all.
-MORE = {'GuaranteeConst', 'Snapshot', 'PartitionedCall', 'StatefulPartitionedCall', 'MaxPoolGradGradV2',
-        'TensorArrayGradV3', 'TensorArrayGradWithShape', 'ParallelConcat'}
+MORE = {'GuaranteeConst', 'ParallelConcat', 'Snapshot', 'PartitionedCall', 'StatefulPartitionedCall', 'MaxPoolGradGradV2',
+        'TensorArrayGradV3', 'TensorArrayGradWithShape'}
 REFERENCE = pathlib.Path(sys.argv[2])
 
 

@@ -9,6 +9,7 @@ own server stands in, which proves the cases. `BINARY inspect --ops` says what i
 fails, and so does a signature that is not TensorFlow's.
 """
 import argparse
+import fnmatch
 import glob
 import importlib
 import os
@@ -25,7 +26,7 @@ os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
-from tensorflow.python.framework import op_def_library  # noqa: E402
+from tensorflow.python.framework import kernels, op_def_library  # noqa: E402
 
 import processes  # noqa: E402
 from cases import GENERATORS, SCRIPTS, Builder, Path  # noqa: E402
@@ -291,11 +292,11 @@ class Suite:
 
 
 def holes(catalogue):
-    """Ops that TensorFlow runs on a CPU and weft neither has nor refuses with a reason (refused_ops.cc)."""
+    """Ops of tf.raw_ops that TensorFlow runs on a CPU and weft neither has nor refuses with a reason (refused_ops.cc)."""
     sys.path.insert(0, os.path.join(HERE, '../../../tools'))
     refused = importlib.import_module('coverage_page').refused()
     theirs = {kernel.op for kernel in kernels.get_all_registered_kernels().kernel if kernel.device_type in ('CPU', 'DEFAULT')}
-    return sorted(op for op in theirs - set(catalogue) if op[0] != '_' and not op.startswith('Collective') and not any(
+    return sorted(op for op in theirs - set(catalogue) if hasattr(tf.raw_ops, op) and not op.startswith('Collective') and not any(
         fnmatch.fnmatchcase(op, name) for names, _ in refused for name in names))
 
 

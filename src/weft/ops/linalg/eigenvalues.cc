@@ -3,6 +3,7 @@
 #include <Eigen/Eigenvalues>
 #include <memory>
 
+#include "weft/ops/linalg/adjoint_kernel.h"
 #include "weft/ops/linalg/batch_kernel.h"
 #include "weft/ops/linalg/eigen.h"
 
@@ -122,6 +123,53 @@ void AddGeneral(OpSpec& spec) {
                .factory = MakeKernel<GeneralKernel<T>>()});
 }
 
+Endpoint Diagonal(GradientContext& c, Endpoint vector, DType dtype) {
+  const Endpoint cast =
+      TypeOf(vector) == dtype ? vector : c.Op("Cast", {vector}, {{"DstT", dtype}});
+  return c.Op("MatrixDiag", {cast});
+}
+
+// 1 / (e_j - e_i) in row i and column j, and 0 on the diagonal.
+Endpoint Gaps(GradientContext& c, Endpoint e) {
+  const auto expand = [&](int32_t axis) {
+    return c.Op("ExpandDims", {e, c.builder().Scalar<int32_t>(axis)});
+  };
+  const Endpoint gaps = SafeReciprocal(c, c.Op("Sub", {expand(-2), expand(-1)}));
+  return c.Op("MatrixSetDiag", {gaps, c.Op("ZerosLike", {e})});
+}
+
+// Values and vectors: those that the call gave, or, where it gave no vectors, made again.
+StatusOr<Node*> WithVectors(GradientContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const bool has_vectors, c.Attr<bool>("compute_v"));
+  if (has_vectors) return c.output(0).node;
+  AttrMap attrs = c.node().attrs();
+  attrs["compute_v"] = true;
+  Node* again = c.builder().AddNode(c.node().op(), {c.input(0)}, attrs);
+  if (again == nullptr) return c.builder().status();
+  return again;
+}
+
+Status SelfAdjointGradient(GradientContext& c) {
+  WEFT_ASSIGN_OR_RETURN(Node* const both, WithVectors(c));
+  const Endpoint e{both, 0}, v{both, 1};
+  const DType dtype = TypeOf(v);
+  Endpoint middle;
+  if (c.gradient(0)) middle = Diagonal(c, c.gradient(0), dtype);
+  if (both == &c.node() && c.gradient(1)) {
+    const Endpoint turned = c.Op("Mul", {Gaps(c, e), Product(c, v, c.gradient(1), true)});
+    middle = middle ? c.Op("AddV2", {middle, turned}) : turned;
+  }
+  if (!middle) return absl::OkStatus();
+  const Endpoint whole = Product(c, v, Product(c, middle, v, false, true));
+  // Only the lower half is read, and stands for the upper one as well.
+  const Endpoint lower =
+      c.Op("MatrixBandPart", {c.Op("AddV2", {whole, Adjoint(c, whole)}),
+                              c.builder().Scalar<int64_t>(-1), c.builder().Scalar<int64_t>(0)});
+  const Endpoint half = c.Op("Mul", {ScalarOf(c, dtype, 0.5), c.Op("MatrixDiagPart", {lower})});
+  c.set_input(0, c.Op("MatrixSetDiag", {lower, half}));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -136,7 +184,7 @@ void Register(Catalogue& catalogue) {
       .Attr("compute_v: bool = true")
       .Attr("T: {double, float, half, complex64, complex128}")
       .Shape(Shapes)
-      .NoGradient();
+      .Gradient(SelfAdjointGradient);
   catalogue.Add(AddSolverKernels<SelfAdjointKernel>(self_adjoint));
   OpSpec general("Eig");
   general

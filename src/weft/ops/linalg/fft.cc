@@ -230,17 +230,76 @@ Status RealShape(ShapeContext& c, bool halves) {
   return absl::OkStatus();
 }
 
+// Sizes of the last `rank` dimensions of a shape.
+Endpoint LastSizes(GradientContext& c, Endpoint shape, int rank) {
+  const Endpoint front =
+      c.Op("Sub", {c.Op("Shape", {shape}), c.builder().Constant(Tensor::Vector<int32_t>({rank}))});
+  return c.Op("Slice", {shape, front, c.builder().Constant(Tensor::Vector<int32_t>({-1}))});
+}
+
 // A transform's adjoint is the other one, times or divided by the number of elements.
 Status ComplexGradient(GradientContext& c, const char* op, int rank, bool forward) {
   GraphBuilder& b = c.builder();
-  const Endpoint shape = c.Op("Shape", {c.gradient()});
-  const Endpoint sizes = c.Op(
-      "Slice",
-      {shape, c.Op("Sub", {c.Op("Shape", {shape}), b.Constant(Tensor::Vector<int32_t>({rank}))}),
-       b.Constant(Tensor::Vector<int32_t>({-1}))});
+  const Endpoint sizes = LastSizes(c, c.Op("Shape", {c.gradient()}), rank);
   const Endpoint count = c.Op("Cast", {c.Op("Prod", {sizes, b.Scalar<int32_t>(0)})},
                               {{"DstT", c.node().output_type(0).dtype}});
   c.set_input(0, c.Op(forward ? "Mul" : "Div", {c.Op(op, {c.gradient()}), count}));
+  return absl::OkStatus();
+}
+
+// `x` cut or filled with zeros behind to `shape`, of as many dimensions.
+Endpoint FitTo(GradientContext& c, Endpoint x, Endpoint shape) {
+  const Endpoint sizes = c.Op("Minimum", {c.Op("Shape", {x}), shape});
+  const Endpoint cut = c.Op("Slice", {x, c.Op("ZerosLike", {shape}), sizes});
+  const Endpoint missing = c.Op("Sub", {shape, sizes});
+  const Endpoint pads =
+      c.Op("Pack", {std::vector<Endpoint>{c.Op("ZerosLike", {missing}), missing}}, {{"axis", 1}});
+  return c.Op("Pad", {cut, pads});
+}
+
+// The numbers that the output leaves out count for nothing: the gradient, filled up with zeros for
+// them, goes back as through a complex transform.
+Status RealGradient(GradientContext& c, int rank) {
+  const DType real = TypeOf(c.input(0)), complex = TypeOf(c.output(0));
+  const Endpoint input_shape = c.Op("Shape", {c.input(0)});
+  const Endpoint front =
+      c.Op("Slice", {input_shape, c.builder().Constant(Tensor::Vector<int32_t>({0})),
+                     c.Op("Sub", {c.Op("Shape", {input_shape}),
+                                  c.builder().Constant(Tensor::Vector<int32_t>({rank}))})});
+  const Endpoint full =
+      c.Op("ConcatV2", {std::vector<Endpoint>{front, c.input(1)}, c.builder().Scalar<int32_t>(0)});
+  const Endpoint filled = FitTo(c, c.gradient(), full);
+  const std::string op = absl::StrCat("IFFT", rank == 1 ? "" : absl::StrCat(rank, "D"));
+  const Endpoint back =
+      c.Op("Real", {c.Op(op, {filled}, {{"Tcomplex", complex}})}, {{"Tout", real}});
+  const Endpoint count =
+      c.Op("Cast", {c.Op("Prod", {c.input(1), c.builder().Scalar<int32_t>(0)})}, {{"DstT", real}});
+  c.set_input(0, FitTo(c, c.Op("Mul", {back, count}), input_shape));
+  return absl::OkStatus();
+}
+
+// Each number of the input but the first and, for even lengths, the last stands for two.
+Status InverseRealGradient(GradientContext& c, int rank) {
+  GraphBuilder& b = c.builder();
+  const DType real = TypeOf(c.output(0)), complex = TypeOf(c.input(0));
+  const std::string op = absl::StrCat("RFFT", rank == 1 ? "" : absl::StrCat(rank, "D"));
+  const Endpoint forward = c.Op(op, {c.gradient(), c.input(1)}, {{"Tcomplex", complex}});
+  const Endpoint last = c.Op("Sum", {LastSizes(c, c.input(1), 1), b.Scalar<int32_t>(0)});
+  const Endpoint places =
+      c.Op("Range",
+           {b.Scalar<int32_t>(0),
+            c.Op("AddV2", {c.Op("FloorDiv", {last, b.Scalar<int32_t>(2)}), b.Scalar<int32_t>(1)}),
+            b.Scalar<int32_t>(1)});
+  const Endpoint twice = c.Op("Mul", {places, b.Scalar<int32_t>(2)});
+  const Endpoint is_single = c.Op(
+      "LogicalOr", {c.Op("Equal", {places, b.Scalar<int32_t>(0)}), c.Op("Equal", {twice, last})});
+  const Endpoint weights =
+      c.Op("Cast", {c.Op("SelectV2", {is_single, b.Scalar<int32_t>(1), b.Scalar<int32_t>(2)})},
+           {{"DstT", real}});
+  const Endpoint count =
+      c.Op("Cast", {c.Op("Prod", {c.input(1), b.Scalar<int32_t>(0)})}, {{"DstT", real}});
+  const Endpoint factors = c.Op("Cast", {c.Op("RealDiv", {weights, count})}, {{"DstT", complex}});
+  c.set_input(0, FitTo(c, c.Op("Mul", {forward, factors}), c.Op("Shape", {c.input(0)})));
   return absl::OkStatus();
 }
 
@@ -289,8 +348,15 @@ void AddRank(Catalogue& catalogue, const std::string& suffix, int rank) {
   for (OpSpec* spec : {&real, &inverse}) {
     spec->HostInput("fft_length")
         .Attr("Treal: {float, double} = DT_FLOAT")
-        .Attr("Tcomplex: {complex64, complex128} = DT_COMPLEX64")
-        .NoGradient();
+        .Attr("Tcomplex: {complex64, complex128} = DT_COMPLEX64");
+  }
+  // TensorFlow has none for three dimensions.
+  if (rank < 3) {
+    real.Gradient([rank](GradientContext& c) { return RealGradient(c, rank); });
+    inverse.Gradient([rank](GradientContext& c) { return InverseRealGradient(c, rank); });
+  } else {
+    real.NoGradient();
+    inverse.NoGradient();
   }
   real.Shape([](ShapeContext& c) { return RealShape(c, true); });
   inverse.Shape([](ShapeContext& c) { return RealShape(c, false); });

@@ -94,10 +94,28 @@ void AddEquations(Cases& cases) {
   cases.push_back({"Einsum", {std::vector<Tensor>{Doubles({2, 3})}}, {{"equation", "ij->ji"}}});
 }
 
+void AddRealTransforms(Cases& cases) {
+  const AttrMap attrs = {{"Treal", DType::kDouble}, {"Tcomplex", DType::kComplex128}};
+  for (const int32_t length : {5, 6}) {
+    const auto last = static_cast<int64_t>(length / 2 + 1);
+    const std::string note = absl::StrCat(length, " values");
+    cases.push_back({"RFFT", {Doubles({2, length}), Tensor::Vector({length})}, attrs, 1, note});
+    cases.push_back({"IRFFT", {Numbers({2, last}), Tensor::Vector({length})}, attrs, 1, note});
+    cases.push_back(
+        {"RFFT2D", {Doubles({2, 3, length}), Tensor::Vector({3, length})}, attrs, 1, note});
+    cases.push_back(
+        {"IRFFT2D", {Numbers({2, 3, last}), Tensor::Vector({3, length})}, attrs, 1, note});
+  }
+  cases.push_back({"RFFT", {Doubles({2, 7}), Tensor::Vector({4})}, attrs, 1, "cut"});
+}
+
 }  // namespace
 
 std::vector<GradientCase> LinearAlgebraGradientCases() {
   Cases cases;
+  AddRealTransforms(cases);
+  cases.push_back({"SelfAdjointEigV2", {Regular(2, 3)}});
+  cases.push_back({"SelfAdjointEigV2", {Regular(2, 3)}, {{"compute_v", false}}, 1, "values"});
   AddSystems(cases);
   AddBands(cases);
   AddSingular(cases);
