@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/tensorflow/tensor_shape.pb.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/index_values.h"
+#include "weft/storage/coding.h"
+#include "weft/tensor/shape_proto.h"
+#include "weft/tensor/tensor_proto.h"
 
 namespace weft::ops {
 namespace {
@@ -114,10 +118,83 @@ bool TensorList::SetInPlace(int64_t i, const Tensor& element) {
   return true;
 }
 
+// Lists on their way between tasks and in files have TensorFlow's form: the elements that are there
+// as tensors, and bytes that say the rest.
+StatusOr<std::string> TensorList::Encode() const {
+  std::vector<uint64_t> missing;
+  const Elements elements = ToElements();
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (!elements[i].IsInitialized()) missing.push_back(i);
+  }
+  std::string bytes;
+  storage::AppendVarint(missing.size(), &bytes);
+  for (const uint64_t i : missing) storage::AppendVarint(i, &bytes);
+  storage::AppendVarint(static_cast<uint64_t>(dtype_), &bytes);
+  storage::AppendVarint(static_cast<uint64_t>(max_length_), &bytes);
+  tensorflow::TensorShapeProto shape;
+  ShapeToProto(element_shape_, &shape);
+  bytes += shape.SerializeAsString();
+  return bytes;
+}
+
+std::vector<Tensor> TensorList::EncodeTensors() const {
+  std::vector<Tensor> there;
+  for (Tensor& element : ToElements()) {
+    if (element.IsInitialized()) there.push_back(std::move(element));
+  }
+  return there;
+}
+
+StatusOr<Ref<TensorList>> TensorListFromBytes(absl::string_view bytes,
+                                              const std::vector<Tensor>& there) {
+  const Status malformed = InvalidArgument("A list of tensors came with malformed bytes");
+  uint64_t num_missing = 0, dtype = 0, max_length = 0;
+  if (!storage::TakeVarint64(&bytes, &num_missing)) return malformed;
+  // Each takes a byte at least.
+  if (num_missing > bytes.size()) return malformed;
+  TensorList::Elements elements(num_missing + there.size());
+  std::vector<bool> is_missing(elements.size(), false);
+  for (uint64_t i = 0; i < num_missing; ++i) {
+    uint64_t index = 0;
+    if (!storage::TakeVarint64(&bytes, &index) || index >= elements.size()) return malformed;
+    is_missing[index] = true;
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (is_missing[i]) continue;
+    if (next == there.size()) return malformed;  // an index came twice
+    elements[i] = there[next++];
+  }
+  if (!storage::TakeVarint64(&bytes, &dtype) || !storage::TakeVarint64(&bytes, &max_length)) {
+    return malformed;
+  }
+  tensorflow::TensorShapeProto proto;
+  if (dtype > INT32_MAX || bytes.size() > INT32_MAX ||
+      !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return malformed;
+  }
+  WEFT_ASSIGN_OR_RETURN(const DType element_dtype, DTypeFromNumber(static_cast<int>(dtype)));
+  WEFT_ASSIGN_OR_RETURN(PartialShape shape, PartialShapeFromProto(proto));
+  const TensorList empty(element_dtype, std::move(shape), static_cast<int64_t>(max_length));
+  for (Tensor& element : elements) {
+    if (element.dtype() == DType::kVariant && element.shape().IsScalar()) {
+      // Once for each list in the list, however deep they lie.
+      StatusOr<Ref<TensorList>> inner = TensorListOf(element);
+      if (inner.ok()) element = TensorOf(*std::move(inner));
+    }
+    if (element.IsInitialized()) WEFT_RETURN_IF_ERROR(CheckElement(empty, element));
+  }
+  return MakeRef<TensorList>(empty, std::move(elements));
+}
+
 StatusOr<Ref<TensorList>> TensorListOf(const Variant& variant) {
   const Ref<VariantValue>& value = variant.value;
   auto* list = dynamic_cast<TensorList*>(value.get());
   if (list != nullptr) return Ref<TensorList>(list);
+  const auto* encoded = dynamic_cast<const EncodedVariant*>(value.get());
+  if (encoded != nullptr && encoded->type_name() == TensorList::kTypeName) {
+    return TensorListFromBytes(encoded->metadata(), encoded->tensors());
+  }
   return InvalidArgument("Input handle is not a list. Saw: '",
                          value ? value->type_name() : absl::string_view("nothing"), "'");
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -31,7 +32,10 @@ class TensorList final : public VariantValue {
   TensorList(Ref<TensorList> rest, Tensor last);
   ~TensorList() override;
 
-  absl::string_view type_name() const override { return "tensorflow::TensorList"; }
+  static constexpr absl::string_view kTypeName = "tensorflow::TensorList";
+  absl::string_view type_name() const override { return kTypeName; }
+  StatusOr<std::string> Encode() const override;
+  std::vector<Tensor> EncodeTensors() const override;
   DType dtype() const { return dtype_; }
   const PartialShape& element_shape() const { return element_shape_; }
   int64_t max_length() const { return max_length_; }
@@ -68,7 +72,11 @@ class TensorList final : public VariantValue {
 // Lists that lie in each other are walked one in the other.
 inline constexpr int kMaxNestedLists = 64;
 
-// The list in a scalar variant; InvalidArgument if it holds something else.
+// A list from its bytes and the elements that are there. InvalidArgument for malformed bytes.
+StatusOr<Ref<TensorList>> TensorListFromBytes(absl::string_view bytes,
+                                              const std::vector<Tensor>& there);
+// The list in a scalar variant, perhaps one that came from elsewhere; InvalidArgument if it holds
+// something else.
 StatusOr<Ref<TensorList>> TensorListOf(const Tensor& tensor);
 StatusOr<Ref<TensorList>> TensorListOf(const Variant& variant);
 // The same of an input, whose elements must have `dtype`.
