@@ -336,7 +336,7 @@ class Bench:
                            (statistics.median(times['tensorflow']), min(times['tensorflow'])), goal)
 
     def data(self):
-        self.table.section('Pipelines of datasets, one batch (row 17)')
+        self.table.section('Pipelines of datasets, 16 batches (row 17)')
         peer = os.path.join(HERE, 'peers', 'tensorflow_data_rounds.py')
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, peer, 'write', folder], check=True, stderr=subprocess.DEVNULL)

@@ -222,6 +222,25 @@ class TwoServersTest(unittest.TestCase):
                 got = session.run(found, {ids: [0, 1, 3]}, options=options)
         self.assertEqual([[1.0], [10.0, 20.0]], [one.tolist() for one in got])
 
+    def test_lists_of_tensors_go_from_task_to_task(self):
+        """What map_fn and gradients of TensorFlow 2's loops keep of each round, where its reader is placed elsewhere."""
+        with processes.cluster(BINARY, ps=1, worker=1) as cluster, tf.Graph().as_default():
+            with tf.device('/job:ps/task:0'):
+                rows = tf.raw_ops.TensorListFromTensor(tensor=[[1.0, 2.0], [3.0, 4.0]], element_shape=[2])
+                holes = tf.raw_ops.TensorListReserve(element_shape=[2], num_elements=3, element_dtype=tf.float32)
+                holes = tf.raw_ops.TensorListSetItem(input_handle=holes, index=1, item=[5.0, 6.0])
+                nested = tf.raw_ops.EmptyTensorList(element_shape=-1, max_num_elements=-1, element_dtype=tf.variant)
+                nested = tf.raw_ops.TensorListPushBack(input_handle=nested, tensor=rows)
+            with tf.device('/job:worker/task:0'):
+                more = tf.raw_ops.TensorListPushBack(input_handle=rows, tensor=[7.0, 8.0])
+                inner = tf.raw_ops.TensorListPopBack(input_handle=nested, element_shape=-1, element_dtype=tf.variant)[1]
+
+                def stacked(handle):
+                    return tf.raw_ops.TensorListStack(input_handle=handle, element_shape=[2], element_dtype=tf.float32, num_elements=-1)
+                with tf.Session(cluster['worker'][0]) as session:
+                    got = session.run([stacked(more), stacked(holes), stacked(inner)])
+        self.assertEqual([one.tolist() for one in got], [[[1, 2], [3, 4], [7, 8]], [[0, 0], [5, 6], [0, 0]], [[1, 2], [3, 4]]])
+
     def test_the_gradient_of_a_loop_that_is_placed_elsewhere(self):
         """minimize() outside of tf.device gives the loop's counters and its gradient no device."""
         def train(target, ps, worker):

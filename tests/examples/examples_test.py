@@ -100,6 +100,14 @@ class Cluster(unittest.TestCase):
             own = [int(n) for n in re.findall(r'worker \d: (\d+) of', again)]
             self.assertLessEqual(sum(own), 200, 'it did not go on from the checkpoint:\n' + again)
 
+    def test_pipeline_of_two_workers(self):
+        """Each reads its part; the chief's place in it is in the checkpoint that both kinds of task write."""
+        with tempfile.TemporaryDirectory() as folder:
+            text = job(['--ps', '1', '--workers', '2'], 'pipeline', '--data', FOLDER + '/digits/digits.csv', '--model_dir', folder,
+                       '--steps', '200')
+            self.assertGreaterEqual(number(r'test accuracy: (\S+)', text), 0.7)
+            self.assertIn('digits_STATE', run(WEFT, 'inspect', folder))
+
     def test_in_graph(self):
         text = job(['--workers', '3'], 'in_graph')
         self.assertIn('3 replicas', text)

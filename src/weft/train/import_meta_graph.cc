@@ -71,6 +71,19 @@ StatusOr<Variable> Adopt(GraphBuilder& builder, Node* handle) {
   return variable;
 }
 
+// Models of TensorFlow 2 do not say how their variables begin, but whoever trains one exported from
+// here asks.
+void StartAtZero(GraphBuilder& builder, Variable* variable) {
+  if (!IsFloating(variable->dtype) && !IsInteger(variable->dtype)) return;
+  builder.set_device(variable->device);
+  builder.PushName(variable->name);
+  variable->initial_value = Zeros()(builder, variable->dtype, variable->shape);
+  variable->initializer =
+      builder.AddNode("AssignVariableOp", {variable->handle, variable->initial_value},
+                      {{"dtype", variable->dtype}}, "Assign");
+  builder.PopName();
+}
+
 // Adds what the collections say of it. InvalidArgument where it does not fit together.
 Status Complete(const Graph& graph, const VariableNames& names, Variable* variable) {
   variable->trainable = names.is_trainable && !names.is_local;
@@ -122,6 +135,7 @@ Status ImportMetaGraph(const MetaGraph& meta, Program& program) {
       const auto object = objects.find(variable.name);
       variable.trainable = object != objects.end() && object->second;
     }
+    if (variable.initializer == nullptr) StartAtZero(builder, &variable);
     program.AdoptVariable(variable);
   }
   WEFT_RETURN_IF_ERROR(builder.status());

@@ -175,6 +175,7 @@ void WriteVariables(const MetaGraph& meta, MetaGraphDef* proto) {
     collections[key].mutable_bytes_list()->add_value(bytes);
   };
   for (const VariableNames& names : meta.variables) {
+    if (names.initializer.empty()) continue;  // TensorFlow takes none without
     const std::string bytes = VariableToProto(names).SerializeAsString();
     add(names.is_local ? kLocal : kVariables, bytes);
     if (names.is_trainable) add(kTrainable, bytes);

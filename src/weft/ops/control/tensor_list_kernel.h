@@ -26,19 +26,14 @@ class TensorList final : public VariantValue {
 
   // No elements. `max_length` is negative if any number may come.
   TensorList(DType dtype, PartialShape element_shape, int64_t max_length);
-  // The same with `elements` in a row.
-  TensorList(DType dtype, PartialShape element_shape, int64_t max_length, Elements elements);
   // `elements` in a row; what else is said of the list is taken from `like`.
   TensorList(const TensorList& like, Elements elements);
   // `rest` with `last` behind it.
   TensorList(Ref<TensorList> rest, Tensor last);
   ~TensorList() override;
 
-  static constexpr char kTypeName[] = "tensorflow::TensorList";
+  static constexpr absl::string_view kTypeName = "tensorflow::TensorList";
   absl::string_view type_name() const override { return kTypeName; }
-  // Between tasks a list travels in TensorFlow's form (its tensor_list.cc): elements that are set
-  // as tensors, and as bytes the numbers of those that are not, the dtype, the greatest length and
-  // the shape.
   StatusOr<std::string> Encode() const override;
   std::vector<Tensor> EncodeTensors() const override;
   DType dtype() const { return dtype_; }
@@ -77,7 +72,10 @@ class TensorList final : public VariantValue {
 // Lists that lie in each other are walked one in the other.
 inline constexpr int kMaxNestedLists = 64;
 
-// The list in a scalar variant, also as it came from another task; InvalidArgument if it holds
+// A list from its bytes and the elements that are there. InvalidArgument for malformed bytes.
+StatusOr<Ref<TensorList>> TensorListFromBytes(absl::string_view bytes,
+                                              const std::vector<Tensor>& there);
+// The list in a scalar variant, perhaps one that came from elsewhere; InvalidArgument if it holds
 // something else.
 StatusOr<Ref<TensorList>> TensorListOf(const Tensor& tensor);
 StatusOr<Ref<TensorList>> TensorListOf(const Variant& variant);

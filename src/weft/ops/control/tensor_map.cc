@@ -99,7 +99,7 @@ class StackKeysKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const TensorMap* map, MapOfInput(c));
     const TensorMap::Entries& entries = map->entries();
     if (entries.empty()) {
-      return InvalidArgument("TensorMapStackKeys cannot be called on an empty map.");
+      return InvalidArgument("TensorMapStackKeys cannot be called on empty map.");
     }
     const Tensor& first = entries.begin()->second.key;
     Dims sizes{static_cast<int64_t>(entries.size())};
