@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// A task's part in all collectives: its groups, their exchanges, and for some groups the leader.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+#include "base/status.h"
+#include "base/threads.h"
+#include "weft/collective/exchange.h"
+#include "weft/collective/leader.h"
+#include "weft/collective/network.h"
+#include "weft/kernel/collective_runner.h"
+
+namespace weft::collective {
+
+struct EngineOptions {
+  // "/job:worker/replica:0/task:0": who forms groups; empty: this task.
+  std::string leader;
+  std::vector<std::string> tasks;  // of the cluster, as the leader's name
+  ThreadPool* pool = nullptr;      // shares large reductions; may be null
+};
+
+// Thread-safe. A group is formed when its first call comes: every member asks the leader, who tells
+// all of them when the last has come. That is an epoch: it ends when a member's task is lost, a
+// member's step ends before its result, or members disagree; then all calls in it fail with the
+// first cause, a rank that had none hears it at its next, and the one after forms the group again.
+// What belongs to another epoch is dropped, so that a collective never mixes two.
+class Engine final : public CollectiveRunner {
+ public:
+  // `network` must outlive the last call of the engine, and may end before it does.
+  Engine(EngineOptions options, Network* network);
+
+  void Run(CollectiveCall call, Done done) override;
+
+  // From the network, on any thread. `body` are bytes, not initialized if there are none.
+  void Received(const std::string& from, CollectiveMessage message, Tensor body);
+  // The task is gone, or another process now, or cannot be reached.
+  void TaskLost(const std::string& task, const Status& why);
+
+ private:
+  using ExchangeRef = std::shared_ptr<Exchange>;  // shared with who works on it
+  // Numbers the steps that come to an instance, for each device by itself; devices that come in the
+  // same step get the same number. A step with loops comes several times.
+  struct Instance {
+    struct Step {
+      const void* session = nullptr;
+      int64_t step = 0;
+      uint64_t ordinal = 0;
+    };
+    std::map<std::string, uint64_t> next;  // by device
+    std::deque<Step> recent;
+  };
+  struct Group {
+    int32_t size = 0;
+    uint64_t epoch = 0;  // 0: not formed
+    uint64_t last_epoch = 0;
+    std::string leader;
+    int questions = 0;                            // that the leader could not be reached with
+    std::shared_ptr<const Membership> members;    // shared with exchanges
+    std::set<std::string> joining;                // devices for which the leader was asked
+    std::vector<CallRef> waiting;                 // until it is formed
+    std::map<std::string, const void*> sessions;  // of this epoch, by device
+    // Of devices that had no call when others ended the epoch: whose next call hears it.
+    std::map<std::string, std::pair<const void*, Status>> missed;
+    std::map<int32_t, Instance> instances;
+    std::map<Exchange::Key, ExchangeRef> exchanges;
+    std::set<Exchange::Key> finished;
+    std::deque<Exchange::Key> finished_order;
+  };
+  struct Letter {
+    std::string task;
+    CollectiveMessage message;
+    std::vector<Tensor> body;
+  };
+  using Ends = std::vector<std::pair<CallRef, StatusOr<Tensor>>>;
+
+  const std::string& self() const { return network_->self().task(); }
+  const std::string& LeaderOf(const CollectiveCall& call) const;
+  void Ask(int32_t key, Group* group, const CollectiveCall& call)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void NoteMissed(Group* group, const Status& why);
+  static Status TakeMissed(Group* group, const CollectiveCall& call);
+  static uint64_t OrdinalOf(Instance* instance, const CollectiveCall& call);
+  void Enter(int32_t key, Group* group, CallRef call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ExchangeRef FindOrMake(Group* group, const Exchange::Key& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FailWaiting(Group* group, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the group's epoch: our calls in it fail with `own`, those of the other members, if we
+  // `tell` them, with `others`.
+  void EndEpoch(int32_t key, Group* group, const Status& own, const Status& others, bool tell)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(const CallRef& call, StatusOr<Tensor> result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Post(const std::string& task, CollectiveMessage message, std::vector<Tensor> body)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PostAll(std::vector<Addressed> messages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  void TakeJoin(const CollectiveMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeGroup(const CollectiveMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeAbort(const CollectiveMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeData(const std::string& from, CollectiveMessage message, Tensor body)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CallCancelled(const CallRef& call, const Status& why);
+  void CallLate(const CallRef& call, bool again);
+  void AskAgain(int32_t key, Group* group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Bury(uint64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Does what can be done, without holding the lock meanwhile; then sends and ends what came of it.
+  // Only `own` may end on this thread: the others' steps go on from where their calls end.
+  void Work(const PendingCall* own = nullptr);
+  void Flush(const PendingCall* own);
+  static void Finish(const CallRef& call, StatusOr<Tensor> result);
+  void AfterWork(const ExchangeRef& exchange, const Status& done)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const EngineOptions options_;
+  Network* const network_;
+  absl::Mutex mutex_;
+  Leader leader_ ABSL_GUARDED_BY(mutex_);
+  std::map<int32_t, Group> groups_ ABSL_GUARDED_BY(mutex_);
+  std::set<uint64_t> dead_epochs_ ABSL_GUARDED_BY(mutex_);
+  std::deque<uint64_t> dead_order_ ABSL_GUARDED_BY(mutex_);
+  // What came before the news of its epoch.
+  std::map<uint64_t, std::vector<std::pair<std::string, Packet>>> early_ ABSL_GUARDED_BY(mutex_);
+  std::deque<uint64_t> early_order_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::pair<int32_t, ExchangeRef>> ready_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Letter> letters_ ABSL_GUARDED_BY(mutex_);
+  bool sending_ ABSL_GUARDED_BY(mutex_) = false;
+  Ends ends_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace weft::collective
