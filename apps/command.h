@@ -36,6 +36,7 @@ void AddClusterFlags(CLI::App* command, ClusterFlags* flags);
 StatusOr<platform::ClusterAccess> FindCluster(const ClusterFlags& flags);
 
 void AddAgent(CLI::App& app, Action* action);
+void AddBench(CLI::App& app, Action* action);
 void AddCheck(CLI::App& app, Action* action);
 void AddCrd(CLI::App& app, Action* action);
 void AddDoctor(CLI::App& app, Action* action);

@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
   weft::apps::AddOperator(app, &action);
   weft::apps::AddNode(app, &action);
   weft::apps::AddAgent(app, &action);
+  weft::apps::AddBench(app, &action);
   weft::apps::AddScheduler(app, &action);
   weft::apps::AddSimulate(app, &action);
   weft::apps::AddRender(app, &action);

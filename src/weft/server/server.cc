@@ -16,6 +16,7 @@
 #include "base/timers.h"
 #include "base/waits.h"
 #include "net/socket_address.h"
+#include "weft/collective/engine.h"
 #include "weft/master/local_masters.h"
 #include "weft/master/master.h"
 #include "weft/master/master_service.h"
@@ -24,6 +25,7 @@
 #include "weft/storage/object_files.h"
 #include "weft/tensor/pool_allocator.h"
 #include "weft/wire/grpc_service.h"
+#include "weft/worker/collective_link.h"
 #include "weft/worker/master_watch.h"
 #include "weft/worker/step_host.h"
 #include "weft/worker/worker.h"
@@ -39,6 +41,8 @@ constexpr int kSetupThreads = 32;
 constexpr int kDialThreads = 2;
 // Sessions of another task's master are dropped when it has not answered for so long.
 constexpr absl::Duration kMasterPatience = absl::Minutes(10);
+// Who shall form a group may be about to start.
+constexpr absl::Duration kFindPatience = absl::Seconds(30);
 constexpr absl::Duration kProbePatience = absl::Seconds(5);
 
 // Tasks of one cluster greet each other with it: a task of another cluster is not let in by
@@ -125,6 +129,7 @@ class TaskServer final : public Server {
     if (master_) master_->Shutdown();
     local_.reset();
     if (grpc_) grpc_->Shutdown(grace);
+    if (link_) link_->Stop();
     if (plane_) plane_->Shutdown();
   }
 
@@ -177,16 +182,43 @@ class TaskServer final : public Server {
                                  .pool = &compute_,
                                  .files = files_.get(),
                                  .waits = &waits_,
+                                 .collectives = nullptr,
                                  .clock = &clock_,
                                  .single_threaded = compute_.num_threads() == 1};
     if (options.devices == nullptr) return InvalidArgument("A server needs devices");
     WEFT_ASSIGN_OR_RETURN(devices_, options.devices->Make(device_task_, &compute_));
     if (devices_.empty()) return InvalidArgument("A server needs a device, its factory made none");
     for (const auto& device : devices_) worker.devices.push_back(device.get());
+    MakeCollectives(options);
+    worker.collectives = &*collectives_;
+    for (const auto& device : devices_) OfferCollectives(device.get(), &*collectives_);
     worker_.emplace(std::move(worker), &host_);
     master_watch_.emplace(&*worker_, &clock_, master_patience_,
                           [this](const std::string& master) { return ProbeMaster(master); });
     return absl::OkStatus();
+  }
+
+  // The first task of the cluster tells the members of a group who they are.
+  void MakeCollectives(const ServerOptions& options) {
+    const auto find = [this](const std::string& task) { return Find(task); };
+    link_.emplace(device_task_.TaskName(), devices_.front()->attributes().incarnation, find,
+                  &setup_, &compute_);
+    collective::EngineOptions engine{.pool = &compute_};
+    for (const auto& [task, address] : options.cluster.tasks())
+      engine.tasks.push_back(task.DeviceTask());
+    if (!engine.tasks.empty()) engine.leader = engine.tasks.front();
+    collectives_.emplace(std::move(engine), &*link_);
+  }
+
+  StatusOr<cluster::TaskAddress> Find(const std::string& task) {
+    WEFT_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(task));
+    if (!name.job || !name.task) return InvalidArgument("Not a task: ", task);
+    WEFT_ASSIGN_OR_RETURN(
+        const std::vector<cluster::TaskStatus> answers,
+        directory_.GetStatus({cluster::TaskId{*name.job, *name.task}}, kFindPatience, &stopping_));
+    if (answers.empty() || answers.front().data.address.empty())
+      return Unavailable("No way to ", task, " is known");
+    return answers.front().data;
   }
 
   Status StartDataPlane(const ServerOptions& options, const std::string& bind) {
@@ -208,13 +240,14 @@ class TaskServer final : public Server {
                       absl::StrCat("For tensors of other tasks, --data_port ", options.data_port));
     }
     plane_ = *std::move(plane);
-    host_.Attach(&*worker_, plane_.get());
+    host_.Attach(&*worker_, plane_.get(), &*link_);
     WEFT_ASSIGN_OR_RETURN(const SocketAddress bound, ParseSocketAddress(plane_->address()));
     // Others reach it where they reach the task.
     self_ = {
         worker_->task(),
         SocketAddress{host_name_ == "localhost" ? "127.0.0.1" : host_name_, bound.port}.ToString(),
         data.incarnation};
+    link_->Attach(&*collectives_, plane_.get(), self_.address);
     return absl::OkStatus();
   }
 
@@ -314,6 +347,8 @@ class TaskServer final : public Server {
   master::GraphCache graphs_;
   std::unique_ptr<FileSystem> files_;
   std::vector<std::unique_ptr<Device>> devices_;
+  std::optional<worker::CollectiveLink> link_;
+  std::optional<collective::Engine> collectives_;
   std::optional<worker::Worker> worker_;
   cluster::TaskDirectory directory_;
   const absl::Duration master_patience_;

@@ -15,6 +15,9 @@
 #include "base/threads.h"
 #include "base/timers.h"
 #include "base/waits.h"
+#include "weft/collective/engine.h"
+#include "weft/collective/local_network.h"
+#include "weft/kernel/collective_runner.h"
 #include "weft/rendezvous/step_rendezvous.h"
 #include "weft/step/part_run.h"
 #include "weft/step/session_graph.h"
@@ -56,6 +59,7 @@ class DirectSession final : public Session {
     for (const auto& device : devices_) {
       WEFT_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(device->name()));
       place_.devices.push_back(std::move(name));
+      OfferCollectives(device.get(), &collectives_);
       devices.push_back(device.get());
     }
     place_.default_device = place_.devices.front();
@@ -64,7 +68,10 @@ class DirectSession final : public Session {
     return absl::OkStatus();
   }
 
-  ~DirectSession() override { Close().IgnoreError(); }
+  ~DirectSession() override {
+    Close().IgnoreError();
+    network_.Stop();
+  }
 
   Status Extend(const GraphDef& graph) override {
     WEFT_RETURN_IF_ERROR(CheckOpen());
@@ -197,6 +204,9 @@ class DirectSession final : public Session {
   const DeviceName task_{.job = "localhost", .replica = 0, .task = 0};
   const Catalogue& catalogue_;
   const step::PartOptions part_options_;
+  // Outlives the threads, which may still work on a collective whose step has ended.
+  collective::LocalNetwork network_{task_.TaskName(), &pool_};
+  collective::Engine collectives_{collective::EngineOptions(), &network_};
   ThreadPool pool_;
   storage::ObjectFileSystem real_files_{std::make_unique<RealFileSystem>()};
   RealClock clock_;

@@ -111,7 +111,8 @@ void StepHost::FailStep(int64_t step, const Status& why) {
   pool_->Schedule([this, step, why] { worker_->AbortStep(step, why); });
 }
 
-Region StepHost::BodyFor(const std::string&, const FrameHeader& header, absl::string_view) {
+Region StepHost::BodyFor(const std::string& task, const FrameHeader& header, absl::string_view) {
+  if (CollectiveLink::Takes(header)) return collectives_->BodyFor(task, header);
   const auto step = static_cast<int64_t>(header.step);
   if (header.kind == FrameKind::kTensor && worker_->IsDead(step)) return Region();
   StatusOr<Region> body = wire::AllocateBody(header.body_bytes);
@@ -122,6 +123,8 @@ Region StepHost::BodyFor(const std::string&, const FrameHeader& header, absl::st
 
 void StepHost::Received(const std::string& task, const FrameHeader& header, absl::string_view meta,
                         Region body) {
+  if (CollectiveLink::Takes(header))
+    return collectives_->Received(task, header, meta, std::move(body));
   const auto step = static_cast<int64_t>(header.step);
   const absl::string_view end =
       body.size > 0 ? absl::string_view(reinterpret_cast<const char*>(body.data), body.size) : meta;
@@ -241,6 +244,7 @@ void StepHost::TaskLost(const std::string& task, const Status& why) {
     for (const auto& cancellation : orphans) cancellation->Cancel(lost);
     worker_->TaskLost(task, lost);
   });
+  collectives_->TaskLost(task, lost);
 }
 
 }  // namespace weft::worker

@@ -79,6 +79,7 @@ Status Worker::CreateSession(const WorkerSessionSpec& spec) {
     devices.clear();
     for (const auto& device : session->own_devices) {
       devices.push_back(device.get());
+      if (options_.collectives != nullptr) OfferCollectives(device.get(), options_.collectives);
     }
   }
   session->devices = step::SessionDevices(std::move(devices));

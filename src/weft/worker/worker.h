@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/waits.h"
+#include "weft/kernel/collective_runner.h"
 #include "weft/rendezvous/step_table.h"
 #include "weft/step/part_run.h"
 #include "weft/step/task_part.h"
@@ -34,6 +35,7 @@ struct WorkerOptions {
   ThreadPool* pool = nullptr;
   FileSystem* files = nullptr;
   WaitRegistry* waits = nullptr;
+  CollectiveRunner* collectives = nullptr;  // that devices of a session of its own offer
   const Clock* clock = nullptr;
   bool single_threaded = false;
 };
