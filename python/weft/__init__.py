@@ -11,6 +11,10 @@ def needs_old_names():
 
 
 def install():
-    """From here on tf.train.Server (tf.compat.v1, tf.distribute) starts a weft server."""
+    """From here on tf.train.Server (tf.compat.v1, tf.distribute) starts a weft server, and `import horovod.tensorflow` is ours."""
+    import sys
     from weft import tensorflow_server
     tensorflow_server.install()
+    if sys.version_info[0] > 2:
+        from weft import horovod_names
+        horovod_names.install()
