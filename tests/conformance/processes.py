@@ -50,6 +50,15 @@ def binary_from(argv):
     return wrapper
 
 
+def with_flags(binary, *flags):
+    """A server program that adds `flags` to its arguments."""
+    wrapper = os.path.join(tempfile.mkdtemp(prefix='weft-flags-'), os.path.basename(binary))
+    with open(wrapper, 'w') as out:
+        out.write('#!/bin/sh\nexec %s "$@" %s\n' % (binary, ' '.join(flags)))
+    os.chmod(wrapper, 0o755)
+    return wrapper
+
+
 def talkative():
     """The environment for a server whose log is read: tests keep TensorFlow quiet, and it with it."""
     return {key: value for key, value in os.environ.items() if key != 'TF_CPP_MIN_LOG_LEVEL'}

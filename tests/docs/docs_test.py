@@ -33,6 +33,11 @@ class Pages(unittest.TestCase):
         promised = blocks((DOCS / 'op_library.md').read_text(), 'output')
         self.assertEqual([run(WEFT, 'op-library', OP_LIBRARY)], promised)
 
+    def test_the_horovod_program_is_the_example(self):
+        program = (DOCS.parent / 'examples/horovod/train.py').read_text()
+        (promised,) = blocks((DOCS / 'training_together.md').read_text(), 'python')
+        self.assertEqual(program.split('"""\n', 1)[1], promised)
+
     def test_links_lead_somewhere(self):
         readme = DOCS.parent / 'README.md'
         for page in [readme, *DOCS.glob('*.md')]:

@@ -43,6 +43,10 @@ ELSEWHERE = {
     **dict.fromkeys(['_Arg', '_Retval', '_Send', '_Recv', '_HostSend', '_HostRecv'], 'every step that crosses tasks'),
     **dict.fromkeys(['_FusedElementwise', '_FusedProduct'], 'made by the compiler: session/passes_test'),
     **dict.fromkeys(['_CopyToDevice', '_CopyToHost'], 'put in by the plan: devices/asic'),
+    **dict.fromkeys('CollectiveReduce CollectiveReduceV2 CollectiveReduceV3 CollectiveGather CollectiveGatherV2 CollectiveBcastSend '
+                    'CollectiveBcastSendV2 CollectiveBcastRecv CollectiveBcastRecvV2 CollectiveReduceScatterV2 CollectiveAllToAllV2 '
+                    'CollectiveAllToAllV3 CollectiveInitializeCommunicator CollectiveAssignGroupV2 NcclAllReduce NcclReduce '
+                    'NcclBroadcast'.split(), 'between devices, tasks and sessions: collectives_test.py'),
     '_AsReference': 'made by the compiler: references_test',
     '_ReadVariablesOp': 'a client may not send it',
     **dict.fromkeys(['TopK', 'PlaceholderV2', 'AudioSummary', 'TextLineReader', 'TFRecordReader',
