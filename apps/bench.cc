@@ -61,6 +61,7 @@ class Rank final : public cluster::FrameReceiver {
                                    .incarnation = incarnation,
                                    .token = "weft bench",
                                    .bind = "127.0.0.1:0",
+                                   .tls = std::nullopt,
                                    .share_memory = !flags.copy};
     WEFT_ASSIGN_OR_RETURN(rank->plane_, cluster::DataPlane::Start(data, rank.get(), &rank->setup_));
     rank->link_.Attach(&rank->engine_, rank->plane_.get(), rank->plane_->address());

@@ -177,15 +177,17 @@ class SessionsTest(unittest.TestCase):
                 with tf.device('/job:worker/task:%d/cpu:0' % rank):
                     fetches = build(rank)
                 filters = ['/job:worker/task:%d' % rank]
+                session = tf1.Session(targets[rank], config=config(filters))
                 try:
-                    with tf1.Session(targets[rank], config=config(filters)) as session:
-                        for step in range(steps):
-                            outcome[rank] = session.run(fetches, options=OPTIONS)
-                            if stop_after is not None and step == stop_after and rank == 0:
-                                started.set()
-                            time.sleep(0.02 if stop_after is not None else 0)
+                    for step in range(steps):
+                        outcome[rank] = session.run(fetches, options=OPTIONS)
+                        if stop_after is not None and step == stop_after and rank == 0:
+                            started.set()
+                        time.sleep(0.02 if stop_after is not None else 0)
                 except tf.errors.OpError as error:
                     outcome[rank] = (time.monotonic(), error)
+                if rank < 2 or stop_after is None:  # the client waits long for a server that was killed
+                    session.close()
 
         threads = [threading.Thread(target=one, args=(rank,)) for rank in range(len(targets))]
         for thread in threads:
@@ -228,7 +230,7 @@ class SessionsTest(unittest.TestCase):
                 thread.join()
             for rank in range(2):
                 when, error = outcome[rank]
-                self.assertIsInstance(error, tf.errors.UnavailableError)
+                self.assertIsInstance(error, tf.errors.UnavailableError, error)
                 self.assertIn('/job:worker/replica:0/task:2', error.message)
                 self.assertLess(when - killed, 2)
 

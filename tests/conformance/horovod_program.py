@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Horovod program as people have them: horovod_program.py ops|train|elastic [FOLDER]. Prints what horovod_test.py compares."""
+"""A Horovod program as people have them: horovod_program.py ops|train|estimator|elastic [FOLDER]. Prints what horovod_test.py compares."""
 import json
 import os
 import sys
@@ -15,7 +15,7 @@ rank, size = hvd.rank(), hvd.size()
 
 
 def say(what, value):
-    print('%s %s' % (what, json.dumps(np.asarray(value).tolist())), flush=True)
+    print('said %s %s' % (what, json.dumps(np.asarray(value).tolist())), flush=True)
 
 
 def try_ops():
@@ -64,6 +64,27 @@ def train(folder):
     say('losses', losses)
 
 
+def estimator(folder):
+    losses = []
+
+    class Note(tf1.train.SessionRunHook):
+        def before_run(self, context):
+            return tf1.train.SessionRunArgs(tf1.get_default_graph().get_tensor_by_name('average:0'))
+
+        def after_run(self, context, values):
+            losses.append(float(values.results))
+
+    def model_fn(features, labels, mode):
+        loss = model()
+        optimizer = hvd.DistributedOptimizer(tf1.train.MomentumOptimizer(0.05, 0.9))
+        tf.identity(hvd.allreduce(loss, name='loss'), 'average')
+        return tf1.estimator.EstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss, tf1.train.get_global_step()))
+
+    trained = tf1.estimator.Estimator(model_fn, os.path.join(folder, str(rank)))
+    trained.train(lambda: tf1.data.Dataset.from_tensors(0).repeat(), hooks=[hvd.BroadcastGlobalVariablesHook(0), Note()], steps=20)
+    say('losses', losses)
+
+
 def elastic(folder):
     loss = model()
     optimizer = hvd.DistributedOptimizer(tf1.train.GradientDescentOptimizer(0.05))
@@ -90,7 +111,5 @@ def elastic(folder):
 
 if sys.argv[1] == 'ops':
     try_ops()
-elif sys.argv[1] == 'train':
-    train(sys.argv[2])
 else:
-    elastic(sys.argv[2])
+    {'train': train, 'estimator': estimator, 'elastic': elastic}[sys.argv[1]](sys.argv[2])

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -43,8 +44,7 @@ class Ranks:
             output, _ = process.communicate(timeout=200)
             if process.returncode:
                 raise AssertionError('exit code %d:\n%s' % (process.returncode, output[-3000:]))
-            said.append(dict((line.split(' ', 1)[0], json.loads(line.split(' ', 1)[1])) for line in output.splitlines()
-                             if ' ' in line and line.split(' ', 1)[1][:1] in '[-0123456789'))
+            said.append({name: json.loads(value) for name, value in re.findall(r'^said (\w+) (.*)$', output, re.M)})
         return said
 
 
@@ -69,6 +69,17 @@ class HorovodTest(unittest.TestCase):
         for process in getattr(self, 'ranks', None).running if getattr(self, 'ranks', None) else ():
             processes.stop(process)
 
+    def wait_until_nobody_listens(self, address):
+        host, port = address.rsplit(':', 1)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection((host, int(port)), timeout=1).close()
+            except OSError:
+                return
+            time.sleep(0.1)
+        self.fail('somebody still listens at ' + address)
+
     def test_ops(self):
         self.ranks = Ranks(2, 'ops')
         first, second = self.ranks.results()
@@ -89,6 +100,14 @@ class HorovodTest(unittest.TestCase):
         for curve in curves:
             np.testing.assert_allclose(curve, wanted, rtol=1e-5, atol=1e-5)
 
+    def test_estimator(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.ranks = Ranks(2, 'estimator', folder)
+            curves = [said['losses'] for said in self.ranks.results()]
+        wanted = losses_of_one_process(2, 20, lambda tf1: tf1.train.MomentumOptimizer(0.05, 0.9))
+        for curve in curves:
+            np.testing.assert_allclose(curve, wanted, rtol=1e-5, atol=1e-5)
+
     @unittest.skipIf('stand-in' in BINARY, 'weft runs it')
     def test_the_example_as_its_page_runs_it(self):
         path = os.pathsep.join([os.path.dirname(sys.executable), os.environ['PATH']])
@@ -105,7 +124,7 @@ class HorovodTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             self.ranks = Ranks(2, 'elastic', folder)
             self.assertEqual(self.ranks.running[1].wait(200), -signal.SIGKILL)
-            time.sleep(1)  # for its server to follow it
+            self.wait_until_nobody_listens(self.ranks.cluster['worker'][1])  # its server follows it
             self.ranks.running[1].communicate()
             self.ranks.running[1] = self.ranks.start(1)
             curves = [said['losses'] for said in self.ranks.results()]

@@ -12,6 +12,7 @@ _RANKS = ('chief', 'master', 'worker')  # jobs whose tasks are ranks, in this or
 
 
 class _Job:
+    config = None  # TF_CONFIG as it was
     server = None
     tasks = ()  # (job, index, address) by rank
     rank = 0
@@ -25,8 +26,13 @@ def _host(address):
 
 
 def _read():
-    """The cluster, this task's job and its index."""
-    config = json.loads(os.environ.get('TF_CONFIG') or '{}')
+    """The cluster, this task's job and its index.
+
+    To TensorFlow itself, Estimator above all, a Horovod program is one that runs alone: it does not see TF_CONFIG any more.
+    """
+    if _job.config is None:
+        _job.config = os.environ.pop('TF_CONFIG', None) or '{}'
+    config = json.loads(_job.config)
     if not config.get('cluster'):
         return None, 'worker', 0
     task = config.get('task', {})

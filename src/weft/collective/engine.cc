@@ -61,6 +61,8 @@ void Engine::Run(CollectiveCall what, Done done) {
                                 call->what.device, " says"));
     } else if (group.epoch != 0) {
       Enter(key, &group, call);
+    } else if (Status missed = TakeMissed(&group, call->what); !missed.ok()) {
+      End(call, missed);
     } else {
       group.waiting.push_back(call);
       if (group.joining.insert(call->what.device).second) Ask(key, &group, call->what);
@@ -72,6 +74,24 @@ void Engine::Run(CollectiveCall what, Done done) {
     });
   }
   Work(call.get());
+}
+
+void Engine::NoteMissed(Group* group, const Status& why) {
+  std::map<std::string, const void*> missing = group->sessions;
+  for (const auto& [number, exchange] : group->exchanges) {
+    for (const CallRef& call : exchange->calls()) {
+      if (call != nullptr) missing.erase(call->what.device);
+    }
+  }
+  for (const auto& [device, session] : missing) group->missed[device] = {session, why};
+}
+
+Status Engine::TakeMissed(Group* group, const CollectiveCall& call) {
+  const auto found = group->missed.find(call.device);
+  if (found == group->missed.end()) return absl::OkStatus();
+  const auto [session, why] = found->second;
+  group->missed.erase(found);
+  return session == call.session ? why : absl::OkStatus();
 }
 
 void Engine::Ask(int32_t key, Group* group, const CollectiveCall& call) {
@@ -122,6 +142,7 @@ void Engine::Enter(int32_t key, Group* group, CallRef call) {
                                      absl::StrJoin(members, ", "), ": ", call->what.device,
                                      " is none of them"));
   }
+  group->sessions[call->what.device] = call->what.session;
   Instance& instance = group->instances[call->what.instance_key];
   const ExchangeRef exchange =
       FindOrMake(group, {call->what.instance_key, OrdinalOf(&instance, call->what),
@@ -174,6 +195,7 @@ void Engine::EndEpoch(int32_t key, Group* group, const Status& own, const Status
     }
   }
   group->exchanges.clear();
+  group->sessions.clear();
   group->instances.clear();
   group->finished.clear();
   group->finished_order.clear();
@@ -238,6 +260,7 @@ void Engine::TakeGroup(const CollectiveMessage& message) {
   }
   if (group.epoch != 0) {
     const Status over = Aborted("Group ", key, " was formed again");
+    NoteMissed(&group, over);
     EndEpoch(key, &group, over, over, /*tell=*/true);
   }
   for (const CollectiveMember& member : members->members) {
@@ -275,6 +298,7 @@ void Engine::TakeAbort(const CollectiveMessage& message) {
   const Status why = StatusOf(message);
   if (message.epoch() != 0) {
     if (group.epoch == message.epoch()) {
+      NoteMissed(&group, why);
       EndEpoch(key, &group, why, why, /*tell=*/false);
     } else if (Bury(message.epoch()) && group.epoch == 0) {
       // Its GROUP may still be on the way, for us as well: the leader has forgotten our question.
@@ -316,6 +340,7 @@ void Engine::TakeData(const std::string& from, CollectiveMessage message, Tensor
   const ExchangeRef exchange = FindOrMake(&group, at);
   if (Status refused = exchange->AddPacket(from, {std::move(message), std::move(body)});
       !refused.ok()) {
+    NoteMissed(&group, refused);
     return EndEpoch(key, &group, refused, refused, /*tell=*/true);
   }
   if (exchange->HasWork()) ready_.emplace_back(key, exchange);
@@ -331,8 +356,9 @@ void Engine::TaskLost(const std::string& task, const Status& why) {
     for (auto& [key, group] : groups_) {
       if (group.epoch != 0) {
         const std::vector<std::string>& tasks = group.members->tasks;
-        if (std::find(tasks.begin(), tasks.end(), task) != tasks.end())
-          EndEpoch(key, &group, why, why, /*tell=*/true);
+        if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) continue;
+        NoteMissed(&group, why);
+        EndEpoch(key, &group, why, why, /*tell=*/true);
       } else if (task == group.leader && !group.joining.empty()) {
         if (++group.questions < kMostQuestions) {
           asks = true;

@@ -34,8 +34,8 @@ struct EngineOptions {
 // Thread-safe. A group is formed when its first call comes: every member asks the leader, who tells
 // all of them when the last has come. That is an epoch: it ends when a member's task is lost, a
 // member's step ends before its result, or members disagree; then all calls in it fail with the
-// first cause, and the next call forms the group again. What belongs to another epoch is dropped,
-// so that a collective never mixes two.
+// first cause, a rank that had none hears it at its next, and the one after forms the group again.
+// What belongs to another epoch is dropped, so that a collective never mixes two.
 class Engine final : public CollectiveRunner {
  public:
   // `network` must outlive the last call of the engine, and may end before it does.
@@ -66,10 +66,13 @@ class Engine final : public CollectiveRunner {
     uint64_t epoch = 0;  // 0: not formed
     uint64_t last_epoch = 0;
     std::string leader;
-    int questions = 0;                          // that the leader could not be reached with
-    std::shared_ptr<const Membership> members;  // shared with exchanges
-    std::set<std::string> joining;              // devices for which the leader was asked
-    std::vector<CallRef> waiting;               // until it is formed
+    int questions = 0;                            // that the leader could not be reached with
+    std::shared_ptr<const Membership> members;    // shared with exchanges
+    std::set<std::string> joining;                // devices for which the leader was asked
+    std::vector<CallRef> waiting;                 // until it is formed
+    std::map<std::string, const void*> sessions;  // of this epoch, by device
+    // Of devices that had no call when others ended the epoch: whose next call hears it.
+    std::map<std::string, std::pair<const void*, Status>> missed;
     std::map<int32_t, Instance> instances;
     std::map<Exchange::Key, ExchangeRef> exchanges;
     std::set<Exchange::Key> finished;
@@ -86,6 +89,8 @@ class Engine final : public CollectiveRunner {
   const std::string& LeaderOf(const CollectiveCall& call) const;
   void Ask(int32_t key, Group* group, const CollectiveCall& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void NoteMissed(Group* group, const Status& why);
+  static Status TakeMissed(Group* group, const CollectiveCall& call);
   static uint64_t OrdinalOf(Instance* instance, const CollectiveCall& call);
   void Enter(int32_t key, Group* group, CallRef call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ExchangeRef FindOrMake(Group* group, const Exchange::Key& key)

@@ -322,6 +322,32 @@ TEST_F(EngineTest, ALostTaskEndsTheOthersCalls) {
   }
 }
 
+TEST_F(EngineTest, ARankBetweenStepsHearsOfALossAtItsNext) {
+  Tasks tasks(2);
+  const int session = 0;
+  const auto call = [&](int task, int64_t step) {
+    CollectiveCall one =
+        CallOf(CollectiveKind::kReduce, 2, DeviceOf(task, 0), Tensor::Vector<float>({1}));
+    one.step_id = step;
+    one.session = &session;
+    return one;
+  };
+  RunRanks(tasks, {call(0, 1), call(1, 1)}, 1);
+  tasks.Lose(1);
+  StatusOr<Tensor> result = Status(absl::StatusCode::kUnknown, "none");
+  tasks.engine(0).Run(call(0, 2), [&](StatusOr<Tensor> got) { result = std::move(got); });
+  tasks.RunAll();
+  EXPECT_TRUE(absl::IsUnavailable(result.status())) << result.status();
+  EXPECT_THAT(result.status().message(), HasSubstr("/task:1"));
+  // Another session does not care, and waits for the task to come back.
+  bool ended = false;
+  CollectiveCall other = call(0, 3);
+  other.session = nullptr;
+  tasks.engine(0).Run(std::move(other), [&](const StatusOr<Tensor>&) { ended = true; });
+  tasks.RunAll();
+  EXPECT_FALSE(ended);
+}
+
 TEST_F(EngineTest, ACancelledStepEndsTheOthersCalls) {
   Tasks tasks(2);
   Cancellation cancellation;

@@ -18,7 +18,7 @@ using transport::Region;
 constexpr uint16_t kIsCollective = 1;
 // The message itself is the body: it names more members than fit into a frame's meta.
 constexpr uint16_t kMessageInBody = 2;
-constexpr size_t kMostInMeta = 32 << 10;
+constexpr size_t kMostMessageInMeta = 32 << 10;
 
 StatusOr<Region> RegionOf(const std::string& bytes) {
   WEFT_ASSIGN_OR_RETURN(Region region, wire::AllocateBody(bytes.size()));
@@ -109,7 +109,7 @@ void CollectiveLink::Post(const std::string& task, Letter letter) {
     if (part.size_bytes() > 0)
       body.push_back(Region::Of({part.bytes(), part.size_bytes()}, part.buffer()));
   }
-  if (meta.size() > kMostInMeta && body.empty()) {
+  if (meta.size() > kMostMessageInMeta && body.empty()) {
     StatusOr<Region> region = RegionOf(meta);
     if (!region.ok()) return TaskLost(task, region.status());
     header.flags |= kMessageInBody;

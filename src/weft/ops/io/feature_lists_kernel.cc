@@ -9,6 +9,7 @@
 
 #include "proto/tensorflow/example.pb.h"
 #include "weft/ops/elements.h"
+#include "weft/ops/io/feature_values.h"
 
 namespace weft::ops::io {
 namespace {
@@ -17,26 +18,6 @@ using tensorflow::Feature;
 using tensorflow::FeatureList;
 
 bool IsEmpty(const Feature& feature) { return feature.kind_case() == Feature::KIND_NOT_SET; }
-
-DType TypeOf(const Feature& feature) {
-  if (feature.has_bytes_list()) return DType::kString;
-  return feature.has_float_list() ? DType::kFloat : DType::kInt64;
-}
-
-int64_t CountOf(const Feature& feature) {
-  if (feature.has_bytes_list()) return feature.bytes_list().value_size();
-  return feature.has_float_list() ? feature.float_list().value_size()
-                                  : feature.int64_list().value_size();
-}
-
-void CopyValues(const Feature& feature, Tensor* to, int64_t at) {
-  const auto copy = [&]<typename T>(const auto& list) {
-    std::copy(list.value().begin(), list.value().end(), to->data<T>() + at);
-  };
-  if (feature.has_bytes_list()) copy.template operator()<std::string>(feature.bytes_list());
-  if (feature.has_float_list()) copy.template operator()<float>(feature.float_list());
-  if (feature.has_int64_list()) copy.template operator()<int64_t>(feature.int64_list());
-}
 
 class ListParser {
  public:

@@ -8,6 +8,7 @@
 
 #include "proto/tensorflow/example.pb.h"
 #include "weft/ops/elements.h"
+#include "weft/ops/io/feature_values.h"
 
 namespace weft::ops::io {
 namespace {
@@ -20,32 +21,6 @@ const Feature* Find(const tensorflow::Example& record, const std::string& key) {
   const auto found = features.find(key);
   if (found == features.end() || found->second.kind_case() == Feature::KIND_NOT_SET) return nullptr;
   return &found->second;
-}
-
-DType TypeOf(const Feature& feature) {
-  if (feature.has_bytes_list()) return DType::kString;
-  return feature.has_float_list() ? DType::kFloat : DType::kInt64;
-}
-
-int64_t CountOf(const Feature& feature) {
-  if (feature.has_bytes_list()) return feature.bytes_list().value_size();
-  return feature.has_float_list() ? feature.float_list().value_size()
-                                  : feature.int64_list().value_size();
-}
-
-template <typename List, typename T>
-void CopyList(const List& list, T* to) {
-  std::copy(list.value().begin(), list.value().end(), to);
-}
-
-void CopyValues(const Feature& feature, Tensor* to, int64_t at) {
-  if (feature.has_bytes_list()) {
-    CopyList(feature.bytes_list(), to->data<std::string>() + at);
-  } else if (feature.has_float_list()) {
-    CopyList(feature.float_list(), to->data<float>() + at);
-  } else {
-    CopyList(feature.int64_list(), to->data<int64_t>() + at);
-  }
 }
 
 class Parser {
