@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 WEFT, BIN, FOLDER = sys.argv[1:4]
 
@@ -57,6 +58,21 @@ class Alone(unittest.TestCase):
         self.assertGreaterEqual(number(r'test accuracy: (\S+)', text), 0.85)
         self.assertIn('digits_STATE', run(WEFT, 'inspect', self.folder + '/model'))
         self.assertRegex(run(WEFT, 'inspect', self.folder + '/exported'), r'serving_default')
+
+    def test_models_of_layers(self):
+        path = self.folder + '/digits.keras'
+        text = run(BIN + '/image_model', '--data', FOLDER + '/digits/digits.csv', '--model', path, '--epochs', '8')
+        self.assertGreaterEqual(number(r'Test accuracy: (\S+)', text), 0.9)
+        with zipfile.ZipFile(path) as archive:
+            self.assertEqual(sorted(archive.namelist()), ['config.json', 'metadata.json', 'model.weights.h5'])
+            self.assertIsNone(archive.testzip())
+        text = run(BIN + '/text_model')
+        self.assertGreaterEqual(number(r'Test accuracy: (\S+)', text), 0.9)
+        self.assertGreater(number(r'liked: (\S+)', text), 0.5)
+        self.assertGreaterEqual(number(r'R2 (\S+)', run(BIN + '/tabular_model', self.folder + '/flats.weights.h5')), 0.9)
+        for name in ('image_model', 'text_model', 'tabular_model'):
+            with open('%s/%s/main.cc' % (FOLDER, name)) as source:
+                self.assertLessEqual(len(source.readlines()), 60)
 
     def test_custom_op(self):
         text = run(BIN + '/custom_op')

@@ -33,6 +33,10 @@ class LocalCluster {
     for (int i = 0; i < num_workers; ++i) workers_.push_back(Start("worker", i));
   }
 
+  // Of that worker, for who makes sessions.
+  std::string target(int worker) const {
+    return workers_[worker] == nullptr ? "" : workers_[worker]->target();
+  }
   // A session at that worker's master which needs the tasks of `filters` only.
   StatusOr<std::unique_ptr<session::Session>> NewSession(int worker,
                                                          std::vector<std::string> filters) {

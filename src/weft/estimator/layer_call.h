@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a layer sees of the model that it is called in: the graph, its weights, training or not.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "weft/estimator/constraint.h"
+#include "weft/estimator/initializer.h"
+#include "weft/estimator/regularizer.h"
+#include "weft/train/program.h"
+
+namespace weft::estimator {
+
+// A tensor with its mask, bool [batch, time], false where there is nothing; empty: all is there.
+struct Value {
+  Endpoint tensor;
+  Endpoint mask;
+};
+
+// One weight of a model.
+struct Weight {
+  std::string name;  // "dense/kernel", as Keras calls it
+  // The folder in Keras's archives: "layers/dense", "layers/bidirectional/forward_layer/cell".
+  std::string store;
+  train::Variable variable;
+  bool is_state = false;  // never trained: moving averages
+  Constraint constraint;
+  Endpoint loss;  // what its regularizer adds; empty for none
+};
+
+// What a call says beside its inputs, under Keras's names.
+struct CallArguments {
+  // 0: as the model runs; 1: as in training; -1: as in inference.
+  int training = 0;
+  bool use_causal_mask = false;  // of attentions
+};
+
+struct WeightOptions {
+  Initializer initializer = "glorot_uniform";
+  Regularizer regularizer = {};
+  Constraint constraint = {};
+  bool trainable = true;
+  train::Initializer first = nullptr;  // instead of the initializer
+};
+
+// All that is collected while the layers of one model are called.
+struct ModelParts {
+  std::vector<Weight> weights;  // in order of creation
+  std::map<std::string, size_t> by_name;
+  std::vector<Endpoint> losses;  // scalars that layers add, of the last pass
+  std::vector<Node*> updates;    // moving averages, run with each training step
+  int64_t seed = 0;              // 0: other first values at each start
+  int64_t num_random = 0;        // ops that draw, for seeds of their own
+  std::string failed_layer;      // the one that could not be called, "'dense' (Dense)"
+};
+
+// One call of a layer. The builder's prefix of names is the layer's path in the model ("dense/").
+// Not thread-safe.
+class LayerCall {
+ public:
+  // `store` is the layer's folder in Keras's archives.
+  LayerCall(train::Program& program, ModelParts& parts, std::string store, bool training)
+      : program_(program), parts_(parts), store_(std::move(store)), training_(training) {}
+
+  GraphBuilder& b() const { return program_.builder(); }
+  train::Program& program() const { return program_; }
+  ModelParts& parts() const { return parts_; }
+  bool training() const { return training_; }
+  bool trainable() const { return trainable_; }
+  void set_trainable(bool trainable) { trainable_ = trainable; }
+  const CallArguments& arguments() const { return arguments_; }
+  void set_arguments(const CallArguments& arguments);
+  const std::string& store() const { return store_; }
+
+  // The weight `name` of this layer: made by the first call, float32, the same in later ones.
+  Endpoint WeightOf(const std::string& name, const Shape& shape, const WeightOptions& options);
+  // The same, for those that read or assign it by its handle.
+  const train::Variable* VariableOf(const std::string& name, const Shape& shape,
+                                    const WeightOptions& options);
+  // Adds a scalar to the loss, of training or of evaluation.
+  void AddLoss(Endpoint loss);
+  // Runs with each training step.
+  void AddUpdate(Node* update);
+  // A seed for the next op that draws, after the model's and `own`.
+  int64_t NextSeed(int64_t own);
+  void Fail(const Status& status) const { program_.builder().Fail(status); }
+  // The sizes of `x` from axis 1 on must be known; fails and gives false otherwise.
+  bool CheckKnown(Endpoint x, const char* what) const;
+  // That `x` has this rank; fails and gives false otherwise.
+  bool CheckRank(Endpoint x, int rank) const;
+
+ private:
+  friend class InnerLayer;
+  train::Program& program_;
+  ModelParts& parts_;
+  std::string store_;
+  std::string names_;  // of inner layers, with "/" behind
+  bool training_;
+  bool trainable_ = true;
+  CallArguments arguments_;
+};
+
+// While it lives, weights belong to a layer inside the layer: `name` in their names, `group` its
+// folder in archives ("" leaves either out).
+class InnerLayer {
+ public:
+  InnerLayer(LayerCall& call, const std::string& name, const std::string& group);
+  ~InnerLayer();
+
+ private:
+  LayerCall& call_;
+  const std::string outer_names_, outer_store_;
+};
+
+}  // namespace weft::estimator
