@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "apps/command.h"
+#include "apps/suggestion.h"
 #include "base/nearest_name.h"
 
 namespace {
@@ -61,6 +62,7 @@ int main(int argc, char** argv) {
   weft::apps::AddCheck(app, &action);
   weft::apps::AddOpLibrary(app, &action);
   weft::apps::AddTune(app, line, &action);
+  weft::apps::AddSuggestion(app, &action);
   weft::apps::AddUp(app, &action);
   weft::apps::AddObjects(app, &action);
   weft::apps::AddOperator(app, &action);

@@ -19,6 +19,8 @@
 #include "apps/operator_ports.h"
 #include "apps/pods.h"
 #include "apps/scheduler.h"
+#include "apps/suggestion.h"
+#include "apps/trial_output.h"
 #include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -39,6 +41,7 @@
 #include "platform/scheduling/pod_scheduler.h"
 #include "platform/store/api_error.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
+#include "platform/tuning/tuning_controllers.h"
 
 namespace weft::apps {
 namespace {
@@ -57,6 +60,8 @@ struct OperatorFlags {
   bool adopts_orphans = false;
   bool is_dry_run = false;
   bool binds_pods = false;
+  bool has_experiments = false;
+  std::string katib_address;
   std::vector<std::string> pass_env;
   int threads = 4;
   int parallel_calls = 32;
@@ -82,24 +87,32 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-// One controller a kind of job.
+// One controller a kind of job, and those of experiments where they are wanted.
 class Controllers {
  public:
-  Controllers(platform::TfJobController::Options options, int threads) {
+  Controllers(platform::TfJobController::Options options, int threads,
+              const std::optional<platform::TuningControllers::Options>& tuning) {
     for (const platform::ResourceType* const type :
          {&platform::TfJobs(), &platform::Tensorflows()}) {
       options.type = type;
       all_.push_back(std::make_unique<platform::TfJobController>(options));
     }
     for (const auto& controller : all_) controller->Start(threads);
+    if (!tuning.has_value()) return;
+    platform::TuningControllers::Options own = *tuning;
+    own.frame.store = options.store;
+    tuning_.emplace(std::move(own));
+    tuning_->Start(threads);
   }
   bool HaveSynced() const {
+    if (tuning_.has_value() && !tuning_->HasSynced()) return false;
     return std::all_of(all_.begin(), all_.end(),
                        [](const auto& controller) { return controller->HasSynced(); });
   }
 
  private:
   std::vector<std::unique_ptr<platform::TfJobController>> all_;
+  std::optional<platform::TuningControllers> tuning_;
 };
 
 // Those that run now, if any; for the health port.
@@ -240,6 +253,19 @@ StatusOr<Json> ReadProgress(platform::KubernetesStore* cluster, const platform::
   return latest;
 }
 
+platform::TuningControllers::Options TuningOptions(
+    const platform::TfJobController::Options& options, platform::KubernetesStore* cluster) {
+  platform::TuningControllers::Options tuning;
+  tuning.frame.store = options.store;
+  tuning.frame.clock = options.clock;
+  tuning.frame.namespace_name = options.namespace_name;
+  tuning.frame.metrics = options.metrics;
+  tuning.frame.pool = options.pool;
+  tuning.frame.gather = options.gather;
+  tuning.read_output = ReadsClusterLogs(cluster);
+  return tuning;
+}
+
 Status ShowChanges(const platform::TfJobController::Options& options) {
   WEFT_ASSIGN_OR_RETURN(const int count,
                         platform::TellChanges(options, absl::Minutes(1), [](const auto& line) {
@@ -291,14 +317,17 @@ Status RunOperator(const OperatorFlags& flags) {
   if (const char* const domain = std::getenv("CUSTOM_CLUSTER_DOMAIN"))
     options.cluster_domain = domain;
   if (flags.is_dry_run) return ShowChanges(options);
+  std::optional<platform::TuningControllers::Options> tuning;
+  if (flags.has_experiments) tuning = TuningOptions(options, cluster.get());
   const auto start = [&] {
-    auto controllers = std::make_shared<Controllers>(options, flags.threads);
+    auto controllers = std::make_shared<Controllers>(options, flags.threads, tuning);
     current.Set(controllers);
     WEFT_LOG(INFO) << "The operator cares for the jobs of "
                    << (flags.namespace_name.empty() ? "all namespaces" : flags.namespace_name)
                    << " at " << access.server;
     return controllers;
   };
+  WEFT_ASSIGN_OR_RETURN(const auto katib, StartKatibServer(flags.katib_address, &store));
   int signal = 0;
   if (!flags.elects.value_or(access.is_in_cluster)) {
     const auto controllers = start();
@@ -443,6 +472,9 @@ void AddOperator(CLI::App& app, Action* action) {
   command->add_option("-l,--job_selector", flags->job_selector,
                       "Care for the jobs with these labels alone (operator=weft,team!=vision); "
                       "others are somebody else's");
+  command->add_flag("--experiments", flags->has_experiments,
+                    "Care for Experiments and their Trials too; needs deploy/rbac/tuning.yaml");
+  AddKatibFlag(command, &flags->katib_address);
   command->add_flag("--adopt_orphans", flags->adopts_orphans,
                     "Take over pods and services that belong to nobody and have the labels of a "
                     "job, as another operator leaves them behind; needs deploy/rbac/adoption.yaml");

@@ -16,6 +16,8 @@
 #include "apps/command.h"
 #include "apps/pods.h"
 #include "apps/scheduler.h"
+#include "apps/suggestion.h"
+#include "apps/trial_output.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -31,6 +33,7 @@
 #include "platform/resources/node_words.h"
 #include "platform/scheduling/pod_scheduler.h"
 #include "platform/store/embedded/embedded_store.h"
+#include "platform/tuning/tuning_controllers.h"
 #include "platform/workloads/workload_controllers.h"
 
 namespace weft::apps {
@@ -41,6 +44,7 @@ constexpr absl::Duration kEventsStay = absl::Hours(1);  // as on a cluster
 struct UpFlags {
   std::string state;
   std::string kubeconfig;
+  std::string katib_address;
   int port = 0;
   int threads = 2;
   std::vector<std::string> nodes;
@@ -213,9 +217,13 @@ Status RunControlPlane(const UpFlags& flags) {
     WEFT_ASSIGN_OR_RETURN(const auto scheduler,
                           platform::PodScheduler::Create(std::move(scheduling)));
     platform::WorkloadControllers workloads(FrameOptions(store.get(), &clock));
+    platform::TuningControllers tuning(
+        {FrameOptions(store.get(), &clock), ReadsLogFolder(log_folder), "127.0.0.1"});
+    WEFT_ASSIGN_OR_RETURN(const auto katib, StartKatibServer(flags.katib_address, store.get()));
     executor->Start();
     scheduler->Start();
     workloads.Start(flags.threads);
+    tuning.Start(flags.threads);
     jobs.Start(flags.threads);
     compact_jobs.Start(flags.threads);
     WaitForSignal(signals, store.get());
@@ -258,6 +266,7 @@ void AddUp(CLI::App& app, Action* action) {
                  "Place pods with this schedulerName too; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddKatibFlag(up, &flags->katib_address);
   AddPassEnvironmentFlag(up, &flags->pass_env);
   AddSchedulingFlags(up, &flags->scheduling);
   SetAction(up, action, [flags] { return RunControlPlane(*flags); });

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has to be done for one experiment: a pure function of what is there.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "platform/object/experiment.h"
+#include "platform/reconcile/controller.h"
+
+namespace weft::platform {
+
+struct ExperimentPlan {
+  Plan plan;
+  // Trials that run, and the rules of early stopping that they shall have now.
+  std::vector<std::string> outdated;
+  Json rules;
+};
+
+// Whether there was once a trial of this name.
+using HasSeen = std::function<bool(const std::string& trial)>;
+
+// Of the observation the trials come first, then the Suggestion. `text` is the template where it
+// stands in a config map.
+StatusOr<ExperimentPlan> PlanExperiment(const Observation& observation,
+                                        const Experiment& experiment, std::string text,
+                                        HasSeen has_seen);
+
+}  // namespace weft::platform
