@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Experiments under faults: the controllers killed or refused at each of their calls, metrics late or
-// never, trials deleted by hand, by chance from a seed; and planted bugs, which must be found.
+// Experiments under faults: the controllers killed or refused at each of their calls, metrics late
+// or never, trials deleted by hand, by chance from a seed; and planted bugs, which must be found.
 #include <map>
 #include <set>
 #include <string>
