@@ -140,8 +140,8 @@ def main():
 
 Written by `bench/search_quality.py`. The best value found less the least one, median of %d seeds, on %d functions of BBOB in %d
 dimensions, one evaluation at a time, beside Optuna %s. A small run: so few seeds and functions show which algorithm is of use, not
-who is best by a tenth. Optuna has its samplers' defaults; its process with a Gaussian needs another library and is not here, so
-`bayesian` stands beside `TPESampler`.
+who is best by a tenth. Optuna has its samplers' defaults; its GPSampler needs PyTorch and is not here, so `bayesian` stands
+beside `TPESampler`.
 
 %s
 |---|---|---|%s

@@ -317,7 +317,7 @@ class TuneTest(unittest.TestCase):
         self.assertEqual(json.loads(more.stdout)[0]['x'], best['x'])
 
     def test_a_study_of_python(self):
-        with search.Study('x=-5.0..10.0 n=1..3 o={a,b}', minimize='loss', seed=3, folder=os.path.join(self.folder, 'study'),
+        with search.Study('x=-5.0..10.0 n=1..3 o={a,b}', minimize='loss', algorithm='bayesian', folder=os.path.join(self.folder, 'study'),
                           weft=WEFT) as study:
             best = study.optimize(lambda x, n, o: (x - 2) ** 2 + n + (o == 'b'), 60)
             self.assertLess(best.value, 2.5)  # of 1
@@ -328,7 +328,7 @@ class TuneTest(unittest.TestCase):
                 study.tell(60, 1)
             with self.assertRaisesRegex(ValueError, '2 results for 1 objectives'):
                 study.tell(61, [1, 2])
-        with search.Study('x=-5.0..10.0 n=1..3 o={a,b}', minimize='loss', seed=3, folder=os.path.join(self.folder, 'study'),
+        with search.Study('x=-5.0..10.0 n=1..3 o={a,b}', minimize='loss', algorithm='bayesian', folder=os.path.join(self.folder, 'study'),
                           weft=WEFT) as study:
             states = [trial.state for trial in study.trials()]
             self.assertEqual((len(states), states[59:]), (63, ['succeeded', 'failed', 'running', 'running']))

@@ -56,7 +56,7 @@ spec:
             restartPolicy: Never
 )yaml";
 
-Json ReadYaml(absl::string_view text) { return ParseYaml(text, "e.yaml").value()[0]; }
+Json ReadText(absl::string_view text) { return ParseYaml(text, "e.yaml").value()[0]; }
 
 std::string Wrong(const Json& object) {
   Problems problems("e.yaml");
@@ -66,7 +66,7 @@ std::string Wrong(const Json& object) {
 
 TEST(ExperimentTest, KatibsExample) {
   Problems problems("e.yaml");
-  const Experiment experiment = ParseExperiment(ReadYaml(kExample), &problems);
+  const Experiment experiment = ParseExperiment(ReadText(kExample), &problems);
   ASSERT_TRUE(problems.empty()) << problems.ToStatus();
   EXPECT_EQ(experiment.name, "median-stop");
   EXPECT_TRUE(experiment.objective.maximize);
@@ -85,7 +85,7 @@ TEST(ExperimentTest, KatibsExample) {
 
 TEST(ExperimentTest, FaultsAreAnsweredWithHowToWriteIt) {
   const auto with = [](FieldPath path, Json value) {
-    Json object = ReadYaml(kExample);
+    Json object = ReadText(kExample);
     SetField(&object, path, std::move(value));
     return Wrong(object);
   };
@@ -99,22 +99,22 @@ TEST(ExperimentTest, FaultsAreAnsweredWithHowToWriteIt) {
   EXPECT_THAT(with({"metadata", "name"}, std::string(41, 'a')), HasSubstr("1 to 40"));
   EXPECT_THAT(
       with({"spec", "parameters"},
-           ReadYaml("[{name: o, parameterType: categorical, feasibleSpace: {list: [sgd adam]}}]")),
+           ReadText("[{name: o, parameterType: categorical, feasibleSpace: {list: [sgd adam]}}]")),
       HasSubstr("a dash is missing"));
   EXPECT_THAT(
       with({"spec", "parameters"},
-           ReadYaml("[{name: n, parameterType: int, feasibleSpace: {min: \"5\", max: \"2.5\"}}]")),
+           ReadText("[{name: n, parameterType: int, feasibleSpace: {min: \"5\", max: \"2.5\"}}]")),
       testing::AllOf(HasSubstr("min is larger than max"), HasSubstr("whole numbers")));
   EXPECT_THAT(with({"spec", "trialTemplate", "trialParameters"},
-                   ReadYaml("[{name: learningRate, reference: lr}]")),
+                   ReadText("[{name: learningRate, reference: lr}]")),
               HasSubstr("${trialParameters.numberLayers}"));
   EXPECT_THAT(with({"spec", "trialTemplate", "trialSpec", "kind"}, "Rocket"),
               HasSubstr("successCondition and failureCondition must be specified"));
 }
 
 TEST(ExperimentTest, ParametersMayDependOnOthersBeforeThem) {
-  Json object = ReadYaml(kExample);
-  Json momentum = ReadYaml(
+  Json object = ReadText(kExample);
+  Json momentum = ReadText(
       "{name: momentum, parameterType: double, feasibleSpace: {min: \"0\", max: "
       "\"1\"}, condition: {parameter: optimizer, values: [sgd]}}");
   object.FindMutable("spec")->FindMutable("parameters")->Append(momentum);
@@ -127,7 +127,7 @@ TEST(ExperimentTest, ParametersMayDependOnOthersBeforeThem) {
 
 TEST(TrialTemplateTest, PlaceholdersAndMetadata) {
   TrialTemplate t;
-  t.spec = ReadYaml(
+  t.spec = ReadText(
       "{apiVersion: v1, kind: Pod, metadata: {labels: {team: vision}}, spec: {containers: "
       "[{name: main, image: i, command: ['${trialParameters.lr}x', "
       "'${trialParameters.me}-${trialParameters.team}']}]}}");
@@ -141,7 +141,7 @@ TEST(TrialTemplateTest, PlaceholdersAndMetadata) {
 }
 
 TEST(GoTemplateTest, ActionsOfTheOldTemplates) {
-  const Json data = ReadYaml(
+  const Json data = ReadText(
       "{Trial: t1, Empty: '', HyperParameters: [{Name: --lr, Value: '0.1'}, {Name: "
       "--n, Value: '3'}]}");
   const auto render = [&](absl::string_view text) {

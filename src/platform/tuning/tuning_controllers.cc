@@ -11,8 +11,11 @@ namespace weft::platform {
 
 TuningControllers::TuningControllers(Options options) {
   ObjectStore* const store = options.frame.store;
+  // It looks at all trials of an experiment each time: what it keeps of them is little, and ready.
+  Controller::Options experiments = options.frame;
+  experiments.packs_copies = false;
   all_.push_back(std::make_unique<Controller>(
-      options.frame, std::make_unique<ExperimentKind>(store, options.frame.metrics)));
+      experiments, std::make_unique<ExperimentKind>(store, options.frame.metrics)));
   auto metrics = std::make_shared<const TrialMetricsReader>(store, std::move(options.read_output),
                                                             std::move(options.pod_address));
   all_.push_back(std::make_unique<Controller>(

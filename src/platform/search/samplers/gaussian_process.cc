@@ -19,7 +19,7 @@ constexpr int kGpCandidates = 400;   // random ones
 constexpr int kSteps = 200;          // from the best candidate on
 constexpr double kWidths[] = {0.05, 0.1, 0.2, 0.35, 0.6, 1, 2};
 constexpr double kFactors[] = {0.4, 2.5, 6};
-constexpr double kNoises[] = {1e-6, 1e-3, 5e-2};
+constexpr double kNoises[] = {1e-6, 1e-4, 1e-2, 1e-1};
 
 struct Prediction {
   double mean = 0;
@@ -144,9 +144,7 @@ class GaussianProcess final : public Sampler {
     const Acquisition acquisition =
         acquisitions_[static_cast<size_t>(number) % acquisitions_.size()];
     std::vector<const TrialPoint*> points = Chosen(trials, finished);
-    std::vector<double> values;
-    // Ranks instead of losses: one that is far off does not spoil the scale of all others.
-    for (size_t i = 0; i < points.size(); ++i) values.push_back(NormalOfRank(i, points.size()));
+    std::vector<double> values = Warped(points);
     const double best_value = values.front();
     // What runs now is taken for middling, which keeps the next away.
     for (const TrialPoint& trial : trials) {
@@ -170,7 +168,7 @@ class GaussianProcess final : public Sampler {
     }
     consider(Near(from, 0.05, random));
     for (int i = 0; i < kSteps; ++i) {
-      consider(Near(i % 4 == 0 ? from : best, 0.2 * std::exp2(-i / 30.0), random));
+      consider(Near(i % 4 == 0 ? from : best, 0.2 * std::exp2(-i / 20.0), random));
     }
     return best;
   }
@@ -192,15 +190,22 @@ class GaussianProcess final : public Sampler {
     return points;
   }
 
-  // The value that a normal distribution has at a rank among n.
-  static double NormalOfRank(size_t rank, size_t n) {
-    const double share = (static_cast<double>(rank) + 0.5) / static_cast<double>(n);
-    // Winitzki's approximation of the inverse error function.
-    const double x = 2 * share - 1;
-    const double l = std::log(std::max(1e-12, 1 - x * x));
-    const double a = 4.330746750799873 + l / 2;  // 2 / (pi 0.147)
-    return std::copysign(std::sqrt(std::max(0.0, std::sqrt(a * a - l / 0.147) - a)), x) *
-           1.4142135623730951;
+  // Losses of sorted points on a scale that one which is far off does not spoil, and on which small
+  // steps near the best still count: logarithms of how far they lie above the best, with mean 0 and
+  // spread 1.
+  static std::vector<double> Warped(const std::vector<const TrialPoint*>& points) {
+    const double best = points.front()->loss;
+    const double middle = std::max(1e-300, points[points.size() / 2]->loss - best);
+    std::vector<double> values;
+    double mean = 0, spread = 0;
+    const auto count = static_cast<double>(points.size());
+    for (const TrialPoint* const p : points) {
+      values.push_back(std::log1p(10 * std::min((p->loss - best) / middle, 1e100)));
+      mean += values.back() / count;
+    }
+    for (const double v : values) spread += (v - mean) * (v - mean) / count;
+    for (double& v : values) v = (v - mean) / std::sqrt(std::max(spread, 1e-12));
+    return values;
   }
 
   std::vector<double> Near(std::vector<double> position, double width,
