@@ -13,6 +13,8 @@ PEERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peers')
 GOALS = {'vgg16': 0.5, 'lenet': 0.6, 'resnet18': 0.7, 'resnet50': 0.85, 'transformer': 0.6, 'lstm': 0.6, 'gru': 0.6, 'embedding': 0.35,
          'wide_deep': 0.35}
 TOLERANCE = 2e-3  # of losses after three steps; ways to compute a convolution round differently
+# Batch norm of a few pixels magnifies that: TensorFlow's own two libraries differ by 1.5e-3 to 8e-3 in the third step.
+TOLERANCES = {'mobilenet': 2e-2}
 
 
 def names():
@@ -48,7 +50,7 @@ def run(bench, side, measure):
                 server = bench.server_pids[0]
                 ours = side('weft', [bench.tensorflows[0][1], os.path.join(PEERS, 'tensorflow_models.py'), name, mode,
                                      targets['worker'][0], str(server)])
-                sides = measure([ours] + peers_of(bench, side, name, mode), bench.rounds, tolerance=TOLERANCE)
+                sides = measure([ours] + peers_of(bench, side, name, mode), bench.rounds, tolerance=TOLERANCES.get(name, TOLERANCE))
                 peak = peak_megabytes(server)
             best = min(sides[1:], key=lambda one: one.median)
             least = min(sides[1:], key=cpu_of)
