@@ -11,7 +11,7 @@ import unittest
 from extract import blocks
 
 WEFT, BIN, DOCS, REFERENCE, DEVICE, OP_LIBRARY = (pathlib.Path(word) for word in sys.argv[1:7])
-PROGRAMS = {'first_program': (), 'write_an_op': (), 'functions': (), 'write_a_device': (DEVICE,)}
+PROGRAMS = {'first_program': (), 'write_an_op': (), 'functions': (), 'layers': (), 'write_a_device': (DEVICE,)}
 
 
 def run(*command):
