@@ -122,8 +122,9 @@ Status ImportMetaGraph(const MetaGraph& meta, Program& program) {
   const std::map<std::string, bool> objects = VariablesOfObjects(meta);
   GraphBuilder builder(&graph);
   for (const NodeDef& def : meta.graph.nodes) {
-    if (def.op != "VarHandleOp") continue;
     Node* handle = graph.Find(def.name);
+    if (handle->traits().source != ValueSource::kVariable || handle->output_type(0).is_ref)
+      continue;
     const StatusOr<PartialShape> shape = handle->Attr<PartialShape>("shape");
     // Only a program that knows a variable's whole shape can train it.
     if (!shape.ok() || !shape->IsFullyDefined()) continue;

@@ -24,7 +24,8 @@ MISSING = {
     # TensorFlow's client makes these gradients itself, of ops that are here; programs in C++ have none yet.
     **dict.fromkeys('''Eig MatrixSolveLs Qr RGBToHSV RaggedGather RaggedTensorToSparse RaggedTensorToTensor ApproxTopK IsotonicRegression
                     CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor DenseToCSRSparseMatrix SparseTensorToCSRSparseMatrix
-                    SparseMatrixMatMul SparseMatrixSparseMatMul SparseMatrixTranspose'''.split(), 'not yet in C++'),
+                    SparseMatrixMatMul SparseMatrixSparseMatMul SparseMatrixTranspose
+                    NcclAllReduce NcclBroadcast NcclReduce'''.split(), 'not yet in C++'),
 }
 # Differentiated by TensorFlow's client in other ways than its registry, or not at all.
 MORE = {'GuaranteeConst', 'ParallelConcat', 'Snapshot', 'PartitionedCall', 'StatefulPartitionedCall', 'MaxPoolGradGradV2',
