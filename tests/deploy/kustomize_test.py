@@ -9,6 +9,8 @@ import unittest
 import yaml
 
 DEPLOY, BUILD = pathlib.Path(sys.argv[1]), sys.argv[2]
+DEFINITIONS = {'tfjobs.kubeflow.org', 'tensorflows.krallistic.github.com', 'experiments.kubeflow.org', 'suggestions.kubeflow.org',
+               'trials.kubeflow.org'}
 
 
 class KustomizeTest(unittest.TestCase):
@@ -84,7 +86,7 @@ class KustomizeTest(unittest.TestCase):
         container = self.check_operator(items, 'weft-system')
         self.assertEqual(container['command'][5:7], ['weft', 'operator'])
         names = {item['metadata']['name'] for item in items if item['kind'] == 'CustomResourceDefinition'}
-        self.assertEqual(names, {'tfjobs.kubeflow.org', 'tensorflows.krallistic.github.com'})
+        self.assertEqual(names, DEFINITIONS)
         self.check_rules(items)
         subjects = [subject for item in items if item['kind'].endswith('RoleBinding') for subject in item['subjects']]
         self.assertEqual({(s['name'], s['namespace']) for s in subjects}, {('weft-operator', 'weft-system')})
@@ -162,7 +164,7 @@ class KustomizeTest(unittest.TestCase):
         self.check_chart('webhook_cluster', 'weft-system', 'webhook: true')
 
     def test_the_chart_for_one_namespace_is_the_same(self):
-        definitions = {('CustomResourceDefinition', name) for name in ('tfjobs.kubeflow.org', 'tensorflows.krallistic.github.com')}
+        definitions = {('CustomResourceDefinition', name) for name in DEFINITIONS}
         items = [item for item in self.chart('default', 'namespaced: true')
                  if (item['kind'], item['metadata']['name']) not in definitions]
         self.chart = lambda namespace, values: items
