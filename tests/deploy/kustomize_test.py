@@ -133,11 +133,12 @@ class KustomizeTest(unittest.TestCase):
         def verbs(name, resource):
             return {verb for rule in roles[name]['rules'] for verb in rule['verbs'] if resource in rule['resources']}
         self.assertEqual((labels('weft-jobs-view'), labels('weft-jobs-edit')), ({'view'}, {'edit', 'admin'}))
-        for kind in 'tfjobs', 'tensorflows':
+        for kind in 'tfjobs', 'tensorflows', 'experiments', 'trials', 'suggestions':
             self.assertEqual(verbs('weft-jobs-view', kind), {'get', 'list', 'watch'})
             self.assertEqual(verbs('weft-jobs-edit', kind),
                              {'get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'})
-            self.assertIn('update', verbs('weft-jobs-edit', kind + '/scale'))
+            if kind in ('tfjobs', 'tensorflows'):
+                self.assertIn('update', verbs('weft-jobs-edit', kind + '/scale'))
             # The status is the operator's.
             self.assertEqual(verbs('weft-jobs-edit', kind + '/status'), {'get'})
 
