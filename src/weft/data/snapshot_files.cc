@@ -109,7 +109,7 @@ StatusOr<std::optional<SnapshotMetadata>> ReadSnapshotMetadata(FileSystem& files
   if (absl::IsNotFound(stat.status())) return std::optional<SnapshotMetadata>();
   WEFT_RETURN_IF_ERROR(stat.status());
   WEFT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(files, path, kMostMetadata));
-  tensorflow::SnapshotMetadataRecord record;
+  tensorflow::data::experimental::SnapshotMetadataRecord record;
   if (!record.ParseFromString(bytes)) return DataLoss("Can't parse ", path, " as binary proto");
   SnapshotMetadata metadata{.graph_hash = record.graph_hash(),
                             .run_id = record.run_id(),
@@ -129,7 +129,7 @@ StatusOr<std::optional<SnapshotMetadata>> ReadSnapshotMetadata(FileSystem& files
 
 Status WriteSnapshotMetadata(FileSystem& files, const std::string& folder,
                              const SnapshotMetadata& metadata) {
-  tensorflow::SnapshotMetadataRecord record;
+  tensorflow::data::experimental::SnapshotMetadataRecord record;
   record.set_graph_hash(metadata.graph_hash);
   record.set_run_id(metadata.run_id);
   record.set_creation_timestamp(absl::ToUnixMicros(absl::Now()));
