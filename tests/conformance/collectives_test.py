@@ -23,6 +23,7 @@ from tensorflow.python.ops import gen_collective_ops as ops  # noqa: E402
 tf1 = tf.compat.v1
 tf1.disable_eager_execution()
 OPTIONS = tf1.RunOptions(timeout_in_ms=60000)
+SHORT = tf1.RunOptions(timeout_in_ms=15000)  # of a client whose server may be killed: it tries again until then
 # As TensorFlow sums three floats around its ring, in an order of its own.
 ROUNDING = 1e-6
 
@@ -180,14 +181,16 @@ class SessionsTest(unittest.TestCase):
                 session = tf1.Session(targets[rank], config=config(filters))
                 try:
                     for step in range(steps):
-                        outcome[rank] = session.run(fetches, options=OPTIONS)
+                        outcome[rank] = session.run(fetches, options=OPTIONS if rank < 2 else SHORT)
                         if stop_after is not None and step == stop_after and rank == 0:
                             started.set()
                         time.sleep(0.02 if stop_after is not None else 0)
                 except tf.errors.OpError as error:
                     outcome[rank] = (time.monotonic(), error)
-                if rank < 2 or stop_after is None:  # the client waits long for a server that was killed
+                if rank < 2 or stop_after is None:
                     session.close()
+                else:
+                    session._closed = True  # else the client waits long for the server that was killed, at the latest at its end
 
         threads = [threading.Thread(target=one, args=(rank,)) for rank in range(len(targets))]
         for thread in threads:
