@@ -12,6 +12,10 @@ package=./$program
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/weft/kubernetes
 stamp=$(cat go.mod go.sum "$package"/*.go | sha256sum | cut -c1-16)
 binary=$cache/$program-$stamp
+mkdir -p "$cache"
+# Tests that run at the same time want the same program: one builds it, the others wait.
+exec 9>"$cache/$program.lock"
+[ -x "$binary" ] || flock 9
 if [ ! -x "$binary" ]; then
   command -v go >/dev/null || { echo "build.sh: there is no Go on this machine: apt-get install golang-go" >&2; exit 1; }
   go=go
@@ -26,7 +30,6 @@ if [ ! -x "$binary" ]; then
     go=$folder/bin/go
     export GOROOT=$folder GOTOOLCHAIN=local
   fi
-  mkdir -p "$cache"
   version=$(awk '$1 == "k8s.io/kubernetes" && $2 ~ /^v/ {print $2; exit}' go.mod)
   flags="-s -w"
   if [ -n "$version" ]; then

@@ -353,16 +353,20 @@ class World {
     for (const ObjectPtr& pod : ListPods()) {
       const std::string node = StringField(*pod, {"spec", "nodeName"});
       if (node.empty() || IsFinishedPod(*pod)) continue;
-      ResourceNames names;
-      const auto needs = ReadPodNeeds(*pod, &names);
-      ASSERT_TRUE(needs.ok());
-      processors[node] += AmountOf((*needs)->amounts, kCpu);
+      std::shared_ptr<const PodNeeds>& needs = needs_[StringField(*pod, {"metadata", "uid"})];
+      if (needs == nullptr) {
+        ResourceNames names;
+        const auto read = ReadPodNeeds(*pod, &names);
+        ASSERT_TRUE(read.ok());
+        needs = *read;
+      }
+      processors[node] += AmountOf(needs->amounts, kCpu);
       const auto gpus =
           ParseGpuIndices(StringField(*pod, {"metadata", "annotations", kGpuIndicesAnnotation}));
       ASSERT_TRUE(gpus.ok());
-      ASSERT_EQ(static_cast<int64_t>(gpus->size()), (*needs)->gpu.count) << NameOf(*pod);
+      ASSERT_EQ(static_cast<int64_t>(gpus->size()), needs->gpu.count) << NameOf(*pod);
       for (const int gpu : *gpus)
-        memory[node][gpu] += (*needs)->gpu.is_shared() ? (*needs)->gpu.memory >> 30 : 16;
+        memory[node][gpu] += needs->gpu.is_shared() ? needs->gpu.memory >> 30 : 16;
     }
     for (const auto& [node, by_gpu] : memory) {
       for (const auto& [gpu, gib] : by_gpu)
@@ -396,6 +400,7 @@ class World {
   std::unique_ptr<BadNetwork> network_;
   std::unique_ptr<PodScheduler> scheduler_;
   std::map<std::string, std::set<std::string>> members_;
+  std::map<std::string, std::shared_ptr<const PodNeeds>> needs_;  // by UID; pods do not change theirs
   int count_ = 0;
   int evictions_ = 0;
 };

@@ -93,14 +93,20 @@ StatusOr<std::vector<std::pair<ObjectKey, ObjectPtr>>> ObjectTable::Snapshot(
        ++change) {
     if (scope.Covers(change->key)) undone[change->key] = change->previous;
   }
-  std::map<ObjectKey, ObjectPtr> found;
-  ForEach(scope.resource, scope.namespace_name,
-          [&](const ObjectKey& key, const ObjectPtr& object) { found[key] = object; });
-  for (const auto& [key, object] : undone) found[key] = object;
   std::vector<std::pair<ObjectKey, ObjectPtr>> rows;
-  for (const auto& [key, object] : found) {
+  const auto add = [&](const ObjectKey& key, const ObjectPtr& object) {
     if (object != nullptr && scope.Matches(*object)) rows.emplace_back(key, object);
-  }
+  };
+  // Both are in the order of their keys; what is undone stands for what is there now.
+  auto earlier = undone.begin();
+  ForEach(scope.resource, scope.namespace_name, [&](const ObjectKey& key, const ObjectPtr& object) {
+    for (; earlier != undone.end() && earlier->first < key; ++earlier)
+      add(earlier->first, earlier->second);
+    const bool is_undone = earlier != undone.end() && earlier->first == key;
+    add(key, is_undone ? earlier->second : object);
+    if (is_undone) ++earlier;
+  });
+  for (; earlier != undone.end(); ++earlier) add(earlier->first, earlier->second);
   return rows;
 }
 
