@@ -208,6 +208,19 @@ class MalformedGraphs(BadInput):
             for values in [2**62, 4], [2**50], [-1]:
                 self.raises(lambda: session.run(full, {dims: values}), 'full', code=(3, 8))  # noqa: B023
 
+    def test_lists_that_memory_does_not_hold(self):
+        with tf.Graph().as_default(), tf1.Session(self.server.target) as session:
+            n, scalar = tf1.placeholder(tf.int32, []), tf.constant([], tf.int32)
+            three = tf.raw_ops.TensorListReserve(element_shape=scalar, num_elements=3, element_dtype=tf.float32)
+            for make, inputs in [
+                    (tf.raw_ops.TensorListReserve, {'element_shape': scalar, 'num_elements': n, 'element_dtype': tf.float32}),
+                    (tf.raw_ops.TensorListResize, {'input_handle': three, 'size': n}),
+                    (tf.raw_ops.TensorListSetItem, {'input_handle': three, 'index': n, 'item': 1., 'resize_if_index_out_of_bounds': True}),
+                    (tf.raw_ops.TensorListScatter, {'tensor': [1.], 'indices': [n], 'element_shape': scalar})]:
+                length = tf.raw_ops.TensorListLength(input_handle=make(name='huge', **inputs))
+                self.raises(lambda: session.run(length, {n: 2**31 - 1}), 'huge', 'elements of a list', code=8)  # noqa: B023
+                self.assertGreater(session.run(length, {n: 5}), 1)
+
     def test_feeds_fetches_and_targets(self):
         graph = graph_of(('x', 'Placeholder', [], {'dtype': tf.float32}), ('y', 'Neg', ['x'], F), ZERO)
         graph.node[0].attr['shape'].shape.dim.add(size=2)

@@ -130,7 +130,7 @@ def loop_of_functions(first, second):
 
 
 VERSION_1 = two_layers, loop_across, nested_loops, branches_across, array_in_a_loop
-FUNCTIONAL = loop_of_functions, branches_across, calls_across
+FUNCTIONAL = loop_of_functions, branches_across, calls_across, loop_across, nested_loops, array_in_a_loop
 
 
 def losses(build, places, target='', config=None, functional=False):

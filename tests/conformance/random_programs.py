@@ -191,5 +191,9 @@ def build(number, places, kinds):
         pairs = [(gradient, variable) for gradient, variable in zip(tf.gradients(loss, program.variables), program.variables)
                  if gradient is not None]
         if pairs:
-            fetches = [loss] + [gradient for gradient, _ in pairs] + [tf1.train.GradientDescentOptimizer(0.1).apply_gradients(pairs)]
+            gradients = [gradient for gradient, _ in pairs]
+            # No gradient waits for what is read behind a stop_gradient.
+            with tf1.control_dependencies([loss] + gradients):
+                pairs = [(tf.identity(gradient), variable) for gradient, variable in pairs]
+            fetches = [loss] + gradients + [tf1.train.GradientDescentOptimizer(0.1).apply_gradients(pairs)]
     return fetches, program.variables

@@ -53,12 +53,12 @@ class RandomPrograms(unittest.TestCase):
 
     def test_two_devices_of_a_task(self):
         with tasks('--cpu_devices', '2') as cluster:
-            for kinds in ORDERED, ORDERED | FUNCTIONS, TRAINED | FUNCTIONS:
+            for kinds in ORDERED, ORDERED | {'references'}, ORDERED | FUNCTIONS, TRAINED, TRAINED | FUNCTIONS:
                 self.check(cluster, TWO_DEVICES, TWO_DEVICES, kinds)
 
     def test_two_tasks(self):
         with tasks() as cluster:
-            for kinds in ORDERED, ORDERED | FUNCTIONS:
+            for kinds in ORDERED, ORDERED | FUNCTIONS, TRAINED, TRAINED | FUNCTIONS:
                 self.check(cluster, TWO_TASKS, TWO_DEVICES, kinds)
 
 

@@ -186,16 +186,38 @@ TEST_F(DevicesTest, ADeviceThatDiesInAStepFailsItAndThoseAfterIt) {
   ASSERT_TRUE(host.ok()) << host.status();
 }
 
+// Whatever it waits for: a copy to the host, the end of its work, or the copy of a variable that
+// somebody still reads.
 TEST_F(DevicesTest, AStepOnADeviceThatStandsStillEndsAtItsTimeout) {
   Start();
   const Endpoint x = Input("x");
   OnAsic(b_.Op("Square", {x}, {}, "stands_still"));
   OnAsic(b_.Op("Square", {x}, {}, "squared"));
+  const Endpoint w = OnAsic(b_.Op(
+      "VarHandleOp", {},
+      {{"dtype", DType::kFloat}, {"shape", PartialShape(Shape{1})}, {"shared_name", "w"}}, "w"));
+  OnAsic({b_.AddNode("AssignVariableOp", {w, x}, {}, "set"), 0});
+  const Endpoint before =
+      OnAsic(b_.Op("ReadVariableOp", {w}, {{"dtype", DType::kFloat}}, "before"));
+  const Endpoint held = OnAsic(b_.Op("Square", {before}, {}, "stands_still_too"));
+  b_.set_control_inputs({held.node});
+  Node* const add = b_.AddNode("AssignAddVariableOp", {w, x}, {}, "add");
+  OnAsic({add, 0});
+  b_.set_control_inputs({add});
+  OnAsic(b_.Op("AddV2", {before, x}, {}, "sum"));
+  b_.set_control_inputs({});
   ASSERT_EQ(Extend(), absl::OkStatus());
   const Tensor three = Tensor::Vector<float>({3});
-  const Status late = session_->Run({.timeout = absl::Milliseconds(200)}, {{"x:0", three}},
-                                    {"stands_still:0"}, {}, nullptr, nullptr);
-  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
+  ASSERT_EQ(session_->Run({{"x:0", three}}, {}, {"set"}, nullptr), absl::OkStatus());
+  const session::RunOptions hurried{.timeout = absl::Milliseconds(200)};
+  for (const char* fetch : {"stands_still:0", "sum:0"}) {
+    const Status late = session_->Run(hurried, {{"x:0", three}}, {fetch}, {}, nullptr, nullptr);
+    EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << fetch << ": " << late;
+  }
+  for (const char* target : {"stands_still", "add"}) {
+    const Status late = session_->Run(hurried, {{"x:0", three}}, {}, {target}, nullptr, nullptr);
+    EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << target << ": " << late;
+  }
   void* const loaded = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
   ASSERT_NE(loaded, nullptr);
   reinterpret_cast<void (*)()>(dlsym(loaded, "asic_go_on"))();

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/string_view.h"
 
 #include "weft/compile/order.h"
+#include "weft/compile/partition.h"
 
 namespace weft::compile {
 namespace {
@@ -35,11 +35,6 @@ const Node* VariableOf(const Node& node) {
   return at;
 }
 
-absl::string_view TaskOf(const Node& node) {
-  const absl::string_view device = node.assigned_device();
-  return device.substr(0, device.find("/device:"));
-}
-
 // True, by node id, for what stands behind one of `from`, those themselves included.
 std::vector<bool> Behind(const std::vector<Node*>& from, const Graph& graph) {
   std::vector<bool> behind(graph.max_id());
@@ -59,7 +54,11 @@ std::vector<Node*> WaitsBehind(const Node& node, const Node* read,
                                const std::vector<bool>& behind) {
   std::vector<Node*> waits;
   const auto add = [&](Node* input) {
-    if (input == nullptr || input == read || !behind[input->id()]) return;
+    // Nodes that were added since are read here, and so waited for.
+    if (input == nullptr || input == read || static_cast<size_t>(input->id()) >= behind.size()) {
+      return;
+    }
+    if (!behind[input->id()]) return;
     if (std::find(waits.begin(), waits.end(), input) == waits.end()) waits.push_back(input);
   };
   for (const Endpoint& input : node.inputs()) add(input.node);
@@ -193,7 +192,9 @@ class Followers {
                  (way.is_in_round && !ends_a_round),
              .has_view = way.has_view || passes == Passes::kView,
              .is_changed = way.is_changed || passes == Passes::kChanged}));
-        continue;
+        // What leaves the loop is the reference if no round has run, and a value of the last one
+        // otherwise: its Exit takes that when it runs, also for readers that wait for no update.
+        if (!(way.is_changed && passes == Passes::kExit)) continue;
       }
       const bool leaves = way.is_changed && reader.node->LowersTo(InstructionKind::kExit);
       if (way.is_in_round && !leaves) continue;
@@ -202,6 +203,11 @@ class Followers {
       std::vector<Node*> waits;
       WEFT_ASSIGN_OR_RETURN(const Endpoint late,
                             LateValueOf({node, reader.port}, *reader.node, &waits));
+      if (late.node->assigned_device() != reader.node->assigned_device()) {
+        // The reference crosses as its value, which is read after what the reader waits for.
+        const std::vector<Node*> more = WaitsBehind(*reader.node, node, behind_);
+        waits.insert(waits.end(), more.begin(), more.end());
+      }
       WEFT_RETURN_IF_ERROR(graph_->SetInput(reader.node, reader.input, late));
       for (Node* wait : waits) graph_->AddControlEdge(wait, reader.node);
     }
@@ -215,8 +221,7 @@ class Followers {
     if (passes == Passes::kChanged && (way.has_view || way.is_changed || !way.enters_a_loop)) {
       return Passes::kNo;
     }
-    const bool is_border = passes == Passes::kExit || node.LowersTo(InstructionKind::kEnter);
-    return way.is_changed && is_border ? Passes::kNo : passes;
+    return way.is_changed && node.LowersTo(InstructionKind::kEnter) ? Passes::kNo : passes;
   }
 
   // Merges take what comes first; what goes to the next round is a value.
@@ -272,7 +277,16 @@ class Followers {
           break;
         case Passes::kExit:
           if (outside.empty()) break;
-          late = std::move(outside.back());
+          if (late.is_changed) {
+            Node*& exit = changed_[node];
+            if (exit == nullptr) {
+              WEFT_ASSIGN_OR_RETURN(exit, Beside(*node, {.op = "RefExit", .attrs = node->attrs()},
+                                                 {late.reference}, {}));
+            }
+            late = {.reference = {exit, 0}, .is_changed = true};
+          } else {
+            late = std::move(outside.back());
+          }
           outside.pop_back();
           AddExits(*node, &late.passed);
           break;
@@ -334,7 +348,7 @@ class Followers {
     if (node.LowersTo(InstructionKind::kEnter)) def.attrs["is_constant"] = true;
     Sort(&controls);
     WEFT_ASSIGN_OR_RETURN(made, graph_->AddNode(std::move(def), inputs, controls));
-    made->set_assigned_device(node.assigned_device());
+    made->set_assigned_device(type.is_ref ? input.node->assigned_device() : node.assigned_device());
     return made;
   }
 
@@ -357,7 +371,9 @@ class Followers {
 
   // What a body makes of its variable, as an edge for references.
   StatusOr<Endpoint> AsReference(const Endpoint& value) {
-    const auto is_reference = [](const Endpoint& e) { return e.node->output_type(e.port).is_ref; };
+    const auto is_reference = [this](const Endpoint& e) {
+      return e.node->output_type(e.port).is_ref && e.node->assigned_device() == VariableDevice();
+    };
     constexpr int kLongest = 100;
     Endpoint at = value;
     for (int i = 0; i < kLongest && at.node != nullptr; ++i) {
@@ -365,7 +381,7 @@ class Followers {
       if (at.node->LowersTo(InstructionKind::kEnter)) {
         // From outside of the loop, by a read there.
         const Node* const read = at.node->input(0).node;
-        if (read == nullptr || !ReadsReference(*read)) break;
+        if (read == nullptr || !ReadsReference(*read) || !is_reference(read->input(0))) break;
         WEFT_ASSIGN_OR_RETURN(Node * twin, TwinOf(*at.node, read->input(0), {}));
         return Endpoint{twin, 0};
       }
@@ -379,13 +395,15 @@ class Followers {
     return Endpoint{made, 0};
   }
 
+  // A node for references, which stay where the variable is.
   StatusOr<Node*> Beside(const Node& node, NodeDef def, const std::vector<Endpoint>& inputs,
                          const std::vector<Node*>& controls) {
     def.name = graph_->UniqueName(absl::StrCat(node.name(), "/after_update"));
     WEFT_ASSIGN_OR_RETURN(Node * made, graph_->AddNode(std::move(def), inputs, controls));
-    made->set_assigned_device(node.assigned_device());
+    made->set_assigned_device(VariableDevice());
     return made;
   }
+  const std::string& VariableDevice() const { return read_->input(0).node->assigned_device(); }
 
   StatusOr<Endpoint> ViewOf(const Endpoint& value, const Late& late, std::vector<Node*> updates) {
     Node*& made = views_[{value.node, updates}];
@@ -419,7 +437,7 @@ class Followers {
   Graph* const graph_;
   // By the Enter or Switch and what it is done with.
   std::map<std::tuple<const Node*, const Node*, int>, Node*> twins_;
-  std::map<const Node*, Node*> changed_;  // by the Merge
+  std::map<const Node*, Node*> changed_;  // by the Merge, or by the Exit
   // By the value that they stand for and the updates that they wait for.
   std::map<std::pair<Node*, std::vector<Node*>>, Node*> views_;
 };

@@ -63,11 +63,10 @@ class Partitioner {
  private:
   Graph& part(const std::string& place) { return result_.parts.find(place)->second; }
 
-  // What drives the loop that `node` runs in at its place; null outside of loops that span places.
-  const Node* DriverOf(const Node& node) const {
+  // What drives the loop that `node` runs in at `place`; null outside of loops that span places.
+  const Node* DriverOf(const Node& node, const std::string& place) const {
     if (drivers_ == nullptr) return nullptr;
-    const auto found =
-        drivers_->merges.find({drivers_->layout.runs_in[node.id()], places_[node.id()]});
+    const auto found = drivers_->merges.find({drivers_->layout.runs_in[node.id()], place});
     return found == drivers_->merges.end() ? nullptr : found->second;
   }
 
@@ -97,12 +96,12 @@ class Partitioner {
     bool is_driven = false;
     for (const Node* control : node.control_inputs()) {
       // As alive as the driver of the same loop here.
-      if (places_[control->id()] != place && DriverOf(node) != nullptr &&
+      if (places_[control->id()] != place && DriverOf(node, place) != nullptr &&
           control->attrs().contains(kDriverAttr)) {
         is_driven = true;
         continue;
       }
-      WEFT_ASSIGN_OR_RETURN(Node * local, LocalControl(*control, node));
+      WEFT_ASSIGN_OR_RETURN(Node * local, LocalControl(*control, node, node));
       controls.push_back(local);
     }
     NodeDef def{.name = node.name(), .op = node.op(), .device = node.assigned_device()};
@@ -110,7 +109,7 @@ class Partitioner {
     WEFT_ASSIGN_OR_RETURN(Node * twin, part(place).AddNode(std::move(def), inputs, controls));
     twin->set_assigned_device(node.assigned_device());
     twins_[node.id()] = twin;
-    if (is_driven) driven_.emplace_back(twin, DriverOf(node));
+    if (is_driven) driven_.emplace_back(twin, DriverOf(node, place));
     return absl::OkStatus();
   }
 
@@ -126,22 +125,26 @@ class Partitioner {
     if (is_ref) {
       // What the reader waits for may change the variable: read it after.
       for (const Node* control : reader.control_inputs()) {
-        if (places_[control->id()] == places_[source.node->id()]) {
-          controls.push_back(twins_[control->id()]);
-        }
+        const bool is_here = places_[control->id()] == places_[source.node->id()];
+        // In one task TensorFlow's readers see a variable as it is when they run, and elsewhere as
+        // it was when it was sent.
+        if (!is_here && TaskOf(*source.node) != TaskOf(reader)) continue;
+        WEFT_ASSIGN_OR_RETURN(Node * local, LocalControl(*control, reader, *source.node));
+        controls.push_back(local);
       }
     }
     WEFT_ASSIGN_OR_RETURN(Node * receive, Cross({twins_[source.node->id()], source.port},
                                                 source.node->output_type(source.port).dtype,
-                                                *source.node, reader, controls));
+                                                *source.node, reader, reader, controls));
     if (!is_ref) receives_.emplace(crossing, receive);
     if (!MayKillOutputs(*source.node))
       controls_.try_emplace({source.node, kControlPort, places_[reader.id()]}, receive);
     return receive;
   }
 
-  StatusOr<Node*> LocalControl(const Node& control, const Node& reader) {
-    const std::string& place = places_[reader.id()];
+  // What stands for `control` where `at` is, in the loop that `reader` runs in.
+  StatusOr<Node*> LocalControl(const Node& control, const Node& reader, const Node& at) {
+    const std::string& place = places_[at.id()];
     if (places_[control.id()] == place) return twins_[control.id()];
     const Crossing crossing{&control, kControlPort, place};
     const auto known = controls_.find(crossing);
@@ -156,7 +159,7 @@ class Partitioner {
     Node* const after[] = {twins_[control.id()]};
     WEFT_ASSIGN_OR_RETURN(Node * made, source_part.AddNode(std::move(token), {}, after));
     made->set_assigned_device(control.assigned_device());
-    WEFT_ASSIGN_OR_RETURN(Node * receive, Cross({made, 0}, DType::kFloat, control, reader, {}));
+    WEFT_ASSIGN_OR_RETURN(Node * receive, Cross({made, 0}, DType::kFloat, control, reader, at, {}));
     controls_.emplace(crossing, receive);
     return AsControl(crossing, receive);
   }
@@ -177,16 +180,16 @@ class Partitioner {
     return alive;
   }
 
-  // Adds the pair for one crossing; gives the receive.
+  // Adds the pair for one crossing, from the place of `source` to that of `at`; gives the receive.
   StatusOr<Node*> Cross(Endpoint value, DType dtype, const Node& source, const Node& reader,
-                        const std::vector<Node*>& controls) {
+                        const Node& at, const std::vector<Node*>& controls) {
     const int64_t edge = next_edge_++;
     AttrMap attrs;
     attrs["tensor_name"] = absl::StrCat("edge_", edge, "_", source.name());
     attrs["send_device"] = source.assigned_device();
     attrs["send_device_incarnation"] =
         static_cast<int64_t>(options_.incarnation_of(source.assigned_device()));
-    attrs["recv_device"] = reader.assigned_device();
+    attrs["recv_device"] = at.assigned_device();
     attrs["client_terminated"] = false;
     attrs["_src"] = source.name();
     attrs["_dst"] = reader.name();
@@ -201,15 +204,17 @@ class Partitioner {
     WEFT_ASSIGN_OR_RETURN(Node * sent, from.AddNode(std::move(send), {value}, controls));
     sent->set_assigned_device(source.assigned_device());
 
-    Graph& to = part(places_[reader.id()]);
+    Graph& to = part(places_[at.id()]);
     NodeDef receive{.name = to.UniqueName(absl::StrCat(source.name(), "/_recv_", edge)),
                     .op = "_Recv",
-                    .device = reader.assigned_device(),
+                    .device = at.assigned_device(),
                     .attrs = std::move(attrs)};
     receive.attrs["tensor_type"] = dtype;
     WEFT_ASSIGN_OR_RETURN(Node * received, to.AddNode(std::move(receive), {}));
-    received->set_assigned_device(reader.assigned_device());
-    if (const Node* driver = DriverOf(reader)) driven_.emplace_back(received, driver);
+    received->set_assigned_device(at.assigned_device());
+    if (const Node* driver = DriverOf(reader, places_[at.id()])) {
+      driven_.emplace_back(received, driver);
+    }
     return received;
   }
 

@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/string_view.h"
+
 #include "base/status.h"
 #include "weft/graph/graph.h"
 
@@ -28,6 +30,12 @@ struct Partitioned {
   std::map<std::string, Graph> parts;  // by place; the nodes keep names and devices
   int64_t next_edge = 0;
 };
+
+// The task of a placed node: its device's name without the device.
+inline absl::string_view TaskOf(const Node& node) {
+  const absl::string_view device = node.assigned_device();
+  return device.substr(0, device.find("/device:"));
+}
 
 // Where a tensor crosses, a _Send stands on the source's device and a _Recv on the reader's, one
 // pair for all readers at a place. A control edge crosses as an empty tensor, or with a tensor that

@@ -92,8 +92,13 @@ void DynamicStep::FinishExit(Task task, bool died) {
 
 void DynamicStep::FinishNextIteration(Task task, bool died) {
   if (died) return;  // the loop goes no further on this path
+  StatusOr<Value> passed = PassedOn(task);
+  if (!passed.ok()) {
+    Fail(NodeError(passed.status(), *plan_.instructions()[task.index].node));
+    return;
+  }
   Frame* frame = task.at->frame;
-  Value value = task.at->state->TakeOut(plan_.instructions()[task.index].first_output);
+  Value value = *std::move(passed);
   const auto next = frame->iterations.find(task.at->number + 1);
   if (next != frame->iterations.end()) {
     Pass(task.index, value, next->second.get());

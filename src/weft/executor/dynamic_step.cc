@@ -258,7 +258,7 @@ void DynamicStep::Execute(Task task) {
   }
   if (task.at->progress[task.index].any_dead && instruction.kind != InstructionKind::kMerge) {
     if (instruction.node->traits().dead_inputs == DeadInputs::kSkipped) {
-      MarkDead(task);
+      if (instruction.kind != InstructionKind::kNextIteration) MarkDead(task);
       Finish(task);
       return;
     }
@@ -403,8 +403,8 @@ void DynamicStep::ExecuteMerge(Task task) {
   Finish(task);
 }
 
-// The input becomes the output; where to is for Finish.
-void DynamicStep::ExecutePass(Task task) {
+// What an instruction that computes nothing gives: its input.
+StatusOr<Value> DynamicStep::PassedOn(Task task) {
   const Instruction& instruction = plan_.instructions()[task.index];
   const Value& source = task.at->state->slot(instruction.inputs[0]);
   Value value{.is_shared = true};
@@ -412,14 +412,23 @@ void DynamicStep::ExecutePass(Task task) {
   if (source.variable && instruction.node->output_type(0).is_ref) {
     value.variable = source.variable;
   } else if (source.variable) {
-    StatusOr<Tensor> read = source.variable->Read();
-    if (!read.ok()) {
-      Fail(NodeError(read.status(), *instruction.node));
+    WEFT_ASSIGN_OR_RETURN(value.tensor, source.variable->Read());
+  }
+  return value;
+}
+
+// The input becomes the output; where to is for Finish. The slot of a NextIteration is that of what
+// came from the iteration before, which its Merge may not have read yet.
+void DynamicStep::ExecutePass(Task task) {
+  const Instruction& instruction = plan_.instructions()[task.index];
+  if (instruction.kind != InstructionKind::kNextIteration) {
+    StatusOr<Value> value = PassedOn(task);
+    if (!value.ok()) {
+      Fail(NodeError(value.status(), *instruction.node));
       return;
     }
-    value.tensor = *std::move(read);
+    task.at->state->slot(instruction.first_output) = *std::move(value);
   }
-  task.at->state->slot(instruction.first_output) = std::move(value);
   Finish(task);
 }
 

@@ -56,6 +56,7 @@ class DynamicStep {
   void ExecuteKernel(Task task);
   void ExecuteSwitch(Task task);
   void ExecuteMerge(Task task);
+  StatusOr<Value> PassedOn(Task task);
   void ExecutePass(Task task);
   void RunChildren(Task task);
   void RunMeasured(Task task);

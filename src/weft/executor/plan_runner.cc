@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/executor/plan_runner.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -11,6 +12,7 @@
 #include "weft/executor/function_calls.h"
 #include "weft/executor/kernel_call.h"
 #include "weft/executor/parallel_run.h"
+#include "weft/kernel/device_answer.h"
 
 namespace weft::executor {
 
@@ -159,21 +161,24 @@ Status RunStraight(const Plan& plan, StepState& state, Watch* watch, std::vector
 }
 
 // `done`, called on `pool` when the device has done what the step gave it; a failure there is the
-// step's. One that failed before ends without the device, which may stand still.
-RunDone AfterSync(DeviceMemory* memory, ThreadPool* pool, RunDone done) {
-  return [=, done = std::move(done)](Status status, std::vector<Tensor> results) mutable {
+// step's. One that failed before ends without the device, which may stand still, and so does one
+// that is cancelled meanwhile.
+RunDone AfterSync(const StepEnvironment& environment, ThreadPool* pool, RunDone done) {
+  return [environment, pool, done = std::move(done)](Status status,
+                                                     std::vector<Tensor> results) mutable {
     if (!status.ok()) {
       done(std::move(status), {});
       return;
     }
-    memory->Sync([pool, status = std::move(status), results = std::move(results),
-                  done = std::move(done)](Status synced) mutable {
-      if (status.ok() && !synced.ok()) status = std::move(synced);
-      if (!status.ok()) results.clear();
-      pool->Schedule(
-          [status = std::move(status), results = std::move(results),
-           done = std::move(done)]() mutable { done(std::move(status), std::move(results)); });
-    });
+    const auto answer = std::make_shared<DeviceAnswer>(
+        pool, [results = std::move(results), done = std::move(done)](Status synced) mutable {
+          if (!synced.ok()) results.clear();
+          done(std::move(synced), std::move(results));
+        });
+    if (!answer->Begin(environment, "the end of its work")) {
+      return answer->Tell(environment.cancellation->status());
+    }
+    environment.device->memory()->Sync([answer](Status s) { answer->Tell(std::move(s)); });
   };
 }
 
@@ -222,7 +227,7 @@ void PlanRunner::Run(RunRequest request, RunDone done) {
     done(status, std::move(results));
     return;
   }
-  if (plan_->ends_with_sync()) done = AfterSync(plan_->device()->memory(), pool_, std::move(done));
+  if (plan_->ends_with_sync()) done = AfterSync(request.environment, pool_, std::move(done));
   DynamicStep::Start(this, std::move(request), std::move(done));
 }
 

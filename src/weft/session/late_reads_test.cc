@@ -28,7 +28,8 @@ class LateReadsTest : public ::testing::Test {
   // `node` runs after `first`.
   void Wait(Endpoint node, Endpoint first) { graph_.AddControlEdge(first.node, node.node); }
   // What `fetches` are after the variable was set to 1.
-  std::vector<float> Run(const std::vector<std::string>& fetches) {
+  std::vector<float> Run(const std::vector<std::string>& fetches,
+                         const std::vector<Feed>& feeds = {}) {
     EXPECT_TRUE(b_.ok()) << b_.status();
     const auto session =
         NewDirectSession({.catalogue = &StandardCatalogue(), .devices = &StandardDevices()});
@@ -36,7 +37,7 @@ class LateReadsTest : public ::testing::Test {
     EXPECT_EQ((*session)->Extend(ExportGraph(graph_, {})), absl::OkStatus());
     EXPECT_EQ((*session)->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
     std::vector<Tensor> results;
-    EXPECT_EQ((*session)->Run({}, fetches, {}, &results), absl::OkStatus());
+    EXPECT_EQ((*session)->Run(feeds, fetches, {}, &results), absl::OkStatus());
     std::vector<float> values;
     for (const Tensor& result : results) values.push_back(result.scalar<float>());
     return values;
@@ -118,6 +119,36 @@ TEST_F(LateReadsTest, EachRoundOfALoopSeesTheUpdatesOfTheRoundsBefore) {
   const Endpoint end = b_.Op("Exit", {Endpoint{turn.node, 0}});
   Wait(b_.Op("Neg", {read_}, {}, "after"), end);
   EXPECT_EQ(Run({"after:0"}), std::vector<float>{-7.59375f});
+}
+
+// while_loop(i < rounds): x += 1, where x starts as the variable: what leaves the loop is the
+// variable itself if no round has run.
+TEST_F(LateReadsTest, ALoopOfNoRoundsPassesTheVariableOn) {
+  const auto enter = [this](Endpoint value) {
+    return b_.Op("Enter", {value}, {{"frame_name", "loop"}});
+  };
+  const auto merge = [this](Endpoint value) {
+    return b_.Op("Merge", {std::vector<Endpoint>{value, value}});
+  };
+  const Endpoint rounds = b_.Op("Enter", {b_.Op("Identity", {b_.Scalar(1)}, {}, "rounds")},
+                                {{"frame_name", "loop"}, {"is_constant", true}});
+  const Endpoint i = merge(enter(b_.Scalar(0)));
+  const Endpoint x = merge(enter(read_));
+  const Endpoint goes_on = b_.Op("LoopCond", {b_.Op("Less", {i, rounds})});
+  const auto go_round = [&](Endpoint at, Endpoint one) {
+    const Endpoint turn = b_.Op("Switch", {at, goes_on});
+    const Endpoint body = b_.Op("Identity", {Endpoint{turn.node, 1}});
+    Wait(one, body);
+    const Endpoint next = b_.Op("NextIteration", {b_.Op("AddV2", {body, one})});
+    EXPECT_EQ(graph_.SetInput(at.node, 1, next), absl::OkStatus());
+    return b_.Op("Exit", {Endpoint{turn.node, 0}});
+  };
+  go_round(i, b_.Scalar(1));
+  const Endpoint left = go_round(x, b_.Scalar(1.0f));
+  Wait(update_, left);
+  Wait(b_.Op("Neg", {left}, {}, "late"), update_);
+  EXPECT_EQ(Run({"late:0"}), std::vector<float>{-2});
+  EXPECT_EQ(Run({"late:0"}, {{"rounds:0", Tensor::Scalar(0)}}), std::vector<float>{-11});
 }
 
 }  // namespace

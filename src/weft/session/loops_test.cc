@@ -111,6 +111,27 @@ TEST_P(LoopsTest, ALoopThatNeverRunsGivesItsFirstValues) {
   EXPECT_EQ((*results)[0].scalar<int32_t>(), 7);
 }
 
+// A round may give the next one its value before it has taken its own.
+TEST_P(LoopsTest, AValueThatDependsOnNothingGoesRoundEarly) {
+  const auto loop = While(
+      {b_.Scalar<int32_t>(0), b_.Scalar<int32_t>(5), b_.Scalar<int32_t>(0)}, "loop",
+      [&](const std::vector<Endpoint>& v) {
+        return b_.Op("Less", {v[0], ConstantBeside(v[0], 10)});
+      },
+      [&](const std::vector<Endpoint>& v) {
+        const Endpoint early = ConstantBeside(v[0], 7);
+        b_.set_control_inputs({early.node});
+        Node* const late = b_.AddNode("NoOp", {});
+        b_.set_control_inputs({});
+        graph_.AddControlEdge(late, v[1].node->input(0).node->input(0).node);
+        return std::vector<Endpoint>{b_.Op("AddV2", {v[0], ConstantBeside(v[0], 1)}), early,
+                                     b_.Op("AddV2", {v[2], v[1]})};
+      });
+  const auto results = Fetch({loop[2].exit});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ((*results)[0].scalar<int32_t>(), 5 + 9 * 7);
+}
+
 // sum over i < 5 of sum over j < i of j
 TEST_P(LoopsTest, LoopsInsideLoops) {
   const auto outer = While(

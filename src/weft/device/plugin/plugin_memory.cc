@@ -217,7 +217,8 @@ void PluginMemory::CopyAcross(Tensor from, Tensor to, Done done) {
       [&](weft_error* error) {
         return bytes == 0 ? WEFT_OK : api_->copy_across(work_, source, target, bytes, error);
       },
-      {std::move(from), std::move(to)}, std::move(done));
+      // As above, and the source may be written again: by what the same stream is asked later.
+      {}, std::move(done));
 }
 
 void PluginMemory::Sync(Done done) {

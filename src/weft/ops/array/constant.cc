@@ -110,8 +110,8 @@ class ZerosLikeKernel final : public OpKernel {
       WEFT_ASSIGN_OR_RETURN(Ref<TensorMap> zeros, ZerosLike(*map));
       return TensorOf(std::move(zeros));
     }
-    const OptionalValue* const optional = OptionalOf(variant);
-    if (optional == nullptr) {
+    const Ref<OptionalValue> optional = OptionalOf(variant);
+    if (!optional) {
       WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> list, TensorListOf(variant));
       WEFT_ASSIGN_OR_RETURN(Ref<TensorList> zeros, ZerosLike(*list));
       return TensorOf(std::move(zeros));

@@ -16,11 +16,8 @@ Status SetOptional(KernelContext& c, bool has_value, std::vector<Tensor> compone
   return absl::OkStatus();
 }
 
-StatusOr<const OptionalValue*> InputOptional(const KernelContext& c) {
-  if (c.input(0).shape().IsScalar()) {
-    const VariantValue* value = c.input(0).data<Variant>()->value.get();
-    if (const auto* optional = dynamic_cast<const OptionalValue*>(value)) return optional;
-  }
+StatusOr<Ref<OptionalValue>> InputOptional(const KernelContext& c) {
+  if (Ref<OptionalValue> optional = OptionalOf(c.input(0))) return optional;
   return InvalidArgument(
       "Input to ", c.call().op(), " must be an optional, got ",
       c.input(0).shape().IsScalar() ? "another variant" : c.input(0).shape().ToString());
@@ -43,7 +40,7 @@ class None final : public OpKernel {
 class HasValue final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(const OptionalValue* optional, InputOptional(c));
+    WEFT_ASSIGN_OR_RETURN(const Ref<OptionalValue> optional, InputOptional(c));
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, Shape()));
     *output->data<bool>() = optional->has_value();
     return absl::OkStatus();
@@ -63,7 +60,7 @@ class GetValue final : public OpKernel {
   explicit GetValue(AttrValue::ShapeList shapes) : shapes_(std::move(shapes)) {}
 
   Status Compute(KernelContext& c) override {
-    WEFT_ASSIGN_OR_RETURN(const OptionalValue* optional, InputOptional(c));
+    WEFT_ASSIGN_OR_RETURN(const Ref<OptionalValue> optional, InputOptional(c));
     if (!optional->has_value()) return InvalidArgument("The given optional does not have a value.");
     const std::vector<Tensor>& components = optional->components();
     if (static_cast<int>(components.size()) != c.num_outputs()) {

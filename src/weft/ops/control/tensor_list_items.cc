@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/kernel/scratch.h"
 #include "weft/ops/control/tensor_list_kernel.h"
 #include "weft/ops/index_values.h"
 
@@ -13,6 +14,11 @@ namespace {
 StatusOr<int32_t> ScalarInput(const KernelContext& c, int i, const char* what) {
   if (c.input(i).shape().IsScalar()) return c.input(i).scalar<int32_t>();
   return InvalidArgument(what, " must be a scalar, got shape ", c.input(i).shape().ToString());
+}
+
+// ResourceExhausted where memory would not hold the places of so many elements.
+Status CheckLength(int64_t length) {
+  return CheckRoomFor(length, sizeof(Tensor), "elements of a list");
 }
 
 class ReserveKernel final : public OpKernel {
@@ -29,6 +35,7 @@ class ReserveKernel final : public OpKernel {
       return InvalidArgument("The num_elements to reserve must be a non negative number, but got ",
                              length);
     }
+    WEFT_RETURN_IF_ERROR(CheckLength(length));
     const TensorList like(dtype_, std::move(shape), -1);
     c.SetOutput(
         0, TensorOf(MakeRef<TensorList>(like, TensorList::Elements(static_cast<size_t>(length)))));
@@ -76,6 +83,7 @@ class SetItemKernel final : public OpKernel {
                              " elements.");
     }
     if (index >= list->length()) {
+      WEFT_RETURN_IF_ERROR(CheckLength(int64_t{index} + 1));
       TensorList::Elements elements = list->ToElements();
       elements.resize(static_cast<size_t>(index) + 1);
       elements.back() = item;
@@ -111,6 +119,7 @@ class ResizeKernel final : public OpKernel {
     if (size < 0) {
       return InvalidArgument("TensorListSlice expects size to be non-negative. Got: ", size);
     }
+    WEFT_RETURN_IF_ERROR(CheckLength(size));
     TensorList::Elements elements = list->ToElements();
     elements.resize(static_cast<size_t>(size));
     c.SetOutput(0, TensorOf(MakeRef<TensorList>(*list, std::move(elements))));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/kernel/scratch.h"
 #include "weft/ops/control/tensor_list_kernel.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/gradients.h"
@@ -121,11 +122,16 @@ class FromTensorKernel final : public OpKernel {
   }
 };
 
-// Puts row k of the tensor at indices[k], into `elements`, which become as many as needed.
-Status ScatterRows(const Tensor& tensor, const Tensor& indices, TensorList::Elements* elements) {
+// Puts row k of the tensor at indices[k], into `elements`, which become `least` or as many as
+// needed. ResourceExhausted where memory would not hold their places.
+Status ScatterRows(const Tensor& tensor, const Tensor& indices, int64_t least,
+                   TensorList::Elements* elements) {
+  int64_t length = std::max(least, static_cast<int64_t>(elements->size()));
+  for (const int32_t index : indices.span<int32_t>()) length = std::max(length, int64_t{index} + 1);
+  WEFT_RETURN_IF_ERROR(CheckRoomFor(length, sizeof(Tensor), "elements of a list"));
+  elements->resize(static_cast<size_t>(length));
   for (int64_t k = 0; k < indices.dim(0); ++k) {
     const auto at = static_cast<size_t>(indices.data<int32_t>()[k]);
-    if (at >= elements->size()) elements->resize(at + 1);
     WEFT_ASSIGN_OR_RETURN((*elements)[at], RowOf(tensor, k));
   }
   return absl::OkStatus();
@@ -172,8 +178,8 @@ class ScatterKernel final : public OpKernel {
       return InvalidArgument("TensorListScatter: Trying to scatter at index ", index,
                              " in list with size ", length);
     }
-    TensorList::Elements elements(static_cast<size_t>(std::max(0, length)));
-    WEFT_RETURN_IF_ERROR(ScatterRows(tensor, indices, &elements));
+    TensorList::Elements elements;
+    WEFT_RETURN_IF_ERROR(ScatterRows(tensor, indices, length, &elements));
     const TensorList like(tensor.dtype(), std::move(each), -1);
     c.SetOutput(0, TensorOf(MakeRef<TensorList>(like, std::move(elements))));
     return absl::OkStatus();
@@ -188,7 +194,7 @@ class ScatterIntoListKernel final : public OpKernel {
     WEFT_RETURN_IF_ERROR(CheckRows(tensor, list->element_shape()));
     WEFT_RETURN_IF_ERROR(CheckIndices(tensor, indices));
     TensorList::Elements elements = list->ToElements();
-    WEFT_RETURN_IF_ERROR(ScatterRows(tensor, indices, &elements));
+    WEFT_RETURN_IF_ERROR(ScatterRows(tensor, indices, 0, &elements));
     c.SetOutput(0, TensorOf(MakeRef<TensorList>(*list, std::move(elements))));
     return absl::OkStatus();
   }

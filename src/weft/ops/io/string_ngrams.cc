@@ -45,9 +45,17 @@ class NGramsKernel final : public OpKernel {
         keeps_short_(c.AttrOr<bool>("preserve_short_sequences", false)) {}
 
   Status Compute(KernelContext& c) override {
+    // Each run has so many words and pads, whatever the data are.
+    constexpr int64_t kWidest = 1 << 20;
     for (const int64_t width : widths_) {
       if (width <= 0)
         return InvalidArgument("ngram_widths must contain positive values, got ", width);
+      if (width > kWidest) {
+        return InvalidArgument("ngram_widths must be at most ", kWidest, ", got ", width);
+      }
+    }
+    if (pad_width_ > kWidest) {
+      return InvalidArgument("pad_width must be at most ", kWidest, ", got ", pad_width_);
     }
     const Tensor data = c.input(0), splits = c.input(1);
     WEFT_RETURN_IF_ERROR(CheckSplits(splits, data.num_elements()));

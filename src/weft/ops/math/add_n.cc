@@ -91,9 +91,9 @@ class AddVariantsKernel final : public OpKernel {
       WEFT_ASSIGN_OR_RETURN(Ref<TensorMap> both, AddMaps(*map, *other, AddTwo));
       return TensorOf(std::move(both));
     }
-    const OptionalValue* const left = OptionalOf(a);
-    const OptionalValue* const right = OptionalOf(b);
-    if (left == nullptr || right == nullptr) {
+    const Ref<OptionalValue> left = OptionalOf(a);
+    const Ref<OptionalValue> right = OptionalOf(b);
+    if (!left || !right) {
       WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> x, TensorListOf(a));
       WEFT_ASSIGN_OR_RETURN(const Ref<TensorList> y, TensorListOf(b));
       WEFT_ASSIGN_OR_RETURN(Ref<TensorList> sum, AddLists(*x, *y, AddTwo));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/kernel/scratch.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/sparse/csr_kernel.h"
 
@@ -158,6 +159,8 @@ class SparseProductKernel final : public OpKernel {
   static Status Multiply(KernelContext& c, const CsrMatrix& a, const CsrMatrix& b) {
     Shape shape = a.shape();
     shape.SetDim(shape.rank() - 1, b.columns());
+    // A shape alone says how many columns there are.
+    WEFT_RETURN_IF_ERROR(CheckRoomFor(b.columns(), sizeof(T) + 1, "columns"));
     std::vector<CsrRows> matrices(static_cast<size_t>(a.batch()));
     std::vector<T> values;
     std::vector<T> sums(static_cast<size_t>(b.columns()));

@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 
-#include "base/waits.h"
+#include "weft/kernel/device_answer.h"
 #include "weft/kernel/op_spec.h"
 
 namespace weft::ops::state::device_copy {
@@ -61,51 +62,6 @@ class CopyToDevice final : public OpKernel {
   const std::shared_ptr<Constant> constant_;  // shared with copies that are under way
 };
 
-// The end of a copy out: the device's word, or that of whoever ends the step before.
-class CopyOutEnd : public std::enable_shared_from_this<CopyOutEnd> {
- public:
-  CopyOutEnd(ThreadPool* threads, AsyncOpKernel::Done done)
-      : threads_(*threads), done_(std::move(done)) {}
-
-  // False if the step has ended already.
-  bool Begin(KernelContext& c) {
-    absl::MutexLock lock(&mutex_);
-    const bool registered =
-        c.cancellation().Register(&token_, [self = weak_from_this()](const Status& why) {
-          if (const auto alive = self.lock()) alive->Tell(why);
-        });
-    if (!registered) return false;
-    cancellation_ = &c.cancellation();
-    if (WaitRegistry* const waits = c.environment().waits; waits != nullptr) {
-      WaitSubject subject{c.device().name(), absl::StrCat("the copy '", c.name(), "'"), ""};
-      wait_ = waits->Begin(std::move(subject), c.step_id());
-    }
-    return true;
-  }
-  // What comes next is neither the device's nor the canceller's thread's to compute.
-  void Tell(Status status) {
-    if (told_.exchange(true)) return;
-    threads_.Schedule([self = shared_from_this(), status = std::move(status)]() mutable {
-      {
-        absl::MutexLock lock(&self->mutex_);
-        self->wait_.End();
-        if (self->cancellation_ != nullptr) self->cancellation_->Deregister(self->token_);
-      }
-      AsyncOpKernel::Done done = std::move(self->done_);
-      done(std::move(status));
-    });
-  }
-
- private:
-  ThreadPool& threads_;
-  std::atomic<bool> told_{false};
-  AsyncOpKernel::Done done_;
-  absl::Mutex mutex_;
-  Cancellation* cancellation_ ABSL_GUARDED_BY(mutex_) = nullptr;  // where it is registered
-  Cancellation::Token token_ ABSL_GUARDED_BY(mutex_) = 0;
-  Wait wait_ ABSL_GUARDED_BY(mutex_);
-};
-
 class CopyToHost final : public AsyncOpKernel {
  public:
   void ComputeAsync(KernelContext& c, Done done) override {
@@ -120,10 +76,12 @@ class CopyToHost final : public AsyncOpKernel {
     c.SetOutput(0, *copy);
     Tensor from = c.input(0);  // a step that is ended takes `c` along
     // Shared with the device's answer, which may come when nobody waits any more.
-    const auto end = std::make_shared<CopyOutEnd>(&c.device().threads(), std::move(done));
-    if (!end->Begin(c)) return end->Tell(c.cancellation().status());
+    const auto answer = std::make_shared<DeviceAnswer>(&c.device().threads(), std::move(done));
+    if (!answer->Begin(c.environment(), absl::StrCat("the copy '", c.name(), "'"))) {
+      return answer->Tell(c.cancellation().status());
+    }
     memory->CopyOut(std::move(from), *std::move(copy),
-                    [end](Status status) { end->Tell(std::move(status)); });
+                    [answer](Status status) { answer->Tell(std::move(status)); });
   }
 };
 

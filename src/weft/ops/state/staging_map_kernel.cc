@@ -23,7 +23,7 @@ Status StagingMap::CheckIndices(absl::Span<const int32_t> indices) const {
       return InvalidArgument("Indices are not strictly ordered");
     }
     if (indices[i] < 0 || static_cast<size_t>(indices[i]) >= width_) {
-      return InvalidArgument("Index '", indices[i], "' for staging map '", name_,
+      return InvalidArgument("Index '", indices[i], "' for staging map '", name(),
                              "' was out of bounds '", width_, "'.");
     }
   }
@@ -56,7 +56,7 @@ StatusOr<StagingMap::Item> StagingMap::Read(Waiter& waiter,
                                             std::map<int64_t, Tuple>::iterator found) {
   Item item{.key = found->first, .components = {}};
   Tuple& tuple = found->second;
-  for (const int32_t index : waiter.indices) {
+  for (const int32_t index : waiter.request.indices) {
     const std::optional<Tensor>& place = tuple[static_cast<size_t>(index)];
     if (!place) {
       return InvalidArgument("Tensor at index '", index, "' for key '", item.key,
@@ -66,7 +66,7 @@ StatusOr<StagingMap::Item> StagingMap::Read(Waiter& waiter,
   }
   if (waiter.kind == Kind::kPeek) return item;
   bytes_ -= BytesOf(tuple);
-  for (const int32_t index : waiter.indices) tuple[static_cast<size_t>(index)].reset();
+  for (const int32_t index : waiter.request.indices) tuple[static_cast<size_t>(index)].reset();
   bytes_ += BytesOf(tuple);
   if (std::none_of(tuple.begin(), tuple.end(),
                    [](const auto& place) { return place.has_value(); })) {
@@ -76,72 +76,26 @@ StatusOr<StagingMap::Item> StagingMap::Read(Waiter& waiter,
 }
 
 bool StagingMap::TryRun(Waiter& waiter) {
-  if (removed_) {
-    waiter.result = Cancelled("Staging map '", name_, "' was removed.");
-    return true;
-  }
   if (waiter.kind == Kind::kPut) {
-    const int64_t more = BytesOf(waiter.tuple);
+    const int64_t more = BytesOf(waiter.request.tuple);
     if (capacity_ > 0 && static_cast<int64_t>(whole_.size()) >= capacity_) return false;
     if (memory_limit_ > 0 && bytes_ + more > memory_limit_) return false;
     // A key that is there keeps its tuple.
-    if (whole_.try_emplace(*waiter.key, std::move(waiter.tuple)).second) bytes_ += more;
+    if (whole_.try_emplace(*waiter.request.key, std::move(waiter.request.tuple)).second)
+      bytes_ += more;
     return true;
   }
-  const auto found = waiter.key ? whole_.find(*waiter.key) : whole_.begin();
+  const auto found = waiter.request.key ? whole_.find(*waiter.request.key) : whole_.begin();
   if (found == whole_.end()) return false;
   waiter.result = Read(waiter, found);
   return true;
 }
 
-void StagingMap::Flush(std::list<Waiter>* finished) {
-  for (bool moved = true; moved;) {
-    moved = false;
-    bool puts_wait = false;
-    for (auto next = waiters_.begin(); next != waiters_.end();) {
-      const auto waiter = next++;
-      if (waiter->kind == Kind::kPut && puts_wait) continue;
-      if (!TryRun(*waiter)) {
-        puts_wait = puts_wait || waiter->kind == Kind::kPut;
-        continue;
-      }
-      finished->splice(finished->end(), waiters_, waiter);
-      moved = true;
-    }
-  }
-}
-
-void StagingMap::Tell(std::list<Waiter>& finished) {
-  for (Waiter& waiter : finished) {
-    waiter.call.Detach();
-    waiter.done(std::move(waiter.result));
-  }
-}
-
-void StagingMap::Add(const Caller& caller, const char* what, Waiter waiter) {
-  std::list<Waiter> finished;
-  {
-    absl::MutexLock lock(&mutex_);
-    const uint64_t id = next_id_++;
-    waiter.id = id;
-    waiters_.push_back(std::move(waiter));
-    Flush(&finished);
-    // Still there: it waits, so it must hear of cancellation.
-    if (!waiters_.empty() && waiters_.back().id == id &&
-        !waiters_.back().call.Begin(
-            caller, absl::StrCat(what, " staging map '", name_, "'"),
-            [self = Ref<StagingMap>(this), id](const Status&) { self->CancelWaiter(id); })) {
-      waiters_.back().result = Cancelled("Staging map '", name_, "': the step was cancelled");
-      finished.splice(finished.end(), waiters_, std::prev(waiters_.end()));
-    }
-  }
-  Tell(finished);
-}
-
 void StagingMap::Put(const Caller& caller, int64_t key, std::vector<int32_t> indices,
                      std::vector<Tensor> components, Done done) {
   Waiter waiter;
-  waiter.key = key;
+  waiter.kind = Kind::kPut;
+  waiter.request.key = key;
   StatusOr<std::optional<Tuple>> whole = std::optional<Tuple>();
   int64_t bytes = 0;
   for (const Tensor& tensor : components) bytes += static_cast<int64_t>(tensor.size_bytes());
@@ -156,8 +110,8 @@ void StagingMap::Put(const Caller& caller, int64_t key, std::vector<int32_t> ind
   }
   if (!whole.ok()) return done(whole.status());
   if (!whole->has_value()) return done(Item());
-  waiter.tuple = std::move(**whole);
-  if (bytes = BytesOf(waiter.tuple); memory_limit_ > 0 && bytes > memory_limit_) {
+  waiter.request.tuple = std::move(**whole);
+  if (bytes = BytesOf(waiter.request.tuple); memory_limit_ > 0 && bytes > memory_limit_) {
     return done(ResourceExhausted("Attempted to insert tensors with combined size of '", bytes,
                                   "' bytes into Staging Area with a memory limit of '",
                                   memory_limit_, "'."));
@@ -170,8 +124,8 @@ void StagingMap::Take(const Caller& caller, std::optional<int64_t> key,
                       std::vector<int32_t> indices, Done done) {
   Waiter waiter;
   waiter.kind = Kind::kTake;
-  waiter.key = key;
-  waiter.indices = std::move(indices);
+  waiter.request.key = key;
+  waiter.request.indices = std::move(indices);
   waiter.done = std::move(done);
   Add(caller, "a tuple of", std::move(waiter));
 }
@@ -179,8 +133,8 @@ void StagingMap::Take(const Caller& caller, std::optional<int64_t> key,
 void StagingMap::Peek(const Caller& caller, int64_t key, std::vector<int32_t> indices, Done done) {
   Waiter waiter;
   waiter.kind = Kind::kPeek;
-  waiter.key = key;
-  waiter.indices = std::move(indices);
+  waiter.request.key = key;
+  waiter.request.indices = std::move(indices);
   waiter.done = std::move(done);
   Add(caller, "a tuple to see in", std::move(waiter));
 }
@@ -195,47 +149,15 @@ int64_t StagingMap::incomplete_size() const {
   return static_cast<int64_t>(incomplete_.size());
 }
 
-void StagingMap::Clear() {
-  std::list<Waiter> finished;
-  {
-    absl::MutexLock lock(&mutex_);
-    whole_.clear();
-    incomplete_.clear();
-    bytes_ = 0;
-    Flush(&finished);
-  }
-  Tell(finished);
-}
-
-void StagingMap::CancelWaiter(uint64_t id) {
-  std::list<Waiter> finished;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto found = std::find_if(waiters_.begin(), waiters_.end(),
-                                    [id](const Waiter& w) { return w.id == id; });
-    if (found == waiters_.end()) return;
-    found->result = Cancelled("Staging map '", name_, "': the step was cancelled");
-    finished.splice(finished.end(), waiters_, found);
-    Flush(&finished);
-  }
-  Tell(finished);
+void StagingMap::DropAll() {
+  whole_.clear();
+  incomplete_.clear();
+  bytes_ = 0;
 }
 
 std::string StagingMap::DebugString() const {
   absl::MutexLock lock(&mutex_);
   return absl::StrCat("staging map of ", whole_.size(), " tuples, ", bytes_, " bytes");
-}
-
-void StagingMap::Close() {
-  std::list<Waiter> finished;
-  {
-    absl::MutexLock lock(&mutex_);
-    removed_ = true;
-    whole_.clear();
-    incomplete_.clear();
-    Flush(&finished);
-  }
-  Tell(finished);
 }
 
 }  // namespace weft::ops::state
