@@ -11,7 +11,7 @@
 #include "base/threads.h"
 #include "net/http_server.h"
 #include "platform/object/fields.h"
-#include "platform/object/job_annotations.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/store/api_error.h"
 #include "platform/store/kubernetes/list_reader.h"
 #include "platform/store/kubernetes/watch_reader.h"
@@ -40,10 +40,12 @@ class Query {
   std::vector<std::string> parts_;
 };
 
+// `version` is one that the server serves; empty: the one in which objects are kept.
 std::string PathOf(const ResourceType& type, const ObjectName& name,
-                   const std::string& subresource = "") {
-  std::string path = type.group.empty() ? absl::StrCat("/api/", type.version)
-                                        : absl::StrCat("/apis/", type.group, "/", type.version);
+                   const std::string& subresource = "", const std::string& version = "") {
+  const std::string& spoken = version.empty() ? type.version : version;
+  std::string path = type.group.empty() ? absl::StrCat("/api/", spoken)
+                                        : absl::StrCat("/apis/", type.group, "/", spoken);
   if (type.is_namespaced && !name.namespace_name.empty()) {
     absl::StrAppend(&path, "/namespaces/", EncodePercent(name.namespace_name));
   }
@@ -215,8 +217,12 @@ StatusOr<ObjectPtr> KubernetesStore::Create(const ResourceType& type,
                                             const WriteOptions& options) {
   if (object.Find("apiVersion") == nullptr) object.Set("apiVersion", type.ApiVersion());
   object.Set("kind", type.kind);
-  return AskObject("POST", PathOf(type, {namespace_name, ""}) + WriteQuery(options), object,
-                   options.deadline);
+  // The version of the path has to be that of the object.
+  const std::string version = SplitApiVersion(StringField(object, {"apiVersion"})).version;
+  return AskObject("POST",
+                   PathOf(type, {namespace_name, ""}, "", type.Serves(version) ? version : "") +
+                       WriteQuery(options),
+                   object, options.deadline);
 }
 
 StatusOr<ObjectPtr> KubernetesStore::Update(const ResourceType& type, Json object,
