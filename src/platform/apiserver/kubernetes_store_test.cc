@@ -101,6 +101,19 @@ TEST_F(KubernetesStoreTest, DoesWhatAStoreDoes) {
   EXPECT_THAT(StatusObject(invalid).Dump(), HasSubstr(R"("field":"metadata.name")"));
 }
 
+TEST_F(KubernetesStoreTest, CreatesInAnyVersionThatIsServed) {
+  Json job = Json::Parse(R"({"apiVersion":"kubeflow.org/v1beta1","kind":"TFJob",
+      "metadata":{"name":"old"},"spec":{"tfReplicaSpecs":{"Worker":{
+      "template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}}}}})")
+                 .value();
+  const StatusOr<ObjectPtr> made = store_->Create(TfJobs(), "default", job, {});
+  ASSERT_TRUE(made.ok()) << made.status();
+  // It answers in the version of the request, and keeps its own.
+  EXPECT_EQ(StringField(**made, {"apiVersion"}), "kubeflow.org/v1beta1");
+  EXPECT_EQ(StringField(*store_->Get(TfJobs(), {"default", "old"}).value(), {"apiVersion"}),
+            "kubeflow.org/v1");
+}
+
 TEST_F(KubernetesStoreTest, ListsInPages) {
   for (const char* name : {"a", "b", "c"})
     ASSERT_TRUE(store_->Create(ConfigMaps(), "default", ConfigMap(name), {}).ok());
