@@ -127,6 +127,13 @@ TEST_F(KubernetesStoreTest, ListsInPages) {
   ListOptions selected;
   selected.field_selector = "metadata.name=b";
   EXPECT_EQ(store_->List(ConfigMaps(), selected).value().items.size(), 1u);
+  // Of all of them it asks for some at a time itself.
+  for (int i = 0; i < 600; ++i)
+    ASSERT_TRUE(
+        embedded_->Create(ConfigMaps(), "default", ConfigMap(absl::StrCat("m", i)), {}).ok());
+  const ObjectList all = store_->List(ConfigMaps(), {}).value();
+  EXPECT_EQ(all.items.size(), 603u);
+  EXPECT_EQ(all.revision, embedded_->List(ConfigMaps(), {}).value().revision);
 }
 
 TEST_F(KubernetesStoreTest, WatchesFromAListOn) {

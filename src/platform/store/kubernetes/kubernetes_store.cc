@@ -2,6 +2,7 @@
 #include "platform/store/kubernetes/kubernetes_store.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,8 @@ namespace weft::platform {
 namespace {
 
 constexpr absl::Duration kListIdle = absl::Minutes(1);
+constexpr int64_t kPageItems = 500;
+constexpr int kMostListTries = 3;
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
 constexpr absl::Duration kPatience = absl::Seconds(30);
 // Servers end watches after some minutes; one that says nothing for longer has gone.
@@ -185,7 +188,31 @@ StatusOr<ObjectPtr> KubernetesStore::Get(const ResourceType& type, const ObjectN
   return AskObject("GET", PathOf(type, name), Json());
 }
 
+// All of them in pages: the pods of a large job are hundreds of megabytes.
 StatusOr<ObjectList> KubernetesStore::List(const ResourceType& type, const ListOptions& options) {
+  if (options.limit > 0 || !options.continue_token.empty() || !options.revision.empty())
+    return ListPage(type, options);
+  ListOptions page = options;
+  page.limit = kPageItems;
+  ObjectList all;
+  for (int tries = 1;;) {
+    StatusOr<ObjectList> next = ListPage(type, page);
+    if (IsExpired(next.status()) && tries++ < kMostListTries) {
+      // The pages before are too old by now for what follows on them.
+      all = ObjectList();
+      page.continue_token.clear();
+      continue;
+    }
+    WEFT_RETURN_IF_ERROR(next.status());
+    all.revision = next->revision;
+    std::move(next->items.begin(), next->items.end(), std::back_inserter(all.items));
+    if (next->continue_token.empty()) return all;
+    page.continue_token = next->continue_token;
+  }
+}
+
+StatusOr<ObjectList> KubernetesStore::ListPage(const ResourceType& type,
+                                               const ListOptions& options) {
   const std::string query = Query()
                                 .Add("labelSelector", options.label_selector)
                                 .Add("fieldSelector", options.field_selector)
