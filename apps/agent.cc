@@ -67,10 +67,7 @@ std::vector<std::string> ClaimVersions(platform::KubernetesStore* store) {
 }
 
 Status RunAgent(const AgentFlags& flags) {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const sigset_t signals = HoldBackSignals();
   RealClock clock;
   platform::DeviceAgent::Options options;
   WEFT_RETURN_IF_ERROR(ReadFlags(flags, &options));

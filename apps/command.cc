@@ -17,6 +17,14 @@ void SetAction(CLI::App* command, Action* action, std::function<Status()> body) 
   });
 }
 
+sigset_t HoldBackSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
 void AddClusterFlags(CLI::App* command, ClusterFlags* flags) {
   command->add_option("--kubeconfig", flags->kubeconfig,
                       "How to reach the cluster (default: $KUBECONFIG, the pod's "

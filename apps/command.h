@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <signal.h>
 
 #include "base/status.h"
 #include "platform/store/kubernetes/kubeconfig.h"
@@ -25,6 +26,10 @@ struct CommandLine {
 // The action of a command that does or says all by itself, or fails with a word why and exit
 // code 1.
 void SetAction(CLI::App* command, Action* action, std::function<Status()> body);
+
+// What ends a command that runs on: for sigwait. Before any thread is made, so that all of them
+// leave the signals to that.
+sigset_t HoldBackSignals();
 
 // Of the commands that work on a cluster: which one.
 struct ClusterFlags {

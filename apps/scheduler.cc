@@ -33,10 +33,7 @@ struct SchedulerFlags {
 };
 
 Status RunScheduler(const SchedulerFlags& flags) {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const sigset_t signals = HoldBackSignals();
   RealClock clock;
   platform::PodScheduler::Options options;
   WEFT_RETURN_IF_ERROR(ReadSchedulingFlags(flags.scheduling, &options));

@@ -8,17 +8,14 @@
 
 #include <signal.h>
 
-#include "base/log.h"
 #include "platform/tuning/katib_calls.h"
+#include "platform/tuning/katib_server.h"
 
 namespace weft::apps {
 namespace {
 
 Status Serve(const std::string& address) {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const sigset_t signals = HoldBackSignals();
   WEFT_ASSIGN_OR_RETURN(const auto server,
                         platform::KatibServer::Start(address, platform::KatibCalls(nullptr)));
   std::printf("suggestions at port %d\n", server->port());
@@ -37,15 +34,6 @@ void AddSuggestion(CLI::App& app, Action* action) {
   command->add_option("--address", *address, "Where to listen; port 0 is any free one")
       ->capture_default_str();
   SetAction(command, action, [address] { return Serve(*address); });
-}
-
-StatusOr<std::unique_ptr<platform::KatibServer>> StartKatibServer(const std::string& address,
-                                                                  platform::ObjectStore* store) {
-  if (address.empty()) return nullptr;
-  WEFT_ASSIGN_OR_RETURN(auto server,
-                        platform::KatibServer::Start(address, platform::KatibCalls(store)));
-  WEFT_LOG(INFO) << "Katib's calls at port " << server->port();
-  return server;
 }
 
 void AddKatibFlag(CLI::App* command, std::string* address) {

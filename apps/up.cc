@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft up`: a control plane on this machine.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -17,11 +18,11 @@
 #include "apps/pods.h"
 #include "apps/scheduler.h"
 #include "apps/suggestion.h"
-#include "apps/trial_output.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/subprocess.h"
+#include "base/threads.h"
 #include "platform/apiserver/api_server.h"
 #include "platform/apiserver/kubeconfig_file.h"
 #include "platform/apiserver/node_identity.h"
@@ -33,6 +34,7 @@
 #include "platform/resources/node_words.h"
 #include "platform/scheduling/pod_scheduler.h"
 #include "platform/store/embedded/embedded_store.h"
+#include "platform/tuning/katib_server.h"
 #include "platform/tuning/tuning_controllers.h"
 #include "platform/workloads/workload_controllers.h"
 
@@ -40,6 +42,9 @@ namespace weft::apps {
 namespace {
 
 constexpr absl::Duration kEventsStay = absl::Hours(1);  // as on a cluster
+constexpr size_t kMostOutputBytes = size_t{64} << 20;   // of a trial
+constexpr absl::Duration kGather = absl::Milliseconds(50);
+constexpr int kParallelCalls = 8;  // pods of a job that are made together
 
 struct UpFlags {
   std::string state;
@@ -113,6 +118,18 @@ platform::Controller::Options FrameOptions(platform::ObjectStore* store, const C
   return options;
 }
 
+platform::TfJobController::Options JobOptions(platform::ObjectStore* store, const Clock* clock,
+                                              ThreadPool* calls) {
+  platform::TfJobController::Options options;
+  options.store = store;
+  options.clock = clock;
+  options.pool = calls;
+  options.gather = kGather;
+  // Each of a job's thousands of pods makes it look at all of them.
+  options.packs_copies = false;
+  return options;
+}
+
 StatusOr<std::vector<Json>> ParseNodes(const std::vector<std::string>& words) {
   std::vector<Json> nodes;
   std::set<std::string> names;
@@ -141,17 +158,29 @@ Status WriteNodeKubeconfigs(const std::vector<std::string>& words, int port,
   return absl::OkStatus();
 }
 
-// What ends the control plane, for WaitForSignal.
-sigset_t HoldBackSignals() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // A file that may not grow is an error of the write, not our end.
+// A file that may not grow is an error of the write, and what a client types may come to a program
+// that reads no more: neither is our end.
+void IgnoreBrokenWrites() {
   ::signal(SIGXFSZ, SIG_IGN);
-  // What a client types may come to a program that reads no more.
   ::signal(SIGPIPE, SIG_IGN);
-  return signals;
+}
+
+// The output of trials' pods, from the folder of their logs.
+platform::TrialOutputReader ReadsLogFolder(std::string folder) {
+  return [folder = std::move(folder)](const platform::ObjectPtr& pod,
+                                      const std::string& container) -> StatusOr<std::string> {
+    WEFT_ASSIGN_OR_RETURN(const std::string path,
+                          platform::PodExecutor::LogPath(folder, *pod, container, false));
+    RealFileSystem files;
+    WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, kMostOutputBytes));
+    std::string lines;
+    for (absl::string_view line : absl::StrSplit(text, '\n')) {
+      // Behind its time.
+      line.remove_prefix(std::min(line.size(), line.find(' ') + 1));
+      absl::StrAppend(&lines, line, "\n");
+    }
+    return lines;
+  };
 }
 
 Status RunControlPlane(const UpFlags& flags) {
@@ -203,9 +232,8 @@ Status RunControlPlane(const UpFlags& flags) {
               kubeconfig.c_str());
   std::fflush(stdout);
   {
-    platform::TfJobController::Options job_options;
-    job_options.store = store.get();
-    job_options.clock = &clock;
+    ThreadPool calls("calls", kParallelCalls);
+    auto job_options = JobOptions(store.get(), &clock, &calls);
     platform::TfJobController jobs(job_options);
     job_options.type = &platform::Tensorflows();
     platform::TfJobController compact_jobs(job_options);
@@ -219,7 +247,8 @@ Status RunControlPlane(const UpFlags& flags) {
     platform::WorkloadControllers workloads(FrameOptions(store.get(), &clock));
     platform::TuningControllers tuning(
         {FrameOptions(store.get(), &clock), ReadsLogFolder(log_folder), "127.0.0.1"});
-    WEFT_ASSIGN_OR_RETURN(const auto katib, StartKatibServer(flags.katib_address, store.get()));
+    WEFT_ASSIGN_OR_RETURN(const auto katib,
+                          platform::AnswerKatib(flags.katib_address, store.get()));
     executor->Start();
     scheduler->Start();
     workloads.Start(flags.threads);
@@ -269,7 +298,10 @@ void AddUp(CLI::App& app, Action* action) {
   AddKatibFlag(up, &flags->katib_address);
   AddPassEnvironmentFlag(up, &flags->pass_env);
   AddSchedulingFlags(up, &flags->scheduling);
-  SetAction(up, action, [flags] { return RunControlPlane(*flags); });
+  SetAction(up, action, [flags] {
+    IgnoreBrokenWrites();
+    return RunControlPlane(*flags);
+  });
 }
 
 }  // namespace weft::apps

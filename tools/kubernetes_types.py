@@ -8,7 +8,7 @@ FOLDER holds the pages of /openapi/v3, as `api__v1_openapi.json` and `apis__apps
 Kubernetes have them in api/openapi-spec/v3. tests/kubernetes/types_test.py asks a running server instead.
 
 A line without a blank is a type, the lines below its fields: a name, with '!' where it must be there, and what it
-holds: string, bool, int32, int64, number, bytes, time, quantity, int-or-string, any, a type, [] of one, {} of one.
+holds: string, bool, int32, int64, number, bytes, time, micro-time, quantity, int-or-string, any, a type, [] of one, {} of one.
 """
 import json
 import pathlib
@@ -20,17 +20,23 @@ PAGES = {
     'apis/apps/v1': ('Deployment', 'ReplicaSet', 'StatefulSet', 'ControllerRevision'),
     'apis/batch/v1': ('Job',),
     'apis/coordination.k8s.io/v1': ('Lease',),
+    'apis/discovery.k8s.io/v1': ('EndpointSlice',),
     'apis/scheduling.k8s.io/v1': ('PriorityClass',),
     'apis/apiextensions.k8s.io/v1': ('CustomResourceDefinition',),
 }
-PLAIN = {'Quantity': 'quantity', 'IntOrString': 'int-or-string', 'Time': 'time', 'MicroTime': 'time',
+PLAIN = {'Quantity': 'quantity', 'IntOrString': 'int-or-string', 'Time': 'time', 'MicroTime': 'micro-time',
          'FieldsV1': 'any', 'RawExtension': 'any', 'JSON': 'any', 'JSONSchemaPropsOrBool': 'any',
          'JSONSchemaPropsOrArray': 'any', 'JSONSchemaPropsOrStringArray': 'any'}
 FORMATS = {'int32': 'int32', 'int64': 'int64', 'byte': 'bytes', 'date-time': 'time', 'double': 'number'}
 
 
+# Where two groups call their types alike.
+RENAMED = {'io.k8s.api.discovery.v1.EndpointPort': 'SlicePort'}
+
+
 def last_part(reference):
-    return reference.rsplit('/', 1)[-1].rsplit('.', 1)[-1]
+    whole_name = reference.rsplit('/', 1)[-1]
+    return RENAMED.get(whole_name, whole_name.rsplit('.', 1)[-1])
 
 
 class Types:

@@ -16,6 +16,7 @@ namespace weft {
 namespace {
 
 constexpr size_t kFewMembers = 16;
+constexpr size_t kLongText = 1024;  // from here on copies share it
 
 // Gives the parser its characters and keeps count, so that values and errors have a place.
 struct Cursor {
@@ -181,14 +182,38 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   Status error_;
 };
 
-bool IsPlain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
+bool IsAscii(char c) { return static_cast<unsigned char>(c) < 0x80; }
+
+// Of a character that does not stand for itself.
+void AppendEscape(char c, std::string* out) {
+  static constexpr char kControls[] = "btn\0fr";  // from \b on
+  out->push_back('\\');
+  if (c == '"' || c == '\\') {
+    out->push_back(c);
+  } else if (c >= '\b' && c <= '\r' && c != '\v') {
+    out->push_back(kControls[c - '\b']);
+  } else {
+    absl::StrAppendFormat(out, "u%04x", static_cast<int>(c));
+  }
+}
 
 void AppendQuoted(const std::string& text, std::string* out) {
-  if (std::all_of(text.begin(), text.end(), IsPlain)) {
-    absl::StrAppend(out, "\"", text, "\"");
+  if (!std::all_of(text.begin(), text.end(), IsAscii)) {
+    out->append(
+        nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  out->append(nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  out->push_back('"');
+  size_t copied = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    out->append(text, copied, i - copied);
+    AppendEscape(c, out);
+    copied = i + 1;
+  }
+  out->append(text, copied);
+  out->push_back('"');
 }
 
 void AppendNumber(double value, std::string* out) {
@@ -218,7 +243,7 @@ void Write(const Json& json, int indent, int depth, std::string* out) {
       AppendNumber(json.AsDouble().value_or(0), out);
       return;
     case Json::Kind::kString:
-      AppendQuoted(json.AsString().value_or(""), out);
+      AppendQuoted(*json.text(), out);
       return;
     case Json::Kind::kArray:
       out->push_back('[');
@@ -288,7 +313,7 @@ StatusOr<double> Json::AsDouble() const {
 }
 
 StatusOr<std::string> Json::AsString() const {
-  if (const std::string* value = std::get_if<std::string>(&value_)) return *value;
+  if (const std::string* const value = text()) return *value;
   return InvalidArgument("expected a string, found ", Describe());
 }
 
@@ -344,6 +369,35 @@ bool Json::Erase(absl::string_view name) {
   Object* const members = mutable_members();
   if (members == nullptr) return false;
   return std::erase_if(*members, [&](const JsonMember& member) { return member.name == name; }) > 0;
+}
+
+void Json::SetText(std::string value) {
+  if (value.size() < kLongText) {
+    value_ = std::move(value);
+  } else {
+    value_ = std::make_shared<const std::string>(std::move(value));
+  }
+}
+
+bool Json::operator==(const Json& other) const {
+  const std::string* const mine = text();
+  const std::string* const others = other.text();
+  if (mine == nullptr || others == nullptr) return value_ == other.value_;
+  return mine == others || *mine == *others;
+}
+
+void Json::ShareLongTexts(const Json& other) {
+  if (LongText* const mine = std::get_if<LongText>(&value_)) {
+    const LongText* const others = std::get_if<LongText>(&other.value_);
+    if (others != nullptr && **mine == **others) *mine = *others;
+  } else if (Array* const list = mutable_items()) {
+    const size_t count = std::min(list->size(), other.items().size());
+    for (size_t i = 0; i < count; ++i) (*list)[i].ShareLongTexts(other.items()[i]);
+  } else if (Object* const mapping = mutable_members()) {
+    for (JsonMember& member : *mapping) {
+      if (const Json* const same = other.Find(member.name)) member.value.ShareLongTexts(*same);
+    }
+  }
 }
 
 std::string Json::Describe() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -37,7 +38,7 @@ struct TextPosition {
 };
 
 // A value: copies deeply, compares deeply (positions aside). Objects keep the order of their
-// members. Thread- compatible.
+// members. Copies share their long texts, which nobody changes. Thread-compatible.
 class Json {
  public:
   using Array = std::vector<Json>;
@@ -45,14 +46,14 @@ class Json {
   enum class Kind { kNull, kBool, kInt, kDouble, kString, kArray, kObject };
 
   Json() = default;
-  Json(bool value) : value_(value) {}                      // NOLINT(google-explicit-constructor)
-  Json(int value) : value_(int64_t{value}) {}              // NOLINT(google-explicit-constructor)
-  Json(int64_t value) : value_(value) {}                   // NOLINT(google-explicit-constructor)
-  Json(double value) : value_(value) {}                    // NOLINT(google-explicit-constructor)
-  Json(std::string value) : value_(std::move(value)) {}    // NOLINT(google-explicit-constructor)
-  Json(const char* value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
+  Json(bool value) : value_(value) {}                     // NOLINT(google-explicit-constructor)
+  Json(int value) : value_(int64_t{value}) {}             // NOLINT(google-explicit-constructor)
+  Json(int64_t value) : value_(value) {}                  // NOLINT(google-explicit-constructor)
+  Json(double value) : value_(value) {}                   // NOLINT(google-explicit-constructor)
+  Json(std::string value) { SetText(std::move(value)); }  // NOLINT(google-explicit-constructor)
+  Json(const char* value) : Json(std::string(value)) {}   // NOLINT(google-explicit-constructor)
   Json(absl::string_view value)
-      : value_(std::string(value)) {}               // NOLINT(google-explicit-constructor)
+      : Json(std::string(value)) {}                 // NOLINT(google-explicit-constructor)
   Json(Array value) : value_(std::move(value)) {}   // NOLINT(google-explicit-constructor)
   Json(Object value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
   static Json MakeArray() { return Json(Array()); }
@@ -65,12 +66,15 @@ class Json {
   // that JSON cannot hold null.
   std::string Dump(int indent = 0) const;
 
-  Kind kind() const { return static_cast<Kind>(value_.index()); }
+  Kind kind() const {
+    return std::holds_alternative<LongText>(value_) ? Kind::kString
+                                                    : static_cast<Kind>(value_.index());
+  }
   bool is_null() const { return kind() == Kind::kNull; }
   bool is_bool() const { return kind() == Kind::kBool; }
   bool is_int() const { return kind() == Kind::kInt; }
   bool is_number() const { return kind() == Kind::kInt || kind() == Kind::kDouble; }
-  bool is_string() const { return kind() == Kind::kString; }
+  bool is_string() const { return text() != nullptr; }
   bool is_array() const { return kind() == Kind::kArray; }
   bool is_object() const { return kind() == Kind::kObject; }
 
@@ -80,6 +84,11 @@ class Json {
   StatusOr<double> AsDouble() const;
   StatusOr<std::string> AsString() const;
 
+  // Null unless it is a string. As long as this value is not changed.
+  const std::string* text() const {
+    if (const LongText* const held = std::get_if<LongText>(&value_)) return held->get();
+    return std::get_if<std::string>(&value_);
+  }
   // Empty unless it is an array, an object.
   const Array& items() const;
   const Object& members() const;
@@ -99,6 +108,8 @@ class Json {
   Object* mutable_members() { return std::get_if<Object>(&value_); }
   // True if there was such a member.
   bool Erase(absl::string_view name);
+  // Long texts that stand at the same places in `other` are held once from now on.
+  void ShareLongTexts(const Json& other);
 
   // The value in a few words for messages: `12`, `"text"`, `a list of 3`, `a mapping with "name",
   // "image"`.
@@ -107,10 +118,13 @@ class Json {
   TextPosition position() const { return position_; }
   void set_position(TextPosition position) { position_ = position; }
 
-  bool operator==(const Json& other) const { return value_ == other.value_; }
+  bool operator==(const Json& other) const;
 
  private:
-  std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
+  using LongText = std::shared_ptr<const std::string>;
+  void SetText(std::string value);
+  // The first ones in the order of Kind.
+  std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object, LongText> value_;
   TextPosition position_;
 };
 

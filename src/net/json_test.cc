@@ -31,6 +31,41 @@ TEST(JsonTest, ParsesAndDumpsEveryKind) {
   EXPECT_EQ(Json::Parse("18446744073709551615").value().AsDouble().value(), 18446744073709551615.0);
 }
 
+TEST(JsonTest, EveryCharacterOfASCIIIsWrittenAsItIsRead) {
+  std::string all;
+  for (char c = 0; c < 0x7f; ++c) all.push_back(c);
+  all.push_back(0x7f);
+  EXPECT_EQ(
+      Json(all).Dump(),
+      R"("\u0000\u0001\u0002\u0003\u0004\u0005\u0006\u0007\b\t\n\u000b\f\r\u000e\u000f)"
+      R"(\u0010\u0011\u0012\u0013\u0014\u0015\u0016\u0017\u0018\u0019\u001a\u001b\u001c\u001d\u001e\u001f)"
+      " !\\\"#$%&'()*+,-./"
+      "0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\\\]^_`abcdefghijklmnopqrstuvwxyz{|}~\x7f\"");
+  EXPECT_EQ(Json::Parse(Json(all).Dump()).value(), Json(all));
+}
+
+TEST(JsonTest, CopiesShareLongTexts) {
+  const std::string text(5000, 'x');
+  Json json;
+  json.Set("list", Json(Json::Array{Json(text), Json("short")}));
+  const Json copy = json;
+  EXPECT_EQ(copy, json);
+  EXPECT_EQ(copy.Find("list")->items()[0].text(), json.Find("list")->items()[0].text());
+  Json read = Json::Parse(json.Dump()).value();
+  EXPECT_EQ(read, json);
+  EXPECT_EQ(read.Find("list")->items()[0].kind(), Json::Kind::kString);
+  EXPECT_NE(read.Find("list")->items()[0].text(), json.Find("list")->items()[0].text());
+  read.ShareLongTexts(json);
+  EXPECT_EQ(read.Find("list")->items()[0].text(), json.Find("list")->items()[0].text());
+  EXPECT_EQ(read.Dump(), json.Dump());
+  // One that differs stays what it is.
+  Json other = Json::Parse(json.Dump()).value();
+  other.FindMutable("list")->mutable_items()->front() = std::string(5000, 'y');
+  other.ShareLongTexts(json);
+  EXPECT_NE(other, json);
+  EXPECT_EQ(other.Find("list")->items()[0].AsString().value(), std::string(5000, 'y'));
+}
+
 TEST(JsonTest, IndentsForPeople) {
   EXPECT_EQ(Json::Parse(R"({"a":[1,{"b":2}],"c":{}})").value().Dump(2),
             "{\n  \"a\": [\n    1,\n    {\n      \"b\": 2\n    }\n  ],\n  \"c\": {}\n}");

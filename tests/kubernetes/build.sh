@@ -1,16 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds a program from the modules that go.mod pins, once, into the user's cache; prints the path.
-#   build.sh kubectl|controlplane|kubelet|reference|kwok|scheduler|helm
-# The last four have a go.mod of their own: they were released with other versions of what they share with Kubernetes.
+#   build.sh kubectl|controlplane|kubelet|reference|kwok|scheduler|helm|kueue
+# The last five have a go.mod of their own: they were released with other versions of what they share with Kubernetes.
+# Where that names a `tool`, the program is the one that its module has; else it is main.go beside it.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
-program=${1:?say kubectl, controlplane, kubelet, reference, kwok, scheduler or helm}
-[ -f "$program/main.go" ] || { echo "build.sh: there is no program $program here" >&2; exit 1; }
+program=${1:?say kubectl, controlplane, kubelet, reference, kwok, scheduler, helm or kueue}
+[ -f "$program/main.go" ] || [ -f "$program/go.mod" ] || { echo "build.sh: there is no program $program here" >&2; exit 1; }
 package=./$program
-[ ! -f "$program/go.mod" ] || { cd "$program"; package=.; }
+sources=("$package"/*.go)
+[ ! -f "$program/go.mod" ] || { cd "$program"; package=.; sources=(*.go); }
+tool=$(awk '$1 == "tool" {print $2; exit}' go.mod)
+[ -z "$tool" ] || { package=$tool; sources=(); }
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/weft/kubernetes
-stamp=$(cat go.mod go.sum "$package"/*.go | sha256sum | cut -c1-16)
+stamp=$(cat go.mod go.sum "${sources[@]}" | sha256sum | cut -c1-16)
 binary=$cache/$program-$stamp
 mkdir -p "$cache"
 # Tests that run at the same time want the same program: one builds it, the others wait.

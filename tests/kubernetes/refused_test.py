@@ -17,6 +17,7 @@ import unittest
 
 import api_client
 import more_refused_objects
+import policy_objects
 import refused_objects
 import two_planes
 
@@ -105,7 +106,7 @@ class RefusedTest(unittest.TestCase):
         self.used = set()
         self.unknown = []
         for name, path, thing in refused_objects.creations(
-                refused_objects.PODS + more_refused_objects.PODS, refused_objects.OTHERS + more_refused_objects.OTHERS):
+                refused_objects.PODS + more_refused_objects.PODS, refused_objects.OTHERS + more_refused_objects.OTHERS + policy_objects.OTHERS):
             self.compare(name, 'POST', path, thing)
         for name, path, thing, changes in refused_objects.UPDATES + more_refused_objects.UPDATES:
             thing = refused_objects.changed(thing, {'metadata.name': 'update-' + name})

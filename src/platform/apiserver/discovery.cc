@@ -24,12 +24,6 @@ struct Group {
   std::vector<std::string> versions;
 };
 
-// As clusters order versions: 2 for v1 and its kin, 1 for a beta, 0 for an alpha.
-int Maturity(absl::string_view version) {
-  if (absl::StrContains(version, "alpha")) return 0;
-  return absl::StrContains(version, "beta") ? 1 : 2;
-}
-
 std::vector<Group> Groups() {
   std::vector<Group> groups;
   for (const ResourceType* const type : KnownResources()) {
@@ -47,9 +41,7 @@ std::vector<Group> Groups() {
   }
   // Kinds of a group have versions of their own; the first of all is what clients prefer.
   for (Group& group : groups) {
-    std::stable_sort(
-        group.versions.begin(), group.versions.end(),
-        [](const std::string& a, const std::string& b) { return Maturity(a) > Maturity(b); });
+    std::sort(group.versions.begin(), group.versions.end(), IsPreferredVersion);
   }
   return groups;
 }

@@ -101,6 +101,19 @@ TEST_F(KubernetesStoreTest, DoesWhatAStoreDoes) {
   EXPECT_THAT(StatusObject(invalid).Dump(), HasSubstr(R"("field":"metadata.name")"));
 }
 
+TEST_F(KubernetesStoreTest, CreatesInAnyVersionThatIsServed) {
+  Json job = Json::Parse(R"({"apiVersion":"kubeflow.org/v1beta1","kind":"TFJob",
+      "metadata":{"name":"old"},"spec":{"tfReplicaSpecs":{"Worker":{
+      "template":{"spec":{"containers":[{"name":"tensorflow","image":"i"}]}}}}}})")
+                 .value();
+  const StatusOr<ObjectPtr> made = store_->Create(TfJobs(), "default", job, {});
+  ASSERT_TRUE(made.ok()) << made.status();
+  // It answers in the version of the request, and keeps its own.
+  EXPECT_EQ(StringField(**made, {"apiVersion"}), "kubeflow.org/v1beta1");
+  EXPECT_EQ(StringField(*store_->Get(TfJobs(), {"default", "old"}).value(), {"apiVersion"}),
+            "kubeflow.org/v1");
+}
+
 TEST_F(KubernetesStoreTest, ListsInPages) {
   for (const char* name : {"a", "b", "c"})
     ASSERT_TRUE(store_->Create(ConfigMaps(), "default", ConfigMap(name), {}).ok());
@@ -114,6 +127,13 @@ TEST_F(KubernetesStoreTest, ListsInPages) {
   ListOptions selected;
   selected.field_selector = "metadata.name=b";
   EXPECT_EQ(store_->List(ConfigMaps(), selected).value().items.size(), 1u);
+  // Of all of them it asks for some at a time itself.
+  for (int i = 0; i < 600; ++i)
+    ASSERT_TRUE(
+        embedded_->Create(ConfigMaps(), "default", ConfigMap(absl::StrCat("m", i)), {}).ok());
+  const ObjectList all = store_->List(ConfigMaps(), {}).value();
+  EXPECT_EQ(all.items.size(), 603u);
+  EXPECT_EQ(all.revision, embedded_->List(ConfigMaps(), {}).value().revision);
 }
 
 TEST_F(KubernetesStoreTest, WatchesFromAListOn) {

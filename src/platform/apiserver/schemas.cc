@@ -62,6 +62,7 @@ Json SchemaOfField(const FieldFacts& field, const std::vector<const TypeFacts*>&
     case Holds::kString:
     case Holds::kBytes:
     case Holds::kTime:
+    case Holds::kMicroTime:
     case Holds::kQuantity:
     case Holds::kIntOrString:
       one.Set("type", "string");

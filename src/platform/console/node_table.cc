@@ -12,6 +12,7 @@
 
 #include "platform/object/fields.h"
 #include "platform/object/node_view.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/object/pod_view.h"
 #include "platform/resources/pod_needs.h"
 

@@ -12,6 +12,7 @@
 
 #include "platform/jobs/task_objects.h"
 #include "platform/object/fields.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/resources/fit.h"
 #include "platform/resources/gpu_needs.h"
 

@@ -95,6 +95,13 @@ Json AgeCell(const Json& object, absl::Time now) {
 
 std::string OrNone(std::string text) { return text.empty() ? "<none>" : text; }
 
+std::string FirstOf(const std::vector<std::string>& texts) {
+  constexpr size_t kShown = 3;
+  if (texts.size() <= kShown) return OrNone(absl::StrJoin(texts, ","));
+  return absl::StrCat(absl::StrJoin(texts.begin(), texts.begin() + kShown, ","), " + ",
+                      texts.size() - kShown, " more...");
+}
+
 size_t CountOf(const Json& object, FieldPath path) {
   const Json* const field = FindField(object, path);
   return field == nullptr ? 0 : field->size();

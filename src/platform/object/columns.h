@@ -27,6 +27,8 @@ const Json* FindByJsonPath(const Json& object, absl::string_view path);
 std::string AgeOf(const Json& object, FieldPath path, absl::Time now);
 Json AgeCell(const Json& object, absl::Time now);
 std::string OrNone(std::string text);  // "<none>" for nothing
+// "a,b,c + 2 more...", "<none>" for nothing.
+std::string FirstOf(const std::vector<std::string>& texts);
 size_t CountOf(const Json& object, FieldPath path);
 // "a=b,c=d", "<none>" when there are none.
 std::string LabelsText(const Json* labels);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/object/definition.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -185,6 +186,7 @@ ResourceType ReadDefinition(const Json& definition, Problems* problems) {
       ReadVersion(version, &type);
     }
   }
+  std::sort(type.versions.begin(), type.versions.end(), IsPreferredVersion);
   CheckDefinition(definition, type, storages, problems);
   return type;
 }

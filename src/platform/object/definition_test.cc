@@ -38,6 +38,16 @@ TEST(DefinitionTest, FilesAreWrittenFromTheKinds) {
   }
 }
 
+TEST(DefinitionTest, VersionsAreOrderedAsClustersOrderThem) {
+  std::vector<std::string> versions = {"foo10", "v1",       "v3beta1",   "v11alpha2",
+                                       "foo1",  "v2",       "v12alpha1", "v10beta3",
+                                       "v10",   "v11beta2", "v1a",       "v01"};
+  std::sort(versions.begin(), versions.end(), IsPreferredVersion);
+  EXPECT_THAT(versions,
+              ::testing::ElementsAre("v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1",
+                                     "v12alpha1", "v11alpha2", "foo1", "foo10", "v01", "v1a"));
+}
+
 TEST(DefinitionTest, ADefinitionReadsBackAsTheKind) {
   const ResourceType& type = TypeOf("tensorflows.krallistic.github.com");
   Problems problems("");

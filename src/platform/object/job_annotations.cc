@@ -9,10 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-#include "base/nearest_name.h"
 #include "platform/object/fields.h"
 #include "platform/object/quantity.h"
 
@@ -118,7 +116,19 @@ void ReadOne(const JsonMember& member, Problems* problems, JobExtras* extras,
   }
 }
 
+std::string ProblemOfJobAnnotation(const std::string& name) {
+  if (name == kDurationAnnotation || name == kGpuModelAnnotation ||
+      name == kJobProcessorsAnnotation)
+    return "belongs to pods: write it in the template's metadata.annotations";
+  return NoSuchAnnotation(name, KnownAnnotations());
+}
+
 }  // namespace
+
+bool IsJobAnnotation(absl::string_view name) {
+  const std::vector<std::string>& known = KnownAnnotations();
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
 
 void CheckTrial(const Json& at, const std::string& path, const std::string& trial,
                 Problems* problems) {
@@ -165,19 +175,13 @@ void ReadJobAnnotations(const Json& metadata, Problems* problems, JobExtras* ext
   const Json* const annotations = FindField(metadata, {"annotations"});
   if (annotations == nullptr) return;
   TensorBoardSpec board;
-  const std::vector<std::string>& known = KnownAnnotations();
   for (const JsonMember& member : annotations->members()) {
     if (!absl::StartsWith(member.name, kAnnotationPrefix)) continue;
-    if (std::find(known.begin(), known.end(), member.name) != known.end()) {
+    if (IsJobAnnotation(member.name)) {
       ReadOne(member, problems, extras, &board);
       continue;
     }
-    const std::string nearest = NearestName(member.name, known);
-    problems->Add(
-        member.value, PathOf(member.name),
-        nearest.empty()
-            ? absl::StrCat("there is no such annotation. Known are ", absl::StrJoin(known, ", "))
-            : absl::StrCat("there is no such annotation. Did you mean '", nearest, "'?"));
+    problems->Add(member.value, PathOf(member.name), ProblemOfJobAnnotation(member.name));
   }
   CheckClients(*annotations, PathOf(kInsecureClientsAnnotation), kTaskSecurityAnnotation, *extras,
                problems);

@@ -3,13 +3,15 @@
 // both.
 #pragma once
 
+#include "absl/strings/string_view.h"
+
 #include "net/json.h"
 #include "platform/object/field_reader.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/object/tfjob.h"
 
 namespace weft::platform {
 
-inline constexpr char kAnnotationPrefix[] = "weft.dev/";
 inline constexpr char kTaskFlagsAnnotation[] = "weft.dev/task-flags";     // "true", "false"
 inline constexpr char kTrialAnnotation[] = "weft.dev/trial";              // "3"
 inline constexpr char kRestartAnnotation[] = "weft.dev/restart";          // "task", "job"
@@ -21,13 +23,7 @@ inline constexpr char kPackingAnnotation[] = "weft.dev/packing";  // "auto", "no
 // {"stepSeconds": 0.02, "bytesPerStep": "50Mi", "networkBytesPerSecond": "1250M"}
 inline constexpr char kCostsAnnotation[] = "weft.dev/costs";
 
-// On a pod that runs several tasks: "worker-0,ps-0,worker-1", whose name the first one gives it.
-inline constexpr char kTasksAnnotation[] = "weft.dev/tasks";
-// On a pod: how long it runs, "90m", "2h30m" or seconds. For schedulers; it is not ended by it.
-inline constexpr char kDurationAnnotation[] = "weft.dev/duration";
-// On a pod, by whoever sees what it prints: {"step": 120, "steps": 600, "loss": 0.25,
-// "secondsLeft": 34, "time": "..."}. All but step may be missing.
-inline constexpr char kProgressAnnotation[] = "weft.dev/progress";
+bool IsJobAnnotation(absl::string_view name);
 
 // From metadata.annotations. Others of the prefix are problems, with the nearest name.
 void ReadJobAnnotations(const Json& metadata, Problems* problems, JobExtras* extras);

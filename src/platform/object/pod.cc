@@ -6,6 +6,7 @@
 
 #include "platform/object/fields.h"
 #include "platform/object/metadata_checks.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/object/pod_checks.h"
 #include "platform/object/type_facts.h"
 
@@ -114,8 +115,10 @@ PodTemplate ParsePodTemplate(const Json& value, const std::string& path, Problem
   }
   pod.written = value;
   if (is_readable) {
-    if (const Json* const meta = FindField(value, {"metadata"}))
+    if (const Json* const meta = FindField(value, {"metadata"})) {
       CheckMetadata(*meta, absl::StrCat(path, ".metadata"), problems);
+      CheckPodAnnotations(nullptr, *meta, absl::StrCat(path, ".metadata"), problems);
+    }
     PodChecks checks;
     checks.path = absl::StrCat(path, ".spec");
     checks.needs_images = false;

@@ -78,6 +78,10 @@ inline bool operator==(const ResourceType& a, const ResourceType& b) {
   return a.group == b.group && a.plural == b.plural;
 }
 
+// As clusters order the versions of a group: what is stable before betas before alphas, of each the
+// higher number first (v2, v1, v2beta1, v1beta2), then other names by letter.
+bool IsPreferredVersion(absl::string_view version, absl::string_view to);
+
 // Served in one version, without short names, /status and /scale; `group` is empty for the core
 // one.
 ResourceType MakeResourceType(std::string group, std::string version, std::string plural,

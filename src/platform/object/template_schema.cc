@@ -51,6 +51,7 @@ Json SchemaOfOne(const FieldFacts& field) {
     case Holds::kString:
       return Plain("string");
     case Holds::kTime:
+    case Holds::kMicroTime:
       return Plain("string", "date-time");
     case Holds::kBytes:
       return Plain("string", "byte");

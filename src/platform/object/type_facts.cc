@@ -14,6 +14,7 @@
 
 #include "platform/object/kubernetes_types.h"
 #include "platform/object/names.h"
+#include "platform/object/object_time.h"
 #include "platform/object/quantity.h"
 
 namespace weft::platform {
@@ -22,12 +23,17 @@ namespace {
 using Holds = FieldFacts::Holds;
 using Shape = FieldFacts::Shape;
 
-constexpr std::pair<absl::string_view, Holds> kPlain[] = {
-    {"any", Holds::kAny},           {"string", Holds::kString},
-    {"bool", Holds::kBool},         {"int32", Holds::kInt32},
-    {"int64", Holds::kInt64},       {"number", Holds::kNumber},
-    {"bytes", Holds::kBytes},       {"time", Holds::kTime},
-    {"quantity", Holds::kQuantity}, {"int-or-string", Holds::kIntOrString}};
+constexpr std::pair<absl::string_view, Holds> kPlain[] = {{"any", Holds::kAny},
+                                                          {"string", Holds::kString},
+                                                          {"bool", Holds::kBool},
+                                                          {"int32", Holds::kInt32},
+                                                          {"int64", Holds::kInt64},
+                                                          {"number", Holds::kNumber},
+                                                          {"bytes", Holds::kBytes},
+                                                          {"time", Holds::kTime},
+                                                          {"micro-time", Holds::kMicroTime},
+                                                          {"quantity", Holds::kQuantity},
+                                                          {"int-or-string", Holds::kIntOrString}};
 
 // "containers! []Container"
 FieldFacts ReadField(absl::string_view line, std::map<std::string, size_t>* types,
@@ -132,9 +138,11 @@ class Checker {
       case Holds::kAny:
         return;
       case Holds::kString:
-      case Holds::kTime:
         if (!value.is_string()) Expected(value, path, TextAllowed(value));
         return;
+      case Holds::kTime:
+      case Holds::kMicroTime:
+        return CheckTime(value, field.holds == Holds::kMicroTime, path);
       case Holds::kBytes:
         return CheckBytes(value, path);
       case Holds::kBool:
@@ -164,6 +172,21 @@ class Checker {
     if (!value.is_string()) return Expected(value, path, TextAllowed(value));
     if (!absl::Base64Unescape(value.AsString().value_or(""), &decoded))
       AddUnreadable(value, path, "is not base64");
+  }
+
+  // As RFC 3339 has it.
+  void CheckTime(const Json& value, bool is_micro, const std::string& path) {
+    if (!value.is_string()) return Expected(value, path, TextAllowed(value));
+    const std::string text = value.AsString().value_or("");
+    const size_t dot = text.find('.');
+    const size_t digits =
+        dot == std::string::npos
+            ? 0
+            : std::min(text.find_first_not_of("0123456789", dot + 1), text.size()) - dot - 1;
+    if (ParseObjectTime(text) != absl::InfinitePast() && (!is_micro || digits == 6)) return;
+    Expected(value, path,
+             is_micro ? "a time is allowed, as \"2026-11-21T12:20:02.000000Z\""
+                      : "a time is allowed, as \"2026-11-21T12:20:02Z\"");
   }
 
   void CheckWhole(const Json& value, bool is_small, const std::string& path) {

@@ -25,6 +25,7 @@ struct FieldFacts {
     kNumber,
     kBytes,
     kTime,
+    kMicroTime,  // with six digits of a second, always
     kQuantity,
     kIntOrString,
     kObject

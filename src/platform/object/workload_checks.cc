@@ -10,6 +10,7 @@
 
 #include "platform/object/fields.h"
 #include "platform/object/metadata_checks.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/object/pod_checks.h"
 #include "platform/object/pod_defaults.h"
 #include "platform/object/selector.h"
@@ -81,7 +82,9 @@ void CheckSelectorFits(const Json& object, const char* singular, Problems* probl
 
 void CheckTemplateMetadata(const Json& object, Problems* problems) {
   const Json* const metadata = FindField(object, {"spec", "template", "metadata"});
-  if (metadata != nullptr) CheckMetadata(*metadata, "spec.template", problems);
+  if (metadata == nullptr) return;
+  CheckMetadata(*metadata, "spec.template", problems);
+  CheckPodAnnotations(nullptr, *metadata, "spec.template.metadata", problems);
 }
 
 void CheckTemplatePod(const Json& object, Problems* problems) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/object/quantity.h"
 
 namespace weft::platform {

@@ -13,10 +13,6 @@
 
 namespace weft::platform {
 
-// On a pod: so many processors that the pods of its job share among themselves, and with nobody
-// else.
-inline constexpr char kJobProcessorsAnnotation[] = "weft.dev/job-processors";
-
 struct ProcessorWish {
   int64_t own = 0;                // processors that nobody else gets; 0: none
   int64_t limit_thousandths = 0;  // 0: no limit

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/object/fields.h"
+#include "platform/object/pod_annotations.h"
 
 namespace weft::platform {
 namespace {

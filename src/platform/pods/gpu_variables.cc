@@ -8,6 +8,7 @@
 
 #include "base/subprocess.h"
 #include "platform/object/fields.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/resources/gpu_needs.h"
 #include "platform/resources/node_description.h"
 

@@ -6,6 +6,7 @@
 
 #include "platform/object/fields.h"
 #include "platform/object/object_time.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/resources/node_description.h"
 #include "platform/resources/pod_needs.h"
 

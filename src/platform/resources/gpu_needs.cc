@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/object/quantity.h"
 
 namespace weft::platform {
@@ -138,7 +139,7 @@ StatusOr<GpuNeeds> ReadGpuNeeds(const Json& pod) {
     return InvalidArgument(kGpuSetAnnotation, " names ", wanted, " GPUs, the containers ask for ",
                            gpu.count);
   }
-  for (const char* name : {"weft.dev/gpu-model", "nvidia.com/use-gputype"}) {
+  for (const char* name : {kGpuModelAnnotation, "nvidia.com/use-gputype"}) {
     const std::string models = StringField(pod, {"metadata", "annotations", name});
     for (absl::string_view model : absl::StrSplit(models, ',', absl::SkipWhitespace()))
       gpu.models.emplace_back(absl::StripAsciiWhitespace(model));

@@ -79,8 +79,6 @@ StatusOr<std::shared_ptr<const PodNeeds>> ReadPodNeeds(const Json& pod, Resource
 
 // "0,1,3": the annotation of the printed seed for GPUs by index.
 inline constexpr char kGpuSetAnnotation[] = "alpha.kubernetes.io/gpuset";
-// What a pod got, by index: "0,3". Written when it is bound.
-inline constexpr char kGpuIndicesAnnotation[] = "weft.dev/gpu-indices";
 // InvalidArgument on anything but different numbers with commas between.
 StatusOr<std::vector<int>> ParseGpuIndices(absl::string_view text);
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "platform/object/fields.h"
 #include "platform/object/object_time.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/object/pod_view.h"
 #include "platform/store/api_error.h"
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/resources/node_words.h"
 #include "platform/store/embedded/embedded_store.h"
 

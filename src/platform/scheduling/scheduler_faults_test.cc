@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/resources/node_words.h"
 #include "platform/resources/pod_needs.h"
 #include "platform/scheduling/pod_scheduler.h"

@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 
 #include "platform/object/fields.h"
-#include "platform/object/job_annotations.h"
 #include "platform/object/object_time.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/object/pod_view.h"
 #include "platform/resources/fit.h"
 
@@ -38,15 +38,9 @@ double ProgressLeft(const Json& pod) {
   return left < 0 ? kForever : static_cast<double>(left);
 }
 
-// "90m", "1h30m", or seconds; what is neither is not known.
+// What makes no sense is not known.
 double DeclaredDuration(const Json& pod) {
-  const std::string text = PodView(pod).annotation(kDurationAnnotation);
-  absl::Duration duration;
-  double seconds = 0;
-  if (text.empty()) return kForever;
-  if (absl::SimpleAtod(text, &seconds)) return seconds >= 0 ? seconds : kForever;
-  if (!absl::ParseDuration(text, &duration) || duration < absl::ZeroDuration()) return kForever;
-  return absl::ToDoubleSeconds(duration);
+  return ParseRunLength(PodView(pod).annotation(kDurationAnnotation)).value_or(kForever);
 }
 
 // What it reports itself, else what was declared, and never longer than it may run.

@@ -120,6 +120,14 @@ const ResourceType& Services() {
   static const ResourceType& type = Named("", "services");
   return type;
 }
+const ResourceType& Endpoints() {
+  static const ResourceType& type = Named("", "endpoints");
+  return type;
+}
+const ResourceType& EndpointSlices() {
+  static const ResourceType& type = Named("discovery.k8s.io", "endpointslices");
+  return type;
+}
 const ResourceType& Events() {
   static const ResourceType& type = Named("", "events");
   return type;

@@ -34,6 +34,8 @@ GroupVersion SplitApiVersion(absl::string_view api_version);
 // Types that code names.
 const ResourceType& Pods();
 const ResourceType& Services();
+const ResourceType& Endpoints();
+const ResourceType& EndpointSlices();
 const ResourceType& Events();
 const ResourceType& Namespaces();
 const ResourceType& Nodes();

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "base/log.h"
 #include "base/threads.h"
 
 namespace weft::platform {
@@ -127,6 +128,13 @@ StatusOr<std::unique_ptr<KatibServer>> KatibServer::Start(const std::string& add
   auto impl = std::make_unique<Impl>(std::move(calls));
   WEFT_RETURN_IF_ERROR(impl->Start(address));
   return std::unique_ptr<KatibServer>(new KatibServer(std::move(impl)));
+}
+
+StatusOr<std::unique_ptr<KatibServer>> AnswerKatib(const std::string& address, ObjectStore* store) {
+  if (address.empty()) return nullptr;
+  WEFT_ASSIGN_OR_RETURN(auto server, KatibServer::Start(address, KatibCalls(store)));
+  WEFT_LOG(INFO) << "Katib's calls at port " << server->port();
+  return server;
 }
 
 }  // namespace weft::platform

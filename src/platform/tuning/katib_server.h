@@ -31,4 +31,8 @@ class KatibServer {
   const std::unique_ptr<Impl> impl_;  // keeps gRPC's headers in the .cc
 };
 
+// Suggestions and the database of trials' metrics, told to the log; null for an empty address. The
+// store is borrowed.
+StatusOr<std::unique_ptr<KatibServer>> AnswerKatib(const std::string& address, ObjectStore* store);
+
 }  // namespace weft::platform

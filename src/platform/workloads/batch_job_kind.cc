@@ -12,6 +12,7 @@
 #include "platform/object/object_time.h"
 #include "platform/object/pod_view.h"
 #include "platform/object/workload_view.h"
+#include "platform/workloads/job_ends.h"
 #include "platform/workloads/job_index.h"
 #include "platform/workloads/owned_pods.h"
 
@@ -47,17 +48,18 @@ class BatchJobPlanner {
       return std::move(plan_);
     }
     PlanSuspension();
-    const char* const why = WhyFailed();
-    if (why != nullptr) {
+    const Cause failure = WhyFailed();
+    const Cause success = failure.reason.empty() ? WhySucceeded() : Cause();
+    if (!failure.reason.empty()) {
       EndPods();
-      Finish("FailureTarget", "Failed", why,
-             absl::string_view(why) == "DeadlineExceeded"
-                 ? "Job was active longer than specified deadline"
-                 : "Job has reached the specified backoff limit",
-             "Warning");
+      Finish("FailureTarget", "Failed", failure, "Warning");
+    } else if (!success.reason.empty()) {
+      EndPods();
+      Finish("SuccessCriteriaMet", "Complete", success, "Normal");
+      if (Has("Complete")) plan_.status.Set("completionTime", FormatObjectTime(now_));
     } else if (IsComplete()) {
-      Finish("SuccessCriteriaMet", "Complete", "CompletionsReached",
-             "Reached expected number of succeeded pods", "Normal");
+      Finish("SuccessCriteriaMet", "Complete",
+             {"CompletionsReached", "Reached expected number of succeeded pods"}, "Normal");
       plan_.status.Set("completionTime", FormatObjectTime(now_));
     } else if (!job_.is_suspended()) {
       PlanPods();
@@ -67,6 +69,12 @@ class BatchJobPlanner {
   }
 
  private:
+  // Of an end; no reason: there is none yet.
+  struct Cause {
+    std::string reason;
+    std::string message;
+  };
+
   void Sort(const ObjectPtr& pod) {
     const PodView view(*pod);
     if (view.has_succeeded()) {
@@ -76,6 +84,9 @@ class BatchJobPlanner {
     } else if (IsTerminating(*pod)) {
       ++terminating_;
     } else if (view.has_failed()) {
+      const FailureRuling ruling = RuleOnFailure(object_, *pod);
+      if (ruling.action == FailureAction::kIgnore) return;
+      if (ruling.action == FailureAction::kFailJob) ruled_out_ = ruling.message;
       ++failed_;
       failures_.push_back(view.finished());
     } else {
@@ -115,20 +126,44 @@ class BatchJobPlanner {
       SetCondition("Suspended", false, "JobResumed", "Job resumed", now_, &plan_.status);
       plan_.events.push_back({"Normal", "Resumed", "Job resumed"});
     }
-    if (StringField(plan_.status, {"startTime"}).empty())
-      plan_.status.Set("startTime", FormatObjectTime(now_));
+    if (!StringField(plan_.status, {"startTime"}).empty()) return;
+    plan_.status.Set("startTime", FormatObjectTime(now_));
+    if (FindField(object_, {"spec", "backoffLimitPerIndex"}) != nullptr) {
+      plan_.events.push_back({"Warning", "NotSupported",
+                              "spec.backoffLimitPerIndex and maxFailedIndexes count for nothing "
+                              "here: what fails is tried again as backoffLimit says"});
+    }
   }
 
-  const char* WhyFailed() {
-    if (failed_ > job_.backoff_limit()) return "BackoffLimitExceeded";
+  // What was decided before stays, whatever has become of the pods.
+  Cause Decided(const char* target) const {
+    if (!Has(target)) return {};
+    const Json& condition = *FindCondition(plan_.status, target);
+    return {StringField(condition, {"reason"}), StringField(condition, {"message"})};
+  }
+
+  Cause WhySucceeded() const {
+    if (!job_.is_indexed()) return {};
+    if (Cause before = Decided("SuccessCriteriaMet"); before.reason == "SuccessPolicy")
+      return before;
+    const std::optional<std::string> met = FindMetSuccessRule(object_, done_);
+    return met.has_value() ? Cause{"SuccessPolicy", *met} : Cause();
+  }
+
+  Cause WhyFailed() {
+    const Cause too_often = {"BackoffLimitExceeded", "Job has reached the specified backoff limit"};
+    if (Cause before = Decided("FailureTarget"); !before.reason.empty()) return before;
+    if (!ruled_out_.empty()) return {"PodFailurePolicy", ruled_out_};
+    if (failed_ > job_.backoff_limit()) return too_often;
     if (job_.restarts_in_place() && restarts_ > 0 && restarts_ >= job_.backoff_limit())
-      return "BackoffLimitExceeded";
+      return too_often;
     const absl::Time started = TimeField(plan_.status, {"startTime"});
-    if (!job_.longest_run().has_value() || started == absl::InfinitePast()) return nullptr;
+    if (!job_.longest_run().has_value() || started == absl::InfinitePast()) return {};
     const absl::Duration left = started + *job_.longest_run() - now_;
-    if (left <= absl::ZeroDuration()) return "DeadlineExceeded";
+    if (left <= absl::ZeroDuration())
+      return {"DeadlineExceeded", "Job was active longer than specified deadline"};
     plan_.look_again = std::min(plan_.look_again, left);
-    return nullptr;
+    return {};
   }
 
   bool IsComplete() const {
@@ -195,14 +230,13 @@ class BatchJobPlanner {
   }
 
   // The first condition says what will come of it, the second that it has, when no pod is left.
-  void Finish(const char* target, const char* end, const char* reason, const char* message,
-              const char* event) {
-    SetCondition(target, true, reason, message, now_, &plan_.status);
+  void Finish(const char* target, const char* end, const Cause& cause, const char* event) {
+    SetCondition(target, true, cause.reason, cause.message, now_, &plan_.status);
     if (!plan_.removals.empty() || terminating_ > 0) return;
-    SetCondition(end, true, reason, message, now_, &plan_.status);
+    SetCondition(end, true, cause.reason, cause.message, now_, &plan_.status);
     const bool is_good = absl::string_view(end) == "Complete";
     plan_.events.push_back(
-        {event, is_good ? "Completed" : reason, is_good ? "Job completed" : message});
+        {event, is_good ? "Completed" : cause.reason, is_good ? "Job completed" : cause.message});
   }
 
   void WriteCounts() {
@@ -230,6 +264,7 @@ class BatchJobPlanner {
   std::set<std::string> names_;
   std::set<int64_t> done_;  // indices
   std::vector<absl::Time> failures_;
+  std::string ruled_out_;  // by a pod's failure, as the job's rules say
   absl::Time last_success_ = absl::InfinitePast();
   int64_t succeeded_ = 0;
   int64_t failed_ = 0;

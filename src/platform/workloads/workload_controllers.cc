@@ -8,7 +8,8 @@
 
 namespace weft::platform {
 
-WorkloadControllers::WorkloadControllers(const Controller::Options& options) {
+WorkloadControllers::WorkloadControllers(const Controller::Options& options)
+    : endpoints_(options.store, options.clock) {
   const auto add = [&](std::unique_ptr<Kind> kind) {
     all_.push_back(std::make_unique<Controller>(options, std::move(kind)));
   };
@@ -20,6 +21,7 @@ WorkloadControllers::WorkloadControllers(const Controller::Options& options) {
 
 void WorkloadControllers::Start(int threads) {
   for (const std::unique_ptr<Controller>& controller : all_) controller->Start(threads);
+  endpoints_.Start();
 }
 
 void WorkloadControllers::Settle() {
@@ -31,6 +33,7 @@ void WorkloadControllers::Settle() {
       while (controller->Step()) has_done = true;
     }
   }
+  endpoints_.Settle();
 }
 
 }  // namespace weft::platform

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controllers of Kubernetes' own owners of pods.
+// The controllers of Kubernetes' own owners of pods, and of what services lead to.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "platform/reconcile/controller.h"
+#include "platform/workloads/service_endpoints.h"
 
 namespace weft::platform {
 
@@ -21,6 +22,7 @@ class WorkloadControllers {
 
  private:
   std::vector<std::unique_ptr<Controller>> all_;
+  ServiceEndpoints endpoints_;
 };
 
 }  // namespace weft::platform

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+
 #include "platform/object/fields.h"
 #include "platform/object/object_time.h"
 #include "platform/store/api_error.h"
@@ -81,7 +83,7 @@ class WorkloadsTest : public ::testing::Test {
     for (const Json& pod : List(Pods())) names.push_back(NameOf(pod));
     return names;
   }
-  void SetPhase(const std::string& name, const char* phase) {
+  void SetPhase(const std::string& name, const char* phase, int exit_code = 0) {
     Json patch;
     SetField(&patch, {"status", "phase"}, phase);
     const bool runs = std::string(phase) == "Running";
@@ -93,6 +95,7 @@ class WorkloadsTest : public ::testing::Test {
     if (!runs) {
       Json ended;
       ended.Set("name", "main");
+      SetField(&ended, {"state", "terminated", "exitCode"}, exit_code);
       SetField(&ended, {"state", "terminated", "finishedAt"}, FormatObjectTime(clock_.Now()));
       SetField(&patch, {"status", "containerStatuses"}, Json(Json::Array{ended}));
     }
@@ -233,6 +236,108 @@ TEST_F(WorkloadsTest, AnIndexedJobDoesEachIndexOnce) {
   const Json job = Read(BatchJobs(), "work");
   EXPECT_EQ(StringField(job, {"status", "completedIndexes"}), "0-2");
   EXPECT_TRUE(Has(job, "Complete"));
+}
+
+TEST_F(WorkloadsTest, AJobsRulesSayWhatAFailureMeans) {
+  Create(BatchJobs(), BatchJob(R"({"backoffLimit":0,"parallelism":2,"completions":2,
+      "podFailurePolicy":{"rules":[
+        {"action":"Ignore","onExitCodes":{"operator":"In","values":[7]}},
+        {"action":"FailJob","onExitCodes":{"operator":"NotIn","values":[1,2]}}]}})"));
+  // One that does not count gets another try, though none may fail.
+  ASSERT_THAT(PodNames(), SizeIs(2));
+  SetPhase(PodNames()[0], "Failed", 7);
+  EXPECT_THAT(PodNames(), SizeIs(3));
+  EXPECT_FALSE(Has(Read(BatchJobs(), "work"), "Failed"));
+  std::string name;
+  for (const Json& pod : List(Pods())) {
+    if (StringField(pod, {"status", "phase"}) == "Pending") name = NameOf(pod);
+  }
+  SetPhase(name, "Failed", 42);
+  const Json job = Read(BatchJobs(), "work");
+  ASSERT_TRUE(Has(job, "Failed")) << job.Dump(1);
+  const Json& failed = *FindCondition(*job.Find("status"), "Failed");
+  EXPECT_EQ(StringField(failed, {"reason"}), "PodFailurePolicy");
+  EXPECT_EQ(StringField(failed, {"message"}),
+            absl::StrCat("Container main for pod default/", name,
+                         " failed with exit code 42 matching FailJob rule at index 1"));
+  EXPECT_THAT(PodNames(), SizeIs(2));  // none of them runs
+}
+
+TEST_F(WorkloadsTest, AnIndexedJobIsDoneWhenItsRulesAreMet) {
+  Create(BatchJobs(), BatchJob(R"({"completions":4,"parallelism":4,"completionMode":"Indexed",
+      "successPolicy":{"rules":[{"succeededIndexes":"0-2","succeededCount":2}]}})"));
+  ASSERT_THAT(PodNames(), SizeIs(4));
+  const auto succeed = [&](const std::string& index) {
+    for (const std::string& name : PodNames()) {
+      if (name.rfind("work-" + index + "-", 0) == 0) SetPhase(name, "Succeeded");
+    }
+  };
+  succeed("3");
+  succeed("1");
+  EXPECT_FALSE(Has(Read(BatchJobs(), "work"), "SuccessCriteriaMet"));
+  succeed("0");
+  const Json job = Read(BatchJobs(), "work");
+  ASSERT_TRUE(Has(job, "Complete")) << job.Dump(1);
+  EXPECT_EQ(StringField(*FindCondition(*job.Find("status"), "Complete"), {"reason"}),
+            "SuccessPolicy");
+  EXPECT_THAT(PodNames(), SizeIs(3));  // the one that ran has gone
+}
+
+TEST_F(WorkloadsTest, AServiceLeadsToItsReadyPods) {
+  Json service = J(R"({"apiVersion":"v1","kind":"Service","metadata":{"name":"web",
+      "labels":{"team":"a"}},"spec":{"selector":{"app":"web"},"ports":[{"port":80,
+      "targetPort":"http"}]}})");
+  Create(Services(), service);
+  EXPECT_TRUE(Read(Endpoints(), "web").is_null());
+  Json set = Workload("apps/v1", "ReplicaSet", 2);
+  set.FindMutable("spec")
+      ->FindMutable("template")
+      ->FindMutable("spec")
+      ->FindMutable("containers")
+      ->mutable_items()
+      ->front()
+      .Set("ports", J(R"([{"name":"http","containerPort":8080}])"));
+  Create(ReplicaSets(), set);
+  EXPECT_TRUE(Read(Endpoints(), "web").is_null());
+  for (const std::string& name : PodNames()) {
+    WriteOptions options;
+    options.subresource = "binding";
+    Json pod = Read(Pods(), name);
+    SetField(&pod, {"spec", "nodeName"}, "local");
+    ASSERT_TRUE(store_->Update(Pods(), pod, options).ok());
+    SetPhase(name, "Running");
+  }
+  Json endpoints = Read(Endpoints(), "web");
+  const Json& subset = endpoints.Find("subsets")->items()[0];
+  EXPECT_THAT(subset.Find("addresses")->items(), SizeIs(2));
+  EXPECT_EQ(subset.Find("addresses")->items()[0].Find("ip")->AsString().value(), "127.0.0.1");
+  EXPECT_EQ(subset.Find("ports")->Dump(), R"([{"port":8080,"protocol":"TCP"}])");
+  EXPECT_EQ(StringField(endpoints, {"metadata", "labels", "team"}), "a");
+  std::vector<Json> slices = List(EndpointSlices());
+  ASSERT_THAT(slices, SizeIs(1));
+  EXPECT_EQ(StringField(slices[0], {"metadata", "labels", "kubernetes.io/service-name"}), "web");
+  EXPECT_THAT(slices[0].Find("endpoints")->items(), SizeIs(2));
+  EXPECT_TRUE(BoolField(slices[0].Find("endpoints")->items()[0], {"conditions", "ready"}));
+  // One that is over is no more among them, and with the service both go.
+  SetPhase(PodNames()[0], "Failed");
+  EXPECT_THAT(Read(Endpoints(), "web").Find("subsets")->items()[0].Find("addresses")->items(),
+              SizeIs(1));
+  Delete(Services(), "web");
+  EXPECT_TRUE(Read(Endpoints(), "web").is_null());
+  EXPECT_THAT(List(EndpointSlices()), IsEmpty());
+}
+
+TEST_F(WorkloadsTest, WhoeverWritesEndpointsByHandKeepsThem) {
+  Create(Endpoints(), J(R"({"apiVersion":"v1","kind":"Endpoints","metadata":{"name":"web"},
+      "subsets":[{"addresses":[{"ip":"10.0.0.1"}],"ports":[{"port":1}]}]})"));
+  Create(Services(), J(R"({"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},
+      "spec":{"ports":[{"port":80}]}})"));
+  Create(ReplicaSets(), Workload("apps/v1", "ReplicaSet", 1));
+  RunAll();
+  EXPECT_EQ(StringField(
+                Read(Endpoints(), "web").Find("subsets")->items()[0].Find("addresses")->items()[0],
+                {"ip"}),
+            "10.0.0.1");
 }
 
 TEST_F(WorkloadsTest, AJobIsSuspendedAndGoesInTime) {

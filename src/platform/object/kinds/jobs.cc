@@ -8,6 +8,7 @@
 
 #include "platform/object/columns.h"
 #include "platform/object/fields.h"
+#include "platform/object/job_policies.h"
 #include "platform/object/kind_spec.h"
 #include "platform/object/metadata_checks.h"
 #include "platform/object/object_time.h"
@@ -25,6 +26,7 @@ void DefaultJob(const Json* old, const std::string& /*version*/, Json* object) {
   const bool has_parallelism = FindField(*object, {"spec", "parallelism"}) != nullptr;
   if (!has_completions && !has_parallelism) SetDefault(object, {"spec", "completions"}, 1);
   SetDefault(object, {"spec", "parallelism"}, 1);
+  DefaultJobPolicies(object);
   SetDefault(object, {"spec", "completionMode"}, "NonIndexed");
   SetDefault(object, {"spec", "backoffLimit"}, 6);
   SetDefault(object, {"spec", "suspend"}, false);
@@ -65,11 +67,7 @@ void CheckJob(const Json* old, const Json& object, Problems* problems) {
   if (is_indexed && FindField(object, {"spec", "completions"}) == nullptr) {
     problems->Required(object, "spec.completions", "when completion mode is Indexed");
   }
-  const Json* const per_index = FindField(object, {"spec", "backoffLimitPerIndex"});
-  if (per_index != nullptr && !is_indexed) {
-    problems->Invalid(object, "spec.backoffLimitPerIndex", *per_index,
-                      "requires indexed completion mode");
-  }
+  CheckJobPolicies(object, problems);
   CheckTemplatePod(object, problems);
   if (StringField(object, {"spec", "template", "spec", "restartPolicy"}) == "Always") {
     problems->Required(object, "spec.template.spec.restartPolicy",

@@ -9,6 +9,7 @@
 #include "platform/object/fields.h"
 #include "platform/object/kind_spec.h"
 #include "platform/object/object_time.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/object/pod_checks.h"
 #include "platform/object/pod_defaults.h"
 
@@ -113,6 +114,11 @@ void CheckPod(const Json* old, const Json& pod, Problems* problems) {
     if (!CheckFixedSpec(*old, pod, problems)) return;
   } else if (!ItemsOf(pod, "ephemeralContainers").empty()) {
     problems->Forbidden(pod, "spec.ephemeralContainers", "cannot be set on create");
+  }
+  const Json* const metadata = FindField(pod, {"metadata"});
+  if (metadata != nullptr) {
+    CheckPodAnnotations(old == nullptr ? nullptr : FindField(*old, {"metadata"}), *metadata,
+                        "metadata", problems);
   }
   const Json* const spec = FindField(pod, {"spec"});
   CheckPodSpec(spec == nullptr ? Json::MakeObject() : *spec, PodChecks(), problems);

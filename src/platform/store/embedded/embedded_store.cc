@@ -220,6 +220,16 @@ void EmbeddedStore::ServeDefinitions() {
                  [this](const ObjectKey&, const ObjectPtr& one) { Serve(*one); });
 }
 
+StatusOr<ObjectPtr> EmbeddedStore::ServeAnew(const ResourceType& type,
+                                             StatusOr<ObjectPtr> written) {
+  if (!written.ok() || !IsDefinition(type)) return written;
+  const std::string name = NameOf(**written);
+  absl::MutexLock lock(&mutex_);
+  const ObjectPtr definition = table_.Find(KeyOf(type, {"", name}));
+  definition != nullptr ? Serve(*definition) : WithdrawResource(name);
+  return written;
+}
+
 std::string EmbeddedStore::MakeUid() {
   const uint64_t high = options_.random();
   const uint64_t low = options_.random();
@@ -316,6 +326,10 @@ Status EmbeddedStore::FillMetadata(const ResourceType& type, const std::string& 
   if (meta == nullptr || !meta->is_object()) {
     return ObjectInvalid(type, "", {{"metadata", "missing: an object needs a name"}});
   }
+  // Of an object that is there already, whoever sends it means to update it.
+  if (const std::string revision = RevisionOf(*object); !revision.empty() && revision != "0") {
+    return ApiError(500, "", "resourceVersion should not be set on objects to be created");
+  }
   for (const char* ours :
        {"resourceVersion", "uid", "creationTimestamp", "deletionTimestamp", "selfLink",
         "deletionGracePeriodSeconds", "managedFields", "generation"}) {
@@ -367,8 +381,10 @@ bool EmbeddedStore::HasNoLivingOwner(const Json& object) {
 StatusOr<ObjectPtr> EmbeddedStore::Create(const ResourceType& type,
                                           const std::string& namespace_name, Json object,
                                           const WriteOptions& options) {
-  absl::MutexLock lock(&mutex_);
-  return CreateLocked(type, namespace_name, std::move(object), Json(), options);
+  StatusOr<ObjectPtr> created = Write([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return CreateLocked(type, namespace_name, object, Json(), options);
+  });
+  return ServeAnew(type, std::move(created));
 }
 
 StatusOr<ObjectPtr> EmbeddedStore::CreateLocked(const ResourceType& type,
@@ -399,8 +415,7 @@ StatusOr<ObjectPtr> EmbeddedStore::CreateLocked(const ResourceType& type,
   ObjectPtr created = batch.Put(key, std::move(object));
   // Whoever made it did not know that its owner had gone meanwhile, or was about to.
   if (HasNoLivingOwner(*created)) batch.Delete(key, DeleteOptions());
-  WEFT_RETURN_IF_ERROR(Commit(batch, options.is_dry_run));
-  if (IsDefinition(type) && !options.is_dry_run) Serve(*created);
+  Commit(batch, options.is_dry_run);
   return created;
 }
 
@@ -449,6 +464,7 @@ StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const 
           ? Json()
           : FieldsAfterUpdate(*old, next, ManagerOf(type, options, options_.clock->Now()));
   if (!account.is_null()) SetField(&next, {"metadata", "managedFields"}, account);
+  next.ShareLongTexts(*old);
   if (SameJson(next, *old)) return old;
   const int64_t generation = IntField(*old, {"metadata", "generation"}, -1);
   if (generation >= 0 && !SameDesire(next, *old))
@@ -457,8 +473,7 @@ StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const 
   Batch batch(&table_, options_.clock->Now());
   ObjectPtr updated = batch.Put(key, std::move(next));
   batch.Settle(key);
-  WEFT_RETURN_IF_ERROR(Commit(batch, options.is_dry_run));
-  if (IsDefinition(type) && !options.is_dry_run) Serve(*updated);
+  Commit(batch, options.is_dry_run);
   if (!options.is_dry_run) return updated;
   // Nothing is written: the version stays.
   auto dry = std::make_shared<Json>(*updated);
@@ -468,15 +483,17 @@ StatusOr<ObjectPtr> EmbeddedStore::UpdateLocked(const ResourceType& type, const 
 
 StatusOr<ObjectPtr> EmbeddedStore::Update(const ResourceType& type, Json object,
                                           const WriteOptions& options) {
-  absl::MutexLock lock(&mutex_);
-  WEFT_ASSIGN_OR_RETURN(const ObjectPtr old,
-                        FindLocked(type, {NamespaceOf(object), NameOf(object)}));
-  if (type.is_custom && RevisionOf(object).empty()) {
-    return ObjectInvalid(
-        type, NameOf(object),
-        {{"metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update"}});
-  }
-  return UpdateLocked(type, old, std::move(object), Json(), options);
+  const auto act = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> StatusOr<ObjectPtr> {
+    WEFT_ASSIGN_OR_RETURN(const ObjectPtr old,
+                          FindLocked(type, {NamespaceOf(object), NameOf(object)}));
+    if (type.is_custom && RevisionOf(object).empty()) {
+      return ObjectInvalid(
+          type, NameOf(object),
+          {{"metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update"}});
+    }
+    return UpdateLocked(type, old, object, Json(), options);
+  };
+  return ServeAnew(type, Write(act));
 }
 
 // The object as it is kept has no version of its own: the patch need not name one.
@@ -507,19 +524,28 @@ StatusOr<ObjectPtr> EmbeddedStore::Patch(const ResourceType& type, const ObjectN
         "the body of the request was in an unknown format - accepted media types include: "
         "application/json-patch+json, application/merge-patch+json");
   }
-  absl::MutexLock lock(&mutex_);
-  if (kind == PatchKind::kApply) return ApplyLocked(type, name, patch, options);
-  WEFT_ASSIGN_OR_RETURN(const ObjectPtr old, FindLocked(type, name));
-  WEFT_ASSIGN_OR_RETURN(Json patched, ApplyPatch(kind, *old, patch));
-  if (NameOf(patched) != name.name) {
-    return ObjectInvalid(type, name.name, {{"metadata.name", "Forbidden: a name does not change"}});
-  }
-  return UpdateLocked(type, old, std::move(patched), Json(), options);
+  const auto act = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> StatusOr<ObjectPtr> {
+    if (kind == PatchKind::kApply) return ApplyLocked(type, name, patch, options);
+    WEFT_ASSIGN_OR_RETURN(const ObjectPtr old, FindLocked(type, name));
+    WEFT_ASSIGN_OR_RETURN(Json patched, ApplyPatch(kind, *old, patch));
+    if (NameOf(patched) != name.name) {
+      return ObjectInvalid(type, name.name,
+                           {{"metadata.name", "Forbidden: a name does not change"}});
+    }
+    return UpdateLocked(type, old, std::move(patched), Json(), options);
+  };
+  return ServeAnew(type, Write(act));
 }
 
 StatusOr<ObjectPtr> EmbeddedStore::Delete(const ResourceType& type, const ObjectName& name,
                                           const DeleteOptions& options) {
-  absl::MutexLock lock(&mutex_);
+  return ServeAnew(type, Write([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                     return DeleteLocked(type, name, options);
+                   }));
+}
+
+StatusOr<ObjectPtr> EmbeddedStore::DeleteLocked(const ResourceType& type, const ObjectName& name,
+                                                const DeleteOptions& options) {
   WEFT_ASSIGN_OR_RETURN(const ObjectPtr object, FindLocked(type, name));
   if (!options.uid.empty() && options.uid != UidOf(*object)) {
     return ObjectConflict(type, name.name,
@@ -541,32 +567,24 @@ StatusOr<ObjectPtr> EmbeddedStore::Delete(const ResourceType& type, const Object
     for (const ObjectKey& key : contents) batch.Delete(key, DeleteOptions());
   }
   ObjectPtr last = batch.Delete(KeyOf(type, name), options);
-  WEFT_RETURN_IF_ERROR(Commit(batch, options.is_dry_run));
-  if (IsDefinition(type) && !options.is_dry_run && table_.Find(KeyOf(type, name)) == nullptr)
-    WithdrawResource(name.name);
+  Commit(batch, options.is_dry_run);
   return last;
 }
 
-Status EmbeddedStore::Commit(const Batch& batch, bool is_dry_run) {
-  if (is_dry_run || batch.changes().empty()) return absl::OkStatus();
-  if (options_.journal != nullptr) {
-    WEFT_RETURN_IF_ERROR(options_.journal->Write(batch.revision(), batch.changes()));
-  }
-  table_.Apply(batch.changes());
-  return absl::OkStatus();
-}
-
 Status EmbeddedStore::DropEvents(absl::Duration age) {
-  absl::MutexLock lock(&mutex_);
-  const absl::Time now = options_.clock->Now();
-  WEFT_ASSIGN_OR_RETURN(const Scope scope, MakeScope(Events(), "", "", ""));
-  WEFT_ASSIGN_OR_RETURN(const auto rows, table_.Snapshot(scope, table_.revision()));
-  Batch batch(&table_, now);
-  for (const auto& [key, event] : rows) {
-    if (batch.changes().size() >= kMostDropped) break;
-    if (now - LastTold(*event) > age) batch.Delete(key, DeleteOptions());
-  }
-  return Commit(batch, false);
+  const auto act = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> StatusOr<ObjectPtr> {
+    const absl::Time now = options_.clock->Now();
+    WEFT_ASSIGN_OR_RETURN(const Scope scope, MakeScope(Events(), "", "", ""));
+    WEFT_ASSIGN_OR_RETURN(const auto rows, table_.Snapshot(scope, table_.revision()));
+    Batch batch(&table_, now);
+    for (const auto& [key, event] : rows) {
+      if (batch.changes().size() >= kMostDropped) break;
+      if (now - LastTold(*event) > age) batch.Delete(key, DeleteOptions());
+    }
+    Commit(batch, false);
+    return nullptr;
+  };
+  return Write(act).status();
 }
 
 void EmbeddedStore::SendBookmarks() {

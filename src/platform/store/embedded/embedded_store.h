@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -18,7 +19,8 @@
 namespace weft::platform {
 
 // Thread-safe. One revision counter for all; deletes what an object owns, and objects whose owners
-// are gone, in the same transaction. A watch's sink is called while the store is locked.
+// are gone, in the same transaction. Writes that come while another one goes to the journal go
+// there together. A watch's sink is called while the store is locked.
 class EmbeddedStore : public ObjectStore {
  public:
   struct Options {
@@ -51,11 +53,25 @@ class EmbeddedStore : public ObjectStore {
 
  private:
   class TableWatch;
+  // Decides on a write, with the store locked. It is asked again when those that it would have been
+  // written with could not be.
+  using Act = std::function<StatusOr<ObjectPtr>()>;
+  struct Waiting {
+    const Act* act = nullptr;
+    StatusOr<ObjectPtr> result = ObjectPtr();
+    bool is_done = false;
+  };
   explicit EmbeddedStore(Options options);
 
   Status MakeSystemObjects();
-  // The kind of a definition is served from here.
+  // Returns when it is on the disk, or refused.
+  StatusOr<ObjectPtr> Write(const Act& act);
+  void RunTogether(const std::vector<Waiting*>& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What was committed goes to the journal, then to the watchers; or is undone.
+  Status Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The kind of a definition is served from here; or no more, when it has gone.
   void Serve(const Json& definition);
+  StatusOr<ObjectPtr> ServeAnew(const ResourceType& type, StatusOr<ObjectPtr> written);
   void ServeDefinitions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<ObjectPtr> FindLocked(const ResourceType& type, const ObjectName& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -72,8 +88,11 @@ class EmbeddedStore : public ObjectStore {
   StatusOr<ObjectPtr> ApplyLocked(const ResourceType& type, const ObjectName& name, Json applied,
                                   const WriteOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StatusOr<ObjectPtr> DeleteLocked(const ResourceType& type, const ObjectName& name,
+                                   const DeleteOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasNoLivingOwner(const Json& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Status Commit(const Batch& batch, bool is_dry_run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Commit(const Batch& batch, bool is_dry_run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<ObjectList> ListPage(const Scope& scope, const ListOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string MakeUid() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -82,6 +101,10 @@ class EmbeddedStore : public ObjectStore {
   const Options options_;
   absl::Mutex mutex_;
   ObjectTable table_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Change> committed_ ABSL_GUARDED_BY(mutex_);  // and not flushed
+  absl::Mutex queue_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
+  std::vector<Waiting*> queue_ ABSL_GUARDED_BY(queue_mutex_);
+  bool is_writing_ ABSL_GUARDED_BY(queue_mutex_) = false;  // somebody, for all that wait
 };
 
 }  // namespace weft::platform

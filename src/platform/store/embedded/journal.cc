@@ -13,15 +13,22 @@
 #include <unistd.h>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 
 #include "base/files.h"
+#include "net/deflate.h"
 #include "platform/object/fields.h"
 
 namespace weft::platform {
 namespace {
 
-constexpr int64_t kFormat = 1;
+// 1 had no table of its own for large specs.
+constexpr int64_t kFormat = 2;
 constexpr off_t kMostReserveBytes = 4 << 20;
+// A spec of so many bytes has a row of its own: a status changes often and a spec hardly ever. A
+// task's of a large job names all other tasks.
+constexpr size_t kLargeSpec = 4096;
+constexpr size_t kMostSpecBytes = 16 << 20;
 
 StatusOr<OwnedFd> LockFolder(const std::string& folder) {
   const std::string path = JoinPath(folder, "lock");
@@ -45,6 +52,41 @@ StatusOr<OwnedFd> LockFolder(const std::string& folder) {
   return fd;
 }
 
+// What its texts take.
+size_t TextBytes(const Json& value) {
+  size_t bytes = value.text() == nullptr ? 0 : value.text()->size();
+  for (const Json& item : value.items()) bytes += TextBytes(item);
+  for (const JsonMember& member : value.members())
+    bytes += member.name.size() + TextBytes(member.value);
+  return bytes;
+}
+
+// Null: it stands in the object's row.
+const Json* LargeSpecOf(const Json& object) {
+  const Json* const spec = object.Find("spec");
+  return spec != nullptr && TextBytes(*spec) >= kLargeSpec ? spec : nullptr;
+}
+
+// A large spec as null.
+std::string BodyOf(const Json& object) {
+  const Json* const spec = LargeSpecOf(object);
+  std::string body = "{";
+  for (const JsonMember& member : object.members()) {
+    absl::StrAppend(&body, body.size() == 1 ? "" : ",", Json(member.name).Dump(), ":",
+                    &member.value == spec ? "null" : member.value.Dump());
+  }
+  return body + "}";
+}
+
+StatusOr<Json> ReadObject(const std::string& body, const std::string& deflated_spec) {
+  WEFT_ASSIGN_OR_RETURN(Json object, Json::Parse(body));
+  if (deflated_spec.empty()) return object;
+  WEFT_ASSIGN_OR_RETURN(const std::string text, Inflate(deflated_spec, kMostSpecBytes));
+  WEFT_ASSIGN_OR_RETURN(Json spec, Json::Parse(text));
+  object.Set("spec", std::move(spec));
+  return object;
+}
+
 }  // namespace
 
 // A prepared statement, finalized with it.
@@ -62,6 +104,14 @@ class SqliteJournal::Statement {
     ::sqlite3_bind_text64(statement_, index, text.data(), text.size(), SQLITE_TRANSIENT,
                           SQLITE_UTF8);
   }
+  void BindBytes(int index, absl::string_view bytes) {
+    ::sqlite3_bind_blob64(statement_, index, bytes.data(), bytes.size(), SQLITE_TRANSIENT);
+  }
+  void Bind(int index, const ObjectKey& key) {
+    Bind(index, key.resource);
+    Bind(index + 1, key.namespace_name);
+    Bind(index + 2, key.name);
+  }
   void Bind(int index, int64_t value) { ::sqlite3_bind_int64(statement_, index, value); }
   int Step() { return ::sqlite3_step(statement_); }
   void Reset() { ::sqlite3_reset(statement_); }
@@ -71,6 +121,13 @@ class SqliteJournal::Statement {
     return text == nullptr
                ? ""
                : std::string(text, static_cast<size_t>(::sqlite3_column_bytes(statement_, column)));
+  }
+  std::string Bytes(int column) const {
+    const auto* const bytes = static_cast<const char*>(::sqlite3_column_blob(statement_, column));
+    return bytes == nullptr
+               ? ""
+               : std::string(bytes,
+                             static_cast<size_t>(::sqlite3_column_bytes(statement_, column)));
   }
   int64_t Int(int column) const { return ::sqlite3_column_int64(statement_, column); }
 
@@ -131,6 +188,8 @@ StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::string& 
   WEFT_RETURN_IF_ERROR(journal->Execute(
       "CREATE TABLE IF NOT EXISTS facts(name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;"
       "CREATE TABLE IF NOT EXISTS objects(resource TEXT, namespace TEXT, name TEXT, body TEXT,"
+      " PRIMARY KEY(resource, namespace, name)) WITHOUT ROWID;"
+      "CREATE TABLE IF NOT EXISTS specs(resource TEXT, namespace TEXT, name TEXT, deflated BLOB,"
       " PRIMARY KEY(resource, namespace, name)) WITHOUT ROWID;"));
   journal->TakeReserve();
   if (max_pages > 0) {
@@ -151,15 +210,17 @@ StatusOr<JournalContents> SqliteJournal::Load() {
     if (facts.Text(0) == "format") format = facts.Int(1);
   }
   if (code != SQLITE_DONE) return Failure("Reading");
-  if (format != kFormat) {
+  if (format < 1 || format > kFormat) {
     return FailedPrecondition("The state folder is of another version of weft: ", folder_,
-                              " has format ", format, ", this program reads ", kFormat);
+                              " has format ", format, ", this program reads up to ", kFormat);
   }
-  Statement rows(database_, "SELECT resource, namespace, name, body FROM objects");
+  Statement rows(database_,
+                 "SELECT resource, namespace, name, body, deflated FROM objects"
+                 " LEFT JOIN specs USING (resource, namespace, name)");
   if (!rows.ok()) return Failure("Reading");
   while ((code = rows.Step()) == SQLITE_ROW) {
     ObjectKey key{rows.Text(0), rows.Text(1), rows.Text(2)};
-    StatusOr<Json> object = Json::Parse(rows.Text(3));
+    StatusOr<Json> object = ReadObject(rows.Text(3), rows.Bytes(4));
     if (!object.ok()) {
       return DataLoss("The state folder holds a damaged object, ", key.resource, " '",
                       key.namespace_name, "/", key.name, "': ", object.status().message());
@@ -217,7 +278,27 @@ Status SqliteJournal::WriteOnce(int64_t revision, absl::Span<const Change> chang
   return status;
 }
 
+Status SqliteJournal::WriteSpecs(absl::Span<const Change> changes) {
+  Statement put(
+      database_,
+      "INSERT OR REPLACE INTO specs(resource, namespace, name, deflated) VALUES(?,?,?,?)");
+  Statement erase(database_, "DELETE FROM specs WHERE resource=? AND namespace=? AND name=?");
+  if (!put.ok() || !erase.ok()) return Failure("Writing");
+  for (const Change& change : changes) {
+    const Json* const held = change.previous == nullptr ? nullptr : LargeSpecOf(*change.previous);
+    const Json* const next = change.is_removal ? nullptr : LargeSpecOf(*change.object);
+    if (held == next || (held != nullptr && next != nullptr && SameJson(*held, *next))) continue;
+    Statement& statement = next == nullptr ? erase : put;
+    statement.Reset();
+    statement.Bind(1, change.key);
+    if (next != nullptr) statement.BindBytes(4, Deflate(next->Dump()));
+    if (statement.Step() != SQLITE_DONE) return Failure("Writing");
+  }
+  return absl::OkStatus();
+}
+
 Status SqliteJournal::WriteChanges(int64_t revision, absl::Span<const Change> changes) {
+  WEFT_RETURN_IF_ERROR(WriteSpecs(changes));
   Statement put(database_,
                 "INSERT OR REPLACE INTO objects(resource, namespace, name, body) VALUES(?,?,?,?)");
   Statement erase(database_, "DELETE FROM objects WHERE resource=? AND namespace=? AND name=?");
@@ -226,10 +307,8 @@ Status SqliteJournal::WriteChanges(int64_t revision, absl::Span<const Change> ch
   for (const Change& change : changes) {
     Statement& statement = change.is_removal ? erase : put;
     statement.Reset();
-    statement.Bind(1, change.key.resource);
-    statement.Bind(2, change.key.namespace_name);
-    statement.Bind(3, change.key.name);
-    if (!change.is_removal) statement.Bind(4, change.object->Dump());
+    statement.Bind(1, change.key);
+    if (!change.is_removal) statement.Bind(4, BodyOf(*change.object));
     if (statement.Step() != SQLITE_DONE) return Failure("Writing");
   }
   for (const auto& [name, value] : {std::pair<const char*, int64_t>{"revision", revision},

@@ -53,6 +53,7 @@ class SqliteJournal : public Journal {
   Status Execute(const char* sql);
   Status WriteOnce(int64_t revision, absl::Span<const Change> changes);
   Status WriteChanges(int64_t revision, absl::Span<const Change> changes);
+  Status WriteSpecs(absl::Span<const Change> changes);
   // Of the file that keeps room. Take: false where there is none.
   bool TakeReserve();
   void GiveReserve();

@@ -122,6 +122,23 @@ void ObjectTable::Apply(const std::vector<Change>& changes) {
     revision_ = change.revision;
     history_.push_back(change);
   }
+}
+
+void ObjectTable::Undo(const std::vector<Change>& changes) {
+  for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
+    if (!change->is_removal) Index(change->key, *change->object, false);
+    if (change->previous == nullptr) {
+      objects_.erase(change->key);
+    } else {
+      Index(change->key, *change->previous, true);
+      objects_[change->key] = change->previous;
+    }
+    revision_ = change->revision - 1;
+    history_.pop_back();
+  }
+}
+
+void ObjectTable::Publish(const std::vector<Change>& changes) {
   while (history_.size() > window_) {
     oldest_ = history_.front().revision;
     history_.pop_front();

@@ -70,8 +70,11 @@ class ObjectTable {
   StatusOr<std::vector<std::pair<ObjectKey, ObjectPtr>>> Snapshot(const Scope& scope,
                                                                   int64_t revision) const;
 
-  // Changes that follow on each other from revision() + 1; tells the watchers.
+  // Changes that follow on each other from revision() + 1. Watchers hear of them when they are
+  // published; those that were not may be undone, the last ones first.
   void Apply(const std::vector<Change>& changes);
+  void Publish(const std::vector<Change>& changes);
+  void Undo(const std::vector<Change>& changes);
 
   // First what happened after `revision`, or all objects when it is -1. RevisionExpired as above.
   StatusOr<WatcherId> AddWatcher(Scope scope, int64_t revision, bool marks_initial_end,

@@ -22,6 +22,12 @@ ObjectPtr DefaultClass(const ObjectFinder& find) {
 }  // namespace
 
 Status AdmitPod(const ObjectFinder& find, Json* pod) {
+  // That is said by classes of runtimes alone, which there are none of here.
+  if (FindField(*pod, {"spec", "overhead"}) != nullptr) {
+    return ObjectForbidden(Pods(), NameOf(*pod),
+                           "pod rejected: Pod Overhead set without corresponding RuntimeClass "
+                           "defined Overhead");
+  }
   const std::string name = StringField(*pod, {"spec", "priorityClassName"});
   const ObjectPtr found =
       name.empty() ? DefaultClass(find) : find.get(PriorityClasses(), {"", name});

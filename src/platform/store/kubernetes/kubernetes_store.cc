@@ -2,6 +2,7 @@
 #include "platform/store/kubernetes/kubernetes_store.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,7 @@
 #include "base/threads.h"
 #include "net/http_server.h"
 #include "platform/object/fields.h"
-#include "platform/object/job_annotations.h"
+#include "platform/object/pod_annotations.h"
 #include "platform/store/api_error.h"
 #include "platform/store/kubernetes/list_reader.h"
 #include "platform/store/kubernetes/watch_reader.h"
@@ -20,6 +21,8 @@ namespace weft::platform {
 namespace {
 
 constexpr absl::Duration kListIdle = absl::Minutes(1);
+constexpr int64_t kPageItems = 500;
+constexpr int kMostListTries = 3;
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
 constexpr absl::Duration kPatience = absl::Seconds(30);
 // Servers end watches after some minutes; one that says nothing for longer has gone.
@@ -40,10 +43,12 @@ class Query {
   std::vector<std::string> parts_;
 };
 
+// `version` is one that the server serves; empty: the one in which objects are kept.
 std::string PathOf(const ResourceType& type, const ObjectName& name,
-                   const std::string& subresource = "") {
-  std::string path = type.group.empty() ? absl::StrCat("/api/", type.version)
-                                        : absl::StrCat("/apis/", type.group, "/", type.version);
+                   const std::string& subresource = "", const std::string& version = "") {
+  const std::string& spoken = version.empty() ? type.version : version;
+  std::string path = type.group.empty() ? absl::StrCat("/api/", spoken)
+                                        : absl::StrCat("/apis/", type.group, "/", spoken);
   if (type.is_namespaced && !name.namespace_name.empty()) {
     absl::StrAppend(&path, "/namespaces/", EncodePercent(name.namespace_name));
   }
@@ -183,7 +188,31 @@ StatusOr<ObjectPtr> KubernetesStore::Get(const ResourceType& type, const ObjectN
   return AskObject("GET", PathOf(type, name), Json());
 }
 
+// All of them in pages: the pods of a large job are hundreds of megabytes.
 StatusOr<ObjectList> KubernetesStore::List(const ResourceType& type, const ListOptions& options) {
+  if (options.limit > 0 || !options.continue_token.empty() || !options.revision.empty())
+    return ListPage(type, options);
+  ListOptions page = options;
+  page.limit = kPageItems;
+  ObjectList all;
+  for (int tries = 1;;) {
+    StatusOr<ObjectList> next = ListPage(type, page);
+    if (IsExpired(next.status()) && tries++ < kMostListTries) {
+      // The pages before are too old by now for what follows on them.
+      all = ObjectList();
+      page.continue_token.clear();
+      continue;
+    }
+    WEFT_RETURN_IF_ERROR(next.status());
+    all.revision = next->revision;
+    std::move(next->items.begin(), next->items.end(), std::back_inserter(all.items));
+    if (next->continue_token.empty()) return all;
+    page.continue_token = next->continue_token;
+  }
+}
+
+StatusOr<ObjectList> KubernetesStore::ListPage(const ResourceType& type,
+                                               const ListOptions& options) {
   const std::string query = Query()
                                 .Add("labelSelector", options.label_selector)
                                 .Add("fieldSelector", options.field_selector)
@@ -215,8 +244,12 @@ StatusOr<ObjectPtr> KubernetesStore::Create(const ResourceType& type,
                                             const WriteOptions& options) {
   if (object.Find("apiVersion") == nullptr) object.Set("apiVersion", type.ApiVersion());
   object.Set("kind", type.kind);
-  return AskObject("POST", PathOf(type, {namespace_name, ""}) + WriteQuery(options), object,
-                   options.deadline);
+  // The version of the path has to be that of the object.
+  const std::string version = SplitApiVersion(StringField(object, {"apiVersion"})).version;
+  return AskObject("POST",
+                   PathOf(type, {namespace_name, ""}, "", type.Serves(version) ? version : "") +
+                       WriteQuery(options),
+                   object, options.deadline);
 }
 
 StatusOr<ObjectPtr> KubernetesStore::Update(const ResourceType& type, Json object,

@@ -58,6 +58,7 @@ class KubernetesStore : public ObjectStore {
                   const Clock* clock)
       : client_(std::move(client)), credentials_(std::move(credentials)), clock_(clock) {}
 
+  StatusOr<ObjectList> ListPage(const ResourceType& type, const ListOptions& options);
   StatusOr<Json> Ask(const std::string& method, const std::string& path, const std::string& body,
                      const std::string& content_type,
                      absl::Duration deadline = absl::InfiniteDuration());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/operator_ports.h"
+#include "platform/operator/operator_ports.h"
 
 #include <cstdlib>
 #include <map>
@@ -16,7 +16,7 @@
 #include "base/process_stats.h"
 #include "net/certificate.h"
 
-namespace weft::apps {
+namespace weft::platform {
 namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 20;
@@ -34,16 +34,16 @@ StatusOr<SocketAddress> AddressOf(const std::string& text) {
   return address;
 }
 
-StatusOr<std::shared_ptr<TlsConfig>> MakeTls(const PortFlags& flags, const Clock& clock,
+StatusOr<std::shared_ptr<TlsConfig>> MakeTls(const PortOptions& port, const Clock& clock,
                                              const std::vector<std::string>& hosts) {
-  if (flags.certificate.empty() != flags.key.empty()) {
+  if (port.certificate.empty() != port.key.empty()) {
     return InvalidArgument("--tls-cert-file and --tls-private-key-file go together");
   }
-  if (!flags.certificate.empty()) {
+  if (!port.certificate.empty()) {
     RealFileSystem files;
     WEFT_ASSIGN_OR_RETURN(const std::string certificate,
-                          ReadFile(files, flags.certificate, kMostBytes));
-    WEFT_ASSIGN_OR_RETURN(const std::string key, ReadFile(files, flags.key, kMostBytes));
+                          ReadFile(files, port.certificate, kMostBytes));
+    WEFT_ASSIGN_OR_RETURN(const std::string key, ReadFile(files, port.key, kMostBytes));
     return TlsConfig::Server(certificate, key);
   }
   WEFT_ASSIGN_OR_RETURN(const Identity authority,
@@ -56,13 +56,13 @@ StatusOr<std::shared_ptr<TlsConfig>> MakeTls(const PortFlags& flags, const Clock
   return TlsConfig::Server(identity.certificate_pem, identity.key_pem);
 }
 
-StatusOr<HttpServer::Options> MakeOptions(const PortFlags& flags, const Clock& clock) {
+StatusOr<HttpServer::Options> MakeOptions(const PortOptions& port, const Clock& clock) {
   HttpServer::Options options;
-  WEFT_ASSIGN_OR_RETURN(options.address, AddressOf(flags.address));
+  WEFT_ASSIGN_OR_RETURN(options.address, AddressOf(port.address));
   if (IsLoopbackHost(options.address.host)) return options;
   std::vector<std::string> names = {"localhost", HostName()};
-  for (const std::string& host : flags.hosts) names.push_back(host);
-  WEFT_ASSIGN_OR_RETURN(options.tls, MakeTls(flags, clock, names));
+  for (const std::string& host : port.hosts) names.push_back(host);
+  WEFT_ASSIGN_OR_RETURN(options.tls, MakeTls(port, clock, names));
   options.allowed_hosts.insert(options.allowed_hosts.end(), names.begin(), names.end());
   if (!options.address.host.empty()) options.allowed_hosts.push_back(options.address.host);
   if (const char* const address = std::getenv("POD_IP")) options.allowed_hosts.push_back(address);
@@ -93,32 +93,32 @@ HttpResponse Say(int status, const char* text) {
   return response;
 }
 
-StatusOr<std::unique_ptr<HttpServer>> Serve(const PortFlags& flags, HttpServer::Options options,
+StatusOr<std::unique_ptr<HttpServer>> Serve(const PortOptions& port, HttpServer::Options options,
                                             std::map<std::string, HttpHandler> routes) {
   const std::string scheme = options.tls == nullptr ? "http" : "https";
   const std::string host = options.address.host.empty() ? "*" : options.address.host;
   const std::string path = routes.begin()->first;
   StatusOr<std::unique_ptr<HttpServer>> server =
       HttpServer::Start(std::move(options), std::move(routes));
-  if (!server.ok()) return Annotate(server.status(), flags.address);
+  if (!server.ok()) return Annotate(server.status(), port.address);
   WEFT_LOG(INFO) << "Serves " << scheme << "://" << host << ":" << (*server)->port() << path;
   return server;
 }
 
 }  // namespace
 
-StatusOr<std::unique_ptr<HttpServer>> ServeMetrics(const PortFlags& flags, const Clock& clock,
+StatusOr<std::unique_ptr<HttpServer>> ServeMetrics(const PortOptions& port, const Clock& clock,
                                                    MetricRegistry* metrics) {
-  if (flags.address == "0") return nullptr;
-  WEFT_ASSIGN_OR_RETURN(HttpServer::Options options, MakeOptions(flags, clock));
+  if (port.address == "0") return nullptr;
+  WEFT_ASSIGN_OR_RETURN(HttpServer::Options options, MakeOptions(port, clock));
   std::string token;
-  if (!flags.token_file.empty()) {
+  if (!port.token_file.empty()) {
     RealFileSystem files;
-    WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, flags.token_file, kMostBytes));
+    WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, port.token_file, kMostBytes));
     token = std::string(absl::StripAsciiWhitespace(text));
   }
   if (token.empty() && options.tls != nullptr) {
-    return InvalidArgument("--metrics-bind-address is '", flags.address,
+    return InvalidArgument("--metrics-bind-address is '", port.address,
                            "', which others can reach: give --metrics-token-file with a file that "
                            "holds a token, or an address of loopback");
   }
@@ -134,18 +134,18 @@ StatusOr<std::unique_ptr<HttpServer>> ServeMetrics(const PortFlags& flags, const
     response.body = metrics->PrometheusText();
     return response;
   };
-  return Serve(flags, std::move(options), {{"/metrics", tell}});
+  return Serve(port, std::move(options), {{"/metrics", tell}});
 }
 
-StatusOr<std::unique_ptr<HttpServer>> ServeHealth(const PortFlags& flags, const Clock& clock,
+StatusOr<std::unique_ptr<HttpServer>> ServeHealth(const PortOptions& port, const Clock& clock,
                                                   std::function<bool()> is_ready) {
-  if (flags.address == "0") return nullptr;
-  WEFT_ASSIGN_OR_RETURN(HttpServer::Options options, MakeOptions(flags, clock));
+  if (port.address == "0") return nullptr;
+  WEFT_ASSIGN_OR_RETURN(HttpServer::Options options, MakeOptions(port, clock));
   const HttpHandler live = [](const HttpRequest&) { return Say(200, "ok\n"); };
   const HttpHandler ready = [is_ready = std::move(is_ready)](const HttpRequest&) {
     return is_ready() ? Say(200, "ok\n") : Say(503, "not yet\n");
   };
-  return Serve(flags, std::move(options), {{"/healthz", live}, {"/readyz", ready}});
+  return Serve(port, std::move(options), {{"/healthz", live}, {"/readyz", ready}});
 }
 
-}  // namespace weft::apps
+}  // namespace weft::platform

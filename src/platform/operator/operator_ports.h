@@ -12,9 +12,9 @@
 #include "base/status.h"
 #include "net/http_server.h"
 
-namespace weft::apps {
+namespace weft::platform {
 
-struct PortFlags {
+struct PortOptions {
   std::string address;      // "host:port", ":port" for every interface; "0": none
   std::string certificate;  // files; empty: made anew, signed by itself
   std::string key;
@@ -24,11 +24,11 @@ struct PortFlags {
 
 // On anything but loopback it speaks TLS, and metrics ask for the token: InvalidArgument without
 // one.
-StatusOr<std::unique_ptr<HttpServer>> ServeMetrics(const PortFlags& flags, const Clock& clock,
+StatusOr<std::unique_ptr<HttpServer>> ServeMetrics(const PortOptions& port, const Clock& clock,
                                                    MetricRegistry* metrics);
 // `is_ready` is asked on the server's thread. Says yes or no and nothing else, so asks for no
 // token.
-StatusOr<std::unique_ptr<HttpServer>> ServeHealth(const PortFlags& flags, const Clock& clock,
+StatusOr<std::unique_ptr<HttpServer>> ServeHealth(const PortOptions& port, const Clock& clock,
                                                   std::function<bool()> is_ready);
 
-}  // namespace weft::apps
+}  // namespace weft::platform
