@@ -19,6 +19,9 @@ namespace weft::platform {
 inline constexpr char kTrialNumberLabel[] = "weft.dev/trial-number";
 inline constexpr char kTrialParentLabel[] = "weft.dev/trial-parent";
 
+// "true" on a trial that shall end now: what it runs is removed, its record stays, as killed.
+inline constexpr char kStopAnnotation[] = "weft.dev/stop";
+
 enum class TrialState {
   kPending,
   kRunning,

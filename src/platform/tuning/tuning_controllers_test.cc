@@ -234,6 +234,19 @@ TEST_F(TuningTest, WhatWasDeletedStaysDeletedAndCounts) {
   EXPECT_EQ(LastCondition(Read(Experiments(), "random")), "ExperimentMaxTrialsReached");
 }
 
+TEST_F(TuningTest, WhatIsStoppedByHandIsKilledAndKeptAndAnotherComes) {
+  Submit(Yaml(kExperiment));
+  const std::string first = Active()[0];
+  Json patch;
+  SetField(&patch, {"metadata", "annotations", kStopAnnotation}, "true");
+  ASSERT_TRUE(store_->Patch(Trials(), {"default", first}, PatchKind::kMerge, patch, {}).ok());
+  tuning_->Settle();
+  EXPECT_EQ(LastCondition(Read(Trials(), first)), "TrialKilled");
+  EXPECT_TRUE(Read(BatchJobs(), first).is_null());
+  EXPECT_THAT(Active(), SizeIs(2));
+  EXPECT_EQ(Count("trialsKilled"), 1);
+}
+
 TEST_F(TuningTest, AnotherProcessGoesOnWithTheSameTrials) {
   Submit(Yaml(kExperiment));
   std::set<std::string> whole, restarted;
