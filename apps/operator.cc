@@ -62,7 +62,7 @@ struct OperatorFlags {
   bool is_dry_run = false;
   bool binds_pods = false;
   bool has_experiments = false;
-  std::string katib_address;
+  KatibFlags katib;
   std::vector<std::string> pass_env;
   int threads = 4;
   int parallel_calls = 32;
@@ -255,8 +255,10 @@ StatusOr<Json> ReadProgress(platform::KubernetesStore* cluster, const platform::
 }
 
 platform::TuningControllers::Options TuningOptions(
-    const platform::TfJobController::Options& options, platform::KubernetesStore* cluster) {
+    const platform::TfJobController::Options& options, platform::KubernetesStore* cluster,
+    const platform::SuggestionServices* services) {
   platform::TuningControllers::Options tuning;
+  tuning.services = services;
   tuning.frame.store = options.store;
   tuning.frame.clock = options.clock;
   tuning.frame.namespace_name = options.namespace_name;
@@ -319,7 +321,9 @@ Status RunOperator(const OperatorFlags& flags) {
     options.cluster_domain = domain;
   if (flags.is_dry_run) return ShowChanges(options);
   std::optional<platform::TuningControllers::Options> tuning;
-  if (flags.has_experiments) tuning = TuningOptions(options, cluster.get());
+  WEFT_ASSIGN_OR_RETURN(const auto services,
+                        platform::SuggestionServices::Create(flags.katib.services));
+  if (flags.has_experiments) tuning = TuningOptions(options, cluster.get(), services.get());
   const auto start = [&] {
     auto controllers = std::make_shared<Controllers>(options, flags.threads, tuning);
     current.Set(controllers);
@@ -328,7 +332,7 @@ Status RunOperator(const OperatorFlags& flags) {
                    << " at " << access.server;
     return controllers;
   };
-  WEFT_ASSIGN_OR_RETURN(const auto katib, StartKatibServer(flags.katib_address, &store));
+  WEFT_ASSIGN_OR_RETURN(const auto katib, StartKatibServer(flags.katib, &store));
   int signal = 0;
   if (!flags.elects.value_or(access.is_in_cluster)) {
     const auto controllers = start();
@@ -479,7 +483,7 @@ void AddOperator(CLI::App& app, Action* action) {
                       "others are somebody else's");
   command->add_flag("--experiments", flags->has_experiments,
                     "Care for Experiments and their Trials too; needs deploy/rbac/tuning.yaml");
-  AddKatibFlag(command, &flags->katib_address);
+  AddKatibFlags(command, &flags->katib);
   command->add_flag("--adopt_orphans", flags->adopts_orphans,
                     "Take over pods and services that belong to nobody and have the labels of a "
                     "job, as another operator leaves them behind; needs deploy/rbac/adoption.yaml");

@@ -39,19 +39,25 @@ void AddSuggestion(CLI::App& app, Action* action) {
   SetAction(command, action, [address] { return Serve(*address); });
 }
 
-StatusOr<std::unique_ptr<platform::KatibServer>> StartKatibServer(const std::string& address,
+StatusOr<std::unique_ptr<platform::KatibServer>> StartKatibServer(const KatibFlags& flags,
                                                                   platform::ObjectStore* store) {
-  if (address.empty()) return nullptr;
+  if (flags.address.empty()) return nullptr;
   WEFT_ASSIGN_OR_RETURN(auto server,
-                        platform::KatibServer::Start(address, platform::KatibCalls(store)));
+                        platform::KatibServer::Start(flags.address, platform::KatibCalls(store)));
   WEFT_LOG(INFO) << "Katib's calls at port " << server->port();
   return server;
 }
 
-void AddKatibFlag(CLI::App* command, std::string* address) {
-  command->add_option("--katib_address", *address,
+void AddKatibFlags(CLI::App* command, KatibFlags* flags) {
+  command->add_option("--katib_address", flags->address,
                       "Answer Katib's calls here, as 127.0.0.1:6789: programs of trials report "
                       "their metrics (default: nowhere)");
+  command
+      ->add_option("--suggestion_service", flags->services,
+                   "ALGORITHM=HOST:PORT: experiments with this algorithm ask that service, which "
+                   "speaks Katib's interface, as Katib's images do; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 }  // namespace weft::apps

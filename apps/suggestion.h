@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "apps/command.h"
 #include "platform/store/object_store.h"
@@ -13,9 +14,15 @@ namespace weft::apps {
 
 void AddSuggestion(CLI::App& app, Action* action);
 
-// Suggestions and the database of trials' metrics; null for an empty address.
-StatusOr<std::unique_ptr<platform::KatibServer>> StartKatibServer(const std::string& address,
+// How a control plane speaks with Katib's programs.
+struct KatibFlags {
+  std::string address;                // where it answers; empty: nowhere
+  std::vector<std::string> services;  // whom it asks: "ALGORITHM=HOST:PORT"
+};
+void AddKatibFlags(CLI::App* command, KatibFlags* flags);
+
+// Suggestions, early stopping and the database of trials' metrics; null without an address.
+StatusOr<std::unique_ptr<platform::KatibServer>> StartKatibServer(const KatibFlags& flags,
                                                                   platform::ObjectStore* store);
-void AddKatibFlag(CLI::App* command, std::string* address);
 
 }  // namespace weft::apps

@@ -45,7 +45,6 @@ constexpr absl::Duration kEventsStay = absl::Hours(1);  // as on a cluster
 struct UpFlags {
   std::string state;
   std::string kubeconfig;
-  std::string katib_address;
   int port = 0;
   int page_port = 0;
   int threads = 2;
@@ -54,6 +53,7 @@ struct UpFlags {
   std::vector<std::string> scheduler_names;
   std::vector<std::string> pass_env;
   SchedulingFlags scheduling;
+  KatibFlags katib;
 };
 
 // Nodes of the last run that this one does not have: nobody would run what is there.
@@ -244,9 +244,11 @@ Status RunControlPlane(const UpFlags& flags) {
     WEFT_ASSIGN_OR_RETURN(const auto scheduler,
                           platform::PodScheduler::Create(std::move(scheduling)));
     platform::WorkloadControllers workloads(FrameOptions(store.get(), &clock));
-    platform::TuningControllers tuning(
-        {FrameOptions(store.get(), &clock), ReadsLogFolder(log_folder), "127.0.0.1"});
-    WEFT_ASSIGN_OR_RETURN(const auto katib, StartKatibServer(flags.katib_address, store.get()));
+    WEFT_ASSIGN_OR_RETURN(const auto services,
+                          platform::SuggestionServices::Create(flags.katib.services));
+    platform::TuningControllers tuning({FrameOptions(store.get(), &clock),
+                                        ReadsLogFolder(log_folder), "127.0.0.1", services.get()});
+    WEFT_ASSIGN_OR_RETURN(const auto katib, StartKatibServer(flags.katib, store.get()));
     executor->Start();
     scheduler->Start();
     workloads.Start(flags.threads);
@@ -297,7 +299,7 @@ void AddUp(CLI::App& app, Action* action) {
                  "Place pods with this schedulerName too; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  AddKatibFlag(up, &flags->katib_address);
+  AddKatibFlags(up, &flags->katib);
   AddPassEnvironmentFlag(up, &flags->pass_env);
   AddSchedulingFlags(up, &flags->scheduling);
   SetAction(up, action, [flags] { return RunControlPlane(*flags); });

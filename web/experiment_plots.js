@@ -26,13 +26,15 @@ export function historyCard(study) {
     x: trial.order, y: value, colour: trial.key === study.best?.key ? style('accent') : colourOf(0), text: textOf(study, trial), open: () => study.open(trial),
     radius: trial.key === study.best?.key ? 6 : undefined, ring: trial.key === study.best?.key ? style('card') : undefined,
   })), () => {
-    const points = of();
+    let points = of();
     return {
       x: scaleOf(0, Math.max(1, study.all.length - 1)), y: scaleOf(...robustExtent(points.map(p => p.value))), xName: 'trial', yName: study.objective,
       over(c, px, py, style) {
         c.strokeStyle = style('accent');
         c.lineWidth = 2.2;
         c.beginPath();
+        // From the first good one on.
+        points = points.filter(p => p.best !== undefined);
         points.forEach((p, i) => {
           if (i) c.lineTo(px(p.trial.order), py(points[i - 1].best));
           if (i) c.lineTo(px(p.trial.order), py(p.best));
@@ -223,8 +225,7 @@ export function paretoCard(study) {
       signs[which] = event.target.value === 'max' ? -1 : 1;
       show();
     }}}, wishes.map(([value, title]) => h('option', {value}, title)))]);
-  const points = () => study.shown.map(trial => ({trial, x: valueOf(trial, pair[0]), y: valueOf(trial, pair[1])})).filter(p => p.x !== undefined && p.y !== undefined && (trialEnded(p.trial)));
-  const trialEnded = trial => trial.ended !== undefined;
+  const points = () => study.shown.map(trial => ({trial, x: valueOf(trial, pair[0]), y: valueOf(trial, pair[1])})).filter(p => p.x !== undefined && p.y !== undefined && p.trial.ended !== undefined && !p.trial.violation);
   let edge = new Set();
   const plot = pointsPlot('Pareto front', 340, style => points().map(p => ({x: p.x, y: p.y, colour: edge.has(p.trial) ? style('accent') : style('line-strong'), radius: edge.has(p.trial) ? 5 : undefined,
     text: '#' + p.trial.order + '\n' + pair[0] + ' ' + number(p.x) + '\n' + pair[1] + ' ' + number(p.y), open: () => study.open(p.trial)})), () => {
@@ -253,8 +254,10 @@ export function paretoCard(study) {
     element: card('Pareto front', [plot.element, list], controls),
     update() {
       if (!pair.length) {
-        pair = [names()[0], names()[1]];
-        signs = [study.isMaximized ? -1 : 1, /loss|error|time|duration|latency|rmse|mae|mse/i.test(pair[1]) || !study.isMaximized ? 1 : -1];
+        const more = study.experiment.objective?.additionalObjectives?.[0];
+        pair = [names()[0], more?.metricName ?? names()[1]];
+        const isLess = more ? more.type === 'minimize' : /loss|error|time|duration|latency|rmse|mae|mse/i.test(pair[1]) || !study.isMaximized;
+        signs = [study.isMaximized ? -1 : 1, isLess ? 1 : -1];
         controls.forEach(([metric, wish], which) => {
           fill(metric, names().map(name => h('option', {value: name, selected: name === pair[which]}, name)));
           wish.value = signs[which] < 0 ? 'max' : 'min';

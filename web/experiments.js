@@ -6,7 +6,7 @@ import {bestOf, experimentHref, trialsDone} from './overview.js';
 import {eventList, failed, objectText} from './jobs.js';
 import {Table} from './table.js';
 import {TrialPanel, comparePanel} from './trials.js';
-import {axisOf, filterOf, isMaximized, metricNames, metricOf, objectiveName} from './statistics.js';
+import {axisOf, filterOf, isMaximized, metricNames, metricOf, objectiveName, violation} from './statistics.js';
 import {contourCard, curvesCards, historyCard, importanceCard, paretoCard, parallelCard, slicesCards} from './experiment_plots.js';
 
 export const experiments = {
@@ -62,6 +62,7 @@ class Study {
     this.all.forEach((row, i) => {
       row.order = row.number >= 0 ? row.number : i;
       row.value = isUsed(row) ? metricOf(experiment, row, this.objective) : undefined;
+      row.violation = row.value === undefined ? 0 : violation(experiment, row);
     });
     this.axes = (experiment.parameters ?? []).map(({name, space, type}) => axisOf(name, this.all.map(row => row.values[name]), space, type));
     this.refilter(filter);
@@ -80,7 +81,7 @@ class Study {
     this.shown = text ? this.all.filter(keeps) : this.all;
     this.best = undefined;
     for (const trial of this.shown) {
-      if (trial.value !== undefined && (this.best === undefined || (this.isMaximized ? trial.value > this.best.value : trial.value < this.best.value))) this.best = trial;
+      if (trial.value !== undefined && !trial.violation && (this.best === undefined || (this.isMaximized ? trial.value > this.best.value : trial.value < this.best.value))) this.best = trial;
     }
   }
 

@@ -16,12 +16,23 @@ export const isMaximized = experiment => experiment?.objective?.type === 'maximi
 export const objectiveName = experiment => experiment?.objective?.objectiveMetricName ?? '';
 export const metricNames = experiment => [objectiveName(experiment), ...(experiment?.objective?.additionalMetricNames ?? [])].filter(Boolean);
 
+// By how much a trial breaks what the objective wants kept; 0: not at all.
+export function violation(experiment, trial) {
+  let sum = 0;
+  for (const {metricName, min, max} of experiment?.objective?.constraints ?? []) {
+    const value = metricOf(experiment, trial, metricName);
+    if (value === undefined) return Infinity;
+    sum += Math.max(0, (min ?? -Infinity) - value, value - (max ?? Infinity));
+  }
+  return sum;
+}
+
 // Of trials in their order: [trial, value, best so far].
 export function history(experiment, trials) {
   const isBetter = isMaximized(experiment) ? (a, b) => a > b : (a, b) => a < b;
   let best;
   return trials.filter(trial => trial.value !== undefined).sort((a, b) => a.order - b.order).map(trial => {
-    if (best === undefined || isBetter(trial.value, best)) best = trial.value;
+    if (!trial.violation && (best === undefined || isBetter(trial.value, best))) best = trial.value;
     return {trial, value: trial.value, best};
   });
 }
