@@ -58,6 +58,7 @@ void AddSecret(CLI::App& app, Action* action);
 void AddServer(CLI::App& app, Action* action);
 void AddSimulate(CLI::App& app, Action* action);
 void AddTune(CLI::App& app, const CommandLine& line, Action* action);
+void AddUi(CLI::App& app, Action* action);
 void AddUp(CLI::App& app, Action* action);
 
 }  // namespace weft::apps

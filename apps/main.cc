@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
   weft::apps::AddOpLibrary(app, &action);
   weft::apps::AddTune(app, line, &action);
   weft::apps::AddSuggestion(app, &action);
+  weft::apps::AddUi(app, &action);
   weft::apps::AddUp(app, &action);
   weft::apps::AddObjects(app, &action);
   weft::apps::AddOperator(app, &action);

@@ -36,10 +36,16 @@ void AddSuggestion(CLI::App& app, Action* action) {
   SetAction(command, action, [address] { return Serve(*address); });
 }
 
-void AddKatibFlag(CLI::App* command, std::string* address) {
+void AddKatibFlags(CLI::App* command, std::string* address, std::vector<std::string>* services) {
   command->add_option("--katib_address", *address,
                       "Answer Katib's calls here, as 127.0.0.1:6789: programs of trials report "
                       "their metrics (default: nowhere)");
+  command
+      ->add_option("--suggestion_service", *services,
+                   "ALGORITHM=HOST:PORT: experiments with this algorithm ask that service, which "
+                   "speaks Katib's interface, as Katib's images do; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 }  // namespace weft::apps

@@ -3,13 +3,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "apps/command.h"
 
 namespace weft::apps {
 
 void AddSuggestion(CLI::App& app, Action* action);
-// --katib_address of a control plane.
-void AddKatibFlag(CLI::App* command, std::string* address);
+// --katib_address and --suggestion_service ("ALGORITHM=HOST:PORT") of a control plane.
+void AddKatibFlags(CLI::App* command, std::string* address, std::vector<std::string>* services);
 
 }  // namespace weft::apps

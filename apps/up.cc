@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 
 #include "apps/command.h"
+#include "apps/page_port.h"
 #include "apps/pods.h"
 #include "apps/scheduler.h"
 #include "apps/suggestion.h"
@@ -49,14 +50,16 @@ constexpr int kParallelCalls = 8;  // pods of a job that are made together
 struct UpFlags {
   std::string state;
   std::string kubeconfig;
-  std::string katib_address;
   int port = 0;
+  int page_port = 0;
   int threads = 2;
   std::vector<std::string> nodes;
   std::vector<std::string> node_kubeconfigs;
   std::vector<std::string> scheduler_names;
   std::vector<std::string> pass_env;
   SchedulingFlags scheduling;
+  std::string katib_address;
+  std::vector<std::string> suggestion_services;
 };
 
 // Nodes of the last run that this one does not have: nobody would run what is there.
@@ -158,6 +161,37 @@ Status WriteNodeKubeconfigs(const std::vector<std::string>& words, int port,
   return absl::OkStatus();
 }
 
+// Kubeconfigs for people and for nodes, and a word how to begin.
+Status TellTheWay(const UpFlags& flags, const std::string& state, int port,
+                  const platform::ServerIdentity& identity) {
+  const std::string kubeconfig =
+      flags.kubeconfig.empty() ? JoinPath(state, "kubeconfig") : flags.kubeconfig;
+  WEFT_RETURN_IF_ERROR(platform::WriteKubeconfig(kubeconfig, "weft",
+                                                 absl::StrCat("https://127.0.0.1:", port),
+                                                 identity.authority_pem, identity.token));
+  WEFT_RETURN_IF_ERROR(WriteNodeKubeconfigs(flags.node_kubeconfigs, port, identity));
+  std::printf("weft is up. Try:\n  export KUBECONFIG=%s\n  kubectl get tfjobs\n",
+              kubeconfig.c_str());
+  return absl::OkStatus();
+}
+
+// The page looks at the control plane as any other client does. Its key stays that of this state
+// folder.
+StatusOr<std::unique_ptr<platform::PageServer>> StartOwnPage(
+    const UpFlags& flags, int port, const platform::ServerIdentity& identity, const Clock* clock) {
+  platform::ClusterAccess access;
+  access.server = absl::StrCat("https://127.0.0.1:", port);
+  access.tls.authority_pem = identity.authority_pem;
+  access.token = identity.token;
+  platform::PageServer::Options options;
+  options.address.port = flags.page_port;
+  const std::string key = SealOf(identity.token, "page").substr(0, 32);
+  WEFT_ASSIGN_OR_RETURN(auto page, StartPage(access, key, clock, std::move(options)));
+  std::printf("The page is http://127.0.0.1:%d and asks for this key: %s\n", page->port(),
+              key.c_str());
+  return page;
+}
+
 // A file that may not grow is an error of the write, and what a client types may come to a program
 // that reads no more: neither is our end.
 void IgnoreBrokenWrites() {
@@ -222,14 +256,8 @@ Status RunControlPlane(const UpFlags& flags) {
   };
   WEFT_ASSIGN_OR_RETURN(auto server, StartServer(server_options, flags.port, identity.port));
   WEFT_RETURN_IF_ERROR(platform::SaveServerPort(identity_folder, server->port()));
-  const std::string kubeconfig =
-      flags.kubeconfig.empty() ? JoinPath(state, "kubeconfig") : flags.kubeconfig;
-  WEFT_RETURN_IF_ERROR(platform::WriteKubeconfig(kubeconfig, "weft",
-                                                 absl::StrCat("https://127.0.0.1:", server->port()),
-                                                 identity.authority_pem, identity.token));
-  WEFT_RETURN_IF_ERROR(WriteNodeKubeconfigs(flags.node_kubeconfigs, server->port(), identity));
-  std::printf("weft is up. Try:\n  export KUBECONFIG=%s\n  kubectl get tfjobs\n",
-              kubeconfig.c_str());
+  WEFT_RETURN_IF_ERROR(TellTheWay(flags, state, server->port(), identity));
+  WEFT_ASSIGN_OR_RETURN(auto page, StartOwnPage(flags, server->port(), identity, &clock));
   std::fflush(stdout);
   {
     ThreadPool calls("calls", kParallelCalls);
@@ -245,8 +273,10 @@ Status RunControlPlane(const UpFlags& flags) {
     WEFT_ASSIGN_OR_RETURN(const auto scheduler,
                           platform::PodScheduler::Create(std::move(scheduling)));
     platform::WorkloadControllers workloads(FrameOptions(store.get(), &clock));
-    platform::TuningControllers tuning(
-        {FrameOptions(store.get(), &clock), ReadsLogFolder(log_folder), "127.0.0.1"});
+    WEFT_ASSIGN_OR_RETURN(const auto services,
+                          platform::SuggestionServices::Create(flags.suggestion_services));
+    platform::TuningControllers tuning({FrameOptions(store.get(), &clock),
+                                        ReadsLogFolder(log_folder), "127.0.0.1", services.get()});
     WEFT_ASSIGN_OR_RETURN(const auto katib,
                           platform::AnswerKatib(flags.katib_address, store.get()));
     executor->Start();
@@ -258,6 +288,7 @@ Status RunControlPlane(const UpFlags& flags) {
     WaitForSignal(signals, store.get());
   }
   // Whoever reaches into pods goes before them, and what runs there before what it left behind.
+  page.reset();
   server.reset();
   executor.reset();
   KillDescendants(guard->pid());
@@ -277,6 +308,9 @@ void AddUp(CLI::App& app, Action* action) {
   up->add_option("--port", flags->port,
                  "Port on 127.0.0.1 (default: that of the last time, or any)")
       ->check(CLI::Range(0, 65535));
+  up->add_option("--page_port", flags->page_port,
+                 "Port of the page on 127.0.0.1 (default: 8087, or any)")
+      ->check(CLI::Range(0, 65535));
   up->add_option("--controller_threads", flags->threads, "Jobs that are looked at together")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
@@ -295,7 +329,7 @@ void AddUp(CLI::App& app, Action* action) {
                  "Place pods with this schedulerName too; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  AddKatibFlag(up, &flags->katib_address);
+  AddKatibFlags(up, &flags->katib_address, &flags->suggestion_services);
   AddPassEnvironmentFlag(up, &flags->pass_env);
   AddSchedulingFlags(up, &flags->scheduling);
   SetAction(up, action, [flags] {

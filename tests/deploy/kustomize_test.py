@@ -171,6 +171,19 @@ class KustomizeTest(unittest.TestCase):
         self.chart = lambda namespace, values: items
         self.check_chart('namespaced', 'default', '')
 
+    def test_experiments_and_the_page_by_a_switch(self):
+        rules, _ = yaml.safe_load_all((DEPLOY / 'rbac' / 'tuning.yaml').read_text())
+        for namespaced, kind in (('false', 'ClusterRole'), ('true', 'Role')):
+            items = self.chart('weft-system', 'experiments: true\npage: true\nnamespaced: ' + namespaced)
+            found = {(item['kind'], item['metadata']['name']): item for item in items}
+            self.assertEqual(found[kind, 'weft-operator-tuning']['rules'], rules['rules'])
+            self.assertEqual(found[kind + 'Binding', 'weft-operator-tuning']['roleRef']['kind'], kind)
+            self.assertIn('--experiments', found['Deployment', 'weft-operator']['spec']['template']['spec']['containers'][0]['command'])
+            for item in self.build('page'):
+                self.assertEqual(found[item['kind'], item['metadata']['name']], item)
+        # Nothing binds a right to the page.
+        self.assertFalse([item for item in items if 'weft-page' in str(item.get('subjects', ''))])
+
     def test_the_values_of_the_chart(self):
         items = self.chart('elsewhere', 'image: "registry.example/weft:1"\nreplicas: 3\nflags: ["--job_selector=team=vision"]\n'
                                         'nodeSelector: {disk: ssd}\ntolerations: [{key: a, operator: Exists}]')

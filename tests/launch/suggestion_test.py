@@ -3,12 +3,14 @@
 
     suggestion_test.py WEFT PROTO_FOLDER
 """
+import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+from concurrent import futures
 
 import grpc
 
@@ -167,6 +169,105 @@ class DatabaseTest(unittest.TestCase):
             (pathlib.Path(folder) / 'told').touch()
             plane.run(WEFT, 'wait', '--for=condition=Succeeded', 'experiment', 'push', '--timeout=60s')
             self.assertIn('0.75', plane.run(WEFT, 'get', 'experiment', 'push', '-o', 'json'))
+
+
+def early_stopping(name, **settings):
+    spec = api.EarlyStoppingSpec(algorithm_name=name)
+    for key, value in settings.items():
+        spec.algorithm_settings.add(name=key, value=value)
+    return spec
+
+
+class EarlyStoppingTest(unittest.TestCase):
+    """`weft suggestion` asked for rules, which looks up what trials have reported in a database of Katib's."""
+
+    def serve(self, paths):
+        """A server of typed calls: {path: (request type, function)}; its port."""
+        server = grpc.server(futures.ThreadPoolExecutor(4))
+
+        class Handler(grpc.GenericRpcHandler):
+            def service(self, details):
+                if details.method not in paths:
+                    return None
+                request, answer = paths[details.method]
+                return grpc.unary_unary_rpc_method_handler(lambda message, context: answer(message), request_deserializer=request.FromString,
+                                                           response_serializer=lambda reply: reply.SerializeToString())
+        server.add_generic_rpc_handlers((Handler(),))
+        port = server.add_insecure_port('127.0.0.1:0')
+        server.start()
+        self.addCleanup(server.stop, None)
+        return port
+
+    def test_rules_follow_from_the_database(self):
+        process = subprocess.Popen([WEFT, 'suggestion', '--address', '127.0.0.1:0'], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait, 30)
+        self.addCleanup(process.terminate)
+        service = Service(int(process.stdout.readline().split()[-1]), 'EarlyStopping')
+        curves = {'0': [0.1, 0.3, 0.5], '1': [0.2, 0.4, 0.6], '2': [0.3, 0.5, 0.9], 'runs': [0.9]}
+
+        def log(request):
+            reply = api.GetObservationLogReply()
+            for value in curves[request.trial_name]:
+                reply.observation_log.metric_logs.add().metric.CopyFrom(api.Metric(name=request.metric_name, value=str(value)))
+            return reply
+        database = self.serve({'/api.v1.beta1.DBManager/GetObservationLog': (api.GetObservationLogRequest, log)})
+        wanted = api.GetEarlyStoppingRulesRequest(experiment=experiment('random'), db_manager_address='127.0.0.1:%d' % database)
+        wanted.experiment.spec.early_stopping.CopyFrom(early_stopping('medianstop', min_trials_required='3', start_step='2'))
+        for name in curves:
+            trial = wanted.trials.add(name=name)
+            trial.status.condition = api.TrialStatus.RUNNING if name == 'runs' else api.TrialStatus.SUCCEEDED
+        rule, = service.GetEarlyStoppingRules(wanted).early_stopping_rules
+        # The means of the first two reports are 0.2, 0.3 and 0.4.
+        self.assertEqual((rule.name, round(float(rule.value), 9), rule.comparison, rule.start_step), ('accuracy', 0.3, api.LESS, 2))
+        service.ValidateEarlyStoppingSettings(api.ValidateEarlyStoppingSettingsRequest(early_stopping=early_stopping('medianstop')))
+        with self.assertRaises(grpc.RpcError) as raised:
+            service.ValidateEarlyStoppingSettings(api.ValidateEarlyStoppingSettingsRequest(early_stopping=early_stopping('medianstop', start_step='0')))
+        self.assertEqual(raised.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+        wanted.db_manager_address = '127.0.0.1:1'
+        with self.assertRaises(grpc.RpcError) as raised:
+            service.GetEarlyStoppingRules(wanted)
+        self.assertEqual(raised.exception.code(), grpc.StatusCode.UNAVAILABLE)
+
+    def test_an_experiment_asks_a_service_of_others(self):
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'kubernetes'))
+        import cluster
+        import control_plane
+        requests = []
+
+        def suggest(request):
+            requests.append(request)
+            reply = api.GetSuggestionsReply()
+            first = request.total_request_number - request.current_request_number
+            for i in range(first, request.total_request_number):
+                given = reply.parameter_assignments.add()
+                given.assignments.add(name='x', value='0.%d' % (i + 1))
+                given.labels['example.com/generation'] = str(i)
+            return reply
+        port = self.serve({'/api.v1.beta1.Suggestion/GetSuggestions': (api.GetSuggestionsRequest, suggest)})
+        with tempfile.TemporaryDirectory() as folder:
+            plane = control_plane.ControlPlane(WEFT, folder, WEFT)
+            # The other one is nowhere.
+            plane.start('--suggestion_service', 'mine=127.0.0.1:%d' % port, '--suggestion_service', 'gone=127.0.0.1:1')
+            self.addCleanup(plane.stop)
+            text = PUSH.replace('metricsCollectorSpec: {collector: {kind: Push}}', '').replace('maxTrialCount: 1', 'maxTrialCount: 4').replace(
+                'parallelTrialCount: 1', 'parallelTrialCount: 2').replace('"echo $KATIB_TRIAL_NAME ${trialParameters.x} > FOLDER/name; while [ ! -e FOLDER/told ]; do sleep 0.1; done"',
+                                                                          '"echo accuracy=${trialParameters.x}"')
+            plane.run(WEFT, 'apply', '-f', '-', stdin=text.replace('random', 'mine'))
+            plane.run(WEFT, 'apply', '-f', '-', stdin=text.replace('random', 'gone').replace('name: push', 'name: waits'))
+            plane.run(WEFT, 'wait', '--for=condition=Succeeded', 'experiment', 'push', '--timeout=60s')
+            trials = json.loads(plane.run(WEFT, 'get', 'trials', '-o', 'json'))['items']
+            self.assertEqual(sorted(trial['spec']['parameterAssignments'][0]['value'] for trial in trials), ['0.1', '0.2', '0.3', '0.4'])
+            self.assertEqual({trial['metadata']['labels']['example.com/generation'] for trial in trials}, set('0123'))
+            # What came of the first ones is in the last question.
+            asked = requests[-1]
+            self.assertEqual((asked.experiment.name, asked.experiment.spec.algorithm.algorithm_name, asked.total_request_number), ('push', 'mine', 4))
+            told = {trial.spec.labels['example.com/generation']: trial for trial in asked.trials}
+            done = [trial for trial in told.values() if trial.status.condition == api.TrialStatus.SUCCEEDED]
+            self.assertTrue(done)
+            for trial in done:
+                self.assertEqual(trial.status.observation.metrics[0].value, trial.spec.parameter_assignments.assignments[0].value)
+            cluster.wait_for(lambda: 'SuggestionServiceUnavailable' in plane.run(WEFT, 'describe', 'experiment', 'waits'), 'the event')
 
 
 if __name__ == '__main__':

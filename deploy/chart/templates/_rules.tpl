@@ -17,3 +17,15 @@
 {{- define "weft.subject" -}}
 - {kind: ServiceAccount, name: weft-operator, namespace: {{ .Release.Namespace }}}
 {{- end }}
+{{- define "weft.tuning" -}}
+- {apiGroups: [kubeflow.org], resources: [experiments], verbs: [get, list, watch]}
+- {apiGroups: [kubeflow.org], resources: [trials], verbs: [get, list, watch, create, update, delete]}
+- {apiGroups: [kubeflow.org], resources: [suggestions], verbs: [get, list, watch, create]}
+- {apiGroups: [kubeflow.org], resources: [experiments/status, trials/status, suggestions/status], verbs: [update]}
+- {apiGroups: [kubeflow.org], resources: [experiments/finalizers, trials/finalizers], verbs: [update]}
+- {apiGroups: [kubeflow.org], resources: [tfjobs], verbs: [create]}
+- {apiGroups: [krallistic.github.com], resources: [tensorflows], verbs: [create]}
+- {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch, create, delete]}
+- {apiGroups: [""], resources: [pods/log], verbs: [get]}
+- {apiGroups: [""], resources: [configmaps], verbs: [get]}
+{{- end }}

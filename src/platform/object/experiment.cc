@@ -174,6 +174,49 @@ void ReadStrategies(FieldReader* reader, Problems* problems, ExperimentObjective
   }
 }
 
+// Its value decides, so it has to be noted.
+void CheckIsNoted(const Json& at, const std::string& path, const std::string& metric,
+                  const ExperimentObjective& objective, Problems* problems) {
+  if (absl::c_linear_search(objective.additional, metric)) return;
+  problems->Add(at, path + ".metricName",
+                absl::StrCat("holds ", metric, ": a name of additionalMetricNames is allowed"));
+}
+
+void ReadMoreObjectives(FieldReader* reader, Problems* problems, ExperimentObjective* objective) {
+  size_t index = 0;
+  for (const Json& item : reader->ReadList("additionalObjectives")) {
+    const std::string path =
+        absl::StrCat(reader->PathOf("additionalObjectives"), "[", index++, "]");
+    FieldReader one(item, path, problems);
+    AdditionalObjective more;
+    int type = 0;
+    one.Require("metricName", "a name of additionalMetricNames");
+    one.ReadString("metricName", &more.metric);
+    if (one.Require("type", "minimize or maximize"))
+      one.ReadChoice("type", {"minimize", "maximize"}, &type);
+    more.maximize = type == 1;
+    one.Finish();
+    CheckIsNoted(item, path, more.metric, *objective, problems);
+    objective->more.push_back(std::move(more));
+  }
+  index = 0;
+  for (const Json& item : reader->ReadList("constraints")) {
+    const std::string path = absl::StrCat(reader->PathOf("constraints"), "[", index++, "]");
+    FieldReader one(item, path, problems);
+    MetricConstraint constraint;
+    one.Require("metricName", "a name of additionalMetricNames");
+    one.ReadString("metricName", &constraint.metric);
+    double bound = 0;
+    if (ReadSpaceNumber(&one, "min", problems, &bound)) constraint.min = bound;
+    if (ReadSpaceNumber(&one, "max", problems, &bound)) constraint.max = bound;
+    one.Finish();
+    if (!constraint.min.has_value() && !constraint.max.has_value())
+      problems->Add(item, path, "has neither min nor max: one of them is needed");
+    CheckIsNoted(item, path, constraint.metric, *objective, problems);
+    objective->constraints.push_back(std::move(constraint));
+  }
+}
+
 void ReadObjective(const Json& value, Problems* problems, ExperimentObjective* objective) {
   FieldReader reader(value, "spec.objective", problems);
   int type = 0;
@@ -202,6 +245,7 @@ void ReadObjective(const Json& value, Problems* problems, ExperimentObjective* o
                                ", which is the objective already: leave it out"));
   }
   ReadStrategies(&reader, problems, objective);
+  ReadMoreObjectives(&reader, problems, objective);
   reader.Finish();
 }
 

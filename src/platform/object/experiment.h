@@ -33,12 +33,27 @@ struct ExperimentParameter {
 // Which of the values that a trial has reported counts.
 enum class MetricStrategy { kMin, kMax, kLatest };
 
+// One more objective, of a metric that is noted too.
+struct AdditionalObjective {
+  std::string metric;
+  bool maximize = false;
+};
+
+// What a trial has to keep to count as good.
+struct MetricConstraint {
+  std::string metric;
+  std::optional<double> min, max;
+};
+
 struct ExperimentObjective {
   bool maximize = false;
   std::optional<double> goal;
   std::string metric;
   std::vector<std::string> additional;
   std::vector<std::pair<std::string, MetricStrategy>> strategies;  // by metric
+  // Additions of weft's.
+  std::vector<AdditionalObjective> more;
+  std::vector<MetricConstraint> constraints;
   // The objective first.
   std::vector<std::string> Metrics() const;
   MetricStrategy StrategyOf(absl::string_view metric) const;

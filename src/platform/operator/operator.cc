@@ -24,6 +24,7 @@
 #include "platform/store/api_error.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
 #include "platform/tuning/katib_server.h"
+#include "platform/tuning/suggestion_services.h"
 #include "platform/tuning/tuning_controllers.h"
 
 namespace weft::platform {
@@ -141,8 +142,10 @@ void WarnOfWhatIsMissing(const OperatorOptions& options, ObjectStore* store) {
 }
 
 TuningControllers::Options TuningOptions(const TfJobController::Options& options,
-                                         KubernetesStore* cluster) {
+                                         KubernetesStore* cluster,
+                                         const SuggestionServices* services) {
   TuningControllers::Options tuning;
+  tuning.services = services;
   tuning.frame.store = options.store;
   tuning.frame.clock = options.clock;
   tuning.frame.namespace_name = options.namespace_name;
@@ -210,7 +213,9 @@ Status RunOperator(const OperatorOptions& options, const std::function<void()>& 
     jobs.read_log = [raw = cluster.get()](const ObjectName& pod) { return ReadProgress(raw, pod); };
   }
   std::optional<TuningControllers::Options> tuning;
-  if (options.has_experiments) tuning = TuningOptions(jobs, cluster.get());
+  WEFT_ASSIGN_OR_RETURN(const auto services,
+                        SuggestionServices::Create(options.suggestion_services));
+  if (options.has_experiments) tuning = TuningOptions(jobs, cluster.get(), services.get());
   const auto start = [&] {
     auto controllers = std::make_shared<Controllers>(jobs, options.threads, tuning);
     running.Set(controllers);

@@ -30,6 +30,7 @@ struct OperatorOptions {
   PortOptions health;
   WebhookOptions webhook;     // no port: jobs are not checked before they are kept
   std::string katib_address;  // where Katib's calls are answered; empty: nowhere
+  std::vector<std::string> suggestion_services;  // whom experiments ask: "ALGORITHM=HOST:PORT"
   // Of several operators one acts. Its name, namespace and times are read, and checked, here.
   bool elects = false;
   LeaderElector::Options election;

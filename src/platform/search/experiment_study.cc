@@ -78,6 +78,8 @@ StatusOr<StudyOptions> StudyOptionsOf(const Experiment& experiment) {
   StudyOptions study;
   study.algorithm = experiment.algorithm.name;
   study.maximize = experiment.objective.maximize;
+  for (const AdditionalObjective& more : experiment.objective.more)
+    study.also_maximize.push_back(more.maximize);
   study.settings = options.settings;
   WEFT_ASSIGN_OR_RETURN(const double state, options.Number("random_state", 0, 0, kLargestSeed));
   WEFT_ASSIGN_OR_RETURN(const double seed, options.Number("seed", state, 0, kLargestSeed));

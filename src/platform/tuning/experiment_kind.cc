@@ -21,13 +21,15 @@ namespace weft::platform {
 namespace {
 
 // What must not be decided by the schema alone, since other clusters know no better.
-Status CheckAll(const Json& object, Experiment* experiment) {
+Status CheckAll(const Json& object, const SuggestionServices* services, Experiment* experiment) {
   Problems problems("");
   *experiment = ParseExperiment(object, &problems);
   WEFT_RETURN_IF_ERROR(problems.ToStatus());
   WEFT_RETURN_IF_ERROR(CheckFilters(experiment->collector.filters));
   if (experiment->early_stopping.has_value())
     WEFT_RETURN_IF_ERROR(CheckEarlyStopping(*experiment->early_stopping));
+  // What a service does not like it says when it is asked.
+  if (services != nullptr && services->Has(experiment->algorithm.name)) return absl::OkStatus();
   return StudyOf(*experiment).status();
 }
 
@@ -45,24 +47,48 @@ Plan RefusalOf(const Json& object, const Status& wrong, absl::Time now) {
   return plan;
 }
 
-// What an experiment wants to know of its trials: not what they run, which is most of them.
+// What an experiment wants to know of its trials, of which there may be a hundred thousand: not
+// what they run, what was said of them, nor, of those that are over, each value that they reported
+// unless early stopping learns from them.
 Json KeepOfTrial(const Json& trial) {
   Json kept;
-  for (const char* field : {"apiVersion", "kind", "metadata", "status"}) {
+  for (const char* field : {"apiVersion", "kind"}) {
     if (const Json* const held = trial.Find(field)) kept.Set(field, *held);
   }
-  EraseField(&kept, {"metadata", "managedFields"});
+  for (const char* field : {"name", "namespace", "uid", "resourceVersion", "labels",
+                            "ownerReferences", "deletionTimestamp"}) {
+    if (const Json* const held = FindField(trial, {"metadata", field}))
+      SetField(&kept, {"metadata", field}, *held);
+  }
   for (const char* field : {"parameterAssignments", "earlyStoppingRules"}) {
     if (const Json* const held = FindField(trial, {"spec", field}))
       SetField(&kept, {"spec", field}, *held);
   }
+  for (const char* field : {"startTime", "completionTime", "observation"}) {
+    if (const Json* const held = FindField(trial, {"status", field}))
+      SetField(&kept, {"status", field}, *held);
+  }
+  if (BoolField(trial, {"spec", "isStoppable"})) {
+    if (const Json* const held = FindField(trial, {"status", "reported"}))
+      SetField(&kept, {"status", "reported"}, *held);
+  }
+  Json conditions = Json::MakeArray();
+  for (const Json& condition : ListField(trial, {"status", "conditions"})) {
+    if (StringField(condition, {"status"}) != "True") continue;
+    Json one;
+    one.Set("type", StringField(condition, {"type"}));
+    one.Set("status", "True");
+    conditions.Append(std::move(one));
+  }
+  SetField(&kept, {"status", "conditions"}, std::move(conditions));
   return kept;
 }
 
 }  // namespace
 
-ExperimentKind::ExperimentKind(ObjectStore* store, MetricRegistry* metrics)
-    : store_(store), metrics_(metrics) {}
+ExperimentKind::ExperimentKind(ObjectStore* store, MetricRegistry* metrics,
+                               const SuggestionServices* services)
+    : store_(store), metrics_(metrics), services_(services) {}
 
 std::vector<Kind::Owned> ExperimentKind::Owns() const {
   return {{&Trials(), "", &KeepOfTrial}, {&Suggestions(), "", nullptr}};
@@ -100,7 +126,7 @@ Status ExperimentKind::RenewRules(const Json& object, const std::vector<std::str
 StatusOr<Plan> ExperimentKind::MakePlan(const Observation& observation) {
   const Json& object = *observation.object;
   Experiment experiment;
-  Status wrong = CheckAll(object, &experiment);
+  Status wrong = CheckAll(object, services_, &experiment);
   StatusOr<std::string> text = std::string();
   if (wrong.ok()) {
     text = ReadTemplate(object, experiment.trial_template);
@@ -110,11 +136,13 @@ StatusOr<Plan> ExperimentKind::MakePlan(const Observation& observation) {
   }
   if (!wrong.ok()) return RefusalOf(object, wrong, observation.now);
   WEFT_ASSIGN_OR_RETURN(ExperimentPlan made,
-                        PlanExperiment(observation, experiment, *std::move(text),
-                                       [this, uid = UidOf(object)](const std::string& trial) {
-                                         absl::MutexLock lock(&mutex_);
-                                         return seen_[uid].count(trial) > 0;
-                                       }));
+                        PlanExperiment(
+                            observation, experiment, *std::move(text),
+                            [this, uid = UidOf(object)](const std::string& trial) {
+                              absl::MutexLock lock(&mutex_);
+                              return seen_[uid].count(trial) > 0;
+                            },
+                            services_));
   WEFT_RETURN_IF_ERROR(RenewRules(object, made.outdated, made.rules));
   return std::move(made.plan);
 }

@@ -14,14 +14,15 @@
 #include "base/metrics.h"
 #include "platform/object/experiment.h"
 #include "platform/reconcile/controller.h"
+#include "platform/tuning/suggestion_services.h"
 #include "platform/tuning/tuning_types.h"
 
 namespace weft::platform {
 
-// Thread-safe; borrows store and metrics, which may be null.
+// Thread-safe; borrows its arguments, of which metrics and services may be null.
 class ExperimentKind : public Kind {
  public:
-  ExperimentKind(ObjectStore* store, MetricRegistry* metrics);
+  ExperimentKind(ObjectStore* store, MetricRegistry* metrics, const SuggestionServices* services);
 
   const ResourceType& type() const override { return Experiments(); }
   std::string ControllerName() const override { return "experiment-controller"; }
@@ -40,6 +41,7 @@ class ExperimentKind : public Kind {
 
   ObjectStore* const store_;
   MetricRegistry* const metrics_;
+  const SuggestionServices* const services_;
   absl::Mutex mutex_;
   // Trials that were seen, by the experiment's uid: one that has gone was deleted by somebody.
   std::map<std::string, std::set<std::string>> seen_ ABSL_GUARDED_BY(mutex_);

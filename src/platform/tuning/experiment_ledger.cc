@@ -39,6 +39,7 @@ Json GivenSuggestion::ToJson() const {
   if (parent >= 0) json.Set("parent", parent);
   json.Set("parameterAssignments", AssignmentsJson(assignments));
   if (is_created) json.Set("created", true);
+  for (const auto& [label, value] : labels) SetField(&json, {"labels", label}, value);
   return json;
 }
 
@@ -49,6 +50,10 @@ GivenSuggestion GivenSuggestion::FromJson(const Json& json) {
   given.parent = IntField(json, {"parent"}, -1);
   given.assignments = ReadAssignmentsJson(ListField(json, {"parameterAssignments"}));
   given.is_created = BoolField(json, {"created"});
+  if (const Json* const labels = json.Find("labels")) {
+    for (const JsonMember& label : labels->members())
+      given.labels.emplace_back(label.name, label.value.AsString().value_or(""));
+  }
   return given;
 }
 
@@ -61,17 +66,24 @@ ExperimentLedger::ExperimentLedger(const Experiment& experiment,
     if (number >= 0 && !IsTerminating(*trial)) by_number_.emplace(number, trial);
   }
   double best = 0;
+  double violation = 0;  // of the best so far
   for (const auto& [number, trial] : by_number_) {
     const TrialView view(*trial);
     by_state_[view.state()].push_back(number);
-    const std::optional<double> value = view.Observed(objective);
-    if (!value.has_value()) continue;
-    if (best_ == nullptr || (objective.maximize ? *value > best : *value < best)) {
-      best = *value;
+    const std::optional<TrialResult> result = view.Result(objective);
+    if (!result.has_value()) continue;
+    const double value = result->objectives[0];
+    // Who breaks constraints less is better, whatever the objective.
+    const bool is_better = result->violation != violation ? result->violation < violation
+                           : objective.maximize           ? value > best
+                                                          : value < best;
+    if (best_ == nullptr || is_better) {
+      best = value;
+      violation = result->violation;
       best_ = trial.get();
     }
   }
-  reaches_goal_ = best_ != nullptr && ReachesGoal(objective, best);
+  reaches_goal_ = best_ != nullptr && violation <= 0 && ReachesGoal(objective, best);
 }
 
 int64_t ExperimentLedger::CountOf(TrialState state) const {
@@ -107,6 +119,11 @@ void ExperimentLedger::WriteTo(Json* status) const {
     status->Erase("trials");
   }
   if (best_ == nullptr) return;
+  if (!experiment_.objective.more.empty()) {
+    Json names = Json::MakeArray();
+    for (const int64_t number : FindFront()) names.Append(NameOf(*by_number_.at(number)));
+    status->Set("paretoTrialList", std::move(names));
+  }
   Json optimal;
   optimal.Set("bestTrialName", NameOf(*best_));
   for (const auto& [field, from] : {std::pair{"parameterAssignments", "spec"}}) {
@@ -123,7 +140,7 @@ StatusOr<std::unique_ptr<Study>> ExperimentLedger::MakeStudy(
   std::map<int64_t, const GivenSuggestion*> waiting;
   for (const GivenSuggestion& given : pending) waiting[given.number] = &given;
   // By their ends, and those of the same second by their numbers.
-  std::vector<std::tuple<absl::Time, int64_t, double>> ended;
+  std::vector<std::tuple<absl::Time, int64_t, TrialResult>> ended;
   for (int64_t number = 0; number < count; ++number) {
     const auto trial = by_number_.find(number);
     const auto given = waiting.find(number);
@@ -144,18 +161,60 @@ StatusOr<std::unique_ptr<Study>> ExperimentLedger::MakeStudy(
     if (!is_trial) continue;
     const TrialView view(*trial->second);
     if (!view.is_over()) continue;
-    const std::optional<double> value = view.Observed(experiment_.objective);
-    const bool counts = value.has_value() && (view.state() == TrialState::kSucceeded ||
-                                              view.state() == TrialState::kEarlyStopped);
+    std::optional<TrialResult> result = view.Result(experiment_.objective);
+    const bool counts = result.has_value() && (view.state() == TrialState::kSucceeded ||
+                                               view.state() == TrialState::kEarlyStopped);
     if (counts) {
-      ended.emplace_back(view.completion(), number, *value);
+      ended.emplace_back(view.completion(), number, *std::move(result));
     } else {
       WEFT_RETURN_IF_ERROR(study->Fail(number));
     }
   }
-  std::sort(ended.begin(), ended.end());
-  for (const auto& [time, number, value] : ended) WEFT_RETURN_IF_ERROR(study->Tell(number, value));
+  std::sort(ended.begin(), ended.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+  });
+  for (const auto& [time, number, result] : ended)
+    WEFT_RETURN_IF_ERROR(study->Tell(number, result));
   return study;
+}
+
+std::vector<int64_t> ExperimentLedger::FindFront() const {
+  const ExperimentObjective& objective = experiment_.objective;
+  struct Point {
+    int64_t number;
+    std::vector<double> losses;  // less is better
+  };
+  std::vector<Point> points;
+  for (const auto& [number, trial] : by_number_) {
+    const TrialView view(*trial);
+    const std::optional<TrialResult> result = view.Result(objective);
+    if (view.state() != TrialState::kSucceeded || !result.has_value() || result->violation > 0)
+      continue;
+    std::vector<double> losses = result->objectives;
+    for (size_t i = 0; i < losses.size(); ++i) {
+      if (i == 0 ? objective.maximize : objective.more[i - 1].maximize) losses[i] = -losses[i];
+    }
+    points.push_back({number, std::move(losses)});
+  }
+  // Nobody is beaten by one that stands behind it in this order.
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    return std::tie(a.losses, a.number) < std::tie(b.losses, b.number);
+  });
+  std::vector<const Point*> kept;
+  for (const Point& point : points) {
+    const bool is_beaten = std::any_of(kept.begin(), kept.end(), [&](const Point* other) {
+      bool is_no_worse = true;
+      for (size_t i = 0; i < point.losses.size(); ++i)
+        is_no_worse = is_no_worse && other->losses[i] <= point.losses[i];
+      return is_no_worse;
+    });
+    if (!is_beaten) kept.push_back(&point);
+  }
+  std::vector<int64_t> numbers;
+  for (const Point* const point : kept) numbers.push_back(point->number);
+  std::sort(numbers.begin(), numbers.end());
+  if (numbers.size() > kMostListed) numbers.resize(kMostListed);
+  return numbers;
 }
 
 std::vector<StoppingRule> ExperimentLedger::Rules() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "platform/object/experiment.h"
@@ -21,6 +22,7 @@ struct GivenSuggestion {
   int64_t number = 0;
   int64_t parent = -1;
   Assignments assignments;
+  std::vector<std::pair<std::string, std::string>> labels;  // that its trial gets, of a service
   bool is_created = false;  // there was a trial of it: one that has gone was deleted by somebody
 
   Json ToJson() const;
@@ -54,6 +56,9 @@ class ExperimentLedger {
   std::vector<StoppingRule> Rules() const;
 
  private:
+  // With several objectives: those that no other one beats in all of them, by number.
+  std::vector<int64_t> FindFront() const;
+
   const Experiment& experiment_;
   std::map<int64_t, ObjectPtr> by_number_;
   std::map<TrialState, std::vector<int64_t>> by_state_;

@@ -18,17 +18,19 @@ namespace {
 
 constexpr size_t kMostGiven = 100;  // suggestions that a status keeps
 constexpr int64_t kMostAskedAtOnce = 200;
-constexpr int64_t kMostTold = 100;  // trials whose making is told as an event
+constexpr absl::Duration kAskAgain = absl::Seconds(5);  // a service that is not there
+constexpr int64_t kMostTold = 100;                      // trials whose making is told as an event
 
 // One look at one experiment.
 class ExperimentPlanner {
  public:
   ExperimentPlanner(const Observation& observation, const Experiment& experiment,
-                    std::string template_text, HasSeen has_seen)
+                    std::string template_text, HasSeen has_seen, const SuggestionServices* services)
       : object_(*observation.object),
         experiment_(experiment),
         template_(std::move(template_text)),
         has_seen_(std::move(has_seen)),
+        services_(services),
         now_(observation.now),
         ledger_(experiment, observation.owned[0]) {
     const Json* const status = object_.Find("status");
@@ -172,6 +174,8 @@ class ExperimentPlanner {
       wanted = std::min(wanted, *experiment_.max_trials - count_);
     if (is_late_) wanted = 0;
     if (wanted <= 0) return absl::OkStatus();
+    if (services_ != nullptr && services_->Has(experiment_.algorithm.name))
+      return AskService(std::min(wanted, kMostAskedAtOnce));
     StatusOr<std::unique_ptr<Study>> made = ledger_.MakeStudy(count_, pending_);
     if (!made.ok()) return Refuse(made.status());
     Study& study = **made;
@@ -179,22 +183,51 @@ class ExperimentPlanner {
       const StatusOr<SearchTrial> next = study.Ask();
       if (absl::IsUnavailable(next.status())) break;
       if (absl::IsOutOfRange(next.status())) {
-        if (active() == 0) {
-          End("Succeeded", "ExperimentSuggestionEndReached",
-              "Experiment has succeeded because suggestion service has reached the end");
-        }
+        EndWithoutMore();
         return absl::OkStatus();
       }
       if (!next.ok()) return Refuse(next.status());
       GivenSuggestion given;
-      given.number = count_++;
-      given.name = TrialName(object_, given.number);
       given.parent = next->parent;
       given.assignments = study.space().Assign(next->values);
-      given_.push_back(given);
-      pending_.push_back(std::move(given));
+      Give(std::move(given));
     }
     if (wanted > kMostAskedAtOnce) plan_.look_again = absl::Milliseconds(100);
+    return absl::OkStatus();
+  }
+
+  void Give(GivenSuggestion given) {
+    given.number = count_++;
+    given.name = TrialName(object_, given.number);
+    given_.push_back(given);
+    pending_.push_back(std::move(given));
+  }
+
+  // Nothing is left to try.
+  void EndWithoutMore() {
+    if (active() > 0) return;
+    End("Succeeded", "ExperimentSuggestionEndReached",
+        "Experiment has succeeded because suggestion service has reached the end");
+  }
+
+  Status AskService(int64_t wanted) {
+    auto suggested = services_->Ask(experiment_, ledger_.by_number(), count_, wanted);
+    if (absl::IsInvalidArgument(suggested.status()) || absl::IsNotFound(suggested.status()))
+      return Refuse(suggested.status());
+    if (!suggested.ok()) {
+      plan_.events.push_back({"Warning", "SuggestionServiceUnavailable",
+                              absl::StrCat("No suggestions come from ", experiment_.algorithm.name,
+                                           ": ", suggested.status().message())});
+      plan_.look_again = kAskAgain;
+      return absl::OkStatus();
+    }
+    for (SuggestionServices::Suggested& one : *suggested) {
+      GivenSuggestion given;
+      given.assignments = std::move(one.assignments);
+      given.labels = std::move(one.labels);
+      Give(std::move(given));
+    }
+    if (suggested->empty()) EndWithoutMore();
     return absl::OkStatus();
   }
 
@@ -285,6 +318,7 @@ class ExperimentPlanner {
   const Experiment& experiment_;
   const std::string template_;
   const HasSeen has_seen_;
+  const SuggestionServices* const services_;
   const absl::Time now_;
   const ExperimentLedger ledger_;
   ObjectPtr suggestion_;
@@ -302,8 +336,9 @@ class ExperimentPlanner {
 
 StatusOr<ExperimentPlan> PlanExperiment(const Observation& observation,
                                         const Experiment& experiment, std::string text,
-                                        HasSeen has_seen) {
-  ExperimentPlanner planner(observation, experiment, std::move(text), std::move(has_seen));
+                                        HasSeen has_seen, const SuggestionServices* services) {
+  ExperimentPlanner planner(observation, experiment, std::move(text), std::move(has_seen),
+                            services);
   ExperimentPlan made;
   WEFT_ASSIGN_OR_RETURN(made.plan, planner.MakePlan());
   made.outdated = std::move(planner.outdated());

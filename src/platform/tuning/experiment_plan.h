@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has to be done for one experiment: a pure function of what is there.
+// What has to be done for one experiment: a pure function of what is there, and of what a service
+// suggests where its algorithm is one's.
 #pragma once
 
 #include <functional>
@@ -8,6 +9,7 @@
 
 #include "platform/object/experiment.h"
 #include "platform/reconcile/controller.h"
+#include "platform/tuning/suggestion_services.h"
 
 namespace weft::platform {
 
@@ -22,9 +24,9 @@ struct ExperimentPlan {
 using HasSeen = std::function<bool(const std::string& trial)>;
 
 // Of the observation the trials come first, then the Suggestion. `text` is the template where it
-// stands in a config map.
+// stands in a config map; `services` may be null.
 StatusOr<ExperimentPlan> PlanExperiment(const Observation& observation,
                                         const Experiment& experiment, std::string text,
-                                        HasSeen has_seen);
+                                        HasSeen has_seen, const SuggestionServices* services);
 
 }  // namespace weft::platform

@@ -13,6 +13,7 @@
 #include "platform/object/object_time.h"
 #include "platform/search/experiment_study.h"
 #include "platform/store/api_error.h"
+#include "platform/tuning/katib_messages.h"
 #include "platform/tuning/trial_view.h"
 #include "platform/tuning/tuning_types.h"
 #include "proto/katib/api.pb.h"
@@ -194,7 +195,7 @@ class ReportedLogs {
 
   StatusOr<katib::GetObservationLogReply> Get(
       const katib::GetObservationLogRequest& request) const {
-    WEFT_ASSIGN_OR_RETURN(const ObjectPtr trial, Find(request.trial_name()));
+    WEFT_ASSIGN_OR_RETURN(const ObjectPtr trial, FindTrial(store_, request.trial_name()));
     katib::GetObservationLogReply reply;
     for (const auto& [name, values] : TrialView(*trial).Reported()) {
       if (!request.metric_name().empty() && name != request.metric_name()) continue;
@@ -215,16 +216,8 @@ class ReportedLogs {
   }
 
  private:
-  StatusOr<ObjectPtr> Find(const std::string& name) const {
-    ListOptions options;
-    options.field_selector = absl::StrCat("metadata.name=", name);
-    WEFT_ASSIGN_OR_RETURN(const ObjectList found, store_->List(Trials(), options));
-    if (found.items.size() == 1) return found.items[0];
-    return NotFound("there are ", found.items.size(), " trials of the name '", name, "'");
-  }
-
   Status Append(const katib::ReportObservationLogRequest& request) const {
-    WEFT_ASSIGN_OR_RETURN(const ObjectPtr trial, Find(request.trial_name()));
+    WEFT_ASSIGN_OR_RETURN(const ObjectPtr trial, FindTrial(store_, request.trial_name()));
     MetricSeries series = TrialView(*trial).Reported();
     for (const katib::MetricLog& log : request.observation_log().metric_logs()) {
       const katib::Metric& metric = log.metric();
@@ -242,18 +235,15 @@ class ReportedLogs {
   ObjectStore* const store_;
 };
 
-template <typename Request, typename Reply>
-KatibCall CallOf(std::function<StatusOr<Reply>(const Request&)> answer) {
-  return [answer = std::move(answer)](absl::string_view bytes) -> StatusOr<std::string> {
-    Request request;
-    if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-      return InvalidArgument("the request is no ", request.GetTypeName());
-    WEFT_ASSIGN_OR_RETURN(const Reply reply, answer(request));
-    return reply.SerializeAsString();
-  };
-}
-
 }  // namespace
+
+StatusOr<ObjectPtr> FindTrial(ObjectStore* store, const std::string& name) {
+  ListOptions options;
+  options.field_selector = absl::StrCat("metadata.name=", name);
+  WEFT_ASSIGN_OR_RETURN(const ObjectList found, store->List(Trials(), options));
+  if (found.items.size() == 1) return found.items[0];
+  return NotFound("there are ", found.items.size(), " trials of the name '", name, "'");
+}
 
 std::map<std::string, KatibCall> KatibCalls(ObjectStore* store) {
   std::map<std::string, KatibCall> calls;
@@ -269,6 +259,7 @@ std::map<std::string, KatibCall> KatibCalls(ObjectStore* store) {
         response.set_status(1);
         return StatusOr<katib::HealthCheckResponse>(response);
       });
+  AddEarlyStoppingCalls(store, &calls);
   if (store == nullptr) return calls;
   const ReportedLogs logs(store);
   calls[database + "ReportObservationLog"] =

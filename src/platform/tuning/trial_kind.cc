@@ -71,6 +71,11 @@ class TrialPlanner {
       RemoveRun(run);
       return std::move(plan_);
     }
+    if (StringField(trial_, {"metadata", "annotations", kStopAnnotation}) == "true") {
+      Finish("Killed", "TrialKilled", "Trial was stopped by hand");
+      RemoveRun(run);
+      return std::move(plan_);
+    }
     if (FindCondition(plan_.status, "Created") == nullptr) {
       plan_.status.Set("startTime", FormatObjectTime(now_));
       MarkCondition("Created", true, "TrialCreated", "Trial is created", now_, &plan_.status);

@@ -76,6 +76,8 @@ StatusOr<Json> MakeTrial(const Json& object, const Experiment& experiment, absl:
   trial.Set("apiVersion", Trials().ApiVersion());
   trial.Set("kind", Trials().kind);
   SetField(&trial, {"metadata", "name"}, given.name);
+  for (const auto& [label, value] : given.labels)
+    SetField(&trial, {"metadata", "labels", label}, value);
   SetField(&trial, {"metadata", "labels", kExperimentLabel}, NameOf(object));
   SetField(&trial, {"metadata", "labels", kTrialNumberLabel}, absl::StrCat(given.number));
   if (given.parent >= 0)

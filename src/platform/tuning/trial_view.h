@@ -19,6 +19,9 @@ namespace weft::platform {
 inline constexpr char kTrialNumberLabel[] = "weft.dev/trial-number";
 inline constexpr char kTrialParentLabel[] = "weft.dev/trial-parent";
 
+// "true" on a trial that shall end now: what it runs is removed, its record stays, as killed.
+inline constexpr char kStopAnnotation[] = "weft.dev/stop";
+
 enum class TrialState {
   kPending,
   kRunning,
@@ -44,6 +47,8 @@ class TrialView {
   Assignments assignments() const;
   // The value of a metric that counts; none where nothing was observed.
   std::optional<double> Observed(const ExperimentObjective& objective) const;
+  // All that the objective asks for; none where something of it was not observed.
+  std::optional<TrialResult> Result(const ExperimentObjective& objective) const;
   // What it has reported so far, the first hundreds of each metric.
   MetricSeries Reported() const;
 

@@ -15,7 +15,8 @@ TuningControllers::TuningControllers(Options options) {
   Controller::Options experiments = options.frame;
   experiments.packs_copies = false;
   all_.push_back(std::make_unique<Controller>(
-      experiments, std::make_unique<ExperimentKind>(store, options.frame.metrics)));
+      experiments,
+      std::make_unique<ExperimentKind>(store, options.frame.metrics, options.services)));
   auto metrics = std::make_shared<const TrialMetricsReader>(store, std::move(options.read_output),
                                                             std::move(options.pod_address));
   all_.push_back(std::make_unique<Controller>(

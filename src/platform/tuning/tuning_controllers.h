@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "platform/reconcile/controller.h"
+#include "platform/tuning/suggestion_services.h"
 #include "platform/tuning/trial_metrics.h"
 
 namespace weft::platform {
@@ -18,6 +19,7 @@ class TuningControllers {
     Controller::Options frame;
     TrialOutputReader read_output;
     std::string pod_address;  // of pods that have none of their own; empty: they are not reached
+    const SuggestionServices* services = nullptr;  // algorithms of others; null: none
   };
   explicit TuningControllers(Options options);
 

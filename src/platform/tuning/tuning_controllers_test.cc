@@ -234,6 +234,52 @@ TEST_F(TuningTest, WhatWasDeletedStaysDeletedAndCounts) {
   EXPECT_EQ(LastCondition(Read(Experiments(), "random")), "ExperimentMaxTrialsReached");
 }
 
+TEST_F(TuningTest, WhatIsStoppedByHandIsKilledAndKeptAndAnotherComes) {
+  Submit(Yaml(kExperiment));
+  const std::string first = Active()[0];
+  Json patch;
+  SetField(&patch, {"metadata", "annotations", kStopAnnotation}, "true");
+  ASSERT_TRUE(store_->Patch(Trials(), {"default", first}, PatchKind::kMerge, patch, {}).ok());
+  tuning_->Settle();
+  EXPECT_EQ(LastCondition(Read(Trials(), first)), "TrialKilled");
+  EXPECT_TRUE(Read(BatchJobs(), first).is_null());
+  EXPECT_THAT(Active(), SizeIs(2));
+  EXPECT_EQ(Count("trialsKilled"), 1);
+}
+
+TEST_F(TuningTest, SeveralObjectivesAndConstraints) {
+  Json wanted = Yaml(kExperiment);
+  EraseField(&wanted, {"spec", "objective", "goal"});
+  SetField(&wanted, {"spec", "algorithm", "algorithmName"}, "nsga2");
+  SetField(&wanted, {"spec", "objective", "additionalMetricNames"},
+           Json(Json::Array{Json("loss"), Json("memory")}));
+  Json bad = wanted;
+  SetField(&bad, {"spec", "objective", "additionalObjectives"},
+           Json::Parse(R"([{"metricName": "speed", "type": "maximize"}])").value());
+  EXPECT_THAT(std::string(Refused(bad).message()), HasSubstr("a name of additionalMetricNames"));
+  SetField(&wanted, {"spec", "objective", "additionalObjectives"},
+           Json::Parse(R"([{"metricName": "loss", "type": "minimize"}])").value());
+  SetField(&wanted, {"spec", "objective", "constraints"},
+           Json::Parse(R"([{"metricName": "memory", "max": 10}])").value());
+  Submit(wanted);
+  // accuracy, loss, memory; the best accuracy breaks the constraint, the last is beaten in both.
+  std::vector<std::string> names;
+  for (const char* const output :
+       {"accuracy=0.9 loss=5 memory=10", "accuracy=0.95 loss=1 memory=11",
+        "accuracy=0.5 loss=1 memory=2", "accuracy=0.4 loss=2 memory=1"}) {
+    names.push_back(Active()[0]);
+    MakePod(names.back(), output);
+    clock_.Advance(absl::Seconds(1));
+    EndJob(names.back());
+  }
+  const Json experiment = Read(Experiments(), "random");
+  EXPECT_EQ(StringField(experiment, {"status", "currentOptimalTrial", "bestTrialName"}), names[0]);
+  std::set<std::string> front;
+  for (const Json& name : ListField(experiment, {"status", "paretoTrialList"}))
+    front.insert(name.AsString().value_or(""));
+  EXPECT_EQ(front, (std::set<std::string>{names[0], names[2]}));
+}
+
 TEST_F(TuningTest, AnotherProcessGoesOnWithTheSameTrials) {
   Submit(Yaml(kExperiment));
   std::set<std::string> whole, restarted;

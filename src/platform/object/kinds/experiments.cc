@@ -55,6 +55,27 @@ properties:
               properties:
                 name: {type: string, description: Of the metric.}
                 value: {type: string, description: Which value., enum: [min, max, latest]}
+          additionalObjectives:
+            type: array
+            description: "An addition of weft's: metrics that shall be good too."
+            items:
+              type: object
+              description: One of them.
+              required: [metricName, type]
+              properties:
+                metricName: {type: string, description: Of additionalMetricNames.}
+                type: {type: string, description: The direction., enum: [minimize, maximize]}
+          constraints:
+            type: array
+            description: "An addition of weft's: what a trial has to keep to count as good."
+            items:
+              type: object
+              description: One of them.
+              required: [metricName]
+              properties:
+                metricName: {type: string, description: Of additionalMetricNames.}
+                min: {type: number, description: At least this.}
+                max: {type: number, description: At most this.}
       algorithm: &algorithm
         type: object
         description: Who suggests what to try.
