@@ -46,6 +46,8 @@ struct ServerFlags {
   uint64_t memory_limit = 0;
   int status_port = 0;
   double lost_after_s = 10;
+  bool membership = false;
+  std::string lease_folder;
   double session_lease_s = 12 * 3600;
   double report_waits_s = 30;
   double grace_s = 10;
@@ -63,6 +65,8 @@ StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
                                 .lost_after = flags.lost_after_s > 0
                                                   ? absl::Seconds(flags.lost_after_s)
                                                   : absl::InfiniteDuration(),
+                                .membership = flags.membership,
+                                .lease_folder = flags.lease_folder,
                                 .session_lease = absl::Seconds(flags.session_lease_s),
                                 .report_waits_after = absl::Seconds(flags.report_waits_s),
                                 .status_port = flags.status_port};
@@ -180,6 +184,28 @@ int RunServer(const ServerFlags& flags) {
   return 0;
 }
 
+// What it does about tasks that come, go and fall silent.
+void AddFlagsOfOthers(CLI::App* command, ServerFlags* flags) {
+  command
+      ->add_flag("--membership", flags->membership,
+                 "Tasks tell each other which of them live: one that stands still is lost in about "
+                 "2 s, and groups of ranks may shrink and grow (or WEFT_MEMBERSHIP=1)")
+      ->envname("WEFT_MEMBERSHIP");
+  command
+      ->add_option(
+          "--lease_folder", flags->lease_folder,
+          "Where the first parameter server (the first task, if there is none) keeps which "
+          "ranges of data are done; else in memory (or WEFT_LEASE_FOLDER)")
+      ->envname("WEFT_LEASE_FOLDER");
+  command
+      ->add_option("--lost_after", flags->lost_after_s,
+                   "Seconds of silence after which another task counts as lost; 0: never while its "
+                   "connection stands, as TensorFlow's servers wait (or WEFT_LOST_AFTER)")
+      ->envname("WEFT_LOST_AFTER")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+}
+
 }  // namespace
 
 void AddServer(CLI::App& app, Action* action) {
@@ -240,13 +266,7 @@ void AddServer(CLI::App& app, Action* action) {
   command->add_option("--log_format", flags->log_format, "text, or json: one object a line")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
-  command
-      ->add_option("--lost_after", flags->lost_after_s,
-                   "Seconds of silence after which another task counts as lost; 0: never while its "
-                   "connection stands, as TensorFlow's servers wait (or WEFT_LOST_AFTER)")
-      ->envname("WEFT_LOST_AFTER")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+  AddFlagsOfOthers(command, flags.get());
   command->add_option("--session_lease", flags->session_lease_s,
                       "Seconds after which a session that nobody uses is closed");
   command

@@ -19,13 +19,17 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import tensorflow as tf
+from tensorflow.python.client import session as session_lib
 from tensorflow.python.training import server_lib
 
 _START_SECONDS = 60
 _PORTS_TRIED = 5
 _now = getattr(time, 'monotonic', time.time)
+_sessions = weakref.WeakSet()
+_running = []
 
 
 def _die_with_parent():
@@ -109,6 +113,7 @@ class Server(object):
                 watch = threading.Thread(target=self._die_with_server)
                 watch.daemon = True
                 watch.start()
+                _running.append(self)
                 return
         raise tf.errors.UnknownError(None, None, 'The weft server on %s did not start (exit code %s)' % (
             self._target, self._process.poll()))
@@ -132,12 +137,35 @@ class Server(object):
 
     def _stop(self):
         self._stopping = True
+        if self in _running:
+            _running.remove(self)
+        # One that the program left open is closed when Python collects it: without its server that would wait for ever.
+        for session in [left for left in list(_sessions) if getattr(left, '_target', None) == self._target.encode()]:
+            try:
+                session.close()
+            except tf.errors.OpError:
+                pass  # the server was gone already
         self._process.terminate()
         deadline = _now() + 10
         while self._process.poll() is None and _now() < deadline:
             time.sleep(0.01)
         if self._process.poll() is None:
             self._process.kill()
+
+
+def running():
+    """The servers of this program, the latest last."""
+    return list(_running)
+
+
+def _remember_sessions():
+    original = session_lib.BaseSession.__init__
+
+    def remembered(self, *args, **kwargs):
+        _sessions.add(self)
+        original(self, *args, **kwargs)
+
+    session_lib.BaseSession.__init__ = remembered
 
 
 def install():
@@ -150,3 +178,4 @@ def install():
 
 
 install()
+_remember_sessions()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Horovod program as people have them: horovod_program.py ops|train|estimator|elastic [FOLDER]. Prints what horovod_test.py compares."""
+"""A Horovod program as people have them: horovod_program.py ops|train|estimator|elastic|open [FOLDER]. Prints what horovod_test.py compares."""
 import json
 import os
 import sys
+import time
 
 import horovod.tensorflow as hvd
 import numpy as np
@@ -109,7 +110,50 @@ def elastic(folder):
         say('losses', state.losses)
 
 
+def ranks_that_come_and_go(folder):
+    """Two ranks wait for a third at step 10; at step 20 the first task dies, and the others go on without it."""
+    features = np.random.RandomState(1).randn(36, 3).astype('f')
+    labels = features.dot(np.array([[1.0], [-2.0], [3.0]], 'f')) + 0.5
+    x, y = tf1.placeholder(tf.float32, [None, 3]), tf1.placeholder(tf.float32, [None, 1])
+    w = tf1.get_variable('w', initializer=tf.fill([3, 1], 0.1))
+    b = tf1.get_variable('b', initializer=tf.constant([0.0]))
+    loss = tf.reduce_mean(tf.square(tf.matmul(x, w) + b - y))
+    update = hvd.DistributedOptimizer(tf1.train.MomentumOptimizer(0.05, 0.9)).minimize(loss)
+    average = hvd.allreduce(loss, name='loss')
+    task = json.loads(os.environ['WEFT_TEST_TASK'])
+    sizes = []
+    with tf1.Session() as session:
+        session.run(tf1.global_variables_initializer())
+        state = hvd.elastic.TensorFlowState(session=session, step=0, losses=[])
+
+        @hvd.elastic.run
+        def loop(state):
+            sizes.append(hvd.size())
+            while state.step < 30:
+                if state.step == 10 and hvd.size() < 3:
+                    open(os.path.join(folder, 'ten'), 'w').close()
+                    time.sleep(0.1)
+                    state.check_host_updates()
+                    continue
+                if task == 0 and state.step == 20:
+                    open(os.path.join(folder, 'died'), 'w').write(str(time.time()))
+                    os.kill(os.getpid(), 9)
+                mine = slice(hvd.rank(), None, hvd.size())
+                value = session.run([average, update], {x: features[mine], y: labels[mine]})[0]
+                if state.step == 20:
+                    say('seconds', time.time() - float(open(os.path.join(folder, 'died')).read()))
+                state.losses = state.losses + [float(value)]
+                state.step += 1
+                state.commit()
+
+        loop(state)
+        say('losses', state.losses)
+        say('sizes', sizes)
+        say('rank', hvd.rank())
+
+
 if sys.argv[1] == 'ops':
     try_ops()
 else:
-    {'train': train, 'estimator': estimator, 'elastic': elastic}[sys.argv[1]](sys.argv[2])
+    {'train': train, 'estimator': estimator, 'elastic': elastic,
+     'open': ranks_that_come_and_go}[sys.argv[1]](sys.argv[2])

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -25,17 +26,16 @@ BINARY = processes.binary_from(sys.argv)
 class Ranks:
     """The program once for each rank."""
 
-    def __init__(self, count, *arguments):
+    def __init__(self, count, *arguments, most=None, **environment):
         self.arguments = arguments
-        self.cluster = {'worker': ['127.0.0.1:%d' % port for port in processes.free_ports(count)]}
+        self.environment = environment
+        self.cluster = {'worker': ['127.0.0.1:%d' % port for port in processes.free_ports(most or count)]}
         self.running = [self.start(rank) for rank in range(count)]
 
     def start(self, rank):
-        os.environ['TF_CONFIG'] = json.dumps({'cluster': self.cluster, 'task': {'type': 'worker', 'index': rank}})
-        try:
+        config = json.dumps({'cluster': self.cluster, 'task': {'type': 'worker', 'index': rank}})
+        with unittest.mock.patch.dict(os.environ, self.environment, TF_CONFIG=config, WEFT_TEST_TASK=str(rank)):
             return processes.program(BINARY, 'horovod_program.py', *self.arguments)
-        finally:
-            del os.environ['TF_CONFIG']
 
     def results(self):
         """What each rank said, by name."""
@@ -132,6 +132,25 @@ class HorovodTest(unittest.TestCase):
         for curve in curves:
             self.assertEqual(len(curve), 30)
             np.testing.assert_allclose(curve, wanted, rtol=1e-5, atol=1e-5)
+
+    @unittest.skipIf('stand-in' in BINARY, 'TensorFlow has no such ranks')
+    def test_ranks_that_come_and_go(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.ranks = Ranks(2, 'open', folder, most=3, WEFT_ELASTIC='1:3')
+            deadline = time.monotonic() + 100
+            while not os.path.exists(os.path.join(folder, 'ten')) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            self.ranks.running.append(self.ranks.start(2))
+            first = self.ranks.running.pop(0)
+            said = self.ranks.results()
+            first.communicate(timeout=20)
+            self.assertEqual(first.returncode, -signal.SIGKILL)
+        wanted = losses_of_one_process(3, 30, lambda tf1: tf1.train.MomentumOptimizer(0.05, 0.9))
+        self.assertEqual([one['rank'] for one in said], [0, 1])
+        self.assertEqual([one['sizes'][-2:] for one in said], [[3, 2], [3, 2]])
+        for one in said:
+            np.testing.assert_allclose(one['losses'], wanted, rtol=1e-5, atol=1e-5)
+            self.assertLess(one['seconds'], 30)
 
 
 if __name__ == '__main__':

@@ -10,7 +10,7 @@ from tensorflow.python.ops import gen_collective_ops as ops
 from weft.horovod import job
 
 tf1 = tf.compat.v1
-_GROUP = 0x48564400  # no key of another's: strategies count theirs from 1
+GROUP = 0x48564400  # no key of another's: strategies count theirs from 1
 _REDUCED = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
 _GATHERED = (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
 _SENT = _GATHERED + (tf.bool,)
@@ -68,7 +68,9 @@ def _instance(kind, tensor, name):
 
 
 def _keys(kind, tensor, name):
-    return tf.constant(job.size()), tf.constant(_GROUP), tf.constant(_instance(kind, tensor, name))
+    """The group's size; 0: as it was formed last."""
+    size = 0 if job.is_elastic() else job.size()
+    return tf.constant(size), tf.constant(GROUP), tf.constant(_instance(kind, tensor, name))
 
 
 def _as(tensor, types, by):
@@ -92,9 +94,9 @@ def allreduce(tensor, average=None, device_dense='', device_sparse='', compressi
     if isinstance(tensor, tf.IndexedSlices):
         if op not in (Average, Sum):
             raise NotImplementedError('tf.IndexedSlices are averaged or summed, not %s' % op)
-        values = allgather(tensor.values, name and name + '.values')
-        indices = allgather(tensor.indices, name and name + '.indices')
-        return tf.IndexedSlices(values / tf.cast(job.size(), values.dtype) if op is Average else values, indices, tensor.dense_shape)
+        values, count = _gather(tensor.values, name and name + '.values')
+        indices, _ = _gather(tensor.indices, name and name + '.indices')
+        return tf.IndexedSlices(values / tf.cast(count, values.dtype) if op is Average else values, indices, tensor.dense_shape)
     tensor = tf.convert_to_tensor(tensor)
     with tf.device(device_dense):
         scaled = tensor if prescale_factor == 1.0 else tensor * tf.cast(prescale_factor, tensor.dtype)
@@ -112,21 +114,36 @@ def grouped_allreduce(tensors, average=None, device_dense='', device_sparse='', 
             for tensor in tensors]
 
 
-def allgather(tensor, name=None, ignore_name_scope=False, process_set=None):
-    """What the ranks give, in order of rank along dimension 0, in which they may differ."""
+def _gather(tensor, name):
+    """What allgather gives, and of how many ranks it is."""
     tensor = tf.convert_to_tensor(tensor)
     sent = _as(tensor, _GATHERED, tf.int32)
     rows = tf.shape(sent)[:1]
     sizes = ops.collective_gather_v2(rows, *_keys('allgather sizes', tensor, name), [])
-    sizes = tf.ensure_shape(sizes, [job.size()])
     most = tf.reduce_max(sizes)
     padding = tf.concat([[[0, most - rows[0]]], tf.zeros([tf.rank(sent) - 1, 2], tf.int32)], 0)
     padded = ops.collective_gather_v2(tf.pad(sent, padding), *_keys('allgather', tensor, name), [])
-    parts = [padded[rank * most:rank * most + sizes[rank]] for rank in range(job.size())]
-    gathered = tf.concat(parts, 0)
+    is_row = tf.reshape(tf.sequence_mask(sizes, most), [-1])
+    gathered = tf.gather(padded, tf.reshape(tf.where(is_row), [-1]))
     if tensor.shape.rank is not None:
         gathered.set_shape([None] + tensor.shape.as_list()[1:])
-    return tf.cast(gathered, tensor.dtype)
+    return tf.cast(gathered, tensor.dtype), tf.size(sizes)
+
+
+def allgather(tensor, name=None, ignore_name_scope=False, process_set=None):
+    """What the ranks give, in order of rank along dimension 0, in which they may differ."""
+    return _gather(tensor, name)[0]
+
+
+def _broadcast(tensor, root_rank, name):
+    """The graph is this rank's own: it sends, or receives."""
+    sent = _as(tensor, _SENT, tf.float32 if tensor.dtype == tf.bfloat16 else tf.int32)
+    keys = _keys('broadcast', tensor, name)
+    if job.rank() == root_rank:
+        got = ops.collective_bcast_send_v2(sent, *keys)
+    else:
+        got = ops.collective_bcast_recv_v2(*keys, tf.shape(sent), T=sent.dtype)
+    return tf.cast(got, tensor.dtype)
 
 
 def broadcast(tensor, root_rank, name=None, ignore_name_scope=False, process_set=None):
@@ -134,20 +151,18 @@ def broadcast(tensor, root_rank, name=None, ignore_name_scope=False, process_set
     tensor = tf.convert_to_tensor(tensor)
     if not 0 <= root_rank < job.size():
         raise ValueError('root_rank is %d, the ranks are 0 to %d' % (root_rank, job.size() - 1))
-    sent = _as(tensor, _SENT, tf.float32 if tensor.dtype == tf.bfloat16 else tf.int32)
-    keys = _keys('broadcast', tensor, name)
-    if job.rank() == root_rank:
-        got = ops.collective_bcast_send_v2(sent, *keys)
-    else:
-        got = ops.collective_bcast_recv_v2(*keys, tf.shape(sent), T=sent.dtype)
+    # Who is the root may be another one the next time that the graph runs.
+    got = _gather(tensor[tf.newaxis], name)[0][root_rank] if job.is_elastic() else _broadcast(tensor, root_rank, name)
     got.set_shape(tensor.shape)
-    return tf.cast(got, tensor.dtype)
+    return got
 
 
 def alltoall(tensor, splits=None, name=None, ignore_name_scope=False, process_set=None):
     """Part r of what each rank gives, of as many equal parts along dimension 0 as there are ranks, goes to rank r."""
     if splits is not None:
         raise NotImplementedError('hvd.alltoall of unequal parts')
+    if job.is_elastic():
+        raise NotImplementedError('hvd.alltoall of ranks that come and go')
     tensor = tf.convert_to_tensor(tensor)
     shape = tf.shape(tensor)
     parts = tf.reshape(_as(tensor, _REDUCED, tf.int32), tf.concat([[job.size(), shape[0] // job.size()], shape[1:]], 0))
@@ -170,12 +185,17 @@ def barrier(process_set=None):
     _now(lambda x: allreduce(x, name='barrier', op=Sum), np.zeros([1], np.int32))
 
 
+def broadcast_value(value, root_rank, name):
+    """The array that rank `root_rank` gives, at once; the others give one of its shape."""
+    return _now(lambda x: _broadcast(x, root_rank, name), np.asarray(value))
+
+
 def broadcast_object(obj, root_rank=0, session=None, name=None, process_set=None):
     """Any object of rank `root_rank`."""
     own = np.frombuffer(pickle.dumps(obj), np.uint8).astype(np.int32)
-    size = _now(lambda x: broadcast(x, root_rank, name='size of %s' % (name or 'object')), np.array([own.size], np.int32))[0]
+    size = broadcast_value(np.array([own.size], np.int32), root_rank, 'size of %s' % (name or 'object'))[0]
     sent = own if job.rank() == root_rank else np.zeros([size], np.int32)
-    got = _now(lambda x: broadcast(x, root_rank, name=name or 'object'), sent)
+    got = broadcast_value(sent, root_rank, name or 'object')
     return pickle.loads(got.astype(np.uint8).tobytes())
 
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that go on when a rank was lost and came back: its task is started again by whoever runs the job, as by `weft run`.
+"""Programs that go on when ranks are lost and when ranks come; the state is that of the rank that has committed most.
 
-The number of ranks stays; the state is that of the rank that has committed most.
+Where WEFT_ELASTIC says how many ranks are enough, the others go on without a lost one, and newcomers get the state from a peer;
+rank() and size() then change. Without it the number of ranks stays: a lost one is started again by whoever runs the job.
 """
 import functools
 
 import numpy as np
 import tensorflow as tf
 
-from weft.horovod import collectives, job
+from weft.horovod import collectives, job, members
+from weft.horovod.members import HostsUpdatedInterrupt
 
 tf1 = tf.compat.v1
 _LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
@@ -33,11 +35,15 @@ class State:
             callback()
 
     def commit(self):
+        """Keeps the values; all ranks come to it together. HostsUpdatedInterrupt as of check_host_updates."""
         self._commits += 1
         self.save()
+        self.check_host_updates()
 
     def check_host_updates(self):
-        """The ranks are those of TF_CONFIG for the whole of the job."""
+        """HostsUpdatedInterrupt at all ranks, which come to it together, if others wait to come in."""
+        if job.is_elastic() and members.has_changed():
+            raise HostsUpdatedInterrupt()
 
     def save(self):
         self._saved = {name: getattr(self, name) for name in self._names}
@@ -91,22 +97,29 @@ class TensorFlowState(State):
     def sync(self):
         root, _ = self._ahead()
         own = zip(self._feeds, self._in().run(self._variables))
-        got = {feed: collectives._now(lambda x, feed=feed: collectives.broadcast(x, root, name=feed.name), np.asarray(value))
-               for feed, value in own}
+        got = {feed: collectives.broadcast_value(value, root, feed.name) for feed, value in own}
         self._in().run(self._assign, got)
         super().sync()
 
 
 def run(function):
-    """Decorates function(state, ...): runs it again from the last commit where a rank was lost on the way."""
+    """Decorates function(state, ...): runs it again from the last commit where a rank was lost or came on the way."""
     @functools.wraps(function)
     def again(state, *args, **kwargs):
+        begins = True
         while True:
             try:
+                if not begins:
+                    if job.is_elastic():
+                        members.form()
+                        print('rank %d of %d' % (job.rank(), job.size()), flush=True)
+                    state.on_reset()
+                begins = False
                 state.sync()
                 return function(state, *args, **kwargs)
             except _LOST as error:
                 print('rank %d: %s; from the last commit' % (job.rank(), error.message.splitlines()[-1]), flush=True)
                 state.restore()
-                state.on_reset()
+            except HostsUpdatedInterrupt:
+                print('rank %d: others wait to come in' % job.rank(), flush=True)
     return again

@@ -16,6 +16,9 @@ class _Job:
     server = None
     tasks = ()  # (job, index, address) by rank
     rank = 0
+    everybody = ()  # the same of all tasks that may be ranks
+    number = 0  # of this task among them
+    fewest = 0  # of ranks, where they come and go; 0: they do not
 
 
 _job = _Job()
@@ -39,6 +42,19 @@ def _read():
     return config['cluster'], task.get('type', 'worker'), int(task.get('index', 0))
 
 
+def _fewest(count):
+    """Of WEFT_ELASTIC, "fewest:most"; 0 without it."""
+    said = os.environ.get('WEFT_ELASTIC', '')
+    if not said:
+        return 0
+    fewest, _, most = said.partition(':')
+    if not (fewest.isdigit() and most.isdigit() and 1 <= int(fewest) <= int(most)):
+        raise ValueError('WEFT_ELASTIC is %r, expected FEWEST:MOST, such as 2:4' % said)
+    if int(fewest) > count:
+        raise ValueError('WEFT_ELASTIC is %s, and TF_CONFIG has %d tasks that may be ranks' % (said, count))
+    return int(fewest)
+
+
 def init(comm=None, process_sets=None):
     """Starts this rank's server; sessions without a target are on it from here on."""
     if comm is not None or process_sets is not None:
@@ -49,6 +65,7 @@ def init(comm=None, process_sets=None):
     if cluster is None:
         _job.server = tensorflow_server.Server.create_local_server()
         _job.tasks, _job.rank = [('local', 0, 'localhost:0')], 0
+        _job.everybody, _job.number = _job.tasks, 0
     else:
         def tasks_of(name):
             tasks = cluster.get(name, [])
@@ -58,8 +75,12 @@ def init(comm=None, process_sets=None):
         mine = [rank for rank, (name, number, _) in enumerate(ranks) if (name, number) == (job, index)]
         if not mine:
             raise ValueError('TF_CONFIG: task %s:%d is no rank; ranks are the tasks of %s' % (job, index, ', '.join(_RANKS)))
+        _job.fewest = _fewest(len(ranks))
+        if _job.fewest:
+            os.environ['WEFT_MEMBERSHIP'] = '1'
         _job.server = tensorflow_server.Server(tf.train.ClusterSpec(cluster), job, index)
         _job.tasks, _job.rank = ranks, mine[0]
+        _job.everybody, _job.number = ranks, mine[0]
     _use_for_sessions()
 
 
@@ -73,7 +94,7 @@ def _use_for_sessions():
             if config is not None:
                 mine.CopyFrom(config)
             if not mine.device_filters:
-                name, index, _ = _job.tasks[_job.rank]
+                name, index, _ = _job.everybody[_job.number]
                 mine.device_filters.append('/job:%s/task:%d' % (name, index))
             config = mine
         original(self, target, graph, config)
@@ -85,7 +106,7 @@ def _use_for_sessions():
 def shutdown():
     if _job.server is not None:
         _job.server._stop()
-    _job.server, _job.tasks, _job.rank = None, (), 0
+    _job.server, _job.tasks, _job.rank, _job.fewest = None, (), 0, 0
 
 
 def is_initialized():
@@ -96,6 +117,30 @@ def _started():
     if _job.server is None:
         raise ValueError('Horovod has not been initialized; use hvd.init().')
     return _job
+
+
+def is_elastic():
+    return _started().fewest > 0
+
+
+def fewest():
+    return _started().fewest
+
+
+def number():
+    """Of this task among all that may be ranks."""
+    return _started().number
+
+
+def target():
+    return _started().server.target
+
+
+def set_members(numbers):
+    """Who the ranks are from now on, in order."""
+    job = _started()
+    job.tasks = [job.everybody[number] for number in numbers]
+    job.rank = numbers.index(job.number)
 
 
 def rank():

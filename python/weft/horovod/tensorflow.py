@@ -5,7 +5,8 @@ from weft.horovod.collectives import (  # noqa: F401
     Adasum, Average, Compression, Max, Min, Product, Sum, allgather, allgather_object, allreduce, alltoall, barrier, broadcast,
     broadcast_object, grouped_allreduce)
 from weft.horovod.job import (  # noqa: F401
-    cross_rank, cross_size, init, is_homogeneous, is_initialized, local_rank, local_size, rank, shutdown, size)
+    cross_rank, cross_size, is_homogeneous, is_initialized, local_rank, local_size, rank, shutdown, size)
+from weft.horovod.members import init  # noqa: F401
 from weft.horovod.training import (  # noqa: F401
     BroadcastGlobalVariablesHook, DistributedGradientTape, DistributedOptimizer, broadcast_global_variables, broadcast_variables)
 

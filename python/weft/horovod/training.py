@@ -47,7 +47,7 @@ class _DistributedOptimizer(tf1.train.Optimizer):
         return [(self._reduced(gradient, variable), variable) for gradient, variable in self._optimizer.compute_gradients(*args, **kwargs)]
 
     def _reduced(self, gradient, variable):
-        if gradient is None or job.size() == 1:
+        if gradient is None or job.size() == 1 and not job.is_elastic():
             return gradient
         if self._sparse_as_dense and isinstance(gradient, tf.IndexedSlices):
             gradient = tf.convert_to_tensor(gradient)

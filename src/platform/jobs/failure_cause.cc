@@ -45,6 +45,8 @@ std::pair<std::string, std::string> ReasonOf(const PodView& pod) {
 
 }  // namespace
 
+bool WasEvicted(const Json& pod) { return !ReasonOf(PodView(pod)).first.empty(); }
+
 std::string DescribeFailure(const Json& pod) {
   std::string text = absl::StrCat("Pod ", NameOf(pod));
   if (const auto container = FailedContainer(PodView(pod))) {

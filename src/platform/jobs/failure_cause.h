@@ -15,6 +15,8 @@ namespace weft::platform {
 std::string DescribeFailure(const Json& pod);
 // Of those that failed among them, the first few; ends with a dot. Empty when none did.
 std::string DescribeFailures(const std::vector<ObjectPtr>& pods);
+// Somebody else wanted the pod away: its node, or pods that go before it.
+bool WasEvicted(const Json& pod);
 // What of a failed pod's status the above reads.
 Json KeptOfFailure(const Json& pod);
 

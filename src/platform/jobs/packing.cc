@@ -274,6 +274,7 @@ PackingChoice ChoosePacking(const TfJob& job, PackingNodes* nodes) {
 
 std::string WhyNotOneContainer(const TfJob& job, const std::vector<TaskId>& tasks) {
   if (job.enable_dynamic_worker) return "workers may come and go (enableDynamicWorker)";
+  if (job.elastic.has_value()) return "workers may come and go (elasticPolicy)";
   std::optional<Json> common;
   const ReplicaSpec* first = nullptr;
   for (const TaskId& task : tasks) {

@@ -66,7 +66,11 @@ Json MakePodGroup(const JobView& view, const std::string& scheduler) {
   for (const ReplicaSpec& replica : view.job.replicas) tasks += replica.replicas;
   int64_t pods = tasks;
   for (const TaskPack& pack : view.packs) pods -= static_cast<int64_t>(pack.size()) - 1;
-  const int64_t members = std::min(policy.min_available.value_or(pods), pods);
+  int64_t needed = pods;
+  if (const ReplicaSpec* const workers = view.job.Find(ReplicaType::kWorker);
+      workers != nullptr && view.job.elastic.has_value())
+    needed -= workers->replicas - std::min(view.job.elastic->min_replicas, workers->replicas);
+  const int64_t members = std::min(policy.min_available.value_or(needed), pods);
   Json group;
   group.Set("apiVersion", type.ApiVersion());
   group.Set("kind", type.kind);

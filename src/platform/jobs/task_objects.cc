@@ -211,6 +211,12 @@ TaskWords WordsOf(const JobView& view, ReplicaType type, int64_t index) {
   TaskWords words;
   std::string tf_config = MakeTfConfig(cluster, type, index);
   if (!tf_config.empty()) words.variables.emplace_back("TF_CONFIG", std::move(tf_config));
+  if (view.job.elastic.has_value()) words.variables.emplace_back("WEFT_MEMBERSHIP", "1");
+  // Ranks: how many of those in TF_CONFIG are enough, and how many the most.
+  if (view.job.IsElastic(type) && view.job.Find(ReplicaType::kPs) == nullptr) {
+    words.variables.emplace_back("WEFT_ELASTIC", absl::StrCat(view.job.elastic->min_replicas, ":",
+                                                              view.job.elastic->max_replicas));
+  }
   if (const std::optional<TensorBoardSpec>& board = view.job.extras.tensorboard) {
     words.variables.emplace_back(
         kSummaryVariable, absl::StrCat(board->folder, "/", TaskObjectName(view, type, index)));

@@ -358,6 +358,82 @@ TEST_F(TfJobControllerTest, DynamicWorkersKnowThemselvesAndThePs) {
   EXPECT_EQ(Conditions(), "Created+");
 }
 
+Json ElasticJob(std::initializer_list<std::pair<const char*, Json>> replicas) {
+  Json job = JobOf(replicas);
+  SetField(&job, {"spec", "elasticPolicy", "minReplicas"}, 2);
+  SetField(&job, {"spec", "elasticPolicy", "maxReplicas"}, 4);
+  return job;
+}
+
+std::string VariableOf(const Json& pod, absl::string_view name) {
+  for (const Json& each : FindField(pod, {"spec", "containers"})->items()[0].Find("env")->items()) {
+    if (StringField(each, {"name"}) == name) return StringField(each, {"value"});
+  }
+  return "none";
+}
+
+TEST_F(TfJobControllerTest, ElasticRanksKnowAllThatMayCome) {
+  Submit(ElasticJob({{"Worker", Replica(2, "OnFailure")}}));
+  EXPECT_EQ(TfConfig("job-worker-1").Find("cluster")->Find("worker")->size(), 4);
+  EXPECT_EQ(VariableOf(Pod("job-worker-1"), "WEFT_ELASTIC"), "2:4");
+  EXPECT_EQ(VariableOf(Pod("job-worker-1"), "WEFT_MEMBERSHIP"), "1");
+  Json job = JobNow();
+  SetField(&job, {"spec", "tfReplicaSpecs", "Worker", "replicas"}, 4);
+  ASSERT_TRUE(store_->Update(TfJobs(), job, {}).ok());
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1 job-worker-2 job-worker-3");
+  // The first that has got to the end is not enough while others still compute; its data is all
+  // there is, and no other is started.
+  for (int worker = 0; worker < 4; ++worker) Fate(absl::StrCat("job-worker-", worker), "Running");
+  Fate("job-worker-0", "Succeeded", 0);
+  EXPECT_EQ(Conditions(), "Created+ Running+");
+  ASSERT_TRUE(store_->Delete(Pods(), {"default", "job-worker-3"}, {}).ok());
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1 job-worker-2");
+  Fate("job-worker-1", "Succeeded", 0);
+  Fate("job-worker-2", "Succeeded", 0);
+  EXPECT_EQ(Conditions(), "Created+ Running- Succeeded+");
+}
+
+TEST_F(TfJobControllerTest, ElasticWorkersOfParameterServersKnowTheseAndThemselves) {
+  Submit(ElasticJob({{"PS", Replica(2, "")}, {"Worker", Replica(3, "")}}));
+  EXPECT_EQ(TfConfig("job-worker-1").Find("cluster")->Dump(),
+            R"({"worker":{"1":"job-worker-1.default.svc:2222"},"ps":["job-ps-0.default.svc:2222",)"
+            R"("job-ps-1.default.svc:2222"]})");
+  EXPECT_EQ(TfConfig("job-ps-1").Find("cluster")->Find("ps")->size(), 2);
+  EXPECT_EQ(VariableOf(Pod("job-worker-1"), "WEFT_ELASTIC"), "none");
+  // One is lost for good: two are enough, one is not.
+  Fate("job-worker-1", "Failed", 1);
+  EXPECT_EQ(Conditions(), "Created+");
+  Fate("job-worker-2", "Failed", 1);
+  EXPECT_THAT(Conditions(), HasSubstr("Failed+"));
+}
+
+TEST_F(TfJobControllerTest, AnEvictedElasticWorkerIsNoFailure) {
+  Submit(ElasticJob({{"PS", Replica(1, "")}, {"Worker", Replica(3, "")}}));
+  for (const char* pod : {"job-ps-0", "job-worker-0", "job-worker-1", "job-worker-2"})
+    Fate(pod, "Running");
+  for (const char* evicted : {"job-worker-1", "job-worker-2", "job-worker-0"}) {
+    Json pod = Pod(evicted);
+    SetField(&pod, {"status", "phase"}, "Failed");
+    SetField(&pod, {"status", "reason"}, "Evicted");
+    ASSERT_TRUE(store_->Update(Pods(), pod, {"status"}).ok());
+    Settle();
+  }
+  EXPECT_EQ(Conditions(), "Created+ Running+");
+  // They are made again, and wait for room.
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1 job-worker-2");
+}
+
+TEST_F(TfJobControllerTest, AnElasticPolicyHasLimits) {
+  Json job = ElasticJob({{"Worker", Replica(5, "")}});
+  EXPECT_THAT(ParseTfJob(job, "job.yaml").status().message(),
+              HasSubstr("Worker.replicas: holds 5, the elasticPolicy allows 2 to 4"));
+  SetField(&job, {"spec", "elasticPolicy", "maxReplicas"}, 1);
+  EXPECT_THAT(ParseTfJob(job, "job.yaml").status().message(),
+              HasSubstr("minReplicas is 2 and maxReplicas only 1"));
+}
+
 TEST_F(TfJobControllerTest, EvaluatorsAreInTheClusterOfV1Only) {
   Submit(JobOf({{"Worker", Replica(1, "")}, {"Evaluator", Replica(1, "")}}));
   EXPECT_NE(TfConfig("job-worker-0").Find("cluster")->Find("evaluator"), nullptr);

@@ -253,6 +253,10 @@ class Planner {
         DeletePod(pod);
         continue;
       }
+      if (phase == "Failed" && job_.IsElastic(replica.type) && WasEvicted(*pod)) {
+        ReplaceEvicted(pod);
+        continue;
+      }
       if (phase == "Failed" && !job_.extras.restarts_whole) HandleFailure(replica, index, pod);
       if (phase == "Running" && !IsTerminating(*pod)) ++active;
       if (phase == "Succeeded") ++succeeded;
@@ -266,7 +270,9 @@ class Planner {
       // Another's place in the counts may hide a failure that is new.
       if (has_news || new_failures_.count(NameOf(*pods.front())) != 0) ReportExit(*pods.front());
     }
-    for (int64_t index = 0; index < replica.replicas; ++index) {
+    // One that has got to the end of the data says that there is no work for others.
+    const bool is_done = job_.IsElastic(replica.type) && succeeded > 0;
+    for (int64_t index = 0; index < replica.replicas && !is_done; ++index) {
       if (by_index.count(index) == 0) CreateTask(replica, index);
     }
     PlanServices(replica);
@@ -278,6 +284,16 @@ class Planner {
     if (!code.has_value() || (phase != "Failed" && phase != "Succeeded")) return;
     Event("Normal", "ExitedWithCode",
           absl::StrCat("Pod: ", NamespaceOf(pod), ".", NameOf(pod), " exited with code ", *code));
+  }
+
+  // No fault of the task: another comes when there is room, and the job goes on without it.
+  void ReplaceEvicted(const ObjectPtr& pod) {
+    if (!IsTerminating(*pod)) {
+      Event("Normal", "WorkerEvicted",
+            absl::StrCat(kind_, " ", job_.metadata.name, " goes on without ", NameOf(*pod),
+                         ", which was evicted, until there is room for it again."));
+    }
+    DeletePod(pod);
   }
 
   void HandleFailure(const ReplicaSpec& replica, int64_t index, const ObjectPtr& pod) {
@@ -508,8 +524,10 @@ class Planner {
     const int64_t failed = status_.Count(type, "failed");
     const bool all_done = status_.Count(type, "succeeded") == replica.replicas;
     if (Decides(replica)) {
-      const bool by_worker_zero = IsWorkerZeroEnough() && IsWorkerZeroDone();
-      if (all_done || by_worker_zero) return Succeed();
+      const bool is_elastic = job_.IsElastic(replica.type);
+      const bool by_worker_zero = !is_elastic && IsWorkerZeroEnough() && IsWorkerZeroDone();
+      const bool by_any = is_elastic && status_.Count(type, "succeeded") > 0 && running == 0;
+      if (all_done || by_worker_zero || by_any) return Succeed();
       if (running > 0) {
         status_.SetCondition("Running", true, "Running", absl::StrCat(FullName(), " is running."));
       }
@@ -517,6 +535,8 @@ class Planner {
     if (failed == 0) return;
     if (RestartsAllFailed(replica)) return;
     if (job_.enable_dynamic_worker && replica.type == ReplicaType::kWorker) return;
+    if (job_.IsElastic(replica.type) && replica.replicas - failed >= job_.elastic->min_replicas)
+      return;
     Fail(absl::StrCat(FullName(), " has failed because ", failed, " ", type, " replica(s) failed. ",
                       DescribeFailures(PodsOf(replica.type))));
   }

@@ -10,9 +10,24 @@
 namespace weft::platform {
 namespace {
 
+// With workers that come and go the parameter servers hold what is learnt, and workers need not
+// know each other; without these they are ranks, which know all that may come.
+bool IsSparse(const TaskCluster& cluster) {
+  const TfJob& job = *cluster.job;
+  const bool is_elastic = job.elastic.has_value() && job.Find(ReplicaType::kPs) != nullptr;
+  return (job.enable_dynamic_worker || is_elastic) && !cluster.is_fixed;
+}
+
+int64_t CountOf(const TaskCluster& cluster, const ReplicaSpec& replica) {
+  const TfJob& job = *cluster.job;
+  return job.IsElastic(replica.type) && !IsSparse(cluster) ? job.elastic->max_replicas
+                                                           : replica.replicas;
+}
+
 Json AllHosts(const TaskCluster& cluster, const ReplicaSpec& replica) {
   Json hosts = Json::MakeArray();
-  for (int64_t i = 0; i < replica.replicas; ++i) hosts.Append(cluster.host_of(replica.type, i));
+  for (int64_t i = 0; i < CountOf(cluster, replica); ++i)
+    hosts.Append(cluster.host_of(replica.type, i));
   return hosts;
 }
 
@@ -24,8 +39,9 @@ Json SparseCluster(const TaskCluster& cluster, ReplicaType type, int64_t index) 
   for (const ReplicaSpec& replica : cluster.job->replicas) {
     const bool is_self = replica.type == type;
     if (replica.type == ReplicaType::kPs) {
-      ps = is_self ? Json(Json::Array{Json(cluster.host_of(type, index))})
-                   : AllHosts(cluster, replica);
+      ps = is_self && !cluster.job->elastic.has_value()
+               ? Json(Json::Array{Json(cluster.host_of(type, index))})
+               : AllHosts(cluster, replica);
     } else if (replica.type == ReplicaType::kWorker) {
       if (is_self) workers.Set(absl::StrCat(index), cluster.host_of(type, index));
     } else if (is_self && type != ReplicaType::kEvaluator) {
@@ -71,14 +87,14 @@ bool IsChief(ReplicaType type) {
 std::string MakeTfConfig(const TaskCluster& cluster, ReplicaType type, int64_t index) {
   const TfJob& job = *cluster.job;
   int64_t tasks = 0;
-  for (const ReplicaSpec& replica : job.replicas) tasks += replica.replicas;
+  for (const ReplicaSpec& replica : job.replicas) tasks += CountOf(cluster, replica);
   if (tasks <= 1) return "";
   Json task;
   task.Set("type", ReplicaTypeName(type));
   task.Set("index", index);
   if (!job.extras.trial.empty()) task.Set("trial", job.extras.trial);
   Json config;
-  if (job.enable_dynamic_worker && !cluster.is_fixed) {
+  if (IsSparse(cluster)) {
     config.Set("cluster", SparseCluster(cluster, type, index));
     config.Set("task", std::move(task));
   } else {

@@ -134,6 +134,37 @@ void ParseReplicas(const Json& value, const std::string& path, Problems* problem
                    [](const ReplicaSpec& a, const ReplicaSpec& b) { return a.type < b.type; });
 }
 
+void ReadElasticPolicy(const Json& value, const std::string& path, Problems* problems, TfJob* job) {
+  FieldReader reader(value, path, problems);
+  ElasticPolicy policy;
+  reader.ReadInt("minReplicas", 1, kMostReplicas, &policy.min_replicas);
+  if (reader.Require("maxReplicas", "the most workers that the job may have"))
+    reader.ReadInt("maxReplicas", 1, kMostReplicas, &policy.max_replicas);
+  reader.Finish();
+  if (policy.min_replicas > policy.max_replicas) {
+    problems->Add(value, path,
+                  absl::StrCat("minReplicas is ", policy.min_replicas, " and maxReplicas only ",
+                               policy.max_replicas));
+    return;
+  }
+  job->elastic = policy;
+}
+
+void CheckElasticWorkers(const TfJob& job, const Json& value, Problems* problems) {
+  if (!job.elastic.has_value()) return;
+  const ReplicaSpec* const workers = job.Find(ReplicaType::kWorker);
+  if (workers == nullptr) {
+    problems->Add(value, "spec.elasticPolicy", "is for workers, and the job has none");
+    return;
+  }
+  const ElasticPolicy& policy = *job.elastic;
+  if (workers->replicas < policy.min_replicas || workers->replicas > policy.max_replicas) {
+    problems->Add(value, absl::StrCat(workers->path, ".replicas"),
+                  absl::StrCat("holds ", workers->replicas, ", the elasticPolicy allows ",
+                               policy.min_replicas, " to ", policy.max_replicas));
+  }
+}
+
 void ParseSpec(const Json& value, Problems* problems, TfJob* job) {
   FieldReader spec(value, "spec", problems);
   const bool is_v1 = job->version == TfJobVersion::kV1;
@@ -147,9 +178,12 @@ void ParseSpec(const Json& value, Problems* problems, TfJob* job) {
     spec.ReadChoice("successPolicy", {"", "AllWorkers"}, &success);
     job->success_policy = static_cast<SuccessPolicy>(success);
     spec.ReadBool("enableDynamicWorker", &job->enable_dynamic_worker);
+    if (const Json* const elastic = spec.Find("elasticPolicy"))
+      ReadElasticPolicy(*elastic, "spec.elasticPolicy", problems, job);
   }
   if (spec.Require("tfReplicaSpecs", "the tasks of the job, by type: PS, Worker, Chief, ...")) {
     ParseReplicas(*spec.Find("tfReplicaSpecs"), "spec.tfReplicaSpecs", problems, job);
+    CheckElasticWorkers(*job, value, problems);
   }
   spec.Finish();
 }

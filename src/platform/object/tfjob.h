@@ -98,6 +98,12 @@ struct JobExtras {
   TaskCosts costs;
 };
 
+// The workers of a job may become fewer and more while it runs.
+struct ElasticPolicy {
+  int64_t min_replicas = 1;
+  int64_t max_replicas = 1;
+};
+
 struct TfJob {
   std::string kind = kTfJobKind;
   TfJobVersion version = TfJobVersion::kV1;
@@ -105,10 +111,15 @@ struct TfJob {
   RunPolicy run_policy;
   SuccessPolicy success_policy = SuccessPolicy::kDefault;
   bool enable_dynamic_worker = false;
+  std::optional<ElasticPolicy> elastic;
   JobExtras extras;
   std::vector<ReplicaSpec> replicas;  // by type, in the order of ReplicaType; none twice
 
   const ReplicaSpec* Find(ReplicaType type) const;
+  // Whether tasks of the type may come and go.
+  bool IsElastic(ReplicaType type) const {
+    return elastic.has_value() && type == ReplicaType::kWorker;
+  }
 };
 
 // Of either kind. InvalidArgument lists every problem of the document, one a line, as

@@ -139,7 +139,8 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
   bool waited_in_vain = true;
   for (auto& [task, status] : answers->by_task) {
     if (status.ok()) {
-      WEFT_RETURN_IF_ERROR(cluster_.CheckSameTasks(task.ToString(), status->cluster));
+      if (!clusters_may_differ_)
+        WEFT_RETURN_IF_ERROR(cluster_.CheckSameTasks(task.ToString(), status->cluster));
       all.push_back(*std::move(status));
     } else if (absl::IsDeadlineExceeded(status.status()) || absl::IsUnavailable(status.status())) {
       const bool is_late = absl::IsDeadlineExceeded(status.status());

@@ -42,6 +42,9 @@ class TaskDirectory final : public rendezvous::TensorSource {
   TaskDirectory(ClusterSpec cluster, TaskId self, WaitRegistry* waits,
                 std::optional<JobIdentity> identity = std::nullopt);
 
+  // Before the first call. Others may know more or fewer tasks: they come and go.
+  void LetClustersDiffer() { clusters_may_differ_ = true; }
+
   const ClusterSpec& cluster() const { return cluster_; }
   const TaskId& self() const { return self_; }
   // The other tasks that one of `filters` (device names in part) matches; all if there are none.
@@ -81,6 +84,7 @@ class TaskDirectory final : public rendezvous::TensorSource {
 
   const ClusterSpec cluster_;
   const TaskId self_;
+  bool clusters_may_differ_ = false;
   WaitRegistry* const waits_;
   const std::optional<JobIdentity> identity_;  // that the others demand
   absl::Mutex mutex_;

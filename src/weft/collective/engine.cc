@@ -27,6 +27,7 @@ Engine::Engine(EngineOptions options, Network* network)
       leader_(network->self().incarnation(), options_.tasks) {}
 
 const std::string& Engine::LeaderOf(const CollectiveCall& call) const {
+  if (call.group_size < 0 && !open_leader_.empty()) return open_leader_;
   return call.is_local || options_.leader.empty() ? self() : options_.leader;
 }
 
@@ -52,20 +53,12 @@ void Engine::Run(CollectiveCall what, Done done) {
     absl::MutexLock lock(&mutex_);
     const int32_t key = call->what.group_key;
     Group& group = groups_[key];
-    if (group.epoch == 0 && group.waiting.empty()) group.size = call->what.group_size;
     if (call->ended) {
       // Cancelled in between.
-    } else if (call->what.group_size < 1 || group.size != call->what.group_size) {
-      End(call, InvalidArgument("Group ", key, " has ", group.size, " members, and ",
-                                call->what.group_size, " as '", call->what.node, "' on ",
-                                call->what.device, " says"));
-    } else if (group.epoch != 0) {
-      Enter(key, &group, call);
-    } else if (Status missed = TakeMissed(&group, call->what); !missed.ok()) {
-      End(call, missed);
+    } else if (call->what.group_size > 0 || !options_.open_groups) {
+      RunFixed(key, &group, call);
     } else {
-      group.waiting.push_back(call);
-      if (group.joining.insert(call->what.device).second) Ask(key, &group, call->what);
+      RunOpen(key, &group, call);
     }
   }
   if (timeout < absl::InfiniteDuration()) {
@@ -74,6 +67,29 @@ void Engine::Run(CollectiveCall what, Done done) {
     });
   }
   Work(call.get());
+}
+
+void Engine::RunFixed(int32_t key, Group* group, const CallRef& call) {
+  const CollectiveCall& what = call->what;
+  if (what.group_size < 1) {
+    return End(call, InvalidArgument("group_size must be a positive number, got ", what.group_size,
+                                     " by '", what.node, "' on ", what.device,
+                                     "; groups whose ranks come and go need --membership"));
+  }
+  if (group->epoch == 0 && group->waiting.empty()) {
+    group->size = what.group_size;
+    group->is_open = false;
+  }
+  if (group->is_open || group->size != what.group_size) {
+    return End(call, InvalidArgument("Group ", key, " has ",
+                                     group->is_open ? "any number of" : absl::StrCat(group->size),
+                                     " members, and ", what.group_size, " as '", what.node, "' on ",
+                                     what.device, " says"));
+  }
+  if (group->epoch != 0) return Enter(key, group, call);
+  if (Status missed = TakeMissed(group, what); !missed.ok()) return End(call, missed);
+  group->waiting.push_back(call);
+  if (group->joining.insert(what.device).second) Ask(key, group, what);
 }
 
 void Engine::NoteMissed(Group* group, const Status& why) {
@@ -215,6 +231,9 @@ void Engine::Received(const std::string& from, CollectiveMessage message, Tensor
       case CollectiveMessage::ABORT:
         TakeAbort(message);
         break;
+      case CollectiveMessage::CHANGED:
+        TakeChanged(message);
+        break;
       case CollectiveMessage::DATA:
         TakeData(from, std::move(message), std::move(body));
         break;
@@ -231,16 +250,23 @@ void Engine::TakeJoin(const CollectiveMessage& message) {
   std::vector<Addressed> out;
   const std::optional<Leader::Forming> forming = leader_.Join(message, &out);
   PostAll(std::move(out));
-  if (!forming) return;
-  network_->After(forming->deadline, [this, forming = *forming] {
-    {
-      absl::MutexLock lock(&mutex_);
-      std::vector<Addressed> late;
-      leader_.Deadline(forming.group_key, forming.number, &late);
-      PostAll(std::move(late));
-    }
-    Work();
-  });
+  if (forming) Schedule(*forming);
+}
+
+void Engine::Schedule(const Leader::Forming& forming) {
+  const auto later = [&](absl::Duration delay, auto what) {
+    network_->After(delay, [this, forming, what] {
+      {
+        absl::MutexLock lock(&mutex_);
+        std::vector<Addressed> out;
+        (leader_.*what)(forming.group_key, forming.number, &out);
+        PostAll(std::move(out));
+      }
+      Work();
+    });
+  };
+  later(forming.deadline, &Leader::Deadline);
+  if (forming.settled > absl::ZeroDuration()) later(forming.settled, &Leader::Settled);
 }
 
 void Engine::TakeGroup(const CollectiveMessage& message) {
@@ -258,6 +284,16 @@ void Engine::TakeGroup(const CollectiveMessage& message) {
   if (members->me < 0 || std::any_of(members->members.begin(), members->members.end(), is_stale)) {
     return;
   }
+  if (group.is_open && !IsAwaited(group)) {
+    // Of a question that was given up: the others must not wait for us.
+    Bury(epoch);
+    const Status over = Aborted("Group ", key, ": ", self(), " does not want to be in it now");
+    for (const std::string& task : members->tasks) {
+      if (task != self()) Post(task, AbortMessage(key, epoch, over), {});
+    }
+    leader_.Left(key, epoch);
+    return;
+  }
   if (group.epoch != 0) {
     const Status over = Aborted("Group ", key, " was formed again");
     NoteMissed(&group, over);
@@ -268,6 +304,7 @@ void Engine::TakeGroup(const CollectiveMessage& message) {
   }
   group.epoch = epoch;
   group.questions = 0;
+  group.changed = false;
   group.members = std::move(members);
   group.joining.clear();
   std::vector<CallRef> waiting = std::move(group.waiting);

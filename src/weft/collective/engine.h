@@ -29,6 +29,7 @@ struct EngineOptions {
   std::string leader;
   std::vector<std::string> tasks;  // of the cluster, as the leader's name
   ThreadPool* pool = nullptr;      // shares large reductions; may be null
+  bool open_groups = false;        // whose ranks come and go: needs SetRanks
 };
 
 // Thread-safe. A group is formed when its first call comes: every member asks the leader, who tells
@@ -47,6 +48,15 @@ class Engine final : public CollectiveRunner {
   void Received(const std::string& from, CollectiveMessage message, Tensor body);
   // The task is gone, or another process now, or cannot be reached.
   void TaskLost(const std::string& task, const Status& why);
+  // Which tasks, alive now, take part in open groups, in order: the first of them forms these.
+  void SetRanks(const std::vector<std::string>& ranks);
+  // Of an open group that was formed: who is in it, and whether somebody waits to come in.
+  struct View {
+    uint64_t epoch = 0;                // 0: it is not formed
+    std::vector<std::string> devices;  // by rank
+    bool changed = false;
+  };
+  View ViewOf(int32_t group_key);
 
  private:
   using ExchangeRef = std::shared_ptr<Exchange>;  // shared with who works on it
@@ -65,6 +75,8 @@ class Engine final : public CollectiveRunner {
     int32_t size = 0;
     uint64_t epoch = 0;  // 0: not formed
     uint64_t last_epoch = 0;
+    bool is_open = false;
+    bool changed = false;  // somebody waits for the end of this epoch
     std::string leader;
     int questions = 0;                            // that the leader could not be reached with
     std::shared_ptr<const Membership> members;    // shared with exchanges
@@ -86,7 +98,15 @@ class Engine final : public CollectiveRunner {
   using Ends = std::vector<std::pair<CallRef, StatusOr<Tensor>>>;
 
   const std::string& self() const { return network_->self().task(); }
-  const std::string& LeaderOf(const CollectiveCall& call) const;
+  const std::string& LeaderOf(const CollectiveCall& call) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunFixed(int32_t key, Group* group, const CallRef& call)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunOpen(int32_t key, Group* group, const CallRef& call)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Schedule(const Leader::Forming& forming);
+  void TakeChanged(const CollectiveMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsAwaited(const Group& group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Ask(int32_t key, Group* group, const CollectiveCall& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void NoteMissed(Group* group, const Status& why);
@@ -128,6 +148,7 @@ class Engine final : public CollectiveRunner {
   absl::Mutex mutex_;
   Leader leader_ ABSL_GUARDED_BY(mutex_);
   std::map<int32_t, Group> groups_ ABSL_GUARDED_BY(mutex_);
+  std::string open_leader_ ABSL_GUARDED_BY(mutex_);  // empty: not known
   std::set<uint64_t> dead_epochs_ ABSL_GUARDED_BY(mutex_);
   std::deque<uint64_t> dead_order_ ABSL_GUARDED_BY(mutex_);
   // What came before the news of its epoch.

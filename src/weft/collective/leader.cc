@@ -13,6 +13,8 @@ namespace weft::collective {
 namespace {
 
 constexpr absl::Duration kFillDeadline = absl::Minutes(10);
+// Ranks that start together come to an open group within this time, or to the next epoch of it.
+constexpr absl::Duration kSettled = absl::Seconds(3);
 
 // Every task of the members once.
 std::set<std::string> TasksOf(const std::map<std::string, CollectiveMember>& members) {
@@ -62,6 +64,11 @@ Status Leader::Check(const Group& group, const CollectiveMessage& join) const {
   const CollectiveMember& member = join.member(0);
   if (group.members.empty()) return absl::OkStatus();
   const CollectiveMember& first = group.members.begin()->second;
+  if (group.is_open != (join.group_size() < 0)) {
+    return InvalidArgument("Group ", join.group_key(), " is open to ranks that come and go ",
+                           group.is_open ? "for " : "not for ", first.device(),
+                           group.is_open ? ", and not for " : ", and is for ", member.device());
+  }
   if (group.size != join.group_size()) {
     return InvalidArgument("Group ", join.group_key(), " has ", group.size, " members as ",
                            first.device(), " says, and ", join.group_size(), " as ",
@@ -83,6 +90,7 @@ std::optional<Leader::Forming> Leader::Join(const CollectiveMessage& join,
   if (join.member_size() != 1) return std::nullopt;
   const CollectiveMember& member = join.member(0);
   const int32_t key = join.group_key();
+  if (join.group_size() < 0) return JoinOpen(join, out);
   Group& group = groups_[key];
   const auto known = group.members.find(member.device());
   if (group.epoch != 0 && known != group.members.end()) {
@@ -190,9 +198,115 @@ void Leader::Deadline(int32_t group_key, uint64_t number, std::vector<Addressed>
   groups_.erase(found);
 }
 
+std::optional<Leader::Forming> Leader::JoinOpen(const CollectiveMessage& join,
+                                                std::vector<Addressed>* out) {
+  const CollectiveMember& member = join.member(0);
+  const int32_t key = join.group_key();
+  auto found = groups_.try_emplace(key).first;
+  if (found->second.epoch != 0 && found->second.is_open) {
+    Group& formed = found->second;
+    const auto known = formed.members.find(member.device());
+    if (known == formed.members.end()) {
+      // Those in it go on until they ask whether somebody waits.
+      formed.waiting[member.device()] = member;
+      CollectiveMessage changed;
+      changed.set_kind(CollectiveMessage::CHANGED);
+      changed.set_group_key(key);
+      changed.set_epoch(formed.epoch);
+      for (const std::string& task : TasksOf(formed.members)) out->push_back({task, changed});
+      return std::nullopt;
+    }
+    const bool is_same_process = known->second.incarnation() == member.incarnation();
+    if (is_same_process && join.epoch() != formed.epoch) {
+      out->push_back({member.task(), GroupMessage(key, formed)});
+      return std::nullopt;
+    }
+    const Status over = Aborted("Group ", key, " is formed again: ", member.device(),
+                                is_same_process ? " has left it" : " was started again");
+    for (const std::string& task : TasksOf(formed.members))
+      out->push_back({task, AbortMessage(key, formed.epoch, over)});
+    EndEpoch(found);
+    found = groups_.try_emplace(key).first;
+    found->second.continues = true;
+  }
+  Group& group = found->second;
+  CollectiveMessage as_others = join;
+  if (group.is_open) as_others.set_group_size(group.size);  // the most that somebody wants counts
+  if (Status refused = Check(group, as_others); !refused.ok()) {
+    out->push_back({member.task(), AbortMessage(key, 0, refused)});
+    return std::nullopt;
+  }
+  std::optional<Forming> forming;
+  const absl::Duration wanted =
+      join.timeout_seconds() > 0 ? absl::Seconds(join.timeout_seconds()) : kFillDeadline;
+  if (group.members.empty() || group.number == 0 || wanted < group.deadline) {
+    const bool begins = group.number == 0;
+    if (begins) group.number = next_number_++;
+    group.deadline = wanted;
+    forming = Forming{key, group.number, wanted, begins ? kSettled : absl::ZeroDuration()};
+  }
+  group.is_open = true;
+  group.size = std::min(group.size, join.group_size());
+  group.continues = group.continues || join.epoch() != 0;
+  group.members[member.device()] = member;
+  if (!IsWhole(group)) return forming;
+  Complete(key, &group, out);
+  return std::nullopt;
+}
+
+bool Leader::HasAllTasks(const Group& group) const {
+  const std::set<std::string> joined = TasksOf(group.members);
+  return !tasks_.empty() && std::all_of(tasks_.begin(), tasks_.end(), [&](const auto& task) {
+    return joined.contains(task) || task.starts_with("/job:ps/") ||
+           task.starts_with("/job:evaluator/");
+  });
+}
+
+bool Leader::IsWhole(const Group& group) const {
+  if (!leads_ || group.epoch != 0 || static_cast<int32_t>(group.members.size()) < -group.size)
+    return false;
+  const std::set<std::string> joined = TasksOf(group.members);
+  if (!std::includes(joined.begin(), joined.end(), ranks_.begin(), ranks_.end())) return false;
+  return group.settled || group.continues || HasAllTasks(group);
+}
+
+void Leader::SetRanks(std::set<std::string> ranks, bool leads, std::vector<Addressed>* out) {
+  ranks_ = std::move(ranks);
+  leads_ = leads;
+  for (auto it = groups_.begin(); it != groups_.end();) {
+    auto& [key, group] = *it;
+    if (!group.is_open || group.epoch != 0) {
+      ++it;
+    } else if (!leads_) {
+      it = groups_.erase(it);  // they ask whom they take for the leader now
+    } else {
+      if (IsWhole(group)) Complete(key, &group, out);
+      ++it;
+    }
+  }
+}
+
+void Leader::Settled(int32_t group_key, uint64_t number, std::vector<Addressed>* out) {
+  const auto found = groups_.find(group_key);
+  if (found == groups_.end() || found->second.number != number) return;
+  found->second.settled = true;
+  if (found->second.is_open && IsWhole(found->second)) Complete(group_key, &found->second, out);
+}
+
+Leader::Groups::iterator Leader::EndEpoch(Groups::iterator group) {
+  if (group->second.waiting.empty()) return groups_.erase(group);
+  Group next;
+  next.is_open = true;
+  next.size = group->second.size;
+  next.continues = true;
+  next.members = std::move(group->second.waiting);
+  group->second = std::move(next);
+  return std::next(group);
+}
+
 void Leader::Left(int32_t group_key, uint64_t epoch) {
   const auto found = groups_.find(group_key);
-  if (found != groups_.end() && epoch != 0 && found->second.epoch == epoch) groups_.erase(found);
+  if (found != groups_.end() && epoch != 0 && found->second.epoch == epoch) EndEpoch(found);
 }
 
 void Leader::TaskLost(const std::string& task, const Status& why, std::vector<Addressed>* out) {
@@ -207,7 +321,8 @@ void Leader::TaskLost(const std::string& task, const Status& why, std::vector<Ad
       for (const std::string& other : tasks) {
         if (other != task) out->push_back({other, AbortMessage(key, group.epoch, why)});
       }
-      it = groups_.erase(it);
+      std::erase_if(group.waiting, [&](const auto& entry) { return entry.second.task() == task; });
+      it = EndEpoch(it);
       continue;
     }
     std::erase_if(group.members, [&](const auto& entry) { return entry.second.task() == task; });

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,13 @@ class Leader {
     int32_t group_key = 0;
     uint64_t number = 0;
     absl::Duration deadline;
+    absl::Duration settled = absl::ZeroDuration();  // when to call Settled; zero: never
   };
   std::optional<Forming> Join(const CollectiveMessage& join, std::vector<Addressed>* out);
+  // Of an open group: who is alive and takes part in such, and whether this task is whom all ask.
+  void SetRanks(std::set<std::string> ranks, bool leads, std::vector<Addressed>* out);
+  // Nobody was heard of for a while: an open group that begins needs no more patience.
+  void Settled(int32_t group_key, uint64_t number, std::vector<Addressed>* out);
   // The deadline of Forming has come.
   void Deadline(int32_t group_key, uint64_t number, std::vector<Addressed>* out);
   // A member's task has left this epoch, or is gone.
@@ -53,16 +59,30 @@ class Leader {
     uint64_t number = 0;  // of this forming
     absl::Duration deadline;
     std::map<std::string, CollectiveMember> members;  // by device
+    // Of an open group.
+    bool is_open = false;
+    bool settled = false;                             // all who start with it had time to come
+    bool continues = false;                           // somebody was in it before
+    std::map<std::string, CollectiveMember> waiting;  // for the end of this epoch
   };
+  using Groups = std::map<int32_t, Group>;
   Status Check(const Group& group, const CollectiveMessage& join) const;
   void Complete(int32_t group_key, Group* group, std::vector<Addressed>* out);
   CollectiveMessage GroupMessage(int32_t group_key, const Group& group) const;
   std::string Missing(const Group& group) const;
+  // An open group is of all ranks that are alive, and before it began once, of all that may come.
+  bool IsWhole(const Group& group) const;
+  bool HasAllTasks(const Group& group) const;
+  std::optional<Forming> JoinOpen(const CollectiveMessage& join, std::vector<Addressed>* out);
+  // The epoch ended: who waited begins the next.
+  Groups::iterator EndEpoch(Groups::iterator group);
 
   uint64_t next_epoch_;
   uint64_t next_number_ = 1;
   const std::vector<std::string> tasks_;
-  std::map<int32_t, Group> groups_;
+  Groups groups_;
+  std::set<std::string> ranks_;  // empty: not known
+  bool leads_ = true;
 };
 
 }  // namespace weft::collective

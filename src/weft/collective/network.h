@@ -30,6 +30,8 @@ class Network {
   virtual void Learn(const CollectiveMember& member) = 0;
   // Calls `what` once, after `delay`, unless the network ends before.
   virtual void After(absl::Duration delay, absl::AnyInvocable<void()> what) = 0;
+  // This task takes part in an open group from now on: others that form one wait for it.
+  virtual void BeRank() {}
   // Runs `what` soon on another thread.
   virtual void Execute(absl::AnyInvocable<void()> what) = 0;
 };

@@ -8,12 +8,6 @@
 namespace weft::data::refused {
 namespace {
 
-StatusOr<DatasetRef> Generator(KernelContext&) {
-  return Unimplemented(
-      "GeneratorDataset is not supported: the Python generator lives in the client's process, and "
-      "a server cannot call it. Write the elements to TFRecord files or feed them.");
-}
-
 StatusOr<DatasetRef> Service(KernelContext& c) {
   return Unimplemented(c.call().op(),
                        " is not supported: there is no tf.data service. Every task "
@@ -24,21 +18,6 @@ StatusOr<DatasetRef> Library(KernelContext& c) {
   return Unimplemented(c.call().op(),
                        " is not supported: this server is built without the library "
                        "that reads such files. Convert them to TFRecord files.");
-}
-
-void RegisterGenerator(Catalogue& catalogue) {
-  AddDataset(
-      catalogue,
-      {.name = "GeneratorDataset",
-       .doc = "Refused: a Python generator lives in the client's process.",
-       .inputs = {"init_func_other_args: Tinit_func_args", "next_func_other_args: Tnext_func_args",
-                  "finalize_func_other_args: Tfinalize_func_args"},
-       .attrs = {"init_func: func", "next_func: func", "finalize_func: func",
-                 "Tinit_func_args: list(type) >= 0", "Tnext_func_args: list(type) >= 0",
-                 "Tfinalize_func_args: list(type) >= 0", "output_types: list(type) >= 1",
-                 "output_shapes: list(shape) >= 1", "metadata: string = ''"},
-       .is_stateful = true,
-       .make = Generator});
 }
 
 void RegisterService(Catalogue& catalogue) {
@@ -115,7 +94,6 @@ void RegisterLibraries(Catalogue& catalogue) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
-  RegisterGenerator(catalogue);
   RegisterService(catalogue);
   RegisterLibraries(catalogue);
 }

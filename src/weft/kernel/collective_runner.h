@@ -27,6 +27,11 @@ enum class CollectiveKind : uint8_t {
 
 enum class ReductionOp : uint8_t { kSum, kProduct, kMin, kMax };
 
+// The size of a group whose ranks come and go. Calls of this size are of the group as it was formed
+// last, and fail with Aborted where it is over; a call with the size -n leaves it and forms it
+// again of all who are there, n at least.
+inline constexpr int32_t kOpenGroup = 0;
+
 // One rank's part of one collective. Groups and instances are told apart by their keys, as in
 // TensorFlow: all ranks of a group give the same key and size, and the n-th step in which a rank
 // comes to an instance meets the n-th step of every other rank.

@@ -26,7 +26,10 @@
 #include "weft/tensor/pool_allocator.h"
 #include "weft/wire/grpc_service.h"
 #include "weft/worker/collective_link.h"
+#include "weft/worker/lease_service.h"
 #include "weft/worker/master_watch.h"
+#include "weft/worker/membership_link.h"
+#include "weft/worker/membership_service.h"
 #include "weft/worker/step_host.h"
 #include "weft/worker/worker.h"
 #include "weft/worker/worker_service.h"
@@ -43,13 +46,20 @@ constexpr int kDialThreads = 2;
 constexpr absl::Duration kMasterPatience = absl::Minutes(10);
 // Who shall form a group may be about to start.
 constexpr absl::Duration kFindPatience = absl::Seconds(30);
+// Of tasks that may not be there, looked for again and again.
+constexpr absl::Duration kSeekPatience = absl::Seconds(2);
 constexpr absl::Duration kProbePatience = absl::Seconds(5);
 
 // Tasks of one cluster greet each other with it: a task of another cluster is not let in by
 // mistake.
-std::string ClusterToken(const cluster::ClusterSpec& cluster) {
+std::string ClusterToken(const cluster::ClusterSpec& cluster, bool come_and_go) {
   std::string token = "weft";
-  for (const auto& [task, address] : cluster.tasks()) absl::StrAppend(&token, " ", task.ToString());
+  const bool has_ps = cluster.tasks().lower_bound({"ps", 0}) != cluster.tasks().end() &&
+                      cluster.tasks().lower_bound({"ps", 0})->first.job == "ps";
+  for (const auto& [task, address] : cluster.tasks()) {
+    // Where workers come and go each knows itself and the parameter servers.
+    if (!come_and_go || !has_ps || task.job == "ps") absl::StrAppend(&token, " ", task.ToString());
+  }
   constexpr size_t kMostBytes = 512;
   if (token.size() > kMostBytes) token.resize(kMostBytes);
   return token;
@@ -88,6 +98,7 @@ class TaskServer final : public Server {
     WEFT_ASSIGN_OR_RETURN(const std::string own, options.cluster.AddressOf(options.task));
     WEFT_ASSIGN_OR_RETURN(const SocketAddress listed, ParseSocketAddress(own));
     host_name_ = listed.host;
+    if (options.membership) directory_.LetClustersDiffer();
     if (options.memory_limit > 0) SetHostMemoryLimit(options.memory_limit);
     const std::string bind = BindHost(options.bind);
     const bool is_wide = !IsLoopbackHost(bind);
@@ -104,12 +115,16 @@ class TaskServer final : public Server {
     master::AddMasterMethods({.master = &*master_, .graphs = &graphs_, .metrics = &step_metrics_},
                              &methods);
     worker::AddWorkerMethods(&*worker_, plane_.get(), self_, &directory_, &methods);
+    if (members_) worker::AddMembershipMethods(&*members_, &*collectives_, &methods);
+    WEFT_RETURN_IF_ERROR(MakeLeases(options));
+    leases_->AddMethods(&methods);
     WEFT_ASSIGN_OR_RETURN(grpc_, wire::GrpcServer::Start(
                                      where, std::move(methods), &calls_, &setup_,
                                      options.identity.has_value() ? &*options.identity : nullptr));
     watchdog_.Start();
     ScheduleSweep();
     local_.emplace(target(), &*master_, &step_metrics_);
+    if (members_) members_->Start(self_, plane_.get());
     if (status_page_) status_page_->SetReady();
     WEFT_LOG(INFO) << task_.ToString() << " serves at " << target();
     return absl::OkStatus();
@@ -121,6 +136,10 @@ class TaskServer final : public Server {
     return absl::StrCat("grpc://", SocketAddress{host_name_, port()}.ToString());
   }
 
+  std::vector<membership::Member> Members() override {
+    return members_ ? members_->Members() : std::vector<membership::Member>();
+  }
+
   void Shutdown(absl::Duration grace) override {
     if (shut_down_.exchange(true)) return;
     if (status_page_) status_page_->SetStopping();
@@ -129,6 +148,7 @@ class TaskServer final : public Server {
     if (master_) master_->Shutdown();
     local_.reset();
     if (grpc_) grpc_->Shutdown(grace);
+    if (members_) members_->Stop();
     if (link_) link_->Stop();
     if (plane_) plane_->Shutdown();
   }
@@ -203,19 +223,34 @@ class TaskServer final : public Server {
     const auto find = [this](const std::string& task) { return Find(task); };
     link_.emplace(device_task_.TaskName(), devices_.front()->attributes().incarnation, find,
                   &setup_, &compute_);
-    collective::EngineOptions engine{.pool = &compute_};
+    collective::EngineOptions engine{.pool = &compute_, .open_groups = options.membership};
     for (const auto& [task, address] : options.cluster.tasks())
       engine.tasks.push_back(task.DeviceTask());
     if (!engine.tasks.empty()) engine.leader = engine.tasks.front();
     collectives_.emplace(std::move(engine), &*link_);
+    if (!options.membership) return;
+    std::vector<std::string> others;
+    for (const auto& [task, address] : options.cluster.tasks()) others.push_back(task.DeviceTask());
+    worker::MembershipLink::Listener listener;
+    listener.lost = [this](const std::string& task, const Status& why) {
+      host_.TaskLost(task, why);
+      leases_->TaskLost(task);
+    };
+    listener.ranks = [this](const std::vector<std::string>& ranks) {
+      collectives_->SetRanks(ranks);
+    };
+    const auto seek = [this](const std::string& task) { return Find(task, kSeekPatience); };
+    members_.emplace(std::move(others), seek, std::move(listener), &setup_, &clock_);
+    link_->OnBeRank([this] { members_->BeRank(); });
   }
 
-  StatusOr<cluster::TaskAddress> Find(const std::string& task) {
+  StatusOr<cluster::TaskAddress> Find(const std::string& task,
+                                      absl::Duration patience = kFindPatience) {
     WEFT_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(task));
     if (!name.job || !name.task) return InvalidArgument("Not a task: ", task);
     WEFT_ASSIGN_OR_RETURN(
         const std::vector<cluster::TaskStatus> answers,
-        directory_.GetStatus({cluster::TaskId{*name.job, *name.task}}, kFindPatience, &stopping_));
+        directory_.GetStatus({cluster::TaskId{*name.job, *name.task}}, patience, &stopping_));
     if (answers.empty() || answers.front().data.address.empty())
       return Unavailable("No way to ", task, " is known");
     return answers.front().data;
@@ -225,7 +260,7 @@ class TaskServer final : public Server {
     cluster::DataPlaneOptions data{
         .task = worker_->task(),
         .incarnation = devices_.front()->attributes().incarnation,
-        .token = ClusterToken(options.cluster),
+        .token = ClusterToken(options.cluster, options.membership),
         .bind =
             SocketAddress{bind == "localhost" ? "127.0.0.1" : bind, options.data_port}.ToString(),
         .share_memory = options.share_memory,
@@ -241,7 +276,7 @@ class TaskServer final : public Server {
                       absl::StrCat("For tensors of other tasks, --data_port ", options.data_port));
     }
     plane_ = *std::move(plane);
-    host_.Attach(&*worker_, plane_.get(), &*link_);
+    host_.Attach(&*worker_, plane_.get(), &*link_, members_ ? &*members_ : nullptr);
     WEFT_ASSIGN_OR_RETURN(const SocketAddress bound, ParseSocketAddress(plane_->address()));
     // Others reach it where they reach the task.
     self_ = {
@@ -249,6 +284,22 @@ class TaskServer final : public Server {
         SocketAddress{host_name_ == "localhost" ? "127.0.0.1" : host_name_, bound.port}.ToString(),
         data.incarnation};
     link_->Attach(&*collectives_, plane_.get(), self_.address);
+    return absl::OkStatus();
+  }
+
+  // The first parameter server keeps them, else the first task.
+  Status MakeLeases(const ServerOptions& options) {
+    const auto& tasks = options.cluster.tasks();
+    auto keeper = tasks.lower_bound({"ps", 0});
+    if (keeper == tasks.end() || keeper->first.job != "ps") keeper = tasks.begin();
+    const bool is_self = keeper->first == options.task;
+    WEFT_ASSIGN_OR_RETURN(leases_,
+                          worker::LeaseService::Make({.task = device_task_.TaskName(),
+                                                      .incarnation = self_.incarnation,
+                                                      .keeper = is_self ? "" : keeper->second,
+                                                      .folder = is_self ? options.lease_folder : "",
+                                                      .identity = options.identity},
+                                                     &lease_files_, &clock_, &stopping_));
     return absl::OkStatus();
   }
 
@@ -350,10 +401,13 @@ class TaskServer final : public Server {
   std::vector<std::unique_ptr<Device>> devices_;
   std::optional<worker::CollectiveLink> link_;
   std::optional<collective::Engine> collectives_;
+  std::optional<worker::MembershipLink> members_;
   std::optional<worker::Worker> worker_;
   cluster::TaskDirectory directory_;
   const absl::Duration master_patience_;
   Cancellation stopping_;
+  RealFileSystem lease_files_;
+  std::unique_ptr<worker::LeaseService> leases_;
   std::atomic<bool> checking_masters_{false};
   absl::Mutex sweep_mutex_;
   TimerQueue::Id sweep_ ABSL_GUARDED_BY(sweep_mutex_) = 0;

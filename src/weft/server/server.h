@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 
@@ -12,6 +13,7 @@
 #include "net/job_identity.h"
 #include "weft/cluster/cluster_spec.h"
 #include "weft/kernel/op_spec.h"
+#include "weft/membership/roster.h"
 
 namespace tensorflow {
 class ConfigProto;
@@ -48,6 +50,12 @@ struct ServerOptions {
   // Another task from which no byte came for so long is lost; infinite: never while its connection
   // stands.
   absl::Duration lost_after = absl::Seconds(10);
+  // Tasks tell each other which of them live (SWIM): one that stands still is lost in about two
+  // seconds, and groups of ranks may shrink and grow.
+  bool membership = false;
+  // Where this task keeps what it knows of leased data, if it is the one that does; empty: in
+  // memory.
+  std::string lease_folder;
   // A session that nobody used for this long is closed.
   absl::Duration session_lease = absl::Hours(12);
   // A wait older than this is reported in the log, and again whenever its age has doubled.
@@ -75,6 +83,9 @@ class Server {
   virtual int status_port() const = 0;  // -1 for none
   // "grpc://host:port"
   virtual std::string target() const = 0;
+  // Which tasks live as this one sees it, itself among them, in order of their names; dead ones are
+  // there with their state. Empty without `membership`.
+  virtual std::vector<membership::Member> Members() = 0;
   // Refuses new calls, cancels sessions, waits at most `grace` for running calls. Once; blocks.
   virtual void Shutdown(absl::Duration grace) = 0;
 };

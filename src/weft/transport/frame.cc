@@ -66,6 +66,8 @@ absl::string_view FrameKindName(FrameKind kind) {
       return "Abort";
     case FrameKind::kTensor:
       return "Tensor";
+    case FrameKind::kMembers:
+      return "Members";
     case FrameKind::kCredit:
       return "Credit";
     case FrameKind::kPing:
@@ -87,7 +89,7 @@ absl::string_view FrameKindName(FrameKind kind) {
 bool IsBulk(FrameKind kind) { return kind == FrameKind::kTensor; }
 
 bool IsCallerKind(FrameKind kind) {
-  return kind >= FrameKind::kStepStart && kind <= FrameKind::kTensor;
+  return kind >= FrameKind::kStepStart && kind <= FrameKind::kMembers;
 }
 
 void EncodeHeader(const FrameHeader& header, std::span<std::byte, kHeaderBytes> out) {

@@ -29,16 +29,16 @@ inline constexpr uint32_t kMaxMetaBytes = 64 * 1024;
 inline constexpr uint64_t kMaxBodyBytes = uint64_t{1} << 40;
 inline constexpr uint16_t kCallerFlags = 0x00ff;  // the other bits are zero in this version
 
-// The caller sends StepStart to Tensor; the others belong to the transport.
+// The caller sends StepStart to Members; the others belong to the transport.
 enum class FrameKind : uint8_t {
   kHello = 1,      // first frame of each direction: who, and the token
   kStepStart = 2,  // to a task: run step `step` of graph `graph`
   kStepDone = 3,   // back: the task's part is done
   kAbort = 4,      // either way: the step is dead, meta says why
   kTensor = 5,     // producer to consumer: the tensor of edge `key`
-  // 6 is free
-  kCredit = 7,  // `step` more bytes of tensors may be sent
-  kPing = 8,    // answered by a Pong with the same `step`
+  kMembers = 6,    // who is alive, as the sender sees it
+  kCredit = 7,     // `step` more bytes of tensors may be sent
+  kPing = 8,       // answered by a Pong with the same `step`
   kPong = 9,
   kGoodbye = 10,     // last frame: an orderly end, meta says why
   kShare = 11,       // to a peer of this host: meta says how to map what is lent to it

@@ -36,6 +36,8 @@ class CollectiveLink final : public collective::Network {
                  ThreadPool* pool);
   // Before the first frame and the first call.
   void Attach(collective::Engine* engine, cluster::DataPlane* plane, const std::string& address);
+  // Of open groups: who tells others that this task takes part in them.
+  void OnBeRank(std::function<void()> be_rank) { be_rank_ = std::move(be_rank); }
   // No timer runs any more on return.
   void Stop();
 
@@ -44,6 +46,9 @@ class CollectiveLink final : public collective::Network {
             std::vector<Tensor> body) override;
   void Learn(const collective::CollectiveMember& member) override;
   void After(absl::Duration delay, absl::AnyInvocable<void()> what) override;
+  void BeRank() override {
+    if (be_rank_) pool_->Schedule(be_rank_);
+  }
   void Execute(absl::AnyInvocable<void()> what) override { pool_->Schedule(std::move(what)); }
 
   // From the data connections, on their thread.
@@ -73,6 +78,7 @@ class CollectiveLink final : public collective::Network {
   const Find find_;
   ThreadPool* const setup_;
   ThreadPool* const pool_;
+  std::function<void()> be_rank_;
   collective::Engine* engine_ = nullptr;
   cluster::DataPlane* plane_ = nullptr;
   absl::Mutex mutex_;

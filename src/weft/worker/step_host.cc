@@ -113,6 +113,7 @@ void StepHost::FailStep(int64_t step, const Status& why) {
 
 Region StepHost::BodyFor(const std::string& task, const FrameHeader& header, absl::string_view) {
   if (CollectiveLink::Takes(header)) return collectives_->BodyFor(task, header);
+  if (MembershipLink::Takes(header)) return Region();
   const auto step = static_cast<int64_t>(header.step);
   if (header.kind == FrameKind::kTensor && worker_->IsDead(step)) return Region();
   StatusOr<Region> body = wire::AllocateBody(header.body_bytes);
@@ -125,6 +126,10 @@ void StepHost::Received(const std::string& task, const FrameHeader& header, absl
                         Region body) {
   if (CollectiveLink::Takes(header))
     return collectives_->Received(task, header, meta, std::move(body));
+  if (MembershipLink::Takes(header)) {
+    if (members_ != nullptr) members_->Received(task, meta);
+    return;
+  }
   const auto step = static_cast<int64_t>(header.step);
   const absl::string_view end =
       body.size > 0 ? absl::string_view(reinterpret_cast<const char*>(body.data), body.size) : meta;
@@ -245,6 +250,7 @@ void StepHost::TaskLost(const std::string& task, const Status& why) {
     worker_->TaskLost(task, lost);
   });
   collectives_->TaskLost(task, lost);
+  if (members_ != nullptr) members_->ConnectionLost(task);
 }
 
 }  // namespace weft::worker

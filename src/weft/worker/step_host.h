@@ -17,6 +17,7 @@
 #include "weft/cluster/data_plane.h"
 #include "weft/rendezvous/step_rendezvous.h"
 #include "weft/worker/collective_link.h"
+#include "weft/worker/membership_link.h"
 #include "weft/worker/worker.h"
 
 namespace weft::worker {
@@ -35,10 +36,13 @@ class StepHost final : public cluster::FrameReceiver, public rendezvous::TensorS
   // The tasks' own name "/job:ps/replica:0/task:0", and who works for it; both pointers outlive it.
   StepHost(std::string task, ThreadPool* pool) : task_(std::move(task)), pool_(pool) {}
   // Before the first frame.
-  void Attach(Worker* worker, cluster::DataPlane* plane, CollectiveLink* collectives) {
+  // `members` may be null.
+  void Attach(Worker* worker, cluster::DataPlane* plane, CollectiveLink* collectives,
+              MembershipLink* members) {
     worker_ = worker;
     plane_ = plane;
     collectives_ = collectives;
+    members_ = members;
   }
 
   // Tells how to reach a task.
@@ -81,6 +85,7 @@ class StepHost final : public cluster::FrameReceiver, public rendezvous::TensorS
   Worker* worker_ = nullptr;
   cluster::DataPlane* plane_ = nullptr;
   CollectiveLink* collectives_ = nullptr;
+  MembershipLink* members_ = nullptr;
   absl::Mutex mutex_;
   absl::flat_hash_map<int64_t, std::shared_ptr<StepWatcher>> watchers_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, RemotePart> parts_ ABSL_GUARDED_BY(mutex_);

@@ -70,6 +70,16 @@ properties:
       enableDynamicWorker:
         type: boolean
         description: "Workers may come and go: each is told only itself and the PS."
+      elasticPolicy:
+        type: object
+        description: >-
+          The workers may become fewer and more while the job runs: `kubectl scale` says how many, and one that is
+          lost or preempted does not end it.
+        required: [maxReplicas]
+        properties:
+          minReplicas:
+            {type: integer, description: Fewer workers than these do not go on; 1 when left out., format: int32, minimum: 1}
+          maxReplicas: {type: integer, description: The most workers., format: int32, minimum: 1, maximum: 10000}
       runPolicy:
         type: object
         description: How long it runs and what remains.
@@ -104,6 +114,12 @@ properties:
       fieldPath: .tfReplicaSpecs
     - rule: self.tfReplicaSpecs.filter(t, t.lowerAscii() in ['chief', 'master']).size() <= 1
       message: Chief and Master mean the same; keep one
+      fieldPath: .tfReplicaSpecs
+    - rule: >-
+        !has(self.elasticPolicy) || self.tfReplicaSpecs.all(t, t.lowerAscii() != 'worker' ||
+        !has(self.tfReplicaSpecs[t].replicas) || self.tfReplicaSpecs[t].replicas <= self.elasticPolicy.maxReplicas
+        && (!has(self.elasticPolicy.minReplicas) || self.tfReplicaSpecs[t].replicas >= self.elasticPolicy.minReplicas))
+      message: the workers must be minReplicas to maxReplicas of the elasticPolicy
       fieldPath: .tfReplicaSpecs
 )yaml";
 

@@ -63,9 +63,6 @@ void RunCollective(KernelContext& c, CollectiveCall call, CollectiveRunner::Done
   if (runner == nullptr) {
     return done(FailedPrecondition("Nothing here leads to other members of a group"));
   }
-  if (call.group_size < 1) {
-    return done(InvalidArgument("group_size must be a positive number, got ", call.group_size));
-  }
   call.device = c.device().name();
   call.session = environment.session == nullptr ? nullptr : environment.session->resources;
   call.step_id = c.step_id();

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/worker/lease_service.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include "base/log.h"
+#include "weft/lease/lease_call.h"
+
+namespace weft::worker {
+namespace {
+
+constexpr char kMethod[] = "/weft.Leases/Call";
+// The keeper may be about to start again.
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+std::string Flat(absl::Span<const absl::string_view> parts) {
+  std::string bytes;
+  for (absl::string_view part : parts) absl::StrAppend(&bytes, part);
+  return bytes;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<LeaseService>> LeaseService::Make(LeaseServiceOptions options,
+                                                           FileSystem* files, Clock* clock,
+                                                           Cancellation* stopping) {
+  std::unique_ptr<LeaseService> service(new LeaseService(std::move(options), stopping));
+  if (!service->options_.keeper.empty()) return service;
+  if (service->options_.folder.empty()) {
+    service->book_ = std::make_unique<lease::LeaseBook>(clock);
+    return service;
+  }
+  WEFT_ASSIGN_OR_RETURN(service->book_,
+                        lease::LeaseBook::Open(files, service->options_.folder, clock));
+  return service;
+}
+
+void LeaseService::AddMethods(wire::MethodTable* methods) {
+  methods->emplace(kMethod, wire::Method{[this](std::unique_ptr<wire::ServerCall> call) {
+                     Answer(std::move(call));
+                   }});
+}
+
+void LeaseService::Answer(std::unique_ptr<wire::ServerCall> call) {
+  StatusOr<Json> request = Json::Parse(Flat(call->request()));
+  if (!request.ok()) return call->Reply(request.status(), wire::Payload());
+  // A program asks its own task, which says who that is.
+  if (request->Find("worker") == nullptr)
+    request->Set("worker", absl::StrCat(options_.task, "@", options_.incarnation));
+  if (book_ == nullptr) return HandOn(std::move(call), request->Dump());
+  const StatusOr<Json> answer = lease::AnswerLeaseCall(book_.get(), *request);
+  call->Reply(answer.status(), answer.ok() ? wire::Payload(answer->Dump()) : wire::Payload());
+}
+
+void LeaseService::HandOn(std::unique_ptr<wire::ServerCall> call, std::string request) {
+  std::shared_ptr<wire::GrpcChannel> keeper;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (keeper_ == nullptr) {
+      keeper_ = wire::GrpcChannel::Connect(
+          options_.keeper, options_.identity.has_value() ? &*options_.identity : nullptr);
+    }
+    keeper = keeper_;
+  }
+  wire::ClientCall asked{.method = kMethod,
+                         .request = wire::Payload(std::move(request)),
+                         .deadline = absl::Now() + kPatience,
+                         .wait_for_ready = true,
+                         .cancellation = stopping_};
+  keeper->Call(std::move(asked), [call = std::move(call), address = options_.keeper](
+                                     StatusOr<std::unique_ptr<wire::ClientReply>> reply) mutable {
+    if (!reply.ok()) {
+      return call->Reply(Annotate(reply.status(), absl::StrCat("The keeper of leases, ", address)),
+                         wire::Payload());
+    }
+    call->Reply(absl::OkStatus(), wire::Payload(Flat((*reply)->response())));
+  });
+}
+
+void LeaseService::TaskLost(const std::string& task) {
+  if (book_ == nullptr) return;
+  const int ranges = book_->TaskLost(task);
+  if (ranges > 0)
+    WEFT_LOG(WARNING) << ranges << " ranges of data that " << task << " held are to do again";
+}
+
+}  // namespace weft::worker
