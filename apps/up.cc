@@ -36,6 +36,7 @@
 #include "platform/scheduling/pod_scheduler.h"
 #include "platform/store/embedded/embedded_store.h"
 #include "platform/tuning/katib_server.h"
+#include "platform/tuning/suggestion_services.h"
 #include "platform/tuning/tuning_controllers.h"
 #include "platform/workloads/workload_controllers.h"
 
