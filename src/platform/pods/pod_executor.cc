@@ -35,6 +35,10 @@ constexpr int kLeastStarts = 32;
 constexpr absl::Duration kLongestStarting = absl::Milliseconds(50);
 constexpr absl::Duration kJoinRetry = absl::Seconds(1);
 constexpr absl::Duration kLookPeriod = absl::Seconds(5);
+// So few all have their turn whenever one has; of more, so many times as long as that takes passes
+// between.
+constexpr size_t kFewRuns = 64;
+constexpr int kSweepPause = 10;
 constexpr absl::Duration kHeartbeatPeriod = absl::Seconds(10);
 // Processes, not containers with addresses of their own: there is no reason for the 110 of a
 // kubelet.
@@ -320,13 +324,8 @@ void PodExecutor::Look(const Key& key) {
   const ObjectPtr pod = pods_.Get(key.first, key.second);
   const std::string uid = pod == nullptr ? "" : UidOf(*pod);
   // Gone, or another one by that name.
-  std::vector<std::string> gone;
-  for (const auto& [known, run] : runs_) {
-    const Json& known_pod = *run->pod();
-    if (NamespaceOf(known_pod) == key.first && NameOf(known_pod) == key.second && known != uid)
-      gone.push_back(known);
-  }
-  for (const std::string& known : gone) Remove(known);
+  const auto known = uids_.find(key);
+  if (known != uids_.end() && known->second != uid) Remove(std::string(known->second));
   if (pod == nullptr) return;
   const std::string node = PodView(*pod).node();
   if (node.empty()) {
@@ -342,6 +341,7 @@ void PodExecutor::Look(const Key& key) {
     return;
   }
   run->second->SetPod(pod);
+  stirred_.insert(uid);
   if (!IsTerminating(*pod)) return;
   if (!run->second->is_terminating()) {
     events_.Record(*pod, "Normal", "Killing", "Stopping its containers");
@@ -385,6 +385,7 @@ void PodExecutor::Begin(const ObjectPtr& pod) {
   keeping.waits = options_.waits;
   keeping.tell = [this](const Json& of, const char* type, const char* reason,
                         const std::string& message) { events_.Record(of, type, reason, message); };
+  uids_[{NamespaceOf(*pod), NameOf(*pod)}] = uid;
   runs_[uid] =
       std::make_unique<PodRun>(pod, output, options_.pacing, options_.clock->Now(), keeping);
   events_.Record(*pod, "Normal", "Started", "Starting its containers as processes of this machine");
@@ -414,9 +415,13 @@ void PodExecutor::StepAll() {
     return command;
   };
   confiner_.Watch(options_.clock->Monotonic());
-  std::vector<std::string> uids;
-  for (const auto& [uid, run] : runs_) uids.push_back(uid);
   const absl::Duration begun = options_.clock->Monotonic();
+  const bool sweeps = runs_.size() <= kFewRuns || begun >= next_sweep_;
+  std::vector<std::string> uids;
+  for (const auto& [uid, run] : runs_) {
+    if (sweeps || stirred_.count(uid) != 0 || !HasBegun(*run)) uids.push_back(uid);
+  }
+  stirred_.clear();
   int started = 0;
   is_behind_ = false;
   for (const std::string& uid : uids) {
@@ -430,6 +435,7 @@ void PodExecutor::StepAll() {
     }
     run.Step(maker, options_.guard, options_.clock->Monotonic(), options_.clock->Now());
     WriteStatus(uid);
+    turns_[&run] = {run.NextDue(), run.OutputDue()};
     if (!run.IsOver()) continue;
     if (IsTerminating(*run.pod())) {
       FinishDeletion(*run.pod());
@@ -439,6 +445,9 @@ void PodExecutor::StepAll() {
       Remove(uid);
     }
   }
+  if (!sweeps) return;
+  const absl::Duration end = options_.clock->Monotonic();
+  next_sweep_ = end + std::min(kLongestWait, kSweepPause * (end - begun));
 }
 
 void PodExecutor::WriteStatus(const std::string& uid) {
@@ -482,7 +491,14 @@ void PodExecutor::FinishDeletion(const Json& pod) {
 }
 
 void PodExecutor::Remove(const std::string& uid) {
-  runs_.erase(uid);
+  if (const auto run = runs_.find(uid); run != runs_.end()) {
+    const Json& pod = *run->second->pod();
+    const auto named = uids_.find({NamespaceOf(pod), NameOf(pod)});
+    if (named != uids_.end() && named->second == uid) uids_.erase(named);
+    turns_.erase(run->second.get());
+    runs_.erase(run);
+  }
+  stirred_.erase(uid);
   written_.erase(uid);
   lost_.erase(uid);
   if (volumes_ != nullptr) volumes_->Drop(uid);
@@ -493,13 +509,25 @@ void PodExecutor::WaitForNews() {
   absl::Duration wait = kLongestWait;
   const absl::Duration monotonic = options_.clock->Monotonic();
   const absl::Time now = options_.clock->Now();
+  std::vector<const std::string*> whose = {nullptr};
   for (const auto& [uid, run] : runs_) {
-    for (const int fd : run->Descriptors()) poll_fds.push_back({fd, POLLIN, 0});
-    wait = std::min({wait, run->NextDue() - now, run->OutputDue() - monotonic});
+    for (const int fd : run->Descriptors()) {
+      poll_fds.push_back({fd, POLLIN, 0});
+      whose.push_back(&uid);
+    }
+    const auto turn = turns_.find(run.get());
+    if (turn == turns_.end()) continue;
+    const absl::Duration left =
+        std::min(turn->second.due - now, turn->second.output_due - monotonic);
+    if (left <= absl::ZeroDuration()) stirred_.insert(uid);
+    wait = std::min(wait, left);
   }
   wait = std::max(std::min(wait, confiner_.due() - monotonic), absl::ZeroDuration());
   if (is_behind_) wait = absl::ZeroDuration();
   ::poll(poll_fds.data(), poll_fds.size(), PollTimeoutMs(wait));
+  for (size_t i = 1; i < poll_fds.size(); ++i) {
+    if (poll_fds[i].revents != 0) stirred_.insert(*whose[i]);
+  }
   uint64_t count = 0;
   [[maybe_unused]] const ssize_t drained = ::read(wake_.get(), &count, sizeof(count));
 }

@@ -140,7 +140,17 @@ class PodExecutor {
   std::set<std::string> gone_ ABSL_GUARDED_BY(mutex_);  // uids whose logs go
   std::vector<absl::AnyInvocable<void()>> questions_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<PodRun>> runs_;  // by uid; of the thread
-  std::map<std::string, Json> written_;                  // the status that the store has, by uid
+  std::map<Key, std::string> uids_;                      // of runs_, by namespace and name
+  // Of thousands of pods few have something to do at once: those are stirred, and all have their
+  // turn a few times a second.
+  struct Turn {
+    absl::Time due;
+    absl::Duration output_due;
+  };
+  std::map<const PodRun*, Turn> turns_;
+  std::set<std::string> stirred_;  // uids
+  absl::Duration next_sweep_ = -absl::InfiniteDuration();
+  std::map<std::string, Json> written_;  // the status that the store has, by uid
   // Devices that pods had and have lost, and since when, by uid.
   std::map<std::string, std::pair<std::vector<std::string>, absl::Time>> lost_;
   absl::Duration next_look_ = -absl::InfiniteDuration();
