@@ -38,10 +38,6 @@ BUGS = [
     ('leases for ever', 'lease/lease_queue.cc', 'return now >= held.until;', 'return now < held.until && false;'),
     ('forgets which epochs are over', 'lease/lease_book.cc', 'if (queue.epochs_over() > 0) {', 'if (false) {'),
     ('forgets who waits', 'collective/leader.cc', 'next.members = std::move(group->second.waiting);', ''),
-    ('tells nobody of newcomers', 'collective/leader.cc', 'out->push_back({task, changed});', '(void)task;'),
-    ('asks a leader that is gone', 'collective/open_groups.cc', 'if (moved && group.is_open', 'if (false && moved && group.is_open'),
-    ('joins again unasked', 'collective/engine.cc', 'if (group.is_open && !IsAwaited(group)) {', 'if (false) {'),
-    ('two lead', 'collective/leader.cc', 'if (!leads_ || group.epoch != 0', 'if (group.epoch != 0'),
 ]
 FILTERS = {'membership': '*Simulation*:Swim*:RoundRobin*', 'lease': '*', 'collective': 'OpenGroup*'}
 MOST_SECONDS = 300
