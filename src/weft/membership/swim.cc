@@ -10,8 +10,9 @@
 namespace weft::membership {
 namespace {
 
-constexpr int kMostNews = 8;        // in one message
-constexpr int kMostInAnswer = 256;  // in each message of the answer to a JOIN
+constexpr int kMostNews = 8;       // in one message
+constexpr int kMostInAnswer = 64;  // in each message of the answer to a JOIN: less than a frame
+constexpr size_t kLongestName = 256;
 constexpr int kMostUnwell = 8;
 constexpr size_t kMostRelays = 1024;
 constexpr int kToldAtOnce = 3;
@@ -139,7 +140,9 @@ void Swim::TakeAck(const std::string& from, const MembershipMessage& message, Ac
 // --- News ------------------------------------------------------------------------------------
 
 void Swim::Apply(const MemberNews& news, absl::Duration now, Actions* actions) {
-  if (news.task().empty()) return;
+  if (news.task().empty() || news.task().size() > kLongestName ||
+      news.address().size() > kLongestName || news.from().size() > kLongestName)
+    return;
   if (news.task() == self_.name) return ApplyToSelf(news, now, actions);
   const Member* const known = roster_.Find(news.task());
   switch (news.state()) {

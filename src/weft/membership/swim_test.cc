@@ -90,6 +90,14 @@ TEST(SwimTest, ABrokenConnectionIsASuspicionAndASecondOneADeath) {
   EXPECT_EQ(actions.events.back().kind, Event::Kind::kLost);
 }
 
+TEST(SwimTest, TakesNoNamesWithoutEnd) {
+  Swim swim = Named("a", 1, 5);
+  Actions actions;
+  const std::string name(1000, 'b');
+  swim.Receive("c", Telling(MemberNews::ALIVE, name, 1, 5), absl::ZeroDuration(), &actions);
+  EXPECT_EQ(swim.roster().size(), 0);
+}
+
 TEST(SwimTest, NoticesThatItStoodStillItself) {
   Swim swim = Named("a", 1, 5);
   Actions actions;

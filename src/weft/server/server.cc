@@ -236,6 +236,7 @@ class TaskServer final : public Server {
       host_.TaskLost(task, why);
       leases_->TaskLost(task);
     };
+    listener.left = [this](const std::string& task) { leases_->TaskLost(task); };
     listener.ranks = [this](const std::vector<std::string>& ranks) {
       collectives_->SetRanks(ranks);
     };

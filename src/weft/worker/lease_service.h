@@ -39,6 +39,7 @@ class LeaseService {
 
   // "/weft.Leases/Call": JSON as of lease_call.h, answered by the keeper for the worker that asks.
   void AddMethods(wire::MethodTable* methods);
+  // It is dead, or left.
   void TaskLost(const std::string& task);
 
  private:

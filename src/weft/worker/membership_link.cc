@@ -187,6 +187,7 @@ void MembershipLink::Do(Actions actions) {
         break;
       case Event::Kind::kLeft:
         WEFT_LOG(INFO) << "The member " << member.name << " left";
+        listener_.left(member.name);
         break;
       case Event::Kind::kSuperseded:
         WEFT_LOG(ERROR) << "This task's name is that of another process at " << member.address

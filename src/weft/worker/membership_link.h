@@ -28,10 +28,12 @@ class MembershipLink {
  public:
   // Asks a task that nothing is known of where it is; may block.
   using Find = std::function<StatusOr<cluster::TaskAddress>(const std::string& task)>;
-  // Both are called on `pool`, or on the thread of a data connection, and must not block.
+  // They are called on `pool`, or on the thread of a data connection, and must not block.
   struct Listener {
     // A task died silently, or stands still: Unavailable.
     std::function<void(const std::string& task, const Status& why)> lost;
+    // A task ends as it should: what waits for it hears so from its connections.
+    std::function<void(const std::string& task)> left;
     // Which tasks are ranks and alive, in order of their names.
     std::function<void(const std::vector<std::string>& ranks)> ranks;
   };
