@@ -52,10 +52,11 @@ void PrintShapes() {
   }
 }
 
-StatusOr<std::vector<platform::StepGraph>> ReadMeasured(const std::vector<std::string>& paths) {
+StatusOr<std::vector<platform::StepGraph>> ReadMeasured(const std::vector<std::string>& paths,
+                                                        bool least) {
   std::vector<platform::StepGraph> steps;
   for (const std::string& path : paths) {
-    WEFT_ASSIGN_OR_RETURN(platform::StepGraph step, ReadStep({.path = path}));
+    WEFT_ASSIGN_OR_RETURN(platform::StepGraph step, ReadStep({.path = path, .least = least}));
     steps.push_back(std::move(step));
   }
   return steps;
@@ -72,7 +73,7 @@ Status PrintFit(const PlanFlags& flags) {
   if (!flags.source.path.empty()) paths.push_back(flags.source.path);
   if (paths.empty())
     return InvalidArgument("--fit needs cost files: --costs FILE, again and again");
-  WEFT_ASSIGN_OR_RETURN(const auto steps, ReadMeasured(paths));
+  WEFT_ASSIGN_OR_RETURN(const auto steps, ReadMeasured(paths, flags.source.least));
   std::printf(
       "Predicted without having seen the step (ops of at least %.0f us count as ops):\n"
       "%-40s %6s %10s %10s %10s %10s\n",
@@ -135,7 +136,8 @@ Status RunPlan(const PlanFlags& flags) {
   if (!flags.reuse.empty()) return CheckReused(flags, step);
   WEFT_ASSIGN_OR_RETURN(const platform::Cluster cluster,
                         ReadCluster(flags.nodes, flags.shapes, flags.prices));
-  WEFT_ASSIGN_OR_RETURN(std::vector<platform::StepGraph> measured, ReadMeasured(flags.costs));
+  WEFT_ASSIGN_OR_RETURN(std::vector<platform::StepGraph> measured,
+                        ReadMeasured(flags.costs, flags.source.least));
   measured.push_back(step);
   const platform::CostModel model = platform::CostModel::Fit(PointersTo(measured), ThisMachine());
   if (!flags.placer.empty()) return PrintPlacement(flags, step, cluster, model);
@@ -202,6 +204,8 @@ void AddPlan(CLI::App& app, Action* action) {
       ->capture_default_str()
       ->check(CLI::IsMember({"time", "cost"}));
   AddSearchFlags(command, flags.get());
+  command->add_flag("--least", flags->source.least,
+                    "An op takes what it took at least, not on the mean: of a busy machine");
   command->add_flag("--explain", flags->explain, "Also what was tried and why it was not taken");
   command->add_flag("--json", flags->as_json, "Print the plan as JSON");
   command->add_option("--output", flags->output, "Write the plan as JSON here");

@@ -118,7 +118,8 @@ StatusOr<platform::StepGraph> ReadStep(const StepSource& source) {
   }
   WEFT_ASSIGN_OR_RETURN(platform::CostFile costs, platform::ParseCostFile(text, source.path));
   if (source.batch > 0) costs.batch = source.batch;
-  return platform::MakeStepGraph(costs, source.path);
+  return platform::MakeStepGraph(costs, source.path,
+                                 source.least ? platform::OpTime::kLeast : platform::OpTime::kMean);
 }
 
 }  // namespace weft::apps

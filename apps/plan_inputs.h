@@ -26,6 +26,7 @@ struct StepSource {
   std::string path;  // a cost file, or a graph in whatever form TensorFlow writes
   std::vector<std::string> targets;
   int64_t batch = 0;
+  bool least = false;  // OpTime::kLeast
 };
 StatusOr<platform::StepGraph> ReadStep(const StepSource& source);
 

@@ -17,7 +17,8 @@ import tensorflow as tf
 
 tf.compat.v1.disable_eager_execution()
 v1 = tf.compat.v1
-STEPS = 60
+STEPS = 120
+THREADS = '1'  # so that a machine that is busy with others disturbs less
 
 
 def dense(x, width, activation=None):
@@ -95,12 +96,21 @@ def attention(batch, length, width, layers):
 MODELS = {
     'mlp': lambda: mlp(256, (512, 256, 128)),
     'wide_mlp': lambda: mlp(128, (1024, 1024)),
+    'small_mlp': lambda: mlp(64, (300, 100)),
+    'deep_mlp': lambda: mlp(192, (384, 384, 256, 192, 128)),
     'convnet': lambda: convnet(32, 32, (16, 32, 64)),
     'deep_convnet': lambda: convnet(16, 48, (32, 32, 64, 64)),
+    'small_convnet': lambda: convnet(48, 28, (8, 16)),
+    'wide_convnet': lambda: convnet(8, 40, (48, 96, 96)),
     'lstm': lambda: recurrent(64, 12, 128),
+    'wide_lstm': lambda: recurrent(32, 8, 256),
+    'small_lstm': lambda: recurrent(96, 10, 64),
     'recommender': lambda: recommender(512, 12, 20000, 16),
+    'large_recommender': lambda: recommender(1024, 8, 50000, 32),
+    'small_recommender': lambda: recommender(256, 20, 5000, 8),
     'attention': lambda: attention(8, 64, 128, 2),
     'wide_attention': lambda: attention(4, 96, 192, 3),
+    'small_attention': lambda: attention(6, 48, 96, 2),
 }
 
 
@@ -113,7 +123,7 @@ def free_port():
 def measure(weft, name, path):
     address = '127.0.0.1:%d' % free_port()
     server = subprocess.Popen([weft, 'server', '--cluster', json.dumps({'worker': [address]}), '--job_name', 'worker',
-                               '--task_index', '0', '--status_port', '-1', '--cost_file', str(path)])
+                               '--task_index', '0', '--status_port', '-1', '--threads', THREADS, '--cost_file', str(path)])
     try:
         with tf.Graph().as_default():
             v1.set_random_seed(1)

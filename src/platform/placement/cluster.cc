@@ -11,7 +11,7 @@
 namespace weft::platform {
 namespace {
 
-constexpr int kMostDevices = 4096;
+constexpr int kMostDevices = 1024;
 
 // Peaks for 32-bit floats by the makers' data sheets.
 const DeviceProfile kGpus[] = {

@@ -11,15 +11,19 @@ namespace {
 constexpr double kFlopsReached = 0.5;
 constexpr double kBandwidthReached = 0.75;
 constexpr double kLeastSeconds = 1e-7;
-// So many ops of a name weigh as much as what is known of all ops.
-constexpr double kShrinkage = 3;
+// The penalty on what is an op's own: as much weight as some seen ones have.
+constexpr double kShrinkage = 0.03;
 
-TreeFeatures FeaturesOf(const StepOp& op, double by_name) {
+double Product(const RidgeFeatures& a, const RidgeFeatures& b) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+TreeFeatures FeaturesOf(const StepOp& op, double linear) {
   const double flops = std::log1p(op.flops);
   const double bytes = std::log1p(op.bytes);
   return {flops,         bytes,
           flops - bytes, std::log1p(op.output_bytes),
-          by_name,       static_cast<double>(op.inputs.size())};
+          linear,        static_cast<double>(op.inputs.size())};
 }
 
 // Long ops make the step; the clock counts microseconds, so that short ones are mostly noise.
@@ -41,36 +45,30 @@ CostModel CostModel::Fit(const std::vector<const StepGraph*>& steps,
                          const DeviceProfile& measured_on) {
   CostModel model;
   model.measured_on_ = measured_on;
-  struct Sum {
-    double weight = 0;
-    double value = 0;
-  };
-  Sum all;
-  std::map<std::string, Sum> by_op;
   std::vector<std::pair<const StepOp*, double>> measured;
+  Ridge common;
   for (const StepGraph* step : steps) {
     for (const StepOp& op : step->ops) {
       if (op.seconds < 0) continue;
       const double target =
           std::log(std::max(op.seconds, kLeastSeconds) / RooflineSeconds(op, measured_on));
-      const double weight = WeightOf(op.seconds);
       measured.emplace_back(&op, target);
-      all.weight += weight;
-      all.value += weight * target;
-      Sum& sum = by_op[op.op];
-      sum.weight += weight;
-      sum.value += weight * target;
+      common.Add(model.SizesOf(op), target, WeightOf(op.seconds));
     }
   }
   if (measured.empty()) return model;
   model.is_fitted_ = true;
-  model.common_ = all.value / all.weight;
-  for (const auto& [name, sum] : by_op)
-    model.by_op_[name] = (sum.value + kShrinkage * model.common_) / (sum.weight + kShrinkage);
+  model.common_ = common.Solve(0.1);
+  std::map<std::string, Ridge> by_op;
+  for (const auto& [op, target] : measured) {
+    const RidgeFeatures sizes = model.SizesOf(*op);
+    by_op[op->op].Add(sizes, target - Product(model.common_, sizes), WeightOf(op->seconds));
+  }
+  for (const auto& [name, ridge] : by_op) model.by_op_[name] = ridge.Solve(kShrinkage);
   std::vector<TreeExample> examples;
   for (const auto& [op, target] : measured) {
-    const double by_name = model.by_op_[op->op];
-    examples.push_back({FeaturesOf(*op, by_name), target - by_name, WeightOf(op->seconds)});
+    const double linear = model.Linear(*op);
+    examples.push_back({FeaturesOf(*op, linear), target - linear, WeightOf(op->seconds)});
   }
   model.trees_.Fit(examples, {});
   double sum = 0;
@@ -83,11 +81,22 @@ CostModel CostModel::Fit(const std::vector<const StepGraph*>& steps,
   return model;
 }
 
+// How far the op's roofline is above the least an op takes, and how much it computes for a byte.
+RidgeFeatures CostModel::SizesOf(const StepOp& op) const {
+  return {1, std::log(RooflineSeconds(op, measured_on_) / measured_on_.overhead) / 4,
+          (std::log1p(op.flops) - std::log1p(op.bytes)) / 4};
+}
+
+double CostModel::Linear(const StepOp& op) const {
+  const RidgeFeatures sizes = SizesOf(op);
+  const auto found = by_op_.find(op.op);
+  return Product(common_, sizes) + (found == by_op_.end() ? 0 : Product(found->second, sizes));
+}
+
 double CostModel::LogCorrection(const StepOp& op) const {
   if (!is_fitted_) return 0;
-  const auto found = by_op_.find(op.op);
-  const double by_name = found == by_op_.end() ? common_ : found->second;
-  return std::clamp(by_name + trees_.Predict(FeaturesOf(op, by_name)), -7.0, 7.0);
+  const double linear = Linear(op);
+  return std::clamp(linear + trees_.Predict(FeaturesOf(op, linear)), -7.0, 7.0);
 }
 
 double CostModel::Predict(const StepOp& op, const DeviceProfile& profile) const {

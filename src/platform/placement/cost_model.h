@@ -9,6 +9,7 @@
 
 #include "platform/placement/boosted_trees.h"
 #include "platform/placement/cluster.h"
+#include "platform/placement/ridge.h"
 #include "platform/placement/step_graph.h"
 
 namespace weft::platform {
@@ -17,8 +18,8 @@ namespace weft::platform {
 // allow, of which programs reach about a half and three quarters.
 double RooflineSeconds(const StepOp& op, const DeviceProfile& profile);
 
-// Learned in the logarithm of measured over roofline: first what is common to an op's name, shrunk
-// where few were seen; then gradient-boosted trees over sizes. Thread-compatible.
+// Learned in the logarithm of measured over roofline: ridge regression over sizes, of all ops and
+// then of those of the op's name; then gradient-boosted trees over what is left. Thread-compatible.
 class CostModel {
  public:
   // Knows data sheets alone.
@@ -38,11 +39,13 @@ class CostModel {
 
  private:
   double LogCorrection(const StepOp& op) const;
+  RidgeFeatures SizesOf(const StepOp& op) const;
+  double Linear(const StepOp& op) const;
 
   bool is_fitted_ = false;
   DeviceProfile measured_on_ = CpuProfile(1, 0);
-  double common_ = 0;  // of all ops
-  std::map<std::string, double> by_op_;
+  RidgeFeatures common_ = {};  // of all ops
+  std::map<std::string, RidgeFeatures> by_op_;
   BoostedTrees trees_;
   double smearing_ = 1;  // the mean is more than the exponential of the logarithm's mean
 };

@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "base/files.h"
+#include "platform/placement/cost_file.h"
 #include "platform/placement/models.h"
 #include "platform/placement/placer.h"
 
@@ -46,6 +48,39 @@ TEST(CostModelTest, LearnsWhatDataSheetsDoNotKnow) {
   }
   // With one step alone, its own ops are held out in turn.
   EXPECT_LT(CrossValidate({&a}, here, 20e-6)[0].op_error, 0.25);
+}
+
+// Steps that weft ran (bench/placement_costs.py wrote the files; one thread, two busy processors).
+TEST(CostModelTest, PredictsStepsOfWeftThatItNeverSaw) {
+  RealFileSystem files;
+  std::vector<StepGraph> steps;
+  for (const char* const name :
+       {"mlp", "deep_mlp", "wide_mlp", "small_mlp", "attention", "small_attention"}) {
+    const std::string path = absl::StrCat(WEFT_PLACEMENT_DATA, "/", name, ".json");
+    const StatusOr<std::string> text = ReadFile(files, path);
+    ASSERT_TRUE(text.ok()) << text.status();
+    const StatusOr<CostFile> costs = ParseCostFile(*text, path);
+    ASSERT_TRUE(costs.ok()) << costs.status();
+    const StatusOr<StepGraph> step = MakeStepGraph(*costs, name, OpTime::kLeast);
+    ASSERT_TRUE(step.ok()) << step.status();
+    // A step on one device is its ops, one after another.
+    double ops = 0;
+    for (const OpCost& op : costs->ops) ops += op.seconds;
+    EXPECT_NEAR(ops / costs->step_seconds, 1, 0.1) << name;
+    steps.push_back(*step);
+  }
+  std::vector<const StepGraph*> pointers;
+  for (const StepGraph& step : steps) pointers.push_back(&step);
+  double step_error = 0;
+  double op_error = 0;
+  for (const HeldOutError& error : CrossValidate(pointers, CpuProfile(2, 0), 20e-6)) {
+    EXPECT_LT(error.step_error, 0.20) << error.step;
+    EXPECT_LT(error.step_error, error.roofline_step_error) << error.step;
+    step_error += error.step_error / static_cast<double>(steps.size());
+    op_error += error.op_error / static_cast<double>(steps.size());
+  }
+  EXPECT_LT(step_error, 0.10);
+  EXPECT_LT(op_error, 0.20);
 }
 
 TEST(CostModelTest, MeasuredTimesGoBeforeLearnedOnes) {

@@ -41,6 +41,18 @@ double BatchesOf(const TensorCost& tensor) {
   return batches;
 }
 
+// Where only one factor is known: what it does not share with the product is what is summed over.
+double ProductFlopsByOne(const TensorCost* a, const TensorCost* b, const TensorCost& product) {
+  const TensorCost* const known = a != nullptr ? a : b;
+  if (known == nullptr || known->dims.size() < 2) return Elements(&product);
+  const double kept = a != nullptr ? LastDim(&product, 2) : LastDim(&product);
+  // The usual order is [kept, summed] for the first factor and [summed, kept] for the second.
+  const double usual = LastDim(known, a != nullptr ? 2 : 1);
+  const double other = LastDim(known, a != nullptr ? 1 : 2);
+  const double summed = usual == kept ? other : usual;
+  return 2 * Elements(&product) * summed;
+}
+
 // Each element of the forward output is a sum over the filter's window and the input's channels.
 // Filters are [height, width, in, out].
 double ConvolutionFlops(const OpCost& op, const std::vector<const TensorCost*>& inputs) {
@@ -112,10 +124,11 @@ OpWork WorkOf(const OpCost& op, const std::vector<const TensorCost*>& inputs) {
   if (IsLookup(op.op)) read = written;
   work.bytes = read + written;
   const TensorCost* const output = op.outputs.empty() ? nullptr : &op.outputs[0];
-  if (absl::StrContains(op.op, "MatMul") && output != nullptr && inputs.size() >= 2 &&
-      inputs[0] != nullptr && inputs[1] != nullptr) {
-    work.flops = ProductFlops(Elements(inputs[0]), Elements(inputs[1]), Elements(output),
-                              BatchesOf(*output));
+  if (absl::StrContains(op.op, "MatMul") && output != nullptr && inputs.size() >= 2) {
+    work.flops = inputs[0] != nullptr && inputs[1] != nullptr
+                     ? ProductFlops(Elements(inputs[0]), Elements(inputs[1]), Elements(output),
+                                    BatchesOf(*output))
+                     : ProductFlopsByOne(inputs[0], inputs[1], *output);
   } else if (absl::StrContains(op.op, "Conv2D") || absl::StrContains(op.op, "Conv3D") ||
              absl::StrContains(op.op, "DepthwiseConv")) {
     work.flops = ConvolutionFlops(op, inputs);

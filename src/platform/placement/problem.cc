@@ -10,7 +10,7 @@
 namespace weft::platform {
 namespace {
 
-// Devices of one profile take alike long: what an op takes is asked once of each.
+// By device, the number of its profile.
 std::vector<int> ProfileOf(const Cluster& cluster, std::vector<DeviceProfile>* profiles) {
   std::map<std::pair<std::string, double>, int> numbers;
   std::vector<int> profile_of;
@@ -34,14 +34,12 @@ StatusOr<PlacementProblem> PlacementProblem::Make(const StepGraph& step, const C
   problem.graph_ = Coarsen(step, most_ops, /*keep_roles=*/false, &problem.part_of_);
   const int devices = problem.num_devices_;
   std::vector<DeviceProfile> profiles;
-  const std::vector<int> profile_of = ProfileOf(cluster, &profiles);
-  problem.seconds_.assign(size_t(problem.graph_.num_ops()) * devices, 0);
-  std::vector<double> taken(profiles.size());
+  problem.profile_of_ = ProfileOf(cluster, &profiles);
+  problem.num_profiles_ = static_cast<int>(profiles.size());
+  problem.seconds_.assign(size_t(problem.graph_.num_ops()) * profiles.size(), 0);
   for (int op = 0; op < step.num_ops(); ++op) {
-    for (size_t i = 0; i < profiles.size(); ++i)
-      taken[i] = model.Seconds(step.ops[op], profiles[i]);
-    double* const row = &problem.seconds_[size_t(problem.part_of_[op]) * devices];
-    for (int device = 0; device < devices; ++device) row[device] += taken[profile_of[device]];
+    double* const row = &problem.seconds_[size_t(problem.part_of_[op]) * profiles.size()];
+    for (size_t i = 0; i < profiles.size(); ++i) row[i] += model.Seconds(step.ops[op], profiles[i]);
   }
   for (int from = 0; from < devices; ++from) {
     problem.device_bytes_.push_back(static_cast<double>(cluster.devices[from].profile.memory));
@@ -71,10 +69,12 @@ Status PlacementProblem::MakeUnits() {
     ops_of_[unit].push_back(op);
     unit_bytes_[unit] += graph_.ops[op].state_bytes + graph_.ops[op].output_bytes;
   }
-  unit_seconds_.assign(size_t(num_units()) * num_devices_, 0);
+  unit_seconds_.assign(size_t(num_units()) * num_profiles_, 0);
   for (int op = 0; op < graph_.num_ops(); ++op) {
-    for (int device = 0; device < num_devices_; ++device)
-      unit_seconds_[size_t(unit_of_[op]) * num_devices_ + device] += seconds(op, device);
+    for (int i = 0; i < num_profiles_; ++i) {
+      unit_seconds_[size_t(unit_of_[op]) * num_profiles_ + i] +=
+          seconds_[size_t(op) * num_profiles_ + i];
+    }
   }
   return absl::OkStatus();
 }

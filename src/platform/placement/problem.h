@@ -30,10 +30,12 @@ class PlacementProblem {
   int num_units() const { return static_cast<int>(unit_bytes_.size()); }
   int unit_of(int op) const { return unit_of_[op]; }
   const std::vector<int>& ops_of(int unit) const { return ops_of_[unit]; }
-  double seconds(int op, int device) const { return seconds_[op * num_devices_ + device]; }
+  double seconds(int op, int device) const {
+    return seconds_[op * num_profiles_ + profile_of_[device]];
+  }
   // Of all ops of a unit.
   double unit_seconds(int unit, int device) const {
-    return unit_seconds_[unit * num_devices_ + device];
+    return unit_seconds_[unit * num_profiles_ + profile_of_[device]];
   }
   // Held for the whole step: variables, and outputs as if none were freed before its end.
   double unit_bytes(int unit) const { return unit_bytes_[unit]; }
@@ -60,6 +62,9 @@ class PlacementProblem {
   StepGraph graph_;
   const Cluster* cluster_ = nullptr;
   int num_devices_ = 0;
+  // Devices of one profile take alike long: a large cluster has few of them.
+  int num_profiles_ = 0;
+  std::vector<int> profile_of_;  // by device
   std::vector<int> part_of_;
   std::vector<double> seconds_;
   std::vector<double> unit_seconds_;

@@ -57,14 +57,19 @@ std::vector<int> TopologicalOrder(const CostFile& costs, const OpNumbers& number
 
 class GraphMaker {
  public:
-  GraphMaker(const CostFile& costs, const OpNumbers& numbers)
-      : costs_(costs), numbers_(numbers), at_(costs.ops.size(), -1), first_tensor_(at_) {}
+  GraphMaker(const CostFile& costs, const OpNumbers& numbers, OpTime time)
+      : costs_(costs),
+        numbers_(numbers),
+        time_(time),
+        at_(costs.ops.size(), -1),
+        first_tensor_(at_) {}
 
   StepGraph Make(const std::string& name) {
     graph_.name = name;
     graph_.fingerprint = costs_.graph;
     graph_.batch = costs_.batch;
-    graph_.step_seconds = costs_.steps > 0 ? costs_.step_seconds : -1;
+    if (costs_.steps > 0)
+      graph_.step_seconds = time_ == OpTime::kLeast ? costs_.least_seconds : costs_.step_seconds;
     for (const int op : TopologicalOrder(costs_, numbers_)) Add(op);
     return std::move(graph_);
   }
@@ -89,7 +94,8 @@ class GraphMaker {
               .op = cost.op,
               .flops = work.flops,
               .bytes = work.bytes,
-              .seconds = cost.seconds,
+              .seconds = time_ == OpTime::kLeast && cost.least_seconds >= 0 ? cost.least_seconds
+                                                                            : cost.seconds,
               .state_bytes = static_cast<double>(cost.state_bytes)};
     const int variable = VariableOf(cost);
     if (IsVariable(cost.op)) {
@@ -145,6 +151,7 @@ class GraphMaker {
 
   const CostFile& costs_;
   const OpNumbers& numbers_;
+  const OpTime time_;
   std::vector<int> at_;            // by number in the file: the op of the graph
   std::vector<int> first_tensor_;  // the same
   StepGraph graph_;
@@ -180,13 +187,13 @@ void Connect(int tensor, int consumer, StepGraph* graph) {
   graph->ops[consumer].inputs.push_back(tensor);
 }
 
-StatusOr<StepGraph> MakeStepGraph(const CostFile& costs, const std::string& name) {
+StatusOr<StepGraph> MakeStepGraph(const CostFile& costs, const std::string& name, OpTime time) {
   OpNumbers numbers;
   for (size_t i = 0; i < costs.ops.size(); ++i) {
     if (!numbers.try_emplace(costs.ops[i].name, static_cast<int>(i)).second)
       return InvalidArgument(name, ": two ops have the name '", costs.ops[i].name, "'");
   }
-  return GraphMaker(costs, numbers).Make(name);
+  return GraphMaker(costs, numbers, time).Make(name);
 }
 
 }  // namespace weft::platform

@@ -63,8 +63,11 @@ int AddTensor(int producer, double bytes, StepGraph* graph);
 void Connect(int tensor, int consumer, StepGraph* graph);
 
 // Variables, their updates and what reads rows of them become groups. Edges that close a loop are
-// left out. InvalidArgument if two ops have one name.
-StatusOr<StepGraph> MakeStepGraph(const CostFile& costs, const std::string& name);
+// left out. Times are means, or what was the least in any step: what an op takes undisturbed.
+// InvalidArgument if two ops have one name.
+enum class OpTime : uint8_t { kMean, kLeast };
+StatusOr<StepGraph> MakeStepGraph(const CostFile& costs, const std::string& name,
+                                  OpTime time = OpTime::kMean);
 
 // The same step in at most about `most_ops` ops: each op goes together with the one that alone
 // reads it, or that alone gives it its inputs, those with the largest tensors between them first.

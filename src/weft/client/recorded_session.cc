@@ -28,7 +28,12 @@ class RecordedSession final : public session::Session {
     session::RunMetadata own;
     const absl::Time start = absl::Now();
     const Status status = session_->Run(traced, feeds, fetches, targets, results, &own);
-    if (status.ok()) recorder_.Add(own.trace, own.partition_graphs, absl::Now() - start);
+    const absl::Duration taken = absl::Now() - start;
+    if (status.ok()) {
+      std::vector<executor::NodeTrace> trace = inspect::TracesOfFeeds(feeds);
+      trace.insert(trace.end(), own.trace.begin(), own.trace.end());
+      recorder_.Add(trace, own.partition_graphs, taken);
+    }
     if (metadata != nullptr) {
       if (!options.trace) own.trace.clear();
       if (!options.partition_graphs) own.partition_graphs.clear();

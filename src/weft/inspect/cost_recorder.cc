@@ -195,6 +195,23 @@ void CostRecorder::Write() {
   if (!status.ok()) WEFT_LOG(WARNING) << "No cost file was written: " << status.message();
 }
 
+std::vector<executor::NodeTrace> TracesOfFeeds(
+    const std::vector<std::pair<std::string, Tensor>>& feeds) {
+  std::vector<executor::NodeTrace> traces;
+  for (const auto& [name, tensor] : feeds) {
+    const StatusOr<TensorName> parsed = ParseTensorName(name);
+    if (!parsed.ok() || !tensor.IsInitialized()) continue;
+    executor::NodeTrace& trace = traces.emplace_back();
+    trace.node = absl::StrCat("_arg_", parsed->node, "_", parsed->port);
+    trace.op = "_Arg";
+    executor::OutputTrace& output = trace.outputs.emplace_back();
+    output.dtype = tensor.dtype();
+    output.dims.assign(tensor.shape().dims().begin(), tensor.shape().dims().end());
+    output.bytes = static_cast<int64_t>(tensor.size_bytes());
+  }
+  return traces;
+}
+
 std::string CostPathOfTask(const std::string& path, const std::string& job, int index) {
   const size_t dot = path.rfind('.');
   const size_t slash = path.rfind('/');

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -15,6 +16,7 @@
 #include "weft/executor/step_trace.h"
 #include "weft/graph/node_def.h"
 #include "weft/inspect/cost_file.h"
+#include "weft/tensor/tensor.h"
 
 namespace weft::inspect {
 
@@ -70,6 +72,11 @@ class CostRecorder {
   std::map<std::string, NodeDef> nodes_ ABSL_GUARDED_BY(mutex_);  // of graphs, without values
   std::map<uint64_t, StepKind> kinds_ ABSL_GUARDED_BY(mutex_);
 };
+
+// What is fed to a step, as if an op had made it: traces know only who reads it. "x:0" is fed to
+// what the graph then calls "_arg_x_0".
+std::vector<executor::NodeTrace> TracesOfFeeds(
+    const std::vector<std::pair<std::string, Tensor>>& feeds);
 
 // `path` for one task of several, so that they do not write over each other: "costs.json" becomes
 // "costs-worker-0.json".

@@ -94,6 +94,16 @@ TEST(CostRecorderTest, EndsAfterSomeStepsAndNamesFilesOfTasks) {
   EXPECT_EQ(CostPathOfTask("out.d/costs", "ps", 0), "out.d/costs-ps-0");
 }
 
+TEST(CostRecorderTest, FeedsAreOpsThatTellTheBatch) {
+  const auto traces = TracesOfFeeds({{"x:0", Tensor::Vector<float>({1, 2, 3})}, {"", Tensor()}});
+  ASSERT_EQ(traces.size(), 1u);
+  EXPECT_EQ(traces[0].node, "_arg_x_0");
+  EXPECT_EQ(traces[0].outputs[0].bytes, 12);
+  StepKind kind;
+  kind.Add(traces, absl::Microseconds(1), {});
+  EXPECT_EQ(kind.Costs().batch, 3);
+}
+
 TEST(CostFileTest, TheFingerprintIsOfNamesOpsAndEdges) {
   StepCosts costs;
   costs.ops = {{.name = "a", .op = "Add", .inputs = {"b"}}, {.name = "b", .op = "Const"}};

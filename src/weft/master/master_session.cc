@@ -100,8 +100,11 @@ void MasterSession::Run(SessionStep request, Done done) {
       }
     });
   }
-  const bool is_recorded = costs_ != nullptr && !request.trace && costs_->Wants();
+  const bool is_recorded =
+      costs_ != nullptr && !request.trace && !request.started && costs_->Wants();
   const bool adds_graphs = is_recorded && !request.partition_graphs && costs_->WantsGraphs();
+  std::vector<executor::NodeTrace> fed;
+  if (is_recorded) fed = inspect::TracesOfFeeds(request.feeds);
   StepRunner::Step inner{.feeds = std::move(request.feeds),
                          .fetches = std::move(request.fetches),
                          .targets = std::move(request.targets),
@@ -110,11 +113,13 @@ void MasterSession::Run(SessionStep request, Done done) {
                          .any_shape = request.any_shape,
                          .cancellation = {step, &step->cancellation},
                          .started = std::move(request.started)};
-  runner_->Run(std::move(inner), [step, is_recorded, adds_graphs,
+  runner_->Run(std::move(inner), [step, is_recorded, adds_graphs, fed = std::move(fed),
                                   start = absl::Now()](StatusOr<StepResult> result) {
     if (is_recorded && result.ok()) {
-      step->session->costs_->Add(result->metadata.trace, result->metadata.partition_graphs,
-                                 absl::Now() - start);
+      const absl::Duration taken = absl::Now() - start;
+      std::vector<executor::NodeTrace>& trace = result->metadata.trace;
+      trace.insert(trace.begin(), fed.begin(), fed.end());
+      step->session->costs_->Add(trace, result->metadata.partition_graphs, taken);
       result->metadata.trace.clear();
       if (adds_graphs) result->metadata.partition_graphs.clear();
     }
