@@ -146,18 +146,12 @@ Status ChooseCounts(RunFlags* flags) {
   return absl::OkStatus();
 }
 
-StatusOr<platform::LocalJob> PlanJob(RunFlags flags) {
-  WEFT_RETURN_IF_ERROR(ChooseCounts(&flags));
+StatusOr<platform::LocalJob> PlanJob(const RunFlags& flags) {
   platform::LocalSettings settings;
   WEFT_ASSIGN_OR_RETURN(const platform::TfJob job, ReadJob(flags, &settings.documents));
   settings.claim_folder = ClaimFolder(StateOf(flags));
   settings.file = flags.file.empty() ? "command line" : flags.file;
   settings.environment = CurrentEnvironment();
-  if (!flags.cost_file.empty()) {
-    std::error_code error;
-    const std::string path = std::filesystem::absolute(flags.cost_file, error).string();
-    SetEnvironment(&settings.environment, "WEFT_COST_FILE", path);
-  }
   settings.working_directory = flags.working_directory;
   if (flags.backoff_limit >= 0) settings.backoff_limit = flags.backoff_limit;
   const std::map<std::string, RestartPolicy> policies = {{"Always", RestartPolicy::kAlways},
@@ -203,6 +197,11 @@ platform::PodExecutor::Options ExecutorOptions(const RunFlags& flags, const plat
   // Its tasks are the user's own programs, as if they were typed here.
   options.environment = WholePodEnvironment();
   AddMark(&options.environment, guard->mark());
+  if (!flags.cost_file.empty()) {
+    std::error_code error;
+    const std::string path = std::filesystem::absolute(flags.cost_file, error).string();
+    SetEnvironment(&options.environment, "WEFT_COST_FILE", path);
+  }
   // Tasks write to a pipe, and would not know.
   if (IsLive()) SetEnvironment(&options.environment, "WEFT_LIVE", "1");
   options.output.progress_period = ProgressPeriod();
@@ -283,7 +282,12 @@ StatusOr<int> RunOnOwnControlPlane(const RunFlags& flags, const platform::LocalJ
   return exit_code;
 }
 
-int RunJob(const RunFlags& flags) {
+int RunJob(RunFlags flags) {
+  if (const Status chosen = ChooseCounts(&flags); !chosen.ok()) {
+    std::fprintf(stderr, "weft run: %s\n", std::string(chosen.message()).c_str());
+    return 2;
+  }
+  std::fflush(stdout);  // before what the tasks write
   const StatusOr<platform::LocalJob> job = PlanJob(flags);
   if (!job.ok()) {
     std::fprintf(stderr, "weft run: %s\n", std::string(job.status().message()).c_str());

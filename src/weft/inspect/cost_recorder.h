@@ -45,8 +45,9 @@ class StepKind {
   std::map<std::pair<std::string, std::string>, LinkCost> links_;  // sums
 };
 
-// Thread-safe. Writes the file now and then and when it goes; the kind of step that took the most
-// time is the one in it. A file that cannot be written is a line in the log: it must end no step.
+// Thread-safe. Writes the file now and then and when it goes; of the kinds of steps that ran more
+// than once, that which took the most time is in it. A file that cannot be written is a line in the
+// log: it must end no step.
 class CostRecorder {
  public:
   explicit CostRecorder(std::string path);

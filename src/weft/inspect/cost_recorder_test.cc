@@ -45,8 +45,8 @@ TEST(CostRecorderTest, SumsStepsAndJoinsWhatWentOverALink) {
     while (!recorder.Wants()) {
     }
     EXPECT_TRUE(recorder.WantsGraphs());
-    // Initialising is another kind of step, and shorter than all steps of training.
-    recorder.Add({Traced("init", "NoOp", 0, 5, {}, "a")}, {}, absl::Microseconds(5));
+    // Initialising is another kind of step, which ran once.
+    recorder.Add({Traced("init", "NoOp", 0, 5, {}, "a")}, {}, absl::Seconds(5));
     for (const int64_t taken : {10, 30}) {
       recorder.Add({Traced("w", "VarHandleOp", 0, 0, {}, "ps"),
                     Traced("w/read", "ReadVariableOp", 0, 1, {"w"}, "ps"),
