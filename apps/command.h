@@ -51,6 +51,7 @@ void AddNode(CLI::App& app, Action* action);
 void AddObjects(CLI::App& app, Action* action);
 void AddOpLibrary(CLI::App& app, Action* action);
 void AddOperator(CLI::App& app, Action* action);
+void AddPlan(CLI::App& app, Action* action);
 void AddRender(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, const CommandLine& line, Action* action);
 void AddScheduler(CLI::App& app, Action* action);

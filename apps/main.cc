@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   weft::apps::AddBench(app, &action);
   weft::apps::AddScheduler(app, &action);
   weft::apps::AddSimulate(app, &action);
+  weft::apps::AddPlan(app, &action);
   weft::apps::AddRender(app, &action);
   weft::apps::AddCrd(app, &action);
   weft::apps::AddDoctor(app, &action);

@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 
 #include "apps/command.h"
+#include "apps/plan_inputs.h"
 #include "apps/pods.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -26,6 +27,7 @@
 #include "platform/launch/foreground_run.h"
 #include "platform/object/fields.h"
 #include "platform/object/tfjob.h"
+#include "platform/placement/plan.h"
 #include "platform/pods/pod_executor.h"
 #include "platform/store/embedded/embedded_store.h"
 
@@ -45,6 +47,10 @@ struct RunFlags {
   std::string working_directory;
   std::string state;
   std::vector<std::string> command_line;
+  std::string cost_file;
+  std::string distribution;
+  std::string nodes;
+  std::string shapes;
 };
 
 bool UsesFlagsOfAProgram(const RunFlags& flags) {
@@ -105,6 +111,41 @@ std::string StateOf(const RunFlags& flags) {
   return flags.state.empty() ? DefaultState() : flags.state;
 }
 
+// `--distribution auto`: as many servers and workers as the plan says that is made from what an
+// earlier run measured; the first run, with one worker, is that measurement.
+Status ChooseCounts(RunFlags* flags) {
+  if (flags->distribution.empty()) return absl::OkStatus();
+  if (flags->program.command.empty() || UsesFlagsOfAProgram(*flags) || flags->cost_file.empty()) {
+    return InvalidArgument(
+        "--distribution auto chooses the counts of a program, which takes them from TF_CONFIG: it "
+        "needs --cost_file and a program, and neither --ps nor --workers: `weft run --distribution "
+        "auto --cost_file costs.json --nodes nodes.yaml -- python train.py`");
+  }
+  flags->program.workers = 1;
+  if (::access(flags->cost_file.c_str(), F_OK) != 0) {
+    std::printf("distribution: %s is not there yet, so this run has one worker and measures it\n",
+                flags->cost_file.c_str());
+    return absl::OkStatus();
+  }
+  WEFT_ASSIGN_OR_RETURN(const platform::StepGraph step, ReadStep({.path = flags->cost_file}));
+  WEFT_ASSIGN_OR_RETURN(const platform::Cluster cluster,
+                        ReadCluster(flags->nodes, flags->shapes, ""));
+  const auto model = platform::CostModel::Fit({&step}, ThisMachine());
+  platform::PlanOptions options;
+  options.all_reduces = false;
+  options.splits = false;
+  WEFT_ASSIGN_OR_RETURN(const platform::DistributionPlan plan,
+                        platform::MakePlan(step, cluster, model, options));
+  flags->program.workers = static_cast<int64_t>(plan.choice().workers.size());
+  flags->program.ps = static_cast<int64_t>(plan.choice().servers.size());
+  // What is measured of several workers is not what the next plan is made from.
+  flags->cost_file.clear();
+  std::printf("distribution: %s, %.3f ms a step expected; limit: %s\n",
+              plan.choice().Describe().c_str(), plan.choice().seconds * 1e3,
+              plan.choice().limit.c_str());
+  return absl::OkStatus();
+}
+
 StatusOr<platform::LocalJob> PlanJob(const RunFlags& flags) {
   platform::LocalSettings settings;
   WEFT_ASSIGN_OR_RETURN(const platform::TfJob job, ReadJob(flags, &settings.documents));
@@ -156,6 +197,11 @@ platform::PodExecutor::Options ExecutorOptions(const RunFlags& flags, const plat
   // Its tasks are the user's own programs, as if they were typed here.
   options.environment = WholePodEnvironment();
   AddMark(&options.environment, guard->mark());
+  if (!flags.cost_file.empty()) {
+    std::error_code error;
+    const std::string path = std::filesystem::absolute(flags.cost_file, error).string();
+    SetEnvironment(&options.environment, "WEFT_COST_FILE", path);
+  }
   // Tasks write to a pipe, and would not know.
   if (IsLive()) SetEnvironment(&options.environment, "WEFT_LIVE", "1");
   options.output.progress_period = ProgressPeriod();
@@ -236,7 +282,12 @@ StatusOr<int> RunOnOwnControlPlane(const RunFlags& flags, const platform::LocalJ
   return exit_code;
 }
 
-int RunJob(const RunFlags& flags) {
+int RunJob(RunFlags flags) {
+  if (const Status chosen = ChooseCounts(&flags); !chosen.ok()) {
+    std::fprintf(stderr, "weft run: %s\n", std::string(chosen.message()).c_str());
+    return 2;
+  }
+  std::fflush(stdout);  // before what the tasks write
   const StatusOr<platform::LocalJob> job = PlanJob(flags);
   if (!job.ok()) {
     std::fprintf(stderr, "weft run: %s\n", std::string(job.status().message()).c_str());
@@ -277,6 +328,16 @@ void AddRun(CLI::App& app, const CommandLine& line, Action* action) {
   run->add_option("--log_dir", flags->log_folder, "Also write each task's lines to DIR/<task>.log");
   run->add_option("--state", flags->state,
                   "Folder for the data of claims (default: ~/.local/state/weft)");
+  run->add_option("--cost_file", flags->cost_file,
+                  "Write what a step costs to this file, for `weft plan` (of several tasks: a file "
+                  "each, with the task's name in its own)");
+  run->add_option(
+         "--distribution", flags->distribution,
+         "auto: as many servers and workers as are best for a program, by its --cost_file, "
+         "on the nodes of --nodes or --shape; without that file, one worker that writes it")
+      ->check(CLI::IsMember({"auto"}));
+  run->add_option("--nodes", flags->nodes, "For --distribution: as for `weft plan`");
+  run->add_option("--shape", flags->shapes, "For --distribution: as for `weft plan`");
   run->add_option("--working_dir", flags->working_directory,
                   "Where the tasks run, instead of the file's workingDir or this folder");
   run->footer(

@@ -34,6 +34,7 @@ struct ServerFlags {
   bool shared_memory = true;
   std::string bind;
   std::string root;
+  std::string cost_file;
   std::vector<std::string> op_libraries;
   std::string task_tls;
   bool insecure = false;
@@ -62,6 +63,7 @@ StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
                                 .num_threads = flags.threads,
                                 .soft_placement = flags.soft_placement,
                                 .memory_limit = flags.memory_limit,
+                                .cost_file = flags.cost_file,
                                 .lost_after = flags.lost_after_s > 0
                                                   ? absl::Seconds(flags.lost_after_s)
                                                   : absl::InfiniteDuration(),
@@ -250,6 +252,10 @@ void AddServer(CLI::App& app, Action* action) {
           "fast: convolutions may take algorithms that round more; exact: sums of products "
           "alone")
       ->check(CLI::IsMember({"fast", "exact"}));
+  command->add_option(
+      "--cost_file", flags->cost_file,
+      "Write what the steps of this task's master cost to this file, for "
+      "`weft plan`; with several tasks its name gets the task's (or WEFT_COST_FILE)");
   command->add_option("--device_plugin", flags->device_plugins,
                       "Library of devices to load (docs/write_a_device.md); may be given again");
   command

@@ -1,25 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/client/session.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/match.h"
 
 #include "weft/client/grpc_session.h"
 #include "weft/client/local_session.h"
+#include "weft/client/recorded_session.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/master/local_masters.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
 
 namespace weft::client {
+namespace {
+
+// Where `weft run --cost_file` and others want it; empty: nowhere.
+std::string CostFile() {
+  const char* const value = std::getenv("WEFT_COST_FILE");
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
 
 StatusOr<std::unique_ptr<session::Session>> NewSession(const SessionOptions& options) {
   if (options.target.empty() || options.target == "local") {
-    return session::NewDirectSession(
+    StatusOr<std::unique_ptr<session::Session>> direct = session::NewDirectSession(
         {.catalogue = options.catalogue != nullptr ? options.catalogue : &StandardCatalogue(),
          .devices = options.devices != nullptr ? options.devices : &StandardDevices(),
          .soft_placement = options.soft_placement});
+    const std::string cost_file = CostFile();
+    if (!direct.ok() || cost_file.empty()) return direct;
+    return NewRecordedSession(*std::move(direct), cost_file);
   }
   if (!absl::StartsWith(options.target, "grpc://") || options.target.size() <= 7) {
     return InvalidArgument("Session target is '", options.target,

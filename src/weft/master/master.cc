@@ -79,8 +79,8 @@ StatusOr<std::string> Master::CreateSession(GraphDef graph, const tensorflow::Co
   WEFT_RETURN_IF_ERROR(CheckConfig(merged));
   std::string handle = NewHandle();
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<StepRunner> runner, cluster_->OpenSession(handle, merged));
-  auto session =
-      std::make_shared<MasterSession>(handle, std::move(merged), std::move(runner), timers_);
+  auto session = std::make_shared<MasterSession>(handle, std::move(merged), std::move(runner),
+                                                 timers_, options_.cost_file);
   WEFT_RETURN_IF_ERROR(session->Create(std::move(graph), cancellation));
   absl::MutexLock lock(&mutex_);
   if (shut_down_) return Unavailable("The server is shutting down");

@@ -41,6 +41,9 @@ struct MasterOptions {
   // A session that nobody used for this long is closed: its client has died without a word.
   absl::Duration lease = absl::Hours(12);
   size_t max_sessions = 10'000;
+  // What the steps of its sessions cost is written here, of all that trace none themselves; empty:
+  // nowhere.
+  std::string cost_file;
 };
 
 // Thread-safe. Closes its sessions when it goes.

@@ -36,11 +36,13 @@ struct MasterSession::Step {
 };
 
 MasterSession::MasterSession(std::string handle, tensorflow::ConfigProto config,
-                             std::unique_ptr<StepRunner> runner, TimerQueue* timers)
+                             std::unique_ptr<StepRunner> runner, TimerQueue* timers,
+                             const std::string& cost_file)
     : handle_(std::move(handle)),
       config_(std::move(config)),
       runner_(std::move(runner)),
       timers_(timers),
+      costs_(cost_file.empty() ? nullptr : std::make_unique<inspect::CostRecorder>(cost_file)),
       last_used_(absl::Now()) {}
 
 Status MasterSession::Create(GraphDef graph, Cancellation* caller) {
@@ -98,15 +100,29 @@ void MasterSession::Run(SessionStep request, Done done) {
       }
     });
   }
+  const bool is_recorded =
+      costs_ != nullptr && !request.trace && !request.started && costs_->Wants();
+  const bool adds_graphs = is_recorded && !request.partition_graphs && costs_->WantsGraphs();
+  std::vector<executor::NodeTrace> fed;
+  if (is_recorded) fed = inspect::TracesOfFeeds(request.feeds);
   StepRunner::Step inner{.feeds = std::move(request.feeds),
                          .fetches = std::move(request.fetches),
                          .targets = std::move(request.targets),
-                         .trace = request.trace,
-                         .partition_graphs = request.partition_graphs,
+                         .trace = request.trace || is_recorded,
+                         .partition_graphs = request.partition_graphs || adds_graphs,
                          .any_shape = request.any_shape,
                          .cancellation = {step, &step->cancellation},
                          .started = std::move(request.started)};
-  runner_->Run(std::move(inner), [step](StatusOr<StepResult> result) {
+  runner_->Run(std::move(inner), [step, is_recorded, adds_graphs, fed = std::move(fed),
+                                  start = absl::Now()](StatusOr<StepResult> result) {
+    if (is_recorded && result.ok()) {
+      const absl::Duration taken = absl::Now() - start;
+      std::vector<executor::NodeTrace>& trace = result->metadata.trace;
+      trace.insert(trace.begin(), fed.begin(), fed.end());
+      step->session->costs_->Add(trace, result->metadata.partition_graphs, taken);
+      result->metadata.trace.clear();
+      if (adds_graphs) result->metadata.partition_graphs.clear();
+    }
     step->session->EndStep(step, std::move(result));
   });
 }

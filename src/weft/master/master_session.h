@@ -18,6 +18,7 @@
 #include "base/timers.h"
 #include "proto/tensorflow/config.pb.h"
 #include "weft/graph/node_def.h"
+#include "weft/inspect/cost_recorder.h"
 #include "weft/master/step_runner.h"
 
 namespace weft::master {
@@ -44,7 +45,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   using Done = absl::AnyInvocable<void(StatusOr<StepResult>)>;
 
   MasterSession(std::string handle, tensorflow::ConfigProto config,
-                std::unique_ptr<StepRunner> runner, TimerQueue* timers);
+                std::unique_ptr<StepRunner> runner, TimerQueue* timers,
+                const std::string& cost_file = "");
 
   const std::string& handle() const { return handle_; }
   const tensorflow::ConfigProto& config() const { return config_; }
@@ -86,6 +88,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const tensorflow::ConfigProto config_;
   const std::unique_ptr<StepRunner> runner_;
   TimerQueue* const timers_;
+  const std::unique_ptr<inspect::CostRecorder> costs_;  // null: nobody asked for them
   Cancellation cancellation_;
 
   absl::Mutex extend_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // one Extend at a time

@@ -17,6 +17,7 @@
 #include "base/waits.h"
 #include "net/socket_address.h"
 #include "weft/collective/engine.h"
+#include "weft/inspect/cost_recorder.h"
 #include "weft/master/local_masters.h"
 #include "weft/master/master.h"
 #include "weft/master/master_service.h"
@@ -312,6 +313,11 @@ class TaskServer final : public Server {
                                                                          .setup = &setup_,
                                                                          .self = self_});
     master::MasterOptions master{.lease = options.session_lease};
+    if (!options.cost_file.empty()) {
+      master.cost_file = options.cluster.tasks().size() > 1
+                             ? inspect::CostPathOfTask(options.cost_file, task_.job, task_.index)
+                             : options.cost_file;
+    }
     master.default_config.set_allow_soft_placement(options.soft_placement);
     master_.emplace(std::move(master), cluster_.get(), &timers_);
   }
@@ -432,6 +438,7 @@ class TaskServer final : public Server {
 
 Status CompleteFromEnvironment(ServerOptions* options) {
   if (options->root.empty()) options->root = Variable("WEFT_FILE_ROOT");
+  if (options->cost_file.empty()) options->cost_file = Variable("WEFT_COST_FILE");
   const std::string insecure = Variable("WEFT_INSECURE");
   options->insecure = options->insecure || (!insecure.empty() && insecure != "0");
   if (options->identity.has_value() || options->insecure) return absl::OkStatus();

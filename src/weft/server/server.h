@@ -47,6 +47,9 @@ struct ServerOptions {
   // Bytes of host memory that tensors may take, of the whole process; 0: what the control group
   // leaves, else the machine's.
   uint64_t memory_limit = 0;
+  // What the steps of this task's master cost is written to this file, for `weft plan`; where the
+  // cluster has several tasks, the task's name is put into the file's. Empty: nowhere.
+  std::string cost_file;
   // Another task from which no byte came for so long is lost; infinite: never while its connection
   // stands.
   absl::Duration lost_after = absl::Seconds(10);
@@ -64,9 +67,9 @@ struct ServerOptions {
   int status_port = -1;
 };
 
-// Sets what is empty from WEFT_TASK_TLS (a folder: ReadJobIdentity), WEFT_INSECURE ("1") and
-// WEFT_FILE_ROOT, which say it to programs that have no flags for it; an insecure server needs no
-// identity. InvalidArgument for a folder that holds none.
+// Sets what is empty from WEFT_TASK_TLS (a folder: ReadJobIdentity), WEFT_INSECURE ("1"),
+// WEFT_COST_FILE and WEFT_FILE_ROOT, which say it to programs that have no flags for it; an
+// insecure server needs no identity. InvalidArgument for a folder that holds none.
 Status CompleteFromEnvironment(ServerOptions* options);
 
 // Thread-safe. The destructor shuts it down.
