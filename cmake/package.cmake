@@ -7,7 +7,7 @@ include(GNUInstallDirs)
 # One library of all rooms that a program may call. Third-party code comes from the system's shared
 # libraries; what is exported is named in weft.map, so that generated protobuf classes (whose names are
 # TensorFlow's) stay inside.
-set(rooms weft_base weft_tensor weft_graph weft_kernel weft_device weft_ops weft_session weft_api weft_cluster weft_client weft_server weft_train weft_estimator)
+set(rooms weft_base weft_tensor weft_graph weft_kernel weft_device weft_ops weft_gradients weft_session weft_api weft_cluster weft_client weft_server weft_train weft_estimator)
 set(source ${CMAKE_BINARY_DIR}/generated/weft_library.cc)
 file(CONFIGURE OUTPUT ${source} @ONLY CONTENT "// Generated: the library is made of the rooms' archives.\n")
 add_library(weft_library SHARED ${source})

@@ -210,6 +210,49 @@ if hasattr(tf.raw_ops, 'DatasetFingerprint'):  # newer than 2.15
     pipeline(fingerprints)
 
 
+if hasattr(tf.raw_ops, 'GlobalShuffleDataset'):  # newer than 2.15
+    from tensorflow.python.data.experimental.ops import global_shuffle_op
+    from tensorflow.python.data.ops import structured_function
+
+    def globally(dataset, **options):
+        return global_shuffle_op._global_shuffle(dataset, **options)
+
+    def index_flat_map(dataset, of, place, count=-2):
+        """`of` gives vectors; `place` says which of them, and which element of it, comes i-th."""
+        of = structured_function.StructuredFunctionWrapper(of, 'index_flat_map', dataset=dataset)
+        place = structured_function.StructuredFunctionWrapper(place, 'index_flat_map', input_structure=tf.TensorSpec([], tf.int64))
+        spec = tf.TensorSpec([], of.output_types)
+        return X.from_variant(tf.raw_ops.IndexFlatMapDataset(
+            input_dataset=dataset._variant_tensor, map_func_other_args=of.function.captured_inputs, map_func=of.function,
+            index_map_func_other_args=place.function.captured_inputs, index_map_func=place.function, output_cardinality=count,
+            output_types=[spec.dtype], output_shapes=[spec.shape]), spec)
+
+    def weighted_flat_map(datasets, weights):
+        spec = datasets[0].element_spec
+        return X.from_variant(tf.raw_ops.WeightedFlatMapDataset(
+            input_datasets=[dataset._variant_tensor for dataset in datasets], weights=[tf.constant(w, tf.float64) for w in weights],
+            output_types=[spec.dtype], output_shapes=[spec.shape]), spec)
+    PIPELINES.update({
+        'global_shuffle': lambda f: globally(tf.data.Dataset.range(30).map(lambda x: x * 2), seed=5).batch(4),
+        'global_shuffle_of_a_number_that_is_not_known': lambda f: globally(numbers(30).map(lambda x: x * 2), seed=5),
+        'global_shuffle_in_each_epoch': lambda f: globally(numbers(9).batch(2, drop_remainder=True), seed=3).repeat(3),
+        'global_shuffle_alike_in_each_epoch': lambda f: globally(
+            numbers(300).skip(3).take(200), seed=3, reshuffle_each_iteration=False).repeat(2),
+        'global_shuffle_of_one': lambda f: globally(numbers(1), seed=2).repeat(2),
+        'global_shuffle_of_nothing': lambda f: globally(numbers(0), seed=2),
+        'global_shuffle_of_a_remainder': lambda f: globally(numbers(9).batch(2), seed=2),
+        'global_shuffle_of_a_filter': lambda f: globally(numbers(9).filter(lambda x: x > 3), seed=2),
+        'global_shuffle_for_ever': lambda f: globally(numbers(9).repeat(), seed=2),
+        'index_flat_map': lambda f: index_flat_map(
+            D.from_tensor_slices([[1, 2], [3, 4], [5, 6]]), lambda x: x * 10, lambda i: (i // 2, i % 2)),
+        'index_flat_map_shuffled': lambda f: globally(index_flat_map(
+            D.from_tensor_slices([[1, 2], [3, 4], [5, 6]]), lambda x: x * 10, lambda i: (i // 2, i % 2), 6), seed=6),
+        'weighted_flat_map': lambda f: weighted_flat_map(
+            [numbers(10), D.range(100, 120), D.range(200, 230)], [0.25, 0.25, 0.5]),
+    })
+    NOT_ONE_SHOT |= {name for name in PIPELINES if name.startswith('global_shuffle')} | {'index_flat_map_shuffled'}
+
+
 @pipeline
 def batch_sizes(folder):
     def of(dataset):

@@ -94,7 +94,10 @@ def sparse_regression(target, folder):
     y = tf.sparse_tensor_dense_matmul(tf.sparse_reorder(x), w)
     loss = tf.reduce_sum(tf.square(y - [[1.0], [2.0], [3.0]])) + 0.1 * tf.nn.l2_loss(w)
     value = tf.SparseTensorValue([[2, 1], [0, 0], [0, 8], [1, 3]], [1.0, 2.0, 0.5, -1.0], [3, 9])
-    return _train(target, tf.train.ProximalAdagradOptimizer(0.1).minimize(loss), loss, [{x: value}], more=[w])
+    # Nothing else says whether TensorFlow squares the old or the new w for the loss.
+    with tf.control_dependencies([loss]):
+        train = tf.train.ProximalAdagradOptimizer(0.1).minimize(loss)
+    return _train(target, train, loss, [{x: value}], more=[w])
 
 
 class _Lstm:
@@ -388,11 +391,14 @@ def gradient_penalty(target, folder):
     between = 0.25 * real + 0.75 * made
     slope = tf.norm(tf.gradients(net(between, 'critic', 1), between)[0], axis=1)
     loss = tf.reduce_mean(net(made, 'critic', 1)) - tf.reduce_mean(net(real, 'critic', 1)) + 10 * tf.reduce_mean(tf.square(slope - 1))
-    critic = tf.train.AdamOptimizer(0.01, beta1=0.0).minimize(loss, var_list=tf.trainable_variables('critic'))
-    generator = tf.train.RMSPropOptimizer(0.01, centered=True).minimize(
-        -tf.reduce_mean(net(made, 'critic', 1)), var_list=tf.trainable_variables('generator'))
+    critic, generator = tf.train.AdamOptimizer(0.01, beta1=0.0), tf.train.RMSPropOptimizer(0.01, centered=True)
+    slopes = [critic.compute_gradients(loss, tf.trainable_variables('critic')),
+              generator.compute_gradients(-tf.reduce_mean(net(made, 'critic', 1)), tf.trainable_variables('generator'))]
+    # Each is of the weights before the step: TensorFlow may update the critic's while the generator's gradient reads them.
+    with tf.control_dependencies([loss] + [slope for pairs in slopes for slope, _ in pairs]):
+        train = tf.group(critic.apply_gradients(slopes[0]), generator.apply_gradients(slopes[1]))
     feeds = [{noise: _normal(i, 6, 3), real: _normal(i + 9, 6, 2) + 1} for i in range(3)]
-    return _train(target, tf.group(critic, generator), loss, feeds, 6)
+    return _train(target, train, loss, feeds, 6)
 
 
 def prints_and_asserts(target, folder):

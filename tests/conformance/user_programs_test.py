@@ -155,7 +155,28 @@ def constants_of_no_elements(target):
         return [session.run(tf.shape(v))]
 
 
-PROGRAMS = [conditionals_in_conditionals, constants_of_no_elements, waits_for_feeds, conditional_updates, slices_of_variables, sparse_lookups, reads_behind_updates, moving_averages, loop_gradients, recurrent_net]
+def gradients_of_defuns(target):
+    """A Defun without a gradient of its own: the server differentiates it, also inside another one."""
+    from tensorflow.python.framework import function
+
+    @function.Defun(tf.float32, tf.float32, tf.int32)
+    def layer(x, w, n):
+        return tf.tanh(tf.matmul(x, w)) * tf.cast(n, tf.float32), tf.reduce_sum(w)
+
+    @function.Defun(tf.float32, tf.float32)
+    def slope(x, w):
+        y, total = layer(x, w, 3)
+        return tf.gradients(tf.reduce_sum(y) + total, [x, w])
+    x, w = tf.constant([[0.25, -1.0], [0.5, 2.0]]), tf.Variable([[0.5, 1.0], [-0.25, 0.75]])
+    y, total = layer(x, w, 2)
+    slopes = tf.gradients(tf.reduce_sum(y * y) + total, [x, w])
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(layer(x, w, 1)[0]))
+    with tf.Session(target) as session:
+        session.run(tf.global_variables_initializer())
+        return session.run([y, slopes, slope(x, w)]) + [session.run(train)] + [session.run(w)]
+
+
+PROGRAMS = [gradients_of_defuns, conditionals_in_conditionals, constants_of_no_elements, waits_for_feeds, conditional_updates, slices_of_variables, sparse_lookups, reads_behind_updates, moving_averages, loop_gradients, recurrent_net]
 
 
 def flat(values):

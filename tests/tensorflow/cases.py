@@ -111,6 +111,9 @@ def _cause(result):
     text = (result.errors + result.failures)[0][1].rstrip()
     found = re.findall(r'^((?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt)): ?(.*(?:\n(?![ \w]*File ).*){0,8})', text, re.M)
     kind, words = found[-1] if found else ('', text[-600:])
+    if 'Detected at node' in words:  # What the node said stands below the traceback of its definition.
+        said = re.findall(r"^Node: '.*'\n((?:.*\n){1,6})", text[text.rindex(words):], re.M)
+        words = said[-1] if said else words
     return kind.rsplit('.', 1)[-1], words[:900]
 
 

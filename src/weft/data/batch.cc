@@ -18,6 +18,11 @@ class Batch final : public TransformDataset {
     return BatchCardinality(input()->Cardinality(), size_, drops_remainder_);
   }
   bool HasRandomAccess() const override { return input()->HasRandomAccess(); }
+  Status CheckRandomOrder() const override {
+    if (drops_remainder_) return Dataset::CheckRandomOrder();
+    return FailedPrecondition(origin() == nullptr ? "BatchDataset" : origin()->op.c_str(),
+                              " does not support global shuffling with `drop_remainder=False`.");
+  }
   StatusOr<Element> At(const ContextPtr& context, int64_t index) const override {
     const int64_t count = Cardinality();
     if (index < 0 || (count >= 0 && index >= count)) {

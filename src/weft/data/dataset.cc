@@ -17,6 +17,12 @@ StatusOr<Element> Dataset::At(const ContextPtr& context, int64_t index) const {
   return element;
 }
 
+Status Dataset::CheckRandomOrder() const {
+  if (HasRandomAccess()) return input() == nullptr ? absl::OkStatus() : input()->CheckRandomOrder();
+  return FailedPrecondition(origin_ == nullptr ? "A part of a dataset" : origin_->op.c_str(),
+                            " does not support random access.");
+}
+
 StatusOr<DatasetRef> DatasetOf(const Tensor& variant) {
   if (variant.dtype() != DType::kVariant || !variant.shape().IsScalar()) {
     return InvalidArgument("Dataset tensor must be a scalar of dtype DT_VARIANT.");

@@ -69,6 +69,10 @@ class Dataset : public VariantValue {
   virtual StatusOr<Element> At(const ContextPtr& context, int64_t index) const;
   // True if At does not make all elements before.
   virtual bool HasRandomAccess() const { return false; }
+  // OK if the elements may be asked for in a random order that covers all of them. As TensorFlow
+  // has it, that is more than At of any index: FailedPrecondition says what of the pipeline is
+  // against it.
+  virtual Status CheckRandomOrder() const;
   // What it reads from, for the options that stand on the way.
   virtual const Dataset* input() const { return nullptr; }
   // A message of dataset_options.proto where this dataset sets some.

@@ -32,6 +32,10 @@ class AssertCardinality final : public TransformDataset {
   AssertCardinality(const DatasetRef& input, int64_t count)
       : TransformDataset(input), count_(count) {}
   int64_t Cardinality() const override { return count_; }
+  bool HasRandomAccess() const override { return input()->HasRandomAccess(); }
+  StatusOr<Element> At(const ContextPtr& context, int64_t index) const override {
+    return input()->At(context, index);
+  }
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
     return Started<Iterator>(this, context);
   }

@@ -21,6 +21,11 @@ class Repeat final : public TransformDataset {
   bool HasRandomAccess() const override {
     return input()->HasRandomAccess() && input()->Cardinality() > 0;
   }
+  Status CheckRandomOrder() const override {
+    if (count_ > 0) return Dataset::CheckRandomOrder();
+    return FailedPrecondition("`repeat(", count_,
+                              ")` does not support random access of tf.data datasets.");
+  }
   StatusOr<Element> At(const ContextPtr& context, int64_t index) const override {
     const int64_t n = input()->Cardinality();
     if (n <= 0) return Dataset::At(context, index);
@@ -120,6 +125,11 @@ class Skip final : public TransformDataset {
     return n < 0 ? n : std::max<int64_t>(0, n - count_);
   }
   bool HasRandomAccess() const override { return input()->HasRandomAccess(); }
+  Status CheckRandomOrder() const override {
+    if (count_ >= 0) return Dataset::CheckRandomOrder();
+    return FailedPrecondition("`skip(", count_,
+                              ")` does not support random access of tf.data datasets.");
+  }
   StatusOr<Element> At(const ContextPtr& context, int64_t index) const override {
     int64_t at;
     if (count_ < 0 || index < 0 || __builtin_add_overflow(index, count_, &at)) {

@@ -12,7 +12,7 @@ namespace {
 
 class Shuffle final : public TransformDataset {
  public:
-  // `count` epochs, -1 without end; a buffer of `size` elements, -1 for all of an epoch.
+  // `count` epochs, -1 without end; a buffer of `size` elements, kUnknown for all of an epoch.
   Shuffle(const DatasetRef& input, int64_t size, int64_t count, SeedSource seeds)
       : TransformDataset(input), size_(size), count_(count), seeds_(std::move(seeds)) {}
   int64_t Cardinality() const override {
@@ -133,7 +133,7 @@ class Shuffle final : public TransformDataset {
 StatusOr<DatasetRef> MakeWith(KernelContext& c, int64_t count) {
   WEFT_ASSIGN_OR_RETURN(const DatasetRef input, DatasetInput(c));
   WEFT_ASSIGN_OR_RETURN(const int64_t size, ScalarInput<int64_t>(c, "buffer_size"));
-  if (size < -1 || size == 0) {
+  if (size <= 0 && size != kUnknown) {
     return InvalidArgument("`buffer_size` must be greater than zero or UNKNOWN_CARDINALITY");
   }
   const bool reshuffles = FindAttrOr<bool>(c.call().attrs(), "reshuffle_each_iteration", true);

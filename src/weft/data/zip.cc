@@ -81,14 +81,14 @@ class Zip final : public Dataset {
       for (IteratorPtr& input : inputs_) {
         Element part;
         const StatusOr<bool> found = input->Next(&part);
-        // The others go on as well, so that they stay in step.
+        // The others go on as well, so that they stay in step, and come to their own ends.
         if (!found.ok()) {
           if (failed.ok()) failed = found.status();
           continue;
         }
         if (!*found) {
           all = false;
-          break;
+          continue;
         }
         for (Tensor& tensor : part) element->push_back(std::move(tensor));
       }

@@ -145,6 +145,9 @@ void MasterSession::EndStep(const std::shared_ptr<Step>& step, StatusOr<StepResu
 
 void MasterSession::SetUpPartialRun(SessionStep step,
                                     absl::AnyInvocable<void(StatusOr<std::string>)> done) {
+  if (step.fetches.empty() && step.targets.empty()) {
+    return done(InvalidArgument("Must specify at least one target to fetch or execute."));
+  }
   std::vector<std::string> feeds;
   for (const step::Feed& feed : step.feeds) feeds.push_back(feed.first);
   // Shared by the table, the step that it runs and its calls.

@@ -8,6 +8,7 @@
 #include "weft/compile/late_reads.h"
 #include "weft/compile/lower_calls.h"
 #include "weft/compile/partition.h"
+#include "weft/gradients/symbolic_gradient.h"
 #include "weft/graph/function_check.h"
 #include "weft/graph/import.h"
 #include "weft/step/partial_ends.h"
@@ -50,6 +51,9 @@ SessionGraph::SessionGraph(const OpRegistry* ops, std::string client_device)
 Status SessionGraph::Extend(GraphDef def, const compile::PlaceOptions& place) {
   std::vector<std::string> functions;
   absl::MutexLock lock(&mutex_);
+  if (gradients::AsksForGradients(def)) {
+    WEFT_RETURN_IF_ERROR(gradients::ResolveSymbolicGradients(graph_, &def));
+  }
   for (const FunctionDef& function : def.functions) {
     if (graph_.FindFunction(function.signature.name) == nullptr)
       functions.push_back(function.signature.name);

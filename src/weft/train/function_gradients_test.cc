@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients through calls, If, Case, While and TensorArrays, first and second, against differences.
-#include "weft/train/function_gradients.h"
+#include "weft/gradients/function_gradients.h"
 
 #include <cmath>
 
@@ -509,6 +509,27 @@ TEST_F(FunctionGradientsTest, AreTheLibrarysWhereItNamesThem) {
   const StatusOr<Tensor> slope = Run((*slopes)[0], {2, 3});
   ASSERT_TRUE(slope.ok()) << slope.status();
   EXPECT_THAT(slope->span<double>(), ::testing::ElementsAre(7, 1));
+}
+
+// As a client of TensorFlow 1 asks for them: inside a function, too.
+TEST_F(FunctionGradientsTest, AreMadeForWhoAsksBySymbolicGradient) {
+  const auto gradient = [](GraphBuilder& b, const Function& of, const Tensors& inputs) {
+    const std::vector<DType> types(of.arguments.size(), DType::kDouble);
+    return b.Op("SymbolicGradient", {inputs}, {{"f", of.ref()}, {"Tout", types}});
+  };
+  const Function wave = Wave(b_);
+  const Function slope =
+      DefineFunction(b_, "slope", {kReal, kReal}, [&](GraphBuilder& f, Arguments in) {
+        return Tensors{gradient(f, wave, {in[0], in[1], Number(f, 1)})};
+      });
+  const Endpoint a = Part(b_, x_, 0), c = Part(b_, x_, 1);
+  const Endpoint y = Call(b_, wave, {a, c})[0];
+  const Endpoint dy = gradient(b_, wave, {a, c, Number(b_, 1)});
+  const Endpoint bend = gradient(b_, slope, {a, c, Number(b_, 1)});
+  const Endpoint slopes = b_.Op("Pack", {Tensors{dy, {dy.node, 1}}});
+  const Endpoint bends = b_.Op("Pack", {Tensors{bend, {bend.node, 1}}});
+  Compare(y, slopes, {0.5, 1.25});
+  Compare(dy, bends, {0.5, 1.25});
 }
 
 TEST_F(FunctionGradientsTest, NameTheOpThatHasNone) {

@@ -79,6 +79,7 @@ def reshape(op, types):
         yield Case([values(types['T'], shape), ints(types, 'Tshape', *target)])
     for shape, target in ([6], [4]), ([6], [-1, -1]), ([6], [-1, 4]), ([6], [-2, 3]):
         yield Case([values(types['T'], shape), ints(types, 'Tshape', *target)], error=True)
+    yield Case([values(types['T'], []), ints(types, 'Tshape', 1).reshape([])])
     yield Case([values(types['T'], [1]), ints(types, 'Tshape', 1).reshape([1, 1])], error=True)
 
 
@@ -261,6 +262,7 @@ def mirror_pad(op, types):
 def fill(op, types):
     for shape in [], [3], [2, 3], [0, 2], [1037]:
         yield Case([ints(types, 'index_type', *shape), values(types['T'], [])])
+    yield Case([ints(types, 'index_type', 3).reshape([]), values(types['T'], [1])])
     yield Case([ints(types, 'index_type', -1), values(types['T'], [])], error=True)
     yield Case([ints(types, 'index_type', 2), values(types['T'], [1, 1])], error=True)
     yield Case([ints(types, 'index_type', 2).reshape([1, 1]), values(types['T'], [])], error=True)

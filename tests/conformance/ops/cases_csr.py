@@ -81,6 +81,7 @@ def transposes(b, types):
         for conjugate in False, True:
             turned = b.op('SparseMatrixTranspose', _csr(b, _matrix(name, shape)), conjugate=conjugate, type=name)
             steps.append(Step(*_taken_out(b, turned, name)))
+        steps.append(Step(*_taken_out(b, b.op('Conj', _csr(b, _matrix(name, shape)), T='variant'), name)))
     return steps
 
 

@@ -28,6 +28,8 @@ def strip(op, types):
 def change_case(op, types):
     yield Case([strings(*TEXTS)])
     yield Case([strings()])
+    yield Case([strings('óósschloë', 'ÄÖÜ ñ Ω д', 'plain', '')], {'encoding': 'utf-8'})
+    yield Case([strings('x')], {'encoding': 'latin'}, error=True)
 
 
 @cases('StringLength')

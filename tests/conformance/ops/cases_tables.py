@@ -167,7 +167,10 @@ def _dense(op):
                  Step(b.op('LookupTableInsertV2', table, b.hidden(_keys(key, 90)), _values(value, 1)), error=True), Step(remove)]
         if not own:
             last = b.op('LookupTableRemoveV2', table, _keys(key, 2))
-            steps += [Step(find, size), Step(last), Step(find, size)]
+            # The table is exported with its room: in which order is its own affair.
+            room = [tf.shape(part) for part in b.op('LookupTableExportV2', table, Tkeys=key, Tvalues=value)]
+            more = b.op('LookupTableInsertV2', table, _keys(key, *range(11, 21)), _values(value, *range(10)))
+            steps += [Step(find, size), Step(last), Step(find, size), Step(*room), Step(more), Step(*room)]
         # Keys and values that are vectors.
         wide = make('w', _keys(key, 90, 90), _keys(key, 91, 90), value_shape=[3])
         rows = _values(value, 1, 2, 3, 4, 5, 6).reshape(2, 3)

@@ -22,8 +22,7 @@ MISSING = {
     **dict.fromkeys(['DebugIdentityV2', 'DebugGradientRefIdentity'], "bound to TensorFlow's debugger in the client's process"),
     'QuantizeAndDequantizeV4Grad': "TensorFlow's is that of the op of three inputs, of which its own gradient has five",
     # TensorFlow's client makes these gradients itself, of ops that are here; programs in C++ have none yet.
-    **dict.fromkeys('''Eig MatrixSolveLs Qr RGBToHSV RaggedGather RaggedTensorToSparse RaggedTensorToTensor ApproxTopK IsotonicRegression
-                    CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor DenseToCSRSparseMatrix SparseTensorToCSRSparseMatrix
+    **dict.fromkeys('''CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor DenseToCSRSparseMatrix SparseTensorToCSRSparseMatrix
                     SparseMatrixMatMul SparseMatrixSparseMatMul SparseMatrixTranspose
                     NcclAllReduce NcclBroadcast NcclReduce'''.split(), 'not yet in C++'),
 }

@@ -46,6 +46,9 @@ Status Join(KernelContext& c, int64_t axis_value, int first, int count,
   int64_t total = 0;
   for (int i = first; i < first + count; ++i) {
     const Shape& other = c.input(i).shape();
+    if (other.rank() == 0) {
+      return InvalidArgument("ConcatOp : Can't concatenate scalars (use tf.stack instead)");
+    }
     if (other.rank() != shape.rank()) {
       return InvalidArgument("ConcatOp : Ranks of all input tensors should match: shape[0] = ",
                              shape.ToString(), " vs. shape[", i - first, "] = ", other.ToString());

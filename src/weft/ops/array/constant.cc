@@ -71,7 +71,11 @@ class FillKernel final : public OpKernel {
       return InvalidArgument("value must represent a scalar, got shape ",
                              c.input(1).shape().ToString());
     }
-    WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeFromValues(c.input(0), "dims"));
+    // One size may be a scalar, as in graphs of the first versions.
+    WEFT_ASSIGN_OR_RETURN(const Tensor sizes, c.input(0).rank() == 0
+                                                  ? c.input(0).Reshaped(Shape{1})
+                                                  : StatusOr<Tensor>(c.input(0)));
+    WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeFromValues(sizes, "dims"));
     WEFT_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, shape));
     VisitElement(output->dtype(), [&]<typename T>() {
       const T value = *c.input(1).bits<T>();

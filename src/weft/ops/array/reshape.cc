@@ -58,7 +58,8 @@ class ReshapeKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
     const Tensor& sizes = c.input(1);
-    if (sizes.rank() != 1) {
+    // One size may be a scalar, as in graphs of the first versions.
+    if (sizes.rank() > 1) {
       return InvalidArgument("sizes input must be 1-D, not ", sizes.shape().ToString());
     }
     if (sizes.num_elements() >= kMaxRank) {

@@ -50,7 +50,7 @@ Status ShapesOfHint(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// AddGradients differentiates the functions themselves (train/function_gradients.h).
+// AddGradients differentiates the functions themselves (gradients/function_gradients.h).
 Status NoFunctionGradient(GradientContext& c) {
   return Internal("The functions of ", c.node().op(), " were not differentiated");
 }
@@ -112,6 +112,28 @@ void AddWhile(Catalogue& catalogue, const char* name, bool stateful) {
   catalogue.Add(std::move(spec));
 }
 
+class UnresolvedKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    return Internal("Function '", c.name(), "' was not differentiated when its graph came");
+  }
+};
+
+// Becomes a call when a graph comes (gradients/symbolic_gradient.h).
+void AddSymbolicGradient(Catalogue& catalogue) {
+  catalogue.Add(OpSpec("SymbolicGradient")
+                    .Doc("dL/d(arguments) of the function `f`, where `input` are its arguments and "
+                         "dL/d(results).\nUnimplemented where `f` holds an op without a gradient.")
+                    .Input("input: Tin")
+                    .Output("output: Tout")
+                    .Attr("Tin: list(type) >= 1")
+                    .Attr("Tout: list(type) >= 1")
+                    .Attr("f: func")
+                    .Shape(shapes::Unknown)
+                    .NoGradient()
+                    .Kernel(MakeKernel<UnresolvedKernel>()));
+}
+
 void AddCall(Catalogue& catalogue, const char* name, bool stateful) {
   OpSpec spec(name);
   spec.Doc("Runs the function `f` on `args`.")
@@ -133,6 +155,7 @@ void AddCall(Catalogue& catalogue, const char* name, bool stateful) {
 }  // namespace
 
 void Register(Catalogue& catalogue) {
+  AddSymbolicGradient(catalogue);
   AddIf(catalogue, "If", true);
   AddIf(catalogue, "StatelessIf", false);
   AddCase(catalogue, "Case", true);

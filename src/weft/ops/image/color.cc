@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/gradients.h"
 
 namespace weft::ops::image::color {
 namespace {
@@ -176,6 +177,44 @@ Status AtLeastPicture(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// The hue is (n / range + 2 i) / 6 with n the difference of the two channels behind the largest, i.
+Status ToHsvGradient(GradientContext& c) {
+  const Endpoint last = c.builder().Scalar<int32_t>(-1), rgb = c.input(0);
+  const DType dtype = TypeOf(rgb);
+  const auto times = [&](Endpoint a, Endpoint b) { return c.Op("Mul", {a, b}); };
+  const auto minus = [&](Endpoint a, Endpoint b) { return c.Op("Sub", {a, b}); };
+  const auto over = [&](Endpoint a, Endpoint b) { return c.Op("DivNoNan", {a, b}); };
+  const auto sum = [&](Endpoint x) { return c.Op("Sum", {x, last}, {{"keep_dims", true}}); };
+  const auto one_hot = [&](Endpoint where) {
+    return c.Op("OneHot", {where, c.builder().Scalar<int32_t>(3), ops::ScalarOf(c, dtype, 1),
+                           ops::ScalarOf(c, dtype, 0)});
+  };
+  const Endpoint largest = c.Op("ArgMax", {rgb, last}, {{"output_type", DType::kInt32}});
+  const auto behind = [&](int32_t by) {
+    const Endpoint place = c.Op("AddV2", {largest, c.builder().Scalar<int32_t>(by)});
+    return one_hot(c.Op("FloorMod", {place, c.builder().Scalar<int32_t>(3)}));
+  };
+  const Endpoint top = one_hot(largest);
+  const Endpoint bottom = one_hot(c.Op("ArgMin", {rgb, last}, {{"output_type", DType::kInt32}}));
+  const Endpoint value = sum(times(rgb, top));
+  const Endpoint spread = minus(top, bottom), range = sum(times(rgb, spread));
+  const Endpoint turn = minus(behind(1), behind(2));
+  const Endpoint ratio = over(sum(times(rgb, turn)), range);
+  const Endpoint hue =
+      over(over(minus(turn, times(ratio, spread)), range), ops::ScalarOf(c, dtype, 6));
+  const Endpoint saturation = over(minus(spread, times(over(range, value), top)), value);
+  const std::vector<Endpoint> parts = {hue, saturation, top};
+  std::vector<Endpoint> products;
+  for (int32_t i = 0; i < 3; ++i) {
+    const Endpoint of_channel =
+        c.Op("GatherV2", {c.gradient(), c.builder().Scalar<int32_t>(i), last});
+    products.push_back(
+        times(parts[static_cast<size_t>(i)], c.Op("ExpandDims", {of_channel, last})));
+  }
+  c.set_input(0, c.Op("AddN", {products}));
+  return absl::OkStatus();
+}
+
 OpSpec Adjust(const char* name, const char* input, const char* doc) {
   OpSpec spec(name);
   return std::move(spec.Doc(doc)
@@ -193,8 +232,7 @@ OpSpec Convert(const char* name, const char* doc) {
                        .Input("images: T")
                        .Output("output: T")
                        .Attr("T: {half, bfloat16, float, double} = DT_FLOAT")
-                       .Shape(shapes::SameAsInput)
-                       .NoGradient());
+                       .Shape(shapes::SameAsInput));
 }
 
 }  // namespace
@@ -203,10 +241,12 @@ void Register(Catalogue& catalogue) {
   catalogue.Add(Convert("RGBToHSV",
                         "Red, green and blue as hue, saturation and value, each of [0, 1].\n"
                         "The last dimension is the three.")
+                    .Gradient(ToHsvGradient)
                     .Kernel(MakeKernel<ToHsvKernel>()));
   catalogue.Add(Convert("HSVToRGB",
                         "Hue, saturation and value as red, green and blue.\nThe last dimension is "
                         "the three.")
+                    .NoGradient()
                     .Kernel(MakeKernel<ToRgbKernel>()));
   catalogue.Add(Adjust("AdjustHue", "delta: float",
                        "Colours whose hue, of [0, 1], is `delta` further round the circle.")

@@ -68,6 +68,9 @@ StatusOr<std::vector<Crop>> CropsOf(const Tensor& boxes, const Tensor& indices,
                              from.batch);
     }
     const float* box = boxes.data<float>() + 4 * i;
+    if (!std::all_of(box, box + 4, [](float edge) { return std::isfinite(edge); })) {
+      return InvalidArgument("Boxes contains at least one element that is not finite: box ", i);
+    }
     crops.push_back(
         {picture, {box[0], box[2], from.height, height}, {box[1], box[3], from.width, width}});
   }

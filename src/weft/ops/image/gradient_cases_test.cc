@@ -13,6 +13,8 @@ std::vector<GradientCase> ImageGradientCases() {
     cases.push_back({op, {pictures, size}});
     cases.push_back({op, {pictures, size}, {{"half_pixel_centers", true}}});
   }
+  const Tensor colors = Fill<double>({3, 4, 3}, 0.1, 0.9, 7);
+  cases.push_back({"RGBToHSV", {colors}, {{"T", DType::kDouble}}});
   // Away from whole pixels, where the slope of boxes jumps.
   const std::vector<float> corners = {0.13f, 0.17f, 0.79f, 0.83f};
   const Tensor boxes = Make<float>({1, 4}, corners);

@@ -165,7 +165,7 @@ class ShardNameKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
     for (int i = 0; i < c.num_inputs(); ++i) {
-      if (c.input(i).num_elements() != 1) {
+      if (c.input(i).rank() != 0) {
         return InvalidArgument(c.call().schema().inputs[i].name, " must be a scalar, got shape ",
                                c.input(i).shape().ToString());
       }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strings, element by element: case, length, parts, hashes.
 #include <cctype>
+#include <clocale>
 #include <cstdint>
+#include <cwctype>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "absl/strings/ascii.h"
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/io/code_points_kernel.h"
 #include "weft/ops/io/utf8.h"
 
 namespace weft::ops::io::strings {
@@ -37,23 +40,44 @@ class StripKernel final : public MapKernel<StripKernel, std::string> {
   }
 };
 
-// ASCII letters.
+// ASCII letters, or with encoding utf-8 all that have another case, by the C library's tables.
 template <bool upper>
 class CaseKernel final : public MapKernel<CaseKernel<upper>, std::string> {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
     const std::string encoding = c.AttrOr<std::string>("encoding", "");
-    if (!encoding.empty() && encoding != "utf-8") {
+    if (encoding.empty()) return std::make_unique<CaseKernel>(locale_t{});
+    if (encoding != "utf-8") {
       return InvalidArgument("only utf-8 or '' (no encoding) is supported, received ", encoding);
     }
-    if (!encoding.empty()) {
-      return Unimplemented("Changing case in ", encoding, "; expected encoding ''");
-    }
-    return std::make_unique<CaseKernel>();
+    // One for the life of the process.
+    static const locale_t letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    if (letters == locale_t{}) return Unimplemented("This machine has no locale C.UTF-8");
+    return std::make_unique<CaseKernel>(letters);
   }
+  explicit CaseKernel(locale_t letters) : letters_(letters) {}
+
   void Apply(const std::string& text, std::string* out) const {
-    *out = upper ? absl::AsciiStrToUpper(text) : absl::AsciiStrToLower(text);
+    if (letters_ == locale_t{}) {
+      *out = upper ? absl::AsciiStrToUpper(text) : absl::AsciiStrToLower(text);
+      return;
+    }
+    out->clear();
+    absl::string_view rest = text;
+    while (!rest.empty()) {
+      constexpr wint_t kReplacement = 0xfffd;
+      const CodePoint found = FirstCodePoint(Encoding::kUtf8, rest);
+      rest.remove_prefix(found.length);
+      const wint_t letter = found.is_good ? static_cast<wint_t>(found.value) : kReplacement;
+      AppendCodePoint(
+          Encoding::kUtf8,
+          static_cast<int32_t>(upper ? towupper_l(letter, letters_) : towlower_l(letter, letters_)),
+          out);
+    }
   }
+
+ private:
+  const locale_t letters_;
 };
 
 class LengthKernel final : public MapKernel<LengthKernel, int32_t> {
@@ -156,22 +180,24 @@ void Register(Catalogue& catalogue) {
                     .Shape(shapes::SameAsInput)
                     .NoGradient()
                     .Kernel(MakeKernel<StripKernel>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("StringLower")
-                    .Doc("Each string with its ASCII letters in lower case.")
-                    .Input("input: string")
-                    .Output("output: string")
-                    .Attr("encoding: string = ''")
-                    .Shape(shapes::SameAsInput)
-                    .NoGradient()
-                    .Kernel(MakeKernel<CaseKernel<false>>(), KernelCost::kInline));
-  catalogue.Add(OpSpec("StringUpper")
-                    .Doc("Each string with its ASCII letters in upper case.")
-                    .Input("input: string")
-                    .Output("output: string")
-                    .Attr("encoding: string = ''")
-                    .Shape(shapes::SameAsInput)
-                    .NoGradient()
-                    .Kernel(MakeKernel<CaseKernel<true>>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("StringLower")
+          .Doc("Each string in lower case: its ASCII letters, or with encoding utf-8 all.")
+          .Input("input: string")
+          .Output("output: string")
+          .Attr("encoding: string = ''")
+          .Shape(shapes::SameAsInput)
+          .NoGradient()
+          .Kernel(MakeKernel<CaseKernel<false>>(), KernelCost::kInline));
+  catalogue.Add(
+      OpSpec("StringUpper")
+          .Doc("Each string in upper case: its ASCII letters, or with encoding utf-8 all.")
+          .Input("input: string")
+          .Output("output: string")
+          .Attr("encoding: string = ''")
+          .Shape(shapes::SameAsInput)
+          .NoGradient()
+          .Kernel(MakeKernel<CaseKernel<true>>(), KernelCost::kInline));
   RegisterParts(catalogue);
 }
 

@@ -170,6 +170,30 @@ Status SelfAdjointGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
+// A gradient of the vectors turns them; only what moves no vector along itself, or by a phase, is
+// a movement of the input.
+Status GeneralGradient(GradientContext& c) {
+  WEFT_ASSIGN_OR_RETURN(Node* const both, WithVectors(c));
+  const Endpoint e{both, 0}, v{both, 1};
+  const DType dtype = TypeOf(v);
+  Endpoint middle;
+  if (c.gradient(0)) middle = Diagonal(c, c.gradient(0), dtype);
+  if (both == &c.node() && c.gradient(1)) {
+    const Endpoint own = Product(c, v, c.gradient(1), true);
+    const DType real = dtype == DType::kComplex64 ? DType::kFloat : DType::kDouble;
+    const Endpoint along = c.Op("Real", {c.Op("MatrixDiagPart", {own})}, {{"Tout", real}});
+    const Endpoint rest =
+        c.Op("Sub", {own, Product(c, Product(c, v, v, true), Diagonal(c, along, dtype))});
+    const Endpoint turned = c.Op("Mul", {Conjugate(c, Gaps(c, e)), rest});
+    middle = middle ? c.Op("AddV2", {middle, turned}) : turned;
+  }
+  if (!middle) return absl::OkStatus();
+  const Endpoint whole = c.Op("MatrixSolve", {Adjoint(c, v), Product(c, middle, v, false, true)});
+  const DType wanted = TypeOf(c.input(0));
+  c.set_input(0, wanted == dtype ? whole : c.Op("Cast", {whole}, {{"DstT", wanted}}));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -198,7 +222,7 @@ void Register(Catalogue& catalogue) {
       .Attr("T: {float, double, complex64, complex128}")
       .Attr("Tout: {complex64, complex128}")
       .Shape(Shapes)
-      .NoGradient();
+      .Gradient(GeneralGradient);
   AddGeneral<float, Complex64, double>(general);
   AddGeneral<double, Complex128, double>(general);
   AddGeneral<Complex64, Complex64, Complex128>(general);

@@ -71,6 +71,25 @@ void AddSingular(Cases& cases) {
   cases.push_back({"MatrixSquareRoot", {Regular(2, 3)}});
 }
 
+void AddDecompositions(Cases& cases) {
+  for (const Shape& shape : {Shape{2, 3, 3}, Shape{2, 4, 3}, Shape{2, 3, 4}}) {
+    cases.push_back({"Qr", {Doubles(shape)}, {}, 1, shape.ToString()});
+    const Tensor rhs = Doubles({2, shape.dim(1), 2}, 2), regularizer = Tensor::Scalar(0.5);
+    cases.push_back({"MatrixSolveLs", {Doubles(shape), rhs, regularizer}, {}, 2, shape.ToString()});
+  }
+  cases.push_back({"Qr", {Doubles({2, 3, 4})}, {{"full_matrices", true}}, 1, "full"});
+  // Vectors have any length and phase, so differences of them are no measure; nor have those of two
+  // conjugate values, whose order is by chance: these values are real and lie apart.
+  Tensor apart = Between({2, 3, 3}, -0.3, 0.3);
+  for (int64_t i = 0; i < 6; ++i)
+    apart.data<double>()[i * 3 + i % 3] += 1 + 2 * static_cast<double>(i % 3);
+  for (const bool vectors : {false, true}) {
+    const AttrMap attrs = {{"Tout", DType::kComplex128}, {"compute_v", vectors}};
+    cases.push_back({"Eig", {apart}, attrs, 1, "real", -1, {}, {0}});
+    cases.push_back({"Eig", {Numbers({3, 3})}, attrs, 1, "complex", -1, {}, {0}});
+  }
+}
+
 void AddManyZeros(Cases& cases) {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
@@ -119,6 +138,7 @@ std::vector<GradientCase> LinearAlgebraGradientCases() {
   AddSystems(cases);
   AddBands(cases);
   AddSingular(cases);
+  AddDecompositions(cases);
   AddManyZeros(cases);
   AddEquations(cases);
   for (const char* op : {"FFT", "IFFT"}) cases.push_back({op, {Numbers({2, 6})}});

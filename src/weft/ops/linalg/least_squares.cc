@@ -4,6 +4,7 @@
 #include <Eigen/QR>
 
 #include "weft/ops/elements.h"
+#include "weft/ops/gradients.h"
 #include "weft/ops/linalg/batch_kernel.h"
 #include "weft/ops/linalg/eigen.h"
 
@@ -77,6 +78,42 @@ class LeastSquaresKernel final : public OpKernel {
   const bool fast_;
 };
 
+// Of X = (A^H A + l I)^-1 A^H B where A is tall, and of A^H (A A^H + l I)^-1 B where it is wide.
+Status LeastSquaresGradient(GradientContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const bool fast, c.Attr<bool>("fast"));
+  if (!fast) return Unimplemented("MatrixSolveLs has a gradient only with fast=True");
+  const Endpoint a = c.input(0), b = c.input(1), x = c.output(0), gradient = c.gradient();
+  const PartialShape shape = c.builder().ShapeOf(a);
+  if (!shape.known_rank() || shape.rank() < 2 || shape.dim(shape.rank() - 1) < 0 ||
+      shape.dim(shape.rank() - 2) < 0) {
+    return Unimplemented("The gradient of MatrixSolveLs is for matrices of known size, not ",
+                         shape.ToString());
+  }
+  const bool tall = shape.dim(shape.rank() - 2) >= shape.dim(shape.rank() - 1);
+  const DType dtype = TypeOf(a);
+  const Endpoint square = tall ? Product(c, a, a, true) : Product(c, a, a, false, true);
+  const Endpoint diagonal = c.Op("MatrixDiagPart", {square});
+  const Endpoint regularizer =
+      dtype == DType::kDouble ? c.input(2) : c.Op("Cast", {c.input(2)}, {{"DstT", dtype}});
+  const Endpoint gramian = c.Op("MatrixSetDiag", {square, c.Op("AddV2", {diagonal, regularizer})});
+  const auto solve = [&](Endpoint rhs) { return c.Op("MatrixSolve", {gramian, rhs}); };
+  if (tall) {
+    const Endpoint z = solve(gradient);
+    const Endpoint both =
+        c.Op("AddV2", {Product(c, x, z, false, true), Product(c, z, x, false, true)});
+    c.set_input(0, c.Op("Sub", {Product(c, b, z, false, true), Product(c, a, both)}));
+    c.set_input(1, Product(c, a, z));
+    return absl::OkStatus();
+  }
+  const Endpoint of_rhs = solve(Product(c, a, gradient)), y = solve(b);
+  const Endpoint left = Product(c, of_rhs, Product(c, y, a, true));
+  const Endpoint right =
+      Product(c, y, c.Op("Sub", {gradient, Product(c, a, of_rhs, true)}), false, true);
+  c.set_input(0, c.Op("Sub", {right, left}));
+  c.set_input(1, of_rhs);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -92,7 +129,7 @@ void Register(Catalogue& catalogue) {
       .Attr("T: {double, float, half, complex64, complex128}")
       .Attr("fast: bool = true")
       .Shape([](ShapeContext& c) { return SolveShape(c, false); })
-      .NoGradient();
+      .Gradient(LeastSquaresGradient);
   catalogue.Add(AddSolverKernels<LeastSquaresKernel>(spec));
   OpSpec old = OldName("BatchMatrixSolveLs", "MatrixSolveLs");
   old.Input("matrix: T").Input("rhs: T").Input("l2_regularizer: double").Output("output: T");

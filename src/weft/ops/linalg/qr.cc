@@ -3,6 +3,7 @@
 #include <Eigen/QR>
 #include <algorithm>
 
+#include "weft/ops/linalg/adjoint_kernel.h"
 #include "weft/ops/linalg/batch_kernel.h"
 #include "weft/ops/linalg/eigen.h"
 
@@ -54,6 +55,74 @@ Status Shapes(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// x r^-H for upper triangular r.
+Endpoint TimesInverse(GradientContext& c, Endpoint x, Endpoint r) {
+  return Adjoint(c, c.Op("MatrixTriangularSolve", {r, Adjoint(c, x)}, {{"lower", false}}));
+}
+
+// Of a matrix that is at least as high as wide (Roberts and Roberts, 2020).
+Endpoint TallGradient(GradientContext& c, Endpoint q, Endpoint r, Endpoint dq, Endpoint dr) {
+  const Endpoint of_q = Product(c, q, dq, true), of_r = Product(c, r, dr, false, true);
+  const auto skew = [&](Endpoint x) { return c.Op("Sub", {x, Adjoint(c, x)}); };
+  const Endpoint lower =
+      c.Op("MatrixBandPart", {c.Op("AddV2", {skew(of_q), skew(of_r)}),
+                              c.builder().Scalar<int64_t>(-1), c.builder().Scalar<int64_t>(0)});
+  const Endpoint inside = Product(c, q, c.Op("AddV2", {dr, TimesInverse(c, lower, r)}));
+  const Endpoint beside = TimesInverse(c, c.Op("Sub", {dq, Product(c, q, of_q)}), r);
+  const Endpoint whole = c.Op("AddV2", {inside, beside});
+  if (!IsComplex(TypeOf(q))) return whole;
+  // The diagonal of r is as it comes: what turns it and the column of q is no movement.
+  const Endpoint own = c.Op("MatrixDiagPart", {c.Op("Sub", {of_r, Adjoint(c, of_q)})});
+  const Endpoint phase =
+      c.Op("Mul", {c.Op("Sub", {own, Conjugate(c, own)}), ScalarOf(c, TypeOf(q), 0.5)});
+  return c.Op(
+      "AddV2",
+      {whole, TimesInverse(c, Product(c, q, Conjugate(c, c.Op("MatrixDiag", {phase}))), r)});
+}
+
+// The columns of each matrix from `begin` on, or, with end, up to it.
+Endpoint Columns(GradientContext& c, Endpoint x, int64_t begin, int64_t end) {
+  const auto pair = [&](int64_t value) {
+    return c.builder().Constant(Tensor::Vector<int64_t>({0, value}));
+  };
+  return c.Op("StridedSlice",
+              {x, pair(begin), pair(end), c.builder().Constant(Tensor::Vector<int64_t>({1, 1}))},
+              {{"ellipsis_mask", 1}});
+}
+
+Status QrGradient(GradientContext& c) {
+  const PartialShape shape = c.builder().ShapeOf(c.input(0));
+  if (!shape.known_rank() || shape.rank() < 2 || shape.dim(shape.rank() - 1) < 0 ||
+      shape.dim(shape.rank() - 2) < 0) {
+    return Unimplemented("The gradient of Qr is for matrices of known size, not ",
+                         shape.ToString());
+  }
+  const int64_t rows = shape.dim(shape.rank() - 2), columns = shape.dim(shape.rank() - 1);
+  WEFT_ASSIGN_OR_RETURN(const bool full, c.Attr<bool>("full_matrices"));
+  if (full && rows > columns) {
+    return Unimplemented("The gradient of Qr with full_matrices is not for matrices with more ",
+                         "rows than columns: ", shape.ToString());
+  }
+  const Endpoint q = c.output(0), r = c.output(1);
+  const auto or_zeros = [&](int i) {
+    return c.gradient(i) ? c.gradient(i) : c.Op("ZerosLike", {c.output(i)});
+  };
+  const Endpoint dq = or_zeros(0), dr = or_zeros(1);
+  if (rows >= columns) {
+    c.set_input(0, TallGradient(c, q, r, dq, dr));
+    return absl::OkStatus();
+  }
+  // The first columns make q; the others are q times what r has of them.
+  const Endpoint dv = Columns(c, dr, rows, columns);
+  const Endpoint total =
+      c.Op("AddV2", {dq, Product(c, Columns(c, c.input(0), rows, columns), dv, false, true)});
+  const Endpoint square =
+      TallGradient(c, q, Columns(c, r, 0, rows), total, Columns(c, dr, 0, rows));
+  c.set_input(0, c.Op("ConcatV2", {std::vector<Endpoint>{square, Product(c, q, dv)},
+                                   c.builder().Scalar<int32_t>(shape.rank() - 1)}));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -67,7 +136,7 @@ void Register(Catalogue& catalogue) {
       .Attr("full_matrices: bool = false")
       .Attr("T: {double, float, half, complex64, complex128}")
       .Shape(Shapes)
-      .NoGradient();
+      .Gradient(QrGradient);
   catalogue.Add(AddSolverKernels<QrKernel>(spec));
 }
 

@@ -7,6 +7,7 @@
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/index_values.h"
+#include "weft/ops/math/row_gradient_kernel.h"
 
 namespace weft::ops::math::approx_top_k {
 namespace {
@@ -84,6 +85,28 @@ Status ApproxTopKShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// The values' gradients go back to where they were taken from.
+Status ApproxTopKGradient(GradientContext& c) {
+  const PartialShape shape = c.builder().ShapeOf(c.input(0));
+  if (!shape.known_rank()) {
+    return Unimplemented("The gradient of ApproxTopK is for inputs of known rank");
+  }
+  WEFT_ASSIGN_OR_RETURN(const auto asked, c.Attr<int64_t>("reduction_dimension"));
+  WEFT_ASSIGN_OR_RETURN(const int axis, CanonicalAxis(asked, shape.rank(), "reduction_dimension"));
+  // With the dimension as the last one, and back: the exchange is its own inverse.
+  std::vector<int32_t> exchanged(static_cast<size_t>(shape.rank()));
+  std::iota(exchanged.begin(), exchanged.end(), 0);
+  std::swap(exchanged[static_cast<size_t>(axis)], exchanged.back());
+  const Endpoint order = c.builder().Constant(
+      Tensor::FromSpan<int32_t>(Shape{static_cast<int64_t>(exchanged.size())}, exchanged));
+  const auto exchange = [&](Endpoint x) { return c.Op("Transpose", {x, order}); };
+  const Endpoint shape_there =
+      c.Op("GatherV2", {c.Op("Shape", {c.input(0)}), order, c.builder().Scalar<int32_t>(0)});
+  c.set_input(
+      0, exchange(ScatterInRows(c, exchange(c.gradient()), exchange(c.output(1)), shape_there)));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -102,7 +125,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("aggregate_to_topk: bool = true")
                     .Attr("T: {half, bfloat16, float}")
                     .Shape(ApproxTopKShape)
-                    .NoGradient()
+                    .Gradient(ApproxTopKGradient)
                     .Kernel(MakeKernel<ApproxTopKKernel>()));
 }
 

@@ -191,10 +191,24 @@ void AddProducts(Cases& cases) {
   }
 }
 
+void AddChosen(Cases& cases) {
+  const Tensor spread =
+      Make<float>({2, 3}, std::vector<float>{0.9f, 0.1f, 0.5f, 0.3f, 0.7f, -0.4f});
+  for (const int64_t axis : {0, 1}) {
+    for (const bool largest : {false, true}) {
+      cases.push_back({"ApproxTopK",
+                       {spread},
+                       {{"k", 2}, {"reduction_dimension", axis}, {"is_max_k", largest}}});
+    }
+  }
+  cases.push_back({"IsotonicRegression", {Doubles({3, 6})}, {{"output_dtype", DType::kDouble}}});
+}
+
 }  // namespace
 
 std::vector<GradientCase> MathGradientCases() {
   Cases cases;
+  AddChosen(cases);
   AddComplex(cases);
   AddSpecial(cases);
   AddBinary(cases);

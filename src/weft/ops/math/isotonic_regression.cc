@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/gradients.h"
 #include "weft/ops/math/functors.h"
 
 namespace weft::ops::math::isotonic_regression {
@@ -70,6 +71,31 @@ Status IsotonicShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// Each element of a run of equal values moves all of them by its share.
+Status IsotonicGradient(GradientContext& c) {
+  const auto scalar = [&](int32_t value) { return c.builder().Scalar<int32_t>(value); };
+  const auto vector = [&](int32_t value) {
+    return c.builder().Constant(Tensor::Vector<int32_t>({value}));
+  };
+  const DType dtype = TypeOf(c.input(0));
+  if (!IsFloating(dtype)) return absl::OkStatus();
+  const Endpoint shape = c.Op("Shape", {c.input(0)}), size = c.Op("Size", {c.input(0)});
+  const Endpoint columns =
+      c.Op("GatherV2", {shape, c.Op("Sub", {c.Op("Size", {shape}), scalar(1)}), scalar(0)});
+  // Runs of different rows get different numbers: row r has those from r * columns on.
+  const Endpoint rows =
+      c.Op("Reshape", {c.output(1), c.Op("Pack", {std::vector<Endpoint>{scalar(-1), columns}})});
+  const Endpoint starts = c.Op("Range", {scalar(0), size, columns});
+  const Endpoint runs = c.Op(
+      "Reshape", {c.Op("AddV2", {rows, c.Op("ExpandDims", {starts, scalar(-1)})}), vector(-1)});
+  const Endpoint gradient = c.Op("Reshape", {c.gradient(), vector(-1)});
+  const auto sum = [&](Endpoint x) { return c.Op("UnsortedSegmentSum", {x, runs, size}); };
+  const Endpoint mean = c.Op("DivNoNan", {sum(gradient), sum(c.Op("OnesLike", {gradient}))});
+  const Endpoint spread = c.Op("Reshape", {c.Op("GatherV2", {mean, runs, scalar(0)}), shape});
+  c.set_input(0, TypeOf(spread) == dtype ? spread : c.Op("Cast", {spread}, {{"DstT", dtype}}));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -84,7 +110,7 @@ void Register(Catalogue& catalogue) {
                           "half, uint32, uint64}")
                     .Attr("output_dtype: {half, bfloat16, float, double} = DT_FLOAT")
                     .Shape(IsotonicShape)
-                    .NoGradient()
+                    .Gradient(IsotonicGradient)
                     .Kernel(MakeKernel<IsotonicKernel>()));
 }
 

@@ -7,6 +7,7 @@
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/gradients.h"
 #include "weft/ops/math/functors.h"
+#include "weft/ops/math/row_gradient_kernel.h"
 
 namespace weft::ops::math::top_k {
 namespace {
@@ -208,24 +209,7 @@ Status NthElementShape(ShapeContext& c) {
 
 // The values' gradients go back to where they were taken from.
 Status TopKGradient(GradientContext& c) {
-  const auto scalar = [&](int32_t value) { return c.builder().Scalar<int32_t>(value); };
-  const auto vector = [&](int32_t value) {
-    return c.builder().Constant(Tensor::Vector<int32_t>({value}));
-  };
-  const Endpoint in_shape = c.Op("Shape", {c.input(0)});
-  const Endpoint last = c.Op("Sub", {c.Op("Size", {in_shape}), scalar(1)});
-  const Endpoint columns = c.Op("GatherV2", {in_shape, last, scalar(0)});
-  const Endpoint k = c.Op("GatherV2", {c.Op("Shape", {c.output(1)}), last, scalar(0)});
-  const Endpoint size = c.Op("Size", {c.input(0)});
-  // The place of row r, column i is r * columns + i.
-  const Endpoint starts = c.Op("Range", {scalar(0), size, columns});
-  const Endpoint rows =
-      c.Op("Reshape", {c.output(1), c.Op("Pack", {std::vector<Endpoint>{scalar(-1), k}})});
-  const Endpoint indices = c.Op("Cast", {rows}, {{"DstT", DType::kInt32}});
-  const Endpoint places = c.Op("AddV2", {indices, c.Op("ExpandDims", {starts, scalar(-1)})});
-  const Endpoint flat = c.Op("UnsortedSegmentSum", {c.Op("Reshape", {c.gradient(), vector(-1)}),
-                                                    c.Op("Reshape", {places, vector(-1)}), size});
-  c.set_input(0, c.Op("Reshape", {flat, in_shape}));
+  c.set_input(0, ScatterInRows(c, c.gradient(), c.output(1), c.Op("Shape", {c.input(0)})));
   return absl::OkStatus();
 }
 Status NthElementGradient(GradientContext& c) {

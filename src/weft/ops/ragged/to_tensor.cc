@@ -11,6 +11,7 @@
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/elements.h"
+#include "weft/ops/gradients.h"
 #include "weft/ops/ragged/splits_kernel.h"
 
 namespace weft::ops::ragged::to_tensor {
@@ -278,6 +279,94 @@ class GatherKernel final : public OpKernel {
   const int output_levels_;
 };
 
+Endpoint Vector(GradientContext& c, std::initializer_list<int32_t> values) {
+  return c.builder().Constant(Tensor::FromSpan<int32_t>(Shape{static_cast<int64_t>(values.size())},
+                                                        std::vector<int32_t>(values)));
+}
+Endpoint Take(GradientContext& c, Endpoint from, Endpoint rows) {
+  return c.Op("GatherV2", {from, rows, c.builder().Scalar<int32_t>(0)});
+}
+// Elements `begin` to `end` of a vector; 0 as the end: all of the rest.
+Endpoint Part(GradientContext& c, Endpoint vector, int32_t begin, int32_t end) {
+  return c.Op("StridedSlice", {vector, Vector(c, {begin}), Vector(c, {end}), Vector(c, {1})},
+              {{"end_mask", end == 0 ? 1 : 0}});
+}
+
+// Rows of values, those that were taken.
+Status GatherGradient(GradientContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const auto levels, c.Attr<int64_t>("PARAMS_RAGGED_RANK"));
+  WEFT_ASSIGN_OR_RETURN(const auto outputs, c.Attr<int64_t>("OUTPUT_RAGGED_RANK"));
+  const Endpoint gradient = c.gradient(static_cast<int>(outputs));
+  if (!gradient) return absl::OkStatus();
+  // Where the values of each row begin.
+  Endpoint splits = c.input(0);
+  for (int i = 1; i < levels; ++i) splits = Take(c, c.input(i), splits);
+  const int values = static_cast<int>(levels);
+  const Endpoint rows = c.Op("Reshape", {c.input(values + 1), Vector(c, {-1})});
+  const Endpoint ranges =
+      c.Op("RaggedRange", {Take(c, splits, rows), Take(c, Part(c, splits, 1, 0), rows),
+                           ScalarOf(c, TypeOf(splits), 1)});
+  c.set_input_slices(values, {.values = gradient,
+                              .indices = Endpoint{ranges.node, 1},
+                              .dense_shape = c.Op("Shape", {c.input(values)})});
+  return absl::OkStatus();
+}
+
+// The same values in another shape.
+Status ToSparseGradient(GradientContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const auto levels, c.Attr<int64_t>("RAGGED_RANK"));
+  const int values = static_cast<int>(levels);
+  if (!c.gradient(1)) return absl::OkStatus();
+  c.set_input(values, c.Op("Reshape", {c.gradient(1), c.Op("Shape", {c.input(values)})}));
+  return absl::OkStatus();
+}
+
+// What is in the places of values, and the sum of the others for the default.
+Status ToTensorGradient(GradientContext& c) {
+  const Endpoint values = c.input(1), fallback = c.input(2);
+  const PartialShape value_shape = c.builder().ShapeOf(values);
+  const PartialShape fallback_shape = c.builder().ShapeOf(fallback);
+  if (!value_shape.known_rank() || value_shape.rank() < 1 || !fallback_shape.known_rank()) {
+    return Unimplemented("The gradient of RaggedTensorToTensor is for values and a default of ",
+                         "known ranks");
+  }
+  const int32_t inner = value_shape.rank() - 1;
+  const auto concat = [&](Endpoint a, Endpoint b) {
+    return c.Op("ConcatV2", {std::vector<Endpoint>{a, b}, c.builder().Scalar<int32_t>(0)});
+  };
+  // The number of the value that stands in each place of the rows, -1 for the default.
+  const Endpoint all = c.Op("Shape", {c.gradient()});
+  const Endpoint count = c.Op("GatherV2", {c.Op("Shape", {values}), c.builder().Scalar<int32_t>(0),
+                                           c.builder().Scalar<int32_t>(0)});
+  const Endpoint outer = Part(c, all, 0, -inner);
+  std::vector<Endpoint> partitions;
+  for (int i = 3; i < c.node().num_inputs(); ++i) partitions.push_back(c.input(i));
+  WEFT_ASSIGN_OR_RETURN(const auto types, c.Attr<AttrValue::StringList>("row_partition_types"));
+  const Endpoint numbers =
+      c.Op("RaggedTensorToTensor",
+           {outer,
+            c.Op("Range", {c.builder().Scalar<int32_t>(0), count, c.builder().Scalar<int32_t>(1)}),
+            c.builder().Scalar<int32_t>(-1), partitions},
+           {{"row_partition_types", types}});
+  const Endpoint places = c.Op("Reshape", {numbers, Vector(c, {-1})});
+  const Endpoint rows = c.Op(
+      "Reshape",
+      {c.gradient(), inner == 0 ? Vector(c, {-1})
+                                : concat(Vector(c, {-1}), Part(c, c.Op("Shape", {values}), 1, 0))});
+  c.set_input(1, c.Op("UnsortedSegmentSum", {rows, places, count}));
+  // A default of fewer dimensions than a value is the same along the first ones of it.
+  const Endpoint one = c.builder().Scalar<int32_t>(1);
+  const Endpoint unset = c.Op("Cast", {c.Op("Less", {places, c.builder().Scalar<int32_t>(0)})},
+                              {{"DstT", DType::kInt32}});
+  const Endpoint kept = c.Op("UnsortedSegmentSum", {rows, c.Op("Sub", {unset, one}), one});
+  const Endpoint whole =
+      c.Op("Reshape", {kept, inner == 0 ? Vector(c, {}) : Part(c, c.Op("Shape", {values}), 1, 0)});
+  const Endpoint axes =
+      c.Op("BroadcastGradientArgs", {c.Op("Shape", {fallback}), c.Op("Shape", {whole})});
+  c.set_input(2, c.Op("Reshape", {c.Op("Sum", {whole, axes}), c.Op("Shape", {fallback})}));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -297,7 +386,7 @@ void Register(Catalogue& catalogue) {
           .Attr("num_row_partition_tensors: int >= 1")
           .Attr("row_partition_types: list(string)")
           .Shape(shapes::Unknown)
-          .NoGradient()
+          .Gradient(ToTensorGradient)
           .Kernel(MakeKernel<ToTensorKernel>()));
   catalogue.Add(OpSpec("RaggedTensorToSparse")
                     .Doc("The ragged tensor as a sparse one, as large as its longest rows.")
@@ -315,7 +404,7 @@ void Register(Catalogue& catalogue) {
                       c.set_output(2, PartialShape({-1}));
                       return absl::OkStatus();
                     })
-                    .NoGradient()
+                    .Gradient(ToSparseGradient)
                     .Kernel(MakeKernel<ToSparseKernel>()));
   catalogue.Add(OpSpec("RaggedGather")
                     .Doc("Rows of a ragged tensor, by their numbers.\nInvalidArgument for a number "
@@ -331,7 +420,7 @@ void Register(Catalogue& catalogue) {
                     .Attr("PARAMS_RAGGED_RANK: int >= 1")
                     .Attr("OUTPUT_RAGGED_RANK: int >= 0")
                     .Shape(shapes::Unknown)
-                    .NoGradient()
+                    .Gradient(GatherGradient)
                     .Kernel(MakeKernel<GatherKernel>()));
 }
 

@@ -1,54 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where an index goes in a random order of all of them, without making the order.
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
 #include <vector>
 
+#include "weft/data/index_permutation.h"
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/index_values.h"
 
 namespace weft::ops::random::index_shuffle {
 namespace {
 
-using Key = std::array<uint32_t, 3>;
-
-// The block cipher Simon (Beaulieu et al., 2013) on two words of any number of bits, as TensorFlow
-// uses it: what it does to numbers is a permutation of them.
-class Simon {
- public:
-  Simon(int word_bits, const Key& key, int64_t rounds)
-      : bits_(word_bits), mask_((uint64_t{1} << word_bits) - 1) {
-    for (const uint32_t part : key) keys_.push_back(part & mask_);
-    constexpr uint64_t kConstant = 0xfffffffc;
-    uint64_t sequence = 0x7369f885192c0ef5 & mask_;
-    for (size_t i = 3; i < static_cast<size_t>(rounds); ++i, sequence >>= 1) {
-      keys_.push_back(((kConstant & mask_) ^ (sequence & 1)) ^ keys_[i - 3] ^
-                      RotateRight(keys_[i - 1], 3) ^ RotateRight(keys_[i - 1], 4));
-    }
-  }
-
-  uint64_t Encrypt(uint64_t value) const {
-    uint64_t left = value >> bits_ & mask_, right = value & mask_;
-    for (size_t i = 0; i + 1 < keys_.size(); i += 2) {
-      left ^= Mix(right) ^ keys_[i];
-      right ^= Mix(left) ^ keys_[i + 1];
-    }
-    return left << bits_ | right;
-  }
-
- private:
-  uint64_t RotateLeft(uint64_t x, int by) const { return (x << by | x >> (bits_ - by)) & mask_; }
-  uint64_t RotateRight(uint64_t x, int by) const { return (x >> by | x << (bits_ - by)) & mask_; }
-  uint64_t Mix(uint64_t x) const {
-    return (RotateLeft(x, 1) & RotateLeft(x, 8)) ^ RotateLeft(x, 2);
-  }
-
-  const int bits_;
-  const uint64_t mask_;
-  std::vector<uint64_t> keys_;
-};
+using data::IndexPermutation;
 
 class IndexShuffleKernel final : public OpKernel {
  public:
@@ -85,31 +47,19 @@ class IndexShuffleKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, is_scalar ? Shape() : Shape{count}));
     std::vector<int64_t> found;
     for (int64_t i = 0; i < count; ++i) {
-      Key key;
+      IndexPermutation::Key key;
       for (int k = 0; k < 3; ++k) {
         key[k] = static_cast<uint32_t>(IndexAt(seed, (one_seed ? 0 : 3 * i) + k));
       }
       const auto at = static_cast<uint64_t>(IndexAt(index, index.rank() == 0 ? 0 : i));
       const auto last = static_cast<uint64_t>(IndexAt(most, most.rank() == 0 ? 0 : i));
       if (at > last) return InvalidArgument("index ", at, " is beyond max_index ", last);
-      found.push_back(static_cast<int64_t>(Place(at, key, last)));
+      found.push_back(static_cast<int64_t>(IndexPermutation(key, last, rounds_)(at)));
     }
     return StoreIndices(found, out);
   }
 
  private:
-  // Numbers beyond the last one are encrypted again until one is not.
-  uint64_t Place(uint64_t index, const Key& key, uint64_t last) const {
-    if (last == 0) return 0;
-    constexpr int kLeastBits = 16;
-    const int bits = static_cast<int>(std::ceil(std::log2(static_cast<double>(last))));
-    const Simon cipher(std::min(64, std::max(bits + bits % 2, kLeastBits)) / 2, key, rounds_);
-    do {
-      index = cipher.Encrypt(index);
-    } while (index > last);
-    return index;
-  }
-
   const int64_t rounds_;
 };
 

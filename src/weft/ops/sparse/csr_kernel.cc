@@ -91,14 +91,18 @@ StatusOr<Ref<CsrMatrix>> Transposed(const CsrMatrix& matrix, bool conjugate) {
     }
   }
   WEFT_ASSIGN_OR_RETURN(Ref<CsrMatrix> result, builder.Take(matrix.values()));
-  if (!conjugate) return result;
-  WEFT_ASSIGN_OR_RETURN(Tensor values, result->values().Clone());
+  if (conjugate) return Conjugated(*result);
+  return result;
+}
+
+StatusOr<Ref<CsrMatrix>> Conjugated(const CsrMatrix& matrix) {
+  WEFT_ASSIGN_OR_RETURN(Tensor values, matrix.values().Clone());
   VisitDType(values.dtype(), TypeList<Complex64, Complex128>(), [&]<typename T>() {
     for (T& x : values.mutable_span<T>()) x = std::conj(x);
   });
   std::vector<CsrRows> rows;
-  for (int64_t m = 0; m < result->batch(); ++m) rows.push_back(result->matrix(m));
-  return MakeRef<CsrMatrix>(shape, std::move(rows), std::move(values));
+  for (int64_t m = 0; m < matrix.batch(); ++m) rows.push_back(matrix.matrix(m));
+  return MakeRef<CsrMatrix>(matrix.shape(), std::move(rows), std::move(values));
 }
 
 }  // namespace weft::ops::sparse

@@ -77,6 +77,8 @@ class CsrBuilder {
   std::vector<std::vector<Entry>> rows_;  // of all matrices
 };
 
+// The same entries, each conjugated.
+StatusOr<Ref<CsrMatrix>> Conjugated(const CsrMatrix& matrix);
 // Each matrix with rows and columns exchanged.
 StatusOr<Ref<CsrMatrix>> Transposed(const CsrMatrix& matrix, bool conjugate);
 

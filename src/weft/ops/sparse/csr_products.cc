@@ -226,9 +226,23 @@ class TransposeKernel final : public OpKernel {
   const bool conjugate_;
 };
 
+// Of op Conj (math/complex.cc), whose variants are such matrices.
+class ConjugateKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    WEFT_ASSIGN_OR_RETURN(const Ref<CsrMatrix> matrix, CsrOf(c.input(0)));
+    WEFT_ASSIGN_OR_RETURN(Ref<CsrMatrix> conjugate, Conjugated(*matrix));
+    c.SetOutput(0, VariantOf(std::move(conjugate)));
+    return absl::OkStatus();
+  }
+};
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
+  catalogue.kernels().Add({.op = "Conj",
+                           .types = {{"T", {DType::kVariant}}},
+                           .factory = MakeKernel<ConjugateKernel>()});
   catalogue.Add(OpSpec("SparseMatrixMatMul")
                     .Doc("Products of sparse matrices and dense ones.\nEither may be transposed or "
                          "conjugated as well, and so may the product.")

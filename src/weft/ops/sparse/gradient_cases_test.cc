@@ -58,10 +58,45 @@ void AddArithmetic(Cases& cases) {
   }
 }
 
+void AddRagged(Cases& cases) {
+  const std::vector<Tensor> rows = {L({0, 2, 2, 5})};
+  const std::vector<Tensor> rows_of_rows = {L({0, 1, 3}), L({0, 2, 2, 5})};
+  cases.push_back({"RaggedTensorToSparse", {rows, Doubles({5, 2})}});
+  cases.push_back({"RaggedGather",
+                   {rows, Doubles({5, 2}), L({2, 0, 2})},
+                   {{"OUTPUT_RAGGED_RANK", 1}},
+                   1,
+                   "rows"});
+  cases.push_back({"RaggedGather",
+                   {rows_of_rows, Doubles({5}), L({1, 1})},
+                   {{"OUTPUT_RAGGED_RANK", 2}},
+                   1,
+                   "rows of rows"});
+  const AttrMap splits = {{"row_partition_types", AttrValue::StringList{"ROW_SPLITS"}}};
+  cases.push_back({"RaggedTensorToTensor",
+                   {Tensor::Scalar<int64_t>(-1), Doubles({5}), Doubles({}, 2), rows},
+                   splits,
+                   2,
+                   "numbers"});
+  cases.push_back({"RaggedTensorToTensor",
+                   {L({4, 2, 2}), Doubles({5, 2}), Doubles({2}, 2), rows},
+                   splits,
+                   2,
+                   "vectors, cut and filled up"});
+  cases.push_back(
+      {"RaggedTensorToTensor",
+       {Tensor::Scalar<int64_t>(-1), Doubles({5, 2}), Doubles({}, 2),
+        std::vector<Tensor>{Tensor::Scalar<int64_t>(4), L({0, 0, 2, 2, 2})}},
+       {{"row_partition_types", AttrValue::StringList{"FIRST_DIM_SIZE", "VALUE_ROWIDS"}}},
+       2,
+       "row ids"});
+}
+
 }  // namespace
 
 std::vector<GradientCase> SparseGradientCases() {
   Cases cases;
+  AddRagged(cases);
   AddProducts(cases);
   AddArithmetic(cases);
   cases.push_back({"SparseReorder", {Unordered(), Doubles({4}), L({3, 4})}});

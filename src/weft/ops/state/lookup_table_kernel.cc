@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/ops/state/lookup_table_kernel.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "weft/ops/elements.h"
 
 namespace weft::ops::state {
 namespace {
@@ -83,7 +86,8 @@ Status TableOptions::Check() const {
 LookupTable::LookupTable(TableOptions options)
     : options_(std::move(options)),
       key_width_(options_.key_shape.num_elements()),
-      value_width_(options_.value_shape.num_elements()) {
+      value_width_(options_.value_shape.num_elements()),
+      buckets_(std::max<int64_t>(1, options_.buckets)) {
   if (options_.empty_key.IsInitialized()) empty_key_ = RowOf(options_.empty_key, 0, key_width_);
   if (options_.deleted_key.IsInitialized())
     deleted_key_ = RowOf(options_.deleted_key, 0, key_width_);
@@ -114,6 +118,11 @@ Status LookupTable::CheckKeys(const Tensor& keys) const {
   if (keys.dtype() != options_.key) {
     return InvalidArgument("Table '", options_.name, "' has keys of type ", DTypeName(options_.key),
                            ", but was given ", DTypeName(keys.dtype()));
+  }
+  if (const int64_t batch = keys.rank() == 0 ? 1 : keys.dim(0);
+      is_dense() && keys.num_elements() != batch * key_width_) {
+    return InvalidArgument("Expected key shape [", batch, "] + ", options_.key_shape.ToString(),
+                           ", got ", keys.shape().ToString());
   }
   WEFT_RETURN_IF_ERROR(ShapeOfValues(keys).status());
   for (int64_t i = 0; is_dense() && i < CountOf(keys); ++i) {
@@ -217,6 +226,7 @@ Status LookupTable::Insert(const Tensor& keys, const Tensor& values) {
   WEFT_RETURN_IF_ERROR(CheckMayChange());
   WEFT_RETURN_IF_ERROR(CheckEntries(keys, values));
   absl::MutexLock lock(&mutex_);
+  if (is_dense()) WEFT_RETURN_IF_ERROR(MakeRoom(CountOf(keys)));
   for (int64_t i = 0; i < CountOf(keys); ++i) {
     entries_.insert_or_assign(RowOf(keys, i, key_width_), RowOf(values, i, value_width_));
   }
@@ -227,7 +237,29 @@ Status LookupTable::Remove(const Tensor& keys) {
   WEFT_RETURN_IF_ERROR(CheckMayChange());
   WEFT_RETURN_IF_ERROR(CheckKeys(keys));
   absl::MutexLock lock(&mutex_);
-  for (int64_t i = 0; i < CountOf(keys); ++i) entries_.erase(RowOf(keys, i, key_width_));
+  for (int64_t i = 0; i < CountOf(keys); ++i) {
+    const auto found = entries_.find(RowOf(keys, i, key_width_));
+    if (found == entries_.end()) continue;
+    if (is_dense()) removed_.push_back(std::move(found->second));
+    entries_.erase(found);
+  }
+  return absl::OkStatus();
+}
+
+Status LookupTable::MakeRoom(int64_t more) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const double wanted = static_cast<double>(entries_.size()) + static_cast<double>(more);
+  int64_t buckets = buckets_;
+  while (wanted > static_cast<double>(buckets) * options_.max_load) {
+    if (buckets > kMost) {
+      return ResourceExhausted("Dense table '", options_.name, "' would need room for more than ",
+                               kMost, " entries");
+    }
+    buckets *= 2;
+  }
+  // Where entries get new places, those that were removed take none.
+  if (buckets != buckets_) removed_.clear();
+  buckets_ = buckets;
   return absl::OkStatus();
 }
 
@@ -241,12 +273,15 @@ Status LookupTable::Import(const Tensor& keys, const Tensor& values) {
   }
   absl::MutexLock lock(&mutex_);
   entries_ = std::move(entries);
+  removed_.clear();
+  buckets_ = std::max<int64_t>(1, CountOf(keys));
   return absl::OkStatus();
 }
 
 Status LookupTable::Export(Tensor* keys, Tensor* values) const {
   absl::ReaderMutexLock lock(&mutex_);
-  const auto count = static_cast<int64_t>(entries_.size());
+  const auto taken = static_cast<int64_t>(entries_.size());
+  const int64_t count = is_dense() ? std::max(taken, buckets_) : taken;
   WEFT_ASSIGN_OR_RETURN(const Shape key_shape, is_dense() ? Shape::Make({count, key_width_})
                                                           : Joined(count, options_.key_shape));
   WEFT_ASSIGN_OR_RETURN(const Shape value_shape, is_dense() ? Shape::Make({count, value_width_})
@@ -258,6 +293,12 @@ Status LookupTable::Export(Tensor* keys, Tensor* values) const {
     SetRow(keys, i, key_width_, key);
     SetRow(values, i++, value_width_, value);
   }
+  for (auto removed = removed_.begin(); removed != removed_.end() && i < count; ++removed, ++i) {
+    SetRow(keys, i, key_width_, deleted_key_);
+    SetRow(values, i, value_width_, *removed);
+  }
+  ClearElements(values, i * value_width_, (count - i) * value_width_);
+  for (; i < count; ++i) SetRow(keys, i, key_width_, empty_key_);
   return absl::OkStatus();
 }
 

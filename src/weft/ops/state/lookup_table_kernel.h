@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -25,6 +26,10 @@ struct TableOptions {
   // Keys that the program may not use: those of a dense table. Not initialized elsewhere.
   Tensor empty_key;
   Tensor deleted_key;
+  // How many entries a dense table has room for, a power of 2, and what part of that may be taken
+  // before it doubles. It is exported with its room.
+  int64_t buckets = 0;
+  float max_load = 0.8f;
 
   // InvalidArgument for types that no table holds.
   Status Check() const;
@@ -64,6 +69,8 @@ class LookupTable final : public Resource {
   Status CheckRows(const Tensor& keys, const Tensor& values) const;
   bool is_dense() const { return options_.empty_key.IsInitialized(); }
   bool IsReserved(const std::string& key) const;
+  // Room for `more` entries of a dense table.
+  Status MakeRoom(int64_t more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t CountOf(const Tensor& keys) const { return keys.num_elements() / key_width_; }
 
   const TableOptions options_;
@@ -74,6 +81,9 @@ class LookupTable final : public Resource {
   mutable absl::Mutex mutex_;
   bool is_filled_ ABSL_GUARDED_BY(mutex_) = false;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
+  int64_t buckets_ ABSL_GUARDED_BY(mutex_);
+  // The values of keys that were removed from a dense table and still take room in it.
+  std::vector<std::string> removed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::ops::state

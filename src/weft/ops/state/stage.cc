@@ -76,7 +76,7 @@ class TransferKernel final : public AsyncOpKernel {
       if constexpr (use == Use::kGet) return (*area)->Get(Caller::Of(c), std::move(give));
       if (!c.input(0).shape().IsScalar()) {
         return give(
-            InvalidArgument("index must be a scalar, got shape ", c.input(0).shape().ToString()));
+            InvalidArgument("index must be scalar, got shape ", c.input(0).shape().ToString()));
       }
       (*area)->Peek(Caller::Of(c), c.input(0).scalar<int32_t>(), std::move(give));
     }

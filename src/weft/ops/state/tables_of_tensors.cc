@@ -75,6 +75,8 @@ class DenseTableKernel final : public OpKernel {
 
   Status Compute(KernelContext& c) override {
     TableOptions options = options_;
+    options.buckets = buckets_;
+    options.max_load = load_;
     options.empty_key = c.input(0);
     options.key_shape = c.input(0).shape();
     if (options.key_shape.rank() > 1) {
@@ -90,7 +92,7 @@ class DenseTableKernel final : public OpKernel {
       return InvalidArgument("Empty and deleted keys cannot be equal");
     }
     if (buckets_ < 1 || (buckets_ & (buckets_ - 1)) != 0) {
-      return InvalidArgument("initial_num_buckets must be a power of 2, got: ", buckets_);
+      return InvalidArgument("Number of buckets must be a power of 2, got: ", buckets_);
     }
     if (!(load_ > 0 && load_ < 1)) {
       return InvalidArgument("max_load_factor must be between 0 and 1, got: ", load_);

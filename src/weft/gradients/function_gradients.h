@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "weft/graph/gradient.h"
 
-namespace weft::train {
+namespace weft::gradients {
 
 // True for what FunctionGradients differentiates: calls of functions (PartitionedCall, or by the
 // function's own name), If, Case, While.
@@ -17,4 +17,4 @@ bool HasFunctions(const Node& node);
 // left alone: that one is called on the inputs and dL/d(outputs).
 Status FunctionGradients(GradientContext& c);
 
-}  // namespace weft::train
+}  // namespace weft::gradients

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/train/loop_gradient.h"
+#include "weft/gradients/loop_gradient.h"
 
 #include <memory>
 #include <string>
@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "weft/compile/function_body.h"
+#include "weft/gradients/body_gradient.h"
+#include "weft/gradients/gradients.h"
 #include "weft/graph/function.h"
-#include "weft/train/body_gradient.h"
-#include "weft/train/gradients.h"
 
-namespace weft::train {
+namespace weft::gradients {
 namespace {
 
 // The arguments from which gradients of results in `from` may come, by position.
@@ -299,4 +299,4 @@ class Loop {
 
 Status LoopGradient(GradientContext& c) { return Loop(c).Run(); }
 
-}  // namespace weft::train
+}  // namespace weft::gradients

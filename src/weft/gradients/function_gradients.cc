@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/train/function_gradients.h"
+#include "weft/gradients/function_gradients.h"
 
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "weft/gradients/body_gradient.h"
+#include "weft/gradients/loop_gradient.h"
 #include "weft/graph/function.h"
-#include "weft/train/body_gradient.h"
-#include "weft/train/loop_gradient.h"
 
-namespace weft::train {
+namespace weft::gradients {
 namespace {
 
 // A call, If or Case: one of several functions runs on the node's inputs.
@@ -259,4 +259,4 @@ Status FunctionGradients(GradientContext& c) {
   return BranchGradient(c).Run();
 }
 
-}  // namespace weft::train
+}  // namespace weft::gradients

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "weft/graph/function.h"
 
-namespace weft::train {
+namespace weft::gradients {
 
 // A body with its gradient nodes beside it. Not thread-safe.
 class BodyGradient {
@@ -84,4 +84,4 @@ class BodyGradient {
 // Zeros like a tensor or like the variable of a handle (then of `dtype`).
 Endpoint ZerosOf(GraphBuilder& builder, Endpoint tensor, DType dtype);
 
-}  // namespace weft::train
+}  // namespace weft::gradients

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/train/gradients.h"
+#include "weft/gradients/gradients.h"
 
 #include <utility>
 
@@ -9,9 +9,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
-#include "weft/train/function_gradients.h"
+#include "weft/gradients/function_gradients.h"
 
-namespace weft::train {
+namespace weft::gradients {
 namespace {
 
 // The sum of what flowed back to one tensor.
@@ -268,4 +268,4 @@ StatusOr<std::vector<Endpoint>> AddDenseGradients(GraphBuilder& builder,
   return dense;
 }
 
-}  // namespace weft::train
+}  // namespace weft::gradients

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/train/body_gradient.h"
+#include "weft/gradients/body_gradient.h"
 
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
 
 #include "weft/compile/function_body.h"
+#include "weft/gradients/gradients.h"
 #include "weft/graph/import.h"
-#include "weft/train/gradients.h"
 
-namespace weft::train {
+namespace weft::gradients {
 namespace {
 
 // Without inputs and the same wherever it stands.
@@ -207,4 +207,4 @@ Graph& BodyGradient::TakeBody() {
   return body_;
 }
 
-}  // namespace weft::train
+}  // namespace weft::gradients
