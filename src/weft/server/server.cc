@@ -17,6 +17,7 @@
 #include "base/waits.h"
 #include "net/socket_address.h"
 #include "weft/collective/engine.h"
+#include "weft/eager/eager_host.h"
 #include "weft/master/local_masters.h"
 #include "weft/master/master.h"
 #include "weft/master/master_service.h"
@@ -104,6 +105,9 @@ class TaskServer final : public Server {
     master::AddMasterMethods({.master = &*master_, .graphs = &graphs_, .metrics = &step_metrics_},
                              &methods);
     worker::AddWorkerMethods(&*worker_, plane_.get(), self_, &directory_, &methods);
+    eager_.emplace(
+        eager::EagerEnvironment{.master = &*master_, .worker = &*worker_, .source = &directory_});
+    eager_->AddMethods(&methods);
     WEFT_ASSIGN_OR_RETURN(grpc_, wire::GrpcServer::Start(
                                      where, std::move(methods), &calls_, &setup_,
                                      options.identity.has_value() ? &*options.identity : nullptr));
@@ -126,6 +130,7 @@ class TaskServer final : public Server {
     if (status_page_) status_page_->SetStopping();
     stopping_.Cancel(Cancelled("The server is shutting down"));
     StopSweeps();
+    if (eager_) eager_->Shutdown();
     if (master_) master_->Shutdown();
     local_.reset();
     if (grpc_) grpc_->Shutdown(grace);
@@ -276,6 +281,7 @@ class TaskServer final : public Server {
           if (!checking_masters_.exchange(true)) {
             setup_.Schedule([this] {
               master_watch_->Check();
+              if (eager_) eager_->Sweep();
               checking_masters_ = false;
             });
           }
@@ -363,6 +369,7 @@ class TaskServer final : public Server {
   TimerQueue timers_;
   std::unique_ptr<master::ClusterAccess> cluster_;
   std::optional<master::Master> master_;
+  std::optional<eager::EagerHost> eager_;
   ThreadPool dial_;
   ThreadPool compute_;
   ThreadPool setup_;
