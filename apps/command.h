@@ -56,6 +56,7 @@ void AddRender(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, const CommandLine& line, Action* action);
 void AddScheduler(CLI::App& app, Action* action);
 void AddSecret(CLI::App& app, Action* action);
+void AddServe(CLI::App& app, Action* action);
 void AddServer(CLI::App& app, Action* action);
 void AddSimulate(CLI::App& app, Action* action);
 void AddTune(CLI::App& app, const CommandLine& line, Action* action);

@@ -319,9 +319,10 @@ bool HttpServerLoop::IsAllowedHost(const HttpRequest& request) const {
   } else {
     host = host.substr(0, host.find(':'));
   }
-  return std::any_of(
-      options_.allowed_hosts.begin(), options_.allowed_hosts.end(),
-      [&](const std::string& allowed) { return absl::EqualsIgnoreCase(allowed, host); });
+  return std::any_of(options_.allowed_hosts.begin(), options_.allowed_hosts.end(),
+                     [&](const std::string& allowed) {
+                       return allowed == "*" || absl::EqualsIgnoreCase(allowed, host);
+                     });
 }
 
 HttpServer::HttpServer(int port) : port_(port) {}

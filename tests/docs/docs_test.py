@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages say what is so: docs_test.py WEFT BIN_FOLDER DOCS_FOLDER REFERENCE DEVICE_LIBRARY OP_LIBRARY"""
+import contextlib
 import json
+import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
+import tempfile
 import tomllib
 import unittest
 
@@ -33,6 +37,23 @@ class Pages(unittest.TestCase):
     def test_the_library_is_what_its_page_says(self):
         promised = blocks((DOCS / 'op_library.md').read_text(), 'output')
         self.assertEqual([run(WEFT, 'op-library', OP_LIBRARY)], promised)
+
+    def test_a_model_is_served_as_its_page_says(self):
+        """The page's commands, in one shell, with ports and a folder of the test's own."""
+        page = (DOCS / 'serving.md').read_text()
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ports:
+            script, promised = '\n'.join(blocks(page, 'sh')), ''.join(blocks(page, 'output'))
+            for port in '8500', '8501':
+                taken = ports.enter_context(socket.socket())
+                taken.bind(('127.0.0.1', 0))
+                script = script.replace(port, str(taken.getsockname()[1]))
+            script, promised = (text.replace('/tmp/line', folder) for text in (script, promised))
+            ports.close()
+            done = subprocess.run(['bash', '-euc', script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
+                                  env=dict(os.environ, PATH='%s:%s' % (BIN, os.environ['PATH'])))
+            # The line is fitted: the last digits are the machine's.
+            told, promised = (re.sub(r'\d+\.\d+', lambda number: '%.2f' % float(number[0]), text) for text in (done.stdout, promised))
+            self.assertEqual((done.returncode, told), (0, promised), done.stderr[-3000:])
 
     def test_the_horovod_program_is_the_example(self):
         program = (DOCS.parent / 'examples/horovod/train.py').read_text()

@@ -25,7 +25,10 @@ Field = descriptor_pb2.FieldDescriptorProto
 WRITTEN_AGAINST = (2, 21)
 
 # Fields of TensorFlow that we leave in the unknown fields of a message, and why.
-CARRIED = {}
+CARRIED = {
+    "tensorflow.eager.CreateContextRequest.clear_existing_contexts":
+        "contexts share nothing but devices, so that a new one needs no other to go",
+}
 
 _UNPACKABLE = (Field.TYPE_STRING, Field.TYPE_BYTES, Field.TYPE_MESSAGE, Field.TYPE_GROUP)
 

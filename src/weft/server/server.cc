@@ -17,6 +17,7 @@
 #include "base/waits.h"
 #include "net/socket_address.h"
 #include "weft/collective/engine.h"
+#include "weft/eager/eager_host.h"
 #include "weft/inspect/cost_recorder.h"
 #include "weft/master/local_masters.h"
 #include "weft/master/master.h"
@@ -119,6 +120,9 @@ class TaskServer final : public Server {
     if (members_) worker::AddMembershipMethods(&*members_, &*collectives_, &methods);
     WEFT_RETURN_IF_ERROR(MakeLeases(options));
     leases_->AddMethods(&methods);
+    eager_.emplace(
+        eager::EagerEnvironment{.master = &*master_, .worker = &*worker_, .source = &directory_});
+    eager_->AddMethods(&methods);
     WEFT_ASSIGN_OR_RETURN(grpc_, wire::GrpcServer::Start(
                                      where, std::move(methods), &calls_, &setup_,
                                      options.identity.has_value() ? &*options.identity : nullptr));
@@ -146,6 +150,7 @@ class TaskServer final : public Server {
     if (status_page_) status_page_->SetStopping();
     stopping_.Cancel(Cancelled("The server is shutting down"));
     StopSweeps();
+    if (eager_) eager_->Shutdown();
     if (master_) master_->Shutdown();
     local_.reset();
     if (grpc_) grpc_->Shutdown(grace);
@@ -334,6 +339,7 @@ class TaskServer final : public Server {
           if (!checking_masters_.exchange(true)) {
             setup_.Schedule([this] {
               master_watch_->Check();
+              if (eager_) eager_->Sweep();
               checking_masters_ = false;
             });
           }
@@ -424,6 +430,7 @@ class TaskServer final : public Server {
   TimerQueue timers_;
   std::unique_ptr<master::ClusterAccess> cluster_;
   std::optional<master::Master> master_;
+  std::optional<eager::EagerHost> eager_;
   ThreadPool dial_;
   ThreadPool compute_;
   ThreadPool setup_;

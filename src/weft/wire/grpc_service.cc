@@ -146,15 +146,18 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
   Reactor(const grpc::GenericCallbackServerContext& context, const Method* method, ThreadPool* pool,
           const Status& refusal)
       : served_(method), pool_(pool), state_(std::make_shared<CallState>()) {
-    state_->method = context.method();
-    state_->peer = context.peer();
+    {
+      absl::MutexLock lock(&mutex_);
+      state_->method = context.method();
+      state_->peer = context.peer();
+    }
     if (!refusal.ok()) {
       Finish(ToGrpcStatus(refusal));
       return;
     }
     if (served_ == nullptr) {
       Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
-                          absl::StrCat("No such method: ", state_->method)));
+                          absl::StrCat("No such method: ", context.method())));
       return;
     }
     StartRead(&request_);
@@ -166,16 +169,23 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
       return;
     }
     response_ = ToByteBuffer(std::move(response));
-    StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
+    if (served_->streams) {
+      StartWrite(&response_);
+    } else {
+      StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
+    }
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) {
-      Finish(grpc::Status(grpc::StatusCode::INTERNAL, "The request did not arrive"));
+      Finish(served_->streams
+                 ? grpc::Status::OK  // the client has said all
+                 : grpc::Status(grpc::StatusCode::INTERNAL, "The request did not arrive"));
       return;
     }
-    auto call = std::make_unique<CallHandle>(state_, this);
-    const Status taken = state_->received.Take(request_);
+    const std::shared_ptr<CallState> state = NextState();
+    auto call = std::make_unique<CallHandle>(state, this);
+    const Status taken = state->received.Take(request_);
     request_.Clear();
     if (!taken.ok()) {
       call->Reply(taken, Payload());
@@ -185,18 +195,49 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
         [served = served_, call = std::move(call)]() mutable { served->handle(std::move(call)); });
   }
 
+  // Of a stream's answer.
+  void OnWriteDone(bool ok) override {
+    if (!served_->streams) return;
+    if (ok) {
+      StartRead(&request_);
+    } else {
+      Finish(grpc::Status(grpc::StatusCode::CANCELLED, "The client went away"));
+    }
+  }
+
   void OnCancel() override {
-    pool_->Schedule([state = state_] {
-      state->cancellation.Cancel(Cancelled("The client went away, cancelled or ran out of time"));
-    });
+    absl::MutexLock lock(&mutex_);
+    is_cancelled_ = true;
+    CancelLater(state_);
   }
 
   void OnDone() override { delete this; }
 
  private:
+  void CancelLater(std::shared_ptr<CallState> state) {
+    pool_->Schedule([state = std::move(state)] {
+      state->cancellation.Cancel(Cancelled("The client went away, cancelled or ran out of time"));
+    });
+  }
+
+  // Each message of a stream is a call of its own.
+  std::shared_ptr<CallState> NextState() {
+    absl::MutexLock lock(&mutex_);
+    if (!served_->streams) return state_;
+    auto next = std::make_shared<CallState>();
+    next->method = state_->method;
+    next->peer = state_->peer;
+    state_ = next;
+    if (is_cancelled_) CancelLater(next);
+    return next;
+  }
+
   const Method* const served_;
   ThreadPool* const pool_;
-  const std::shared_ptr<CallState> state_;  // shared with the handler's call, which may live longer
+  absl::Mutex mutex_;
+  // Shared with the handler's call, which may live longer.
+  std::shared_ptr<CallState> state_ ABSL_GUARDED_BY(mutex_);
+  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
 };
@@ -232,27 +273,48 @@ Status CheckClient(const grpc::GenericCallbackServerContext& context, const std:
                 "is started with --insecure, which lets anyone in");
 }
 
+// Of a port for clients of all kinds.
+Status CheckToken(const grpc::GenericCallbackServerContext& context,
+                  const std::vector<std::string>& tokens) {
+  const auto given = context.client_metadata().find("authorization");
+  if (given != context.client_metadata().end() &&
+      HoldsToken(absl::string_view(given->second.data(), given->second.size()), tokens)) {
+    return absl::OkStatus();
+  }
+  return Status(absl::StatusCode::kUnauthenticated,
+                "This port wants the metadata 'authorization: Bearer TOKEN', with a token that it "
+                "knows");
+}
+
 class Service final : public grpc::CallbackGenericService {
  public:
-  Service(MethodTable methods, ThreadPool* pool, ThreadPool* blocking_pool, std::string job)
+  Service(MethodTable methods, ThreadPool* pool, ThreadPool* blocking_pool, std::string job,
+          std::vector<std::string> tokens)
       : methods_(std::move(methods)),
         pool_(pool),
         blocking_pool_(blocking_pool),
-        job_(std::move(job)) {}
+        job_(std::move(job)),
+        tokens_(std::move(tokens)) {}
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     const auto found = methods_.find(context->method());
     const Method* method = found == methods_.end() ? nullptr : &found->second;
     return new Reactor(*context, method,
                        method != nullptr && method->may_block ? blocking_pool_ : pool_,
-                       job_.empty() ? absl::OkStatus() : CheckClient(*context, job_));
+                       Check(*context));
   }
 
  private:
+  Status Check(const grpc::GenericCallbackServerContext& context) const {
+    if (!job_.empty()) return CheckClient(context, job_);
+    return tokens_.empty() ? absl::OkStatus() : CheckToken(context, tokens_);
+  }
+
   const MethodTable methods_;
   ThreadPool* const pool_;
   ThreadPool* const blocking_pool_;
-  const std::string job_;  // whose identity clients show; empty: anybody is served
+  const std::string job_;                  // whose identity clients show; empty: anybody is served
+  const std::vector<std::string> tokens_;  // of which they name one; none: the same
 };
 
 std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const JobIdentity& identity) {
@@ -263,24 +325,38 @@ std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const JobIdentity& identi
   return grpc::SslServerCredentials(options);
 }
 
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const PortSecurity& security) {
+  if (security.certificate_pem.empty()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(
+      security.client_authority_pem.empty()
+          ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+          : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = security.client_authority_pem;
+  options.pem_key_cert_pairs.push_back({security.key_pem, security.certificate_pem});
+  return grpc::SslServerCredentials(options);
+}
+
 class Server final : public GrpcServer {
  public:
   Server(MethodTable methods, ThreadPool* pool, ThreadPool* blocking_pool,
-         const JobIdentity* identity)
-      : service_(std::move(methods), pool, blocking_pool,
-                 identity == nullptr ? "" : identity->name) {}
+         const JobIdentity* identity, const PortSecurity& security)
+      : service_(std::move(methods), pool, blocking_pool, identity == nullptr ? "" : identity->name,
+                 security.tokens),
+        security_(security) {}
   ~Server() override { Shutdown(absl::ZeroDuration()); }
 
   Status Listen(const std::string& address, const JobIdentity* identity) {
-    if (identity == nullptr) WEFT_RETURN_IF_ERROR(CheckListenAddress(address));
+    if (identity == nullptr && !absl::StartsWith(address, "unix:"))
+      WEFT_RETURN_IF_ERROR(CheckListenAddress(address));
     CallbackQueue::Hold();
     grpc::ServerBuilder builder;
     Configure(&builder);
     if (identity != nullptr) return ListenMixed(address, *identity, &builder);
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(address, CredentialsOf(security_), &port_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port_ <= 0) {
-      return Unavailable("Cannot listen at ", address, ": is the port taken?");
+      return Unavailable("Cannot listen at ", address, ": is the port taken",
+                         security_.key_pem.empty() ? "?" : ", or no key of its certificate?");
     }
     return absl::OkStatus();
   }
@@ -338,6 +414,7 @@ class Server final : public GrpcServer {
   }
 
   Service service_;
+  const PortSecurity security_;
   std::unique_ptr<Acceptor> tls_, plain_;  // with an identity
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<MixedListener> listener_;  // the same
@@ -446,9 +523,32 @@ StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string& addre
                                                         MethodTable methods, ThreadPool* pool,
                                                         ThreadPool* blocking_pool,
                                                         const JobIdentity* identity) {
-  auto server = std::make_unique<Server>(std::move(methods), pool, blocking_pool, identity);
+  auto server =
+      std::make_unique<Server>(std::move(methods), pool, blocking_pool, identity, PortSecurity());
   WEFT_RETURN_IF_ERROR(server->Listen(address, identity));
   return std::unique_ptr<GrpcServer>(std::move(server));
+}
+
+StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::StartPublic(const std::string& address,
+                                                              MethodTable methods, ThreadPool* pool,
+                                                              ThreadPool* blocking_pool,
+                                                              const PortSecurity& security) {
+  auto server =
+      std::make_unique<Server>(std::move(methods), pool, blocking_pool, nullptr, security);
+  WEFT_RETURN_IF_ERROR(server->Listen(address, nullptr));
+  return std::unique_ptr<GrpcServer>(std::move(server));
+}
+
+bool HoldsToken(absl::string_view authorization, const std::vector<std::string>& tokens) {
+  if (!absl::ConsumePrefix(&authorization, "Bearer ")) return false;
+  bool holds = false;
+  for (const std::string& token : tokens) {
+    unsigned char differs = token.size() != authorization.size();
+    for (size_t i = 0; i < token.size(); ++i)
+      differs |= token[i] ^ (authorization.empty() ? 0 : authorization[i % authorization.size()]);
+    holds |= differs == 0;
+  }
+  return holds;
 }
 
 std::shared_ptr<GrpcChannel> GrpcChannel::Connect(const std::string& address,

@@ -47,9 +47,22 @@ struct Method {
       : handle(std::move(body)), may_block(blocks) {}
   std::function<void(std::unique_ptr<ServerCall>)> handle;
   bool may_block;
+  // The client may send any number of messages on one stream: each is a call of `handle`, which
+  // comes when the one before was answered. An error ends the stream.
+  bool streams = false;
 };
 // By path: "/tensorflow.MasterService/RunStep".
 using MethodTable = std::map<std::string, Method, std::less<>>;
+
+// What a port that others than the tasks of one job reach demands of them.
+struct PortSecurity {
+  std::string certificate_pem, key_pem;  // the server's; empty: no TLS
+  std::string client_authority_pem;      // who must have signed a client's; empty: nobody is asked
+  // Of which a client names one in its metadata, "authorization: Bearer TOKEN"; none: nobody asks.
+  std::vector<std::string> tokens;
+};
+// Whether `authorization` is "Bearer " and one of `tokens`, in a time that tells nothing of them.
+bool HoldsToken(absl::string_view authorization, const std::vector<std::string>& tokens);
 
 // A port that serves a method table; other methods get UNIMPLEMENTED. Thread-safe.
 class GrpcServer {
@@ -64,6 +77,12 @@ class GrpcServer {
                                                      MethodTable methods, ThreadPool* pool,
                                                      ThreadPool* blocking_pool,
                                                      const JobIdentity* identity = nullptr);
+  // The same for clients of all kinds: those that `security` lets in. Also at "unix:PATH", whose
+  // port means nothing.
+  static StatusOr<std::unique_ptr<GrpcServer>> StartPublic(const std::string& address,
+                                                           MethodTable methods, ThreadPool* pool,
+                                                           ThreadPool* blocking_pool,
+                                                           const PortSecurity& security);
   virtual int port() const = 0;
   // Refuses new calls, gives running ones `grace`, then cancels them, and returns when all have
   // ended.

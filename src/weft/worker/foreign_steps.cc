@@ -158,30 +158,11 @@ Status CheckSource(const Worker& worker, const RendezvousKey& key) {
 
 void SendTensor(Worker* worker, Call incoming) {
   tensorflow::RecvTensorRequest request;
-  Status status = wire::ParseMessage(incoming->request(), &request);
-  StatusOr<RendezvousKey> key = RendezvousKey::Parse(request.rendezvous_key());
-  if (status.ok()) status = key.status();
-  if (status.ok()) status = CheckSource(*worker, *key);
-  Ref<StepRendezvous> rendezvous;
-  if (status.ok()) {
-    rendezvous = worker->RendezvousOf(request.step_id());
-    if (!rendezvous) status = Aborted("Step ", request.step_id(), " is over at ", worker->task());
-  }
-  if (!status.ok()) return incoming->Reply(status, wire::Payload());
-  auto call = std::make_shared<OneReply>(std::move(incoming));  // shared with what ends it
-  Cancellation::Token token = 0;
-  // The asker's step has ended: nobody waits for the tensor any more.
-  if (!call->call().cancellation().Register(
-          &token, [weak = std::weak_ptr<OneReply>(call)](const Status& why) {
-            if (const auto alive = weak.lock()) alive->Reply(why, wire::Payload());
-          })) {
-    return call->Reply(call->call().cancellation().status(), wire::Payload());
-  }
-  rendezvous->Receive(*key, [call](StatusOr<Tensor> tensor, bool is_dead) {
-    if (!tensor.ok()) return call->Reply(tensor.status(), wire::Payload());
-    StatusOr<wire::Payload> payload = wire::RecvTensorReply(*tensor, is_dead);
-    call->Reply(payload.status(), payload.ok() ? *std::move(payload) : wire::Payload());
-  });
+  const Status parsed = wire::ParseMessage(incoming->request(), &request);
+  if (!parsed.ok()) return incoming->Reply(parsed, wire::Payload());
+  AnswerRecvTensor(
+      *worker, request, [&] { return worker->RendezvousOf(request.step_id()); },
+      std::move(incoming));
 }
 
 // The next number of each graph: from a random start, so that no process repeats another's.
@@ -207,6 +188,31 @@ bool Parse(wire::ServerCall& call, Request* request) {
 }
 
 }  // namespace
+
+void AnswerRecvTensor(const Worker& worker, const tensorflow::RecvTensorRequest& request,
+                      absl::FunctionRef<Ref<StepRendezvous>()> find,
+                      std::unique_ptr<wire::ServerCall> incoming) {
+  const StatusOr<RendezvousKey> key = RendezvousKey::Parse(request.rendezvous_key());
+  Status status = key.ok() ? CheckSource(worker, *key) : key.status();
+  const Ref<StepRendezvous> rendezvous = status.ok() ? find() : Ref<StepRendezvous>();
+  if (status.ok() && !rendezvous)
+    status = Aborted("Step ", request.step_id(), " is over at ", worker.task());
+  if (!status.ok()) return incoming->Reply(status, wire::Payload());
+  auto call = std::make_shared<OneReply>(std::move(incoming));  // shared with what ends it
+  Cancellation::Token token = 0;
+  // The asker's step has ended: nobody waits for the tensor any more.
+  if (!call->call().cancellation().Register(
+          &token, [weak = std::weak_ptr<OneReply>(call)](const Status& why) {
+            if (const auto alive = weak.lock()) alive->Reply(why, wire::Payload());
+          })) {
+    return call->Reply(call->call().cancellation().status(), wire::Payload());
+  }
+  rendezvous->Receive(*key, [call](StatusOr<Tensor> tensor, bool is_dead) {
+    if (!tensor.ok()) return call->Reply(tensor.status(), wire::Payload());
+    StatusOr<wire::Payload> payload = wire::RecvTensorReply(*tensor, is_dead);
+    call->Reply(payload.status(), payload.ok() ? *std::move(payload) : wire::Payload());
+  });
+}
 
 void AddForeignSteps(Worker* worker, rendezvous::TensorSource* source, wire::MethodTable* methods) {
   AddHandler("RunGraph", methods, [=](Call call) {
