@@ -20,9 +20,11 @@ namespace weft::platform {
 namespace {
 
 const std::vector<std::string>& KnownPodAnnotations() {
-  static const auto* const names = new std::vector<std::string>{
-      kDurationAnnotation,   kGpuModelAnnotation, kJobProcessorsAnnotation,
-      kGpuIndicesAnnotation, kTasksAnnotation,    kProgressAnnotation};
+  static const auto* const names =
+      new std::vector<std::string>{kDurationAnnotation,      kGpuModelAnnotation,
+                                   kJobProcessorsAnnotation, kGpuIndicesAnnotation,
+                                   kTasksAnnotation,         kProgressAnnotation,
+                                   kTrialAnnotation};  // of a pod that is a trial by itself
   return *names;
 }
 
@@ -36,6 +38,11 @@ std::string ProblemOfValue(const std::string& name, const std::string& text) {
     int32_t count = 0;
     if (absl::SimpleAtoi(text, &count) && count > 0) return "";
     return HoldsButAllowed(Json(text), "a number of processors such as \"1\" is allowed");
+  }
+  if (name == kTrialAnnotation) {
+    int64_t number = 0;
+    if (absl::SimpleAtoi(text, &number) && number >= 1) return "";
+    return HoldsButAllowed(Json(text), "the number of a trial is allowed, as in \"3\"");
   }
   if (name == kGpuModelAnnotation) {
     for (const absl::string_view model : absl::StrSplit(text, ',')) {

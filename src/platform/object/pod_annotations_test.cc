@@ -42,6 +42,8 @@ TEST(PodAnnotationsTest, RefusesWhatMakesNoSense) {
   EXPECT_EQ(ProblemOf("weft.dev/gpu-model", "T4, A10"), "");
   EXPECT_EQ(ProblemOf("weft.dev/job-processors", "2"), "");
   EXPECT_EQ(ProblemOf("weft.dev/progress", "{}"), "");
+  EXPECT_EQ(ProblemOf("weft.dev/trial", "3"), "");
+  EXPECT_THAT(ProblemOf("weft.dev/trial", "third"), HasSubstr("the number of a trial is allowed"));
   EXPECT_EQ(ProblemOf("example.com/anything", "goes"), "");
   EXPECT_THAT(ProblemOf("weft.dev/duration", "soon"),
               HasSubstr("metadata.annotations[\"weft.dev/duration\"]: holds \"soon\""));

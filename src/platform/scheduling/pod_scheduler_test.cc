@@ -343,7 +343,7 @@ TEST_F(PodSchedulerTest, WhoEndsAndMakesRoomIsTold) {
 
 TEST_F(PodSchedulerTest, WhatNobodyKnowsIsNotTold) {
   AddNode("a,cpu=2");
-  AddPod("first", R"("cpu":"2")", "", R"(,"annotations":{"weft.dev/duration":"soon"})");
+  AddPod("first", R"("cpu":"2")");
   Begin();
   Settle();
   AddPod("second", R"("cpu":"1")");

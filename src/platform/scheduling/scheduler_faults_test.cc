@@ -401,7 +401,8 @@ class World {
   std::unique_ptr<BadNetwork> network_;
   std::unique_ptr<PodScheduler> scheduler_;
   std::map<std::string, std::set<std::string>> members_;
-  std::map<std::string, std::shared_ptr<const PodNeeds>> needs_;  // by UID; pods do not change theirs
+  std::map<std::string, std::shared_ptr<const PodNeeds>>
+      needs_;  // by UID; pods do not change theirs
   int count_ = 0;
   int evictions_ = 0;
 };

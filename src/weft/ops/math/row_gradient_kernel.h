@@ -26,9 +26,8 @@ inline Endpoint ScatterInRows(GradientContext& c, Endpoint values, Endpoint colu
       c.Op("Reshape", {columns, c.Op("Pack", {std::vector<Endpoint>{scalar(-1), k}})});
   const Endpoint indices = c.Op("Cast", {rows}, {{"DstT", DType::kInt32}});
   const Endpoint places = c.Op("AddV2", {indices, c.Op("ExpandDims", {starts, scalar(-1)})});
-  const Endpoint flat = c.Op(
-      "UnsortedSegmentSum",
-      {c.Op("Reshape", {values, vector(-1)}), c.Op("Reshape", {places, vector(-1)}), size});
+  const Endpoint flat = c.Op("UnsortedSegmentSum", {c.Op("Reshape", {values, vector(-1)}),
+                                                    c.Op("Reshape", {places, vector(-1)}), size});
   return c.Op("Reshape", {flat, shape});
 }
 
