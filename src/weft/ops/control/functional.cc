@@ -30,6 +30,13 @@ class FakeParamKernel final : public OpKernel {
   const Tensor value_;
 };
 
+class UnresolvedKernel final : public OpKernel {
+ public:
+  Status Compute(KernelContext& c) override {
+    return Internal("Function '", c.name(), "' was not differentiated when its graph came");
+  }
+};
+
 // What the client knew of the outputs' shapes.
 Status ShapesOfAttr(ShapeContext& c) {
   WEFT_ASSIGN_OR_RETURN(const auto known, c.Attr<AttrValue::ShapeList>("output_shapes"));
@@ -111,13 +118,6 @@ void AddWhile(Catalogue& catalogue, const char* name, bool stateful) {
   if (stateful) spec.Stateful();
   catalogue.Add(std::move(spec));
 }
-
-class UnresolvedKernel final : public OpKernel {
- public:
-  Status Compute(KernelContext& c) override {
-    return Internal("Function '", c.name(), "' was not differentiated when its graph came");
-  }
-};
 
 // Becomes a call when a graph comes (gradients/symbolic_gradient.h).
 void AddSymbolicGradient(Catalogue& catalogue) {
