@@ -273,8 +273,18 @@ void Engine::TakeGroup(const CollectiveMessage& message) {
   const int32_t key = message.group_key();
   const uint64_t epoch = message.epoch();
   const auto found = groups_.find(key);
-  if (found == groups_.end() || epoch == 0 || dead_epochs_.contains(epoch)) return;
+  if (found == groups_.end() || epoch == 0) return;
   Group& group = found->second;
+  if (dead_epochs_.contains(epoch)) {
+    // An answer of a leader that has not heard yet that this epoch is over: it forgets our question
+    // when it does.
+    if (group.epoch == 0 && IsAwaited(group)) {
+      Post(group.leader, AbortMessage(key, epoch, Aborted("Group ", key, ": the epoch is over")),
+           {});
+      AskAgain(key, &group);
+    }
+    return;
+  }
   if (group.epoch == epoch) return;
   auto members = std::make_shared<Membership>(Membership::Of(message, self()));
   // An earlier process of this task may have asked.

@@ -132,6 +132,11 @@ std::optional<Leader::Forming> Leader::Join(const CollectiveMessage& join,
   return std::nullopt;
 }
 
+uint64_t Leader::NextEpoch() {
+  if (next_epoch_ == 0) ++next_epoch_;
+  return next_epoch_++;
+}
+
 void Leader::Complete(int32_t group_key, Group* group, std::vector<Addressed>* out) {
   std::set<int32_t> ranks;
   bool all_named = true;
@@ -152,8 +157,7 @@ void Leader::Complete(int32_t group_key, Group* group, std::vector<Addressed>* o
     groups_.erase(group_key);
     return;
   }
-  group->epoch = next_epoch_++;
-  if (group->epoch == 0) group->epoch = next_epoch_++;
+  group->epoch = NextEpoch();
   const CollectiveMessage message = GroupMessage(group_key, *group);
   for (const std::string& task : TasksOf(group->members)) out->push_back({task, message});
 }
@@ -326,6 +330,9 @@ void Leader::TaskLost(const std::string& task, const Status& why, std::vector<Ad
       continue;
     }
     std::erase_if(group.members, [&](const auto& entry) { return entry.second.task() == task; });
+    // The news may be of the process before, and whose question was forgotten lives: it asks again
+    // when an epoch ends of which it knows nothing.
+    out->push_back({task, AbortMessage(key, NextEpoch(), why)});
     it = group.members.empty() ? groups_.erase(it) : std::next(it);
   }
 }

@@ -77,6 +77,8 @@ class Leader {
   // The epoch ended: who waited begins the next.
   Groups::iterator EndEpoch(Groups::iterator group);
 
+  uint64_t NextEpoch();  // never 0
+
   uint64_t next_epoch_;
   uint64_t next_number_ = 1;
   const std::vector<std::string> tasks_;
