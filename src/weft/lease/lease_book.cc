@@ -199,6 +199,17 @@ StatusOr<QueueCounts> LeaseBook::Counts(const std::string& queue) {
   return found->Counts();
 }
 
+int LeaseBook::KeepLiving(const std::set<std::string>& living, absl::Duration patience) {
+  absl::MutexLock lock(&mutex_);
+  const absl::Duration taken_before = clock_->Monotonic() - patience;
+  int count = 0;
+  for (auto& [name, queue] : queues_) {
+    count += queue.WorkersGone(
+        taken_before, [&](const std::string& holder) { return !living.contains(TaskOf(holder)); });
+  }
+  return count;
+}
+
 int LeaseBook::TaskLost(absl::string_view task) {
   absl::MutexLock lock(&mutex_);
   int ranges = 0;

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -47,6 +48,9 @@ class LeaseBook {
   StatusOr<QueueCounts> Counts(const std::string& queue);
   // Every range that the task holds is to do again; how many there are.
   int TaskLost(absl::string_view task);
+  // The same of all tasks that are not among the living, for what they took more than `patience`
+  // ago: a book that was opened again hears of no death of a task that it never saw alive.
+  int KeepLiving(const std::set<std::string>& living, absl::Duration patience);
 
   // What a journal's lines hold; for tests of other lines.
   Status Replay(absl::string_view line);

@@ -179,6 +179,20 @@ class World {
   std::set<std::pair<int64_t, int64_t>> unheard_;
 };
 
+TEST(LeaseBookTest, WhatTasksHoldThatNobodyKnowsIsToDoAgain) {
+  FakeClock clock;
+  LeaseBook book(&clock);
+  ASSERT_TRUE(book.Define({.name = "q", .records = 3, .per_lease = 1}).ok());
+  for (const char* worker : {"gone@1", "lives@1", "gone@1"})
+    ASSERT_EQ(book.Take("q", worker)->what, LeaseQueue::Taken::kLease);
+  clock.Advance(absl::Seconds(5));
+  EXPECT_EQ(book.KeepLiving({"lives"}, absl::Seconds(5)), 0);  // it may not be known yet
+  clock.Advance(absl::Seconds(1));
+  EXPECT_EQ(book.KeepLiving({"lives"}, absl::Seconds(5)), 2);
+  EXPECT_EQ(book.Counts("q")->held, 1);
+  EXPECT_EQ(book.KeepLiving({"lives"}, absl::Seconds(5)), 0);
+}
+
 TEST(LeaseBookTest, EveryRecordCountsOnceWhoeverDies) {
   const char* const first = std::getenv("WEFT_FIRST_SEED");
   const uint64_t begin = first == nullptr ? 1 : std::strtoull(first, nullptr, 10);

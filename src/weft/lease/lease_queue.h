@@ -69,6 +69,13 @@ class LeaseQueue {
   int WorkersLost(Predicate is_lost) {
     return Release([&](const Held& held) { return is_lost(held.worker); });
   }
+  // The same of what they took before `taken_before`.
+  template <typename Predicate>
+  int WorkersGone(absl::Duration taken_before, Predicate is_gone) {
+    return Release([&](const Held& held) {
+      return held.until - absl::Seconds(spec_.lease_seconds) < taken_before && is_gone(held.worker);
+    });
+  }
   QueueCounts Counts() const;
   // Ranges of epochs that have begun and are not over, (epoch, index), that are done; and how many
   // epochs are over.

@@ -307,6 +307,14 @@ class TaskServer final : public Server {
                                                       .folder = is_self ? options.lease_folder : "",
                                                       .identity = options.identity},
                                                      &lease_files_, &clock_, &stopping_));
+    if (!members_) return absl::OkStatus();
+    leases_->SetLiving([this] {
+      std::set<std::string> living;
+      for (const membership::Member& member : members_->Members()) {
+        if (member.is_alive()) living.insert(member.name);
+      }
+      return living;
+    });
     return absl::OkStatus();
   }
 

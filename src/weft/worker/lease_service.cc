@@ -15,11 +15,18 @@ namespace {
 constexpr char kMethod[] = "/weft.Leases/Call";
 // The keeper may be about to start again.
 constexpr absl::Duration kPatience = absl::Seconds(60);
+// Within this time a task that lives is known to live.
+constexpr absl::Duration kBecomesKnown = absl::Seconds(5);
 
 std::string Flat(absl::Span<const absl::string_view> parts) {
   std::string bytes;
   for (absl::string_view part : parts) absl::StrAppend(&bytes, part);
   return bytes;
+}
+
+void Tell(int ranges, absl::string_view holder) {
+  if (ranges > 0)
+    WEFT_LOG(WARNING) << ranges << " ranges of data that " << holder << " held are to do again";
 }
 
 }  // namespace
@@ -52,6 +59,9 @@ void LeaseService::Answer(std::unique_ptr<wire::ServerCall> call) {
     request->Set("worker", absl::StrCat(options_.task, "@", options_.incarnation));
   if (book_ == nullptr) return HandOn(std::move(call), request->Dump());
   const StatusOr<Json> answer = lease::AnswerLeaseCall(book_.get(), *request);
+  if (living_ && answer.ok() && answer->Find("take") != nullptr &&
+      *answer->Find("take") == Json("wait"))
+    Tell(book_->KeepLiving(living_(), kBecomesKnown), "tasks that are gone");
   call->Reply(answer.status(), answer.ok() ? wire::Payload(answer->Dump()) : wire::Payload());
 }
 
@@ -81,10 +91,7 @@ void LeaseService::HandOn(std::unique_ptr<wire::ServerCall> call, std::string re
 }
 
 void LeaseService::TaskLost(const std::string& task) {
-  if (book_ == nullptr) return;
-  const int ranges = book_->TaskLost(task);
-  if (ranges > 0)
-    WEFT_LOG(WARNING) << ranges << " ranges of data that " << task << " held are to do again";
+  if (book_ != nullptr) Tell(book_->TaskLost(task), task);
 }
 
 }  // namespace weft::worker

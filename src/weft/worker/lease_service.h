@@ -3,8 +3,10 @@
 // their programs ask.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -41,6 +43,8 @@ class LeaseService {
   void AddMethods(wire::MethodTable* methods);
   // It is dead, or left.
   void TaskLost(const std::string& task);
+  // Who lives now. Before the first call is answered.
+  void SetLiving(std::function<std::set<std::string>()> living) { living_ = std::move(living); }
 
  private:
   LeaseService(LeaseServiceOptions options, Cancellation* stopping)
@@ -50,7 +54,8 @@ class LeaseService {
 
   const LeaseServiceOptions options_;
   Cancellation* const stopping_;
-  std::unique_ptr<lease::LeaseBook> book_;  // null: another task keeps it
+  std::unique_ptr<lease::LeaseBook> book_;         // null: another task keeps it
+  std::function<std::set<std::string>()> living_;  // null: nobody knows
   absl::Mutex mutex_;
   std::shared_ptr<wire::GrpcChannel> keeper_ ABSL_GUARDED_BY(mutex_);  // shared with its calls
 };
