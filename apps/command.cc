@@ -4,6 +4,10 @@
 #include <cstdio>
 #include <utility>
 
+#include <string.h>
+
+#include "base/log.h"
+
 namespace weft::apps {
 
 void SetAction(CLI::App* command, Action* action, std::function<Status()> body) {
@@ -17,12 +21,24 @@ void SetAction(CLI::App* command, Action* action, std::function<Status()> body) 
   });
 }
 
-sigset_t HoldBackSignals() {
+sigset_t HoldBackSignals(std::initializer_list<int> which) {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  for (const int signal : which) ::sigaddset(&signals, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
+}
+
+sigset_t HoldBackServerSignals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  return HoldBackSignals({SIGTERM, SIGINT});
+}
+
+void WaitForServerEnd(const sigset_t& signals) {
+  int received = 0;
+  ::sigwait(&signals, &received);
+  WEFT_LOG(INFO) << "Got " << ::strsignal(received) << ", shutting down";
+  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
 void AddClusterFlags(CLI::App* command, ClusterFlags* flags) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,11 @@ void SetAction(CLI::App* command, Action* action, std::function<Status()> body);
 
 // What ends a command that runs on: for sigwait. Before any thread is made, so that all of them
 // leave the signals to that.
-sigset_t HoldBackSignals();
+sigset_t HoldBackSignals(std::initializer_list<int> which = {SIGINT, SIGTERM, SIGHUP});
+// The same for a server, to which a connection that broke is an error of the write.
+sigset_t HoldBackServerSignals();
+// Until one of them comes, and says so. A second one ends the process at once.
+void WaitForServerEnd(const sigset_t& signals);
 
 // Of the commands that work on a cluster: which one.
 struct ClusterFlags {

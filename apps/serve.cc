@@ -179,13 +179,7 @@ StatusOr<serving::ModelServerOptions> OptionsFrom(const ServeFlags& flags) {
 }
 
 int RunServe(const ServeFlags& flags) {
-  // Before any thread is made, so that all of them leave the signals to sigwait.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = HoldBackServerSignals();
   StatusOr<serving::ModelServerOptions> options = OptionsFrom(flags);
   if (!options.ok()) {
     std::fprintf(stderr, "weft serve: %s\n", std::string(options.status().message()).c_str());
@@ -200,11 +194,7 @@ int RunServe(const ServeFlags& flags) {
     std::fprintf(stderr, "weft serve: %s\n", std::string(server.status().message()).c_str());
     return 1;
   }
-  int received = 0;
-  sigwait(&signals, &received);
-  WEFT_LOG(INFO) << "Got " << strsignal(received) << ", shutting down";
-  // A second signal ends the process at once.
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  WaitForServerEnd(signals);
   (*server)->Shutdown(absl::Seconds(flags.grace_s));
   return 0;
 }

@@ -145,13 +145,7 @@ class Machine {
 };
 
 int RunServer(const ServerFlags& flags) {
-  // Before any thread is made, so that all of them leave the signals to sigwait.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = HoldBackServerSignals();
 
   StatusOr<server::ServerOptions> options = OptionsFrom(flags);
   if (!options.ok()) {
@@ -177,11 +171,7 @@ int RunServer(const ServerFlags& flags) {
     std::fprintf(stderr, "weft server: %s\n", std::string(server.status().message()).c_str());
     return 1;
   }
-  int received = 0;
-  sigwait(&signals, &received);
-  WEFT_LOG(INFO) << "Got " << strsignal(received) << ", shutting down";
-  // A second signal ends the process at once.
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  WaitForServerEnd(signals);
   (*server)->Shutdown(absl::Seconds(flags.grace_s));
   return 0;
 }
