@@ -90,7 +90,11 @@ StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
   WEFT_RETURN_IF_ERROR(server::CompleteFromEnvironment(&options));
   if (!flags.cluster.empty()) {
     StatusOr<cluster::ClusterSpec> spec = cluster::ClusterSpec::FromJson(flags.cluster);
-    if (!spec.ok()) return Annotate(spec.status(), "--cluster");
+    if (!spec.ok()) {
+      return Annotate(
+          spec.status(),
+          "--cluster (JSON as in TF_CONFIG, such as {\"worker\": [\"localhost:2222\"]})");
+    }
     options.cluster = *std::move(spec);
     if (flags.job_name.empty()) return InvalidArgument("--cluster needs --job_name");
     options.task = {flags.job_name, flags.task_index};

@@ -116,6 +116,7 @@ def main():
     parser.add_argument('--json', help='write all figures here')
     flags = parser.parse_args()
     flags.weft, flags.digits = os.path.abspath(flags.weft), os.path.abspath(flags.digits)
+    flags.python = flags.python and os.path.abspath(flags.python)  # the pods have a folder of their own
     processors = sorted(os.sched_getaffinity(0))
     if len(processors) < 2:
         sys.exit('processors.py: two processors are needed, here is one')

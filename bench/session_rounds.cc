@@ -90,7 +90,7 @@ StatusOr<Step> Kernels(int chains, int threads, int devices) {
   Graph graph(&StandardCatalogue().ops());
   GraphBuilder b(&graph);
   const Endpoint x = op::Placeholder(b, DType::kFloat, {.name = "x"});
-  constexpr int kRow = 2'000;
+  constexpr int kRow = 6'000;
   const Endpoint all = b.Scalar<int32_t>(kRow);
   std::vector<Endpoint> ends;
   for (int i = 0; i < chains; ++i) {

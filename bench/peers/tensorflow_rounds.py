@@ -70,10 +70,10 @@ def kernels(chains, threads, devices, setting):
             with tf.device('/cpu:%d' % (i % devices) if devices > 1 else None):
                 end = x + tf.constant(0.0)
                 for _ in range(50):
-                    end = -tf.math.top_k(end, 2000).values
+                    end = -tf.math.top_k(end, 6000).values
             ends.append(end)
         return tf.add_n(ends)
-    fed = (np.arange(2000) * 997 % 2000).astype(np.float32)
+    fed = (np.arange(6000) * 997 % 6000).astype(np.float32)
     tf1.disable_eager_execution()
     x = tf1.placeholder(tf.float32, [None])
     out = build(x)

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The largest or smallest elements along one dimension, for programs that need not have all of
 // them: here they are always exact.
-#include <algorithm>
-#include <numeric>
-#include <vector>
-
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/index_values.h"
+#include "weft/ops/math/ranking.h"
 #include "weft/ops/math/row_gradient_kernel.h"
 
 namespace weft::ops::math::approx_top_k {
@@ -38,10 +35,10 @@ class ApproxTopKKernel final : public OpKernel {
     int64_t inner = 1;
     for (int d = axis + 1; d < input.rank(); ++d) inner *= input.dim(d);
     VisitDType(input.dtype(), TypeList<float, Half, Bfloat16>(), [&]<typename T>() {
-      std::vector<int32_t> order(static_cast<size_t>(columns));
+      Ranking ranking;
       for (int64_t line = 0; line < input.num_elements() / columns; ++line) {
         const int64_t outer = line / inner, place = line % inner;
-        Pick(input.data<T>() + outer * columns * inner + place, inner, &order,
+        Pick(input.data<T>() + outer * columns * inner + place, inner, columns, ranking,
              values->data<T>() + outer * k_ * inner + place,
              indices->data<int32_t>() + outer * k_ * inner + place);
       }
@@ -51,20 +48,18 @@ class ApproxTopKKernel final : public OpKernel {
 
  private:
   template <typename T>
-  void Pick(const T* line, int64_t stride, std::vector<int32_t>* order, T* values,
+  void Pick(const T* line, int64_t stride, int64_t columns, Ranking& ranking, T* values,
             int32_t* indices) const {
-    std::iota(order->begin(), order->end(), 0);
-    const auto before = [&](int32_t i, int32_t j) {
-      const float a = static_cast<float>(line[i * stride]),
-                  b = static_cast<float>(line[j * stride]);
-      if (a == b) return i < j;
-      return finds_largest_ ? a > b : a < b;
-    };
-    std::partial_sort(order->begin(), order->begin() + k_, order->end(), before);
-    for (int64_t i = 0; i < k_; ++i) {
-      indices[i * stride] = (*order)[static_cast<size_t>(i)];
-      values[i * stride] = line[indices[i * stride] * stride];
-    }
+    ranking.First(
+        columns, k_,
+        [&](int64_t i) {
+          const float value = static_cast<float>(line[i * stride]);
+          return DescendingKey(finds_largest_ ? value : -value);
+        },
+        [&](int64_t i, int64_t index) {
+          indices[i * stride] = static_cast<int32_t>(index);
+          values[i * stride] = line[index * stride];
+        });
   }
 
   const int64_t k_;

@@ -2,11 +2,11 @@
 // The largest elements of each row, and whether a target is among them.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/gradients.h"
 #include "weft/ops/math/functors.h"
+#include "weft/ops/math/ranking.h"
 #include "weft/ops/math/row_gradient_kernel.h"
 
 namespace weft::ops::math::top_k {
@@ -30,11 +30,7 @@ bool Greater(T x, T y) {
 }
 
 template <typename T, typename I>
-void TopOfRow(const T* row, int64_t columns, int64_t k, std::vector<int64_t>& order, T* values,
-              I* indices) {
-  const auto before = [row](int64_t i, int64_t j) {
-    return Greater<T>(row[i], row[j]) || (!Greater<T>(row[j], row[i]) && i < j);
-  };
+void TopOfRow(const T* row, int64_t columns, int64_t k, Ranking& ranking, T* values, I* indices) {
   if (k == 1) {
     int64_t best = 0;
     for (int64_t i = 1; i < columns; ++i) {
@@ -44,13 +40,12 @@ void TopOfRow(const T* row, int64_t columns, int64_t k, std::vector<int64_t>& or
     indices[0] = static_cast<I>(best);
     return;
   }
-  order.resize(columns);
-  std::iota(order.begin(), order.end(), 0);
-  std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
-  for (int64_t i = 0; i < k; ++i) {
-    values[i] = row[order[i]];
-    indices[i] = static_cast<I>(order[i]);
-  }
+  ranking.First(
+      columns, k, [row](int64_t i) { return DescendingKey(row[i]); },
+      [&](int64_t i, int64_t index) {
+        values[i] = row[index];
+        indices[i] = static_cast<I>(index);
+      });
 }
 
 // k is an input of TopKV2, an attribute of TopK.
@@ -83,9 +78,9 @@ class TopKKernel final : public OpKernel {
       VisitDType(indices->dtype(), TypeList<int32_t, int64_t, int16_t>(), [&]<typename I>() {
         c.ParallelFor(in.num_elements() / columns, std::max<int64_t>(1, 4096 / columns),
                       [&](int64_t begin, int64_t end) {
-                        std::vector<int64_t> order;
+                        Ranking ranking;
                         for (int64_t r = begin; r < end; ++r) {
-                          TopOfRow<T, I>(in.data<T>() + r * columns, columns, k, order,
+                          TopOfRow<T, I>(in.data<T>() + r * columns, columns, k, ranking,
                                          values->data<T>() + r * k, indices->data<I>() + r * k);
                         }
                       });
