@@ -23,6 +23,7 @@ import time
 
 import jobs
 import model_rows
+import op_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -37,9 +38,9 @@ class Side:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         env=dict(os.environ, **env))
 
-    def start_round(self):
+    def start_round(self, case=''):
         with contextlib.suppress(OSError):  # end_round tells what happened
-            self.process.stdin.write('\n')
+            self.process.stdin.write(case + '\n')
             self.process.stdin.flush()
 
     def end_round(self):
@@ -52,8 +53,8 @@ class Side:
         self.cpus.append(answer.get('cpu_us', 0))
         self.check = answer['check']
 
-    def round(self):
-        self.start_round()
+    def round(self, case=''):
+        self.start_round(case)
         self.end_round()
 
     def end(self):
@@ -138,11 +139,17 @@ def measure(sides, rounds, tolerance=1e-3):
     finally:
         for side in sides:
             side.end()
+    if tolerance is not None:
+        refuse_others(sides, tolerance)
+    return sides
+
+
+def refuse_others(sides, tolerance):
+    """An error where a side computes something else than the first."""
     for side in sides[1:]:
         scale = max(1.0, abs(sides[0].check))
-        if tolerance is not None and abs(side.check - sides[0].check) > tolerance * scale:
+        if abs(side.check - sides[0].check) > tolerance * scale:
             raise RuntimeError('%s computes %g, %s computes %g' % (side.name, side.check, sides[0].name, sides[0].check))
-    return sides
 
 
 def best(sides):
@@ -158,7 +165,8 @@ class Bench:
         self.weft = os.path.abspath(arguments.weft)
         self.ours = os.path.join(os.path.dirname(self.weft), 'session_rounds')
         self.rounds, self.job_count = arguments.rounds, arguments.jobs
-        self.models, self.modes, self.torch_forms = arguments.models, arguments.modes, arguments.torch_forms
+        self.ops, self.models, self.modes, self.torch_forms = (
+            arguments.ops, arguments.models, arguments.modes, arguments.torch_forms)
         self.tensorflows = [(version, python) for python in (arguments.tf215, sys.executable)
                             if (version := model_rows.version_of(python, 'tensorflow_cpu'))]
         self.torch_python = arguments.torch if model_rows.version_of(arguments.torch, 'torch') else None
@@ -272,6 +280,12 @@ class Bench:
             raise RuntimeError('no TensorFlow in %s: run this by ./dev bench' % sys.executable)
         model_rows.run(self, Side, measure)
 
+    def single_ops(self):
+        self.table.section('Single ops and their gradients, the time of one: a weft server beside TensorFlow in its own process')
+        if not self.tensorflows:
+            raise RuntimeError('no TensorFlow in %s: run this by ./dev bench' % sys.executable)
+        op_rows.run(self, Side, refuse_others)
+
     def ps(self):
         self.table.section("The seeds' MLP on 1 parameter server and 2 workers, asynchronous, batch 100 (row 7)")
         with self.cluster('weft', ps=1, worker=2) as (ours, _, _), \
@@ -361,7 +375,7 @@ class Bench:
         self.table.lines += [dict(what=what, ratio=ratio, goal=goal, met=met) for what, ratio, goal, met in lines]
 
 
-ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'models': Bench.whole_models, 'ps': Bench.ps,
+ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'ops': Bench.single_ops, 'models': Bench.whole_models, 'ps': Bench.ps,
         'wire': Bench.wire, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs}
 
 
@@ -371,6 +385,7 @@ def main():
     parser.add_argument('--rows', type=lambda text: text.split(','), default=list(ROWS), help='some of ' + ','.join(ROWS))
     parser.add_argument('--rounds', type=int, default=7)
     parser.add_argument('--jobs', type=int, default=1000, help='of the row jobs; ten times as many lie there at a restart')
+    parser.add_argument('--ops', type=lambda text: text.split(','), help='parts of the names of the row ops: softmax,pool, ...')
     parser.add_argument('--models', type=lambda text: text.split(','), help='some of the row models: lenet, vgg16, ...')
     parser.add_argument('--modes', type=lambda text: text.split(','), default=['train', 'infer'])
     parser.add_argument('--torch_forms', type=lambda text: text.split(','), default=['eager', 'compiled'])

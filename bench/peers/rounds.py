@@ -18,23 +18,28 @@ def cpu_seconds(server):
     return total
 
 
+def measured(step, check, server=None):
+    """Calls `step` in bursts for a quarter of a second. Says the time of a step in the fastest burst, and its CPU time over all
+    of them, that of the process `server` included."""
+    best, burst, count, end = 1e9, 1, 0, time.perf_counter() + 0.25
+    cpu = cpu_seconds(server)
+    while True:
+        start = time.perf_counter()
+        for _ in range(burst):
+            step()
+        took = time.perf_counter() - start
+        best = min(best, took / burst)
+        count += burst
+        if took < 0.02:
+            burst *= 2
+        if time.perf_counter() > end:
+            break
+    cpu = (cpu_seconds(server) - cpu) / count
+    print(json.dumps({'us': best * 1e6, 'check': float(check), 'cpu_us': cpu * 1e6}), flush=True)
+
+
 def serve(step, checks=10, server=None):
-    """Calls `step`, which gives a number, `checks` times for the check, then in bursts for each line of stdin. Says the time of
-    a step in the fastest burst, and its CPU time over all of them, that of the process `server` included."""
+    """Calls `step`, which gives a number, `checks` times for the check, then measures a round for each line of stdin."""
     check = [step() for _ in range(checks)][-1]
     for _ in sys.stdin:
-        best, burst, count, end = 1e9, 1, 0, time.perf_counter() + 0.25
-        cpu = cpu_seconds(server)
-        while True:
-            start = time.perf_counter()
-            for _ in range(burst):
-                step()
-            took = time.perf_counter() - start
-            best = min(best, took / burst)
-            count += burst
-            if took < 0.02:
-                burst *= 2
-            if time.perf_counter() > end:
-                break
-        cpu = (cpu_seconds(server) - cpu) / count
-        print(json.dumps({'us': best * 1e6, 'check': float(check), 'cpu_us': cpu * 1e6}), flush=True)
+        measured(step, check, server)

@@ -11,6 +11,8 @@ namespace weft::executor {
 // What a kernel takes less than is computed where it becomes ready: to hand it to another thread
 // costs as much.
 inline constexpr int64_t kWorthHandingOver = 15'000;  // nanoseconds
+// What it costs to hand a kernel over, in nanoseconds.
+inline constexpr int64_t kHandOver = 2'000;
 
 // A moving average for each instruction, shared by the steps of a plan. Thread-safe.
 class CostTable {

@@ -91,13 +91,24 @@ void ParallelRun::RunUnit(int unit) {
     next.pop_back();
     RunCalls(units[current]);
     ++ended;
-    heavy.clear();
     TellDependents(units[current], &next, &heavy);
-    if (!heavy.empty()) Offer(heavy);
+    // What is light and soon done comes first: this thread then goes on with a heavy unit whose
+    // inputs lie in its cache, where another would have taken it.
+    if (!heavy.empty() && TimeOf(next) > kHandOver) {
+      Offer(heavy);
+      heavy.clear();
+    }
   }
+  if (!heavy.empty()) Offer(heavy);
   absl::MutexLock lock(&mutex_);
   units_left_ -= ended;
   if (units_left_ == 0 && caller_waits_) changed_.Signal();
+}
+
+int64_t ParallelRun::TimeOf(const Units& units) const {
+  int64_t nanoseconds = 0;
+  for (const int unit : units) nanoseconds += schedule_->units()[unit].nanoseconds;
+  return nanoseconds;
 }
 
 void ParallelRun::RunCalls(const Schedule::Unit& unit) {
@@ -165,8 +176,8 @@ void ParallelRun::Offer(const Units& units) {
     ready_.push_back(unit);
     std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
   }
-  if (caller_waits_) changed_.Signal();
   // This thread takes one of them itself.
+  if (caller_waits_ && ready_.size() > 1) changed_.Signal();
   CallThreads(static_cast<int>(ready_.size()) - 1 - (caller_waits_ ? 1 : 0));
 }
 

@@ -50,6 +50,7 @@ class ParallelRun final : public RefCounted {
   void Release(const Schedule::Call& call);
   // Light units go to `next`, heavy ones to `heavy`.
   using Units = absl::InlinedVector<int, 16>;
+  int64_t TimeOf(const Units& units) const;  // what they take, in nanoseconds
   void TellDependents(const Schedule::Unit& unit, Units* next, Units* heavy);
   void Offer(const Units& units);
   void CallThreads(int most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

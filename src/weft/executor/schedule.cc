@@ -20,8 +20,7 @@ namespace {
 
 // The table of who precedes whom grows with the square of this.
 constexpr size_t kMostUnits = 4096;
-// What it costs to hand a unit over, and to run one at all.
-constexpr int64_t kHandOver = 2'000;
+// What it costs to run a unit at all.
 constexpr int64_t kUnitOverhead = 200;
 // Light instructions that wait for the same unit join it until they come to this.
 constexpr int64_t kMostLightTail = 30'000;

@@ -49,7 +49,20 @@ inline void CopyElements(const T* from, int64_t n, T* to) {
   }
 }
 
-// The same by dtype: element `from_index` of `from` on, to `to_index` of `to` on.
+// `n` copies of an element; of zeros as fast as memory is.
+template <typename T>
+inline void FillElements(const T& value, int64_t n, T* to) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    static constexpr T kZero{};
+    if (std::memcmp(&value, &kZero, sizeof(T)) == 0) {
+      if (n > 0) std::memset(static_cast<void*>(to), 0, static_cast<size_t>(n) * sizeof(T));
+      return;
+    }
+  }
+  std::fill_n(to, n, value);
+}
+
+// CopyElements by dtype: element `from_index` of `from` on, to `to_index` of `to` on.
 inline void CopyElements(const Tensor& from, int64_t from_index, int64_t n, Tensor* to,
                          int64_t to_index) {
   const size_t size = DTypeSize(from.dtype());

@@ -49,6 +49,12 @@ class ServerTest : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(cluster.ok());
     options.cluster = *cluster;
     StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
+    // While a task is down, a test beside this one may have taken its port.
+    for (const absl::Time end = absl::Now() + absl::Seconds(60);
+         absl::IsUnavailable(server.status()) && absl::Now() < end;) {
+      absl::SleepFor(absl::Milliseconds(100));
+      server = Server::Start(options);
+    }
     ASSERT_TRUE(server.ok()) << server.status();
     servers_[job] = *std::move(server);
   }

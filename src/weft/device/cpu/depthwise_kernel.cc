@@ -45,6 +45,39 @@ struct Span {
                             : std::clamp<int64_t>((width - 1 - offset) / step + 1, begin, count)) {}
 };
 
+// True if the nine taps are three rows of three neighbours.
+bool IsSquareOfThree(const DepthwiseRow& row) {
+  for (int t = 0; t < 9; ++t) {
+    const DepthwiseTap& first = row.taps[t / 3 * 3];
+    if (row.taps[t].pixels != first.pixels || row.taps[t].offset != first.offset + t % 3) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Four neighbouring positions of such a square from `pixels` of its taps: each pixel is read once
+// for all of them, and each sum is taken in the order of the taps.
+template <bool masked>
+HWY_INLINE void SumFour(const float* const* pixels, const V* weights, int64_t channels, M mask,
+                        float* out, int64_t out_step) {
+  constexpr int kPositions = 4;
+  V sums[kPositions];
+  for (V& sum : sums) sum = hn::Zero(D());
+  for (int r = 0; r < 3; ++r) {
+    V seen[kPositions + 2];
+    for (int i = 0; i < kPositions + 2; ++i) {
+      seen[i] = Load<masked>(mask, pixels[3 * r] + i * channels);
+    }
+    for (int k = 0; k < 3; ++k) {
+      for (int j = 0; j < kPositions; ++j) {
+        sums[j] = hn::MulAdd(seen[j + k], weights[3 * r + k], sums[j]);
+      }
+    }
+  }
+  for (int j = 0; j < kPositions; ++j) Store<masked>(sums[j], mask, out + j * out_step);
+}
+
 // Positions [begin, end), for which every tap sees a pixel. `fixed` taps, or as many as the row
 // says.
 template <bool masked, int fixed>
@@ -57,7 +90,17 @@ HWY_INLINE void SumInside(const DepthwiseRow& row, int64_t begin, int64_t end, i
       weights[t] = Load<masked>(mask, row.taps[t].weights + c);
       pixels[t] = row.taps[t].pixels + row.taps[t].offset * row.channels + c;
     }
-    for (int64_t j = begin; j < end; ++j) {
+    int64_t j = begin;
+    if constexpr (fixed == 9) {
+      if (row.step == 1 && IsSquareOfThree(row)) {
+        for (; j + 4 <= end; j += 4) {
+          const float* at[fixed];
+          for (int t = 0; t < fixed; ++t) at[t] = pixels[t] + j * row.channels;
+          SumFour<masked>(at, weights, row.channels, mask, out + j * out_step + c, out_step);
+        }
+      }
+    }
+    for (; j < end; ++j) {
       V sum = hn::Zero(D());
       for (int t = 0; t < fixed; ++t) {
         sum = hn::MulAdd(Load<masked>(mask, pixels[t] + j * row.step * row.channels), weights[t],

@@ -110,6 +110,35 @@ void Finish(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, int64_t 
   }
 }
 
+// oneDNN's code for AVX-512 copies a transposed b unless a has at most this many rows, which costs
+// a third of the product where a has few more: such products are computed by slices.
+constexpr int64_t kSliceRows = 8;
+bool PaysToSlice(const MatrixProduct<float>& p) {
+#if defined(__x86_64__)
+  static const bool has_avx512 = __builtin_cpu_supports("avx512f");
+#else
+  constexpr bool has_avx512 = false;
+#endif
+  constexpr int64_t kMostElements = 1 << 18;  // of b, which is read for each slice
+  return has_avx512 && p.transpose_b && !p.transpose_a && p.m > kSliceRows &&
+         p.m <= 8 * kSliceRows && p.n >= 128 && p.n * p.k <= kMostElements;
+}
+
+// False where the library is missing or refuses.
+bool LibraryProduct(const MatrixProduct<float>& p) {
+  const DnnlSgemm sgemm = LoadDnnlSgemm();
+  if (sgemm == nullptr) return false;
+  const int64_t rows = PaysToSlice(p) ? kSliceRows : p.m;
+  for (int64_t i = 0; i < p.m; i += rows) {
+    const MatrixProduct<float> part = RowsOf(p, i, std::min(p.m, i + rows));
+    if (sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', part.m, p.n, p.k, 1.0f, part.a,
+              p.a_stride, p.b, p.b_stride, 0.0f, part.c, p.c_stride) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // Rounds shares to whole register blocks.
 constexpr int64_t kRowUnit = 4;
 constexpr int64_t kColumnUnit = 32;
@@ -125,12 +154,7 @@ void Multiply(const MatrixProduct<T>& p) {
   }
   if constexpr (std::is_same_v<T, float>) {
     if (p.m > 4 && p.n > 4 && p.m * p.n * p.k > kLibraryWork) {
-      if (DnnlSgemm sgemm = LoadDnnlSgemm()) {
-        const int failed =
-            sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, 1.0f, p.a,
-                  p.a_stride, p.b, p.b_stride, 0.0f, p.c, p.c_stride);
-        if (failed == 0) return;
-      }
+      if (LibraryProduct(p)) return;
     }
     GetBlockProducts().of_float(p);
   } else if constexpr (std::is_same_v<T, double>) {

@@ -9,6 +9,8 @@
 namespace weft::ops::array::one_hot {
 namespace {
 
+constexpr int64_t kGrain = 16384;  // elements of the output that one thread should at least get
+
 class OneHotKernel final : public OpKernel {
  public:
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
@@ -43,13 +45,18 @@ class OneHotKernel final : public OpKernel {
     const int64_t suffix = indices.num_elements() / prefix;
     VisitElement(output->dtype(), [&]<typename T>() {
       T* out = output->bits<T>();
-      std::fill_n(out, output->num_elements(), *c.input(3).bits<T>());
-      const T on = *c.input(2).bits<T>();
-      for (int64_t i = 0; i < indices.num_elements(); ++i) {
-        const int64_t hot = IndexAt(indices, i);
-        if (hot < 0 || hot >= depth) continue;
-        out[(i / suffix * depth + hot) * suffix + i % suffix] = on;
-      }
+      const T& on = *c.input(2).bits<T>();
+      const T& off = *c.input(3).bits<T>();
+      const int64_t block = depth * suffix;
+      const int64_t rows = std::max<int64_t>(1, kGrain / block);
+      c.ParallelFor(prefix, rows, [&](int64_t begin, int64_t end) {
+        FillElements(off, (end - begin) * block, out + begin * block);
+        for (int64_t i = begin * suffix; i < end * suffix; ++i) {
+          const int64_t hot = IndexAt(indices, i);
+          if (hot < 0 || hot >= depth) continue;
+          out[(i / suffix * depth + hot) * suffix + i % suffix] = on;
+        }
+      });
     });
     return absl::OkStatus();
   }

@@ -65,7 +65,7 @@ class PadKernel final : public OpKernel {
       return;
     }
     VisitElement(output->dtype(), [&]<typename T>() {
-      std::fill_n(output->bits<T>(), output->num_elements(), *value->bits<T>());
+      FillElements(*value->bits<T>(), output->num_elements(), output->bits<T>());
     });
   }
 };

@@ -2,6 +2,8 @@
 #include "weft/ops/array/strided_kernel.h"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 #include "weft/ops/elements.h"
 
@@ -64,13 +66,34 @@ void CopyRow(const T* source, int64_t source_stride, int64_t n, T* target, int64
   }
 }
 
+// Transposes a full block whose rows in the source, and in the target, lie `source_stride` and
+// `target_stride` apart.
+template <typename T>
+void TransposeBlock(const T* source, int64_t source_stride, T* target, int64_t target_stride) {
+  T lines[kBlock][kBlock];
+  for (int64_t k = 0; k < kBlock; ++k) {
+    for (int64_t r = 0; r < kBlock; ++r) lines[r][k] = source[k * source_stride + r];
+  }
+  for (int64_t r = 0; r < kBlock; ++r) {
+    std::memcpy(target + r * target_stride, lines[r], sizeof(lines[r]));
+  }
+}
+
 template <typename T>
 void CopySquare(const T* source, T* target, int64_t rows, int64_t columns,
                 const int64_t* source_strides, const int64_t* target_strides) {
+  const bool is_plain = source_strides[0] == 1 && target_strides[1] == 1;
   for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
     const int64_t r1 = std::min(rows, r0 + kBlock);
     for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
       const int64_t c1 = std::min(columns, c0 + kBlock);
+      if constexpr (std::is_trivially_copyable_v<T>) {
+        if (is_plain && r1 - r0 == kBlock && c1 - c0 == kBlock) {
+          TransposeBlock(source + r0 + c0 * source_strides[1], source_strides[1],
+                         target + r0 * target_strides[0] + c0, target_strides[0]);
+          continue;
+        }
+      }
       for (int64_t r = r0; r < r1; ++r) {
         for (int64_t k = c0; k < c1; ++k) {
           target[r * target_strides[0] + k * target_strides[1]] =

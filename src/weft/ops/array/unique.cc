@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unique and its kin, and ListDiff: tensors as lists of keys.
+#include <limits>
 #include <memory>
 
 #include "absl/container/flat_hash_map.h"
@@ -79,8 +80,30 @@ struct Groups {
   std::vector<int64_t> first;
 };
 
+// Single elements, by their value: a table of places would look into the tensor for each.
+template <typename T, typename Number>
+Groups GroupValues(const T* values, int64_t count) {
+  Groups groups;
+  groups.of.resize(static_cast<size_t>(count));
+  absl::flat_hash_map<T, Number> seen(static_cast<size_t>(std::min<int64_t>(count, 1 << 13)));
+  for (int64_t i = 0; i < count; ++i) {
+    const auto [at, is_new] = seen.try_emplace(values[i], static_cast<Number>(groups.first.size()));
+    if (is_new) groups.first.push_back(i);
+    groups.of[i] = at->second;
+  }
+  return groups;
+}
+
 template <typename T>
 Groups Group(const Keys<T>& keys) {
+  // Of floats a NaN is like no other.
+  if constexpr (std::is_integral_v<T>) {
+    if (keys.outer == 1 && keys.inner == 1) {
+      return keys.count <= std::numeric_limits<int32_t>::max()
+                 ? GroupValues<T, int32_t>(keys.data, keys.count)
+                 : GroupValues<T, int64_t>(keys.data, keys.count);
+    }
+  }
   Groups groups;
   groups.of.resize(static_cast<size_t>(keys.count));
   absl::flat_hash_map<int64_t, int64_t, HashKey<T>, SameKey<T>> seen(
@@ -152,6 +175,12 @@ class UniqueKernel final : public OpKernel {
     const auto kept = static_cast<int64_t>(first.size());
     shape.SetDim(axis, kept);
     WEFT_ASSIGN_OR_RETURN(Tensor * values, c.AllocateOutput(0, shape));
+    if (outer == 1 && inner == 1) {
+      VisitElement(input.dtype(), [&]<typename T>() {
+        for (int64_t i = 0; i < kept; ++i) values->bits<T>()[i] = input.bits<T>()[first[i]];
+      });
+      return absl::OkStatus();
+    }
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < kept; ++i) {
         CopyElements(input, (o * count + first[i]) * inner, inner, values, (o * kept + i) * inner);

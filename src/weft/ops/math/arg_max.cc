@@ -31,9 +31,43 @@ bool Wins(T x, T best) {
                  : static_cast<Wide<T>>(x) < static_cast<Wide<T>>(best);
 }
 
+// A row: eight elements in turn, so that no comparison waits for the one before.
+template <bool largest, typename T>
+int64_t ScanRow(const T* in, int64_t size) {
+  constexpr int64_t kLanes = 8;
+  int64_t best = -1;
+  T value = T();
+  const auto take = [&](T x, int64_t at) {
+    if constexpr (!std::is_same_v<T, bool>) {
+      if (x != x) return;
+    }
+    if (best < 0 || Wins<largest>(x, value)) {
+      best = at;
+      value = x;
+    }
+  };
+  int64_t j = 0;
+  while (j < size && best < 0) {
+    take(in[j], j);
+    ++j;
+  }
+  for (; j + kLanes <= size; j += kLanes) {
+    bool any = false;
+    for (int64_t k = 0; k < kLanes; ++k) any |= Wins<largest>(in[j + k], value);
+    if (!any) continue;
+    for (int64_t k = 0; k < kLanes; ++k) take(in[j + k], j + k);
+  }
+  for (; j < size; ++j) take(in[j], j);
+  return best < 0 ? 0 : best;
+}
+
 template <bool largest, typename T, typename I>
 void Scan(const T* in, int64_t outer, int64_t size, int64_t inner, I* out) {
   for (int64_t o = 0; o < outer; ++o, in += size * inner) {
+    if (inner == 1) {
+      out[o] = static_cast<I>(ScanRow<largest>(in, size));
+      continue;
+    }
     for (int64_t i = 0; i < inner; ++i) {
       int64_t best = -1;
       T value = T();

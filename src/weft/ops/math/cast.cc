@@ -6,6 +6,7 @@
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/math/functors.h"
+#include "weft/ops/math/tile_loop.h"
 
 namespace weft::ops::math::cast {
 namespace {
@@ -77,10 +78,9 @@ From DropBits(From x) {
   return x;
 }
 
-using CastFunction = void (*)(const std::byte* in, std::byte* out, int64_t n);
-
 template <typename From, typename To, bool truncate>
-void CastMany(const std::byte* in_bytes, std::byte* out_bytes, int64_t n) {
+void CastMany(const std::byte* in_bytes, int, const std::byte*, int, std::byte* out_bytes,
+              int64_t n) {
   const From* in = reinterpret_cast<const From*>(in_bytes);
   To* out = reinterpret_cast<To*>(out_bytes);
   for (int64_t i = 0; i < n; ++i) {
@@ -90,8 +90,8 @@ void CastMany(const std::byte* in_bytes, std::byte* out_bytes, int64_t n) {
   }
 }
 
-CastFunction FindCast(DType from, DType to, bool truncate) {
-  CastFunction found = nullptr;
+TileFunction FindCast(DType from, DType to, bool truncate) {
+  TileFunction found = nullptr;
   VisitDType(from, CastTypes(), [&]<typename From>() {
     VisitDType(to, CastTypes(), [&]<typename To>() {
       found = CastMany<From, To, false>;
@@ -100,7 +100,12 @@ CastFunction FindCast(DType from, DType to, bool truncate) {
       }
     });
   });
-  return found;
+  if (truncate) return found;
+  TileFunction vector = nullptr;
+  if (to == DType::kFloat) vector = FindSimdTile(kCastToFloat, from);
+  if (to == DType::kBfloat16) vector = FindSimdTile(kCastToBfloat16, from);
+  if (to == DType::kHalf) vector = FindSimdTile(kCastToHalf, from);
+  return vector != nullptr ? vector : found;
 }
 
 class CastKernel final : public OpKernel {
@@ -108,7 +113,7 @@ class CastKernel final : public OpKernel {
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& k) {
     const DType from = k.input_dtype(0);
     const DType to = k.output_dtype(0);
-    CastFunction cast = FindCast(from, to, k.AttrOr<bool>("Truncate", false));
+    TileFunction cast = FindCast(from, to, k.AttrOr<bool>("Truncate", false));
     if (cast == nullptr && from != to) {
       return Unimplemented("Cast ", DTypeName(from), " to ", DTypeName(to), " is not supported");
     }
@@ -123,15 +128,16 @@ class CastKernel final : public OpKernel {
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
     c.ParallelFor(in.num_elements(), 32768, [&](int64_t begin, int64_t end) {
-      cast_(in.bytes() + begin * in_size_, out->bytes() + begin * out_size_, end - begin);
+      cast_(in.bytes() + begin * in_size_, 1, nullptr, 0, out->bytes() + begin * out_size_,
+            end - begin);
     });
     return absl::OkStatus();
   }
 
  private:
-  CastKernel(DType from, DType to, CastFunction cast)
+  CastKernel(DType from, DType to, TileFunction cast)
       : cast_(cast), in_size_(DTypeSize(from)), out_size_(DTypeSize(to)) {}
-  const CastFunction cast_;  // null where the types are the same
+  const TileFunction cast_;  // null where the types are the same
   const size_t in_size_;
   const size_t out_size_;
 };

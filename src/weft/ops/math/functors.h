@@ -169,5 +169,16 @@ struct RsqrtOf {
     return static_cast<T>(Wide<T>(1) / std::sqrt(static_cast<Wide<T>>(x)));
   }
 };
+// Conversions of numbers that have vector code.
+inline constexpr char kCastToFloat[] = "CastToFloat";
+inline constexpr char kCastToHalf[] = "CastToHalf";
+inline constexpr char kCastToBfloat16[] = "CastToBfloat16";
+template <typename To>
+struct CastTo {
+  template <typename T>
+  WEFT_INLINE To Apply(T x) {
+    return static_cast<To>(static_cast<Wide<To>>(static_cast<Wide<T>>(x)));
+  }
+};
 
 }  // namespace weft::ops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements of one tensor or of another, by a condition.
 #include <cstring>
+#include <type_traits>
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/broadcast.h"
@@ -33,12 +34,32 @@ void VisitSize(DType dtype, Body&& body) {
   }
 }
 
+// Both are read and blended by bits, so that no branch depends on the data.
+template <typename T>
+T Blend(uint8_t condition, T t, T e) {
+  const T mask = static_cast<T>(-static_cast<T>(condition));
+  return static_cast<T>((t & mask) | (e & ~mask));
+}
+
 template <typename T>
 void Choose(const bool* condition, int64_t c_step, const T* t, int64_t t_step, const T* e,
             int64_t e_step, T* out, int64_t n) {
-  if (c_step == 1 && t_step == 1 && e_step == 1) {
-    for (int64_t i = 0; i < n; ++i) out[i] = condition[i] ? t[i] : e[i];
-    return;
+  if constexpr (std::is_integral_v<T>) {
+    const auto* chosen = reinterpret_cast<const uint8_t*>(condition);
+    if (c_step == 1 && t_step == 1 && e_step == 1) {
+      for (int64_t i = 0; i < n; ++i) out[i] = Blend(chosen[i], t[i], e[i]);
+      return;
+    }
+    if (c_step == 1 && t_step == 1 && e_step == 0) {
+      const T other = *e;
+      for (int64_t i = 0; i < n; ++i) out[i] = Blend(chosen[i], t[i], other);
+      return;
+    }
+    if (c_step == 1 && t_step == 0 && e_step == 1) {
+      const T other = *t;
+      for (int64_t i = 0; i < n; ++i) out[i] = Blend(chosen[i], other, e[i]);
+      return;
+    }
   }
   for (int64_t i = 0; i < n; ++i) out[i] = condition[i * c_step] ? t[i * t_step] : e[i * e_step];
 }
@@ -107,8 +128,10 @@ class SelectKernel final : public OpKernel {
     if (out->num_elements() == 0) return absl::OkStatus();
     VisitSize(out->dtype(), [&]<typename T>() {
       if (row == 1) {
-        Choose<T>(condition.data<bool>(), 1, t.bits<T>(), 1, e.bits<T>(), 1, out->bits<T>(),
-                  out->num_elements());
+        c.ParallelFor(out->num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+          Choose<T>(condition.data<bool>() + begin, 1, t.bits<T>() + begin, 1, e.bits<T>() + begin,
+                    1, out->bits<T>() + begin, end - begin);
+        });
         return;
       }
       for (int64_t i = 0; i < condition.num_elements(); ++i) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "weft/ops/math/functors.h"
 #include "weft/ops/math/simd_table_kernel.h"
 
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
@@ -143,13 +144,73 @@ void Run(const std::byte* a, int a_step, const std::byte*, int, std::byte* out_b
   std::memcpy(out + i, rest, static_cast<size_t>(n - i) * sizeof(T));
 }
 
+// The error function: a rational function of x^2, fitted to a relative error of 2.5e-8 on [0, 4]
+// with the weights of an equal ripple; beyond that it is 1 in float.
+struct ErfF {
+  template <typename D, typename V>
+  static HWY_INLINE V Apply(D d, V x) {
+    const V limit = hn::Set(d, 4.0f);
+    const V near = hn::Max(hn::Min(x, limit), hn::Neg(limit));
+    const V t = hn::Mul(near, near);
+    V p = hn::Set(d, 1.98717903e-06f);
+    for (const float next :
+         {0.000284516299f, 0.00388110966f, 0.0530948101f, 0.193492806f, 1.12837914f}) {
+      p = hn::MulAdd(p, t, hn::Set(d, next));
+    }
+    V q = hn::Set(d, 3.74217259e-05f);
+    for (const float next : {0.00118503173f, 0.0152027609f, 0.115328377f, 0.504811102f, 1.0f}) {
+      q = hn::MulAdd(q, t, hn::Set(d, next));
+    }
+    const V one = hn::Set(d, 1.0f);
+    const V y = hn::Div(hn::Mul(near, p), q);
+    return KeepNaN(d, x, hn::Max(hn::Min(y, one), hn::Neg(one)));
+  }
+};
+
+void HalfToFloat(const std::byte* in_bytes, int, const std::byte*, int, std::byte* out_bytes,
+                 int64_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<uint16_t, decltype(d)> d16;
+  const hn::Rebind<hwy::float16_t, decltype(d)> half;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* in = reinterpret_cast<const uint16_t*>(in_bytes);
+  auto* out = reinterpret_cast<float*>(out_bytes);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::PromoteTo(d, hn::BitCast(half, hn::LoadU(d16, in + i))), d, out + i);
+  }
+  for (; i < n; ++i) out[i] = static_cast<float>(Half::FromBits(in[i]));
+}
+
+void FloatToHalf(const std::byte* in_bytes, int, const std::byte*, int, std::byte* out_bytes,
+                 int64_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<uint16_t, decltype(d)> d16;
+  const hn::Rebind<hwy::float16_t, decltype(d)> half;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* in = reinterpret_cast<const float*>(in_bytes);
+  auto* out = reinterpret_cast<uint16_t*>(out_bytes);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::BitCast(d16, hn::DemoteTo(half, hn::LoadU(d, in + i))), d16, out + i);
+  }
+  for (; i < n; ++i) out[i] = Half(in[i]).bits;
+}
+
 #define WEFT_FLOATS(name, f) \
   {name, DType::kFloat, Run<f, float>}, { name, DType::kDouble, Run<f, double> }
 constexpr SimdTile kTiles[] = {
-    WEFT_FLOATS("ExpOf", ExpF),   WEFT_FLOATS("Expm1Of", Expm1F),
-    WEFT_FLOATS("LogOf", LogF),   WEFT_FLOATS("Log1pOf", Log1pF),
-    WEFT_FLOATS("TanhOf", TanhF), WEFT_FLOATS("SigmoidOf", SigmoidF),
-    WEFT_FLOATS("SinOf", SinF),   WEFT_FLOATS("CosOf", CosF),
+    WEFT_FLOATS("ExpOf", ExpF),
+    WEFT_FLOATS("Expm1Of", Expm1F),
+    WEFT_FLOATS("LogOf", LogF),
+    WEFT_FLOATS("Log1pOf", Log1pF),
+    WEFT_FLOATS("TanhOf", TanhF),
+    WEFT_FLOATS("SigmoidOf", SigmoidF),
+    WEFT_FLOATS("SinOf", SinF),
+    WEFT_FLOATS("CosOf", CosF),
+    {"ErfOf", DType::kFloat, Run<ErfF, float>},
+    {kCastToFloat, DType::kHalf, HalfToFloat},
+    {kCastToHalf, DType::kFloat, FloatToHalf},
 };
 #undef WEFT_FLOATS
 

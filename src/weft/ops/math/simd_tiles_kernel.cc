@@ -65,6 +65,13 @@ constexpr SimdTile kTiles[] = {
     WEFT_FLOATS(RunBinary, ReluGradOf),
     WEFT_FLOATS(RunBinary, Relu6GradOf),
     WEFT_FLOATS(RunBinary, SoftsignGradOf),
+    {kCastToFloat, DType::kBool, RunUnary<CastTo<float>, uint8_t>},
+    {kCastToFloat, DType::kUint8, RunUnary<CastTo<float>, uint8_t>},
+    {kCastToFloat, DType::kInt32, RunUnary<CastTo<float>, int32_t>},
+    {kCastToFloat, DType::kInt64, RunUnary<CastTo<float>, int64_t>},
+    {kCastToFloat, DType::kDouble, RunUnary<CastTo<float>, double>},
+    {kCastToFloat, DType::kBfloat16, RunUnary<CastTo<float>, Bfloat16>},
+    {kCastToBfloat16, DType::kFloat, RunUnary<CastTo<Bfloat16>, float>},
 };
 #undef WEFT_NUMBERS
 #undef WEFT_FLOATS

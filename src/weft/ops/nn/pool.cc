@@ -175,8 +175,36 @@ void MaxBackwardTwice(const KernelContext& c, const PoolShape& p, const T* in, c
   });
 }
 
+void FloatAverageForward(const KernelContext& c, const PoolShape& p, const float* in, float* out) {
+  ForEachImage(c, p, [&](int64_t n) {
+    absl::InlinedVector<const float*, 16> from;
+    ForEachTaps(p, n, [&](int64_t pixel, const auto& taps) {
+      from.clear();
+      for (const int64_t tap : taps) from.push_back(in + tap);
+      GetPoolFunctions().average(from.data(), static_cast<int64_t>(from.size()), p.channels,
+                                 out + pixel * p.channels);
+    });
+  });
+}
+
+void FloatAverageBackward(const KernelContext& c, const PoolShape& p, const float* gradient,
+                          float* out) {
+  ForEachImage(c, p, [&](int64_t n) {
+    std::fill_n(out + n * p.image(), p.image(), 0.0f);
+    if (p.image() == 0) return;  // the channels may be any number
+    absl::InlinedVector<float*, 16> to;
+    ForEachTaps(p, n, [&](int64_t pixel, const auto& taps) {
+      to.clear();
+      for (const int64_t tap : taps) to.push_back(out + tap);
+      GetPoolFunctions().add_average(static_cast<int64_t>(to.size()), p.channels,
+                                     gradient + pixel * p.channels, to.data());
+    });
+  });
+}
+
 template <typename T>
 void AverageForward(const KernelContext& c, const PoolShape& p, const T* in, T* out) {
+  if constexpr (std::is_same_v<T, float>) return FloatAverageForward(c, p, in, out);
   ForEachImage(c, p, [&](int64_t n) {
     absl::InlinedVector<Wide<T>, 64> sums(static_cast<size_t>(p.channels));
     ForEachWindow(p, n, [&](int64_t pixel, Span rows, Span columns) {
@@ -197,6 +225,7 @@ void AverageForward(const KernelContext& c, const PoolShape& p, const T* in, T* 
 
 template <typename T>
 void AverageBackward(const KernelContext& c, const PoolShape& p, const T* gradient, T* out) {
+  if constexpr (std::is_same_v<T, float>) return FloatAverageBackward(c, p, gradient, out);
   ForEachImage(c, p, [&](int64_t n) {
     absl::InlinedVector<Wide<T>, 64> sums(static_cast<size_t>(p.image()), Wide<T>(0));
     ForEachWindow(p, n, [&](int64_t pixel, Span rows, Span columns) {

@@ -64,31 +64,51 @@ HWY_INLINE void AddToLargestOf(const float* const* in, int64_t taps, int64_t c, 
   }
 }
 
-void Largest(const float* const* in, int64_t taps, int64_t channels, float* y) {
+// Calls body.operator()<masked>(c, mask) for the vectors of the channels.
+template <typename Body>
+HWY_INLINE void ForEachVector(int64_t channels, const Body& body) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const M all = hn::FirstN(d, static_cast<size_t>(lanes));
   int64_t c = 0;
-  for (; c + lanes <= channels; c += lanes) LargestOf<false>(in, taps, c, all, y);
+  for (; c + lanes <= channels; c += lanes) body.template operator()<false>(c, all);
   if (c < channels)
-    LargestOf<true>(in, taps, c, hn::FirstN(d, static_cast<size_t>(channels - c)), y);
+    body.template operator()<true>(c, hn::FirstN(d, static_cast<size_t>(channels - c)));
+}
+
+void Largest(const float* const* in, int64_t taps, int64_t channels, float* y) {
+  ForEachVector(channels, [&]<bool masked>(int64_t c, M mask)
+                              HWY_ATTR { LargestOf<masked>(in, taps, c, mask, y); });
 }
 
 void AddToLargest(const float* const* in, int64_t taps, int64_t channels, const float* gradient,
                   float* const* out) {
-  const D d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const M all = hn::FirstN(d, static_cast<size_t>(lanes));
-  int64_t c = 0;
-  for (; c + lanes <= channels; c += lanes) AddToLargestOf<false>(in, taps, c, all, gradient, out);
-  if (c < channels) {
-    AddToLargestOf<true>(in, taps, c, hn::FirstN(d, static_cast<size_t>(channels - c)), gradient,
-                         out);
-  }
+  ForEachVector(channels, [&]<bool masked>(int64_t c, M mask) HWY_ATTR {
+    AddToLargestOf<masked>(in, taps, c, mask, gradient, out);
+  });
+}
+
+void Average(const float* const* in, int64_t taps, int64_t channels, float* y) {
+  const V count = hn::Set(D(), static_cast<float>(taps));
+  ForEachVector(channels, [&]<bool masked>(int64_t c, M mask) HWY_ATTR {
+    V sum = hn::Zero(D());
+    for (int64_t t = 0; t < taps; ++t) sum = hn::Add(sum, Load<masked>(mask, in[t] + c));
+    Store<masked>(hn::Div(sum, count), mask, y + c);
+  });
+}
+
+void AddAverage(int64_t taps, int64_t channels, const float* gradient, float* const* out) {
+  const V count = hn::Set(D(), static_cast<float>(taps));
+  ForEachVector(channels, [&]<bool masked>(int64_t c, M mask) HWY_ATTR {
+    const V part = hn::Div(Load<masked>(mask, gradient + c), count);
+    for (int64_t t = 0; t < taps; ++t) {
+      Store<masked>(hn::Add(Load<masked>(mask, out[t] + c), part), mask, out[t] + c);
+    }
+  });
 }
 
 const PoolFunctions* Functions() {
-  static constexpr PoolFunctions kFunctions = {Largest, AddToLargest};
+  static constexpr PoolFunctions kFunctions = {Largest, AddToLargest, Average, AddAverage};
   return &kFunctions;
 }
 

@@ -13,6 +13,10 @@ struct PoolFunctions {
   // Adds gradient[c] to out[t][c] for the first tap t whose in[t][c] is the largest.
   void (*add_to_largest)(const float* const* in, int64_t taps, int64_t channels,
                          const float* gradient, float* const* out);
+  // y[c] = the mean of in[t][c].
+  void (*average)(const float* const* in, int64_t taps, int64_t channels, float* y);
+  // Adds gradient[c] / taps to all out[t][c].
+  void (*add_average)(int64_t taps, int64_t channels, const float* gradient, float* const* out);
 };
 
 // Those of the machine's best instruction set.

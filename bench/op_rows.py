@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The row `ops`: single ops and their gradients on a weft server beside TensorFlow in its own process (peers/ops.py).
+
+Figures are of one copy of the op; what a step costs beside its copies is spread over them. CPU time is that of all
+processes of a side.
+"""
+import os
+import statistics
+import sys
+
+PEERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peers')
+GOAL = 1.0  # ahead of both peers
+
+
+def cases():
+    sys.path.insert(0, PEERS)
+    from ops import CASES
+    return CASES
+
+
+def run(bench, side, refuse):
+    program = os.path.join(PEERS, 'tensorflow_ops.py')
+    with bench.cluster('weft', worker=1) as (targets, _, _):
+        ours = side('weft', [bench.tensorflows[0][1], program, targets['worker'][0], str(bench.server_pids[0])])
+        peers = [side('TensorFlow %s, %s' % (version, text), [python, program], TF_ENABLE_ONEDNN_OPTS=library)
+                 for version, python in bench.tensorflows for library, text in (('1', 'oneDNN'), ('0', 'Eigen'))]
+        try:
+            for name, case in cases().items():
+                if bench.ops and not any(part in name for part in bench.ops):
+                    continue
+                for one in (ours, *peers):
+                    one.times, one.cpus = [], []
+                for _ in range(bench.rounds):
+                    for one in (ours, *peers):
+                        one.round(name)
+                refuse([ours, *peers], 2e-3)
+                add(bench.table, name, case.copies, ours, peers)
+        finally:
+            for one in (ours, *peers):
+                one.end()
+
+
+def add(table, name, copies, ours, peers):
+    best = min(peers, key=lambda one: one.median)
+    cpu = statistics.median(ours.cpus) / min(statistics.median(one.cpus) for one in peers)
+    table.add(name, (ours.median / copies, ours.least / copies), best.name, (best.median / copies, best.least / copies), GOAL,
+              'CPU %.2f' % cpu)
+    table.lines[-1]['cpu_ratio'] = cpu
