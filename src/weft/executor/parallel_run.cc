@@ -95,11 +95,11 @@ void ParallelRun::RunUnit(int unit) {
     // What is light and soon done comes first: this thread then goes on with a heavy unit whose
     // inputs lie in its cache, where another would have taken it.
     if (!heavy.empty() && TimeOf(next) > kHandOver) {
-      Offer(heavy);
+      Offer(heavy, /*takes_one=*/false);
       heavy.clear();
     }
   }
-  if (!heavy.empty()) Offer(heavy);
+  if (!heavy.empty()) Offer(heavy, /*takes_one=*/true);
   absl::MutexLock lock(&mutex_);
   units_left_ -= ended;
   if (units_left_ == 0 && caller_waits_) changed_.Signal();
@@ -170,15 +170,18 @@ void ParallelRun::TellDependents(const Schedule::Unit& unit, Units* next, Units*
   }
 }
 
-void ParallelRun::Offer(const Units& units) {
+void ParallelRun::Offer(const Units& units, bool takes_one) {
   absl::MutexLock lock(&mutex_);
   for (const int unit : units) {
     ready_.push_back(unit);
     std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
   }
-  // This thread takes one of them itself.
-  if (caller_waits_ && ready_.size() > 1) changed_.Signal();
-  CallThreads(static_cast<int>(ready_.size()) - 1 - (caller_waits_ ? 1 : 0));
+  int for_others = static_cast<int>(ready_.size()) - (takes_one ? 1 : 0);
+  if (caller_waits_ && for_others > 0) {
+    changed_.Signal();
+    --for_others;
+  }
+  CallThreads(for_others);
 }
 
 void ParallelRun::CallThreads(int most) {

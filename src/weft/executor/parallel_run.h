@@ -52,7 +52,8 @@ class ParallelRun final : public RefCounted {
   using Units = absl::InlinedVector<int, 16>;
   int64_t TimeOf(const Units& units) const;  // what they take, in nanoseconds
   void TellDependents(const Schedule::Unit& unit, Units* next, Units* heavy);
-  void Offer(const Units& units);
+  // Gives units to whoever is idle. With `takes_one` this thread will take one of them itself.
+  void Offer(const Units& units, bool takes_one);
   void CallThreads(int most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(int instruction, Status status);
 

@@ -61,36 +61,32 @@ TileFunction MaximumTile() {
             int64_t n) { BinaryLoop<MaximumOf, T>(a, a_step, b, b_step, out, n); };
 }
 
-void FloatMaxForward(const KernelContext& c, const PoolShape& p, const float* in, float* out) {
+// Calls body(run, the place of its first window's pixel) for the windows of all images. An input's
+// gradient, `cleared` if not null, becomes zeros before.
+template <typename Body>
+void ForEachPoolRun(const KernelContext& c, const PoolShape& p, float* cleared, const Body& body) {
+  // Of images without pixels the channels may be any number.
+  if (p.channels == 0 || (cleared != nullptr && p.image() == 0)) return;
   ForEachImage(c, p, [&](int64_t n) {
-    absl::InlinedVector<const float*, 16> from;
-    ForEachTaps(p, n, [&](int64_t pixel, const auto& taps) {
-      from.clear();
-      for (const int64_t tap : taps) from.push_back(in + tap);
-      GetPoolFunctions().largest(from.data(), static_cast<int64_t>(from.size()), p.channels,
-                                 out + pixel * p.channels);
+    if (cleared != nullptr) std::fill_n(cleared + n * p.image(), p.image(), 0.0f);
+    ForEachRun(p, n, [&](int64_t pixel, const auto& taps, int64_t windows) {
+      body(PoolRun{taps.data(), static_cast<int64_t>(taps.size()), windows,
+                   p.stride_width * p.channels, p.channels},
+           pixel * p.channels);
     });
+  });
+}
+
+void FloatMaxForward(const KernelContext& c, const PoolShape& p, const float* in, float* out) {
+  ForEachPoolRun(c, p, nullptr, [&](const PoolRun& run, int64_t at) {
+    GetPoolFunctions().largest(run, in, out + at);
   });
 }
 
 void FloatMaxBackward(const KernelContext& c, const PoolShape& p, const float* in,
                       const float* gradient, float* out) {
-  ForEachImage(c, p, [&](int64_t n) {
-    std::fill_n(out + n * p.image(), p.image(), 0.0f);
-    if (p.image() == 0) return;  // the channels may be any number
-    absl::InlinedVector<const float*, 16> from;
-    absl::InlinedVector<float*, 16> to;
-    ForEachTaps(p, n, [&](int64_t pixel, const auto& taps) {
-      from.clear();
-      to.clear();
-      for (const int64_t tap : taps) {
-        from.push_back(in + tap);
-        to.push_back(out + tap);
-      }
-      if (taps.empty()) return;
-      GetPoolFunctions().add_to_largest(from.data(), static_cast<int64_t>(from.size()), p.channels,
-                                        gradient + pixel * p.channels, to.data());
-    });
+  ForEachPoolRun(c, p, out, [&](const PoolRun& run, int64_t at) {
+    if (run.count > 0) GetPoolFunctions().add_to_largest(run, in, gradient + at, out);
   });
 }
 
@@ -176,29 +172,15 @@ void MaxBackwardTwice(const KernelContext& c, const PoolShape& p, const T* in, c
 }
 
 void FloatAverageForward(const KernelContext& c, const PoolShape& p, const float* in, float* out) {
-  ForEachImage(c, p, [&](int64_t n) {
-    absl::InlinedVector<const float*, 16> from;
-    ForEachTaps(p, n, [&](int64_t pixel, const auto& taps) {
-      from.clear();
-      for (const int64_t tap : taps) from.push_back(in + tap);
-      GetPoolFunctions().average(from.data(), static_cast<int64_t>(from.size()), p.channels,
-                                 out + pixel * p.channels);
-    });
+  ForEachPoolRun(c, p, nullptr, [&](const PoolRun& run, int64_t at) {
+    GetPoolFunctions().average(run, in, out + at);
   });
 }
 
 void FloatAverageBackward(const KernelContext& c, const PoolShape& p, const float* gradient,
                           float* out) {
-  ForEachImage(c, p, [&](int64_t n) {
-    std::fill_n(out + n * p.image(), p.image(), 0.0f);
-    if (p.image() == 0) return;  // the channels may be any number
-    absl::InlinedVector<float*, 16> to;
-    ForEachTaps(p, n, [&](int64_t pixel, const auto& taps) {
-      to.clear();
-      for (const int64_t tap : taps) to.push_back(out + tap);
-      GetPoolFunctions().add_average(static_cast<int64_t>(to.size()), p.channels,
-                                     gradient + pixel * p.channels, to.data());
-    });
+  ForEachPoolRun(c, p, out, [&](const PoolRun& run, int64_t at) {
+    GetPoolFunctions().add_average(run, gradient + at, out);
   });
 }
 

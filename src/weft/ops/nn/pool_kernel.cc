@@ -34,75 +34,84 @@ HWY_INLINE void Store(V v, M mask, float* to) {
   }
 }
 
-template <bool masked>
-HWY_INLINE void LargestOf(const float* const* in, int64_t taps, int64_t c, M mask, float* y) {
-  V best = hn::Set(D(), std::numeric_limits<float>::lowest());
-  for (int64_t t = 0; t < taps; ++t) {
-    const V value = Load<masked>(mask, in[t] + c);
-    best = hn::IfThenElse(hn::Or(hn::Lt(best, value), hn::IsNaN(value)), value, best);
-  }
-  Store<masked>(best, mask, y + c);
-}
-
-template <bool masked>
-HWY_INLINE void AddToLargestOf(const float* const* in, int64_t taps, int64_t c, M mask,
-                               const float* gradient, float* const* out) {
-  const D d;
-  V best = Load<masked>(mask, in[0] + c);
-  V tap = hn::Zero(d);  // of the best; numbers of taps are exact in float
-  for (int64_t t = 1; t < taps; ++t) {
-    const V value = Load<masked>(mask, in[t] + c);
-    const M better = hn::Lt(best, value);
-    best = hn::IfThenElse(better, value, best);
-    tap = hn::IfThenElse(better, hn::Set(d, static_cast<float>(t)), tap);
-  }
-  const V add = Load<masked>(mask, gradient + c);
-  for (int64_t t = 0; t < taps; ++t) {
-    const M is_best = hn::Eq(tap, hn::Set(d, static_cast<float>(t)));
-    Store<masked>(hn::Add(Load<masked>(mask, out[t] + c), hn::IfThenElseZero(is_best, add)), mask,
-                  out[t] + c);
-  }
-}
-
-// Calls body.operator()<masked>(c, mask) for the vectors of the channels.
-template <typename Body>
-HWY_INLINE void ForEachVector(int64_t channels, const Body& body) {
+// Calls body.operator()<masked, taps>(c, mask, i) for the vectors c of channels of all windows i;
+// `taps` is their number where that is a usual one, so that loops over them are unrolled, or 0.
+template <int taps, typename Body>
+HWY_INLINE void ForEachVectorOf(const PoolRun& run, const Body& body) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const M all = hn::FirstN(d, static_cast<size_t>(lanes));
-  int64_t c = 0;
-  for (; c + lanes <= channels; c += lanes) body.template operator()<false>(c, all);
-  if (c < channels)
-    body.template operator()<true>(c, hn::FirstN(d, static_cast<size_t>(channels - c)));
+  const int64_t whole = run.channels / lanes * lanes;
+  for (int64_t i = 0; i < run.windows; ++i) {
+    for (int64_t c = 0; c < whole; c += lanes) body.template operator()<false, taps>(c, all, i);
+    if (whole < run.channels) {
+      body.template operator()<true, taps>(
+          whole, hn::FirstN(d, static_cast<size_t>(run.channels - whole)), i);
+    }
+  }
+}
+template <typename Body>
+HWY_INLINE void ForEachVector(const PoolRun& run, const Body& body) {
+  if (run.count == 4) return ForEachVectorOf<4>(run, body);
+  if (run.count == 9) return ForEachVectorOf<9>(run, body);
+  ForEachVectorOf<0>(run, body);
 }
 
-void Largest(const float* const* in, int64_t taps, int64_t channels, float* y) {
-  ForEachVector(channels, [&]<bool masked>(int64_t c, M mask)
-                              HWY_ATTR { LargestOf<masked>(in, taps, c, mask, y); });
-}
-
-void AddToLargest(const float* const* in, int64_t taps, int64_t channels, const float* gradient,
-                  float* const* out) {
-  ForEachVector(channels, [&]<bool masked>(int64_t c, M mask) HWY_ATTR {
-    AddToLargestOf<masked>(in, taps, c, mask, gradient, out);
+void Largest(const PoolRun& run, const float* in, float* y) {
+  ForEachVector(run, [&]<bool masked, int taps>(int64_t c, M mask, int64_t i) HWY_ATTR {
+    const float* from = in + i * run.step + c;
+    V best = hn::Set(D(), std::numeric_limits<float>::lowest());
+    for (int64_t t = 0; t < (taps > 0 ? taps : run.count); ++t) {
+      const V value = Load<masked>(mask, from + run.taps[t]);
+      best = hn::IfThenElse(hn::Or(hn::Lt(best, value), hn::IsNaN(value)), value, best);
+    }
+    Store<masked>(best, mask, y + i * run.channels + c);
   });
 }
 
-void Average(const float* const* in, int64_t taps, int64_t channels, float* y) {
-  const V count = hn::Set(D(), static_cast<float>(taps));
-  ForEachVector(channels, [&]<bool masked>(int64_t c, M mask) HWY_ATTR {
+void AddToLargest(const PoolRun& run, const float* in, const float* gradient, float* out) {
+  ForEachVector(run, [&]<bool masked, int taps>(int64_t c, M mask, int64_t i) HWY_ATTR {
+    const D d;
+    const float* from = in + i * run.step + c;
+    float* to = out + i * run.step + c;
+    const int64_t count = taps > 0 ? taps : run.count;
+    V best = Load<masked>(mask, from + run.taps[0]);
+    V tap = hn::Zero(d);  // of the best; numbers of taps are exact in float
+    for (int64_t t = 1; t < count; ++t) {
+      const V value = Load<masked>(mask, from + run.taps[t]);
+      const M better = hn::Lt(best, value);
+      best = hn::IfThenElse(better, value, best);
+      tap = hn::IfThenElse(better, hn::Set(d, static_cast<float>(t)), tap);
+    }
+    const V add = Load<masked>(mask, gradient + i * run.channels + c);
+    for (int64_t t = 0; t < count; ++t) {
+      const M is_best = hn::Eq(tap, hn::Set(d, static_cast<float>(t)));
+      float* at = to + run.taps[t];
+      Store<masked>(hn::Add(Load<masked>(mask, at), hn::IfThenElseZero(is_best, add)), mask, at);
+    }
+  });
+}
+
+void Average(const PoolRun& run, const float* in, float* y) {
+  const V size = hn::Set(D(), static_cast<float>(run.count));
+  ForEachVector(run, [&]<bool masked, int taps>(int64_t c, M mask, int64_t i) HWY_ATTR {
+    const float* from = in + i * run.step + c;
     V sum = hn::Zero(D());
-    for (int64_t t = 0; t < taps; ++t) sum = hn::Add(sum, Load<masked>(mask, in[t] + c));
-    Store<masked>(hn::Div(sum, count), mask, y + c);
+    for (int64_t t = 0; t < (taps > 0 ? taps : run.count); ++t) {
+      sum = hn::Add(sum, Load<masked>(mask, from + run.taps[t]));
+    }
+    Store<masked>(hn::Div(sum, size), mask, y + i * run.channels + c);
   });
 }
 
-void AddAverage(int64_t taps, int64_t channels, const float* gradient, float* const* out) {
-  const V count = hn::Set(D(), static_cast<float>(taps));
-  ForEachVector(channels, [&]<bool masked>(int64_t c, M mask) HWY_ATTR {
-    const V part = hn::Div(Load<masked>(mask, gradient + c), count);
-    for (int64_t t = 0; t < taps; ++t) {
-      Store<masked>(hn::Add(Load<masked>(mask, out[t] + c), part), mask, out[t] + c);
+void AddAverage(const PoolRun& run, const float* gradient, float* out) {
+  const V size = hn::Set(D(), static_cast<float>(run.count));
+  ForEachVector(run, [&]<bool masked, int taps>(int64_t c, M mask, int64_t i) HWY_ATTR {
+    float* to = out + i * run.step + c;
+    const V part = hn::Div(Load<masked>(mask, gradient + i * run.channels + c), size);
+    for (int64_t t = 0; t < (taps > 0 ? taps : run.count); ++t) {
+      float* at = to + run.taps[t];
+      Store<masked>(hn::Add(Load<masked>(mask, at), part), mask, at);
     }
   });
 }

@@ -6,17 +6,26 @@
 
 namespace weft::ops::nn {
 
+// Windows beside each other, of as many pixels each. Pixel t of window i begins at element
+// taps[t] + i * step of the input; the windows' own pixels lie `channels` elements apart.
+struct PoolRun {
+  const int64_t* taps;
+  int64_t count;  // of taps, at least 1 but for `average`
+  int64_t windows;
+  int64_t step;
+  int64_t channels;
+};
+
 struct PoolFunctions {
-  // y[c] = the largest of the `taps` elements in[t][c], NaN if one of them is, else at least the
-  // lowest finite number.
-  void (*largest)(const float* const* in, int64_t taps, int64_t channels, float* y);
-  // Adds gradient[c] to out[t][c] for the first tap t whose in[t][c] is the largest.
-  void (*add_to_largest)(const float* const* in, int64_t taps, int64_t channels,
-                         const float* gradient, float* const* out);
-  // y[c] = the mean of in[t][c].
-  void (*average)(const float* const* in, int64_t taps, int64_t channels, float* y);
-  // Adds gradient[c] / taps to all out[t][c].
-  void (*add_average)(int64_t taps, int64_t channels, const float* gradient, float* const* out);
+  // y[c] = the largest of in[tap + c], NaN if one of them is, else at least the lowest finite
+  // number.
+  void (*largest)(const PoolRun& run, const float* in, float* y);
+  // Adds gradient[c] to out[tap + c] for the first tap whose in[tap + c] is the largest.
+  void (*add_to_largest)(const PoolRun& run, const float* in, const float* gradient, float* out);
+  // y[c] = the mean of in[tap + c].
+  void (*average)(const PoolRun& run, const float* in, float* y);
+  // Adds gradient[c] / count to all out[tap + c].
+  void (*add_average)(const PoolRun& run, const float* gradient, float* out);
 };
 
 // Those of the machine's best instruction set.

@@ -44,20 +44,34 @@ void ForEachWindow(const PoolShape& p, int64_t n, const Visit& visit) {
   }
 }
 
-// Calls body(pixel, taps) for the windows of image n: at which elements of the input the pixels of
-// a window begin, row by row.
+// Calls body(pixel, taps, count) for the windows of image n, `count` neighbours at a time that see
+// as many pixels: at which elements of the input the pixels of the first one begin, row by row.
+// Those of the next one lie stride_width pixels further.
 template <typename Body>
-void ForEachTaps(const PoolShape& p, int64_t n, const Body& body) {
+void ForEachRun(const PoolShape& p, int64_t n, const Body& body) {
   absl::InlinedVector<int64_t, 16> taps;
-  ForEachWindow(p, n, [&](int64_t pixel, Span rows, Span columns) {
-    taps.clear();
-    for (int64_t y = rows.begin; y < rows.end; ++y) {
-      for (int64_t x = columns.begin; x < columns.end; ++x) {
-        taps.push_back(((n * p.in_height + y) * p.in_width + x) * p.channels);
+  int64_t pixel = n * p.rows.out * p.columns.out;
+  for (int64_t y = 0; y < p.rows.out; ++y, pixel += p.columns.out) {
+    const Span rows = Inside(y, p.stride_height, p.rows.pad_before, p.window_height, p.in_height);
+    for (int64_t x = 0; x < p.columns.out;) {
+      const Span columns =
+          Inside(x, p.stride_width, p.columns.pad_before, p.window_width, p.in_width);
+      int64_t count = 1;
+      if (columns.end - columns.begin == p.window_width) {
+        // Up to the last window that ends inside.
+        const int64_t last = (p.in_width - p.window_width + p.columns.pad_before) / p.stride_width;
+        count = std::max<int64_t>(1, std::min(p.columns.out - 1, last) - x + 1);
       }
+      taps.clear();
+      for (int64_t r = rows.begin; r < rows.end; ++r) {
+        for (int64_t c = columns.begin; c < columns.end; ++c) {
+          taps.push_back(((n * p.in_height + r) * p.in_width + c) * p.channels);
+        }
+      }
+      body(pixel + x, taps, count);
+      x += count;
     }
-    body(pixel, taps);
-  });
+  }
 }
 
 }  // namespace weft::ops::nn
