@@ -103,7 +103,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view rest = text.substr(1);
   Try(*task, good->substr(0, at) + std::string(rest) + good->substr(at));
   std::string replaced = *good;
-  replaced.replace(at, std::min(rest.size(), good->size() - at), rest);
+  replaced.replace(at, std::min(rest.size(), good->size() - at), std::string(rest));
   Try(*task, replaced);
   return 0;
 }
