@@ -164,17 +164,17 @@ def errors(cluster):
 
 def keras(cluster):
     """Keras's layers and optimizer, whose variables lie at the parameter servers."""
-    import numpy as np
-    tf, strategy, coordinator = connect(cluster)
+    tf, strategy, _ = connect(cluster)
     x, y = data()
     with strategy.scope():
         model = tf.keras.Sequential([tf.keras.layers.Dense(8, 'relu', input_shape=(3,)), tf.keras.layers.Dense(1)])
         model.compile(tf.keras.optimizers.Adam(0.05), 'mse', steps_per_execution=4)
-    history = model.fit(tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(16), epochs=3,
+    history = model.fit(tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(16), epochs=2,
                         steps_per_epoch=40, verbose=0)
     losses = history.history['loss']
-    assert losses[-1] < 0.2 * losses[0], losses
-    print('EVALUATED', model.evaluate(tf.data.Dataset.from_tensor_slices((x, y)).batch(16), verbose=0))
+    assert losses[-1] < 0.7 * losses[0], losses
+    evaluated = model.evaluate(tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(16), steps=4, verbose=0)
+    assert evaluated < losses[0], (evaluated, losses)
 
 
 def worker_killed(cluster):
