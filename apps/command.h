@@ -57,6 +57,7 @@ void AddObjects(CLI::App& app, Action* action);
 void AddOpLibrary(CLI::App& app, Action* action);
 void AddOperator(CLI::App& app, Action* action);
 void AddPlan(CLI::App& app, Action* action);
+void AddPredict(CLI::App& app, Action* action);
 void AddRender(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, const CommandLine& line, Action* action);
 void AddScheduler(CLI::App& app, Action* action);

@@ -25,7 +25,7 @@ BASE = re.compile(r'(?:public|protected|private)\s+(?:virtual\s+)?((?:::)?[\w:]+
 DECLARED = re.compile(r'\bnamespace ([\w:]+) \{|^[ \t]*(?:class|struct) (\w+);', re.M)
 PURE = re.compile(r'(?:\bvirtual\b[^;{}]*|\boverride\s*)=\s*0\s*;')
 # Programs include them or nobody does: there is no room above.
-ROOFS = ('apps', 'src/weft', 'proto')
+ROOFS = ('apps', 'src/weft', 'src/weft/c_api', 'proto')
 
 
 def body_of(code, start):

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from tensorflow_serving.config import model_server_config_pb2
 
 import processes
 
+PORT_OF = {}  # of gRPC, by the address of REST
 X = np.array([[1, 2], [3, 4], [-5, 6]], np.float32)
 
 
@@ -78,6 +80,7 @@ def server(*flags):
     try:
         processes.wait_for_port(rest, process)
         with grpc.insecure_channel('127.0.0.1:%d' % port) as channel:
+            PORT_OF['http://127.0.0.1:%d' % rest] = port
             yield channel, 'http://127.0.0.1:%d' % rest
     finally:
         processes.stop(process)
@@ -352,6 +355,57 @@ class Batches(Served):
 
 
 class Ports(Served):
+    def certificates(self):
+        """PEM by name: an authority, and a server and a client that it has signed."""
+        folder = tempfile.mkdtemp(dir=self.made)
+
+        def openssl(*words):
+            subprocess.run(['openssl', *words], cwd=folder, check=True, capture_output=True, timeout=60)
+        curve = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes')
+        openssl('req', '-x509', *curve, '-keyout', 'ca.key', '-out', 'ca.crt', '-subj', '/CN=authority', '-days', '2')
+        for name in 'server', 'client':
+            openssl('req', *curve, '-keyout', name + '.key', '-out', name + '.csr', '-subj', '/CN=' + name)
+            with open(os.path.join(folder, name + '.ext'), 'w') as out:
+                out.write('subjectAltName=DNS:localhost,IP:127.0.0.1\n')
+            openssl('x509', '-req', '-in', name + '.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2',
+                    '-extfile', name + '.ext', '-out', name + '.crt')
+        pem = {}
+        for name in 'ca.crt', 'server.crt', 'server.key', 'client.crt', 'client.key':
+            with open(os.path.join(folder, name)) as file:
+                pem[name] = file.read()
+        return folder, pem
+
+    @unittest.skipIf(shutil.which('openssl') is None, 'there is no openssl on this machine')
+    def test_tls_and_certificates_of_clients(self):
+        base = os.path.join(self.made, 'tls')
+        self.put(base, 1, 1)
+        folder, pem = self.certificates()
+        for asks_clients in False, True:
+            with self.subTest(asks_clients=asks_clients):
+                config = os.path.join(folder, 'ssl.txt')
+                with open(config, 'w') as out:
+                    out.write('server_key: %s\nserver_cert: %s\n' % (json.dumps(pem['server.key']), json.dumps(pem['server.crt'])))
+                    if asks_clients:
+                        out.write('custom_ca: %s\nclient_verify: true\n' % json.dumps(pem['ca.crt']))
+                with server('--model_name=line', '--model_base_path=' + base, '--ssl_config_file=' + config) as (plain, address):
+                    target = 'localhost:%d' % PORT_OF[address]
+                    authority = pem['ca.crt'].encode()
+                    known = grpc.ssl_channel_credentials(authority, pem['client.key'].encode(), pem['client.crt'].encode())
+                    for credentials, is_let_in in (known, True), (grpc.ssl_channel_credentials(authority), not asks_clients):
+                        with grpc.secure_channel(target, credentials) as channel:
+                            if is_let_in:
+                                np.testing.assert_array_equal(tf.make_ndarray(ask(channel, x=X).outputs['y']), X @ [[1.0], [2.0]])
+                            else:
+                                self.fails(grpc.StatusCode.UNAVAILABLE, '.', ask, channel, x=X)
+                    self.fails(grpc.StatusCode.UNAVAILABLE, '.', ask, plain, x=X)
+                    context = ssl.create_default_context(cafile=os.path.join(folder, 'ca.crt'))
+                    if asks_clients:
+                        context.load_cert_chain(os.path.join(folder, 'client.crt'), os.path.join(folder, 'client.key'))
+                    secure = address.replace('http://', 'https://') + '/v1/models/line'
+                    self.assertEqual(urllib.request.urlopen(secure, context=context, timeout=60).status, 200)
+                    with self.assertRaises(OSError):
+                        urllib.request.urlopen(secure, context=ssl.create_default_context(), timeout=60)
+
     def test_tokens_are_asked_for_and_wide_ports_want_secrets(self):
         base = os.path.join(self.made, 'ports')
         self.put(base, 1, 1)

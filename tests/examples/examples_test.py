@@ -45,6 +45,14 @@ class Alone(unittest.TestCase):
         with open(FOLDER + '/linear_regression/main.cc') as source:
             self.assertLess(len(source.readlines()), 60)
 
+    def test_eager(self):
+        text = run(BIN + '/eager')
+        self.assertIn('close after', text)
+        self.assertIn('y = 3.000 x + 2.000 after 300 steps as 1 graph', text)
+        self.assertIn('the third derivative of x^4 at 2 is 48', text)
+        with open(FOLDER + '/eager/main.cc') as source:
+            self.assertLessEqual(len(source.readlines()), 60)
+
     def test_convnet(self):
         text = run(BIN + '/convnet', '--data', FOLDER + '/digits/digits.csv', '--seed', '1')
         self.assertGreaterEqual(number(r'Test accuracy: (\S+)', text), 0.97)

@@ -165,12 +165,19 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
 Status TaskDirectory::Call(const TaskId& task, const char* method, wire::Payload request,
                            absl::Duration timeout, Cancellation* cancellation,
                            google::protobuf::MessageLite* response) {
+  return Ask(task, MethodPath(method), std::move(request), timeout, cancellation, response);
+}
+
+Status TaskDirectory::Ask(const TaskId& task, const std::string& path, wire::Payload request,
+                          absl::Duration timeout, Cancellation* cancellation,
+                          google::protobuf::MessageLite* response) {
+  const std::string method = path.substr(path.rfind('/') + 1);
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<wire::GrpcChannel> channel, ChannelTo(task));
   const Wait wait = waits_->Begin(WaitSubject{.waiter = self_.ToString(),
                                               .what = absl::StrCat(method, " to answer"),
                                               .on = task.ToString()});
   StatusOr<std::unique_ptr<wire::ClientReply>> reply =
-      channel->CallAndWait({.method = MethodPath(method),
+      channel->CallAndWait({.method = path,
                             .request = std::move(request),
                             .deadline = absl::Now() + timeout,
                             .cancellation = cancellation});

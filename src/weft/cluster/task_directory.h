@@ -73,6 +73,10 @@ class TaskDirectory final : public rendezvous::TensorSource {
             ReceiveCallback done) override;
   // The step is over. Without waiting for the answer.
   void CleanupGraph(const TaskId& task, int64_t step);
+  // Waits for a method of any service of the task's: "/tensorflow.eager.EagerService/Enqueue".
+  Status Ask(const TaskId& task, const std::string& path, wire::Payload request,
+             absl::Duration timeout, Cancellation* cancellation,
+             google::protobuf::MessageLite* response);
   Status CleanupAll(const TaskId& task, const std::vector<std::string>& containers,
                     Cancellation* cancellation);
 

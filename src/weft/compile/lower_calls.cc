@@ -87,6 +87,7 @@ class Inliner {
     arguments_ = &arguments;
     twins_.resize(body.max_id());
     for (const Node* node : body.nodes()) {
+      if (node->IsCallEnd()) continue;  // what is colocated with an argument follows its handle
       names_[node->name()] = graph_->UniqueName(absl::StrCat(prefix_, "/", node->name()));
     }
     WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, body.TopologicalOrder());

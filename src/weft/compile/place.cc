@@ -124,10 +124,28 @@ class Placer {
     return absl::OkStatus();
   }
 
+  // A call, branch or loop that is given handles which were asked to be at several devices: its
+  // body says what runs where.
+  bool TakesHandlesOfSeveral(const Node& node) const {
+    if (!node.LowersTo(InstructionKind::kCall) && !node.LowersTo(InstructionKind::kBranch) &&
+        !node.LowersTo(InstructionKind::kLoop) && graph_->FindFunction(node.op()) == nullptr)
+      return false;
+    const std::string* first = nullptr;
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const Node* source = node.input(i).node;
+      if (source == nullptr || node.input_type(i).dtype != DType::kResource) continue;
+      const std::string& asked = source->requested_device();
+      if (asked.empty()) continue;
+      if (first != nullptr && *first != asked) return true;
+      first = &asked;
+    }
+    return false;
+  }
+
   // References and handles are only good where they were made.
   Status JoinHandles() {
     for (const Node* node : nodes_) {
-      if (node->IsCallEnd()) continue;
+      if (node->IsCallEnd() || TakesHandlesOfSeveral(*node)) continue;
       for (int i = 0; i < node->num_inputs(); ++i) {
         const Node* source = node->input(i).node;
         const ArgType& type = node->input_type(i);

@@ -95,6 +95,19 @@ class IteratorKernel final : public OpKernel {
   const ElementSpec spec_;
 };
 
+// What a handle of an iterator of nobody else holds: as long as it lives the iterator is found by
+// its name, also by handles that have been strings or have come over the wire.
+class HeldIterator final : public RefCounted {
+ public:
+  HeldIterator(std::string name, Ref<IteratorResource> iterator) : name_(std::move(name)) {
+    RememberPrivateIterator(name_, std::move(iterator));
+  }
+  ~HeldIterator() override { ForgetPrivateIterator(name_); }
+
+ private:
+  const std::string name_;
+};
+
 // Another iterator each time, which goes with the last handle.
 class AnonymousKernel final : public OpKernel {
  public:
@@ -111,7 +124,8 @@ class AnonymousKernel final : public OpKernel {
     static std::atomic<int64_t> next{0};
     const std::string name = absl::StrCat("_AnonymousIterator", next.fetch_add(1));
     c.SetOutput(0, HandleOf(c, c.default_container(), name, "tensorflow::data::IteratorResource",
-                            MakeRef<IteratorResource>(name, spec_, num_shards_)));
+                            MakeRef<HeldIterator>(
+                                name, MakeRef<IteratorResource>(name, spec_, num_shards_))));
     if (c.num_outputs() > 1) c.SetOutput(1, Tensor::Scalar(Variant{}));
     return absl::OkStatus();
   }

@@ -63,6 +63,26 @@ std::string NameOf(uint64_t context, int64_t op_id) {
   return absl::StrCat("eager_", context, "_", op_id);
 }
 
+// Says which other task an error comes from, in the words by which programs tell that it is not the
+// fault of the task that they asked. `places` are devices where inputs lie, or empty.
+Status BlameTask(const Status& status, const std::vector<std::string>& places) {
+  if (!absl::IsUnavailable(status) && !absl::IsAborted(status)) return status;
+  std::string blamed;
+  for (const std::string& place : places) {
+    const StatusOr<DeviceName> device = DeviceName::Parse(place);
+    if (place.empty() || !device.ok()) continue;
+    const bool is_named = absl::StrContains(status.message(), device->TaskName()) ||
+                          absl::StrContains(status.message(), FilterOf(*device));
+    if (blamed.empty() || is_named) blamed = device->TaskName();
+    if (is_named) break;
+  }
+  if (blamed.empty()) return status;
+  return Status(
+      status.code(),
+      absl::StrCat(status.message(), "\nAdditional GRPC error information from remote target ",
+                   blamed, ": it does not answer, or has been started again"));
+}
+
 // How the program runs functions is the task's affair.
 bool IsAboutRunning(absl::string_view attr) {
   return attr == "executor_type" || attr == "config_proto" || attr == "config";
@@ -78,6 +98,7 @@ NodeDef MakeInput(const Tensor& value, const std::string& place, const std::stri
   const ResourceHandle& handle = value.scalar<ResourceHandle>();
   NodeDef variable{.op = "VarHandleOp", .device = place};
   variable.attrs["shared_name"] = handle.name;
+  if (handle.container != kDefaultContainer) variable.attrs["container"] = handle.container;
   if (!handle.dtypes_and_shapes.empty()) {
     variable.attrs["dtype"] = handle.dtypes_and_shapes[0].first;
     variable.attrs["shape"] = handle.dtypes_and_shapes[0].second;
@@ -108,8 +129,9 @@ EagerContext::EagerContext(const EagerEnvironment& environment, uint64_t id,
                                                       environment.worker->task(), nullptr,
                                                       environment.worker->options().waits)),
       library_(&environment.worker->options().catalogue->ops()),
-      last_used_(absl::Now()) {
-  rendezvous_->PullFrom(environment_.source);
+      last_used_(absl::Now()),
+      components_(environment.worker, environment.tasks, absl::StrCat("eager_", id)) {
+  rendezvous_->PullFrom(environment_.tasks);
 }
 
 EagerContext::~EagerContext() {
@@ -154,6 +176,7 @@ bool EagerContext::IsExpired() const {
 }
 
 Status EagerContext::AddFunctions(const proto::RegisterFunctionOp& functions) {
+  if (functions.is_component_function()) return components_.Add(functions);
   std::vector<FunctionDef> defs;
   for (const auto& function : functions.library().function()) {
     WEFT_ASSIGN_OR_RETURN(FunctionDef def, FunctionDefFromProto(function));
@@ -172,25 +195,26 @@ Status EagerContext::AddFunctions(const proto::RegisterFunctionOp& functions) {
   return absl::OkStatus();
 }
 
-StatusOr<Tensor> EagerContext::Find(const proto::RemoteTensorHandle& handle) {
-  absl::MutexLock lock(&mutex_);
-  const auto found = tensors_.find({handle.op_id(), handle.output_num()});
-  if (found != tensors_.end()) return found->second;
-  // A variable that this program has made at another task: its name is known.
-  if (handle.dtype() == tensorflow::DT_RESOURCE && handle.output_num() == 0 &&
-      IsElsewhere(*environment_.worker, handle.device())) {
-    ResourceHandle made{.device = handle.device(),
-                        .container = kDefaultContainer,
-                        .name = NameOf(id_, handle.op_id())};
-    for (const auto& held : handle.resource_dtypes_and_shapes()) {
-      WEFT_ASSIGN_OR_RETURN(PartialShape shape, PartialShapeFromProto(held.shape()));
-      made.dtypes_and_shapes.emplace_back(static_cast<DType>(held.dtype()), std::move(shape));
-    }
-    return Tensor::Scalar<ResourceHandle>(std::move(made));
+StatusOr<Tensor> EagerContext::Find(const proto::RemoteTensorHandle& handle, Cancellation* caller) {
+  const std::pair<int64_t, int> key = {handle.op_id(), handle.output_num()};
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = tensors_.find(key);
+    if (found != tensors_.end()) return found->second;
+    const auto known = elsewhere_.find(key);
+    if (known != elsewhere_.end()) return known->second;
   }
-  return InvalidArgument("Unable to find the relevant tensor remote_handle: Op ID: ",
-                         handle.op_id(), ", Output num: ", handle.output_num(), ", which lies at ",
-                         handle.device(), ", not at ", environment_.worker->task());
+  if (!IsElsewhere(*environment_.worker, handle.device()))
+    return InvalidArgument(
+        "Unable to find the relevant tensor remote_handle: Op ID: ", handle.op_id(),
+        ", Output num: ", handle.output_num(), ", which lies at ", handle.device());
+  StatusOr<Tensor> fetched = environment_.tasks->Fetch(id_, handle, caller);
+  if (!fetched.ok()) return BlameTask(fetched.status(), {handle.device()});
+  if (fetched->dtype() == DType::kResource) {
+    absl::MutexLock lock(&mutex_);
+    elsewhere_.emplace(key, *fetched);
+  }
+  return fetched;
 }
 
 Status EagerContext::Put(const proto::SendTensorOp& sent) {
@@ -212,12 +236,10 @@ Status EagerContext::Release(int64_t op_id, int output) {
                          ", Output num: ", output);
 }
 
-StatusOr<EagerContext::Call> EagerContext::Read(const proto::Operation& operation) {
+StatusOr<EagerContext::Call> EagerContext::Read(const proto::Operation& operation,
+                                                Cancellation* caller) {
   Call call{
       .op = operation.name(), .device = operation.device(), .is_function = operation.is_function()};
-  if (operation.is_component_function())
-    return Unimplemented("A function that spans tasks, '", call.op,
-                         "', is not run in parts: call it on one device");
   call.key = absl::StrCat(call.op, "\n", call.device);
   const std::map<std::string, tensorflow::AttrValue> attrs(operation.attrs().begin(),
                                                            operation.attrs().end());
@@ -233,8 +255,8 @@ StatusOr<EagerContext::Call> EagerContext::Read(const proto::Operation& operatio
     call.attrs[name] = *std::move(read);
   }
   for (const proto::Operation::Input& input : operation.op_inputs()) {
-    StatusOr<Tensor> tensor =
-        input.has_remote_handle() ? Find(input.remote_handle()) : TensorFromProto(input.tensor());
+    StatusOr<Tensor> tensor = input.has_remote_handle() ? Find(input.remote_handle(), caller)
+                                                        : TensorFromProto(input.tensor());
     if (!tensor.ok())
       return Annotate(tensor.status(), absl::StrCat("Input ", call.inputs.size(), " of ", call.op));
     absl::StrAppend(&call.key, "\n", static_cast<int>(tensor->dtype()));
@@ -275,7 +297,8 @@ StatusOr<NodeDef> EagerContext::MakeNode(const Call& call, const std::string& na
   for (const ArgType& type : made->output_types()) outputs.push_back(type.dtype);
   std::string function = call.op;
   if (absl::c_any_of(call.places, [](const std::string& place) { return !place.empty(); })) {
-    WEFT_ASSIGN_OR_RETURN(function, PlaceFunction(call.op, call.places, &library_, &functions_));
+    WEFT_ASSIGN_OR_RETURN(function,
+                          PlaceFunction(call.op, call.places, call.device, &library_, &functions_));
   }
   node.op = "StatefulPartitionedCall";
   node.attrs = {{"f", FunctionRef{.name = std::move(function), .attrs = nullptr}},
@@ -402,15 +425,18 @@ Status EagerContext::Run(const proto::Operation& operation, Cancellation* caller
   if (!cancellation_.Register(&token, [&](const Status& why) { both.Cancel(why); }))
     return cancellation_.status();
   const Status status = [&]() -> Status {
-    WEFT_ASSIGN_OR_RETURN(Call call, Read(operation));
+    WEFT_ASSIGN_OR_RETURN(Call call, Read(operation, &both));
     if (call.op == "_Send") return Send(call);
     std::vector<Tensor> outputs;
     if (call.op == "_Recv") {
       WEFT_ASSIGN_OR_RETURN(Tensor received, Receive(call, &both));
       outputs.push_back(std::move(received));
     } else {
-      WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const Compiled> compiled, Compile(call, &both));
-      WEFT_ASSIGN_OR_RETURN(outputs, RunCompiled(*compiled, std::move(call.inputs), &both));
+      const StatusOr<std::shared_ptr<const Compiled>> compiled = Compile(call, &both);
+      if (!compiled.ok()) return BlameTask(compiled.status(), call.places);
+      StatusOr<std::vector<Tensor>> ran = RunCompiled(**compiled, std::move(call.inputs), &both);
+      if (!ran.ok()) return BlameTask(ran.status(), call.places);
+      outputs = *std::move(ran);
     }
     // Where a function's outputs lie the program is told; of an op it knows, and takes it ill.
     const std::string place =

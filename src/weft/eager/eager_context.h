@@ -18,6 +18,8 @@
 #include "base/cancellation.h"
 #include "base/status.h"
 #include "proto/tensorflow/eager.pb.h"
+#include "weft/eager/component_functions.h"
+#include "weft/eager/program_tasks.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/node_def.h"
 #include "weft/master/master.h"
@@ -30,7 +32,7 @@ namespace weft::eager {
 struct EagerEnvironment {
   master::Master* master = nullptr;
   worker::Worker* worker = nullptr;
-  rendezvous::TensorSource* source = nullptr;  // of tensors that other tasks made
+  ProgramTasks* tasks = nullptr;
 };
 
 // Where a call's outputs go; none: they come back and are not kept.
@@ -53,6 +55,14 @@ class EagerContext {
   // InvalidArgument names the op, the function or the tensor that is not here.
   Status Run(const tensorflow::eager::Operation& operation, Cancellation* caller,
              tensorflow::eager::QueueResponse* response);
+  // Runs a part of a function that the program has cut by devices: `done` runs once, maybe before
+  // this returns. `caller` may be gone by then. Holds no thread while it waits for other parts.
+  using ComponentDone =
+      absl::AnyInvocable<void(StatusOr<tensorflow::eager::RunComponentFunctionResponse>)>;
+  void RunComponent(const tensorflow::eager::RunComponentFunctionRequest& request,
+                    Cancellation* caller, ComponentDone done);
+  // The step of such parts is over.
+  void CleanUp(int64_t step);
   // Keeps tensors as the outputs of `op_id`.
   Status Put(const tensorflow::eager::SendTensorOp& sent);
   Status Release(int64_t op_id, int output);
@@ -91,8 +101,9 @@ class EagerContext {
     std::vector<std::string> places;  // of resources at other tasks; empty for all else
   };
 
-  StatusOr<Call> Read(const tensorflow::eager::Operation& operation);
-  StatusOr<Tensor> Find(const tensorflow::eager::RemoteTensorHandle& handle);
+  StatusOr<Call> Read(const tensorflow::eager::Operation& operation, Cancellation* caller);
+  // Asks the task where it lies, if that is another one.
+  StatusOr<Tensor> Find(const tensorflow::eager::RemoteTensorHandle& handle, Cancellation* caller);
   StatusOr<std::shared_ptr<const Compiled>> Compile(const Call& call, Cancellation* caller);
   // The session over this task and those of `places`, opened when first needed.
   StatusOr<Session*> SessionOver(const std::vector<std::string>& places, Cancellation* caller)
@@ -103,6 +114,8 @@ class EagerContext {
                                             Cancellation* caller);
   Status Send(const Call& call);
   StatusOr<Tensor> Receive(const Call& call, Cancellation* caller);
+  StatusOr<tensorflow::eager::RunComponentFunctionResponse> AnswerComponent(
+      int64_t op_id, const std::vector<int>& ports, std::vector<Tensor> results);
   Status Answer(int64_t op_id, const std::string& device, std::vector<Tensor> outputs,
                 tensorflow::eager::QueueResponse* response);
 
@@ -120,7 +133,10 @@ class EagerContext {
   absl::flat_hash_map<std::string, std::shared_ptr<const Compiled>> compiled_
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::pair<int64_t, int>, Tensor> tensors_ ABSL_GUARDED_BY(mutex_);
+  // Handles of variables of other tasks, once they were asked for.
+  absl::flat_hash_map<std::pair<int64_t, int>, Tensor> elsewhere_ ABSL_GUARDED_BY(mutex_);
   absl::Time last_used_ ABSL_GUARDED_BY(mutex_);
+  ComponentFunctions components_;
 };
 
 }  // namespace weft::eager

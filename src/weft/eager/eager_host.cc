@@ -44,8 +44,10 @@ Status Do(const proto::QueueItem& item, EagerContext* context, Cancellation* cal
       return context->Put(item.send_tensor());
     case proto::QueueItem::kRegisterFunction:
       return context->AddFunctions(item.register_function());
-    case proto::QueueItem::kRemoveFunction:
     case proto::QueueItem::kCleanupFunction:
+      context->CleanUp(item.cleanup_function().step_id());
+      return absl::OkStatus();
+    case proto::QueueItem::kRemoveFunction:
     case proto::QueueItem::kSyncRemoteExecutorForStream:
       // Functions stay as long as the context; and what was asked before has been done.
       return absl::OkStatus();
@@ -90,6 +92,7 @@ Status EagerHost::Create(const proto::CreateContextRequest& request,
     }
   }
   replaced.reset();
+  WEFT_RETURN_IF_ERROR(tasks_.Describe(request.context_id(), request.server_def()));
   WEFT_RETURN_IF_ERROR(context->Open());
   for (const DeviceAttributes& device : environment_.worker->devices())
     wire::DeviceToProto(device, response->add_device_attributes());
@@ -102,6 +105,8 @@ Status EagerHost::Update(const proto::UpdateContextRequest& request,
                          proto::UpdateContextResponse* response) {
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<EagerContext> context, Find(request.context_id()));
   context->set_view(request.context_view_id());
+  if (request.has_server_def())
+    WEFT_RETURN_IF_ERROR(tasks_.Describe(request.context_id(), request.server_def()));
   for (const DeviceAttributes& device : environment_.worker->devices())
     wire::DeviceToProto(device, response->add_device_attributes());
   return absl::OkStatus();
@@ -116,6 +121,7 @@ Status EagerHost::Close(const proto::CloseContextRequest& request) {
   if (request.context_view_id() < found->second->view()) return absl::OkStatus();
   closed = std::move(found->second);
   contexts_.erase(found);
+  tasks_.Forget(request.context_id());
   closed->Cancel(Cancelled("The context was closed"));
   return absl::OkStatus();
 }
@@ -149,17 +155,7 @@ void EagerHost::AddMethods(wire::MethodTable* methods) {
       "WaitQueueDone", false, methods, [this](const auto& request, Cancellation*, auto*) {
         return Find(request.context_id()).status();
       });
-  AddMethod<proto::RunComponentFunctionRequest, proto::RunComponentFunctionResponse>(
-      "RunComponentFunction", false, methods,
-      [this](const auto& request, Cancellation* caller, auto* response) -> Status {
-        WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<EagerContext> context,
-                              Find(request.context_id()));
-        proto::QueueResponse ran;
-        WEFT_RETURN_IF_ERROR(context->Run(request.operation(), caller, &ran));
-        response->mutable_shape()->Swap(ran.mutable_shape());
-        response->mutable_tensor()->Swap(ran.mutable_tensor());
-        return absl::OkStatus();
-      });
+  AddComponentMethod(methods);
   AddMethod<proto::KeepAliveRequest, proto::KeepAliveResponse>(
       "KeepAlive", false, methods,
       [this](const auto& request, Cancellation*, auto* response) -> Status {
@@ -171,6 +167,29 @@ void EagerHost::AddMethods(wire::MethodTable* methods) {
   AddMethod<proto::CloseContextRequest, proto::CloseContextResponse>(
       "CloseContext", false, methods,
       [this](const auto& request, Cancellation*, auto*) { return Close(request); });
+}
+
+// Holds no thread while it waits for the other parts of its function.
+void EagerHost::AddComponentMethod(wire::MethodTable* methods) {
+  wire::Method method(
+      [this](std::unique_ptr<wire::ServerCall> call) {
+        proto::RunComponentFunctionRequest request;
+        const Status parsed = wire::ParseMessage(call->request(), &request);
+        if (!parsed.ok()) return call->Reply(parsed, wire::Payload());
+        StatusOr<std::shared_ptr<EagerContext>> context = Find(request.context_id());
+        if (!context.ok()) return call->Reply(context.status(), wire::Payload());
+        Cancellation* const caller = &call->cancellation();
+        EagerContext& running = **context;
+        running.RunComponent(
+            request, caller,
+            [call = std::move(call), context = *std::move(context)](
+                const StatusOr<proto::RunComponentFunctionResponse>& response) {
+              call->Reply(response.status(),
+                          response.ok() ? wire::SerializeMessage(*response) : wire::Payload());
+            });
+      },
+      /*blocks=*/true);
+  methods->emplace("/tensorflow.eager.EagerService/RunComponentFunction", std::move(method));
 }
 
 // A context's number is that of the step in which its tensors lie.
@@ -197,7 +216,9 @@ void EagerHost::Sweep() {
   std::vector<std::shared_ptr<EagerContext>> expired;
   absl::MutexLock lock(&mutex_);
   for (const auto& [id, context] : contexts_) {
-    if (context->IsExpired()) expired.push_back(context);
+    if (!context->IsExpired()) continue;
+    expired.push_back(context);
+    tasks_.Forget(id);
   }
   absl::erase_if(contexts_, [](const auto& entry) { return entry.second->IsExpired(); });
 }

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -13,6 +15,7 @@
 #include "base/status.h"
 #include "proto/tensorflow/eager.pb.h"
 #include "weft/eager/eager_context.h"
+#include "weft/eager/program_tasks.h"
 #include "weft/wire/grpc_service.h"
 
 namespace weft::eager {
@@ -20,7 +23,11 @@ namespace weft::eager {
 // Thread-safe.
 class EagerHost {
  public:
-  explicit EagerHost(const EagerEnvironment& environment) : environment_(environment) {}
+  // `known` finds the tasks of this one's own cluster. All pointers must outlive it.
+  EagerHost(master::Master* master, worker::Worker* worker, rendezvous::TensorSource* known,
+            std::optional<JobIdentity> identity)
+      : tasks_(known, worker->options().waits, std::move(identity)),
+        environment_{.master = master, .worker = worker, .tasks = &tasks_} {}
 
   // Adds "/tensorflow.eager.EagerService/...", and lets RecvTensor of WorkerService, which is there
   // already, find what contexts hold. Must outlive the methods.
@@ -39,8 +46,10 @@ class EagerHost {
   Status Enqueue(const tensorflow::eager::EnqueueRequest& request, Cancellation* caller,
                  tensorflow::eager::EnqueueResponse* response);
   StatusOr<std::shared_ptr<EagerContext>> Find(uint64_t id);
+  void AddComponentMethod(wire::MethodTable* methods);
   void AnswerForContexts(wire::MethodTable* methods);
 
+  ProgramTasks tasks_;
   const EagerEnvironment environment_;
   absl::Mutex mutex_;
   // Shared with calls that outlive their closing.

@@ -18,23 +18,26 @@ size_t FirstArgument(const std::string& op) {
 }
 
 // Names the copy after what it is a copy of and where the arguments lie.
-std::string NameOfCopy(const std::string& name, const std::vector<std::string>& devices) {
-  const size_t hash = std::hash<std::string>()(absl::StrJoin(devices, ","));
+std::string NameOfCopy(const std::string& name, const std::vector<std::string>& devices,
+                       const std::string& here) {
+  const size_t hash =
+      std::hash<std::string>()(absl::StrCat(absl::StrJoin(devices, ","), "@", here));
   return absl::StrCat(name, "_at_", absl::Hex(hash));
 }
 
 // Replaces the functions that `node` names by copies placed for its inputs.
-Status PlaceCalled(const std::vector<std::string>& inputs, NodeDef* node, Graph* library,
-                   std::vector<FunctionDef>* added) {
+Status PlaceCalled(const std::vector<std::string>& inputs, const std::string& here, NodeDef* node,
+                   Graph* library, std::vector<FunctionDef>* added) {
   const size_t first = std::min(FirstArgument(node->op), inputs.size());
   const std::vector<std::string> devices(inputs.begin() + static_cast<int64_t>(first),
                                          inputs.end());
   const auto place = [&](const FunctionRef& function) -> StatusOr<FunctionRef> {
-    WEFT_ASSIGN_OR_RETURN(std::string copy, PlaceFunction(function.name, devices, library, added));
+    WEFT_ASSIGN_OR_RETURN(std::string copy,
+                          PlaceFunction(function.name, devices, here, library, added));
     return FunctionRef{.name = std::move(copy), .attrs = function.attrs};
   };
   if (library->FindFunction(node->op) != nullptr) {
-    WEFT_ASSIGN_OR_RETURN(node->op, PlaceFunction(node->op, devices, library, added));
+    WEFT_ASSIGN_OR_RETURN(node->op, PlaceFunction(node->op, devices, here, library, added));
     return absl::OkStatus();
   }
   for (auto& [name, value] : node->attrs) {
@@ -57,11 +60,12 @@ Status PlaceCalled(const std::vector<std::string>& inputs, NodeDef* node, Graph*
 }  // namespace
 
 StatusOr<std::string> PlaceFunction(const std::string& name,
-                                    const std::vector<std::string>& devices, Graph* library,
+                                    const std::vector<std::string>& devices,
+                                    const std::string& here, Graph* library,
                                     std::vector<FunctionDef>* added) {
   const FunctionDef* const original = library->FindFunction(name);
   if (original == nullptr) return NotFound("Function '", name, "' is not known");
-  const std::string copy_name = NameOfCopy(name, devices);
+  const std::string copy_name = NameOfCopy(name, devices, here);
   if (library->FindFunction(copy_name) != nullptr) return copy_name;
   FunctionDef copy = *original;
   copy.signature.name = copy_name;
@@ -89,10 +93,14 @@ StatusOr<std::string> PlaceFunction(const std::string& name,
       inputs.push_back(place == places.end() ? "" : place->second);
       if (device.empty()) device = inputs.back();
     }
-    if (device.empty()) continue;
+    if (device.empty()) {
+      // A call that is given a handle goes where that is, but the rest of its body does not.
+      if (node.device.empty()) node.device = here;
+      continue;
+    }
     const StatusOr<std::vector<FunctionRef>> called = FunctionsOf(*library, node.op, node.attrs);
     if (called.ok() && !called->empty()) {
-      WEFT_RETURN_IF_ERROR(PlaceCalled(inputs, &node, library, added));
+      WEFT_RETURN_IF_ERROR(PlaceCalled(inputs, here, &node, library, added));
     } else {
       node.device = device;
     }

@@ -120,8 +120,7 @@ class TaskServer final : public Server {
     if (members_) worker::AddMembershipMethods(&*members_, &*collectives_, &methods);
     WEFT_RETURN_IF_ERROR(MakeLeases(options));
     leases_->AddMethods(&methods);
-    eager_.emplace(
-        eager::EagerEnvironment{.master = &*master_, .worker = &*worker_, .source = &directory_});
+    eager_.emplace(&*master_, &*worker_, &directory_, options.identity);
     eager_->AddMethods(&methods);
     WEFT_ASSIGN_OR_RETURN(grpc_, wire::GrpcServer::Start(
                                      where, std::move(methods), &calls_, &setup_,

@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 
 #include "weft/serving/rest_values.h"
 
@@ -113,24 +114,27 @@ void AppendNamed(const NamedTensors& outputs, std::string* out, Append append) {
 
 }  // namespace
 
+StatusOr<std::vector<std::string>> WriteRestRows(const NamedTensors& outputs) {
+  WEFT_RETURN_IF_ERROR(CheckOutputs(outputs, /*by_row=*/true));
+  std::vector<std::string> rows(static_cast<size_t>(outputs[0].second.dim(0)));
+  for (size_t row = 0; row < rows.size(); ++row) {
+    AppendNamed(outputs, &rows[row], [&](const auto& named) {
+      TensorText(named.first, named.second).AppendRow(static_cast<int64_t>(row), &rows[row]);
+    });
+  }
+  return rows;
+}
+
 StatusOr<std::string> WriteRestOutputs(const NamedTensors& outputs, bool by_row) {
-  WEFT_RETURN_IF_ERROR(CheckOutputs(outputs, by_row));
-  std::string out;
-  if (!by_row) {
-    out = "{\n    \"outputs\": ";
-    AppendNamed(outputs, &out, [&](const auto& named) {
-      TensorText(named.first, named.second).Append(0, 0, &out);
-    });
-    return out + "\n}";
+  if (by_row) {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> rows, WriteRestRows(outputs));
+    return absl::StrCat("{\n    \"predictions\": [", absl::StrJoin(rows, ", "), "\n    ]\n}");
   }
-  out = "{\n    \"predictions\": [";
-  for (int64_t row = 0; row < outputs[0].second.dim(0); ++row) {
-    if (row > 0) out += ", ";
-    AppendNamed(outputs, &out, [&](const auto& named) {
-      TensorText(named.first, named.second).AppendRow(row, &out);
-    });
-  }
-  return out + "\n    ]\n}";
+  WEFT_RETURN_IF_ERROR(CheckOutputs(outputs, /*by_row=*/false));
+  std::string out = "{\n    \"outputs\": ";
+  AppendNamed(outputs, &out,
+              [&](const auto& named) { TensorText(named.first, named.second).Append(0, 0, &out); });
+  return out + "\n}";
 }
 
 std::string WriteRestClasses(const tensorflow::serving::ClassificationResult& result) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -34,6 +35,9 @@ StatusOr<RestInputs> ReadRestInputs(const Json& body, const train::Signature& si
 // {"predictions": [...]} with a value a row, or {"outputs": ...}. InvalidArgument for outputs whose
 // rows differ, or of a type that JSON cannot hold.
 StatusOr<std::string> WriteRestOutputs(const NamedTensors& outputs, bool by_row);
+
+// The value of each row, as an element of "predictions": the same errors.
+StatusOr<std::vector<std::string>> WriteRestRows(const NamedTensors& outputs);
 
 // "examples" and "context". InvalidArgument names the feature that is no such thing.
 Status ReadRestExamples(const Json& body, tensorflow::serving::Input* input);

@@ -13,6 +13,7 @@
 #include "weft/wire/device_proto.h"
 #include "weft/wire/step_messages.h"
 #include "weft/worker/foreign_steps.h"
+#include "weft/worker/guessed_shapes.h"
 #include "weft/worker/part_options.h"
 
 namespace weft::worker {
@@ -32,20 +33,6 @@ void AddMethod(const char* name, wire::MethodTable* methods, Handle handle) {
                                 /*may_block=*/true});
 }
 
-// TensorFlow's masters leave guesses about shapes at the nodes, with sizes that are no sizes.
-void DropGuesses(tensorflow::GraphDef* graph) {
-  for (tensorflow::NodeDef& node : *graph->mutable_node()) {
-    node.mutable_attr()->erase("_input_shapes");
-    node.mutable_attr()->erase("_output_shapes");
-  }
-  for (tensorflow::FunctionDef& function : *graph->mutable_library()->mutable_function()) {
-    for (tensorflow::NodeDef& node : *function.mutable_node_def()) {
-      node.mutable_attr()->erase("_input_shapes");
-      node.mutable_attr()->erase("_output_shapes");
-    }
-  }
-}
-
 StatusOr<uint32_t> RegisterGraph(Worker* worker, cluster::DataPlane* plane,
                                  tensorflow::RegisterGraphRequest& request,
                                  const wire::ServerCall& call) {
@@ -55,7 +42,7 @@ StatusOr<uint32_t> RegisterGraph(Worker* worker, cluster::DataPlane* plane,
     if (task.task() != worker->task())
       plane->Know({task.task(), task.data_address(), task.incarnation()});
   }
-  DropGuesses(request.mutable_graph_def());
+  DropGuessedShapes(request.mutable_graph_def());
   WEFT_ASSIGN_OR_RETURN(GraphDef def, GraphDefFromProto(request.graph_def()));
   Graph part(&worker->options().catalogue->ops());
   WEFT_RETURN_IF_ERROR(ImportGraph(std::move(def), {.allow_internal = true}, &part));
