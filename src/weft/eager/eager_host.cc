@@ -139,7 +139,9 @@ void EagerHost::AddMethods(wire::MethodTable* methods) {
         return Update(request, response);
       });
   const auto enqueue = [this](const auto& request, Cancellation* caller, auto* response) {
-    return Enqueue(request, caller, response);
+    const Status status = Enqueue(request, caller, response);
+    if (environment_.worker->options().ran) environment_.worker->options().ran();
+    return status;
   };
   AddMethod<proto::EnqueueRequest, proto::EnqueueResponse>("Enqueue", false, methods, enqueue);
   AddMethod<proto::EnqueueRequest, proto::EnqueueResponse>("StreamingEnqueue", true, methods,
@@ -155,7 +157,9 @@ void EagerHost::AddMethods(wire::MethodTable* methods) {
         WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<EagerContext> context,
                               Find(request.context_id()));
         proto::QueueResponse ran;
-        WEFT_RETURN_IF_ERROR(context->Run(request.operation(), caller, &ran));
+        const Status status = context->Run(request.operation(), caller, &ran);
+        if (environment_.worker->options().ran) environment_.worker->options().ran();
+        WEFT_RETURN_IF_ERROR(status);
         response->mutable_shape()->Swap(ran.mutable_shape());
         response->mutable_tensor()->Swap(ran.mutable_tensor());
         return absl::OkStatus();
