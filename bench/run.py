@@ -23,6 +23,7 @@ import time
 
 import jobs
 import model_rows
+import together_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -362,7 +363,8 @@ class Bench:
 
 
 ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'models': Bench.whole_models, 'ps': Bench.ps,
-        'wire': Bench.wire, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs}
+        'wire': Bench.wire, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs,
+        'allreduce': together_rows.allreduce, 'recovery': together_rows.recovery}
 
 
 def main():
