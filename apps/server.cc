@@ -18,10 +18,13 @@
 #include "apps/op_libraries.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/memory_limit.h"
 #include "net/job_identity.h"
+#include "supervisor/supervisor.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/device/cpu/math_mode.h"
 #include "weft/device/plugin/plugin_devices.h"
+#include "weft/server/kept_variables.h"
 
 namespace weft::apps {
 namespace {
@@ -48,6 +51,7 @@ struct ServerFlags {
   int status_port = 0;
   double lost_after_s = 10;
   bool membership = false;
+  bool supervised = false;
   std::string lease_folder;
   double session_lease_s = 12 * 3600;
   double report_waits_s = 30;
@@ -148,7 +152,24 @@ class Machine {
   std::optional<JoinedDevices> devices_;
 };
 
+// This program again as the child of this process, with the words that it was called with.
+int RunSupervised() {
+  const StatusOr<int> code = supervisor::SuperviseThisProgram(MachineMemory());
+  if (code.ok()) return *code;
+  std::fprintf(stderr, "weft server: %s\n", std::string(code.status().message()).c_str());
+  return 1;
+}
+
+// Of a supervised server. One whose memory is not as it should be goes on without it.
+std::unique_ptr<server::KeptVariables> InheritVariables() {
+  StatusOr<std::unique_ptr<server::KeptVariables>> kept = server::KeptVariables::Inherit();
+  if (kept.ok()) return *std::move(kept);
+  WEFT_LOG(ERROR) << "No variables are kept: " << kept.status().message();
+  return nullptr;
+}
+
 int RunServer(const ServerFlags& flags) {
+  if (flags.supervised && !supervisor::HasInheritance()) return RunSupervised();
   const sigset_t signals = HoldBackServerSignals();
 
   StatusOr<server::ServerOptions> options = OptionsFrom(flags);
@@ -161,6 +182,8 @@ int RunServer(const ServerFlags& flags) {
     std::fprintf(stderr, "weft server: %s\n", std::string(loaded.message()).c_str());
     return 2;
   }
+  // To the end of the process: what it holds must stay while anybody may kill it.
+  options->kept = InheritVariables().release();
   options->catalogue = machine.catalogue();
   options->devices = machine.devices();
   if (flags.log_format == "json") {
@@ -187,6 +210,11 @@ void AddFlagsOfOthers(CLI::App* command, ServerFlags* flags) {
                  "Tasks tell each other which of them live: one that stands still is lost in about "
                  "2 s, and groups of ranks may shrink and grow (or WEFT_MEMBERSHIP=1)")
       ->envname("WEFT_MEMBERSHIP");
+  command
+      ->add_flag("--supervised", flags->supervised,
+                 "A small parent process holds the memory of the variables: when this server is "
+                 "killed, it starts it again with them (or WEFT_SUPERVISED=1)")
+      ->envname("WEFT_SUPERVISED");
   command
       ->add_option(
           "--lease_folder", flags->lease_folder,

@@ -24,6 +24,7 @@ import time
 import jobs
 import model_rows
 import op_rows
+import together_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -375,8 +376,9 @@ class Bench:
         self.table.lines += [dict(what=what, ratio=ratio, goal=goal, met=met) for what, ratio, goal, met in lines]
 
 
-ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'ops': Bench.single_ops, 'models': Bench.whole_models, 'ps': Bench.ps,
-        'wire': Bench.wire, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs}
+ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'ops': Bench.single_ops,
+        'models': Bench.whole_models, 'ps': Bench.ps, 'wire': Bench.wire, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs,
+        'allreduce': together_rows.allreduce, 'recovery': together_rows.recovery}
 
 
 def main():

@@ -15,7 +15,7 @@ import tomllib
 
 SOURCES = {'.h', '.hpp', '.cc', '.cu', '.inc'}
 ABOVE_THE_ROOMS = ('tests', 'bench', 'examples')
-HOUSE_TOPS = ('base/', 'net/', 'weft/', 'platform/', 'proto/', 'apps/') + tuple(
+HOUSE_TOPS = ('base/', 'net/', 'supervisor/', 'weft/', 'platform/', 'proto/', 'apps/') + tuple(
     top + '/' for top in ABOVE_THE_ROOMS)
 STRANGERS = ('src/weft', 'src/platform')
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)

@@ -23,7 +23,7 @@ import weakref
 
 import tensorflow as tf
 from tensorflow.python.client import session as session_lib
-from tensorflow.python.training import server_lib
+from tensorflow.python.training import server_lib, session_manager
 
 _START_SECONDS = 60
 _PORTS_TRIED = 5
@@ -168,6 +168,29 @@ def _remember_sessions():
     session_lib.BaseSession.__init__ = remembered
 
 
+def _go_on_with_kept_variables():
+    """A chief that has lost a server and makes a session anew restores the last checkpoint. Where servers are supervised they have come
+    back with variables that are newer: it goes on with these, if none is missing."""
+    original = session_manager.SessionManager.prepare_session
+
+    def prepare_session(self, master, *args, **keywords):
+        if getattr(self, '_weft_has_prepared', False) and os.environ.get('WEFT_SUPERVISED', '') not in ('', '0'):
+            self._target = master
+            session = session_lib.Session(master, graph=self._graph, config=keywords.get('config'))
+            try:
+                if self._model_ready(session)[0] and self._try_run_local_init_op(session)[0]:
+                    return session
+            except tf.errors.OpError:
+                session.close()
+                raise
+            session.close()
+        session = original(self, master, *args, **keywords)
+        self._weft_has_prepared = True
+        return session
+
+    session_manager.SessionManager.prepare_session = prepare_session
+
+
 def install():
     modules = [server_lib, getattr(tf, 'distribute', None)]
     for api in tf, getattr(getattr(tf, 'compat', None), 'v1', None):
@@ -179,3 +202,4 @@ def install():
 
 install()
 _remember_sessions()
+_go_on_with_kept_variables()

@@ -62,6 +62,20 @@ StatusOr<std::unique_ptr<SharedMapping>> SharedMapping::Open(pid_t pid, const Sh
       new SharedMapping(OwnedFd(), file, static_cast<std::byte*>(data)));
 }
 
+StatusOr<std::unique_ptr<SharedMapping>> SharedMapping::Adopt(OwnedFd fd) {
+  struct stat stat = {};
+  const int seals = fcntl(fd.get(), F_GET_SEALS);
+  if (fstat(fd.get(), &stat) != 0 || seals < 0 || (seals & kSeals) != kSeals || stat.st_size == 0)
+    return InvalidArgument("Not shared memory of a size that stays: descriptor ", fd.get());
+  const auto bytes = static_cast<uint64_t>(stat.st_size);
+  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (data == MAP_FAILED) return ErrnoStatus(errno, "map", "inherited memory");
+  madvise(data, bytes, MADV_DONTFORK);
+  const SharedFile file{fd.get(), stat.st_ino, bytes};
+  return std::unique_ptr<SharedMapping>(
+      new SharedMapping(std::move(fd), file, static_cast<std::byte*>(data)));
+}
+
 SharedMapping::~SharedMapping() { munmap(data_, file_.bytes); }
 
 Status SharedMemory::Enable() {
@@ -69,6 +83,38 @@ Status SharedMemory::Enable() {
   WEFT_RETURN_IF_ERROR(SharedMapping::Create("weft-probe", kPage).status());
   enabled_.store(true, std::memory_order_release);
   return absl::OkStatus();
+}
+
+StatusOr<std::vector<std::pair<std::byte*, size_t>>> SharedMemory::EnableIn(
+    std::unique_ptr<SharedMapping> file, std::vector<std::pair<uint64_t, uint64_t>> taken) {
+  if (enabled()) return FailedPrecondition("Shared memory is in use already");
+  // The end of what anybody wrote.
+  uint64_t written = 0;
+  for (off_t at = 0; (at = lseek(file->file().fd, at, SEEK_DATA)) >= 0;) {
+    at = lseek(file->file().fd, at, SEEK_HOLE);
+    if (at < 0) break;
+    written = static_cast<uint64_t>(at);
+  }
+  std::sort(taken.begin(), taken.end());
+  std::vector<std::pair<std::byte*, size_t>> rooms;
+  uint64_t end = 0;
+  const auto add_room = [&](uint64_t until) {
+    if (until > end) rooms.emplace_back(file->data() + end, until - end);
+  };
+  for (const auto& [offset, bytes] : taken) {
+    if (offset > file->size() || bytes > file->size() - offset)
+      return InvalidArgument("What is taken lies outside the file: ", bytes, " bytes at ", offset);
+    add_room(offset / kPage * kPage);
+    end = std::max(end, RoundUp(offset + bytes, kPage));
+  }
+  add_room(std::min(written, file->size()));
+  absl::MutexLock lock(&mutex_);
+  used_ = std::max(end, RoundUp(written, kPage));
+  total_ = file->size();
+  segments_[0] = std::move(file);
+  num_segments_.store(1, std::memory_order_release);
+  enabled_.store(true, std::memory_order_release);
+  return rooms;
 }
 
 std::byte* SharedMemory::Allocate(size_t bytes) {

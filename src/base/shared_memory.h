@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -40,6 +41,9 @@ class SharedMapping {
   // user), InvalidArgument if it is not the file that was meant.
   static StatusOr<std::unique_ptr<SharedMapping>> Open(pid_t pid, const SharedFile& file,
                                                        bool writable);
+  // One that this process inherited open, as Create makes them; writable, and as one of ours.
+  // InvalidArgument if its size may change.
+  static StatusOr<std::unique_ptr<SharedMapping>> Adopt(OwnedFd fd);
   ~SharedMapping();
   SharedMapping(const SharedMapping&) = delete;
   SharedMapping& operator=(const SharedMapping&) = delete;
@@ -70,6 +74,12 @@ class SharedMemory {
   // From now on Allocate has memory to give. Unavailable where the system has no memfds.
   Status Enable();
   bool enabled() const { return enabled_.load(std::memory_order_acquire); }
+  // Instead of Enable, before anything is allocated: all memory is of `file`, which may hold what
+  // an earlier process wrote. What lies in `taken`, (offset, bytes), stays, as if it had been
+  // allocated. Returns the rooms between and behind them that have memory of the earlier process:
+  // Free, which may take its time, gives them out again.
+  StatusOr<std::vector<std::pair<std::byte*, size_t>>> EnableIn(
+      std::unique_ptr<SharedMapping> file, std::vector<std::pair<uint64_t, uint64_t>> taken);
 
   // `bytes` at a multiple of 64; null if it is off or the system gives no more.
   std::byte* Allocate(size_t bytes);

@@ -2,7 +2,9 @@
 #include "base/shared_memory.h"
 
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <signal.h>
@@ -42,6 +44,37 @@ TEST(SharedMemory, BlocksAreAlignedApartAndFound) {
   EXPECT_FALSE(memory.Find(&stranger, 1).has_value());
   std::byte* const block = memory.Allocate(64);
   EXPECT_FALSE(memory.Find(block, size_t{1} << 40).has_value()) << "it does not reach so far";
+}
+
+TEST(SharedMemory, InAFileOfAnEarlierProcessWhatIsTakenStays) {
+  constexpr uint64_t kBytes = 64 * 4096;
+  StatusOr<std::unique_ptr<SharedMapping>> earlier = SharedMapping::Create("earlier", kBytes);
+  ASSERT_TRUE(earlier.ok());
+  std::memset((*earlier)->data(), 'e', 8 * 4096);
+  StatusOr<std::unique_ptr<SharedMapping>> adopted =
+      SharedMapping::Adopt(OwnedFd(dup((*earlier)->file().fd)));
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  std::byte* const data = (*adopted)->data();
+  SharedMemory memory;
+  const auto rooms = memory.EnableIn(*std::move(adopted), {{3 * 4096 + 64, 100}, {4096, 5000}});
+  ASSERT_TRUE(rooms.ok()) << rooms.status();
+  // What is taken lies in pages 1, 2 and 3; the earlier process wrote pages 0 to 7.
+  using Room = std::pair<std::byte*, size_t>;
+  EXPECT_EQ(*rooms, (std::vector<Room>{{data, 4096}, {data + 4 * 4096, 4 * 4096}}));
+  for (const auto& [begin, bytes] : *rooms) memory.Free(begin, bytes);
+  std::vector<std::byte*> blocks;
+  for (std::byte* block; (block = memory.Allocate(4096)) != nullptr && blocks.size() < 60;) {
+    std::memset(block, 'n', 4096);
+    blocks.push_back(block);
+  }
+  EXPECT_EQ(blocks.size(), 60u);
+  for (uint64_t at = 4096; at < 4 * 4096; at += 512) EXPECT_EQ(static_cast<char>(data[at]), 'e');
+  EXPECT_FALSE(memory.EnableIn(nullptr, {}).ok()) << "it is in use";
+}
+
+TEST(SharedMapping, AFileWhoseSizeMayChangeIsNotAdopted) {
+  EXPECT_FALSE(SharedMapping::Adopt(OwnedFd(memfd_create("loose", MFD_CLOEXEC))).ok());
+  EXPECT_FALSE(SharedMapping::Adopt(OwnedFd()).ok());
 }
 
 // Pages of the process that lie in memory, in bytes.

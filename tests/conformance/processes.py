@@ -114,10 +114,10 @@ def cluster(binary, folder=None, **jobs):
             stop(process)
 
 
-def program(binary, script, *args, **popen):
-    """A TensorFlow program under the shim, its output captured as text."""
+def program(binary, script, *args, variables=None, **popen):
+    """A TensorFlow program under the shim, its output captured as text; `variables` are added to its environment."""
     environment = dict(os.environ, WEFT_BINARY=binary, PYTHONPATH=os.path.join(ROOT, 'python'),
-                       TF_CPP_MIN_LOG_LEVEL='3', PYTHONUNBUFFERED='1')
+                       TF_CPP_MIN_LOG_LEVEL='3', PYTHONUNBUFFERED='1', **(variables or {}))
     return subprocess.Popen([sys.executable, '-m', 'weft', os.path.join(HERE, script), *args], env=environment,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent,
                             **popen)

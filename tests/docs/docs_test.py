@@ -16,7 +16,7 @@ from extract import blocks
 
 WEFT, BIN, DOCS, REFERENCE, DEVICE, OP_LIBRARY = (pathlib.Path(word) for word in sys.argv[1:7])
 PROGRAMS = {'first_program': (), 'write_an_op': (), 'functions': (), 'write_a_device': (DEVICE,), 'datasets': (), 'layers': (),
-            'saved_models': ()}
+            'saved_models': (), 'training_together': ()}
 
 
 def run(*command):

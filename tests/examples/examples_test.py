@@ -137,6 +137,23 @@ class Cluster(unittest.TestCase):
         self.assertIn('3 replicas', text)
         self.assertLess(number(r'loss (\S+)', text), 1e-3)
 
+    def test_together_is_one_program_for_all_strategies(self):
+        """The same losses however the batch is spread; with parameter servers, which nobody waits for, about as good."""
+        def losses(text, worker=0):
+            found = re.findall(r'worker %d, step (\d+): loss (\S+)' % worker, text)
+            return {int(step): float(loss) for step, loss in found}
+        alone = losses(run(BIN + '/together', '--steps', '60'))
+        self.assertEqual(sorted(alone), [20, 40, 60])
+        spread = [losses(run(BIN + '/together', '--steps', '60', '--devices', '2')),
+                  losses(job(['--workers', '2'], 'together', '--steps', '60', '--devices', '2'), worker=1)]
+        for other in spread:
+            self.assertEqual(sorted(other), sorted(alone))
+            for step, loss in alone.items():
+                self.assertAlmostEqual(other[step], loss, delta=1e-5)
+        text = job(['--ps', '1', '--workers', '2'], 'together', '--steps', '200')
+        self.assertLess(number(r'step 200: loss (\S+)', text) if 'step 200:' in text else number(r'step 180: loss (\S+)', text),
+                        alone[20])
+
     def test_split_model(self):
         text = job(['--workers', '2'], 'split_model')
         self.assertIn("layers on '/job:worker/task:0' and '/job:worker/task:1'", text)

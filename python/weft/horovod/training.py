@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What training programs use: variables from one rank, gradients of all."""
+import os
+
 import tensorflow as tf
 
 from weft.horovod import collectives, job
@@ -35,6 +37,28 @@ class BroadcastGlobalVariablesHook(tf1.train.SessionRunHook):
         session.run(self._op)
 
 
+def _buckets(gradients):
+    """Lists of places of gradients that are reduced in one message: of one type and HOROVOD_FUSION_THRESHOLD bytes at most, 4 MB
+    unless said. A backward pass has the last gradients first, so those of the last variables leave while it goes on."""
+    most = int(os.environ.get('HOROVOD_FUSION_THRESHOLD', 4 << 20))
+    buckets, open_buckets = [], {}  # of those that still take more: the bucket and its bytes, by type
+    for i in reversed(range(len(gradients))):
+        gradient = gradients[i]
+        if gradient is None:
+            continue
+        if isinstance(gradient, tf.IndexedSlices) or not gradient.shape.is_fully_defined():
+            buckets.append([i])
+            continue
+        size = gradient.shape.num_elements() * gradient.dtype.size
+        bucket, taken = open_buckets.get(gradient.dtype, (None, 0))
+        if bucket is None or taken + size > most:
+            bucket, taken = [], 0
+            buckets.append(bucket)
+        bucket.append(i)
+        open_buckets[gradient.dtype] = bucket, taken + size
+    return buckets
+
+
 class _DistributedOptimizer(tf1.train.Optimizer):
     def __init__(self, optimizer, name, use_locking, device_dense, device_sparse, compression, sparse_as_dense, op):
         super().__init__(name=name or 'Distributed%s' % type(optimizer).__name__, use_locking=use_locking)
@@ -44,15 +68,31 @@ class _DistributedOptimizer(tf1.train.Optimizer):
 
     def compute_gradients(self, *args, **kwargs):
         """Those of the optimizer, reduced over the ranks."""
-        return [(self._reduced(gradient, variable), variable) for gradient, variable in self._optimizer.compute_gradients(*args, **kwargs)]
+        pairs = self._optimizer.compute_gradients(*args, **kwargs)
+        if job.size() == 1 and not job.is_elastic():
+            return pairs
+        reduced = {}
+        for bucket in _buckets([self._as_said(gradient) for gradient, _ in pairs]):
+            name = 'gradient of ' + pairs[bucket[0]][1].name
+            reduced.update(zip(bucket, self._reduced([self._as_said(pairs[i][0]) for i in bucket], name)))
+        return [(reduced.get(i), variable) for i, (_, variable) in enumerate(pairs)]
 
-    def _reduced(self, gradient, variable):
-        if gradient is None or job.size() == 1 and not job.is_elastic():
-            return gradient
-        if self._sparse_as_dense and isinstance(gradient, tf.IndexedSlices):
-            gradient = tf.convert_to_tensor(gradient)
-        return collectives.allreduce(gradient, device_dense=self._device_dense, device_sparse=self._device_sparse,
-                                     compression=self._compression, op=self._op, name='gradient of ' + variable.name)
+    def _as_said(self, gradient):
+        return tf.convert_to_tensor(gradient) if self._sparse_as_dense and isinstance(gradient, tf.IndexedSlices) else gradient
+
+    def _reduced(self, gradients, name):
+        """One gradient, or several in one message."""
+        one = gradients[0]
+        if len(gradients) > 1:
+            with tf.device(self._device_dense):
+                one = tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], 0)
+        whole = collectives.allreduce(one, device_dense=self._device_dense, device_sparse=self._device_sparse,
+                                      compression=self._compression, op=self._op, name=name)
+        if len(gradients) == 1:
+            return [whole]
+        with tf.device(self._device_dense):
+            parts = tf.split(whole, [gradient.shape.num_elements() for gradient in gradients])
+            return [tf.reshape(part, gradient.shape) for part, gradient in zip(parts, gradients)]
 
     def apply_gradients(self, *args, **kwargs):
         return self._optimizer.apply_gradients(*args, **kwargs)

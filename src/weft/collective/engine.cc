@@ -314,8 +314,8 @@ void Engine::TakeGroup(const CollectiveMessage& message) {
   }
   group.epoch = epoch;
   group.questions = 0;
-  group.changed = false;
   group.members = std::move(members);
+  group.changed = group.is_open && HasStrangers(group);
   group.joining.clear();
   std::vector<CallRef> waiting = std::move(group.waiting);
   group.waiting.clear();

@@ -107,6 +107,7 @@ class Engine final : public CollectiveRunner {
   void Schedule(const Leader::Forming& forming);
   void TakeChanged(const CollectiveMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsAwaited(const Group& group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasStrangers(const Group& group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Ask(int32_t key, Group* group, const CollectiveCall& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void NoteMissed(Group* group, const Status& why);
@@ -148,7 +149,8 @@ class Engine final : public CollectiveRunner {
   absl::Mutex mutex_;
   Leader leader_ ABSL_GUARDED_BY(mutex_);
   std::map<int32_t, Group> groups_ ABSL_GUARDED_BY(mutex_);
-  std::string open_leader_ ABSL_GUARDED_BY(mutex_);  // empty: not known
+  std::vector<std::string> ranks_ ABSL_GUARDED_BY(mutex_);  // of open groups, alive now
+  std::string open_leader_ ABSL_GUARDED_BY(mutex_);         // empty: not known
   std::set<uint64_t> dead_epochs_ ABSL_GUARDED_BY(mutex_);
   std::deque<uint64_t> dead_order_ ABSL_GUARDED_BY(mutex_);
   // What came before the news of its epoch.

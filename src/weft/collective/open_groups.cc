@@ -53,11 +53,22 @@ void Engine::SetRanks(const std::vector<std::string>& ranks) {
     std::vector<Addressed> out;
     leader_.SetRanks({ranks.begin(), ranks.end()}, leader.empty() || leader == self(), &out);
     PostAll(std::move(out));
+    ranks_ = ranks;
     for (auto& [key, group] : groups_) {
       if (moved && group.is_open && group.epoch == 0) AskAgain(key, &group);
+      // Who comes may be the one who leads from now on, and knows nothing of this epoch.
+      if (group.is_open && group.epoch != 0 && HasStrangers(group)) group.changed = true;
     }
   }
   Work();
+}
+
+// Whether a rank lives that is not in the group as it was formed.
+bool Engine::HasStrangers(const Group& group) const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [&](const std::string& rank) {
+    return std::none_of(group.members->members.begin(), group.members->members.end(),
+                        [&](const CollectiveMember& member) { return member.task() == rank; });
+  });
 }
 
 bool Engine::IsAwaited(const Group& group) const {

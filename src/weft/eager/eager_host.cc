@@ -145,7 +145,9 @@ void EagerHost::AddMethods(wire::MethodTable* methods) {
         return Update(request, response);
       });
   const auto enqueue = [this](const auto& request, Cancellation* caller, auto* response) {
-    return Enqueue(request, caller, response);
+    const Status status = Enqueue(request, caller, response);
+    if (environment_.worker->options().ran) environment_.worker->options().ran();
+    return status;
   };
   AddMethod<proto::EnqueueRequest, proto::EnqueueResponse>("Enqueue", false, methods, enqueue);
   AddMethod<proto::EnqueueRequest, proto::EnqueueResponse>("StreamingEnqueue", true, methods,
@@ -182,8 +184,9 @@ void EagerHost::AddComponentMethod(wire::MethodTable* methods) {
         EagerContext& running = **context;
         running.RunComponent(
             request, caller,
-            [call = std::move(call), context = *std::move(context)](
+            [this, call = std::move(call), context = *std::move(context)](
                 const StatusOr<proto::RunComponentFunctionResponse>& response) {
+              if (environment_.worker->options().ran) environment_.worker->options().ran();
               call->Reply(response.status(),
                           response.ok() ? wire::SerializeMessage(*response) : wire::Payload());
             });

@@ -23,6 +23,7 @@
 #include "weft/master/master.h"
 #include "weft/master/master_service.h"
 #include "weft/master/task_cluster.h"
+#include "weft/server/kept_variables.h"
 #include "weft/server/status_page.h"
 #include "weft/storage/object_files.h"
 #include "weft/tensor/pool_allocator.h"
@@ -144,6 +145,11 @@ class TaskServer final : public Server {
     return members_ ? members_->Members() : std::vector<membership::Member>();
   }
 
+  bool HasGroupChanged(int32_t group_key) override {
+    const collective::Engine::View view = collectives_->ViewOf(group_key);
+    return view.epoch != 0 && view.changed;
+  }
+
   void Shutdown(absl::Duration grace) override {
     if (shut_down_.exchange(true)) return;
     if (status_page_) status_page_->SetStopping();
@@ -209,11 +215,13 @@ class TaskServer final : public Server {
                                  .waits = &waits_,
                                  .collectives = nullptr,
                                  .clock = &clock_,
-                                 .single_threaded = compute_.num_threads() == 1};
+                                 .single_threaded = compute_.num_threads() == 1,
+                                 .ran = {}};
     if (options.devices == nullptr) return InvalidArgument("A server needs devices");
     WEFT_ASSIGN_OR_RETURN(devices_, options.devices->Make(device_task_, &compute_));
     if (devices_.empty()) return InvalidArgument("A server needs a device, its factory made none");
     for (const auto& device : devices_) worker.devices.push_back(device.get());
+    if (options.kept != nullptr) KeepVariables(options.kept, &worker);
     MakeCollectives(options);
     worker.collectives = &*collectives_;
     for (const auto& device : devices_) OfferCollectives(device.get(), &*collectives_);
@@ -221,6 +229,20 @@ class TaskServer final : public Server {
     master_watch_.emplace(&*worker_, &clock_, master_patience_,
                           [this](const std::string& master) { return ProbeMaster(master); });
     return absl::OkStatus();
+  }
+
+  void KeepVariables(KeptVariables* kept, worker::WorkerOptions* worker) {
+    kept->Keep(devices_);
+    worker->ran = [kept] { kept->Commit(); };
+    const KeptVariables::Counts& counts = kept->counts();
+    metrics_.GetGauge("weft_starts", "How often the supervisor started a process of this task")
+        .Set(static_cast<double>(counts.starts));
+    metrics_.GetGauge("weft_restored_bytes", "Of variables that an earlier process left")
+        .Set(static_cast<double>(counts.restored_bytes));
+    if (counts.restored == 0) return;
+    WEFT_LOG(INFO) << task_.ToString() << " goes on with " << counts.restored << " variables of "
+                   << counts.restored_bytes << " bytes that an earlier process left; "
+                   << counts.put_back << " rows of an update that was cut off were put back";
   }
 
   // The first task of the cluster tells the members of a group who they are.
@@ -269,7 +291,8 @@ class TaskServer final : public Server {
         .token = ClusterToken(options.cluster, options.membership),
         .bind =
             SocketAddress{bind == "localhost" ? "127.0.0.1" : bind, options.data_port}.ToString(),
-        .share_memory = options.share_memory,
+        // What others still read could not be told from what is free after a kill.
+        .share_memory = options.share_memory && options.kept == nullptr,
         .lost_after = options.lost_after,
         .metrics = &data_metrics_};
     if (options.identity.has_value()) {
@@ -453,6 +476,9 @@ class TaskServer final : public Server {
 Status CompleteFromEnvironment(ServerOptions* options) {
   if (options->root.empty()) options->root = Variable("WEFT_FILE_ROOT");
   if (options->cost_file.empty()) options->cost_file = Variable("WEFT_COST_FILE");
+  if (options->lease_folder.empty()) options->lease_folder = Variable("WEFT_LEASE_FOLDER");
+  options->membership = options->membership || Variable("WEFT_MEMBERSHIP") == "1" ||
+                        !Variable("WEFT_ELASTIC").empty();
   const std::string insecure = Variable("WEFT_INSECURE");
   options->insecure = options->insecure || (!insecure.empty() && insecure != "0");
   if (options->identity.has_value() || options->insecure) return absl::OkStatus();

@@ -21,6 +21,8 @@ class ConfigProto;
 
 namespace weft::server {
 
+class KeptVariables;
+
 struct ServerOptions {
   cluster::ClusterSpec cluster;
   cluster::TaskId task;
@@ -30,6 +32,10 @@ struct ServerOptions {
   // interface.
   std::string bind;
   int data_port = 0;  // of the connections between tasks; 0: any
+  // Keeps what this task's variables hold for the process that its supervisor starts after it;
+  // null: they end with this one. Must outlive the server. Its memory is not lent: `share_memory`
+  // is false.
+  KeptVariables* kept = nullptr;
   // Tensors for tasks on the same host are read in place from memory that both map.
   bool share_memory = true;
   // What the job's tasks show each other and demand of each other. Needed where the port is not on
@@ -68,7 +74,8 @@ struct ServerOptions {
 };
 
 // Sets what is empty from WEFT_TASK_TLS (a folder: ReadJobIdentity), WEFT_INSECURE ("1"),
-// WEFT_COST_FILE and WEFT_FILE_ROOT, which say it to programs that have no flags for it; an
+// WEFT_COST_FILE, WEFT_FILE_ROOT, WEFT_LEASE_FOLDER, WEFT_MEMBERSHIP ("1") and WEFT_ELASTIC, which
+// say it to programs that have no flags for it; an
 // insecure server needs no identity. InvalidArgument for a folder that holds none.
 Status CompleteFromEnvironment(ServerOptions* options);
 
@@ -89,6 +96,8 @@ class Server {
   // Which tasks live as this one sees it, itself among them, in order of their names; dead ones are
   // there with their state. Empty without `membership`.
   virtual std::vector<membership::Member> Members() = 0;
+  // Whether others wait to come into the open group of this key, or it is over.
+  virtual bool HasGroupChanged(int32_t group_key) = 0;
   // Refuses new calls, cancels sessions, waits at most `grace` for running calls. Once; blocks.
   virtual void Shutdown(absl::Duration grace) = 0;
 };

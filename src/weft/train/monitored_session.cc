@@ -178,6 +178,8 @@ Status MonitoredSession::TryConnect() {
   WEFT_RETURN_IF_ERROR(ReadGlobalStep());
   for (Hook* hook : options_.hooks) {
     WEFT_RETURN_IF_ERROR(hook->AfterCreate(*session_, global_step_));
+    // It may have given the variables other values.
+    WEFT_RETURN_IF_ERROR(ReadGlobalStep());
     stop_ = stop_ || hook->Done(global_step_);
   }
   return absl::OkStatus();

@@ -10,9 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "base/memory_limit.h"
+#include "supervisor/supervisor.h"
 #include "weft/client/session.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/ops/catalogue.h"
+#include "weft/server/kept_variables.h"
 #include "weft/server/server.h"
 
 namespace weft::train {
@@ -114,6 +117,11 @@ Status RunTask(const std::function<Status(const Task&)>& train, const TaskOption
   if (options.devices != nullptr) task.devices = options.devices;
   if (!task.distributed) return train(task);
   if (task.is_evaluator) return absl::OkStatus();
+  if (task.is_ps && supervisor::IsAskedFor() && !supervisor::HasInheritance()) {
+    WEFT_ASSIGN_OR_RETURN(const int code, supervisor::SuperviseThisProgram(MachineMemory()));
+    return code == 0 ? absl::OkStatus()
+                     : Internal("The supervised parameter server ended with code ", code);
+  }
   const bool serves = task.is_ps || (options.only_chief_trains && !task.is_chief);
   // Blocked before the server's threads are made, so that none of them takes a signal.
   const sigset_t signals = EndSignals();
@@ -124,6 +132,12 @@ Status RunTask(const std::function<Status(const Task&)>& train, const TaskOption
   server_options.catalogue = task.catalogue;
   server_options.devices = task.devices;
   WEFT_RETURN_IF_ERROR(server::CompleteFromEnvironment(&server_options));
+  if (task.is_ps) {
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<server::KeptVariables> kept,
+                          server::KeptVariables::Inherit());
+    // To the end of the process: what it holds must stay while anybody may kill it.
+    server_options.kept = kept.release();
+  }
   // The graphs are this program's own where nobody else is let in: its files lie where it says.
   if (server_options.root.empty() && server_options.identity.has_value()) server_options.root = "/";
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<server::Server> server,
@@ -133,6 +147,7 @@ Status RunTask(const std::function<Status(const Task&)>& train, const TaskOption
     return absl::OkStatus();
   }
   task.target = server->target();
+  task.group_changed = [&server](int32_t key) { return server->HasGroupChanged(key); };
   return train(task);
 }
 

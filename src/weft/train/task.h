@@ -2,6 +2,7 @@
 // What this process is in a job, as TF_CONFIG says, and the life of one task.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +30,8 @@ struct Task {
   bool is_chief = true;
   bool is_evaluator = false;
   std::string target;  // of sessions: empty, or this task's own server
+  // Whether others wait to come into the open group of this key; empty without a server.
+  std::function<bool(int32_t group_key)> group_changed;
   const Catalogue* catalogue = nullptr;
   DeviceFactory* devices = nullptr;
 
@@ -62,7 +65,8 @@ struct TaskOptions {
 
 // Does this task's part of a job and returns when it is over: starts its server if there is a job,
 // then calls `train`; a parameter server waits for SIGTERM or SIGINT instead, an evaluator returns
-// at once. Call it from main, before there are threads.
+// at once. WEFT_MEMBERSHIP, WEFT_ELASTIC, WEFT_LEASE_FOLDER and WEFT_SUPERVISED mean for the server
+// what they mean for `weft server`. Call it from main, before there are threads.
 Status RunTask(const std::function<Status(const Task&)>& train, const TaskOptions& options = {});
 
 }  // namespace weft::train

@@ -245,6 +245,7 @@ void Worker::RunStep(TaskStep step, Done done) {
   step::RunTaskPart(environment_, std::move(call),
                     [this, running, step = step.step, exchanges, is_pulled = step.source != nullptr,
                      done = std::move(done)](step::PartReport report) mutable {
+                      if (options_.ran) options_.ran();
                       if (exchanges) {
                         if (is_pulled) {
                           steps_.Finish(step);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -38,6 +39,8 @@ struct WorkerOptions {
   CollectiveRunner* collectives = nullptr;  // that devices of a session of its own offer
   const Clock* clock = nullptr;
   bool single_threaded = false;
+  // Called when a part, or an op of eager, has run, before anybody hears of its end; may be empty.
+  std::function<void()> ran;
 };
 
 struct WorkerSessionSpec {

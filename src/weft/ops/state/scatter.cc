@@ -49,16 +49,17 @@ class ScatterKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Ref<Variable> variable, TargetVariable(c, 0, dtype_));
     const Tensor& indices = c.input(1);
     const Tensor& updates = c.input(2);
-    const Status updated = variable->Update([&](Tensor& value) -> Status {
-      WEFT_RETURN_IF_ERROR(CheckShapes(value.shape(), indices.shape(), updates.shape()));
-      const int64_t num_rows = value.dim(0);
-      WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> rows,
-                            indices.dtype() == DType::kInt32
-                                ? CheckedRows<int32_t>(indices, num_rows)
-                                : CheckedRows<int64_t>(indices, num_rows));
-      if (rows.empty()) return absl::OkStatus();
-      return CombineSlices(c, rule_, rows, value.num_elements() / num_rows, updates, value);
-    });
+    const Status updated =
+        UpdateRows(&c.device(), *variable, indices, [&](Tensor& value) -> Status {
+          WEFT_RETURN_IF_ERROR(CheckShapes(value.shape(), indices.shape(), updates.shape()));
+          const int64_t num_rows = value.dim(0);
+          WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> rows,
+                                indices.dtype() == DType::kInt32
+                                    ? CheckedRows<int32_t>(indices, num_rows)
+                                    : CheckedRows<int64_t>(indices, num_rows));
+          if (rows.empty()) return absl::OkStatus();
+          return CombineSlices(c, rule_, rows, value.num_elements() / num_rows, updates, value);
+        });
     if (updated.ok()) ForwardTarget(c, 0, 0);
     return updated;
   }

@@ -86,11 +86,18 @@ Status CountUp(KernelContext& c, DType dtype, int64_t limit) {
   });
 }
 
-Status LockedVariables::Open() {
+Status LockedVariables::Open(VariableKeeper* keeper, const Tensor* rows) {
+  keeper_ = keeper;
+  in_place_.reserve(variables_.size());  // values_ points into it
   for (const Ref<Variable>& variable : variables_) {
     variable->mutex().AssertHeld();
     if (!variable->ValueLocked().IsInitialized()) {
       return FailedPrecondition("Attempting to use uninitialized variables: ", variable->name());
+    }
+    if (keeper != nullptr && keeper->MayWriteRows(variable->ValueLocked(), *rows)) {
+      in_place_.push_back(variable->ValueLocked());
+      values_.push_back(&in_place_.back());
+      continue;
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * value, variable->MutableLocked());
     values_.push_back(value);
@@ -99,7 +106,8 @@ Status LockedVariables::Open() {
 }
 
 StatusOr<LockedVariables> LockedVariables::Lock(const KernelContext& c, int num_variables,
-                                                DType dtype) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                                                DType dtype,
+                                                const Tensor* rows) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   LockedVariables set;
   for (int i = 0; i < num_variables; ++i) {
     StatusOr<Ref<Variable>> variable = TargetVariable(c, i, dtype);
@@ -116,11 +124,13 @@ StatusOr<LockedVariables> LockedVariables::Lock(const KernelContext& c, int num_
   order.erase(std::unique(order.begin(), order.end()), order.end());
   for (Variable* variable : order) variable->mutex().Lock();
   set.locked_ = std::move(order);
-  WEFT_RETURN_IF_ERROR(set.Open());
+  VariableKeeper* const keeper = rows != nullptr ? KeeperOf(&c.device()) : nullptr;
+  WEFT_RETURN_IF_ERROR(set.Open(keeper, rows));
   return set;
 }
 
 LockedVariables::~LockedVariables() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  for (const Tensor& value : in_place_) keeper_->RowsWritten(value);
   for (Variable* variable : locked_) variable->mutex().Unlock();
 }
 

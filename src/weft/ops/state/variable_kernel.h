@@ -3,12 +3,14 @@
 #pragma once
 
 #include <initializer_list>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
 
 #include "weft/kernel/op_kernel.h"
 #include "weft/kernel/variable.h"
+#include "weft/kernel/variable_keeper.h"
 
 namespace weft::ops::state {
 
@@ -26,7 +28,10 @@ void ForwardTarget(KernelContext& c, int input, int output);
 class LockedVariables {
  public:
   // FailedPrecondition "Attempting to use uninitialized variables: w" before the first assignment.
-  static StatusOr<LockedVariables> Lock(const KernelContext& c, int num_variables, DType dtype);
+  // `rows`, if any (int32 or int64), are the only ones of each that will be written; those that a
+  // variable has not are the caller's to refuse.
+  static StatusOr<LockedVariables> Lock(const KernelContext& c, int num_variables, DType dtype,
+                                        const Tensor* rows = nullptr);
   LockedVariables(LockedVariables&& other) noexcept = default;
   LockedVariables& operator=(LockedVariables&&) = delete;
   ~LockedVariables();
@@ -36,10 +41,12 @@ class LockedVariables {
 
  private:
   LockedVariables() = default;
-  Status Open();
+  Status Open(VariableKeeper* keeper, const Tensor* rows);
   absl::InlinedVector<Ref<Variable>, 4> variables_;  // as the inputs name them
   absl::InlinedVector<Variable*, 4> locked_;         // without repetition, by address
   absl::InlinedVector<Tensor*, 4> values_;
+  VariableKeeper* keeper_ = nullptr;
+  std::vector<Tensor> in_place_;  // handles of what the keeper lets us write
 };
 
 // Gives `variable` the value, in its own bytes where those fit and nobody reads them, else sharing

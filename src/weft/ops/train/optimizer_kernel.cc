@@ -77,8 +77,9 @@ class OptimizerKernel final : public OpKernel {
   }
 
   Status UpdateVariables(const KernelContext& c, UpdateCall* call) const {
+    const Tensor* const rows = shared_->is_sparse ? &c.input(gradient_input_ + 1) : nullptr;
     WEFT_ASSIGN_OR_RETURN(LockedVariables variables,
-                          LockedVariables::Lock(c, num_variables_, dtype_));
+                          LockedVariables::Lock(c, num_variables_, dtype_, rows));
     const Shape& shape = variables.value(0).shape();
     for (int k = 0; k < num_variables_; ++k) {
       Tensor& value = variables.value(k);
