@@ -153,11 +153,7 @@ void Informer::FinishList(const Json& mark) {
 
 ObjectPtr Informer::Read(const Copy& copy) const {
   if (copy.object != nullptr || copy.packed.empty()) return copy.object;
-  const std::string text = texts_.Unpack(copy.packed);
-  JsonLimits limits;
-  limits.max_bytes = text.size();
-  // What Dump has written of a value that was parsed: it cannot fail.
-  return std::make_shared<const Json>(Json::Parse(text, limits).value_or(Json()));
+  return texts_.UnpackJson(copy.packed);
 }
 
 ObjectPtr Informer::Keep(const ObjectPtr& object) const {
