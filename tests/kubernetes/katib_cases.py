@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments for Katib's controller and ours, the fates of their trials' jobs, and what is compared of the outcome."""
+import copy
 import re
 
 import differential_state
@@ -69,6 +70,72 @@ def all_cases():
         (experiment('trial-is-deleted', parallelTrialCount=1, maxTrialCount=3), dict.fromkeys(GRID, 'run'), [('delete', 'trials')]),
         (experiment('job-is-deleted', parallelTrialCount=1), dict.fromkeys(GRID, 'run'), [('delete', 'jobs')]),
     ]
+
+
+def wrong_experiments():
+    """(name, experiment), each wrong in one way."""
+    def changed(name, path, value, base=None):
+        item = copy.deepcopy(base or experiment('wrong'))
+        at = item['spec']
+        for key in path[:-1]:
+            at = at[key]
+        if value is None:
+            del at[path[-1]]
+        else:
+            at[path[-1]] = value
+        return name, item
+    template = ('trialTemplate',)
+    space = ('parameters', 0, 'feasibleSpace')
+    yield changed('right', ('maxTrialCount',), 4)
+    for field in ('objective', 'algorithm', 'parameters', 'trialTemplate'):
+        yield changed('no-' + field, (field,), None)
+    yield changed('no-metric', ('objective', 'objectiveMetricName'), None)
+    yield changed('objective-of-no-type', ('objective', 'type'), None)
+    yield changed('objective-of-another-type', ('objective', 'type'), 'best')
+    yield changed('metric-twice', ('objective', 'additionalMetricNames'), ['accuracy'])
+    yield changed('unknown-algorithm', ('algorithm', 'algorithmName'), 'magic')
+    yield changed('no-algorithm-name', ('algorithm', 'algorithmName'), None)
+    yield changed('unknown-early-stopping', ('earlyStopping',), {'algorithmName': 'magic'})
+    yield changed('unknown-resume-policy', ('resumePolicy',), 'Sometimes')
+    for field in ('maxTrialCount', 'parallelTrialCount', 'maxFailedTrialCount'):
+        yield changed('negative-' + field, (field,), -1)
+    yield changed('no-trials', ('maxTrialCount',), 0)
+    yield changed('more-parallel-than-trials', ('parallelTrialCount',), 9)
+    yield changed('more-failed-than-trials', ('maxFailedTrialCount',), 9)
+    yield changed('parameter-of-another-type', ('parameters', 0, 'parameterType'), 'float')
+    yield changed('list-of-a-double', ('parameters', 0, 'parameterType'), 'double')
+    yield changed('no-feasible-space', space, None)
+    yield changed('bounds-of-a-list', (*space, 'max'), '1')
+    yield changed('empty-list', (*space, 'list'), [])
+    yield changed('no-number-in-a-discrete-list', (*space, 'list'), ['a', 'b'])
+    yield changed('bounds-that-cross', ('parameters', 0), {'name': 'lr', 'parameterType': 'double', 'feasibleSpace': {'min': '2', 'max': '1'}})
+    yield changed('bounds-that-are-no-numbers', ('parameters', 0), {'name': 'lr', 'parameterType': 'int', 'feasibleSpace': {'min': 'a', 'max': 'b'}})
+    yield changed('one-bound', ('parameters', 0), {'name': 'lr', 'parameterType': 'int', 'feasibleSpace': {'min': '1'}})
+    yield changed('unknown-distribution', (*space, 'distribution'), 'even')
+    yield changed('parameter-twice', ('parameters',), [experiment('wrong')['spec']['parameters'][0]] * 2)
+    yield changed('no-primary-container', (*template, 'primaryContainerName'), None)
+    yield changed('another-primary-container', (*template, 'primaryContainerName'), 'other')
+    yield changed('no-trial-parameters', (*template, 'trialParameters'), None)
+    yield changed('reference-to-nothing', (*template, 'trialParameters', 0, 'reference'), 'momentum')
+    yield changed('parameter-that-is-not-used', (*template, 'trialParameters'), [{'name': name, 'reference': 'lr'} for name in ('learningRate', 'other')])
+    yield changed('placeholder-of-nothing', (*template, 'trialParameters', 0, 'name'), 'rate')
+    yield changed('no-template', (*template, 'trialSpec'), None)
+    yield changed('template-of-no-kind', (*template, 'trialSpec', 'kind'), None)
+    yield changed('template-with-a-name', (*template, 'trialSpec', 'metadata'), {'name': 'mine', 'namespace': 'other'})
+    yield changed('custom-kind-without-conditions', (*template, 'trialSpec'), {
+        'apiVersion': 'example.org/v1', 'kind': 'Run', 'spec': {'rate': '${trialParameters.learningRate}'}})
+    yield changed('job-that-is-none', (*template, 'trialSpec', 'spec', 'template', 'spec', 'containers'), 'many')
+    yield changed('unknown-collector', ('metricsCollectorSpec', 'collector', 'kind'), 'Magic')
+    yield changed('file-without-a-path', ('metricsCollectorSpec',), {'collector': {'kind': 'File'}})
+    yield changed('file-of-a-relative-path', ('metricsCollectorSpec',), {
+        'collector': {'kind': 'File'}, 'source': {'fileSystemPath': {'path': 'log', 'kind': 'File'}}})
+    yield changed('filter-without-groups', ('metricsCollectorSpec',), {
+        'collector': {'kind': 'StdOut'}, 'source': {'filter': {'metricsFormat': ['a=b']}}})
+    yield changed('json-with-a-filter', ('metricsCollectorSpec',), {
+        'collector': {'kind': 'File'}, 'source': {'fileSystemPath': {'path': '/log', 'kind': 'File', 'format': 'JSON'},
+                                                  'filter': {'metricsFormat': ['(a)=(b)']}}})
+    yield changed('custom-collector-without-a-container', ('metricsCollectorSpec', 'collector', 'kind'), 'Custom')
+    yield changed('unknown-field', ('maxTrials',), 4)
 
 
 def ended_job(has_succeeded):

@@ -12,6 +12,7 @@ import fnmatch
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ import grpc
 
 import api_client
 import cluster
+import control_plane
 import differential_state
 import katib_cases
 
@@ -46,6 +48,21 @@ CONFIG = {
     'runtime': {'suggestions': [{'algorithmName': name, 'image': 'i'} for name in ALGORITHMS],
                 'earlyStoppings': [{'algorithmName': 'medianstop', 'image': 'i'}],
                 'metricsCollectors': [{'kind': kind, 'image': 'i'} for kind in ('StdOut', 'File', 'TensorFlowEvent', 'PrometheusMetric')]}}
+
+
+# What of docs/katib.md tells who alone refuses an experiment.
+VERDICT = re.compile(r'^- `([^`]+)`: (here|there) alone: .')
+
+
+def examples():
+    """The experiments that Katib's module comes with, by file."""
+    module = json.loads(subprocess.run(['go', 'mod', 'download', '-json', 'github.com/kubeflow/katib@v0.19.0'], check=True,
+                                       capture_output=True, text=True, cwd='/').stdout)
+    folder = pathlib.Path(module['Dir']) / 'examples' / 'v1beta1'
+    for file in sorted(folder.rglob('*.yaml')):
+        for document in re.split(r'^---$', file.read_text(), flags=re.M):
+            if re.search(r'^kind: Experiment$', document, re.M):
+                yield str(file.relative_to(folder)), document
 
 
 def hook(kind, path, port, authority):
@@ -154,7 +171,9 @@ class Kubelets:
         trials = {trial['metadata']['name']: trial for trial in self.plane.list(namespace, 'trials')}
         for job in self.plane.list(namespace, 'jobs'):
             uid, name = job['metadata']['uid'], job['metadata']['name']
-            if uid not in self.met and name in trials and not job['metadata'].get('deletionTimestamp'):
+            # What ends before it was seen to run is a race.
+            runs = any(each['type'] == 'Running' for each in trials.get(name, {}).get('status', {}).get('conditions') or [])
+            if uid not in self.met and runs and not job['metadata'].get('deletionTimestamp'):
                 self.befall(namespace, job, trials[name])
                 self.met.add(uid)
                 self.changed = time.monotonic()
@@ -244,6 +263,29 @@ class KatibTest(unittest.TestCase):
             return
         newest = [item for item in self.found(namespace)[name][argument]][-1]
         self.plane.api.request('DELETE', self.plane.path(namespace, argument, newest['metadata']['name']), {'propagationPolicy': 'Background'})
+
+    def test_the_same_experiments_are_refused(self):
+        """Katib's examples, and experiments that are wrong in one way, by Katib's checks and by those of `weft up`."""
+        up = control_plane.ControlPlane(WEFT, tempfile.mkdtemp(dir=self.temporary.name), WEFT)
+        up.start()
+        self.addCleanup(up.stop)
+        kubectl = self.plane.cluster.kubectl
+        told = dict(match.groups() for match in map(VERDICT.match, PAGE.read_text().splitlines()) if match)
+        wrong, used = [], set()
+        cases = [(name, re.sub('namespace: kubeflow$', 'namespace: NAMESPACE', text, flags=re.M)) for name, text in examples()]
+        self.assertGreater(len(cases), 25)
+        cases += [(name, json.dumps(item)) for name, item in katib_cases.wrong_experiments()]
+        for name, text in cases:
+            create = ('create', '--dry-run=server', '-o', 'name', '-f', '-')
+            code, here = up.run(kubectl, *create, stdin=text.replace('NAMESPACE', 'default'), check=False)
+            there = subprocess.run([kubectl, '--kubeconfig', str(self.plane.cluster.plane.kubeconfig), '-n', THEIRS, *create],
+                                   input=text.replace('NAMESPACE', THEIRS), capture_output=True, text=True, timeout=60)
+            verdict = {(True, False): 'here', (False, True): 'there'}.get((code != 0, there.returncode != 0))
+            if verdict != told.get(name):
+                wrong.append('%s: %s alone\n    here:  %s\n    there: %s' % (name, verdict, here.strip()[:400], (there.stdout + there.stderr).strip()[:400]))
+            used.add(name)
+        self.assertEqual(wrong, [], '\n'.join(wrong))
+        self.assertEqual(set(told) - used, set(), 'rows of %s that nothing needs' % PAGE.name)
 
     def test_the_same_becomes_of_every_experiment(self):
         cases = [case for case in katib_cases.all_cases() if fnmatch.fnmatchcase(case[0]['metadata']['name'], PATTERN)]
