@@ -215,7 +215,7 @@ class KatibTest(unittest.TestCase):
     def rest(self):
         """Nothing has changed for a while."""
         before, since = None, time.monotonic()
-        deadline = since + 120
+        deadline = since + 400
         while before is None or time.monotonic() - max(since, self.kubelets.changed) < QUIET:
             now = self.versions()
             if now != before:
