@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft apply, get, describe, logs, wait, delete, scale, suspend, resume, top`: kubectl's daily
-// work, and what jobs need beside it, on any cluster or on `weft up`.
+// `weft apply, get, describe, logs, wait, delete, scale, suspend, resume, top, trials`: kubectl's
+// daily work, and what jobs need beside it, on any cluster or on `weft up`.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -15,6 +15,7 @@
 #include "platform/console/commands.h"
 #include "platform/console/job_commands.h"
 #include "platform/console/node_table.h"
+#include "platform/console/trial_list.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
 
 namespace weft::apps {
@@ -235,6 +236,22 @@ void AddTop(CLI::App& app, Action* action) {
   });
 }
 
+void AddTrials(CLI::App& app, Action* action) {
+  CLI::App* const command =
+      app.add_subcommand("trials", "What an experiment has tried and what came of it, best first");
+  const auto flags = AddObjectFlags(command);
+  const auto experiment = std::make_shared<std::string>();  // these are shared with the action
+  const auto form = std::make_shared<std::string>("text");
+  command->add_option("experiment", *experiment, "Its name")->required();
+  command->add_option("-o,--output", *form, "text, csv or json")->capture_default_str();
+  SetConsoleAction(command, action, flags,
+                   [experiment, form](const Console& console, KubernetesStore*) -> Status {
+                     WEFT_ASSIGN_OR_RETURN(const platform::TableForm table,
+                                           platform::ParseTableForm(*form));
+                     return ShowTrials(console, *experiment, table);
+                   });
+}
+
 void AddNodes(CLI::App& app, Action* action) {
   CLI::App* const command =
       app.add_subcommand("nodes", "What the nodes of a cluster have, and what of it is taken");
@@ -259,6 +276,7 @@ void AddObjects(CLI::App& app, Action* action) {
   AddScale(app, action);
   AddSuspend(app, action);
   AddTop(app, action);
+  AddTrials(app, action);
 }
 
 }  // namespace weft::apps

@@ -81,13 +81,6 @@ void Tell(const platform::Study& study, const platform::LocalTrialsOptions& opti
                DescribeTrial(study, trial).c_str(), so_far.c_str());
 }
 
-StatusOr<platform::TableForm> FormOf(const std::string& name) {
-  if (name == "text") return platform::TableForm::kText;
-  if (name == "csv") return platform::TableForm::kCsv;
-  if (name == "json") return platform::TableForm::kJson;
-  return InvalidArgument("--output ", name, ": expected text, csv or json");
-}
-
 // `latency<=10` or `accuracy>=0.9`.
 StatusOr<platform::LocalTrialsOptions::Constraint> ParseConstraint(const std::string& text) {
   for (const char* sign : {"<=", ">="}) {
@@ -184,7 +177,7 @@ void TellFront(const platform::Study& study, const platform::LocalTrialsOptions&
 }
 
 Status Tune(TuneFlags flags, const std::vector<std::string>& program) {
-  WEFT_ASSIGN_OR_RETURN(const platform::TableForm form, FormOf(flags.table));
+  WEFT_ASSIGN_OR_RETURN(const platform::TableForm form, platform::ParseTableForm(flags.table));
   LocalExperiment local;
   if (flags.file.empty()) {
     WEFT_ASSIGN_OR_RETURN(local, ReadFlags(flags, program));

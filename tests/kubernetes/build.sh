@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds a program from the modules that go.mod pins, once, into the user's cache; prints the path.
-#   build.sh kubectl|controlplane|kubelet|reference|kwok|scheduler|helm|kueue
-# The last five have a go.mod of their own: they were released with other versions of what they share with Kubernetes.
+#   build.sh kubectl|controlplane|kubelet|reference|kwok|scheduler|helm|kueue|katib
+# The last six have a go.mod of their own: they were released with other versions of what they share with Kubernetes.
 # Where that names a `tool`, the program is the one that its module has; else it is main.go beside it.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"
-program=${1:?say kubectl, controlplane, kubelet, reference, kwok, scheduler, helm or kueue}
+program=${1:?say kubectl, controlplane, kubelet, reference, kwok, scheduler, helm, kueue or katib}
 [ -f "$program/main.go" ] || [ -f "$program/go.mod" ] || { echo "build.sh: there is no program $program here" >&2; exit 1; }
 package=./$program
 sources=("$package"/*.go)

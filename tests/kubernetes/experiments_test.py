@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments by kubectl: on `weft up`, and by `weft operator --experiments` on a real control plane with its own rights.
 
-    experiments_test.py WEFT
+    experiments_test.py WEFT CONVNET
 """
+import csv
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -15,9 +17,10 @@ import unittest
 import cluster
 import control_plane
 
-WEFT = sys.argv[1]
+WEFT, CONVNET = sys.argv[1:3]
 HERE = pathlib.Path(__file__).resolve().parent
 DEPLOY = HERE.parent.parent / 'deploy'
+EXAMPLES = HERE.parent.parent / 'examples'
 
 # Better near 0.03, known to two digits.
 SCORE = 'sleep %(pause)s; echo "accuracy=0.1"; awk "BEGIN { d = %(lr)s - 0.03; print \\"accuracy=\\" 0.9 - d * d * 100, \\"loss=2\\" }"'
@@ -61,8 +64,8 @@ EVENTS = '''  metricsCollectorSpec:
 '''
 
 
-def experiment(name, template, trials=6, container='main', algorithm='tpe', version='v1beta1', pause='0'):
-    score = SCORE % {'pause': pause, 'lr': '${trialParameters.learningRate}'}
+def experiment(name, template, trials=6, container='main', algorithm='tpe', version='v1beta1', pause='0', score=None):
+    score = (score or SCORE) % {'pause': pause, 'lr': '${trialParameters.learningRate}'}
     return EXPERIMENT % {'name': name, 'trials': trials, 'container': container, 'algorithm': algorithm, 'version': version,
                          'template': template % score.replace("'", "''")}
 
@@ -99,6 +102,30 @@ class Cases:
             self.assertAlmostEqual(float(accuracy['max']), 0.9 - (lr - 0.03) ** 2 * 100, places=4)
             self.assertEqual((accuracy['min'], loss['latest']), ('0.1', '2'))
 
+    def test_the_experiment_of_the_seed(self):
+        """As examples/tuning has it, with fewer steps: a convolutional network, three parameters, and the table."""
+        text = (EXAMPLES / 'tuning' / 'experiment.yaml').read_text()
+        for before, after in (('- convnet\n', '- %s\n                - "--data=%s"\n' % (CONVNET, EXAMPLES / 'digits' / 'digits.csv')),
+                              ('"--steps=200"', '"--steps=60"')):
+            self.assertIn(before, text)
+            text = text.replace(before, after)
+        status = self.run_to_end('mnist-experiment', text)['status']
+        self.assertEqual(status['conditions'][-1]['reason'], 'ExperimentMaxTrialsReached', status)
+        table = self.weft('trials', 'mnist-experiment')
+        self.assertRegex(table, r'^Experiment Name: mnist-experiment\n\ntrialName +Validation-accuracy +accuracy +lr +num-layers +optimizer +status\n')
+        print(table, file=sys.stderr)
+        rows = list(csv.DictReader(self.weft('trials', 'mnist-experiment', '-o', 'csv').splitlines()))
+        self.assertEqual(len(rows), 12)
+        self.assertEqual({row['status'] for row in rows}, {'Succeeded'})
+        self.assertEqual(rows[0]['trialName'], status['currentOptimalTrial']['bestTrialName'])
+        self.assertEqual(rows, sorted(rows, key=lambda row: -float(row['Validation-accuracy'])))
+        for row in rows:
+            self.assertRegex(row['trialName'], r'^mnist-experiment-\w{8}$')
+            self.assertTrue(0.0005 <= float(row['lr']) <= 0.02 and row['num-layers'] in '2345' and row['optimizer'] in ('sgd', 'adam', 'ftrl'), row)
+            self.assertTrue(0 < float(row['accuracy']) <= 1, row)
+        # Nine in ten are right after a few seconds, though some of the trials hardly learn.
+        self.assertGreater(float(rows[0]['Validation-accuracy']), 0.8)
+
     def test_pods(self):
         self.run_to_end('pods', experiment('pods', POD))
         self.check('pods', 6)
@@ -124,6 +151,9 @@ class UpTest(Cases, control_plane.PlaneTest):
     def k(self, *words, stdin=None):
         return self.plane.run(self.kubectl, *words, stdin=stdin)
 
+    def weft(self, *words):
+        return self.plane.run(WEFT, *words)
+
     def test_jobs(self):
         self.run_to_end('jobs', experiment('jobs', JOB, trials=8, algorithm='bayesianoptimization'))
         self.check('jobs', 8)
@@ -134,6 +164,25 @@ class UpTest(Cases, control_plane.PlaneTest):
     def test_compact_jobs(self):
         self.run_to_end('compact', experiment('compact', COMPACT, trials=3, container='tensorflow'))
         self.check('compact', 3)
+
+    def test_checkpoints_are_handed_on(self):
+        """Each trial trains one step more than the one that it goes on from."""
+        folder = '/var/log/katib/checkpoints'
+        step = 'n=$(cat {0}/steps || echo 0); n=$((n + 1)); echo $n > {0}/steps; echo accuracy=$n loss=%(lr)s'.format(folder)
+        text = experiment('handed-on', POD, trials=9, algorithm='pbt', score=step).replace('goal: 0.99', 'goal: 9')
+        text = text.replace('algorithmName: pbt', 'algorithmName: pbt, algorithmSettings: [{name: n_population, value: "3"}, '
+                            '{name: suggestion_trial_dir, value: %s}]' % folder)
+        status = self.run_to_end('handed-on', text)['status']
+        self.assertEqual(status['conditions'][-1]['reason'], 'ExperimentMaxTrialsReached', status)
+        steps = {}
+        for trial in sorted(self.trials('handed-on'), key=lambda trial: int(trial['metadata']['labels']['weft.dev/trial-number'])):
+            labels = trial['metadata']['labels']
+            parent = labels.get('weft.dev/trial-parent')
+            steps[labels['weft.dev/trial-number']] = 1 + (steps[parent] if parent else 0)
+            self.assertEqual(float(trial['status']['observation']['metrics'][0]['latest']), steps[labels['weft.dev/trial-number']])
+        self.assertEqual(max(steps.values()), 3)
+        self.k('delete', 'experiment', 'handed-on')
+        cluster.wait_for(lambda: not self.get('pvc')['items'], 'deletion of the volume')
 
     def test_a_control_plane_that_was_killed_goes_on(self):
         name = 'killed'
@@ -173,7 +222,8 @@ class ClusterTest(Cases, unittest.TestCase):
                           'x509 -req -in api.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out api.crt'):
                 subprocess.run(['openssl', *words.split()], check=True, capture_output=True, cwd=folder)
             cls.cluster.start('--kubelet-client-certificate', str(folder / 'api.crt'), '--kubelet-client-key', str(folder / 'api.key'),
-                              '--kubelet-preferred-address-types', 'InternalIP')
+                              '--kubelet-preferred-address-types', 'InternalIP',
+                              controllers=cluster.real_control_plane.CONTROLLERS + ',job-controller')
             cls.cluster.k('apply', '-f', str(DEPLOY / 'rbac' / 'tuning.yaml'))
             cls.cluster.spawn('operator', WEFT, 'operator', '--experiments', kubeconfig=cls.cluster.operator_config)
             cls.cluster.spawn('node', WEFT, 'node', '--bind_pods', '--state', str(folder / 'node'), '--kubelet_port', '0',
@@ -190,6 +240,10 @@ class ClusterTest(Cases, unittest.TestCase):
     def k(self, *words, stdin=None):
         return self.cluster.k(*words, stdin=stdin)
 
+    def weft(self, *words):
+        return subprocess.run([WEFT, *words], check=True, capture_output=True, text=True, timeout=60,
+                              env=dict(os.environ, KUBECONFIG=str(self.cluster.plane.kubeconfig))).stdout
+
 
 if __name__ == '__main__':
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

@@ -27,5 +27,6 @@
 - {apiGroups: [krallistic.github.com], resources: [tensorflows], verbs: [create]}
 - {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch, create, delete]}
 - {apiGroups: [""], resources: [pods/log], verbs: [get]}
+- {apiGroups: [""], resources: [persistentvolumeclaims], verbs: [create]}
 - {apiGroups: [""], resources: [configmaps], verbs: [get]}
 {{- end }}

@@ -132,6 +132,16 @@ StatusOr<Selector> Selector::ParseFields(absl::string_view text) {
   return selector;
 }
 
+bool Selector::ExcludesName(absl::string_view name) const {
+  return std::any_of(
+      requirements_.begin(), requirements_.end(), [&](const Requirement& requirement) {
+        return requirement.is_field && requirement.key == "metadata.name" &&
+               requirement.op == Operator::kIn &&
+               std::find(requirement.values.begin(), requirement.values.end(), name) ==
+                   requirement.values.end();
+      });
+}
+
 std::vector<std::string> Selector::Keys() const {
   std::vector<std::string> keys;
   for (const Requirement& requirement : requirements_) keys.push_back(requirement.key);

@@ -27,6 +27,8 @@ class Selector {
 
   bool Matches(const Json& object) const;
   bool empty() const { return requirements_.empty(); }
+  // No object of this name matches, whatever else it holds.
+  bool ExcludesName(absl::string_view name) const;
   // The labels or fields that it asks for.
   std::vector<std::string> Keys() const;
 

@@ -125,7 +125,7 @@ void Controller::OnOwned(const ResourceType& type, const ObjectPtr& previous,
                          const ObjectPtr& object) {
   const Json& changed = object == nullptr ? *previous : *object;
   const Json* const owner = ControllerOf(changed);
-  WakeFormerOwner(previous, object);
+  WakeFormerOwner(type, previous, object);
   if (owner == nullptr) return object == nullptr ? void() : WakeAdopters(*object);
   if (StringField(*owner, {"kind"}) != type_.kind) return;
   kind_->OnOwnedChange(type, previous, object);
@@ -144,12 +144,14 @@ void Controller::OnOwned(const ResourceType& type, const ObjectPtr& previous,
 }
 
 // Of what was let go, or taken by another.
-void Controller::WakeFormerOwner(const ObjectPtr& previous, const ObjectPtr& object) {
+void Controller::WakeFormerOwner(const ResourceType& type, const ObjectPtr& previous,
+                                 const ObjectPtr& object) {
   const Json* const before = previous == nullptr ? nullptr : ControllerOf(*previous);
   if (before == nullptr || object == nullptr || StringField(*before, {"kind"}) != type_.kind)
     return;
   const Json* const now = ControllerOf(*object);
   if (now != nullptr && StringField(*now, {"uid"}) == StringField(*before, {"uid"})) return;
+  kind_->OnReleased(type, previous);
   queue_.Add(absl::StrCat(NamespaceOf(*previous), "/", StringField(*before, {"name"})));
 }
 
@@ -190,8 +192,11 @@ StatusOr<absl::Duration> Controller::Reconcile(const std::string& key) {
   WEFT_RETURN_IF_ERROR(Claim(*object));
   Observation observation;
   observation.object = object;
-  for (const std::unique_ptr<Informer>& owned : owned_)
-    observation.owned.push_back(owned->OwnedBy(uid));
+  observation.list = [&](size_t n) { return owned_[n]->OwnedBy(uid); };
+  for (size_t n = 0; n < owned_.size(); ++n) {
+    observation.owned.push_back(owns_[n].is_listed ? observation.list(n)
+                                                   : std::vector<ObjectPtr>());
+  }
   observation.now = options_.clock->Now();
   WEFT_ASSIGN_OR_RETURN(Plan plan, kind_->MakePlan(observation));
   if (plan.deletes_object) {

@@ -28,8 +28,10 @@ namespace weft::platform {
 // What is there when a plan is made.
 struct Observation {
   ObjectPtr object;
-  // Whose controller it is, by the order of Kind::Owns.
+  // Whose controller it is, by the order of Kind::Owns; none where those are not listed.
   std::vector<std::vector<ObjectPtr>> owned;
+  // Those of the n-th type, whether they are listed or not.
+  std::function<std::vector<ObjectPtr>(size_t n)> list;
   absl::Time now;
 };
 
@@ -40,6 +42,8 @@ class Kind {
     const ResourceType* type = nullptr;
     std::string label_selector;  // empty: all of the type are watched
     std::function<Json(const Json&)> keep;
+    // False: there are so many that the kind goes by OnOwnedChange instead.
+    bool is_listed = true;
   };
   enum class Permit { kNothing, kDeletions, kAll };
 
@@ -63,6 +67,8 @@ class Kind {
   virtual void OnChange(const ObjectPtr& /*previous*/, const ObjectPtr& /*object*/) {}
   virtual void OnOwnedChange(const ResourceType& /*type*/, const ObjectPtr& /*previous*/,
                              const ObjectPtr& /*object*/) {}
+  // It is there, but no longer this kind's.
+  virtual void OnReleased(const ResourceType& /*type*/, const ObjectPtr& /*previous*/) {}
   virtual void OnStatusWritten(const Json& /*object*/, const Json& /*status*/) {}
 };
 
@@ -107,7 +113,8 @@ class Controller {
   StatusOr<absl::Duration> Look(const std::string& key);
   void OnObject(const ObjectPtr& previous, const ObjectPtr& object);
   void OnOwned(const ResourceType& type, const ObjectPtr& previous, const ObjectPtr& object);
-  void WakeFormerOwner(const ObjectPtr& previous, const ObjectPtr& object);
+  void WakeFormerOwner(const ResourceType& type, const ObjectPtr& previous,
+                       const ObjectPtr& object);
   void WakeAdopters(const Json& orphan);
   // Takes over what fits and belongs to nobody, lets go what fits no more.
   Status Claim(const Json& object);

@@ -153,11 +153,7 @@ void Informer::FinishList(const Json& mark) {
 
 ObjectPtr Informer::Read(const Copy& copy) const {
   if (copy.object != nullptr || copy.packed.empty()) return copy.object;
-  const std::string text = texts_.Unpack(copy.packed);
-  JsonLimits limits;
-  limits.max_bytes = text.size();
-  // What Dump has written of a value that was parsed: it cannot fail.
-  return std::make_shared<const Json>(Json::Parse(text, limits).value_or(Json()));
+  return texts_.UnpackJson(copy.packed);
 }
 
 ObjectPtr Informer::Keep(const ObjectPtr& object) const {
@@ -180,9 +176,10 @@ void Informer::Disown(const std::string& owner, const Key& key) {
   const auto owned = by_owner_.find(owner);
   if (owned == by_owner_.end()) return;
   auto& copies = owned->second;
-  copies.erase(std::remove_if(copies.begin(), copies.end(),
-                              [&](const auto* entry) { return entry->first == key; }),
-               copies.end());
+  const auto at =
+      std::lower_bound(copies.begin(), copies.end(), key,
+                       [](const auto* entry, const Key& k) { return entry->first < k; });
+  if (at != copies.end() && (*at)->first == key) copies.erase(at);
   if (copies.empty()) by_owner_.erase(owned);
 }
 
@@ -193,13 +190,15 @@ void Informer::Store(const Key& key, const ObjectPtr& object, Copy copy) {
   const ObjectPtr previous = was_there ? Read(found->second) : nullptr;
   const bool is_same =
       was_there && object != nullptr && RevisionOf(*previous) == RevisionOf(*object);
-  if (const std::string uid = OwnerUid(previous); !uid.empty()) Disown(uid, key);
+  const std::string former = OwnerUid(previous);
+  const std::string owner = OwnerUid(object);
+  if (!former.empty() && former != owner) Disown(former, key);
   if (object == nullptr) {
     objects_.erase(found);
   } else {
     const auto at = objects_.insert_or_assign(key, std::move(copy)).first;
-    if (const std::string uid = OwnerUid(object); !uid.empty()) {
-      auto& copies = by_owner_[uid];
+    if (!owner.empty() && former != owner) {
+      auto& copies = by_owner_[owner];
       const auto is_before = [](const auto* a, const auto* b) { return a->first < b->first; };
       copies.insert(std::upper_bound(copies.begin(), copies.end(), &*at, is_before), &*at);
     }

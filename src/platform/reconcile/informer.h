@@ -13,8 +13,8 @@
 #include "absl/synchronization/mutex.h"
 
 #include "base/clock.h"
-#include "platform/reconcile/packed_texts.h"
 #include "platform/store/object_store.h"
+#include "platform/store/packed_texts.h"
 
 namespace weft::platform {
 

@@ -74,6 +74,29 @@ std::string JsonText(const std::vector<Row>& rows) {
 
 }  // namespace
 
+StatusOr<TableForm> ParseTableForm(const std::string& name) {
+  if (name == "text") return TableForm::kText;
+  if (name == "csv") return TableForm::kCsv;
+  if (name == "json") return TableForm::kJson;
+  return InvalidArgument("--output ", name, ": expected text, csv or json");
+}
+
+std::string FormatRows(const std::vector<std::vector<std::string>>& rows, TableForm form) {
+  switch (form) {
+    case TableForm::kText:
+      return Text(rows);
+    case TableForm::kCsv:
+      return Csv(rows);
+    case TableForm::kJson:
+      return JsonText(rows);
+  }
+  return "";
+}
+
+std::string ColumnOf(const std::string& parameter) {
+  return parameter.substr(std::min(parameter.find_first_not_of('-'), parameter.size()));
+}
+
 std::string FormatTrials(const Study& study, const std::map<int64_t, TrialMetrics>& metrics,
                          const std::vector<std::string>& metric_names, bool maximize,
                          TableForm form) {
@@ -87,8 +110,7 @@ std::string FormatTrials(const Study& study, const std::map<int64_t, TrialMetric
                    [&](const SearchTrial* a, const SearchTrial* b) { return rank(a) < rank(b); });
   std::vector<Row> rows(1, Row{"trialName"});
   rows[0].insert(rows[0].end(), metric_names.begin(), metric_names.end());
-  for (const SearchParameter& p : study.space().parameters)
-    rows[0].push_back(p.name.substr(std::min(p.name.find_first_not_of('-'), p.name.size())));
+  for (const SearchParameter& p : study.space().parameters) rows[0].push_back(ColumnOf(p.name));
   rows[0].push_back("status");
   for (const SearchTrial* trial : order) {
     Row row{absl::StrCat("trial-", trial->number)};
@@ -103,15 +125,7 @@ std::string FormatTrials(const Study& study, const std::map<int64_t, TrialMetric
     row.push_back(StateName(trial->state));
     rows.push_back(std::move(row));
   }
-  switch (form) {
-    case TableForm::kText:
-      return Text(rows);
-    case TableForm::kCsv:
-      return Csv(rows);
-    case TableForm::kJson:
-      return JsonText(rows);
-  }
-  return "";
+  return FormatRows(rows, form);
 }
 
 }  // namespace weft::platform

@@ -13,6 +13,15 @@ namespace weft::platform {
 
 enum class TableForm { kText, kCsv, kJson };
 
+// "text", "csv" or "json".
+StatusOr<TableForm> ParseTableForm(const std::string& name);
+
+// The first row names the columns; of JSON it names the fields.
+std::string FormatRows(const std::vector<std::vector<std::string>>& rows, TableForm form);
+
+// As columns show it: without leading dashes.
+std::string ColumnOf(const std::string& parameter);
+
 // Columns trialName, the metrics in the order given, the parameters without leading dashes, and
 // status; best first, failed ones last.
 std::string FormatTrials(const Study& study, const std::map<int64_t, TrialMetrics>& metrics,

@@ -91,7 +91,7 @@ ExperimentKind::ExperimentKind(ObjectStore* store, MetricRegistry* metrics,
     : store_(store), metrics_(metrics), services_(services) {}
 
 std::vector<Kind::Owned> ExperimentKind::Owns() const {
-  return {{&Trials(), "", &KeepOfTrial}, {&Suggestions(), "", nullptr}};
+  return {{&Trials(), "", &KeepOfTrial, /*is_listed=*/false}, {&Suggestions(), "", nullptr}};
 }
 
 StatusOr<std::string> ExperimentKind::ReadTemplate(const Json& object,
@@ -135,16 +135,19 @@ StatusOr<Plan> ExperimentKind::MakePlan(const Observation& observation) {
     wrong = text.status();
   }
   if (!wrong.ok()) return RefusalOf(object, wrong, observation.now);
-  WEFT_ASSIGN_OR_RETURN(ExperimentPlan made,
-                        PlanExperiment(
-                            observation, experiment, *std::move(text),
-                            [this, uid = UidOf(object)](const std::string& trial) {
-                              absl::MutexLock lock(&mutex_);
-                              return seen_[uid].count(trial) > 0;
-                            },
-                            services_));
+  const std::shared_ptr<TrialBook> book = BookOf(UidOf(object));
+  WEFT_ASSIGN_OR_RETURN(
+      ExperimentPlan made,
+      PlanExperiment(observation, experiment, *std::move(text), book.get(), services_));
   WEFT_RETURN_IF_ERROR(RenewRules(object, made.outdated, made.rules));
   return std::move(made.plan);
+}
+
+std::shared_ptr<TrialBook> ExperimentKind::BookOf(const std::string& uid) {
+  absl::MutexLock lock(&mutex_);
+  std::shared_ptr<TrialBook>& book = books_[uid];
+  if (book == nullptr) book = std::make_shared<TrialBook>();
+  return book;
 }
 
 void ExperimentKind::OnOwnedChange(const ResourceType& type, const ObjectPtr& previous,
@@ -153,15 +156,20 @@ void ExperimentKind::OnOwnedChange(const ResourceType& type, const ObjectPtr& pr
   const Json& trial = object == nullptr ? *previous : *object;
   const Json* const owner = ControllerOf(trial);
   if (owner == nullptr) return;
-  absl::MutexLock lock(&mutex_);
-  seen_[StringField(*owner, {"uid"})].insert(NameOf(trial));
+  const std::string uid = StringField(*owner, {"uid"});
+  if (object == nullptr) {
+    // It may have gone with its experiment.
+    absl::MutexLock lock(&mutex_);
+    if (books_.count(uid) == 0) return;
+  }
+  BookOf(uid)->Note(trial, object == nullptr);
 }
 
 void ExperimentKind::OnChange(const ObjectPtr& previous, const ObjectPtr& object) {
   if (object != nullptr) return;
   Count("deleted", *previous);
   absl::MutexLock lock(&mutex_);
-  seen_.erase(UidOf(*previous));
+  books_.erase(UidOf(*previous));
 }
 
 void ExperimentKind::Count(const char* what, const Json& object) const {

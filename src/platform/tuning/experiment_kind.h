@@ -4,7 +4,7 @@
 #pragma once
 
 #include <map>
-#include <set>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +15,7 @@
 #include "platform/object/experiment.h"
 #include "platform/reconcile/controller.h"
 #include "platform/tuning/suggestion_services.h"
+#include "platform/tuning/trial_book.h"
 #include "platform/tuning/tuning_types.h"
 
 namespace weft::platform {
@@ -30,6 +31,9 @@ class ExperimentKind : public Kind {
   StatusOr<Plan> MakePlan(const Observation& observation) override;
   void OnOwnedChange(const ResourceType& type, const ObjectPtr& previous,
                      const ObjectPtr& object) override;
+  void OnReleased(const ResourceType& type, const ObjectPtr& previous) override {
+    OnOwnedChange(type, previous, nullptr);
+  }
   void OnChange(const ObjectPtr& previous, const ObjectPtr& object) override;
   void OnStatusWritten(const Json& object, const Json& status) override;
 
@@ -38,13 +42,14 @@ class ExperimentKind : public Kind {
   Status RenewRules(const Json& object, const std::vector<std::string>& trials,
                     const Json& rules) const;
   void Count(const char* what, const Json& object) const;
+  std::shared_ptr<TrialBook> BookOf(const std::string& uid);
 
   ObjectStore* const store_;
   MetricRegistry* const metrics_;
   const SuggestionServices* const services_;
   absl::Mutex mutex_;
-  // Trials that were seen, by the experiment's uid: one that has gone was deleted by somebody.
-  std::map<std::string, std::set<std::string>> seen_ ABSL_GUARDED_BY(mutex_);
+  // By the experiment's uid; shared with a look that is under way when the experiment goes.
+  std::map<std::string, std::shared_ptr<TrialBook>> books_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::platform

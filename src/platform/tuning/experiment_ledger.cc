@@ -57,38 +57,13 @@ GivenSuggestion GivenSuggestion::FromJson(const Json& json) {
   return given;
 }
 
-ExperimentLedger::ExperimentLedger(const Experiment& experiment,
-                                   const std::vector<ObjectPtr>& trials)
-    : experiment_(experiment) {
-  const ExperimentObjective& objective = experiment.objective;
-  for (const ObjectPtr& trial : trials) {
-    const int64_t number = TrialView(*trial).number();
-    if (number >= 0 && !IsTerminating(*trial)) by_number_.emplace(number, trial);
-  }
-  double best = 0;
-  double violation = 0;  // of the best so far
-  for (const auto& [number, trial] : by_number_) {
-    const TrialView view(*trial);
-    by_state_[view.state()].push_back(number);
-    const std::optional<TrialResult> result = view.Result(objective);
-    if (!result.has_value()) continue;
-    const double value = result->objectives[0];
-    // Who breaks constraints less is better, whatever the objective.
-    const bool is_better = result->violation != violation ? result->violation < violation
-                           : objective.maximize           ? value > best
-                                                          : value < best;
-    if (best_ == nullptr || is_better) {
-      best = value;
-      violation = result->violation;
-      best_ = trial.get();
-    }
-  }
-  reaches_goal_ = best_ != nullptr && violation <= 0 && ReachesGoal(objective, best);
-}
-
-int64_t ExperimentLedger::CountOf(TrialState state) const {
-  const auto found = by_state_.find(state);
-  return found == by_state_.end() ? 0 : static_cast<int64_t>(found->second.size());
+ExperimentLedger::ExperimentLedger(const Experiment& experiment, TrialBook* book)
+    : experiment_(experiment), book_(book) {
+  book_->CatchUp(experiment.objective);
+  best_ = book_->FindBest();
+  if (best_ == nullptr) return;
+  const TrialResult& result = *best_->second.result;
+  reaches_goal_ = result.violation <= 0 && ReachesGoal(experiment.objective, result.objectives[0]);
 }
 
 int64_t ExperimentLedger::active() const {
@@ -101,15 +76,17 @@ int64_t ExperimentLedger::failed() const {
 
 void ExperimentLedger::WriteTo(Json* status) const {
   for (const StatusField& field : kStatusFields) {
-    const auto found = by_state_.find(field.state);
-    if (found == by_state_.end()) {
+    const auto found = book_->by_state().find(field.state);
+    if (found == book_->by_state().end()) {
       status->Erase(field.list);
       status->Erase(field.count);
       continue;
     }
     Json names = Json::MakeArray();
-    for (size_t i = 0; i < std::min(found->second.size(), kMostListed); ++i)
-      names.Append(NameOf(*by_number_.at(found->second[i])));
+    for (const Entry* const entry : found->second) {
+      if (names.size() == kMostListed) break;
+      names.Append(entry->first.second);
+    }
     status->Set(field.list, std::move(names));
     status->Set(field.count, static_cast<int64_t>(found->second.size()));
   }
@@ -121,84 +98,117 @@ void ExperimentLedger::WriteTo(Json* status) const {
   if (best_ == nullptr) return;
   if (!experiment_.objective.more.empty()) {
     Json names = Json::MakeArray();
-    for (const int64_t number : FindFront()) names.Append(NameOf(*by_number_.at(number)));
+    for (const Entry* const entry : FindFront()) names.Append(entry->first.second);
     status->Set("paretoTrialList", std::move(names));
   }
   Json optimal;
-  optimal.Set("bestTrialName", NameOf(*best_));
-  for (const auto& [field, from] : {std::pair{"parameterAssignments", "spec"}}) {
-    if (const Json* const held = FindField(*best_, {from, field})) optimal.Set(field, *held);
-  }
-  if (const Json* const observation = FindField(*best_, {"status", "observation"}))
-    optimal.Set("observation", *observation);
+  optimal.Set("bestTrialName", best_->first.second);
+  optimal.Set("parameterAssignments", AssignmentsJson(best_->second.ReadAssignments()));
+  optimal.Set("observation", best_->second.ObservationJson());
   status->Set("currentOptimalTrial", std::move(optimal));
 }
 
-StatusOr<std::unique_ptr<Study>> ExperimentLedger::MakeStudy(
-    int64_t count, const std::vector<GivenSuggestion>& pending) const {
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Study> study, StudyOf(experiment_));
+StatusOr<Study*> ExperimentLedger::MakeStudy(int64_t count,
+                                             const std::vector<GivenSuggestion>& pending,
+                                             int64_t generation) const {
+  TrialBook::LiveStudy& live = book_->live_study();
+  const std::vector<int64_t> ended = book_->TakeEnded();
+  if (live.study != nullptr && generation >= 0 && live.generation == generation &&
+      static_cast<int64_t>(live.study->trials().size()) <= count) {
+    WEFT_RETURN_IF_ERROR(ReplayUpTo(count, pending, live.study.get()));
+    WEFT_ASSIGN_OR_RETURN(const bool is_told, TellEnds(ended));
+    if (is_told) return live.study.get();
+  }
+  live = TrialBook::LiveStudy();
+  WEFT_ASSIGN_OR_RETURN(live.study, StudyOf(experiment_));
+  live.generation = generation;
+  WEFT_RETURN_IF_ERROR(ReplayUpTo(count, pending, live.study.get()));
+  std::vector<int64_t> all;
+  book_->ForEach([&](const Entry& entry) {
+    if (entry.second.is_over()) all.push_back(entry.first.first);
+  });
+  WEFT_RETURN_IF_ERROR(TellEnds(all).status());
+  return live.study.get();
+}
+
+Status ExperimentLedger::ReplayUpTo(int64_t count, const std::vector<GivenSuggestion>& pending,
+                                    Study* study) const {
+  const auto known = static_cast<int64_t>(study->trials().size());
+  if (known == count) return absl::OkStatus();
   std::map<int64_t, const GivenSuggestion*> waiting;
   for (const GivenSuggestion& given : pending) waiting[given.number] = &given;
-  // By their ends, and those of the same second by their numbers.
-  std::vector<std::tuple<absl::Time, int64_t, TrialResult>> ended;
-  for (int64_t number = 0; number < count; ++number) {
-    const auto trial = by_number_.find(number);
+  for (int64_t number = known; number < count; ++number) {
+    const Entry* const trial = book_->Find(number);
     const auto given = waiting.find(number);
-    if (trial == by_number_.end() && given == waiting.end()) {
+    if (trial == nullptr && given == waiting.end()) {
       study->ReplayLost();
       continue;
     }
-    const bool is_trial = trial != by_number_.end();
-    const Assignments assignments =
-        is_trial ? TrialView(*trial->second).assignments() : given->second->assignments;
-    const int64_t parent = is_trial ? TrialView(*trial->second).parent() : given->second->parent;
-    StatusOr<std::vector<double>> values = study->space().ReadAssignments(assignments);
+    StatusOr<std::vector<double>> values = study->space().ReadAssignments(
+        trial != nullptr ? trial->second.ReadAssignments() : given->second->assignments);
     if (!values.ok()) {  // somebody else's, or changed by hand
       study->ReplayLost();
       continue;
     }
+    const int64_t parent = trial != nullptr ? trial->second.parent : given->second->parent;
     WEFT_RETURN_IF_ERROR(study->Replay(*std::move(values), parent));
-    if (!is_trial) continue;
-    const TrialView view(*trial->second);
-    if (!view.is_over()) continue;
-    std::optional<TrialResult> result = view.Result(experiment_.objective);
-    const bool counts = result.has_value() && (view.state() == TrialState::kSucceeded ||
-                                               view.state() == TrialState::kEarlyStopped);
-    if (counts) {
-      ended.emplace_back(view.completion(), number, *std::move(result));
-    } else {
-      WEFT_RETURN_IF_ERROR(study->Fail(number));
-    }
   }
-  std::sort(ended.begin(), ended.end(), [](const auto& a, const auto& b) {
-    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
-  });
-  for (const auto& [time, number, result] : ended)
-    WEFT_RETURN_IF_ERROR(study->Tell(number, result));
-  return study;
+  return absl::OkStatus();
 }
 
-std::vector<int64_t> ExperimentLedger::FindFront() const {
+StatusOr<bool> ExperimentLedger::TellEnds(const std::vector<int64_t>& numbers) const {
+  TrialBook::LiveStudy& live = book_->live_study();
+  // By their ends, and those of the same second by their numbers.
+  std::vector<std::pair<absl::Time, int64_t>> ends;
+  for (const int64_t number : numbers) {
+    const Entry* const trial = book_->Find(number);
+    if (trial == nullptr || number < 0 ||
+        number >= static_cast<int64_t>(live.study->trials().size()))
+      continue;
+    const TrialState state = trial->second.state;
+    const bool counts = trial->second.result.has_value() &&
+                        (state == TrialState::kSucceeded || state == TrialState::kEarlyStopped);
+    if (counts) {
+      ends.emplace_back(trial->second.completion, number);
+    } else if (live.study->trials()[static_cast<size_t>(number)].state ==
+               SearchTrial::State::kRunning) {
+      WEFT_RETURN_IF_ERROR(live.study->Fail(number));
+    }
+  }
+  std::sort(ends.begin(), ends.end());
+  if (!ends.empty() && ends.front() < std::pair(live.last_end, live.last_number)) return false;
+  for (const auto& [time, number] : ends) {
+    // What was lost for the study has failed in it already.
+    if (live.study->trials()[static_cast<size_t>(number)].state != SearchTrial::State::kRunning)
+      continue;
+    WEFT_RETURN_IF_ERROR(live.study->Tell(number, *book_->Find(number)->second.result));
+    live.last_end = time;
+    live.last_number = number;
+  }
+  return true;
+}
+
+std::vector<const ExperimentLedger::Entry*> ExperimentLedger::FindFront() const {
   const ExperimentObjective& objective = experiment_.objective;
   struct Point {
-    int64_t number;
+    const Entry* entry;
     std::vector<double> losses;  // less is better
   };
   std::vector<Point> points;
-  for (const auto& [number, trial] : by_number_) {
-    const TrialView view(*trial);
-    const std::optional<TrialResult> result = view.Result(objective);
-    if (view.state() != TrialState::kSucceeded || !result.has_value() || result->violation > 0)
-      continue;
+  book_->ForEach([&](const Entry& entry) {
+    const std::optional<TrialResult>& result = entry.second.result;
+    if (entry.second.state != TrialState::kSucceeded || !result.has_value() ||
+        result->violation > 0)
+      return;
     std::vector<double> losses = result->objectives;
     for (size_t i = 0; i < losses.size(); ++i) {
       if (i == 0 ? objective.maximize : objective.more[i - 1].maximize) losses[i] = -losses[i];
     }
-    points.push_back({number, std::move(losses)});
-  }
+    points.push_back({&entry, std::move(losses)});
+  });
   // Nobody is beaten by one that stands behind it in this order.
   std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
-    return std::tie(a.losses, a.number) < std::tie(b.losses, b.number);
+    return std::tie(a.losses, a.entry->first) < std::tie(b.losses, b.entry->first);
   });
   std::vector<const Point*> kept;
   for (const Point& point : points) {
@@ -210,23 +220,35 @@ std::vector<int64_t> ExperimentLedger::FindFront() const {
     });
     if (!is_beaten) kept.push_back(&point);
   }
-  std::vector<int64_t> numbers;
-  for (const Point* const point : kept) numbers.push_back(point->number);
-  std::sort(numbers.begin(), numbers.end());
-  if (numbers.size() > kMostListed) numbers.resize(kMostListed);
-  return numbers;
+  std::vector<const Entry*> front;
+  for (const Point* const point : kept) front.push_back(point->entry);
+  std::sort(front.begin(), front.end(),
+            [](const Entry* a, const Entry* b) { return a->first < b->first; });
+  if (front.size() > kMostListed) front.resize(kMostListed);
+  return front;
+}
+
+std::vector<std::string> ExperimentLedger::Outdated(const Json& rules) const {
+  std::vector<std::string> outdated;
+  for (const auto& [state, entries] : book_->by_state()) {
+    if (state != TrialState::kPending && state != TrialState::kRunning) continue;
+    for (const Entry* const entry : entries) {
+      if (!SameJson(entry->second.rules, rules)) outdated.push_back(entry->first.second);
+    }
+  }
+  return outdated;
 }
 
 std::vector<StoppingRule> ExperimentLedger::Rules() const {
   if (!experiment_.early_stopping.has_value()) return {};
   std::vector<std::vector<double>> ended, all;
-  for (const auto& [number, trial] : by_number_) {
-    MetricSeries series = TrialView(*trial).Reported();
-    std::vector<double>& values = series[experiment_.objective.metric];
-    if (values.empty()) continue;
-    if (TrialView(*trial).state() == TrialState::kSucceeded) ended.push_back(values);
-    all.push_back(std::move(values));
-  }
+  book_->ForEach([&](const Entry& entry) {
+    if (entry.second.reported == nullptr) return;
+    const auto found = entry.second.reported->find(experiment_.objective.metric);
+    if (found == entry.second.reported->end() || found->second.empty()) return;
+    if (entry.second.state == TrialState::kSucceeded) ended.push_back(found->second);
+    all.push_back(found->second);
+  });
   return StoppingRules(*experiment_.early_stopping, experiment_.objective, ended, all);
 }
 

@@ -12,7 +12,7 @@
 #include "platform/search/early_stopping.h"
 #include "platform/search/study.h"
 #include "platform/store/object_store.h"
-#include "platform/tuning/trial_view.h"
+#include "platform/tuning/trial_book.h"
 
 namespace weft::platform {
 
@@ -29,40 +29,51 @@ struct GivenSuggestion {
   static GivenSuggestion FromJson(const Json& json);
 };
 
+// Borrows both arguments.
 class ExperimentLedger {
  public:
-  // `trials` are those of the experiment; those that terminate count as gone.
-  ExperimentLedger(const Experiment& experiment, const std::vector<ObjectPtr>& trials);
+  ExperimentLedger(const Experiment& experiment, TrialBook* book);
 
-  int64_t CountOf(TrialState state) const;
-  int64_t all() const { return static_cast<int64_t>(by_number_.size()); }
+  int64_t CountOf(TrialState state) const { return book_->CountOf(state); }
+  int64_t all() const { return book_->count(); }
   int64_t active() const;
   int64_t completed() const { return all() - active(); }
   int64_t failed() const;
-  int64_t next_number() const { return by_number_.empty() ? 0 : by_number_.rbegin()->first + 1; }
+  int64_t next_number() const { return book_->next_number(); }
   bool reaches_goal() const { return reaches_goal_; }
-  bool Has(int64_t number) const { return by_number_.count(number) > 0; }
-  const std::map<int64_t, ObjectPtr>& by_number() const { return by_number_; }
+  bool Has(int64_t number) const { return book_->Find(number) != nullptr; }
+  // There was once a trial of this number.
+  bool HasSeen(int64_t number) const { return book_->HasSeen(number); }
+
+  using Entry = TrialBook::Entry;
+  // Trials that run now and do not have these rules yet.
+  std::vector<std::string> Outdated(const Json& rules) const;
 
   // Lists, counts and the best trial, as Katib's status has them. Lists end with their first
   // thousand names.
   void WriteTo(Json* status) const;
 
   // The study as it stands: `count` suggestions were given, of which `pending` are no trials yet.
-  StatusOr<std::unique_ptr<Study>> MakeStudy(int64_t count,
-                                             const std::vector<GivenSuggestion>& pending) const;
+  // `generation` is the experiment's. The book keeps the study, and goes on with it the next time
+  // if what was asked of it meanwhile became trials.
+  StatusOr<Study*> MakeStudy(int64_t count, const std::vector<GivenSuggestion>& pending,
+                             int64_t generation) const;
 
   // For trials that run now.
   std::vector<StoppingRule> Rules() const;
 
  private:
   // With several objectives: those that no other one beats in all of them, by number.
-  std::vector<int64_t> FindFront() const;
+  std::vector<const Entry*> FindFront() const;
+  // Trials that the study does not know yet, up to `count`.
+  Status ReplayUpTo(int64_t count, const std::vector<GivenSuggestion>& pending, Study* study) const;
+  // What came of these trials, in the order of their ends. False: the study was told of a later
+  // end already.
+  StatusOr<bool> TellEnds(const std::vector<int64_t>& numbers) const;
 
   const Experiment& experiment_;
-  std::map<int64_t, ObjectPtr> by_number_;
-  std::map<TrialState, std::vector<int64_t>> by_state_;
-  const Json* best_ = nullptr;
+  TrialBook* const book_;
+  const Entry* best_ = nullptr;
   bool reaches_goal_ = false;
 };
 

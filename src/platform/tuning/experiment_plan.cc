@@ -2,6 +2,7 @@
 #include "platform/tuning/experiment_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -9,6 +10,7 @@
 
 #include "platform/object/fields.h"
 #include "platform/object/object_time.h"
+#include "platform/object/trial_checkpoint.h"
 #include "platform/tuning/experiment_ledger.h"
 #include "platform/tuning/trial_object.h"
 #include "platform/tuning/tuning_types.h"
@@ -25,14 +27,14 @@ constexpr int64_t kMostTold = 100;                      // trials whose making i
 class ExperimentPlanner {
  public:
   ExperimentPlanner(const Observation& observation, const Experiment& experiment,
-                    std::string template_text, HasSeen has_seen, const SuggestionServices* services)
-      : object_(*observation.object),
+                    std::string template_text, TrialBook* book, const SuggestionServices* services)
+      : observation_(observation),
+        object_(*observation.object),
         experiment_(experiment),
         template_(std::move(template_text)),
-        has_seen_(std::move(has_seen)),
         services_(services),
         now_(observation.now),
-        ledger_(experiment, observation.owned[0]) {
+        ledger_(experiment, book) {
     const Json* const status = object_.Find("status");
     plan_.status = status == nullptr ? Json::MakeObject() : *status;
     for (const ObjectPtr& suggestion : observation.owned[1]) {
@@ -140,6 +142,8 @@ class ExperimentPlanner {
     suggestion.Set("apiVersion", Suggestions().ApiVersion());
     suggestion.Set("kind", Suggestions().kind);
     SetField(&suggestion, {"metadata", "name"}, NameOf(object_));
+    if (const Json* const labels = FindField(object_, {"metadata", "labels"}))
+      SetField(&suggestion, {"metadata", "labels"}, *labels);
     SetField(&suggestion, {"metadata", "labels", kExperimentLabel}, NameOf(object_));
     SetField(&suggestion, {"metadata", "ownerReferences"},
              Json(Json::Array{ControllerReference(object_)}));
@@ -150,6 +154,12 @@ class ExperimentPlanner {
     SetField(&suggestion, {"spec", "requests"},
              experiment_.max_trials.value_or(experiment_.parallel_trials));
     plan_.creations.push_back({&Suggestions(), std::move(suggestion)});
+    if (CheckpointFolder(experiment_.algorithm).empty()) return;
+    // Goes with the experiment; one that somebody else has made stays.
+    Json claim = CheckpointClaim(NameOf(object_), experiment_.algorithm);
+    SetField(&claim, {"metadata", "ownerReferences"},
+             Json(Json::Array{ControllerReference(object_)}));
+    plan_.companions.push_back({FindResource("", "persistentvolumeclaims"), std::move(claim)});
   }
 
   void ReadSuggestion() {
@@ -158,7 +168,7 @@ class ExperimentPlanner {
     // Somebody may have deleted the Suggestion and not its trials.
     count_ = std::max(IntField(*suggestion_, {"status", "suggestionCount"}), ledger_.next_number());
     for (GivenSuggestion& given : given_) {
-      if (ledger_.Has(given.number) || has_seen_(given.name)) given.is_created = true;
+      if (ledger_.Has(given.number) || ledger_.HasSeen(given.number)) given.is_created = true;
       if (!given.is_created) pending_.push_back(given);
     }
     // Katib makes others in the place of what was deleted; here they stay deleted, and count.
@@ -176,7 +186,8 @@ class ExperimentPlanner {
     if (wanted <= 0) return absl::OkStatus();
     if (services_ != nullptr && services_->Has(experiment_.algorithm.name))
       return AskService(std::min(wanted, kMostAskedAtOnce));
-    StatusOr<std::unique_ptr<Study>> made = ledger_.MakeStudy(count_, pending_);
+    const StatusOr<Study*> made =
+        ledger_.MakeStudy(count_, pending_, IntField(object_, {"metadata", "generation"}, -1));
     if (!made.ok()) return Refuse(made.status());
     Study& study = **made;
     for (int64_t i = 0; i < std::min(wanted, kMostAskedAtOnce); ++i) {
@@ -211,7 +222,12 @@ class ExperimentPlanner {
   }
 
   Status AskService(int64_t wanted) {
-    auto suggested = services_->Ask(experiment_, ledger_.by_number(), count_, wanted);
+    std::map<int64_t, ObjectPtr> trials;
+    for (const ObjectPtr& trial : observation_.list(0)) {
+      const int64_t number = TrialView(*trial).number();
+      if (number >= 0 && !IsTerminating(*trial)) trials.emplace(number, trial);
+    }
+    auto suggested = services_->Ask(experiment_, trials, count_, wanted);
     if (absl::IsInvalidArgument(suggested.status()) || absl::IsNotFound(suggested.status()))
       return Refuse(suggested.status());
     if (!suggested.ok()) {
@@ -306,18 +322,14 @@ class ExperimentPlanner {
     if (!experiment_.early_stopping.has_value() || IsOver()) return;
     Json rules = RulesJson(ledger_.Rules());
     if (rules.size() == 0) return;
-    for (const auto& [number, trial] : ledger_.by_number()) {
-      if (TrialView(*trial).is_over()) continue;
-      const Json* const held = FindField(*trial, {"spec", "earlyStoppingRules"});
-      if (held == nullptr || !SameJson(*held, rules)) outdated_.push_back(NameOf(*trial));
-    }
+    outdated_ = ledger_.Outdated(rules);
     rules_ = std::move(rules);
   }
 
+  const Observation& observation_;
   const Json& object_;
   const Experiment& experiment_;
   const std::string template_;
-  const HasSeen has_seen_;
   const SuggestionServices* const services_;
   const absl::Time now_;
   const ExperimentLedger ledger_;
@@ -336,9 +348,8 @@ class ExperimentPlanner {
 
 StatusOr<ExperimentPlan> PlanExperiment(const Observation& observation,
                                         const Experiment& experiment, std::string text,
-                                        HasSeen has_seen, const SuggestionServices* services) {
-  ExperimentPlanner planner(observation, experiment, std::move(text), std::move(has_seen),
-                            services);
+                                        TrialBook* book, const SuggestionServices* services) {
+  ExperimentPlanner planner(observation, experiment, std::move(text), book, services);
   ExperimentPlan made;
   WEFT_ASSIGN_OR_RETURN(made.plan, planner.MakePlan());
   made.outdated = std::move(planner.outdated());

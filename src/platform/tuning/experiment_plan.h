@@ -3,13 +3,13 @@
 // suggests where its algorithm is one's.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "platform/object/experiment.h"
 #include "platform/reconcile/controller.h"
 #include "platform/tuning/suggestion_services.h"
+#include "platform/tuning/trial_book.h"
 
 namespace weft::platform {
 
@@ -20,13 +20,10 @@ struct ExperimentPlan {
   Json rules;
 };
 
-// Whether there was once a trial of this name.
-using HasSeen = std::function<bool(const std::string& trial)>;
-
-// Of the observation the trials come first, then the Suggestion. `text` is the template where it
-// stands in a config map; `services` may be null.
+// Of the observation the trials come first, which stand in the book instead of being listed, then
+// the Suggestion. `text` is the template where it stands in a config map; `services` may be null.
 StatusOr<ExperimentPlan> PlanExperiment(const Observation& observation,
                                         const Experiment& experiment, std::string text,
-                                        HasSeen has_seen, const SuggestionServices* services);
+                                        TrialBook* book, const SuggestionServices* services);
 
 }  // namespace weft::platform

@@ -210,7 +210,7 @@ class TrialPlanner {
           {"Warning", "MetricsUnavailable",
            absl::StrCat("Metrics are not available for Job ", NameOf(trial_), ": ", why)});
       Finish("MetricsUnavailable",
-             WithWords("TrialMetricsUnavailable", "reason", StringField(condition, {"reason"})),
+             WithWords("MetricsUnavailable", "reason", StringField(condition, {"reason"})),
              absl::StrCat("Metrics are not available: ", why));
       return absl::OkStatus();
     }

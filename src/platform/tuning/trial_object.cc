@@ -7,6 +7,7 @@
 
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
+#include "platform/object/trial_checkpoint.h"
 #include "platform/reconcile/owned_objects.h"
 #include "platform/tuning/tuning_types.h"
 
@@ -27,6 +28,21 @@ void SetVariable(const std::string& name, const std::string& value, Json* pod_te
     variables.Append(std::move(variable));
     container.Set("env", std::move(variables));
   }
+}
+
+// Of each metric, also of those whose strategy follows from the objective.
+Json StrategiesJson(const ExperimentObjective& objective) {
+  Json list = Json::MakeArray();
+  for (const std::string& metric : objective.Metrics()) {
+    const MetricStrategy strategy = objective.StrategyOf(metric);
+    Json one;
+    one.Set("name", metric);
+    one.Set("value", strategy == MetricStrategy::kMin   ? "min"
+                     : strategy == MetricStrategy::kMax ? "max"
+                                                        : "latest");
+    list.Append(std::move(one));
+  }
+  return list;
 }
 
 }  // namespace
@@ -61,21 +77,23 @@ Json RulesJson(const std::vector<StoppingRule>& rules) {
 StatusOr<Json> MakeTrial(const Json& object, const Experiment& experiment, absl::string_view text,
                          const GivenSuggestion& given, const std::vector<StoppingRule>& rules) {
   const TrialTemplate& from = experiment.trial_template;
-  WEFT_ASSIGN_OR_RETURN(Json run,
-                        MakeRunObject(from, text, {NameOf(object), given.name, NamespaceOf(object)},
-                                      given.assignments));
+  const TrialIdentity identity = {NameOf(object), given.name, NamespaceOf(object)};
+  const std::string parent = given.parent >= 0 ? TrialName(object, given.parent) : "";
+  WEFT_ASSIGN_OR_RETURN(Json run, MakeRunObject(from, text, identity, given.assignments));
   // As TF_CONFIG numbers them, from 1 on.
   SetField(&run, {"metadata", "annotations", kTrialAnnotation}, absl::StrCat(given.number + 1));
   for (Json* const pod_template : PodTemplatesOf(&run)) {
     SetVariable("KATIB_TRIAL_NAME", given.name, pod_template);
-    if (given.parent >= 0)
-      SetVariable("WEFT_PARENT_TRIAL", TrialName(object, given.parent), pod_template);
+    if (!parent.empty()) SetVariable("WEFT_PARENT_TRIAL", parent, pod_template);
   }
+  WEFT_RETURN_IF_ERROR(MountCheckpoints(experiment, identity, parent, &run));
   WEFT_RETURN_IF_ERROR(PrintFilesAtEnd(experiment.collector, from.primary_container, &run));
   Json trial;
   trial.Set("apiVersion", Trials().ApiVersion());
   trial.Set("kind", Trials().kind);
   SetField(&trial, {"metadata", "name"}, given.name);
+  if (const Json* const labels = FindField(object, {"metadata", "labels"}))
+    SetField(&trial, {"metadata", "labels"}, *labels);
   for (const auto& [label, value] : given.labels)
     SetField(&trial, {"metadata", "labels", label}, value);
   SetField(&trial, {"metadata", "labels", kExperimentLabel}, NameOf(object));
@@ -85,6 +103,7 @@ StatusOr<Json> MakeTrial(const Json& object, const Experiment& experiment, absl:
   SetField(&trial, {"metadata", "ownerReferences"}, Json(Json::Array{ControllerReference(object)}));
   Json spec;
   spec.Set("objective", *FindField(object, {"spec", "objective"}));
+  SetField(&spec, {"objective", "metricStrategies"}, StrategiesJson(experiment.objective));
   spec.Set("parameterAssignments", AssignmentsJson(given.assignments));
   if (experiment.early_stopping.has_value()) {
     spec.Set("isStoppable", true);

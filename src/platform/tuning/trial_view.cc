@@ -59,30 +59,6 @@ std::optional<double> TrialView::Observed(const ExperimentObjective& objective) 
   return std::nullopt;
 }
 
-std::optional<TrialResult> TrialView::Result(const ExperimentObjective& objective) const {
-  const auto observed = [&](const std::string& metric) {
-    ExperimentObjective one = objective;
-    one.metric = metric;
-    return Observed(one);
-  };
-  TrialResult result;
-  const std::optional<double> first = Observed(objective);
-  if (!first.has_value()) return std::nullopt;
-  result.objectives.push_back(*first);
-  for (const AdditionalObjective& more : objective.more) {
-    const std::optional<double> value = observed(more.metric);
-    if (!value.has_value()) return std::nullopt;
-    result.objectives.push_back(*value);
-  }
-  for (const MetricConstraint& constraint : objective.constraints) {
-    const std::optional<double> value = observed(constraint.metric);
-    if (!value.has_value()) return std::nullopt;
-    if (constraint.min.has_value()) result.violation += std::max(0.0, *constraint.min - *value);
-    if (constraint.max.has_value()) result.violation += std::max(0.0, *value - *constraint.max);
-  }
-  return result;
-}
-
 MetricSeries TrialView::Reported() const {
   MetricSeries series;
   for (const Json& metric : ListField(json_, {"status", "reported"})) {

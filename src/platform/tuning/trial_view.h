@@ -47,8 +47,6 @@ class TrialView {
   Assignments assignments() const;
   // The value of a metric that counts; none where nothing was observed.
   std::optional<double> Observed(const ExperimentObjective& objective) const;
-  // All that the objective asks for; none where something of it was not observed.
-  std::optional<TrialResult> Result(const ExperimentObjective& objective) const;
   // What it has reported so far, the first hundreds of each metric.
   MetricSeries Reported() const;
 

@@ -11,11 +11,8 @@ namespace weft::platform {
 
 TuningControllers::TuningControllers(Options options) {
   ObjectStore* const store = options.frame.store;
-  // It looks at all trials of an experiment each time: what it keeps of them is little, and ready.
-  Controller::Options experiments = options.frame;
-  experiments.packs_copies = false;
   all_.push_back(std::make_unique<Controller>(
-      experiments,
+      options.frame,
       std::make_unique<ExperimentKind>(store, options.frame.metrics, options.services)));
   auto metrics = std::make_shared<const TrialMetricsReader>(store, std::move(options.read_output),
                                                             std::move(options.pod_address));

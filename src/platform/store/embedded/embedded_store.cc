@@ -25,7 +25,6 @@ namespace {
 
 constexpr size_t kMostObjectBytes = 1536 << 10;  // as much as etcd takes
 constexpr int kNameTries = 8;
-constexpr size_t kMostDropped = 1000;  // at a time: watches are told, and remember only so many
 
 uint64_t SystemRandom() {
   uint64_t value = 0;
@@ -133,13 +132,6 @@ void DropEmptyMetadata(Json* metadata) {
   }
 }
 
-// When it happened last, by whichever field its writer uses.
-absl::Time LastTold(const Json& event) {
-  absl::Time last = ParseObjectTime(StringField(event, {"metadata", "creationTimestamp"}));
-  last = std::max(last, ParseObjectTime(StringField(event, {"lastTimestamp"})));
-  return std::max(last, ParseObjectTime(StringField(event, {"series", "lastObservedTime"})));
-}
-
 // What is not metadata or status.
 bool SameDesire(const Json& a, const Json& b) {
   const auto is_desire = [](const JsonMember& member) {
@@ -172,7 +164,7 @@ class EmbeddedStore::TableWatch : public Watch {
 };
 
 EmbeddedStore::EmbeddedStore(Options options)
-    : options_(std::move(options)), table_(options_.history_window) {}
+    : options_(std::move(options)), table_(options_.history_window, options_.ready_objects) {}
 
 EmbeddedStore::~EmbeddedStore() = default;
 
@@ -180,9 +172,13 @@ StatusOr<std::unique_ptr<EmbeddedStore>> EmbeddedStore::Open(Options options) {
   if (options.random == nullptr) options.random = SystemRandom;
   std::unique_ptr<EmbeddedStore> store(new EmbeddedStore(std::move(options)));
   if (store->options_.journal != nullptr) {
-    WEFT_ASSIGN_OR_RETURN(JournalContents contents, store->options_.journal->Load());
     absl::MutexLock lock(&store->mutex_);
-    store->table_.Restore(contents.revision, std::move(contents.objects));
+    ObjectTable* const table = &store->table_;
+    WEFT_ASSIGN_OR_RETURN(const int64_t revision,
+                          store->options_.journal->Load([table](const ObjectKey& key, Json object) {
+                            table->Restore(key, std::move(object));
+                          }));
+    table->RestoreRevision(revision);
     store->ServeDefinitions();
   }
   WEFT_RETURN_IF_ERROR(store->MakeSystemObjects());
@@ -263,10 +259,7 @@ StatusOr<ObjectList> EmbeddedStore::List(const ResourceType& type, const ListOpt
       const Scope scope,
       MakeScope(type, options.namespace_name, options.label_selector, options.field_selector));
   absl::MutexLock lock(&mutex_);
-  WEFT_ASSIGN_OR_RETURN(ObjectList list, ListPage(scope, options));
-  // Nobody counts what a selector would leave.
-  if (!scope.labels.empty() || !scope.fields.empty()) list.remaining = 0;
-  return list;
+  return ListPage(scope, options);
 }
 
 StatusOr<ObjectList> EmbeddedStore::ListPage(const Scope& scope, const ListOptions& options) {
@@ -282,19 +275,26 @@ StatusOr<ObjectList> EmbeddedStore::ListPage(const Scope& scope, const ListOptio
     // Too large a revision is refused either way; not older than it is what we have anyhow.
     if (options.is_exact || wanted > revision) revision = wanted;
   }
-  WEFT_ASSIGN_OR_RETURN(const auto rows, table_.Snapshot(scope, revision));
   ObjectList list;
   list.revision = absl::StrCat(revision);
-  const ObjectKey* last = nullptr;
-  for (const auto& [key, object] : rows) {
-    if (!options.continue_token.empty() && key <= after) continue;
+  const bool selects = !scope.labels.empty() || !scope.fields.empty();
+  ObjectKey last;
+  const auto visit = [&](const ObjectKey& key, StoredObject& stored) {
+    if (scope.fields.ExcludesName(key.name)) return true;
+    const ObjectPtr object = selects ? stored.Read() : nullptr;
+    if (selects && !scope.Matches(*object)) return true;
     if (options.limit > 0 && static_cast<int64_t>(list.items.size()) == options.limit) {
-      if (list.remaining++ == 0) list.continue_token = EncodeContinue(revision, *last);
-      continue;
+      if (list.remaining++ == 0) list.continue_token = EncodeContinue(revision, last);
+      // Nobody counts what a selector would leave.
+      return !selects;
     }
-    list.items.push_back(object);
-    last = &key;
-  }
+    list.items.push_back(selects ? object : stored.Read());
+    if (options.limit > 0) last = key;
+    return true;
+  };
+  WEFT_RETURN_IF_ERROR(
+      table_.Walk(scope, revision, options.continue_token.empty() ? nullptr : &after, visit));
+  if (selects) list.remaining = 0;
   return list;
 }
 
@@ -344,8 +344,7 @@ Status EmbeddedStore::FillMetadata(const ResourceType& type, const std::string& 
     }
     std::string name;
     for (int i = 0;
-         i < kNameTries && (name.empty() || table_.Find(KeyOf(type, {namespace_name, name})));
-         ++i) {
+         i < kNameTries && (name.empty() || table_.Has(KeyOf(type, {namespace_name, name}))); ++i) {
       name = prefix + MakeNameSuffix();
     }
     meta->Set("name", name);
@@ -409,7 +408,7 @@ StatusOr<ObjectPtr> EmbeddedStore::CreateLocked(const ResourceType& type,
   WEFT_RETURN_IF_ERROR(PrepareCreate(type, version, options, finder, &object));
   if (!managed.is_null()) SetField(&object, {"metadata", "managedFields"}, managed);
   WEFT_RETURN_IF_ERROR(CheckSize(type, object));
-  if (table_.Find(key) != nullptr) return ObjectExists(type, name);
+  if (table_.Has(key)) return ObjectExists(type, name);
   if (IsDefinition(type)) SetDefinitionStatus(options_.clock->Now(), &object);
   Batch batch(&table_, options_.clock->Now());
   ObjectPtr created = batch.Put(key, std::move(object));
@@ -569,22 +568,6 @@ StatusOr<ObjectPtr> EmbeddedStore::DeleteLocked(const ResourceType& type, const 
   ObjectPtr last = batch.Delete(KeyOf(type, name), options);
   Commit(batch, options.is_dry_run);
   return last;
-}
-
-Status EmbeddedStore::DropEvents(absl::Duration age) {
-  const auto act = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> StatusOr<ObjectPtr> {
-    const absl::Time now = options_.clock->Now();
-    WEFT_ASSIGN_OR_RETURN(const Scope scope, MakeScope(Events(), "", "", ""));
-    WEFT_ASSIGN_OR_RETURN(const auto rows, table_.Snapshot(scope, table_.revision()));
-    Batch batch(&table_, now);
-    for (const auto& [key, event] : rows) {
-      if (batch.changes().size() >= kMostDropped) break;
-      if (now - LastTold(*event) > age) batch.Delete(key, DeleteOptions());
-    }
-    Commit(batch, false);
-    return nullptr;
-  };
-  return Write(act).status();
 }
 
 void EmbeddedStore::SendBookmarks() {

@@ -27,6 +27,8 @@ class EmbeddedStore : public ObjectStore {
     const Clock* clock = nullptr;      // borrowed
     std::unique_ptr<Journal> journal;  // null: nothing outlives the process
     size_t history_window = 10000;     // changes that watches and lists may go back
+    // Objects that are held ready for use; others are held small, and read when somebody asks.
+    size_t ready_objects = 4000;
     std::function<uint64_t()> random;  // for uids and generated names; null: the system's
   };
   // Reads the journal; makes the namespaces "default" and "kube-system".

@@ -68,6 +68,7 @@ class EmbeddedStoreTest : public ::testing::Test {
     options.clock = &clock_;
     options.journal = std::move(journal);
     options.history_window = window;
+    options.ready_objects = 2;  // most of what these tests read was packed
     options.random = [this] {
       return random_ = random_ * 6364136223846793005u + 1442695040888963407u;
     };

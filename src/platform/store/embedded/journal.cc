@@ -199,14 +199,15 @@ StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::string& 
   return journal;
 }
 
-StatusOr<JournalContents> SqliteJournal::Load() {
-  JournalContents contents;
+StatusOr<int64_t> SqliteJournal::Load(
+    const std::function<void(const ObjectKey& key, Json object)>& take) {
+  int64_t revision = 0;
   int64_t format = kFormat;
   Statement facts(database_, "SELECT name, value FROM facts");
   if (!facts.ok()) return Failure("Reading");
   int code = 0;
   while ((code = facts.Step()) == SQLITE_ROW) {
-    if (facts.Text(0) == "revision") contents.revision = facts.Int(1);
+    if (facts.Text(0) == "revision") revision = facts.Int(1);
     if (facts.Text(0) == "format") format = facts.Int(1);
   }
   if (code != SQLITE_DONE) return Failure("Reading");
@@ -219,16 +220,16 @@ StatusOr<JournalContents> SqliteJournal::Load() {
                  " LEFT JOIN specs USING (resource, namespace, name)");
   if (!rows.ok()) return Failure("Reading");
   while ((code = rows.Step()) == SQLITE_ROW) {
-    ObjectKey key{rows.Text(0), rows.Text(1), rows.Text(2)};
+    const ObjectKey key{rows.Text(0), rows.Text(1), rows.Text(2)};
     StatusOr<Json> object = ReadObject(rows.Text(3), rows.Bytes(4));
     if (!object.ok()) {
       return DataLoss("The state folder holds a damaged object, ", key.resource, " '",
                       key.namespace_name, "/", key.name, "': ", object.status().message());
     }
-    contents.objects.emplace_back(std::move(key), *std::move(object));
+    take(key, *std::move(object));
   }
   if (code != SQLITE_DONE) return Failure("Reading");
-  return contents;
+  return revision;
 }
 
 std::string SqliteJournal::ReservePath() const { return JoinPath(folder_, "reserve"); }

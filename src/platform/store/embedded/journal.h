@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,16 +18,13 @@ struct sqlite3;
 
 namespace weft::platform {
 
-struct JournalContents {
-  int64_t revision = 0;
-  std::vector<std::pair<ObjectKey, Json>> objects;
-};
-
 // Not thread-safe.
 class Journal {
  public:
   virtual ~Journal() = default;
-  virtual StatusOr<JournalContents> Load() = 0;
+  // Hands over each object, and returns the revision.
+  virtual StatusOr<int64_t> Load(
+      const std::function<void(const ObjectKey& key, Json object)>& take) = 0;
   // All of the changes or, on an error, none. They survive the loss of power once this returns.
   // ResourceExhausted: the disk is full.
   virtual Status Write(int64_t revision, absl::Span<const Change> changes) = 0;
@@ -44,7 +42,8 @@ class SqliteJournal : public Journal {
   SqliteJournal(const SqliteJournal&) = delete;
   SqliteJournal& operator=(const SqliteJournal&) = delete;
 
-  StatusOr<JournalContents> Load() override;
+  StatusOr<int64_t> Load(
+      const std::function<void(const ObjectKey& key, Json object)>& take) override;
   Status Write(int64_t revision, absl::Span<const Change> changes) override;
 
  private:

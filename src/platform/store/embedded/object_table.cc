@@ -14,13 +14,39 @@ bool Scope::Covers(const ObjectKey& key) const {
          (namespace_name.empty() || key.namespace_name == namespace_name);
 }
 
-void ObjectTable::Restore(int64_t revision, std::vector<std::pair<ObjectKey, Json>> objects) {
+void ObjectTable::Restore(const ObjectKey& key, Json object) {
+  Index(key, object, true);
+  Put(key, std::make_shared<StoredObject>(std::make_shared<const Json>(std::move(object))));
+}
+
+void ObjectTable::RestoreRevision(int64_t revision) {
   revision_ = revision;
   oldest_ = revision;
-  for (auto& [key, object] : objects) {
-    Index(key, object, true);
-    objects_[key] = std::make_shared<const Json>(std::move(object));
+}
+
+void ObjectTable::Put(const ObjectKey& key, StoredPtr object) {
+  if (object == nullptr) {
+    const auto held = objects_.find(key);
+    if (held == objects_.end()) return;
+    held->second->is_past = true;
+    objects_.erase(held);
+    return;
   }
+  StoredPtr& held = objects_[key];
+  if (held != nullptr) held->is_past = true;
+  Refresh(key.resource, object);
+  held = std::move(object);
+}
+
+void ObjectTable::Refresh(const std::string& resource, const StoredPtr& object) const {
+  std::unique_ptr<PackedTexts>& texts = texts_[resource];
+  if (texts == nullptr) texts = std::make_unique<PackedTexts>();
+  fresh_.emplace_back(texts.get(), object);
+  if (fresh_.size() <= trees_) return;
+  const auto [packing, oldest] = std::move(fresh_.front());
+  fresh_.pop_front();
+  // The past is gone before that would be worth the work.
+  if (!oldest->is_past) oldest->Pack(packing);
 }
 
 void ObjectTable::Index(const ObjectKey& key, const Json& object, bool add) {
@@ -44,7 +70,12 @@ void ObjectTable::Index(const ObjectKey& key, const Json& object, bool add) {
 
 ObjectPtr ObjectTable::Find(const ObjectKey& key) const {
   const auto found = objects_.find(key);
-  return found == objects_.end() ? nullptr : found->second;
+  if (found == objects_.end()) return nullptr;
+  if (found->second->is_packed()) {
+    found->second->Unpack();
+    Refresh(key.resource, found->second);
+  }
+  return found->second->Read();
 }
 
 void ObjectTable::ForEach(
@@ -53,7 +84,7 @@ void ObjectTable::ForEach(
   for (auto at = objects_.lower_bound({resource, namespace_name, ""}); at != objects_.end(); ++at) {
     if (at->first.resource != resource) return;
     if (!namespace_name.empty() && at->first.namespace_name != namespace_name) return;
-    visit(at->first, at->second);
+    visit(at->first, at->second->Read());
   }
 }
 
@@ -85,57 +116,68 @@ Status ObjectTable::CheckKnown(int64_t revision) const {
   return RevisionExpired(absl::StrCat("too old resource version: ", revision, " (", oldest_, ")"));
 }
 
-StatusOr<std::vector<std::pair<ObjectKey, ObjectPtr>>> ObjectTable::Snapshot(
-    const Scope& scope, int64_t revision) const {
+Status ObjectTable::Walk(const Scope& scope, int64_t revision, const ObjectKey* after,
+                         absl::FunctionRef<bool(const ObjectKey&, StoredObject&)> visit) const {
   WEFT_RETURN_IF_ERROR(CheckKnown(revision));
-  std::map<ObjectKey, ObjectPtr> undone;
-  for (auto change = history_.rbegin(); change != history_.rend() && change->revision > revision;
-       ++change) {
-    if (scope.Covers(change->key)) undone[change->key] = change->previous;
+  std::map<ObjectKey, StoredPtr> undone;
+  for (auto past = history_.rbegin(); past != history_.rend() && past->revision > revision;
+       ++past) {
+    if (scope.Covers(past->key)) undone[past->key] = past->previous;
   }
-  std::vector<std::pair<ObjectKey, ObjectPtr>> rows;
-  const auto add = [&](const ObjectKey& key, const ObjectPtr& object) {
-    if (object != nullptr && scope.Matches(*object)) rows.emplace_back(key, object);
-  };
   // Both are in the order of their keys; what is undone stands for what is there now.
-  auto earlier = undone.begin();
-  ForEach(scope.resource, scope.namespace_name, [&](const ObjectKey& key, const ObjectPtr& object) {
-    for (; earlier != undone.end() && earlier->first < key; ++earlier)
-      add(earlier->first, earlier->second);
-    const bool is_undone = earlier != undone.end() && earlier->first == key;
-    add(key, is_undone ? earlier->second : object);
-    if (is_undone) ++earlier;
-  });
-  for (; earlier != undone.end(); ++earlier) add(earlier->first, earlier->second);
-  return rows;
+  const ObjectKey first{scope.resource, scope.namespace_name, ""};
+  auto earlier = after == nullptr ? undone.begin() : undone.upper_bound(*after);
+  auto now = after == nullptr ? objects_.lower_bound(first) : objects_.upper_bound(*after);
+  const auto is_covered = [&] { return now != objects_.end() && scope.Covers(now->first); };
+  while (earlier != undone.end() || is_covered()) {
+    const bool is_earlier =
+        earlier != undone.end() && (!is_covered() || earlier->first <= now->first);
+    const auto& [key, object] = is_earlier ? *earlier : *now;
+    const bool goes_on = object == nullptr || visit(key, *object);
+    if (!goes_on) break;
+    // Advancing invalidates neither key nor object, but they are not looked at any more.
+    if (is_covered() && now->first == key) ++now;
+    if (is_earlier) ++earlier;
+  }
+  return absl::OkStatus();
 }
 
 void ObjectTable::Apply(const std::vector<Change>& changes) {
   for (const Change& change : changes) {
+    const auto held = objects_.find(change.key);
+    Past past;
+    past.revision = change.revision;
+    past.key = change.key;
+    past.previous = held == objects_.end() ? nullptr : held->second;
+    past.object = std::make_shared<StoredObject>(change.object);
+    past.is_removal = change.is_removal;
     if (change.previous != nullptr) Index(change.key, *change.previous, false);
-    if (change.is_removal) {
-      objects_.erase(change.key);
-    } else {
-      Index(change.key, *change.object, true);
-      objects_[change.key] = change.object;
-    }
+    if (!change.is_removal) Index(change.key, *change.object, true);
+    Put(change.key, change.is_removal ? nullptr : past.object);
     revision_ = change.revision;
-    history_.push_back(change);
+    history_.push_back(std::move(past));
   }
 }
 
 void ObjectTable::Undo(const std::vector<Change>& changes) {
   for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
     if (!change->is_removal) Index(change->key, *change->object, false);
-    if (change->previous == nullptr) {
-      objects_.erase(change->key);
-    } else {
-      Index(change->key, *change->previous, true);
-      objects_[change->key] = change->previous;
-    }
+    if (change->previous != nullptr) Index(change->key, *change->previous, true);
+    Put(change->key,
+        change->previous == nullptr ? nullptr : std::make_shared<StoredObject>(change->previous));
     revision_ = change->revision - 1;
     history_.pop_back();
   }
+}
+
+Change ObjectTable::ReadChange(const Past& past) const {
+  Change change;
+  change.revision = past.revision;
+  change.key = past.key;
+  change.object = past.object->Read();
+  if (past.previous != nullptr) change.previous = past.previous->Read();
+  change.is_removal = past.is_removal;
+  return change;
 }
 
 void ObjectTable::Publish(const std::vector<Change>& changes) {
@@ -195,8 +237,9 @@ StatusOr<ObjectTable::WatcherId> ObjectTable::AddWatcher(Scope scope, int64_t re
   if (revision >= 0) WEFT_RETURN_IF_ERROR(CheckKnown(revision));
   Watcher watcher{std::move(scope), api_version, kind, std::move(sink)};
   if (revision >= 0) {
-    for (const Change& change : history_) {
-      if (change.revision > revision) Tell(watcher, change);
+    for (const Past& past : history_) {
+      if (past.revision > revision && watcher.scope.Covers(past.key))
+        Tell(watcher, ReadChange(past));
     }
   } else {
     ForEach(watcher.scope.resource, watcher.scope.namespace_name,

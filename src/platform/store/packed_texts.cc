@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "platform/reconcile/packed_texts.h"
+#include "platform/store/packed_texts.h"
 
 #include <cstdint>
 #include <cstring>
@@ -82,6 +82,14 @@ std::string PackedTexts::Unpack(absl::string_view packed) const {
   inflate_.next_out = Bytes(text.data());
   inflate_.avail_out = size;
   return inflate(&inflate_, Z_FINISH) == Z_STREAM_END ? text : "";
+}
+
+std::shared_ptr<const Json> PackedTexts::UnpackJson(absl::string_view packed) const {
+  const std::string text = Unpack(packed);
+  JsonLimits limits;
+  limits.max_bytes = text.size();
+  // A value that was once there: it cannot fail.
+  return std::make_shared<const Json>(Json::Parse(text, limits).value_or(Json()));
 }
 
 }  // namespace weft::platform

@@ -2,11 +2,14 @@
 // Very many texts that are much like one another, held small.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <zlib.h>
 
 #include "absl/strings/string_view.h"
+
+#include "net/json.h"
 
 namespace weft::platform {
 
@@ -23,6 +26,8 @@ class PackedTexts {
   std::string Pack(absl::string_view text);
   // `packed` is from Pack of this same object.
   std::string Unpack(absl::string_view packed) const;
+  // Of a text that Json::Dump has written.
+  std::shared_ptr<const Json> UnpackJson(absl::string_view packed) const;
 
  private:
   bool Begin();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "platform/reconcile/packed_texts.h"
+#include "platform/store/packed_texts.h"
 
 #include <random>
 #include <string>
