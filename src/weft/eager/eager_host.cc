@@ -184,9 +184,10 @@ void EagerHost::AddComponentMethod(wire::MethodTable* methods) {
         EagerContext& running = **context;
         running.RunComponent(
             request, caller,
-            [this, call = std::move(call), context = *std::move(context)](
+            [call = std::move(call), context = *std::move(context),
+             ran = environment_.worker->options().ran](
                 const StatusOr<proto::RunComponentFunctionResponse>& response) {
-              if (environment_.worker->options().ran) environment_.worker->options().ran();
+              if (ran) ran();
               call->Reply(response.status(),
                           response.ok() ? wire::SerializeMessage(*response) : wire::Payload());
             });
