@@ -313,6 +313,9 @@ def number_range(op, types):
         if delta < 0 and types['Tidx'][0] == 'u':
             continue
         yield Case([np.array(v, dtype) for v in (start, limit, delta)])
+    if is_float(types['Tidx']):
+        for start, limit, delta in (0, 100, 0.1), (0, 3, 0.07), (1, 2000, 1.5), (5, -5, -0.3), (0.5, 0.5, 0.25):
+            yield Case([np.array(v, dtype) for v in (start, limit, delta)])
     yield Case([np.array(v, dtype) for v in (0, 5, 0)], error=True)
     yield Case([np.array(v, dtype) for v in (5, 0, 1)], error=True)
     yield Case([np.array([0], dtype), np.array([0, 1], dtype), np.array(1, dtype)], error=True)
