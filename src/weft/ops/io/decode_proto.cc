@@ -58,10 +58,10 @@ bool ReadNumber(CodedInputStream* in, WireFormatLite::WireType wire, uint64_t* v
   return true;
 }
 
-bool ReadPacked(CodedInputStream* in, Column* column) {
+bool ReadPacked(CodedInputStream* in, const std::string& bytes, Column* column) {
   uint32_t length = 0;
   if (column->wire == WireFormatLite::WIRETYPE_START_GROUP || !in->ReadVarint32(&length) ||
-      length > static_cast<uint32_t>(std::numeric_limits<int>::max())) {
+      length > bytes.size() - static_cast<size_t>(in->CurrentPosition())) {
     return false;
   }
   const CodedInputStream::Limit limit = in->PushLimit(static_cast<int>(length));
@@ -88,7 +88,7 @@ bool ReadGroup(CodedInputStream* in, const std::string& bytes, uint32_t tag, Col
 bool ReadValue(CodedInputStream* in, const std::string& bytes, uint32_t tag, Column* column) {
   const WireFormatLite::WireType wire = WireFormatLite::GetTagWireType(tag);
   if (wire != column->wire) {
-    if (wire == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) return ReadPacked(in, column);
+    if (wire == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) return ReadPacked(in, bytes, column);
     return WireFormatLite::SkipField(in, tag);
   }
   if (wire == WireFormatLite::WIRETYPE_START_GROUP) return ReadGroup(in, bytes, tag, column);
