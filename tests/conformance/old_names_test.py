@@ -241,6 +241,32 @@ class OldNames(unittest.TestCase):
         params = tf.contrib.training.HParams(rate=0.1, layers=2, bias=True).parse('rate=0.5, layers=3,bias=false')
         self.assertEqual(params.values(), {'rate': 0.5, 'layers': 3, 'bias': False})
 
+    def test_strategies_and_lazy_adam(self):
+        """The next variable goes where least lies; rows that no step read stay, moments too."""
+        training = tf.contrib.training
+        with tf.Graph().as_default():
+            setter = tf.train.replica_device_setter(2, ps_strategy=training.GreedyLoadBalancingStrategy(2, training.byte_size_load_fn))
+            with tf.device(setter):
+                sizes = [tf.get_variable('v%d' % i, [size]) for i, size in enumerate((10, 2, 3, 4, 9))]
+            self.assertEqual([v.device[-1] for v in sizes], list('01111'))
+            chosen = training.RandomStrategy(3)(sizes[0].op)
+            self.assertIn(chosen, range(3))
+            self.assertEqual(chosen, training.RandomStrategy(3)(sizes[0].op))
+        table = tf.get_variable('table', initializer=np.ones([3, 2], np.float32))
+        rows = tf.placeholder(tf.int32, [None])
+        step = tf.contrib.opt.LazyAdamOptimizer(0.1).minimize(tf.reduce_sum(tf.nn.embedding_lookup(table, rows)))
+        mean = tf.contrib.seq2seq.sequence_loss(tf.zeros([1, 2, 4]), tf.zeros([1, 2], tf.int32), tf.ones([1, 2]))
+        words = tf.contrib.lookup.index_table_from_tensor(['a', 'b']).lookup(tf.constant(['b', 'c']))
+        with tf.Session(SERVER.target) as session:
+            session.run([tf.global_variables_initializer(), tf.tables_initializer()])
+            session.run(step, {rows: [1]})
+            session.run(step, {rows: [0]})
+            got, loss, ids = session.run([table, mean, words])
+        np.testing.assert_allclose(got[1], 0.9, rtol=1e-5)  # One step alone: m / sqrt(v) is 1.
+        self.assertTrue((got[2] == 1).all() and (got[0] < 1).all())
+        self.assertAlmostEqual(loss, np.log(4), places=5)
+        self.assertEqual(ids.tolist(), [1, -1])
+
     def test_what_is_missing_is_named(self):
         with self.assertRaisesRegex(AttributeError, 'weft.compat has no tensorflow.contrib.tpu; it has .*framework'):
             tf.contrib.tpu

@@ -291,6 +291,23 @@ def input_queue(target, folder):
     return out
 
 
+def record_input(target, folder):
+    """Each record once in an epoch. The order is one of chance, and not the same."""
+    for number in range(3):
+        with tf.python_io.TFRecordWriter(os.path.join(folder, 'part-%d' % number)) as writer:
+            for record in range(4):
+                writer.write(b'%d/%d' % (number, record))
+    records = tf.raw_ops.RecordInput(file_pattern=os.path.join(folder, 'part-*'), batch_size=6, file_buffer_size=5)
+    empty = tf.raw_ops.RecordInput(file_pattern=os.path.join(folder, 'other-*'))
+    with tf.Session(target) as session:
+        epochs = [np.concatenate([session.run(records), session.run(records)]) for _ in range(3)]
+        try:
+            session.run(empty)
+        except tf.errors.NotFoundError:
+            epochs.append(np.array(b'not found', object))
+        return [np.sort(epoch) for epoch in epochs[:3]] + epochs[3:]
+
+
 def csv_files(target, folder):
     """Files named by one queue, their lines read, decoded and batched by others."""
     paths = [os.path.join(folder, name) for name in ('one.csv', 'two.csv')]
@@ -446,5 +463,5 @@ def wrong_programs(target, folder):
 
 
 PROGRAMS = [word2vec, sampled_softmax, wide_and_deep, text_classifier, sparse_regression, lstm, gan, batch_norm, schedules,
-            optimizers, saver, summaries, unknown_shapes, input_queue, csv_files, metrics, policy_gradient,
+            optimizers, saver, summaries, unknown_shapes, input_queue, csv_files, record_input, metrics, policy_gradient,
             convolutions, monitored, gradient_penalty, prints_and_asserts, wrong_programs]

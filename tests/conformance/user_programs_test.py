@@ -4,6 +4,7 @@
 What stands here once came out differently; tf1_programs.py has what people wrote in those days. A program is a function
 of a session target, run in a graph of its own.
 """
+import concurrent.futures
 import os
 import sys
 import tempfile
@@ -176,7 +177,27 @@ def gradients_of_defuns(target):
         return session.run([y, slopes, slope(x, w)]) + [session.run(train)] + [session.run(w)]
 
 
-PROGRAMS = [gradients_of_defuns, conditionals_in_conditionals, constants_of_no_elements, waits_for_feeds, conditional_updates, slices_of_variables, sparse_lookups, reads_behind_updates, moving_averages, loop_gradients, recurrent_net]
+def calls_in_batches(target):
+    """Calls of steps that run at once, put together: two of two rows fill a batch of four, one is padded."""
+    x = tf.placeholder(tf.float32, [None, 2])
+
+    @tf.nondifferentiable_batch_function(1, 4, 3000000, allowed_batch_sizes=[3, 4])
+    def model(rows):
+        return rows * 2.0, tf.fill([tf.shape(rows)[0]], tf.shape(rows)[0])
+    (rows, index, number) = tf.raw_ops.Batch(in_tensors=[x], num_batch_threads=1, max_batch_size=4, batch_timeout_micros=3000000,
+                                             grad_timeout_micros=1000)
+    back = tf.raw_ops.Unbatch(batched_tensor=rows[0] + 1.0, batch_index=index, id=number, timeout_micros=60000000)
+    with tf.Session(target) as session:
+        def together(fetches, *feeds):
+            with concurrent.futures.ThreadPoolExecutor(len(feeds)) as pool:
+                return list(pool.map(lambda feed: session.run(fetches, {x: feed}), feeds))
+        a, b = [[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]
+        asked = model(x)
+        sizes = [shape for shape, in together([tf.shape(rows[0])], a, b)]
+        return [together(asked, a, b), session.run(asked, {x: a}), sorted(size[0] for size in sizes), together(back, a, b)]
+
+
+PROGRAMS = [calls_in_batches, gradients_of_defuns, conditionals_in_conditionals, constants_of_no_elements, waits_for_feeds, conditional_updates, slices_of_variables, sparse_lookups, reads_behind_updates, moving_averages, loop_gradients, recurrent_net]
 
 
 def flat(values):

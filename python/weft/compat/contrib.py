@@ -4,7 +4,7 @@ import types
 
 import tensorflow.compat.v1 as tf
 
-from weft.compat import framework, layers, mnist, overlay
+from weft.compat import framework, layers, mnist, overlay, training
 
 
 class HParams:
@@ -113,7 +113,8 @@ def module():
     modules = dict(
         layers=inner('layers', layer_names), framework=inner('framework', framework.NAMES),
         learn=inner('learn', {'datasets': datasets, 'ModeKeys': modes}), losses=inner('losses', losses),
-        metrics=inner('metrics', _metrics()), training=inner('training', {'HParams': HParams}),
+        metrics=inner('metrics', _metrics()), training=inner('training', {'HParams': HParams, **training.TRAINING}),
+        opt=inner('opt', training.OPTIMIZERS), seq2seq=inner('seq2seq', training.SEQUENCES), lookup=inner('lookup', training.TABLES),
         slim=inner('slim', {**framework.NAMES, **layer_names, 'losses': inner('slim.losses', losses)}))
     if rnn is not None:
         modules['rnn'] = inner('rnn', {'static_rnn': tf.nn.static_rnn,

@@ -5,8 +5,8 @@
 
 #include "absl/strings/numbers.h"
 
+#include "weft/data/csv_reader.h"
 #include "weft/data/dataset_op.h"
-#include "weft/storage/byte_stream.h"
 
 namespace weft::data::csv {
 namespace {
@@ -15,120 +15,11 @@ struct Plan {
   std::vector<std::string> names;
   storage::Compression compression = storage::Compression::kNone;
   bool has_header = false;
-  char delimiter = ',';
-  bool quotes = true;
+  CsvForm form;
   std::string missing;          // stands for no value, beside the empty field
   std::vector<int64_t> wanted;  // columns to read, in order; empty: all but the unwanted
   std::vector<int64_t> unwanted;
   Element fallbacks;  // by output; of no elements where a value must be there
-};
-
-// The characters of a file one after another.
-class Characters {
- public:
-  static constexpr int kEnd = -1;
-  explicit Characters(std::unique_ptr<storage::ByteSource> source)
-      : source_(std::move(source)), buffer_(256 << 10) {}
-  // The next one without taking it; kEnd behind the last.
-  StatusOr<int> Peek() {
-    if (at_ == size_) {
-      at_ = 0;
-      WEFT_ASSIGN_OR_RETURN(size_, source_->Read(absl::MakeSpan(buffer_)));
-      if (size_ == 0) return kEnd;
-    }
-    return static_cast<unsigned char>(buffer_[at_]);
-  }
-  void Take() { ++at_; }
-
- private:
-  const std::unique_ptr<storage::ByteSource> source_;
-  std::vector<char> buffer_;
-  size_t at_ = 0;
-  size_t size_ = 0;
-};
-
-// Cuts one file into records. An error of a record's form is told when all of it was taken, so that
-// the next call gives the record behind it.
-class RecordReader {
- public:
-  RecordReader(const Plan& plan, std::unique_ptr<storage::ByteSource> source)
-      : plan_(plan), characters_(std::move(source)) {}
-
-  // The fields of the next record; false at the end of the file.
-  StatusOr<bool> Next(std::vector<std::string>* fields) {
-    fields->clear();
-    WEFT_ASSIGN_OR_RETURN(const int first, characters_.Peek());
-    if (first == Characters::kEnd) return false;
-    Status form;
-    bool is_last = false;
-    while (!is_last) {
-      WEFT_RETURN_IF_ERROR(ReadField(&fields->emplace_back(), &is_last, &form));
-    }
-    WEFT_RETURN_IF_ERROR(form);
-    return true;
-  }
-
- private:
-  Status ReadField(std::string* field, bool* is_last, Status* form) {
-    WEFT_ASSIGN_OR_RETURN(const int first, characters_.Peek());
-    if (plan_.quotes && first == '"') {
-      characters_.Take();
-      return ReadQuoted(field, is_last, form);
-    }
-    while (true) {
-      WEFT_ASSIGN_OR_RETURN(const int c, characters_.Peek());
-      WEFT_ASSIGN_OR_RETURN(const bool ends, EndsField(c, is_last));
-      if (ends) return absl::OkStatus();
-      if (plan_.quotes && c == '"') {
-        form->Update(InvalidArgument("Unquoted fields cannot have quotes inside"));
-      }
-      field->push_back(static_cast<char>(c));
-      characters_.Take();
-    }
-  }
-
-  // Two quotes in a row stand for one; line ends may stand inside.
-  Status ReadQuoted(std::string* field, bool* is_last, Status* form) {
-    while (true) {
-      WEFT_ASSIGN_OR_RETURN(const int c, characters_.Peek());
-      if (c == Characters::kEnd) {
-        *is_last = true;
-        form->Update(InvalidArgument("Reached end of file without closing quoted field in record"));
-        return absl::OkStatus();
-      }
-      characters_.Take();
-      if (c != '"') {
-        field->push_back(static_cast<char>(c));
-        continue;
-      }
-      WEFT_ASSIGN_OR_RETURN(const int next, characters_.Peek());
-      WEFT_ASSIGN_OR_RETURN(const bool ends, EndsField(next, is_last));
-      if (ends) return absl::OkStatus();
-      if (next != '"') {
-        form->Update(InvalidArgument("Quote inside a string has to be escaped by another quote"));
-      }
-      field->push_back(static_cast<char>(next));
-      characters_.Take();
-    }
-  }
-
-  // Takes a delimiter or the end of a line.
-  StatusOr<bool> EndsField(int c, bool* is_last) {
-    if (c == plan_.delimiter) {
-      characters_.Take();
-      return true;
-    }
-    *is_last = c == Characters::kEnd || c == '\n' || c == '\r';
-    if (c == '\n' || c == '\r') characters_.Take();
-    if (c == '\r') {
-      WEFT_ASSIGN_OR_RETURN(const int next, characters_.Peek());
-      if (next == '\n') characters_.Take();
-    }
-    return *is_last;
-  }
-
-  const Plan& plan_;
-  Characters characters_;
 };
 
 bool ParseField(const std::string& text, int32_t* to) { return absl::SimpleAtoi(text, to); }
@@ -173,8 +64,8 @@ class Csv final : public Dataset {
       const Plan& plan = dataset_->plan_;
       WEFT_ASSIGN_OR_RETURN(FileSystem* const files, context_->files());
       WEFT_ASSIGN_OR_RETURN(auto file, files->OpenRead(path));
-      auto reader = std::make_unique<RecordReader>(
-          plan, storage::MakeSource(std::move(file), path, plan.compression));
+      auto reader = std::make_unique<CsvReader>(
+          plan.form, storage::MakeSource(std::move(file), path, plan.compression));
       if (plan.has_header) {
         std::vector<std::string> header;
         const StatusOr<bool> found = reader->Next(&header);
@@ -187,7 +78,7 @@ class Csv final : public Dataset {
     const Ref<const Csv> dataset_;
     const ContextPtr context_;
     size_t file_ = 0;
-    std::unique_ptr<RecordReader> reader_;
+    std::unique_ptr<CsvReader> reader_;
   };
 
   StatusOr<Element> ElementOf(const std::vector<std::string>& fields) const {
@@ -256,8 +147,8 @@ StatusOr<Plan> PlanOf(KernelContext& c) {
   WEFT_ASSIGN_OR_RETURN(plan.has_header, ScalarInput<bool>(c, "header"));
   WEFT_ASSIGN_OR_RETURN(const std::string delimiter, ScalarInput<std::string>(c, "field_delim"));
   if (delimiter.size() != 1) return InvalidArgument("field_delim should be only 1 char");
-  plan.delimiter = delimiter[0];
-  WEFT_ASSIGN_OR_RETURN(plan.quotes, ScalarInput<bool>(c, "use_quote_delim"));
+  plan.form.delimiter = delimiter[0];
+  WEFT_ASSIGN_OR_RETURN(plan.form.quotes, ScalarInput<bool>(c, "use_quote_delim"));
   WEFT_ASSIGN_OR_RETURN(plan.missing, ScalarInput<std::string>(c, "na_value"));
   WEFT_ASSIGN_OR_RETURN(plan.wanted, VectorInput<int64_t>(c, "select_cols"));
   WEFT_RETURN_IF_ERROR(CheckColumns(plan.wanted, "select_cols"));

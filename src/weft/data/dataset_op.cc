@@ -50,6 +50,16 @@ void AddDataset(Catalogue& catalogue, DatasetOpSpec spec) {
   catalogue.Add(std::move(op));
 }
 
+void AddUnderBothNames(Catalogue& catalogue, DatasetOpSpec spec,
+                       const std::vector<std::string>& newer) {
+  DatasetOpSpec first = spec;
+  first.name = "Experimental" + spec.name;
+  first.doc = spec.name + " under its first name.";
+  spec.attrs.insert(spec.attrs.end(), newer.begin(), newer.end());
+  AddDataset(catalogue, std::move(spec));
+  AddDataset(catalogue, std::move(first));
+}
+
 StatusOr<InputRange> InputsNamed(const KernelContext& c, absl::string_view name) {
   InputRange range;
   for (const ArgSchema& arg : c.call().schema().inputs) {

@@ -25,6 +25,10 @@ struct DatasetOpSpec {
   DatasetMaker make = nullptr;
 };
 void AddDataset(Catalogue& catalogue, DatasetOpSpec spec);
+// Under its name, with `newer` attributes, and without them under the name that it had at first:
+// ExperimentalX for X.
+void AddUnderBothNames(Catalogue& catalogue, DatasetOpSpec spec,
+                       const std::vector<std::string>& newer = {});
 
 // The inputs that belong to argument `name` of the op.
 struct InputRange {

@@ -68,7 +68,9 @@ class Interleave final : public TransformDataset {
       : TransformDataset(std::move(spec), std::move(input)),
         function_(std::move(function)),
         plan_(plan) {}
-  int64_t Cardinality() const override { return kUnknown; }
+  int64_t Cardinality() const override {
+    return input()->Cardinality() == kInfinite ? kInfinite : kUnknown;
+  }
   StatusOr<IteratorPtr> MakeIterator(const ContextPtr& context) const override {
     return Started<Iterator>(this, context);
   }

@@ -291,28 +291,19 @@ Status NextShape(ShapeContext& c) {
 }
 
 void RegisterHandles(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("Iterator")
-                    .Doc("An iterator of a dataset that MakeIterator gives it.")
-                    .Output("handle: resource")
-                    .Attr("shared_name: string")
-                    .Attr("container: string")
-                    .Attr("output_types: list(type) >= 1")
-                    .Attr("output_shapes: list(shape) >= 1")
-                    .Stateful()
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<IteratorKernel>()));
-  catalogue.Add(OpSpec("IteratorV2")
-                    .Doc("An iterator of a dataset that MakeIterator gives it.")
-                    .Output("handle: resource")
-                    .Attr("shared_name: string")
-                    .Attr("container: string")
-                    .Attr("output_types: list(type) >= 1")
-                    .Attr("output_shapes: list(shape) >= 1")
-                    .Stateful()
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<IteratorKernel>()));
+  for (const char* name : {"Iterator", "IteratorV2"}) {
+    catalogue.Add(OpSpec(name)
+                      .Doc("An iterator of a dataset that MakeIterator gives it.")
+                      .Output("handle: resource")
+                      .Attr("shared_name: string")
+                      .Attr("container: string")
+                      .Attr("output_types: list(type) >= 1")
+                      .Attr("output_shapes: list(shape) >= 1")
+                      .Stateful()
+                      .Shape(shapes::Scalar)
+                      .NoGradient()
+                      .Kernel(MakeKernel<IteratorKernel>()));
+  }
   catalogue.Add(OpSpec("OneShotIterator")
                     .Doc("An iterator of the dataset that `dataset_factory` makes, once.")
                     .Output("handle: resource")
@@ -344,15 +335,17 @@ void RegisterHandles(Catalogue& catalogue) {
 }
 
 void RegisterAnonymous(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("AnonymousIterator")
-                    .Doc("An iterator that goes with its handle.")
-                    .Output("handle: resource")
-                    .Attr("output_types: list(type) >= 1")
-                    .Attr("output_shapes: list(shape) >= 1")
-                    .Stateful()
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<AnonymousKernel>()));
+  for (const char* name : {"AnonymousIterator", "AnonymousIteratorV3"}) {
+    catalogue.Add(OpSpec(name)
+                      .Doc("An iterator that goes with its handle.")
+                      .Output("handle: resource")
+                      .Attr("output_types: list(type) >= 1")
+                      .Attr("output_shapes: list(shape) >= 1")
+                      .Stateful()
+                      .Shape(shapes::Scalar)
+                      .NoGradient()
+                      .Kernel(MakeKernel<AnonymousKernel>()));
+  }
   catalogue.Add(OpSpec("AnonymousIteratorV2")
                     .Doc("An iterator that goes with its handle.")
                     .Output("handle: resource")
@@ -363,38 +356,21 @@ void RegisterAnonymous(Catalogue& catalogue) {
                     .Shape(shapes::Scalar)
                     .NoGradient()
                     .Kernel(MakeKernel<AnonymousKernel>()));
-  catalogue.Add(OpSpec("AnonymousIteratorV3")
-                    .Doc("An iterator that goes with its handle.")
-                    .Output("handle: resource")
-                    .Attr("output_types: list(type) >= 1")
-                    .Attr("output_shapes: list(shape) >= 1")
-                    .Stateful()
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<AnonymousKernel>()));
 }
 
 void RegisterElements(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("IteratorGetNext")
-                    .Doc("The next element. OutOfRange when there is none left.")
-                    .Input("iterator: resource")
-                    .Output("components: output_types")
-                    .Attr("output_types: list(type) >= 1")
-                    .Attr("output_shapes: list(shape) >= 1")
-                    .Stateful()
-                    .Shape(NextShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<NextKernel<Gives::kElement>>()));
-  catalogue.Add(OpSpec("IteratorGetNextSync")
-                    .Doc("The next element. OutOfRange when there is none left.")
-                    .Input("iterator: resource")
-                    .Output("components: output_types")
-                    .Attr("output_types: list(type) >= 1")
-                    .Attr("output_shapes: list(shape) >= 1")
-                    .Stateful()
-                    .Shape(NextShape)
-                    .NoGradient()
-                    .Kernel(MakeKernel<NextKernel<Gives::kElement>>()));
+  for (const char* name : {"IteratorGetNext", "IteratorGetNextSync"}) {
+    catalogue.Add(OpSpec(name)
+                      .Doc("The next element. OutOfRange when there is none left.")
+                      .Input("iterator: resource")
+                      .Output("components: output_types")
+                      .Attr("output_types: list(type) >= 1")
+                      .Attr("output_shapes: list(shape) >= 1")
+                      .Stateful()
+                      .Shape(NextShape)
+                      .NoGradient()
+                      .Kernel(MakeKernel<NextKernel<Gives::kElement>>()));
+  }
   catalogue.Add(
       OpSpec("IteratorGetNextAsOptional")
           .Doc("The next element as an optional, which holds nothing when there is none left.")

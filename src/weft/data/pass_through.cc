@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets with the elements of their input: options, hints, checks, pauses.
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -201,222 +203,97 @@ class NothingKernel final : public OpKernel {
   Status Compute(KernelContext&) override { return absl::OkStatus(); }
 };
 
+// A dataset with the elements of its input, whatever else it is given.
+DatasetOpSpec OfInput(std::string name, std::string doc, std::vector<std::string> more_inputs = {},
+                      DatasetMaker make = Same) {
+  std::vector<std::string> inputs = {"input_dataset: variant"};
+  inputs.insert(inputs.end(), more_inputs.begin(), more_inputs.end());
+  return {.name = std::move(name),
+          .doc = std::move(doc),
+          .inputs = std::move(inputs),
+          .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
+          .make = make};
+}
+
 void RegisterOptions(Catalogue& catalogue) {
-  AddDataset(catalogue, {.name = "OptionsDataset",
-                         .doc = "The dataset itself, with options for who reads it.",
-                         .inputs = {"input_dataset: variant"},
-                         .attrs = {"serialized_options: string", "output_types: list(type) >= 1",
-                                   "output_shapes: list(shape) >= 1", "metadata: string = ''"},
-                         .make = MakeOptions});
-  AddDataset(catalogue,
-             {.name = "ModelDataset",
-              .doc = "The dataset itself: how much runs at once is not tuned by a model.",
-              .inputs = {"input_dataset: variant"},
-              .attrs = {"algorithm: int = 0", "cpu_budget: int = 0", "ram_budget: int = 0",
-                        "output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "OptimizeDataset",
-              .doc = "The dataset itself: it is not rewritten.",
-              .inputs = {"input_dataset: variant", "optimizations: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1",
-                        "optimization_configs: list(string) = []"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "OptimizeDatasetV2",
-              .doc = "The dataset itself: it is not rewritten.",
-              .inputs = {"input_dataset: variant", "optimizations_enabled: string",
-                         "optimizations_disabled: string", "optimizations_default: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1",
-                        "optimization_configs: list(string) = []"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "FinalizeDataset",
-              .doc = "The dataset itself.",
-              .inputs = {"input_dataset: variant"},
-              .attrs = {"has_captured_ref: bool = false", "output_types: list(type) >= 1",
-                        "output_shapes: list(shape) >= 1"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "RewriteDataset",
-              .doc = "The dataset itself: it is not rewritten.",
-              .inputs = {"input_dataset: variant", "rewrite_name: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = Same});
+  const auto add = [&](DatasetOpSpec spec, std::vector<std::string> before,
+                       std::vector<std::string> behind) {
+    spec.attrs.insert(spec.attrs.begin(), before.begin(), before.end());
+    spec.attrs.insert(spec.attrs.end(), behind.begin(), behind.end());
+    AddDataset(catalogue, std::move(spec));
+  };
+  add(OfInput("OptionsDataset", "The dataset itself, with options for who reads it.", {},
+              MakeOptions),
+      {"serialized_options: string"}, {"metadata: string = ''"});
+  add(OfInput("ModelDataset", "The dataset itself: how much runs at once is not tuned by a model."),
+      {"algorithm: int = 0", "cpu_budget: int = 0", "ram_budget: int = 0"}, {});
+  const std::string not_rewritten = "The dataset itself: it is not rewritten.";
+  add(OfInput("OptimizeDataset", not_rewritten, {"optimizations: string"}), {},
+      {"optimization_configs: list(string) = []"});
+  add(OfInput("OptimizeDatasetV2", not_rewritten,
+              {"optimizations_enabled: string", "optimizations_disabled: string",
+               "optimizations_default: string"}),
+      {}, {"optimization_configs: list(string) = []"});
+  add(OfInput("FinalizeDataset", "The dataset itself."), {"has_captured_ref: bool = false"}, {});
+  AddDataset(catalogue, OfInput("RewriteDataset", not_rewritten, {"rewrite_name: string"}));
 }
 
 void RegisterMarks(Catalogue& catalogue) {
+  AddUnderBothNames(catalogue, OfInput("NonSerializableDataset", "The dataset itself."));
+  AddUnderBothNames(
+      catalogue, OfInput("AssertNextDataset", "The dataset itself: nothing rewrites what follows.",
+                         {"transformations: string"}));
   AddDataset(catalogue,
-             {.name = "NonSerializableDataset",
-              .doc = "The dataset itself.",
-              .inputs = {"input_dataset: variant"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "ExperimentalNonSerializableDataset",
-              .doc = "The dataset itself.",
-              .inputs = {"input_dataset: variant"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "AssertNextDataset",
-              .doc = "The dataset itself: nothing rewrites what follows.",
-              .inputs = {"input_dataset: variant", "transformations: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "ExperimentalAssertNextDataset",
-              .doc = "The dataset itself: nothing rewrites what follows.",
-              .inputs = {"input_dataset: variant", "transformations: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "AssertPrevDataset",
-              .doc = "The dataset itself: nothing rewrites what it reads.",
-              .inputs = {"input_dataset: variant", "transformations: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = Same});
+             OfInput("AssertPrevDataset", "The dataset itself: nothing rewrites what it reads.",
+                     {"transformations: string"}));
 }
 
 void RegisterThreads(Catalogue& catalogue) {
-  AddDataset(catalogue,
-             {.name = "ThreadPoolDataset",
-              .doc = "The dataset itself: all share the threads of the device.",
-              .inputs = {"input_dataset: variant", "thread_pool: resource"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .is_stateful = true,
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "ExperimentalThreadPoolDataset",
-              .doc = "The dataset itself: all share the threads of the device.",
-              .inputs = {"input_dataset: variant", "thread_pool: resource"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .is_stateful = true,
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "PrivateThreadPoolDataset",
-              .doc = "The dataset itself: all share the threads of the device.",
-              .inputs = {"input_dataset: variant", "num_threads: int64"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = MakePrivatePool});
-  AddDataset(catalogue,
-             {.name = "ExperimentalPrivateThreadPoolDataset",
-              .doc = "The dataset itself: all share the threads of the device.",
-              .inputs = {"input_dataset: variant", "num_threads: int64"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = MakePrivatePool});
-  catalogue.Add(OpSpec("ThreadPoolHandle")
-                    .Doc("A handle of threads, which nobody uses: all share those of the device.")
-                    .Output("handle: resource")
-                    .Attr("num_threads: int")
-                    .Attr("max_intra_op_parallelism: int = 1")
-                    .Attr("display_name: string")
-                    .Attr("container: string = ''")
-                    .Attr("shared_name: string = ''")
-                    .Stateful()
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<HandleKernel>()));
-  catalogue.Add(OpSpec("ExperimentalThreadPoolHandle")
-                    .Doc("A handle of threads, which nobody uses: all share those of the device.")
-                    .Output("handle: resource")
-                    .Attr("num_threads: int")
-                    .Attr("max_intra_op_parallelism: int = 1")
-                    .Attr("display_name: string")
-                    .Attr("container: string = ''")
-                    .Attr("shared_name: string = ''")
-                    .Stateful()
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<HandleKernel>()));
-}
-
-void RegisterIntraOp(Catalogue& catalogue) {
-  AddDataset(catalogue,
-             {.name = "MaxIntraOpParallelismDataset",
-              .doc = "The dataset itself: all share the threads of the device.",
-              .inputs = {"input_dataset: variant", "max_intra_op_parallelism: int64"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = MakeMaxIntraOp});
-  AddDataset(catalogue,
-             {.name = "ExperimentalMaxIntraOpParallelismDataset",
-              .doc = "The dataset itself: all share the threads of the device.",
-              .inputs = {"input_dataset: variant", "max_intra_op_parallelism: int64"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = MakeMaxIntraOp});
+  const std::string shared = "The dataset itself: all share the threads of the device.";
+  DatasetOpSpec pool = OfInput("ThreadPoolDataset", shared, {"thread_pool: resource"});
+  pool.is_stateful = true;
+  AddUnderBothNames(catalogue, std::move(pool));
+  AddUnderBothNames(catalogue, OfInput("PrivateThreadPoolDataset", shared, {"num_threads: int64"},
+                                       MakePrivatePool));
+  AddUnderBothNames(catalogue, OfInput("MaxIntraOpParallelismDataset", shared,
+                                       {"max_intra_op_parallelism: int64"}, MakeMaxIntraOp));
+  for (const char* name : {"ThreadPoolHandle", "ExperimentalThreadPoolHandle"}) {
+    catalogue.Add(OpSpec(name)
+                      .Doc("A handle of threads, which nobody uses: all share those of the device.")
+                      .Output("handle: resource")
+                      .Attr("num_threads: int")
+                      .Attr("max_intra_op_parallelism: int = 1")
+                      .Attr("display_name: string")
+                      .Attr("container: string = ''")
+                      .Attr("shared_name: string = ''")
+                      .Stateful()
+                      .Shape(shapes::Scalar)
+                      .NoGradient()
+                      .Kernel(MakeKernel<HandleKernel>()));
+  }
 }
 
 void RegisterStatistics(Catalogue& catalogue) {
-  AddDataset(catalogue,
-             {.name = "BytesProducedStatsDataset",
-              .doc = "The dataset itself: no statistics are kept.",
-              .inputs = {"input_dataset: variant", "tag: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "ExperimentalBytesProducedStatsDataset",
-              .doc = "The dataset itself: no statistics are kept.",
-              .inputs = {"input_dataset: variant", "tag: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "LatencyStatsDataset",
-              .doc = "The dataset itself: no statistics are kept.",
-              .inputs = {"input_dataset: variant", "tag: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "ExperimentalLatencyStatsDataset",
-              .doc = "The dataset itself: no statistics are kept.",
-              .inputs = {"input_dataset: variant", "tag: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "SetStatsAggregatorDataset",
-              .doc = "The dataset itself: no statistics are kept.",
-              .inputs = {"input_dataset: variant", "stats_aggregator: resource", "tag: string",
-                         "counter_prefix: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .is_stateful = true,
-              .make = Same});
-  AddDataset(catalogue,
-             {.name = "ExperimentalSetStatsAggregatorDataset",
-              .doc = "The dataset itself: no statistics are kept.",
-              .inputs = {"input_dataset: variant", "stats_aggregator: resource", "tag: string",
-                         "counter_prefix: string"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .is_stateful = true,
-              .make = Same});
-}
-
-void RegisterStatisticsHandles(Catalogue& catalogue) {
-  catalogue.Add(OpSpec("StatsAggregatorHandle")
-                    .Doc("A handle of statistics, which nobody keeps.")
-                    .Output("handle: resource")
-                    .Attr("container: string = ''")
-                    .Attr("shared_name: string = ''")
-                    .Stateful()
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<HandleKernel>()));
-  catalogue.Add(OpSpec("StatsAggregatorHandleV2")
-                    .Doc("A handle of statistics, which nobody keeps.")
-                    .Output("handle: resource")
-                    .Attr("container: string = ''")
-                    .Attr("shared_name: string = ''")
-                    .Stateful()
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<HandleKernel>()));
-  catalogue.Add(OpSpec("ExperimentalStatsAggregatorHandle")
-                    .Doc("A handle of statistics, which nobody keeps.")
-                    .Output("handle: resource")
-                    .Attr("container: string = ''")
-                    .Attr("shared_name: string = ''")
-                    .Stateful()
-                    .Shape(shapes::Scalar)
-                    .NoGradient()
-                    .Kernel(MakeKernel<HandleKernel>()));
+  const std::string none_kept = "The dataset itself: no statistics are kept.";
+  AddUnderBothNames(catalogue, OfInput("BytesProducedStatsDataset", none_kept, {"tag: string"}));
+  AddUnderBothNames(catalogue, OfInput("LatencyStatsDataset", none_kept, {"tag: string"}));
+  DatasetOpSpec aggregator =
+      OfInput("SetStatsAggregatorDataset", none_kept,
+              {"stats_aggregator: resource", "tag: string", "counter_prefix: string"});
+  aggregator.is_stateful = true;
+  AddUnderBothNames(catalogue, std::move(aggregator));
+  for (const char* name :
+       {"StatsAggregatorHandle", "StatsAggregatorHandleV2", "ExperimentalStatsAggregatorHandle"}) {
+    catalogue.Add(OpSpec(name)
+                      .Doc("A handle of statistics, which nobody keeps.")
+                      .Output("handle: resource")
+                      .Attr("container: string = ''")
+                      .Attr("shared_name: string = ''")
+                      .Stateful()
+                      .Shape(shapes::Scalar)
+                      .NoGradient()
+                      .Kernel(MakeKernel<HandleKernel>()));
+  }
 }
 
 void RegisterSummaries(Catalogue& catalogue) {
@@ -448,37 +325,18 @@ void RegisterSummaries(Catalogue& catalogue) {
 }
 
 void RegisterChecks(Catalogue& catalogue) {
-  AddDataset(
-      catalogue,
-      {.name = "AssertCardinalityDataset",
-       .doc = "The dataset itself, whose end fails if it does not have `cardinality` elements.",
-       .inputs = {"input_dataset: variant", "cardinality: int64"},
-       .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-       .make = MakeAssertCardinality});
-  AddDataset(catalogue, {.name = "IgnoreErrorsDataset",
-                         .doc = "A dataset of the elements whose making does not fail.",
-                         .inputs = {"input_dataset: variant"},
-                         .attrs = {"output_types: list(type) >= 1",
-                                   "output_shapes: list(shape) >= 1", "log_warning: bool = false"},
-                         .make = MakeIgnoreErrors});
-  AddDataset(catalogue, {.name = "ExperimentalIgnoreErrorsDataset",
-                         .doc = "IgnoreErrorsDataset under its first name.",
-                         .inputs = {"input_dataset: variant"},
-                         .attrs = {"output_types: list(type) >= 1",
-                                   "output_shapes: list(shape) >= 1", "log_warning: bool = false"},
-                         .make = MakeIgnoreErrors});
-  AddDataset(catalogue,
-             {.name = "SleepDataset",
-              .doc = "The dataset itself, with a pause before each element.",
-              .inputs = {"input_dataset: variant", "sleep_microseconds: int64"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = MakeSleep});
-  AddDataset(catalogue,
-             {.name = "ExperimentalSleepDataset",
-              .doc = "SleepDataset under its first name.",
-              .inputs = {"input_dataset: variant", "sleep_microseconds: int64"},
-              .attrs = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-              .make = MakeSleep});
+  AddDataset(catalogue, OfInput("AssertCardinalityDataset",
+                                "The dataset itself, whose end fails if it does not have "
+                                "`cardinality` elements.",
+                                {"cardinality: int64"}, MakeAssertCardinality));
+  DatasetOpSpec ignore =
+      OfInput("IgnoreErrorsDataset", "A dataset of the elements whose making does not fail.", {},
+              MakeIgnoreErrors);
+  ignore.attrs.push_back("log_warning: bool = false");
+  AddUnderBothNames(catalogue, std::move(ignore));
+  AddUnderBothNames(catalogue,
+                    OfInput("SleepDataset", "The dataset itself, with a pause before each element.",
+                            {"sleep_microseconds: int64"}, MakeSleep));
 }
 
 }  // namespace
@@ -487,9 +345,7 @@ void Register(Catalogue& catalogue) {
   RegisterOptions(catalogue);
   RegisterMarks(catalogue);
   RegisterThreads(catalogue);
-  RegisterIntraOp(catalogue);
   RegisterStatistics(catalogue);
-  RegisterStatisticsHandles(catalogue);
   RegisterSummaries(catalogue);
   RegisterChecks(catalogue);
 }

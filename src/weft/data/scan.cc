@@ -253,29 +253,20 @@ StatusOr<DatasetRef> MakeReducer(KernelContext& c) {
 }
 
 void RegisterScan(Catalogue& catalogue) {
-  AddDataset(
+  AddUnderBothNames(
       catalogue,
       {.name = "ScanDataset",
        .doc = "A dataset of what `f` gives for a state and each element, besides the next state.",
        .inputs = {"input_dataset: variant", "initial_state: Tstate", "other_arguments: Targuments"},
        .attrs = {"f: func", "Tstate: list(type) >= 1", "Targuments: list(type) >= 0",
                  "output_types: list(type) >= 1", "output_shapes: list(shape) >= 1",
-                 "preserve_cardinality: bool = false", "use_default_device: bool = true",
-                 "metadata: string = ''"},
-       .make = Make});
-  AddDataset(
-      catalogue,
-      {.name = "ExperimentalScanDataset",
-       .doc = "ScanDataset under its first name.",
-       .inputs = {"input_dataset: variant", "initial_state: Tstate", "other_arguments: Targuments"},
-       .attrs = {"f: func", "Tstate: list(type) >= 1", "Targuments: list(type) >= 0",
-                 "output_types: list(type) >= 1", "output_shapes: list(shape) >= 1",
                  "preserve_cardinality: bool = false"},
-       .make = Make});
+       .make = Make},
+      {"use_default_device: bool = true", "metadata: string = ''"});
 }
 
 void RegisterGroups(Catalogue& catalogue) {
-  AddDataset(
+  AddUnderBothNames(
       catalogue,
       {.name = "GroupByWindowDataset",
        .doc = "A dataset of the elements of `reduce_func` of each window of elements of one key.",
@@ -286,23 +277,10 @@ void RegisterGroups(Catalogue& catalogue) {
                  "Tkey_func_other_arguments: list(type) >= 0",
                  "Treduce_func_other_arguments: list(type) >= 0",
                  "Twindow_size_func_other_arguments: list(type) >= 0",
-                 "output_types: list(type) >= 1", "output_shapes: list(shape) >= 1",
-                 "metadata: string = ''"},
-       .make = MakeWindows});
-  AddDataset(
-      catalogue,
-      {.name = "ExperimentalGroupByWindowDataset",
-       .doc = "GroupByWindowDataset under its first name.",
-       .inputs = {"input_dataset: variant", "key_func_other_arguments: Tkey_func_other_arguments",
-                  "reduce_func_other_arguments: Treduce_func_other_arguments",
-                  "window_size_func_other_arguments: Twindow_size_func_other_arguments"},
-       .attrs = {"key_func: func", "reduce_func: func", "window_size_func: func",
-                 "Tkey_func_other_arguments: list(type) >= 0",
-                 "Treduce_func_other_arguments: list(type) >= 0",
-                 "Twindow_size_func_other_arguments: list(type) >= 0",
                  "output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"},
-       .make = MakeWindows});
-  AddDataset(
+       .make = MakeWindows},
+      {"metadata: string = ''"});
+  AddUnderBothNames(
       catalogue,
       {.name = "GroupByReducerDataset",
        .doc =
@@ -318,23 +296,8 @@ void RegisterGroups(Catalogue& catalogue) {
                  "Tfinalize_func_other_arguments: list(type) >= 0", "output_types: list(type) >= 1",
                  "output_shapes: list(shape) >= 1"},
        .is_stateful = true,
-       .make = MakeReducer});
-  AddDataset(
-      catalogue,
-      {.name = "ExperimentalGroupByReducerDataset",
-       .doc = "GroupByReducerDataset under its first name.",
-       .inputs = {"input_dataset: variant", "key_func_other_arguments: Tkey_func_other_arguments",
-                  "init_func_other_arguments: Tinit_func_other_arguments",
-                  "reduce_func_other_arguments: Treduce_func_other_arguments",
-                  "finalize_func_other_arguments: Tfinalize_func_other_arguments"},
-       .attrs = {"key_func: func", "init_func: func", "reduce_func: func", "finalize_func: func",
-                 "Tkey_func_other_arguments: list(type) >= 0",
-                 "Tinit_func_other_arguments: list(type) >= 0",
-                 "Treduce_func_other_arguments: list(type) >= 0",
-                 "Tfinalize_func_other_arguments: list(type) >= 0", "output_types: list(type) >= 1",
-                 "output_shapes: list(shape) >= 1"},
-       .is_stateful = true,
-       .make = MakeReducer});
+       .make = MakeReducer},
+      {});
 }
 
 }  // namespace

@@ -8,15 +8,15 @@
 #include "weft/compile/function_body.h"
 #include "weft/gradients/gradients.h"
 #include "weft/graph/import.h"
+#include "weft/graph/variable_handle.h"
 
 namespace weft::gradients {
 namespace {
 
 // Without inputs and the same wherever it stands.
 bool CanBeMadeAgain(const Node& node) {
-  const ValueSource source = node.traits().source;
-  const bool is_handle = source == ValueSource::kVariable && !node.output_type(0).is_ref;
-  return (source == ValueSource::kConstant || is_handle) && node.control_inputs().empty();
+  const bool is_constant = node.traits().source == ValueSource::kConstant;
+  return (is_constant || GivesVariableHandle(node)) && node.control_inputs().empty();
 }
 
 StatusOr<Node*> Copy(const Node& node, const std::vector<Endpoint>& inputs,

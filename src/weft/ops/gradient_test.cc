@@ -228,6 +228,8 @@ const std::map<std::string, std::string>& NotTried() {
       {"RandomGamma", "differentiates what was drawn at a fixed probability, not at fixed draws"},
       {"StatelessRandomGammaV2", "differentiates at a fixed probability, not at fixed draws"},
       {"StatelessRandomGammaV3", "differentiates at a fixed probability, not at fixed draws"},
+      {"Batch", "waits for calls of other steps"},
+      {"Unbatch", "waits for calls of other steps"},
       {"RefIdentity", "takes a reference; passes on what Identity does"},
       {"RefSwitch", "takes a reference; shares Switch's gradient"},
       {"RefMerge", "takes references; shares Merge's gradient"},

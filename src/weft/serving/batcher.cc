@@ -6,7 +6,7 @@
 
 #include "absl/time/clock.h"
 
-#include "weft/serving/rows.h"
+#include "weft/tensor/rows.h"
 
 namespace weft::serving {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "proto/tensorflow/saved_model.pb.h"
 #include "weft/graph/import.h"
+#include "weft/graph/variable_handle.h"
 #include "weft/train/meta_graph.h"
 
 namespace weft::train {
@@ -123,8 +124,7 @@ Status ImportMetaGraph(const MetaGraph& meta, Program& program) {
   GraphBuilder builder(&graph);
   for (const NodeDef& def : meta.graph.nodes) {
     Node* handle = graph.Find(def.name);
-    if (handle->traits().source != ValueSource::kVariable || handle->output_type(0).is_ref)
-      continue;
+    if (!GivesVariableHandle(*handle)) continue;
     const StatusOr<PartialShape> shape = handle->Attr<PartialShape>("shape");
     // Only a program that knows a variable's whole shape can train it.
     if (!shape.ok() || !shape->IsFullyDefined()) continue;

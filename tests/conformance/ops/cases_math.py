@@ -93,7 +93,8 @@ def unary(op, types):
     domain = nonzero if division else values
     attrs = {'Tout': types['Tout']} if 'Tout' in types else {}
     if attrs and (name == 'complex64') != (types['Tout'] == 'float32'):
-        return  # TensorFlow has kernels for parts of their own width only
+        yield Case([values(name, [2])], attrs, error=True)  # There are kernels for parts of their own width only.
+        return
     for shape in [], [0], [1], [3, 0, 2], [2, 3, 1, 4]:
         yield Case([domain(name, shape)], attrs)
     yield Case([domain(name, [1037])], attrs)
@@ -127,6 +128,11 @@ def unary_gradient(op, types):
         if op in ('SqrtGrad', 'RsqrtGrad', 'ReciprocalGrad', 'InvGrad'):
             x = x[x != 0]
         yield Case([x, values(name, x.shape)])
+    if op in ('SigmoidGrad', 'TanhGrad', 'SqrtGrad', 'ReciprocalGrad', 'InvGrad'):  # Only as many elements must agree.
+        for shape, other in ([1], []), ([], [1, 1]), ([2, 3], [6]):
+            yield Case([nonzero(name, shape), values(name, other, key=2)])
+        for shape, other in ([3], []), ([], [3]), ([3], [1]), ([0], []), ([2], [3]):
+            yield Case([nonzero(name, shape), values(name, other, key=2)], error=True)
     if op.startswith(('Relu', 'Softplus')):
         yield Case([values(name, [2]), values(name, [3])], error=True)
 
@@ -313,6 +319,9 @@ def number_range(op, types):
         if delta < 0 and types['Tidx'][0] == 'u':
             continue
         yield Case([np.array(v, dtype) for v in (start, limit, delta)])
+    if is_float(types['Tidx']):
+        for start, limit, delta in (0, 100, 0.1), (0, 3, 0.07), (1, 2000, 1.5), (5, -5, -0.3), (0.5, 0.5, 0.25):
+            yield Case([np.array(v, dtype) for v in (start, limit, delta)])
     yield Case([np.array(v, dtype) for v in (0, 5, 0)], error=True)
     yield Case([np.array(v, dtype) for v in (5, 0, 1)], error=True)
     yield Case([np.array([0], dtype), np.array([0, 1], dtype), np.array(1, dtype)], error=True)

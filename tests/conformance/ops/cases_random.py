@@ -170,3 +170,11 @@ def integers_from_state(b, types):
     short, initialise_short, _ = _generator(b, 2)
     return steps + [Step(skip), Step(skip), read, Step(old), read, initialise_short,
                     Step(b.op('RngReadAndSkip', short, b.hidden(np.int32(1)), b.hidden(np.array(1, np.uint64))), error=True)]
+
+
+@cases('SobolSample')
+def sobol(op, types):
+    for dim, count, skip in (1, 1, 0), (1, 9, 0), (3, 70, 5), (40, 3, 1000000), (1111, 5, 2 ** 24), (2, 3000, 0), (1111, 300, 3):
+        yield Case([np.int32(dim), np.int32(count), np.int32(skip)], {'dtype': types['dtype']})
+    for dim, count, skip in (0, 1, 0), (21201, 1, 0), (1, 0, 0), (1, 1, -1), (1, 2 ** 31 - 1, 0), (1, 2 ** 31 - 5, 5):
+        yield Case([np.int32(dim), np.int32(count), np.int32(skip)], {'dtype': types['dtype']}, error=True)

@@ -60,6 +60,7 @@ ELSEWHERE = {
     'Abort': "ends TensorFlow's process: session_state_test.py",
     'FakeParam': 'functional If; its value is undefined',
     'SymbolicGradient': 'gradients of Defuns: user_programs_test.py',
+    'RecordInput': 'its files: user_programs_test.py',
 }
 # Datasets, iterators and what belongs to them: data_test.py has whole pipelines of them.
 DATA = re.compile(r'.*Dataset(V\d)?(Cardinality|ToGraph|FromGraph|Fingerprint|ToSingleElement|Variant)?(V2)?|.*Iterator.*|'

@@ -37,8 +37,8 @@ StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
     return static_cast<int64_t>(size);
   } else {
     using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    const Wide size = std::ceil(
-        std::abs((static_cast<Wide>(limit) - static_cast<Wide>(start)) / static_cast<Wide>(delta)));
+    // Each operation rounds to T, as TensorFlow's do.
+    const Wide size = std::ceil(std::abs(static_cast<Wide>(T(T(limit - start) / delta))));
     if (!(size < static_cast<Wide>(std::numeric_limits<int64_t>::max()))) {
       return InvalidArgument("Requires ((limit - start) / delta) <= ",
                              std::numeric_limits<int64_t>::max());
@@ -78,10 +78,10 @@ class RangeKernel final : public OpKernel {
         value = static_cast<U>(value + static_cast<U>(delta));
       }
     } else {
-      T value = start;
+      // No sum of steps: its error would grow with the sequence.
+      using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
       for (int64_t i = 0; i < size; ++i) {
-        out[i] = value;
-        value = T(value + delta);
+        out[i] = T(start + T(delta * static_cast<T>(static_cast<Wide>(i))));
       }
     }
     return absl::OkStatus();

@@ -49,7 +49,7 @@ class EnsureShapeKernel final : public OpKernel {
   explicit EnsureShapeKernel(PartialShape expected) : expected_(std::move(expected)) {}
   Status Compute(KernelContext& c) override {
     if (!expected_.IsCompatibleWith(c.input(0).shape())) {
-      return InvalidArgument("Shape of the input of ", c.name(), " ", c.input(0).shape().ToString(),
+      return InvalidArgument("Shape of tensor input ", c.input(0).shape().ToString(),
                              " is not compatible with expected shape ", expected_.ToString(), ".");
     }
     c.SetOutput(0, c.input(0));

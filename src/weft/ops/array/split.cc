@@ -123,7 +123,10 @@ class SplitVKernel final : public OpKernel {
           c.input(1).rank(), " -D and ", c.input(1).num_elements(), " elements");
     }
     WEFT_ASSIGN_OR_RETURN(IndexVector sizes, IndexValues(c.input(1), "size_splits"));
-    WEFT_ASSIGN_OR_RETURN(const int64_t dim, IndexScalar(c.input(2), "split_dim"));
+    if (c.input(2).num_elements() != 1) {
+      return InvalidArgument("split_dim_tensor must have exactly one element.");
+    }
+    const int64_t dim = IndexAt(c.input(2), 0);
     if (dim < -input.rank() || dim >= input.rank()) {
       return InvalidArgument("-input rank(-", input.rank(), ") <= split_dim < input rank (",
                              input.rank(), "), but got ", dim);

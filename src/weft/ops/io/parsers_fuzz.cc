@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as what ops take apart: CSV lines, JSON, examples, tensors, sounds, compressed and
-// encoded texts. Each op refuses them or gives what its shape function says.
+// Any bytes as what ops take apart: CSV lines, JSON, examples, messages and their descriptors,
+// tensors, sounds, compressed and encoded texts. Each op refuses them or gives what its shape
+// function says.
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "weft/ops/io/message_type_kernel.h"
 #include "weft/ops/testing/kernel_runner.h"
 
 namespace {
@@ -55,10 +57,18 @@ class Parsers {
     Add("DecodeBase64", false, {});
     Add("StringToNumber", false, {}, {{"out_type", DType::kDouble}});
     AddExamples();
+    for (const char* format : {"binary", "text"}) {
+      Add("DecodeProtoV2", true, {},
+          {{"message_type", "tensorflow.Feature"},
+           {"message_format", format},
+           {"field_names", AttrValue::StringList{"float_list", "int64_list"}},
+           {"output_types", AttrValue::TypeList{DType::kString, DType::kString}}});
+    }
   }
 
   void Try(size_t which, std::string bytes) {
-    Parser& parser = parsers_[which % parsers_.size()];
+    if (which % (parsers_.size() + 1) == parsers_.size()) return TryDescriptors(bytes);
+    Parser& parser = parsers_[which % (parsers_.size() + 1)];
     parser.runner->set_input(
         0, parser.is_vector ? Words({std::move(bytes)}) : Tensor::Scalar(std::move(bytes)));
     const auto outputs = parser.runner->Run();
@@ -66,6 +76,15 @@ class Parsers {
   }
 
  private:
+  // The bytes as descriptors of messages, and as such a message.
+  static void TryDescriptors(const std::string& bytes) {
+    const auto type = weft::ops::io::MessageType::Load("bytes://" + bytes, "m", nullptr);
+    if (!type.ok()) return;
+    (void)(*type)->Reserialize(bytes, false).status();
+    (void)(*type)->Reserialize(bytes, true).status();
+    (void)(*type)->Field("f").status();
+  }
+
   void AddExamples() {
     const std::vector<Tensor> defaults = {Tensor::Vector<float>({1, 2})};
     Add("ParseExampleV2", true,

@@ -135,8 +135,8 @@ void AddElementwise(OpSpec& spec, Elementwise elementwise) {
           elementwise.has_incompatible_value && !k.AttrOr<bool>("incompatible_shape_error", true);
       return std::make_unique<BinaryKernel>(tile, elementwise, allows);
     }
-    return NotFound("No kernel of ", k.op(), " makes ", DTypeName(k.output_dtype(0)), " of ",
-                    DTypeName(k.input_dtype(0)));
+    return InvalidArgument("No kernel of ", k.op(), " makes ", DTypeName(k.output_dtype(0)), " of ",
+                           DTypeName(k.input_dtype(0)));
   };
   spec.Kernel(std::move(def));
 }

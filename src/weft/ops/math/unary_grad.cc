@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of element-wise functions, written with the function's output y.
+#include <memory>
+#include <utility>
+
 #include "weft/ops/gradients.h"
 #include "weft/ops/math/elementwise_kernel.h"
 
@@ -9,6 +12,35 @@ namespace {
 using RealAndComplexFloats = TypeList<float, double, Half, Bfloat16, Complex64, Complex128>;
 using E = Endpoint;
 using G = GradientContext&;
+
+// Inputs of as many elements, the output of the first one's shape: nothing is broadcast.
+class GradKernel final : public OpKernel {
+ public:
+  explicit GradKernel(const TileBody& tile) : tile_(tile), size_(DTypeSize(tile.input)) {}
+
+  Status Compute(KernelContext& c) override {
+    const Tensor& y = c.input(0);
+    const Tensor& dy = c.input(1);
+    if (y.num_elements() != dy.num_elements()) {
+      return InvalidArgument(
+          "The two arguments to a cwise op must have same number of elements, got ",
+          y.num_elements(), " and ", dy.num_elements());
+    }
+    const std::byte *a = y.bytes(), *b = dy.bytes();
+    WEFT_ASSIGN_OR_RETURN(Tensor * output, c.ForwardOrAllocateOutput(0, 1, 0, y.shape()));
+    std::byte* out = output->bytes();
+    c.ParallelFor(output->num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+      const size_t at = static_cast<size_t>(begin) * size_;
+      tile_.run(a + at, 1, b + at, 1, out + at, end - begin);
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr int64_t kGrain = 32768;  // elements that one thread should at least get
+  const TileBody tile_;
+  const size_t size_;
+};
 
 E Times(G c, E a, E b) { return c.Op("Mul", {a, b}); }
 E Scaled(G c, double factor, E a) { return Times(c, ScalarOf(c, TypeOf(a), factor), a); }
@@ -54,8 +86,14 @@ void AddGrad(Catalogue& catalogue, const char* name, const char* doc, GradientFu
   OpSpec spec(name);
   spec.Doc(doc).Input("y: T").Input("dy: T").Output("z: T");
   spec.Attr("T: {bfloat16, half, float, double, complex64, complex128}");
-  spec.Shape(shapes::MergeInputs).Gradient(std::move(gradient));
-  AddElementwise(spec, {.tiles = BinaryTiles<Op>(RealAndComplexFloats())});
+  spec.Shape(shapes::SameAsInput).Gradient(std::move(gradient));
+  for (const TileBody& tile : BinaryTiles<Op>(RealAndComplexFloats())) {
+    spec.Tile(tile);
+    spec.Kernel({.types = {{"T", {tile.input}}},
+                 .factory = [tile](KernelConstruction&) -> StatusOr<std::unique_ptr<OpKernel>> {
+                   return std::make_unique<GradKernel>(tile);
+                 }});
+  }
   catalogue.Add(std::move(spec));
 }
 

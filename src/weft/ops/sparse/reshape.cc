@@ -42,9 +42,10 @@ StatusOr<std::vector<int64_t>> Resolve(const std::vector<int64_t>& from,
                            " dense values, but the requested shape has ", elements, ": [",
                            absl::StrJoin(from, ","), "] to [", absl::StrJoin(wanted, ","), "]");
   }
-  if (std::find(open + 1, wanted.end(), -1) != wanted.end()) {
-    return InvalidArgument("Only one output dimension may be -1, got [", absl::StrJoin(wanted, ","),
-                           "]");
+  const auto second = std::find(open + 1, wanted.end(), -1);
+  if (second != wanted.end()) {
+    return InvalidArgument("only one output dimension may be -1, not both ", open - wanted.begin(),
+                           " and ", second - wanted.begin());
   }
   *open = 1;
   WEFT_ASSIGN_OR_RETURN(const int64_t others, Product(wanted, "new shape"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors joined along their rows.
+// Tensors joined and cut along their rows.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,14 @@
 #include "base/status.h"
 #include "weft/tensor/tensor.h"
 
-namespace weft::serving {
+namespace weft {
 
 // The rows (dimension 0) of `parts` one after the other, then the first row `padding` times.
 // InvalidArgument unless there are parts, of one dtype, whose shapes differ in the rows alone.
 // Unimplemented for resources and variants.
 StatusOr<Tensor> JoinRows(const std::vector<Tensor>& parts, int64_t padding = 0);
 
-}  // namespace weft::serving
+// Rows [begin, end) with bytes of their own. Bounds must hold. Unimplemented as above.
+StatusOr<Tensor> CopyRows(const Tensor& from, int64_t begin, int64_t end);
+
+}  // namespace weft
