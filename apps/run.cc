@@ -172,9 +172,14 @@ Status ChooseDistribution(RunFlags* flags) {
                                    "--file_root",
                                    "/",
                                    "--status_port",
-                                   "-1",
-                                   "--"};
+                                   "-1"};
   if (error) return Internal("Where is this program? ", error.message());
+  // A job of one task has no TF_CONFIG.
+  if (flags->program.workers <= 1 && flags->program.ps == 0 && !flags->program.chief) {
+    for (const char* word : {"--cluster", R"({"worker": ["127.0.0.1:0"]})", "--job_name", "worker"})
+      task.push_back(word);
+  }
+  task.push_back("--");
   task.insert(task.end(), flags->program.command.begin(), flags->program.command.end());
   flags->program.command = std::move(task);
   return absl::OkStatus();
