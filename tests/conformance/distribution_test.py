@@ -9,6 +9,7 @@ The tolerance is for the order in which sums over the batch are taken: 2e-5 rela
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -322,8 +323,8 @@ class DistributionTest(unittest.TestCase):
                for device in metadata.step_stats.dev_stats for node in device.node_stats}
         updates = {name: ran[name] for name in ran if name.endswith('ApplyGradientDescent')}
         self.assertEqual({task.split('/')[1] for task in updates.values()}, {'job:ps'}, updates)
-        for worker, name in enumerate(('MatMul', 'MatMul/of_worker_1', 'MatMul/of_worker_2')):
-            self.assertEqual(ran[name], '/job:worker/replica:0/task:%d' % worker)
+        computed = {ran[name] for name in ran if not re.search('_(send|recv)', name)}
+        self.assertLessEqual({'/job:worker/replica:0/task:%d' % worker for worker in range(3)}, computed, sorted(ran.items()))
 
 
 def _add(name, build):
