@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
   weft::apps::AddServe(app, &action);
   weft::apps::AddPredict(app, &action);
   weft::apps::AddServer(app, &action);
+  weft::apps::AddServer(app, line, &action);
   weft::apps::AddSecret(app, &action);
   weft::apps::AddInspect(app, &action);
   weft::apps::AddCheck(app, &action);
@@ -74,7 +75,7 @@ int main(int argc, char** argv) {
   weft::apps::AddBench(app, &action);
   weft::apps::AddScheduler(app, &action);
   weft::apps::AddSimulate(app, &action);
-  weft::apps::AddPlan(app, &action);
+  weft::apps::AddPlan(app, line, &action);
   weft::apps::AddRender(app, &action);
   weft::apps::AddCrd(app, &action);
   weft::apps::AddDoctor(app, &action);

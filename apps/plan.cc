@@ -12,6 +12,8 @@
 
 #include "apps/command.h"
 #include "apps/plan_inputs.h"
+#include "apps/plan_program.h"
+#include "apps/temporary_folder.h"
 #include "base/files.h"
 #include "platform/placement/models.h"
 #include "platform/placement/plan_page.h"
@@ -26,7 +28,10 @@ struct PlanFlags {
   std::string model;
   std::string nodes;
   std::string shapes;
+  bool is_live = false;
+  ClusterFlags cluster;
   std::string prices;
+  double gigabits = 0;
   std::vector<std::string> costs;
   bool fit = false;
   bool lists_shapes = false;
@@ -39,6 +44,7 @@ struct PlanFlags {
   std::string output;
   std::string reuse;
   platform::PlanOptions options;
+  std::vector<std::string> program;
 };
 
 void PrintShapes() {
@@ -126,16 +132,43 @@ Status CheckReused(const PlanFlags& flags, const platform::StepGraph& step) {
   return absl::OkStatus();
 }
 
-Status RunPlan(const PlanFlags& flags) {
-  if (flags.lists_shapes) {
+StatusOr<platform::Cluster> NodesFor(const PlanFlags& flags) {
+  if (!flags.is_live) return ReadCluster(flags.nodes, flags.shapes, flags.prices);
+  if (!flags.nodes.empty() || !flags.shapes.empty())
+    return InvalidArgument("Either --live or --nodes or --shape: which nodes are there?");
+  return ReadLiveCluster(flags.cluster, flags.prices);
+}
+
+StatusOr<platform::Cluster> ClusterFor(const PlanFlags& flags) {
+  WEFT_ASSIGN_OR_RETURN(platform::Cluster cluster, NodesFor(flags));
+  for (platform::PlanNode& node : cluster.nodes) {
+    if (flags.gigabits > 0) node.bytes_per_second = flags.gigabits * 1e9 / 8;
+  }
+  return cluster;
+}
+
+// The flags with the costs of the program, measured now, in place of a file.
+StatusOr<PlanFlags> WithMeasured(PlanFlags flags, TemporaryFolder* folder) {
+  if (flags.program.empty()) return flags;
+  if (!flags.source.path.empty() || !flags.model.empty())
+    return InvalidArgument("Either a program or a step: which one shall be planned?");
+  if (folder->path().empty()) return Unavailable("No temporary folder for the program's costs");
+  flags.source.path = JoinPath(folder->path(), "costs.json");
+  WEFT_RETURN_IF_ERROR(MeasureProgram(flags.program, flags.source.path));
+  return flags;
+}
+
+Status RunPlan(const PlanFlags& given) {
+  if (given.lists_shapes) {
     PrintShapes();
     return absl::OkStatus();
   }
+  TemporaryFolder folder("weft-plan");
+  WEFT_ASSIGN_OR_RETURN(const PlanFlags flags, WithMeasured(given, &folder));
   if (flags.fit) return PrintFit(flags);
   WEFT_ASSIGN_OR_RETURN(const platform::StepGraph step, StepOf(flags));
   if (!flags.reuse.empty()) return CheckReused(flags, step);
-  WEFT_ASSIGN_OR_RETURN(const platform::Cluster cluster,
-                        ReadCluster(flags.nodes, flags.shapes, flags.prices));
+  WEFT_ASSIGN_OR_RETURN(const platform::Cluster cluster, ClusterFor(flags));
   WEFT_ASSIGN_OR_RETURN(std::vector<platform::StepGraph> measured,
                         ReadMeasured(flags.costs, flags.source.least));
   measured.push_back(step);
@@ -161,6 +194,9 @@ void AddSearchFlags(CLI::App* command, PlanFlags* flags) {
   command->add_option("--most_servers", flags->options.most_servers, "More servers are not tried")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
+  command->add_flag("--spread_batch", flags->options.spreads_batch,
+                    "The step's batch is spread over the workers, as --distribution auto does, "
+                    "instead of one as large for each");
   command
       ->add_option("--split", flags->options.splits,
                    "Whether the model itself may be split over devices")
@@ -176,10 +212,11 @@ void AddSearchFlags(CLI::App* command, PlanFlags* flags) {
 
 }  // namespace
 
-void AddPlan(CLI::App& app, Action* action) {
+void AddPlan(CLI::App& app, const CommandLine& line, Action* action) {
   CLI::App* const command = app.add_subcommand(
       "plan", "How a step would best be distributed over a cluster (docs/placement.md)");
   const auto flags = std::make_shared<PlanFlags>();
+  flags->program = line.program;
   command->add_option("step", flags->source.path,
                       "A cost file (.json), as WEFT_COST_FILE and `weft run --cost_file` make it, "
                       "or a graph in whatever form TensorFlow writes");
@@ -187,7 +224,11 @@ void AddPlan(CLI::App& app, Action* action) {
   command->add_option("--nodes", flags->nodes,
                       "Node objects in YAML or JSON, or a table (.csv), as for `weft simulate`");
   command->add_option("--shape", flags->shapes, "Instead: nodes of clouds, as p3.8xlarge*4");
+  command->add_flag("--live", flags->is_live, "Instead: the nodes that a cluster has now");
+  AddClusterFlags(command, &flags->cluster);
   command->add_flag("--shapes", flags->lists_shapes, "List the shapes of clouds");
+  command->add_option("--gigabits", flags->gigabits, "Instead: a second, of each node's network")
+      ->check(CLI::PositiveNumber);
   command->add_option("--prices", flags->prices, "JSON: dollars an hour by shape");
   command->add_option("--target", flags->source.targets, "Of a graph: what a step runs");
   command->add_option("--batch", flags->source.batch, "Examples of a worker's step")
@@ -211,6 +252,9 @@ void AddPlan(CLI::App& app, Action* action) {
   command->add_option("--output", flags->output, "Write the plan as JSON here");
   command->add_option("--page", flags->page, "Write a page with pictures here (HTML)");
   command->add_option("--reuse", flags->reuse, "Only say whether this plan is still for the graph");
+  command->footer(
+      "Instead of a file a program after two dashes, which runs until a few steps were traced:\n"
+      "  weft plan --nodes nodes.yaml -- python -m weft train.py");
   SetAction(command, action, [flags] { return RunPlan(*flags); });
 }
 

@@ -7,12 +7,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory_limit.h"
 #include "base/threads.h"
 #include "net/json.h"
 #include "platform/placement/cost_file.h"
+#include "platform/resources/node_shape.h"
 #include "platform/scheduling/trace.h"
+#include "platform/store/kubernetes/kubernetes_store.h"
 #include "weft/inspect/graph_costs.h"
 #include "weft/inspect/graph_file.h"
 #include "weft/ops/catalogue.h"
@@ -22,23 +25,6 @@ namespace {
 
 constexpr uint64_t kMostFileBytes = uint64_t{1} << 30;
 constexpr int64_t kUsualBatch = 32;
-constexpr char kInstanceType[] = "node.kubernetes.io/instance-type";
-
-platform::NodeShape ShapeOf(const platform::NodeDescription& node) {
-  platform::NodeShape shape;
-  const auto type = node.labels.find(kInstanceType);
-  if (type != node.labels.end()) {
-    const StatusOr<platform::NodeShape> known = platform::FindCloudShape(type->second);
-    if (known.ok()) shape = *known;
-  }
-  shape.name = node.name;
-  shape.processors =
-      static_cast<double>(platform::AmountOf(node.allocatable, platform::kCpu)) / 1000;
-  shape.memory = platform::AmountOf(node.allocatable, platform::kMemory);
-  shape.gpus = static_cast<int>(node.gpus.size());
-  if (!node.gpus.empty()) shape.gpu_model = node.gpus.front().model;
-  return shape;
-}
 
 platform::NodeShape ShapeOfThisMachine() {
   return {.name = "this-machine",
@@ -86,8 +72,8 @@ StatusOr<platform::Cluster> ReadCluster(const std::string& nodes, const std::str
     WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, nodes, kMostFileBytes));
     WEFT_ASSIGN_OR_RETURN(const auto described, platform::ParseNodes(text, nodes));
     for (const platform::NodeDescription& node : described) {
-      all.push_back(ShapeOf(node));
-      const auto type = node.labels.find(kInstanceType);
+      all.push_back(platform::ShapeOfNode(node));
+      const auto type = node.labels.find(platform::kInstanceTypeLabel);
       types.push_back(type == node.labels.end() ? "" : type->second);
     }
   } else if (!shapes.empty()) {
@@ -98,6 +84,28 @@ StatusOr<platform::Cluster> ReadCluster(const std::string& nodes, const std::str
     all = {ShapeOfThisMachine()};
     types = {""};
   }
+  if (!prices.empty()) WEFT_RETURN_IF_ERROR(ReadPrices(prices, types, &all));
+  return platform::MakeCluster(all);
+}
+
+StatusOr<platform::Cluster> ReadLiveCluster(const ClusterFlags& flags, const std::string& prices) {
+  WEFT_ASSIGN_OR_RETURN(const platform::ClusterAccess access, FindCluster(flags));
+  RealClock clock;
+  WEFT_ASSIGN_OR_RETURN(const auto store, platform::KubernetesStore::Connect(access, &clock));
+  StatusOr<platform::ObjectList> nodes = store->List(platform::Nodes(), {});
+  if (!nodes.ok()) return Annotate(nodes.status(), absl::StrCat("Nodes of ", access.server));
+  std::vector<platform::NodeShape> all;
+  std::vector<std::string> types;
+  platform::ResourceNames names;
+  for (const platform::ObjectPtr& object : nodes->items) {
+    WEFT_ASSIGN_OR_RETURN(const platform::NodeDescription node,
+                          platform::ReadNode(*object, &names));
+    if (node.is_unschedulable) continue;
+    all.push_back(platform::ShapeOfNode(node));
+    const auto type = node.labels.find(platform::kInstanceTypeLabel);
+    types.push_back(type == node.labels.end() ? "" : type->second);
+  }
+  if (all.empty()) return NotFound("The cluster at ", access.server, " has no nodes for pods");
   if (!prices.empty()) WEFT_RETURN_IF_ERROR(ReadPrices(prices, types, &all));
   return platform::MakeCluster(all);
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/command.h"
 #include "base/status.h"
 #include "platform/placement/cluster.h"
 #include "platform/placement/cost_model.h"
@@ -18,6 +19,8 @@ namespace weft::apps {
 // goes before.
 StatusOr<platform::Cluster> ReadCluster(const std::string& nodes, const std::string& shapes,
                                         const std::string& prices);
+// The same of the nodes that a cluster has now and lets pods onto.
+StatusOr<platform::Cluster> ReadLiveCluster(const ClusterFlags& flags, const std::string& prices);
 
 // This machine's processors: what cost files were measured on, as long as nobody says otherwise.
 platform::DeviceProfile ThisMachine();

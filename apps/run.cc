@@ -18,6 +18,7 @@
 #include "apps/command.h"
 #include "apps/plan_inputs.h"
 #include "apps/pods.h"
+#include "apps/temporary_folder.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/subprocess.h"
@@ -52,6 +53,9 @@ struct RunFlags {
   std::string nodes;
   std::string shapes;
 };
+
+constexpr char kAuto[] = "auto";
+constexpr char kCounts[] = "counts";
 
 bool UsesFlagsOfAProgram(const RunFlags& flags) {
   const platform::ProgramJob& program = flags.program;
@@ -111,16 +115,9 @@ std::string StateOf(const RunFlags& flags) {
   return flags.state.empty() ? DefaultState() : flags.state;
 }
 
-// `--distribution auto`: as many servers and workers as the plan says that is made from what an
-// earlier run measured; the first run, with one worker, is that measurement.
-Status ChooseCounts(RunFlags* flags) {
-  if (flags->distribution.empty()) return absl::OkStatus();
-  if (flags->program.command.empty() || UsesFlagsOfAProgram(*flags) || flags->cost_file.empty()) {
-    return InvalidArgument(
-        "--distribution auto chooses the counts of a program, which takes them from TF_CONFIG: it "
-        "needs --cost_file and a program, and neither --ps nor --workers: `weft run --distribution "
-        "auto --cost_file costs.json --nodes nodes.yaml -- python train.py`");
-  }
+// The counts of the plan that is made from what an earlier run measured; the first run, with one
+// worker, is that measurement.
+Status PlanCounts(RunFlags* flags) {
   flags->program.workers = 1;
   if (::access(flags->cost_file.c_str(), F_OK) != 0) {
     std::printf("distribution: %s is not there yet, so this run has one worker and measures it\n",
@@ -134,6 +131,7 @@ Status ChooseCounts(RunFlags* flags) {
   platform::PlanOptions options;
   options.all_reduces = false;
   options.splits = false;
+  options.spreads_batch = flags->distribution == kAuto;
   WEFT_ASSIGN_OR_RETURN(const platform::DistributionPlan plan,
                         platform::MakePlan(step, cluster, model, options));
   flags->program.workers = static_cast<int64_t>(plan.choice().workers.size());
@@ -143,6 +141,47 @@ Status ChooseCounts(RunFlags* flags) {
   std::printf("distribution: %s, %.3f ms a step expected; limit: %s\n",
               plan.choice().Describe().c_str(), plan.choice().seconds * 1e3,
               plan.choice().limit.c_str());
+  if (!flags->nodes.empty() || !flags->shapes.empty()) {
+    std::printf(
+        "distribution: that is a plan for %zu nodes; `weft run` starts all tasks on this machine. "
+        "On a cluster's nodes they run as a TFJob with `distribution: auto` (docs/placement.md)\n",
+        cluster.nodes.size());
+  }
+  return absl::OkStatus();
+}
+
+// `--distribution counts` is for programs that take their task from TF_CONFIG. With `auto` each
+// task is a server, and the leading one runs the program, which was written for one device.
+Status ChooseDistribution(RunFlags* flags) {
+  if (flags->distribution.empty()) return absl::OkStatus();
+  const bool has_counts = UsesFlagsOfAProgram(*flags);
+  if (flags->program.command.empty() || (has_counts && flags->distribution == kCounts) ||
+      (!has_counts && flags->cost_file.empty())) {
+    return InvalidArgument(
+        "--distribution is for a program, and chooses how many tasks run it by its --cost_file: "
+        "`weft run --distribution auto --cost_file costs.json --nodes nodes.yaml -- python -m weft "
+        "train.py`; with auto, for programs of one device, --ps and --workers may say it instead");
+  }
+  if (!has_counts) WEFT_RETURN_IF_ERROR(PlanCounts(flags));
+  if (flags->distribution != kAuto) return absl::OkStatus();
+  std::error_code error;
+  std::vector<std::string> task = {std::filesystem::read_symlink("/proc/self/exe", error).string(),
+                                   "server",
+                                   "--distribution",
+                                   "auto",
+                                   "--file_root",
+                                   "/",
+                                   "--status_port",
+                                   "-1"};
+  if (error) return Internal("Where is this program? ", error.message());
+  // A job of one task has no TF_CONFIG.
+  if (flags->program.workers <= 1 && flags->program.ps == 0 && !flags->program.chief) {
+    for (const char* word : {"--cluster", R"({"worker": ["127.0.0.1:0"]})", "--job_name", "worker"})
+      task.push_back(word);
+  }
+  task.push_back("--");
+  task.insert(task.end(), flags->program.command.begin(), flags->program.command.end());
+  flags->program.command = std::move(task);
   return absl::OkStatus();
 }
 
@@ -168,26 +207,6 @@ absl::Duration ProgressPeriod() {
   if (IsLive()) return absl::Milliseconds(100);
   return ::isatty(STDOUT_FILENO) == 1 ? absl::Seconds(1) : absl::Seconds(10);
 }
-
-// Gone with its owner.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    const char* const base = std::getenv("TMPDIR");
-    path_ = JoinPath(base == nullptr ? "/tmp" : base, "weft-run-XXXXXX");
-    if (::mkdtemp(path_.data()) == nullptr) path_.clear();
-  }
-  ~TemporaryFolder() {
-    std::error_code error;
-    if (!path_.empty()) std::filesystem::remove_all(path_, error);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 platform::PodExecutor::Options ExecutorOptions(const RunFlags& flags, const platform::LocalJob& job,
                                                const std::string& folder,
@@ -259,7 +278,7 @@ StatusOr<int> RunOnOwnControlPlane(const RunFlags& flags, const platform::LocalJ
   job_options.steady_after = absl::Minutes(1);
   job_options.lists_evaluators = false;
   WEFT_RETURN_IF_ERROR(CreateObjects(job, store.get()));
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("weft-run");
   StatusOr<int> exit_code = Internal("The job did not run");
   {
     platform::TfJobController jobs(job_options);
@@ -283,7 +302,7 @@ StatusOr<int> RunOnOwnControlPlane(const RunFlags& flags, const platform::LocalJ
 }
 
 int RunJob(RunFlags flags) {
-  if (const Status chosen = ChooseCounts(&flags); !chosen.ok()) {
+  if (const Status chosen = ChooseDistribution(&flags); !chosen.ok()) {
     std::fprintf(stderr, "weft run: %s\n", std::string(chosen.message()).c_str());
     return 2;
   }
@@ -333,9 +352,11 @@ void AddRun(CLI::App& app, const CommandLine& line, Action* action) {
                   "each, with the task's name in its own)");
   run->add_option(
          "--distribution", flags->distribution,
-         "auto: as many servers and workers as are best for a program, by its --cost_file, "
-         "on the nodes of --nodes or --shape; without that file, one worker that writes it")
-      ->check(CLI::IsMember({"auto"}));
+         "auto: a program for one device, whose training the tasks' servers spread over them; as "
+         "many as are best by its --cost_file on the nodes of --nodes or --shape (without that "
+         "file, one that writes it), or as --ps and --workers say. counts: only so many tasks of "
+         "a program that takes its task from TF_CONFIG")
+      ->check(CLI::IsMember({kAuto, kCounts}));
   run->add_option("--nodes", flags->nodes, "For --distribution: as for `weft plan`");
   run->add_option("--shape", flags->shapes, "For --distribution: as for `weft plan`");
   run->add_option("--working_dir", flags->working_directory,

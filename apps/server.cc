@@ -16,6 +16,7 @@
 
 #include "apps/command.h"
 #include "apps/op_libraries.h"
+#include "apps/server_program.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory_limit.h"
@@ -34,6 +35,7 @@ struct ServerFlags {
   std::string job_name;
   int task_index = 0;
   int data_port = 0;
+  std::string data_address;
   bool shared_memory = true;
   std::string bind;
   std::string root;
@@ -56,17 +58,21 @@ struct ServerFlags {
   double session_lease_s = 12 * 3600;
   double report_waits_s = 30;
   double grace_s = 10;
+  std::string distribution;
+  std::vector<std::string> program;
 };
 
 StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
   server::ServerOptions options{.bind = flags.bind,
                                 .data_port = flags.data_port,
+                                .data_address = flags.data_address,
                                 .share_memory = flags.shared_memory,
                                 .insecure = flags.insecure,
                                 .root = flags.root,
                                 .num_threads = flags.threads,
                                 .soft_placement = flags.soft_placement,
                                 .memory_limit = flags.memory_limit,
+                                .distribution = flags.distribution,
                                 .cost_file = flags.cost_file,
                                 .lost_after = flags.lost_after_s > 0
                                                   ? absl::Seconds(flags.lost_after_s)
@@ -198,9 +204,34 @@ int RunServer(const ServerFlags& flags) {
     std::fprintf(stderr, "weft server: %s\n", std::string(server.status().message()).c_str());
     return 1;
   }
-  WaitForServerEnd(signals);
-  (*server)->Shutdown(absl::Seconds(flags.grace_s));
-  return 0;
+  const absl::Duration grace = absl::Seconds(flags.grace_s);
+  StatusOr<int> code = 0;
+  if (!flags.program.empty() && LeadingTask(options->cluster, options->task) == options->task) {
+    code = RunServersProgram(flags.program, (*server)->target(), signals, grace);
+    if (!code.ok())
+      std::fprintf(stderr, "weft server: %s\n", std::string(code.status().message()).c_str());
+  } else {
+    WaitForServerEnd(signals);
+  }
+  (*server)->Shutdown(grace);
+  return code.ok() ? *code : 1;
+}
+
+// A program for one device, and who distributes its steps.
+void AddFlagsOfPrograms(CLI::App* command, const CommandLine& line, ServerFlags* flags) {
+  flags->program = line.program;
+  command
+      ->add_option("--distribution", flags->distribution,
+                   "auto: sessions of this task's master spread a training graph that names no "
+                   "tasks over the workers and parameter servers, where results stay the same, "
+                   "and the log says where not; required: that is an error; written: graphs say "
+                   "themselves (or WEFT_DISTRIBUTION)")
+      ->envname("WEFT_DISTRIBUTION")
+      ->check(CLI::IsMember({"auto", "required", "written"}));
+  command->footer(
+      "A program after two dashes is run by the leading task (chief, else worker 0), with its\n"
+      "sessions of no target at this server; the others serve it:\n"
+      "  weft server --distribution auto -- python -m weft train.py");
 }
 
 // What it does about tasks that come, go and fall silent.
@@ -232,7 +263,7 @@ void AddFlagsOfOthers(CLI::App* command, ServerFlags* flags) {
 
 }  // namespace
 
-void AddServer(CLI::App& app, Action* action) {
+void AddServer(CLI::App& app, const CommandLine& line, Action* action) {
   CLI::App* command =
       app.add_subcommand("server", "Run one task of a cluster (or take it from TF_CONFIG)");
   auto flags = std::make_shared<ServerFlags>();  // shared with the action, which outlives this call
@@ -245,6 +276,9 @@ void AddServer(CLI::App& app, Action* action) {
       ->add_option("--data_port", flags->data_port,
                    "Port for tensors between tasks; 0: any free one")
       ->check(CLI::Range(0, 65535));
+  command->add_option("--data_address", flags->data_address,
+                      "host:port where other tasks reach that port, if not at this task's host: "
+                      "behind a proxy");
   command
       ->add_option("--shared_memory", flags->shared_memory,
                    "Read tensors of tasks on the same host in place; false: copy them")
@@ -295,6 +329,7 @@ void AddServer(CLI::App& app, Action* action) {
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
   AddFlagsOfOthers(command, flags.get());
+  AddFlagsOfPrograms(command, line, flags.get());
   command->add_option("--session_lease", flags->session_lease_s,
                       "Seconds after which a session that nobody uses is closed");
   command

@@ -153,6 +153,34 @@ class Server(object):
             self._process.kill()
 
 
+def _leads(cluster, task):
+    """Whether this task runs a program that was written for one device: the chief or master, else the first worker."""
+    for job in ('chief', 'master', 'worker', task['type']):
+        if cluster.get(job):
+            tasks = cluster[job]
+            first = min(int(index) for index in tasks) if isinstance(tasks, dict) else 0
+            return task['type'] == job and int(task.get('index', 0)) == first
+
+
+def distribute(how):
+    """Sessions that name no target run on this job's servers, which distribute their graphs; a task that does not lead
+    serves, and never returns. `how`: 'auto', or 'required' where a training step that cannot be is an error."""
+    os.environ['WEFT_DISTRIBUTION'] = how
+    if os.environ.get('WEFT_SESSION_TARGET'):
+        return  # `weft server -- PROGRAM` has started us
+    job = json.loads(os.environ.pop('TF_CONFIG', '') or '{}')
+    cluster, task = job.get('cluster'), job.get('task')
+    if not cluster:
+        server = Server.create_local_server()
+    elif task['type'] == 'evaluator':
+        return
+    else:
+        server = Server(server_lib.ClusterSpec(cluster), task['type'], int(task.get('index', 0)))
+        if not _leads(cluster, task):
+            server.join()
+    os.environ['WEFT_SESSION_TARGET'] = server.target
+
+
 def running():
     """The servers of this program, the latest last."""
     return list(_running)
@@ -161,9 +189,9 @@ def running():
 def _remember_sessions():
     original = session_lib.BaseSession.__init__
 
-    def remembered(self, *args, **kwargs):
+    def remembered(self, target='', *args, **kwargs):
         _sessions.add(self)
-        original(self, *args, **kwargs)
+        original(self, target or os.environ.get('WEFT_SESSION_TARGET', ''), *args, **kwargs)
 
     session_lib.BaseSession.__init__ = remembered
 

@@ -90,10 +90,10 @@ def stop(process):
 
 
 @contextlib.contextmanager
-def cluster(binary, folder=None, **jobs):
+def cluster(binary, folder=None, flags=(), log=None, **jobs):
     """cluster(binary, ps=1, worker=2): yields {job: [grpc target, ...]}; `processes` of the dict has the rest.
 
-    File ops of graphs may use `folder`.
+    File ops of graphs may use `folder`. `log`, a file, gets what the servers say.
     """
     ports = {job: free_ports(count) for job, count in jobs.items()}
     spec = json.dumps({job: ['127.0.0.1:%d' % p for p in numbers] for job, numbers in ports.items()})
@@ -105,7 +105,8 @@ def cluster(binary, folder=None, **jobs):
                 command = [binary, 'server', '--cluster', spec, '--job_name', job, '--task_index', str(index)]
                 if folder:
                     command += ['--root', folder]
-                started[job, index] = subprocess.Popen(command, preexec_fn=die_with_parent)
+                started[job, index] = subprocess.Popen(command + list(flags), preexec_fn=die_with_parent, stderr=log,
+                                                       env=talkative() if log else None)
         for (job, index), process in started.items():
             wait_for_port(ports[job][index], process)
         yield dict(targets, processes=started)

@@ -55,16 +55,32 @@ class PlanTest(unittest.TestCase):
         (self.folder / 'costs.json').write_text(json.dumps(costs))
         self.assertIn('cost file of version 2, this weft reads 1', self.weft('plan', 'costs.json', code=1))
 
-    def test_distribution_auto_measures_first_and_plans_then(self):
-        words = ['run', '--distribution', 'auto', '--cost_file', 'costs.json', '--nodes', 'nodes.csv', '--', PROGRAM,
-                 '--model_dir', self.folder / 'model']
-        self.assertIn('one worker and measures it', self.weft(*words))
-        text = self.weft(*words)
-        counts = re.search(r'distribution: (?:single|ps): (\d+) workers?(?:, (\d+) servers?)?, ', text)
-        self.assertIsNotNone(counts, text)
-        tasks = int(counts[1]) + int(counts[2] or 0)
-        self.assertIn('starting %d task' % tasks, text)
-        self.assertIn('needs --cost_file', self.weft('run', '--distribution', 'auto', '--', PROGRAM, code=2))
+    def test_distribution_measures_first_and_plans_then(self):
+        for how in 'counts', 'auto':
+            words = ['run', '--distribution', how, '--cost_file', how + '.json', '--nodes', 'nodes.csv', '--', PROGRAM,
+                     '--model_dir', self.folder / 'model']
+            self.assertIn('one worker and measures it', self.weft(*words))
+            text = self.weft(*words)
+            counts = re.search(r'distribution: (?:single|ps): (\d+) workers?(?:, (\d+) servers?)?, ', text)
+            self.assertIsNotNone(counts, text)
+            tasks = int(counts[1]) + int(counts[2] or 0)
+            self.assertIn('starting %d task' % tasks, text)
+            self.assertIn('a plan for 3 nodes; `weft run` starts all tasks on this machine', text)
+        self.assertIn('by its --cost_file', self.weft('run', '--distribution', 'auto', '--', PROGRAM, code=2))
+
+    def test_a_program_for_one_device_runs_on_several(self):
+        alone = self.weft('run', '--', PROGRAM, '--model_dir', self.folder / 'model')
+        text = self.weft('run', '--distribution', 'auto', '--ps', '1', '--workers', '2', '--', PROGRAM,
+                         '--model_dir', self.folder / 'model')
+        self.assertRegex(text, 'Distribution: a step [0-9]+ nodes run on each of 2 workers, on a share of 4 rows')
+        loss = re.search(r'loss \S+ after', alone)[0]
+        self.assertIn(loss, text)
+
+    def test_a_program_is_measured_on_the_spot(self):
+        text = self.weft('plan', '--nodes', 'nodes.csv', '--spread_batch', '--explain', '--', PROGRAM, '--model_dir',
+                         self.folder / 'model', '--steps', '100000')
+        self.assertIn('ps: 2 workers, 1 server', text)
+        self.assertIn('before one of its steps was traced', self.weft('plan', '--', 'true', code=1))
 
     def test_well_known_models_on_shapes_of_clouds(self):
         text = self.weft('plan', '--model', 'resnet50', '--shape', 'p3.8xlarge*2', '--examples', 1281167, '--split', 'false')

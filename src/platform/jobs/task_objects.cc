@@ -211,6 +211,10 @@ TaskWords WordsOf(const JobView& view, ReplicaType type, int64_t index) {
   TaskWords words;
   std::string tf_config = MakeTfConfig(cluster, type, index);
   if (!tf_config.empty()) words.variables.emplace_back("TF_CONFIG", std::move(tf_config));
+  if (view.job.distribution.is_automatic) {
+    words.variables.emplace_back("WEFT_DISTRIBUTION",
+                                 view.job.distribution.is_required ? "required" : "auto");
+  }
   if (view.job.elastic.has_value()) words.variables.emplace_back("WEFT_MEMBERSHIP", "1");
   // Ranks: how many of those in TF_CONFIG are enough, and how many the most.
   if (view.job.IsElastic(type) && view.job.Find(ReplicaType::kPs) == nullptr) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "platform/jobs/invalid_job.h"
+#include "platform/jobs/job_distribution.h"
 #include "platform/jobs/job_status.h"
 #include "platform/jobs/kept_fields.h"
 #include "platform/jobs/pod_group.h"
@@ -122,11 +123,44 @@ StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {
   const ObjectPtr& object = observation.object;
   Problems problems("");
   TfJob job = ParseTfJob(*object, &problems);
+  if (problems.empty() && NeedsDistribution(job, *object)) return Distribute(observation, job);
+  const bool is_suspended = job.run_policy.suspend;
   JobPlan plan = problems.empty()
                      ? options_.plan(Observe(observation, std::move(job)))
                      : PlanInvalidJob(*object, type_.kind,
                                       std::string(problems.ToStatus().message()), observation.now);
+  // When it goes on there may be other nodes.
+  if (is_suspended) plan.status.Erase("distribution");
   return Carry(object, std::move(plan));
+}
+
+StatusOr<Plan> TfJobKind::Distribute(const Observation& observation, const TfJob& job) const {
+  const Json& object = *observation.object;
+  static const ResourceType& config_maps = *FindResource("", "configmaps");
+  const StatusOr<ObjectPtr> map =
+      store_->Get(config_maps, {NamespaceOf(object), job.distribution.costs});
+  Plan plan;
+  DistributionChoice choice;
+  if (IsObjectNotFound(map.status())) {
+    choice.reason = absl::StrCat("The counts stay as they are written: there is no ConfigMap ",
+                                 job.distribution.costs, " with what a step costs.");
+  } else {
+    WEFT_RETURN_IF_ERROR(map.status());
+    WEFT_ASSIGN_OR_RETURN(const ObjectList nodes, store_->List(Nodes(), {}));
+    choice = ChooseDistribution(job, StringField(**map, {"data", kCostsKey}), nodes.items);
+  }
+  plan.status = object.Find("status") == nullptr ? Json::MakeObject() : *object.Find("status");
+  plan.status.Set("distribution", DistributionStatus(choice));
+  plan.events.push_back({choice.is_planned ? "Normal" : "Warning",
+                         choice.is_planned ? "Distributed" : "NotDistributed", choice.reason});
+  if (!choice.is_planned) return plan;
+  // A status may only be written of the object as it then is: after the next look.
+  Json changed = WithCounts(job, object, choice);
+  if (SameJson(*changed.Find("spec"), *object.Find("spec"))) return plan;
+  plan.changes.push_back({.type = &type_, .object = std::move(changed)});
+  plan.status = Json();
+  plan.events.clear();
+  return plan;
 }
 
 Plan TfJobKind::Carry(const ObjectPtr& object, JobPlan plan) const {

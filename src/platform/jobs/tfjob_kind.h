@@ -38,6 +38,9 @@ class TfJobKind : public Kind {
   JobObservation Observe(const Observation& observation, TfJob job) const;
   std::shared_ptr<PackingNodes> ReadNodes() const;
   Plan Carry(const ObjectPtr& object, JobPlan plan) const;
+  // How many tasks the job gets, written into it before any is made. Unavailable while what that
+  // follows from cannot be read.
+  StatusOr<Plan> Distribute(const Observation& observation, const TfJob& job) const;
   // Whether the service's pod, which the plan does not delete, lives all the same: the copies may
   // be too old to show it. Then the service stays until they do. Another's pod of that name is no
   // reason: nobody would tell when that one goes.

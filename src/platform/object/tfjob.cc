@@ -150,6 +150,27 @@ void ReadElasticPolicy(const Json& value, const std::string& path, Problems* pro
   job->elastic = policy;
 }
 
+void ReadDistribution(FieldReader* spec, Problems* problems, TfJob* job) {
+  int who = 0;
+  spec->ReadChoice("distribution", {"written", "auto", "required"}, &who);
+  job->distribution.is_automatic = who > 0;
+  job->distribution.is_required = who == 2;
+  const Json* const policy = spec->Find("distributionPolicy");
+  if (policy == nullptr) return;
+  FieldReader reader(*policy, "spec.distributionPolicy", problems);
+  reader.ReadString("costs", &job->distribution.costs);
+  reader.ReadInt("maxWorkers", 1, 1024, &job->distribution.most_workers);
+  reader.ReadInt("maxServers", 0, 1024, &job->distribution.most_servers);
+  int objective = 0;
+  reader.ReadChoice("objective", {"time", "cost"}, &objective);
+  job->distribution.wants_least_cost = objective == 1;
+  reader.Finish();
+  if (who == 0) {
+    problems->Add(*policy, "spec.distributionPolicy",
+                  "is for jobs whose distribution is auto or required");
+  }
+}
+
 void CheckElasticWorkers(const TfJob& job, const Json& value, Problems* problems) {
   if (!job.elastic.has_value()) return;
   const ReplicaSpec* const workers = job.Find(ReplicaType::kWorker);
@@ -180,6 +201,7 @@ void ParseSpec(const Json& value, Problems* problems, TfJob* job) {
     spec.ReadBool("enableDynamicWorker", &job->enable_dynamic_worker);
     if (const Json* const elastic = spec.Find("elasticPolicy"))
       ReadElasticPolicy(*elastic, "spec.elasticPolicy", problems, job);
+    ReadDistribution(&spec, problems, job);
   }
   if (spec.Require("tfReplicaSpecs", "the tasks of the job, by type: PS, Worker, Chief, ...")) {
     ParseReplicas(*spec.Find("tfReplicaSpecs"), "spec.tfReplicaSpecs", problems, job);

@@ -104,6 +104,16 @@ struct ElasticPolicy {
   int64_t max_replicas = 1;
 };
 
+// Who says how many tasks there are and what they compute.
+struct DistributionPolicy {
+  bool is_automatic = false;  // the tasks' servers, and, with `costs`, the operator
+  bool is_required = false;   // training that cannot be distributed is an error
+  std::string costs;          // a ConfigMap with what a step costs
+  int64_t most_workers = 16;
+  int64_t most_servers = 4;
+  bool wants_least_cost = false;  // else the most examples a second
+};
+
 struct TfJob {
   std::string kind = kTfJobKind;
   TfJobVersion version = TfJobVersion::kV1;
@@ -112,6 +122,7 @@ struct TfJob {
   SuccessPolicy success_policy = SuccessPolicy::kDefault;
   bool enable_dynamic_worker = false;
   std::optional<ElasticPolicy> elastic;
+  DistributionPolicy distribution;
   JobExtras extras;
   std::vector<ReplicaSpec> replicas;  // by type, in the order of ReplicaType; none twice
 

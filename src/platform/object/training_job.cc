@@ -60,6 +60,16 @@ properties:
     properties:
       pods: {type: array, description: Tasks of one pod., items: {type: string, description: "worker-0,..."}}
       reason: {type: string, description: "Why, in words."}
+  distribution:
+    type: object
+    description: How many tasks the operator chose.
+    properties:
+      form: {type: string, description: "ps, single, or written: as the job says."}
+      workers: {type: integer, description: The chief among them.}
+      servers: {type: integer, description: Parameter servers.}
+      stepSeconds: {type: string, description: What a step is expected to take.}
+      graph: {type: string, description: Whose costs those are.}
+      reason: {type: string, description: "Why, in words."}
   startTime: {type: string, description: When the controller took it up.}
   completionTime: {type: string, description: When it ended.}
   lastReconcileTime: {type: string, description: When the controller last looked.}

@@ -116,8 +116,11 @@ class Planner {
   }
 
   void TryReplicatedWith(PlanChoice choice, int workers) {
-    ReplicatedStep replicated =
-        Replicate(step_, {.workers = choice.workers, .servers = choice.servers}, cluster_);
+    ReplicatedStep replicated = Replicate(step_,
+                                          {.workers = choice.workers,
+                                           .servers = choice.servers,
+                                           .spreads_batch = options_.spreads_batch},
+                                          cluster_);
     choice.variables = std::move(replicated.variables);
     StatusOr<PlacementProblem> problem =
         PlacementProblem::Make(replicated.graph, cluster_, model_, kAllOps);
@@ -178,7 +181,8 @@ class Planner {
     choice.seconds = trial.simulated.seconds;
     choice.limit = DescribeLimit(trial.simulated, cluster_);
     if (step_.batch > 0 && choice.seconds > 0)
-      choice.examples_per_second = static_cast<double>(step_.batch) * workers / choice.seconds;
+      choice.examples_per_second =
+          static_cast<double>(step_.batch) * BatchesOf(workers) / choice.seconds;
     std::set<int> nodes;
     for (const auto* const devices : {&choice.workers, &choice.servers}) {
       for (const int device : *devices) nodes.insert(cluster_.devices[device].node);
@@ -198,10 +202,13 @@ class Planner {
     best_ = std::move(trial);
   }
 
+  // How many of the step's batches so many workers do in a step.
+  int BatchesOf(int workers) const { return options_.spreads_batch ? 1 : workers; }
+
   // More is better. Steps of unknown batch are compared by how many workers' they do in a second.
   double Gain(const PlanChoice& choice) const {
     const double count =
-        choice.form == Form::kSplit ? 1 : static_cast<double>(choice.workers.size());
+        choice.form == Form::kSplit ? 1 : BatchesOf(static_cast<int>(choice.workers.size()));
     const double rate = count / std::max(choice.seconds, 1e-12);
     const bool by_cost = options_.objective == PlanOptions::Objective::kCost && choice.price > 0;
     return by_cost ? rate / choice.price : rate;

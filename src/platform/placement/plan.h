@@ -25,6 +25,9 @@ struct PlanOptions {
   int most_servers = 16;
   bool all_reduces = true;  // whether gradients may be summed without servers
   bool splits = true;       // whether the model itself may be split over devices
+  // The step's batch is spread over the workers, as masters do that distribute a program for one
+  // device; else each worker has one as large.
+  bool spreads_batch = false;
   PlacerOptions placer;
 };
 

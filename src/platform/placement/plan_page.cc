@@ -45,8 +45,34 @@ std::vector<Slice> LongestOf(std::vector<Slice> slices) {
   return slices;
 }
 
+constexpr char kOthers[] = "#bbb";
+
+// Ops that take the most time of all devices together have colours, the first first.
+std::vector<std::string> ColouredOps(const DistributionPlan& plan) {
+  std::map<std::string, double> seconds;
+  for (const StepSlice& slice : plan.simulated.ops)
+    seconds[plan.problem->graph().ops[slice.op].op] += slice.end - slice.start;
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [op, time] : seconds) order.emplace_back(-time, op);
+  std::sort(order.begin(), order.end());
+  std::vector<std::string> ops;
+  for (size_t i = 0; i < std::min(order.size(), std::size(kColours)); ++i)
+    ops.push_back(order[i].second);
+  return ops;
+}
+
+std::string LegendEntry(const char* colour, const char* sign, const std::string& name) {
+  return absl::StrFormat("<span class=\"entry\"><span style=\"color:%s\">%s</span> %s</span> ",
+                         colour, sign, EscapeMarkup(name));
+}
+
 std::string Timeline(const DistributionPlan& plan, const Cluster& cluster) {
   const std::map<int, int> rows = RowsOf(plan);
+  const std::vector<std::string> coloured = ColouredOps(plan);
+  const auto colour_of = [&](const std::string& op) {
+    const auto found = std::find(coloured.begin(), coloured.end(), op);
+    return found == coloured.end() ? kOthers : ColourOf(found - coloured.begin());
+  };
   const double height = kRow * static_cast<double>(rows.size()) + 40;
   const double whole = std::max(plan.simulated.seconds, 1e-12);
   const auto x_at = [&](double seconds) { return kLeft + seconds / whole * (kWidth - kLeft - 10); };
@@ -67,7 +93,7 @@ std::string Timeline(const DistributionPlan& plan, const Cluster& cluster) {
                           "<title>%s (%s), %.3f ms</title></rect>",
                           x_at(slice.start), y_at(slice.device),
                           std::max(x_at(slice.end) - x_at(slice.start), 0.3), kRow - 6,
-                          ColourOf(op.op.size()), EscapeMarkup(op.name), EscapeMarkup(op.op),
+                          colour_of(op.op), EscapeMarkup(op.name), EscapeMarkup(op.op),
                           (slice.end - slice.start) * 1e3);
   }
   for (const TransferSlice& slice : LongestOf(plan.simulated.transfers)) {
@@ -82,7 +108,10 @@ std::string Timeline(const DistributionPlan& plan, const Cluster& cluster) {
                           x_at(whole * i / 4), height - 8, i == 4 ? "end" : "middle",
                           whole * i / 4 * 1e3);
   }
-  return svg + "</svg></figure>\n";
+  svg += "</svg><p class=\"legend\">";
+  for (size_t i = 0; i < coloured.size(); ++i)
+    svg += LegendEntry(ColourOf(i), "&#9632;", coloured[i]);
+  return svg + LegendEntry(kOthers, "&#9632;", "other ops") + "</p></figure>\n";
 }
 
 // Ops from left to right by how far they are from the inputs, in the colour of their device.
@@ -130,8 +159,7 @@ std::string GraphPicture(const DistributionPlan& plan, const Cluster& cluster) {
   }
   svg += "</svg><p class=\"legend\">";
   for (const auto& [device, row] : rows) {
-    absl::StrAppendFormat(&svg, "<span style=\"color:%s\">&#9679;</span> %s &nbsp; ", ColourOf(row),
-                          EscapeMarkup(cluster.devices[device].name));
+    svg += LegendEntry(ColourOf(row), "&#9679;", cluster.devices[device].name);
   }
   return svg + "</p></figure>\n";
 }
@@ -139,25 +167,30 @@ std::string GraphPicture(const DistributionPlan& plan, const Cluster& cluster) {
 // Workers from left to right, a line for each count of servers and one for all-reduce.
 std::string GrowthChart(const DistributionPlan& plan) {
   std::map<std::string, std::vector<std::pair<double, double>>> lines;
+  const bool has_examples = plan.batch > 0;
+  std::set<double> counts;
   double most_workers = 1;
   double most_rate = 0;
   for (const PlanChoice& each : plan.tried) {
     if (!each.misfit.empty() || each.form == Form::kSplit || each.form == Form::kSingle) continue;
     const auto workers = static_cast<double>(each.workers.size());
-    const double rate = workers / std::max(each.seconds, 1e-12);
-    const std::string name = each.form == Form::kAllReduce
-                                 ? "all-reduce"
-                                 : absl::StrCat(each.servers.size(), " servers");
+    const double rate =
+        has_examples ? each.examples_per_second : workers / std::max(each.seconds, 1e-12);
+    const std::string name =
+        each.form == Form::kAllReduce
+            ? "all-reduce"
+            : absl::StrCat(each.servers.size(), each.servers.size() == 1 ? " server" : " servers");
     lines[name].emplace_back(workers, rate);
+    counts.insert(workers);
     most_workers = std::max(most_workers, workers);
     most_rate = std::max(most_rate, rate);
   }
   if (most_workers < 2) return "";
   constexpr double kHeight = 300;
   std::string svg = absl::StrFormat(
-      "<figure><figcaption>Workers' steps a second, by workers and servers</figcaption>"
+      "<figure><figcaption>%s a second, by workers and servers</figcaption>"
       "<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\">",
-      kWidth, kHeight);
+      has_examples ? "Examples" : "Workers' steps", kWidth, kHeight);
   const auto x_at = [&](double workers) {
     return 60 + (workers - 1) / (most_workers - 1) * (kWidth - 80);
   };
@@ -178,13 +211,15 @@ std::string GrowthChart(const DistributionPlan& plan) {
     absl::StrAppendFormat(
         &svg, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"%s\"/>",
         ColourOf(number), path);
-    absl::StrAppendFormat(&legend, "<span style=\"color:%s\">&#9632;</span> %s &nbsp; ",
-                          ColourOf(number++), name);
+    legend += LegendEntry(ColourOf(number++), "&#9632;", name);
+  }
+  for (const double workers : counts) {
+    absl::StrAppendFormat(&svg, "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%.0f</text>",
+                          x_at(workers), kHeight - 18, workers);
   }
   absl::StrAppendFormat(&svg,
-                        "<text x=\"60\" y=\"%.0f\">1 worker</text>"
-                        "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">%.0f workers</text></svg>",
-                        kHeight - 12, kWidth - 20, kHeight - 12, most_workers);
+                        "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">workers</text></svg>",
+                        kWidth - 20, kHeight - 4);
   return absl::StrCat(svg, "<p class=\"legend\">", legend, "</p></figure>\n");
 }
 
@@ -195,9 +230,11 @@ std::string MakePlanPage(const DistributionPlan& plan, const Cluster& cluster) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>",
       EscapeMarkup(plan.step),
       "</title><style>body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;"
-      "padding:0 1rem}pre{overflow-x:auto}svg{width:100%;height:auto}svg text{font-size:11px;"
+      "padding:0 1rem}pre{white-space:pre-wrap;font-size:12px}svg{width:100%;height:auto}svg "
+      "text{font-size:11px;"
       "fill:#555}.edge{stroke:#ddd}.way{stroke:#0006;stroke-width:.6}figure{margin:2rem 0}"
-      "figcaption{font-weight:600}.legend{margin:.2rem 0}</style></head><body>\n<h1>",
+      "figcaption{font-weight:600}.legend{margin:.2rem "
+      "0}.entry{white-space:nowrap;margin-right:1em}</style></head><body>\n<h1>",
       EscapeMarkup(plan.step), "</h1>\n<pre>",
       EscapeMarkup(FormatPlan(plan, cluster, /*explain=*/true)), "</pre>\n",
       Timeline(plan, cluster), GraphPicture(plan, cluster), GrowthChart(plan), "</body></html>\n");

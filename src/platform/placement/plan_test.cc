@@ -38,6 +38,22 @@ TEST(PlanTest, ManyWorkersWhereComputingIsLongAndOneWhereTheNetworkIsSlow) {
   EXPECT_EQ(vgg->choice().form, Form::kSingle) << FormatPlan(*vgg, slow, true);
 }
 
+TEST(PlanTest, ABatchThatIsSpreadIsOneBatch) {
+  const Cluster cluster = UniformCluster(4, 100);
+  const StatusOr<StepGraph> step = MakeModel("resnet50", 0);
+  ASSERT_TRUE(step.ok());
+  PlanOptions options = QuickPlan();
+  options.spreads_batch = true;
+  options.splits = false;
+  const StatusOr<DistributionPlan> plan = MakePlan(*step, cluster, CostModel(), options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->choice().workers.size(), 4u) << FormatPlan(*plan, cluster, true);
+  EXPECT_LT(plan->choice().seconds, 0.4 * plan->predicted_single);
+  EXPECT_GT(plan->choice().seconds, 0.25 * plan->predicted_single);
+  EXPECT_NEAR(plan->choice().examples_per_second, 32 / plan->choice().seconds,
+              1e-6 * 32 / plan->choice().seconds);
+}
+
 TEST(PlanTest, CostsFollowFromPriceAndRate) {
   const Cluster cluster = UniformCluster(3, 10);
   const StatusOr<DistributionPlan> plan = PlanOf("mlp", cluster);

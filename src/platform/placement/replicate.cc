@@ -31,7 +31,7 @@ class Replicator {
   ReplicatedStep Run() {
     result_.graph.name = step_.name;
     result_.graph.fingerprint = step_.fingerprint;
-    result_.graph.batch = step_.batch * num_workers_;
+    result_.graph.batch = step_.batch * (replication_.spreads_batch ? 1 : num_workers_);
     ChooseServers();
     for (int op = 0; op < step_.num_ops(); ++op) Emit(op);
     return std::move(result_);
@@ -135,7 +135,8 @@ class Replicator {
   }
 
   void EmitForWorker(const StepOp& base, int worker) {
-    const int op = AddCopy(base, absl::StrCat("@", worker), replication_.workers[worker], 1);
+    const double part = replication_.spreads_batch ? 1 / static_cast<double>(num_workers_) : 1;
+    const int op = AddCopy(base, absl::StrCat("@", worker), replication_.workers[worker], part);
     for (const int input : base.inputs) ConnectAll(ForWorker(input, worker), op);
     for (const int output : base.outputs) {
       made_[output].resize(num_workers_);

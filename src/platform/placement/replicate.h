@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step of one device as the step of many workers: each has a copy of what computes, the batch is
-// as many times larger, and variables stand on parameter servers or, all of them, on every worker.
+// as many times larger or spread over them, and variables stand on parameter servers or, all of
+// them, on every worker.
 #pragma once
 
 #include <string>
@@ -14,6 +15,8 @@ namespace weft::platform {
 struct Replication {
   std::vector<int> workers;  // devices
   std::vector<int> servers;  // devices; empty: gradients are summed in a ring over the workers
+  // The step's batch is spread over the workers; else each has one as large.
+  bool spreads_batch = false;
 };
 
 // Where a variable is: its parts, each on the server of that number.

@@ -23,9 +23,25 @@ std::string CostFile() {
   return value == nullptr ? "" : value;
 }
 
+// Where the sessions of a program that was written for this process alone are to run instead
+// (`weft server -- PROGRAM`); empty: here. With devices or ops of its own it stays here.
+std::string TargetFor(const SessionOptions& options) {
+  const bool is_standard =
+      (options.catalogue == nullptr || options.catalogue == &StandardCatalogue()) &&
+      (options.devices == nullptr || options.devices == &StandardDevices());
+  if (!options.target.empty() || !is_standard) return "";
+  const char* const value = std::getenv("WEFT_SESSION_TARGET");
+  return value == nullptr ? "" : value;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<session::Session>> NewSession(const SessionOptions& options) {
+  if (const std::string target = TargetFor(options); !target.empty()) {
+    SessionOptions there = options;
+    there.target = target;
+    return NewSession(there);
+  }
   if (options.target.empty() || options.target == "local") {
     StatusOr<std::unique_ptr<session::Session>> direct = session::NewDirectSession(
         {.catalogue = options.catalogue != nullptr ? options.catalogue : &StandardCatalogue(),

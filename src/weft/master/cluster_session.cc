@@ -21,6 +21,8 @@ namespace {
 
 // For the answer of a task that was lost: long enough to dial it again.
 constexpr absl::Duration kProbePatience = absl::Seconds(2);
+// Before the key of a signature whose step is replicated.
+constexpr char kReplicated[] = "replicated;";
 
 }  // namespace
 
@@ -49,7 +51,7 @@ struct ClusterSession::Executable {
 };
 
 ClusterSession::ClusterSession(std::string handle, tensorflow::ConfigProto config,
-                               SessionEnvironment environment)
+                               SessionEnvironment environment, Distribution distribution)
     : handle_(std::move(handle)),
       config_(std::move(config)),
       environment_(std::move(environment)),
@@ -59,7 +61,9 @@ ClusterSession::ClusterSession(std::string handle, tensorflow::ConfigProto confi
         device.index = 0;
         return device;
       }()),
-      graph_(&environment_.worker->options().catalogue->ops(), client_device_.ToString()) {}
+      graph_(&environment_.worker->options().catalogue->ops(), client_device_.ToString()),
+      distribution_(distribution, &environment_.worker->options().catalogue->ops(),
+                    environment_.directory->self(), OtherTasks()) {}
 
 ClusterSession::~ClusterSession() {
   environment_.worker->DeleteSession(handle_).IgnoreError();
@@ -220,13 +224,16 @@ StatusOr<compile::PlaceOptions> ClusterSession::Places() const {
 
 Status ClusterSession::Extend(GraphDef def, Cancellation* cancellation) {
   absl::MutexLock setup(&setup_mutex_);
+  WEFT_RETURN_IF_ERROR(distribution_.PlaceVariables(&def));
+  if (distribution_.is_on() && !def.nodes.empty())
+    WEFT_RETURN_IF_ERROR(EnsureTasks(distribution_.tasks(), cancellation));
   WEFT_RETURN_IF_ERROR(EnsureTasks(TasksNamedBy(def), cancellation));
   WEFT_ASSIGN_OR_RETURN(const compile::PlaceOptions places, Places());
   return graph_.Extend(std::move(def), places);
 }
 
 StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Prepare(
-    const std::string& key, const Step& step) {
+    const std::string& signature, const std::string& key, const Step& step) {
   if (const std::shared_ptr<Executable> known = Known(key, /*suspects_too=*/true)) {
     for (const StepParts::Remote& remote : known->parts.remote) {
       WEFT_RETURN_IF_ERROR(Recheck(remote.task, step.cancellation.get()));
@@ -234,19 +241,34 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Prepare(
   }
   std::shared_ptr<Executable> executable = Known(key, /*suspects_too=*/true);
   if (executable != nullptr) return executable;
-  WEFT_ASSIGN_OR_RETURN(executable, Compile(step));
+  if (key == signature) {
+    WEFT_ASSIGN_OR_RETURN(executable, Compile(step, nullptr));
+  } else {
+    step::Replication replication;
+    replication.options = distribution_.OptionsFor(step.feeds, client_device_.ToString());
+    WEFT_ASSIGN_OR_RETURN(executable, Compile(step, &replication));
+    WEFT_RETURN_IF_ERROR(distribution_.Note(signature, replication.outcome));
+    if (!replication.outcome.refusal.empty()) {
+      absl::MutexLock lock(&mutex_);
+      const auto [known, is_new] = executables_.emplace(signature, executable);
+      executable->retired = !is_new;
+      return known->second;
+    }
+  }
   absl::MutexLock lock(&mutex_);
   executables_.emplace(key, executable);
   return executable;
 }
 
-StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(const Step& request) {
+StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(
+    const Step& request, step::Replication* replication) {
   auto executable = std::make_shared<Executable>(environment_);
   WEFT_ASSIGN_OR_RETURN(const compile::PlaceOptions places, Places());
   const compile::Signature signature =
       step::SignatureOf(request.feeds, request.fetches, request.targets);
-  WEFT_ASSIGN_OR_RETURN(step::StepGraph cut, request.started ? graph_.CutPartial(signature, places)
-                                                             : graph_.Cut(signature, places));
+  WEFT_ASSIGN_OR_RETURN(step::StepGraph cut, request.started
+                                                 ? graph_.CutPartial(signature, places)
+                                                 : graph_.Cut(signature, places, replication));
   executable->feed_shapes = std::move(cut.feed_shapes);
   std::map<std::string, uint64_t> incarnations;
   {
@@ -349,26 +371,28 @@ std::shared_ptr<ClusterSession::Executable> ClusterSession::Known(const std::str
 }
 
 void ClusterSession::Run(Step step, Done done) {
-  std::string key = absl::StrCat(step.started ? "partial;" : "",
-                                 step::SignatureKey(step.feeds, step.fetches, step.targets));
+  std::string signature = absl::StrCat(step.started ? "partial;" : "",
+                                       step::SignatureKey(step.feeds, step.fetches, step.targets));
+  const bool is_split = !step.started && distribution_.MaySplit(signature, step.feeds);
+  std::string key = is_split ? absl::StrCat(kReplicated, signature) : signature;
   if (std::shared_ptr<Executable> known = Known(key, /*suspects_too=*/false)) {
     Start(std::move(known), std::move(step), std::move(done));
     return;
   }
   // Registering waits for other tasks: not on the caller's thread. The step holds this session.
-  environment_.setup->Schedule(
-      [this, key = std::move(key), step = std::move(step), done = std::move(done)]() mutable {
-        StatusOr<std::shared_ptr<Executable>> executable = nullptr;
-        {
-          absl::MutexLock setup(&setup_mutex_);
-          executable = Prepare(key, step);
-        }
-        if (executable.ok()) {
-          Start(*std::move(executable), std::move(step), std::move(done));
-        } else {
-          done(executable.status());
-        }
-      });
+  environment_.setup->Schedule([this, signature = std::move(signature), key = std::move(key),
+                                step = std::move(step), done = std::move(done)]() mutable {
+    StatusOr<std::shared_ptr<Executable>> executable = nullptr;
+    {
+      absl::MutexLock setup(&setup_mutex_);
+      executable = Prepare(signature, key, step);
+    }
+    if (executable.ok()) {
+      Start(*std::move(executable), std::move(step), std::move(done));
+    } else {
+      done(executable.status());
+    }
+  });
 }
 
 Status ClusterSession::FillInHandles(std::vector<step::Feed>* feeds) const {

@@ -18,6 +18,7 @@
 #include "weft/cluster/task_directory.h"
 #include "weft/compile/place.h"
 #include "weft/graph/graph.h"
+#include "weft/master/auto_distribution.h"
 #include "weft/master/step_runner.h"
 #include "weft/step/session_graph.h"
 #include "weft/worker/step_host.h"
@@ -38,8 +39,8 @@ struct SessionEnvironment {
 // Thread-safe. Its destructor lets the tasks forget the session.
 class ClusterSession final : public StepRunner {
  public:
-  ClusterSession(std::string handle, tensorflow::ConfigProto config,
-                 SessionEnvironment environment);
+  ClusterSession(std::string handle, tensorflow::ConfigProto config, SessionEnvironment environment,
+                 Distribution distribution);
   ~ClusterSession() override;
 
   // Opens the session at this task.
@@ -72,9 +73,11 @@ class ClusterSession final : public StepRunner {
   void Forget(const std::string& task);
   // Where nodes may be: the devices of the tasks that are open.
   StatusOr<compile::PlaceOptions> Places() const;
-  StatusOr<std::shared_ptr<Executable>> Prepare(const std::string& key, const Step& step)
+  // `signature` names the step, `key` also whether it is replicated.
+  StatusOr<std::shared_ptr<Executable>> Prepare(const std::string& signature,
+                                                const std::string& key, const Step& step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
-  StatusOr<std::shared_ptr<Executable>> Compile(const Step& step)
+  StatusOr<std::shared_ptr<Executable>> Compile(const Step& step, step::Replication* replication)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
   Status RegisterPart(const std::string& task, Graph part, Cancellation* cancellation,
                       Executable* executable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
@@ -89,6 +92,7 @@ class ClusterSession final : public StepRunner {
   const SessionEnvironment environment_;
   const DeviceName client_device_;
   step::SessionGraph graph_;
+  AutoDistribution distribution_;
 
   absl::Mutex setup_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // one Extend or Compile at a time
   mutable absl::Mutex mutex_;

@@ -19,6 +19,7 @@
 #include "weft/collective/engine.h"
 #include "weft/eager/eager_host.h"
 #include "weft/inspect/cost_recorder.h"
+#include "weft/master/auto_distribution.h"
 #include "weft/master/local_masters.h"
 #include "weft/master/master.h"
 #include "weft/master/master_service.h"
@@ -312,6 +313,11 @@ class TaskServer final : public Server {
         worker_->task(),
         SocketAddress{host_name_ == "localhost" ? "127.0.0.1" : host_name_, bound.port}.ToString(),
         data.incarnation};
+    if (!options.data_address.empty()) {
+      WEFT_RETURN_IF_ERROR(Annotate(ParseSocketAddress(options.data_address).status(),
+                                    "Where others reach the data port"));
+      self_.address = options.data_address;
+    }
     link_->Attach(&*collectives_, plane_.get(), self_.address);
     return absl::OkStatus();
   }
@@ -354,6 +360,7 @@ class TaskServer final : public Server {
                              : options.cost_file;
     }
     master.default_config.set_allow_soft_placement(options.soft_placement);
+    master::SetDistribution(options.distribution, &master.default_config);
     master_.emplace(std::move(master), cluster_.get(), &timers_);
   }
 
@@ -479,6 +486,7 @@ Status CompleteFromEnvironment(ServerOptions* options) {
   if (options->lease_folder.empty()) options->lease_folder = Variable("WEFT_LEASE_FOLDER");
   options->membership = options->membership || Variable("WEFT_MEMBERSHIP") == "1" ||
                         !Variable("WEFT_ELASTIC").empty();
+  if (options->distribution.empty()) options->distribution = Variable("WEFT_DISTRIBUTION");
   const std::string insecure = Variable("WEFT_INSECURE");
   options->insecure = options->insecure || (!insecure.empty() && insecure != "0");
   if (options->identity.has_value() || options->insecure) return absl::OkStatus();
@@ -489,6 +497,7 @@ Status CompleteFromEnvironment(ServerOptions* options) {
 StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   if (options.catalogue == nullptr) return InvalidArgument("A server needs a catalogue of ops");
   WEFT_RETURN_IF_ERROR(options.catalogue->status());
+  WEFT_RETURN_IF_ERROR(master::DistributionByName(options.distribution).status());
   auto server = std::make_unique<TaskServer>(options);
   WEFT_RETURN_IF_ERROR(server->Init(options));
   return std::unique_ptr<Server>(std::move(server));

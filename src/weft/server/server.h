@@ -36,6 +36,9 @@ struct ServerOptions {
   // null: they end with this one. Must outlive the server. Its memory is not lent: `share_memory`
   // is false.
   KeptVariables* kept = nullptr;
+  // Where others reach that port, "host:port", where it is not the task's own host: behind a proxy
+  // or a translation of addresses. Empty: there.
+  std::string data_address;
   // Tensors for tasks on the same host are read in place from memory that both map.
   bool share_memory = true;
   // What the job's tasks show each other and demand of each other. Needed where the port is not on
@@ -53,6 +56,9 @@ struct ServerOptions {
   // Bytes of host memory that tensors may take, of the whole process; 0: what the control group
   // leaves, else the machine's.
   uint64_t memory_limit = 0;
+  // Of sessions that say nothing themselves: who distributes graphs, "written", "auto" or
+  // "required" (master/auto_distribution.h); empty: written.
+  std::string distribution;
   // What the steps of this task's master cost is written to this file, for `weft plan`; where the
   // cluster has several tasks, the task's name is put into the file's. Empty: nowhere.
   std::string cost_file;
@@ -74,8 +80,8 @@ struct ServerOptions {
 };
 
 // Sets what is empty from WEFT_TASK_TLS (a folder: ReadJobIdentity), WEFT_INSECURE ("1"),
-// WEFT_COST_FILE, WEFT_FILE_ROOT, WEFT_LEASE_FOLDER, WEFT_MEMBERSHIP ("1") and WEFT_ELASTIC, which
-// say it to programs that have no flags for it; an
+// WEFT_COST_FILE, WEFT_DISTRIBUTION, WEFT_FILE_ROOT, WEFT_LEASE_FOLDER, WEFT_MEMBERSHIP ("1") and
+// WEFT_ELASTIC, which say it to programs that have no flags for it; an
 // insecure server needs no identity. InvalidArgument for a folder that holds none.
 Status CompleteFromEnvironment(ServerOptions* options);
 

@@ -74,7 +74,8 @@ Status SessionGraph::Extend(GraphDef def, const compile::PlaceOptions& place) {
 }
 
 StatusOr<StepGraph> SessionGraph::Cut(const compile::Signature& signature,
-                                      const compile::PlaceOptions& place) const {
+                                      const compile::PlaceOptions& place,
+                                      Replication* replication) const {
   std::vector<PartialShape> feed_shapes;
   absl::MutexLock lock(&mutex_);
   for (const std::string& feed : signature.feeds) {
@@ -91,6 +92,12 @@ StatusOr<StepGraph> SessionGraph::Cut(const compile::Signature& signature,
     WEFT_ASSIGN_OR_RETURN(const bool lowered, compile::LowerSpanningCalls(&step));
     if (!lowered) break;
     WEFT_RETURN_IF_ERROR(compile::PlaceGraph(place, &step));
+  }
+  if (replication != nullptr) {
+    for (size_t i = 0; i < replication->options.feeds.size() && i < feed_shapes.size(); ++i)
+      replication->options.feeds[i].declared = feed_shapes[i];
+    WEFT_ASSIGN_OR_RETURN(replication->outcome,
+                          replicate::ReplicateStep(replication->options, &step));
   }
   WEFT_RETURN_IF_ERROR(compile::ReadAfterUpdates(&step));
   return StepGraph{std::move(step), std::move(feed_shapes)};

@@ -14,6 +14,7 @@
 #include "weft/compile/place.h"
 #include "weft/compile/prune.h"
 #include "weft/graph/graph.h"
+#include "weft/replicate/replicate.h"
 #include "weft/step/signature.h"
 
 namespace weft::step {
@@ -22,6 +23,12 @@ namespace weft::step {
 struct StepGraph {
   Graph graph;
   std::vector<PartialShape> feed_shapes;  // what placeholders demand, by feed
+};
+
+// A wish that a step is replicated over workers, and what became of it.
+struct Replication {
+  replicate::ReplicateOptions options;  // with the feeds in the signature's order
+  replicate::Replicated outcome;
 };
 
 // InvalidArgument names the feed whose value has no bytes or does not fit. `shapes` are by feed;
@@ -37,9 +44,9 @@ class SessionGraph {
   // Adds nodes and functions and gives each new node a device: all or nothing.
   Status Extend(GraphDef def, const compile::PlaceOptions& place);
   // `place` as for Extend: bodies of functions that name devices of their own become part of the
-  // step's graph.
-  StatusOr<StepGraph> Cut(const compile::Signature& signature,
-                          const compile::PlaceOptions& place) const;
+  // step's graph. With `replication` the step is one of several workers, where that can be.
+  StatusOr<StepGraph> Cut(const compile::Signature& signature, const compile::PlaceOptions& place,
+                          Replication* replication = nullptr) const;
   // The same for a partial run: feeds and fetches meet the client in the step's rendezvous
   // (partial_ends.h).
   StatusOr<StepGraph> CutPartial(const compile::Signature& signature,

@@ -80,6 +80,21 @@ properties:
           minReplicas:
             {type: integer, description: Fewer workers than these do not go on; 1 when left out., format: int32, minimum: 1}
           maxReplicas: {type: integer, description: The most workers., format: int32, minimum: 1, maximum: 10000}
+      distribution:
+        type: string
+        description: >-
+          Who spreads a program over the tasks. auto: weft's servers do, for programs that were written for one device,
+          and the operator chooses how many tasks there are if it is told what a step costs; required: the same, and
+          training that cannot be spread is an error; written: the program.
+        enum: [written, auto, required]
+      distributionPolicy:
+        type: object
+        description: How the operator chooses.
+        properties:
+          costs: {type: string, description: "A ConfigMap whose key costs.json holds what a step costs."}
+          maxWorkers: {type: integer, description: More are not tried; 16 when left out., format: int32, minimum: 1, maximum: 1024}
+          maxServers: {type: integer, description: The same of parameter servers; 4., format: int32, minimum: 0, maximum: 1024}
+          objective: {type: string, description: "time: the most examples a second; cost: the least money.", enum: [time, cost]}
       runPolicy:
         type: object
         description: How long it runs and what remains.
@@ -121,6 +136,9 @@ properties:
         && (!has(self.elasticPolicy.minReplicas) || self.tfReplicaSpecs[t].replicas >= self.elasticPolicy.minReplicas))
       message: the workers must be minReplicas to maxReplicas of the elasticPolicy
       fieldPath: .tfReplicaSpecs
+    - rule: "!has(self.distributionPolicy) || has(self.distribution) && self.distribution in ['auto', 'required']"
+      message: is for jobs whose distribution is auto or required
+      fieldPath: .distributionPolicy
 )yaml";
 
 Json SchemaOf(const std::string& version) {

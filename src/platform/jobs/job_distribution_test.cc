@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/jobs/job_distribution.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "platform/jobs/controller_fixture_test.h"
+#include "platform/object/pod_view.h"
+
+namespace weft::platform {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// A step that computes for half a second, on a model of 4 kB.
+constexpr char kCosts[] =
+    R"({"format":"weft.dev/costs","version":1,"graph":"0123456789abcdef","steps":10,
+"step_seconds":0.5,"least_seconds":0.5,"batch":64,"ops":[
+{"name":"w","op":"VariableV2","inputs":[],"outputs":[{"dtype":"float","dims":[1000],"bytes":4000}],
+ "state_bytes":4000,"seconds":0.000001,"least_seconds":0.000001},
+{"name":"forward","op":"MatMul","inputs":["w"],"outputs":[{"dtype":"float","dims":[64],"bytes":256}],
+ "seconds":0.25,"least_seconds":0.25},
+{"name":"gradient","op":"MatMul","inputs":["forward"],"outputs":[{"dtype":"float","dims":[1000],"bytes":4000}],
+ "seconds":0.25,"least_seconds":0.25},
+{"name":"update","op":"ApplyGradientDescent","inputs":["w","gradient"],"outputs":[],
+ "seconds":0.00001,"least_seconds":0.00001}],"links":[]})";
+
+class DistributionTest : public ControllerFixture {
+ protected:
+  void AddNodes(int count) {
+    for (int i = 0; i < count; ++i) {
+      Json node = Json::Parse(R"({"apiVersion":"v1","kind":"Node","metadata":{},"status":{
+        "allocatable":{"cpu":"8","memory":"16Gi","pods":"20"}}})")
+                      .value();
+      SetField(&node, {"metadata", "name"}, absl::StrCat("node-", i));
+      ASSERT_TRUE(store_->Create(Nodes(), "", node, {}).ok());
+    }
+  }
+  void AddCosts(const std::string& text) {
+    Json map =
+        Json::Parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}})").value();
+    SetField(&map, {"data", kCostsKey}, text);
+    ASSERT_TRUE(store_->Create(*FindResource("", "configmaps"), "default", map, {}).ok());
+  }
+  static Json AutoJob(int64_t workers = 1) {
+    Json job = JobOf({{"Worker", Replica(workers, "")}});
+    SetField(&job, {"spec", "distribution"}, "auto");
+    SetField(&job, {"spec", "distributionPolicy", "costs"}, "c");
+    return job;
+  }
+  std::string Reason() { return StringField(JobNow(), {"status", "distribution", "reason"}); }
+  static std::string Variable(const Json& pod, absl::string_view name) {
+    const Json& container = FindField(pod, {"spec", "containers"})->items()[0];
+    for (const Json& each : container.Find("env")->items()) {
+      if (StringField(each, {"name"}) == name) return StringField(each, {"value"});
+    }
+    return "none";
+  }
+};
+
+TEST_F(DistributionTest, TheJobGetsAsManyTasksAsThePlannerSays) {
+  AddNodes(4);
+  AddCosts(kCosts);
+  Submit(AutoJob());
+  EXPECT_THAT(Reason(), StartsWith("ps: 4 workers, 1 server, ")) << JobNow().Dump();
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1 job-worker-2 job-worker-3");
+  EXPECT_EQ(Variable(Pod("job-ps-0"), "WEFT_DISTRIBUTION"), "auto");
+  EXPECT_EQ(StringField(JobNow(), {"status", "distribution", "graph"}), "0123456789abcdef");
+  const ObjectList events = store_->List(*FindResource("", "events"), {"default"}).value();
+  bool is_told = false;
+  for (const ObjectPtr& event : events.items)
+    is_told = is_told || StringField(*event, {"reason"}) == "Distributed";
+  EXPECT_TRUE(is_told);
+}
+
+TEST_F(DistributionTest, WorkersShareNodesByWhatTheyAskFor) {
+  AddNodes(1);
+  AddCosts(kCosts);
+  Json job = AutoJob();
+  Json* const spec = job.FindMutable("spec");
+  Json replica = Replica(1, "");
+  Json container = FindField(replica, {"template", "spec", "containers"})->items()[0];
+  SetField(&container, {"resources", "requests", "cpu"}, "2");
+  SetField(&replica, {"template", "spec", "containers"}, Json(Json::Array{container}));
+  SetField(spec, {"tfReplicaSpecs", "Worker"}, replica);
+  SetField(spec, {"distributionPolicy", "maxWorkers"}, 3);
+  Submit(job);
+  EXPECT_THAT(Reason(), StartsWith("ps: 3 workers, 1 server, ")) << JobNow().Dump();
+}
+
+TEST_F(DistributionTest, ItIsPlannedAnewWhenItGoesOn) {
+  AddNodes(2);
+  AddCosts(kCosts);
+  Submit(AutoJob());
+  EXPECT_THAT(Reason(), StartsWith("ps: 2 workers, 1 server, "));
+  Json job = JobNow();
+  SetField(&job, {"spec", "runPolicy", "suspend"}, true);
+  ASSERT_TRUE(store_->Update(TfJobs(), job, {}).ok());
+  Settle();
+  EXPECT_EQ(Reason(), "");
+  for (const char* name : {"node-2", "node-3"}) {
+    Json node = *store_->Get(Nodes(), {"", "node-0"}).value();
+    Json more = Json::Parse(R"({"apiVersion":"v1","kind":"Node","metadata":{}})").value();
+    SetField(&more, {"metadata", "name"}, name);
+    more.Set("status", *node.Find("status"));
+    ASSERT_TRUE(store_->Create(Nodes(), "", more, {}).ok());
+  }
+  job = JobNow();
+  SetField(&job, {"spec", "runPolicy", "suspend"}, false);
+  ASSERT_TRUE(store_->Update(TfJobs(), job, {}).ok());
+  Settle();
+  EXPECT_THAT(Reason(), StartsWith("ps: 4 workers, 1 server, "));
+}
+
+TEST_F(DistributionTest, WithoutCostsTheCountsStay) {
+  AddNodes(4);
+  Submit(AutoJob(2));
+  EXPECT_THAT(Reason(), HasSubstr("stay as they are written: there is no ConfigMap c"));
+  EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1");
+}
+
+TEST(ChooseDistribution, SaysWhatIsWrongWithCostsAndNodes) {
+  TfJob job;
+  job.distribution = {.is_automatic = true, .costs = "c"};
+  EXPECT_THAT(ChooseDistribution(job, kCosts, {}).reason, HasSubstr("the job has no workers"));
+  job.replicas.push_back({.path = "spec.tfReplicaSpecs.Worker"});
+  EXPECT_THAT(ChooseDistribution(job, "{}", {}).reason, HasSubstr("ConfigMap c, costs.json"));
+  EXPECT_THAT(ChooseDistribution(job, kCosts, {}).reason, HasSubstr("no node has room"));
+  std::string other = kCosts;
+  other.replace(other.find("\"version\":1"), 11, "\"version\":9");
+  EXPECT_THAT(ChooseDistribution(job, other, {}).reason, HasSubstr("version"));
+}
+
+TEST(DistributionPolicy, IsChecked) {
+  Json job = JobOf({{"Worker", Replica(1, "")}});
+  SetField(&job, {"spec", "distribution"}, "sometimes");
+  EXPECT_THAT(ParseTfJob(job, "job.yaml").status().message(),
+              HasSubstr("spec.distribution: holds \"sometimes\""));
+  SetField(&job, {"spec", "distribution"}, "written");
+  SetField(&job, {"spec", "distributionPolicy", "maxWorkers"}, 0);
+  EXPECT_THAT(ParseTfJob(job, "job.yaml").status().message(),
+              HasSubstr("is for jobs whose distribution is auto or required"));
+}
+
+}  // namespace
+}  // namespace weft::platform

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a step that is replicated; here, where the catalogue of ops may be seen. That
+// results stay the same is tested against TensorFlow (tests/conformance/distribution_test.py).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "weft/graph/builder.h"
+#include "weft/ops/catalogue.h"
+#include "weft/replicate/replicate.h"
+#include "weft/replicate/rules.h"
+
+namespace weft::replicate {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kDevices[][48] = {"/job:worker/replica:0/task:0/device:CPU:0",
+                                 "/job:worker/replica:0/task:1/device:CPU:0"};
+
+// A step under construction: all nodes at the first worker.
+struct Step {
+  Graph graph{&StandardCatalogue().ops()};
+  GraphBuilder b{&graph};
+  std::vector<FedTensor> feeds;
+
+  Endpoint Feed(PartialShape declared, Shape shape) {
+    const auto index = static_cast<int64_t>(feeds.size());
+    feeds.push_back({absl::StrCat("x", index, ":0"), std::move(declared), std::move(shape)});
+    return b.Op("_Arg", {}, {{"T", DType::kFloat}, {"index", index}}, "arg");
+  }
+  Endpoint Variable(Shape shape) {
+    return b.Op("VariableV2", {}, {{"dtype", DType::kFloat}, {"shape", shape}}, "v");
+  }
+  void Descend(Endpoint variable, Endpoint gradient) {
+    b.Op("ApplyGradientDescent", {variable, b.Scalar<float>(.5f), gradient}, {}, "update");
+  }
+  Replicated Replicate() {
+    EXPECT_EQ(b.status(), absl::OkStatus());
+    for (Node* node : graph.nodes()) node->set_assigned_device(kDevices[0]);
+    StatusOr<Replicated> result = ReplicateStep(
+        {.feeds = feeds, .workers = {kDevices[0], kDevices[1]}, .default_device = kDevices[0]},
+        &graph);
+    EXPECT_EQ(result.status(), absl::OkStatus());
+    return result.ok() ? *result : Replicated();
+  }
+};
+
+TEST(Rules, AreOfOpsThatThereAre) {
+  RuleTable table;
+  AddElementwiseRules(&table);
+  AddSizeRules(&table);
+  AddLayoutRules(&table);
+  AddProductRules(&table);
+  for (const auto& [name, rule] : table) {
+    EXPECT_NE(StandardCatalogue().ops().Find(name), nullptr) << name;
+    EXPECT_NE(rule.rule, nullptr) << name;
+  }
+}
+
+TEST(ReplicateStep, CopiesWhatDependsOnTheBatchAndSumsTheGradient) {
+  Step s;
+  const Endpoint x = s.Feed({-1, 3}, {4, 3}), w = s.Variable({3, 2});
+  const Endpoint y = s.b.Op("MatMul", {x, w}, {}, "y");
+  s.Descend(w, s.b.Op("MatMul", {x, y}, {{"transpose_a", true}}, "gradient"));
+  const Replicated result = s.Replicate();
+  EXPECT_EQ(result.refusal, "");
+  EXPECT_EQ(result.split_nodes, 2);
+  EXPECT_EQ(result.sums, 1);
+  const Node* const update = s.graph.Find("update");
+  ASSERT_NE(update, nullptr);
+  const Node* const sum = update->input(2).node;
+  EXPECT_EQ(sum->op(), "AddN");
+  EXPECT_EQ(sum->input(0).node, s.graph.Find("gradient"));
+  const Node* const other = sum->input(1).node;
+  EXPECT_EQ(other->assigned_device(), kDevices[1]);
+  EXPECT_EQ(other->input(0).node->op(), "Split");
+  EXPECT_EQ(other->input(0).port, 1);
+  EXPECT_EQ(other->input(1).node, s.graph.Find("y/of_worker_1"));
+  EXPECT_EQ(s.graph.Find("y")->input(0).port, 0);
+}
+
+TEST(ReplicateStep, DividesTheSumOfMeans) {
+  Step s;
+  const Endpoint x = s.Feed({-1}, {6}), v = s.Variable({});
+  s.Descend(v, s.b.Op("Mean", {x, s.b.Constant(Tensor::Vector<int32_t>({0}))}));
+  EXPECT_EQ(s.Replicate().refusal, "");
+  const Node* const scaled = s.graph.Find("update")->input(2).node;
+  ASSERT_EQ(scaled->op(), "Mul");
+  EXPECT_EQ(scaled->input(0).node->op(), "AddN");
+}
+
+TEST(ReplicateStep, FollowsTheBatchsSizeThroughDivisions) {
+  Step s;
+  const Endpoint x = s.Feed({-1}, {6}), v = s.Variable({});
+  const Endpoint zero = s.b.Constant(Tensor::Vector<int32_t>({0}));
+  const Endpoint rows = s.b.Op("Prod", {s.b.Op("Shape", {x}), zero});
+  const Endpoint share = s.b.Op("RealDiv", {x, s.b.Op("Cast", {rows}, {{"DstT", DType::kFloat}})});
+  s.Descend(v, s.b.Op("Sum", {share, zero}));
+  EXPECT_EQ(s.Replicate().refusal, "");
+  // Each worker divided by its own rows, so the sum is twice the whole's.
+  EXPECT_EQ(s.graph.Find("update")->input(2).node->op(), "Mul");
+}
+
+TEST(ReplicateStep, LetsWorkersWaitForSumsOfTheBatch) {
+  Step s;
+  const Endpoint x = s.Feed({-1}, {6}), v = s.Variable({});
+  const Endpoint zero = s.b.Constant(Tensor::Vector<int32_t>({0}));
+  const Endpoint centred = s.b.Op("Sub", {x, s.b.Op("Mean", {x, zero}, {}, "mean")}, {}, "centred");
+  s.Descend(v, s.b.Op("Sum", {s.b.Op("Square", {centred}), zero}));
+  const Replicated result = s.Replicate();
+  EXPECT_EQ(result.refusal, "");
+  EXPECT_THAT(result.mid_step_sums, ::testing::ElementsAre("'mean' for 'centred'"));
+  EXPECT_EQ(s.graph.Find("centred/of_worker_1")->input(1).node,
+            s.graph.Find("centred")->input(1).node);
+}
+
+TEST(ReplicateStep, NamesWhatItRefuses) {
+  const auto refusal = [](auto build) {
+    Step s;
+    build(s);
+    const int before = s.graph.num_nodes();
+    const std::string why = s.Replicate().refusal;
+    EXPECT_EQ(s.graph.num_nodes(), before) << "left alone";
+    return why;
+  };
+  EXPECT_THAT(refusal([](Step& s) {
+                const Endpoint x = s.Feed({-1, 3}, {4, 3});
+                s.Descend(s.Variable({4, 4}),
+                          s.b.Op("MatMul", {x, x}, {{"transpose_b", true}}, "all_pairs"));
+              }),
+              HasSubstr("the rows of 'all_pairs' (MatMul) do not stay apart"));
+  EXPECT_THAT(refusal([](Step& s) {
+                const Endpoint x = s.Feed({-1, 3}, {4, 3});
+                s.Descend(s.Variable({4, 3}), s.b.Op("Cholesky", {x}, {}, "unknown"));
+              }),
+              HasSubstr("nothing is known of how 'unknown' (Cholesky) treats rows"));
+  EXPECT_THAT(refusal([](Step& s) { s.Descend(s.Variable({4}), s.Feed({4}, {4})); }),
+              HasSubstr("the first size of what is fed is fixed ('x0:0' of [4])"));
+  EXPECT_THAT(refusal([](Step& s) { s.Descend(s.Variable({}), s.Feed({}, {})); }),
+              HasSubstr("nothing that is fed has rows"));
+  EXPECT_THAT(
+      refusal([](Step& s) { s.Descend(s.Variable({}), s.b.Op("L2Loss", {s.Feed({-1}, {5})})); }),
+      HasSubstr("a batch of 5 does not split over 2 workers evenly"));
+}
+
+TEST(FeedsFit, WantsTheSameRanksAndOneEvenBatch) {
+  const std::vector<FeedUse> feeds = {{true, {-1, 3}}, {true, {-1}}, {false, PartialShape()}};
+  EXPECT_TRUE(FeedsFit(feeds, {{8, 3}, {8}, {}}, 4));
+  EXPECT_FALSE(FeedsFit(feeds, {{6, 3}, {6}, {}}, 4));
+  EXPECT_FALSE(FeedsFit(feeds, {{8, 3}, {4}, {}}, 4));
+  EXPECT_FALSE(FeedsFit(feeds, {{8, 3, 1}, {8}, {}}, 4));
+  EXPECT_FALSE(FeedsFit(feeds, {{0, 3}, {0}, {}}, 4));
+}
+
+}  // namespace
+}  // namespace weft::replicate
