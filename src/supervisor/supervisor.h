@@ -22,7 +22,7 @@ struct SuperviseOptions {
   uint64_t data_bytes = 0;        // the most that its tensors may take
   // A child that was killed so often in a row, each within a second of its start, is not started
   // again.
-  int most_quick_deaths = 5;
+  int most_quick_deaths = 20;
 };
 
 // Runs the program as its child until that ends by itself, and gives what a shell would: its code.
