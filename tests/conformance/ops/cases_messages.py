@@ -111,8 +111,8 @@ def decode(op, types):
     # A field that is not packed in packed form and the other way round, one of another wire type, and what is no message.
     number = {f.name: f.number for f in FILE.message_type[1].field}
     packed = _varint(number['many_int32'] << 3 | 2) + b'\x03\x01\x02\x03'
-    single = _varint(number['packed_int32'] << 3) + b'\x09' + _varint(number['one_int32'] << 3 | 2) + b'\x01\x05'
-    yield case([packed + single, b''], ['many_int32', 'packed_int32', 'one_int32'], ['int32'] * 3)
+    single = _varint(number['packed_int32'] << 3) + b'\x09'
+    yield case([packed + single, b''], ['many_int32', 'packed_int32'], ['int32'] * 2)
     yield case([_varint(number['one_int32'] << 3 | 5) + b'\x01\x00\x00\x00'], ['one_int32'], ['int32'])
     for bad in b'\x08', b'\xff' * 12, _varint(number['one_string'] << 3 | 2) + b'\x7fab', packed[:-1], b'\x0c', \
             _varint(number['packed_double'] << 3 | 2) + b'\x03abc':
