@@ -58,7 +58,6 @@ int main(int argc, char** argv) {
   weft::apps::AddExec(app, line, &action);
   weft::apps::AddServe(app, &action);
   weft::apps::AddPredict(app, &action);
-  weft::apps::AddServer(app, &action);
   weft::apps::AddServer(app, line, &action);
   weft::apps::AddSecret(app, &action);
   weft::apps::AddInspect(app, &action);
