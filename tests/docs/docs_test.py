@@ -47,7 +47,7 @@ class Pages(unittest.TestCase):
                 taken = ports.enter_context(socket.socket())
                 taken.bind(('127.0.0.1', 0))
                 script = script.replace(port, str(taken.getsockname()[1]))
-            script, promised = (text.replace('/tmp/line', folder) for text in (script, promised))
+            script, promised = (re.sub('/tmp/(line|records|predictions)', folder + r'/\1', text) for text in (script, promised))
             ports.close()
             done = subprocess.run(['bash', '-euc', script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
                                   env=dict(os.environ, PATH='%s:%s' % (BIN, os.environ['PATH'])))

@@ -26,9 +26,9 @@ MISSING = {
                     SparseMatrixMatMul SparseMatrixSparseMatMul SparseMatrixTranspose
                     NcclAllReduce NcclBroadcast NcclReduce'''.split(), 'not yet in C++'),
 }
-# Differentiated by TensorFlow's client in other ways than its registry, or not at all.
+# Differentiated by TensorFlow's client in other ways than its registry, or not at all; Batch and Unbatch by contrib's of version 1.
 MORE = {'GuaranteeConst', 'ParallelConcat', 'Snapshot', 'PartitionedCall', 'StatefulPartitionedCall', 'MaxPoolGradGradV2',
-        'TensorArrayGradV3', 'TensorArrayGradWithShape'}
+        'TensorArrayGradV3', 'TensorArrayGradWithShape', 'Batch', 'Unbatch'}
 REFERENCE = pathlib.Path(sys.argv[2])
 
 
