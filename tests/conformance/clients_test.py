@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Several clients, one that vanishes, timeouts and long waits: clients_test.py PATH_OF_WEFT [unittest arguments]."""
+import glob
 import signal
 import subprocess
 import sys
@@ -29,6 +30,15 @@ with tf1.Session(sys.argv[1]) as session:
     print('blocking', flush=True)
     session.run(doubled)
 '''
+
+
+def is_stopped(pid):
+    """Whether all threads of a process stand still."""
+    states = []
+    for path in glob.glob('/proc/%d/task/*/stat' % pid):
+        with open(path) as file:
+            states.append(file.read().rsplit(')', 1)[1].split()[0])
+    return set(states) == {'T'}
 
 
 class Clients(unittest.TestCase):
@@ -71,6 +81,7 @@ class Clients(unittest.TestCase):
                 ps = cluster['ps'].process
                 ps.send_signal(signal.SIGSTOP)
                 self.addCleanup(ps.send_signal, signal.SIGCONT)
+                wait_until(lambda pid=ps.pid: is_stopped(pid), 'a task that stands still')
                 if seconds == '0':
                     threading.Timer(5, ps.send_signal, [signal.SIGCONT]).start()
                     self.assertEqual(session.run(more), 2)

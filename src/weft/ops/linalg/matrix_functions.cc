@@ -12,12 +12,20 @@ namespace {
 using E = Endpoint;
 using ComplexMatrix = Matrix<Complex128>;
 
-ComplexMatrix Exponential(const ComplexMatrix& x) { return x.exp(); }
-ComplexMatrix Logarithm(const ComplexMatrix& x) { return x.log(); }
-ComplexMatrix SquareRoot(const ComplexMatrix& x) { return x.sqrt(); }
+using Result = StatusOr<ComplexMatrix>;
+
+Result Exponential(const ComplexMatrix& x) { return ComplexMatrix(x.exp()); }
+Result SquareRoot(const ComplexMatrix& x) { return ComplexMatrix(x.sqrt()); }
+// Eigen ends the process where it finds no triangular form, as for NaN.
+Result Logarithm(const ComplexMatrix& x) {
+  if (Eigen::ComplexSchur<ComplexMatrix>(x, /*computeU=*/false).info() != Eigen::Success) {
+    return InvalidArgument("Schur decomposition was not successful. The input might not be valid.");
+  }
+  return ComplexMatrix(x.log());
+}
 
 // Real matrices are computed as complex ones, whose triangular form is always a triangle.
-template <ComplexMatrix (*function)(const ComplexMatrix&)>
+template <Result (*function)(const ComplexMatrix&)>
 class FunctionKernel final : public OpKernel {
  public:
   Status Compute(KernelContext& c) override {
@@ -27,9 +35,12 @@ class FunctionKernel final : public OpKernel {
     if (input.num_elements() == 0) return absl::OkStatus();
     return ForEachMatrix(c, count, 16 * CubicWork(input.dim(input.rank() - 1)), [&](int64_t i) {
       if (IsComplex(input.dtype())) {
-        StoreMatrix<Complex128>(function(LoadMatrix<Complex128>(input, i)), out, i);
+        WEFT_ASSIGN_OR_RETURN(const ComplexMatrix found,
+                              function(LoadMatrix<Complex128>(input, i)));
+        StoreMatrix<Complex128>(found, out, i);
       } else {
-        const ComplexMatrix found = function(LoadMatrix<double>(input, i).cast<Complex128>());
+        WEFT_ASSIGN_OR_RETURN(const ComplexMatrix found,
+                              function(LoadMatrix<double>(input, i).cast<Complex128>()));
         StoreMatrix<double>(found.real(), out, i);
       }
       return absl::OkStatus();

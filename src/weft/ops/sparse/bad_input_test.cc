@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -25,6 +27,29 @@ TEST(SparseAddGradTest, IndicesMustBeMatrices) {
   const Tensor wrong = Tensor::Scalar<int64_t>(0);
   EXPECT_TRUE(absl::IsInvalidArgument(
       RunOp("SparseAddGrad", {gradient, indices, indices, wrong}).status()));
+}
+
+// Matrices for which no decomposition ends: a result or an error, never the end of the process.
+TEST(MatrixTest, NumbersThatHaveNoDecomposition) {
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 1e300}) {
+    Tensor matrix = *Tensor::Zeros(DType::kComplex128, Shape{4, 4});
+    for (int64_t i = 0; i < 16; ++i) matrix.data<Complex128>()[i] = {bad, -bad};
+    for (const char* op :
+         {"MatrixLogarithm", "MatrixSquareRoot", "MatrixExponential", "MatrixInverse",
+          "MatrixDeterminant", "Cholesky", "SelfAdjointEigV2", "Qr", "Svd", "Lu"}) {
+      SCOPED_TRACE(op);
+      RunOp(op, {matrix}).status().IgnoreError();
+    }
+    RunOp("Eig", {matrix}, {{"Tout", DType::kComplex128}}).status().IgnoreError();
+    RunOp("MatrixSolve", {matrix, matrix}).status().IgnoreError();
+  }
+  Tensor none = *Tensor::Zeros(DType::kComplex64, Shape{4, 4});
+  for (Complex64& number : none.mutable_span<Complex64>()) {
+    number = {std::numeric_limits<float>::quiet_NaN(), 0};
+  }
+  EXPECT_THAT(std::string(ErrorOf("MatrixLogarithm", {none}).message()),
+              ::testing::HasSubstr("Schur decomposition was not successful"));
 }
 
 // Sizes that an input names and no memory holds: an error, or nothing to do, never the end of the
