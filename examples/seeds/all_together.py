@@ -78,7 +78,8 @@ elif FLAGS.job_name == 'worker':
 
     with sv.prepare_or_wait_for_session(server.target) as sess:
         begin = time.time()
-        writer = tf.train.SummaryWriter(logs_path, graph=tf.get_default_graph())
+        # Files are named after the second in which they begin: each worker's has a name of its own.
+        writer = tf.train.SummaryWriter(logs_path, graph=tf.get_default_graph(), filename_suffix='.%d' % FLAGS.task_index)
         for epoch in range(training_epochs):
             batch_count = int(mnist.train.num_examples / batch_size)
 
