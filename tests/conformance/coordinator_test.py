@@ -168,7 +168,7 @@ def keras(cluster):
     x, y = data()
     with strategy.scope():
         model = tf.keras.Sequential([tf.keras.layers.Dense(8, 'relu', input_shape=(3,)), tf.keras.layers.Dense(1)])
-        model.compile(tf.keras.optimizers.Adam(0.05), 'mse', steps_per_execution=4)
+        model.compile(tf.keras.optimizers.Adam(0.05), 'mse')
     history = model.fit(tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(16), epochs=2,
                         steps_per_epoch=40, verbose=0)
     losses = history.history['loss']

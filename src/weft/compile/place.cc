@@ -124,11 +124,10 @@ class Placer {
     return absl::OkStatus();
   }
 
-  // A call or loop that is given handles which were asked to be at several devices: its body says
-  // what runs where. Branches stay with their first handle, as what lowering makes of them has to.
+  // A call that is given handles which were asked to be at several devices: its body says what runs
+  // where. Branches and loops stay with their first handle, as what lowering makes of them has to.
   bool TakesHandlesOfSeveral(const Node& node) const {
-    if (!node.LowersTo(InstructionKind::kCall) && !node.LowersTo(InstructionKind::kLoop) &&
-        graph_->FindFunction(node.op()) == nullptr)
+    if (!node.LowersTo(InstructionKind::kCall) && graph_->FindFunction(node.op()) == nullptr)
       return false;
     const std::string* first = nullptr;
     for (int i = 0; i < node.num_inputs(); ++i) {
