@@ -99,6 +99,14 @@ def rows():
     add('average pool 8x56x56x64', [normal(8, 56, 56, 64)], lambda tf, x: [tf.nn.avg_pool2d(x, 3, 2, 'SAME')], 5)
 
 
+def gelu(tf, x):
+    return 0.5 * x * (1 + tf.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+
+def bias(tf, x, b):
+    return tf.nn.bias_add(x, b)
+
+
 def element_wise():
     x = normal(1 << 20)
     for name in 'tanh', 'sigmoid', 'exp', 'relu', 'erf', 'sqrt', 'square':
@@ -109,19 +117,15 @@ def element_wise():
     add('sum of two 64K', [normal(65536)] * 2, lambda tf, a, b: [a + b], 100)
     add('with a row 1024x1024', [normal(1024, 1024), normal(1024)], lambda tf, a, b: [a * b], 10)
     add('with a column 1024x1024', [normal(1024, 1024), normal(1024, 1)], lambda tf, a, b: [a * b], 10)
-    add('gelu of 1M', [x], lambda tf, x: [0.5 * x * (1 + tf.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))], 4)
-    add('its gradient of 1M', [x], gradients(lambda tf, x: 0.5 * x * (1 + tf.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))), 2)
+    add('gelu of 1M', [x], lambda tf, x: [gelu(tf, x)], 4)
+    add('its gradient of 1M', [x], gradients(gelu), 2)
     add('choice of 1M', [x, x], lambda tf, a, b: [tf.where(a > b, a, b)], 8)
     add('cast of 1M', [below(100, 1 << 20)], lambda tf, x: [tf.cast(x, tf.float32)], 10)
     add('to halves and back 1M', [x], lambda tf, x: [tf.cast(tf.cast(x, tf.float16), tf.float32)], 5)
     add('clip of 1M', [x], lambda tf, x: [tf.clip_by_value(x, -1, 1)], 8)
     add('norm of 1M', [x], lambda tf, x: [tf.nn.l2_loss(x)], 10)
-    add('bias 8x28x28x128', [normal(8, 28, 28, 128), normal(128)], lambda tf, x, b: [tf.nn.bias_add(x, b)], 8)
-    add('its gradient 8x28x28x128', [normal(8, 28, 28, 128), normal(128)], gradients(tf_bias), 5)
-
-
-def tf_bias(tf, x, b):
-    return tf.nn.bias_add(x, b)
+    add('bias 8x28x28x128', [normal(8, 28, 28, 128), normal(128)], lambda tf, x, b: [bias(tf, x, b)], 8)
+    add('its gradient 8x28x28x128', [normal(8, 28, 28, 128), normal(128)], gradients(bias), 5)
 
 
 def moves():

@@ -10,7 +10,7 @@ namespace weft::ops::nn {
 // taps[t] + i * step of the input; the windows' own pixels lie `channels` elements apart.
 struct PoolRun {
   const int64_t* taps;
-  int64_t count;  // of taps, at least 1 but for `average`
+  int64_t count;  // of taps; at least 1 for add_to_largest
   int64_t windows;
   int64_t step;
   int64_t channels;
