@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 
 #include "net/json.h"
+#include "weft/lease/lease_book.h"
 #include "weft/wire/grpc_service.h"
 
 namespace weft::train {
@@ -22,16 +23,9 @@ class Client final : public LeaseQueueClient {
       : channel_(std::move(channel)), queue_(std::move(queue)) {}
 
   Status Define(const LeaseQueueOptions& options) {
-    Json spec = Json::MakeObject();
-    spec.Set("name", options.name);
-    spec.Set("records", options.records);
-    spec.Set("per_lease", options.per_lease);
-    spec.Set("epochs", options.epochs);
-    spec.Set("seed", static_cast<int64_t>(options.seed));
-    spec.Set("lease_seconds", options.lease_seconds);
     Json call = Json::MakeObject();
     call.Set("do", "define");
-    call.Set("queue", std::move(spec));
+    call.Set("queue", lease::JsonOf(options));
     return Ask(call).status();
   }
 

@@ -10,18 +10,12 @@
 #include "absl/time/time.h"
 
 #include "base/status.h"
+#include "weft/lease/lease_queue.h"
 #include "weft/train/task.h"
 
 namespace weft::train {
 
-struct LeaseQueueOptions {
-  std::string name;             // letters, digits, '-', '_', '.'
-  int64_t records = 0;          // of the data set
-  int64_t per_lease = 0;        // records of one range; the last may have fewer
-  int64_t epochs = 1;           // how often each record is used
-  uint64_t seed = 0;            // of the order of ranges, another in each epoch; 0: as they lie
-  int64_t lease_seconds = 600;  // a worker that has not reported by then has lost its range
-};
+using LeaseQueueOptions = lease::QueueSpec;
 
 // The records [begin, end) of an epoch, for this worker.
 struct LeasedRange {
