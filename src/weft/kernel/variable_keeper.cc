@@ -1,37 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/kernel/variable_keeper.h"
 
-#include <string>
+#include "weft/kernel/device_offer.h"
 
 namespace weft {
 namespace {
 
-constexpr char kKeeperContainer[] =
-    " keeper";  // clients' containers begin with a letter or a digit
-
-class KeeperOffer final : public Resource {
- public:
-  explicit KeeperOffer(VariableKeeper* keeper) : keeper_(keeper) {}
-  std::string DebugString() const override { return "who keeps the variables"; }
-  VariableKeeper* keeper() const { return keeper_; }
-
- private:
-  VariableKeeper* const keeper_;
-};
+constexpr char kKeeperContainer[] = " keeper";
 
 }  // namespace
 
 void OfferKeeper(Device* device, VariableKeeper* keeper) {
-  device->resources()
-      .LookupOrCreate<KeeperOffer>(
-          kKeeperContainer, "",
-          [&]() -> StatusOr<Ref<KeeperOffer>> { return MakeRef<KeeperOffer>(keeper); })
-      .IgnoreError();
+  DeviceOffer<VariableKeeper>::Make(device, kKeeperContainer, "who keeps the variables", keeper);
 }
 
 VariableKeeper* KeeperOf(Device* device) {
-  StatusOr<Ref<KeeperOffer>> found = device->resources().Lookup<KeeperOffer>(kKeeperContainer, "");
-  return found.ok() ? (*found)->keeper() : nullptr;
+  return DeviceOffer<VariableKeeper>::Find(device, kKeeperContainer);
 }
 
 Status UpdateRows(Device* device, Variable& variable, const Tensor& rows,
