@@ -24,6 +24,8 @@ import time
 import jobs
 import model_rows
 import op_rows
+import product_rows
+import size_rows
 import together_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -34,7 +36,7 @@ class Side:
     """A program that measures a round for each line it reads."""
 
     def __init__(self, name, command, **env):
-        self.name, self.times, self.cpus, self.check = name, [], [], None
+        self.name, self.times, self.cpus, self.check, self.answer = name, [], [], None, {}
         self.log = tempfile.TemporaryFile(mode='w+')  # what it says is shown only if it fails
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         env=dict(os.environ, **env))
@@ -52,7 +54,7 @@ class Side:
             raise RuntimeError('%s gave no figure (exit code %s):\n%s' % (self.name, self.process.wait(), self.log.read()[-2000:])) from error
         self.times.append(answer['us'])
         self.cpus.append(answer.get('cpu_us', 0))
-        self.check = answer['check']
+        self.check, self.answer = answer['check'], answer
 
     def round(self, case=''):
         self.start_round(case)
@@ -171,6 +173,7 @@ class Bench:
         self.tensorflows = [(version, python) for python in (arguments.tf215, sys.executable)
                             if (version := model_rows.version_of(python, 'tensorflow_cpu'))]
         self.torch_python = arguments.torch if model_rows.version_of(arguments.torch, 'torch') else None
+        self.megabytes, self.scale = arguments.megabytes, arguments.scale
         self.server_pids = []  # of the cluster that was started last
         self.table = Table()
 
@@ -287,6 +290,21 @@ class Bench:
             raise RuntimeError('no TensorFlow in %s: run this by ./dev bench' % sys.executable)
         op_rows.run(self, Side, refuse_others)
 
+    def products(self):
+        self.table.section('Products of matrices, the time of one: a weft server beside TensorFlow, OpenBLAS and MKL in their own processes (row 5)')
+        if not self.tensorflows:
+            raise RuntimeError('no TensorFlow in %s: run this by ./dev bench' % sys.executable)
+        product_rows.run(self, Side, refuse_others)
+
+    def first(self):
+        size_rows.first(self, Side, measure)
+
+    def checkpoint(self):
+        size_rows.checkpoint(self, Side, measure)
+
+    def big(self):
+        size_rows.big(self, Together, Side, measure)
+
     def ps(self):
         self.table.section("The seeds' MLP on 1 parameter server and 2 workers, asynchronous, batch 100 (row 7)")
         with self.cluster('weft', ps=1, worker=2) as (ours, _, _), \
@@ -376,8 +394,9 @@ class Bench:
         self.table.lines += [dict(what=what, ratio=ratio, goal=goal, met=met) for what, ratio, goal, met in lines]
 
 
-ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'ops': Bench.single_ops,
-        'models': Bench.whole_models, 'ps': Bench.ps, 'wire': Bench.wire, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs,
+ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'ops': Bench.single_ops, 'products': Bench.products,
+        'models': Bench.whole_models, 'ps': Bench.ps, 'wire': Bench.wire, 'first': Bench.first,
+        'checkpoint': Bench.checkpoint, 'big': Bench.big, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs,
         'allreduce': together_rows.allreduce, 'recovery': together_rows.recovery}
 
 
@@ -388,6 +407,8 @@ def main():
     parser.add_argument('--rounds', type=int, default=7)
     parser.add_argument('--jobs', type=int, default=1000, help='of the row jobs; ten times as many lie there at a restart')
     parser.add_argument('--ops', type=lambda text: text.split(','), help='parts of the names of the row ops: softmax,pool, ...')
+    parser.add_argument('--megabytes', type=int, default=2048, help='of the checkpoint of the row checkpoint')
+    parser.add_argument('--scale', type=float, default=1, help='divides the sizes of the row big')
     parser.add_argument('--models', type=lambda text: text.split(','), help='some of the row models: lenet, vgg16, ...')
     parser.add_argument('--modes', type=lambda text: text.split(','), default=['train', 'infer'])
     parser.add_argument('--torch_forms', type=lambda text: text.split(','), default=['eager', 'compiled'])

@@ -49,6 +49,36 @@ def products():
     add('products of heads', [normal(8, 4, 64, 64)] * 2, lambda tf, a, b: [tf.matmul(a, b, transpose_b=True), tf.matmul(a, b)], 20)
 
 
+Product = collections.namedtuple('Product', 'm n k form dtype copies')
+
+
+def product_named(name):
+    """The product that 'product_name' named."""
+    m, n, k, form, dtype, copies = name.split()[1:]
+    return Product(int(m), int(n), int(k), form, np.dtype(dtype), int(copies))
+
+
+def product_name(m, n, k, form, dtype):
+    """form: 'nn', 'nt' or 'tn', t for what is stored transposed. A step has as many copies as make some five milliseconds."""
+    return 'matmul %d %d %d %s %s %d' % (m, n, k, form, np.dtype(dtype).name, max(1, min(200, int(2e8 / (m * n * k)))))
+
+
+def shapes_of(product):
+    """How the two sides are stored."""
+    left, right = (product.m, product.k), (product.k, product.n)
+    return (left[::-1] if product.form[0] == 't' else left), (right[::-1] if product.form[1] == 't' else right)
+
+
+def case_of(name):
+    """A case by its name, products of any size among them."""
+    if not name.startswith('matmul '):
+        return CASES[name]
+    product = product_named(name)
+    return Case([normal(*shape, dtype=product.dtype.type) for shape in shapes_of(product)],
+                lambda tf, a, b: [tf.matmul(a, b, transpose_a=product.form[0] == 't', transpose_b=product.form[1] == 't')],
+                product.copies, True)
+
+
 def convolutions():
     def conv(strides):
         return lambda tf, x, w: [tf.nn.conv2d(x, w, strides=[1, strides, strides, 1], padding='SAME')]

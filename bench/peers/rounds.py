@@ -6,21 +6,22 @@ import sys
 import time
 
 
-def cpu_seconds(server):
-    """CPU time of this process so far, and of all threads of the process `server` if there is one."""
+def cpu_seconds(*servers):
+    """CPU time of this process so far, and of all threads of the processes `servers` (None is none)."""
     total = time.process_time()
-    for path in glob.glob('/proc/%d/task/*/schedstat' % server) if server is not None else ():
-        try:
-            with open(path) as file:
-                total += int(file.read().split()[0]) / 1e9
-        except OSError:  # a thread that just ended
-            pass
+    for server in servers:
+        for path in glob.glob('/proc/%d/task/*/schedstat' % server) if server is not None else ():
+            try:
+                with open(path) as file:
+                    total += int(file.read().split()[0]) / 1e9
+            except OSError:  # a thread that just ended
+                pass
     return total
 
 
-def measured(step, check, server=None):
+def measured(step, check, server=None, **more):
     """Calls `step` in bursts for a quarter of a second. Says the time of a step in the fastest burst, and its CPU time over all
-    of them, that of the process `server` included."""
+    of them, that of the process `server` included; and `more`."""
     best, burst, count, end = 1e9, 1, 0, time.perf_counter() + 0.25
     cpu = cpu_seconds(server)
     while True:
@@ -35,7 +36,7 @@ def measured(step, check, server=None):
         if time.perf_counter() > end:
             break
     cpu = (cpu_seconds(server) - cpu) / count
-    print(json.dumps({'us': best * 1e6, 'check': float(check), 'cpu_us': cpu * 1e6}), flush=True)
+    print(json.dumps({'us': best * 1e6, 'check': float(check), 'cpu_us': cpu * 1e6, **more}), flush=True)
 
 
 def serve(step, checks=10, server=None):

@@ -148,7 +148,8 @@ def optimizer_of(name, rate):
             'adagrad': lambda: tf1.train.AdagradOptimizer(rate, initial_accumulator_value=0.1)}[name]()
 
 
-def make_step(name, mode, target):
+def build(name, mode):
+    """What a step of a model fetches, its placeholders and their arrays, by name."""
     tf1.disable_v2_behavior()
     model = MODELS[name]()
     arrays = model.feeds(np.random.default_rng(2))
@@ -166,6 +167,11 @@ def make_step(name, mode, target):
     else:
         fetches = [tf1.reduce_mean(logits * logits), logits]
         arrays.pop('labels')
+    return fetches, feeds, arrays
+
+
+def make_step(name, mode, target):
+    fetches, feeds, arrays = build(name, mode)
     session = tf1.Session(target)
     session.run(tf1.global_variables_initializer())
     call = session.make_callable(fetches, [feeds[key] for key in arrays])

@@ -16,7 +16,7 @@ os.environ['CUDA_VISIBLE_DEVICES'] = ''
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from ops import CASES  # noqa: E402
+from ops import case_of  # noqa: E402
 from rounds import measured  # noqa: E402
 
 tf1 = tf.compat.v1
@@ -25,7 +25,7 @@ tf1 = tf.compat.v1
 class Cases:
     def __init__(self, target):
         tf1.disable_v2_behavior()
-        self.target, self.name, self.session, self.step, self.check = target, None, None, None, 0
+        self.target, self.name, self.session, self.step, self.check, self.bytes = target, None, None, None, 0, 0
 
     def open(self, name):
         """The step of a case; that of the case before is forgotten with all its values."""
@@ -34,7 +34,7 @@ class Cases:
         if self.session is not None:
             self.session.close()
             self.step = None
-        case = CASES[name]
+        case = case_of(name)
         generator = np.random.default_rng(3)
         with tf1.Graph().as_default() as graph:
             tf1.set_random_seed(7)
@@ -47,6 +47,8 @@ class Cases:
                         outputs = list(case.build(tf1, *[one.read_value() for one in variables]))
                     # One element of each is read, without which TensorFlow computes nothing.
                     tasted += [tf1.cast(tf1.reshape(one, [-1])[0], tf1.float32) for one in outputs]
+            self.bytes = sum(one.dtype.size * one.shape.num_elements() for one in [one.read_value() for one in variables] + outputs
+                             if one.shape.is_fully_defined())
             done = tf1.add_n(tasted)
             shown = [one for one in outputs if one.dtype.is_floating] if case.is_checked else []
             check = tf1.add_n([tf1.reduce_mean(tf1.cast(one, tf1.float32)) for one in shown]) if shown else tf1.constant(0.0)
@@ -65,7 +67,7 @@ def main(arguments):
     server = int(arguments[1]) if len(arguments) > 1 else None
     for line in sys.stdin:
         cases.open(line.strip())
-        measured(cases.step, cases.check, server)
+        measured(cases.step, cases.check, server, bytes=cases.bytes)
 
 
 if __name__ == '__main__':

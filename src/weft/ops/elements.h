@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -47,6 +48,16 @@ inline void CopyElements(const T* from, int64_t n, T* to) {
   } else {
     std::copy_n(from, n, to);
   }
+}
+
+// Asks memory for the first lines of `n` elements that are soon to be read, or to be written.
+template <bool kToWrite, typename T>
+inline void PrefetchElements(const T* elements, int64_t n) {
+  constexpr int64_t kLine = 64;
+  constexpr int64_t kMostLines = 4;  // the processor goes on by itself
+  const auto* const bytes = reinterpret_cast<const std::byte*>(elements);
+  const int64_t end = std::min(n * static_cast<int64_t>(sizeof(T)), kMostLines * kLine);
+  for (int64_t at = 0; at < end; at += kLine) __builtin_prefetch(bytes + at, kToWrite ? 1 : 0);
 }
 
 // `n` copies of an element; of zeros as fast as memory is.

@@ -12,7 +12,9 @@
 //   };
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/elements.h"
 #include "weft/ops/rounded.h"
 
 namespace weft::rules {
@@ -138,19 +141,32 @@ void UpdateRange(const Rule& rule, const UpdateCall& call, const T* gradient, in
 }
 
 // Rows with one index keep their order, so that repeated indices give what a plain loop gives.
+// Rows of large variables lie anywhere: they are asked for while those before them are updated.
 template <typename Rule, typename T, typename Index>
 void UpdateRows(const Rule& rule, const UpdateCall& call) {
   constexpr int64_t kMinElements = 64 << 10;
   const Index* const indices = call.indices->data<Index>();
   const int64_t num_rows = call.indices->num_elements();
   const T* const gradient = reinterpret_cast<const T*>(call.gradient);
+  constexpr int64_t kAhead = 8;
   const int64_t wanted = num_rows * call.row_size / kMinElements;
-  const int64_t shards = std::max<int64_t>(1, std::min<int64_t>(wanted, 16));
+  const auto shards = static_cast<int64_t>(
+      std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(wanted, 1, 16))));
   call.context->ParallelFor(shards, 1, [&](int64_t begin, int64_t end) {
     for (int64_t shard = begin; shard < end; ++shard) {
       for (int64_t i = 0; i < num_rows; ++i) {
+        if (i + kAhead < num_rows) {
+          const int64_t later = static_cast<int64_t>(indices[i + kAhead]);
+          if ((later & (shards - 1)) == shard) {
+            for (int k = 0; k < Rule::kVariables; ++k) {
+              ops::PrefetchElements<true>(
+                  reinterpret_cast<const T*>(call.variables[k]) + later * call.row_size,
+                  call.row_size);
+            }
+          }
+        }
         const int64_t row = static_cast<int64_t>(indices[i]);
-        if (row % shards != shard) continue;
+        if ((row & (shards - 1)) != shard) continue;
         UpdateRange<Rule, T>(rule, call, gradient + i * call.row_size, row * call.row_size,
                              call.row_size);
       }

@@ -10,6 +10,9 @@
 #include "weft/tensor/shape_proto.h"
 
 namespace weft::storage {
+namespace {
+constexpr size_t kPieceBytes = size_t{4} << 20;  // large enough for a request to an object store
+}  // namespace
 
 struct BundleReader::Entry {
   BundleTensor tensor;
@@ -194,19 +197,24 @@ StatusOr<Tensor> BundleReader::ReadEntry(const Entry& entry, Allocator& allocato
     bytes.resize(entry.size);
     target = absl::MakeSpan(bytes);
   }
-  WEFT_ASSIGN_OR_RETURN(const size_t got, shard.file->ReadAt(entry.offset, target));
-  if (got < target.size()) return damaged("the file shrank while it was read");
   uint32_t crc = 0;
-  if (plain) {
-    crc = Crc32c({target.data(), target.size()});
-  } else if (info.dtype == DType::kString || info.dtype == DType::kVariant) {
+  // The sum is taken of what has just come, while the cache holds it.
+  for (size_t at = 0; at < target.size();) {
+    const absl::Span<char> piece = target.subspan(at, kPieceBytes);
+    WEFT_ASSIGN_OR_RETURN(const size_t got, shard.file->ReadAt(entry.offset + at, piece));
+    if (got < piece.size()) return damaged("the file shrank while it was read");
+    if (plain) crc = Crc32cExtend(crc, {piece.data(), piece.size()});
+    at += piece.size();
+  }
+  if (!plain) {
+    if (info.dtype != DType::kString && info.dtype != DType::kVariant) {
+      return damaged("resources cannot be stored");
+    }
     StatusOr<Tensor> decoded = info.dtype == DType::kString
                                    ? DecodeStrings(info.shape, bytes, &crc)
                                    : DecodeVariants(info.shape, bytes, &crc);
     if (!decoded.ok()) return damaged(decoded.status().message());
     tensor = *std::move(decoded);
-  } else {
-    return damaged("resources cannot be stored");
   }
   if (crc != entry.crc) return damaged("bad checksum");
   if (info.dtype == DType::kBool) {

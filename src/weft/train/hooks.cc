@@ -16,6 +16,7 @@
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
 #include "weft/storage/event_file.h"
+#include "weft/train/schedule.h"
 
 namespace weft::train {
 namespace {
@@ -31,70 +32,6 @@ class StopHook final : public Hook {
 
  private:
   const int64_t last_step_;
-};
-
-const Clock& ClockOr(const Clock* clock) {
-  static const RealClock* const real = new RealClock();
-  return clock != nullptr ? *clock : *real;
-}
-
-// When something that is done every so often is due again.
-class Schedule {
- public:
-  Schedule(const Every& every, const Clock& clock) : every_(every), clock_(clock) {}
-  bool IsDue(int64_t step) const {
-    if (last_step_ < 0) return true;
-    if (every_.steps > 0 && step >= last_step_ + every_.steps) return true;
-    return clock_.Monotonic() - last_time_ >= every_.time;
-  }
-  void Done(int64_t step) {
-    last_step_ = step;
-    last_time_ = clock_.Monotonic();
-  }
-  int64_t last_step() const { return last_step_; }
-  absl::Duration last_time() const { return last_time_; }
-
- private:
-  const Every every_;
-  const Clock& clock_;
-  int64_t last_step_ = -1;
-  absl::Duration last_time_;
-};
-
-class SaveHook final : public Hook {
- public:
-  SaveHook(Saver* saver, std::string folder, const Every& every, const Clock& clock)
-      : saver_(saver), folder_(std::move(folder)), schedule_(every, clock) {}
-
-  Status AfterCreate(session::Session& session, int64_t global_step) override {
-    return SaveOnce(session, global_step);
-  }
-  Status AfterRun(const StepContext& context) override {
-    if (!schedule_.IsDue(context.global_step)) return absl::OkStatus();
-    return SaveOnce(*context.session, context.global_step);
-  }
-  // Nobody tries again after this one: what it says is how training ended.
-  Status End(session::Session& session, int64_t global_step) override {
-    if (global_step == last_saved_) return absl::OkStatus();
-    return saver_->Save(session, folder_, global_step).status();
-  }
-
- private:
-  Status SaveOnce(session::Session& session, int64_t step) {
-    schedule_.Done(step);
-    if (step == last_saved_) return absl::OkStatus();
-    const Status saved = saver_->Save(session, folder_, step).status();
-    if (saved.ok()) last_saved_ = step;
-    // A full disk must not end training: the last good checkpoint is still there.
-    if (!absl::IsResourceExhausted(saved)) return saved;
-    WEFT_LOG(WARNING) << saved.message() << "; training goes on";
-    return absl::OkStatus();
-  }
-
-  Saver* const saver_;
-  const std::string folder_;
-  Schedule schedule_;  // of tries
-  int64_t last_saved_ = -1;
 };
 
 class SummaryHook final : public Hook {
@@ -242,10 +179,6 @@ class ProgressHook final : public Hook {
 
 std::unique_ptr<Hook> StopAtStep(int64_t last_step) {
   return std::make_unique<StopHook>(last_step);
-}
-std::unique_ptr<Hook> SaveCheckpoints(Saver* saver, std::string folder, Every every,
-                                      const Clock* clock) {
-  return std::make_unique<SaveHook>(saver, std::move(folder), every, ClockOr(clock));
 }
 std::unique_ptr<Hook> WriteSummaries(std::string folder, Every every, const Clock* clock) {
   return std::make_unique<SummaryHook>(std::move(folder), every, ClockOr(clock));

@@ -65,6 +65,10 @@ std::unique_ptr<Hook> StopAtStep(int64_t last_step);
 // without a clock time is the system's.
 std::unique_ptr<Hook> SaveCheckpoints(Saver* saver, std::string folder, Every every,
                                       const Clock* clock = nullptr);
+// The same, written while training goes on: a step waits only until the values are taken. The
+// saver must be made with can_take. What a write says is told by the hook's next turn.
+std::unique_ptr<Hook> SaveCheckpointsInBackground(Saver* saver, std::string folder, Every every,
+                                                  const Clock* clock = nullptr);
 // Writes merged summaries (and the graph) as often as `every` says as an event file in `folder`.
 std::unique_ptr<Hook> WriteSummaries(std::string folder, Every every, const Clock* clock = nullptr);
 // Logs global steps a second as often as `every` says and, where there is a folder, writes them to

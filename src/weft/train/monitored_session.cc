@@ -75,7 +75,7 @@ StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::CreateTraining(
     return every.steps <= 0 && every.time == absl::InfiniteDuration();
   };
   if (!folder.empty()) {
-    WEFT_ASSIGN_OR_RETURN(saver, Saver::Create(program));
+    WEFT_ASSIGN_OR_RETURN(saver, Saver::Create(program, {.can_take = options.save_in_background}));
     monitored.saver = saver.get();
   }
   if (options.is_chief) {
@@ -87,7 +87,8 @@ StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::CreateTraining(
       hooks.push_back(WriteSummaries(summaries, options.save_summaries, options.clock));
     }
     if (saver != nullptr && !never(options.save_checkpoint)) {
-      hooks.push_back(SaveCheckpoints(saver.get(), folder, options.save_checkpoint, options.clock));
+      const auto save = options.save_in_background ? SaveCheckpointsInBackground : SaveCheckpoints;
+      hooks.push_back(save(saver.get(), folder, options.save_checkpoint, options.clock));
     }
     for (const auto& hook : hooks) monitored.hooks.push_back(hook.get());
     monitored.hooks.insert(monitored.hooks.end(), options.chief_only_hooks.begin(),

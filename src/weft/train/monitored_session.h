@@ -65,6 +65,7 @@ struct TrainingOptions {
   std::vector<Hook*> hooks = {};             // borrowed
   std::vector<Hook*> chief_only_hooks = {};  // borrowed
   Every save_checkpoint = {.time = absl::Minutes(10)};
+  bool save_in_background = false;  // all but the last checkpoint, while steps go on
   Every save_summaries = Every::Steps(100);
   int64_t log_step_count_steps = 100;  // 0: the speed is not told
   absl::Duration stop_grace = absl::Seconds(120);

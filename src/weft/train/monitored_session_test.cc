@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "absl/strings/match.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
@@ -17,6 +19,7 @@
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
 #include "weft/storage/event_file.h"
+#include "weft/storage/tensor_bundle.h"
 #include "weft/train/dataset.h"
 
 namespace weft::train {
@@ -26,11 +29,31 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-// Passes calls on; steps that run "train" fail when `fail` says so.
+// Lets the writes of checkpoints in the background wait while it is shut.
+class Gate {
+ public:
+  void Shut() { Set(false); }
+  void Open() { Set(true); }
+  void Pass() {
+    const absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&is_open_));
+  }
+
+ private:
+  void Set(bool is_open) {
+    const absl::MutexLock lock(&mutex_);
+    is_open_ = is_open;
+  }
+  absl::Mutex mutex_;
+  bool is_open_ ABSL_GUARDED_BY(mutex_) = true;
+};
+
+// Passes calls on; steps that run "train" fail when `fail` says so, and what was taken is written
+// when the gate is open or the session has been closed.
 class FailingSession final : public session::Session {
  public:
-  FailingSession(std::unique_ptr<session::Session> inner, std::function<Status()> fail)
-      : inner_(std::move(inner)), fail_(std::move(fail)) {}
+  FailingSession(std::unique_ptr<session::Session> inner, std::function<Status()> fail, Gate* gate)
+      : inner_(std::move(inner)), fail_(std::move(fail)), gate_(gate) {}
   Status Extend(const GraphDef& graph) override { return inner_->Extend(graph); }
   Status Run(const session::RunOptions& options, const std::vector<session::Feed>& feeds,
              const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
@@ -38,14 +61,22 @@ class FailingSession final : public session::Session {
     for (const std::string& target : targets) {
       if (target == "train") WEFT_RETURN_IF_ERROR(fail_());
     }
+    for (const std::string& fetch : fetches) {
+      if (absl::StrContains(fetch, "saved_taken")) gate_->Pass();
+    }
     return inner_->Run(options, feeds, fetches, targets, results, metadata);
   }
   StatusOr<std::vector<DeviceAttributes>> ListDevices() override { return inner_->ListDevices(); }
-  Status Close() override { return inner_->Close(); }
+  Status Close() override {
+    const Status closed = inner_->Close();
+    gate_->Open();
+    return closed;
+  }
 
  private:
   const std::unique_ptr<session::Session> inner_;
   const std::function<Status()> fail_;
+  Gate* const gate_;
 };
 
 // Notes what a session tells its hooks.
@@ -78,6 +109,7 @@ class MonitoredSessionTest : public ::testing::Test {
     train_ = program_.Group({add}, "train");
     Saver::Options saving;
     saving.files = &disk_;
+    saving.can_take = true;
     auto saver = Saver::Create(program_, saving);
     ASSERT_TRUE(saver.ok()) << saver.status();
     saver_ = *std::move(saver);
@@ -95,7 +127,8 @@ class MonitoredSessionTest : public ::testing::Test {
     direct.files = &disk_;
     WEFT_ASSIGN_OR_RETURN(auto inner, session::NewDirectSession(direct));
     return std::make_unique<FailingSession>(
-        std::move(inner), [this] { return ++steps_ == failing_ ? error_ : absl::OkStatus(); });
+        std::move(inner), [this] { return ++steps_ == failing_ ? error_ : absl::OkStatus(); },
+        &gate_);
   }
   std::unique_ptr<MonitoredSession> Create() {
     auto session = MonitoredSession::Create(program_, options_);
@@ -109,6 +142,7 @@ class MonitoredSessionTest : public ::testing::Test {
 
   MemoryFileSystem files_;
   FaultyFileSystem disk_{&files_};
+  Gate gate_;
   Program program_;
   Node* train_ = nullptr;
   std::unique_ptr<Saver> saver_;
@@ -167,6 +201,76 @@ TEST_F(MonitoredSessionTest, AStepLostAtTheVeryEndIsNotTrainedAgain) {
   EXPECT_TRUE(session->ShouldStop());
   EXPECT_EQ(steps_, 4);
   EXPECT_EQ(values[0].scalar<int64_t>(), 3);
+}
+
+// The global step that a checkpoint holds.
+int64_t StepIn(FileSystem& files, const std::string& path) {
+  const auto reader = storage::BundleReader::Open(files, path);
+  if (!reader.ok()) return -1;
+  const StatusOr<Tensor> step = (*reader)->Read("global_step");
+  return step.ok() ? step->scalar<int64_t>() : -1;
+}
+
+TEST_F(MonitoredSessionTest, TrainsOnWhileACheckpointIsWritten) {
+  const auto save = SaveCheckpointsInBackground(saver_.get(), "/model", Every::Steps(2));
+  options_.hooks = {save.get()};
+  gate_.Shut();
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  // The first, of step 0, is held all the time: no other is begun beside it.
+  ASSERT_TRUE(Train(*session, 5).ok());
+  EXPECT_TRUE(absl::IsNotFound(saver_->Latest("/model").status()));
+  gate_.Open();
+  while (!saver_->Latest("/model").ok()) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(StepIn(disk_, "/model/model.ckpt-0"), 0);
+  // What is due by now is taken after the next step that finds the first one written.
+  while (saver_->Latest("/model").value_or("") == "/model/model.ckpt-0") {
+    ASSERT_TRUE(Train(*session, 1).ok());
+  }
+  const std::string second = *saver_->Latest("/model");
+  const int64_t step = StepIn(disk_, second);
+  EXPECT_GT(step, 5);
+  EXPECT_EQ(second, absl::StrCat("/model/model.ckpt-", step));
+  ASSERT_EQ(session->End(), absl::OkStatus());
+  EXPECT_EQ(*saver_->Latest("/model"), absl::StrCat("/model/model.ckpt-", session->global_step()));
+  EXPECT_EQ(StepIn(disk_, *saver_->Latest("/model")), session->global_step());
+}
+
+TEST_F(MonitoredSessionTest, AWriteThatASessionTookWithItLeavesTheCheckpointBefore) {
+  const auto save = SaveCheckpointsInBackground(saver_.get(), "/model", Every::Steps(2));
+  options_.hooks = {save.get()};
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  while (!saver_->Latest("/model").ok()) absl::SleepFor(absl::Milliseconds(1));
+  gate_.Shut();
+  failing_ = 4;
+  ASSERT_TRUE(Train(*session, 4).ok());
+  EXPECT_EQ(sessions_, 2);
+  EXPECT_EQ(session->global_step(), 1);  // from step 0, which was written: that of step 2 was not
+  ASSERT_EQ(session->End(), absl::OkStatus());
+  EXPECT_EQ(StepIn(disk_, *saver_->Latest("/model")), 1);
+}
+
+TEST_F(MonitoredSessionTest, AFullDiskDoesNotStopTrainingThatSavesInTheBackground) {
+  const auto save = SaveCheckpointsInBackground(saver_.get(), "/model", Every::Steps(1));
+  options_.hooks = {save.get()};
+  auto session = Create();
+  ASSERT_TRUE(session != nullptr);
+  while (!saver_->Latest("/model").ok()) absl::SleepFor(absl::Milliseconds(1));
+  disk_.LimitBytes(0);
+  ASSERT_TRUE(Train(*session, 20).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(session->End()));
+  EXPECT_EQ(StepIn(disk_, *saver_->Latest("/model")), 0);
+}
+
+TEST_F(MonitoredSessionTest, ASaverThatCannotTakeSaysSo) {
+  const auto plain = Saver::Create(program_);
+  ASSERT_TRUE(plain.ok());
+  const auto save = SaveCheckpointsInBackground(plain->get(), "/model", Every::Steps(1));
+  options_.hooks = {save.get()};
+  const auto session = MonitoredSession::Create(program_, options_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(session.status())) << session.status();
+  EXPECT_THAT(std::string(session.status().message()), HasSubstr("can_take"));
 }
 
 TEST_F(MonitoredSessionTest, SavesAfterSomeTimeAsWellAsAfterSomeSteps) {

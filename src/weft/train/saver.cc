@@ -2,7 +2,6 @@
 #include "weft/train/saver.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,90 +15,6 @@
 #include "weft/storage/tensor_bundle.h"
 
 namespace weft::train {
-namespace {
-
-Endpoint Strings(GraphBuilder& builder, const std::vector<std::string>& values) {
-  return builder.Constant(
-      Tensor::FromSpan<std::string>(Shape{static_cast<int64_t>(values.size())}, values));
-}
-
-// What one device saves: keys, slices and values in step.
-struct Part {
-  std::vector<std::string> names;
-  std::vector<std::string> slices;
-  std::vector<Endpoint> values;
-  std::vector<DType> dtypes;
-  std::vector<const Variable*> variables;
-
-  void Add(const std::string& name, const std::string& slice, Endpoint value, DType dtype) {
-    names.push_back(name);
-    slices.push_back(slice);
-    values.push_back(value);
-    dtypes.push_back(dtype);
-  }
-};
-
-// What each device saves.
-std::map<std::string, Part> PartsOf(const std::vector<Variable>& variables,
-                                    const std::vector<ProgramState>& states) {
-  std::map<std::string, Part> parts;
-  for (const Variable& variable : variables) {
-    Part& part = parts[variable.device];
-    part.Add(variable.IsPart() ? variable.whole_name : variable.name, variable.SliceText(),
-             variable.value, variable.dtype);
-    part.variables.push_back(&variable);
-  }
-  for (const ProgramState& state : states) {
-    if (state.value) parts[state.device].Add(state.name, "", state.value, DType::kVariant);
-  }
-  return parts;
-}
-
-Node* AddSave(GraphBuilder& builder, Endpoint file, const Part& part) {
-  return builder.AddNode(
-      "SaveV2", {file, Strings(builder, part.names), Strings(builder, part.slices), part.values});
-}
-
-// Nodes that give the variables of `part`, which come first in it, what `prefix` has of them.
-std::vector<Node*> AddRestore(GraphBuilder& builder, Endpoint prefix, const Part& part) {
-  const auto n = static_cast<int>(part.variables.size());
-  if (n == 0) return {};
-  Node* read = builder.AddNode(
-      "RestoreV2",
-      {prefix, Strings(builder, {part.names.begin(), part.names.begin() + n}),
-       Strings(builder, {part.slices.begin(), part.slices.begin() + n})},
-      {{"dtypes", std::vector<DType>(part.dtypes.begin(), part.dtypes.begin() + n)}});
-  std::vector<Node*> restored;
-  for (int i = 0; i < n; ++i) {
-    const Variable& variable = *part.variables[static_cast<size_t>(i)];
-    // The node's name says whose shape it is.
-    const Endpoint fits = builder.Op("EnsureShape", {Endpoint{read, i}},
-                                     {{"shape", PartialShape(variable.shape)}}, variable.name);
-    restored.push_back(
-        builder.AddNode("AssignVariableOp", {variable.handle, fits}, {{"dtype", variable.dtype}}));
-  }
-  return restored;
-}
-
-// Nodes that give states back what the checkpoint `prefix` has of them. Only what has begun can go
-// on elsewhere.
-std::vector<Node*> AddRestoreStates(GraphBuilder& builder, Endpoint prefix,
-                                    const std::vector<ProgramState>& states) {
-  std::vector<Node*> restored;
-  for (const ProgramState& state : states) {
-    if (!state.value) continue;
-    builder.set_device(state.device);
-    builder.set_control_inputs({state.initializer});
-    const Endpoint value =
-        builder.Op("RestoreV2", {prefix, Strings(builder, {state.name}), Strings(builder, {""})},
-                   {{"dtypes", std::vector<DType>{DType::kVariant}}});
-    restored.push_back(state.restore(builder, value));
-  }
-  builder.set_control_inputs({});
-  return restored;
-}
-
-}  // namespace
 
 Saver::Saver(const Options& options)
     : options_(options),
@@ -111,68 +26,34 @@ StatusOr<std::unique_ptr<Saver>> Saver::Create(Program& program, const Options& 
   return saver;
 }
 
-Status Saver::Build(Program& program) {
-  GraphBuilder builder(&program.graph());
-  WEFT_RETURN_IF_ERROR(program.status());
-  const std::vector<Variable> variables = program.SavedVariables();
-  if (variables.empty()) return InvalidArgument("There are no variables to save");
-  const std::map<std::string, Part> parts = PartsOf(variables, program.states());
-  builder.PushName("save");
-  const Endpoint prefix =
-      builder.Op("Placeholder", {}, {{"dtype", DType::kString}, {"shape", Shape()}}, "prefix");
-  std::vector<Node*> saved;
-  std::vector<Node*> restored;
-  std::vector<Endpoint> files;
-  const Endpoint temporary = builder.Op(
-      "StringJoin", {std::vector<Endpoint>{prefix, builder.Scalar<std::string>("_temp/part")}});
-  const auto num_parts = static_cast<int32_t>(parts.size());
-  int32_t index = 0;
-  for (const auto& [device, part] : parts) {
-    builder.set_device(device);
-    Endpoint file = prefix;
-    if (num_parts > 1) {
-      file = builder.Op("ShardedFilename", {temporary, builder.Scalar<int32_t>(index++),
-                                            builder.Scalar<int32_t>(num_parts)});
-      files.push_back(file);
-    }
-    saved.push_back(AddSave(builder, file, part));
-    for (Node* node : AddRestore(builder, prefix, part)) restored.push_back(node);
-  }
-  if (num_parts > 1) {
-    builder.set_control_inputs(saved);
-    saved = {builder.AddNode("MergeV2Checkpoints", {builder.Op("Pack", {files}), prefix})};
-  }
-  builder.set_device("");
-  builder.set_control_inputs(saved);
-  const Endpoint save = builder.Op("Identity", {prefix}, {}, "saved");
-  builder.set_control_inputs(restored);
-  const Node* restore = builder.AddNode("NoOp", {}, {}, "restore_all");
-  builder.set_control_inputs({});
-  const std::vector<Node*> states = AddRestoreStates(builder, prefix, program.states());
-  if (!states.empty()) {
-    builder.set_device("");
-    builder.set_control_inputs(states);
-    const Node* restore_states = builder.AddNode("NoOp", {}, {}, "restore_states");
-    const Node* init_states = program.InitializeStates();
-    WEFT_RETURN_IF_ERROR(builder.status());
-    WEFT_RETURN_IF_ERROR(program.status());
-    restore_states_ = restore_states->name();
-    init_states_ = init_states->name();
-  }
-  WEFT_RETURN_IF_ERROR(builder.status());
-  names_ = {.path = prefix.node->name() + ":0",
-            .save = save.node->name() + ":0",
-            .restore = restore->name()};
-  return absl::OkStatus();
-}
-
 StatusOr<std::string> Saver::Save(session::Session& session, const std::string& folder,
                                   int64_t step, const std::string& base) {
+  return SaveBy(session, names_.save, folder, step, base);
+}
+
+StatusOr<std::string> Saver::SaveTaken(session::Session& session, const std::string& folder,
+                                       int64_t step, const std::string& base) {
+  StatusOr<std::string> saved = SaveBy(session, save_taken_, folder, step, base);
+  const Status forgotten = session.Run({}, {}, {forget_taken_}, nullptr);
+  if (saved.ok() && !forgotten.ok()) WEFT_LOG(WARNING) << forgotten.message();
+  return saved;
+}
+
+Status Saver::Take(session::Session& session) {
+  if (take_.empty()) {
+    return FailedPrecondition("This saver takes no values: set Saver::Options::can_take");
+  }
+  return Annotate(session.Run({}, {}, {take_}, nullptr), "Cannot take the values to save");
+}
+
+StatusOr<std::string> Saver::SaveBy(session::Session& session, const std::string& fetch,
+                                    const std::string& folder, int64_t step,
+                                    const std::string& base) {
   WEFT_RETURN_IF_ERROR(files().MakeDirectories(folder));
   const std::string path = absl::StrCat(folder, "/", base, "-", step);
-  Status written = Write(session, path);
+  Status written = WriteBy(session, fetch, path);
   if (absl::IsResourceExhausted(written) && MakeRoom(folder, path)) {
-    written = Write(session, path);
+    written = WriteBy(session, fetch, path);
   }
   WEFT_RETURN_IF_ERROR(written);
   std::vector<std::string> paths = Listed(folder);
@@ -191,9 +72,14 @@ StatusOr<std::string> Saver::Save(session::Session& session, const std::string& 
 }
 
 Status Saver::Write(session::Session& session, const std::string& path) {
+  return WriteBy(session, names_.save, path);
+}
+
+Status Saver::WriteBy(session::Session& session, const std::string& fetch,
+                      const std::string& path) {
   std::vector<Tensor> written;
   return Annotate(
-      session.Run({{names_.path, Tensor::Scalar<std::string>(path)}}, {names_.save}, {}, &written),
+      session.Run({{names_.path, Tensor::Scalar<std::string>(path)}}, {fetch}, {}, &written),
       absl::StrCat("Cannot save checkpoint ", path));
 }
 

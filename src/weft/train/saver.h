@@ -29,6 +29,7 @@ class Saver {
   struct Options {
     int max_to_keep = 5;          // older ones are deleted; 0 keeps all
     FileSystem* files = nullptr;  // for the `checkpoint` file; null: the machine's own
+    bool can_take = false;        // Take and SaveTaken work
   };
   // Make it after the last variable, the optimizer's slots too. The program must outlive it.
   static StatusOr<std::unique_ptr<Saver>> Create(Program& program, const Options& options);
@@ -41,6 +42,13 @@ class Saver {
   // counted, have made room first.
   StatusOr<std::string> Save(session::Session& session, const std::string& folder, int64_t step,
                              const std::string& base = "model.ckpt");
+  // Keeps the values of this moment in the tasks that hold the variables, at the cost of an update
+  // that copies what it changes; another Take forgets them.
+  Status Take(session::Session& session);
+  // As Save, of what was taken last: training may go on meanwhile, in other threads. Forgets it.
+  // Waits for a Take where there was none.
+  StatusOr<std::string> SaveTaken(session::Session& session, const std::string& folder,
+                                  int64_t step, const std::string& base = "model.ckpt");
   // Writes the checkpoint `path` alone: the file `checkpoint` does not tell of it, and it stays.
   Status Write(session::Session& session, const std::string& path);
   // NotFound or DataLoss names the file or the variable. Then RestoreStates.
@@ -58,6 +66,10 @@ class Saver {
  private:
   explicit Saver(const Options& options);
   Status Build(Program& program);
+  // Fetches `fetch` to write a checkpoint.
+  Status WriteBy(session::Session& session, const std::string& fetch, const std::string& path);
+  StatusOr<std::string> SaveBy(session::Session& session, const std::string& fetch,
+                               const std::string& folder, int64_t step, const std::string& base);
   // Newest first: as the file `checkpoint` says, then others that lie there. NotFound if there is
   // no such file.
   StatusOr<std::vector<std::string>> Candidates(const std::string& folder);
@@ -76,6 +88,9 @@ class Saver {
   SaverNames names_;
   std::string restore_states_;  // empty without states
   std::string init_states_;
+  std::string save_taken_;  // empty unless it can take
+  std::string take_;
+  std::string forget_taken_;
 };
 
 }  // namespace weft::train

@@ -29,24 +29,35 @@ int64_t FindBad(const Index* indices, int64_t n, int64_t size) {
   return -1;
 }
 
+// Rows of large tables lie anywhere: they are asked for while those before them are copied.
 template <typename T, typename Index>
 void GatherRows(const KernelContext& c, const Layout& at, const T* params, const Index* indices,
                 T* out) {
-  const int64_t rows = at.batch * at.outer;
+  constexpr int64_t kAhead = 12;
   const auto gather = [&](int64_t begin, int64_t end) {
-    for (int64_t flat = begin; flat < end; ++flat) {
-      const int64_t row = flat / at.count;
-      const int64_t i = flat % at.count;
-      const Index index = indices[(row / at.outer) * at.count + i];
-      const T* from = params + (row * at.size + static_cast<int64_t>(index)) * at.slice;
-      if (at.slice == 1) {
-        out[flat] = *from;
-      } else {
-        CopyElements(from, at.slice, out + flat * at.slice);
+    int64_t row = begin / at.count;  // of batch and outer
+    int64_t i = begin % at.count;
+    while (begin < end) {
+      const Index* const list = indices + (row / at.outer) * at.count;
+      const T* const table = params + row * at.size * at.slice;
+      const int64_t stop = std::min(at.count, i + end - begin);
+      for (; i < stop; ++i, ++begin) {
+        if (i + kAhead < at.count) {
+          PrefetchElements<false>(table + static_cast<int64_t>(list[i + kAhead]) * at.slice,
+                                  at.slice);
+        }
+        const T* const from = table + static_cast<int64_t>(list[i]) * at.slice;
+        if (at.slice == 1) {
+          out[begin] = *from;
+        } else {
+          CopyElements(from, at.slice, out + begin * at.slice);
+        }
       }
+      i = 0;
+      ++row;
     }
   };
-  c.ParallelFor(rows * at.count,
+  c.ParallelFor(at.batch * at.outer * at.count,
                 std::max<int64_t>(1, kParallelBytes / (at.slice * static_cast<int64_t>(sizeof(T)))),
                 gather);
 }

@@ -75,14 +75,20 @@ struct Truncated {
   }
 };
 
-// Calls make_group(i, to) for each group of `out`.
+// Calls make_group(i, to) for each group of `out`. Ends with the step's word where that was
+// cancelled: billions of numbers take a while.
 template <typename T, typename MakeGroup>
-void FillGroups(KernelContext& c, Tensor& out, MakeGroup make_group) {
+Status FillGroups(KernelContext& c, Tensor& out, MakeGroup make_group) {
   const int64_t n = out.num_elements();
   T* values = out.data<T>();
   constexpr int kGroup = kPerStep<T>;
+  const Cancellation* const cancellation = c.environment().cancellation;
+  constexpr int64_t kBetweenLooks = 16 * kGrain;
   c.ParallelFor((n + kGroup - 1) / kGroup, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group) {
+      if (group % kBetweenLooks == 0 && cancellation != nullptr && cancellation->IsCancelled()) {
+        return;
+      }
       const int64_t at = group * kGroup;
       if (at + kGroup <= n) {
         make_group(group, values + at);
@@ -93,26 +99,29 @@ void FillGroups(KernelContext& c, Tensor& out, MakeGroup make_group) {
       }
     }
   });
+  return cancellation != nullptr ? cancellation->status() : absl::OkStatus();
 }
 
 // Fills `out`, of floats, from `start` on.
 template <typename Distribution>
-void FillReals(KernelContext& c, const Philox& start, Tensor& out) {
+Status FillReals(KernelContext& c, const Philox& start, Tensor& out) {
+  Status filled;
   VisitDType(out.dtype(), RealFloats(), [&]<typename T>() {
-    FillGroups<T>(c, out, [&](int64_t group, T* to) {
+    filled = FillGroups<T>(c, out, [&](int64_t group, T* to) {
       Philox generator = start;
       generator.Skip(group * Distribution::template kStepsPerGroup<T>);
       Distribution::template Group<T>(generator, to);
     });
   });
+  return filled;
 }
 
 // The same with integers of [low, low + range).
 template <typename T>
-void FillIntegers(KernelContext& c, const Philox& start, T low, std::make_unsigned_t<T> range,
-                  Tensor& out) {
+Status FillIntegers(KernelContext& c, const Philox& start, T low, std::make_unsigned_t<T> range,
+                    Tensor& out) {
   using U = std::make_unsigned_t<T>;
-  FillGroups<T>(c, out, [&](int64_t group, T* to) {
+  return FillGroups<T>(c, out, [&](int64_t group, T* to) {
     Philox generator = start;
     generator.Skip(group);
     const Philox::Words words = generator.Next();

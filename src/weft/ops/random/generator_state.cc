@@ -14,12 +14,14 @@ namespace {
 
 // What a kernel does with its place in the generator.
 struct Words {
-  static void Fill(KernelContext& c, const Philox& start, Tensor& out) { FillWords(c, start, out); }
+  static Status Fill(KernelContext& c, const Philox& start, Tensor& out) {
+    return FillWords(c, start, out);
+  }
 };
 template <typename Distribution>
 struct RealNumbers {
-  static void Fill(KernelContext& c, const Philox& start, Tensor& out) {
-    FillReals<Distribution>(c, start, out);
+  static Status Fill(KernelContext& c, const Philox& start, Tensor& out) {
+    return FillReals<Distribution>(c, start, out);
   }
 };
 
@@ -32,8 +34,7 @@ class FillKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     WEFT_ASSIGN_OR_RETURN(const Philox start,
                           ReserveOfState(c, static_cast<uint64_t>(shape.num_elements())));
-    Filler::Fill(c, start, *out);
-    return absl::OkStatus();
+    return Filler::Fill(c, start, *out);
   }
 };
 
@@ -54,9 +55,8 @@ class IntegersKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const Philox start,
                           ReserveOfState(c, static_cast<uint64_t>(shape.num_elements())));
     using U = std::make_unsigned_t<T>;
-    FillIntegers<T>(c, start, low, static_cast<U>(static_cast<U>(high) - static_cast<U>(low)),
-                    *out);
-    return absl::OkStatus();
+    return FillIntegers<T>(c, start, low,
+                           static_cast<U>(static_cast<U>(high) - static_cast<U>(low)), *out);
   }
 };
 
@@ -105,8 +105,7 @@ class OldNormalKernel final : public OpKernel {
       AdvanceState(static_cast<uint64_t>(shape.num_elements()), &rest);
       return absl::OkStatus();
     }));
-    FillReals<Normal>(c, start, *out);
-    return absl::OkStatus();
+    return FillReals<Normal>(c, start, *out);
   }
 };
 

@@ -16,8 +16,7 @@ class RandomKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     const Philox start = generator_.Reserve(shape.num_elements() * kReservedPerOutput);
-    FillReals<Distribution>(c, start, *out);
-    return absl::OkStatus();
+    return FillReals<Distribution>(c, start, *out);
   }
 
  private:
@@ -44,8 +43,7 @@ class UniformIntKernel final : public OpKernel {
     const Philox start = generator_.Reserve(shape.num_elements() * kReservedPerOutput);
     using U = std::make_unsigned_t<T>;
     const U range = static_cast<U>(high) - static_cast<U>(low);
-    FillIntegers<T>(c, start, low, range, *out);
-    return absl::OkStatus();
+    return FillIntegers<T>(c, start, low, range, *out);
   }
 
  private:

@@ -58,8 +58,7 @@ class NonDeterministicKernel final : public OpKernel {
     std::random_device entropy;
     const auto number = [&entropy] { return uint64_t{entropy()} << 32 | entropy(); };
     const uint64_t seed = number(), seed2 = number();
-    FillWords(c, Philox(seed, seed2), *out);
-    return absl::OkStatus();
+    return FillWords(c, Philox(seed, seed2), *out);
   }
 };
 

@@ -43,6 +43,15 @@ TEST(RandomTest, SeedsGiveTheSameNumbersAndRunsGoOn) {
   }
 }
 
+// Without looking up it would take minutes.
+TEST(RandomTest, ACancelledStepEndsInTheMiddle) {
+  auto runner = KernelRunner::Make("TruncatedNormal", {Tensor::Vector<int32_t>({1 << 27})}, kSeeds);
+  ASSERT_TRUE(runner.ok());
+  (*runner)->cancellation().Cancel(absl::CancelledError("enough"));
+  const auto result = (*runner)->Run();
+  EXPECT_TRUE(absl::IsCancelled(result.status())) << result.status();
+}
+
 TEST(RandomTest, MomentsAndBounds) {
   const Tensor shape = Tensor::Vector<int32_t>({200, 500});
   const auto moments = [](const Tensor& t) {

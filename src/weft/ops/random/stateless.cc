@@ -38,8 +38,7 @@ class RealsKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(c.input(0)));
     WEFT_ASSIGN_OR_RETURN(const Philox start, GeneratorOfKey(c.input(1), c.input(2), c.input(3)));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-    FillReals<Distribution>(c, start, *out);
-    return absl::OkStatus();
+    return FillReals<Distribution>(c, start, *out);
   }
 };
 
@@ -58,8 +57,7 @@ class IntegersKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const Philox start, GeneratorOfKey(c.input(1), c.input(2), c.input(3)));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     using U = std::make_unsigned_t<T>;
-    FillIntegers<T>(c, start, low, static_cast<U>(high) - static_cast<U>(low), *out);
-    return absl::OkStatus();
+    return FillIntegers<T>(c, start, low, static_cast<U>(high) - static_cast<U>(low), *out);
   }
 };
 

@@ -57,9 +57,10 @@ StatusOr<Philox> GeneratorOfKey(const Tensor& key, const Tensor& counter, const 
   return Start(key.data<uint64_t>()[0], counter.data<uint64_t>());
 }
 
-void FillWords(KernelContext& c, const Philox& start, Tensor& out) {
+Status FillWords(KernelContext& c, const Philox& start, Tensor& out) {
+  Status filled;
   VisitDType(out.dtype(), TypeList<int32_t, int64_t, uint32_t, uint64_t>(), [&]<typename T>() {
-    FillGroups<T>(c, out, [&](int64_t group, T* to) {
+    filled = FillGroups<T>(c, out, [&](int64_t group, T* to) {
       Philox generator = start;
       generator.Skip(static_cast<uint64_t>(group));
       const Philox::Words words = generator.Next();
@@ -72,6 +73,7 @@ void FillWords(KernelContext& c, const Philox& start, Tensor& out) {
       }
     });
   });
+  return filled;
 }
 
 }  // namespace weft::ops

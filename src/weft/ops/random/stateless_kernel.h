@@ -21,7 +21,8 @@ StatusOr<KeyAndCounter> MixSeeds(const Tensor& seeds);
 StatusOr<Philox> GeneratorOfSeed(const Tensor& seeds);
 StatusOr<Philox> GeneratorOfKey(const Tensor& key, const Tensor& counter, const Tensor& algorithm);
 
-// Fills `out`, of 32- or 64-bit integers, with the generator's words.
-void FillWords(KernelContext& c, const Philox& start, Tensor& out);
+// Fills `out`, of 32- or 64-bit integers, with the generator's words; an error where the step was
+// cancelled meanwhile.
+Status FillWords(KernelContext& c, const Philox& start, Tensor& out);
 
 }  // namespace weft::ops

@@ -16,8 +16,7 @@ class RealsKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(c.input(0)));
     WEFT_ASSIGN_OR_RETURN(const Philox start, GeneratorOfSeed(c.input(1)));
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-    FillReals<Distribution>(c, start, *out);
-    return absl::OkStatus();
+    return FillReals<Distribution>(c, start, *out);
   }
 };
 
@@ -36,8 +35,7 @@ class IntegersKernel final : public OpKernel {
     if (low >= high) return InvalidArgument("Need minval < maxval, got ", low, " >= ", high);
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     using U = std::make_unsigned_t<T>;
-    FillIntegers<T>(c, start, low, static_cast<U>(high) - static_cast<U>(low), *out);
-    return absl::OkStatus();
+    return FillIntegers<T>(c, start, low, static_cast<U>(high) - static_cast<U>(low), *out);
   }
 };
 
@@ -51,8 +49,7 @@ class AllIntegersKernel final : public OpKernel {
                                  : GeneratorOfKey(c.input(1), c.input(2), c.input(3));
     if (!start.ok()) return start.status();
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-    FillWords(c, *start, *out);
-    return absl::OkStatus();
+    return FillWords(c, *start, *out);
   }
 };
 

@@ -26,7 +26,7 @@ class AssignKernel final : public OpKernel {
                                expected.ToString(), " rhs shape= ", value.shape().ToString());
       }
     }
-    AssignValue(c, *variable, value);
+    AssignValue(c, *variable, 1);
     c.SetOutputVariable(0, std::move(variable));
     return absl::OkStatus();
   }

@@ -149,7 +149,7 @@ class AssignKernel final : public OpKernel {
     }
     const Tensor& value = c.input(1);
     if (validate_shape_) WEFT_RETURN_IF_ERROR(CheckShape(**variable, value.shape()));
-    AssignValue(c, **variable, value);
+    AssignValue(c, **variable, 1);
     return absl::OkStatus();
   }
 

@@ -10,6 +10,14 @@ namespace weft::ops::state {
 namespace {
 constexpr int64_t kMinCopy = int64_t{1} << 20;  // bytes: less is not worth a second thread
 constexpr int64_t kMinBlock = 32 << 10;         // elements a thread should get at least
+constexpr int64_t kTakenBytes = 256 << 10;      // a copy of less costs next to nothing
+
+// Whether the bytes of input `i` are free after this call: it is their last use, nobody holds them.
+bool IsFreeAfter(KernelContext& c, int i) {
+  const KernelContext::Binding& binding = c.binding();
+  const Tensor& held = binding.input_values[i]->tensor;
+  return binding.input_is_last_use[i] && &held == binding.inputs[i] && held.HasOneRef();
+}
 }  // namespace
 
 StatusOr<Ref<Variable>> InitializedVariable(const KernelContext& c, int i) {
@@ -40,8 +48,12 @@ void ForwardTarget(KernelContext& c, int input, int output) {
   if (variable.ok()) c.SetOutputVariable(output, Ref<Variable>(*variable));
 }
 
-void AssignValue(const KernelContext& c, Variable& variable, const Tensor& value) {
+void AssignValue(KernelContext& c, Variable& variable, int input) {
+  const Tensor& value = c.input(input);
   absl::MutexLock lock(&variable.mutex());
+  if (static_cast<int64_t>(value.size_bytes()) >= kTakenBytes && IsFreeAfter(c, input)) {
+    return variable.AssignLocked(std::exchange(c.binding().input_values[input]->tensor, Tensor()));
+  }
   const Tensor& old = variable.ValueLocked();
   if (value.memory() == nullptr && old.memory() == nullptr && old.dtype() == value.dtype() &&
       old.shape() == value.shape() && IsPlain(value.dtype()) && old.HasOneRef()) {

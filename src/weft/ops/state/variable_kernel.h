@@ -49,9 +49,9 @@ class LockedVariables {
   std::vector<Tensor> in_place_;  // handles of what the keeper lets us write
 };
 
-// Gives `variable` the value, in its own bytes where those fit and nobody reads them, else sharing
-// those of `value`.
-void AssignValue(const KernelContext& c, Variable& variable, const Tensor& value);
+// Gives `variable` the value of an input: the bytes of a large one that nobody reads after this, a
+// copy in its own where those fit and nobody reads them, else a share of the value's.
+void AssignValue(KernelContext& c, Variable& variable, int input);
 
 enum class Combine { kAdd, kSubtract };
 // value = value + delta or value - delta, element by element, for tensors of one shape and of a
