@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unique and its kin, and ListDiff: tensors as lists of keys.
+#include <algorithm>
+#include <bit>
 #include <limits>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
@@ -80,16 +84,59 @@ struct Groups {
   std::vector<int64_t> first;
 };
 
+// Numbers in the order of their first appearance. Open addressing with the next free place: the
+// keys lie beside their numbers, and the table is never more than half full.
+template <typename T, typename Number>
+class NumberTable {
+ public:
+  explicit NumberTable(int64_t expected) : slots_(SizeFor(expected)) {}
+
+  // The number of `key`, and whether it is new.
+  std::pair<Number, bool> Add(T key) {
+    if (used_ * 2 >= slots_.size()) Grow();
+    Slot& slot = Find(slots_, key);
+    const bool is_new = slot.number < 0;
+    if (is_new) slot = {key, static_cast<Number>(used_++)};
+    return {slot.number, is_new};
+  }
+
+ private:
+  struct Slot {
+    T key{};
+    Number number = -1;
+  };
+  static size_t SizeFor(int64_t expected) {
+    return std::bit_ceil(static_cast<size_t>(std::clamp<int64_t>(2 * expected, 16, 1 << 17)));
+  }
+  static Slot& Find(std::vector<Slot>& slots, T key) {
+    // Fibonacci hashing: the upper bits of a product with 2^64 over the golden ratio.
+    const int shift = std::countl_zero(slots.size()) + 1;
+    size_t at = (static_cast<uint64_t>(key) * 0x9e3779b97f4a7c15u) >> shift;
+    while (slots[at].number >= 0 && slots[at].key != key) at = (at + 1) & (slots.size() - 1);
+    return slots[at];
+  }
+  void Grow() {
+    std::vector<Slot> larger(slots_.size() * 4);
+    for (const Slot& slot : slots_) {
+      if (slot.number >= 0) Find(larger, slot.key) = slot;
+    }
+    slots_ = std::move(larger);
+  }
+
+  std::vector<Slot> slots_;
+  size_t used_ = 0;
+};
+
 // Single elements, by their value: a table of places would look into the tensor for each.
 template <typename T, typename Number>
 Groups GroupValues(const T* values, int64_t count) {
   Groups groups;
   groups.of.resize(static_cast<size_t>(count));
-  absl::flat_hash_map<T, Number> seen(static_cast<size_t>(std::min<int64_t>(count, 1 << 13)));
+  NumberTable<T, Number> seen(count);
   for (int64_t i = 0; i < count; ++i) {
-    const auto [at, is_new] = seen.try_emplace(values[i], static_cast<Number>(groups.first.size()));
+    const auto [number, is_new] = seen.Add(values[i]);
     if (is_new) groups.first.push_back(i);
-    groups.of[i] = at->second;
+    groups.of[i] = number;
   }
   return groups;
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <vector>
+
 #include "weft/ops/testing/tensors_test.h"
 
 namespace weft::ops::testing {
@@ -19,6 +22,28 @@ TEST(UniqueTest, KeepsTheOrderOfFirstAppearance) {
   EXPECT_EQ(Values<int32_t>(out[0]), (std::vector<int32_t>{7, 3, 1}));
   EXPECT_EQ(Values<int32_t>(out[1]), (std::vector<int32_t>{0, 1, 0, 0, 2, 1}));
   EXPECT_EQ(Values<int32_t>(out[2]), (std::vector<int32_t>{3, 2, 1}));
+}
+
+// More than the table of numbers begins with, of both signs, and close together in places.
+TEST(UniqueTest, ManyNumbersAreNumberedAsTheyCome) {
+  std::vector<int64_t> keys;
+  for (int64_t i = 0; i < 300000; ++i) {
+    const auto mixed = static_cast<int64_t>(static_cast<uint64_t>(i * i % 200003) << (i % 40));
+    keys.push_back(i % 3 == 0 ? -mixed : i % 2 == 0 ? i : mixed);
+  }
+  std::map<int64_t, int32_t> numbers;
+  std::vector<int32_t> expected;
+  std::vector<int64_t> kept;
+  for (const int64_t key : keys) {
+    const auto [at, is_new] = numbers.try_emplace(key, static_cast<int32_t>(numbers.size()));
+    if (is_new) kept.push_back(key);
+    expected.push_back(at->second);
+  }
+  const auto result =
+      RunOp("Unique", {Tensor::FromSpan<int64_t>(Shape{static_cast<int64_t>(keys.size())}, keys)});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(Values<int64_t>((*result)[0]) == kept);
+  EXPECT_TRUE(Values<int32_t>((*result)[1]) == expected);
 }
 
 TEST(UniqueTest, ZerosAreOneAndNaNsAreMany) {
