@@ -4,11 +4,12 @@
 
     tensorflow_big.py TARGET INDEX (async|sync) SCALE [PID ...]
 
-A line of stdin is a round: STEPS steps at this worker, in which the other one takes as many. SCALE divides the sizes. The CPU
+It trains until its input ends; a line of it is answered with the time of the next STEPS steps. SCALE divides the sizes. The CPU
 time of the processes PID counts as well.
 """
 import json
 import os
+import select
 import sys
 import time
 
@@ -21,7 +22,7 @@ import tensorflow as tf  # noqa: E402
 from rounds import cpu_seconds  # noqa: E402
 
 tf1 = tf.compat.v1
-TABLES, ROWS, WIDTH, LAYERS, UNITS, BATCH, STEPS, WORKERS, SERVERS = 8, 1000000, 64, 4, 3620, 64, 4, 2, 2
+TABLES, ROWS, WIDTH, LAYERS, UNITS, BATCH, STEPS, WORKERS, SERVERS = 8, 1000000, 64, 4, 3620, 16, 4, 2, 2
 
 
 def place_in_turn(op, state=[0]):
@@ -53,14 +54,23 @@ def main(target, index, form, scale, *pids):
         train = optimizer.minimize(loss, global_step=tf1.train.get_or_create_global_step())
     feeds = {ids: generator.integers(0, rows, (BATCH, TABLES)), labels: generator.integers(0, 10, BATCH)}
     servers = [int(pid) for pid in pids]
+    missing = tf1.report_uninitialized_variables(tf1.global_variables())
+    if index != 0:  # a monitored session would look again only after half a minute
+        with tf1.Session(target) as session:
+            while session.run(missing).size:
+                time.sleep(0.2)
     with tf1.train.MonitoredTrainingSession(target, is_chief=index == 0, hooks=hooks, save_checkpoint_secs=None, save_summaries_steps=None,
                                             log_step_count_steps=None) as session:
-        def burst():
-            return [session.run([loss, train], feeds)[0] for _ in range(STEPS)][-1]
-        burst()
-        for _ in sys.stdin:
+        # Both train all the time: gradients that come late are dropped, and a worker alone might wait for ever.
+        while True:
+            session.run([loss, train], feeds)
+            if not select.select([sys.stdin], [], [], 0)[0]:
+                continue
+            if not sys.stdin.readline():
+                os._exit(0)  # the other one may wait for this one's gradients, and so would the session's end
             begin, cpu = time.perf_counter(), cpu_seconds(*servers)
-            check = burst()
+            for _ in range(STEPS):
+                check = session.run([loss, train], feeds)[0]
             print(json.dumps({'us': (time.perf_counter() - begin) / STEPS * 1e6, 'check': float(check),
                               'cpu_us': (cpu_seconds(*servers) - cpu) / STEPS * 1e6}), flush=True)
 
