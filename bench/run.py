@@ -24,6 +24,7 @@ import time
 import jobs
 import model_rows
 import op_rows
+import serving_rows
 import together_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -378,7 +379,7 @@ class Bench:
 
 ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'ops': Bench.single_ops,
         'models': Bench.whole_models, 'ps': Bench.ps, 'wire': Bench.wire, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs,
-        'allreduce': together_rows.allreduce, 'recovery': together_rows.recovery}
+        'serving': serving_rows.run, 'allreduce': together_rows.allreduce, 'recovery': together_rows.recovery}
 
 
 def main():
