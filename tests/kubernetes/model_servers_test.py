@@ -30,7 +30,7 @@ DEPLOY = ROOT / 'deploy'
 # As docs/serving.md has it.
 RETRY = json.dumps({'methodConfig': [{'name': [{}], 'retryPolicy': {
     'maxAttempts': 5, 'initialBackoff': '0.1s', 'maxBackoff': '2s', 'backoffMultiplier': 2,
-    'retryableStatusCodes': ['UNAVAILABLE', 'RESOURCE_EXHAUSTED']}}]})
+    'retryableStatusCodes': ['UNAVAILABLE', 'RESOURCE_EXHAUSTED', 'CANCELLED']}}]})
 
 
 def model_server(base, name='line', **changes):
