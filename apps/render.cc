@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft render`: the plain objects that jobs and model servers become, for clusters without an operator.
+// `weft render`: the plain objects that jobs and model servers become, for clusters without an
+// operator.
 #include "platform/jobs/render.h"
 
 #include <cstdio>
@@ -46,7 +47,9 @@ void AddRender(CLI::App& app, Action* action) {
       "render", "Print the objects that a job or a model server becomes, for `kubectl apply -f -`");
   const auto file = std::make_shared<std::string>();
   const auto space = std::make_shared<std::string>("default");
-  command->add_option("file", *file, "The TFJob, Tensorflow or ModelServer, in YAML or JSON; - for stdin")
+  command
+      ->add_option("file", *file,
+                   "The TFJob, Tensorflow or ModelServer, in YAML or JSON; - for stdin")
       ->required();
   command->add_option("-n,--namespace", *space, "Namespace, when the file names none")
       ->capture_default_str();

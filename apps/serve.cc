@@ -279,9 +279,10 @@ void AddPortFlags(CLI::App* command, ServeFlags* flags) {
                       "An SSLConfig as text: TLS on all ports");
   command->add_option("--token_file", flags->token_file,
                       "Tokens, one a line: clients send 'authorization: Bearer TOKEN'");
-  command->add_option("--tls_folder", flags->tls_folder,
-                      "TLS on all ports with tls.crt and tls.key of this folder, as a secret of type "
-                      "kubernetes.io/tls is mounted");
+  command->add_option(
+      "--tls_folder", flags->tls_folder,
+      "TLS on all ports with tls.crt and tls.key of this folder, as a secret of type "
+      "kubernetes.io/tls is mounted");
   command->add_option("--metrics_port", flags->metrics_port,
                       "Port of /healthz, /livez and /metrics alone, in the clear; 0: none");
   command->add_flag("--insecure", flags->insecure,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The row `serving`: `weft serve` beside TensorFlow behind a gRPC server of its own and TensorFlow in process (peers/tensorflow_serving.py).
+"""The row `serving`: `weft serve` beside TensorFlow behind a gRPC server of its own and TensorFlow in process (peers/tensorflow_serving_rounds.py).
 
 The same clients ask both servers. CPU time is that of the server's process for each request; of a load, of the whole process.
 """
@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peers', 'tensorflow_serving.py')
+PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peers', 'tensorflow_serving_rounds.py')
 QUIET = dict(os.environ, TF_CPP_MIN_LOG_LEVEL='3', CUDA_VISIBLE_DEVICES='')
 # Batch, clients, requests of a round, milliseconds between an answer and the next request, width of the model.
 LATENCY = {1: '1 4 400 10 784', 32: '32 4 400 10 784'}

@@ -24,7 +24,8 @@ constexpr size_t kPiece = 64 << 10;
 constexpr size_t kMostPairs = 4096;
 constexpr int kBacklog = 512;
 constexpr absl::Duration kNoDescriptors = absl::Milliseconds(20);
-constexpr timeval kLongestConnect = {2, 0};  // a refusal comes at once, a full queue of a server never
+constexpr timeval kLongestConnect = {2,
+                                     0};  // a refusal comes at once, a full queue of a server never
 
 void SetUp(int fd) {
   const int yes = 1;
@@ -183,8 +184,7 @@ void TcpRelay::Run() {
       Accept();
     }
     std::erase_if(pairs_, [](const std::unique_ptr<Pair>& pair) {
-      const bool stands =
-          Move(&pair->client, &pair->server) && Move(&pair->server, &pair->client);
+      const bool stands = Move(&pair->client, &pair->server) && Move(&pair->server, &pair->client);
       return !stands || (pair->client.is_shut && pair->server.is_shut);
     });
   }

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import struct
 import sys
@@ -237,6 +238,29 @@ class UpTest(Cases, control_plane.PlaneTest):
         self.assertRegex(events, r'Scaled From 1 servers to [23]: [\d.]+ requests wait or run, 3 at a server shall')
         self.assertRegex(events, r'Scaled From 3 servers to [12]: ')
         self.k('delete', 'modelserver', 'scaled')
+
+    def test_the_example_and_the_page(self):
+        """As examples/serving has it, and what docs/serving.md shows."""
+        text = (ROOT / 'examples' / 'serving' / 'model_server.yaml').read_text()
+        self.assertIn('basePath: /tmp/line\n', text)
+        self.apply(text.replace('/tmp/line', self.base).replace('name: line}', 'name: example}').replace('stepSeconds: 5', 'stepSeconds: 1'))
+        self.wait_ready('example', 2)
+        host, before = self.host('example'), self.status('example')['revision']
+        self.assertEqual(round(ask(host, 10)), 32)
+        words, = re.findall(r"^kubectl patch modelserver line --type=json -p '(.*)'$", (ROOT / 'examples' / 'serving' / 'README.md').read_text(), re.M)
+        self.k('patch', 'modelserver', 'example', '--type=json', '-p', words)
+        self.wait_settled('example', before)
+        cluster.wait_for(lambda: {round(ask(host, 10)) for _ in range(4)} == {52}, 'end of the old ones')
+        self.k('delete', 'modelserver', 'example')
+        page = (ROOT / 'docs' / 'serving.md').read_text()
+        shown, = (block for block in re.findall(r'^```yaml\n(.*?)^```', page, re.M | re.S) if 'kind: ModelServer' in block)
+        self.k('apply', '--dry-run=server', '-f', '-', stdin=shown)
+        self.assertIn('kind: Deployment', self.plane.run(WEFT, 'render', '-', stdin=shown))
+        retry, = (block for block in re.findall(r'^```python\n(.*?)^```', page, re.M | re.S) if 'RETRY' in block)
+        names = {'json': json, 'grpc': grpc}
+        exec(retry, names)
+        names['channel'].close()
+        self.assertEqual(names['RETRY'], RETRY)
 
     def test_refusals_and_words(self):
         for changes, words in (({'models': []}, 'spec.models'), ({'insecure': False}, 'spec.tlsSecret'), ({'models': [{'name': 'a/b', 'basePath': 'x'}]}, 'spec.models[0].basePath'),

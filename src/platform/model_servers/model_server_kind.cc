@@ -221,18 +221,20 @@ Status ModelServerKind::Scale(const Observation& observation, const ModelServerS
   // How many there were to be before the controller began stands in the status.
   *replicas = IntField(object, {"status", "desiredReplicas"}, server.replicas);
   const absl::Duration passed = observation.now - sight->scaled;
-  plan->look_again = std::min(plan->look_again, std::max(absl::Seconds(1), scaling.period - passed));
+  plan->look_again =
+      std::min(plan->look_again, std::max(absl::Seconds(1), scaling.period - passed));
   const bool is_allowed = *replicas >= scaling.least && *replicas <= scaling.most;
   if (is_allowed && passed < scaling.period) return absl::OkStatus();
   plan->look_again = scaling.period;
-  if (sight->read != observation.now) WEFT_RETURN_IF_ERROR(ReadPages(object, observation.now, sight));
+  if (sight->read != observation.now)
+    WEFT_RETURN_IF_ERROR(ReadPages(object, observation.now, sight));
   sight->scaled = observation.now;
   const ScalingAnswer next =
       NextReplicas(scaling, *replicas, sight->loads, observation.now, &sight->scaling);
   if (next.replicas != *replicas) {
-    plan->events.push_back({"Normal", "Scaled",
-                            absl::StrCat("From ", *replicas, " servers to ", next.replicas, ": ",
-                                         next.why)});
+    plan->events.push_back(
+        {"Normal", "Scaled",
+         absl::StrCat("From ", *replicas, " servers to ", next.replicas, ": ", next.why)});
   }
   *replicas = next.replicas;
   return absl::OkStatus();

@@ -32,9 +32,9 @@ std::string WhatIsWorse(const ServerRollout& rollout, const ServerCounts& candid
   }
   const std::optional<absl::Duration> latency = candidate.Latency99();
   if (latency.has_value() && *latency > rollout.most_latency) {
-    return absl::StrFormat("99 in 100 of its requests took up to %.1f ms, at most %.0f ms are allowed",
-                           absl::ToDoubleMilliseconds(*latency),
-                           absl::ToDoubleMilliseconds(rollout.most_latency));
+    return absl::StrFormat(
+        "99 in 100 of its requests took up to %.1f ms, at most %.0f ms are allowed",
+        absl::ToDoubleMilliseconds(*latency), absl::ToDoubleMilliseconds(rollout.most_latency));
   }
   return "";
 }
@@ -158,8 +158,8 @@ class Rollout {
     replicas[state.trusted] = total;
     if (!state.candidate.empty()) {
       const int64_t wanted = Wanted();
-      const int64_t least = percent() < 100 && total > 0 ? std::max<int64_t>(total - wanted, 1)
-                                                         : total - wanted;
+      const int64_t least =
+          percent() < 100 && total > 0 ? std::max<int64_t>(total - wanted, 1) : total - wanted;
       const int64_t ready = std::min(FactsOf(state.candidate).available, wanted);
       replicas[state.candidate] = wanted;
       replicas[state.trusted] = std::max(least, total - ready);

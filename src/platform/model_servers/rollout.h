@@ -18,10 +18,10 @@ namespace weft::platform {
 
 // What stands in the status.
 struct RolloutState {
-  std::string trusted;    // revision; empty: none yet
-  std::string candidate;  // that takes over; empty: none does
-  std::string failed;     // that was taken back
-  int64_t step = 0;       // of the candidate, from 0 on
+  std::string trusted;                              // revision; empty: none yet
+  std::string candidate;                            // that takes over; empty: none does
+  std::string failed;                               // that was taken back
+  int64_t step = 0;                                 // of the candidate, from 0 on
   absl::Time since = absl::InfiniteFuture();        // when the step began
   absl::Time ready_since = absl::InfiniteFuture();  // when its servers were ready
 

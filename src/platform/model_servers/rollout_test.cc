@@ -57,7 +57,8 @@ TEST_F(RolloutTest, TakesOverStepByStep) {
   EXPECT_EQ(answer.share, "1 of 4");
   Look(absl::Seconds(59));
   EXPECT_EQ(question_.state.step, 0);
-  EXPECT_THAT(Look(absl::Seconds(1)).replicas, UnorderedElementsAre(Pair("old", 3), Pair("new", 2)));
+  EXPECT_THAT(Look(absl::Seconds(1)).replicas,
+              UnorderedElementsAre(Pair("old", 3), Pair("new", 2)));
   EXPECT_THAT(Look().replicas, UnorderedElementsAre(Pair("old", 2), Pair("new", 2)));
   EXPECT_THAT(Look(absl::Seconds(60)).replicas,
               UnorderedElementsAre(Pair("old", 2), Pair("new", 4)));
@@ -110,7 +111,8 @@ TEST_F(RolloutTest, ServersThatDoNotComeTakeItBack) {
   are_ready_ = false;
   rollout_.deadline = absl::Seconds(100);
   Look();
-  EXPECT_THAT(Look(absl::Seconds(99)).replicas, UnorderedElementsAre(Pair("old", 4), Pair("new", 1)));
+  EXPECT_THAT(Look(absl::Seconds(99)).replicas,
+              UnorderedElementsAre(Pair("old", 4), Pair("new", 1)));
   EXPECT_THAT(Look(absl::Seconds(1)).problem, HasSubstr("0 of 1 servers were ready within"));
   EXPECT_EQ(question_.state.failed, "new");
 }
@@ -149,7 +151,8 @@ TEST_F(RolloutTest, AtTheLastStepTheOthersComeBackBeforeItGoes) {
   ASSERT_EQ(question_.revisions["old"].wanted, 0);
   counts_["new"] = {.requests = 10, .errors = 10};
   are_ready_ = false;
-  EXPECT_THAT(Look(absl::Seconds(1)).replicas, UnorderedElementsAre(Pair("old", 4), Pair("new", 4)));
+  EXPECT_THAT(Look(absl::Seconds(1)).replicas,
+              UnorderedElementsAre(Pair("old", 4), Pair("new", 4)));
   question_.revisions["old"].available = 2;
   EXPECT_THAT(Look().replicas, UnorderedElementsAre(Pair("old", 4)));
 }
@@ -162,14 +165,14 @@ TEST(AutoscaleTest, FollowsTheRequestsWithoutFlapping) {
     now += absl::Seconds(15);
     return NextReplicas(scaling, current, loads, now, &memory).replicas;
   };
-  EXPECT_EQ(next(2, {4.2, 4.3}), 2);         // a tenth is nothing
-  EXPECT_EQ(next(2, {10.0, 10.0}), 5);       // at once
-  EXPECT_EQ(next(1, {100.0}), 5);            // four more at most
-  EXPECT_EQ(next(5, {100.0, 100.0}), 6);     // as many as there may be
-  EXPECT_EQ(next(6, {0.0, 0.0, 0.0}), 6);    // not yet
+  EXPECT_EQ(next(2, {4.2, 4.3}), 2);       // a tenth is nothing
+  EXPECT_EQ(next(2, {10.0, 10.0}), 5);     // at once
+  EXPECT_EQ(next(1, {100.0}), 5);          // four more at most
+  EXPECT_EQ(next(5, {100.0, 100.0}), 6);   // as many as there may be
+  EXPECT_EQ(next(6, {0.0, 0.0, 0.0}), 6);  // not yet
   for (int i = 0; i < 19; ++i) EXPECT_EQ(next(6, {3.0, 3.0, 3.0}), 6);
-  EXPECT_EQ(next(6, {3.0, 3.0, 3.0}), 3);    // 9 requests, for five minutes
-  EXPECT_EQ(next(7, {1.0}), 6);              // the spec has changed
+  EXPECT_EQ(next(6, {3.0, 3.0, 3.0}), 3);  // 9 requests, for five minutes
+  EXPECT_EQ(next(7, {1.0}), 6);            // the spec has changed
 }
 
 TEST(AutoscaleTest, ALoadThatSwingsDoesNotSwingTheServers) {
@@ -190,11 +193,14 @@ TEST(AutoscaleTest, ALoadThatSwingsDoesNotSwingTheServers) {
 }
 
 TEST(AutoscaleTest, WhoDoesNotSayIsNoReasonToChange) {
-  const ServerScaling scaling = {.least = 1, .most = 6, .target = 4, .settle_down = absl::ZeroDuration()};
+  const ServerScaling scaling = {
+      .least = 1, .most = 6, .target = 4, .settle_down = absl::ZeroDuration()};
   ScalingMemory memory;
   const absl::Time now = absl::FromUnixSeconds(1000000);
   EXPECT_EQ(NextReplicas(scaling, 3, {std::nullopt, std::nullopt, 0.0}, now, &memory).replicas, 2);
-  EXPECT_EQ(NextReplicas(scaling, 3, {std::nullopt, std::nullopt, std::nullopt}, now, &memory).replicas, 3);
+  EXPECT_EQ(
+      NextReplicas(scaling, 3, {std::nullopt, std::nullopt, std::nullopt}, now, &memory).replicas,
+      3);
 }
 
 constexpr char kPage[] = R"(# TYPE :tensorflow:serving:request_count counter

@@ -45,9 +45,9 @@ std::string Quoted(const std::string& text) {
 }
 
 std::string ConfigOf(const ServedModel& model) {
-  std::string text = absl::StrCat("config { name: ", Quoted(model.name),
-                                  " base_path: ", Quoted(model.base_path),
-                                  " model_platform: \"tensorflow\"");
+  std::string text =
+      absl::StrCat("config { name: ", Quoted(model.name), " base_path: ", Quoted(model.base_path),
+                   " model_platform: \"tensorflow\"");
   if (model.has_all_versions) {
     absl::StrAppend(&text, " model_version_policy { all {} }");
   } else if (!model.versions.empty()) {
@@ -82,11 +82,13 @@ std::string ParametersOf(const ServerBatching& batching) {
 }
 
 Json ArgumentsOf(const ModelServerSpec& server) {
-  std::vector<std::string> words = {
-      absl::StrCat("--port=", kServerGrpcPort), absl::StrCat("--rest_api_port=", kServerRestPort),
-      absl::StrCat("--metrics_port=", kServerMetricsPort), "--enable_grpc_healthcheck_service",
-      absl::StrCat("--drain=", server.drain_seconds), absl::StrCat("--grace=", kGraceSeconds),
-      absl::StrCat("--model_config=", ConfigOf(server))};
+  std::vector<std::string> words = {absl::StrCat("--port=", kServerGrpcPort),
+                                    absl::StrCat("--rest_api_port=", kServerRestPort),
+                                    absl::StrCat("--metrics_port=", kServerMetricsPort),
+                                    "--enable_grpc_healthcheck_service",
+                                    absl::StrCat("--drain=", server.drain_seconds),
+                                    absl::StrCat("--grace=", kGraceSeconds),
+                                    absl::StrCat("--model_config=", ConfigOf(server))};
   // Labels come with the versions that they name.
   words.push_back("--allow_version_labels_for_unavailable_models");
   if (server.batching.has_value()) {
@@ -151,9 +153,9 @@ Json ContainerOf(const ModelServerSpec& server) {
   for (const Json& variable : ListField(container, {"env"})) variables.Append(variable);
   container.Set("env", std::move(variables));
   Json ports = Json::MakeArray();
-  for (const auto& [name, number] : {std::pair{"grpc", kServerGrpcPort},
-                                     std::pair{"http", kServerRestPort},
-                                     std::pair{"metrics", kServerMetricsPort}}) {
+  for (const auto& [name, number] :
+       {std::pair{"grpc", kServerGrpcPort}, std::pair{"http", kServerRestPort},
+        std::pair{"metrics", kServerMetricsPort}}) {
     Json port;
     port.Set("name", name);
     port.Set("containerPort", number);
@@ -165,13 +167,11 @@ Json ContainerOf(const ModelServerSpec& server) {
   container.Set("livenessProbe", ProbeOf("/livez", 10, 3));
   container.Set("readinessProbe", ProbeOf("/healthz", 1, 2));
   SetField(&container, {"securityContext", "allowPrivilegeEscalation"}, false);
-  SetField(&container, {"securityContext", "capabilities", "drop"},
-           Json(Json::Array{Json("ALL")}));
+  SetField(&container, {"securityContext", "capabilities", "drop"}, Json(Json::Array{Json("ALL")}));
   return container;
 }
 
-Json MakeOwned(const Json& object, const char* version, const char* kind,
-               const std::string& name) {
+Json MakeOwned(const Json& object, const char* version, const char* kind, const std::string& name) {
   Json made;
   made.Set("apiVersion", version);
   made.Set("kind", kind);
@@ -242,11 +242,11 @@ StatusOr<std::vector<Json>> RenderModelServer(const Json& document, const std::s
   WEFT_RETURN_IF_ERROR(problems.ToStatus());
   std::vector<Json> made = {
       MakeServerService(object),
-      MakeServerDeployment(object, server, ServerRevisionOf(object),
-                           server.scaling.has_value() ? std::clamp(server.replicas,
-                                                                   server.scaling->least,
-                                                                   server.scaling->most)
-                                                      : server.replicas)};
+      MakeServerDeployment(
+          object, server, ServerRevisionOf(object),
+          server.scaling.has_value()
+              ? std::clamp(server.replicas, server.scaling->least, server.scaling->most)
+              : server.replicas)};
   for (Json& one : made) EraseField(&one, {"metadata", "ownerReferences"});
   return made;
 }

@@ -63,8 +63,7 @@ void ReadLine(absl::string_view line, ServerCounts* counts, bool* is_ours) {
 std::optional<ServerCounts> ReadServerPage(absl::string_view page) {
   ServerCounts counts;
   bool is_ours = false;
-  for (const absl::string_view line : absl::StrSplit(page, '\n'))
-    ReadLine(line, &counts, &is_ours);
+  for (const absl::string_view line : absl::StrSplit(page, '\n')) ReadLine(line, &counts, &is_ours);
   if (!is_ours) return std::nullopt;
   return counts;
 }

@@ -14,8 +14,8 @@ namespace weft::platform {
 // Since the server began.
 struct ServerCounts {
   int64_t requests = 0;
-  int64_t errors = 0;  // of them; what a client cancelled is none
-  int64_t micros = 0;  // that requests spent there, all added up
+  int64_t errors = 0;                   // of them; what a client cancelled is none
+  int64_t micros = 0;                   // that requests spent there, all added up
   std::map<double, int64_t> latencies;  // requests at or below so many microseconds
 
   // Those since `before`; all of them where the server began anew.

@@ -64,13 +64,13 @@ std::vector<int64_t> ReadNumbers(FieldReader* reader, const char* name, int64_t 
     const std::string path = absl::StrCat(reader->PathOf(name), "[", index++, "]");
     const int64_t number = item.AsInt().value_or(-1);
     if (!item.is_int() || number < least) {
-      problems->Add(item, path,
-                    HoldsButAllowed(item, absl::StrCat("a whole number from ", least,
-                                                       " on is allowed")));
+      problems->Add(
+          item, path,
+          HoldsButAllowed(item, absl::StrCat("a whole number from ", least, " on is allowed")));
     } else if (!numbers.empty() && number <= numbers.back()) {
       problems->Add(item, path,
-                    HoldsButAllowed(item, absl::StrCat("more than the one before, ",
-                                                       numbers.back(), ", is allowed")));
+                    HoldsButAllowed(item, absl::StrCat("more than the one before, ", numbers.back(),
+                                                       ", is allowed")));
     } else {
       numbers.push_back(number);
     }
@@ -87,7 +87,8 @@ void ReadVersions(const Json& value, const std::string& path, Problems* problems
   reader.Finish();
   const int said = (model->has_all_versions ? 1 : 0) + (model->versions.empty() ? 0 : 1) +
                    (reader.Find("latest") == nullptr ? 0 : 1);
-  if (said > 1) problems->Add(value, path, "holds several, one of all, latest and specific is allowed");
+  if (said > 1)
+    problems->Add(value, path, "holds several, one of all, latest and specific is allowed");
 }
 
 void ReadLabels(const Json& value, const std::string& path, Problems* problems,
@@ -182,8 +183,7 @@ void ReadRollout(const Json& value, Problems* problems, ModelServerSpec* server)
   if (const Json* const list = reader.Find("steps")) {
     const std::vector<int64_t> steps = ReadNumbers(&reader, "steps", 1, problems);
     if (!steps.empty()) rollout.steps = steps;
-    if (list->is_array() && list->size() == steps.size() &&
-        (steps.empty() || steps.back() != 100))
+    if (list->is_array() && list->size() == steps.size() && (steps.empty() || steps.back() != 100))
       problems->Add(*list, "spec.rollout.steps", "ends elsewhere: the last step is 100 percent");
   }
   ReadSeconds(&reader, "stepSeconds", 0, &rollout.step);

@@ -37,15 +37,15 @@ struct ServerScaling {
   int64_t most = 1;
   double target = 0;  // requests that wait or run at a server, on average
   absl::Duration period = absl::Seconds(15);
-  absl::Duration settle_up;                          // how long more must be wanted
+  absl::Duration settle_up;                         // how long more must be wanted
   absl::Duration settle_down = absl::Seconds(300);  // how long fewer must be enough
 };
 
 struct ServerRollout {
-  std::vector<int64_t> steps = {100};  // percent of the servers, ascending, 100 last
-  absl::Duration step;                 // how long each is watched
+  std::vector<int64_t> steps = {100};            // percent of the servers, ascending, 100 last
+  absl::Duration step;                           // how long each is watched
   absl::Duration deadline = absl::Seconds(600);  // until the servers of a step are ready
-  double most_errors = 100;            // percent more of the requests than before
+  double most_errors = 100;                      // percent more of the requests than before
   absl::Duration most_latency = absl::InfiniteDuration();  // of 99 in 100 requests
   int64_t least_requests = 0;  // that the new servers must have answered before a step is over
 };

@@ -21,12 +21,10 @@ namespace weft::platform {
 namespace {
 
 const std::vector<std::string>& KnownPodAnnotations() {
-  static const auto* const names =
-      new std::vector<std::string>{kDurationAnnotation,      kGpuModelAnnotation,
-                                   kJobProcessorsAnnotation, kGpuIndicesAnnotation,
-                                   kTasksAnnotation,         kProgressAnnotation,
-                                   kOwnAddressAnnotation,
-                                   kTrialAnnotation};  // of a pod that is a trial by itself
+  static const auto* const names = new std::vector<std::string>{
+      kDurationAnnotation,   kGpuModelAnnotation, kJobProcessorsAnnotation,
+      kGpuIndicesAnnotation, kTasksAnnotation,    kProgressAnnotation,
+      kOwnAddressAnnotation, kTrialAnnotation};  // of a pod that is a trial by itself
   return *names;
 }
 

@@ -9,8 +9,8 @@
 
 #include "base/subprocess.h"
 #include "platform/launch/expansion.h"
-#include "platform/object/own_address.h"
 #include "platform/object/fields.h"
+#include "platform/object/own_address.h"
 #include "platform/pods/container_owner.h"
 #include "platform/pods/pod_fields.h"
 #include "platform/pods/process_plan.h"
@@ -133,7 +133,8 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
                         Resolver(store, pod, container).Declared());
   const int64_t in_a_row = PortsOfATask(FindEnvironment(declared, "WEFT_PROCESSES").value_or(""));
   const ServiceAddresses::ShortNames short_names = {
-      NamespaceOf(pod), [store](const std::string& service, const std::string& space) {
+      NamespaceOf(pod),
+      [store](const std::string& service, const std::string& space) {
         return store->Get(Services(), {space, service}).ok();
       },
       [store](const std::string& service, const std::string& space) -> std::string {

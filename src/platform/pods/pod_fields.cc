@@ -13,8 +13,8 @@
 #include "absl/strings/strip.h"
 
 #include "base/threads.h"
-#include "platform/object/own_address.h"
 #include "platform/object/fields.h"
+#include "platform/object/own_address.h"
 #include "platform/object/pod_view.h"
 #include "platform/object/quantity.h"
 

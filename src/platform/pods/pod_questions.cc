@@ -8,8 +8,8 @@
 
 #include "absl/synchronization/notification.h"
 
-#include "platform/object/own_address.h"
 #include "platform/object/fields.h"
+#include "platform/object/own_address.h"
 #include "platform/pods/pod_executor.h"
 
 namespace weft::platform {

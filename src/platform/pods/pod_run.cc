@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "base/log.h"
-#include "platform/object/own_address.h"
 #include "platform/object/fields.h"
+#include "platform/object/own_address.h"
 #include "platform/object/pod_view.h"
 #include "platform/pods/pod_status.h"
 

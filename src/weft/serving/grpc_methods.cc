@@ -143,10 +143,9 @@ void AddPlain(const std::string& path, wire::MethodTable* methods, Handle handle
 void AddServingMethods(ModelSet* models, ServingMetrics* metrics,
                        const std::function<bool()>& is_ready, wire::MethodTable* methods) {
   const auto add = [&](const std::string& api, auto answer) {
-    methods->emplace(
-        "/tensorflow.serving.PredictionService/" + api, wire::Method([=](Call call) {
-          answer(models, std::make_unique<Asked>(std::move(call), metrics, api));
-        }));
+    methods->emplace("/tensorflow.serving.PredictionService/" + api, wire::Method([=](Call call) {
+                       answer(models, std::make_unique<Asked>(std::move(call), metrics, api));
+                     }));
   };
   add("Predict", AnswerPredict);
   add("Classify", [](ModelSet* set, std::unique_ptr<Asked> asked) {

@@ -38,7 +38,8 @@ void ServingMetrics::EndRequest(const std::string& model, const std::string& api
   }
   registry_
       .GetCounter(":tensorflow:serving:request_count", "The total number of requests.",
-                  {{"model_name", is_known ? model : ""}, {"status", absl::StatusCodeToString(status.code())}})
+                  {{"model_name", is_known ? model : ""},
+                   {"status", absl::StatusCodeToString(status.code())}})
       .Add();
   if (!status.ok()) return;
   registry_

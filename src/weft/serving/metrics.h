@@ -49,9 +49,10 @@ class ServingMetrics {
 
   MetricRegistry& registry_;
   absl::Mutex mutex_;
-  int here_ ABSL_GUARDED_BY(mutex_) = 0;           // requests
-  absl::Time counted_ ABSL_GUARDED_BY(mutex_);     // until when their time is counted
-  absl::flat_hash_set<std::string> known_ ABSL_GUARDED_BY(mutex_);  // models that answered or are served
+  int here_ ABSL_GUARDED_BY(mutex_) = 0;        // requests
+  absl::Time counted_ ABSL_GUARDED_BY(mutex_);  // until when their time is counted
+  absl::flat_hash_set<std::string> known_
+      ABSL_GUARDED_BY(mutex_);  // models that answered or are served
 };
 
 }  // namespace weft::serving

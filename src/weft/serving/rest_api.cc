@@ -157,8 +157,7 @@ bool RestApi::HandleAside(const HttpRequest& request, const Answer& answer) {
     }
   }
   if (!options_.metrics_path.empty() && request.path == options_.metrics_path) {
-    answer({.content_type = "text/plain; version=0.0.4",
-            .body = metrics_.PageText()});
+    answer({.content_type = "text/plain; version=0.0.4", .body = metrics_.PageText()});
     return true;
   }
   return false;

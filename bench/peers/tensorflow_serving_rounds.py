@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow's side of the row `serving`, and the clients of both sides. What it prints is one line of JSON.
 
-    tensorflow_serving.py make FOLDER small|large    a version: a perceptron; the large one has 500 MB of weights
-    tensorflow_serving.py serve PORT FOLDER          the model behind a gRPC server of its own, until it is killed
-    tensorflow_serving.py process FOLDER             rounds in this process: reads "BATCH COUNT" lines
-    tensorflow_serving.py clients                    rounds of clients: reads "PORT BATCH CLIENTS COUNT PAUSE_MS" lines
-    tensorflow_serving.py load FOLDER                what loading costs, once
+    tensorflow_serving_rounds.py make FOLDER small|large    a version: a perceptron; the large one has 500 MB of weights
+    tensorflow_serving_rounds.py serve PORT FOLDER          the model behind a gRPC server of its own, until it is killed
+    tensorflow_serving_rounds.py process FOLDER             rounds in this process: reads "BATCH COUNT" lines
+    tensorflow_serving_rounds.py clients                    rounds of clients: reads "PORT BATCH CLIENTS COUNT PAUSE_MS" lines
+    tensorflow_serving_rounds.py load FOLDER                what loading costs, once
 """
 import concurrent.futures
 import json
