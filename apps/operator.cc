@@ -160,6 +160,8 @@ void AddOperator(CLI::App& app, Action* action) {
                       "others are somebody else's");
   command->add_flag("--experiments", flags->operates.has_experiments,
                     "Care for Experiments and their Trials too; needs deploy/rbac/tuning.yaml");
+  command->add_flag("--model_servers", flags->operates.has_model_servers,
+                    "Care for ModelServers too; needs deploy/rbac/serving.yaml");
   AddKatibFlags(command, &flags->operates.katib_address, &flags->operates.suggestion_services);
   command->add_flag("--adopt_orphans", flags->operates.adopts_orphans,
                     "Take over pods and services that belong to nobody and have the labels of a "

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft render`: the plain objects that TFJobs become, for clusters without an operator.
+// `weft render`: the plain objects that jobs and model servers become, for clusters without an
+// operator.
 #include "platform/jobs/render.h"
 
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include "base/files.h"
 #include "net/yaml.h"
 #include "platform/console/manifests.h"
+#include "platform/model_servers/server_objects.h"
 #include "platform/object/tfjob.h"
 
 namespace weft::apps {
@@ -26,7 +28,9 @@ Status Render(const std::string& file, const std::string& namespace_name,
     // What is no job goes on as it is.
     std::vector<Json> objects = {document};
     const Json* const kind = document.Find("kind");
-    if (documents.size() == 1 || (kind != nullptr && platform::IsJobKind(*kind))) {
+    if (kind != nullptr && *kind == Json("ModelServer")) {
+      WEFT_ASSIGN_OR_RETURN(objects, platform::RenderModelServer(document, file, namespace_name));
+    } else if (documents.size() == 1 || (kind != nullptr && platform::IsJobKind(*kind))) {
       WEFT_ASSIGN_OR_RETURN(objects, platform::RenderJob(document, file, namespace_name, form));
     }
     for (const Json& object : objects)
@@ -40,10 +44,12 @@ Status Render(const std::string& file, const std::string& namespace_name,
 
 void AddRender(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand(
-      "render", "Print the pods and services that a job becomes, for `kubectl apply -f -`");
+      "render", "Print the objects that a job or a model server becomes, for `kubectl apply -f -`");
   const auto file = std::make_shared<std::string>();
   const auto space = std::make_shared<std::string>("default");
-  command->add_option("file", *file, "The TFJob or Tensorflow, in YAML or JSON; - for stdin")
+  command
+      ->add_option("file", *file,
+                   "The TFJob, Tensorflow or ModelServer, in YAML or JSON; - for stdin")
       ->required();
   command->add_option("-n,--namespace", *space, "Namespace, when the file names none")
       ->capture_default_str();

@@ -11,11 +11,13 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 
 #include "apps/command.h"
 #include "apps/op_libraries.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "net/job_identity.h"
 #include "proto/tensorflow/config.pb.h"
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/serving/model_server.h"
@@ -39,6 +41,7 @@ struct ServeFlags {
   std::string model_name = "default";
   std::string model_base_path;
   std::string model_config_file;
+  std::string model_config;
   double config_poll_s = 0;
   double poll_s = 1;
   int load_threads = 0;
@@ -47,6 +50,7 @@ struct ServeFlags {
   bool labels_for_unavailable = false;
   bool batching = false;
   std::string batching_file;
+  std::string batching_parameters;
   std::string tags = "serve";
   int64_t session_parallelism = 0;
   int64_t intra_op = 0, inter_op = 0;
@@ -58,6 +62,9 @@ struct ServeFlags {
   // Not TensorFlow Serving's.
   std::string bind = "127.0.0.1";
   std::string token_file;
+  std::string tls_folder;
+  int metrics_port = 0;
+  double drain_s = 0;
   bool insecure = false;
   uint64_t memory_limit = 0;
   uint64_t max_rest_body = uint64_t{64} << 20;
@@ -84,8 +91,11 @@ Status ReadModels(FileSystem& files, const ServeFlags& flags,
     options->config_poll = absl::Seconds(flags.config_poll_s);
     return absl::OkStatus();
   }
+  if (!flags.model_config.empty())
+    return serving::ParseTextMessage(flags.model_config, "--model_config", &options->config);
   if (flags.model_base_path.empty())
-    return InvalidArgument("Which models? Give --model_base_path, or --model_config_file");
+    return InvalidArgument(
+        "Which models? Give --model_base_path, --model_config_file or --model_config");
   proto::ModelConfig* const model = options->config.mutable_model_config_list()->add_config();
   model->set_name(flags.model_name);
   model->set_base_path(Absolute(flags.model_base_path));
@@ -112,6 +122,15 @@ Status ReadSecurity(FileSystem& files, const ServeFlags& flags, wire::PortSecuri
     if (!read.ok()) return Annotate(read.status(), flags.ssl_config_file);
     *security = *std::move(read);
   }
+  if (!flags.tls_folder.empty()) {
+    if (!flags.ssl_config_file.empty())
+      return InvalidArgument("--tls_folder and --ssl_config_file: expected one of them");
+    constexpr uint64_t kMostPemBytes = 1 << 20;
+    for (const auto& [name, pem] : {std::pair{kJobCertificateFile, &security->certificate_pem},
+                                    std::pair{kJobKeyFile, &security->key_pem}}) {
+      WEFT_ASSIGN_OR_RETURN(*pem, ReadFile(files, JoinPath(flags.tls_folder, name), kMostPemBytes));
+    }
+  }
   if (flags.token_file.empty()) return absl::OkStatus();
   WEFT_ASSIGN_OR_RETURN(security->tokens, serving::ReadTokens(files, flags.token_file));
   return absl::OkStatus();
@@ -120,13 +139,18 @@ Status ReadSecurity(FileSystem& files, const ServeFlags& flags, wire::PortSecuri
 Status ReadBatching(FileSystem& files, const ServeFlags& flags,
                     serving::ModelServerOptions* options) {
   options->batches = flags.batching;
-  if (flags.batching_file.empty()) return absl::OkStatus();
+  if (flags.batching_file.empty() && flags.batching_parameters.empty()) return absl::OkStatus();
+  const bool is_file = !flags.batching_file.empty();
+  const std::string from = is_file ? flags.batching_file : "--batching_parameters";
   if (!flags.batching)
-    return InvalidArgument("--batching_parameters_file is set without --enable_batching");
+    return InvalidArgument(is_file ? "--batching_parameters_file" : "--batching_parameters",
+                           " is set without --enable_batching");
   proto::BatchingParameters parameters;
-  WEFT_RETURN_IF_ERROR(serving::ReadTextMessage(files, flags.batching_file, &parameters));
+  WEFT_RETURN_IF_ERROR(
+      is_file ? serving::ReadTextMessage(files, from, &parameters)
+              : serving::ParseTextMessage(flags.batching_parameters, from, &parameters));
   StatusOr<serving::BatchingOptions> batching = serving::BatchingFrom(parameters);
-  if (!batching.ok()) return Annotate(batching.status(), flags.batching_file);
+  if (!batching.ok()) return Annotate(batching.status(), from);
   options->models.load.batching = *std::move(batching);
   return absl::OkStatus();
 }
@@ -165,6 +189,7 @@ StatusOr<serving::ModelServerOptions> OptionsFrom(const ServeFlags& flags) {
   options.bind = flags.bind;
   options.port = flags.port == 0 ? -1 : flags.port;
   options.rest_port = flags.rest_api_port == 0 ? -1 : flags.rest_api_port;
+  options.metrics_port = flags.metrics_port == 0 ? -1 : flags.metrics_port;
   options.socket_path = flags.grpc_socket_path;
   options.grpc_threads = flags.grpc_max_threads;
   options.rest_threads = flags.rest_api_num_threads;
@@ -195,6 +220,8 @@ int RunServe(const ServeFlags& flags) {
     return 1;
   }
   WaitForServerEnd(signals);
+  (*server)->Drain();
+  absl::SleepFor(absl::Seconds(flags.drain_s));
   (*server)->Shutdown(absl::Seconds(flags.grace_s));
   return 0;
 }
@@ -205,6 +232,7 @@ void AddModelFlags(CLI::App* command, ServeFlags* flags) {
                       "Folder of the model: its versions are sub-folders with numbers for names");
   command->add_option("--model_config_file", flags->model_config_file,
                       "A ModelServerConfig as text: several models, policies, labels");
+  command->add_option("--model_config", flags->model_config, "What such a file holds");
   command->add_option("--model_config_file_poll_wait_seconds", flags->config_poll_s,
                       "How often that file is read again; 0: never");
   command
@@ -251,17 +279,27 @@ void AddPortFlags(CLI::App* command, ServeFlags* flags) {
                       "An SSLConfig as text: TLS on all ports");
   command->add_option("--token_file", flags->token_file,
                       "Tokens, one a line: clients send 'authorization: Bearer TOKEN'");
+  command->add_option(
+      "--tls_folder", flags->tls_folder,
+      "TLS on all ports with tls.crt and tls.key of this folder, as a secret of type "
+      "kubernetes.io/tls is mounted");
+  command->add_option("--metrics_port", flags->metrics_port,
+                      "Port of /healthz, /livez and /metrics alone, in the clear; 0: none");
   command->add_flag("--insecure", flags->insecure,
                     "Let whoever reaches the ports ask, also where they are not on loopback");
   command->add_option("--monitoring_config_file", flags->monitoring_config_file,
                       "A MonitoringConfig as text: where Prometheus's page is, if anywhere");
-  command->add_option("--grace", flags->grace_s, "Seconds for running requests after SIGTERM");
+  command->add_option("--drain", flags->drain_s,
+                      "Seconds after SIGTERM in which it answers on and says that it is not ready");
+  command->add_option("--grace", flags->grace_s, "Seconds for running requests after that");
 }
 
 void AddRunFlags(CLI::App* command, ServeFlags* flags) {
   command->add_flag("--enable_batching", flags->batching, "Join requests to batches");
   command->add_option("--batching_parameters_file", flags->batching_file,
                       "BatchingParameters as text: sizes, ages, threads");
+  command->add_option("--batching_parameters", flags->batching_parameters,
+                      "What such a file holds");
   command->add_option("--tensorflow_session_parallelism", flags->session_parallelism,
                       "Threads of each model; 0: the cores");
   command->add_option("--tensorflow_intra_op_parallelism", flags->intra_op, "The same");

@@ -29,6 +29,7 @@
 #include "platform/apiserver/node_identity.h"
 #include "platform/apiserver/server_identity.h"
 #include "platform/jobs/tfjob_controller.h"
+#include "platform/model_servers/model_server_kind.h"
 #include "platform/object/fields.h"
 #include "platform/pods/pod_executor.h"
 #include "platform/pods/pod_reach.h"
@@ -38,6 +39,7 @@
 #include "platform/tuning/katib_server.h"
 #include "platform/tuning/suggestion_services.h"
 #include "platform/tuning/tuning_controllers.h"
+#include "platform/workloads/service_relay.h"
 #include "platform/workloads/workload_controllers.h"
 
 namespace weft::apps {
@@ -132,6 +134,17 @@ platform::TfJobController::Options JobOptions(platform::ObjectStore* store, cons
   // Each of a job's thousands of pods makes it look at all of them.
   options.packs_copies = false;
   return options;
+}
+
+StatusOr<std::unique_ptr<platform::PodScheduler>> MakeScheduler(
+    const UpFlags& flags, platform::ObjectStore* store, const Clock* clock,
+    platform::PodScheduler::Options options) {
+  options.store = store;
+  options.clock = clock;
+  options.scheduler_names = {"default-scheduler", kSchedulerName};
+  options.scheduler_names.insert(flags.scheduler_names.begin(), flags.scheduler_names.end());
+  options.tells_foreign = true;
+  return platform::PodScheduler::Create(std::move(options));
 }
 
 StatusOr<std::vector<Json>> ParseNodes(const std::vector<std::string>& words) {
@@ -266,14 +279,13 @@ Status RunControlPlane(const UpFlags& flags) {
     platform::TfJobController jobs(job_options);
     job_options.type = &platform::Tensorflows();
     platform::TfJobController compact_jobs(job_options);
-    scheduling.store = store.get();
-    scheduling.clock = &clock;
-    scheduling.scheduler_names = {"default-scheduler", kSchedulerName};
-    scheduling.scheduler_names.insert(flags.scheduler_names.begin(), flags.scheduler_names.end());
-    scheduling.tells_foreign = true;
     WEFT_ASSIGN_OR_RETURN(const auto scheduler,
-                          platform::PodScheduler::Create(std::move(scheduling)));
+                          MakeScheduler(flags, store.get(), &clock, std::move(scheduling)));
     platform::WorkloadControllers workloads(FrameOptions(store.get(), &clock));
+    WEFT_ASSIGN_OR_RETURN(const auto relay, platform::ServiceRelay::Create(store.get(), &clock));
+    platform::Controller model_servers(
+        FrameOptions(store.get(), &clock),
+        std::make_unique<platform::ModelServerKind>(store.get(), platform::FetchServerPage));
     WEFT_ASSIGN_OR_RETURN(const auto services,
                           platform::SuggestionServices::Create(flags.suggestion_services));
     platform::TuningControllers tuning({FrameOptions(store.get(), &clock),
@@ -283,6 +295,8 @@ Status RunControlPlane(const UpFlags& flags) {
     executor->Start();
     scheduler->Start();
     workloads.Start(flags.threads);
+    relay->Start();
+    model_servers.Start(flags.threads);
     tuning.Start(flags.threads);
     jobs.Start(flags.threads);
     compact_jobs.Start(flags.threads);

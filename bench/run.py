@@ -25,6 +25,7 @@ import jobs
 import model_rows
 import op_rows
 import product_rows
+import serving_rows
 import size_rows
 import together_rows
 
@@ -397,7 +398,7 @@ class Bench:
 ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'ops': Bench.single_ops, 'products': Bench.products,
         'models': Bench.whole_models, 'ps': Bench.ps, 'wire': Bench.wire, 'first': Bench.first,
         'checkpoint': Bench.checkpoint, 'big': Bench.big, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs,
-        'allreduce': together_rows.allreduce, 'recovery': together_rows.recovery}
+        'serving': serving_rows.run, 'allreduce': together_rows.allreduce, 'recovery': together_rows.recovery}
 
 
 def main():

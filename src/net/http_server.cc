@@ -319,9 +319,12 @@ bool HttpServerLoop::IsAllowedHost(const HttpRequest& request) const {
   } else {
     host = host.substr(0, host.find(':'));
   }
+  // No page of others is at an address of this machine, whichever of 127.0.0.0/8.
+  const bool is_loopback = IsLoopbackHost(host);
   return std::any_of(options_.allowed_hosts.begin(), options_.allowed_hosts.end(),
                      [&](const std::string& allowed) {
-                       return allowed == "*" || absl::EqualsIgnoreCase(allowed, host);
+                       return allowed == "*" || absl::EqualsIgnoreCase(allowed, host) ||
+                              (is_loopback && allowed == "127.0.0.1");
                      });
 }
 

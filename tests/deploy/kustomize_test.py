@@ -10,7 +10,7 @@ import yaml
 
 DEPLOY, BUILD = pathlib.Path(sys.argv[1]), sys.argv[2]
 DEFINITIONS = {'tfjobs.kubeflow.org', 'tensorflows.krallistic.github.com', 'experiments.kubeflow.org', 'suggestions.kubeflow.org',
-               'trials.kubeflow.org'}
+               'trials.kubeflow.org', 'modelservers.weft.dev'}
 
 
 class KustomizeTest(unittest.TestCase):
@@ -133,11 +133,11 @@ class KustomizeTest(unittest.TestCase):
         def verbs(name, resource):
             return {verb for rule in roles[name]['rules'] for verb in rule['verbs'] if resource in rule['resources']}
         self.assertEqual((labels('weft-jobs-view'), labels('weft-jobs-edit')), ({'view'}, {'edit', 'admin'}))
-        for kind in 'tfjobs', 'tensorflows', 'experiments', 'trials', 'suggestions':
+        for kind in 'tfjobs', 'tensorflows', 'experiments', 'trials', 'suggestions', 'modelservers':
             self.assertEqual(verbs('weft-jobs-view', kind), {'get', 'list', 'watch'})
             self.assertEqual(verbs('weft-jobs-edit', kind),
                              {'get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'})
-            if kind in ('tfjobs', 'tensorflows'):
+            if kind in ('tfjobs', 'tensorflows', 'modelservers'):
                 self.assertIn('update', verbs('weft-jobs-edit', kind + '/scale'))
             # The status is the operator's.
             self.assertEqual(verbs('weft-jobs-edit', kind + '/status'), {'get'})
@@ -171,13 +171,17 @@ class KustomizeTest(unittest.TestCase):
         self.chart = lambda namespace, values: items
         self.check_chart('namespaced', 'default', '')
 
-    def test_experiments_and_the_page_by_a_switch(self):
+    def test_experiments_model_servers_and_the_page_by_a_switch(self):
         rules, _ = yaml.safe_load_all((DEPLOY / 'rbac' / 'tuning.yaml').read_text())
+        serving, _ = yaml.safe_load_all((DEPLOY / 'rbac' / 'serving.yaml').read_text())
         for namespaced, kind in (('false', 'ClusterRole'), ('true', 'Role')):
-            items = self.chart('weft-system', 'experiments: true\npage: true\nnamespaced: ' + namespaced)
+            items = self.chart('weft-system', 'experiments: true\nmodelServers: true\npage: true\nnamespaced: ' + namespaced)
             found = {(item['kind'], item['metadata']['name']): item for item in items}
             self.assertEqual(found[kind, 'weft-operator-tuning']['rules'], rules['rules'])
             self.assertEqual(found[kind + 'Binding', 'weft-operator-tuning']['roleRef']['kind'], kind)
+            self.assertEqual(found[kind, 'weft-operator-serving']['rules'], serving['rules'])
+            self.assertEqual(found[kind + 'Binding', 'weft-operator-serving']['roleRef']['kind'], kind)
+            self.assertIn('--model_servers', found['Deployment', 'weft-operator']['spec']['template']['spec']['containers'][0]['command'])
             self.assertIn('--experiments', found['Deployment', 'weft-operator']['spec']['template']['spec']['containers'][0]['command'])
             for item in self.build('page'):
                 self.assertEqual(found[item['kind'], item['metadata']['name']], item)

@@ -30,3 +30,9 @@
 - {apiGroups: [""], resources: [persistentvolumeclaims], verbs: [create]}
 - {apiGroups: [""], resources: [configmaps], verbs: [get]}
 {{- end }}
+{{- define "weft.serving" -}}
+- {apiGroups: [weft.dev], resources: [modelservers], verbs: [get, list, watch]}
+- {apiGroups: [weft.dev], resources: [modelservers/status], verbs: [update]}
+- {apiGroups: [weft.dev], resources: [modelservers/finalizers], verbs: [update]}
+- {apiGroups: [apps], resources: [deployments], verbs: [get, list, watch, create, update, delete]}
+{{- end }}

@@ -15,16 +15,16 @@
 #include "base/nearest_name.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
+#include "platform/object/own_address.h"
 
 namespace weft::platform {
 namespace {
 
 const std::vector<std::string>& KnownPodAnnotations() {
-  static const auto* const names =
-      new std::vector<std::string>{kDurationAnnotation,      kGpuModelAnnotation,
-                                   kJobProcessorsAnnotation, kGpuIndicesAnnotation,
-                                   kTasksAnnotation,         kProgressAnnotation,
-                                   kTrialAnnotation};  // of a pod that is a trial by itself
+  static const auto* const names = new std::vector<std::string>{
+      kDurationAnnotation,   kGpuModelAnnotation, kJobProcessorsAnnotation,
+      kGpuIndicesAnnotation, kTasksAnnotation,    kProgressAnnotation,
+      kOwnAddressAnnotation, kTrialAnnotation};  // of a pod that is a trial by itself
   return *names;
 }
 
@@ -39,6 +39,8 @@ std::string ProblemOfValue(const std::string& name, const std::string& text) {
     if (absl::SimpleAtoi(text, &count) && count > 0) return "";
     return HoldsButAllowed(Json(text), "a number of processors such as \"1\" is allowed");
   }
+  if (name == kOwnAddressAnnotation && text != "true" && text != "false")
+    return HoldsButAllowed(Json(text), "\"true\" and \"false\" are allowed");
   if (name == kTrialAnnotation) {
     int64_t number = 0;
     if (absl::SimpleAtoi(text, &number) && number >= 1) return "";

@@ -75,14 +75,6 @@ properties:
   lastReconcileTime: {type: string, description: When the controller last looked.}
 )yaml";
 
-// Texts of this program: what is wrong with one shows in the tests.
-Json Read(absl::string_view yaml) {
-  StatusOr<std::vector<Json>> documents = ParseYaml(yaml, "a kind's schema");
-  if (documents.ok() && documents->size() == 1) return std::move((*documents)[0]);
-  WEFT_LOG(ERROR) << "The schema of a kind cannot be read: " << documents.status().message();
-  return Json::MakeObject();
-}
-
 }  // namespace
 
 NameProblems JobNameProblems(absl::string_view name) {
@@ -95,9 +87,17 @@ void CheckTrainingJob(const Json* old, const Json& job, Problems* problems) {
   if (old != nullptr) CheckJobUpdate(*old, job, problems);
 }
 
+// Texts of this program: what is wrong with one shows in the tests.
+Json ReadSchema(absl::string_view yaml) {
+  StatusOr<std::vector<Json>> documents = ParseYaml(yaml, "a kind's schema");
+  if (documents.ok() && documents->size() == 1) return std::move((*documents)[0]);
+  WEFT_LOG(ERROR) << "The schema of a kind cannot be read: " << documents.status().message();
+  return Json::MakeObject();
+}
+
 Json ReadJobSchema(absl::string_view yaml) {
-  Json schema = Read(yaml);
-  SetField(&schema, {"properties", "status"}, Read(kStatus));
+  Json schema = ReadSchema(yaml);
+  SetField(&schema, {"properties", "status"}, ReadSchema(kStatus));
   return schema;
 }
 

@@ -16,7 +16,8 @@ NameProblems JobNameProblems(absl::string_view name);
 // As ParseTfJob reads it, with an image for each container; `old` may be null.
 void CheckTrainingJob(const Json* old, const Json& job, Problems* problems);
 
-// A schema written in YAML, with the status of a job added to it.
+// A schema written in YAML; with the status of a job added to it.
+Json ReadSchema(absl::string_view yaml);
 Json ReadJobSchema(absl::string_view yaml);
 
 }  // namespace weft::platform

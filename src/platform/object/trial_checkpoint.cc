@@ -11,7 +11,7 @@ namespace weft::platform {
 namespace {
 
 constexpr char kSetting[] = "suggestion_trial_dir";
-constexpr char kVolume[] = "suggestion-volume";
+constexpr char kCheckpointVolume[] = "suggestion-volume";
 constexpr char kParentFolder[] = "/weft/parent-checkpoint";
 constexpr char kSize[] = "1Gi";  // as Katib's has it
 
@@ -22,7 +22,7 @@ constexpr char kCopy[] =
 
 Json Mount(const std::string& path, const std::string& sub_path, bool is_read_only) {
   Json mount;
-  mount.Set("name", kVolume);
+  mount.Set("name", kCheckpointVolume);
   mount.Set("mountPath", path);
   mount.Set("subPath", sub_path);
   if (is_read_only) mount.Set("readOnly", true);
@@ -72,7 +72,7 @@ Status MountCheckpoints(const Experiment& experiment, const TrialIdentity& ident
     AppendTo("volumeMounts", own, container);
     Json* const spec = pod_template->FindMutable("spec");
     Json volume;
-    volume.Set("name", kVolume);
+    volume.Set("name", kCheckpointVolume);
     SetField(&volume, {"persistentVolumeClaim", "claimName"},
              absl::StrCat(identity.experiment, "-", experiment.algorithm.name));
     if (!parent.empty()) {

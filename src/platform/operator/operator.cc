@@ -19,6 +19,7 @@
 #include "platform/jobs/dry_run.h"
 #include "platform/jobs/pod_group.h"
 #include "platform/jobs/tfjob_controller.h"
+#include "platform/model_servers/model_server_kind.h"
 #include "platform/operator/cluster_logs.h"
 #include "platform/reconcile/metered_store.h"
 #include "platform/store/api_error.h"
@@ -33,16 +34,24 @@ namespace {
 constexpr absl::Duration kGather = absl::Milliseconds(100);
 constexpr absl::Duration kLongestLook = absl::Minutes(1);
 
-// One controller a kind of job, and those of experiments where they are wanted.
+// One controller a kind of job, and those of experiments and model servers where they are wanted.
 class Controllers {
  public:
   Controllers(TfJobController::Options options, int threads,
-              const std::optional<TuningControllers::Options>& tuning) {
+              const std::optional<TuningControllers::Options>& tuning,
+              const std::optional<Controller::Options>& model_servers) {
     for (const ResourceType* const type : {&TfJobs(), &Tensorflows()}) {
       options.type = type;
       all_.push_back(std::make_unique<TfJobController>(options));
     }
     for (const auto& controller : all_) controller->Start(threads);
+    if (model_servers.has_value()) {
+      Controller::Options own = *model_servers;
+      own.store = options.store;
+      model_servers_ = std::make_unique<Controller>(
+          own, std::make_unique<ModelServerKind>(own.store, FetchServerPage));
+      model_servers_->Start(threads);
+    }
     if (!tuning.has_value()) return;
     TuningControllers::Options own = *tuning;
     own.frame.store = options.store;
@@ -51,12 +60,14 @@ class Controllers {
   }
   bool HaveSynced() const {
     if (tuning_.has_value() && !tuning_->HasSynced()) return false;
+    if (model_servers_ != nullptr && !model_servers_->HasSynced()) return false;
     return std::all_of(all_.begin(), all_.end(),
                        [](const auto& controller) { return controller->HasSynced(); });
   }
 
  private:
   std::vector<std::unique_ptr<TfJobController>> all_;
+  std::unique_ptr<Controller> model_servers_;
   std::optional<TuningControllers> tuning_;
 };
 
@@ -141,17 +152,23 @@ void WarnOfWhatIsMissing(const OperatorOptions& options, ObjectStore* store) {
        "deploy/rbac/gang.yaml");
 }
 
+Controller::Options FrameOptions(const TfJobController::Options& options) {
+  Controller::Options frame;
+  frame.store = options.store;
+  frame.clock = options.clock;
+  frame.namespace_name = options.namespace_name;
+  frame.metrics = options.metrics;
+  frame.pool = options.pool;
+  frame.gather = options.gather;
+  return frame;
+}
+
 TuningControllers::Options TuningOptions(const TfJobController::Options& options,
                                          KubernetesStore* cluster,
                                          const SuggestionServices* services) {
   TuningControllers::Options tuning;
   tuning.services = services;
-  tuning.frame.store = options.store;
-  tuning.frame.clock = options.clock;
-  tuning.frame.namespace_name = options.namespace_name;
-  tuning.frame.metrics = options.metrics;
-  tuning.frame.pool = options.pool;
-  tuning.frame.gather = options.gather;
+  tuning.frame = FrameOptions(options);
   tuning.read_output = ReadsClusterLogs(cluster);
   return tuning;
 }
@@ -216,8 +233,10 @@ Status RunOperator(const OperatorOptions& options, const std::function<void()>& 
   WEFT_ASSIGN_OR_RETURN(const auto services,
                         SuggestionServices::Create(options.suggestion_services));
   if (options.has_experiments) tuning = TuningOptions(jobs, cluster.get(), services.get());
+  std::optional<Controller::Options> model_servers;
+  if (options.has_model_servers) model_servers = FrameOptions(jobs);
   const auto start = [&] {
-    auto controllers = std::make_shared<Controllers>(jobs, options.threads, tuning);
+    auto controllers = std::make_shared<Controllers>(jobs, options.threads, tuning, model_servers);
     running.Set(controllers);
     WEFT_LOG(INFO) << "The operator cares for the jobs of "
                    << (options.namespace_name.empty() ? "all namespaces" : options.namespace_name)

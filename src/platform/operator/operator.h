@@ -21,6 +21,7 @@ struct OperatorOptions {
   std::string job_selector;    // of labels: "operator=weft,team!=vision"
   bool adopts_orphans = false;
   bool has_experiments = false;
+  bool has_model_servers = false;
   int threads = 4;          // jobs that are looked at together
   int parallel_calls = 32;  // pods and services that are made together
   std::string gang_scheduler;

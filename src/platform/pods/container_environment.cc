@@ -10,6 +10,7 @@
 #include "base/subprocess.h"
 #include "platform/launch/expansion.h"
 #include "platform/object/fields.h"
+#include "platform/object/own_address.h"
 #include "platform/pods/container_owner.h"
 #include "platform/pods/pod_fields.h"
 #include "platform/pods/process_plan.h"
@@ -132,8 +133,13 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
                         Resolver(store, pod, container).Declared());
   const int64_t in_a_row = PortsOfATask(FindEnvironment(declared, "WEFT_PROCESSES").value_or(""));
   const ServiceAddresses::ShortNames short_names = {
-      NamespaceOf(pod), [store](const std::string& service, const std::string& space) {
+      NamespaceOf(pod),
+      [store](const std::string& service, const std::string& space) {
         return store->Get(Services(), {space, service}).ok();
+      },
+      [store](const std::string& service, const std::string& space) -> std::string {
+        const StatusOr<ObjectPtr> found = store->Get(Services(), {space, service});
+        return found.ok() ? OwnAddressOfService(**found) : "";
       }};
   for (std::string& line : declared) {
     WEFT_ASSIGN_OR_RETURN(line, services->Rewrite(line, in_a_row, short_names));
@@ -152,6 +158,7 @@ StatusOr<ContainerCommand> MakeContainerCommand(ObjectStore* store, const Json& 
   command.environment = inherited;
   WEFT_ASSIGN_OR_RETURN(command.owner, OwnerOf(pod, container, &command.note));
   if (command.owner.has_value()) SetOwnerEnvironment(*command.owner, &command.environment);
+  command.address = OwnAddressOfPod(pod);
   command.takes_input = BoolField(container, {"stdin"});
   command.ends_input = BoolField(container, {"stdinOnce"});
   command.has_terminal = BoolField(container, {"tty"});

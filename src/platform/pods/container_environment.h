@@ -23,6 +23,7 @@ struct ContainerCommand {
   std::shared_ptr<const MountNamespace> mounts;  // null: it sees the files as we do
   std::optional<ProcessOwner> owner;             // none: ours
   std::string note;                 // what of its security was not to be had; empty: nothing
+  std::string address;              // the pod's own, where probes go; empty: 127.0.0.1
   std::string message_file;         // what it leaves there tells why it ended; may be empty
   bool has_message_in_log = false;  // else the end of its log does, when it failed
   bool takes_input = false;         // from whoever attaches to it

@@ -18,6 +18,7 @@
 #include "base/posix_file.h"
 #include "base/subprocess.h"
 #include "base/threads.h"
+#include "net/socket_address.h"
 #include "platform/pods/confinement.h"
 #include "platform/pods/pod_run.h"
 #include "platform/pods/pod_volumes.h"
@@ -89,7 +90,7 @@ class PodExecutor {
   bool IsOwnNode(const std::string& node) const;
   // Where what listens on this port of the pod is reached on this machine: its own, or the one that
   // its service got. From any thread, as above.
-  StatusOr<int> LocalPortOf(const ObjectName& pod, int port);
+  StatusOr<SocketAddress> LocalPortOf(const ObjectName& pod, int port);
 
   // Where the log of a pod's container is. FailedPrecondition while it has not begun.
   static StatusOr<std::string> LogPath(const std::string& log_folder, const Json& pod,

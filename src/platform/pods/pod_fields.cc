@@ -14,6 +14,7 @@
 
 #include "base/threads.h"
 #include "platform/object/fields.h"
+#include "platform/object/own_address.h"
 #include "platform/object/pod_view.h"
 #include "platform/object/quantity.h"
 
@@ -50,7 +51,10 @@ StatusOr<std::string> PodFieldText(const Json& pod, absl::string_view path) {
       continue;
     return StringField(pod, {"metadata", name, rest});
   }
-  if (absl::StrContains(path, "IP")) return std::string("127.0.0.1");
+  if (absl::StrContains(path, "IP")) {
+    const std::string own = absl::StrContains(path, "podIP") ? OwnAddressOfPod(pod) : "";
+    return own.empty() ? std::string("127.0.0.1") : own;
+  }
   const Json* at = &pod;
   for (const absl::string_view name : absl::StrSplit(path, '.')) {
     at = at->Find(name);

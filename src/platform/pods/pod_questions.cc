@@ -9,6 +9,7 @@
 #include "absl/synchronization/notification.h"
 
 #include "platform/object/fields.h"
+#include "platform/object/own_address.h"
 #include "platform/pods/pod_executor.h"
 
 namespace weft::platform {
@@ -108,11 +109,12 @@ bool PodExecutor::IsOwnNode(const std::string& node) const {
                      [&](const Json& each) { return NameOf(each) == node; });
 }
 
-StatusOr<int> PodExecutor::LocalPortOf(const ObjectName& name, int port) {
+StatusOr<SocketAddress> PodExecutor::LocalPortOf(const ObjectName& name, int port) {
   WEFT_ASSIGN_OR_RETURN(const ObjectPtr pod, FindPod(name));
+  if (const std::string own = OwnAddressOfPod(*pod); !own.empty()) return SocketAddress{own, port};
   const auto local = std::make_shared<int>(0);
   WEFT_RETURN_IF_ERROR(Ask([this, pod, port, local] { *local = FindLocalPort(*pod, port); }));
-  return *local;
+  return SocketAddress{"", *local};
 }
 
 int PodExecutor::FindLocalPort(const Json& pod, int port) const {

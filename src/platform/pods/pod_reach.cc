@@ -123,17 +123,20 @@ StatusOr<PodAccess::Start> PodReach::Attach(const PodProgram& program) {
 
 StatusOr<OwnedFd> PodReach::Connect(const ObjectName& pod, int port) {
   WEFT_RETURN_IF_ERROR(CheckRunsHere(pod, "port-forward"));
-  WEFT_ASSIGN_OR_RETURN(const int local, executor_->LocalPortOf(pod, port));
+  WEFT_ASSIGN_OR_RETURN(const SocketAddress place, executor_->LocalPortOf(pod, port));
+  const int local = place.port;
   // On this machine a connection is made or refused at once.
   Status refused;
-  for (const char* host : {"127.0.0.1", "::1"}) {
+  std::vector<std::string> hosts = {"127.0.0.1", "::1"};
+  if (!place.host.empty()) hosts = {place.host};
+  for (const std::string& host : hosts) {
     const bool is_six = absl::StrContains(host, ':');
     OwnedFd fd(::socket(is_six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!fd.is_open()) continue;
     sockaddr_in four = {};
     four.sin_family = AF_INET;
     four.sin_port = htons(static_cast<uint16_t>(local));
-    four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (!is_six) ::inet_pton(AF_INET, host.c_str(), &four.sin_addr);
     sockaddr_in6 six = {};
     six.sin6_family = AF_INET6;
     six.sin6_port = four.sin_port;

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "platform/object/fields.h"
+#include "platform/object/own_address.h"
 #include "platform/object/pod_view.h"
 #include "platform/pods/pod_status.h"
 
@@ -338,6 +339,7 @@ Json PodRun::MakeStatus() const {
         return (container->is_init() && !container->is_sidecar()) || container->is_ready();
       });
   facts.started = started_;
+  facts.address = OwnAddressOfPod(*pod_);
   facts.quality = PodView(*pod_).quality();
   for (const auto& container : containers_) {
     const Json* const spec = SpecOf(*container);

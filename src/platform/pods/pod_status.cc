@@ -42,9 +42,10 @@ Json MakePodStatus(PodStatusFacts facts) {
   status.Set("containerStatuses", std::move(facts.containers));
   status.Set("startTime", FormatObjectTime(since));
   status.Set("hostIP", kAddress);
-  status.Set("podIP", kAddress);
+  const std::string own = facts.address.empty() ? kAddress : facts.address;
+  status.Set("podIP", own);
   Json address;
-  address.Set("ip", kAddress);
+  address.Set("ip", own);
   status.Set("podIPs", Json(Json::Array{std::move(address)}));
   if (!facts.quality.empty()) status.Set("qosClass", facts.quality);
   return status;

@@ -16,6 +16,7 @@ struct PodStatusFacts {
   bool are_inits_done = false;
   bool are_containers_ready = false;
   absl::Time started;
+  std::string address;  // its own; empty: that of the machine
   std::string quality;  // the server's to say, and never changed; empty: unknown
   Json init_containers = Json::MakeArray();  // their statuses
   Json containers = Json::MakeArray();

@@ -165,7 +165,9 @@ std::optional<ProbeSpec> ReadAction(const Json& container, const Json& written) 
   return std::nullopt;
 }
 
-Status TryProbe(const ProbeSpec& spec, const ContainerCommand& command, ProcessGuard* guard) {
+Status TryProbe(const ProbeSpec& written, const ContainerCommand& command, ProcessGuard* guard) {
+  ProbeSpec spec = written;
+  if (!command.address.empty() && spec.host == kLoopbackHost) spec.host = command.address;
   if (!spec.argv.empty()) return TryProgram(spec, command, guard);
   if (spec.is_grpc)
     return CallHealth(absl::StrCat(spec.host, ":", spec.port), spec.service, spec.timeout);

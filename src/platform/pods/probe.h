@@ -21,9 +21,12 @@
 
 namespace weft::platform {
 
+// Where a probe goes that names no host.
+inline constexpr char kLoopbackHost[] = "127.0.0.1";
+
 struct ProbeSpec {
   std::vector<std::string> argv;  // of an exec probe, else empty
-  std::string host = "127.0.0.1";
+  std::string host = kLoopbackHost;
   int port = 0;
   std::string path;  // of an httpGet probe; empty: a connection is enough
   bool is_tls = false;

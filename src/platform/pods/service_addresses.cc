@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/pods/service_addresses.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -53,6 +54,19 @@ StatusOr<int> ServiceAddresses::PortOf(const std::string& service, int port, int
   return ResourceExhausted("There is no free loopback port for the service ", key);
 }
 
+StatusOr<std::string> ServiceAddresses::PlaceOf(const std::string& service, int port,
+                                                int64_t in_a_row, const ShortNames& short_names) {
+  // Asked once for each name: jobs of thousands of tasks name each other in every pod.
+  const int known = Find(service, port);
+  if (known == 0 && short_names.address_of != nullptr) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(service, '.');
+    const std::string own = short_names.address_of(parts.first, parts.second);
+    if (!own.empty()) return absl::StrCat(own, ":", port);
+  }
+  WEFT_ASSIGN_OR_RETURN(const int local, PortOf(service, port, in_a_row));
+  return absl::StrCat("127.0.0.1:", local);
+}
+
 int ServiceAddresses::Find(const std::string& service, int port) const {
   const auto found = ports_.find(absl::StrCat(service, ":", port));
   return found == ports_.end() ? 0 : found->second;
@@ -74,8 +88,8 @@ StatusOr<std::string> ServiceAddresses::Rewrite(absl::string_view text, int64_t 
       continue;
     const std::string service = ServiceOf(text.substr(begin, colon - begin), short_names);
     if (service.empty()) continue;
-    WEFT_ASSIGN_OR_RETURN(const int local, PortOf(service, port, in_a_row));
-    absl::StrAppend(&out, text.substr(copied, begin - copied), "127.0.0.1:", local);
+    WEFT_ASSIGN_OR_RETURN(const std::string place, PlaceOf(service, port, in_a_row, short_names));
+    absl::StrAppend(&out, text.substr(copied, begin - copied), place);
     copied = end;
     colon = end - 1;
   }

@@ -22,6 +22,9 @@ class ServiceAddresses {
   struct ShortNames {
     std::string namespace_name;  // of the pod
     std::function<bool(const std::string& service, const std::string& namespace_name)> is_service;
+    // Where one is that has an address of its own; empty: it has none. Null: none has.
+    std::function<std::string(const std::string& service, const std::string& namespace_name)>
+        address_of;
   };
   // `text` with every such name, also with a cluster domain behind "svc", as "127.0.0.1:<port>".
   // After a port that is named first here come `in_a_row - 1` that nobody else gets: several
@@ -33,6 +36,9 @@ class ServiceAddresses {
 
  private:
   StatusOr<int> PortOf(const std::string& service, int port, int64_t in_a_row);
+  // "127.0.0.1:<port>", or the service's own address with its own port.
+  StatusOr<std::string> PlaceOf(const std::string& service, int port, int64_t in_a_row,
+                                const ShortNames& short_names);
   std::map<std::string, int> ports_;
   std::set<int> taken_;
 };

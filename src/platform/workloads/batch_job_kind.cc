@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "platform/object/conditions.h"
 #include "platform/object/fields.h"
 #include "platform/object/object_time.h"
 #include "platform/object/pod_view.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "platform/object/conditions.h"
 #include "platform/object/fields.h"
 #include "platform/object/workload_view.h"
 #include "platform/reconcile/owned_objects.h"

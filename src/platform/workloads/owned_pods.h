@@ -39,8 +39,4 @@ struct PodCounts {
 };
 PodCounts CountPods(const std::vector<ObjectPtr>& pods, int64_t min_ready_seconds, absl::Time now);
 
-// A condition in `status`: its time changes with its truth. True when anything has changed.
-void SetCondition(const char* type, bool is_true, const std::string& reason,
-                  const std::string& message, absl::Time now, Json* status);
-
 }  // namespace weft::platform

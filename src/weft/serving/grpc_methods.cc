@@ -21,6 +21,14 @@ constexpr char kSignatureDef[] = "signature_def";
 
 // A question to a model: whoever answers it holds the call.
 struct Asked {
+  Asked(Call asked, ServingMetrics* counts, std::string method)
+      : call(std::move(asked)), metrics(counts), api(std::move(method)) {
+    metrics->Begin();
+  }
+  ~Asked() { metrics->End(); }
+  Asked(const Asked&) = delete;
+  Asked& operator=(const Asked&) = delete;
+
   Call call;
   ServingMetrics* metrics;
   std::string model, api;
@@ -132,13 +140,12 @@ void AddPlain(const std::string& path, wire::MethodTable* methods, Handle handle
 
 }  // namespace
 
-void AddServingMethods(ModelSet* models, ServingMetrics* metrics, bool with_health,
-                       wire::MethodTable* methods) {
+void AddServingMethods(ModelSet* models, ServingMetrics* metrics,
+                       const std::function<bool()>& is_ready, wire::MethodTable* methods) {
   const auto add = [&](const std::string& api, auto answer) {
-    methods->emplace(
-        "/tensorflow.serving.PredictionService/" + api, wire::Method([=](Call call) {
-          answer(models, std::make_unique<Asked>(Asked{std::move(call), metrics, "", api}));
-        }));
+    methods->emplace("/tensorflow.serving.PredictionService/" + api, wire::Method([=](Call call) {
+                       answer(models, std::make_unique<Asked>(std::move(call), metrics, api));
+                     }));
   };
   add("Predict", AnswerPredict);
   add("Classify", [](ModelSet* set, std::unique_ptr<Asked> asked) {
@@ -167,11 +174,11 @@ void AddServingMethods(ModelSet* models, ServingMetrics* metrics, bool with_heal
   AddPlain<proto::ReloadConfigRequest, proto::ReloadConfigResponse>(
       "/tensorflow.serving.ModelService/HandleReloadConfigRequest", methods,
       [models](const auto& request, auto* response) { return Reload(models, request, response); });
-  if (!with_health) return;
+  if (is_ready == nullptr) return;
   // HealthCheckResponse has one field, status: 1 is SERVING, 2 NOT_SERVING.
-  methods->emplace("/grpc.health.v1.Health/Check", wire::Method([models](Call call) {
+  methods->emplace("/grpc.health.v1.Health/Check", wire::Method([is_ready](Call call) {
                      wire::Payload response;
-                     wire::AppendVarint(1, models->IsReady() ? 1 : 2, &response);
+                     wire::AppendVarint(1, is_ready() ? 1 : 2, &response);
                      call->Reply(absl::OkStatus(), std::move(response));
                    }));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/serving/metrics.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -29,14 +30,16 @@ const std::vector<double>& SizeBounds() {
 void ServingMetrics::EndRequest(const std::string& model, const std::string& api,
                                 const std::string& entrypoint, absl::Time begin,
                                 const Status& status) {
+  bool is_known = false;
   {
     absl::MutexLock lock(&mutex_);
     if (status.ok()) known_.insert(model);
-    if (!known_.contains(model)) return;
+    is_known = known_.contains(model);
   }
   registry_
       .GetCounter(":tensorflow:serving:request_count", "The total number of requests.",
-                  {{"model_name", model}, {"status", absl::StatusCodeToString(status.code())}})
+                  {{"model_name", is_known ? model : ""},
+                   {"status", absl::StatusCodeToString(status.code())}})
       .Add();
   if (!status.ok()) return;
   registry_
@@ -44,6 +47,32 @@ void ServingMetrics::EndRequest(const std::string& model, const std::string& api
                     "Distribution of wall time (in microseconds) for a request.", LatencyBounds(),
                     {{"model_name", model}, {"API", api}, {"entrypoint", entrypoint}})
       .Observe(absl::ToDoubleMicroseconds(absl::Now() - begin));
+}
+
+void ServingMetrics::Know(const std::string& model) {
+  absl::MutexLock lock(&mutex_);
+  known_.insert(model);
+}
+
+void ServingMetrics::CountHere(int change) {
+  Gauge& here = registry_.GetGauge("weft_serving_requests", "Requests that are here now");
+  Counter& spent = registry_.GetCounter(
+      "weft_serving_request_microseconds_total",
+      "Time that requests spent here, all of them added up: what it grows in a second is how many "
+      "there were, in millionths");
+  absl::MutexLock lock(&mutex_);
+  const absl::Time now = absl::Now();
+  const int64_t passed = std::max<int64_t>(0, absl::ToInt64Microseconds(now - counted_));
+  // Parts of microseconds are left for the next time.
+  if (here_ > 0) spent.Add(here_ * passed);
+  counted_ = here_ > 0 ? counted_ + absl::Microseconds(passed) : now;
+  here_ += change;
+  here.Set(here_);
+}
+
+std::string ServingMetrics::PageText() {
+  CountHere(0);
+  return registry_.PrometheusText();
 }
 
 void ServingMetrics::ObserveRun(const std::string& model, const std::string& api,

@@ -25,6 +25,7 @@ namespace {
 // Reloads wait for models to load; statuses come beside them.
 constexpr int kSetupThreads = 4;
 constexpr int kMostRestConnections = 4096;
+constexpr char kMetricsPath[] = "/monitoring/prometheus/metrics";
 
 int ThreadsOr(int asked) { return asked > 0 ? asked : 4 * UsableCores(); }
 
@@ -73,6 +74,7 @@ class Server final : public ModelServer {
     models_->Start();
     WEFT_RETURN_IF_ERROR(StartGrpc());
     WEFT_RETURN_IF_ERROR(StartRest());
+    WEFT_RETURN_IF_ERROR(StartMetrics());
     if (!options_.config_file.empty() && options_.config_poll > absl::ZeroDuration())
       config_thread_ = std::make_unique<Thread>("weft-config", [this] { WatchConfig(); });
     return absl::OkStatus();
@@ -80,6 +82,8 @@ class Server final : public ModelServer {
 
   int port() const override { return grpc_ == nullptr ? -1 : grpc_->port(); }
   int rest_port() const override { return rest_ == nullptr ? -1 : rest_->port(); }
+  int metrics_port() const override { return looks_ == nullptr ? -1 : looks_->port(); }
+  void Drain() override { is_draining_.store(true); }
 
   void Shutdown(absl::Duration grace) override {
     {
@@ -97,6 +101,7 @@ class Server final : public ModelServer {
       mutex_.AwaitWithDeadline(absl::Condition(&is_idle), end);
     }
     rest_.reset();
+    looks_.reset();
     // What is under way still needs models.
     absl::MutexLock lock(&mutex_);
     const auto is_idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return asked_ == 0; };
@@ -104,9 +109,13 @@ class Server final : public ModelServer {
   }
 
  private:
+  bool IsReady() const { return !is_draining_.load() && models_->IsReady(); }
+
   Status StartGrpc() {
     wire::MethodTable methods;
-    AddServingMethods(&*models_, &metrics_, options_.with_health, &methods);
+    AddServingMethods(&*models_, &metrics_,
+                      options_.with_health ? [this] { return IsReady(); } : std::function<bool()>(),
+                      &methods);
     if (options_.port >= 0) {
       const std::string where = SocketAddress{options_.bind, options_.port}.ToString();
       WEFT_ASSIGN_OR_RETURN(grpc_, wire::GrpcServer::StartPublic(where, methods, &calls_, &setup_,
@@ -124,11 +133,12 @@ class Server final : public ModelServer {
   Status StartRest() {
     if (options_.rest_port < 0) return absl::OkStatus();
     options_.rest.tokens = options_.security.tokens;
+    options_.rest.is_ready = [this] { return IsReady(); };
     api_.emplace(options_.rest, &*models_, &metrics_);
     rest_pool_.emplace("weft-rest", ThreadsOr(options_.rest_threads));
     HttpServer::Options http;
     http.address = {options_.bind, static_cast<uint16_t>(options_.rest_port)};
-    if (!IsLoopbackHost(options_.bind)) http.allowed_hosts = {"*"};
+    AllowHosts(&http);
     http.max_body_bytes = options_.max_rest_body;
     http.max_connections = kMostRestConnections;
     http.request_timeout = options_.rest.timeout;
@@ -152,15 +162,48 @@ class Server final : public ModelServer {
     return absl::OkStatus();
   }
 
+  void AllowHosts(HttpServer::Options* http) const {
+    if (IsLoopbackHost(options_.bind)) {
+      http->allowed_hosts.push_back(options_.bind);
+    } else {
+      http->allowed_hosts = {"*"};
+    }
+  }
+
+  Status StartMetrics() {
+    if (options_.metrics_port < 0) return absl::OkStatus();
+    HttpServer::Options http;
+    http.address = {options_.bind, static_cast<uint16_t>(options_.metrics_port)};
+    AllowHosts(&http);
+    const auto health = [this](const HttpRequest&) {
+      const bool ready = IsReady();
+      return HttpResponse{.status = ready ? 200 : 503, .body = ready ? "ok\n" : "not ready\n"};
+    };
+    const auto page = [this](const HttpRequest&) {
+      return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = metrics_.PageText()};
+    };
+    const auto life = [](const HttpRequest&) { return HttpResponse{.body = "ok\n"}; };
+    WEFT_ASSIGN_OR_RETURN(looks_, HttpServer::Start(std::move(http), {{"/healthz", health},
+                                                                      {"/livez", life},
+                                                                      {"/metrics", page},
+                                                                      {kMetricsPath, page}}));
+    WEFT_LOG(INFO) << "Health and metrics at "
+                   << SocketAddress{options_.bind, looks_->port()}.ToString();
+    return absl::OkStatus();
+  }
+
   void AskRest(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     {
       absl::MutexLock lock(&mutex_);
       if (stopping_) return;
       ++asked_;
     }
-    rest_pool_->Schedule([this, request = std::move(request), reply = std::move(reply)] {
-      api_->Handle(request, [this, reply](HttpResponse response) {
+    const bool counts = request.method == "POST";
+    if (counts) metrics_.Begin();
+    rest_pool_->Schedule([this, counts, request = std::move(request), reply = std::move(reply)] {
+      api_->Handle(request, [this, counts, reply](HttpResponse response) {
         reply->Send(std::move(response));
+        if (counts) metrics_.End();
         absl::MutexLock lock(&mutex_);
         --asked_;
       });
@@ -200,7 +243,8 @@ class Server final : public ModelServer {
   ThreadPool calls_;
   std::optional<ThreadPool> rest_pool_;
   std::unique_ptr<wire::GrpcServer> grpc_, socket_;
-  std::unique_ptr<HttpServer> rest_;
+  std::unique_ptr<HttpServer> rest_, looks_;
+  std::atomic<bool> is_draining_{false};
   absl::Mutex mutex_;
   int asked_ ABSL_GUARDED_BY(mutex_) = 0;  // requests of REST that are under way
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

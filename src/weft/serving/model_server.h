@@ -29,7 +29,10 @@ struct ModelServerOptions {
   int port = 8500;          // of gRPC; 0: any, -1: none
   std::string socket_path;  // of gRPC as well; empty: none
   int rest_port = -1;       // 0: any, -1: none
-  int grpc_threads = 0;     // 0: four times the cores; the same of REST
+  // In the clear and without a secret, for who looks after servers: /healthz, /livez and the
+  // metrics.
+  int metrics_port = -1;  // 0: any, -1: none
+  int grpc_threads = 0;   // 0: four times the cores; the same of REST
   int rest_threads = 0;
   size_t max_rest_body = size_t{64} << 20;
   bool with_health = false;
@@ -50,6 +53,9 @@ class ModelServer {
   virtual ~ModelServer() = default;
   virtual int port() const = 0;       // -1: none
   virtual int rest_port() const = 0;  // the same
+  virtual int metrics_port() const = 0;
+  // Says that it is not ready, and answers on: for those who send requests to find another.
+  virtual void Drain() = 0;
   // Refuses new calls and waits at most `grace` for running ones. Once; blocks.
   virtual void Shutdown(absl::Duration grace) = 0;
 };

@@ -249,6 +249,7 @@ void ModelSet::Finish(const Load& load, StatusOr<std::shared_ptr<const ModelVers
   ++entry.attempts;
   entry.status = loaded.status();
   if (loaded.ok()) {
+    options_.load.metrics->Know(load.model);
     entry.loaded = *std::move(loaded);
     entry.state = Version::AVAILABLE;
     return;

@@ -134,8 +134,8 @@ HttpResponse RestApi::Finish(StatusOr<std::string> text) const {
 // What is no question to a model.
 bool RestApi::HandleAside(const HttpRequest& request, const Answer& answer) {
   if (request.method == "GET" && request.path == "/healthz") {
-    const bool ready = models_.IsReady();
-    answer({.status = ready ? 200 : 503, .body = ready ? "ok\n" : "no model yet\n"});
+    const bool ready = options_.is_ready();
+    answer({.status = ready ? 200 : 503, .body = ready ? "ok\n" : "not ready\n"});
     return true;
   }
   if (request.method == "OPTIONS" && options_.cors) {
@@ -157,8 +157,7 @@ bool RestApi::HandleAside(const HttpRequest& request, const Answer& answer) {
     }
   }
   if (!options_.metrics_path.empty() && request.path == options_.metrics_path) {
-    answer({.content_type = "text/plain; version=0.0.4",
-            .body = metrics_.registry().PrometheusText()});
+    answer({.content_type = "text/plain; version=0.0.4", .body = metrics_.PageText()});
     return true;
   }
   return false;

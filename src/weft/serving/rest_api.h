@@ -36,6 +36,7 @@ struct RestOptions {
   bool cors = false;                // pages of other hosts may ask
   std::string metrics_path;         // of Prometheus's page; empty: none
   std::vector<std::string> tokens;  // of which a request names one; none: anybody may ask
+  std::function<bool()> is_ready;   // what /healthz answers
 };
 
 // Answers requests, on any thread; may block while a model runs. Thread-safe.

@@ -36,11 +36,16 @@ int64_t NumberOr(const google::protobuf::Int64Value& given, bool is_given, int64
 Status ReadTextMessage(FileSystem& files, const std::string& path,
                        google::protobuf::Message* message) {
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, kMostBytes));
+  return ParseTextMessage(text, path, message);
+}
+
+Status ParseTextMessage(const std::string& text, const std::string& from,
+                        google::protobuf::Message* message) {
   google::protobuf::TextFormat::Parser parser;
   FirstError error;
   parser.RecordErrorsTo(&error);
   if (parser.ParseFromString(text, message)) return absl::OkStatus();
-  return InvalidArgument(path, ":", error.text(), "; expected a ", message->GetTypeName(),
+  return InvalidArgument(from, ":", error.text(), "; expected a ", message->GetTypeName(),
                          " as text");
 }
 

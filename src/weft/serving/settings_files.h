@@ -15,7 +15,9 @@
 
 namespace weft::serving {
 
-// InvalidArgument names file, line and column.
+// InvalidArgument names `from`, line and column.
+Status ParseTextMessage(const std::string& text, const std::string& from,
+                        google::protobuf::Message* message);
 Status ReadTextMessage(FileSystem& files, const std::string& path,
                        google::protobuf::Message* message);
 

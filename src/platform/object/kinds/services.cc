@@ -11,6 +11,7 @@
 #include "platform/object/fields.h"
 #include "platform/object/kind_spec.h"
 #include "platform/object/metadata_checks.h"
+#include "platform/object/own_address.h"
 #include "platform/object/pod_checks.h"
 #include "platform/object/probe_checks.h"
 
@@ -21,8 +22,10 @@ void DefaultService(const Json* /*old*/, const std::string& /*version*/, Json* s
   SetDefault(service, {"spec"}, Json::MakeObject());
   SetDefault(service, {"spec", "type"}, "ClusterIP");
   SetDefault(service, {"spec", "sessionAffinity"}, "None");
-  // There is no network of services here: names lead to the loopback interface.
-  SetDefault(service, {"spec", "clusterIP"}, "None");
+  // There is no network of services here: names lead to the loopback interface, as do the
+  // addresses of those that ask for one.
+  const std::string own = OwnAddressOfService(*service);
+  SetDefault(service, {"spec", "clusterIP"}, own.empty() ? "None" : own);
   SetDefault(service, {"spec", "clusterIPs"},
              Json(Json::Array{Json(StringField(*service, {"spec", "clusterIP"}))}));
   SetDefault(service, {"spec", "internalTrafficPolicy"}, "Cluster");

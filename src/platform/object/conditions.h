@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conditions of a status as controllers of Kubernetes write them.
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+
+#include "net/json.h"
+
+namespace weft::platform {
+
+// Of that type, in `status`: its time changes with its truth, and what says the same already stays.
+void SetCondition(const char* type, bool is_true, const std::string& reason,
+                  const std::string& message, absl::Time now, Json* status);
+
+}  // namespace weft::platform
