@@ -29,6 +29,7 @@ struct EngineOptions {
   std::string leader;
   std::vector<std::string> tasks;  // of the cluster, as the leader's name
   ThreadPool* pool = nullptr;      // shares large reductions; may be null
+  AlgorithmTable table;            // of the groups that this task leads
   bool open_groups = false;        // whose ranks come and go: needs SetRanks
 };
 
