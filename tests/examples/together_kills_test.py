@@ -168,7 +168,7 @@ class KillsTest(unittest.TestCase):
         for rank in self.ranks:
             self.wait_for_step(rank, 5)
         recoveries = []
-        for _ in range(max(1, KILLS // 4)):
+        for _ in range(max(1, KILLS // 10)):
             victim = random.randrange(3)
             process = self.ranks[victim].process
             recoveries.append(self.others_go_on(victim, lambda: process.send_signal(signal.SIGSTOP), lambda: process.send_signal(signal.SIGCONT)))
@@ -196,7 +196,7 @@ class KillsTest(unittest.TestCase):
         for rank in self.ranks:
             self.wait_for_step(rank, 5)
         recoveries = []
-        for _ in range(max(1, KILLS // 4)):
+        for _ in range(max(1, KILLS // 10)):
             victim = random.randrange(3)
 
             def set_link(state):
