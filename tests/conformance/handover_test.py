@@ -82,7 +82,8 @@ class HandoverTest(unittest.TestCase):
         self.table_rows = megabytes * (1 << 20) // 4 // WIDTH
         self.step, self.rows, self.count, self.ends, self.touched = graph(megabytes * (1 << 20) // 4, self.table_rows)
         self.flags = list(flags)
-        self.cluster = self.stack.enter_context(processes.cluster(BINARY, flags=flags, ps=1, worker=workers))
+        self.servers_log = self.stack.enter_context(tempfile.TemporaryFile('w+'))
+        self.cluster = self.stack.enter_context(processes.cluster(BINARY, flags=flags, log=self.servers_log, ps=1, worker=workers))
         self.command = self.cluster['processes']['ps', 0].args
         with tf1.Session(self.cluster['worker'][0]) as session:
             session.run(tf1.global_variables_initializer())
@@ -174,9 +175,9 @@ class HandoverTest(unittest.TestCase):
         self.end()
 
     def test_one_that_stands_still_is_given_up(self):
-        self.start(workers=1)
+        self.start(workers=1, megabytes=128)
         process, log = self.next_process()
-        self.wait_for(process, log, 'is taken over from')
+        self.wait_for(process, self.servers_log, 'Another process')
         process.send_signal(signal.SIGSTOP)
         self.assertNotIn(GREETING, self.text(log))
         self.wait_for_steps(3)

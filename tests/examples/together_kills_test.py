@@ -81,7 +81,8 @@ class KillsTest(unittest.TestCase):
         deadline = time.monotonic() + 60
         while rank.step() < step:
             self.assertIsNone(rank.process.poll(), ''.join(rank.said)[-3000:])
-            self.assertLess(time.monotonic(), deadline, 'rank %d stands at step %d:\n%s' % (rank.index, rank.step(), ''.join(rank.said)[-2000:]))
+            self.assertLess(time.monotonic(), deadline, 'rank %d stands:\n%s' % (rank.index, '\n'.join(
+                'rank %d, at step %d:\n%s' % (one.index, one.step(), ''.join(one.said)[-2000:]) for one in self.ranks)))
             time.sleep(0.005)
 
     def end(self):
