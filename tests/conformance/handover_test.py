@@ -181,7 +181,7 @@ class HandoverTest(unittest.TestCase):
         process.send_signal(signal.SIGSTOP)
         self.assertNotIn(GREETING, self.text(log))
         self.wait_for_steps(3)
-        time.sleep(12)
+        time.sleep(15)
         self.wait_for_steps(3)
         process.send_signal(signal.SIGCONT)
         self.assertEqual(process.wait(30), 1, self.text(log))

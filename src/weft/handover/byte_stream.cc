@@ -50,6 +50,11 @@ StreamSender::~StreamSender() {
   if (endpoint_ != nullptr) endpoint_->Shutdown();
 }
 
+bool StreamSender::is_connected() {
+  absl::MutexLock lock(&mutex_);
+  return peer_ != nullptr;
+}
+
 void StreamSender::PeerUp(const PeerRef& peer) {
   if (peer->incarnation() != receiver_) {
     peer->Close("another process was expected", absl::StatusCode::kCancelled);

@@ -39,6 +39,8 @@ class StreamSender final : private transport::FrameHandler {
 
   // "host:port" as bound.
   const std::string& address() const { return address_; }
+  // Whether the other process has come.
+  bool is_connected();
   // Sends the bytes, which `values` holds, and waits until they have left. Unavailable if the other
   // process is not there or goes away; DeadlineExceeded if nothing moves for ten seconds.
   Status Send(const std::vector<ChangedRange>& ranges, const VariableRounds& values);

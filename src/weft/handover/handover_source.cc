@@ -17,6 +17,8 @@ namespace {
 constexpr absl::Duration kHold = absl::Seconds(30);
 // Of a master that answers: steps that run end within it.
 constexpr absl::Duration kMasterPatience = absl::Seconds(10);
+// For the other process to connect.
+constexpr absl::Duration kConnectPatience = absl::Seconds(10);
 
 template <typename Response, typename Handle>
 void AddMethod(const char* name, wire::MethodTable* methods, Handle handle) {
@@ -65,6 +67,12 @@ void HandoverSource::AddMethods(wire::MethodTable* methods) {
 }
 
 void HandoverSource::Shutdown() {
+  TimerQueue::Id connects = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    connects = std::exchange(connects_, 0);
+  }
+  if (connects != 0) options_.timers->Cancel(connects);
   absl::MutexLock calls(&calls_);
   sender_.reset();
 }
@@ -105,12 +113,11 @@ Status HandoverSource::Begin(const wire::HandoverRequest& request, wire::Handove
   {
     absl::MutexLock lock(&mutex_);
     if (state_ == State::kLeft) {
-      return FailedPrecondition(options_.stream.task, " is not here any more: it is at ",
-                                moved_to_);
+      begun->set_moved_to(moved_to_);
+      return absl::OkStatus();
     }
     if (state_ != State::kHere) {
-      return FailedPrecondition(options_.stream.task,
-                                " is being handed over to another process already");
+      return Unavailable(options_.stream.task, " is being handed over to another process already");
     }
     begun->mutable_took_over()->Add(took_over_.begin(), took_over_.end());
     begun->add_took_over(options_.stream.incarnation);
@@ -130,6 +137,13 @@ Status HandoverSource::Begin(const wire::HandoverRequest& request, wire::Handove
   values_ = std::make_unique<VariableRounds>(options_.devices);
   taker_ = taker;
   SetState(State::kCopying);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (connects_ != 0) options_.timers->Cancel(connects_);
+    connects_ = options_.timers->Schedule(kConnectPatience, [this, taker] {
+      options_.setup->Schedule([this, taker] { AbortUnconnected(taker); });
+    });
+  }
   WEFT_LOG(INFO) << "Another process, at " << request.address() << ", takes "
                  << options_.stream.task << " over";
   return absl::OkStatus();
@@ -254,6 +268,14 @@ Status HandoverSource::Commit(const wire::HandoverRequest& request) {
                  << " now; this process says so to who asks, until it is ended";
   options_.setup->Schedule([values = std::move(values_)] {});  // takes a while
   return absl::OkStatus();
+}
+
+void HandoverSource::AbortUnconnected(uint64_t incarnation) {
+  {
+    absl::MutexLock calls(&calls_);
+    if (sender_ == nullptr || sender_->is_connected()) return;
+  }
+  Abort(incarnation, "it does not connect");
 }
 
 void HandoverSource::Abort(uint64_t incarnation, const std::string& why) {

@@ -16,6 +16,8 @@
 
 #include "base/cancellation.h"
 #include "base/status.h"
+#include "base/threads.h"
+#include "base/timers.h"
 #include "proto/weft/handover.pb.h"
 #include "weft/cluster/task_directory.h"
 #include "weft/handover/byte_stream.h"
@@ -34,6 +36,7 @@ struct HandoverSourceOptions {
   worker::Worker* worker = nullptr;
   cluster::TaskDirectory* directory = nullptr;
   ThreadPool* setup = nullptr;
+  TimerQueue* timers = nullptr;
   Cancellation* stopping = nullptr;
   // FailedPrecondition names what stands here that would be lost.
   std::function<Status()> may_leave;
@@ -71,6 +74,8 @@ class HandoverSource {
   Status Hold(const wire::HandoverRequest& request);
   Status Commit(const wire::HandoverRequest& request);
   void Abort(uint64_t incarnation, const std::string& why);
+  // Unless its connection stands.
+  void AbortUnconnected(uint64_t incarnation);
   // FailedPrecondition unless this process leads now, in one of these states.
   Status Check(const wire::HandoverRequest& request, std::set<State> states) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(calls_);
@@ -94,6 +99,7 @@ class HandoverSource {
   mutable absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(calls_);
   State state_ ABSL_GUARDED_BY(mutex_) = State::kHere;
   std::string moved_to_ ABSL_GUARDED_BY(mutex_);
+  TimerQueue::Id connects_ ABSL_GUARDED_BY(mutex_) = 0;  // by when the other process must have
   std::vector<uint64_t> took_over_ ABSL_GUARDED_BY(mutex_);
 };
 

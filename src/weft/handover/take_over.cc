@@ -26,17 +26,28 @@ constexpr absl::Duration kAskAgain = absl::Milliseconds(200);
 // What goes over in a moment anyway.
 constexpr uint64_t kLittle = uint64_t{16} << 20;
 constexpr int kMostRounds = 8;
+// From process to process of a task that has moved.
+constexpr int kMostMoves = 16;
 
 class Taker {
  public:
-  explicit Taker(const TakeOverOptions& options)
-      : options_(options),
-        channel_(wire::GrpcChannel::Connect(
-            options.from, options.identity.has_value() ? &*options.identity : nullptr)) {}
+  explicit Taker(const TakeOverOptions& options) : options_(options) { GoTo(options.from); }
 
   StatusOr<TakenOver> Run() {
     wire::HandoverBegun begun;
-    WEFT_RETURN_IF_ERROR(Ask("Begin", &begun, kFindPatience));
+    Status found = Ask("Begin", &begun, kFindPatience);
+    // Another that tried to may not have been given up yet.
+    for (const absl::Time end = absl::Now() + kFindPatience;
+         absl::IsUnavailable(found) && absl::Now() < end && !options_.stopping->IsCancelled();) {
+      absl::SleepFor(kAskAgain);
+      found = Ask("Begin", &begun, kFindPatience);
+    }
+    WEFT_RETURN_IF_ERROR(found);
+    if (!begun.moved_to().empty()) {
+      if (++moves_ == kMostMoves) return Unavailable("The task moves faster than it can be found");
+      GoTo(begun.moved_to());
+      return Run();
+    }
     const Status copied = Copy(begun);
     if (!copied.ok()) {
       wire::HandoverAnswer answer;
@@ -49,6 +60,12 @@ class Taker {
   }
 
  private:
+  void GoTo(const std::string& address) {
+    from_ = address;
+    channel_ = wire::GrpcChannel::Connect(
+        address, options_.identity.has_value() ? &*options_.identity : nullptr);
+  }
+
   Status Ask(const char* method, google::protobuf::MessageLite* response,
              absl::Duration timeout = kCallTimeout) {
     wire::HandoverRequest request;
@@ -61,8 +78,8 @@ class Taker {
                                .wait_for_ready = timeout == kFindPatience,
                                .cancellation = options_.stopping});
     if (!reply.ok()) {
-      return Annotate(reply.status(), absl::StrCat("The process that has ", options_.stream.task,
-                                                   ", at ", options_.from));
+      return Annotate(reply.status(),
+                      absl::StrCat("The process that has ", options_.stream.task, ", at ", from_));
     }
     return wire::ParseMessage((*reply)->response(), response);
   }
@@ -161,7 +178,9 @@ class Taker {
   }
 
   const TakeOverOptions& options_;
-  const std::shared_ptr<wire::GrpcChannel> channel_;  // shared with its calls
+  std::string from_;
+  std::shared_ptr<wire::GrpcChannel> channel_;  // shared with its calls
+  int moves_ = 0;
   std::unique_ptr<StreamReceiver> stream_;
   std::map<uint32_t, std::pair<wire::HandedVariable, Tensor>> values_;
   uint64_t last_ = 0, expected_ = 0;  // bytes: of the last round, of all

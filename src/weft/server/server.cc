@@ -390,6 +390,7 @@ class TaskServer final : public Server {
         .worker = &*worker_,
         .directory = &directory_,
         .setup = &setup_,
+        .timers = &timers_,
         .stopping = &stopping_,
         .may_leave = [this] { return MayLeave(); },
         .leaves = [this] { return leases_->Leave(); },
