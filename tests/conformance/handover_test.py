@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A parameter server goes from process to process while TensorFlow's own client trains on it: handover_test.py WEFT [--megabytes N] [--moves N] [-k ...].
+"""A parameter server goes from process to process while TensorFlow's own client trains on it: handover_test.py WEFT [--megabytes N]
+[--table_megabytes N] [--moves N] [-k ...].
 
 The program is one that knows nothing of it: its sessions are opened once, at the workers. Each step adds one to all of a dense variable, to
 some rows of a table and to a counter, so that a step that were lost, or counted twice, would show.
@@ -25,7 +26,8 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 tf1.disable_v2_behavior()
 BINARY = None
-MEGABYTES = 8  # of dense variables; the table has as much
+MEGABYTES = 8  # of dense variables
+TABLE_MEGABYTES = 8
 MOVES = 3
 ROWS = 64  # of the table that a step writes
 WIDTH = 64
@@ -79,7 +81,7 @@ class HandoverTest(unittest.TestCase):
         random.seed(1)
 
     def start(self, workers=2, flags=(), megabytes=MEGABYTES):
-        self.table_rows = megabytes * (1 << 20) // 4 // WIDTH
+        self.table_rows = TABLE_MEGABYTES * (1 << 20) // 4 // WIDTH
         self.step, self.rows, self.count, self.ends, self.touched = graph(megabytes * (1 << 20) // 4, self.table_rows)
         self.flags = list(flags)
         self.servers_log = self.stack.enter_context(tempfile.TemporaryFile('w+'))
@@ -227,7 +229,7 @@ class HandoverTest(unittest.TestCase):
 
 if __name__ == '__main__':
     BINARY = processes.binary_from(sys.argv)
-    for name in 'MEGABYTES', 'MOVES':
+    for name in 'MEGABYTES', 'TABLE_MEGABYTES', 'MOVES':
         flag = '--' + name.lower()
         if flag in sys.argv:
             at = sys.argv.index(flag)
