@@ -91,6 +91,13 @@ Status StreamSender::Send(const std::vector<ChangedRange>& ranges, const Variabl
     }
     return failure_;
   };
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto is_there = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      return peer_ != nullptr || !failure_.ok();
+    };
+    mutex_.AwaitWithTimeout(absl::Condition(&is_there), kPatience);
+  }
   for (const ChangedRange& range : ranges) {
     WEFT_RETURN_IF_ERROR(wait(kMostUnderWay));
     PeerRef peer;
@@ -104,10 +111,9 @@ Status StreamSender::Send(const std::vector<ChangedRange>& ranges, const Variabl
     header.kind = FrameKind::kTensor;
     header.key = range.variable;
     header.step = range.offset;
-    const Tensor& value = values.ValueOf(range.variable);
+    // Held by `values`, also when this ends early: the endpoint goes before them.
     std::vector<Region> body;
-    body.push_back(
-        Region::Of({value.bytes() + range.offset, range.bytes}, Ref<RefCounted>(value.buffer())));
+    body.push_back(Region::Of({values.BytesOf(range.variable) + range.offset, range.bytes}));
     peer->Send(header, "", std::span<Region>(body),
                [this, bytes = range.bytes](const Status& sent) {
                  absl::MutexLock lock(&mutex_);

@@ -42,6 +42,13 @@ StatusOr<cluster::TaskId> TaskNamed(const std::string& text) {
 
 }  // namespace
 
+HandoverSource::HandoverSource(HandoverSourceOptions options) : options_(std::move(options)) {
+  for (Device* device : options_.devices) {
+    // A supervised server has a keeper, and its tables are copied.
+    if (KeeperOf(device) == nullptr) OfferKeeper(device, &notes_);
+  }
+}
+
 void HandoverSource::AddMethods(wire::MethodTable* methods) {
   AddMethod<wire::HandoverBegun>(
       "Begin", methods, [this](const auto& request, auto* begun) { return Begin(request, begun); });
@@ -135,6 +142,7 @@ Status HandoverSource::Begin(const wire::HandoverRequest& request, wire::Handove
   bound.host = options_.host;
   begun->set_data_address(bound.ToString());
   values_ = std::make_unique<VariableRounds>(options_.devices);
+  notes_.NoteFor(values_.get());
   taker_ = taker;
   SetState(State::kCopying);
   {
@@ -266,6 +274,7 @@ Status HandoverSource::Commit(const wire::HandoverRequest& request) {
   ReleaseMasters(request.address());
   WEFT_LOG(INFO) << options_.stream.task << " is at " << request.address()
                  << " now; this process says so to who asks, until it is ended";
+  notes_.NoteFor(nullptr);
   options_.setup->Schedule([values = std::move(values_)] {});  // takes a while
   return absl::OkStatus();
 }
@@ -288,6 +297,7 @@ void HandoverSource::Abort(uint64_t incarnation, const std::string& why) {
                     << ". The task stays here";
   Unhold();
   sender_.reset();
+  notes_.NoteFor(nullptr);
   values_.reset();
   taker_ = 0;
   SetState(State::kHere);

@@ -21,6 +21,7 @@
 #include "proto/weft/handover.pb.h"
 #include "weft/cluster/task_directory.h"
 #include "weft/handover/byte_stream.h"
+#include "weft/handover/row_notes.h"
 #include "weft/handover/variable_rounds.h"
 #include "weft/wire/grpc_service.h"
 #include "weft/worker/worker.h"
@@ -51,7 +52,7 @@ struct HandoverSourceOptions {
 // Thread-safe. All pointers must outlive it, and it the methods.
 class HandoverSource {
  public:
-  explicit HandoverSource(HandoverSourceOptions options) : options_(std::move(options)) {}
+  explicit HandoverSource(HandoverSourceOptions options);
 
   // "/weft.Handover/...": Begin, then Look and Send in rounds, Hold, Look and Send once more,
   // Commit. Abort, and the end of the connection, take all of it back before Commit.
@@ -89,10 +90,11 @@ class HandoverSource {
   void Unhold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(calls_);
 
   const HandoverSourceOptions options_;
+  RowNotes notes_;
   absl::Mutex calls_;  // one call of the other process at a time
   uint64_t taker_ ABSL_GUARDED_BY(calls_) = 0;
-  std::unique_ptr<StreamSender> sender_ ABSL_GUARDED_BY(calls_);
   std::unique_ptr<VariableRounds> values_ ABSL_GUARDED_BY(calls_);
+  std::unique_ptr<StreamSender> sender_ ABSL_GUARDED_BY(calls_);  // reads what the values hold
   Round round_ ABSL_GUARDED_BY(calls_);
   std::string leases_ ABSL_GUARDED_BY(calls_);
   Masters held_ ABSL_GUARDED_BY(calls_);

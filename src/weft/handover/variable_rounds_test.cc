@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/device/cpu/cpu_device.h"
+#include "weft/handover/row_notes.h"
 
 namespace weft::handover {
 namespace {
@@ -70,7 +71,7 @@ TEST_F(VariableRoundsTest, TheFirstRoundTellsAllAndTheNextWhatChanged) {
   const ChangedRange& last = second.ranges[1];
   EXPECT_LE(last.offset, 8000000U);
   EXPECT_GT(last.offset + last.bytes, 8000000U + (64 << 10));
-  EXPECT_EQ(rounds_->ValueOf(last.variable).data<float>()[2000000], 1);
+  EXPECT_EQ(reinterpret_cast<const float*>(rounds_->BytesOf(last.variable))[2000000], 1);
 }
 
 TEST_F(VariableRoundsTest, ApplyingAllRoundsGivesWhatVariablesHold) {
@@ -87,12 +88,57 @@ TEST_F(VariableRoundsTest, ApplyingAllRoundsGivesWhatVariablesHold) {
     Set(*variable, places, static_cast<float>(i));
     const Round round = Next();
     for (const ChangedRange& range : round.ranges) {
-      std::memcpy(copy.bytes() + range.offset,
-                  rounds_->ValueOf(range.variable).bytes() + range.offset, range.bytes);
+      std::memcpy(copy.bytes() + range.offset, rounds_->BytesOf(range.variable) + range.offset,
+                  range.bytes);
     }
     const Tensor now = *variable->Read();
     ASSERT_EQ(std::memcmp(copy.bytes(), now.bytes(), now.size_bytes()), 0) << i;
   }
+}
+
+// Rows that updates write in place are told by the next round.
+TEST_F(VariableRoundsTest, RowsAreWrittenInPlaceAndTold) {
+  RowNotes notes;
+  OfferKeeper(devices_[0].get(), &notes);
+  const Ref<Variable> table = Make(0, "table");
+  constexpr int64_t kRows = 1 << 20, kWidth = 4;  // 16 MB
+  table->Assign(*Tensor::Zeros(DType::kFloat, Shape{kRows, kWidth}));
+  const std::byte* const place = table->Read()->bytes();
+  const auto write = [&](int64_t row, float value) {
+    const Tensor rows = Tensor::Vector<int64_t>({row, -5});
+    const auto update = [&](Tensor& tensor) {
+      for (int64_t i = 0; i < kWidth; ++i) tensor.data<float>()[row * kWidth + i] = value;
+      return absl::OkStatus();
+    };
+    EXPECT_TRUE(UpdateRows(devices_[0].get(), *table, rows, update).ok());
+  };
+  write(1, 1);  // nobody copies
+  notes.NoteFor(&*rounds_);
+  EXPECT_EQ(Next().bytes, static_cast<uint64_t>(kRows) * kWidth * 4);
+  write(kRows - 1, 2);
+  write(kRows / 2, 3);
+  EXPECT_EQ(table->Read()->bytes(), place);  // no copy was made
+  const Round second = Next();
+  EXPECT_EQ(second.ranges.size(), 2U);
+  EXPECT_EQ(second.bytes, 2U * (64 << 10));
+  EXPECT_EQ(Next().bytes, 0U);
+  // Who still reads the old value keeps it: the update copies, and the copy is told, with what was
+  // written in place before.
+  write(kRows - 1, 3);
+  {
+    const Tensor reader = *table->Read();
+    write(7, 4);
+    EXPECT_NE(table->Read()->bytes(), place);
+    EXPECT_EQ(reader.data<float>()[7 * kWidth], 0);
+  }
+  EXPECT_EQ(Next().bytes, 2U * (64 << 10));
+  const std::byte* const second_place = table->Read()->bytes();
+  write(9, 5);
+  EXPECT_EQ(table->Read()->bytes(), second_place);
+  EXPECT_EQ(Next().bytes, 64U << 10);
+  notes.NoteFor(nullptr);
+  write(11, 6);
+  EXPECT_NE(table->Read()->bytes(), second_place);  // our snapshot is one as any other
 }
 
 TEST_F(VariableRoundsTest, NewShapesAndEndsAreTold) {
