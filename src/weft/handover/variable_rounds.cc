@@ -10,8 +10,8 @@
 namespace weft::handover {
 namespace {
 
-// What is compared, and told, as one.
-constexpr uint64_t kPiece = uint64_t{64} << 10;
+// What is compared, and told, as one: small, as the rows that steps write lie everywhere.
+constexpr uint64_t kPiece = uint64_t{4} << 10;
 
 wire::HandedVariable Describe(uint32_t number, int device, const std::string& container,
                               const std::string& name, const Variable& variable,

@@ -12,6 +12,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr uint64_t kPiece = 4096;  // that is told as one
+
 class Queue final : public Resource {
  public:
   std::string DebugString() const override { return "a queue of words"; }
@@ -62,15 +64,15 @@ TEST_F(VariableRoundsTest, TheFirstRoundTellsAllAndTheNextWhatChanged) {
   EXPECT_EQ(first.ranges.size(), 6U);
   EXPECT_EQ(Next().bytes, 0U);
 
-  Set(*large, {7, 9, 2000000, 2000000 + (16 << 10)}, 1);
+  Set(*large, {7, 9, 2000000, 2000000 + 1024}, 1);
   const Round second = Next();
   EXPECT_TRUE(second.variables.empty());
   ASSERT_EQ(second.ranges.size(), 2U);  // pages that follow each other are one
   EXPECT_EQ(second.ranges[0].offset, 0U);
-  EXPECT_EQ(second.bytes, 3U * (64 << 10));
+  EXPECT_EQ(second.bytes, 3 * kPiece);
   const ChangedRange& last = second.ranges[1];
   EXPECT_LE(last.offset, 8000000U);
-  EXPECT_GT(last.offset + last.bytes, 8000000U + (64 << 10));
+  EXPECT_GT(last.offset + last.bytes, 8000000U + kPiece);
   EXPECT_EQ(reinterpret_cast<const float*>(rounds_->BytesOf(last.variable))[2000000], 1);
 }
 
@@ -120,7 +122,7 @@ TEST_F(VariableRoundsTest, RowsAreWrittenInPlaceAndTold) {
   EXPECT_EQ(table->Read()->bytes(), place);  // no copy was made
   const Round second = Next();
   EXPECT_EQ(second.ranges.size(), 2U);
-  EXPECT_EQ(second.bytes, 2U * (64 << 10));
+  EXPECT_EQ(second.bytes, 2 * kPiece);
   EXPECT_EQ(Next().bytes, 0U);
   // Who still reads the old value keeps it: the update copies, and the copy is told, with what was
   // written in place before.
@@ -131,11 +133,11 @@ TEST_F(VariableRoundsTest, RowsAreWrittenInPlaceAndTold) {
     EXPECT_NE(table->Read()->bytes(), place);
     EXPECT_EQ(reader.data<float>()[7 * kWidth], 0);
   }
-  EXPECT_EQ(Next().bytes, 2U * (64 << 10));
+  EXPECT_EQ(Next().bytes, 2 * kPiece);
   const std::byte* const second_place = table->Read()->bytes();
   write(9, 5);
   EXPECT_EQ(table->Read()->bytes(), second_place);
-  EXPECT_EQ(Next().bytes, 64U << 10);
+  EXPECT_EQ(Next().bytes, kPiece);
   notes.NoteFor(nullptr);
   write(11, 6);
   EXPECT_NE(table->Read()->bytes(), second_place);  // our snapshot is one as any other
