@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft bench all-reduce`: how long ranks on this host take to reduce what they have.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -32,6 +34,7 @@ struct BenchFlags {
   std::string algorithm = "auto";
   double seconds = 0.3;  // for each size
   bool copy = false;
+  std::string table;  // where to write which algorithm is the fastest
   int rank = 0;
   std::string leader;  // "host:port incarnation" of rank 0
 };
@@ -79,7 +82,7 @@ class Rank final : public cluster::FrameReceiver {
     if (plane_ != nullptr) plane_->Shutdown();
   }
 
-  Status Reduce(const Tensor& input, CollectiveKind kind) {
+  Status Reduce(const Tensor& input, CollectiveKind kind, const std::string& algorithm = "auto") {
     CollectiveCall call;
     call.kind = kind;
     call.group_key = 1;
@@ -87,7 +90,7 @@ class Rank final : public cluster::FrameReceiver {
     call.instance_key = kind == CollectiveKind::kBarrier ? 1 : 2;
     call.device = absl::StrCat(TaskOf(flags_.rank), "/device:CPU:0");
     call.node = "bench";
-    call.algorithm = flags_.algorithm;
+    call.algorithm = algorithm;
     call.step_id = ++step_;
     call.input = input;
     call.dtype = input.dtype();
@@ -129,8 +132,10 @@ class Rank final : public cluster::FrameReceiver {
   ThreadPool pool_{"weft-compute", std::max(1, UsableCores())};
 };
 
-// Times one size; every rank does as many rounds as rank 0 finds that fit.
-Status Measure(Rank* rank, const BenchFlags& flags, int64_t bytes) {
+// Times one size: rank 0 prints it in microseconds and gives the least, which others
+// on the machine disturb least.
+StatusOr<double> Measure(Rank* rank, const BenchFlags& flags, int64_t bytes,
+                         const std::string& hint) {
   const int64_t elements = std::max<int64_t>(1, bytes / 4);
   WEFT_ASSIGN_OR_RETURN(const Tensor input, Tensor::Zeros(DType::kFloat, Shape{elements}));
   constexpr int kRounds = 12;
@@ -142,22 +147,71 @@ Status Measure(Rank* rank, const BenchFlags& flags, int64_t bytes) {
         std::clamp<int64_t>((int64_t{1} << 22) / std::max<int64_t>(bytes, 1 << 14), 1, 64));
     const absl::Time begin = absl::Now();
     for (int i = 0; i < calls; ++i)
-      WEFT_RETURN_IF_ERROR(rank->Reduce(input, CollectiveKind::kReduce));
+      WEFT_RETURN_IF_ERROR(rank->Reduce(input, CollectiveKind::kReduce, hint));
     if (round >= 3) micros.push_back(absl::ToDoubleMicroseconds(absl::Now() - begin) / calls);
   }
-  if (flags.rank != 0) return absl::OkStatus();
+  if (flags.rank != 0) return 0.0;
   std::sort(micros.begin(), micros.end());
   const double median = micros[micros.size() / 2];
   const collective::Topology topology{
       std::vector<std::string>(static_cast<size_t>(flags.ranks), "127.0.0.1")};
   const auto algorithm =
-      collective::ChooseAlgorithm(CollectiveKind::kReduce, elements * 4, topology, flags.algorithm);
+      collective::ChooseAlgorithm(CollectiveKind::kReduce, elements * 4, topology, hint);
   const double moved = 2.0 * (flags.ranks - 1) / flags.ranks * static_cast<double>(elements) * 4;
   std::printf("%12lld  %-18s %12.1f %12.1f %12.3f\n", static_cast<long long>(elements * 4),
               std::string(collective::AlgorithmName(algorithm)).c_str(), median, micros.front(),
               moved / median / 1e3);
   std::fflush(stdout);
-  return absl::OkStatus();
+  return micros.front();
+}
+
+// The fastest algorithm of each size. Of one host: a hierarchy would be of one level.
+StatusOr<collective::AlgorithmTable> MeasureTable(Rank* rank, const BenchFlags& flags,
+                                                  std::vector<int64_t> sizes) {
+  constexpr collective::Algorithm kAlgorithms[] = {collective::Algorithm::kDirect,
+                                                   collective::Algorithm::kRing,
+                                                   collective::Algorithm::kHalvingDoubling};
+  std::sort(sizes.begin(), sizes.end());
+  collective::AlgorithmTable table;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    double best = 0;
+    // Up to half the way to the next size, as sizes go.
+    const int64_t most = i + 1 < sizes.size()
+                             ? static_cast<int64_t>(std::sqrt(static_cast<double>(sizes[i]) *
+                                                              static_cast<double>(sizes[i + 1])))
+                             : std::numeric_limits<int64_t>::max();
+    collective::AlgorithmTable::Row row{.tasks = flags.ranks, .hosts = 1, .most_bytes = most};
+    for (const collective::Algorithm algorithm : kAlgorithms) {
+      WEFT_ASSIGN_OR_RETURN(
+          const double least,
+          Measure(rank, flags, sizes[i], std::string(collective::AlgorithmName(algorithm))));
+      if (row.algorithm != collective::Algorithm::kNone && least >= best) continue;
+      best = least;
+      row.algorithm = algorithm;
+    }
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
+// Rows of other groups that the file has stay.
+Status WriteTable(const collective::AlgorithmTable& measured, const BenchFlags& flags) {
+  RealFileSystem files;
+  collective::AlgorithmTable table;
+  if (const StatusOr<std::string> text = ReadFile(files, flags.table); text.ok()) {
+    const StatusOr<collective::AlgorithmTable> known = collective::AlgorithmTable::Parse(*text);
+    if (known.ok()) {
+      table = *known;
+    } else {
+      std::printf("%s is written anew: %s\n", flags.table.c_str(),
+                  std::string(known.status().message()).c_str());
+    }
+  }
+  std::erase_if(table.rows,
+                [&](const auto& row) { return row.tasks == flags.ranks && row.hosts == 1; });
+  table.rows.insert(table.rows.end(), measured.rows.begin(), measured.rows.end());
+  std::printf("\n%s", measured.ToText().c_str());
+  return WriteFileAtomically(files, flags.table, table.ToText());
 }
 
 Status RunRank(const BenchFlags& flags) {
@@ -172,6 +226,7 @@ Status RunRank(const BenchFlags& flags) {
                     absl::StrCat(other),       "--leader",    address};
       spawn.environment = CurrentEnvironment();
       if (flags.copy) spawn.argv.push_back("--copy");
+      if (!flags.table.empty()) spawn.argv.insert(spawn.argv.end(), {"--table", flags.table});
       for (const std::string& size : flags.sizes) {
         spawn.argv.push_back("--size");
         spawn.argv.push_back(size);
@@ -181,15 +236,22 @@ Status RunRank(const BenchFlags& flags) {
     std::printf("%12s  %-18s %12s %12s %12s\n", "bytes", "algorithm", "median us", "least us",
                 "GB/s");
   }
+  std::vector<int64_t> sizes;
   for (const std::string& size : flags.sizes) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t bytes, BytesOf(size));
-    WEFT_RETURN_IF_ERROR(Measure(rank.get(), flags, bytes));
+    WEFT_ASSIGN_OR_RETURN(sizes.emplace_back(), BytesOf(size));
+  }
+  collective::AlgorithmTable table;
+  if (flags.table.empty()) {
+    for (const int64_t bytes : sizes)
+      WEFT_RETURN_IF_ERROR(Measure(rank.get(), flags, bytes, flags.algorithm).status());
+  } else {
+    WEFT_ASSIGN_OR_RETURN(table, MeasureTable(rank.get(), flags, sizes));
   }
   WEFT_RETURN_IF_ERROR(rank->Reduce(Tensor::Vector<float>({0}), CollectiveKind::kBarrier));
   for (const auto& other : others) {
     WEFT_RETURN_IF_ERROR(other->Wait(absl::Seconds(30)).status());
   }
-  return absl::OkStatus();
+  return flags.rank == 0 && !flags.table.empty() ? WriteTable(table, flags) : absl::OkStatus();
 }
 
 }  // namespace
@@ -211,6 +273,9 @@ void AddBench(CLI::App& app, Action* action) {
       ->add_option("--algorithm", flags->algorithm,
                    "direct, ring, halving-doubling, hierarchical, or auto by size")
       ->capture_default_str();
+  command->add_option("--table", flags->table,
+                      "Time all algorithms and write which is the fastest by size to this file, "
+                      "for --collective_table of `weft server`");
   command->add_flag("--copy", flags->copy, "Through sockets, not through shared memory");
   command->add_option("--rank", flags->rank, "Of the program's own processes")->group("");
   command->add_option("--leader", flags->leader, "Of the program's own processes")->group("");

@@ -54,6 +54,8 @@ struct ServerFlags {
   double lost_after_s = 10;
   bool membership = false;
   bool supervised = false;
+  std::string take_over;
+  std::string collective_table;
   std::string lease_folder;
   double session_lease_s = 12 * 3600;
   double report_waits_s = 30;
@@ -64,6 +66,7 @@ struct ServerFlags {
 
 StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
   server::ServerOptions options{.bind = flags.bind,
+                                .take_over = flags.take_over,
                                 .data_port = flags.data_port,
                                 .data_address = flags.data_address,
                                 .share_memory = flags.shared_memory,
@@ -79,6 +82,7 @@ StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
                                                   : absl::InfiniteDuration(),
                                 .membership = flags.membership,
                                 .lease_folder = flags.lease_folder,
+                                .collective_table = flags.collective_table,
                                 .session_lease = absl::Seconds(flags.session_lease_s),
                                 .report_waits_after = absl::Seconds(flags.report_waits_s),
                                 .status_port = flags.status_port};
@@ -246,6 +250,18 @@ void AddFlagsOfOthers(CLI::App* command, ServerFlags* flags) {
                  "A small parent process holds the memory of the variables: when this server is "
                  "killed, it starts it again with them (or WEFT_SUPERVISED=1)")
       ->envname("WEFT_SUPERVISED");
+  command
+      ->add_option("--collective_table", flags->collective_table,
+                   "Which algorithms all-reduces take, as `weft bench all-reduce --table` has "
+                   "measured; else by a rule, as with TF_DETERMINISTIC_OPS=1 (or "
+                   "WEFT_COLLECTIVE_TABLE)")
+      ->envname("WEFT_COLLECTIVE_TABLE");
+  command
+      ->add_option("--take_over", flags->take_over,
+                   "Take the task over from the process that has it now, with what its variables "
+                   "hold and without an error in any step, and answer at this host:port instead of "
+                   "the cluster's; port 0: any (or WEFT_TAKE_OVER)")
+      ->envname("WEFT_TAKE_OVER");
   command
       ->add_option(
           "--lease_folder", flags->lease_folder,

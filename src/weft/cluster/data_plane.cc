@@ -225,16 +225,14 @@ void DataPlane::PeerUp(const PeerRef& peer) {
 }
 
 void DataPlane::PeerDown(const PeerRef& peer, const Status& why) {
-  bool last = false;
   {
     absl::MutexLock lock(&mutex_);
     Link& link = links_[peer->task()];
     const auto found = std::find(link.peers.begin(), link.peers.end(), peer);
     if (found == link.peers.end()) return;  // replaced by a later process's
     link.peers.erase(found);
-    last = link.peers.empty();
   }
-  if (!last) return;
+  // Also where another connection to it stands: what was on its way on this one is lost.
   if (options_.metrics != nullptr) options_.metrics->tasks_lost.Add();
   receiver_->TaskLost(peer->task(), why);
 }

@@ -36,7 +36,7 @@ class FrameReceiver {
                                     absl::string_view meta) = 0;
   virtual void Received(const std::string& task, const transport::FrameHeader& header,
                         absl::string_view meta, transport::Region body) = 0;
-  // The last connection to the task is gone, or the task is another process now.
+  // A connection to the task is gone, or the task is another process now.
   virtual void TaskLost(const std::string& task, const Status& why) = 0;
 };
 

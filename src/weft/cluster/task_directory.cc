@@ -19,6 +19,8 @@ namespace {
 constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr absl::Duration kCleanupTimeout = absl::Seconds(10);
 constexpr absl::Duration kNagEvery = absl::Seconds(10);
+// From process to process of a task that has moved.
+constexpr int kMostMoves = 16;
 
 std::string MethodPath(const char* method) {
   return absl::StrCat("/tensorflow.WorkerService/", method);
@@ -44,6 +46,8 @@ StatusOr<TaskStatus> ReadStatus(const TaskId& task, const wire::ClientReply& rep
   if (status.data.address.empty() && !status.devices.empty())
     status.data.incarnation = status.devices.front().incarnation;
   status.cluster.assign(extension.cluster_task().begin(), extension.cluster_task().end());
+  status.moved_to = extension.moved_to();
+  status.took_over.assign(extension.took_over().begin(), extension.took_over().end());
   return status;
 }
 
@@ -92,7 +96,7 @@ std::vector<TaskId> TaskDirectory::OthersMatching(const std::vector<std::string>
 }
 
 StatusOr<std::shared_ptr<wire::GrpcChannel>> TaskDirectory::ChannelTo(const TaskId& task) {
-  WEFT_ASSIGN_OR_RETURN(const std::string address, cluster_.AddressOf(task));
+  WEFT_ASSIGN_OR_RETURN(const std::string address, AddressOf(task));
   absl::MutexLock lock(&mutex_);
   std::shared_ptr<wire::GrpcChannel>& channel = channels_[task];
   if (channel == nullptr) {
@@ -101,9 +105,42 @@ StatusOr<std::shared_ptr<wire::GrpcChannel>> TaskDirectory::ChannelTo(const Task
   return channel;
 }
 
+StatusOr<std::string> TaskDirectory::AddressOf(const TaskId& task) {
+  absl::MutexLock lock(&mutex_);
+  const auto moved = moved_.find(task);
+  if (moved != moved_.end()) return moved->second;
+  return cluster_.AddressOf(task);
+}
+
+void TaskDirectory::Moved(const TaskId& task, const std::string& address) {
+  std::shared_ptr<wire::GrpcChannel> old;  // after the lock
+  absl::MutexLock lock(&mutex_);
+  std::string& known = moved_[task];
+  if (known == address) return;
+  WEFT_LOG(INFO) << task.ToString() << " is at " << address << " now";
+  known = address;
+  old = std::exchange(channels_[task], nullptr);
+}
+
 StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<TaskId>& tasks,
                                                            absl::Duration patience,
                                                            Cancellation* cancellation) {
+  for (int moves = 0; moves < kMostMoves; ++moves) {
+    WEFT_ASSIGN_OR_RETURN(std::vector<TaskStatus> all, AskAll(tasks, patience, cancellation));
+    bool all_here = true;
+    for (const TaskStatus& status : all) {
+      if (status.moved_to.empty()) continue;
+      all_here = false;
+      Moved(status.id, status.moved_to);
+    }
+    if (all_here) return all;
+  }
+  return Unavailable("Tasks move faster than they can be found");
+}
+
+StatusOr<std::vector<TaskStatus>> TaskDirectory::AskAll(const std::vector<TaskId>& tasks,
+                                                        absl::Duration patience,
+                                                        Cancellation* cancellation) {
   struct Answers {
     absl::Mutex mutex;
     std::map<TaskId, StatusOr<TaskStatus>> by_task ABSL_GUARDED_BY(mutex);
@@ -146,13 +183,13 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
       const bool is_late = absl::IsDeadlineExceeded(status.status());
       waited_in_vain = waited_in_vain && is_late;
       missing.push_back(
-          absl::StrCat(task.ToString(), " at ", cluster_.AddressOf(task).value_or("?"),
+          absl::StrCat(task.ToString(), " at ", AddressOf(task).value_or("?"),
                        is_late ? "" : absl::StrCat(" (", status.status().message(), ")")));
     } else if (absl::IsCancelled(status.status())) {
       return status.status();
     } else {  // something answers there, which may be no weft server
       return Annotate(status.status(), absl::StrCat("Asking ", task.ToString(), " at ",
-                                                    cluster_.AddressOf(task).value_or("?")));
+                                                    AddressOf(task).value_or("?")));
     }
   }
   if (missing.empty()) return all;

@@ -33,6 +33,8 @@ struct TaskStatus {
   std::vector<DeviceAttributes> devices;
   TaskAddress data;                  // its address is empty where the task is not one of ours
   std::vector<std::string> cluster;  // "/job:ps/task:0": the tasks that it was told of
+  std::string moved_to;              // where the task is instead, "host:port"
+  std::vector<uint64_t> took_over;   // processes of the task whose variables this one has
 };
 
 // Thread-safe. Calls block; all have a deadline, register their wait and end when `cancellation`
@@ -50,8 +52,12 @@ class TaskDirectory final : public rendezvous::TensorSource {
   // The other tasks that one of `filters` (device names in part) matches; all if there are none.
   std::vector<TaskId> OthersMatching(const std::vector<std::string>& filters) const;
 
-  // Asks all of them at once; waits for those that are not up yet. Unavailable names who did not
-  // answer and why; InvalidArgument says how their clusters differ from this one.
+  // The task is another process now, which answers at "host:port".
+  void Moved(const TaskId& task, const std::string& address);
+
+  // Asks all of them at once, those that have moved where they are now; waits for those that are
+  // not up yet. Unavailable names who did not answer and why; InvalidArgument says how their
+  // clusters differ from this one.
   StatusOr<std::vector<TaskStatus>> GetStatus(const std::vector<TaskId>& tasks,
                                               absl::Duration patience, Cancellation* cancellation);
   Status CreateWorkerSession(const TaskId& task,
@@ -81,6 +87,9 @@ class TaskDirectory final : public rendezvous::TensorSource {
                     Cancellation* cancellation);
 
  private:
+  StatusOr<std::vector<TaskStatus>> AskAll(const std::vector<TaskId>& tasks,
+                                           absl::Duration patience, Cancellation* cancellation);
+  StatusOr<std::string> AddressOf(const TaskId& task);
   StatusOr<std::shared_ptr<wire::GrpcChannel>> ChannelTo(const TaskId& task);
   Status Call(const TaskId& task, const char* method, wire::Payload request, absl::Duration timeout,
               Cancellation* cancellation, google::protobuf::MessageLite* response);
@@ -93,6 +102,7 @@ class TaskDirectory final : public rendezvous::TensorSource {
   const std::optional<JobIdentity> identity_;  // that the others demand
   absl::Mutex mutex_;
   std::map<TaskId, std::shared_ptr<wire::GrpcChannel>> channels_ ABSL_GUARDED_BY(mutex_);
+  std::map<TaskId, std::string> moved_ ABSL_GUARDED_BY(mutex_);  // tasks, and where they are
 };
 
 }  // namespace weft::cluster

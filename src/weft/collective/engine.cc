@@ -24,7 +24,7 @@ constexpr absl::Duration kLeadersTurn = absl::Seconds(2);
 Engine::Engine(EngineOptions options, Network* network)
     : options_(std::move(options)),
       network_(network),
-      leader_(network->self().incarnation(), options_.tasks) {}
+      leader_(network->self().incarnation(), options_.tasks, options_.table) {}
 
 const std::string& Engine::LeaderOf(const CollectiveCall& call) const {
   if (call.group_size < 0 && !open_leader_.empty()) return open_leader_;

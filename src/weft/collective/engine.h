@@ -29,6 +29,7 @@ struct EngineOptions {
   std::string leader;
   std::vector<std::string> tasks;  // of the cluster, as the leader's name
   ThreadPool* pool = nullptr;      // shares large reductions; may be null
+  AlgorithmTable table;            // of the groups that this task leads
   bool open_groups = false;        // whose ranks come and go: needs SetRanks
 };
 
@@ -79,6 +80,8 @@ class Engine final : public CollectiveRunner {
     bool changed = false;  // somebody waits for the end of this epoch
     std::string leader;
     int questions = 0;                            // that the leader could not be reached with
+    int reminders = 0;                            // since the group was formed last
+    bool reminds = false;                         // a reminder is due
     std::shared_ptr<const Membership> members;    // shared with exchanges
     std::set<std::string> joining;                // devices for which the leader was asked
     std::vector<CallRef> waiting;                 // until it is formed
@@ -108,6 +111,9 @@ class Engine final : public CollectiveRunner {
   void TakeChanged(const CollectiveMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsAwaited(const Group& group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasStrangers(const Group& group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A leader that took us for lost for a moment has forgotten that we asked.
+  void RemindLater(int32_t key, Group* group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remind(int32_t key);
   void Ask(int32_t key, Group* group, const CollectiveCall& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void NoteMissed(Group* group, const Status& why);

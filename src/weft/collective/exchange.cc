@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 
+#include "weft/collective/algorithm_table.h"
 #include "weft/collective/reduce.h"
 
 namespace weft::collective {
@@ -90,6 +91,7 @@ Membership Membership::Of(const CollectiveMessage& group, const std::string& own
     all.ranks_of_task[task].push_back(rank);
     all.members.push_back(member);
   }
+  all.topology.measured = AlgorithmTable::Told(group, all.topology);
   return all;
 }
 

@@ -176,6 +176,7 @@ CollectiveMessage Leader::GroupMessage(int32_t group_key, const Group& group) co
   message.set_group_size(group.size);
   message.set_epoch(group.epoch);
   for (const CollectiveMember* member : ordered) *message.add_member() = *member;
+  table_.Tell(static_cast<int>(TasksOf(group.members).size()), &message);
   return message;
 }
 

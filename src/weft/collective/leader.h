@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 
 #include "base/status.h"
+#include "weft/collective/algorithm_table.h"
 #include "weft/collective/network.h"
 
 namespace weft::collective {
@@ -30,9 +31,9 @@ Status StatusOf(const CollectiveMessage& message);
 class Leader {
  public:
   // `first_epoch` differs at each start of the process. `tasks` are those of the cluster, for what
-  // is said of a group that does not fill.
-  Leader(uint64_t first_epoch, std::vector<std::string> tasks)
-      : next_epoch_(first_epoch), tasks_(std::move(tasks)) {}
+  // is said of a group that does not fill; `table` is what its members choose algorithms by.
+  Leader(uint64_t first_epoch, std::vector<std::string> tasks, AlgorithmTable table = {})
+      : next_epoch_(first_epoch), tasks_(std::move(tasks)), table_(std::move(table)) {}
 
   // A group that began to form with this JOIN, and until when it must be complete.
   struct Forming {
@@ -82,6 +83,7 @@ class Leader {
   uint64_t next_epoch_;
   uint64_t next_number_ = 1;
   const std::vector<std::string> tasks_;
+  const AlgorithmTable table_;
   Groups groups_;
   std::set<std::string> ranks_;  // empty: not known
   bool leads_ = true;

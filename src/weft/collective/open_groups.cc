@@ -2,11 +2,19 @@
 // Groups whose ranks come and go: how the engine forms them, and who leads.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/collective/engine.h"
 
 namespace weft::collective {
+namespace {
+
+constexpr absl::Duration kRemindEvery = absl::Seconds(3);
+// As long as a group may take to fill.
+constexpr int kMostReminders = 200;
+
+}  // namespace
 
 void Engine::RunOpen(int32_t key, Group* group, const CallRef& call) {
   const CollectiveCall& what = call->what;
@@ -30,6 +38,25 @@ void Engine::RunOpen(int32_t key, Group* group, const CallRef& call) {
   network_->BeRank();
   // Else SetRanks comes, and with it who is asked.
   if (!open_leader_.empty()) Ask(key, group, what);
+  group->reminders = 0;
+  RemindLater(key, group);
+}
+
+void Engine::RemindLater(int32_t key, Group* group) {
+  if (std::exchange(group->reminds, true)) return;
+  network_->After(kRemindEvery, [this, key] { Remind(key); });
+}
+
+void Engine::Remind(int32_t key) {
+  {
+    absl::MutexLock lock(&mutex_);
+    Group& group = groups_[key];
+    group.reminds = false;
+    if (group.epoch != 0 || !IsAwaited(group) || ++group.reminders > kMostReminders) return;
+    if (!open_leader_.empty()) AskAgain(key, &group);
+    RemindLater(key, &group);
+  }
+  Work();
 }
 
 Engine::View Engine::ViewOf(int32_t group_key) {

@@ -236,6 +236,11 @@ Algorithm ChooseAlgorithm(CollectiveKind kind, int64_t bytes, const Topology& to
   for (const Algorithm algorithm : kAlgorithms) {
     if (AlgorithmName(algorithm) == hint && Has(kind, algorithm)) return algorithm;
   }
+  if (kind == CollectiveKind::kReduce) {
+    for (const MeasuredChoice& choice : topology.measured) {
+      if (bytes <= choice.most_bytes) return choice.algorithm;
+    }
+  }
   const bool is_small = bytes <= kDirectBytes && n <= kDirectTasks;
   switch (kind) {
     case CollectiveKind::kReduce:

@@ -47,14 +47,21 @@ enum class Algorithm : uint8_t {
 // "direct", "ring", "halving-doubling", ...
 absl::string_view AlgorithmName(Algorithm algorithm);
 
+// Of reductions of at most so many bytes.
+struct MeasuredChoice {
+  int64_t most_bytes = 0;
+  Algorithm algorithm = Algorithm::kNone;
+};
+
 // What decides it. `hosts[i]` is the host of task i.
 struct Topology {
   std::vector<std::string> hosts;
+  std::vector<MeasuredChoice> measured = {};  // in order of bytes; empty: nothing was
   int num_tasks() const { return static_cast<int>(hosts.size()); }
 };
 
 // For `bytes` of each task's contribution; `hint` ("auto", or a name of AlgorithmName) is followed
-// where the kind has that algorithm.
+// where the kind has that algorithm, else what was measured, else a rule.
 Algorithm ChooseAlgorithm(CollectiveKind kind, int64_t bytes, const Topology& topology,
                           absl::string_view hint);
 

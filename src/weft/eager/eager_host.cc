@@ -73,6 +73,11 @@ StatusOr<std::shared_ptr<EagerContext>> EagerHost::Find(uint64_t id) {
   return found->second;
 }
 
+size_t EagerHost::num_contexts() {
+  absl::MutexLock lock(&mutex_);
+  return contexts_.size();
+}
+
 Status EagerHost::Create(const proto::CreateContextRequest& request,
                          proto::CreateContextResponse* response) {
   const auto context = std::make_shared<EagerContext>(

@@ -34,6 +34,8 @@ class EagerHost {
   void AddMethods(wire::MethodTable* methods);
   // Closes contexts that nobody spoke of for as long as they were to be kept; called now and then.
   void Sweep();
+  // Contexts that programs have here.
+  size_t num_contexts();
   // Cancels what runs and closes all.
   void Shutdown();
 

@@ -71,10 +71,29 @@ StatusOr<std::unique_ptr<LeaseBook>> LeaseBook::Open(FileSystem* files, const st
   if (text.ok()) {
     if (Status read = book->ReadJournal(*text); !read.ok()) return Annotate(read, path);
   }
-  // Short again, and without a last line that was cut off.
-  WEFT_RETURN_IF_ERROR(WriteFileAtomically(*files, path, book->Snapshot()));
-  WEFT_ASSIGN_OR_RETURN(book->journal_, files->OpenWrite(path, WriteMode::kAppend));
+  book->files_ = files;
+  book->path_ = path;
+  WEFT_RETURN_IF_ERROR(book->WriteJournal());
   return book;
+}
+
+// Short again, and without a last line that was cut off.
+Status LeaseBook::WriteJournal() {
+  WEFT_RETURN_IF_ERROR(WriteFileAtomically(*files_, path_, SnapshotLocked()));
+  WEFT_ASSIGN_OR_RETURN(journal_, files_->OpenWrite(path_, WriteMode::kAppend));
+  return absl::OkStatus();
+}
+
+std::string LeaseBook::Snapshot() {
+  absl::MutexLock lock(&mutex_);
+  return SnapshotLocked();
+}
+
+Status LeaseBook::Restore(absl::string_view snapshot) {
+  absl::MutexLock lock(&mutex_);
+  queues_.clear();
+  WEFT_RETURN_IF_ERROR(ReadJournal(snapshot));
+  return files_ == nullptr ? absl::OkStatus() : WriteJournal();
 }
 
 Status LeaseBook::ReadJournal(absl::string_view text) {
@@ -118,7 +137,7 @@ Status LeaseBook::ReplayLocked(absl::string_view line) {
                          : found->second.RestoreEpochs(numbers[0]);
 }
 
-std::string LeaseBook::Snapshot() const {
+std::string LeaseBook::SnapshotLocked() const {
   std::string text;
   for (const auto& [name, queue] : queues_) {
     absl::StrAppend(&text, Line("define", JsonOf(queue.spec())).Dump(), "\n");

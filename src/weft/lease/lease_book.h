@@ -45,6 +45,10 @@ class LeaseBook {
   // As LeaseQueue::Finish; true when the journal has it.
   StatusOr<bool> Finish(const std::string& queue, const std::string& worker, const Lease& lease);
   Status GiveBack(const std::string& queue, const Lease& lease);
+  // The queues and what is done of them, as lines of a journal; ranges that are held are to do.
+  std::string Snapshot();
+  // In the place of all that was known, as another book told it.
+  Status Restore(absl::string_view snapshot);
   StatusOr<QueueCounts> Counts(const std::string& queue);
   // Every range that the task holds is to do again; how many there are.
   int TaskLost(absl::string_view task);
@@ -58,11 +62,15 @@ class LeaseBook {
  private:
   Status ReadJournal(absl::string_view text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status ReplayLocked(absl::string_view line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string Snapshot() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string SnapshotLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The journal again, of what is known.
+  Status WriteJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status Note(const Json& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<LeaseQueue*> Find(const std::string& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock* const clock_;
+  FileSystem* files_ = nullptr;  // null: in memory only
+  std::string path_;
   absl::Mutex mutex_;
   std::map<std::string, LeaseQueue> queues_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::string> process_of_ ABSL_GUARDED_BY(mutex_);  // of a task: its worker

@@ -63,9 +63,13 @@ ClusterSession::ClusterSession(std::string handle, tensorflow::ConfigProto confi
       }()),
       graph_(&environment_.worker->options().catalogue->ops(), client_device_.ToString()),
       distribution_(distribution, &environment_.worker->options().catalogue->ops(),
-                    environment_.directory->self(), OtherTasks()) {}
+                    environment_.directory->self(), OtherTasks()) {
+  environment_.gate->Watch(
+      this, [this](const std::string& task) { Suspect({task}, Aborted("The task has moved")); });
+}
 
 ClusterSession::~ClusterSession() {
+  environment_.gate->Unwatch(this);
   environment_.worker->DeleteSession(handle_).IgnoreError();
   for (const auto& [name, task] : tasks_)
     environment_.directory->DeleteWorkerSession(task.id, handle_);
@@ -195,7 +199,9 @@ Status ClusterSession::Recheck(const std::string& task, Cancellation* cancellati
     absl::MutexLock lock(&mutex_);
     suspects_.erase(task);
   }
-  if (!restarted) return absl::OkStatus();
+  const bool took_over = std::find(now.took_over.begin(), now.took_over.end(),
+                                   old.data.incarnation) != now.took_over.end();
+  if (!restarted || took_over) return absl::OkStatus();
   return Aborted("Task ", task, " was started again, and what its variables held is lost. This ",
                  "session goes on with the new process: run the initializers, or restore a ",
                  "checkpoint, then repeat the step");
@@ -290,6 +296,11 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(
       if (open != tasks_.end() && open->second.data.address.empty())
         executable->parts.by_calls = true;
     }
+  }
+  // Before any of them hears where the others are.
+  for (const auto& [task, part] : parts) {
+    if (task != environment_.worker->task())
+      WEFT_RETURN_IF_ERROR(Recheck(task, request.cancellation.get()));
   }
   for (auto& [task, part] : parts) {
     // TensorFlow's tasks name edges and do not number them.
@@ -406,6 +417,18 @@ Status ClusterSession::FillInHandles(std::vector<step::Feed>* feeds) const {
 }
 
 void ClusterSession::Start(std::shared_ptr<Executable> executable, Step step, Done done) {
+  if (!executable->parts.remote.empty()) {
+    // The step holds this session.
+    if (!environment_.gate->Enter(
+            executable->parts.remote, &step, &done,
+            [this](Step held, Done then) { Run(std::move(held), std::move(then)); }))
+      return;
+    done = [this, executable, done = std::move(done)](StatusOr<StepResult> result) mutable {
+      environment_.gate->Leave(executable->parts.remote);
+      executable.reset();  // before the session, which `done` may end
+      done(std::move(result));
+    };
+  }
   if (step.started) {
     step.feeds.clear();
     step.started = [started = std::move(step.started), client_device = client_device_.ToString(),

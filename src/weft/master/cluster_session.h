@@ -19,6 +19,7 @@
 #include "weft/compile/place.h"
 #include "weft/graph/graph.h"
 #include "weft/master/auto_distribution.h"
+#include "weft/master/step_gate.h"
 #include "weft/master/step_runner.h"
 #include "weft/step/session_graph.h"
 #include "weft/worker/step_host.h"
@@ -31,6 +32,7 @@ struct SessionEnvironment {
   worker::Worker* worker = nullptr;  // this task's
   worker::StepHost* host = nullptr;
   cluster::TaskDirectory* directory = nullptr;
+  StepGate* gate = nullptr;
   ThreadPool* setup = nullptr;                  // for work that may wait for other tasks
   cluster::TaskAddress self;                    // this task's data connection
   absl::Duration patience = absl::Minutes(10);  // for tasks that are not up yet
@@ -66,7 +68,8 @@ class ClusterSession final : public StepRunner {
   // are.
   void Suspect(const std::vector<std::string>& tasks, const Status& why);
   // Unavailable while a suspect does not answer. Aborted once it is found to be another process; it
-  // is open to this session from then on, empty.
+  // is open to this session from then on, empty. OK where the other process took its variables
+  // over.
   Status Recheck(const std::string& task, Cancellation* cancellation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
   // Drops what was registered at the task.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -23,9 +24,11 @@
 #include "weft/master/local_masters.h"
 #include "weft/master/master.h"
 #include "weft/master/master_service.h"
+#include "weft/master/step_gate.h"
 #include "weft/master/task_cluster.h"
 #include "weft/server/kept_variables.h"
 #include "weft/server/status_page.h"
+#include "weft/server/task_handover.h"
 #include "weft/storage/object_files.h"
 #include "weft/tensor/pool_allocator.h"
 #include "weft/wire/grpc_service.h"
@@ -76,11 +79,6 @@ WaitWatchdog::Options WatchdogOptions(absl::Duration report_after) {
   return options;
 }
 
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 class TaskServer final : public Server {
  public:
   explicit TaskServer(const ServerOptions& options)
@@ -99,12 +97,19 @@ class TaskServer final : public Server {
   ~TaskServer() override { Shutdown(absl::ZeroDuration()); }
 
   Status Init(const ServerOptions& options) {
-    WEFT_ASSIGN_OR_RETURN(const std::string own, options.cluster.AddressOf(options.task));
+    WEFT_ASSIGN_OR_RETURN(const std::string at, options.cluster.AddressOf(options.task));
+    const std::string& own = options.take_over.empty() ? at : options.take_over;
     WEFT_ASSIGN_OR_RETURN(const SocketAddress listed, ParseSocketAddress(own));
     host_name_ = listed.host;
     if (options.membership) directory_.LetClustersDiffer();
     if (options.memory_limit > 0) SetHostMemoryLimit(options.memory_limit);
     const std::string bind = BindHost(options.bind);
+    if (options.kept != nullptr && !options.take_over.empty() && listed.port == 0) {
+      return InvalidArgument(
+          "--take_over of a supervised server needs a port, so that it is found "
+          "again after a kill, got ",
+          own);
+    }
     const bool is_wide = !IsLoopbackHost(bind);
     const std::string where = SocketAddress{bind, listed.port}.ToString();
     if (is_wide) WEFT_RETURN_IF_ERROR(CheckWidePort(options, where));
@@ -115,19 +120,27 @@ class TaskServer final : public Server {
     WEFT_RETURN_IF_ERROR(MakeWorker(options));
     WEFT_RETURN_IF_ERROR(StartDataPlane(options, bind));
     MakeMaster(options);
+    MakeHandover(options, at, bind);
     wire::MethodTable methods;
     master::AddMasterMethods({.master = &*master_, .graphs = &graphs_, .metrics = &step_metrics_},
                              &methods);
-    worker::AddWorkerMethods(&*worker_, plane_.get(), self_, &directory_, &methods);
+    const auto tell = [this](wire::GetStatusExtension* status) { handover_->Tell(status); };
+    worker::AddWorkerMethods(&*worker_, plane_.get(), self_, &directory_, tell, &methods);
+    master::AddGateMethods(&gate_, &directory_, &methods);
+    handover_->AddMethods(&methods);
     if (members_) worker::AddMembershipMethods(&*members_, &*collectives_, &methods);
     WEFT_RETURN_IF_ERROR(MakeLeases(options));
     leases_->AddMethods(&methods);
     eager_.emplace(&*master_, &*worker_, &directory_, options.identity);
     eager_->AddMethods(&methods);
     WEFT_ASSIGN_OR_RETURN(grpc_, wire::GrpcServer::Start(
-                                     where, std::move(methods), &calls_, &setup_,
+                                     where, methods, &calls_, &setup_,
                                      options.identity.has_value() ? &*options.identity : nullptr));
     watchdog_.Start();
+    if (!options.take_over.empty()) {
+      WEFT_RETURN_IF_ERROR(TakeOver(options));
+      handover_->ServeAtListed(std::move(methods));
+    }
     ScheduleSweep();
     local_.emplace(target(), &*master_, &step_metrics_);
     if (members_) members_->Start(self_, plane_.get());
@@ -160,6 +173,7 @@ class TaskServer final : public Server {
     if (master_) master_->Shutdown();
     local_.reset();
     if (grpc_) grpc_->Shutdown(grace);
+    if (handover_) handover_->Shutdown(grace);
     if (members_) members_->Stop();
     if (link_) link_->Stop();
     if (plane_) plane_->Shutdown();
@@ -202,7 +216,8 @@ class TaskServer final : public Server {
     WEFT_ASSIGN_OR_RETURN(files_, RootedFileSystem::Create(root));
     // Stores are reached with this process's credentials: for a program's own graphs, and where it
     // is said.
-    if (root == "/" || Variable("WEFT_OBJECT_STORES") == "1")
+    const char* const stores = std::getenv("WEFT_OBJECT_STORES");
+    if (root == "/" || (stores != nullptr && std::strcmp(stores, "1") == 0))
       files_ = std::make_unique<storage::ObjectFileSystem>(std::move(files_));
     return absl::OkStatus();
   }
@@ -246,12 +261,27 @@ class TaskServer final : public Server {
                    << counts.put_back << " rows of an update that was cut off were put back";
   }
 
+  // What cannot be read costs time and nothing else.
+  static collective::AlgorithmTable ReadTable(const std::string& path) {
+    if (path.empty()) return {};
+    RealFileSystem files;
+    const StatusOr<std::string> text = ReadFile(files, path);
+    StatusOr<collective::AlgorithmTable> table =
+        text.ok() ? collective::AlgorithmTable::Parse(*text) : text.status();
+    if (table.ok()) return *std::move(table);
+    WEFT_LOG(WARNING) << "All-reduces choose their algorithms by a rule, as the table " << path
+                      << " cannot be read: " << table.status().message();
+    return {};
+  }
+
   // The first task of the cluster tells the members of a group who they are.
   void MakeCollectives(const ServerOptions& options) {
     const auto find = [this](const std::string& task) { return Find(task); };
     link_.emplace(device_task_.TaskName(), devices_.front()->attributes().incarnation, find,
                   &setup_, &compute_);
-    collective::EngineOptions engine{.pool = &compute_, .open_groups = options.membership};
+    collective::EngineOptions engine{.pool = &compute_,
+                                     .table = ReadTable(options.collective_table),
+                                     .open_groups = options.membership};
     for (const auto& [task, address] : options.cluster.tasks())
       engine.tasks.push_back(task.DeviceTask());
     if (!engine.tasks.empty()) engine.leader = engine.tasks.front();
@@ -298,6 +328,7 @@ class TaskServer final : public Server {
         .metrics = &data_metrics_};
     if (options.identity.has_value()) {
       WEFT_ASSIGN_OR_RETURN(data.tls, MakeJobTls(*options.identity));
+      tls_ = data.tls;
     }
     StatusOr<std::unique_ptr<cluster::DataPlane>> plane =
         cluster::DataPlane::Start(data, &host_, &dial_);
@@ -346,11 +377,82 @@ class TaskServer final : public Server {
     return absl::OkStatus();
   }
 
+  void MakeHandover(const ServerOptions& options, const std::string& listed,
+                    const std::string& bind) {
+    handover::HandoverSourceOptions source{
+        .stream = {.task = worker_->task(),
+                   .incarnation = self_.incarnation,
+                   .token = ClusterToken(options.cluster, options.membership),
+                   .tls = tls_},
+        .bind = bind == "localhost" ? "127.0.0.1" : bind,
+        .host = host_name_ == "localhost" ? "127.0.0.1" : host_name_,
+        .devices = worker_->options().devices,
+        .worker = &*worker_,
+        .directory = &directory_,
+        .setup = &setup_,
+        .timers = &timers_,
+        .stopping = &stopping_,
+        .may_leave = [this] { return MayLeave(); },
+        .leaves = [this] { return leases_->Leave(); },
+        .stays = [this] { leases_->Stay(); },
+        .left =
+            [this, kept = options.kept](const std::string& address) {
+              leases_->GoTo(address);
+              Left(kept);
+            }};
+    handover_.emplace(TaskHandoverOptions{.source = std::move(source),
+                                          .listed = listed,
+                                          .identity = options.identity,
+                                          .metrics = &metrics_,
+                                          .timers = &timers_,
+                                          .calls = &calls_,
+                                          .setup = &setup_});
+  }
+
+  // What is here and cannot go to another process.
+  Status MayLeave() {
+    const auto refuse = [this](const char* what) {
+      return FailedPrecondition(task_.ToString(), " cannot go to another process: ", what);
+    };
+    if (master_->num_sessions() > 0) return refuse("clients have sessions at its own master");
+    if (eager_->num_contexts() > 0) return refuse("programs have eager contexts here");
+    if (worker_->has_isolated_sessions())
+      return refuse("sessions have variables of their own here");
+    return absl::OkStatus();
+  }
+
+  // The task is another process's now. Gigabytes take a while to give back, and steps wait.
+  void Left(KeptVariables* kept) {
+    if (kept == nullptr) return setup_.Schedule([this] { DropTask(nullptr); });
+    DropTask(kept);
+  }
+
+  void DropTask(KeptVariables* kept) {
+    if (members_) members_->Stop();
+    for (const auto& [master, incarnation] : worker_->masters())
+      worker_->DropSessionsOf(master, incarnation);
+    for (const auto& device : devices_) device->resources().CleanupAll();
+    if (kept != nullptr) kept->Commit();  // a process after this one finds nothing
+  }
+
+  Status TakeOver(const ServerOptions& options) {
+    // Its supervisor has started it again: the task has been here.
+    if (options.kept != nullptr && options.kept->counts().starts > 1) return absl::OkStatus();
+    const auto have_all = [this, kept = options.kept](const std::string& queues) {
+      if (kept != nullptr) kept->Commit();
+      return leases_->Take(queues);
+    };
+    const auto is_known = [this] { return !worker_->masters().empty(); };
+    const std::string address = SocketAddress{host_name_, port()}.ToString();
+    return Annotate(handover_->TakeOver(address, have_all, is_known), "--take_over");
+  }
+
   void MakeMaster(const ServerOptions& options) {
     cluster_ =
         std::make_unique<master::TaskCluster>(master::SessionEnvironment{.worker = &*worker_,
                                                                          .host = &host_,
                                                                          .directory = &directory_,
+                                                                         .gate = &gate_,
                                                                          .setup = &setup_,
                                                                          .self = self_});
     master::MasterOptions master{.lease = options.session_lease};
@@ -463,11 +565,14 @@ class TaskServer final : public Server {
   TimerQueue::Id sweep_ ABSL_GUARDED_BY(sweep_mutex_) = 0;
   worker::StepHost host_;
   std::unique_ptr<cluster::DataPlane> plane_;
+  std::optional<JobTls> tls_;  // between tasks; none: in the clear
   std::optional<worker::MasterWatch> master_watch_;
+  master::StepGate gate_{task_.DeviceTask(), &waits_, &timers_, &setup_};
   TimerQueue timers_;
   std::unique_ptr<master::ClusterAccess> cluster_;
   std::optional<master::Master> master_;
   std::optional<eager::EagerHost> eager_;
+  std::optional<TaskHandover> handover_;
   ThreadPool dial_;
   ThreadPool compute_;
   ThreadPool setup_;
@@ -479,20 +584,6 @@ class TaskServer final : public Server {
 };
 
 }  // namespace
-
-Status CompleteFromEnvironment(ServerOptions* options) {
-  if (options->root.empty()) options->root = Variable("WEFT_FILE_ROOT");
-  if (options->cost_file.empty()) options->cost_file = Variable("WEFT_COST_FILE");
-  if (options->lease_folder.empty()) options->lease_folder = Variable("WEFT_LEASE_FOLDER");
-  options->membership = options->membership || Variable("WEFT_MEMBERSHIP") == "1" ||
-                        !Variable("WEFT_ELASTIC").empty();
-  if (options->distribution.empty()) options->distribution = Variable("WEFT_DISTRIBUTION");
-  const std::string insecure = Variable("WEFT_INSECURE");
-  options->insecure = options->insecure || (!insecure.empty() && insecure != "0");
-  if (options->identity.has_value() || options->insecure) return absl::OkStatus();
-  WEFT_ASSIGN_OR_RETURN(options->identity, JobIdentityFromEnvironment());
-  return absl::OkStatus();
-}
 
 StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   if (options.catalogue == nullptr) return InvalidArgument("A server needs a catalogue of ops");

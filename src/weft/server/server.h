@@ -31,6 +31,9 @@ struct ServerOptions {
   // The host to listen at. Empty: loopback if the task's own address is loopback, else every
   // interface.
   std::string bind;
+  // This process takes the task over from the one that has it now, at its address in the cluster,
+  // and answers at "host:port" instead, port 0 for any; empty: the task begins here.
+  std::string take_over;
   int data_port = 0;  // of the connections between tasks; 0: any
   // Keeps what this task's variables hold for the process that its supervisor starts after it;
   // null: they end with this one. Must outlive the server. Its memory is not lent: `share_memory`
@@ -71,6 +74,9 @@ struct ServerOptions {
   // Where this task keeps what it knows of leased data, if it is the one that does; empty: in
   // memory.
   std::string lease_folder;
+  // Of groups of ranks that this task leads: which algorithms were measured to be the fastest
+  // (`weft bench all-reduce --table`). Empty, or a file that cannot be read, which is said: a rule.
+  std::string collective_table;
   // A session that nobody used for this long is closed.
   absl::Duration session_lease = absl::Hours(12);
   // A wait older than this is reported in the log, and again whenever its age has doubled.
@@ -80,8 +86,9 @@ struct ServerOptions {
 };
 
 // Sets what is empty from WEFT_TASK_TLS (a folder: ReadJobIdentity), WEFT_INSECURE ("1"),
-// WEFT_COST_FILE, WEFT_DISTRIBUTION, WEFT_FILE_ROOT, WEFT_LEASE_FOLDER, WEFT_MEMBERSHIP ("1") and
-// WEFT_ELASTIC, which say it to programs that have no flags for it; an
+// WEFT_COLLECTIVE_TABLE (which TF_DETERMINISTIC_OPS=1 takes back),
+// WEFT_COST_FILE, WEFT_DISTRIBUTION, WEFT_FILE_ROOT, WEFT_TAKE_OVER, WEFT_LEASE_FOLDER,
+// WEFT_MEMBERSHIP ("1") and WEFT_ELASTIC, which say it to programs that have no flags for it; an
 // insecure server needs no identity. InvalidArgument for a folder that holds none.
 Status CompleteFromEnvironment(ServerOptions* options);
 

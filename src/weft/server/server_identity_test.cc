@@ -20,7 +20,9 @@
 #include "weft/device/cpu/cpu_device.h"
 #include "weft/graph/builder.h"
 #include "weft/graph/import.h"
+#include "weft/handover/handover_source.h"
 #include "weft/master/master_service.h"
+#include "weft/master/step_gate.h"
 #include "weft/ops/catalogue.h"
 #include "weft/server/server.h"
 #include "weft/wire/grpc_service.h"
@@ -122,8 +124,11 @@ TEST_F(ServerIdentityTest, OnlyTheJobAndItsOwnHostMayCallAnything) {
   wire::MethodTable methods;
   master::AddMasterMethods({}, &methods);
   cluster::TaskDirectory directory(cluster::ClusterSpec(), {}, nullptr);
-  worker::AddWorkerMethods(nullptr, nullptr, {}, &directory, &methods);
-  ASSERT_GT(methods.size(), 15u);
+  worker::AddWorkerMethods(nullptr, nullptr, {}, &directory, nullptr, &methods);
+  master::AddGateMethods(nullptr, &directory, &methods);
+  handover::HandoverSource source({});
+  source.AddMethods(&methods);
+  ASSERT_GT(methods.size(), 23u);
   const JobIdentity stranger = *MakeJobIdentity("one.weft-job", absl::Now(), absl::Hours(1));
   const JobIdentity expired =
       *MakeJobIdentity("one.weft-job", absl::Now() - absl::Hours(2), absl::Hours(1));

@@ -35,6 +35,7 @@ StatusOr<std::unique_ptr<LeaseService>> LeaseService::Make(LeaseServiceOptions o
                                                            FileSystem* files, Clock* clock,
                                                            Cancellation* stopping) {
   std::unique_ptr<LeaseService> service(new LeaseService(std::move(options), stopping));
+  service->address_ = service->options_.keeper;
   if (!service->options_.keeper.empty()) return service;
   if (service->options_.folder.empty()) {
     service->book_ = std::make_unique<lease::LeaseBook>(clock);
@@ -57,30 +58,44 @@ void LeaseService::Answer(std::unique_ptr<wire::ServerCall> call) {
   // A program asks its own task, which says who that is.
   if (request->Find("worker") == nullptr)
     request->Set("worker", absl::StrCat(options_.task, "@", options_.incarnation));
-  if (book_ == nullptr) return HandOn(std::move(call), request->Dump());
-  const StatusOr<Json> answer = lease::AnswerLeaseCall(book_.get(), *request);
+  bool is_here = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (is_leaving_) {
+      waiting_.emplace_back(std::move(call), *std::move(request));
+      return;
+    }
+    is_here = address_.empty();
+  }
+  is_here ? AnswerHere(std::move(call), *request) : HandOn(std::move(call), *request);
+}
+
+void LeaseService::AnswerHere(std::unique_ptr<wire::ServerCall> call, const Json& request) {
+  const StatusOr<Json> answer = lease::AnswerLeaseCall(book_.get(), request);
   if (living_ && answer.ok() && answer->Find("take") != nullptr &&
       *answer->Find("take") == Json("wait"))
     Tell(book_->KeepLiving(living_(), kBecomesKnown), "tasks that are gone");
   call->Reply(answer.status(), answer.ok() ? wire::Payload(answer->Dump()) : wire::Payload());
 }
 
-void LeaseService::HandOn(std::unique_ptr<wire::ServerCall> call, std::string request) {
+void LeaseService::HandOn(std::unique_ptr<wire::ServerCall> call, const Json& request) {
   std::shared_ptr<wire::GrpcChannel> keeper;
+  std::string address;
   {
     absl::MutexLock lock(&mutex_);
+    address = address_;
     if (keeper_ == nullptr) {
       keeper_ = wire::GrpcChannel::Connect(
-          options_.keeper, options_.identity.has_value() ? &*options_.identity : nullptr);
+          address, options_.identity.has_value() ? &*options_.identity : nullptr);
     }
     keeper = keeper_;
   }
   wire::ClientCall asked{.method = kMethod,
-                         .request = wire::Payload(std::move(request)),
+                         .request = wire::Payload(request.Dump()),
                          .deadline = absl::Now() + kPatience,
                          .wait_for_ready = true,
                          .cancellation = stopping_};
-  keeper->Call(std::move(asked), [call = std::move(call), address = options_.keeper](
+  keeper->Call(std::move(asked), [call = std::move(call), address = std::move(address)](
                                      StatusOr<std::unique_ptr<wire::ClientReply>> reply) mutable {
     if (!reply.ok()) {
       return call->Reply(Annotate(reply.status(), absl::StrCat("The keeper of leases, ", address)),
@@ -88,6 +103,39 @@ void LeaseService::HandOn(std::unique_ptr<wire::ServerCall> call, std::string re
     }
     call->Reply(absl::OkStatus(), wire::Payload(Flat((*reply)->response())));
   });
+}
+
+std::string LeaseService::Leave() {
+  absl::MutexLock lock(&mutex_);
+  is_leaving_ = true;
+  return address_.empty() ? book_->Snapshot() : "";
+}
+
+void LeaseService::Stay() { GoOn(); }
+
+void LeaseService::GoTo(const std::string& keeper) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (address_.empty()) address_ = keeper;
+  }
+  GoOn();
+}
+
+void LeaseService::GoOn() {
+  std::vector<std::pair<std::unique_ptr<wire::ServerCall>, Json>> waiting;
+  bool is_here = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_leaving_ = false;
+    waiting.swap(waiting_);
+    is_here = address_.empty();
+  }
+  for (auto& [call, request] : waiting)
+    is_here ? AnswerHere(std::move(call), request) : HandOn(std::move(call), request);
+}
+
+Status LeaseService::Take(absl::string_view queues) {
+  return book_ == nullptr ? absl::OkStatus() : book_->Restore(queues);
 }
 
 void LeaseService::TaskLost(const std::string& task) {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -17,6 +19,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "net/job_identity.h"
+#include "net/json.h"
 #include "weft/lease/lease_book.h"
 #include "weft/wire/grpc_service.h"
 
@@ -41,6 +44,14 @@ class LeaseService {
 
   // "/weft.Leases/Call": JSON as of lease_call.h, answered by the keeper for the worker that asks.
   void AddMethods(wire::MethodTable* methods);
+  // What the next process of this task is told of the queues, which answers for them from then on;
+  // empty where this one keeps none. Calls wait until Stay or GoTo.
+  std::string Leave();
+  void Stay();
+  // Calls go to the keeper at "host:port" from now on.
+  void GoTo(const std::string& keeper);
+  // What Leave of the process before gave.
+  Status Take(absl::string_view queues);
   // It is dead, or left.
   void TaskLost(const std::string& task);
   // Who lives now. Before the first call is answered.
@@ -50,14 +61,19 @@ class LeaseService {
   LeaseService(LeaseServiceOptions options, Cancellation* stopping)
       : options_(std::move(options)), stopping_(stopping) {}
   void Answer(std::unique_ptr<wire::ServerCall> call);
-  void HandOn(std::unique_ptr<wire::ServerCall> call, std::string request);
+  void AnswerHere(std::unique_ptr<wire::ServerCall> call, const Json& request);
+  void HandOn(std::unique_ptr<wire::ServerCall> call, const Json& request);
+  void GoOn();
 
   const LeaseServiceOptions options_;
   Cancellation* const stopping_;
   std::unique_ptr<lease::LeaseBook> book_;         // null: another task keeps it
   std::function<std::set<std::string>()> living_;  // null: nobody knows
   absl::Mutex mutex_;
+  std::string address_ ABSL_GUARDED_BY(mutex_);  // of the keeper; empty: this process
   std::shared_ptr<wire::GrpcChannel> keeper_ ABSL_GUARDED_BY(mutex_);  // shared with its calls
+  bool is_leaving_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::pair<std::unique_ptr<wire::ServerCall>, Json>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::worker

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/worker/worker.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -86,6 +87,7 @@ Status Worker::CreateSession(const WorkerSessionSpec& spec) {
   std::vector<std::string> stale;
   {
     absl::MutexLock lock(&mutex_);
+    WEFT_RETURN_IF_ERROR(refusal_);
     for (const auto& [handle, known] : sessions_) {
       if (!spec.master.empty() && known->spec.master == spec.master &&
           known->spec.master_incarnation != spec.master_incarnation) {
@@ -109,6 +111,17 @@ std::set<std::pair<std::string, uint64_t>> Worker::masters() const {
       all.emplace(session->spec.master, session->spec.master_incarnation);
   }
   return all;
+}
+
+bool Worker::has_isolated_sessions() const {
+  absl::MutexLock lock(&mutex_);
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& session) { return session.second->spec.isolate; });
+}
+
+void Worker::Refuse(Status why) {
+  absl::MutexLock lock(&mutex_);
+  refusal_ = std::move(why);
 }
 
 void Worker::DropSessionsOf(const std::string& master, uint64_t incarnation) {
@@ -167,6 +180,7 @@ StatusOr<uint32_t> Worker::RegisterGraph(const std::string& handle, Graph part,
                                               session->devices, options_.pool));
   graph->session = std::move(session);
   absl::MutexLock lock(&mutex_);
+  WEFT_RETURN_IF_ERROR(refusal_);
   while (graphs_.contains(next_graph_)) ++next_graph_;
   const uint32_t number = next_graph_++;
   graphs_.emplace(number, std::move(graph));
@@ -214,7 +228,9 @@ void Worker::RunStep(TaskStep step, Done done) {
   {
     absl::MutexLock lock(&mutex_);
     const auto found = graphs_.find(step.graph);
-    if (found == graphs_.end()) {
+    if (!refusal_.ok()) {
+      refused = refusal_;
+    } else if (found == graphs_.end()) {
       refused = Aborted("Graph handle is not found: ", step.graph, ". Possibly, this worker (\"",
                         task_, "\") just restarted.");
     } else {

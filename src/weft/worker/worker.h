@@ -83,6 +83,10 @@ class Worker {
   Status DeleteSession(const std::string& handle);
   // The processes, task and incarnation, whose masters have sessions here; without this one.
   std::set<std::pair<std::string, uint64_t>> masters() const;
+  // Whether a session has variables of its own here.
+  bool has_isolated_sessions() const;
+  // New sessions, graphs and parts are refused with this error from now on; OK: no longer.
+  void Refuse(Status why);
   void DropSessionsOf(const std::string& master, uint64_t incarnation);
   // The graph's number. Aborted for a session that is not here.
   StatusOr<uint32_t> RegisterGraph(const std::string& session, Graph part,
@@ -125,6 +129,7 @@ class Worker {
   const step::TaskEnvironment environment_;
   rendezvous::StepTable steps_;
   mutable absl::Mutex mutex_;
+  Status refusal_ ABSL_GUARDED_BY(mutex_);
   uint32_t next_graph_ ABSL_GUARDED_BY(mutex_);
   // Shared with graphs and steps that outlive their removal.
   std::map<std::string, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);

@@ -71,23 +71,27 @@ void AddGraphMethods(Worker* worker, cluster::DataPlane* plane, wire::MethodTabl
 }
 
 void AddSessionMethods(Worker* worker, const cluster::TaskAddress& data,
-                       const cluster::ClusterSpec& cluster, wire::MethodTable* methods) {
-  methods->emplace("/tensorflow.WorkerService/GetStatus",
-                   wire::Method{[=](std::unique_ptr<wire::ServerCall> call) {
-                     tensorflow::GetStatusResponse response;
-                     for (const DeviceAttributes& device : worker->devices()) {
-                       wire::DeviceToProto(device, response.add_device_attributes());
-                     }
-                     wire::GetStatusExtension extension;
-                     extension.mutable_task()->set_task(data.task);
-                     extension.mutable_task()->set_data_address(data.address);
-                     extension.mutable_task()->set_incarnation(data.incarnation);
-                     for (const auto& [task, address] : cluster.tasks())
-                       extension.add_cluster_task(task.ToString());
-                     wire::Payload payload = wire::SerializeMessage(response);
-                     payload.Append(extension.SerializeAsString());
-                     call->Reply(absl::OkStatus(), std::move(payload));
-                   }});
+                       const cluster::ClusterSpec& cluster,
+                       std::function<void(wire::GetStatusExtension*)> more,
+                       wire::MethodTable* methods) {
+  methods->emplace(
+      "/tensorflow.WorkerService/GetStatus",
+      wire::Method{[=, more = std::move(more)](std::unique_ptr<wire::ServerCall> call) {
+        tensorflow::GetStatusResponse response;
+        for (const DeviceAttributes& device : worker->devices()) {
+          wire::DeviceToProto(device, response.add_device_attributes());
+        }
+        wire::GetStatusExtension extension;
+        extension.mutable_task()->set_task(data.task);
+        extension.mutable_task()->set_data_address(data.address);
+        extension.mutable_task()->set_incarnation(data.incarnation);
+        for (const auto& [task, address] : cluster.tasks())
+          extension.add_cluster_task(task.ToString());
+        more(&extension);
+        wire::Payload payload = wire::SerializeMessage(response);
+        payload.Append(extension.SerializeAsString());
+        call->Reply(absl::OkStatus(), std::move(payload));
+      }});
   AddMethod<tensorflow::CreateWorkerSessionRequest, tensorflow::CreateWorkerSessionResponse>(
       "CreateWorkerSession", methods,
       [=](const auto& request, const wire::ServerCall&, auto*) -> Status {
@@ -119,9 +123,11 @@ void AddSessionMethods(Worker* worker, const cluster::TaskAddress& data,
 }  // namespace
 
 void AddWorkerMethods(Worker* worker, cluster::DataPlane* plane, const cluster::TaskAddress& data,
-                      cluster::TaskDirectory* directory, wire::MethodTable* methods) {
+                      cluster::TaskDirectory* directory,
+                      std::function<void(wire::GetStatusExtension*)> more,
+                      wire::MethodTable* methods) {
   const cluster::ClusterSpec& cluster = directory->cluster();
-  AddSessionMethods(worker, data, cluster, methods);
+  AddSessionMethods(worker, data, cluster, std::move(more), methods);
   AddGraphMethods(worker, plane, methods);
   AddForeignSteps(worker, directory, methods);
 }

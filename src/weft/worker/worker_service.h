@@ -2,6 +2,9 @@
 // The WorkerService: what masters ask of this task outside of steps.
 #pragma once
 
+#include <functional>
+
+#include "proto/weft/cluster.pb.h"
 #include "weft/cluster/data_plane.h"
 #include "weft/cluster/task_directory.h"
 #include "weft/wire/grpc_service.h"
@@ -10,8 +13,11 @@
 namespace weft::worker {
 
 // Adds the methods under "/tensorflow.WorkerService/". GetStatus says `data`, this task's data
-// connection, and which tasks the cluster has. All pointers must outlive the server.
+// connection, which tasks the cluster has, and what `more` adds. All pointers must outlive the
+// server.
 void AddWorkerMethods(Worker* worker, cluster::DataPlane* plane, const cluster::TaskAddress& data,
-                      cluster::TaskDirectory* directory, wire::MethodTable* methods);
+                      cluster::TaskDirectory* directory,
+                      std::function<void(wire::GetStatusExtension*)> more,
+                      wire::MethodTable* methods);
 
 }  // namespace weft::worker
