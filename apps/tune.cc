@@ -109,6 +109,7 @@ StatusOr<LocalExperiment> ReadFlags(const TuneFlags& flags,
     return InvalidArgument("expected one of --maximize METRIC and --minimize METRIC");
   LocalExperiment local;
   WEFT_ASSIGN_OR_RETURN(local.space, platform::ParseSearchSpace(flags.space));
+  WEFT_RETURN_IF_ERROR(platform::CheckPlaces(program, local.space));
   local.study = flags.study;
   local.study.maximize = objectives[0].second;
   platform::ExperimentObjective& objective = local.trials.objective;
@@ -220,7 +221,10 @@ Status Tune(TuneFlags flags, const std::vector<std::string>& program) {
   if (absl::IsCancelled(status)) {
     return absl::CancelledError("stopped; the same command goes on where this one ended");
   }
-  return status;
+  WEFT_RETURN_IF_ERROR(status);
+  if (study->best() != nullptr || study->trials().empty()) return absl::OkStatus();
+  return FailedPrecondition("no trial has succeeded; what they printed lies in ", flags.out,
+                            "/trial-N.log");
 }
 
 }  // namespace

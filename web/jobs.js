@@ -4,6 +4,7 @@ import {ago, bar, card, chip, confirmed, duration, empty, fill, h, keepFocus, la
 import {read, write} from './connection.js';
 import {byAge, jobHref} from './overview.js';
 import {CurvePlots, LogView} from './logs.js';
+import {StepView} from './step_trace.js';
 import {Table} from './table.js';
 
 export function jobProgress(job) {
@@ -98,7 +99,7 @@ export const job = {
     const body = h('div', {role: 'tabpanel', class: 'stack'});
     const tabBar = h('div');
     const element = h('div', {class: 'stack'}, head, why, tiles, tabBar, body);
-    let live, row, log, plots, shownTab, podName;
+    let live, row, log, plots, steps, shownTab, podName;
 
     const act = (path, more) => write(path, {kind, namespace, name, ...more}).catch(failed);
     const openLog = () => {
@@ -107,11 +108,13 @@ export const job = {
       if (!pod || log?.pod === pod.name) return pod;
       log?.stop();
       plots = new CurvePlots();
+      steps = new StepView();
       const own = plots;
+      const shownSteps = steps;
       log = new LogView(pod, pod.containers[0], () => {
         own.update(log.curves);
         hint.hidden = log.curves.names().length > 0;
-      });
+      }, step => shownSteps.take(step));
       log.pod = pod.name;
       return pod;
     };
@@ -119,6 +122,7 @@ export const job = {
     const views = {
       curves: () => [openLog() && card('Curves of ' + log.pod, [hint, plots.element], podPicker())],
       tasks: () => [taskTable()],
+      step: () => [openLog() ? card('Steps of ' + log.pod, steps.element, podPicker()) : (steps ??= new StepView()).element],
       log: () => [openLog() ? card('Log', log.element, podPicker()) : card('Log', h('p', {class: 'soft'}, 'No pod of this job is there (any more).'))],
       events: () => [card('Events', eventList(live))],
       yaml: () => [card('YAML', objectText(kind, namespace, name))],
@@ -142,7 +146,7 @@ export const job = {
     const show = () => {
       const tab = views[state.get('tab')] ? state.get('tab') : 'curves';
       shownTab = tab;
-      fill(tabBar, tabs('Of this job', [['curves', 'Curves'], ['tasks', 'Tasks'], ['log', 'Log'], ['events', 'Events'], ['yaml', 'YAML']], tab, next => {
+      fill(tabBar, tabs('Of this job', [['curves', 'Curves'], ['tasks', 'Tasks'], ['step', 'Step'], ['log', 'Log'], ['events', 'Events'], ['yaml', 'YAML']], tab, next => {
         state.set('tab', next);
         show();
       }));
@@ -170,7 +174,7 @@ export const job = {
             Object.entries(row.progress?.metrics ?? {}).slice(0, 4).map(([metric, value]) => tile(metric, number(value))),
             tile('Pods', podsOf(live, name, namespace).filter(pod => pod.state === 'Running').length, 'running'));
         }
-        if (!shownTab || (shownTab === 'tasks' && kinds.has('pods')) || (shownTab === 'events' && kinds.has('events')) || (!log && (shownTab === 'log' || shownTab === 'curves') && kinds.has('pods')))
+        if (!shownTab || (shownTab === 'tasks' && kinds.has('pods')) || (shownTab === 'events' && kinds.has('events')) || (!log && (shownTab === 'log' || shownTab === 'curves' || shownTab === 'step') && kinds.has('pods')))
           keepFocus(body, show);
       },
     };

@@ -3,6 +3,7 @@
 import {h} from './dom.js';
 import {stream} from './connection.js';
 import {colourOf, linesPlot} from './plots.js';
+import {stepIn} from './step_trace.js';
 
 const MOST_LINES = 5000;
 const MOST_POINTS = 20000;
@@ -49,9 +50,9 @@ export class Curves {
   }
 }
 
-// The log of one container, followed. `heard()` when numbers came. stop() when it is not looked at any more.
+// The log of one container, followed. `heard()` when numbers came, `traced(step)` for each step that it tells. stop() when it is not looked at any more.
 export class LogView {
-  constructor(pod, container, heard) {
+  constructor(pod, container, heard, traced) {
     this.curves = new Curves();
     this.lines = [];
     this.rest = '';
@@ -65,6 +66,7 @@ export class LogView {
       }}}), this.state), this.text);
     this.abort = new AbortController();
     this.heard = heard;
+    this.traced = traced;
     stream('/api/log', {namespace: pod.namespace, pod: pod.name, container, follow: '1', tail: MOST_LINES}, this.abort.signal, piece => this.take(piece))
       .then(() => this.end('the log has ended'), error => this.abort.signal.aborted || this.end(error.message));
   }
@@ -83,8 +85,12 @@ export class LogView {
     const lines = (this.rest + piece).split('\n');
     this.rest = lines.pop();
     let isNews = false;
-    for (const line of lines) isNews = this.curves.take(line) || isNews;
-    this.lines.push(...lines);
+    for (const line of lines) {
+      const step = stepIn(line);
+      if (step) this.traced?.(step);
+      else isNews = this.curves.take(line) || isNews;
+      this.lines.push(step ? step.title + ' was traced: ' + step.ops.length + ' ops' : line);
+    }
     if (this.lines.length > MOST_LINES) this.lines.splice(0, this.lines.length - MOST_LINES);
     this.state.textContent = 'live';
     this.frame ||= requestAnimationFrame(() => {

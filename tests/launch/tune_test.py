@@ -364,12 +364,25 @@ class TuneTest(unittest.TestCase):
                 (['--space', 'lr=1..7', '--minimize', 'loss'], 'no program'),
                 (['--space', 'lr=1..7', '--minimize', 'loss', '--algorithm', 'magic', '--', 'true'], 'tpe'),
                 (['--space', 'lr=1..7', '--minimize', 'loss', '--output', 'xml', '--', 'true'], 'text, csv or json'),
-                (['--space', 'lr=1..7', '--minimize', 'loss', '--', 'no-such-program-anywhere'], 'no-such-program-anywhere'),
+                (['--space', 'lr=7..1', '--minimize', 'loss', '--', 'true'], "parameter 'lr': 7 is larger than 1"),
+                (['--space', 'lr=log(0,1)', '--minimize', 'loss', '--', 'true'], 'a logarithmic range begins above 0'),
+                (['--space', 'lr=1..7 lr=2..3', '--minimize', 'loss', '--', 'true'], "'lr' stands twice"),
+                (['--space', 'momentum=1..7', '--minimize', 'loss', '--', 'true', '{momentun}'], 'Did you mean {momentum}?'),
+                (['--space', 'lr=1..7 layers=1..3', '--minimize', 'loss', '--', 'true', '{lr}'], 'no word of the program has {layers}'),
+                (['--space', 'lr=1..7', '--minimize', 'loss', '--', 'no-such-program-anywhere'],
+                 "trial-0 cannot begin: There is no program 'no-such-program-anywhere'"),
+                (['--space', 'lr=1..7', '--minimize', 'loss', '--max_failed', '0', '--', 'sh', '-c', 'kill -9 $$'], 'killed by SIGKILL'),
+                (['--space', 'lr=1..7', '--minimize', 'loss', '--max_failed', '0', '--', 'sh', '-c', 'echo loss=nan'],
+                 'printed only inf or nan as loss=number'),
+                (['--space', 'lr=1..7', '--minimize', 'loss', '--max_failed', '0', '--trial_seconds', '0.2', '--', 'sh', '-c', 'sleep 60'],
+                 'ran longer than 200ms'),
                 (['--space', 'lr=1..7', '--minimize', 'loss', '--max_failed', '1', '--', 'false'], '2 trials failed')):
             done = subprocess.run([WEFT, 'tune', '--out', tempfile.mkdtemp(dir=self.folder), *flags], capture_output=True, text=True,
                                   timeout=60)
             self.assertNotEqual(done.returncode, 0, flags)
             self.assertIn(words, done.stderr, flags)
+            # Nothing that was tried is told as running still.
+            self.assertNotIn('Running', done.stdout, flags)
 
 
 if __name__ == '__main__':

@@ -19,6 +19,10 @@ import cluster_stand_in as stand_in
 
 WEFT = sys.argv[1]
 EVIL = '<img src=x onerror=alert(1)>"\'&${7*7}'
+# A step as a task tells it: the worker waits for a variable of the ps, then multiplies; something else runs meanwhile.
+STEP = {'step': 120, 'left': 3, 'devices': ['/job:worker/replica:0/task:0/device:CPU:0', '/job:ps/replica:0/task:1/device:CPU:0'], 'ops': [
+    [0, 5, 45, 'w/read/_recv_7', '_Recv', [4]], [0, 60, 30, 'layer/MatMul', 'MatMul', [0]], [0, 0, 20, EVIL, 'Other', [7, -1]],
+    [1, 0, 10, 'w/read', 'ReadVariableOp', []], [1, 10, 1, 'w/read/_send_7', '_Send', [3]], [0, None, 1, 'no time', 'Add', []]]}
 VIEWS = ['overview', 'trials', 'parallel', 'slices', 'contour', 'curves', 'pareto', 'events', 'yaml']
 
 # Contrast as WCAG 2 counts it, of each text with what is behind it.
@@ -93,7 +97,8 @@ class StandInTest(unittest.TestCase):
         cluster.put(stand_in.experiment('search', stand_in.PARAMETERS, trials=60), *stand_in.search('search', 60),
                     stand_in.node('node-a', 4), stand_in.node('node-b'), stand_in.job('digits', 300, 600, loss=0.25),
                     stand_in.pod('digits-worker-0', 'digits', gpus=1), stand_in.pod('big-worker-0', 'big', phase='Pending', gpus=8, why='0/2 nodes are available: it needs 8 GPUs, node-a has 3 free'))
-        cluster.logs['digits-worker-0'] = ''.join('step %d/600  loss %.3f\n' % (i, 3 / i) for i in range(10, 310, 10)) + EVIL + '\n'
+        cluster.logs['digits-worker-0'] = ''.join('step %d/600  loss %.3f\n' % (i, 3 / i) for i in range(10, 310, 10)) + EVIL + '\n' + \
+            'I1127 12:00:00.000000 1 cost_recorder.cc:1] weft-step ' + json.dumps(STEP) + '\nweft-step {"step": 1, "ops": [[\n'
 
     @staticmethod
     def enter(b, page):
@@ -119,7 +124,7 @@ class StandInTest(unittest.TestCase):
         self.assertEqual(self.browser.js('document.querySelectorAll("main h1").length'), 1, where)
 
     def test_each_view(self):
-        views = {'#/': 'What waits, and for what', '#/jobs': 'step 300 of 600', '#/jobs/TFJob/default/digits': 'Curves of digits-worker-0', '#/cluster': 'it needs 8 GPUs, node-a has 3 free', '#/experiments': 'tpe', '#/new': 'As YAML',
+        views = {'#/': 'What waits, and for what', '#/jobs': 'step 300 of 600', '#/jobs/TFJob/default/digits': 'Curves of digits-worker-0', '#/jobs/TFJob/default/digits?tab=step': 'Critical path', '#/cluster': 'it needs 8 GPUs, node-a has 3 free', '#/experiments': 'tpe', '#/new': 'As YAML',
                  **{'#/experiments/default/search?view=' + view: 'search' for view in VIEWS}}
         painted = {'parallel': 1, 'slices': 4, 'contour': 1, 'curves': 2, 'pareto': 1, 'overview': 1}
         for is_dark in (False, True):
@@ -152,6 +157,42 @@ class StandInTest(unittest.TestCase):
         self.browser.wait('document.querySelector(".log")?.textContent.includes("step 300/600")')
         self.assertIn(EVIL, self.browser.js('document.querySelector(".log").textContent'))
         self.check('the log')
+
+    def test_a_step(self):
+        self.go('#/jobs/TFJob/default/digits?tab=step', 'Critical path')
+        self.browser.wait('document.querySelectorAll("svg.timeline rect.op").length === 5', 'five ops, without the one that has no time')
+        self.assertEqual(self.browser.js('[...document.querySelectorAll("svg.timeline .device")].map(e => e.textContent)'), ['ps 1, CPU:0', 'worker 0, CPU:0'])
+        # From the end back: the product, what it received, who sent that, and what was read for it.
+        self.assertEqual(self.browser.js('[...document.querySelectorAll("ol.steps li span.wrap")].map(e => e.textContent)'),
+                         ['w/read', 'w/read/_send_7', 'w/read/_recv_7', 'layer/MatMul'])
+        self.assertEqual(self.browser.js('document.querySelectorAll("svg.timeline rect.path").length'), 4)
+        self.assertEqual(self.browser.js('document.querySelector("main tbody th").textContent'), '_Recv')
+        self.browser.wait_text('3 short ops are left out')
+        # By keyboard: from op to op in the order of time, and nearer.
+        self.browser.js('document.querySelector("svg.timeline").focus()')
+        for _ in range(5):
+            self.browser.key('ArrowRight')
+        said = self.browser.js('document.getElementById("said").textContent')
+        self.assertIn('layer/MatMul (MatMul) on worker 0, CPU:0: 30 µs, from 60 µs, on the critical path', said)
+        wide = 'Number(document.querySelector("svg.timeline rect.op.at").getAttribute("width"))'
+        before = self.browser.js(wide)
+        self.browser.click('button[aria-label="Zoom in"]', None)
+        self.browser.js('document.querySelector("svg.timeline").focus()')
+        self.browser.key('ArrowRight')
+        self.assertGreater(self.browser.js('Math.max(...[...document.querySelectorAll("svg.timeline rect.op")].map(e => Number(e.getAttribute("width"))))'), before)
+        # A file of TensorFlow's timeline, and one that is none.
+        found = self.browser.js('''import('/step_trace.js').then(({stepOfFile, criticalPath}) => {
+          const meta = {ph: 'M', pid: 1, name: 'process_name', args: {name: '/job:localhost/replica:0/task:0/device:CPU:0 Compute'}};
+          const op = (name, ts, dur, args) => ({ph: 'X', pid: 1, tid: 0, name, ts, dur, args: {name, op: 'Add', ...args}});
+          const step = stepOfFile(JSON.stringify({traceEvents: [meta, op('a', 100, 5), op('b', 105, 9, {input0: 'a:0'}), op('c', 106, 1)]}), 'file');
+          let wrong;
+          try { stepOfFile('{}', 'file'); } catch (error) { wrong = error.message; }
+          return [step.total, criticalPath(step).map(each => each.name).join(), wrong];
+        })''')
+        self.assertEqual(found, [14, 'a,b', 'it has no traceEvents'])
+        self.browser.resize(390, 844, mobile=True)
+        self.browser.wait('document.querySelector("svg.timeline").viewBox.baseVal.width < 390')
+        self.check('a step on a phone')
 
     def test_live_and_hostile(self):
         name = 'x' + EVIL

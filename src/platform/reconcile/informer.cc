@@ -16,6 +16,8 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Seconds(30);
 // A watch that lived so long ends the row of failures.
 constexpr absl::Duration kHealthyAge = absl::Minutes(1);
+// So many copies are ready for use, as of objects that run: each changes a few times.
+constexpr size_t kMostReady = 4096;
 constexpr absl::Duration kBeliefInOldLists = absl::Minutes(5);
 
 // Revisions of one store are numbers that grow; 0 when it says nothing.
@@ -115,9 +117,12 @@ void Informer::OnChange(const WatchEvent& event) {
         Unavailable("An event of revision ", revision, " came after revision ", revision_));
   }
   revision_ = std::max(revision_, revision);
-  if (event.kind == WatchEvent::Kind::kDeleted) return Store(key, nullptr, Copy());
+  if (event.kind == WatchEvent::Kind::kDeleted) {
+    Release(key);
+    return Store(key, nullptr, Copy());
+  }
   const ObjectPtr kept = Keep(event.object);
-  Store(key, kept, Pack(kept));
+  Store(key, kept, Hold(key, kept));
 }
 
 // What is not in the list has gone while nobody watched.
@@ -169,6 +174,29 @@ Informer::Copy Informer::Pack(const ObjectPtr& kept) {
   } else {
     copy.packed = texts_.Pack(kept->Dump());
   }
+  return copy;
+}
+
+void Informer::Release(const Key& key) {
+  const auto held = objects_.find(key);
+  if (held != objects_.end() && held->second.change != 0) ready_.erase(held->second.change);
+}
+
+Informer::Copy Informer::Hold(const Key& key, const ObjectPtr& kept) {
+  if (options_.keep == nullptr || !options_.packs) return Pack(kept);
+  Copy copy;
+  copy.object = kept;
+  copy.revision = RevisionNumber(*kept);
+  copy.change = ++changes_;
+  Release(key);
+  ready_.emplace(copy.change, key);
+  if (ready_.size() <= kMostReady) return copy;
+  const auto oldest = ready_.begin();
+  const auto found = objects_.find(oldest->second);
+  // A list may have replaced it.
+  if (found != objects_.end() && found->second.change == oldest->first)
+    found->second = Pack(found->second.object);
+  ready_.erase(oldest);
   return copy;
 }
 

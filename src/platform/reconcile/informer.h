@@ -30,7 +30,8 @@ class Informer {
     // often.
     absl::Duration relist = absl::Hours(1);
     // What of an object is kept. Such a copy is held packed, a fiftieth of the size, and read
-    // again each time that somebody asks for it. Null: all of it, ready for use.
+    // again each time that somebody asks for it; those of the latest changes are ready for use.
+    // Null: all of it, and always ready.
     std::function<Json(const Json&)> keep;
     bool packs = true;  // False: such copies too are held ready for use, where memory is no matter.
     // Lists tell of what has not changed too: nothing is forgotten though a watch lost the events
@@ -68,12 +69,16 @@ class Informer {
     ObjectPtr object;
     std::string packed;
     int64_t revision = 0;
+    uint64_t change = 0;  // which made it, where it is not packed yet
 
     bool is_null() const { return object == nullptr && packed.empty(); }
   };
   using Copies = std::map<Key, Copy>;
   ObjectPtr Keep(const ObjectPtr& object) const;
   Copy Pack(const ObjectPtr& kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ready for use until many others have changed; Release: not any more.
+  void Release(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Copy Hold(const Key& key, const ObjectPtr& kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ObjectPtr Read(const Copy& copy) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnEvent(uint64_t round, const WatchEvent& event);
   void OnChange(const WatchEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -92,6 +97,8 @@ class Informer {
   mutable absl::Mutex mutex_;
   PackedTexts texts_ ABSL_GUARDED_BY(mutex_);
   Copies objects_ ABSL_GUARDED_BY(mutex_);
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, Key> ready_ ABSL_GUARDED_BY(mutex_);  // what is not packed yet, by its change
   std::map<std::string, std::vector<const Copies::value_type*>> by_owner_
       ABSL_GUARDED_BY(mutex_);                    // of objects_, in their order
   Copies listed_ ABSL_GUARDED_BY(mutex_);         // since the watch began, until its first bookmark

@@ -2,6 +2,7 @@
 #include "platform/search/experiment_study.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "platform/search/budget.h"
 
@@ -96,15 +97,21 @@ StatusOr<std::unique_ptr<Study>> StudyOf(const Experiment& experiment) {
 std::optional<double> CountedValue(const ExperimentObjective& objective, const std::string& metric,
                                    const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
-  switch (objective.StrategyOf(metric)) {
-    case MetricStrategy::kMin:
-      return *std::min_element(values.begin(), values.end());
-    case MetricStrategy::kMax:
-      return *std::max_element(values.begin(), values.end());
-    case MetricStrategy::kLatest:
-      break;
+  double counted = values.back();
+  for (const double value : values) {
+    if (std::isnan(value)) continue;
+    switch (objective.StrategyOf(metric)) {
+      case MetricStrategy::kMin:
+        counted = std::isnan(counted) ? value : std::min(counted, value);
+        break;
+      case MetricStrategy::kMax:
+        counted = std::isnan(counted) ? value : std::max(counted, value);
+        break;
+      case MetricStrategy::kLatest:
+        break;
+    }
   }
-  return values.back();
+  return counted;
 }
 
 bool ReachesGoal(const ExperimentObjective& objective, double value) {

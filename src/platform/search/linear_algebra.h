@@ -27,11 +27,34 @@ class SquareMatrix {
 // Eigenvalues of a symmetric matrix and, as columns, its eigenvectors, by Jacobi's rotations.
 void Diagonalize(SquareMatrix matrix, std::vector<double>* values, SquareMatrix* vectors);
 
-// Replaces the lower half of a symmetric matrix by the factor L with L L^T = matrix. False where it
-// is not positive definite.
-bool FactorCholesky(SquareMatrix* matrix);
-// Solves L x = b, and L^T x = b, in place.
-void SolveLower(const SquareMatrix& factor, std::vector<double>* b);
-void SolveUpper(const SquareMatrix& factor, std::vector<double>* b);
+// The factor L of a symmetric positive definite matrix L L^T, which grows at its end.
+class CholeskyFactor {
+ public:
+  // Columns that are solved for at once.
+  static constexpr size_t kTogether = 8;
+
+  size_t size() const { return n_; }
+  // Forgets all rows from the n-th on.
+  void Truncate(size_t n) { n_ = n; }
+  // Makes room for `n` rows in all, of which the new ones are to be written up to the diagonal.
+  void Reserve(size_t n);
+  double* row(size_t i) { return &values_[i * stride_]; }
+  const double* row(size_t i) const { return &values_[i * stride_]; }
+  // Factors the rows of the matrix that were written from size() on up to the n-th. False where it
+  // is not positive definite: then no row of them counts.
+  bool Factor(size_t n);
+  // Solves L x = b, and L^T x = b, in place.
+  void SolveLower(double* b) const;
+  void SolveUpper(double* b) const;
+  // L x = b for kTogether columns, which stand side by side in each row of b.
+  void SolveLowerTogether(double* b) const;
+  // The inverse of L L^T, both halves.
+  SquareMatrix Inverse() const;
+
+ private:
+  size_t n_ = 0;
+  size_t stride_ = 0;
+  std::vector<double> values_;
+};
 
 }  // namespace weft::platform

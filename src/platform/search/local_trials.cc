@@ -2,6 +2,7 @@
 #include "platform/search/local_trials.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 
+#include "base/nearest_name.h"
 #include "platform/search/early_stopping.h"
 #include "platform/search/trial_output.h"
 
@@ -22,6 +24,27 @@ namespace {
 
 constexpr absl::Duration kGrace = absl::Seconds(5);
 constexpr int kPollMs = 200;
+constexpr size_t kPart = 64 << 10;                    // of a trial's output, read at once
+constexpr int kParts = 32;                            // before the others have their turn
+constexpr uint64_t kMostOutput = uint64_t{64} << 20;  // of a trial, that is kept
+constexpr char kCut[] = "\nweft: the rest of the output was left out, but its metrics count\n";
+
+bool ReadsFiles(const MetricsCollector& collector) {
+  return collector.kind == MetricsCollector::Kind::kFile ||
+         collector.kind == MetricsCollector::Kind::kTensorFlowEvent;
+}
+
+// Names within braces in a program's words, as far as they could be those of parameters.
+std::vector<std::string> PlacesIn(absl::string_view word) {
+  std::vector<std::string> names;
+  for (size_t at = word.find('{'); at != word.npos; at = word.find('{', at + 1)) {
+    const size_t end = word.find_first_of("{} \t\n", at + 1);
+    const bool is_shells = at > 0 && word[at - 1] == '$';
+    if (end == word.npos || word[end] != '}' || end == at + 1 || is_shells) continue;
+    names.emplace_back(word.substr(at + 1, end - at - 1));
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -32,9 +55,33 @@ struct LocalTrials::Trial {
   MetricReader metrics;
   absl::Time started;
   absl::Time deadline;
+  uint64_t logged = 0;  // bytes
   bool ran_too_long = false;
   bool looks_bad = false;  // and was stopped for it
 };
+
+Status CheckPlaces(const std::vector<std::string>& program, const SearchSpace& space) {
+  std::vector<std::string> known, placed;
+  for (const SearchParameter& p : space.parameters) known.push_back(p.name);
+  for (const std::string& word : program) {
+    for (std::string& name : PlacesIn(word)) {
+      if (absl::c_linear_search(known, name)) {
+        placed.push_back(std::move(name));
+        continue;
+      }
+      const std::string near = NearestName(name, known);
+      if (near.empty()) continue;  // somebody else's braces
+      return InvalidArgument("'", word, "': there is no parameter '", name, "'. Did you mean {",
+                             near, "}?");
+    }
+  }
+  for (const std::string& name : known) {
+    if (placed.empty() || absl::c_linear_search(placed, name)) continue;
+    return InvalidArgument("no word of the program has {", name, "}, as one has {", placed[0],
+                           "}: then the program cannot know that parameter");
+  }
+  return absl::OkStatus();
+}
 
 std::vector<std::string> TrialCommand(const std::vector<std::string>& program,
                                       const SearchSpace& space, const SearchTrial& trial) {
@@ -117,12 +164,18 @@ Status LocalTrials::Start(const SearchTrial& trial) {
                      .capture_output = true};
   for (const auto& [name, value] : program.variables)
     SetEnvironment(&spawn.environment, name, value);
-  WEFT_ASSIGN_OR_RETURN(auto process, Subprocess::Spawn(spawn));
+  StatusOr<std::unique_ptr<Subprocess>> process = Subprocess::Spawn(spawn);
+  if (!process.ok()) {
+    // Most likely none can be started, so this ends the search, and the same words go on after it.
+    WEFT_RETURN_IF_ERROR(study_.Fail(trial.number));
+    WEFT_RETURN_IF_ERROR(End(trial.number, std::string(process.status().message())));
+    return Annotate(process.status(), absl::StrCat("trial-", trial.number, " cannot begin"));
+  }
   const MetricFormat format{.is_json = options_.collector.is_json,
                             .filters = options_.collector.filters};
   const absl::Time now = absl::Now();
   running_.push_back(std::make_unique<Trial>(
-      Trial{trial.number, std::move(process), std::move(log),
+      Trial{trial.number, *std::move(process), std::move(log),
             MetricReader(options_.objective.Metrics(), format), now, now + options_.trial_limit}));
   return absl::OkStatus();
 }
@@ -153,25 +206,27 @@ Status LocalTrials::StartSome() {
   return absl::OkStatus();
 }
 
-bool LocalTrials::Take(Trial& trial) {
-  bool is_open = false;
+void LocalTrials::Take(Trial& trial) {
+  std::string buffer(kPart, '\0');
   for (OwnedFd* const pipe : {&trial.process->stdout_pipe(), &trial.process->stderr_pipe()}) {
-    if (!pipe->is_open()) continue;
-    char buffer[16 << 10];
-    ssize_t n;
-    while ((n = ::read(pipe->get(), buffer, sizeof(buffer))) > 0) {
-      const absl::string_view part(buffer, static_cast<size_t>(n));
-      trial.metrics.Read(part);
-      // A full disk does not end a trial: its metrics are in memory.
-      (void)trial.log->Append(part);
-    }
-    if (n == 0) {
-      pipe->Reset();
-    } else {
-      is_open = true;
+    for (int part = 0; part < kParts && pipe->is_open(); ++part) {
+      const ssize_t n = ::read(pipe->get(), buffer.data(), buffer.size());
+      if (n == 0) pipe->Reset();
+      if (n <= 0) break;
+      const absl::string_view read(buffer.data(), static_cast<size_t>(n));
+      trial.metrics.Read(read);
+      Log(trial, read);
     }
   }
-  return is_open;
+}
+
+void LocalTrials::Log(Trial& trial, absl::string_view output) {
+  const bool is_kept = ReadsFiles(options_.collector);  // what counts may stand at its end
+  if (!is_kept && trial.logged >= kMostOutput) return;
+  trial.logged += output.size();
+  // A full disk does not end a trial: its metrics are in memory.
+  (void)trial.log->Append(output);
+  if (!is_kept && trial.logged >= kMostOutput) (void)trial.log->Append(kCut);
 }
 
 Status LocalTrials::End(int64_t number, const std::string& failure) {
@@ -184,16 +239,14 @@ Status LocalTrials::End(int64_t number, const std::string& failure) {
 Status LocalTrials::Finish(Trial& trial, const ExitState& exit) {
   trial.metrics.Finish();
   MetricSeries series = trial.metrics.values();
-  const bool has_files = options_.collector.kind == MetricsCollector::Kind::kFile ||
-                         options_.collector.kind == MetricsCollector::Kind::kTensorFlowEvent;
-  if (has_files) {
-    constexpr uint64_t kMostOutput = uint64_t{64} << 20;
+  std::string failure;
+  if (ReadsFiles(options_.collector)) {
     const StatusOr<std::string> output = ReadFile(
         files_, absl::StrCat(options_.folder, "/trial-", trial.number, ".log"), kMostOutput);
     series = output.ok() ? ReadOutput(options_.collector, options_.objective.Metrics(), *output)
                          : MetricSeries();
+    if (!output.ok()) failure = std::string(output.status().message());
   }
-  std::string failure;
   if (trial.ran_too_long) {
     failure = absl::StrCat("ran longer than ", absl::FormatDuration(options_.trial_limit));
   } else if (!exit.ok() && !trial.looks_bad) {
@@ -202,20 +255,23 @@ Status LocalTrials::Finish(Trial& trial, const ExitState& exit) {
   TrialMetrics found;
   for (const auto& [name, values] : series) {
     const std::optional<double> value = CountedValue(options_.objective, name, values);
-    if (value.has_value()) found[name] = *value;
+    if (value.has_value() && std::isfinite(*value)) found[name] = *value;
   }
   histories_[trial.number] = series[options_.objective.metric];
   TrialResult result;
   std::vector<std::string> wanted = {options_.objective.metric};
   wanted.insert(wanted.end(), options_.more_objectives.begin(), options_.more_objectives.end());
+  const auto must_have = [&](const std::string& name) {
+    if (!failure.empty() || found.count(name) > 0) return;
+    failure = absl::StrCat("printed ", series[name].empty() ? "no " : "only inf or nan as ", name,
+                           "=number");
+  };
   for (const std::string& name : wanted) {
-    if (failure.empty() && found.count(name) == 0)
-      failure = absl::StrCat("printed no ", name, "=number");
+    must_have(name);
     result.objectives.push_back(found.count(name) == 0 ? 0 : found[name]);
   }
   for (const LocalTrialsOptions::Constraint& constraint : options_.constraints) {
-    if (failure.empty() && found.count(constraint.metric) == 0)
-      failure = absl::StrCat("printed no ", constraint.metric, "=number");
+    must_have(constraint.metric);
     const double over = found[constraint.metric] - constraint.bound;
     result.violation += std::max(0.0, constraint.is_upper ? over : -over);
   }
@@ -297,7 +353,7 @@ Status LocalTrials::Run(int stop_fd) {
         ++i;
         continue;
       }
-      Take(trial);
+      Take(trial);  // all: a pipe holds less than that takes
       const std::unique_ptr<Trial> ended = std::move(running_[i]);
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
       WEFT_RETURN_IF_ERROR(Finish(*ended, *exit));

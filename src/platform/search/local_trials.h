@@ -58,6 +58,10 @@ struct LocalTrialsOptions {
 std::vector<std::string> TrialCommand(const std::vector<std::string>& program,
                                       const SearchSpace& space, const SearchTrial& trial);
 
+// InvalidArgument where a place names no parameter but nearly one, or where some parameters have
+// places and others have none.
+Status CheckPlaces(const std::vector<std::string>& program, const SearchSpace& space);
+
 // Runs a study's trials until enough have ended or the goal is reached, goes on where the journal's
 // left off. Of the values that a trial printed the objective's strategy counts one. Not
 // thread-safe; children end with the thread that runs.
@@ -87,8 +91,9 @@ class LocalTrials {
   struct Trial;
   Status StartSome();
   Status Start(const SearchTrial& trial);
-  // Takes what a trial printed; false at the end of its output.
-  bool Take(Trial& trial);
+  // Takes what a trial printed, or a part of much.
+  void Take(Trial& trial);
+  void Log(Trial& trial, absl::string_view output);
   Status Finish(Trial& trial, const ExitState& exit);
   Status End(int64_t number, const std::string& failure);
   int64_t Failed() const;

@@ -38,7 +38,10 @@ class LocalTrialsTest : public ::testing::Test {
 
   // As a new process: what ran before stands in the journal alone.
   Status Run(const char* program, int stop_fd = -1) {
-    options_.program = {"/bin/sh", "-c", program};
+    return RunWords({"/bin/sh", "-c", program}, stop_fd);
+  }
+  Status RunWords(std::vector<std::string> program, int stop_fd) {
+    options_.program = std::move(program);
     study_ = Study::Create(ParseSearchSpace("x=0..9").value(), {.algorithm = "sobol"}).value();
     metrics_.clear();
     auto journal = StudyJournal::Open(files_, options_.folder + "/study.jsonl", header_,
@@ -124,6 +127,49 @@ TEST_F(LocalTrialsTest, ATornLastLineIsDroppedAndAnotherStudyIsRefused) {
   const Status status = Run("echo loss={x}");
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("another study: its space is \"x=0..9\""));
+}
+
+TEST_F(LocalTrialsTest, AProgramThatCannotBeginFailsAndIsTold) {
+  const Status status = RunWords({"/no/such/program"}, -1);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("trial-0 cannot begin"));
+  EXPECT_THAT(ended_[0], HasSubstr("/no/such/program"));
+  EXPECT_EQ(study_->trials()[0].state, SearchTrial::State::kFailed);
+}
+
+TEST_F(LocalTrialsTest, NumbersThatAreNoneDoNotCount) {
+  options_.trials = 3;
+  options_.most_failed = 3;
+  ASSERT_TRUE(Run("echo loss=nan; [ $WEFT_TRIAL = 0 ] || echo loss=inf; [ $WEFT_TRIAL = 1 ] || "
+                  "echo loss=2; echo loss=NaN")
+                  .ok());
+  EXPECT_EQ(ended_[0], "");
+  EXPECT_EQ(ended_[1], "printed only inf or nan as loss=number");
+  EXPECT_EQ(study_->trials()[2].objective, 2);
+  // The journal says the same.
+  ended_.clear();
+  ASSERT_TRUE(Run("exit 1").ok());
+  EXPECT_TRUE(ended_.empty());
+  EXPECT_EQ(study_->trials()[1].state, SearchTrial::State::kFailed);
+}
+
+TEST_F(LocalTrialsTest, OneThatPrintsWithoutEndHoldsUpNobody) {
+  options_.trials = 2;
+  options_.parallel = 2;
+  options_.trial_limit = absl::Seconds(1);
+  ASSERT_TRUE(Run("echo loss=1; [ $WEFT_TRIAL = 1 ] || exec yes").ok());
+  EXPECT_THAT(ended_[0], HasSubstr("longer than 1s"));
+  EXPECT_EQ(ended_[1], "");
+  EXPECT_LT(files_.Stat(options_.folder + "/trial-0.log").value().size_bytes, uint64_t{66} << 20);
+}
+
+TEST(TrialCommandTest, PlacesAreThoseOfParameters) {
+  const SearchSpace space = ParseSearchSpace("lr=log(1e-4,1) momentum=0.0..1.0").value();
+  EXPECT_TRUE(CheckPlaces({"./train", "-v"}, space).ok());
+  EXPECT_TRUE(CheckPlaces({"sh", "-c", "awk '{print}'; echo ${HOME} {lr} {momentum}"}, space).ok());
+  EXPECT_THAT(std::string(CheckPlaces({"./train", "{lr}", "{momentun}"}, space).message()),
+              HasSubstr("there is no parameter 'momentun'. Did you mean {momentum}?"));
+  EXPECT_THAT(std::string(CheckPlaces({"./train", "{lr}"}, space).message()),
+              HasSubstr("no word of the program has {momentum}"));
 }
 
 TEST(TrialCommandTest, ParametersStandInTheirPlacesOrAtTheEnd) {

@@ -106,7 +106,7 @@ Status Study::Tell(int64_t number, const TrialResult& result) {
                            1 + options_.also_maximize.size(), " objectives");
   }
   for (const double objective : result.objectives) {
-    if (std::isnan(objective)) return Fail(number);
+    if (!std::isfinite(objective)) return Fail(number);
   }
   WEFT_ASSIGN_OR_RETURN(SearchTrial * trial, Running(number));
   trial->state = SearchTrial::State::kSucceeded;

@@ -58,7 +58,8 @@ class Study {
   Status Replay(std::vector<double> values, int64_t parent = -1);
   // A trial of which nothing is known any more: it counts as failed.
   void ReplayLost();
-  // A trial succeeded; a NaN counts as failed. FailedPrecondition unless it runs.
+  // A trial succeeded; a NaN or an infinite one counts as failed. FailedPrecondition unless it
+  // runs.
   Status Tell(int64_t number, double objective) { return Tell(number, TrialResult{{objective}}); }
   Status Tell(int64_t number, const TrialResult& result);
   Status Fail(int64_t number);

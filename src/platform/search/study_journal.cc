@@ -2,11 +2,13 @@
 #include "platform/search/study_journal.h"
 
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 
 namespace weft::platform {
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+constexpr absl::Duration kSyncPeriod = absl::Milliseconds(200);
 
 Status CheckHeader(const Json& header, const Json& found, const std::string& path) {
   for (const JsonMember& member : header.members()) {
@@ -95,6 +97,10 @@ StatusOr<std::unique_ptr<StudyJournal>> StudyJournal::Open(
 
 Status StudyJournal::Write(const Json& line) {
   WEFT_RETURN_IF_ERROR(file_->Append(absl::StrCat(line.Dump(), "\n")));
+  // What is written outlasts this process at once, and the machine soon.
+  const absl::Time now = absl::Now();
+  if (now - synced_ < kSyncPeriod) return absl::OkStatus();
+  synced_ = now;
   return file_->Sync();
 }
 

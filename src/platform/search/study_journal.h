@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
+
 #include "base/files.h"
 #include "net/json.h"
 #include "platform/search/study.h"
@@ -17,7 +19,8 @@ namespace weft::platform {
 // Metrics of a trial by name.
 using TrialMetrics = std::map<std::string, double>;
 
-// Appends; each line is on disk before the call returns.
+// Appends; each line is with the system before the call returns, and on disk within the next ones:
+// what a killed process asked and was told is kept, of a machine without power all but the end.
 class StudyJournal {
  public:
   // Opens `path` or begins it with `header`, which says what the study is. What stands there
@@ -36,6 +39,7 @@ class StudyJournal {
   explicit StudyJournal(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
   Status Write(const Json& line);
   const std::unique_ptr<WritableFile> file_;
+  absl::Time synced_ = absl::InfinitePast();
 };
 
 }  // namespace weft::platform

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <ctime>
 #include <map>
 #include <set>
 
 #include "gtest/gtest.h"
+
+#include "platform/search/random_numbers.h"
 
 namespace weft::platform {
 namespace {
@@ -99,6 +103,45 @@ TEST(StudyTest, AllAlgorithmsGoOnAsIfTheyHadNotBeenStopped) {
       }
     }
   }
+}
+
+// Of the processor, for each of `asked` trials after `told` others.
+double SecondsOfASuggestion(const std::string& algorithm, int told, int asked) {
+  const auto study =
+      NewStudy("a=0.0..1.0 b=log(1e-4,1) c=-5.0..5.0 d=1..20 e={x,y,z}", {.algorithm = algorithm});
+  const auto objective = [](const SearchTrial& t) {
+    return std::abs(t.values[0] - 0.3) + std::abs(std::log(t.values[1])) + t.values[3];
+  };
+  RandomNumbers random(1, 1);
+  for (int i = 0; i < told; ++i) {
+    std::vector<double> values;
+    for (const SearchParameter& p : study->space().parameters)
+      values.push_back(p.FromUnit(random.Uniform()));
+    EXPECT_TRUE(study->Replay(std::move(values)).ok());
+    EXPECT_TRUE(study->Tell(i, objective(study->trials().back())).ok());
+  }
+  EXPECT_TRUE(study->Tell(study->Ask()->number, 1).ok());  // what is made once
+  const std::clock_t began = std::clock();
+  for (int i = 0; i < asked; ++i) {
+    const SearchTrial trial = study->Ask().value();
+    EXPECT_TRUE(study->Tell(trial.number, objective(trial)).ok());
+  }
+  return static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC / asked;
+}
+
+TEST(StudyTest, SuggestionsTakeLittleTime) {
+  const double random = SecondsOfASuggestion("random", 1000, 1000);
+  const double tpe = SecondsOfASuggestion("tpe", 1000, 100);
+  const double bayesian = SecondsOfASuggestion("bayesian", 1000, 30);
+  // From the first one on, with all that asking and telling takes.
+  const double thousand = SecondsOfASuggestion("tpe", 0, 1000);
+  std::printf(
+      "after 1000 trials: random %.3f ms, tpe %.2f ms, bayesian %.1f ms; 1000 of tpe %.2f s\n",
+      1e3 * random, 1e3 * tpe, 1e3 * bayesian, 1e3 * thousand);
+  EXPECT_LT(random, 0.001);
+  EXPECT_LT(tpe, 0.02);
+  EXPECT_LT(bayesian, 0.04);  // twice the aim, for processors that are slow or shared
+  EXPECT_LT(thousand, 0.002);
 }
 
 TEST(StudyTest, AGridIsEveryCombinationOnce) {

@@ -46,10 +46,18 @@ spec:
 
 enum class Bug {
   kNone,
-  kForgetsWhatItGave,     // suggestions are not written down
-  kNamesByChance,         // a trial that is made again is another one
-  kForgetsWhatWasDeleted  // what became a trial is not noted
+  kForgetsWhatItGave,      // suggestions are not written down
+  kNamesByChance,          // a trial that is made again is another one
+  kForgetsWhatWasDeleted,  // what became a trial is not noted
+  kRunsTwice,              // a trial's job is made under a second name too
+  kLosesMetrics,           // what a trial reported is not written down
+  kLeavesJobs,             // the jobs of trials that are over stay
+  kNamesTheWorst,          // as the best trial
+  kForgetsEnds             // that a trial has ended is written as if it ran
 };
+constexpr Bug kBugs[] = {Bug::kForgetsWhatItGave, Bug::kNamesByChance, Bug::kForgetsWhatWasDeleted,
+                         Bug::kRunsTwice,         Bug::kLosesMetrics,  Bug::kLeavesJobs,
+                         Bug::kNamesTheWorst,     Bug::kForgetsEnds};
 
 // Stands between the controllers and their store, and does what a wrong controller would.
 class BuggyStore : public PassingStore {
@@ -60,7 +68,14 @@ class BuggyStore : public PassingStore {
                              const WriteOptions& options) override {
     if (type == Trials() && bug_ == Bug::kNamesByChance)
       SetField(&object, {"metadata", "name"}, absl::StrCat(NameOf(object), "-", ++names_));
-    if (type == BatchJobs()) ++jobs_made_[NameOf(object)];
+    if (type == Trials() && first_trial_.empty()) first_trial_ = NameOf(object);
+    if (type == BatchJobs()) {
+      ++jobs_made_[NameOf(object)];
+      Json second = object;
+      SetField(&second, {"metadata", "name"}, NameOf(object) + "-again");
+      if (bug_ == Bug::kRunsTwice)
+        (void)PassingStore::Create(type, space, std::move(second), options);
+    }
     return PassingStore::Create(type, space, std::move(object), options);
   }
   StatusOr<ObjectPtr> Update(const ResourceType& type, Json object,
@@ -71,7 +86,21 @@ class BuggyStore : public PassingStore {
       Json* const list = object.FindMutable("status")->FindMutable("suggestions");
       for (Json& given : *list->mutable_items()) given.Erase("created");
     }
+    Json* const status = object.FindMutable("status");
+    if (type == Trials() && status != nullptr) {
+      if (bug_ == Bug::kLosesMetrics) status->Erase("observation");
+      if (bug_ == Bug::kForgetsEnds && ++ends_ % 3 == 0) status->Erase("completionTime");
+    }
+    if (type == Experiments() && bug_ == Bug::kNamesTheWorst && status != nullptr &&
+        status->Find("currentOptimalTrial") != nullptr)
+      SetField(status, {"currentOptimalTrial", "bestTrialName"}, first_trial_);
     return PassingStore::Update(type, std::move(object), options);
+  }
+
+  StatusOr<ObjectPtr> Delete(const ResourceType& type, const ObjectName& name,
+                             const DeleteOptions& options) override {
+    if (type == BatchJobs() && bug_ == Bug::kLeavesJobs) return PassingStore::Get(type, name);
+    return PassingStore::Delete(type, name, options);
   }
 
   const std::map<std::string, int>& jobs_made() const { return jobs_made_; }
@@ -79,6 +108,8 @@ class BuggyStore : public PassingStore {
  private:
   const Bug bug_;
   int names_ = 0;
+  int ends_ = 0;
+  std::string first_trial_;
   std::map<std::string, int> jobs_made_;
 };
 
@@ -137,7 +168,10 @@ class TuningWorld {
     SetField(&pod, {"metadata", "name"}, trial + "-pod");
     SetField(&pod, {"metadata", "labels", kTrialLabel}, trial);
     (void)store_->Create(Pods(), "default", pod, {});
-    outputs_[trial + "-pod"] = {reports ? "accuracy=0.5\n" : "nothing\n", is_late ? 1 : 0};
+    const std::string accuracy = absl::StrCat(0.1 + 0.001 * static_cast<double>(outputs_.size()));
+    outputs_[trial + "-pod"] = {reports ? absl::StrCat("accuracy=", accuracy, "\n") : "nothing\n",
+                                is_late ? 1 : 0};
+    if (reports) reported_[trial] = accuracy;
     WriteOptions status;
     status.subresource = "status";
     status.is_strict = false;
@@ -167,6 +201,11 @@ class TuningWorld {
       active += TrialView(*trial).is_over() ? 0 : 1;
     }
     if (active > kParallel) Wrong(active, " trials run at a time");
+    for (const ObjectPtr& job : List(BatchJobs())) {
+      const bool has_trial = store_->Get(Trials(), {"default", NameOf(*job)}).ok();
+      if (!has_trial && !IsTerminating(*job) && deleted_.count(NameOf(*job)) == 0)
+        Wrong("job ", NameOf(*job), " has no trial");
+    }
     if (!numbers.empty() && numbers.rbegin()->first >= kTrialCount)
       Wrong("there is a trial ", numbers.rbegin()->first);
   }
@@ -179,10 +218,28 @@ class TuningWorld {
     const ObjectPtr e = store_->Get(Experiments(), {"default", "e"}).value();
     if (IntField(*e, {"status", "trials"}) != static_cast<int64_t>(trials))
       Wrong("the status counts ", IntField(*e, {"status", "trials"}), " of ", trials, " trials");
+    for (const ObjectPtr& trial : List(Trials())) CheckEndOf(*trial);
+    const std::string best = StringField(*e, {"status", "currentOptimalTrial", "bestTrialName"});
+    for (const auto& [name, accuracy] : reported_) {
+      const bool counts =
+          deleted_.count(name) == 0 && store_->Get(Trials(), {"default", name}).ok();
+      if (counts && (reported_.count(best) == 0 || reported_[best] < accuracy))
+        Wrong("the best trial is ", best, ", though ", name, " reported ", accuracy);
+    }
     for (const auto& [name, count] : buggy_->jobs_made()) {
       // A create whose answer was lost is tried again, and finds what it made.
       if (count > 2) Wrong("job ", name, " was made ", count, " times");
     }
+  }
+  void CheckEndOf(const Json& trial) {
+    const std::string name = NameOf(trial);
+    if (StringField(trial, {"status", "completionTime"}).empty())
+      Wrong(name, " has no time of its end");
+    if (store_->Get(BatchJobs(), {"default", name}).ok()) Wrong("the job of ", name, " is left");
+    const Json::Array& metrics = ListField(trial, {"status", "observation", "metrics"});
+    const std::string seen = metrics.empty() ? "none" : StringField(metrics[0], {"max"});
+    if (reported_.count(name) > 0 && seen != reported_[name])
+      Wrong(name, " reported ", reported_[name], ", and ", seen, " is written down");
   }
   // The trials in words.
   std::string Describe() {
@@ -219,6 +276,7 @@ class TuningWorld {
   std::unique_ptr<FaultyStore> faulty_;
   std::unique_ptr<TuningControllers> tuning_;
   std::map<std::string, std::pair<std::string, int>> outputs_;  // and how often it is not there yet
+  std::map<std::string, std::string> reported_;                 // of trials that ended
   std::set<std::string> deleted_;
   std::string wrong_;
 };
@@ -296,8 +354,7 @@ TEST(TuningFaultsTest, ByChance) {
 }
 
 TEST(TuningFaultsTest, PlantedBugsAreFound) {
-  for (const Bug bug :
-       {Bug::kForgetsWhatItGave, Bug::kNamesByChance, Bug::kForgetsWhatWasDeleted}) {
+  for (const Bug bug : kBugs) {
     bool is_found = false;
     for (uint64_t seed = 1; seed <= 60 && !is_found; ++seed)
       is_found = !RunByChance(seed, bug).empty();

@@ -10,6 +10,7 @@
 #include "weft/client/local_session.h"
 #include "weft/client/recorded_session.h"
 #include "weft/device/cpu/cpu_device.h"
+#include "weft/inspect/cost_recorder.h"
 #include "weft/master/local_masters.h"
 #include "weft/ops/catalogue.h"
 #include "weft/session/direct_session.h"
@@ -48,7 +49,7 @@ StatusOr<std::unique_ptr<session::Session>> NewSession(const SessionOptions& opt
          .devices = options.devices != nullptr ? options.devices : &StandardDevices(),
          .soft_placement = options.soft_placement});
     const std::string cost_file = CostFile();
-    if (!direct.ok() || cost_file.empty()) return direct;
+    if (!direct.ok() || (cost_file.empty() && !inspect::ShowsSteps())) return direct;
     return NewRecordedSession(*std::move(direct), cost_file);
   }
   if (!absl::StartsWith(options.target, "grpc://") || options.target.size() <= 7) {

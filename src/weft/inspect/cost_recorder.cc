@@ -2,14 +2,17 @@
 #include "weft/inspect/cost_recorder.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 #include "base/log.h"
 #include "weft/graph/attr_value.h"
+#include "weft/inspect/step_line.h"
 
 namespace weft::inspect {
 namespace {
@@ -18,6 +21,7 @@ constexpr int64_t kFirstSteps = 4;
 constexpr int64_t kMostTraced = 200;
 constexpr size_t kMostKinds = 64;
 constexpr size_t kMostNodes = 1000000;
+constexpr absl::Duration kShowPeriod = absl::Seconds(30);
 
 // The same for all steps that run the same nodes, in whatever order.
 uint64_t KindOf(const std::vector<executor::NodeTrace>& trace) {
@@ -60,13 +64,6 @@ int64_t StateBytes(const executor::NodeTrace& node, const Nodes& nodes) {
   const StatusOr<DType> dtype = FindAttr<DType>(defined->second.attrs, "dtype");
   if (!is_variable || !shape.ok() || !dtype.ok() || !shape->IsFullyDefined()) return 0;
   return shape->num_elements() * static_cast<int64_t>(DTypeSize(*dtype));
-}
-
-// The name of the send by that of its receive: compile/partition.cc gives both the edge's number.
-std::string SendOf(const std::string& receive) {
-  const size_t at = receive.rfind("/_recv_");
-  if (at == std::string::npos) return "";
-  return absl::StrCat(receive.substr(0, at), "/_send_", receive.substr(at + 7));
 }
 
 }  // namespace
@@ -143,20 +140,30 @@ StepCosts StepKind::Costs() const {
   return costs;
 }
 
-CostRecorder::CostRecorder(std::string path) : path_(std::move(path)) {}
+bool ShowsSteps() {
+  const char* const value = std::getenv("WEFT_SHOW_STEPS");
+  return value != nullptr && *value != '\0' && std::string(value) != "0";
+}
+
+CostRecorder::CostRecorder(std::string path, bool shows_steps)
+    : path_(std::move(path)), shows_steps_(shows_steps) {}
 
 CostRecorder::~CostRecorder() {
   absl::MutexLock lock(&mutex_);
   if (traced_ > written_) Write();
 }
 
+bool CostRecorder::ShallShow() const { return shows_steps_ && absl::Now() - shown_ >= kShowPeriod; }
+
 bool CostRecorder::Wants() {
   absl::MutexLock lock(&mutex_);
-  return ++asked_ > kFirstSteps && traced_ < kMostTraced;
+  if (++asked_ <= kFirstSteps) return false;
+  return (!path_.empty() && traced_ < kMostTraced) || ShallShow();
 }
 
 bool CostRecorder::WantsGraphs() {
   absl::MutexLock lock(&mutex_);
+  if (path_.empty() || traced_ >= kMostTraced) return false;
   // Again and again, as there are several kinds of steps; rarely, as they are large.
   return (traced_ & (traced_ - 1)) == 0;
 }
@@ -166,6 +173,11 @@ void CostRecorder::Add(const std::vector<executor::NodeTrace>& trace,
   if (trace.empty()) return;
   const uint64_t kind = KindOf(trace);
   absl::MutexLock lock(&mutex_);
+  if (ShallShow()) {
+    shown_ = absl::Now();
+    WEFT_LOG(INFO) << StepLine(trace, asked_);
+  }
+  if (path_.empty() || traced_ >= kMostTraced) return;
   for (const GraphDef& graph : graphs) {
     for (const NodeDef& node : graph.nodes) {
       if (nodes_.size() >= kMostNodes) break;

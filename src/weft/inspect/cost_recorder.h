@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the traces of a session's steps into a cost file.
+// Collects the traces of a session's steps into a cost file, and tells of one now and then.
 #pragma once
 
 #include <cstdint>
@@ -45,12 +45,16 @@ class StepKind {
   std::map<std::pair<std::string, std::string>, LinkCost> links_;  // sums
 };
 
-// Thread-safe. Writes the file now and then and when it goes; of the kinds of steps that ran more
-// than once, that which took the most time is in it. A file that cannot be written is a line in the
-// log: it must end no step.
+// Whether WEFT_SHOW_STEPS is set: then a recorder tells of one of its steps in the log
+// (step_line.h), of the fifth, and then of one in half a minute.
+bool ShowsSteps();
+
+// Thread-safe. Writes the file now and then and when it goes, none where its path is empty; of the
+// kinds of steps that ran more than once, that which took the most time is in it. A file that
+// cannot be written is a line in the log: it must end no step.
 class CostRecorder {
  public:
-  explicit CostRecorder(std::string path);
+  explicit CostRecorder(std::string path, bool shows_steps = ShowsSteps());
   ~CostRecorder();
   // Whether the next step shall be traced: not the first ones, which still lay out their memory,
   // and not for ever.
@@ -63,10 +67,13 @@ class CostRecorder {
 
  private:
   void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool ShallShow() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
+  const bool shows_steps_;
   RealFileSystem files_;
   absl::Mutex mutex_;
+  absl::Time shown_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   int64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t traced_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t written_ ABSL_GUARDED_BY(mutex_) = 0;                   // traced_ at that time

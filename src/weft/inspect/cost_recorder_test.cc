@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "net/json.h"
+#include "weft/inspect/step_line.h"
 
 namespace weft::inspect {
 namespace {
@@ -118,6 +119,36 @@ TEST(CostFileTest, TheFingerprintIsOfNamesOpsAndEdges) {
   costs.ops[0].op = "Placeholder";
   EXPECT_EQ(BatchOf(costs.ops), 64);
   EXPECT_THAT(FormatCosts(costs), HasSubstr(R"("format": "weft.dev/costs")"));
+}
+
+TEST(StepLineTest, HoldsTheLongestOpsAndWhatTheyWaitedFor) {
+  std::vector<executor::NodeTrace> trace = {
+      Traced("_arg_x_0", "_Arg", 0, 0, {}, ""),
+      Traced("w/read", "ReadVariableOp", 1000, 1010, {"w"}, "ps"),
+      Traced("w/read/_send_7", "_Send", 1010, 1011, {"w/read"}, "ps"),
+      Traced("w/read/_recv_7", "_Recv", 1005, 1050, {}, "worker"),
+      Traced("y", "MatMul", 1060, 1090, {"w/read/_recv_7"}, "worker")};
+  std::string line = StepLine(trace, 9);
+  ASSERT_EQ(line.substr(0, 10), "weft-step ");
+  Json step = Json::Parse(line.substr(10)).value();
+  EXPECT_EQ(*step.Find("step"), Json(9));
+  EXPECT_EQ(step.Find("devices")->Dump(), R"(["worker","ps"])");
+  EXPECT_EQ(step.Find("ops")->Dump(),
+            R"([[0,5,45,"w/read/_recv_7","_Recv",[3]],[0,60,30,"y","MatMul",[0]],)"
+            R"([1,0,10,"w/read","ReadVariableOp",[]],[1,10,1,"w/read/_send_7","_Send",[2]]])");
+  for (int i = 0; i < 600; ++i) trace.push_back(Traced(absl::StrCat("n", i), "Add", 1, 2, {}, "a"));
+  step = Json::Parse(StepLine(trace, 9).substr(10)).value();
+  EXPECT_EQ(step.Find("ops")->size(), 500u);
+  EXPECT_EQ(*step.Find("left"), Json(104));
+}
+
+TEST(CostRecorderTest, TellsOfAStepNowAndThenWithoutAFile) {
+  CostRecorder recorder("", /*shows_steps=*/true);
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(recorder.Wants());
+  EXPECT_TRUE(recorder.Wants());
+  EXPECT_FALSE(recorder.WantsGraphs());
+  recorder.Add({Traced("y", "MatMul", 200, 230, {}, "worker")}, {}, absl::Microseconds(30));
+  EXPECT_FALSE(recorder.Wants());  // for half a minute
 }
 
 }  // namespace

@@ -42,7 +42,9 @@ MasterSession::MasterSession(std::string handle, tensorflow::ConfigProto config,
       config_(std::move(config)),
       runner_(std::move(runner)),
       timers_(timers),
-      costs_(cost_file.empty() ? nullptr : std::make_unique<inspect::CostRecorder>(cost_file)),
+      costs_(cost_file.empty() && !inspect::ShowsSteps()
+                 ? nullptr
+                 : std::make_unique<inspect::CostRecorder>(cost_file)),
       last_used_(absl::Now()) {}
 
 Status MasterSession::Create(GraphDef graph, Cancellation* caller) {

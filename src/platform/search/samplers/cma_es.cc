@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evolution strategy whose normal distribution learns the shape of the valley. Hansen, "The CMA
-// evolution strategy: a tutorial", 2016; restarts with twice the population, Auger and Hansen,
-// 2005.
+// Evolution strategy whose normal distribution learns the shape of the valley, from what is worse
+// too. Hansen, "The CMA evolution strategy: a tutorial", 2016; restarts with twice the population,
+// Auger and Hansen, 2005.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -43,25 +43,28 @@ class CmaEs final : public Sampler {
  private:
   void Begin(size_t population) {
     population_ = population;
-    weights_.resize(population / 2);
-    for (size_t i = 0; i < weights_.size(); ++i) {
-      weights_[i] = std::log(static_cast<double>(population) / 2 + 0.5) -
-                    std::log(static_cast<double>(i) + 1);
-    }
-    const double sum = std::accumulate(weights_.begin(), weights_.end(), 0.0);
-    double squares = 0;
-    for (double& w : weights_) {
-      w /= sum;
-      squares += w * w;
+    weights_.resize(population);
+    double sum = 0, squares = 0, below = 0, below_squares = 0;
+    for (size_t i = 0; i < population; ++i) {
+      double& w = weights_[i];
+      w = std::log((static_cast<double>(population) + 1) / 2) -
+          std::log(static_cast<double>(i) + 1);
+      (w > 0 ? sum : below) += std::abs(w);
+      (w > 0 ? squares : below_squares) += w * w;
     }
     const auto n = static_cast<double>(n_);
-    effective_ = 1 / squares;
+    effective_ = sum * sum / squares;
     step_decay_ = (effective_ + 2) / (n + effective_ + 5);
     step_damping_ = 1 + step_decay_ + 2 * std::max(0.0, std::sqrt((effective_ - 1) / (n + 1)) - 1);
     path_decay_ = (4 + effective_ / n) / (n + 4 + 2 * effective_ / n);
     rank_one_ = 2 / ((n + 1.3) * (n + 1.3) + effective_);
     rank_many_ = std::min(1 - rank_one_,
                           2 * (effective_ - 2 + 1 / effective_) / ((n + 2) * (n + 2) + effective_));
+    const double below_effective = below * below / below_squares;
+    const double share =
+        std::min({1 + rank_one_ / rank_many_, 1 + 2 * below_effective / (effective_ + 2),
+                  (1 - rank_one_ - rank_many_) / (n * rank_many_)});
+    for (double& w : weights_) w *= w > 0 ? 1 / sum : share / below;
     expected_ = std::sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n * n));
     step_ = kFirstStep;
     mean_.assign(n_, 0.5);
@@ -82,15 +85,18 @@ class CmaEs final : public Sampler {
     std::vector<int> order(ended.begin(), ended.end());
     std::stable_sort(order.begin(), order.end(),
                      [&](int a, int b) { return trials[a].loss < trials[b].loss; });
-    // Moves of the better half from the mean, in steps.
+    // Moves from the mean, in steps: the better half draws it.
     std::vector<std::vector<double>> moves(weights_.size(), std::vector<double>(n_));
     std::vector<double> move(n_, 0);
+    double all_weights = 0;
     for (size_t k = 0; k < moves.size(); ++k) {
       for (size_t i = 0; i < n_; ++i) {
         moves[k][i] = (trials[order[k]].position[i] - mean_[i]) / step_;
-        move[i] += weights_[k] * moves[k][i];
+        move[i] += std::max(0.0, weights_[k]) * moves[k][i];
       }
+      all_weights += weights_[k];
     }
+    const std::vector<double> weights = BoundedWeights(moves);
     for (size_t i = 0; i < n_; ++i) mean_[i] = std::clamp(mean_[i] + step_ * move[i], 0.0, 1.0);
     ++generation_;
     // The path of the step size, in coordinates where the distribution is round.
@@ -114,12 +120,12 @@ class CmaEs final : public Sampler {
       path_[i] = (1 - path_decay_) * path_[i] +
                  (moves_on ? std::sqrt(path_decay_ * (2 - path_decay_) * effective_) * move[i] : 0);
     }
-    const double old =
-        1 - rank_one_ - rank_many_ + (moves_on ? 0 : rank_one_ * path_decay_ * (2 - path_decay_));
+    const double old = 1 - rank_one_ - rank_many_ * all_weights +
+                       (moves_on ? 0 : rank_one_ * path_decay_ * (2 - path_decay_));
     for (size_t i = 0; i < n_; ++i) {
       for (size_t j = 0; j < n_; ++j) {
         double many = 0;
-        for (size_t k = 0; k < moves.size(); ++k) many += weights_[k] * moves[k][i] * moves[k][j];
+        for (size_t k = 0; k < moves.size(); ++k) many += weights[k] * moves[k][i] * moves[k][j];
         covariance_.at(i, j) =
             old * covariance_.at(i, j) + rank_one_ * path_[i] * path_[j] + rank_many_ * many;
       }
@@ -133,6 +139,23 @@ class CmaEs final : public Sampler {
     if (step_ * widest < kLeastStep || widest > 1e7 * narrowest) Begin(2 * population_);
   }
 
+  // Weights for the covariance: a bad move counts less the longer it is, so that the covariance
+  // stays positive.
+  std::vector<double> BoundedWeights(const std::vector<std::vector<double>>& moves) const {
+    std::vector<double> weights = weights_;
+    for (size_t k = 0; k < weights.size(); ++k) {
+      if (weights[k] >= 0) continue;
+      double length = 0;
+      for (size_t j = 0; j < n_; ++j) {
+        double along = 0;
+        for (size_t i = 0; i < n_; ++i) along += vectors_.at(i, j) * moves[k][i] / scales_[j];
+        length += along * along;
+      }
+      weights[k] *= static_cast<double>(n_) / std::max(length, 1e-12);
+    }
+    return weights;
+  }
+
   const size_t n_;
   const uint64_t seed_;
   size_t population_ = 0;
@@ -140,7 +163,7 @@ class CmaEs final : public Sampler {
   size_t used_ = 0;   // finished trials that the distribution has learned from
   uint64_t restarts_ = 0;
   int generation_ = 0;
-  std::vector<double> weights_;
+  std::vector<double> weights_;  // by rank; of the worse half negative
   double effective_ = 0, step_decay_ = 0, step_damping_ = 0, path_decay_ = 0, rank_one_ = 0,
          rank_many_ = 0, expected_ = 0;
   double step_ = 0;

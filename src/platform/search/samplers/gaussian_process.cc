@@ -1,228 +1,351 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bayesian search: a Gaussian process with Matern's kernel (5/2) over what was tried; that is tried
-// next which promises the most expected improvement. Jones, Schonlau and Welch, "Efficient global
-// optimization of expensive black-box functions", 1998.
+// Bayesian search: a Gaussian process over what was tried; that is tried next which promises the
+// most expected improvement. Jones, Schonlau and Welch, "Efficient global optimization of expensive
+// black-box functions", 1998.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "platform/search/linear_algebra.h"
+#include "absl/algorithm/container.h"
+
+#include "platform/search/descent.h"
+#include "platform/search/gaussian_model.h"
+#include "platform/search/normal.h"
 #include "platform/search/random_numbers.h"
 #include "platform/search/sampler.h"
 
 namespace weft::platform {
 namespace {
 
-constexpr double kModelFrom = 8;     // random points before the first model
-constexpr size_t kMostPoints = 200;  // of a model: the best half and the latest
-constexpr int kGpCandidates = 400;   // random ones
-constexpr int kSteps = 200;          // from the best candidate on
-constexpr double kWidths[] = {0.05, 0.1, 0.2, 0.35, 0.6, 1, 2};
-constexpr double kFactors[] = {0.4, 2.5, 6};
-constexpr double kNoises[] = {1e-6, 1e-4, 1e-2, 1e-1};
+constexpr double kModelFrom = 8;      // random points before the first model
+constexpr size_t kMostPoints = 200;   // of a model: the best half and the latest, and what is newer
+constexpr size_t kShapePoints = 100;  // that the kernel's shape is learned from
+constexpr size_t kMostAlike = 25;     // finished trials under one shape
+constexpr int kAnywhere = 128;        // candidates
+constexpr int kNearGoodOnes = 112;
+constexpr size_t kGoodOnes = 4;
+constexpr size_t kStarts = 4;  // candidates that are made better step by step
+constexpr int kClimbEvaluations = 16;
+constexpr int kRounds = 2;  // over neighbours of the best, where there are choices
+constexpr size_t kNeighbours = 32;
 
-struct Prediction {
-  double mean = 0;
-  double deviation = 1;
+// What a prediction is worth, and how that changes with its mean and deviation.
+struct Worth {
+  double value = 0;
+  double by_mean = 0;
+  double by_deviation = 0;
 };
 
-class Model {
- public:
-  Model(const SearchSpace& space, std::vector<const TrialPoint*> points, std::vector<double> values)
-      : space_(space), points_(std::move(points)), values_(std::move(values)), factor_(0) {
-    // The widths and the noise under which the values are most likely: one width for all
-    // parameters, then a wider or a narrower one for each that is better off with it.
-    double best = -HUGE_VAL, noise = kNoises[2];
-    std::vector<double> widths(space.parameters.size(), kWidths[3]);
-    const auto consider = [&](const std::vector<double>& w, double e) {
-      const double likelihood = Fit(w, e);
-      if (likelihood <= best) return;
-      best = likelihood;
-      widths = w;
-      noise = e;
-    };
-    for (const double w : kWidths) {
-      for (const double e : kNoises) consider(std::vector<double>(widths.size(), w), e);
-    }
-    for (size_t i = 0; i < widths.size() && widths.size() > 1; ++i) {
-      for (const double factor : kFactors) {
-        std::vector<double> changed = widths;
-        changed[i] *= factor;
-        consider(changed, noise);
-      }
-    }
-    Fit(widths, noise);
-  }
-
-  Prediction At(const std::vector<double>& position) const {
-    std::vector<double> near(points_.size());
-    double mean = 0;
-    for (size_t i = 0; i < near.size(); ++i) {
-      near[i] = Kernel(position, points_[i]->position);
-      mean += near[i] * solved_[i];
-    }
-    SolveLower(factor_, &near);
-    double variance = 1;
-    for (const double v : near) variance -= v * v;
-    return {mean, std::sqrt(std::max(variance, 1e-12))};
-  }
-
- private:
-  double Kernel(const std::vector<double>& a, const std::vector<double>& b) const {
-    double squares = 0;
-    for (size_t i = 0; i < a.size(); ++i) {
-      const SearchParameter& p = space_.parameters[i];
-      double d = a[i] - b[i];
-      if (p.kind == SearchParameter::Kind::kChoice)
-        d = p.FromUnit(a[i]) == p.FromUnit(b[i]) ? 0 : 0.5;
-      squares += d * d / (widths_[i] * widths_[i]);
-    }
-    const double r = std::sqrt(5 * squares);
-    return (1 + r + r * r / 3) * std::exp(-r);
-  }
-
-  // The logarithm of the likelihood, less a constant.
-  double Fit(const std::vector<double>& widths, double noise) {
-    widths_ = widths;
-    factor_ = SquareMatrix(points_.size());
-    for (size_t i = 0; i < points_.size(); ++i) {
-      for (size_t j = 0; j <= i; ++j) {
-        factor_.at(i, j) = Kernel(points_[i]->position, points_[j]->position);
-      }
-      factor_.at(i, i) += noise;
-    }
-    if (!FactorCholesky(&factor_)) return -HUGE_VAL;
-    solved_ = values_;
-    SolveLower(factor_, &solved_);
-    double likelihood = 0;
-    for (size_t i = 0; i < solved_.size(); ++i) {
-      likelihood -= 0.5 * solved_[i] * solved_[i] + std::log(factor_.at(i, i));
-    }
-    SolveUpper(factor_, &solved_);
-    return likelihood;
-  }
-
-  const SearchSpace& space_;
-  const std::vector<const TrialPoint*> points_;
-  const std::vector<double> values_;
-  std::vector<double> widths_;  // of the kernel, by parameter
-  SquareMatrix factor_;
-  std::vector<double> solved_;
-};
-
-// What a point is expected to be better than `best` by.
-double ExpectedImprovement(const Prediction& p, double best) {
+// The logarithm of what a point is expected to be better than `best` by, which still has a slope
+// where that is next to nothing. Ament et al., "Unexpected improvements to expected improvement for
+// Bayesian optimization", 2023.
+Worth ExpectedImprovement(const Prediction& p, double best) {
   const double z = (best - p.mean) / p.deviation;
-  const double density = std::exp(-0.5 * z * z) * 0.3989422804014327;
-  return p.deviation * (z * 0.5 * std::erfc(-z * 0.7071067811865476) + density);
+  constexpr double kFar = -8;
+  if (z > kFar) {
+    const double density = NormalDensity(z), share = NormalShare(z);
+    const double expected = density + z * share;
+    return {std::log(p.deviation * expected), -share / (p.deviation * expected),
+            density / (p.deviation * expected)};
+  }
+  // The expected one is the density by z^2, less what falls with its fourth power.
+  const double rest = 1 - 3 / (z * z);
+  return {std::log(p.deviation * 0.3989422804014327 * rest) - 0.5 * z * z - 2 * std::log(-z),
+          z * (1 - 1 / (z * z)) / (rest * p.deviation), z * z / (rest * p.deviation)};
 }
 
-double ProbabilityOfImprovement(const Prediction& p, double best) {
+Worth ProbabilityOfImprovement(const Prediction& p, double best) {
   constexpr double kLeast = 0.01;  // improvement that is worth a trial
-  return 0.5 * std::erfc((p.mean - best + kLeast) / p.deviation * 0.7071067811865476);
+  const double z = (best - kLeast - p.mean) / p.deviation;
+  constexpr double kFar = -8;
+  if (z > kFar) {
+    const double share = NormalShare(z), fall = NormalDensity(z) / (share * p.deviation);
+    return {std::log(share), -fall, -fall * z};
+  }
+  return {-0.5 * z * z - std::log(-z), z / p.deviation, z * z / p.deviation};
 }
 
 // The lower end of what is likely; Srinivas et al., "Gaussian process optimization in the bandit
 // setting", 2010.
-double LowerBound(const Prediction& p, double /*best*/) { return 1.96 * p.deviation - p.mean; }
+Worth LowerBound(const Prediction& p, double /*best*/) {
+  return {1.96 * p.deviation - p.mean, -1, 1.96};
+}
 
-using Acquisition = double (*)(const Prediction& p, double best);
+using Acquisition = Worth (*)(const Prediction& p, double best);
 
 class GaussianProcess final : public Sampler {
  public:
   // Acquisitions take turns, trial by trial.
   GaussianProcess(const SearchSpace& space, uint64_t seed, size_t from,
                   std::vector<Acquisition> acquisitions)
-      : space_(space), seed_(seed), from_(from), acquisitions_(std::move(acquisitions)) {}
+      : space_(space),
+        seed_(seed),
+        from_(from),
+        acquisitions_(std::move(acquisitions)),
+        model_(Choices(space)) {
+    for (const SearchParameter& p : space.parameters) {
+      is_plain_ =
+          is_plain_ && p.kind == SearchParameter::Kind::kDouble && p.step == 0 && p.depends_on < 0;
+    }
+  }
 
   StatusOr<NextPoint> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
                               absl::Span<const int> finished) override {
     RandomNumbers random(seed_, static_cast<uint64_t>(number));
-    std::vector<double> best(space_.parameters.size());
-    for (double& p : best) p = random.Uniform();
-    if (finished.size() < from_) return best;
-    const Acquisition acquisition =
-        acquisitions_[static_cast<size_t>(number) % acquisitions_.size()];
-    std::vector<const TrialPoint*> points = Chosen(trials, finished);
-    std::vector<double> values = Warped(points);
-    const double best_value = values.front();
-    // What runs now is taken for middling, which keeps the next away.
-    for (const TrialPoint& trial : trials) {
-      if (!trial.is_running()) continue;
-      points.push_back(&trial);
-      values.push_back(0);
-    }
-    std::vector<double> from = points.front()->position;
-    const Model model(space_, std::move(points), std::move(values));
-    double score = acquisition(model.At(best), best_value);
-    const auto consider = [&](std::vector<double> candidate) {
-      const double s = acquisition(model.At(candidate), best_value);
-      if (s <= score) return;
-      score = s;
-      best = std::move(candidate);
-    };
-    for (int i = 0; i < kGpCandidates; ++i) {
-      std::vector<double> candidate(best.size());
-      for (double& p : candidate) p = random.Uniform();
-      consider(std::move(candidate));
-    }
-    consider(Near(from, 0.05, random));
-    for (int i = 0; i < kSteps; ++i) {
-      consider(Near(i % 4 == 0 ? from : best, 0.2 * std::exp2(-i / 20.0), random));
-    }
-    return best;
+    Position position = Anywhere(random);
+    if (finished.size() < from_ || position.empty()) return position;
+    Learn(trials, finished);
+    acquisition_ = acquisitions_[static_cast<size_t>(number) % acquisitions_.size()];
+    return Best(trials, random);
   }
 
  private:
-  // By loss: the best half and the latest, where there are more than a model takes.
-  static std::vector<const TrialPoint*> Chosen(absl::Span<const TrialPoint> trials,
-                                               absl::Span<const int> finished) {
-    std::vector<int> order(finished.begin(), finished.end());
-    const auto by_loss = [&](int a, int b) { return trials[a].loss < trials[b].loss; };
-    if (order.size() > kMostPoints) {
-      const size_t latest = kMostPoints / 2;
-      std::stable_sort(order.begin(), order.end() - latest, by_loss);
-      order.erase(order.begin() + (kMostPoints - latest), order.end() - latest);
-    }
-    std::stable_sort(order.begin(), order.end(), by_loss);
-    std::vector<const TrialPoint*> points;
-    for (const int i : order) points.push_back(&trials[i]);
-    return points;
+  struct Candidate {
+    Position position;
+    double value = -HUGE_VAL;
+  };
+
+  static std::vector<bool> Choices(const SearchSpace& space) {
+    std::vector<bool> choices;
+    for (const SearchParameter& p : space.parameters)
+      choices.push_back(p.kind == SearchParameter::Kind::kChoice);
+    return choices;
   }
 
-  // Losses of sorted points on a scale that one which is far off does not spoil, and on which small
-  // steps near the best still count: logarithms of how far they lie above the best, with mean 0 and
-  // spread 1.
-  static std::vector<double> Warped(const std::vector<const TrialPoint*>& points) {
-    const double best = points.front()->loss;
-    const double middle = std::max(1e-300, points[points.size() / 2]->loss - best);
+  // What a model is made of, which depends on what has finished alone: the kernel's shape is
+  // learned now and then, from what had finished by then.
+  void Learn(absl::Span<const TrialPoint> trials, absl::Span<const int> finished) {
+    const size_t stage = Stage(finished.size());
+    std::vector<int> points = Chosen(trials, finished.first(stage), kMostPoints);
+    std::vector<double> losses;
+    for (const int i : points) losses.push_back(trials[i].loss);
+    if (stage != stage_ || losses != losses_) {
+      const std::vector<int> few = Chosen(trials, finished.first(stage), kShapePoints);
+      model_.SetShape(model_.FindShape(Positions(trials, few), Warped(trials, few)));
+      stage_ = stage;
+      losses_ = std::move(losses);
+    }
+    points.insert(points.end(), finished.begin() + static_cast<std::ptrdiff_t>(stage),
+                  finished.end());
+    std::vector<double> values = Warped(trials, points);
+    best_value_ = *absl::c_min_element(values);
+    model_.SetPoints(Positions(trials, points), values);
+    good_ = Chosen(trials, points, kGoodOnes);
+    // What runs now is taken for what it is expected to be, which keeps the next away.
+    bool runs = false;
+    for (size_t i = 0; i < trials.size(); ++i) {
+      if (!trials[i].is_running()) continue;
+      points.push_back(static_cast<int>(i));
+      values.push_back(model_.At(trials[i].position).mean);
+      runs = true;
+    }
+    if (runs) model_.SetPoints(Positions(trials, points), values);
+  }
+
+  size_t Stage(size_t finished) const {
+    size_t stage = from_;
+    while (true) {
+      const size_t next = stage + std::clamp<size_t>(stage / 16, 1, kMostAlike);
+      if (next > finished) return stage;
+      stage = next;
+    }
+  }
+
+  static std::vector<const Position*> Positions(absl::Span<const TrialPoint> trials,
+                                                const std::vector<int>& points) {
+    std::vector<const Position*> positions;
+    for (const int i : points) positions.push_back(&trials[i].position);
+    return positions;
+  }
+
+  // By loss: the best half and the latest, where there are more than `most`.
+  static std::vector<int> Chosen(absl::Span<const TrialPoint> trials, absl::Span<const int> points,
+                                 size_t most) {
+    std::vector<int> order(points.begin(), points.end());
+    const auto by_loss = [&](int a, int b) { return trials[a].loss < trials[b].loss; };
+    if (order.size() > most) {
+      const size_t latest = most / 2;
+      std::stable_sort(order.begin(), order.end() - latest, by_loss);
+      order.erase(order.begin() + (most - latest), order.end() - latest);
+    }
+    std::stable_sort(order.begin(), order.end(), by_loss);
+    return order;
+  }
+
+  // Losses on a scale that one which is far off does not spoil, and on which small steps near the
+  // best still count: logarithms of how far they lie above the best, with mean 0 and spread 1.
+  static std::vector<double> Warped(absl::Span<const TrialPoint> trials,
+                                    const std::vector<int>& points) {
     std::vector<double> values;
+    for (const int i : points) values.push_back(trials[i].loss);
+    std::vector<double> sorted = values;
+    absl::c_sort(sorted);
+    const double best = sorted.front();
+    const double middle = std::max(1e-300, sorted[sorted.size() / 2] - best);
     double mean = 0, spread = 0;
-    const auto count = static_cast<double>(points.size());
-    for (const TrialPoint* const p : points) {
-      values.push_back(std::log1p(10 * std::min((p->loss - best) / middle, 1e100)));
-      mean += values.back() / count;
+    const auto count = static_cast<double>(values.size());
+    for (double& v : values) {
+      v = std::log1p(10 * std::min((v - best) / middle, 1e100));
+      mean += v / count;
     }
     for (const double v : values) spread += (v - mean) * (v - mean) / count;
     for (double& v : values) v = (v - mean) / std::sqrt(std::max(spread, 1e-12));
     return values;
   }
 
-  std::vector<double> Near(std::vector<double> position, double width,
-                           RandomNumbers& random) const {
+  Position Anywhere(RandomNumbers& random) const {
+    Position position(space_.parameters.size());
+    for (double& p : position) p = random.Uniform();
+    return position;
+  }
+
+  // Some coordinates of a point changed a little or more.
+  Position Near(Position position, RandomNumbers& random) const {
+    const double width = 0.25 * std::exp2(-6 * random.Uniform());
+    const auto n = static_cast<int64_t>(position.size());
+    const double share = std::max(random.Uniform(), 1.0 / static_cast<double>(n));
+    const auto sure = static_cast<size_t>(random.Below(n));
     for (size_t i = 0; i < position.size(); ++i) {
+      if (i != sure && random.Uniform() > share) continue;
       const bool is_choice = space_.parameters[i].kind == SearchParameter::Kind::kChoice;
-      if (is_choice && random.Uniform() > width) continue;
-      position[i] = is_choice ? random.Uniform()
-                              : std::clamp(position[i] + width * random.Normal(), 0.0, 1.0);
+      position[i] = is_choice ? random.Uniform() : Reflect(position[i] + width * random.Normal());
     }
     return position;
+  }
+
+  // The position that a trial at `position` has.
+  Position Tried(const Position& position) const {
+    if (is_plain_) return position;
+    std::vector<double> values;
+    for (size_t i = 0; i < position.size(); ++i) {
+      values.push_back(space_.parameters[i].FromUnit(position[i]));
+    }
+    space_.DropInactive(&values);
+    Position tried;
+    for (size_t i = 0; i < values.size(); ++i) {
+      tried.push_back(std::isnan(values[i]) ? 0.5 : space_.parameters[i].ToUnit(values[i]));
+    }
+    return tried;
+  }
+
+  std::vector<Candidate> Valued(std::vector<Position> positions) const {
+    std::vector<Candidate> candidates;
+    const std::vector<Prediction> predictions = model_.AtEach(positions);
+    for (size_t i = 0; i < positions.size(); ++i) {
+      candidates.push_back(
+          {std::move(positions[i]), acquisition_(predictions[i], best_value_).value});
+    }
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.value > b.value; });
+    return candidates;
+  }
+
+  Position Best(absl::Span<const TrialPoint> trials, RandomNumbers& random) const {
+    std::vector<Position> positions;
+    for (int i = 0; i < kAnywhere; ++i) positions.push_back(Tried(Anywhere(random)));
+    for (int i = 0; i < kNearGoodOnes; ++i) {
+      const int good = good_[static_cast<size_t>(i) % good_.size()];
+      positions.push_back(Tried(Near(trials[good].position, random)));
+    }
+    std::vector<Candidate> candidates = Valued(std::move(positions));
+    std::vector<Position> better;
+    for (size_t i = 0; i < std::min(kStarts, candidates.size()); ++i) {
+      better.push_back(Tried(Climb(candidates[i].position)));
+    }
+    for (Candidate& climbed : Valued(std::move(better))) candidates.push_back(std::move(climbed));
+    const auto first = [&] {
+      std::stable_sort(candidates.begin(), candidates.end(),
+                       [](const Candidate& a, const Candidate& b) { return a.value > b.value; });
+      for (const Candidate& candidate : candidates) {
+        if (is_plain_ || !IsKnown(trials, candidate.position)) return candidate;
+      }
+      return candidates.front();
+    };
+    Candidate best = first();
+    for (int round = 0; round < kRounds && !is_plain_; ++round) {
+      std::vector<Position> neighbours = Neighbours(best.position, random);
+      if (neighbours.empty()) break;
+      for (Candidate& found : Valued(std::move(neighbours))) candidates.push_back(std::move(found));
+      Candidate next = first();
+      if (!(next.value > best.value)) break;
+      best = std::move(next);
+    }
+    return best.position;
+  }
+
+  static bool IsKnown(absl::Span<const TrialPoint> trials, const Position& position) {
+    return absl::c_any_of(trials, [&](const TrialPoint& trial) {
+      return !trial.has_failed && trial.position == position;
+    });
+  }
+
+  // Uphill from a candidate, by the coordinates that are numbers and count.
+  Position Climb(Position position) const {
+    Position low = position, high = position;
+    std::vector<double> values;
+    for (size_t i = 0; i < position.size(); ++i) {
+      values.push_back(space_.parameters[i].FromUnit(position[i]));
+    }
+    space_.DropInactive(&values);
+    for (size_t i = 0; i < position.size(); ++i) {
+      const SearchParameter& p = space_.parameters[i];
+      if (p.kind == SearchParameter::Kind::kChoice || std::isnan(values[i])) continue;
+      low[i] = 0;
+      high[i] = 1;
+    }
+    PredictionSlope by;
+    const auto loss = [&](const Position& x, std::vector<double>* slope) {
+      const Worth worth = acquisition_(model_.At(x, &by), best_value_);
+      for (size_t i = 0; i < x.size(); ++i) {
+        (*slope)[i] = -worth.by_mean * by.mean[i] - worth.by_deviation * by.deviation[i];
+      }
+      return -worth.value;
+    };
+    (void)Descend(loss, low, high, kClimbEvaluations, &position);
+    return position;
+  }
+
+  // The same point with another choice, or the next whole number.
+  std::vector<Position> Neighbours(const Position& position, RandomNumbers& random) const {
+    std::vector<Position> all;
+    for (size_t i = 0; i < position.size(); ++i) {
+      const SearchParameter& p = space_.parameters[i];
+      const auto count = static_cast<double>(p.size());
+      if (count < 2) continue;
+      const auto at = [&](double place) {
+        Position next = position;
+        next[i] = place;
+        next = Tried(next);
+        if (next != position) all.push_back(std::move(next));
+      };
+      if (p.kind == SearchParameter::Kind::kChoice) {
+        for (double c = 0; c < count; ++c) at((c + 0.5) / count);
+      } else {
+        const double step = p.step != 0 ? p.step : 1, value = p.FromUnit(position[i]);
+        for (const double v : {value - step, value + step}) {
+          if (v >= p.low && v <= p.high) at(p.ToUnit(v));
+        }
+      }
+    }
+    while (all.size() > kNeighbours) {
+      all[static_cast<size_t>(random.Below(static_cast<int64_t>(all.size())))].swap(all.back());
+      all.pop_back();
+    }
+    return all;
   }
 
   const SearchSpace& space_;
   const uint64_t seed_;
   const size_t from_;
   const std::vector<Acquisition> acquisitions_;
+  bool is_plain_ = true;  // every position is a point of the space
+  // Of the last suggestion; each could be found anew.
+  GaussianModel model_;
+  size_t stage_ = 0;  // how many had finished when the kernel's shape was learned
+  std::vector<double> losses_;
+  std::vector<int> good_;
+  double best_value_ = 0;
+  Acquisition acquisition_ = nullptr;
 };
 
 }  // namespace

@@ -7,21 +7,20 @@
 #include <cmath>
 #include <numeric>
 
+#include "platform/search/normal.h"
 #include "platform/search/random_numbers.h"
 #include "platform/search/sampler.h"
 
 namespace weft::platform {
 namespace {
 
-constexpr double kEstimateFrom = 10;   // random points before the first estimate
-constexpr double kTpeCandidates = 32;  // drawn, of which the best is tried
-constexpr double kGood = 0.15;         // of the finished trials count as good
+constexpr double kEstimateFrom = 10;  // random points before the first estimate
+// Drawn, of which the best is tried: many, or, after many trials, as many as take a millisecond.
+constexpr int64_t kMostCandidates = 96, kLeastCandidates = 32, kMostKernels = 30000;
+constexpr double kGood = 0.1;  // of the finished trials count as good
 constexpr size_t kMostGood = 25;
 constexpr double kLeastWidth = 0.01;
 constexpr double kLeastOthers = 0.2;  // of a choice's draws: good trials alike must not end them
-
-double NormalDensity(double x) { return std::exp(-0.5 * x * x) * 0.3989422804014327; }
-double NormalShare(double x) { return 0.5 * std::erfc(-x * 0.7071067811865476); }
 
 // A mixture of one kernel at each point and one over the whole space.
 class Density {
@@ -45,6 +44,13 @@ class Density {
       const double least = values > 0 ? std::max(kLeastWidth, 1.0 / values) : kLeastWidth;
       widths_[i] = std::max(least, shrink * std::sqrt((n * variance + 1.0 / 12) / (n + 1)));
     }
+    for (const auto* p : points_) heights_.push_back(Height(*p));
+    for (size_t i = 0; i < widths_.size(); ++i) {
+      const auto count = static_cast<double>(space.parameters[i].choices.size());
+      same_.push_back(IsChoice(i) ? std::log(Kept(i) * count + 1 - Kept(i)) : 0);
+      other_.push_back(IsChoice(i) ? std::log(1 - Kept(i)) : 0);
+      scales_.push_back(1 / widths_[i]);
+    }
   }
 
   std::vector<double> Draw(RandomNumbers& random) const {
@@ -52,6 +58,10 @@ class Density {
     const auto kernel = static_cast<size_t>(random.Below(static_cast<int64_t>(points_.size()) + 1));
     for (size_t i = 0; i < position.size(); ++i) {
       position[i] = random.Uniform();
+      if (IsChoice(i)) {
+        const SearchParameter& p = space_.parameters[i];
+        position[i] = p.ToUnit(p.FromUnit(position[i]));
+      }
       if (kernel == points_.size()) continue;
       const double center = (*points_[kernel])[i];
       if (IsChoice(i)) {
@@ -70,10 +80,18 @@ class Density {
 
   double Log(const std::vector<double>& x) const {
     double sum = 1;  // of the kernel over the whole space
-    for (const auto* p : points_) {
-      double product = 1;
-      for (size_t i = 0; i < x.size(); ++i) product *= Kernel(i, (*p)[i], x[i]);
-      sum += product;
+    for (size_t k = 0; k < points_.size(); ++k) {
+      const std::vector<double>& center = *points_[k];
+      double squares = 0, height = heights_[k];
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double delta = x[i] - center[i];
+        if (IsChoice(i)) {
+          height += delta == 0 ? same_[i] : other_[i];
+        } else {
+          squares += delta * delta * scales_[i] * scales_[i];
+        }
+      }
+      sum += std::exp(height - 0.5 * squares);
     }
     return std::log(sum / static_cast<double>(points_.size() + 1));
   }
@@ -85,27 +103,31 @@ class Density {
   // How likely a choice is kept as it is in a good trial.
   double Kept(size_t i) const { return 1 - std::clamp(2 * widths_[i], kLeastOthers, 0.9); }
 
-  double Kernel(size_t i, double center, double x) const {
-    if (IsChoice(i)) {
-      const SearchParameter& p = space_.parameters[i];
-      const bool same = p.FromUnit(center) == p.FromUnit(x);
-      return (same ? Kept(i) * static_cast<double>(p.choices.size()) : 0) + 1 - Kept(i);
+  // The logarithm of a kernel at its center, but for choices: what lies outside of the space is
+  // made up for inside.
+  double Height(const std::vector<double>& center) const {
+    double product = 1;
+    for (size_t i = 0; i < center.size(); ++i) {
+      if (IsChoice(i)) continue;
+      const double inside =
+          NormalShare((1 - center[i]) / widths_[i]) - NormalShare(-center[i] / widths_[i]);
+      product *= 0.3989422804014327 / (widths_[i] * inside);
     }
-    const double width = widths_[i];
-    const double inside = NormalShare((1 - center) / width) - NormalShare(-center / width);
-    return NormalDensity((x - center) / width) / (width * inside);
+    return std::log(product);
   }
 
   const SearchSpace& space_;
   const std::vector<const std::vector<double>*> points_;
-  std::vector<double> widths_;
+  std::vector<double> widths_, scales_;  // by parameter
+  std::vector<double> same_, other_;     // logarithms, of choices
+  std::vector<double> heights_;          // by point
 };
 
 class Tpe final : public Sampler {
  public:
   struct Settings {
     size_t from;
-    int candidates;
+    int64_t candidates;  // 0: as many as can be had
     double good;
   };
   Tpe(const SearchSpace& space, uint64_t seed, const Settings& settings)
@@ -136,7 +158,12 @@ class Tpe final : public Sampler {
     const Density likely(space_, near), unlikely(space_, far);
     std::vector<double> best;
     double best_score = 0;
-    for (int i = 0; i < settings_.candidates; ++i) {
+    const int64_t candidates =
+        settings_.candidates > 0
+            ? settings_.candidates
+            : std::clamp(kMostKernels / static_cast<int64_t>(near.size() + far.size()),
+                         kLeastCandidates, kMostCandidates);
+    for (int64_t i = 0; i < candidates; ++i) {
       std::vector<double> candidate = likely.Draw(random);
       const double score = likely.Log(candidate) - unlikely.Log(candidate);
       if (!best.empty() && score <= best_score) continue;
@@ -157,12 +184,11 @@ class Tpe final : public Sampler {
 MadeSampler MakeTpe(const SearchSpace& space, const SamplerOptions& options) {
   WEFT_ASSIGN_OR_RETURN(const double from,
                         options.Number("n_startup_trials", kEstimateFrom, 1, 1e6));
-  WEFT_ASSIGN_OR_RETURN(const double candidates,
-                        options.Number("n_ei_candidates", kTpeCandidates, 1, 1e5));
+  WEFT_ASSIGN_OR_RETURN(const double candidates, options.Number("n_ei_candidates", 0, 1, 1e5));
   WEFT_ASSIGN_OR_RETURN(const double good, options.Number("gamma", kGood, 0.001, 0.999));
   return std::make_unique<Tpe>(
       space, options.seed,
-      Tpe::Settings{static_cast<size_t>(from), static_cast<int>(candidates), good});
+      Tpe::Settings{static_cast<size_t>(from), static_cast<int64_t>(candidates), good});
 }
 
 }  // namespace weft::platform
