@@ -48,10 +48,12 @@ int main(int argc, char** argv) {
   est::Estimator classifier = est::DNNClassifier(
       {.hidden_units = {32, 16}, .feature_columns = columns}, {.config = config});
   const auto serving = est::ParsingServingInput(est::MakeExampleSpec(columns));
-  const auto result = est::TrainAndEvaluate(
-      classifier, {.input = Visitors(1, 2000), .max_steps = 600},
-      {.input = Visitors(100, 500), .exporters = {est::FinalExporter("buyers", serving)},
-       .start_delay = absl::ZeroDuration(), .throttle = absl::ZeroDuration()});
+  const auto result =
+      est::TrainAndEvaluate(classifier, {.input = Visitors(1, 2000), .max_steps = 600},
+                            {.input = Visitors(100, 500),
+                             .exporters = {est::FinalExporter("buyers", serving)},
+                             .start_delay = absl::ZeroDuration(),
+                             .throttle = absl::ZeroDuration()});
   if (!result.ok()) std::fprintf(stderr, "%s\n", std::string(result.status().message()).c_str());
   if (!result.ok()) return 1;
   for (const auto& [name, value] : *result) std::printf("%s: %.4f\n", name.c_str(), value);

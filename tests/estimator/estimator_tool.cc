@@ -33,14 +33,15 @@ Column Size() {
 }
 Column Ages() { return BucketizedColumn(Age(), {-0.5f, 0.2f, 1.0f}); }
 Column Sizes() { return BucketizedColumn(Size(), {0.0f, 0.4f}); }
-Column City() { return CategoricalColumnWithVocabularyList("city", kCities, {.num_oov_buckets = 2}); }
+Column City() {
+  return CategoricalColumnWithVocabularyList("city", kCities, {.num_oov_buckets = 2});
+}
 Column KnownCity() { return CategoricalColumnWithVocabularyList("city", kCities); }
 Column Words() { return CategoricalColumnWithHashBucket("words", 20); }
 Column Number() { return CategoricalColumnWithIdentity("number", 6); }
 Column Codes() { return CategoricalColumnWithHashBucket("codes", 7, DType::kInt64); }
 Column Levels() {
-  return CategoricalColumnWithVocabularyList("number", std::vector<int64_t>{3, 1, 4},
-                                             {.default_value = 1});
+  return CategoricalColumnWithVocabularyNumbers("number", {3, 1, 4}, {.default_value = 1});
 }
 Column Cross() { return CrossedColumn({"city", Ages()}, 30); }
 Column WordCross() { return CrossedColumn({"words", "city", Number()}, 50); }
@@ -73,29 +74,34 @@ const std::map<std::string, CaseMaker>& Cases() {
       {"dnn_classes",
        [](RunConfig c, WarmStart w) {
          return DNNClassifier(
-             {.hidden_units = {6}, .feature_columns = ManyDeepColumns(),
-              .optimizer = [] { return train::Adam(0.01); }, .activation = train::Tanh},
+             {.hidden_units = {6},
+              .feature_columns = ManyDeepColumns(),
+              .optimizer = [] { return train::Adam(0.01); },
+              .activation = train::Tanh},
              {.n_classes = 3, .head = {.weight_column = "weight"}, .config = c, .warm_start = w});
        }},
       {"dnn_words",
        [](RunConfig c, WarmStart w) {
-         return DNNClassifier(
-             {.hidden_units = {6}, .feature_columns = DeepColumns(),
-              .optimizer = [] { return train::Momentum(0.05, 0.9); }},
-             {.n_classes = 3,
-              .head = {.loss_reduction = LossReduction::kSumOverBatchSize,
-                       .label_vocabulary = {"red", "green", "blue"}},
-              .config = c, .warm_start = w});
+         return DNNClassifier({.hidden_units = {6},
+                               .feature_columns = DeepColumns(),
+                               .optimizer = [] { return train::Momentum(0.05, 0.9); }},
+                              {.n_classes = 3,
+                               .head = {.loss_reduction = LossReduction::kSumOverBatchSize,
+                                        .label_vocabulary = {"red", "green", "blue"}},
+                               .config = c,
+                               .warm_start = w});
        }},
       {"dnn_regressor",
        [](RunConfig c, WarmStart w) {
-         return DNNRegressor({.hidden_units = {8, 4}, .feature_columns = DeepColumns(),
+         return DNNRegressor({.hidden_units = {8, 4},
+                              .feature_columns = DeepColumns(),
                               .optimizer = [] { return train::RmsProp(0.01); }},
                              {.label_dimension = 2, .config = c, .warm_start = w});
        }},
       {"dnn_batch_norm",
        [](RunConfig c, WarmStart w) {
-         return DNNClassifier({.hidden_units = {8, 4}, .feature_columns = DeepColumns(),
+         return DNNClassifier({.hidden_units = {8, 4},
+                               .feature_columns = DeepColumns(),
                                .optimizer = [] { return train::GradientDescent(0.02); },
                                .batch_norm = true},
                               {.config = c, .warm_start = w});
@@ -130,7 +136,8 @@ const std::map<std::string, CaseMaker>& Cases() {
          return DNNLinearCombinedRegressor(
              {.feature_columns = {Cross(), KnownCity()},
               .optimizer = [] { return train::Ftrl(0.05, -0.5, 0.1, 0.001, 0.002); }},
-             {.hidden_units = {4}, .feature_columns = {Age(), EmbeddingColumn(Words(), 2)},
+             {.hidden_units = {4},
+              .feature_columns = {Age(), EmbeddingColumn(Words(), 2)},
               .optimizer = [] { return train::Adagrad(0.05); }},
              {.head = {.weight_column = "weight"}, .config = c, .warm_start = w});
        }},
@@ -142,25 +149,27 @@ ExampleSpec Spec() {
   const auto fixed = [](DType dtype, Shape shape) {
     return ExampleFeature{.dtype = dtype, .is_sparse = false, .shape = shape};
   };
-  return {{"age", fixed(DType::kFloat, {1})},     {"size", fixed(DType::kFloat, {2})},
-          {"city", fixed(DType::kString, {1})},   {"number", {.dtype = DType::kInt64}},
-          {"words", {.dtype = DType::kString}},   {"word_weights", {.dtype = DType::kFloat}},
-          {"codes", {.dtype = DType::kInt64}},    {"weight", fixed(DType::kFloat, {1})}};
+  return {{"age", fixed(DType::kFloat, {1})},   {"size", fixed(DType::kFloat, {2})},
+          {"city", fixed(DType::kString, {1})}, {"number", {.dtype = DType::kInt64}},
+          {"words", {.dtype = DType::kString}}, {"word_weights", {.dtype = DType::kFloat}},
+          {"codes", {.dtype = DType::kInt64}},  {"weight", fixed(DType::kFloat, {1})}};
 }
 
 // Batches of six records, in their order; for training again and again.
 InputFn Records(const std::string& case_name, const std::string& path) {
   return [case_name, path](const InputContext& input) -> StatusOr<FeatureBatch> {
     GraphBuilder& b = input.b();
-    train::Dataset records =
-        train::Dataset::Records(b, b.Scalar<std::string>(path));
+    train::Dataset records = train::Dataset::Records(b, b.Scalar<std::string>(path));
     if (input.mode == Mode::kTrain) records = records.Repeat();
     WEFT_ASSIGN_OR_RETURN(FeatureBatch batch, BatchesOf(input, records.Batch(6), {"record"}));
     ExampleSpec spec = Spec();
     const std::string label = "label_of_" + case_name;
     const bool is_text = case_name == "dnn_words";
-    const bool is_real = case_name.find("regressor") != std::string::npos || case_name == "linear_sqrtn";
-    spec[label] = {.dtype = is_text ? DType::kString : is_real ? DType::kFloat : DType::kInt64,
+    const bool is_real =
+        case_name.find("regressor") != std::string::npos || case_name == "linear_sqrtn";
+    spec[label] = {.dtype = is_text   ? DType::kString
+                            : is_real ? DType::kFloat
+                                      : DType::kInt64,
                    .is_sparse = false,
                    .shape = Shape{case_name == "dnn_regressor" ? 2 : 1}};
     Features features = ParseExamples(b, batch.features["record"].values, spec);

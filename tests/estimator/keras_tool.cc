@@ -160,7 +160,8 @@ Status AddTexts(const Json& settings, std::vector<Tensor>* x) {
     Shape shape;
     for (const Json& size : text.items()[0].items()) shape.AddDim(size.AsInt().value_or(0));
     std::vector<std::string> values;
-    for (const Json& value : text.items()[1].items()) values.push_back(value.AsString().value_or(""));
+    for (const Json& value : text.items()[1].items())
+      values.push_back(value.AsString().value_or(""));
     x->push_back(Tensor::FromSpan<std::string>(shape, values));
   }
   return absl::OkStatus();

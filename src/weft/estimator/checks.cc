@@ -14,8 +14,8 @@ Endpoint InRange(GraphBuilder& b, Endpoint ids, int64_t size, const std::string&
   const Endpoint flat = ReshapeTo(b, ids, {-1});
   const Endpoint low = b.Op("GreaterEqual", {flat, b.Scalar<int64_t>(0)});
   const Endpoint high = b.Op("Less", {flat, b.Scalar<int64_t>(size)});
-  const Endpoint all_in = b.Op("All", {b.Op("LogicalAnd", {low, high}),
-                                       b.Constant(Tensor::Vector<int32_t>({0}))});
+  const Endpoint all_in =
+      b.Op("All", {b.Op("LogicalAnd", {low, high}), b.Constant(Tensor::Vector<int32_t>({0}))});
   const Endpoint told = b.Scalar<std::string>(absl::StrCat(what, " outside of [0, ", size, "):"));
   Node* check =
       b.AddNode("Assert", {all_in, std::vector<Endpoint>{told, flat}}, {{"summarize", 10}});

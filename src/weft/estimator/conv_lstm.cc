@@ -67,8 +67,7 @@ class ConvLstmLayer final : public Layer {
       return {};
     }
     const StatusOr<std::string> padding = PaddingAttr(s_.o.padding);
-    const StatusOr<std::vector<int64_t>> kernel_size =
-        s_.kernel_size.ForAxes(kRank, "kernel_size");
+    const StatusOr<std::vector<int64_t>> kernel_size = s_.kernel_size.ForAxes(kRank, "kernel_size");
     const StatusOr<std::vector<int64_t>> strides = s_.o.strides.ForAxes(kRank, "strides");
     const StatusOr<std::vector<int64_t>> dilations =
         s_.o.dilation_rate.ForAxes(kRank, "dilation_rate");
@@ -76,7 +75,8 @@ class ConvLstmLayer final : public Layer {
          {padding.status(), kernel_size.status(), strides.status(), dilations.status()}) {
       if (!status.ok()) return call.Fail(status), std::vector<Value>();
     }
-    if (s_.filters < 1) return call.Fail(InvalidArgument("filters is ", s_.filters)), std::vector<Value>();
+    if (s_.filters < 1)
+      return call.Fail(InvalidArgument("filters is ", s_.filters)), std::vector<Value>();
     const InnerLayer cell(call, "conv_lstm_cell", "cell");
     const int64_t channels = shape.dim(kRank + 2), gates = 4 * s_.filters;
     const auto with_sizes = [&](int64_t from, int64_t to) {
@@ -134,27 +134,26 @@ class ConvLstmLayer final : public Layer {
     ScanInputs in;
     in.width = places * 4 * filters;
     in.units = places * filters;
-    const Endpoint sizes = b.Op(
-        "Pack", {std::vector<Endpoint>{SizeOf(b, x, 0), SizeOf(b, x, 1),
-                                       b.Scalar<int32_t>(static_cast<int32_t>(in.width))}});
+    const Endpoint sizes =
+        b.Op("Pack", {std::vector<Endpoint>{SizeOf(b, x, 0), SizeOf(b, x, 1),
+                                            b.Scalar<int32_t>(static_cast<int32_t>(in.width))}});
     in.steps = TimeFirst(b, b.Op("Reshape", {steps, sizes}));
     if (mask) in.mask = CastTo(b, TransposeTo(b, mask, {1, 0}), DType::kFloat);
     if (s_.o.go_backwards) {
       in.steps = b.Op("ReverseV2", {in.steps, IntVector(b, {0})});
       if (mask) in.mask = b.Op("ReverseV2", {in.mask, IntVector(b, {0})});
     }
-    const Endpoint state_shape = b.Op(
-        "Pack", {std::vector<Endpoint>{SizeOf(b, x, 0),
-                                       b.Scalar<int32_t>(static_cast<int32_t>(in.units))}});
+    const Endpoint state_shape =
+        b.Op("Pack", {std::vector<Endpoint>{SizeOf(b, x, 0),
+                                            b.Scalar<int32_t>(static_cast<int32_t>(in.units))}});
     const Endpoint zeros = b.Op("Fill", {state_shape, Number(b, DType::kFloat, 0)});
     in.states = {zeros, zeros};
     in.constants = {recurrent};
-    const ScanResults run = Scan(
-        b, "conv_lstm", in,
-        [&](GraphBuilder& f, Endpoint row, absl::Span<const Endpoint> now,
-            absl::Span<const Endpoint> constants) {
-          return Step(f, row, now, constants[0], height, width);
-        });
+    const ScanResults run = Scan(b, "conv_lstm", in,
+                                 [&](GraphBuilder& f, Endpoint row, absl::Span<const Endpoint> now,
+                                     absl::Span<const Endpoint> constants) {
+                                   return Step(f, row, now, constants[0], height, width);
+                                 });
     if (!b.ok()) return {};
     const auto shaped = [&](Endpoint flat, std::vector<int64_t> dims) {
       if (kRank == 2) dims.push_back(height);
@@ -194,17 +193,15 @@ class ConvLstmLayer final : public Layer {
     const int64_t n = s_.filters;
     const Endpoint h = ReshapeTo(f, now[0], {-1, height, width, n});
     const Endpoint c = ReshapeTo(f, now[1], {-1, height, width, n});
-    const Endpoint again =
-        f.Op("Conv2D", {h, recurrent},
-             {{"strides", AttrValue::IntList{1, 1, 1, 1}}, {"padding", "SAME"}});
-    const Endpoint all =
-        f.Op("AddV2", {ReshapeTo(f, row, {-1, height, width, 4 * n}), again});
+    const Endpoint again = f.Op("Conv2D", {h, recurrent},
+                                {{"strides", AttrValue::IntList{1, 1, 1, 1}}, {"padding", "SAME"}});
+    const Endpoint all = f.Op("AddV2", {ReshapeTo(f, row, {-1, height, width, 4 * n}), again});
     const auto gate = [&](int i) { return SliceLast(f, all, i * n, n); };
     const auto open = [&](Endpoint e) { return Activate(f, s_.o.recurrent_activation, e); };
     const auto product = [&](Endpoint p, Endpoint q) { return f.Op("Mul", {p, q}); };
-    const Endpoint cell =
-        f.Op("AddV2", {product(open(gate(1)), c),
-                       product(open(gate(0)), Activate(f, s_.o.activation, gate(2)))});
+    const Endpoint cell = f.Op(
+        "AddV2",
+        {product(open(gate(1)), c), product(open(gate(0)), Activate(f, s_.o.activation, gate(2)))});
     const Endpoint out = product(open(gate(3)), Activate(f, s_.o.activation, cell));
     const int64_t units = height * width * n;
     return {ReshapeTo(f, out, {-1, units}), ReshapeTo(f, cell, {-1, units})};
@@ -216,12 +213,10 @@ class ConvLstmLayer final : public Layer {
 }  // namespace
 
 LayerRef ConvLSTM1D(int64_t filters, const Sizes& kernel_size, const ConvLstmOptions& options) {
-  return MakeLayer<ConvLstmLayer<1>>(ConvLstmSettings{filters, kernel_size, options},
-                                     options.name);
+  return MakeLayer<ConvLstmLayer<1>>(ConvLstmSettings{filters, kernel_size, options}, options.name);
 }
 LayerRef ConvLSTM2D(int64_t filters, const Sizes& kernel_size, const ConvLstmOptions& options) {
-  return MakeLayer<ConvLstmLayer<2>>(ConvLstmSettings{filters, kernel_size, options},
-                                     options.name);
+  return MakeLayer<ConvLstmLayer<2>>(ConvLstmSettings{filters, kernel_size, options}, options.name);
 }
 
 void AddConvLstmLayers(LayerClasses& classes) {

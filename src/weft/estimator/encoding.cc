@@ -9,8 +9,8 @@ Endpoint Encoded(LayerCall& call, Endpoint ids, int64_t size, const std::string&
   GraphBuilder& b = call.b();
   if (!b.ok() || mode == "int") return ids;
   if (mode != "one_hot" && mode != "multi_hot" && mode != "count") {
-    call.Fail(InvalidArgument("output_mode is '", mode,
-                              "', expected int, one_hot, multi_hot or count"));
+    call.Fail(
+        InvalidArgument("output_mode is '", mode, "', expected int, one_hot, multi_hot or count"));
     return {};
   }
   if (size < 1) {
@@ -19,8 +19,8 @@ Endpoint Encoded(LayerCall& call, Endpoint ids, int64_t size, const std::string&
   }
   const int rank = b.ShapeOf(ids).rank();
   if (rank < 1 || (mode != "one_hot" && rank > 2)) {
-    call.Fail(InvalidArgument("expected [batch] or [batch, values], got ",
-                              b.ShapeOf(ids).ToString()));
+    call.Fail(
+        InvalidArgument("expected [batch] or [batch, values], got ", b.ShapeOf(ids).ToString()));
     return {};
   }
   // As in Keras, one value an example is one row.

@@ -221,6 +221,11 @@ class DiscretizationLayer final : public Layer {
   explicit DiscretizationLayer(std::pair<std::vector<double>, std::string> s)
       : boundaries_(std::move(s.first)), output_mode_(std::move(s.second)) {}
   const char* class_name() const override { return "Discretization"; }
+  Json Config(int keras) override {
+    Json config = Layer::Config(keras);
+    if (keras == 3) config.Erase("trainable");  // which its constructor does not take
+    return config;
+  }
   void Fields(ConfigFields& f) override {
     Json list = Json::MakeArray();
     for (const double boundary : boundaries_) list.Append(boundary);
@@ -350,8 +355,7 @@ class TextVectorizationLayer final : public Layer {
     const Endpoint rows =
         b.Op("SparseToDense", {Endpoint{split, 0}, shape, ids, b.Scalar<int64_t>(nothing)});
     if (length <= 0) return ReshapeUnknown(b, rows);
-    const Endpoint cut =
-        b.Op("Slice", {rows, IntVector(b, {0, 0}), IntVector(b, {-1, length})});
+    const Endpoint cut = b.Op("Slice", {rows, IntVector(b, {0, 0}), IntVector(b, {-1, length})});
     return b.Op("EnsureShape", {cut}, {{"shape", PartialShape{-1, length}}});
   }
   static Endpoint ReshapeUnknown(GraphBuilder& b, Endpoint rows) {

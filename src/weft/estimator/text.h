@@ -37,7 +37,7 @@ struct TextVectorizationOptions {
   // "lower_and_strip_punctuation", "lower", "strip_punctuation" or "" for texts as they are.
   std::string standardize = "lower_and_strip_punctuation";
   std::string split = "whitespace";
-  std::string output_mode = "int";   // or "multi_hot" or "count"
+  std::string output_mode = "int";      // or "multi_hot" or "count"
   int64_t output_sequence_length = -1;  // ids a text, cut or filled up with 0; -1: the longest's
   std::string name = {};
 };

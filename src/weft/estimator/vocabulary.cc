@@ -77,14 +77,16 @@ Endpoint Vocabulary::IdsOf(train::Program& program, Assets* assets, Endpoint wor
          b.AddNode("InitializeTableV2", {table, b.Constant(words_), b.Constant(Numbers(size_))}),
          table.node->name());
   } else {
-    const Endpoint path = b.Constant(Tensor::Scalar<std::string>(path_), absl::StrCat(name, "_file"));
+    const Endpoint path =
+        b.Constant(Tensor::Scalar<std::string>(path_), absl::StrCat(name, "_file"));
     if (assets != nullptr) assets->emplace_back(path, path_);
     Fill(program,
          b.AddNode("InitializeTableFromTextFileV2", {table, path},
                    {{"key_index", -2}, {"value_index", -1}, {"vocab_size", size_}}),
          table.node->name());
   }
-  return b.Op("LookupTableFindV2", {table, words, b.Scalar<int64_t>(otherwise)});
+  const Endpoint found = b.Op("LookupTableFindV2", {table, words, b.Scalar<int64_t>(otherwise)});
+  return b.Op("EnsureShape", {found}, {{"shape", b.ShapeOf(words)}});
 }
 
 Endpoint Vocabulary::WordsOf(train::Program& program, Endpoint ids, const std::string& name,
@@ -95,7 +97,8 @@ Endpoint Vocabulary::WordsOf(train::Program& program, Endpoint ids, const std::s
   Fill(program,
        b.AddNode("InitializeTableV2", {table, b.Constant(Numbers(size_)), b.Constant(words_)}),
        table.node->name());
-  return b.Op("LookupTableFindV2", {table, ids, b.Scalar<std::string>(otherwise)});
+  const Endpoint found = b.Op("LookupTableFindV2", {table, ids, b.Scalar<std::string>(otherwise)});
+  return b.Op("EnsureShape", {found}, {{"shape", b.ShapeOf(ids)}});
 }
 
 }  // namespace weft::estimator

@@ -38,7 +38,7 @@ class Vocabulary {
   Endpoint Table(train::Program& program, const std::string& name, DType keys, DType values,
                  const std::string& shared) const;
 
-  Tensor words_;      // empty: of a file
+  Tensor words_;  // empty: of a file
   std::string path_;
   int64_t size_ = 0;
   bool is_text_ = true;

@@ -24,8 +24,8 @@ class TimeDistributedLayer final : public Layer {
   Json Config(int keras) override {
     Json config = Layer::Config(keras);
     if (layer_) {
-      config.Set("layer", KerasObject(layer_->module(keras), layer_->class_name(),
-                                      layer_->Config(keras)));
+      config.Set("layer",
+                 KerasObject(layer_->module(keras), layer_->class_name(), layer_->Config(keras)));
     }
     return config;
   }
@@ -51,8 +51,10 @@ class TimeDistributedLayer final : public Layer {
     bool known = shape.rank() >= 3;
     for (int axis = 2; axis < shape.rank(); ++axis) known = known && shape.dim(axis) >= 0;
     if (!known) {
-      call.Fail(InvalidArgument("expected [batch, time, ...] whose sizes behind the time are known, "
-                                "got ", shape.ToString()));
+      call.Fail(
+          InvalidArgument("expected [batch, time, ...] whose sizes behind the time are known, "
+                          "got ",
+                          shape.ToString()));
       return {};
     }
     // All steps as one large batch.

@@ -8,8 +8,8 @@
 
 #include "weft/estimator/checks.h"
 #include "weft/estimator/columns/feature_column.h"
-#include "weft/estimator/vocabulary.h"
 #include "weft/estimator/graph_writing.h"
+#include "weft/estimator/vocabulary.h"
 
 namespace weft::estimator {
 namespace {
@@ -99,8 +99,8 @@ class OfVocabulary final : public FeatureColumn {
       call.Fail(key_, "there are a default_value and num_oov_buckets, expected one of them");
     }
     if (options_.default_value < -1 || options_.default_value >= vocabulary_.size()) {
-      call.Fail(key_, absl::StrCat("default_value ", options_.default_value,
-                                   " is not in [-1, ", vocabulary_.size(), ")"));
+      call.Fail(key_, absl::StrCat("default_value ", options_.default_value, " is not in [-1, ",
+                                   vocabulary_.size(), ")"));
     }
     const Feature sparse = call.SparseOf(key_, key_);
     if (!b.ok()) return {};
@@ -138,7 +138,8 @@ class Crossed final : public FeatureColumn {
       : keys_(std::move(keys)), buckets_(buckets), hash_key_(hash_key) {}
   std::string name() const override {
     std::set<std::string> names;
-    for (const CrossedKey& key : Leaves()) names.insert(key.column() ? key.column()->name() : key.key());
+    for (const CrossedKey& key : Leaves())
+      names.insert(key.column() ? key.column()->name() : key.key());
     return absl::StrJoin(names, "_X_");
   }
   int64_t num_buckets() const override { return buckets_; }
@@ -193,16 +194,15 @@ class Crossed final : public FeatureColumn {
       values.push_back(as_number(feature.values));
       shapes.push_back(feature.dense_shape);
     }
-    Node* crossed = b.AddNode(
-        "SparseCross", {indices, values, shapes, dense},
-        {{"N", static_cast<int64_t>(indices.size())},
-         {"hashed_output", true},
-         {"num_buckets", buckets_},
-         {"hash_key", hash_key_},
-         {"sparse_types", TypesOf(values)},
-         {"dense_types", TypesOf(dense)},
-         {"out_type", DType::kInt64},
-         {"internal_type", all_text ? DType::kString : DType::kInt64}});
+    Node* crossed = b.AddNode("SparseCross", {indices, values, shapes, dense},
+                              {{"N", static_cast<int64_t>(indices.size())},
+                               {"hashed_output", true},
+                               {"num_buckets", buckets_},
+                               {"hash_key", hash_key_},
+                               {"sparse_types", TypesOf(values)},
+                               {"dense_types", TypesOf(dense)},
+                               {"out_type", DType::kInt64},
+                               {"internal_type", all_text ? DType::kString : DType::kInt64}});
     if (crossed == nullptr) return {};
     const Feature sparse(Endpoint{crossed, 0}, Endpoint{crossed, 1}, Endpoint{crossed, 2});
     return call.CategoriesOf(sparse, sparse.values);
@@ -292,9 +292,9 @@ Column CategoricalColumnWithVocabularyList(const std::string& key,
                                            const VocabularyOptions& options) {
   return std::make_shared<OfVocabulary>(key, Vocabulary(vocabulary), options);
 }
-Column CategoricalColumnWithVocabularyList(const std::string& key,
-                                           const std::vector<int64_t>& vocabulary,
-                                           const VocabularyOptions& options) {
+Column CategoricalColumnWithVocabularyNumbers(const std::string& key,
+                                              const std::vector<int64_t>& vocabulary,
+                                              const VocabularyOptions& options) {
   return std::make_shared<OfVocabulary>(key, Vocabulary(vocabulary), options);
 }
 StatusOr<Column> CategoricalColumnWithVocabularyFile(const std::string& key,

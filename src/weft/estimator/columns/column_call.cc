@@ -77,7 +77,8 @@ Feature ColumnCall::SparseOf(const std::string& key, const std::string& column) 
   }
   const Endpoint nothing =
       dtype == DType::kString ? b().Scalar<std::string>("") : NumberLike(b(), x, -1);
-  const Endpoint places = b().Op("Where", {b().Op("NotEqual", {x, nothing})}, {{"T", DType::kBool}});
+  const Endpoint places =
+      b().Op("Where", {b().Op("NotEqual", {x, nothing})}, {{"T", DType::kBool}});
   return Feature(places, b().Op("GatherNd", {x, places}),
                  b().Op("Shape", {x}, {{"out_type", DType::kInt64}}));
 }
@@ -88,8 +89,8 @@ Categories ColumnCall::CategoriesOf(const Feature& sparse, Endpoint ids) const {
   categories.examples = ColumnOf(b(), sparse.indices, 0);
   categories.places = ColumnOf(b(), sparse.indices, 1);
   categories.ids = ids;
-  categories.batch = b().Op("GatherV2", {sparse.dense_shape, b().Scalar<int32_t>(0),
-                                         b().Scalar<int32_t>(0)});
+  categories.batch =
+      b().Op("GatherV2", {sparse.dense_shape, b().Scalar<int32_t>(0), b().Scalar<int32_t>(0)});
   return categories;
 }
 
@@ -124,16 +125,16 @@ Endpoint CombinedRows(ColumnCall& call, const std::vector<train::Variable>& rows
   // optimizers update, and gets zeros.
   const Endpoint of_example = ExpandDim(b, of_kept(categories.examples), -1);
   const Endpoint places = Concat(b, {of_example, b.Op("ZerosLike", {of_example})}, 1);
-  const Endpoint shape = Concat(
-      b, {ReshapeTo(b, categories.batch, {1}), b.Constant(Tensor::Vector<int64_t>({1}))}, 0);
-  Node* filled = b.AddNode("SparseFillEmptyRows", {places, of_kept(categories.ids), shape,
-                                                   b.Scalar<int64_t>(0)});
+  const Endpoint shape =
+      Concat(b, {ReshapeTo(b, categories.batch, {1}), b.Constant(Tensor::Vector<int64_t>({1}))}, 0);
+  Node* filled = b.AddNode("SparseFillEmptyRows",
+                           {places, of_kept(categories.ids), shape, b.Scalar<int64_t>(0)});
   if (filled == nullptr) return {};
   const Endpoint examples = ColumnOf(b, {filled, 0}, 0), ids = {filled, 1}, is_empty = {filled, 2};
   Endpoint weights = b.Op("OnesLike", {CastTo(b, ids, DType::kFloat)});
   if (weighted) {
-    weights = b.Op("SparseFillEmptyRows", {places, of_kept(categories.weights), shape,
-                                           b.Scalar<float>(1)});
+    weights = b.Op("SparseFillEmptyRows",
+                   {places, of_kept(categories.weights), shape, b.Scalar<float>(1)});
     weights = {weights.node, 1};
   }
   Endpoint values = train::EmbeddingLookup(b, rows, ids);

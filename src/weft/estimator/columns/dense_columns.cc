@@ -92,9 +92,8 @@ class Bucketized final : public FeatureColumn {
     const Endpoint offsets =
         b.Constant(Tensor::FromSpan<int64_t>(Shape{1, source_->width()}, firsts));
     const Endpoint ids = b.Op("AddV2", {ranges, offsets});
-    const Endpoint everywhere =
-        b.Op("Where", {b.Op("GreaterEqual", {ids, b.Op("ZerosLike", {ids})})},
-             {{"T", DType::kBool}});
+    const Endpoint everywhere = b.Op(
+        "Where", {b.Op("GreaterEqual", {ids, b.Op("ZerosLike", {ids})})}, {{"T", DType::kBool}});
     const Feature sparse(everywhere, b.Op("GatherNd", {ids, everywhere}),
                          b.Op("Shape", {ids}, {{"out_type", DType::kInt64}}));
     return call.CategoriesOf(sparse, sparse.values);
@@ -122,7 +121,7 @@ class Bucketized final : public FeatureColumn {
 
 class Embedded final : public FeatureColumn {
  public:
-  Embedded(Column source, int64_t dimension, EmbeddingOptions options)
+  Embedded(Column source, int64_t dimension, EmbeddingColumnOptions options)
       : source_(std::move(source)), dimension_(dimension), options_(std::move(options)) {}
   std::string name() const override { return source_->name() + "_embedding"; }
   int64_t width() const override { return dimension_; }
@@ -157,7 +156,7 @@ class Embedded final : public FeatureColumn {
  private:
   const Column source_;
   const int64_t dimension_;
-  const EmbeddingOptions options_;
+  const EmbeddingColumnOptions options_;
 };
 
 class Indicator final : public FeatureColumn {
@@ -192,7 +191,7 @@ Column BucketizedColumn(const Column& numeric, const std::vector<float>& boundar
   return std::make_shared<Bucketized>(numeric, boundaries);
 }
 Column EmbeddingColumn(const Column& categorical, int64_t dimension,
-                       const EmbeddingOptions& options) {
+                       const EmbeddingColumnOptions& options) {
   return std::make_shared<Embedded>(categorical, dimension, options);
 }
 Column IndicatorColumn(const Column& categorical) {

@@ -40,16 +40,16 @@ Features ParseExamples(GraphBuilder& b, Endpoint serialized, const ExampleSpec& 
     defaults.push_back(b.Constant(has_default ? feature.default_value : NoDefault(feature.dtype)));
   }
   const auto count = static_cast<int64_t>(sparse.size());
-  Node* node = b.AddNode("ParseExampleV2",
-                         {serialized, Names(b, {}), Names(b, sparse), Names(b, dense), Names(b, {}),
-                          defaults},
-                         {{"Tdense", dense_types},
-                          {"num_sparse", count},
-                          {"sparse_types", sparse_types},
-                          {"ragged_value_types", std::vector<DType>()},
-                          {"ragged_split_types", std::vector<DType>()},
-                          {"dense_shapes", shapes}},
-                         "ParseExample");
+  Node* node = b.AddNode(
+      "ParseExampleV2",
+      {serialized, Names(b, {}), Names(b, sparse), Names(b, dense), Names(b, {}), defaults},
+      {{"Tdense", dense_types},
+       {"num_sparse", count},
+       {"sparse_types", sparse_types},
+       {"ragged_value_types", std::vector<DType>()},
+       {"ragged_split_types", std::vector<DType>()},
+       {"dense_shapes", shapes}},
+      "ParseExample");
   if (node == nullptr) return {};
   const int n = static_cast<int>(count);
   Features features;

@@ -56,9 +56,9 @@ struct VocabularyOptions {
 Column CategoricalColumnWithVocabularyList(const std::string& key,
                                            const std::vector<std::string>& vocabulary,
                                            const VocabularyOptions& options = {});
-Column CategoricalColumnWithVocabularyList(const std::string& key,
-                                           const std::vector<int64_t>& vocabulary,
-                                           const VocabularyOptions& options = {});
+Column CategoricalColumnWithVocabularyNumbers(const std::string& key,
+                                              const std::vector<int64_t>& vocabulary,
+                                              const VocabularyOptions& options = {});
 // One word a line; the first `size` of them (0: all, which are counted when the column is made).
 StatusOr<Column> CategoricalColumnWithVocabularyFile(const std::string& key,
                                                      const std::string& path, int64_t size = 0,
@@ -67,9 +67,9 @@ StatusOr<Column> CategoricalColumnWithVocabularyFile(const std::string& key,
 // What a key of a crossed column is: a feature's name, or a categorical column that is not hashed.
 class CrossedKey {
  public:
-  CrossedKey(const char* key) : key_(key) {}                  // NOLINT: a name is a key
-  CrossedKey(std::string key) : key_(std::move(key)) {}       // NOLINT
-  CrossedKey(Column column) : column_(std::move(column)) {}   // NOLINT: so is a column
+  CrossedKey(const char* key) : key_(key) {}                 // NOLINT: a name is a key
+  CrossedKey(std::string key) : key_(std::move(key)) {}      // NOLINT
+  CrossedKey(Column column) : column_(std::move(column)) {}  // NOLINT: so is a column
   const std::string& key() const { return key_; }
   const Column& column() const { return column_; }
 
@@ -84,14 +84,14 @@ Column CrossedColumn(const std::vector<CrossedKey>& keys, int64_t hash_bucket_si
 Column WeightedCategoricalColumn(const Column& categorical, const std::string& weight_key);
 
 // A row of numbers that is learned for each category; those of one example are combined to one.
-struct EmbeddingOptions {
-  std::string combiner = "mean";              // or "sqrtn" or "sum"
-  train::Initializer initializer = nullptr;   // null: truncated normal of 1 / sqrt(dimension)
-  double max_norm = 0;                        // longer rows are shortened to it; 0: none is
+struct EmbeddingColumnOptions {
+  std::string combiner = "mean";             // or "sqrtn" or "sum"
+  train::Initializer initializer = nullptr;  // null: truncated normal of 1 / sqrt(dimension)
+  double max_norm = 0;                       // longer rows are shortened to it; 0: none is
   bool trainable = true;
 };
 Column EmbeddingColumn(const Column& categorical, int64_t dimension,
-                       const EmbeddingOptions& options = {});
+                       const EmbeddingColumnOptions& options = {});
 // How often an example has each category.
 Column IndicatorColumn(const Column& categorical);
 

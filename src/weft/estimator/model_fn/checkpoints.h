@@ -22,8 +22,8 @@ StatusOr<int64_t> GlobalStepOf(const std::string& checkpoint);
 // A task without a job.
 train::Task AloneTask();
 
-// A session of this process with the program's graph: variables as `checkpoint` has them, local ones
-// and states as they begin.
+// A session of this process with the program's graph: variables as `checkpoint` has them, local
+// ones and states as they begin.
 StatusOr<std::unique_ptr<session::Session>> OpenCheckpoint(train::Program& program,
                                                            train::Saver& saver,
                                                            const train::Scaffold& scaffold,

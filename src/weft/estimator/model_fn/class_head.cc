@@ -4,12 +4,28 @@
 #include "absl/strings/str_cat.h"
 
 #include "weft/estimator/checks.h"
-#include "weft/estimator/vocabulary.h"
 #include "weft/estimator/graph_writing.h"
 #include "weft/estimator/model_fn/head_losses.h"
+#include "weft/estimator/vocabulary.h"
 
 namespace weft::estimator {
 namespace {
+
+// The area under precision over recall as tf.compat.v1.metrics.auc has it, by trapezoids; `sums`
+// are true and false positives, true and false negatives at each of the rising thresholds.
+double PrecisionArea(const std::vector<std::vector<double>>& sums) {
+  constexpr double kSmall = 1e-6;
+  const std::vector<double>&tp = sums[0], &fp = sums[1], &fn = sums[3];
+  double area = 0, last_recall = 0, last_precision = 0;
+  for (size_t i = 0; i < tp.size(); ++i) {
+    const double recall = (tp[i] + kSmall) / (tp[i] + fn[i] + kSmall);
+    const double precision = (tp[i] + kSmall) / (tp[i] + fp[i] + kSmall);
+    if (i > 0) area += (last_recall - recall) * (last_precision + precision) / 2;
+    last_recall = recall;
+    last_precision = precision;
+  }
+  return area;
+}
 
 class Classes final : public Head {
  public:
@@ -60,10 +76,10 @@ class Classes final : public Head {
 
   // `row` [classes] for each row of `logits`.
   Endpoint Repeated(GraphBuilder& b, const Tensor& row, Endpoint logits) const {
-    const Endpoint batch = b.Op("StridedSlice", {b.Op("Shape", {logits}),
-                                                 b.Constant(Tensor::Vector<int32_t>({0})),
-                                                 b.Constant(Tensor::Vector<int32_t>({1})),
-                                                 b.Constant(Tensor::Vector<int32_t>({1}))});
+    const Endpoint batch =
+        b.Op("StridedSlice",
+             {b.Op("Shape", {logits}), b.Constant(Tensor::Vector<int32_t>({0})),
+              b.Constant(Tensor::Vector<int32_t>({1})), b.Constant(Tensor::Vector<int32_t>({1}))});
     const std::vector<Endpoint> times = {batch, b.Constant(Tensor::Vector<int32_t>({1}))};
     return b.Op("Tile", {b.Constant(row), b.Op("ConcatV2", {times, b.Scalar<int32_t>(0)})});
   }
@@ -94,14 +110,13 @@ class Classes final : public Head {
     return p;
   }
 
-  static std::map<std::string, train::Signature> Exports(
-      GraphBuilder& b, const std::map<std::string, Endpoint>& p) {
+  static std::map<std::string, train::Signature> Exports(GraphBuilder& b,
+                                                         const std::map<std::string, Endpoint>& p) {
     const train::Signature classify = OfferedAs(
         b, "classify", {{"scores", p.at("probabilities")}, {"classes", p.at("all_classes")}});
-    std::map<std::string, train::Signature> exports = {
-        {"serving_default", classify},
-        {"classification", classify},
-        {"predict", OfferedAs(b, "predict", p)}};
+    std::map<std::string, train::Signature> exports = {{"serving_default", classify},
+                                                       {"classification", classify},
+                                                       {"predict", OfferedAs(b, "predict", p)}};
     const auto logistic = p.find("logistic");
     if (logistic != p.end()) {
       exports["regression"] = OfferedAs(b, "regress", {{"outputs", logistic->second}});
@@ -132,12 +147,15 @@ class Classes final : public Head {
     if (!b.ok()) return {};
     HeadLoss loss;
     if (is_binary()) {
-      // max(x, 0) - x * z + log(1 + exp(-|x|)), which does not overflow.
+      // max(x, 0) - x * z + log(1 + exp(-|x|)), which does not overflow. With choices and not Relu
+      // and Abs, whose gradients at 0, where linear models begin, do not add up to sigmoid(0) - z.
       const Endpoint z = CastTo(b, labels, DType::kFloat);
-      const Endpoint small =
-          b.Op("Log1p", {b.Op("Exp", {b.Op("Neg", {b.Op("Abs", {logits})})})});
-      loss.each = b.Op(
-          "AddV2", {b.Op("Sub", {b.Op("Relu", {logits}), b.Op("Mul", {logits, z})}), small});
+      const Endpoint zeros = b.Op("ZerosLike", {logits});
+      const Endpoint is_positive = b.Op("GreaterEqual", {logits, zeros});
+      const Endpoint positive = b.Op("SelectV2", {is_positive, logits, zeros});
+      const Endpoint low = b.Op("SelectV2", {is_positive, b.Op("Neg", {logits}), logits});
+      const Endpoint large = b.Op("Sub", {positive, b.Op("Mul", {logits, z})});
+      loss.each = b.Op("AddV2", {large, b.Op("Log1p", {b.Op("Exp", {low})})});
     } else {
       const Endpoint ids = ReshapeTo(b, labels, {-1});
       loss.each = ExpandDim(b, b.Op("SparseSoftmaxCrossEntropyWithLogits", {logits, ids}), -1);
@@ -168,7 +186,8 @@ class Classes final : public Head {
     metrics["precision"] = MetricOf(b, Precision(), truth, says, flat);
     metrics["recall"] = MetricOf(b, Recall(), truth, says, flat);
     metrics["auc"] = MetricOf(b, Auc(), truth, logistic, flat);
-    metrics["auc_precision_recall"] = MetricOf(b, Auc({.curve = "PR"}), truth, logistic, flat);
+    metrics["auc_precision_recall"] = metrics["auc"];
+    metrics["auc_precision_recall"].result = PrecisionArea;
     return metrics;
   }
 

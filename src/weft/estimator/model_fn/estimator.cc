@@ -21,12 +21,13 @@
 namespace weft::estimator {
 
 StatusOr<FeatureBatch> BatchesOf(const InputContext& input, const train::Dataset& dataset,
-                          const std::vector<std::string>& names, const std::string& label) {
+                                 const std::vector<std::string>& names, const std::string& label) {
   GraphBuilder& b = input.b();
   WEFT_RETURN_IF_ERROR(b.status());
   if (names.size() != dataset.types().size()) {
-    return InvalidArgument("The dataset has ", dataset.types().size(), " components, and there are ",
-                           names.size(), " names for them: ", absl::StrJoin(names, ", "));
+    return InvalidArgument("The dataset has ", dataset.types().size(),
+                           " components, and there are ", names.size(),
+                           " names for them: ", absl::StrJoin(names, ", "));
   }
   if (!label.empty() && std::find(names.begin(), names.end(), label) == names.end()) {
     return InvalidArgument("The label '", label, "' is not among the components, which are ",
@@ -47,8 +48,8 @@ StatusOr<FeatureBatch> BatchesOf(const InputContext& input, const train::Dataset
   return batch;
 }
 
-StatusOr<EstimatorSpec> Estimator::Build(train::Program& program, const train::Task& task, Mode mode,
-                                         const InputFn& input, Assets* assets) {
+StatusOr<EstimatorSpec> Estimator::Build(train::Program& program, const train::Task& task,
+                                         Mode mode, const InputFn& input, Assets* assets) {
   if (config_.model_dir.empty()) {
     return InvalidArgument("RunConfig::model_dir is empty, expected the folder of the checkpoints");
   }

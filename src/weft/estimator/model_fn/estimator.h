@@ -30,8 +30,8 @@ struct EvaluateOptions {
 };
 
 struct PredictOptions {
-  std::string checkpoint = {};             // empty: the newest of model_dir
-  std::vector<std::string> keys = {};      // which predictions; empty: all
+  std::string checkpoint = {};         // empty: the newest of model_dir
+  std::vector<std::string> keys = {};  // which predictions; empty: all
 };
 
 // Means over the batches, among them "loss" and "global_step".

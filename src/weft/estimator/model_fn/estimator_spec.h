@@ -53,7 +53,8 @@ using InputFn = std::function<StatusOr<FeatureBatch>(const InputContext&)>;
 // The next elements of `dataset`, whose components have these names; that of `label` are labels.
 //   return BatchesOf(input, clicks.Batch(64), {"user", "item", "clicked"}, "clicked");
 StatusOr<FeatureBatch> BatchesOf(const InputContext& input, const train::Dataset& dataset,
-                          const std::vector<std::string>& names, const std::string& label = "");
+                                 const std::vector<std::string>& names,
+                                 const std::string& label = "");
 
 // What a model function is called with.
 struct ModelCall {

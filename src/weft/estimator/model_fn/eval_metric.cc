@@ -39,9 +39,8 @@ EvalMetric MetricOf(GraphBuilder& b, std::shared_ptr<Metric> metric, Endpoint la
     weights = b.Op("OnesLike", {first});
   }
   std::vector<Endpoint> sums = metric->Sums(b, labels, predictions, weights);
-  return {std::move(sums), [metric](const std::vector<std::vector<double>>& all) {
-            return metric->Result(all);
-          }};
+  return {std::move(sums),
+          [metric](const std::vector<std::vector<double>>& all) { return metric->Result(all); }};
 }
 
 }  // namespace weft::estimator

@@ -71,8 +71,8 @@ ServingInputFn RawServingInput(
     GraphBuilder& b = program.builder();
     ServingInput input;
     for (const auto& [name, type] : inputs) {
-      const Endpoint tensor = b.Op("Placeholder", {},
-                                   {{"dtype", type.first}, {"shape", type.second}}, name);
+      const Endpoint tensor =
+          b.Op("Placeholder", {}, {{"dtype", type.first}, {"shape", type.second}}, name);
       input.features[name] = Feature(tensor);
       input.receivers[name] = tensor;
     }

@@ -43,11 +43,10 @@ class ExporterTo final : public Exporter {
     if (when_ == When::kWhenBetter) {
       const auto found = result.find(metric_);
       if (found == result.end()) {
-        return InvalidArgument("Exporter '", name_, "': the evaluation has no '", metric_,
-                               "', but ",
-                               absl::StrJoin(result, ", ", [](std::string* out, const auto& r) {
-                                 absl::StrAppend(out, r.first);
-                               }));
+        return InvalidArgument(
+            "Exporter '", name_, "': the evaluation has no '", metric_, "', but ",
+            absl::StrJoin(result, ", ",
+                          [](std::string* out, const auto& r) { absl::StrAppend(out, r.first); }));
       }
       if (!(found->second < best_)) return std::string();
       best_ = found->second;

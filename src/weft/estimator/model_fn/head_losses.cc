@@ -11,7 +11,8 @@ namespace weft::estimator {
 
 Endpoint LabelsInShape(GraphBuilder& b, Endpoint labels, int64_t dimension) {
   if (!labels) {
-    b.Fail(InvalidArgument("The input function gives no labels, expected [batch, ", dimension, "]"));
+    b.Fail(
+        InvalidArgument("The input function gives no labels, expected [batch, ", dimension, "]"));
     return {};
   }
   const PartialShape shape = b.ShapeOf(labels);

@@ -31,8 +31,7 @@ OptimizerMaker LinearOptimizer(const LinearOptions& linear, double usual_rate) {
 void Summarize(const ModelCall& call, const std::string& layer, Endpoint x) {
   GraphBuilder& b = call.b();
   if (call.mode != Mode::kTrain || !b.ok()) return;
-  const Endpoint zeros =
-      CastTo(b, b.Op("Equal", {x, b.Op("ZerosLike", {x})}), DType::kFloat);
+  const Endpoint zeros = CastTo(b, b.Op("Equal", {x, b.Op("ZerosLike", {x})}), DType::kFloat);
   const Endpoint fraction = Reduce(b, "Mean", ReshapeTo(b, zeros, {-1}), {0});
   call.program.AddSummary(b.Op(
       "ScalarSummary",
@@ -67,8 +66,8 @@ Endpoint Normalized(const ModelCall& call, const std::string& name, Endpoint x, 
   }
   if (!b.ok()) return {};
   const Endpoint scale = b.Op(
-      "Mul", {b.Op("Rsqrt", {b.Op("AddV2", {spread, NumberLike(b, spread, kNormEpsilon)})}),
-              gamma.value});
+      "Mul",
+      {b.Op("Rsqrt", {b.Op("AddV2", {spread, NumberLike(b, spread, kNormEpsilon)})}), gamma.value});
   const Endpoint shift = b.Op("Sub", {beta.value, b.Op("Mul", {middle, scale})});
   return b.Op("AddV2", {b.Op("Mul", {x, scale}), shift});
 }
@@ -175,8 +174,9 @@ ModelFn DnnModel(const DnnOptions& dnn, std::shared_ptr<const Head> head) {
   return [dnn, head = std::move(head)](const ModelCall& call) {
     const auto updates = std::make_shared<std::vector<Node*>>();
     const Endpoint logits = DnnLogitsWith(call, dnn, head->logits_dimension(), updates.get());
-    return head->Spec(call, logits,
-                      WithUpdates(MinimizeModel(DnnOptimizer(dnn, kDnnRate), "dnn", "t_0/"), updates));
+    return head->Spec(
+        call, logits,
+        WithUpdates(MinimizeModel(DnnOptimizer(dnn, kDnnRate), "dnn", "t_0/"), updates));
   };
 }
 
@@ -197,8 +197,8 @@ ModelFn CombinedModel(const LinearOptions& linear, const DnnOptions& dnn,
     WEFT_RETURN_IF_ERROR(call.b().status());
     const double columns = std::max<double>(1, static_cast<double>(linear.feature_columns.size()));
     const double rate = std::min(kLinearRateBesideDnn, 1 / std::sqrt(columns));
-    const TrainOpFn train = MinimizeBoth(LinearOptimizer(linear, rate),
-                                         DnnOptimizer(dnn, kDnnRateBesideLinear));
+    const TrainOpFn train =
+        MinimizeBoth(LinearOptimizer(linear, rate), DnnOptimizer(dnn, kDnnRateBesideLinear));
     return head->Spec(call, call.b().Op("AddV2", {deep, wide}), WithUpdates(train, updates));
   };
 }
@@ -219,8 +219,9 @@ Estimator Made(ModelFn model_fn, const Options& options) {
 
 Endpoint DnnLogits(const ModelCall& call, const DnnOptions& options, int64_t units) {
   if (options.batch_norm && call.mode == Mode::kTrain) {
-    call.b().Fail(InvalidArgument("DnnLogits has no batch_norm, which DNNClassifier and the other "
-                                  "premade estimators have"));
+    call.b().Fail(
+        InvalidArgument("DnnLogits has no batch_norm, which DNNClassifier and the other "
+                        "premade estimators have"));
     return {};
   }
   std::vector<Node*> none;
@@ -232,9 +233,8 @@ Endpoint LinearLogits(const ModelCall& call, const LinearOptions& options, int64
   b.PushName("linear");
   b.PushName("linear_model");
   ColumnCall columns = call.Columns();
-  const Endpoint logits =
-      LinearModel(columns, options.feature_columns,
-                  {.units = units, .sparse_combiner = options.sparse_combiner});
+  const Endpoint logits = LinearModel(columns, options.feature_columns,
+                                      {.units = units, .sparse_combiner = options.sparse_combiner});
   b.PopName();
   b.PopName();
   return logits;

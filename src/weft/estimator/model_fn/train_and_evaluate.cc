@@ -27,10 +27,9 @@ class Evaluations {
   }
 
   Status Evaluate(const std::string& checkpoint, bool is_final) {
-    WEFT_ASSIGN_OR_RETURN(
-        result_, estimator_.Evaluate(spec_.input, {.steps = spec_.steps,
-                                                   .name = spec_.name,
-                                                   .checkpoint = checkpoint}));
+    WEFT_ASSIGN_OR_RETURN(result_, estimator_.Evaluate(spec_.input, {.steps = spec_.steps,
+                                                                     .name = spec_.name,
+                                                                     .checkpoint = checkpoint}));
     last_ = checkpoint;
     return Export(is_final);
   }

@@ -15,8 +15,7 @@ namespace {
 class StopAfterHook final : public train::Hook {
  public:
   StopAfterHook(int64_t steps, int64_t max_steps)
-      : steps_(steps),
-        last_(max_steps > 0 ? max_steps : std::numeric_limits<int64_t>::max()) {}
+      : steps_(steps), last_(max_steps > 0 ? max_steps : std::numeric_limits<int64_t>::max()) {}
 
   Status AfterCreate(session::Session&, int64_t global_step) override {
     // A session after a failure has the same end.

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "re2/re2.h"
 
+#include "re2/re2.h"
 #include "weft/estimator/model_fn/checkpoints.h"
 
 namespace weft::estimator {
@@ -22,12 +22,12 @@ const std::string& NameInCheckpoint(const train::Variable& variable) {
 Endpoint InNewOrder(GraphBuilder& b, const train::Variable& v, const std::string& old_name,
                     const std::string& checkpoint, const VocabularyChange& change) {
   const int64_t rows = v.shape.dim(0), columns = v.shape.dim(1);
-  Node* remap = b.AddNode("GenerateVocabRemapping",
-                          {b.Scalar<std::string>(change.new_file),
-                           b.Scalar<std::string>(change.old_file)},
-                          {{"new_vocab_offset", int64_t{0}},
-                           {"num_new_vocab", change.new_size},
-                           {"old_vocab_size", change.old_size}});
+  Node* remap =
+      b.AddNode("GenerateVocabRemapping",
+                {b.Scalar<std::string>(change.new_file), b.Scalar<std::string>(change.old_file)},
+                {{"new_vocab_offset", int64_t{0}},
+                 {"num_new_vocab", change.new_size},
+                 {"old_vocab_size", change.old_size}});
   if (remap == nullptr) return {};
   Endpoint from = {remap, 0};
   if (change.num_oov_buckets > 0) {
@@ -82,8 +82,8 @@ Status AddWarmStart(train::Program& program, const WarmStart& warm_start,
   quiet.set_log_errors(false);
   const RE2 pattern(warm_start.variables, quiet);
   if (!pattern.ok()) {
-    return InvalidArgument("Warm start: '", warm_start.variables, "' is no pattern: ",
-                           pattern.error());
+    return InvalidArgument("Warm start: '", warm_start.variables,
+                           "' is no pattern: ", pattern.error());
   }
   WEFT_RETURN_IF_ERROR(CheckNames(program, warm_start));
   GraphBuilder& b = program.builder();
@@ -102,11 +102,11 @@ Status AddWarmStart(train::Program& program, const WarmStart& warm_start,
     if (change != warm_start.vocabularies.end()) {
       value = InNewOrder(b, v, old_name, checkpoint, change->second);
     } else {
-      value = b.Op("RestoreV2",
-                   {b.Scalar<std::string>(checkpoint),
-                    b.Constant(Tensor::Vector<std::string>({old_name})),
-                    b.Constant(Tensor::Vector<std::string>({v.SliceText()}))},
-                   {{"dtypes", std::vector<DType>{v.dtype}}});
+      value = b.Op(
+          "RestoreV2",
+          {b.Scalar<std::string>(checkpoint), b.Constant(Tensor::Vector<std::string>({old_name})),
+           b.Constant(Tensor::Vector<std::string>({v.SliceText()}))},
+          {{"dtypes", std::vector<DType>{v.dtype}}});
       value = b.Op("EnsureShape", {value}, {{"shape", PartialShape(v.shape)}}, v.name);
     }
     assigned.push_back(b.AddNode("AssignVariableOp", {v.handle, value}, {{"dtype", v.dtype}}));

@@ -20,8 +20,8 @@ struct VocabularyChange {
 };
 
 struct WarmStart {
-  std::string checkpoint;         // a folder with checkpoints, or one; empty: no warm start
-  std::string variables = ".*";   // trainable ones whose names begin with what this pattern matches
+  std::string checkpoint;        // a folder with checkpoints, or one; empty: no warm start
+  std::string variables = ".*";  // trainable ones whose names begin with what this pattern matches
   // Of variables that have another name in the checkpoint, by their names here.
   std::map<std::string, std::string> previous_names = {};
   std::map<std::string, VocabularyChange> vocabularies = {};  // by variables' names
