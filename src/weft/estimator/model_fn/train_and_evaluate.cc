@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <pthread.h>
+#include <signal.h>
+
 #include "absl/time/clock.h"
 
 #include "base/log.h"
@@ -90,38 +93,71 @@ StatusOr<EvalResult> RunAlone(Estimator& estimator, const TrainSpec& train_spec,
   return evaluations.result();
 }
 
-// Waits for checkpoints until one has the last step.
+// SIGTERM, from here on held back until it is asked for: a job that has succeeded ends its
+// evaluator so, which shall have the last word on the last checkpoint.
+class EndSignal {
+ public:
+  EndSignal() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  ~EndSignal() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  EndSignal(const EndSignal&) = delete;
+  EndSignal& operator=(const EndSignal&) = delete;
+
+  // True as soon as it has come, false when `time` is over.
+  bool Wait(absl::Duration time) {
+    if (came_) return true;
+    const timespec wait = absl::ToTimespec(std::max(time, absl::ZeroDuration()));
+    came_ = sigtimedwait(&signals_, nullptr, &wait) == SIGTERM;
+    // Another one ends the process at once.
+    if (came_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    return came_;
+  }
+
+ private:
+  sigset_t signals_ = {}, before_ = {};
+  bool came_ = false;
+};
+
+// Waits for checkpoints until one has the last step, or the job ends.
 StatusOr<EvalResult> RunEvaluator(Estimator& estimator, const TrainSpec& train_spec,
                                   const EvalSpec& eval_spec) {
   constexpr absl::Duration kPoll = absl::Milliseconds(200);
   if (train_spec.max_steps <= 0) {
     return InvalidArgument("An evaluator needs max_steps in the TrainSpec to know when to end");
   }
+  EndSignal end;
   Evaluations evaluations(estimator, eval_spec);
-  absl::SleepFor(eval_spec.start_delay);
+  bool ends = end.Wait(eval_spec.start_delay);
   absl::Time last_new = absl::Now();
   while (true) {
     WEFT_ASSIGN_OR_RETURN(const std::string checkpoint, evaluations.New());
     if (checkpoint.empty()) {
+      if (ends && !evaluations.result().empty()) {
+        WEFT_RETURN_IF_ERROR(evaluations.Export(/*is_final=*/true));
+      }
+      if (ends) return evaluations.result();
       if (absl::Now() - last_new > eval_spec.max_wait) {
         return DeadlineExceeded("No new checkpoint has come to ", estimator.model_dir(), " for ",
                                 absl::FormatDuration(eval_spec.max_wait));
       }
-      absl::SleepFor(kPoll);
+      ends = end.Wait(kPoll);
       continue;
     }
     last_new = absl::Now();
     const StatusOr<int64_t> step = GlobalStepOf(checkpoint);
-    const Status evaluated =
-        step.ok() ? evaluations.Evaluate(checkpoint, *step >= train_spec.max_steps) : step.status();
+    const bool is_last = ends || (step.ok() && *step >= train_spec.max_steps);
+    const Status evaluated = step.ok() ? evaluations.Evaluate(checkpoint, is_last) : step.status();
     // The chief deletes old checkpoints, this one perhaps meanwhile.
     if (evaluated.code() == absl::StatusCode::kNotFound) {
       WEFT_ASSIGN_OR_RETURN(const std::string newer, evaluations.New());
       if (!newer.empty() && newer != checkpoint) continue;
     }
     WEFT_RETURN_IF_ERROR(evaluated);
-    if (*step >= train_spec.max_steps) return evaluations.result();
-    absl::SleepFor(std::max(absl::ZeroDuration(), last_new + eval_spec.throttle - absl::Now()));
+    if (is_last) return evaluations.result();
+    ends = end.Wait(last_new + eval_spec.throttle - absl::Now());
   }
 }
 

@@ -51,8 +51,8 @@ struct EvalSpec {
 // Without TF_CONFIG trains, evaluates new checkpoints on the way and the last one, and gives the
 // last evaluation. As a task of a job does its part: chief, master and workers train, a parameter
 // server serves until it is told to end, an evaluator evaluates each new checkpoint until one has
-// max_steps; the result is empty but for the evaluator. Call it from main, before there are
-// threads.
+// max_steps, or, where SIGTERM ends it, the newest as its last; the result is empty but for the
+// evaluator. Call it from main, before there are threads.
 StatusOr<EvalResult> TrainAndEvaluate(Estimator& estimator, const TrainSpec& train_spec,
                                       const EvalSpec& eval_spec);
 
