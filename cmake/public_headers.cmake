@@ -23,7 +23,8 @@ function(weft_headers_of header out)
 endfunction()
 
 set(WEFT_PUBLIC_HEADERS "")
-foreach(header weft/weft.h weft/models.h weft/eager.h weft/graph/output_ports.h weft/kernel/op_library.h weft/ops/optimizer_rule.h)
+foreach(header weft/weft.h weft/models.h weft/eager.h weft/estimator.h
+    weft/graph/output_ports.h weft/kernel/op_library.h weft/ops/optimizer_rule.h)
   weft_headers_of(${header} WEFT_PUBLIC_HEADERS)
 endforeach()
 

@@ -7,6 +7,7 @@
 #include "weft/estimator/activation.h"
 #include "weft/estimator/attention.h"
 #include "weft/estimator/callback.h"
+#include "weft/estimator/conv_lstm.h"
 #include "weft/estimator/convolution.h"
 #include "weft/estimator/dense.h"
 #include "weft/estimator/dropout.h"
@@ -19,3 +20,5 @@
 #include "weft/estimator/preprocessing.h"
 #include "weft/estimator/recurrent.h"
 #include "weft/estimator/reshaping.h"
+#include "weft/estimator/text.h"
+#include "weft/estimator/wrappers.h"

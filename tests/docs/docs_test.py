@@ -15,7 +15,7 @@ import unittest
 from extract import blocks
 
 WEFT, BIN, DOCS, REFERENCE, DEVICE, OP_LIBRARY = (pathlib.Path(word) for word in sys.argv[1:7])
-PROGRAMS = {'first_program': (), 'write_an_op': (), 'functions': (), 'write_a_device': (DEVICE,), 'datasets': (), 'layers': (),
+PROGRAMS = {'first_program': (), 'write_an_op': (), 'functions': (), 'write_a_device': (DEVICE,), 'datasets': (), 'estimator': (), 'layers': (),
             'saved_models': (), 'training_together': ()}
 
 

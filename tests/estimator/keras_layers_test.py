@@ -16,6 +16,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 os.environ['CUDA_VISIBLE_DEVICES'] = ''
 import h5py
 import numpy as np
+import tensorflow as tf
 
 from keras_cases import CASES, KERAS3, LOSSES, METRICS, OPTIMIZERS, keras, sequential, targets
 
@@ -33,7 +34,13 @@ def model_inputs(model, random):
     made = []
     for tensor in inputs:
         shape = (EXAMPLES,) + tuple(tensor.shape[1:])
-        if 'int' in str(getattr(tensor.dtype, 'name', tensor.dtype)):
+        kind = str(getattr(tensor.dtype, 'name', tensor.dtype))
+        if kind == 'string':
+            texts = ['sun', 'the Rain, the sun!', '', 'Fog', 'rain', 'rain and  sun and snow and wind']
+            made.append(np.array([texts[i] for i in random.integers(0, len(texts), shape).ravel()]).reshape(shape))
+        elif kind == 'int64':
+            made.append(random.integers(0, 9, shape))
+        elif 'int' in str(getattr(tensor.dtype, 'name', tensor.dtype)):
             ids = random.integers(1, 9, shape).astype('int32')
             ids[::2, -2:] = 0  # where 0 stands for nothing
             made.append(ids)
@@ -50,6 +57,11 @@ def weights_of(model):
     return [np.array(w) for w in model.get_weights()]
 
 
+def given(arrays):
+    """As Keras takes them."""
+    return [tf.constant(x) if x.dtype.kind == 'U' else x for x in arrays]
+
+
 class Case:
     """A model with data, and what Keras makes of them."""
 
@@ -64,21 +76,24 @@ class Case:
         if name == 'gru_masked':
             self.x[0][1, 2:4] = 0.5
         model.save(base + '.keras')
-        self.out = as_list(model(self.x if len(self.x) > 1 else self.x[0], training=False))
+        fed = given(self.x)
+        self.out = as_list(model(fed if len(fed) > 1 else fed[0], training=False))
         self.out = [np.array(out) for out in self.out]
         y = [targets(kind, out.shape, random) for out in self.out]
         losses = loss if isinstance(loss, list) else [loss]
         settings = {'loss': losses, 'optimizer': optimizer, 'metrics': list(metrics), 'steps': steps, 'save': save}
+        settings['texts'] = {'x%d' % i: [list(x.shape), x.ravel().tolist()] for i, x in enumerate(self.x) if x.dtype.kind == 'U'}
         with h5py.File(base + '.h5', 'w') as data:
             data.attrs['settings'] = json.dumps(settings)
             for i, x in enumerate(self.x):
-                data['x%d' % i] = x
+                if x.dtype.kind != 'U':
+                    data['x%d' % i] = x
             for i, target in enumerate(y):
                 data['y%d' % i] = target
         made = [keras.losses.get(one) for one in losses]
         model.compile(OPTIMIZERS[optimizer](), made if len(made) > 1 else made[0], metrics=self.keras_metrics(metrics),
                       run_eagerly=True)
-        packed = (self.x if len(self.x) > 1 else self.x[0], y if len(y) > 1 else y[0])
+        packed = (fed if len(fed) > 1 else fed[0], y if len(y) > 1 else y[0])
         self.logs = model.evaluate(*packed, verbose=0, batch_size=3, return_dict=True)
         self.losses, self.first, self.names = [], None, [w.name for w in model.weights]
         for step in range(steps):
@@ -182,7 +197,7 @@ class Keras(unittest.TestCase):
         version = '3' if KERAS3 else '2'
         with h5py.File(base + '.weft.h5', 'r') as made:
             expected = [made['trained%d' % i][()] for i in range(len(case.trained))]
-        x = case.x if len(case.x) > 1 else case.x[0]
+        x = given(case.x) if len(case.x) > 1 else given(case.x)[0]
         for form in ('.weft%s.keras' % version, '.weft%s.h5' % version):
             model = keras.models.load_model(base + form, compile=False)
             for ours, theirs in zip(expected, as_list(model(x, training=False))):

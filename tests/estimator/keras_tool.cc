@@ -151,6 +151,22 @@ StatusOr<CompileOptions> ReadSettings(const Json& settings) {
   return compile;
 }
 
+// Inputs that are texts stand in the settings: {"x0": [sizes, values]}.
+Status AddTexts(const Json& settings, std::vector<Tensor>* x) {
+  const Json* texts = settings.Find("texts");
+  if (texts == nullptr) return absl::OkStatus();
+  for (const auto& [name, text] : texts->members()) {
+    if (text.items().size() != 2) return InvalidArgument("texts of '", name, "'");
+    Shape shape;
+    for (const Json& size : text.items()[0].items()) shape.AddDim(size.AsInt().value_or(0));
+    std::vector<std::string> values;
+    for (const Json& value : text.items()[1].items())
+      values.push_back(value.AsString().value_or(""));
+    x->push_back(Tensor::FromSpan<std::string>(shape, values));
+  }
+  return absl::OkStatus();
+}
+
 Status RunCase(const std::string& base) {
   RealFileSystem files;
   WEFT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(files, base + ".h5"));
@@ -160,6 +176,7 @@ Status RunCase(const std::string& base) {
   WEFT_ASSIGN_OR_RETURN(const Json settings, Json::Parse(*text));
   Examples examples;
   examples.x = Numbered(*data, "x");
+  WEFT_RETURN_IF_ERROR(AddTexts(settings, &examples.x));
   examples.y = Numbered(*data, "y");
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, LoadModel(base + ".keras"));
   storage::Hdf5Group out;

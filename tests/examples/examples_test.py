@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each example as its README runs it: examples_test.py WEFT BIN_FOLDER EXAMPLES_FOLDER [TEST ...]."""
+import glob
 import re
 import socket
 import subprocess
@@ -82,6 +83,15 @@ class Alone(unittest.TestCase):
             with open('%s/%s/main.cc' % (FOLDER, name)) as source:
                 self.assertLessEqual(len(source.readlines()), 60)
 
+    def test_estimator(self):
+        text = run(BIN + '/estimator', self.folder)
+        self.assertGreaterEqual(number(r'accuracy: (\S+)', text), 0.85)
+        self.assertEqual(number(r'global_step: (\S+)', text), 600)
+        exported, = glob.glob(self.folder + '/export/buyers/*')
+        self.assertRegex(run(WEFT, 'inspect', exported), r'serving_default')
+        with open(FOLDER + '/estimator/main.cc') as source:
+            self.assertLessEqual(len(source.readlines()), 60)
+
     def test_custom_op(self):
         text = run(BIN + '/custom_op')
         first, last = number(r'loss (\S+) at first', text), number(r'(\S+) at last', text)
@@ -131,6 +141,15 @@ class Cluster(unittest.TestCase):
                        '--steps', '200')
             self.assertGreaterEqual(number(r'test accuracy: (\S+)', text), 0.7)
             self.assertIn('digits_STATE', run(WEFT, 'inspect', folder))
+
+    def test_estimator_as_a_job(self):
+        """Chief, worker, parameter server and evaluator; the evaluator tells of the last checkpoint and exports it."""
+        with tempfile.TemporaryDirectory() as folder:
+            text = job(['--chief', '--ps', '1', '--workers', '1', '--evaluator'], 'estimator', folder)
+            self.assertGreaterEqual(number(r'accuracy: (\S+)', text), 0.85)
+            self.assertGreaterEqual(number(r'global_step: (\S+)', text), 600)
+            self.assertEqual(len(glob.glob(folder + '/export/buyers/*')), 1)
+            self.assertGreaterEqual(len(glob.glob(folder + '/eval/events.*')), 1)
 
     def test_in_graph(self):
         text = job(['--workers', '3'], 'in_graph')

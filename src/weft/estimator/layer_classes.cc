@@ -10,6 +10,7 @@ const LayerClasses& LayerClasses::Standard() {
     auto* classes = new LayerClasses();
     AddActivationLayers(*classes);
     AddAttentionLayers(*classes);
+    AddConvLstmLayers(*classes);
     AddConvolutionLayers(*classes);
     AddDenseLayers(*classes);
     AddEmbeddingLayers(*classes);
@@ -20,6 +21,8 @@ const LayerClasses& LayerClasses::Standard() {
     AddRandomLayers(*classes);
     AddRecurrentLayers(*classes);
     AddReshapingLayers(*classes);
+    AddTextLayers(*classes);
+    AddWrappers(*classes);
     return classes;
   }();
   return *standard;

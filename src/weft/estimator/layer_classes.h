@@ -35,6 +35,7 @@ class LayerClasses {
 void AddActivationLayers(LayerClasses& classes);
 void AddAttentionLayers(LayerClasses& classes);
 void AddBidirectional(LayerClasses& classes);
+void AddConvLstmLayers(LayerClasses& classes);
 void AddConvolutionLayers(LayerClasses& classes);
 void AddDenseLayers(LayerClasses& classes);
 void AddEmbeddingLayers(LayerClasses& classes);
@@ -45,5 +46,7 @@ void AddPreprocessingLayers(LayerClasses& classes);
 void AddRandomLayers(LayerClasses& classes);
 void AddRecurrentLayers(LayerClasses& classes);
 void AddReshapingLayers(LayerClasses& classes);
+void AddTextLayers(LayerClasses& classes);
+void AddWrappers(LayerClasses& classes);
 
 }  // namespace weft::estimator

@@ -171,9 +171,13 @@ Endpoint Loss::BinaryEach(GraphBuilder& b, Endpoint t, Endpoint p) const {
   const Writer w{b, p};
   Endpoint logits = Flag("from_logits", false) ? p : LogitsBehind(p, "Sigmoid");
   if (logits) {
-    // max(x, 0) - x t + log(1 + exp(-|x|))
-    const Endpoint soft = w.one("Softplus", w.one("Neg", w.one("Abs", logits)));
-    return w.add(w.sub(w.one("Relu", logits), w.mul(logits, t)), soft);
+    // max(x, 0) - x t + log(1 + exp(-|x|)), whose gradient is sigmoid(x) - t at 0 too, as Relu's
+    // and Abs' there would not make it.
+    const Endpoint zeros = w.one("ZerosLike", logits);
+    const Endpoint is_positive = w.two("GreaterEqual", logits, zeros);
+    const Endpoint positive = b.Op("SelectV2", {is_positive, logits, zeros});
+    const Endpoint low = b.Op("SelectV2", {is_positive, w.one("Neg", logits), logits});
+    return w.add(w.sub(positive, w.mul(logits, t)), w.one("Softplus", low));
   }
   const Endpoint q = w.clip(p, kEpsilon, 1 - kEpsilon);
   const Endpoint yes = w.mul(t, w.log(w.add(q, w.n(kEpsilon))));

@@ -72,6 +72,18 @@ TEST(ModelTest, FitFindsALine) {
   EXPECT_TRUE(std::isnan(LogOf(*logs, "accuracy")));
 }
 
+TEST(ModelTest, LogitsOfZeroLearnFromTheirLabels) {
+  const auto model = Model::Sequential(
+      Input({1}), {Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})}, {.seed = 1});
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_TRUE((*model)->Compile({.optimizer = Sgd(1), .loss = {BinaryCrossentropy(true)}}).ok());
+  const Tensor column = Tensor::FromSpan<float>({2, 1}, {1, 1});
+  ASSERT_TRUE((*model)->TrainOnBatch({{column}, {Tensor::FromSpan<float>({2, 1}, {1, 1})}}).ok());
+  const auto weights = (*model)->GetWeights();
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_FLOAT_EQ((*weights)[0].value.data<float>()[0], 0.5f);  // -(sigmoid(0) - 1)
+}
+
 TEST(ModelTest, OneSeedGivesOneTraining) {
   std::vector<double> losses;
   for (int run = 0; run < 2; ++run) {

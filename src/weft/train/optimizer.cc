@@ -139,7 +139,7 @@ Variable Optimizer::Slot(Program& program, const Variable& variable, const std::
   if (found != slots_.end()) return found->second;
   // The slot's full name is the variable's and the slot's, whatever the builder's prefix is.
   GraphBuilder& builder = program.builder();
-  Variable slot = program.AddSlot(variable, slot_name, initial);
+  Variable slot = program.AddSlot(variable, slot_prefix_ + slot_name, initial);
   if (builder.ok()) slots_.emplace(key, slot);
   return slot;
 }

@@ -59,6 +59,8 @@ class Optimizer {
   StatusOr<Node*> Minimize(Program& program, Endpoint loss);
 
   const std::string& name() const { return name_; }
+  // Stands before the names of slots, "w/<prefix>Adagrad": "t_0/" in TensorFlow's DNNClassifier.
+  void set_slot_prefix(std::string prefix) { slot_prefix_ = std::move(prefix); }
 
  protected:
   // Called once an ApplyGradients, before any apply.
@@ -78,6 +80,7 @@ class Optimizer {
 
  private:
   const std::string name_;
+  std::string slot_prefix_;
   std::map<std::pair<std::string, std::string>, Variable> slots_;
 };
 

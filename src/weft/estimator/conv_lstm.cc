@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/estimator/conv_lstm.h"
+
+#include <utility>
+#include <vector>
+
+#include "weft/estimator/activation.h"
+#include "weft/estimator/graph_writing.h"
+#include "weft/estimator/layer_classes.h"
+#include "weft/estimator/scan.h"
+#include "weft/estimator/window.h"
+
+namespace weft::estimator {
+namespace {
+
+struct ConvLstmSettings {
+  int64_t filters = 1;
+  Sizes kernel_size = 1;
+  ConvLstmOptions o;
+};
+
+Endpoint TimeFirst(GraphBuilder& b, Endpoint x) { return TransposeTo(b, x, {1, 0, 2}); }
+
+// Steps of one size have another 1 before it throughout, so that their convolutions are 2-D ones.
+template <int kRank>
+class ConvLstmLayer final : public Layer {
+ public:
+  ConvLstmLayer() = default;
+  explicit ConvLstmLayer(ConvLstmSettings settings) : s_(std::move(settings)) {}
+  const char* class_name() const override { return kRank == 1 ? "ConvLSTM1D" : "ConvLSTM2D"; }
+
+  void Fields(ConfigFields& f) override {
+    f.Field("filters", s_.filters);
+    f.Field("kernel_size", s_.kernel_size);
+    f.Field("strides", s_.o.strides);
+    f.Field("padding", s_.o.padding);
+    f.Fixed("data_format", "channels_last");
+    f.Field("dilation_rate", s_.o.dilation_rate);
+    f.Activation("activation", s_.o.activation);
+    f.Activation("recurrent_activation", s_.o.recurrent_activation);
+    f.Field("use_bias", s_.o.use_bias);
+    f.Field("kernel_initializer", s_.o.kernel_initializer);
+    f.Field("recurrent_initializer", s_.o.recurrent_initializer);
+    f.Field("bias_initializer", s_.o.bias_initializer);
+    f.Field("unit_forget_bias", s_.o.unit_forget_bias);
+    f.Field("kernel_regularizer", s_.o.kernel_regularizer);
+    f.Field("recurrent_regularizer", s_.o.recurrent_regularizer);
+    f.Field("bias_regularizer", s_.o.bias_regularizer);
+    f.Field("kernel_constraint", s_.o.kernel_constraint);
+    f.Field("recurrent_constraint", s_.o.recurrent_constraint);
+    f.Field("bias_constraint", s_.o.bias_constraint);
+    f.Field("return_sequences", s_.o.return_sequences);
+    f.Field("return_state", s_.o.return_state);
+    f.Field("go_backwards", s_.o.go_backwards);
+    f.Fixed("stateful", false);
+  }
+
+  std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
+    GraphBuilder& b = call.b();
+    Endpoint x = in[0].tensor;
+    if (!call.CheckRank(x, kRank + 3)) return {};
+    const PartialShape shape = b.ShapeOf(x);
+    for (int axis = 2; axis < shape.rank(); ++axis) {
+      if (shape.dim(axis) >= 0) continue;
+      call.Fail(InvalidArgument("expected sizes that are known but the batch and the time, got ",
+                                shape.ToString()));
+      return {};
+    }
+    const StatusOr<std::string> padding = PaddingAttr(s_.o.padding);
+    const StatusOr<std::vector<int64_t>> kernel_size = s_.kernel_size.ForAxes(kRank, "kernel_size");
+    const StatusOr<std::vector<int64_t>> strides = s_.o.strides.ForAxes(kRank, "strides");
+    const StatusOr<std::vector<int64_t>> dilations =
+        s_.o.dilation_rate.ForAxes(kRank, "dilation_rate");
+    for (const Status& status :
+         {padding.status(), kernel_size.status(), strides.status(), dilations.status()}) {
+      if (!status.ok()) return call.Fail(status), std::vector<Value>();
+    }
+    if (s_.filters < 1)
+      return call.Fail(InvalidArgument("filters is ", s_.filters)), std::vector<Value>();
+    const InnerLayer cell(call, "conv_lstm_cell", "cell");
+    const int64_t channels = shape.dim(kRank + 2), gates = 4 * s_.filters;
+    const auto with_sizes = [&](int64_t from, int64_t to) {
+      Shape whole;
+      for (const int64_t size : *kernel_size) whole.AddDim(size);
+      whole.AddDim(from);
+      whole.AddDim(to);
+      return whole;
+    };
+    const Endpoint kernel =
+        call.WeightOf("kernel", with_sizes(channels, gates),
+                      {s_.o.kernel_initializer, s_.o.kernel_regularizer, s_.o.kernel_constraint});
+    const Endpoint recurrent = call.WeightOf(
+        "recurrent_kernel", with_sizes(s_.filters, gates),
+        {s_.o.recurrent_initializer, s_.o.recurrent_regularizer, s_.o.recurrent_constraint});
+    const Endpoint bias = s_.o.use_bias ? Bias(call, gates) : Endpoint();
+    if (!b.ok()) return {};
+    // All steps' convolutions of the inputs at once.
+    std::vector<int64_t> dims = {-1};
+    if (kRank == 1) dims.push_back(1);
+    for (int axis = 2; axis < shape.rank(); ++axis) dims.push_back(shape.dim(axis));
+    Endpoint steps = b.Op("Conv2D", {ReshapeTo(b, x, dims), Flat(b, kernel)},
+                          {{"strides", WholeWindow(*strides)},
+                           {"padding", *padding},
+                           {"dilations", WholeWindow(*dilations)}});
+    if (bias) steps = b.Op("BiasAdd", {steps, bias});
+    if (!b.ok()) return {};
+    const PartialShape made = b.ShapeOf(steps);
+    return Run(call, x, in[0].mask, steps, Flat(b, recurrent), made.dim(1), made.dim(2));
+  }
+
+ private:
+  static Endpoint Flat(GraphBuilder& b, Endpoint kernel) {
+    return kRank == 1 ? ExpandDim(b, kernel, 0) : kernel;
+  }
+
+  Endpoint Bias(LayerCall& call, int64_t gates) const {
+    WeightOptions options{s_.o.bias_initializer, s_.o.bias_regularizer, s_.o.bias_constraint};
+    if (s_.o.unit_forget_bias) {
+      options.first = [filters = s_.filters](GraphBuilder& b, DType dtype, const Shape&) {
+        const auto filled = [&](int64_t size, double value) {
+          return train::Constant(value)(b, dtype, Shape{size});
+        };
+        return Concat(b, {filled(filters, 0), filled(filters, 1), filled(2 * filters, 0)}, 0);
+      };
+    }
+    return call.WeightOf("bias", Shape{gates}, options);
+  }
+
+  // `steps`: [batch * time, height, width, gates].
+  std::vector<Value> Run(LayerCall& call, Endpoint x, Endpoint mask, Endpoint steps,
+                         Endpoint recurrent, int64_t height, int64_t width) const {
+    GraphBuilder& b = call.b();
+    const int64_t places = height * width, filters = s_.filters;
+    ScanInputs in;
+    in.width = places * 4 * filters;
+    in.units = places * filters;
+    const Endpoint sizes =
+        b.Op("Pack", {std::vector<Endpoint>{SizeOf(b, x, 0), SizeOf(b, x, 1),
+                                            b.Scalar<int32_t>(static_cast<int32_t>(in.width))}});
+    in.steps = TimeFirst(b, b.Op("Reshape", {steps, sizes}));
+    if (mask) in.mask = CastTo(b, TransposeTo(b, mask, {1, 0}), DType::kFloat);
+    if (s_.o.go_backwards) {
+      in.steps = b.Op("ReverseV2", {in.steps, IntVector(b, {0})});
+      if (mask) in.mask = b.Op("ReverseV2", {in.mask, IntVector(b, {0})});
+    }
+    const Endpoint state_shape =
+        b.Op("Pack", {std::vector<Endpoint>{SizeOf(b, x, 0),
+                                            b.Scalar<int32_t>(static_cast<int32_t>(in.units))}});
+    const Endpoint zeros = b.Op("Fill", {state_shape, Number(b, DType::kFloat, 0)});
+    in.states = {zeros, zeros};
+    in.constants = {recurrent};
+    const ScanResults run = Scan(b, "conv_lstm", in,
+                                 [&](GraphBuilder& f, Endpoint row, absl::Span<const Endpoint> now,
+                                     absl::Span<const Endpoint> constants) {
+                                   return Step(f, row, now, constants[0], height, width);
+                                 });
+    if (!b.ok()) return {};
+    const auto shaped = [&](Endpoint flat, std::vector<int64_t> dims) {
+      if (kRank == 2) dims.push_back(height);
+      dims.push_back(width);
+      dims.push_back(filters);
+      return ReshapeTo(b, flat, dims);
+    };
+    std::vector<Value> out;
+    if (s_.o.return_sequences) {
+      // One size may be left open: the batch, where the time is known.
+      const int64_t time = b.ShapeOf(x).dim(1);
+      std::vector<Endpoint> sizes_out = {SizeOf(b, x, 0), SizeOf(b, x, 1)};
+      const Endpoint batch_first = TimeFirst(b, run.outputs);
+      if (time >= 0) {
+        out.push_back({shaped(batch_first, {-1, time}), mask});
+      } else {
+        std::vector<int64_t> rest = {width, filters};
+        if (kRank == 2) rest.insert(rest.begin(), height);
+        for (const int64_t size : rest) {
+          sizes_out.push_back(b.Scalar<int32_t>(static_cast<int32_t>(size)));
+        }
+        out.push_back({b.Op("Reshape", {batch_first, b.Op("Pack", {sizes_out})}), mask});
+      }
+    } else {
+      out.push_back({shaped(run.last, {-1}), {}});
+    }
+    for (size_t i = 0; s_.o.return_state && i < run.states.size(); ++i) {
+      out.push_back({shaped(run.states[i], {-1}), {}});
+    }
+    return out;
+  }
+
+  // One step of flat rows: input, forget, candidate and output gates lie behind each other in the
+  // channels.
+  std::vector<Endpoint> Step(GraphBuilder& f, Endpoint row, absl::Span<const Endpoint> now,
+                             Endpoint recurrent, int64_t height, int64_t width) const {
+    const int64_t n = s_.filters;
+    const Endpoint h = ReshapeTo(f, now[0], {-1, height, width, n});
+    const Endpoint c = ReshapeTo(f, now[1], {-1, height, width, n});
+    const Endpoint again = f.Op("Conv2D", {h, recurrent},
+                                {{"strides", AttrValue::IntList{1, 1, 1, 1}}, {"padding", "SAME"}});
+    const Endpoint all = f.Op("AddV2", {ReshapeTo(f, row, {-1, height, width, 4 * n}), again});
+    const auto gate = [&](int i) { return SliceLast(f, all, i * n, n); };
+    const auto open = [&](Endpoint e) { return Activate(f, s_.o.recurrent_activation, e); };
+    const auto product = [&](Endpoint p, Endpoint q) { return f.Op("Mul", {p, q}); };
+    const Endpoint cell = f.Op(
+        "AddV2",
+        {product(open(gate(1)), c), product(open(gate(0)), Activate(f, s_.o.activation, gate(2)))});
+    const Endpoint out = product(open(gate(3)), Activate(f, s_.o.activation, cell));
+    const int64_t units = height * width * n;
+    return {ReshapeTo(f, out, {-1, units}), ReshapeTo(f, cell, {-1, units})};
+  }
+
+  ConvLstmSettings s_;
+};
+
+}  // namespace
+
+LayerRef ConvLSTM1D(int64_t filters, const Sizes& kernel_size, const ConvLstmOptions& options) {
+  return MakeLayer<ConvLstmLayer<1>>(ConvLstmSettings{filters, kernel_size, options}, options.name);
+}
+LayerRef ConvLSTM2D(int64_t filters, const Sizes& kernel_size, const ConvLstmOptions& options) {
+  return MakeLayer<ConvLstmLayer<2>>(ConvLstmSettings{filters, kernel_size, options}, options.name);
+}
+
+void AddConvLstmLayers(LayerClasses& classes) {
+  classes.Add<ConvLstmLayer<1>>();
+  classes.Add<ConvLstmLayer<2>>();
+}
+
+}  // namespace weft::estimator
