@@ -2,6 +2,7 @@
 // `weft plan`: how a step would best be distributed over a cluster.
 #include "platform/placement/plan.h"
 
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -175,6 +176,11 @@ Status RunPlan(const PlanFlags& given) {
   const platform::CostModel model = platform::CostModel::Fit(PointersTo(measured), ThisMachine());
   if (!flags.placer.empty()) return PrintPlacement(flags, step, cluster, model);
   platform::PlanOptions options = flags.options;
+  if (options.goal.examples <= 0 &&
+      (std::isfinite(options.goal.seconds) || std::isfinite(options.goal.dollars))) {
+    return InvalidArgument(
+        "--deadline and --budget are of a training: give its examples, --train N");
+  }
   if (flags.objective == "cost") options.objective = platform::PlanOptions::Objective::kCost;
   WEFT_ASSIGN_OR_RETURN(const platform::DistributionPlan plan,
                         platform::MakePlan(step, cluster, model, options));
@@ -185,6 +191,19 @@ Status RunPlan(const PlanFlags& given) {
   if (!flags.output.empty()) WEFT_RETURN_IF_ERROR(WriteFile(files, flags.output, json));
   if (flags.page.empty()) return absl::OkStatus();
   return WriteFile(files, flags.page, platform::MakePlanPage(plan, cluster));
+}
+
+void AddGoalFlags(CLI::App* command, PlanFlags* flags) {
+  platform::ScaleGoal* const goal = &flags->options.goal;
+  command
+      ->add_option("--train", goal->examples,
+                   "Examples to train on until the model is done: the cheapest way that keeps "
+                   "--deadline and --budget is used")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--deadline", goal->seconds, "With --train: seconds until it must be done")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--budget", goal->dollars, "With --train: dollars that it may cost")
+      ->check(CLI::PositiveNumber);
 }
 
 void AddSearchFlags(CLI::App* command, PlanFlags* flags) {
@@ -245,6 +264,7 @@ void AddPlan(CLI::App& app, const CommandLine& line, Action* action) {
       ->capture_default_str()
       ->check(CLI::IsMember({"time", "cost"}));
   AddSearchFlags(command, flags.get());
+  AddGoalFlags(command, flags.get());
   command->add_flag("--least", flags->source.least,
                     "An op takes what it took at least, not on the mean: of a busy machine");
   command->add_flag("--explain", flags->explain, "Also what was tried and why it was not taken");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/plan_inputs.h"
 
-#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -11,8 +10,8 @@
 #include "base/files.h"
 #include "base/memory_limit.h"
 #include "base/threads.h"
-#include "net/json.h"
 #include "platform/placement/cost_file.h"
+#include "platform/placement/price_file.h"
 #include "platform/resources/node_shape.h"
 #include "platform/scheduling/trace.h"
 #include "platform/store/kubernetes/kubernetes_store.h"
@@ -36,17 +35,7 @@ Status ReadPrices(const std::string& path, const std::vector<std::string>& types
                   std::vector<platform::NodeShape>* nodes) {
   RealFileSystem files;
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, kMostFileBytes));
-  StatusOr<Json> json = Json::Parse(text);
-  if (!json.ok()) return Annotate(json.status(), path);
-  if (!json->is_object())
-    return InvalidArgument(path, ": expected dollars an hour by shape, found ", json->Describe());
-  std::map<std::string, double> prices;
-  for (const JsonMember& member : json->members()) {
-    const StatusOr<double> price = member.value.AsDouble();
-    if (!price.ok()) return Annotate(price.status(), absl::StrCat(path, ": ", member.name));
-    if (!(*price >= 0)) return InvalidArgument(path, ": ", member.name, ": a price is 0 or more");
-    prices[member.name] = *price;
-  }
+  WEFT_ASSIGN_OR_RETURN(const auto prices, platform::ParsePrices(text, path));
   for (size_t i = 0; i < nodes->size(); ++i) {
     const auto found = prices.find(types[i]);
     if (found != prices.end()) (*nodes)[i].price = found->second;

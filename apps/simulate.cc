@@ -13,6 +13,7 @@
 
 #include "apps/command.h"
 #include "base/files.h"
+#include "platform/placement/scale_simulation.h"
 #include "platform/scheduling/simulation_page.h"
 #include "platform/scheduling/simulator.h"
 
@@ -28,6 +29,7 @@ struct SimulateFlags {
   platform::SimulationOptions options;
   double fill = 0;
   std::string page;
+  std::string scaling;
 };
 
 // "nan" is in every range.
@@ -40,7 +42,24 @@ CLI::Validator IsNumber() {
           ""};
 }
 
+Status RunScaling(const SimulateFlags& flags) {
+  RealFileSystem files;
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, flags.scaling, kMostTraceBytes));
+  WEFT_ASSIGN_OR_RETURN(const auto jobs, platform::ParseScaleJobs(text, flags.scaling));
+  platform::ScaleSimulationOptions options;
+  options.seed = flags.options.seed;
+  WEFT_ASSIGN_OR_RETURN(const platform::ScaledMix mix, platform::SimulateScaling(jobs, options));
+  std::printf("%s", platform::FormatScaling(mix).c_str());
+  return absl::OkStatus();
+}
+
 Status RunSimulations(const SimulateFlags& flags) {
+  if (!flags.scaling.empty()) return RunScaling(flags);
+  if (flags.nodes.empty() || flags.trace.empty()) {
+    return InvalidArgument(
+        "What shall be simulated? Give --nodes and --trace, or --scaling for counts that are "
+        "decided as trainings go");
+  }
   RealFileSystem files;
   WEFT_ASSIGN_OR_RETURN(const std::string nodes_text,
                         ReadFile(files, flags.nodes, kMostTraceBytes));
@@ -78,12 +97,13 @@ void AddSimulate(CLI::App& app, Action* action) {
   CLI::App* const command = app.add_subcommand(
       "simulate", "What scheduling policies would make of a trace of jobs on a cluster");
   const auto flags = std::make_shared<SimulateFlags>();
-  command->add_option("--nodes", flags->nodes, "Node objects in YAML or JSON, or a table (.csv)")
-      ->required();
-  command
-      ->add_option("--trace", flags->trace,
-                   "A table of jobs: name, submit_time, duration, num_gpu, ...")
-      ->required();
+  command->add_option("--nodes", flags->nodes, "Node objects in YAML or JSON, or a table (.csv)");
+  command->add_option("--trace", flags->trace,
+                      "A table of jobs: name, submit_time, duration, num_gpu, ...");
+  command->add_option("--scaling", flags->scaling,
+                      "Instead: trainings with what their counts of workers bring and cost, to "
+                      "compare counts that are decided as they go with fixed ones "
+                      "(docs/placement.md)");
   command
       ->add_option("--policy", flags->policies,
                    "ORDER[/PLACEMENT][+strict|+easy|+greedy]; may be repeated. Orders: " +

@@ -36,6 +36,9 @@ def graph_of(model, places):
         train = v1.train.GradientDescentOptimizer(0.01).minimize(loss)
         initializer = v1.global_variables_initializer()
     for op in graph.get_operations():
+        # Gradients ask to be beside each other, which is not for them to say here; references hold variables together.
+        if '_class' in op.node_def.attr:
+            op._clear_attr('_class')
         if op.name in places:
             op._set_device('/job:worker/task:%d' % places[op.name])
     return graph, initializer, train, feeds

@@ -274,6 +274,53 @@ class CheckTest(FileTest):
         self.assertIn('What else it may be: weft inspect ' + index, weft('check', index, code=2))
 
 
+class PlanTest(FileTest):
+    """`weft plan` of graphs that never ran, in whatever form they come."""
+    NODES = 'sn,cpu_milli,memory_mib,gpu,model\n' + ''.join('n%d,16000,65536,0,\n' % i for i in range(2))
+
+    def training(self):
+        with tf1.Graph().as_default() as graph, tf1.Session() as session:
+            x = tf1.placeholder(tf.float32, [None, 784], name='x')
+            w = tf1.get_variable('w', initializer=np.zeros([784, 10], np.float32), use_resource=False)
+            loss = tf.reduce_mean(tf.square(tf.matmul(x, w)), name='loss')
+            tf1.train.GradientDescentOptimizer(.1).minimize(loss, name='train')
+            tf1.add_to_collection('unused', tf.matmul(tf.zeros([4000, 4000]), tf.ones([4000, 4000]), name='beside'))
+            session.run(tf1.global_variables_initializer())
+            tf1.train.write_graph(graph, self.folder, 'graph.pbtxt')
+            prefix = tf1.train.Saver().save(session, self.at('model.ckpt'))
+            return [self.write('graph.pb', graph.as_graph_def().SerializeToString()), self.at('graph.pbtxt'), prefix + '.meta']
+
+    def plan(self, path, *words, code=0):
+        nodes = self.write('nodes.csv', self.NODES.encode())
+        return weft('plan', path, '--nodes', nodes, '--json', *words, code=code)
+
+    def test_every_form_gives_the_same_plan(self):
+        binary, *others = self.training()
+        plan = json.loads(self.plan(binary, '--target', 'train', '--batch', '64'))
+        self.assertEqual(plan['batch'], 64)
+        variable, = plan['variables'] if plan['variables'] else [{'name': 'w'}]
+        self.assertEqual(variable['name'], 'w')
+        self.assertGreater(plan['step_seconds'], 0)
+        # What the step does not need costs nothing: 128 GFLOP would.
+        self.assertLess(plan['step_seconds'], 0.05)
+        for path in others:
+            self.assertEqual(json.loads(self.plan(path, '--target', 'train', '--batch', '64'))['step_seconds'], plan['step_seconds'])
+        # Without a target what changes variables by gradients is the step.
+        self.assertAlmostEqual(json.loads(self.plan(binary, '--batch', '64'))['step_seconds'], plan['step_seconds'], delta=plan['step_seconds'] * .2)
+        larger = json.loads(self.plan(binary, '--target', 'train', '--batch', '6400'))
+        self.assertGreater(larger['step_seconds'], 3 * plan['step_seconds'])
+
+    def test_what_is_no_graph_or_not_in_it_is_named(self):
+        binary, *_ = self.training()
+        def error(*words):
+            done = subprocess.run([WEFT, 'plan', *words], capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            return done.stderr
+        self.assertIn("There is no op 'trian' in the graph", error(binary, '--target', 'trian'))
+        self.assertIn('broken.pb', error(self.write('broken.pb', b'\x0a\xff\xff\xff')))
+        self.assertIn('missing.pb', error(self.at('missing.pb')))
+
+
 if __name__ == '__main__':
     WEFT = os.path.abspath(sys.argv.pop(1))
     unittest.main()

@@ -14,6 +14,11 @@ namespace weft::platform {
 
 // Where the costs of a step lie in the ConfigMap that the job names.
 inline constexpr char kCostsKey[] = "costs.json";
+// And, if it is there, what kinds of nodes cost (docs/placement.md).
+inline constexpr char kPricesKey[] = "prices.json";
+
+// The factor by which steps of the job, when it last ran, took longer than was expected.
+inline constexpr char kMeasuredFactor[] = "measuredStepFactor";
 
 // The job leaves its counts to the operator, names its costs, is to run, and nothing was decided
 // for this run of it.
@@ -29,11 +34,20 @@ struct DistributionChoice {
   std::string reason;  // a sentence for people
 };
 
-// `costs` is the text of a cost file (docs/placement.md). Each worker gets what its template asks
-// for, or a node of its own. Costs that cannot be read, and graphs that fit nowhere, leave the
-// counts as they are and say why.
+// `costs` is the text of a cost file, `prices` that of a price file or empty (docs/placement.md).
+// Each worker gets what its template asks for, or a node of its own. What cannot be read, and
+// graphs that fit nowhere, leave the counts as they are and say why. `factor` is kMeasuredFactor,
+// or 1.
 DistributionChoice ChooseDistribution(const TfJob& job, const std::string& costs,
-                                      const std::vector<ObjectPtr>& nodes);
+                                      const std::string& prices,
+                                      const std::vector<ObjectPtr>& nodes, double factor = 1);
+
+// Notes in a job's status what a step takes, by how far status.progress has come since it was
+// first seen; once. A sentence for people where that is much more or less than was expected.
+std::string NoteStepTime(Json* status);
+// The status of a job that was suspended: it is planned anew when it goes on, with what was
+// measured.
+void ForgetDistribution(Json* status);
 
 // The job with the counts of the choice; servers that it has no template for get that of the
 // workers.

@@ -6,6 +6,7 @@
 
 #include "platform/jobs/controller_fixture_test.h"
 #include "platform/object/pod_view.h"
+#include "platform/resources/node_shape.h"
 
 namespace weft::platform {
 namespace {
@@ -89,6 +90,36 @@ TEST_F(DistributionTest, WorkersShareNodesByWhatTheyAskFor) {
   EXPECT_THAT(Reason(), StartsWith("ps: 3 workers, 1 server, ")) << JobNow().Dump();
 }
 
+TEST_F(DistributionTest, DeadlineAndBudgetChooseTheCounts) {
+  AddNodes(4);
+  const auto& maps = *FindResource("", "configmaps");
+  for (const ObjectPtr& node : store_->List(Nodes(), {}).value().items) {
+    Json labelled = *node;
+    SetField(&labelled, {"metadata", "labels", kInstanceTypeLabel}, "small");
+    ASSERT_TRUE(store_->Update(Nodes(), labelled, {}).ok());
+  }
+  AddCosts(kCosts);
+  Json map = *store_->Get(maps, {"default", "c"}).value();
+  SetField(&map, {"data", kPricesKey},
+           R"({"format":"weft.dev/prices","version":1,"hourly":{"small":3.6}})");
+  ASSERT_TRUE(store_->Update(maps, map, {}).ok());
+  // One worker alone takes half a second for 64 rows: 12.8 million in 100,000 s.
+  const auto submit = [&](const char* name, int64_t deadline) {
+    Json job = AutoJob();
+    SetField(&job, {"metadata", "name"}, name);
+    SetField(&job, {"spec", "distributionPolicy", "examples"}, 12'800'000);
+    SetField(&job, {"spec", "distributionPolicy", "deadlineSeconds"}, deadline);
+    SetField(&job, {"spec", "distributionPolicy", "budget"}, "500.00");
+    Submit(job);
+    return StringField(*store_->Get(TfJobs(), {"default", name}).value(),
+                       {"status", "distribution", "reason"});
+  };
+  EXPECT_THAT(submit("patient", 200'000), StartsWith("single: 1 worker"));
+  const std::string hurried = submit("hurried", 60'000);
+  EXPECT_THAT(hurried, StartsWith("ps: 3 workers, 1 server, "));
+  EXPECT_THAT(hurried, HasSubstr(" Goal: 3 workers"));
+}
+
 TEST_F(DistributionTest, ItIsPlannedAnewWhenItGoesOn) {
   AddNodes(2);
   AddCosts(kCosts);
@@ -113,6 +144,40 @@ TEST_F(DistributionTest, ItIsPlannedAnewWhenItGoesOn) {
   EXPECT_THAT(Reason(), StartsWith("ps: 4 workers, 1 server, "));
 }
 
+TEST_F(DistributionTest, WhatAStepTookIsReckonedWithWhenItGoesOn) {
+  AddNodes(2);
+  AddCosts(kCosts);
+  Submit(AutoJob());
+  EXPECT_THAT(Reason(), StartsWith("ps: 2 workers, 1 server, "));
+  const auto tell = [&](int step, const char* time) {
+    Json pod = Pod("job-worker-0");
+    SetField(&pod, {"metadata", "annotations", "weft.dev/progress"},
+             absl::StrCat(R"({"step":)", step, R"(,"time":"2026-01-01T00:)", time, R"(Z"})"));
+    ASSERT_TRUE(store_->Update(Pods(), pod, {}).ok());
+    Settle();
+  };
+  for (const char* name : {"job-worker-0", "job-worker-1", "job-ps-0"}) Fate(name, "Running", -1);
+  tell(10, "00:00");
+  tell(15, "00:10");
+  EXPECT_EQ(FindField(JobNow(), {"status", "distribution", "measuredStepSeconds"}), nullptr);
+  tell(110, "05:00");
+  // Three seconds a step, where a quarter of one was expected.
+  EXPECT_EQ(StringField(JobNow(), {"status", "distribution", "measuredStepSeconds"}), "3");
+  bool is_told = false;
+  for (const ObjectPtr& event :
+       store_->List(*FindResource("", "events"), {"default"}).value().items)
+    is_told = is_told || StringField(*event, {"reason"}) == "StepTime";
+  EXPECT_TRUE(is_told);
+  for (const bool suspend : {true, false}) {
+    Json job = JobNow();
+    SetField(&job, {"spec", "runPolicy", "suspend"}, suspend);
+    ASSERT_TRUE(store_->Update(TfJobs(), job, {}).ok());
+    Settle();
+  }
+  EXPECT_THAT(Reason(), StartsWith("single: 1 worker"));
+  EXPECT_THAT(Reason(), HasSubstr("times as long as expected"));
+}
+
 TEST_F(DistributionTest, WithoutCostsTheCountsStay) {
   AddNodes(4);
   Submit(AutoJob(2));
@@ -123,13 +188,13 @@ TEST_F(DistributionTest, WithoutCostsTheCountsStay) {
 TEST(ChooseDistribution, SaysWhatIsWrongWithCostsAndNodes) {
   TfJob job;
   job.distribution = {.is_automatic = true, .costs = "c"};
-  EXPECT_THAT(ChooseDistribution(job, kCosts, {}).reason, HasSubstr("the job has no workers"));
+  EXPECT_THAT(ChooseDistribution(job, kCosts, "", {}).reason, HasSubstr("the job has no workers"));
   job.replicas.push_back({.path = "spec.tfReplicaSpecs.Worker"});
-  EXPECT_THAT(ChooseDistribution(job, "{}", {}).reason, HasSubstr("ConfigMap c, costs.json"));
-  EXPECT_THAT(ChooseDistribution(job, kCosts, {}).reason, HasSubstr("no node has room"));
+  EXPECT_THAT(ChooseDistribution(job, "{}", "", {}).reason, HasSubstr("ConfigMap c, costs.json"));
+  EXPECT_THAT(ChooseDistribution(job, kCosts, "", {}).reason, HasSubstr("no node has room"));
   std::string other = kCosts;
   other.replace(other.find("\"version\":1"), 11, "\"version\":9");
-  EXPECT_THAT(ChooseDistribution(job, other, {}).reason, HasSubstr("version"));
+  EXPECT_THAT(ChooseDistribution(job, other, "", {}).reason, HasSubstr("version"));
 }
 
 TEST(DistributionPolicy, IsChecked) {

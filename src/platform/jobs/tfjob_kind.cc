@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 #include "platform/jobs/invalid_job.h"
@@ -130,9 +131,22 @@ StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {
                      : PlanInvalidJob(*object, type_.kind,
                                       std::string(problems.ToStatus().message()), observation.now);
   // When it goes on there may be other nodes.
-  if (is_suspended) plan.status.Erase("distribution");
+  if (is_suspended) ForgetDistribution(&plan.status);
+  const std::string deviation = NoteStepTime(&plan.status);
+  if (!deviation.empty()) plan.events.push_back({"Warning", "StepTime", deviation});
   return Carry(object, std::move(plan));
 }
+
+namespace {
+
+double MeasuredFactor(const Json& object) {
+  double factor = 1;
+  return absl::SimpleAtod(StringField(object, {"status", kMeasuredFactor}), &factor) && factor > 0
+             ? factor
+             : 1;
+}
+
+}  // namespace
 
 StatusOr<Plan> TfJobKind::Distribute(const Observation& observation, const TfJob& job) const {
   const Json& object = *observation.object;
@@ -147,7 +161,9 @@ StatusOr<Plan> TfJobKind::Distribute(const Observation& observation, const TfJob
   } else {
     WEFT_RETURN_IF_ERROR(map.status());
     WEFT_ASSIGN_OR_RETURN(const ObjectList nodes, store_->List(Nodes(), {}));
-    choice = ChooseDistribution(job, StringField(**map, {"data", kCostsKey}), nodes.items);
+    choice = ChooseDistribution(job, StringField(**map, {"data", kCostsKey}),
+                                StringField(**map, {"data", kPricesKey}), nodes.items,
+                                MeasuredFactor(object));
   }
   plan.status = object.Find("status") == nullptr ? Json::MakeObject() : *object.Find("status");
   plan.status.Set("distribution", DistributionStatus(choice));

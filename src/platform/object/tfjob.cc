@@ -2,11 +2,13 @@
 #include "platform/object/tfjob.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 
 #include "base/nearest_name.h"
@@ -150,6 +152,26 @@ void ReadElasticPolicy(const Json& value, const std::string& path, Problems* pro
   job->elastic = policy;
 }
 
+// What is to be trained until when for how much.
+void ReadTrainingGoal(const Json& policy, FieldReader* reader, Problems* problems,
+                      DistributionPolicy* distribution) {
+  constexpr int64_t kMost = int64_t{1} << 53;
+  const std::string path = "spec.distributionPolicy";
+  reader->ReadInt("examples", 1, kMost, &distribution->examples);
+  reader->ReadInt("deadlineSeconds", 1, kMost, &distribution->deadline_seconds);
+  std::string budget;
+  reader->ReadString("budget", &budget);
+  if (!budget.empty() && (!absl::SimpleAtod(budget, &distribution->budget) ||
+                          !std::isfinite(distribution->budget) || distribution->budget <= 0)) {
+    problems->Add(policy, path + ".budget",
+                  absl::StrCat("expected dollars above 0, as \"12.50\", found \"", budget, "\""));
+  }
+  if (distribution->examples == 0 && (distribution->deadline_seconds > 0 || !budget.empty())) {
+    problems->Add(policy, path,
+                  "has a deadline or a budget and not the examples that are to be trained on");
+  }
+}
+
 void ReadDistribution(FieldReader* spec, Problems* problems, TfJob* job) {
   int who = 0;
   spec->ReadChoice("distribution", {"written", "auto", "required"}, &who);
@@ -164,6 +186,7 @@ void ReadDistribution(FieldReader* spec, Problems* problems, TfJob* job) {
   int objective = 0;
   reader.ReadChoice("objective", {"time", "cost"}, &objective);
   job->distribution.wants_least_cost = objective == 1;
+  ReadTrainingGoal(*policy, &reader, problems, &job->distribution);
   reader.Finish();
   if (who == 0) {
     problems->Add(*policy, "spec.distributionPolicy",

@@ -112,6 +112,10 @@ struct DistributionPolicy {
   int64_t most_workers = 16;
   int64_t most_servers = 4;
   bool wants_least_cost = false;  // else the most examples a second
+  // What is to be trained until when for how much; 0: not said.
+  int64_t examples = 0;
+  int64_t deadline_seconds = 0;
+  double budget = 0;  // dollars
 };
 
 struct TfJob {

@@ -84,6 +84,7 @@ class Planner {
       }
     }
     if (options_.splits && cluster_.num_devices() > 1) TrySplit();
+    if (has_best_ && options_.goal.examples > 0) WEFT_RETURN_IF_ERROR(ChooseByGoal());
     return Choose();
   }
 
@@ -179,6 +180,8 @@ class Planner {
     trial.assignment = std::move(assignment);
     trial.simulated = StepSimulator(*trial.problem).Run(trial.assignment);
     choice.seconds = trial.simulated.seconds;
+    if (choice.form == Form::kServers || choice.form == Form::kAllReduce)
+      choice.seconds *= options_.measured_factor;
     choice.limit = DescribeLimit(trial.simulated, cluster_);
     if (step_.batch > 0 && choice.seconds > 0)
       choice.examples_per_second =
@@ -200,6 +203,48 @@ class Planner {
     has_best_ = true;
     plan_.best = at;
     best_ = std::move(trial);
+  }
+
+  // The cheapest that keeps deadline and budget, in place of the best so far.
+  Status ChooseByGoal() {
+    std::vector<ScaleOption> options;
+    std::vector<size_t> fitting;
+    for (size_t i = 0; i < plan_.tried.size(); ++i) {
+      const PlanChoice& each = plan_.tried[i];
+      if (!each.misfit.empty()) continue;
+      if (each.examples_per_second <= 0) {
+        return InvalidArgument(plan_.step, ": its batch is not known, so neither is how long it ",
+                               "takes to train; give --batch");
+      }
+      options.push_back({.kind = FormName(each.form),
+                         .workers = static_cast<int>(each.workers.size()),
+                         .servers = static_cast<int>(each.servers.size()),
+                         .dollars_per_hour = each.price,
+                         .predicted = each.examples_per_second});
+      fitting.push_back(i);
+    }
+    WEFT_ASSIGN_OR_RETURN(const ScaleDecision decision, DecideScale(options, options_.goal, {}));
+    plan_.goal = decision.reason;
+    const size_t chosen = fitting[decision.option];
+    if (chosen == plan_.best) return absl::OkStatus();
+    // Simulated once more, for its timeline.
+    const size_t tried = plan_.tried.size();
+    const PlanChoice& choice = plan_.tried[chosen];
+    has_best_ = false;
+    switch (choice.form) {
+      case Form::kSingle:
+        TrySingle();
+        break;
+      case Form::kSplit:
+        TrySplit();
+        break;
+      default:
+        TryReplicated(choice.form, static_cast<int>(choice.workers.size()),
+                      static_cast<int>(choice.servers.size()));
+    }
+    plan_.tried.resize(tried);
+    plan_.best = chosen;
+    return absl::OkStatus();
   }
 
   // How many of the step's batches so many workers do in a step.

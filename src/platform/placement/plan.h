@@ -13,6 +13,7 @@
 #include "net/json.h"
 #include "platform/placement/placer.h"
 #include "platform/placement/replicate.h"
+#include "platform/placement/scale.h"
 #include "platform/placement/step_simulator.h"
 
 namespace weft::platform {
@@ -28,6 +29,11 @@ struct PlanOptions {
   // The step's batch is spread over the workers, as masters do that distribute a program for one
   // device; else each worker has one as large.
   bool spreads_batch = false;
+  // Steps of several tasks took so many times as long as they were predicted to.
+  double measured_factor = 1;
+  // What is to be trained until when for how much. With examples, the cheapest way that keeps it is
+  // the best; the batch must be known.
+  ScaleGoal goal;
   PlacerOptions placer;
 };
 
@@ -58,6 +64,7 @@ struct DistributionPlan {
   double predicted_single = 0;
   std::vector<PlanChoice> tried;
   size_t best = 0;
+  std::string goal;  // what it means for deadline and budget, in words; empty: none was set
   // Of the best: for the page, and which op is where.
   std::shared_ptr<const PlacementProblem> problem;  // shared by copies of the plan
   Assignment assignment;

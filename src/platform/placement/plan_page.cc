@@ -21,6 +21,19 @@ constexpr size_t kMostMarks = 4000;
 constexpr const char* kColours[] = {"#4269d0", "#efb118", "#ff725c", "#6cc5b0",
                                     "#3ca951", "#a463f2", "#97bbf5", "#9c6b4e"};
 
+// Pictures keep a size that can be read: on a narrow screen they are scrolled, not shrunk.
+constexpr char kStyle[] =
+    ":root{color-scheme:light dark;--ink:#1b1b1b;--paper:#fff;--dim:#555;--line:#ddd;--way:#0006}"
+    "@media(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--paper:#161616;--dim:#aaa;"
+    "--line:#3a3a3a;--way:#fff8}}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem;"
+    "color:var(--ink);background:var(--paper)}"
+    "h1{overflow-wrap:anywhere}pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px}"
+    "svg{width:100%;min-width:44rem;height:auto;display:block}svg text{font-size:11px;"
+    "fill:var(--dim)}.edge{stroke:var(--line)}.way{stroke:var(--way);stroke-width:.6}"
+    "figure{margin:2rem 0}.picture{overflow-x:auto}figcaption{font-weight:600}"
+    ".legend{margin:.2rem 0}.entry{display:inline-block;margin-right:1em}";
+
 std::string EscapeMarkup(const std::string& text) {
   return absl::StrReplaceAll(text,
                              {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
@@ -79,7 +92,8 @@ std::string Timeline(const DistributionPlan& plan, const Cluster& cluster) {
   const auto y_at = [&](int device) { return 8 + kRow * rows.at(device); };
   std::string svg = absl::StrFormat(
       "<figure><figcaption>One step: what each device computes, and tensors between them"
-      "</figcaption><svg viewBox=\"0 0 %.0f %.0f\" role=\"img\">",
+      "</figcaption><div class=\"picture\" tabindex=\"0\" role=\"group\" aria-label=\"Timeline\">"
+      "<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"Timeline of a step\">",
       kWidth, height);
   for (const auto& [device, row] : rows) {
     absl::StrAppendFormat(&svg, "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%s</text>",
@@ -108,7 +122,7 @@ std::string Timeline(const DistributionPlan& plan, const Cluster& cluster) {
                           x_at(whole * i / 4), height - 8, i == 4 ? "end" : "middle",
                           whole * i / 4 * 1e3);
   }
-  svg += "</svg><p class=\"legend\">";
+  svg += "</svg></div><p class=\"legend\">";
   for (size_t i = 0; i < coloured.size(); ++i)
     svg += LegendEntry(ColourOf(i), "&#9632;", coloured[i]);
   return svg + LegendEntry(kOthers, "&#9632;", "other ops") + "</p></figure>\n";
@@ -136,8 +150,9 @@ std::string GraphPicture(const DistributionPlan& plan, const Cluster& cluster) {
     return 10 + (height - 20) * (place[op] + 0.5) / of_level.at(level[op]);
   };
   std::string svg = absl::StrFormat(
-      "<figure><figcaption>The graph by device</figcaption><svg viewBox=\"0 0 %.0f %.0f\" "
-      "role=\"img\">",
+      "<figure><figcaption>The graph by device</figcaption><div class=\"picture\" tabindex=\"0\" "
+      "role=\"group\" aria-label=\"Graph\"><svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" "
+      "aria-label=\"Ops and tensors by device\">",
       kWidth, height);
   size_t drawn = 0;
   for (const StepTensor& tensor : graph.tensors) {
@@ -157,7 +172,7 @@ std::string GraphPicture(const DistributionPlan& plan, const Cluster& cluster) {
                           EscapeMarkup(graph.ops[op].name),
                           EscapeMarkup(cluster.devices[device].name));
   }
-  svg += "</svg><p class=\"legend\">";
+  svg += "</svg></div><p class=\"legend\">";
   for (const auto& [device, row] : rows) {
     svg += LegendEntry(ColourOf(row), "&#9679;", cluster.devices[device].name);
   }
@@ -189,7 +204,9 @@ std::string GrowthChart(const DistributionPlan& plan) {
   constexpr double kHeight = 300;
   std::string svg = absl::StrFormat(
       "<figure><figcaption>%s a second, by workers and servers</figcaption>"
-      "<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\">",
+      "<div class=\"picture\" tabindex=\"0\" role=\"group\" aria-label=\"Growth\"><svg viewBox=\"0 "
+      "0 "
+      "%.0f %.0f\" role=\"img\" aria-label=\"Throughput against workers\">",
       has_examples ? "Examples" : "Workers' steps", kWidth, kHeight);
   const auto x_at = [&](double workers) {
     return 60 + (workers - 1) / (most_workers - 1) * (kWidth - 80);
@@ -217,9 +234,9 @@ std::string GrowthChart(const DistributionPlan& plan) {
     absl::StrAppendFormat(&svg, "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%.0f</text>",
                           x_at(workers), kHeight - 18, workers);
   }
-  absl::StrAppendFormat(&svg,
-                        "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">workers</text></svg>",
-                        kWidth - 20, kHeight - 4);
+  absl::StrAppendFormat(
+      &svg, "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">workers</text></svg></div>",
+      kWidth - 20, kHeight - 4);
   return absl::StrCat(svg, "<p class=\"legend\">", legend, "</p></figure>\n");
 }
 
@@ -229,13 +246,9 @@ std::string MakePlanPage(const DistributionPlan& plan, const Cluster& cluster) {
   return absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>",
       EscapeMarkup(plan.step),
-      "</title><style>body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;"
-      "padding:0 1rem}pre{white-space:pre-wrap;font-size:12px}svg{width:100%;height:auto}svg "
-      "text{font-size:11px;"
-      "fill:#555}.edge{stroke:#ddd}.way{stroke:#0006;stroke-width:.6}figure{margin:2rem 0}"
-      "figcaption{font-weight:600}.legend{margin:.2rem "
-      "0}.entry{white-space:nowrap;margin-right:1em}</style></head><body>\n<h1>",
-      EscapeMarkup(plan.step), "</h1>\n<pre>",
+      "</title><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+      "<style>",
+      kStyle, "</style></head><body>\n<h1>", EscapeMarkup(plan.step), "</h1>\n<pre>",
       EscapeMarkup(FormatPlan(plan, cluster, /*explain=*/true)), "</pre>\n",
       Timeline(plan, cluster), GraphPicture(plan, cluster), GrowthChart(plan), "</body></html>\n");
 }

@@ -90,6 +90,7 @@ std::string FormatPlan(const DistributionPlan& plan, const Cluster& cluster, boo
   if (choice.price > 0) absl::StrAppendFormat(&text, "  price     %.2f $ an hour\n", choice.price);
   if (choice.epoch_cost > 0)
     absl::StrAppendFormat(&text, "  epoch     %.4f $\n", choice.epoch_cost);
+  if (!plan.goal.empty()) absl::StrAppend(&text, "  goal      ", plan.goal, "\n");
   absl::StrAppend(&text, "  limit     ", choice.limit, "\n");
   if (explain) text += FormatTried(plan);
   return text;
@@ -109,6 +110,7 @@ Json PlanToJson(const DistributionPlan& plan, const Cluster& cluster) {
   json.Set("price", choice.price);
   json.Set("epoch_cost", choice.epoch_cost);
   json.Set("limit", choice.limit);
+  if (!plan.goal.empty()) json.Set("goal", plan.goal);
   const auto list = [](const std::vector<std::string>& names) {
     Json array = Json::MakeArray();
     for (const std::string& name : names) array.Append(name);

@@ -41,7 +41,22 @@ bool NamesAnother(const Graph& graph, const FunctionRef& function, const DeviceN
   return false;
 }
 
+// A call that is given handles of variables that lie elsewhere: its body reads them there.
+bool TakesHandlesFromElsewhere(const Graph& graph, const Node& node) {
+  if (!node.LowersTo(InstructionKind::kCall) && graph.FindFunction(node.op()) == nullptr)
+    return false;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const Node* const source = node.input(i).node;
+    if (source != nullptr && source->traits().source == ValueSource::kVariable &&
+        node.input_type(i).dtype == DType::kResource &&
+        source->assigned_device() != node.assigned_device())
+      return true;
+  }
+  return false;
+}
+
 bool Spans(const Graph& graph, const Node& node) {
+  if (TakesHandlesFromElsewhere(graph, node)) return true;
   const StatusOr<DeviceName> device = DeviceName::Parse(node.assigned_device());
   if (!device.ok() || !device->IsFull()) return false;
   std::set<std::string> seen;
@@ -402,17 +417,42 @@ class Lowering {
   Inliner here_;
 };
 
+Status Lower(Graph* graph, Node* node) {
+  const std::string name = node->name();
+  return Annotate(Lowering(graph, node).Run(), absl::StrCat("Node '", name, "'"));
+}
+
+bool IsCall(const Graph& graph, const Node& node) {
+  return !node.traits().names_device && !Called(graph, node.op(), node.attrs()).empty();
+}
+
 }  // namespace
 
 StatusOr<bool> LowerSpanningCalls(Graph* graph) {
   bool changed = false;
   for (Node* node : graph->nodes()) {
     if (!Spans(*graph, *node)) continue;
-    const std::string name = node->name();
-    WEFT_RETURN_IF_ERROR(Annotate(Lowering(graph, node).Run(), absl::StrCat("Node '", name, "'")));
+    WEFT_RETURN_IF_ERROR(Lower(graph, node));
     changed = true;
   }
   return changed;
+}
+
+StatusOr<bool> LowerCalls(const std::string& device, Graph* graph) {
+  bool changed = false;
+  for (Node* node : graph->nodes()) {
+    if (!IsCall(*graph, *node)) continue;
+    if (node->requested_device().empty()) node->set_assigned_device(device);
+    WEFT_RETURN_IF_ERROR(Lower(graph, node));
+    changed = true;
+  }
+  return changed;
+}
+
+bool HasCalls(const Graph& graph) {
+  const std::vector<Node*> nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](const Node* node) { return IsCall(graph, *node); });
 }
 
 }  // namespace weft::compile

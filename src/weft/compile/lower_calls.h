@@ -2,6 +2,8 @@
 // Function calls, branches and loops whose bodies name other devices than the node that runs them.
 #pragma once
 
+#include <string>
+
 #include "base/status.h"
 #include "weft/graph/graph.h"
 
@@ -13,5 +15,11 @@ namespace weft::compile {
 // where that says nothing. True if something changed. Unimplemented for conditions that are no
 // bool.
 StatusOr<bool> LowerSpanningCalls(Graph* graph);
+
+// The same for all calls, branches and loops, so that what they run can be seen. Those that ask for
+// no device are taken to be on `device`, wherever their handles lie.
+StatusOr<bool> LowerCalls(const std::string& device, Graph* graph);
+// Whether there are any.
+bool HasCalls(const Graph& graph);
 
 }  // namespace weft::compile

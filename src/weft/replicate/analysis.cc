@@ -3,63 +3,22 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "weft/replicate/loops.h"
+#include "weft/replicate/node_facts.h"
 #include "weft/replicate/rules.h"
 
 namespace weft::replicate {
 namespace {
 
-constexpr int64_t kMostElements = 64;
-// Larger constants are not looked at, whether they are zeros.
-constexpr size_t kMostBytesOfZeros = 4096;
-
-std::string Quoted(const Node& node) {
-  return absl::StrCat("'", node.name(), "' (", node.op(), ")");
-}
-
-// The integers of a small constant scalar or vector.
-std::optional<Elements> ElementsOf(const Tensor& tensor) {
-  if (tensor.shape().rank() > 1 || tensor.num_elements() > kMostElements) return std::nullopt;
-  Elements elements;
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-    if (tensor.dtype() == DType::kInt32) {
-      elements.push_back({.value = tensor.data<int32_t>()[i]});
-    } else if (tensor.dtype() == DType::kInt64) {
-      elements.push_back({.value = tensor.data<int64_t>()[i]});
-    } else {
-      return std::nullopt;
-    }
-  }
-  return elements;
-}
-
-bool IsZero(const Tensor& tensor) {
-  if (!IsPlain(tensor.dtype()) || tensor.size_bytes() > kMostBytesOfZeros) return false;
-  const std::byte* const bytes = tensor.bytes();
-  return std::all_of(bytes, bytes + tensor.size_bytes(),
-                     [](std::byte byte) { return byte == std::byte{0}; });
-}
-
-bool IsUpdate(const Node& node) {
-  if (node.traits().changes_variable) return true;
-  if (node.traits().passes_reference) return false;
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    if (node.input_type(i).is_ref) return true;
-  }
-  return false;
-}
-
-bool IsStatefulSource(const Node& node) {
-  return node.schema().is_stateful && node.traits().source == ValueSource::kNone &&
-         !node.IsCallEnd() && node.num_outputs() > 0 && !IsRandom(node) &&
-         (absl::StrContains(node.op(), "Iterator") || absl::StrContains(node.op(), "Queue") ||
-          absl::StrContains(node.op(), "Reader") || absl::StrContains(node.op(), "Stage"));
-}
+// How often the step is gone over at most, until what was assumed of loops holds.
+constexpr int kMostRounds = 64;
 
 class Analyser {
  public:
@@ -76,12 +35,18 @@ class Analyser {
     if (!HasUpdates()) return Refuse("it changes no variables, so nothing of it is training");
     ChooseBatch();
     if (!analysis_.refusal.empty()) return std::move(analysis_);
-    for (Node* node : analysis_.order) {
-      Decide(*node);
-      if (!analysis_.refusal.empty()) return std::move(analysis_);
+    WEFT_ASSIGN_OR_RETURN(loops_, Loops::Make(analysis_.order, step_.max_id()));
+    analysis_.order = loops_.WithLoopsWhole(analysis_.order);
+    for (int round = 0; round < kMostRounds; ++round) {
+      GoOver();
+      const bool loops_changed = loops_.TakeChanged();
+      if (is_stale_ || stores_.is_stale()) loops_.ForgetVariables();
+      if (!stores_.TakeChanged() && !loops_changed) {
+        if (analysis_.refusal.empty()) CheckOutcome();
+        return std::move(analysis_);
+      }
     }
-    CheckOutcome();
-    return std::move(analysis_);
+    return Refuse("what its loops carry from round to round could not be told");
   }
 
  private:
@@ -148,46 +113,178 @@ class Analyser {
     return "nothing that is fed has rows to split";
   }
 
+  // Decides all nodes anew by what is assumed of loops.
+  void GoOver() {
+    analysis_.refusal.clear();
+    analysis_.uses.clear();
+    analysis_.mid_step_sums.clear();
+    analysis_.random_nodes.clear();
+    shapes_.emplace();
+    is_stale_ = false;
+    for (Node* node : analysis_.order) {
+      if (!analysis_.refusal.empty() || is_stale_ || stores_.is_stale()) return;
+      Decide(*node);
+    }
+  }
+
   void Decide(Node& node) {
     NodeUse use;
     std::vector<Share> inputs;
     std::vector<PartialShape> shapes;
     bool depends = false;
     for (const Endpoint& input : node.inputs()) {
-      // What comes round a loop is as whole as what went in: rows do not get into loops.
-      const auto source = analysis_.uses.find(input.node);
-      const Share share =
-          source == analysis_.uses.end() ? Share::Whole() : source->second.outputs[input.port];
+      if (input.node->LowersTo(InstructionKind::kNextIteration)) break;  // assumed
+      const Share& share = analysis_.uses.at(input.node).outputs[input.port];
       depends = depends || !share.is_whole() || share.late;
       inputs.push_back(share);
-      shapes.push_back(shapes_.Of(input));
+      shapes.push_back(shapes_->Of(input));
     }
-    if (node.LowersTo(InstructionKind::kArgument)) {
+    const int loop = loops_.LoopOf(node);
+    if (loop != 0 && depends && !loops_.IsSplit(loop)) {
+      // What was decided of it so far does not hold.
+      loops_.Split(loop);
+      is_stale_ = true;
+      return;
+    }
+    if (loop != 0 && loops_.IsSplit(loop)) {
+      use.in_loop = true;
+      DecideInLoop(node, inputs, shapes, &use);
+    } else if (node.LowersTo(InstructionKind::kArgument)) {
       use.outputs = {ArgumentShare(node)};
+    } else if (Stores::IsStore(node) && (depends || stores_.IsSplit(node))) {
+      use.is_split = true;
+      use.outputs.assign(node.num_outputs(), {.kind = Share::Kind::kEqual, .is_list = true});
+    } else if (IsMark(node) && WaitsForWorkers(node)) {
+      use.is_split = true;
+    } else if (Loops::IsVariable(node)) {
+      use.outputs.resize(node.num_outputs());
+      use.outputs[0].is_list = inputs[0].is_list;
     } else if (!depends) {
       use.outputs = WholeOutputs(node, inputs, shapes);
     } else if (!Split(node, inputs, shapes, &use)) {
       Keep(node, inputs, &use);
     }
-    if (const int sizes = SizesInput(node.op()); sizes >= 0) KnowShape(node, inputs[sizes]);
+    const int sizes = SizesInput(node.op());
+    if (sizes >= 0 && sizes < static_cast<int>(inputs.size())) KnowShape(node, inputs[sizes]);
+    KnowShapes(node, &use.outputs);
     analysis_.uses[&node] = std::move(use);
+  }
+
+  bool WaitsForWorkers(const Node& node) const {
+    return std::any_of(node.control_inputs().begin(), node.control_inputs().end(),
+                       [&](const Node* control) {
+                         const auto found = analysis_.uses.find(control);
+                         return found != analysis_.uses.end() && found->second.is_split;
+                       });
+  }
+
+  // Of a loop over the batch each worker computes all, of what comes in. Nothing is put together
+  // before it ends.
+  void DecideInLoop(Node& node, const std::vector<Share>& inputs,
+                    const std::vector<PartialShape>& shapes, NodeUse* use) {
+    use->is_split = true;
+    if (Loops::IsVariable(node)) return BeginVariable(node, inputs[0], shapes[0], use);
+    if (IsUpdate(node))
+      return Stop(absl::StrCat(Quoted(node), " changes a variable in a loop over the batch"));
+    if (node.traits().source == ValueSource::kConstant) {
+      use->outputs = WholeOutputs(node, inputs, shapes);
+      use->outputs[0].kind = Share::Kind::kEqual;
+      return;
+    }
+    if (IsMark(node)) return;
+    if (node.LowersTo(InstructionKind::kEnter)) NoteLate(node, inputs);
+    if (node.LowersTo(InstructionKind::kLoopCondition) && inputs[0].UniformPower() != 0)
+      return Stop(
+          absl::StrCat(Quoted(node), " asks the rows of the batch how often its loop runs"));
+    if (node.LowersTo(InstructionKind::kNextIteration)) {
+      if (loops_.ComeRound(node, {inputs[0], shapes[0]})) return PassOn(node, inputs, shapes, use);
+      return Stop(absl::StrCat("what comes round a loop by ", Quoted(node), ", ",
+                               inputs[0].ToString(), ", is not what its variable begins with"));
+    }
+    if (node.LowersTo(InstructionKind::kEnter) || node.LowersTo(InstructionKind::kExit) ||
+        node.LowersTo(InstructionKind::kLoopCondition)) {
+      return PassOn(node, inputs, shapes, use);
+    }
+    if (Split(node, inputs, shapes, use)) return;
+    if (!SameOnWorkers(node, inputs)) return Stop(WhyNotInLoop(node, inputs));
+    use->is_split = true;
+    use->outputs.assign(node.num_outputs(), Share::Equal());
+  }
+
+  void PassOn(const Node& node, const std::vector<Share>& inputs,
+              const std::vector<PartialShape>& shapes, NodeUse* use) {
+    use->outputs = {inputs[0].OnWorkers()};
+    shapes_->Set(node, {shapes[0]});
+  }
+
+  void BeginVariable(const Node& node, const Share& first, const PartialShape& shape,
+                     NodeUse* use) {
+    const auto variable = loops_.Begin(node, {first, shape});
+    if (!variable) {
+      return Stop(absl::StrCat("the variable ", Quoted(node), " of a loop begins with ",
+                               first.ToString(), ", and something else comes round"));
+    }
+    use->outputs = {variable->share, Share::Equal()};
+    shapes_->Set(node, {variable->shape, PartialShape(Shape())});
+  }
+
+  // Of equal inputs equal outputs come, whatever the op does.
+  static bool SameOnWorkers(const Node& node, const std::vector<Share>& inputs) {
+    const bool only_reads = node.op() == "ReadVariableOp" || node.op() == "VarHandleOp";
+    if (!node.LowersTo(InstructionKind::kKernel) || (node.schema().is_stateful && !only_reads))
+      return false;
+    return std::all_of(inputs.begin(), inputs.end(),
+                       [](const Share& share) { return share.UniformPower() == 0; });
+  }
+
+  std::string WhyNotInLoop(const Node& node, const std::vector<Share>& inputs) const {
+    if (IsRandom(node) || node.schema().is_stateful) {
+      return absl::StrCat(Quoted(node), " draws numbers or has an effect in a loop over the batch");
+    }
+    return absl::StrCat("in a loop over the batch, ", WhyNotSplit(node, inputs));
+  }
+
+  void NoteLate(const Node& node, const std::vector<Share>& inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].late) continue;
+      analysis_.mid_step_sums.push_back(absl::StrCat(
+          "'", node.input(static_cast<int>(i)).node->name(), "' for '", node.name(), "'"));
+    }
+  }
+
+  // What rules found of shapes; lists keep it for their tensors.
+  void KnowShapes(const Node& node, std::vector<Share>* outputs) {
+    std::vector<PartialShape> shapes;
+    bool knows_more = false;
+    for (size_t i = 0; i < outputs->size(); ++i) {
+      Share& share = (*outputs)[i];
+      if (share.is_list || !share.shape) continue;
+      if (shapes.empty()) shapes = OutputShapes(node);
+      const StatusOr<PartialShape> both = shapes[i].MergeWith(*share.shape);
+      share.shape.reset();
+      if (!both.ok() || *both == shapes[i]) continue;
+      shapes[i] = *both;
+      knows_more = true;
+    }
+    if (knows_more) shapes_->Set(node, std::move(shapes));
   }
 
   // What shape inference cannot see: sizes that were computed of sizes.
   void KnowShape(const Node& node, const Share& sizes) {
-    if (!sizes.elements || shapes_.Of({const_cast<Node*>(&node), 0}).known_rank()) return;
-    PartialShape shape = PartialShape::UnknownOfRank(static_cast<int>(sizes.elements->size()));
-    for (int d = 0; d < shape.rank(); ++d) {
+    if (!sizes.elements) return;
+    PartialShape told = PartialShape::UnknownOfRank(static_cast<int>(sizes.elements->size()));
+    for (int d = 0; d < told.rank(); ++d) {
       const Element& size = (*sizes.elements)[d];
-      if (size.IsKnown() && size.value >= 0) shape.SetDim(d, size.value);
+      if (size.IsKnown() && size.value >= 0) told.SetDim(d, size.value);
     }
-    shapes_.Set(node, {std::move(shape)});
+    const StatusOr<PartialShape> both = told.MergeWith(shapes_->Of({const_cast<Node*>(&node), 0}));
+    if (both.ok()) shapes_->Set(node, {*both});
   }
 
   Share ArgumentShare(const Node& node) {
     const int64_t index = FindAttrOr<int64_t>(node.attrs(), "index", -1);
     if (index < 0 || index >= static_cast<int64_t>(feeds_.size())) return Share::Whole();
-    shapes_.Set(node, {analysis_.feeds[index].shape});
+    shapes_->Set(node, {analysis_.feeds[index].shape});
     if (!analysis_.feeds[index].is_split) return Share::Whole();
     Share share = Share::Slice(0);
     share.cut = true;
@@ -197,7 +294,7 @@ class Analyser {
   std::vector<PartialShape> OutputShapes(const Node& node) {
     std::vector<PartialShape> shapes;
     for (int i = 0; i < node.num_outputs(); ++i)
-      shapes.push_back(shapes_.Of({const_cast<Node*>(&node), i}));
+      shapes.push_back(shapes_->Of({const_cast<Node*>(&node), i}));
     return shapes;
   }
 
@@ -215,45 +312,69 @@ class Analyser {
     if (rule == nullptr || rule->is_heavy || node.num_outputs() == 0) return outputs;
     const DType dtype = node.output_type(0).dtype;
     const bool is_size = dtype == DType::kInt32 || dtype == DType::kInt64;
-    if (!is_size && !IsFloating(dtype)) return outputs;
+    if (!is_size && !IsFloating(dtype) && dtype != DType::kVariant) return outputs;
     const std::vector<PartialShape> output_shapes = OutputShapes(node);
     const auto found = rule->rule({node, inputs, shapes, output_shapes});
     for (size_t i = 0; found && i < outputs.size() && i < found->size(); ++i) {
       if (is_size) outputs[i].elements = (*found)[i].elements;
       outputs[i].zero = (*found)[i].zero;
+      outputs[i].is_list = (*found)[i].is_list;
+      outputs[i].shape = (*found)[i].shape;
     }
     return outputs;
   }
 
-  // Whether workers can compute the node of what they have.
+  std::optional<Shares> SplitOutputs(const Node& node, const std::vector<Share>& inputs,
+                                     const std::vector<PartialShape>& shapes) {
+    std::optional<Shares> outputs;
+    if (Stores::IsAccess(node)) {
+      outputs = stores_.Apply(node, inputs, shapes);
+    } else if (const OpRule* const rule = FindRule(node.op()); rule != nullptr) {
+      const std::vector<PartialShape> output_shapes = OutputShapes(node);
+      outputs = rule->rule({node, inputs, shapes, output_shapes});
+    }
+    if (outputs && outputs->size() != static_cast<size_t>(node.num_outputs())) outputs.reset();
+    return outputs;
+  }
+
+  // Whether workers can compute the node of what they have; if not, of sums of the batch beside
+  // their rows, and if need be of rows that they bring to the scale of the whole batch's.
   bool Split(const Node& node, std::vector<Share> inputs, const std::vector<PartialShape>& shapes,
              NodeUse* use) {
-    const OpRule* const rule = FindRule(node.op());
-    if (rule == nullptr) return false;
-    const bool has_slice =
-        std::any_of(inputs.begin(), inputs.end(), [](const Share& s) { return s.is_slice(); });
-    const bool is_late =
-        std::any_of(inputs.begin(), inputs.end(), [](const Share& s) { return s.late; });
-    // What is computed of sums alone runs where they are.
-    if (is_late && !has_slice) return false;
-    const std::vector<PartialShape> output_shapes = OutputShapes(node);
-    std::optional<Shares> outputs = rule->rule({node, inputs, shapes, output_shapes});
+    const auto any = [&](auto is) { return std::any_of(inputs.begin(), inputs.end(), is); };
+    const bool has_slice = any([](const Share& share) { return share.is_slice(); });
+    const bool is_late = any([](const Share& share) { return share.late; });
+    std::optional<Shares> outputs = SplitOutputs(node, inputs, shapes);
     use->sums.assign(inputs.size(), false);
-    if (!outputs && has_slice) {
+    if (!outputs && has_slice && !use->in_loop) {
       for (size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i].is_part() || !CanBePutTogether(inputs[i], node, static_cast<int>(i)))
           continue;
         use->sums[i] = true;
         inputs[i] = Share{.late = true};
       }
-      outputs = rule->rule({node, inputs, shapes, output_shapes});
+      outputs = SplitOutputs(node, inputs, shapes);
     }
-    if (!outputs || outputs->size() != static_cast<size_t>(node.num_outputs())) return false;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i].late) continue;
-      analysis_.mid_step_sums.push_back(absl::StrCat(
-          "'", node.input(static_cast<int>(i)).node->name(), "' for '", node.name(), "'"));
+    if (!outputs && has_slice) {
+      use->unscale.assign(inputs.size(), 0);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i].is_slice() || inputs[i].is_list ||
+            !IsFloating(node.input_type(static_cast<int>(i)).dtype))
+          continue;
+        std::swap(use->unscale[i], inputs[i].scale);
+      }
+      outputs = SplitOutputs(node, inputs, shapes);
+      if (!outputs) use->unscale.clear();
     }
+    if (!outputs) return false;
+    // What is computed of sums alone runs where they are, unless rows or optionals are made
+    // of it.
+    if (is_late && !has_slice && !use->in_loop &&
+        std::none_of(outputs->begin(), outputs->end(),
+                     [](const Share& share) { return share.is_slice() || share.is_list; })) {
+      return false;
+    }
+    if (!use->in_loop) NoteLate(node, inputs);
     use->is_split = true;
     use->outputs = *std::move(outputs);
     return true;
@@ -262,6 +383,7 @@ class Analyser {
   // The node runs once, on what the workers give, put together.
   void Keep(const Node& node, const std::vector<Share>& inputs, NodeUse* use) {
     use->sums.clear();
+    use->unscale.clear();
     if (!IsLight(node)) return Stop(WhyNotSplit(node, inputs));
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!CanBePutTogether(inputs[i], node, static_cast<int>(i))) {
@@ -295,22 +417,6 @@ class Analyser {
         return source->second.cause;
     }
     return &node;
-  }
-
-  // Scaled parts are divided again, which integers cannot be.
-  static bool CanBePutTogether(const Share& share, const Node& reader, int input) {
-    if (share.is_whole() || share.cut) return true;
-    const DType dtype = reader.input_type(input).dtype;
-    if (share.is_equal()) {
-      if (share.UniformPower() == 0) return true;
-      if (IsFloating(dtype)) return share.UniformPower().has_value();
-      if (!share.elements) return share.scale <= 0;
-      return std::all_of(share.elements->begin(), share.elements->end(),
-                         [](const Element& element) { return element.power <= 0; });
-    }
-    if (share.scale != 0 && !share.zero && !IsFloating(dtype)) return false;
-    return share.is_slice() || IsFloating(dtype) || dtype == DType::kInt32 ||
-           dtype == DType::kInt64;
   }
 
   std::string WhyNotSplit(const Node& node, const std::vector<Share>& inputs) const {
@@ -356,7 +462,10 @@ class Analyser {
   const Graph& step_;
   const std::vector<FedTensor>& feeds_;
   const int workers_;
-  KnownShapes shapes_;
+  std::optional<KnownShapes> shapes_;  // of the way over the step under way
+  Loops loops_;
+  Stores stores_;
+  bool is_stale_ = false;  // a loop was found to be over the batch on this way
   Analysis analysis_;
 };
 

@@ -33,6 +33,10 @@ struct NodeUse {
   const Node* cause = nullptr;
   // Inputs that are parts of sums, but whose sum the workers get (as statistics of the batch).
   std::vector<bool> sums;
+  // The powers of K by which rows are too large that are brought back before the node reads them;
+  // empty if none is.
+  std::vector<int> unscale;
+  bool in_loop = false;  // of a loop over the batch
 };
 
 // What becomes of a step.

@@ -28,7 +28,7 @@ class Rewriter {
         WEFT_RETURN_IF_ERROR(PutTogether(node));
       }
     }
-    return absl::OkStatus();
+    return CloseLoops();
   }
   int sums() const { return sums_; }
 
@@ -37,11 +37,13 @@ class Rewriter {
   const Share& ShareOf(const Endpoint& tensor) const {
     return Use(tensor.node).outputs[tensor.port];
   }
-  // What reads a variable itself stays with it.
+  // What reads a variable itself stays with it, what is behind a worker's own handle with that.
   const std::string& WorkerDevice(const Node& node, int worker) const {
     for (int i = 0; i < node.num_inputs(); ++i) {
-      if (node.input_type(i).is_ref || node.input_type(i).dtype == DType::kResource)
-        return node.assigned_device();
+      if (!node.input_type(i).is_ref && node.input_type(i).dtype != DType::kResource) continue;
+      const auto split = copies_.find(node.input(i).node);
+      return split == copies_.end() ? node.assigned_device()
+                                    : split->second[worker]->assigned_device();
     }
     return node.assigned_device() == options_.default_device ? options_.workers[worker]
                                                              : node.assigned_device();
@@ -71,6 +73,10 @@ class Rewriter {
     for (int k = 1; k < workers_; ++k) {
       AttrMap attrs = node->attrs();
       attrs.erase("_class");  // places are chosen already
+      if (node->LowersTo(InstructionKind::kEnter)) {
+        attrs["frame_name"] =
+            absl::StrCat(FindAttrOr<std::string>(attrs, "frame_name", ""), "/of_worker_", k);
+      }
       WEFT_ASSIGN_OR_RETURN(Node * copy,
                             Add(absl::StrCat(node->name(), "/of_worker_", k), node->op(),
                                 std::move(attrs), inputs[k], WorkerDevice(*node, k)));
@@ -91,10 +97,41 @@ class Rewriter {
     return graph_->SetInput(node, i, input);
   }
 
+  // What comes round a loop is connected when all of it is there.
+  Status CloseLoops() {
+    for (Node* node : analysis_.order) {
+      if (!Use(node).in_loop || !node->LowersTo(InstructionKind::kMerge)) continue;
+      for (int i = 0; i < node->num_inputs(); ++i) {
+        const Endpoint round = node->input(i);
+        if (!round.node->LowersTo(InstructionKind::kNextIteration)) continue;
+        for (int k = 1; k < workers_; ++k) {
+          WEFT_RETURN_IF_ERROR(
+              graph_->SetInput(copies_.at(node)[k], i, {copies_.at(round.node)[k], round.port}));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
   StatusOr<Endpoint> InputOfWorker(const Node& node, int i, int worker) {
+    if (node.input(i).node->LowersTo(InstructionKind::kNextIteration))
+      return worker == 0 ? node.input(i) : Endpoint();
+    WEFT_ASSIGN_OR_RETURN(const Endpoint input, ScaledInputOfWorker(node, i, worker));
+    const std::vector<int>& unscale = Use(&node).unscale;
+    if (unscale.empty() || unscale[i] == 0) return input;
+    Endpoint& unscaled = unscaled_[input];
+    if (unscaled.node == nullptr) {
+      WEFT_ASSIGN_OR_RETURN(unscaled, Scaled(input, Factor(unscale[i]),
+                                             input.node->assigned_device(), Use(&node).in_loop));
+    }
+    return unscaled;
+  }
+
+  StatusOr<Endpoint> ScaledInputOfWorker(const Node& node, int i, int worker) {
     const Endpoint source = node.input(i);
     const Share& share = ShareOf(source);
-    if (Use(&node).sums[i]) return Whole(source, options_.default_device);
+    if (!Use(&node).sums.empty() && Use(&node).sums[i])
+      return Whole(source, options_.default_device);
     const auto split = copies_.find(source.node);
     if (split != copies_.end()) return Endpoint{split->second[worker], source.port};
     if (share.cut) return RowsOf(source, worker);
@@ -147,12 +184,14 @@ class Rewriter {
     return Endpoint{split, worker};
   }
 
-  // Times K^power, of any floating or integer type.
-  StatusOr<Endpoint> Scaled(const Endpoint& tensor, double factor, const std::string& device) {
+  // Times a factor, of any floating or integer type; `in_loop`: in the loop that the tensor is in.
+  StatusOr<Endpoint> Scaled(const Endpoint& tensor, double factor, const std::string& device,
+                            bool in_loop = false) {
     const DType dtype = tensor.node->output_type(tensor.port).dtype;
     const std::string name = absl::StrCat(tensor.node->name(), "/scaled");
     WEFT_ASSIGN_OR_RETURN(
         Endpoint by, Constant(absl::StrCat(name, "/by"), Tensor::Scalar<double>(factor), device));
+    if (in_loop) graph_->AddControlEdge(tensor.node, by.node);
     if (dtype != DType::kDouble) {
       AttrMap attrs;
       attrs["SrcT"] = DType::kDouble;
@@ -257,6 +296,7 @@ class Rewriter {
   absl::flat_hash_map<const Node*, std::vector<Node*>> copies_;  // by worker
   std::map<std::pair<Node*, int>, Node*> constants_;
   absl::flat_hash_map<Endpoint, Node*> rows_;
+  absl::flat_hash_map<Endpoint, Endpoint> unscaled_;  // by a worker's
   absl::flat_hash_map<std::pair<Endpoint, std::string>, Endpoint> wholes_;
 };
 

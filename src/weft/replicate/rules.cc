@@ -16,6 +16,8 @@ const RuleTable& Table() {
     AddSizeRules(made);
     AddLayoutRules(made);
     AddProductRules(made);
+    AddRowRules(made);
+    AddListRules(made);
     return made;
   }();
   return *table;
@@ -111,17 +113,15 @@ bool IsLight(const Node& node) {
 
 int SizesInput(absl::string_view op) {
   if (op == "Reshape" || op == "BroadcastTo") return 1;
-  return op == "Fill" ? 0 : -1;
+  const bool is_first = op == "Fill" || op == "Conv2DBackpropInput" ||
+                        op == "DepthwiseConv2dNativeBackpropInput" || op == "StridedSliceGrad";
+  return is_first ? 0 : -1;
 }
 
 namespace rules {
 
 std::optional<Shares> Pass(const OpView& op) {
-  Share share = op.inputs[0];
-  share.late = false;
-  share.cut = false;
-  if (share.is_whole()) share.kind = Share::Kind::kEqual;
-  return Shares(op.node.num_outputs(), share);
+  return Shares(op.node.num_outputs(), op.inputs[0].OnWorkers());
 }
 
 std::optional<int> SameScale(const Share& a, const Share& b) {

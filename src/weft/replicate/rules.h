@@ -60,6 +60,8 @@ void AddElementwiseRules(RuleTable* table);
 void AddSizeRules(RuleTable* table);
 void AddLayoutRules(RuleTable* table);
 void AddProductRules(RuleTable* table);
+void AddRowRules(RuleTable* table);
+void AddListRules(RuleTable* table);
 
 // What rules share.
 namespace rules {

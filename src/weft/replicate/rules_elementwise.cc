@@ -82,14 +82,20 @@ std::optional<Shares> AddTwo(const OpView& op) {
   }
   // A mean over the workers of x + c is the mean of x, plus c.
   const Share &part = a.is_part() ? a : b, &same = a.is_part() ? b : a;
+  if (same.zero && (a.is_part() || op.node.op() != "Sub")) return One(Share::Part(part.scale));
   if (part.scale != 1 || same.UniformPower() != 0) return std::nullopt;
   return One(Share::Part(1));
 }
 
 std::optional<Shares> AddMany(const OpView& op) {
-  Share sum = op.inputs[0];
+  const auto is_nothing = [](const Share& share) {
+    return share.is_same() && share.zero && !share.is_list;
+  };
+  const auto first = std::find_if_not(op.inputs.begin(), op.inputs.end(), is_nothing);
+  Share sum = first == op.inputs.end() ? op.inputs[0] : *first;
   sum.late = sum.cut = false;
   for (const Share& share : op.inputs) {
+    if (is_nothing(share) && sum.is_part()) continue;
     const std::optional<int> scale = SameScale(sum, share);
     if (share.kind != sum.kind || share.dim != sum.dim || !scale || share.elements)
       return std::nullopt;
@@ -229,6 +235,11 @@ std::optional<Shares> LinearIn(const OpView& op) {
 
 std::optional<Shares> ZerosLike(const OpView& op) {
   const Share& x = op.inputs[0];
+  if (x.is_list) {
+    Share zeros = x.OnWorkers();
+    zeros.zero = true;
+    return One(zeros);
+  }
   Share zeros = x.is_slice() ? Share::Slice(x.dim) : Share::Equal();
   zeros.zero = true;
   return One(zeros);
@@ -246,26 +257,20 @@ std::optional<Shares> L2Loss(const OpView& op) {
   return One(Share::Part(0));
 }
 
-// Data of a whole condition: all workers go the same way.
+// Data of a condition that is the same everywhere: all workers go the same way.
 std::optional<Shares> Switch(const OpView& op) {
-  if (!op.inputs[1].is_whole()) return std::nullopt;
-  Share out = op.inputs[0].is_whole() ? Share::Equal() : op.inputs[0];
-  out.cut = out.late = false;
-  return Shares(2, out);
+  if (op.inputs[1].UniformPower() != 0) return std::nullopt;
+  return Shares(op.node.num_outputs(), op.inputs[0].OnWorkers());
 }
 
 std::optional<Shares> Merge(const OpView& op) {
-  Share out = op.inputs[0].is_whole() ? Share::Equal() : op.inputs[0];
+  std::optional<Share> out = op.inputs[0].OnWorkers();
   for (const Share& share : op.inputs) {
-    const std::optional<int> scale = SameScale(out, share);
-    const bool alike = share.is_same() ? out.is_same() && share.UniformPower() == 0
-                                       : share.kind == out.kind && share.dim == out.dim;
-    if (!alike || !scale) return std::nullopt;
-    out.scale = *scale;
+    if (out) out = Join(*out, share);
   }
-  out.cut = out.late = false;
-  out.elements.reset();
-  return Shares{out, Share::Equal()};
+  if (!out) return std::nullopt;
+  out->elements.reset();
+  return Shares{*out, Share::Equal()};
 }
 
 }  // namespace

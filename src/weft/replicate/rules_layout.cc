@@ -97,7 +97,17 @@ std::optional<Shares> Transpose(const OpView& op) {
   if (!permutation) return std::nullopt;
   const auto found = std::find(permutation->begin(), permutation->end(), x.dim);
   if (found == permutation->end()) return std::nullopt;
-  return Moved(x, static_cast<int>(found - permutation->begin()));
+  auto moved = Moved(x, static_cast<int>(found - permutation->begin()));
+  if (op.rank(0) == static_cast<int>(permutation->size())) {
+    PartialShape shape = PartialShape::UnknownOfRank(op.rank(0));
+    for (int d = 0; d < shape.rank(); ++d) {
+      const int64_t from = (*permutation)[d];
+      if (from < 0 || from >= op.rank(0)) return std::nullopt;
+      shape.SetDim(d, op.shapes[0].dim(static_cast<int>(from)));
+    }
+    moved->front().shape = shape;
+  }
+  return moved;
 }
 
 // Of tensors `first` to `last`: slices in line and of one scale. None if one is not.
@@ -202,6 +212,54 @@ std::optional<Shares> PickSizes(const OpView& op) {
   return Shares{Share::Sizes(std::move(picked))};
 }
 
+// Where the dimension `dim` of `rank` is after a range of each dimension was picked, and what is
+// known of the shape then.
+struct PickedRows {
+  int dim = 0;
+  PartialShape shape;
+};
+
+// None if not all rows are picked, in their order. `first` is the input that says where ranges
+// begin; ends and strides follow.
+std::optional<PickedRows> PickRows(const OpView& op, int first, int rank, int dim,
+                                   const PartialShape& from) {
+  const int64_t ranges = op.rank(first) == 1 ? op.shapes[first].dim(0) : -1;
+  if (ranges < 0 || rank < 0) return std::nullopt;
+  int more = 0;  // ranges of dimensions that are there
+  for (int i = 0; i < ranges; ++i) more += HasBit(op, "new_axis_mask", i) ? 0 : 1;
+  more -= FindAttrOr<int64_t>(op.node.attrs(), "ellipsis_mask", 0) != 0 ? 1 : 0;
+  PickedRows picked{.dim = -1, .shape = PartialShape::UnknownOfRank(0)};
+  int at = 0;
+  const auto keep = [&](int64_t size) {
+    if (at == dim) picked.dim = picked.shape.rank();
+    picked.shape.AddDim(size);
+    ++at;
+  };
+  for (int i = 0; i < ranges; ++i) {
+    if (HasBit(op, "ellipsis_mask", i)) {
+      for (const int end = rank - (more - at); at < end;) keep(from.dim(at));
+      continue;
+    }
+    if (HasBit(op, "new_axis_mask", i)) {
+      picked.shape.AddDim(1);
+      continue;
+    }
+    if (at >= rank) return std::nullopt;
+    const bool begins = HasBit(op, "begin_mask", i) || op.Integer(first, i) == 0;
+    const bool is_all = begins && HasBit(op, "end_mask", i) && op.Integer(first + 2, i) == 1 &&
+                        !HasBit(op, "shrink_axis_mask", i);
+    if (at == dim && !is_all) return std::nullopt;
+    if (HasBit(op, "shrink_axis_mask", i)) {
+      ++at;
+    } else {
+      keep(is_all ? from.dim(at) : -1);
+    }
+  }
+  while (at < rank) keep(from.dim(at));
+  if (picked.dim < 0) return std::nullopt;
+  return picked;
+}
+
 // All rows, in order; what is picked of them is the same on each worker.
 std::optional<Shares> StridedSlice(const OpView& op) {
   const Share& x = op.inputs[0];
@@ -210,29 +268,38 @@ std::optional<Shares> StridedSlice(const OpView& op) {
   for (size_t i = 1; i < op.inputs.size(); ++i) {
     if (op.inputs[i].UniformPower() != 0) return std::nullopt;
   }
-  if (x.dim != 0 || FindAttrOr<int64_t>(op.node.attrs(), "ellipsis_mask", 0) != 0 ||
-      HasBit(op, "new_axis_mask", 0) || HasBit(op, "shrink_axis_mask", 0) ||
-      !HasBit(op, "begin_mask", 0) || !HasBit(op, "end_mask", 0) || op.Integer(3) != 1) {
-    return std::nullopt;
-  }
-  return Moved(x, 0);
+  const auto picked = PickRows(op, 1, op.rank(0), x.dim, op.shapes[0]);
+  if (!picked) return std::nullopt;
+  auto moved = Moved(x, picked->dim);
+  moved->front().shape = picked->shape;
+  return moved;
 }
 
-// shape, begin, end, strides, gradient.
+// shape, begin, end, strides, gradient: the rows at their place, or a part of a sum in a larger
+// one.
 std::optional<Shares> StridedSliceGrad(const OpView& op) {
   const Share &sizes = op.inputs[0], &gradient = op.inputs[4];
-  if (!sizes.is_same() || !sizes.elements || !gradient.is_slice() || gradient.dim != 0)
-    return std::nullopt;
-  if (sizes.elements->empty() || sizes.elements->front().power != -1) return std::nullopt;
-  for (size_t d = 1; d < sizes.elements->size(); ++d) {
-    if ((*sizes.elements)[d].power != 0) return std::nullopt;
+  for (int i = 1; i < 4; ++i) {
+    if (op.inputs[i].UniformPower() != 0) return std::nullopt;
   }
-  if (FindAttrOr<int64_t>(op.node.attrs(), "ellipsis_mask", 0) != 0 ||
-      HasBit(op, "new_axis_mask", 0) || HasBit(op, "shrink_axis_mask", 0) ||
-      !HasBit(op, "begin_mask", 0) || !HasBit(op, "end_mask", 0) || op.Integer(3) != 1) {
-    return std::nullopt;
+  if (gradient.is_part() && sizes.UniformPower() == 0) return Shares{Share::Part(gradient.scale)};
+  if (!sizes.is_same() || !sizes.elements || !gradient.is_slice()) return std::nullopt;
+  int dim = -1;
+  const int rank = static_cast<int>(sizes.elements->size());
+  PartialShape from = PartialShape::UnknownOfRank(rank);
+  for (int d = 0; d < rank; ++d) {
+    const Element& size = (*sizes.elements)[d];
+    if (size.IsKnown()) from.SetDim(d, size.value);
+    if (size.power == 0) continue;
+    if (size.power != -1 || dim >= 0) return std::nullopt;
+    dim = d;
   }
-  return Moved(gradient, 0);
+  if (dim < 0) return std::nullopt;
+  const auto picked = PickRows(op, 1, rank, dim, from);
+  if (!picked || picked->dim != gradient.dim) return std::nullopt;
+  auto moved = Moved(gradient, dim);
+  moved->front().shape = from;
+  return moved;
 }
 
 std::optional<Shares> Slice(const OpView& op) {

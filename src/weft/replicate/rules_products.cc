@@ -33,6 +33,28 @@ std::optional<Reduced> ReducedBy(const OpView& op) {
   return reduced;
 }
 
+// What inference does not see where the axes were computed.
+std::optional<PartialShape> ReducedShape(const OpView& op) {
+  const auto axes = op.Integers(1);
+  if (!axes || op.rank(0) < 0) return std::nullopt;
+  const bool keeps = Flag(op, "keep_dims");
+  std::vector<bool> is_reduced(op.rank(0), false);
+  for (int64_t axis : *axes) {
+    if (axis < 0) axis += op.rank(0);
+    if (axis < 0 || axis >= op.rank(0)) return std::nullopt;
+    is_reduced[axis] = true;
+  }
+  PartialShape shape = PartialShape::UnknownOfRank(0);
+  for (int d = 0; d < op.rank(0); ++d) {
+    if (!is_reduced[d]) {
+      shape.AddDim(op.shapes[0].dim(d));
+    } else if (keeps) {
+      shape.AddDim(1);
+    }
+  }
+  return shape;
+}
+
 // Sums and means, which are linear.
 template <bool kMean>
 std::optional<Shares> SumOrMean(const OpView& op) {
@@ -44,12 +66,15 @@ std::optional<Shares> SumOrMean(const OpView& op) {
     Share out = reduced->over_slices ? Share::Part(x.scale + (kMean ? 1 : 0))
                                      : Share::Slice(reduced->dim, x.scale);
     out.zero = x.zero;
+    out.shape = ReducedShape(op);
     return Shares{out};
   }
   if (op.inputs[1].UniformPower() != 0) return std::nullopt;
-  if (x.is_part()) return Shares{Share::Part(x.scale)};
-  if (!x.UniformPower()) return std::nullopt;
-  return Shares{Share::Equal(*x.UniformPower())};
+  if (!x.is_part() && !x.UniformPower()) return std::nullopt;
+  Share out = x.is_part() ? Share::Part(x.scale) : Share::Equal(*x.UniformPower());
+  out.zero = x.zero && !x.is_part();
+  out.shape = ReducedShape(op);
+  return Shares{out};
 }
 
 // Maxima, products and the like: within rows only.
@@ -58,7 +83,9 @@ std::optional<Shares> WithinRows(const OpView& op) {
   if (!x.is_slice() || x.scale != 0) return std::nullopt;
   const std::optional<Reduced> reduced = ReducedBy(op);
   if (!reduced || reduced->over_slices) return std::nullopt;
-  return Shares{Share::Slice(reduced->dim)};
+  Share out = Share::Slice(reduced->dim);
+  out.shape = ReducedShape(op);
+  return Shares{out};
 }
 
 std::optional<Shares> ProductOrSize(const OpView& op) {

@@ -63,13 +63,24 @@ std::optional<Shares> RankOf(const OpView& op) {
 
 std::optional<Shares> Range(const OpView& op) {
   const auto start = op.Integer(0), limit = op.Integer(1), step = op.Integer(2);
-  if (!start || !limit || !step || *step == 0) return std::nullopt;
+  if (!start || !limit || !step || *step == 0) {
+    for (const Share& share : op.inputs) {
+      if (share.UniformPower() != 0) return std::nullopt;
+    }
+    return Shares{Share::Equal()};
+  }
   Elements out;
   for (int64_t i = *start; *step > 0 ? i < *limit : i > *limit; i += *step) {
     if (out.size() > kMostSizes) return std::nullopt;
     out.push_back({.value = i});
   }
   return Shares{Share::Sizes(std::move(out))};
+}
+
+// Of a variable, which is the same for all.
+std::optional<Shares> VariableShape(const OpView& op) {
+  if (op.inputs[0].UniformPower() != 0) return std::nullopt;
+  return Shares{Share::Equal()};
 }
 
 // The product, or the greatest, of a vector of sizes; none for other shapes.
@@ -82,7 +93,13 @@ std::optional<Shares> ProductOfSizes(const OpView& op) {
 
 std::optional<Shares> Fill(const OpView& op) {
   const Share &sizes = op.inputs[0], &value = op.inputs[1];
-  if (!sizes.is_same() || !sizes.elements || !value.UniformPower()) return std::nullopt;
+  if (!sizes.is_same() || !value.UniformPower()) return std::nullopt;
+  if (!sizes.elements) {
+    if (sizes.UniformPower() != 0) return std::nullopt;
+    Share same = Share::Equal(*value.UniformPower());
+    same.zero = value.zero || op.Integer(1) == 0;
+    return Shares{same};
+  }
   std::optional<int> dim;
   for (size_t d = 0; d < sizes.elements->size(); ++d) {
     const Element& size = (*sizes.elements)[d];
@@ -228,6 +245,7 @@ std::optional<Shares> InvertPermutation(const OpView& op) {
 void AddSizeRules(RuleTable* table) {
   (*table)["Shape"] = (*table)["ShapeN"] = {ShapesOf};
   (*table)["Size"] = {Size};
+  (*table)["VariableShape"] = {VariableShape};
   (*table)["Rank"] = {RankOf};
   (*table)["Range"] = {Range};
   (*table)["Fill"] = {Fill};

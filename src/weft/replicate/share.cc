@@ -4,10 +4,64 @@
 #include "absl/strings/str_cat.h"
 
 namespace weft::replicate {
+namespace {
+
+// Nothing is in it yet, whatever will be.
+bool IsEmptyList(const Share& share) { return share.is_list && share.is_equal() && share.zero; }
+
+PartialShape JoinShapes(const PartialShape& a, const PartialShape& b) {
+  if (!a.known_rank() || !b.known_rank() || a.rank() != b.rank()) return {};
+  PartialShape joined = a;
+  for (int d = 0; d < a.rank(); ++d) {
+    if (a.dim(d) != b.dim(d)) joined.SetDim(d, -1);
+  }
+  return joined;
+}
+
+}  // namespace
+
+Share Share::OnWorkers() const {
+  Share out = *this;
+  if (out.is_whole()) out.kind = Kind::kEqual;
+  out.cut = out.late = false;
+  return out;
+}
+
+std::optional<Share> Join(const Share& first, const Share& second) {
+  const Share a = first.OnWorkers(), b = second.OnWorkers();
+  if (a.is_list != b.is_list) return std::nullopt;
+  if (IsEmptyList(a)) return b;
+  if (IsEmptyList(b)) return a;
+  Share out = a;
+  out.zero = a.zero && b.zero;
+  if (a.elements != b.elements) out.elements.reset();
+  if (a.shape && b.shape) {
+    out.shape = JoinShapes(*a.shape, *b.shape);
+  } else {
+    out.shape.reset();
+  }
+  if (a.is_part() && b.is_equal() && b.zero) return out;
+  if (b.is_part() && a.is_equal() && a.zero) {
+    out.kind = Share::Kind::kPart;
+    out.scale = b.scale;
+    return out;
+  }
+  if (a.kind != b.kind || a.dim != b.dim) return std::nullopt;
+  if (a.is_equal() && !a.is_list) {
+    if (out.elements) return out;
+    const std::optional<int> power = a.UniformPower();
+    if (!power || power != b.UniformPower()) return std::nullopt;
+    out.scale = *power;
+    return out;
+  }
+  if (a.scale != b.scale && !a.zero && !b.zero) return std::nullopt;
+  out.scale = a.zero ? b.scale : a.scale;
+  return out;
+}
 
 std::optional<int> Share::UniformPower() const {
   if (is_whole()) return 0;
-  if (!is_equal()) return std::nullopt;
+  if (!is_equal() || is_list) return std::nullopt;
   if (!elements) return scale;
   int power = 0;
   for (size_t i = 0; i < elements->size(); ++i) {
@@ -18,6 +72,7 @@ std::optional<int> Share::UniformPower() const {
 }
 
 std::string Share::ToString() const {
+  if (is_list) return "a list";
   switch (kind) {
     case Kind::kWhole:
       return late ? "a value of the whole batch" : "a value that does not depend on the batch";

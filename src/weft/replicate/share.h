@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/tensor/shape.h"
+
 namespace weft::replicate {
 
 // One element of a small tensor of integers (sizes, axes, permutations). On each of K workers it is
@@ -16,6 +18,7 @@ struct Element {
   static constexpr int64_t kUnknown = INT64_MIN;
   int64_t value = kUnknown;  // the whole step's
   int power = 0;
+  bool operator==(const Element&) const = default;
   bool Is(int64_t wanted) const { return power == 0 && value == wanted; }
   bool IsKnown() const { return power == 0 && value != kUnknown; }
 };
@@ -41,6 +44,12 @@ struct Share {
   bool cut = false;
   // Of integer scalars and vectors: what is known of them.
   std::optional<Elements> elements;
+  // A list or an array of tensors, and the rest is said of each of them; one that is equal and zero
+  // holds none yet.
+  bool is_list = false;
+  // What a rule knows of the shape, in the whole step, beyond what is inferred; of lists that of
+  // their tensors.
+  std::optional<PartialShape> shape;
 
   bool is_whole() const { return kind == Kind::kWhole; }
   bool is_equal() const { return kind == Kind::kEqual; }
@@ -59,10 +68,19 @@ struct Share {
   }
   static Share Part(int scale) { return {.kind = Kind::kPart, .scale = scale}; }
 
-  // The power of K that all its elements have on a worker; none if they differ, or for slices and
-  // parts.
+  bool operator==(const Share&) const = default;
+
+  // The power of K that all its elements have on a worker; none if they differ, or for slices,
+  // parts and lists.
   std::optional<int> UniformPower() const;
   std::string ToString() const;  // "rows of dimension 0", "a part of a sum"
+
+  // As the output of a node that each worker computes.
+  Share OnWorkers() const;
 };
+
+// What two values that take turns are: results of branches, a variable of a loop. None if they have
+// nothing in common that a worker's value could be.
+std::optional<Share> Join(const Share& a, const Share& b);
 
 }  // namespace weft::replicate

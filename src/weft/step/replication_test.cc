@@ -6,6 +6,7 @@
 
 #include "weft/graph/builder.h"
 #include "weft/ops/catalogue.h"
+#include "weft/replicate/batch_norm.h"
 #include "weft/replicate/replicate.h"
 #include "weft/replicate/rules.h"
 
@@ -51,6 +52,8 @@ TEST(Rules, AreOfOpsThatThereAre) {
   AddSizeRules(&table);
   AddLayoutRules(&table);
   AddProductRules(&table);
+  AddRowRules(&table);
+  AddListRules(&table);
   for (const auto& [name, rule] : table) {
     EXPECT_NE(StandardCatalogue().ops().Find(name), nullptr) << name;
     EXPECT_NE(rule.rule, nullptr) << name;
@@ -112,6 +115,60 @@ TEST(ReplicateStep, LetsWorkersWaitForSumsOfTheBatch) {
   EXPECT_THAT(result.mid_step_sums, ::testing::ElementsAre("'mean' for 'centred'"));
   EXPECT_EQ(s.graph.Find("centred/of_worker_1")->input(1).node,
             s.graph.Find("centred")->input(1).node);
+}
+
+TEST(ReplicateStep, TakesBatchNormApartForStatisticsOfTheWholeBatch) {
+  Step s;
+  const Endpoint x = s.Feed({-1, 2, 2, 3}, {4, 2, 2, 3}), v = s.Variable({3});
+  const Endpoint scale = s.b.Constant(Tensor::FromSpan<float>(Shape{3}, {1, 1, 1}));
+  const Endpoint none = s.b.Constant(Tensor::FromSpan<float>(Shape{0}, {}));
+  Node* const norm = s.b.AddNode("FusedBatchNormV3", {x, scale, scale, none, none});
+  ASSERT_NE(norm, nullptr);
+  s.Descend(v, {norm, 2});
+  EXPECT_TRUE(HasBatchNorm(s.graph));
+  EXPECT_EQ(ExpandBatchNorm(&s.graph), absl::OkStatus());
+  EXPECT_FALSE(HasBatchNorm(s.graph));
+  const Replicated result = s.Replicate();
+  EXPECT_EQ(result.refusal, "");
+  // The mean, without which no worker has its variance, and what of both is multiplied by.
+  EXPECT_EQ(result.mid_step_sums.size(), 2u);
+}
+
+// while (i < 3) y = tanh(y), as version 1 writes it.
+TEST(ReplicateStep, GivesEachWorkerALoopOfItsOwn) {
+  Step s;
+  const Endpoint x = s.Feed({-1, 3}, {4, 3}), v = s.Variable({3});
+  const auto enter = [&](Endpoint first) {
+    return s.b.Op("Enter", {first}, {{"frame_name", std::string("loop")}}, "enter");
+  };
+  const Endpoint i = enter(s.b.Scalar<int32_t>(0)), y = enter(x), three = [&] {
+    return s.b.Op("Enter", {s.b.Scalar<int32_t>(3)},
+                  {{"frame_name", std::string("loop")}, {"is_constant", true}});
+  }();
+  const auto merge = [&](Endpoint first) {
+    return s.b.Op("Merge", {std::vector<Endpoint>{first, first}}, {}, "merge");
+  };
+  const Endpoint i_now = merge(i), y_now = merge(y);
+  const Endpoint goes_on = s.b.Op("LoopCond", {s.b.Op("Less", {i_now, three})}, {}, "goes_on");
+  const Endpoint i_turn = s.b.Op("Switch", {i_now, goes_on}),
+                 y_turn = s.b.Op("Switch", {y_now, goes_on});
+  const Endpoint one = s.b.Op("Enter", {s.b.Scalar<int32_t>(1)},
+                              {{"frame_name", std::string("loop")}, {"is_constant", true}});
+  const Endpoint i_next =
+      s.b.Op("NextIteration", {s.b.Op("AddV2", {Endpoint{i_turn.node, 1}, one})});
+  const Endpoint y_next = s.b.Op("NextIteration", {s.b.Op("Tanh", {Endpoint{y_turn.node, 1}})});
+  ASSERT_EQ(s.b.status(), absl::OkStatus());
+  ASSERT_EQ(s.graph.SetInput(i_now.node, 1, i_next), absl::OkStatus());
+  ASSERT_EQ(s.graph.SetInput(y_now.node, 1, y_next), absl::OkStatus());
+  const Endpoint rows = s.b.Op("Exit", {Endpoint{y_turn.node, 0}}, {}, "rows");
+  s.Descend(v, s.b.Op("Sum", {rows, s.b.Constant(Tensor::Vector<int32_t>({0}))}));
+  const Replicated result = s.Replicate();
+  EXPECT_EQ(result.refusal, "");
+  EXPECT_EQ(result.sums, 1);
+  const Node* const other = s.graph.Find(absl::StrCat(y_now.node->name(), "/of_worker_1"));
+  ASSERT_NE(other, nullptr);
+  EXPECT_EQ(other->input(1).node->name(), absl::StrCat(y_next.node->name(), "/of_worker_1"));
+  EXPECT_EQ(*other->input(0).node->Attr<std::string>("frame_name"), "loop/of_worker_1");
 }
 
 TEST(ReplicateStep, NamesWhatItRefuses) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 
 #include "weft/compile/late_reads.h"
 #include "weft/compile/lower_calls.h"
@@ -11,10 +12,14 @@
 #include "weft/gradients/symbolic_gradient.h"
 #include "weft/graph/function_check.h"
 #include "weft/graph/import.h"
+#include "weft/replicate/batch_norm.h"
 #include "weft/step/partial_ends.h"
 
 namespace weft::step {
 namespace {
+
+// A step that becomes larger than this by looking into its calls is left closed.
+constexpr int kMostOpened = 1'000'000;
 
 // What a feed for `fed` must look like: any shape, unless it is a placeholder that says.
 PartialShape FeedShape(const Graph& graph, const Endpoint& fed) {
@@ -25,6 +30,43 @@ PartialShape FeedShape(const Graph& graph, const Endpoint& fed) {
   // Before version 24 a Placeholder without sizes meant "any shape".
   if (graph.versions().producer < 24 && shape.rank() == 0) return PartialShape();
   return shape;
+}
+
+// The step with the bodies of its functions in the place of calls, branches and loops, and batch
+// normalization as sums: what is hidden in them can then be split.
+StatusOr<Graph> Opened(const compile::PlaceOptions& place, const std::string& device,
+                       const Graph& step) {
+  Graph open = step.Clone();
+  // Functions call functions; one that calls itself has no end.
+  while (open.num_nodes() < kMostOpened) {
+    WEFT_ASSIGN_OR_RETURN(const bool lowered, compile::LowerCalls(device, &open));
+    if (!lowered) break;
+    WEFT_RETURN_IF_ERROR(compile::PlaceGraph(place, &open));
+  }
+  WEFT_RETURN_IF_ERROR(replicate::ExpandBatchNorm(&open));
+  return open;
+}
+
+// Changes the step only if it can be replicated.
+Status Replicate(const compile::PlaceOptions& place, Replication* replication, Graph* step) {
+  if (compile::HasCalls(*step) || replicate::HasBatchNorm(*step)) {
+    StatusOr<Graph> open = Opened(place, replication->options.default_device, *step);
+    if (open.ok()) {
+      WEFT_ASSIGN_OR_RETURN(replication->outcome,
+                            replicate::ReplicateStep(replication->options, &*open));
+      if (replication->outcome.refusal.empty()) *step = *std::move(open);
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(replication->outcome,
+                          replicate::ReplicateStep(replication->options, step));
+    if (!replication->outcome.refusal.empty()) {
+      absl::StrAppend(&replication->outcome.refusal,
+                      ", which cannot be opened: ", open.status().message());
+    }
+    return absl::OkStatus();
+  }
+  WEFT_ASSIGN_OR_RETURN(replication->outcome, replicate::ReplicateStep(replication->options, step));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -96,8 +138,7 @@ StatusOr<StepGraph> SessionGraph::Cut(const compile::Signature& signature,
   if (replication != nullptr) {
     for (size_t i = 0; i < replication->options.feeds.size() && i < feed_shapes.size(); ++i)
       replication->options.feeds[i].declared = feed_shapes[i];
-    WEFT_ASSIGN_OR_RETURN(replication->outcome,
-                          replicate::ReplicateStep(replication->options, &step));
+    WEFT_RETURN_IF_ERROR(Replicate(place, replication, &step));
   }
   WEFT_RETURN_IF_ERROR(compile::ReadAfterUpdates(&step));
   return StepGraph{std::move(step), std::move(feed_shapes)};

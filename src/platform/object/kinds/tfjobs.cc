@@ -95,6 +95,9 @@ properties:
           maxWorkers: {type: integer, description: More are not tried; 16 when left out., format: int32, minimum: 1, maximum: 1024}
           maxServers: {type: integer, description: The same of parameter servers; 4., format: int32, minimum: 0, maximum: 1024}
           objective: {type: string, description: "time: the most examples a second; cost: the least money.", enum: [time, cost]}
+          examples: {type: integer, description: "Examples to train on; with them the cheapest counts that keep deadline and budget are taken.", format: int64, minimum: 1}
+          deadlineSeconds: {type: integer, description: From the start of the job on., format: int64, minimum: 1}
+          budget: {type: string, description: 'Dollars, as "12.50".', pattern: '^[0-9]+([.][0-9]+)?$'}
       runPolicy:
         type: object
         description: How long it runs and what remains.
