@@ -11,9 +11,12 @@ namespace weft::platform {
 namespace {
 
 std::string CountsOf(const ScaleOption& option) {
-  return absl::StrCat(option.workers, option.workers == 1 ? " worker" : " workers",
-                      option.servers > 0 ? absl::StrCat(", ", option.servers, " servers") : "",
-                      option.kind.empty() ? "" : absl::StrCat(" of ", option.kind));
+  return absl::StrCat(
+      option.workers, option.workers == 1 ? " worker" : " workers",
+      option.servers > 0
+          ? absl::StrCat(", ", option.servers, option.servers == 1 ? " server" : " servers")
+          : "",
+      option.kind.empty() ? "" : absl::StrCat(" of ", option.kind));
 }
 
 class Decider {
