@@ -102,7 +102,6 @@ class EndSignal {
     sigaddset(&signals_, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
-  ~EndSignal() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   EndSignal(const EndSignal&) = delete;
   EndSignal& operator=(const EndSignal&) = delete;
 
