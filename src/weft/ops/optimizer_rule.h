@@ -155,15 +155,10 @@ void UpdateRows(const Rule& rule, const UpdateCall& call) {
   call.context->ParallelFor(shards, 1, [&](int64_t begin, int64_t end) {
     for (int64_t shard = begin; shard < end; ++shard) {
       for (int64_t i = 0; i < num_rows; ++i) {
-        if (i + kAhead < num_rows) {
-          const int64_t later = static_cast<int64_t>(indices[i + kAhead]);
-          if ((later & (shards - 1)) == shard) {
-            for (int k = 0; k < Rule::kVariables; ++k) {
-              ops::PrefetchElements<true>(
-                  reinterpret_cast<const T*>(call.variables[k]) + later * call.row_size,
-                  call.row_size);
-            }
-          }
+        const int64_t later = static_cast<int64_t>(indices[std::min(i + kAhead, num_rows - 1)]);
+        for (int k = 0; k < Rule::kVariables && (later & (shards - 1)) == shard; ++k) {
+          const T* const values = reinterpret_cast<const T*>(call.variables[k]);
+          ops::PrefetchElements<true>(values + later * call.row_size, call.row_size);
         }
         const int64_t row = static_cast<int64_t>(indices[i]);
         if ((row & (shards - 1)) != shard) continue;

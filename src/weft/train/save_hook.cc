@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints while training goes on.
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
 
 #include "base/log.h"
+#include "base/threads.h"
 #include "weft/train/hooks.h"
 #include "weft/train/schedule.h"
 
@@ -91,7 +91,7 @@ class BackgroundSaveHook final : public Hook {
       const absl::MutexLock lock(&mutex_);
       written_.reset();
     }
-    writer_ = std::thread([this, &session, step] {
+    writer_.emplace("weft-save", [this, &session, step] {
       const Status saved = saver_->SaveTaken(session, folder_, step).status();
       const absl::MutexLock lock(&mutex_);
       if (saved.ok()) last_saved_ = step;
@@ -101,12 +101,12 @@ class BackgroundSaveHook final : public Hook {
   }
   bool IsWriting() const {
     const absl::MutexLock lock(&mutex_);
-    return writer_.joinable() && !written_.has_value();
+    return writer_.has_value() && !written_.has_value();
   }
   // Waits for the write that runs, and says how it ended; once.
   Status Join() {
-    if (!writer_.joinable()) return absl::OkStatus();
-    writer_.join();
+    if (!writer_.has_value()) return absl::OkStatus();
+    writer_.reset();
     const absl::MutexLock lock(&mutex_);
     return *std::exchange(written_, std::nullopt);
   }
@@ -114,10 +114,10 @@ class BackgroundSaveHook final : public Hook {
   Saver* const saver_;
   const std::string folder_;
   Schedule schedule_;
-  std::thread writer_;
   mutable absl::Mutex mutex_;
   std::optional<Status> written_ ABSL_GUARDED_BY(mutex_);
-  int64_t last_saved_ = -1;  // read only while nothing is written
+  int64_t last_saved_ = -1;       // read only while nothing is written
+  std::optional<Thread> writer_;  // the last: it uses all others
 };
 
 }  // namespace
