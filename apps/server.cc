@@ -252,7 +252,7 @@ void AddFlagsOfOthers(CLI::App* command, ServerFlags* flags) {
       ->envname("WEFT_SUPERVISED");
   command
       ->add_option("--collective_table", flags->collective_table,
-                   "Which algorithms all-reduces take, as `weft bench all-reduce --table` has "
+                   "Which algorithms all-reduces take, as `weft bench all-reduce` has "
                    "measured; else by a rule, as with TF_DETERMINISTIC_OPS=1 (or "
                    "WEFT_COLLECTIVE_TABLE)")
       ->envname("WEFT_COLLECTIVE_TABLE");

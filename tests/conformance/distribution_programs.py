@@ -302,3 +302,10 @@ REFUSED = {
     sorted_rows: r"because of 'TopKV2' \(TopKV2\)",
     two_towers: r"the rows of 'MatMul_2' \(MatMul\) do not stay apart",
 }
+
+# Layers of version 1 and Keras' variables within a graph: with Keras 3 they do not come.
+NEEDS_KERAS_2 = ('attention_of_keras', 'batch_norm_with_running_statistics', 'dynamic_rnn', 'dynamic_rnn_in_frames', 'batch_norm_by_placeholder',
+                 'lstm_of_keras')
+if not tf.keras.__version__.startswith('2.'):
+    PROGRAMS = [program for program in PROGRAMS if program.__name__ not in NEEDS_KERAS_2]
+    REFUSED = {program: why for program, why in REFUSED.items() if program.__name__ not in NEEDS_KERAS_2}
