@@ -14,6 +14,8 @@ namespace {
 
 constexpr size_t kOwnedPods = 0;  // of TfJobKind::Owns
 
+}  // namespace
+
 Controller::Options FrameOptions(const TfJobController::Options& options) {
   Controller::Options frame;
   frame.store = options.store;
@@ -26,8 +28,6 @@ Controller::Options FrameOptions(const TfJobController::Options& options) {
   frame.gather = options.gather;
   return frame;
 }
-
-}  // namespace
 
 TfJobController::TfJobController(Options options)
     : options_(std::move(options)),

@@ -76,4 +76,7 @@ class TfJobController {
   std::unique_ptr<Thread> log_thread_;
 };
 
+// What controllers that run beside this one share of its options.
+Controller::Options FrameOptions(const TfJobController::Options& options);
+
 }  // namespace weft::platform

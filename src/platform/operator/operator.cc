@@ -152,17 +152,6 @@ void WarnOfWhatIsMissing(const OperatorOptions& options, ObjectStore* store) {
        "deploy/rbac/gang.yaml");
 }
 
-Controller::Options FrameOptions(const TfJobController::Options& options) {
-  Controller::Options frame;
-  frame.store = options.store;
-  frame.clock = options.clock;
-  frame.namespace_name = options.namespace_name;
-  frame.metrics = options.metrics;
-  frame.pool = options.pool;
-  frame.gather = options.gather;
-  return frame;
-}
-
 TuningControllers::Options TuningOptions(const TfJobController::Options& options,
                                          KubernetesStore* cluster,
                                          const SuggestionServices* services) {

@@ -6,8 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "platform/object/conditions.h"
 #include "platform/object/fields.h"
-#include "platform/object/object_time.h"
 
 namespace weft::platform {
 namespace {
@@ -72,24 +72,8 @@ MetricSeries TrialView::Reported() const {
 
 void MarkCondition(const char* type, bool is_true, const std::string& reason,
                    const std::string& message, absl::Time now, Json* status) {
-  const std::string truth = is_true ? "True" : "False";
-  const Json* const held = FindCondition(*status, type);
-  const bool is_same = held != nullptr && StringField(*held, {"status"}) == truth;
-  if (is_same && StringField(*held, {"reason"}) == reason) return;
-  Json condition;
-  condition.Set("type", type);
-  condition.Set("status", truth);
-  condition.Set("reason", reason);
-  condition.Set("message", message);
-  condition.Set("lastUpdateTime", FormatObjectTime(now));
-  condition.Set("lastTransitionTime",
-                is_same ? StringField(*held, {"lastTransitionTime"}) : FormatObjectTime(now));
-  Json kept = Json::MakeArray();
-  for (const Json& other : ListField(*status, {"conditions"})) {
-    if (StringField(other, {"type"}) != type) kept.Append(other);
-  }
-  kept.Append(std::move(condition));
-  status->Set("conditions", std::move(kept));
+  if (SaysTheSame(FindCondition(*status, type), is_true, reason)) return;
+  ReplaceCondition(MakeCondition(type, is_true, reason, message, now), now, status);
 }
 
 Json ObservationOf(const ExperimentObjective& objective, const MetricSeries& series) {
