@@ -5,11 +5,12 @@ Figures are of one copy of the op; what a step costs beside its copies is spread
 processes of a side.
 """
 import os
-import statistics
 import sys
 
+import model_rows
+
 # What row 6 names: above a megabyte memory is the limit, and the line tells which part of a plain copy's rate is reached.
-AT_MEMORY_SPEED = ('softmax', 'layer norm', 'batch norm', 'cross entropy', 'dropout', 'sum', 'mean', 'largest', 'transpose', 'join', 
+AT_MEMORY_SPEED = ('softmax', 'layer norm', 'batch norm', 'cross entropy', 'dropout', 'sum', 'mean', 'largest', 'transpose', 'join',
                    'with a', 'relu', 'square', 'bias', 'norm of')
 
 PEERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peers')
@@ -22,24 +23,34 @@ def cases():
     return CASES
 
 
-def run(bench, side, refuse):
+def server_and_peers(bench, side, target):
+    """The programs that run cases: on a weft server, and each TensorFlow that is installed in its own process."""
     program = os.path.join(PEERS, 'tensorflow_ops.py')
+    ours = side('weft', [bench.tensorflows[0][1], program, target, str(bench.server_pids[0])])
+    return ours, [side('TensorFlow %s, %s' % (version, text), [python, program], TF_ENABLE_ONEDNN_OPTS=library)
+                  for version, python in bench.tensorflows for library, text in (('1', 'oneDNN'), ('0', 'Eigen'))]
+
+
+def measure(bench, name, ours, peers, refuse):
+    """Rounds of a case in turn; figures of cases before are forgotten."""
+    for one in (ours, *peers):
+        one.times, one.cpus = [], []
+    for _ in range(bench.rounds):
+        for one in (ours, *peers):
+            one.round(name)
+    refuse([ours, *peers], 2e-3)
+
+
+def run(bench, side, refuse):
     with bench.cluster('weft', worker=1) as (targets, _, _):
-        ours = side('weft', [bench.tensorflows[0][1], program, targets['worker'][0], str(bench.server_pids[0])])
-        peers = [side('TensorFlow %s, %s' % (version, text), [python, program], TF_ENABLE_ONEDNN_OPTS=library)
-                 for version, python in bench.tensorflows for library, text in (('1', 'oneDNN'), ('0', 'Eigen'))]
+        ours, peers = server_and_peers(bench, side, targets['worker'][0])
         stream = side('a plain copy', [bench.torch_python or sys.executable, os.path.join(PEERS, 'plain_copy.py')])
         try:
             for name, case in cases().items():
                 if bench.ops and not any(part in name for part in bench.ops):
                     continue
-                for one in (ours, *peers):
-                    one.times, one.cpus = [], []
-                for _ in range(bench.rounds):
-                    for one in (ours, *peers):
-                        one.round(name)
-                refuse([ours, *peers], 2e-3)
-                add(bench.table, name, case.copies, ours, peers)
+                measure(bench, name, ours, peers, refuse)
+                add(bench.table, name, case.copies, ours, peers, GOAL)
                 if ours.answer['bytes'] > 1 << 20 and name.startswith(AT_MEMORY_SPEED):
                     stream.times = []
                     for _ in range(bench.rounds):
@@ -52,9 +63,9 @@ def run(bench, side, refuse):
                 one.end()
 
 
-def add(table, name, copies, ours, peers):
+def add(table, name, copies, ours, peers, goal, note=''):
     best = min(peers, key=lambda one: one.median)
-    cpu = statistics.median(ours.cpus) / min(statistics.median(one.cpus) for one in peers)
-    table.add(name, (ours.median / copies, ours.least / copies), best.name, (best.median / copies, best.least / copies), GOAL,
-              'CPU %.2f' % cpu)
+    cpu = model_rows.cpu_of(ours) / min(model_rows.cpu_of(one) for one in peers)
+    table.add(name, (ours.median / copies, ours.least / copies), best.name, (best.median / copies, best.least / copies), goal,
+              'CPU %.2f%s' % (cpu, note))
     table.lines[-1]['cpu_ratio'] = cpu

@@ -6,6 +6,8 @@ Ours run on a weft server with all that a node costs there; OpenBLAS and MKL are
 import os
 import sys
 
+import op_rows
+
 PEERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peers')
 SQUARE = [64, 128, 256, 512, 1024, 2048, 4096]
 # m, n, k of the models: recurrent layers, a transformer's, embeddings', dense ones of LeNet and VGG16, 1 x 1 convolutions.
@@ -20,41 +22,25 @@ GOAL, GOAL_SMALL = 1 / 0.97, 1 / 1.3
 def run(bench, side, refuse):
     sys.path.insert(0, PEERS)
     from ops import product_name
-    program = os.path.join(PEERS, 'tensorflow_ops.py')
     libraries = [('OpenBLAS', 'numpy')] + ([('MKL (torch)', 'torch')] if bench.torch_python is not None else [])
     with bench.cluster('weft', worker=1) as (targets, _, _):
-        ours = side('weft', [bench.tensorflows[0][1], program, targets['worker'][0], str(bench.server_pids[0])])
-        peers = [side('TensorFlow %s, %s' % (version, text), [python, program], TF_ENABLE_ONEDNN_OPTS=library)
-                 for version, python in bench.tensorflows for library, text in (('1', 'oneDNN'), ('0', 'Eigen'))]
+        ours, peers = op_rows.server_and_peers(bench, side, targets['worker'][0])
         peers += [side('%s, %d threads' % (text, threads), [bench.torch_python or sys.executable, os.path.join(PEERS, 'plain_products.py'),
                                                             library, str(threads)])
                   for text, library in libraries for threads in (1, os.cpu_count())]
         try:
             for shape in [(size, size, size) for size in SQUARE] + SMALL:
                 for form in 'nn', 'nt', 'tn':
-                    for dtype in ('float32', 'float64') if shape[0] == shape[1] == shape[2] and shape[0] <= 2048 else ('float32',):
-                        _one(bench, [ours, *peers], product_name(*shape, form, dtype), shape, refuse)
+                    is_square = shape[0] == shape[1] == shape[2]
+                    for dtype in ('float32', 'float64') if is_square and shape[0] <= 2048 else ('float32',):
+                        name = product_name(*shape, form, dtype)
+                        if bench.ops and not any(part in name for part in bench.ops):
+                            continue
+                        op_rows.measure(bench, name, ours, peers, refuse)
+                        words, copies = name.rsplit(' ', 1)
+                        rate = 2e-3 * shape[0] * shape[1] * shape[2] * int(copies) / ours.median
+                        op_rows.add(bench.table, words, int(copies), ours, peers, GOAL if is_square and shape[0] >= 256 else GOAL_SMALL,
+                                    ', %.0f Gflop/s' % rate)
         finally:
             for one in (ours, *peers):
                 one.end()
-
-
-def _one(bench, sides, name, shape, refuse):
-    copies = int(name.split()[-1])
-    if bench.ops and not any(part in name for part in bench.ops):
-        return
-    for one in sides:
-        one.times, one.cpus = [], []
-    for _ in range(bench.rounds):
-        for one in sides:
-            one.round(name)
-    refuse(sides, 2e-3)
-    ours, peers = sides[0], sides[1:]
-    best = min(peers, key=lambda one: one.median)
-    least_cpu = min(sorted(one.cpus)[len(one.cpus) // 2] for one in peers)
-    cpu = sorted(ours.cpus)[len(ours.cpus) // 2] / least_cpu
-    rate = 2e-3 * shape[0] * shape[1] * shape[2] * copies / ours.median
-    bench.table.add(' '.join(name.split()[:-1]), (ours.median / copies, ours.least / copies), best.name,
-                    (best.median / copies, best.least / copies), GOAL if shape[0] == shape[1] == shape[2] and shape[0] >= 256 else GOAL_SMALL,
-                    'CPU %.2f, %.0f Gflop/s' % (cpu, rate))
-    bench.table.lines[-1]['cpu_ratio'] = cpu

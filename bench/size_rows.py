@@ -4,18 +4,16 @@ import os
 import sys
 import tempfile
 
+import model_rows
+
 PEERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peers')
 GRAPHS = ['resnet50', '12500', '25000', '50000', '100000']
 
 
-def _cpu(side):
-    return sorted(side.cpus)[len(side.cpus) // 2]
-
-
-def _add(table, what, ours, peer, goal, note=''):
-    table.add(what, (ours.median, ours.least), peer.name, (peer.median, peer.least), goal,
-              ('CPU %.2f' % (_cpu(ours) / _cpu(peer)) if _cpu(peer) else '') + note)
-    table.lines[-1].update(cpu_us=_cpu(ours), cpu_peer_us=_cpu(peer))
+def _add(table, what, ours, peer, goal):
+    ours_cpu, peer_cpu = model_rows.cpu_of(ours), model_rows.cpu_of(peer)
+    table.add(what, (ours.median, ours.least), peer.name, (peer.median, peer.least), goal, 'CPU %.2f' % (ours_cpu / peer_cpu))
+    table.lines[-1].update(cpu_us=ours_cpu, cpu_peer_us=peer_cpu)
 
 
 def first(bench, side, measure):
@@ -67,4 +65,4 @@ def big(bench, together, side, measure):
             found[kind] = workers
         mine, peer = together(found['weft']), together(found['tensorflow'])
         bench.table.add('%s, a step of a worker' % form, (mine.median, mine.least), peer.name, (peer.median, peer.least), 0.2,
-                        'CPU %.2f' % (_cpu(found['weft'][0]) / _cpu(found['tensorflow'][0])))
+                        'CPU %.2f' % (model_rows.cpu_of(found['weft'][0]) / model_rows.cpu_of(found['tensorflow'][0])))
