@@ -93,7 +93,7 @@ class LookupLayer final : public Layer {
     Json mask = o_.has_mask ? MaskJson() : Json();
     f.Raw("mask_token", mask);
     o_.has_mask = !mask.is_null();
-    f.Fixed("oov_token", kText ? Json("[UNK]") : Json(-1));
+    f.Fixed("oov_token", Json(Unknown()));
     if constexpr (kText) {
       WordsField(f, "vocabulary", &words_);
       f.Fixed("encoding", "utf-8");
@@ -111,12 +111,7 @@ class LookupLayer final : public Layer {
     GraphBuilder& b = call.b();
     Endpoint x = in[0].tensor;
     if (!b.ok()) return {};
-    std::vector<Word> words;
-    if constexpr (kText) {
-      words = Own<std::string>(words_, "", "[UNK]");
-    } else {
-      words = Own<int64_t>(words_, 0, -1);
-    }
+    const std::vector<Word> words = Own<Word>(words_, Mask(), Unknown());
     if (words.empty() || o_.num_oov_indices < 0) {
       call.Fail(InvalidArgument("has ", words.size(), " words and num_oov_indices ",
                                 o_.num_oov_indices, ", expected a vocabulary"));
@@ -140,22 +135,27 @@ class LookupLayer final : public Layer {
   }
 
  private:
-  static Json MaskJson() { return kText ? Json("") : Json(0); }
+  // What stands for the mask and for words that are not in the vocabulary.
+  static Word Mask() { return Word(); }
+  static Word Unknown() {
+    if constexpr (kText) {
+      return "[UNK]";
+    } else {
+      return -1;
+    }
+  }
+  static Json MaskJson() { return Json(Mask()); }
 
   Endpoint Inverted(LayerCall& call, const Vocabulary& vocabulary, Endpoint ids,
                     const Places& places) const {
     GraphBuilder& b = call.b();
-    if (!kText) {
-      call.Fail(Unimplemented("IntegerLookup with invert; StringLookup has it"));
-      return {};
-    }
+    const Word masked = Mask(), unknown = Unknown();
     const Endpoint own = b.Op("Sub", {ids, b.Scalar<int64_t>(places.mask + places.oov)});
-    Endpoint found = vocabulary.WordsOf(call.program(), own, "vocabulary", "[UNK]");
-    if (places.mask > 0) {
-      const Endpoint is_mask = b.Op("Equal", {ids, b.Scalar<int64_t>(0)});
-      found = b.Op("SelectV2", {is_mask, b.Scalar<std::string>(""), found});
-    }
-    return found;
+    const Endpoint found =
+        vocabulary.WordsOf(call.program(), own, "vocabulary", Tensor::Scalar<Word>(unknown));
+    if (places.mask == 0) return found;
+    const Endpoint is_mask = b.Op("Equal", {ids, b.Scalar<int64_t>(0)});
+    return b.Op("SelectV2", {is_mask, b.Scalar<Word>(masked), found});
   }
 
   std::vector<Word> words_;

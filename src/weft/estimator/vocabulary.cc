@@ -90,14 +90,14 @@ Endpoint Vocabulary::IdsOf(train::Program& program, Assets* assets, Endpoint wor
 }
 
 Endpoint Vocabulary::WordsOf(train::Program& program, Endpoint ids, const std::string& name,
-                             const std::string& otherwise) const {
+                             const Tensor& otherwise) const {
   GraphBuilder& b = program.builder();
-  const Endpoint table = Table(program, name, DType::kInt64, DType::kString, "");
+  const Endpoint table = Table(program, name, DType::kInt64, words_.dtype(), "");
   if (!b.ok()) return {};
   Fill(program,
        b.AddNode("InitializeTableV2", {table, b.Constant(Numbers(size_)), b.Constant(words_)}),
        table.node->name());
-  const Endpoint found = b.Op("LookupTableFindV2", {table, ids, b.Scalar<std::string>(otherwise)});
+  const Endpoint found = b.Op("LookupTableFindV2", {table, ids, b.Constant(otherwise)});
   return b.Op("EnsureShape", {found}, {{"shape", b.ShapeOf(ids)}});
 }
 

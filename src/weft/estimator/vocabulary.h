@@ -29,9 +29,10 @@ class Vocabulary {
   // The table is filled with the program's states; a file is noted in `assets`, which may be null.
   Endpoint IdsOf(train::Program& program, Assets* assets, Endpoint words, const std::string& name,
                  int64_t otherwise) const;
-  // The word at each of `ids` (int64): strings; `otherwise` where there is none. Of a list only.
+  // The word at each of `ids` (int64); `otherwise`, a word's scalar, where there is none. Of a list
+  // only.
   Endpoint WordsOf(train::Program& program, Endpoint ids, const std::string& name,
-                   const std::string& otherwise) const;
+                   const Tensor& otherwise) const;
 
  private:
   Vocabulary() = default;

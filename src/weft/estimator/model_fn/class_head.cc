@@ -101,7 +101,8 @@ class Classes final : public Head {
     p["classes"] = options_.label_vocabulary.empty()
                        ? b.Op("AsString", {p["class_ids"]}, {}, "str_classes")
                        : Vocabulary(options_.label_vocabulary)
-                             .WordsOf(call.program, p["class_ids"], "class_string", "UNK");
+                             .WordsOf(call.program, p["class_ids"], "class_string",
+                                      Tensor::Scalar<std::string>("UNK"));
     const std::vector<std::string> names = Names();
     p["all_classes"] = Repeated(b, Tensor::FromSpan<std::string>(Shape{1, count_}, names), logits);
     std::vector<int32_t> ids(names.size());
