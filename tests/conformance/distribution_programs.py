@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training graphs for one device as people write them, for distribution_test.py: each gives (loss, train op[, more to fetch])."""
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -306,6 +307,6 @@ REFUSED = {
 # Layers of version 1 and Keras' variables within a graph: with Keras 3 they do not come.
 NEEDS_KERAS_2 = ('attention_of_keras', 'batch_norm_with_running_statistics', 'dynamic_rnn', 'dynamic_rnn_in_frames', 'batch_norm_by_placeholder',
                  'lstm_of_keras')
-if not tf.keras.__version__.startswith('2.'):
+if not keras.__version__.startswith('2.'):
     PROGRAMS = [program for program in PROGRAMS if program.__name__ not in NEEDS_KERAS_2]
     REFUSED = {program: why for program, why in REFUSED.items() if program.__name__ not in NEEDS_KERAS_2}
