@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 
 #include "base/posix_file.h"
+#include "base/through_file.h"
 
 namespace weft {
 namespace {
@@ -38,7 +39,8 @@ StatusOr<std::unique_ptr<WritableFile>> RealFileSystem::OpenWrite(const std::str
                                                                   WriteMode mode) {
   OwnedFd fd(::open(path.c_str(), WriteFlags(mode), 0666));
   if (!fd.is_open()) return ErrnoStatus(errno, "create", path);
-  return AdoptWritable(std::move(fd), path);
+  return mode == WriteMode::kThrough ? AdoptThroughFile(std::move(fd), path)
+                                     : AdoptWritable(std::move(fd), path);
 }
 
 StatusOr<FileStat> RealFileSystem::Stat(const std::string& path) {

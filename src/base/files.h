@@ -40,7 +40,11 @@ struct FileStat {
   absl::Time modified;
 };
 
-enum class WriteMode { kTruncate, kAppend };
+enum class WriteMode {
+  kTruncate,
+  kAppend,
+  kThrough,  // as kTruncate, for large files that are synced: past the page cache where that is
+};
 
 // Thread-safe.
 class FileSystem {

@@ -93,6 +93,52 @@ TEST_F(FilesTest, AFullDiskIsResourceExhausted) {
   EXPECT_EQ(ReadFile(disk_, In("f")).value(), "ab");
 }
 
+TEST_F(FilesTest, WhatIsWrittenThroughToTheDiskIsWhatWasAppended) {
+  // On a disk and where no file goes past the page cache; a piece of the writer has 4 MB.
+  for (const std::string& path :
+       {In("through"), absl::StrCat("/dev/shm/weft-through-", getpid())}) {
+    std::string wanted;
+    auto file = disk_.OpenWrite(path, WriteMode::kThrough).value();
+    size_t bytes = 1;
+    for (int i = 0; i < 40; ++i) {
+      std::string part(i == 20 ? 0 : bytes, static_cast<char>('a' + i % 26));
+      part.append(absl::StrCat(i));
+      ASSERT_TRUE(file->Append(part).ok());
+      wanted += part;
+      bytes = (bytes * 5 + 3) % 3000017;
+      if (i % 11 == 3) {
+        ASSERT_TRUE(file->Sync().ok());
+        ASSERT_EQ(ReadFile(disk_, path).value(), wanted) << i;
+      }
+    }
+    ASSERT_GT(wanted.size(), size_t{5} << 22);
+    ASSERT_TRUE(file->Close().ok());
+    EXPECT_TRUE(ReadFile(disk_, path).value() == wanted);
+    EXPECT_EQ(file->Append("x").code(), absl::StatusCode::kFailedPrecondition);
+    // Shorter now, and given up half way, which waits for nothing.
+    ASSERT_TRUE(WriteFile(disk_, path, "short").ok());
+    file = disk_.OpenWrite(path, WriteMode::kThrough).value();
+    ASSERT_TRUE(file->Append(wanted).ok());
+    file = nullptr;
+    ASSERT_TRUE(disk_.Delete(path).ok());
+  }
+}
+
+TEST_F(FilesTest, AFullDiskIsToldByTheFileThatIsWrittenThrough) {
+  const std::string much(size_t{30} << 20, 'x');
+  auto file = disk_.OpenWrite("/dev/full", WriteMode::kThrough).value();
+  Status status;
+  for (int i = 0; i < 3 && status.ok(); ++i) status = file->Append(much);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/dev/full"));
+  EXPECT_EQ(file->Sync().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(file->Close().code(), absl::StatusCode::kResourceExhausted);
+  // A file of a few bytes has no thread; it fails all the same.
+  file = disk_.OpenWrite("/dev/full", WriteMode::kThrough).value();
+  ASSERT_TRUE(file->Append("x").ok());
+  EXPECT_EQ(file->Close().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(FilesTest, StickyFaultsStay) {
   FaultyFileSystem faulty(&disk_);
   faulty.FailCall(2, Unavailable("gone"), /*sticky=*/true);

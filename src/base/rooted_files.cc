@@ -16,6 +16,7 @@
 
 #include "base/files.h"
 #include "base/posix_file.h"
+#include "base/through_file.h"
 
 namespace weft {
 namespace {
@@ -144,10 +145,12 @@ StatusOr<std::unique_ptr<ReadableFile>> RootedFileSystem::OpenRead(const std::st
 
 StatusOr<std::unique_ptr<WritableFile>> RootedFileSystem::OpenWrite(const std::string& path,
                                                                     WriteMode mode) {
-  WEFT_ASSIGN_OR_RETURN(const int fd,
+  WEFT_ASSIGN_OR_RETURN(const int opened,
                         Open(path, O_WRONLY | O_CREAT | O_NONBLOCK |
                                        (mode == WriteMode::kAppend ? O_APPEND : O_TRUNC)));
-  return AdoptWritable(OwnedFd(fd), path);
+  OwnedFd fd(opened);
+  return mode == WriteMode::kThrough ? AdoptThroughFile(std::move(fd), path)
+                                     : AdoptWritable(std::move(fd), path);
 }
 
 StatusOr<FileStat> RootedFileSystem::Stat(const std::string& path) {

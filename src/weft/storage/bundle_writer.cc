@@ -15,7 +15,9 @@
 namespace weft::storage {
 namespace {
 
-constexpr size_t kDataBufferBytes = 1 << 20;
+constexpr size_t kDataBufferBytes = 64 << 10;
+// What is summed stays in the cache until it is copied out.
+constexpr size_t kBytesAtOnce = 256 << 10;
 
 // Unlike that of any other writer of the same prefix.
 std::string TempPath(const std::string& path) {
@@ -40,7 +42,8 @@ StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(FileSystem& files, 
   std::unique_ptr<BundleWriter> writer(new BundleWriter(files, std::move(prefix), options));
   WEFT_RETURN_IF_ERROR(files.MakeDirectories(ParentPath(writer->prefix_)));
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
-                        files.OpenWrite(writer->temp_data_path_, WriteMode::kTruncate));
+                        files.OpenWrite(writer->temp_data_path_,
+                                        options.sync ? WriteMode::kThrough : WriteMode::kTruncate));
   writer->data_ =
       MakeSink(std::move(file), writer->temp_data_path_, Compression::kNone, kDataBufferBytes);
   return writer;
@@ -134,8 +137,13 @@ Status BundleWriter::Store(const std::string& key, const Tensor& tensor) {
   ShapeToProto(tensor.shape(), entry.mutable_shape());
   entry.set_offset(offset_);
   entry.set_size(static_cast<int64_t>(bytes.size()));
-  entry.set_crc32c(MaskCrc32c(plain ? Crc32c(bytes) : objects.crc));
-  WEFT_RETURN_IF_ERROR(Append(bytes));
+  uint32_t crc = 0;
+  for (size_t begin = 0; begin < bytes.size(); begin += kBytesAtOnce) {
+    const absl::string_view part = bytes.substr(begin, kBytesAtOnce);
+    if (plain) crc = Crc32cExtend(crc, part);
+    WEFT_RETURN_IF_ERROR(Append(part));
+  }
+  entry.set_crc32c(MaskCrc32c(plain ? crc : objects.crc));
   entries_.emplace(key, std::move(entry));
   return absl::OkStatus();
 }
