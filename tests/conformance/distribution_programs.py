@@ -215,6 +215,23 @@ def lstm_of_keras():
     return descend(cross_entropy(dense(y, 'last', 4), labels()))
 
 
+def gru_of_keras():
+    y = tf.keras.layers.GRU(6, kernel_initializer=tf.keras.initializers.Constant(.1), recurrent_initializer=tf.keras.initializers.Constant(.2))(series())
+    return descend(cross_entropy(dense(y, 'last', 4), labels()))
+
+
+def weighted_rows():
+    """tf.losses checks at run time that weights broadcast, since the batch's size is open."""
+    loss = tf1.losses.sparse_softmax_cross_entropy(labels(), dense(rows(), 'one', 4), weights=tf1.placeholder(tf.float32, [None], 'y'))
+    return descend(loss)
+
+
+def channels_to_pixels():
+    x = images()
+    y = tf.nn.depth_to_space(tf.nn.conv2d(x, weights('up', 3, 3, 2, 8), 1, 'SAME'), 2)
+    return descend(tf.reduce_mean(tf.abs(tf1.image.resize_bilinear(y, [8, 8]) - x)))
+
+
 def called_functions():
     """Layers in functions that are called, twice over."""
     @tf.function
@@ -292,21 +309,18 @@ def dynamic_rnn():
 
 PROGRAMS = [attention, transformer, attention_by_einsum, attention_of_keras, language_model, moments, fused_batch_norm,
             batch_norm_with_running_statistics, residual_net, dropout, metrics, deep_fm,
-            loop_with_outputs, in_frames(loop_over_time), in_frames(loop_with_outputs), in_frames(dynamic_rnn), in_frames(conditional),
+            sorted_rows, weighted_rows, channels_to_pixels, gru_of_keras, loop_over_time, lstm_of_keras, loop_with_outputs, in_frames(loop_over_time), in_frames(loop_with_outputs), in_frames(dynamic_rnn), in_frames(conditional),
             dynamic_rnn, called_functions, conditional, transposed_convolutions, convolutions_over_time]
 
 # Run as they are, and why.
 REFUSED = {
     batch_norm_by_placeholder: r"'batch_normalization/cond/_Merge_\d+' \(Merge\) needs .* of a list of the workers",
-    loop_over_time: r"in a loop over the batch, the rows of .*StridedSliceGrad' \(StridedSliceGrad\) do not stay apart",
-    lstm_of_keras: r"in a loop over the batch, the rows of .*BroadcastGradientArgs' \(BroadcastGradientArgs\) do not stay apart",
-    sorted_rows: r"because of 'TopKV2' \(TopKV2\)",
     two_towers: r"the rows of 'MatMul_2' \(MatMul\) do not stay apart",
 }
 
 # Layers of version 1 and Keras' variables within a graph: with Keras 3 they do not come.
 NEEDS_KERAS_2 = ('attention_of_keras', 'batch_norm_with_running_statistics', 'dynamic_rnn', 'dynamic_rnn_in_frames', 'batch_norm_by_placeholder',
-                 'lstm_of_keras')
+                 'lstm_of_keras', 'gru_of_keras')
 if not keras.__version__.startswith('2.'):
     PROGRAMS = [program for program in PROGRAMS if program.__name__ not in NEEDS_KERAS_2]
     REFUSED = {program: why for program, why in REFUSED.items() if program.__name__ not in NEEDS_KERAS_2}

@@ -64,6 +64,20 @@ class DistributionTest(unittest.TestCase):
                          'tfReplicaSpecs': {'Worker': {'template': {'spec': {'containers': [
                              {'name': 'tensorflow', 'image': 'i', 'command': command}]}}}}}}
 
+    def test_4_a_whole_job_trains_on_the_tasks_that_were_chosen(self):
+        job = self.job('whole')
+        worker = job['spec']['tfReplicaSpecs']['Worker']['template']['spec']
+        # Processes of one node find each other on its loopback address.
+        worker['nodeSelector'] = {'kubernetes.io/hostname': 'one'}
+        self.apply(job)
+        found = self.decided('whole')
+        self.assertGreater(found['workers'], 1)
+        self.k('wait', '--for=condition=Succeeded', 'tfjob/whole', '--timeout=120s')
+        pods = json.loads(self.k('get', 'pods', '-l', 'training.kubeflow.org/job-name=whole', '-o', 'json'))['items']
+        self.assertEqual(len(pods), found['workers'] + found['servers'])
+        self.assertEqual({pod['spec']['nodeName'] for pod in pods}, {'one'})
+        self.assertIn('model.ckpt-200', (self.folder / 'whole' / 'checkpoint').read_text())
+
     def decided(self, name):
         def look():
             return json.loads(self.k('get', 'tfjob', name, '-o', 'json')).get('status', {}).get('distribution')

@@ -166,6 +166,7 @@ class Analyser {
     }
     const int sizes = SizesInput(node.op());
     if (sizes >= 0 && sizes < static_cast<int>(inputs.size())) KnowShape(node, inputs[sizes]);
+    if (node.op() == "ReadVariableOp") KnowVariable(node, &use.outputs);
     KnowShapes(node, &use.outputs);
     analysis_.uses[&node] = std::move(use);
   }
@@ -250,6 +251,14 @@ class Analyser {
       analysis_.mid_step_sums.push_back(absl::StrCat(
           "'", node.input(static_cast<int>(i)).node->name(), "' for '", node.name(), "'"));
     }
+  }
+
+  // Loops carry handles, of whose variables shape inference sees nothing.
+  static void KnowVariable(const Node& node, std::vector<Share>* outputs) {
+    const Node* const variable = VariableOf(node.input(0));
+    if (variable == nullptr || outputs->empty()) return;
+    StatusOr<PartialShape> shape = variable->Attr<PartialShape>("shape");
+    if (shape.ok()) outputs->front().shape = *std::move(shape);
   }
 
   // What rules found of shapes; lists keep it for their tensors.
@@ -395,19 +404,26 @@ class Analyser {
     }
     use->cause = CauseOf(node, inputs);
     use->outputs.assign(node.num_outputs(), Share{.late = true});
-    if (!IsRandom(node) || !inputs[0].elements) return;
-    analysis_.random_nodes.push_back(node.name());
+    if (IsSampler(node) && inputs[0].is_slice() && inputs[0].dim == 0) {
+      analysis_.random_nodes.push_back(node.name());
+      use->outputs[1] = Share::Slice(0);
+      use->outputs[1].cut = true;
+    }
+    const int sizes = IsRandom(node) ? 0 : SizesInput(node.op());
+    if (sizes < 0 || !inputs[sizes].elements) return;
+    if (IsRandom(node)) analysis_.random_nodes.push_back(node.name());
+    // Where one of its sizes is the batch's, workers get their rows of it.
     std::optional<int> dim;
-    for (size_t d = 0; d < inputs[0].elements->size(); ++d) {
-      if ((*inputs[0].elements)[d].power != -1) continue;
+    for (size_t d = 0; d < inputs[sizes].elements->size(); ++d) {
+      if ((*inputs[sizes].elements)[d].power != -1) continue;
       if (dim) return;
       dim = static_cast<int>(d);
     }
     if (!dim) return;
-    Share share = Share::Slice(*dim);
-    share.cut = true;
-    use->outputs = {share};
-    KnowShape(node, inputs[0]);
+    use->outputs[0] = Share::Slice(*dim);
+    use->outputs[0].cut = true;
+    use->outputs[0].late = !IsRandom(node);
+    KnowShape(node, inputs[sizes]);
   }
 
   const Node* CauseOf(const Node& node, const std::vector<Share>& inputs) const {

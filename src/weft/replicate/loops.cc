@@ -140,8 +140,7 @@ std::optional<Stores::Key> Stores::KeyOf(Endpoint handle) {
   return std::nullopt;
 }
 
-bool Stores::Put(const Key& key, Share item) {
-  item.elements.reset();
+bool Stores::Put(const Key& key, const Share& item) {
   const auto [known, is_new] = items_.try_emplace(key, item);
   if (is_new) {
     changed_ = true;
@@ -187,8 +186,19 @@ std::optional<std::vector<Share>> Stores::Apply(const Node& node, const std::vec
   if (!item) return std::nullopt;
   if (op == "StackPopV2" || (op == "TensorArrayReadV3" && is_same(1)))
     return std::vector<Share>{ItemOfList(*item)};
-  if (op == "TensorArrayGatherV3" && is_same(1)) return std::vector<Share>{StackedList(*item)};
-  return std::nullopt;
+  if (op != "TensorArrayGatherV3" || !is_same(1)) return std::nullopt;
+  const std::optional<Share> stacked = StackedList(*item);
+  if (!stacked) return std::nullopt;
+  return std::vector<Share>{*stacked};
+}
+
+const Node* VariableOf(Endpoint handle) {
+  for (int i = 0; i < kMostPassed && handle.node != nullptr; ++i) {
+    if (handle.node->op() == "VarHandleOp") return handle.node;
+    if (!PassesHandle(*handle.node)) return nullptr;
+    handle = handle.node->input(0);
+  }
+  return nullptr;
 }
 
 Share ItemOfList(const Share& list) {
@@ -199,18 +209,22 @@ Share ItemOfList(const Share& list) {
 
 Share ListOfItems(const Share& item, const PartialShape& shape) {
   Share list = item.OnWorkers();
-  if (list.is_equal() && list.elements) list.scale = list.UniformPower().value_or(0);
   list.is_list = true;
-  list.elements.reset();
   list.shape = shape;
   // One that holds zeros is not empty.
   if (list.is_equal()) list.zero = false;
   return list;
 }
 
-Share StackedList(const Share& list) {
+std::optional<Share> StackedList(const Share& list) {
   Share out = ItemOfList(list);
   if (out.is_slice()) ++out.dim;
+  if (out.elements) {
+    const std::optional<int> power = out.UniformPower();
+    if (!power) return std::nullopt;
+    out.scale = *power;
+    out.elements.reset();
+  }
   if (out.shape && out.shape->known_rank()) {
     PartialShape stacked = PartialShape::UnknownOfRank(1);
     for (const int64_t size : out.shape->dims()) stacked.AddDim(size);
@@ -230,6 +244,12 @@ std::optional<Share> UnstackedList(const Share& tensor, const PartialShape& shap
   }
   Share list = ListOfItems(tensor, item);
   if (list.is_slice()) --list.dim;
+  if (list.elements) {
+    const std::optional<int> power = tensor.UniformPower();
+    if (!power) return std::nullopt;
+    list.scale = *power;
+    list.elements.reset();
+  }
   return list;
 }
 

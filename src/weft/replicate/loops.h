@@ -77,7 +77,7 @@ class Stores {
   // What made it, and of arrays of gradients whose they are.
   using Key = std::pair<const Node*, std::string>;
   static std::optional<Key> KeyOf(Endpoint handle);
-  bool Put(const Key& key, Share item);
+  bool Put(const Key& key, const Share& item);
   std::optional<Share> ItemOf(const Key& key) const;
 
   std::set<const Node*> split_;
@@ -86,12 +86,15 @@ class Stores {
   bool is_stale_ = false;
 };
 
+// The VarHandleOp from which a handle comes, into loops and out of them; null if it is another's.
+const Node* VariableOf(Endpoint handle);
+
 // A list's tensor by itself, and a tensor as one of a list.
 Share ItemOfList(const Share& list);
 Share ListOfItems(const Share& item, const PartialShape& shape);
 // All tensors of a list along a new first dimension, and what a list of the parts of a tensor along
 // its first one is; none where that is the batch's.
-Share StackedList(const Share& list);
+std::optional<Share> StackedList(const Share& list);
 std::optional<Share> UnstackedList(const Share& tensor, const PartialShape& shape);
 
 }  // namespace weft::replicate

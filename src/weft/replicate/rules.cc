@@ -71,8 +71,11 @@ bool IsRandom(const Node& node) {
   return names->contains(node.op());
 }
 
+bool IsSampler(const Node& node) { return absl::EndsWith(node.op(), "CandidateSampler"); }
+
 bool IsLight(const Node& node) {
-  if (node.IsCallEnd() || node.traits().changes_variable || IsRandom(node)) return true;
+  if (node.IsCallEnd() || node.traits().changes_variable || IsRandom(node) || IsSampler(node))
+    return true;
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (node.input_type(i).is_ref) return true;
   }
@@ -101,6 +104,9 @@ bool IsLight(const Node& node) {
                                                                     "ConfusionMatrix",
                                                                     "SparseToDense",
                                                                     "SetSize",
+                                                                    "ScatterNd",
+                                                                    "ComputeAccidentalHits",
+                                                                    "DenseToDenseSetOperation",
                                                                     "Bincount",
                                                                     "UniqueWithCounts",
                                                                     "IsFinite",
@@ -112,7 +118,8 @@ bool IsLight(const Node& node) {
 }
 
 int SizesInput(absl::string_view op) {
-  if (op == "Reshape" || op == "BroadcastTo") return 1;
+  if (op == "Reshape" || op == "BroadcastTo" || op == "SparseToDense") return 1;
+  if (op == "ScatterNd") return 2;
   const bool is_first = op == "Fill" || op == "Conv2DBackpropInput" ||
                         op == "DepthwiseConv2dNativeBackpropInput" || op == "StridedSliceGrad";
   return is_first ? 0 : -1;

@@ -51,6 +51,10 @@ bool IsLight(const Node& node);
 // Draws numbers of a shape: once for the whole batch, whose rows the workers then get.
 bool IsRandom(const Node& node);
 
+// Draws candidates beside the true classes of each row: once, and each worker gets how often those
+// of its rows are expected.
+bool IsSampler(const Node& node);
+
 // The input that says what sizes the output has, of ops with such a one; else -1.
 int SizesInput(absl::string_view op);
 

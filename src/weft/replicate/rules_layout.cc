@@ -133,11 +133,24 @@ std::optional<Shares> JoinSizes(const OpView& op, int first, int last) {
   return Shares{Share::Sizes(std::move(joined))};
 }
 
+// Parts of sums one after the other, and zeros among them, are a part of the sum of all.
+std::optional<Shares> JoinParts(const OpView& op, int first, int last) {
+  std::optional<int> scale;
+  for (int i = first; i < last; ++i) {
+    const Share& share = op.inputs[i];
+    if (share.is_same() && share.zero) continue;
+    if (!share.is_part() || (scale && *scale != share.scale)) return std::nullopt;
+    scale = share.scale;
+  }
+  if (!scale) return std::nullopt;
+  return Shares{Share::Part(*scale)};
+}
+
 std::optional<Shares> Concat(const OpView& op) {
   const int last = static_cast<int>(op.inputs.size()) - 1;
   if (!op.AnySlice()) {
-    const int rank = op.rank(0);
-    return rank == 1 ? JoinSizes(op, 0, last) : std::nullopt;
+    const auto sizes = op.rank(0) == 1 ? JoinSizes(op, 0, last) : std::nullopt;
+    return sizes ? sizes : JoinParts(op, 0, last);
   }
   const std::optional<Share> slice = InLine(op, 0, last);
   const std::optional<int> axis = op.Axis(last, op.rank(0));
@@ -147,7 +160,10 @@ std::optional<Shares> Concat(const OpView& op) {
 
 std::optional<Shares> Pack(const OpView& op) {
   const int n = static_cast<int>(op.inputs.size());
-  if (!op.AnySlice()) return op.rank(0) == 0 ? JoinSizes(op, 0, n) : std::nullopt;
+  if (!op.AnySlice()) {
+    const auto sizes = op.rank(0) == 0 ? JoinSizes(op, 0, n) : std::nullopt;
+    return sizes ? sizes : JoinParts(op, 0, n);
+  }
   const std::optional<Share> slice = InLine(op, 0, n);
   int64_t axis = FindAttrOr<int64_t>(op.node.attrs(), "axis", 0);
   if (!slice) return std::nullopt;

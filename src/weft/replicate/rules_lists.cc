@@ -83,7 +83,7 @@ std::optional<Shares> Stacked(const OpView& op) {
   if (!item) return std::nullopt;
   Share list = *item;
   list.is_list = true;
-  return Shares{StackedList(list)};
+  return OneList(StackedList(list));
 }
 
 std::optional<Shares> Length(const OpView& op) {

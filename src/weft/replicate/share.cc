@@ -2,6 +2,7 @@
 #include "weft/replicate/share.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace weft::replicate {
 namespace {
@@ -16,6 +17,24 @@ PartialShape JoinShapes(const PartialShape& a, const PartialShape& b) {
     if (a.dim(d) != b.dim(d)) joined.SetDim(d, -1);
   }
   return joined;
+}
+
+// Sizes that are told element by element; none where one of them is told in two ways.
+std::optional<Elements> JoinElements(const Share& a, const Share& b) {
+  if (!a.elements || !b.elements || a.elements->size() != b.elements->size()) return std::nullopt;
+  Elements joined = *a.elements;
+  for (size_t i = 0; i < joined.size(); ++i) {
+    const Element& other = (*b.elements)[i];
+    if (joined[i].power != other.power) return std::nullopt;
+    if (joined[i].value != other.value) joined[i].value = Element::kUnknown;
+  }
+  return joined;
+}
+
+// Of the tensors of a list as of any other.
+std::optional<int> PowerOfItems(Share share) {
+  share.is_list = false;
+  return share.UniformPower();
 }
 
 }  // namespace
@@ -34,7 +53,7 @@ std::optional<Share> Join(const Share& first, const Share& second) {
   if (IsEmptyList(b)) return a;
   Share out = a;
   out.zero = a.zero && b.zero;
-  if (a.elements != b.elements) out.elements.reset();
+  out.elements = JoinElements(a, b);
   if (a.shape && b.shape) {
     out.shape = JoinShapes(*a.shape, *b.shape);
   } else {
@@ -47,10 +66,10 @@ std::optional<Share> Join(const Share& first, const Share& second) {
     return out;
   }
   if (a.kind != b.kind || a.dim != b.dim) return std::nullopt;
-  if (a.is_equal() && !a.is_list) {
+  if (a.is_equal() && (!a.is_list || a.elements || b.elements)) {
     if (out.elements) return out;
-    const std::optional<int> power = a.UniformPower();
-    if (!power || power != b.UniformPower()) return std::nullopt;
+    const std::optional<int> power = PowerOfItems(a);
+    if (!power || power != PowerOfItems(b)) return std::nullopt;
     out.scale = *power;
     return out;
   }
@@ -76,8 +95,18 @@ std::string Share::ToString() const {
   switch (kind) {
     case Kind::kWhole:
       return late ? "a value of the whole batch" : "a value that does not depend on the batch";
-    case Kind::kEqual:
-      return "a size";
+    case Kind::kEqual: {
+      if (!elements) return "the same everywhere";
+      std::vector<std::string> sizes;
+      for (const Element& element : *elements) {
+        if (element.power != 0) {
+          sizes.push_back(element.power == -1 ? "of the batch" : "of its parts");
+        } else {
+          sizes.push_back(element.value == Element::kUnknown ? "?" : absl::StrCat(element.value));
+        }
+      }
+      return absl::StrCat("sizes (", absl::StrJoin(sizes, ", "), ")");
+    }
     case Kind::kSlice:
       return absl::StrCat("rows of dimension ", dim);
     case Kind::kPart:

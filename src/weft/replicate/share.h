@@ -42,7 +42,7 @@ struct Share {
   bool late = false;
   // A slice that is cut from a whole: what is fed, random numbers.
   bool cut = false;
-  // Of integer scalars and vectors: what is known of them.
+  // Of integer scalars and vectors: what is known of them; of lists that of each of their tensors.
   std::optional<Elements> elements;
   // A list or an array of tensors, and the rest is said of each of them; one that is equal and zero
   // holds none yet.

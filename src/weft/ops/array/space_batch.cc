@@ -10,6 +10,9 @@
 namespace weft::ops::array::space_batch {
 namespace {
 
+// Greatest block of pixels that is taken: its square fits into 64 bits.
+constexpr int64_t kMostInBlock = 1 << 20;
+
 // The blocks and the padding (or cropping) of the dimensions after the batch.
 struct Blocks {
   IndexVector block;
@@ -177,7 +180,7 @@ class DepthKernel final : public OpKernel {
   static StatusOr<std::unique_ptr<OpKernel>> Create(KernelConstruction& c) {
     WEFT_ASSIGN_OR_RETURN(const int64_t block, c.Attr<int64_t>("block_size"));
     WEFT_ASSIGN_OR_RETURN(const std::string format, c.Attr<std::string>("data_format"));
-    if (block > (1 << 20)) return InvalidArgument("Block size is out of range: ", block);
+    if (block > kMostInBlock) return InvalidArgument("Block size is out of range: ", block);
     if (format != "NHWC")
       // The first words are TensorFlow's, which its tests look for.
       return InvalidArgument("No OpKernel was registered to support Op '", c.op(),
@@ -239,6 +242,30 @@ Status UnknownOfInputRank(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// Channels to pixels, or back, in blocks.
+template <bool kToSpace>
+Status DepthShape(ShapeContext& c) {
+  const PartialShape& input = c.input(0);
+  const StatusOr<int64_t> block = c.Attr<int64_t>("block_size");
+  const StatusOr<std::string> format = c.Attr<std::string>("data_format");
+  if (input.rank() != 4 || !block.ok() || *block < 2 || *block > kMostInBlock || !format.ok() ||
+      *format != "NHWC")
+    return UnknownOfInputRank(c);
+  PartialShape output = input;
+  const auto change = [&](int axis, int64_t factor, bool grows) {
+    const int64_t size = input.dim(axis);
+    if (size < 0) return;
+    // What overflows or does not divide is an error of the kernel.
+    const bool is_good = grows ? size <= INT64_MAX / factor : size % factor == 0;
+    output.SetDim(axis, !is_good ? -1 : grows ? size * factor : size / factor);
+  };
+  change(1, *block, kToSpace);
+  change(2, *block, kToSpace);
+  change(3, *block * *block, !kToSpace);
+  c.set_output(0, std::move(output));
+  return absl::OkStatus();
+}
+
 // The op `name` of the gradient, with this node's further inputs and block size.
 GradientFunction InverseOf(const char* name) {
   return [name](GradientContext& c) {
@@ -255,7 +282,7 @@ GradientFunction InverseOf(const char* name) {
 }
 
 void RegisterDepth(Catalogue& catalogue) {
-  const auto add = [&](const char* name, const char* inverse, const char* doc,
+  const auto add = [&](const char* name, const char* inverse, const char* doc, ShapeFunction shape,
                        KernelFactory factory) {
     catalogue.Add(OpSpec(name)
                       .Doc(doc)
@@ -264,14 +291,14 @@ void RegisterDepth(Catalogue& catalogue) {
                       .Attr("T: type")
                       .Attr("block_size: int >= 2")
                       .Attr("data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'")
-                      .Shape(UnknownOfInputRank)
+                      .Shape(std::move(shape))
                       .Gradient(InverseOf(inverse))
                       .Kernel(std::move(factory)));
   };
   add("DepthToSpace", "SpaceToDepth", "Spreads the channels of each pixel over a block of pixels.",
-      MakeKernel<DepthKernel<true>>());
+      DepthShape<true>, MakeKernel<DepthKernel<true>>());
   add("SpaceToDepth", "DepthToSpace", "Gathers the channels of a block of pixels in one pixel.",
-      MakeKernel<DepthKernel<false>>());
+      DepthShape<false>, MakeKernel<DepthKernel<false>>());
 }
 
 }  // namespace
