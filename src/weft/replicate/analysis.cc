@@ -396,10 +396,10 @@ class Analyser {
     if (!IsLight(node)) return Stop(WhyNotSplit(node, inputs));
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!CanBePutTogether(inputs[i], node, static_cast<int>(i))) {
-        return Stop(absl::StrCat(Quoted(node), " needs '",
-                                 node.input(static_cast<int>(i)).node->name(),
-                                 "' of the whole batch, which cannot be put together of ",
-                                 inputs[i].ToString(), " of the workers"));
+        return Stop(absl::StrCat(
+            Quoted(node), " needs '", node.input(static_cast<int>(i)).node->name(),
+            "' of the whole batch, which cannot be put together of ", inputs[i].ToString(),
+            " of the workers; its inputs are ", ToString(inputs)));
       }
     }
     use->cause = CauseOf(node, inputs);
@@ -424,6 +424,12 @@ class Analyser {
     use->outputs[0].cut = true;
     use->outputs[0].late = !IsRandom(node);
     KnowShape(node, inputs[sizes]);
+  }
+
+  static std::string ToString(const std::vector<Share>& shares) {
+    return absl::StrJoin(shares, ", ", [](std::string* out, const Share& share) {
+      absl::StrAppend(out, share.ToString());
+    });
   }
 
   const Node* CauseOf(const Node& node, const std::vector<Share>& inputs) const {
@@ -455,10 +461,8 @@ class Analyser {
     if (FindRule(node.op()) == nullptr) {
       return absl::StrCat("nothing is known of how ", Quoted(node), " treats rows of a batch");
     }
-    std::vector<std::string> given;
-    for (const Share& share : inputs) given.push_back(share.ToString());
     return absl::StrCat("the rows of ", Quoted(node), " do not stay apart: its inputs are ",
-                        absl::StrJoin(given, ", "));
+                        ToString(inputs));
   }
 
   void CheckOutcome() {

@@ -269,7 +269,6 @@ std::optional<Shares> Merge(const OpView& op) {
     if (out) out = Join(*out, share);
   }
   if (!out) return std::nullopt;
-  out->elements.reset();
   return Shares{*out, Share::Equal()};
 }
 

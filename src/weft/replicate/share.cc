@@ -91,7 +91,12 @@ std::optional<int> Share::UniformPower() const {
 }
 
 std::string Share::ToString() const {
-  if (is_list) return "a list";
+  if (is_list) {
+    if (IsEmptyList(*this)) return "an empty list";
+    Share item = *this;
+    item.is_list = false;
+    return absl::StrCat("a list of ", item.ToString());
+  }
   switch (kind) {
     case Kind::kWhole:
       return late ? "a value of the whole batch" : "a value that does not depend on the batch";
