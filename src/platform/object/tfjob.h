@@ -135,6 +135,8 @@ struct TfJob {
   bool IsElastic(ReplicaType type) const {
     return elastic.has_value() && type == ReplicaType::kWorker;
   }
+  // Whether tasks of the type go from pod to pod with what they hold.
+  bool CanMove(ReplicaType type) const { return elastic.has_value() && type == ReplicaType::kPs; }
 };
 
 // Of either kind. InvalidArgument lists every problem of the document, one a line, as
