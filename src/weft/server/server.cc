@@ -406,15 +406,14 @@ class TaskServer final : public Server {
               leases_->GoTo(address);
               Left(kept);
             }};
-    handover_.emplace(TaskHandoverOptions{
-        .source = std::move(source),
-        .listed = listed,
-        .from = options.take_over_from.empty() ? listed : options.take_over_from,
-        .identity = options.identity,
-        .metrics = &metrics_,
-        .timers = &timers_,
-        .calls = &calls_,
-        .setup = &setup_});
+    handover_.emplace(TaskHandoverOptions{.source = std::move(source),
+                                          .listed = listed,
+                                          .from = options.take_over_from,
+                                          .identity = options.identity,
+                                          .metrics = &metrics_,
+                                          .timers = &timers_,
+                                          .calls = &calls_,
+                                          .setup = &setup_});
   }
 
   // What is here and cannot go to another process.
