@@ -34,9 +34,25 @@ sigset_t HoldBackServerSignals() {
   return HoldBackSignals({SIGTERM, SIGINT});
 }
 
-void WaitForServerEnd(const sigset_t& signals) {
+void WaitForServerEnd(const sigset_t& signals, const std::function<void()>& before_end) {
   int received = 0;
   ::sigwait(&signals, &received);
+  // Meanwhile SIGINT ends the process at once; another SIGTERM is the same wish once more, which
+  // comes of a program that passes on what its group has got too.
+  if (before_end != nullptr && received == SIGTERM) {
+    sigset_t hurry;
+    ::sigemptyset(&hurry);
+    ::sigaddset(&hurry, SIGINT);
+    ::pthread_sigmask(SIG_UNBLOCK, &hurry, nullptr);
+    before_end();
+    // Those of meanwhile.
+    const timespec now{};
+    sigset_t again;
+    ::sigemptyset(&again);
+    ::sigaddset(&again, SIGTERM);
+    while (::sigtimedwait(&again, nullptr, &now) > 0) {
+    }
+  }
   WEFT_LOG(INFO) << "Got " << ::strsignal(received) << ", shutting down";
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }

@@ -34,7 +34,7 @@ sigset_t HoldBackSignals(std::initializer_list<int> which = {SIGINT, SIGTERM, SI
 // The same for a server, to which a connection that broke is an error of the write.
 sigset_t HoldBackServerSignals();
 // Until one of them comes, and says so. A second one ends the process at once.
-void WaitForServerEnd(const sigset_t& signals);
+void WaitForServerEnd(const sigset_t& signals, const std::function<void()>& before_end = nullptr);
 
 // Of the commands that work on a cluster: which one.
 struct ClusterFlags {

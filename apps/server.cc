@@ -55,6 +55,8 @@ struct ServerFlags {
   bool membership = false;
   bool supervised = false;
   std::string take_over;
+  std::string take_over_from;
+  double hand_over_s = 0;
   std::string collective_table;
   std::string lease_folder;
   double session_lease_s = 12 * 3600;
@@ -67,6 +69,8 @@ struct ServerFlags {
 StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
   server::ServerOptions options{.bind = flags.bind,
                                 .take_over = flags.take_over,
+                                .take_over_from = flags.take_over_from,
+                                .hand_over_within = absl::Seconds(flags.hand_over_s),
                                 .data_port = flags.data_port,
                                 .data_address = flags.data_address,
                                 .share_memory = flags.shared_memory,
@@ -215,7 +219,7 @@ int RunServer(const ServerFlags& flags) {
     if (!code.ok())
       std::fprintf(stderr, "weft server: %s\n", std::string(code.status().message()).c_str());
   } else {
-    WaitForServerEnd(signals);
+    WaitForServerEnd(signals, [&server] { (*server)->HandOver(); });
   }
   (*server)->Shutdown(grace);
   return code.ok() ? *code : 1;
@@ -262,6 +266,16 @@ void AddFlagsOfOthers(CLI::App* command, ServerFlags* flags) {
                    "hold and without an error in any step, and answer at this host:port instead of "
                    "the cluster's; port 0: any (or WEFT_TAKE_OVER)")
       ->envname("WEFT_TAKE_OVER");
+  command
+      ->add_option("--take_over_from", flags->take_over_from,
+                   "host:port of that process, where the task's own name may lead elsewhere by "
+                   "now; when nobody is there, the task begins here (or WEFT_TAKE_OVER_FROM)")
+      ->envname("WEFT_TAKE_OVER_FROM");
+  command
+      ->add_option("--hand_over", flags->hand_over_s,
+                   "Seconds after SIGTERM in which a task that others use waits for a process that "
+                   "takes it over (or WEFT_HAND_OVER)")
+      ->envname("WEFT_HAND_OVER");
   command
       ->add_option(
           "--lease_folder", flags->lease_folder,

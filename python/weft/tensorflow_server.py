@@ -50,7 +50,8 @@ class Server(object):
         local = host if host == 'localhost' or host.startswith('127.') or host == '[::1]' else '127.0.0.1'
         # A port that was free when it was looked for may be somebody else's a moment later.
         for tries_left in reversed(range(_PORTS_TRIED if start and int(asked) == 0 else 1)):
-            port = self._claim(int(asked))
+            # A task that is taken over is at its address until the process before has ended.
+            port = int(asked) if os.environ.get('WEFT_TAKE_OVER') else self._claim(int(asked))
             tasks[self._server_def.task_index] = '%s:%s' % (host, port)
             self._address = (local.strip('[]'), port)
             self._target = 'grpc://%s:%s' % (local, port)
@@ -120,6 +121,9 @@ class Server(object):
 
     def join(self):
         """TensorFlow's server never ends. When this one is told to (SIGTERM), the program ends as if it had been told itself."""
+        if os.environ.get('WEFT_HAND_OVER') and threading.current_thread().name == 'MainThread':
+            # The server ends when another process has taken the task over, and this program with it.
+            signal.signal(signal.SIGTERM, lambda *unused: self._process.terminate())
         if self._process.wait() != 0:
             threading.Event().wait()  # for the thread that ends this process
         sys.exit(128 + signal.SIGTERM)

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -77,16 +78,31 @@ class KillsTest(unittest.TestCase):
         self.make = lambda index: Rank(cluster, index, steps, **variables)
         self.ranks = [self.make(index) for index in range(count)]
 
+    def stacks(self):
+        """Where every rank stands: what it said last, and its threads where there is a debugger."""
+        told = []
+        for one in self.ranks:
+            told.append('rank %d, at step %d:\n%s' % (one.index, one.step(), ''.join(one.said)[-2000:]))
+            if one.process.poll() is None and shutil.which('gdb'):
+                told.append(subprocess.run(['gdb', '-p', str(one.process.pid), '-batch', '-ex', 'thread apply all bt 24'],
+                                           capture_output=True, text=True).stdout[-60000:])
+        return '\n'.join(told)
+
     def wait_for_step(self, rank, step):
         deadline = time.monotonic() + 60
         while rank.step() < step:
             self.assertIsNone(rank.process.poll(), ''.join(rank.said)[-3000:])
-            self.assertLess(time.monotonic(), deadline, 'rank %d stands:\n%s' % (rank.index, '\n'.join(
-                'rank %d, at step %d:\n%s' % (one.index, one.step(), ''.join(one.said)[-2000:]) for one in self.ranks)))
+            if time.monotonic() > deadline:
+                self.fail('rank %d stands:\n%s' % (rank.index, self.stacks()))
             time.sleep(0.005)
 
     def end(self, steps=0):
-        codes = [rank.wait(120 + steps) for rank in self.ranks]
+        deadline = time.monotonic() + 120 + steps
+        while any(rank.process.poll() is None for rank in self.ranks):
+            if time.monotonic() > deadline:
+                self.fail('not all ranks end:\n%s' % self.stacks())
+            time.sleep(0.01)
+        codes = [rank.wait() for rank in self.ranks]
         self.assertEqual(codes, [0] * len(codes), [''.join(rank.said)[-1500:] for rank in self.ranks])
 
     def test_a_fixed_group_computes_what_it_would_without_kills(self):

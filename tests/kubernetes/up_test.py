@@ -49,6 +49,40 @@ spec:
 '''
 
 
+# Each worker does up to 20 pieces a second; worker 0 tells how many are done in all.
+GROWING = '''apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: growing}
+spec:
+  elasticPolicy:
+    maxReplicas: 3
+    stabilizationWindowSeconds: 10
+    metrics:
+    - type: External
+      external:
+        metric: {name: examples-per-cost}
+        target: {type: Value, value: "0.5"}
+  tfReplicaSpecs:
+    Worker:
+      replicas: 1
+      restartPolicy: OnFailure
+      template:
+        spec:
+          terminationGracePeriodSeconds: 1
+          containers:
+          - name: tensorflow
+            image: i
+            command:
+            - sh
+            - -c
+            - |
+              while sleep 0.05; do
+                echo >> %(folder)s/$HOSTNAME
+                test $HOSTNAME = growing-worker-0 && echo step $(cat %(folder)s/growing-worker-* | wc -l)/100000
+              done
+'''
+
+
 def sleepers():
     listed = subprocess.run(['ps', '-eo', 'args'], capture_output=True, text=True, check=True).stdout
     return sum(line.strip() == 'sleep 1000.5' for line in listed.splitlines())
@@ -104,6 +138,24 @@ class UpTest(unittest.TestCase):
                                r'--ps_hosts=127\.0\.0\.1:\d+\n')
         self.assertIn('accuracy', self.weft('logs', 'test-mnist-1-worker-0'))
         self.weft('delete', 'tensorflow', 'test-mnist-1')
+
+    def test_the_operator_adds_workers_while_they_are_worth_it(self):
+        folder = self.plane.folder / 'pieces'
+        folder.mkdir()
+        self.weft('apply', '-f', '-', stdin=GROWING % {'folder': folder})
+        deadline = time.monotonic() + 90
+        while json.loads(self.weft('get', 'tfjob', 'growing', '-o', 'json'))['spec']['tfReplicaSpecs']['Worker']['replicas'] != 3:
+            self.assertLess(time.monotonic(), deadline, self.weft('describe', 'tfjob', 'growing'))
+            time.sleep(0.5)
+        self.assertRegex(self.weft('describe', 'tfjob', 'growing'), r'Scaled .*1 workers bring [0-9.]+ a second; from now on there are 3')
+        # Measured with three too, which stay.
+        while '3' not in json.loads(self.weft('get', 'tfjob', 'growing', '-o', 'json'))['status']['scaling']['rates']:
+            self.assertLess(time.monotonic(), deadline, self.weft('describe', 'tfjob', 'growing'))
+            time.sleep(0.5)
+        status = json.loads(self.weft('get', 'tfjob', 'growing', '-o', 'json'))['status']['scaling']
+        self.assertGreater(float(status['rates']['3']), 1.5 * float(status['rates']['1']), status)
+        self.assertEqual(status['changes'], 1)
+        self.weft('delete', 'tfjob', 'growing')
 
     def test_killed_control_planes_leave_nothing_and_go_on(self):
         self.weft('apply', '-f', '-', stdin=SLEEPER)

@@ -64,6 +64,9 @@ Json KeptOfPod(const Json& pod) {
   Json state = Json::MakeObject();
   if (PodView(pod).has_failed()) state = KeptOfFailure(pod);
   Copy(*status, {"phase"}, &state);
+  // A parameter server's next pod takes the task over from there.
+  if (PodView(pod).label(kTypeLabel) == ReplicaTypeName(ReplicaType::kPs))
+    Copy(*status, {"podIP"}, &state);
   if (const Json* const containers = status->Find("containerStatuses")) {
     Json all = Json::MakeArray();
     const bool has_tasks = !PodView(pod).annotation(kTasksAnnotation).empty();

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "net/socket_address.h"
 #include "platform/jobs/packed_pod.h"
 #include "platform/jobs/task_security.h"
 #include "platform/jobs/tensorboard_objects.h"
@@ -21,6 +22,11 @@ namespace {
 
 constexpr char kPortName[] = "tfjob-port";
 constexpr int64_t kDefaultPort = 2222;
+// Seconds that a pod has to end where its template does not say, and those of them that a server
+// needs for its end itself.
+constexpr int64_t kDefaultGrace = 30;
+constexpr int64_t kGraceForEnd = 3;
+constexpr char kNextSuffix[] = "-next";
 
 using LabelPairs = std::vector<std::pair<std::string, std::string>>;
 
@@ -216,6 +222,13 @@ TaskWords WordsOf(const JobView& view, ReplicaType type, int64_t index) {
                                  view.job.distribution.is_required ? "required" : "auto");
   }
   if (view.job.elastic.has_value()) words.variables.emplace_back("WEFT_MEMBERSHIP", "1");
+  if (view.job.CanMove(type)) {
+    const ReplicaSpec* const replica = view.job.Find(type);
+    const int64_t grace =
+        IntField(replica->pod.written, {"spec", "terminationGracePeriodSeconds"}, kDefaultGrace);
+    if (grace > kGraceForEnd)
+      words.variables.emplace_back("WEFT_HAND_OVER", absl::StrCat(grace - kGraceForEnd));
+  }
   // Ranks: how many of those in TF_CONFIG are enough, and how many the most.
   if (view.job.IsElastic(type) && view.job.Find(ReplicaType::kPs) == nullptr) {
     words.variables.emplace_back("WEFT_ELASTIC", absl::StrCat(view.job.elastic->min_replicas, ":",
@@ -271,6 +284,35 @@ Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index)
   }
   SecurePod(view, &pod);
   ShowTrainer(&pod);
+  return pod;
+}
+
+Json MakeNextTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index,
+                     const Json& before) {
+  Json pod = MakeTaskPod(view, replica, index);
+  const std::string name = TaskObjectName(view, replica.type, index);
+  SetField(&pod, {"metadata", "name"},
+           NameOf(before) == name ? absl::StrCat(name, kNextSuffix) : name);
+  // One that ends has nobody to take the task over from when it is started again.
+  SetField(&pod, {"spec", "restartPolicy"}, "Never");
+  for (Json& container : *pod.FindMutable("spec")->FindMutable("containers")->mutable_items()) {
+    if (StringField(container, {"name"}) != kTrainingContainer) continue;
+    if (!view.has_network) {
+      AddVariable(&container, "WEFT_TAKE_OVER", "127.0.0.1:0");
+      continue;
+    }
+    // The name of the service leads to pods that are not ended; others hear of this one's address
+    // from the process before.
+    const int64_t port = TaskPort(view, replica.type, index);
+    Json own;
+    own.Set("name", "WEFT_POD_IP");
+    SetField(&own, {"valueFrom", "fieldRef", "fieldPath"}, "status.podIP");
+    ListOf(&container, "env")->Append(std::move(own));
+    AddVariable(&container, "WEFT_TAKE_OVER", absl::StrCat("$(WEFT_POD_IP):", port));
+    AddVariable(
+        &container, "WEFT_TAKE_OVER_FROM",
+        SocketAddress{StringField(before, {"status", "podIP"}), static_cast<int>(port)}.ToString());
+  }
   return pod;
 }
 

@@ -68,6 +68,10 @@ int64_t TaskPort(const JobView& view, ReplicaType type, int64_t index);
 
 // The pod of the task, or of the tasks that it leads.
 Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index);
+// The pod that takes the task of a parameter server over from `before`, which is being ended: by
+// the other of the two names that such a task's pods have, in turn.
+Json MakeNextTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index,
+                     const Json& before);
 Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t index);
 // True when the template says how to restart, which the job says for it.
 bool TemplateHasRestartPolicy(const ReplicaSpec& replica);

@@ -360,5 +360,76 @@ TEST_F(WholeRestartTest, ASecondLookWritesNothing) {
   EXPECT_EQ(Uids(), uids);
 }
 
+using MovingTest = ControllerFixture;
+
+Json MovableJob(std::initializer_list<std::pair<const char*, Json>> replicas) {
+  Json job = JobOf(replicas);
+  SetField(&job, {"spec", "elasticPolicy", "maxReplicas"}, 4);
+  return job;
+}
+
+std::string EnvironmentOf(const Json& pod, absl::string_view name) {
+  for (const Json& each : FindField(pod, {"spec", "containers"})->items()[0].Find("env")->items()) {
+    if (StringField(each, {"name"}) == name) return StringField(each, {"value"});
+  }
+  return "none";
+}
+
+// As where a pod is drained or preempted: it runs until its grace is over.
+void BeginToEnd(ObjectStore* store, const Json& pod) {
+  Json known = pod;
+  SetField(&known, {"status", "podIP"}, "10.0.0.7");
+  ASSERT_TRUE(store->Update(Pods(), known, {"status"}).ok());
+  Json bound = *store->Get(Pods(), {"default", NameOf(pod)}).value();
+  SetField(&bound, {"spec", "nodeName"}, "node");
+  ASSERT_TRUE(store->Update(Pods(), bound, {"binding"}).ok());
+  ASSERT_TRUE(store->Delete(Pods(), {"default", NameOf(pod)}, {}).ok());
+}
+
+TEST_F(MovingTest, AParameterServerThatMustGoIsTakenOver) {
+  options_.has_network = true;
+  MakeController();
+  Submit(MovableJob({{"PS", Replica(1, "OnFailure")}, {"Worker", Replica(2, "")}}));
+  EXPECT_EQ(EnvironmentOf(Pod("job-ps-0"), "WEFT_HAND_OVER"), "27");
+  EXPECT_EQ(EnvironmentOf(Pod("job-worker-0"), "WEFT_HAND_OVER"), "none");
+  for (const char* pod : {"job-ps-0", "job-worker-0", "job-worker-1"}) Fate(pod, "Running");
+  BeginToEnd(store_.get(), Pod("job-ps-0"));
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-ps-0-next job-worker-0 job-worker-1");
+  const Json next = Pod("job-ps-0-next");
+  EXPECT_EQ(EnvironmentOf(next, "WEFT_TAKE_OVER"), "$(WEFT_POD_IP):2222");
+  EXPECT_EQ(EnvironmentOf(next, "WEFT_TAKE_OVER_FROM"), "10.0.0.7:2222");
+  EXPECT_EQ(StringField(next, {"spec", "restartPolicy"}), "Never");
+  EXPECT_EQ(StringField(next, {"metadata", "labels", kIndexLabel}), "0");
+  // Nothing more is done, nor by another controller that finds it so; the next of the next has the
+  // first name again, once that is free.
+  MakeController();
+  Settle();
+  Fate("job-ps-0-next", "Running");
+  DeleteOptions now;
+  now.grace_seconds = 0;
+  ASSERT_TRUE(store_->Delete(Pods(), {"default", "job-ps-0"}, now).ok());
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-ps-0-next job-worker-0 job-worker-1");
+  BeginToEnd(store_.get(), Pod("job-ps-0-next"));
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-ps-0-next job-worker-0 job-worker-1");
+  // Both die: the task begins anew, as it does today.
+  for (const char* pod : {"job-ps-0", "job-ps-0-next"})
+    ASSERT_TRUE(store_->Delete(Pods(), {"default", pod}, now).ok());
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0 job-worker-1");
+  EXPECT_EQ(EnvironmentOf(Pod("job-ps-0"), "WEFT_TAKE_OVER"), "none");
+  EXPECT_EQ(Conditions(), "Created+ Running+");
+}
+
+TEST_F(MovingTest, WithoutAPolicyAServersNextPodWaitsForItsEnd) {
+  Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(1, "")}}));
+  for (const char* pod : {"job-ps-0", "job-worker-0"}) Fate(pod, "Running");
+  BeginToEnd(store_.get(), Pod("job-ps-0"));
+  Settle();
+  EXPECT_EQ(Names(Pods()), "job-ps-0 job-worker-0");
+}
+
 }  // namespace
 }  // namespace weft::platform

@@ -10,6 +10,7 @@
 
 #include "platform/jobs/invalid_job.h"
 #include "platform/jobs/job_distribution.h"
+#include "platform/jobs/job_scaling.h"
 #include "platform/jobs/job_status.h"
 #include "platform/jobs/kept_fields.h"
 #include "platform/jobs/pod_group.h"
@@ -126,12 +127,25 @@ StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {
   TfJob job = ParseTfJob(*object, &problems);
   if (problems.empty() && NeedsDistribution(job, *object)) return Distribute(observation, job);
   const bool is_suspended = job.run_policy.suspend;
+  if (const std::optional<int64_t> wanted = WantedWorkers(job, *object);
+      problems.empty() && wanted.has_value() && !is_suspended) {
+    // The status follows at the next look, of the object as it then is.
+    Plan change;
+    change.changes.push_back({.type = &type_, .object = WithWorkers(job, *object, *wanted)});
+    return change;
+  }
+  const std::optional<TfJob> scaled_job =
+      problems.empty() && !is_suspended && IsScaled(job) ? std::optional(job) : std::nullopt;
   JobPlan plan = problems.empty()
                      ? options_.plan(Observe(observation, std::move(job)))
                      : PlanInvalidJob(*object, type_.kind,
                                       std::string(problems.ToStatus().message()), observation.now);
   // When it goes on there may be other nodes.
   if (is_suspended) ForgetDistribution(&plan.status);
+  if (scaled_job.has_value()) {
+    const std::string scaled = DecideWorkers(*scaled_job, observation.now, &plan.status);
+    if (!scaled.empty()) plan.events.push_back({"Normal", "Scaled", scaled});
+  }
   const std::string deviation = NoteStepTime(&plan.status);
   if (!deviation.empty()) plan.events.push_back({"Warning", "StepTime", deviation});
   return Carry(object, std::move(plan));

@@ -247,7 +247,9 @@ class Planner {
         for (const ObjectPtr& pod : pods) DeletePod(pod);
         continue;
       }
-      const ObjectPtr& pod = pods.front();
+      const ObjectPtr& pod = *std::find_if(pods.begin(), pods.end() - 1, [](const ObjectPtr& each) {
+        return !IsTerminating(*each);
+      });
       const std::string phase = PodView(*pod).phase();
       if (IsOfEarlierAttempt(*pod)) {
         DeletePod(pod);
@@ -258,6 +260,7 @@ class Planner {
         continue;
       }
       if (phase == "Failed" && !job_.extras.restarts_whole) HandleFailure(replica, index, pod);
+      if (pods.size() == 1) MoveTask(replica, index, pod);
       if (phase == "Running" && !IsTerminating(*pod)) ++active;
       if (phase == "Succeeded") ++succeeded;
       if (phase == "Failed" && !IsTerminating(*pod)) ++failed;
@@ -276,6 +279,15 @@ class Planner {
       if (by_index.count(index) == 0) CreateTask(replica, index);
     }
     PlanServices(replica);
+  }
+
+  // A parameter server whose pod must go is taken over by another, while steps go on.
+  void MoveTask(const ReplicaSpec& replica, int64_t index, const ObjectPtr& pod) {
+    if (!job_.CanMove(replica.type) || !IsTerminating(*pod) || !PodView(*pod).is_running()) return;
+    Event("Normal", "ServerMoves",
+          absl::StrCat(NameOf(*pod), " is to end: another pod takes ",
+                       TaskName(replica.type, index), " over from it."));
+    AddPod(replica, MakeNextTaskPod(seen_.view, replica, index, *pod));
   }
 
   void ReportExit(const Json& pod) {
@@ -345,7 +357,10 @@ class Planner {
       Event("Warning", "SetPodTemplateRestartPolicy",
             "Restart policy in pod template will be overwritten by restart policy in replica spec");
     }
-    Json pod = MakeTaskPod(seen_.view, replica, index);
+    AddPod(replica, MakeTaskPod(seen_.view, replica, index));
+  }
+
+  void AddPod(const ReplicaSpec& replica, Json pod) {
     if (!seen_.gang_scheduler.empty()) {
       if (!JoinPodGroup(seen_.view, seen_.gang_scheduler, replica.type, &pod)) {
         Event("Warning", "SetPodTemplateSchedulerName",

@@ -23,6 +23,9 @@ namespace {
 constexpr char kV1[] = "kubeflow.org/v1";
 constexpr char kV1Beta1[] = "kubeflow.org/v1beta1";
 constexpr int64_t kMostReplicas = 10000;
+constexpr int64_t kMostSettleSeconds = 86400;
+// Of an elasticPolicy.
+constexpr char kGainMetric[] = "examples-per-cost";
 constexpr size_t kLongestName = 63;  // of a service
 
 const std::vector<std::string>& TypeSpellings() {
@@ -136,12 +139,35 @@ void ParseReplicas(const Json& value, const std::string& path, Problems* problem
                    [](const ReplicaSpec& a, const ReplicaSpec& b) { return a.type < b.type; });
 }
 
+// A list of metrics in the form of HorizontalPodAutoscalers, of which there is one.
+void ReadGain(const Json& metrics, const std::string& path, Problems* problems,
+              ElasticPolicy* policy) {
+  const Json* const metric =
+      metrics.is_array() && metrics.size() == 1 ? &metrics.items()[0] : nullptr;
+  const std::string value =
+      metric == nullptr ? "" : StringField(*metric, {"external", "target", "value"});
+  double gain = 0;
+  if (metric == nullptr || StringField(*metric, {"type"}) != "External" ||
+      StringField(*metric, {"external", "metric", "name"}) != kGainMetric ||
+      StringField(*metric, {"external", "target", "type"}) != "Value" ||
+      !absl::SimpleAtod(value, &gain) || !(gain > 0 && gain <= 1)) {
+    problems->Add(metrics, path,
+                  absl::StrCat("expected one metric of type External, named ", kGainMetric,
+                               ", with a target of type Value above 0 and up to 1, as \"0.5\""));
+    return;
+  }
+  policy->least_gain = gain;
+}
+
 void ReadElasticPolicy(const Json& value, const std::string& path, Problems* problems, TfJob* job) {
   FieldReader reader(value, path, problems);
   ElasticPolicy policy;
   reader.ReadInt("minReplicas", 1, kMostReplicas, &policy.min_replicas);
   if (reader.Require("maxReplicas", "the most workers that the job may have"))
     reader.ReadInt("maxReplicas", 1, kMostReplicas, &policy.max_replicas);
+  reader.ReadInt("stabilizationWindowSeconds", 10, kMostSettleSeconds, &policy.settle_seconds);
+  if (const Json* const metrics = reader.Find("metrics"))
+    ReadGain(*metrics, path + ".metrics", problems, &policy);
   reader.Finish();
   if (policy.min_replicas > policy.max_replicas) {
     problems->Add(value, path,

@@ -102,6 +102,10 @@ struct JobExtras {
 struct ElasticPolicy {
   int64_t min_replicas = 1;
   int64_t max_replicas = 1;
+  // The operator chooses how many: another worker must bring this much of the examples per cost
+  // that the cheapest count brings. Empty: people choose.
+  std::optional<double> least_gain;
+  int64_t settle_seconds = 600;  // between two such changes
 };
 
 // Who says how many tasks there are and what they compute.
@@ -135,6 +139,8 @@ struct TfJob {
   bool IsElastic(ReplicaType type) const {
     return elastic.has_value() && type == ReplicaType::kWorker;
   }
+  // Whether tasks of the type go from pod to pod with what they hold.
+  bool CanMove(ReplicaType type) const { return elastic.has_value() && type == ReplicaType::kPs; }
 };
 
 // Of either kind. InvalidArgument lists every problem of the document, one a line, as

@@ -112,6 +112,10 @@ StatusOr<std::string> TaskDirectory::AddressOf(const TaskId& task) {
   return cluster_.AddressOf(task);
 }
 
+void TaskDirectory::Learn(const TaskId& task, const std::string& address) {
+  if (clusters_may_differ_ && !cluster_.tasks().contains(task)) Moved(task, address);
+}
+
 void TaskDirectory::Moved(const TaskId& task, const std::string& address) {
   std::shared_ptr<wire::GrpcChannel> old;  // after the lock
   absl::MutexLock lock(&mutex_);

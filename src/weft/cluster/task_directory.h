@@ -52,6 +52,8 @@ class TaskDirectory final : public rendezvous::TensorSource {
   // The other tasks that one of `filters` (device names in part) matches; all if there are none.
   std::vector<TaskId> OthersMatching(const std::vector<std::string>& filters) const;
 
+  // A task answers at "host:port" that the cluster need not know, where clusters may differ.
+  void Learn(const TaskId& task, const std::string& address);
   // The task is another process now, which answers at "host:port".
   void Moved(const TaskId& task, const std::string& address);
 

@@ -18,6 +18,8 @@ namespace {
 
 // For the old process to answer at all.
 constexpr absl::Duration kFindPatience = absl::Seconds(30);
+// For it to say that it is still there.
+constexpr absl::Duration kAnswerPatience = absl::Seconds(3);
 // A call; bytes are waited for elsewhere.
 constexpr absl::Duration kCallTimeout = absl::Minutes(2);
 // When the answer to Commit is lost.
@@ -194,6 +196,18 @@ class Taker {
 StatusOr<TakenOver> TakeOver(const TakeOverOptions& options) {
   WEFT_LOG(INFO) << options.stream.task << " is taken over from the process at " << options.from;
   return Taker(options).Run();
+}
+
+bool IsSourceThere(const TakeOverOptions& options) {
+  const auto channel = wire::GrpcChannel::Connect(
+      options.from, options.identity.has_value() ? &*options.identity : nullptr);
+  return channel
+      ->CallAndWait({.method = "/weft.Handover/State",
+                     .request = wire::SerializeMessage(wire::HandoverRequest()),
+                     .deadline = absl::Now() + kAnswerPatience,
+                     .wait_for_ready = true,
+                     .cancellation = options.stopping})
+      .ok();
 }
 
 }  // namespace weft::handover

@@ -45,4 +45,7 @@ struct TakenOver {
 // no master comes here either.
 StatusOr<TakenOver> TakeOver(const TakeOverOptions& options);
 
+// Whether a process answers at `options.from`. Blocks, for seconds at most.
+bool IsSourceThere(const TakeOverOptions& options);
+
 }  // namespace weft::handover

@@ -145,12 +145,24 @@ Status ClusterSession::OpenTask(const cluster::TaskStatus& task, Cancellation* c
     request.mutable_server_def()->set_protocol("grpc");
     request.mutable_server_def()->set_job_name(task.id.job);
     request.mutable_server_def()->set_task_index(task.id.index);
+    TellOwnAddress(&request);
   }
   WEFT_RETURN_IF_ERROR(environment_.directory->CreateWorkerSession(task.id, request, cancellation));
   if (is_ours) environment_.host->Know(task.data);
   absl::MutexLock lock(&mutex_);
   tasks_[task.id.DeviceTask()] = task;
   return absl::OkStatus();
+}
+
+// Its cluster need not have this task, where tasks come and go, and it has to ask masters now and
+// then: whether they live, to hold steps while it moves.
+void ClusterSession::TellOwnAddress(tensorflow::CreateWorkerSessionRequest* request) const {
+  const cluster::TaskId& self = environment_.directory->self();
+  const StatusOr<std::string> address = environment_.directory->cluster().AddressOf(self);
+  if (!address.ok()) return;
+  tensorflow::JobDef* const job = request->mutable_server_def()->mutable_cluster()->add_job();
+  job->set_name(self.job);
+  (*job->mutable_tasks())[self.index] = *address;
 }
 
 void ClusterSession::Suspect(const std::vector<std::string>& tasks, const Status& why) {

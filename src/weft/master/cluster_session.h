@@ -64,6 +64,7 @@ class ClusterSession final : public StepRunner {
   std::vector<cluster::TaskId> TasksNamedBy(const GraphDef& graph) const;
   Status EnsureTasks(const std::vector<cluster::TaskId>& tasks, Cancellation* cancellation);
   Status OpenTask(const cluster::TaskStatus& task, Cancellation* cancellation);
+  void TellOwnAddress(tensorflow::CreateWorkerSessionRequest* request) const;
   // After `why` befell a step or its set-up: before they are used again, tasks are asked who they
   // are.
   void Suspect(const std::vector<std::string>& tasks, const Status& why);

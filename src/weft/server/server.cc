@@ -87,6 +87,7 @@ class TaskServer final : public Server {
         waits_(&clock_),
         watchdog_(&waits_, WatchdogOptions(options.report_waits_after), nullptr),
         directory_(options.cluster, options.task, &waits_, options.identity),
+        hand_over_within_(options.hand_over_within),
         master_patience_(std::min(options.session_lease, kMasterPatience)),
         host_(device_task_.TaskName(), &compute_),
         dial_("weft-dial", kDialThreads),
@@ -139,7 +140,8 @@ class TaskServer final : public Server {
     watchdog_.Start();
     if (!options.take_over.empty()) {
       WEFT_RETURN_IF_ERROR(TakeOver(options));
-      handover_->ServeAtListed(std::move(methods));
+      // Where the name leads here by itself nothing is to be waited for.
+      if (options.take_over_from.empty()) handover_->ServeAtListed(std::move(methods));
     }
     ScheduleSweep();
     local_.emplace(target(), &*master_, &step_metrics_);
@@ -162,6 +164,10 @@ class TaskServer final : public Server {
   bool HasGroupChanged(int32_t group_key) override {
     const collective::Engine::View view = collectives_->ViewOf(group_key);
     return view.epoch != 0 && view.changed;
+  }
+
+  void HandOver() override {
+    handover_->AwaitTaker(hand_over_within_, [this] { return master_watch_->FindsOne(); });
   }
 
   void Shutdown(absl::Duration grace) override {
@@ -402,6 +408,7 @@ class TaskServer final : public Server {
             }};
     handover_.emplace(TaskHandoverOptions{.source = std::move(source),
                                           .listed = listed,
+                                          .from = options.take_over_from,
                                           .identity = options.identity,
                                           .metrics = &metrics_,
                                           .timers = &timers_,
@@ -438,13 +445,18 @@ class TaskServer final : public Server {
   Status TakeOver(const ServerOptions& options) {
     // Its supervisor has started it again: the task has been here.
     if (options.kept != nullptr && options.kept->counts().starts > 1) return absl::OkStatus();
+    // A name that leads to both processes may bring masters here before the variables are.
+    worker_->Refuse(Unavailable(task_.ToString(), " is just being taken over: try again"));
     const auto have_all = [this, kept = options.kept](const std::string& queues) {
       if (kept != nullptr) kept->Commit();
+      worker_->Refuse(absl::OkStatus());
       return leases_->Take(queues);
     };
     const auto is_known = [this] { return !worker_->masters().empty(); };
     const std::string address = SocketAddress{host_name_, port()}.ToString();
-    return Annotate(handover_->TakeOver(address, have_all, is_known), "--take_over");
+    const Status taken = handover_->TakeOver(address, have_all, is_known);
+    if (taken.ok()) worker_->Refuse(absl::OkStatus());  // also where the task begins anew
+    return Annotate(taken, "--take_over");
   }
 
   void MakeMaster(const ServerOptions& options) {
@@ -509,25 +521,7 @@ class TaskServer final : public Server {
   Status StartStatusPage(int port) {
     if (port < 0) return absl::OkStatus();
     const auto update = [this](MetricRegistry* metrics) {
-      const auto set = [&](const char* name, const char* help, size_t value) {
-        metrics->GetGauge(name, help).Set(static_cast<double>(value));
-      };
-      const worker::Worker::Counts counts = worker_->counts();
-      set("weft_sessions", "Sessions that clients hold here", master_->num_sessions());
-      set("weft_task_sessions", "Sessions of any task's master that use this task",
-          counts.sessions);
-      set("weft_graphs", "Compiled graphs that are registered here", counts.graphs);
-      set("weft_running_parts", "Parts of steps that exchange tensors and run here now",
-          counts.running);
-      set("weft_open_steps", "Steps that hold tensors here now", counts.open_steps);
-      const PoolStatistics memory = HostPoolStatistics();
-      set("weft_tensor_memory_bytes", "Host memory that tensors hold", memory.bytes_in_use);
-      set("weft_tensor_memory_peak_bytes", "The most that they held at a time",
-          memory.peak_bytes_in_use);
-      set("weft_tensor_pool_bytes", "Host memory kept for the next tensors, for some seconds",
-          memory.bytes_cached);
-      set("weft_tensor_memory_limit_bytes", "The most that both may take together",
-          HostMemoryLimit());
+      TellWork(worker_->counts(), master_->num_sessions(), metrics);
     };
     WEFT_ASSIGN_OR_RETURN(status_page_, StatusPage::Start(port, &metrics_, &waits_, update));
     WEFT_LOG(INFO) << "Health, metrics and waits at http://127.0.0.1:" << status_page_->port()
@@ -556,6 +550,7 @@ class TaskServer final : public Server {
   std::optional<worker::MembershipLink> members_;
   std::optional<worker::Worker> worker_;
   cluster::TaskDirectory directory_;
+  const absl::Duration hand_over_within_;
   const absl::Duration master_patience_;
   Cancellation stopping_;
   RealFileSystem lease_files_;

@@ -34,6 +34,11 @@ struct ServerOptions {
   // This process takes the task over from the one that has it now, at its address in the cluster,
   // and answers at "host:port" instead, port 0 for any; empty: the task begins here.
   std::string take_over;
+  // Where that process is, "host:port", where the address in the cluster may lead elsewhere by now;
+  // when nobody is there, the task begins here. Empty: at its address in the cluster.
+  std::string take_over_from;
+  // HandOver waits at most so long for a process that takes the task over.
+  absl::Duration hand_over_within;
   int data_port = 0;  // of the connections between tasks; 0: any
   // Keeps what this task's variables hold for the process that its supervisor starts after it;
   // null: they end with this one. Must outlive the server. Its memory is not lent: `share_memory`
@@ -87,7 +92,8 @@ struct ServerOptions {
 
 // Sets what is empty from WEFT_TASK_TLS (a folder: ReadJobIdentity), WEFT_INSECURE ("1"),
 // WEFT_COLLECTIVE_TABLE (which TF_DETERMINISTIC_OPS=1 takes back),
-// WEFT_COST_FILE, WEFT_DISTRIBUTION, WEFT_FILE_ROOT, WEFT_TAKE_OVER, WEFT_LEASE_FOLDER,
+// WEFT_COST_FILE, WEFT_DISTRIBUTION, WEFT_FILE_ROOT, WEFT_TAKE_OVER, WEFT_TAKE_OVER_FROM,
+// WEFT_HAND_OVER (seconds), WEFT_LEASE_FOLDER,
 // WEFT_MEMBERSHIP ("1") and WEFT_ELASTIC, which say it to programs that have no flags for it; an
 // insecure server needs no identity. InvalidArgument for a folder that holds none.
 Status CompleteFromEnvironment(ServerOptions* options);
@@ -111,6 +117,9 @@ class Server {
   virtual std::vector<membership::Member> Members() = 0;
   // Whether others wait to come into the open group of this key, or it is over.
   virtual bool HasGroupChanged(int32_t group_key) = 0;
+  // Of a task that others use: blocks until another process has taken it over, nobody uses it any
+  // more, or `hand_over_within` is over; at once where that is zero. Comes before Shutdown.
+  virtual void HandOver() = 0;
   // Refuses new calls, cancels sessions, waits at most `grace` for running calls. Once; blocks.
   virtual void Shutdown(absl::Duration grace) = 0;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 
+#include "absl/strings/numbers.h"
+
 #include "weft/server/server.h"
 
 namespace weft::server {
@@ -25,6 +27,16 @@ Status CompleteFromEnvironment(ServerOptions* options) {
   else if (options->collective_table.empty())
     options->collective_table = Variable("WEFT_COLLECTIVE_TABLE");
   if (options->take_over.empty()) options->take_over = Variable("WEFT_TAKE_OVER");
+  if (options->take_over_from.empty()) options->take_over_from = Variable("WEFT_TAKE_OVER_FROM");
+  if (const std::string within = Variable("WEFT_HAND_OVER"); !within.empty()) {
+    double seconds = 0;
+    if (!absl::SimpleAtod(within, &seconds) || !(seconds >= 0)) {
+      return InvalidArgument("WEFT_HAND_OVER is '", within,
+                             "', expected the seconds that a server waits for the process that "
+                             "takes its task over");
+    }
+    options->hand_over_within = absl::Seconds(seconds);
+  }
   if (options->distribution.empty()) options->distribution = Variable("WEFT_DISTRIBUTION");
   const std::string insecure = Variable("WEFT_INSECURE");
   options->insecure = options->insecure || (!insecure.empty() && insecure != "0");

@@ -200,6 +200,46 @@ TEST_F(ServerIdentityTest, StepsCrossTasksInsideTlsAndAreDrivenFromLoopback) {
   }
 }
 
+// As in a cluster, where the task's name leads to the next process and that finds the one before by
+// its own address.
+TEST_F(ServerIdentityTest, ATaskMovesInsideTls) {
+  StartBoth();
+  servers_["ps"].reset();
+  ServerOptions first = OptionsOf("ps");
+  first.identity = job_;
+  first.hand_over_within = absl::Minutes(1);
+  ASSERT_EQ(Start(first), absl::OkStatus());
+  Graph graph(&StandardCatalogue().ops());
+  GraphBuilder b(&graph);
+  b.set_device("/job:ps/task:0");
+  const Endpoint w = b.Op(
+      "VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", "w"}}, "w");
+  b.Op("AssignVariableOp", {w, b.Scalar<float>(0)}, {}, "init");
+  b.Op("AssignAddVariableOp", {w, b.Scalar<float>(1)}, {}, "grow");
+  b.Op("ReadVariableOp", {w}, {{"dtype", DType::kFloat}}, "now");
+  ASSERT_TRUE(b.ok()) << b.status();
+  const std::unique_ptr<session::Session> session = LocalSession();
+  ASSERT_EQ(session->Extend(ExportGraph(graph)), absl::OkStatus());
+  ASSERT_EQ(session->Run({}, {}, {"init"}, nullptr), absl::OkStatus());
+  ASSERT_EQ(session->Run({}, {}, {"grow"}, nullptr), absl::OkStatus());
+
+  ServerOptions next = OptionsOf("ps");
+  next.take_over = absl::StrCat(host_, ":0");
+  next.take_over_from = Wide();
+  next.identity = job_;
+  auto taker = Server::Start(next);
+  ASSERT_TRUE(taker.ok()) << taker.status();
+  servers_["ps"]->HandOver();  // is over at once
+  servers_["ps"].reset();
+  ASSERT_EQ(session->Run({}, {}, {"grow"}, nullptr), absl::OkStatus());
+  std::vector<Tensor> results;
+  ASSERT_EQ(session->Run({}, {"now"}, {}, &results), absl::OkStatus());
+  EXPECT_EQ(results[0].scalar<float>(), 2);
+  // The one whom nobody uses any more waits for nobody.
+  ASSERT_EQ(session->Close(), absl::OkStatus());
+  (*taker)->HandOver();
+}
+
 TEST_F(ServerIdentityTest, WithoutASecretAWidePortHasToBeAskedFor) {
   ServerOptions options = OptionsOf("ps");
   const Status refused = Start(options);

@@ -7,6 +7,7 @@
 
 #include "base/process_stats.h"
 #include "net/json.h"
+#include "weft/tensor/pool_allocator.h"
 
 namespace weft::server {
 namespace {
@@ -36,6 +37,25 @@ Json WaitJson(const WaitRecord& wait) {
 }
 
 }  // namespace
+
+void TellWork(const worker::Worker::Counts& counts, size_t sessions, MetricRegistry* metrics) {
+  const auto set = [&](const char* name, const char* help, size_t value) {
+    metrics->GetGauge(name, help).Set(static_cast<double>(value));
+  };
+  set("weft_sessions", "Sessions that clients hold here", sessions);
+  set("weft_task_sessions", "Sessions of any task's master that use this task", counts.sessions);
+  set("weft_graphs", "Compiled graphs that are registered here", counts.graphs);
+  set("weft_running_parts", "Parts of steps that exchange tensors and run here now",
+      counts.running);
+  set("weft_open_steps", "Steps that hold tensors here now", counts.open_steps);
+  const PoolStatistics memory = HostPoolStatistics();
+  set("weft_tensor_memory_bytes", "Host memory that tensors hold", memory.bytes_in_use);
+  set("weft_tensor_memory_peak_bytes", "The most that they held at a time",
+      memory.peak_bytes_in_use);
+  set("weft_tensor_pool_bytes", "Host memory kept for the next tensors, for some seconds",
+      memory.bytes_cached);
+  set("weft_tensor_memory_limit_bytes", "The most that both may take together", HostMemoryLimit());
+}
 
 StatusOr<std::unique_ptr<StatusPage>> StatusPage::Start(int port, MetricRegistry* metrics,
                                                         const WaitRegistry* waits,

@@ -10,11 +10,15 @@
 #include "base/status.h"
 #include "base/waits.h"
 #include "net/http_server.h"
+#include "weft/worker/worker.h"
 
 namespace weft::server {
 
 // Sets gauges to what is true now; called while the server is ready or stopping.
 using GaugeUpdate = std::function<void(MetricRegistry*)>;
+
+// The gauges of what a task does, with the sessions that clients hold at it.
+void TellWork(const worker::Worker::Counts& counts, size_t sessions, MetricRegistry* metrics);
 
 // Thread-safe. /healthz answers 503 until SetReady and from SetStopping on; the others answer
 // always.

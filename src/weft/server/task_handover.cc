@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/time/clock.h"
+
 #include "base/log.h"
 #include "weft/wire/listen_check.h"
 
@@ -11,6 +13,10 @@ namespace {
 
 // The listed address is looked at so often: its process ends when somebody ends it.
 constexpr absl::Duration kListenEvery = absl::Milliseconds(500);
+// Between two looks whether the task has gone to another process, or can be had from it.
+constexpr absl::Duration kLookForOther = absl::Milliseconds(200);
+// So many looks in a row that find no user of the task mean that it has none.
+constexpr int kUnusedLooks = 5;
 
 }  // namespace
 
@@ -24,28 +30,58 @@ void TaskHandover::Tell(wire::GetStatusExtension* status) const {
   for (uint64_t incarnation : source_.took_over()) status->add_took_over(incarnation);
 }
 
+void TaskHandover::AwaitTaker(absl::Duration within, const std::function<bool()>& is_used) const {
+  const absl::Time end = absl::Now() + within;
+  bool is_told = false;
+  for (int unused = 0; moved_to().empty() && absl::Now() < end;) {
+    // One look may miss a master that is busy.
+    unused = is_used() ? 0 : unused + 1;
+    if (unused == kUnusedLooks) return;
+    if (unused == 0 && !std::exchange(is_told, true)) {
+      WEFT_LOG(INFO) << options_.source.stream.task << " waits for a process that takes it over, "
+                     << absl::FormatDuration(within) << " at most";
+    }
+    absl::SleepFor(kLookForOther);
+  }
+}
+
 Status TaskHandover::TakeOver(const std::string& address,
                               std::function<Status(const std::string& leases)> have_all,
                               std::function<bool()> is_known) {
   const handover::HandoverSourceOptions& source = options_.source;
-  WEFT_ASSIGN_OR_RETURN(const handover::TakenOver taken,
-                        handover::TakeOver({.stream = source.stream,
-                                            .from = options_.listed,
-                                            .address = address,
-                                            .identity = options_.identity,
-                                            .devices = source.devices,
-                                            .stopping = source.stopping,
-                                            .have_all =
-                                                [&](const std::vector<uint64_t>& incarnations,
-                                                    const std::string& leases) {
-                                                  source_.SetTookOver(incarnations);
-                                                  return have_all(leases);
-                                                },
-                                            .is_known = std::move(is_known)}));
-  WEFT_LOG(INFO) << source.stream.task << " was taken over: " << taken.variables << " variables of "
-                 << taken.bytes << " bytes in " << taken.rounds << " rounds; steps waited for "
-                 << absl::FormatDuration(taken.pause) << " while the last " << taken.last_bytes
-                 << " bytes came";
+  const bool begins_anew = !options_.from.empty();
+  const handover::TakeOverOptions options{
+      .stream = source.stream,
+      .from = begins_anew ? options_.from : options_.listed,
+      .address = address,
+      .identity = options_.identity,
+      .devices = source.devices,
+      .stopping = source.stopping,
+      .have_all =
+          [&](const std::vector<uint64_t>& incarnations, const std::string& leases) {
+            source_.SetTookOver(incarnations);
+            return have_all(leases);
+          },
+      .is_known = std::move(is_known)};
+  while (true) {
+    Status taken = TakeOverOnce(options);
+    if (taken.ok() || !begins_anew || source.stopping->IsCancelled()) return taken;
+    // While it lives the task is there, and what hinders the handover may pass.
+    const bool is_there = handover::IsSourceThere(options);
+    WEFT_LOG(WARNING) << source.stream.task
+                      << (is_there ? " is not to be had yet: " : " begins anew: ")
+                      << taken.message();
+    if (!is_there) return absl::OkStatus();
+    absl::SleepFor(kLookForOther);
+  }
+}
+
+Status TaskHandover::TakeOverOnce(const handover::TakeOverOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(const handover::TakenOver taken, handover::TakeOver(options));
+  WEFT_LOG(INFO) << options.stream.task << " was taken over: " << taken.variables
+                 << " variables of " << taken.bytes << " bytes in " << taken.rounds
+                 << " rounds; steps waited for " << absl::FormatDuration(taken.pause)
+                 << " while the last " << taken.last_bytes << " bytes came";
   options_.metrics
       ->GetGauge("weft_handover_pause_seconds", "How long steps waited for the handover")
       .Set(absl::ToDoubleSeconds(taken.pause));

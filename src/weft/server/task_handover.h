@@ -25,6 +25,9 @@ struct TaskHandoverOptions {
   handover::HandoverSourceOptions source;
   // The task's address in the cluster, where it answers too once that is free.
   std::string listed;
+  // Where the process is that has the task when this one takes it over, if it need not be found at
+  // `listed`. When nobody is there, the task begins here.
+  std::string from;
   std::optional<JobIdentity> identity;
   MetricRegistry* metrics = nullptr;
   TimerQueue* timers = nullptr;
@@ -39,10 +42,14 @@ class TaskHandover {
   ~TaskHandover();
 
   void AddMethods(wire::MethodTable* methods) { source_.AddMethods(methods); }
+  // Empty while the task is here.
+  std::string moved_to() const { return source_.moved_to(); }
   // What GetStatus says of it.
   void Tell(wire::GetStatusExtension* status) const;
 
-  // Takes the task over from the process at its listed address; this one answers at `address`.
+  // Blocks until another process has the task, `is_used` says no for a while, or `within` is over.
+  void AwaitTaker(absl::Duration within, const std::function<bool()>& is_used) const;
+  // Takes the task over from the process that has it; this one answers at `address`.
   Status TakeOver(const std::string& address,
                   std::function<Status(const std::string& leases)> have_all,
                   std::function<bool()> is_known);
@@ -51,6 +58,7 @@ class TaskHandover {
   void Shutdown(absl::Duration grace);
 
  private:
+  Status TakeOverOnce(const handover::TakeOverOptions& options);
   void ListenSoon();
   void Listen();
 

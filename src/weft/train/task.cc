@@ -35,6 +35,7 @@ sigset_t EndSignals() {
 void ServeUntilTold(server::Server& server, const sigset_t& signals) {
   int received = 0;
   sigwait(&signals, &received);
+  if (received == SIGTERM) server.HandOver();
   // A second signal ends the process at once.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   server.Shutdown(absl::Seconds(2));

@@ -34,4 +34,12 @@ void MasterWatch::Check() {
   }
 }
 
+bool MasterWatch::FindsOne() const {
+  for (const auto& [master, incarnation] : worker_->masters()) {
+    const StatusOr<uint64_t> now = probe_(master);
+    if (now.ok() && *now == incarnation) return true;
+  }
+  return false;
+}
+
 }  // namespace weft::worker

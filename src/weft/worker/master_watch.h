@@ -32,6 +32,8 @@ class MasterWatch {
 
   // One round over the masters of all sessions; called now and then, on a thread that may wait.
   void Check();
+  // Whether a master of a session answers as who it was; the same.
+  bool FindsOne() const;
 
  private:
   using Process = std::pair<std::string, uint64_t>;  // task, incarnation

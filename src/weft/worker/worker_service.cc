@@ -71,30 +71,37 @@ void AddGraphMethods(Worker* worker, cluster::DataPlane* plane, wire::MethodTabl
 }
 
 void AddSessionMethods(Worker* worker, const cluster::TaskAddress& data,
-                       const cluster::ClusterSpec& cluster,
+                       cluster::TaskDirectory* directory,
                        std::function<void(wire::GetStatusExtension*)> more,
                        wire::MethodTable* methods) {
-  methods->emplace(
-      "/tensorflow.WorkerService/GetStatus",
-      wire::Method{[=, more = std::move(more)](std::unique_ptr<wire::ServerCall> call) {
-        tensorflow::GetStatusResponse response;
-        for (const DeviceAttributes& device : worker->devices()) {
-          wire::DeviceToProto(device, response.add_device_attributes());
-        }
-        wire::GetStatusExtension extension;
-        extension.mutable_task()->set_task(data.task);
-        extension.mutable_task()->set_data_address(data.address);
-        extension.mutable_task()->set_incarnation(data.incarnation);
-        for (const auto& [task, address] : cluster.tasks())
-          extension.add_cluster_task(task.ToString());
-        more(&extension);
-        wire::Payload payload = wire::SerializeMessage(response);
-        payload.Append(extension.SerializeAsString());
-        call->Reply(absl::OkStatus(), std::move(payload));
-      }});
+  methods->emplace("/tensorflow.WorkerService/GetStatus",
+                   wire::Method{[=, &cluster = directory->cluster(),
+                                 more = std::move(more)](std::unique_ptr<wire::ServerCall> call) {
+                     tensorflow::GetStatusResponse response;
+                     for (const DeviceAttributes& device : worker->devices()) {
+                       wire::DeviceToProto(device, response.add_device_attributes());
+                     }
+                     wire::GetStatusExtension extension;
+                     extension.mutable_task()->set_task(data.task);
+                     extension.mutable_task()->set_data_address(data.address);
+                     extension.mutable_task()->set_incarnation(data.incarnation);
+                     for (const auto& [task, address] : cluster.tasks())
+                       extension.add_cluster_task(task.ToString());
+                     more(&extension);
+                     wire::Payload payload = wire::SerializeMessage(response);
+                     payload.Append(extension.SerializeAsString());
+                     call->Reply(absl::OkStatus(), std::move(payload));
+                   }});
   AddMethod<tensorflow::CreateWorkerSessionRequest, tensorflow::CreateWorkerSessionResponse>(
       "CreateWorkerSession", methods,
       [=](const auto& request, const wire::ServerCall&, auto*) -> Status {
+        // Where its master answers: the only task of the cluster there that weft's masters name.
+        for (const tensorflow::JobDef& job : request.server_def().cluster().job()) {
+          for (const auto& [index, address] : job.tasks()) {
+            const cluster::TaskId task{job.name(), index};
+            if (task.DeviceTask() == request.master_task()) directory->Learn(task, address);
+          }
+        }
         return worker->CreateSession(
             {.handle = request.session_handle(),
              .isolate = request.isolate_session_state(),
@@ -126,8 +133,7 @@ void AddWorkerMethods(Worker* worker, cluster::DataPlane* plane, const cluster::
                       cluster::TaskDirectory* directory,
                       std::function<void(wire::GetStatusExtension*)> more,
                       wire::MethodTable* methods) {
-  const cluster::ClusterSpec& cluster = directory->cluster();
-  AddSessionMethods(worker, data, cluster, std::move(more), methods);
+  AddSessionMethods(worker, data, directory, std::move(more), methods);
   AddGraphMethods(worker, plane, methods);
   AddForeignSteps(worker, directory, methods);
 }

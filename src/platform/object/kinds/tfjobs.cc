@@ -80,6 +80,16 @@ properties:
           minReplicas:
             {type: integer, description: Fewer workers than these do not go on; 1 when left out., format: int32, minimum: 1}
           maxReplicas: {type: integer, description: The most workers., format: int32, minimum: 1, maximum: 10000}
+          metrics:
+            type: array
+            description: >-
+              The operator chooses how many workers there are: one metric of type External, named
+              examples-per-cost, whose target value says how much of the examples per cost that the cheapest count
+              brings another worker must bring.
+            maxItems: 1
+            items: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          stabilizationWindowSeconds:
+            {type: integer, description: Between two such changes; 600 when left out., format: int32, minimum: 10, maximum: 86400}
       distribution:
         type: string
         description: >-

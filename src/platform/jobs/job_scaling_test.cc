@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/jobs/job_scaling.h"
+
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "platform/jobs/controller_fixture_test.h"
+#include "platform/object/object_time.h"
+
+namespace weft::platform {
+namespace {
+
+using ::testing::HasSubstr;
+
+Json GainMetric(const std::string& value) {
+  Json metric;
+  metric.Set("type", "External");
+  SetField(&metric, {"external", "metric", "name"}, "examples-per-cost");
+  SetField(&metric, {"external", "target", "type"}, "Value");
+  SetField(&metric, {"external", "target", "value"}, value);
+  return Json(Json::Array{std::move(metric)});
+}
+
+Json ScaledJob(int64_t workers, int64_t most) {
+  Json job = JobOf({{"Worker", Replica(workers, "OnFailure")}});
+  SetField(&job, {"spec", "elasticPolicy", "maxReplicas"}, most);
+  SetField(&job, {"spec", "elasticPolicy", "stabilizationWindowSeconds"}, 60);
+  SetField(&job, {"spec", "elasticPolicy", "metrics"}, GainMetric("0.5"));
+  return job;
+}
+
+// A training under a clock of the test's: how many workers it has after so many looks, ten seconds
+// apart. `contention` is what each worker takes from the others (Gunther).
+struct ScaledRun {
+  int64_t workers = 0;
+  int changes = 0;
+  int late_changes = 0;  // in the second half
+};
+ScaledRun Simulate(int64_t begin, int64_t most, double contention, double noise, int looks = 400) {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> off(1 - noise, 1 + noise);
+  absl::Time now = absl::FromUnixSeconds(1700000000);
+  Json object = ScaledJob(begin, most);
+  Json status = Json::MakeObject();
+  double step = 0;
+  ScaledRun run{.workers = begin};
+  for (int look = 0; look < looks; ++look) {
+    const TfJob job = *ParseTfJob(object, "job.yaml");
+    const auto n = static_cast<double>(run.workers);
+    step += 100 * n / (1 + contention * (n - 1)) * off(random);
+    now += absl::Seconds(10);
+    SetField(&status, {"replicaStatuses", "Worker", "active"}, run.workers);
+    SetField(&status, {"progress", "step"}, static_cast<int64_t>(step));
+    SetField(&status, {"progress", "steps"}, int64_t{10'000'000});
+    SetField(&status, {"progress", "time"}, FormatObjectTime(now));
+    DecideWorkers(job, now, &status);
+    Json whole = object;
+    whole.Set("status", status);
+    if (const auto wanted = WantedWorkers(job, whole)) {
+      object = WithWorkers(job, object, *wanted);
+      run.workers = *wanted;
+      ++run.changes;
+      run.late_changes += look > looks / 2 ? 1 : 0;
+    }
+  }
+  return run;
+}
+
+TEST(DecideWorkers, GrowsWhileItIsWorthItAndStays) {
+  // Each brings nearly as much as the first.
+  EXPECT_EQ(Simulate(1, 8, 0.01, 0.05).workers, 8);
+  // The second brings two thirds of the first, the third a third of it.
+  const ScaledRun poor = Simulate(1, 8, 0.2, 0.05);
+  EXPECT_GE(poor.workers, 2);
+  EXPECT_LE(poor.workers, 4);
+  // Others bring nothing: one is enough.
+  EXPECT_EQ(Simulate(1, 8, 1.0, 0.05).workers, 1);
+  for (const double contention : {0.0, 0.05, 0.2, 0.5, 1.0}) {
+    const ScaledRun run = Simulate(2, 8, contention, 0.3);
+    EXPECT_LE(run.changes, 12) << contention;
+    EXPECT_EQ(run.late_changes, 0) << contention;
+  }
+}
+
+TEST(DecideWorkers, AHandThatScalesIsNotFought) {
+  Json object = ScaledJob(2, 8);
+  const TfJob job = *ParseTfJob(object, "job.yaml");
+  Json status = Json::MakeObject();
+  SetField(&status, {"scaling", "workers"}, 4);
+  SetField(&status, {"scaling", "wanted"}, 5);
+  SetField(&status, {"progress", "step"}, 10);
+  SetField(&status, {"replicaStatuses", "Worker", "active"}, 2);
+  EXPECT_EQ(DecideWorkers(job, absl::Now(), &status), "");
+  object.Set("status", status);
+  EXPECT_FALSE(WantedWorkers(job, object).has_value());
+}
+
+using ScalingTest = ControllerFixture;
+
+TEST_F(ScalingTest, TheControllerFollowsWhatAJobTells) {
+  Submit(ScaledJob(1, 3));
+  Fate("job-worker-0", "Running", -1);
+  const auto tell = [&](int64_t step, const char* time) {
+    Json pod = Pod("job-worker-0");
+    SetField(&pod, {"metadata", "annotations", "weft.dev/progress"},
+             absl::StrCat(R"({"step":)", step, R"(,"steps":100000,"time":"2026-01-01T00:)", time,
+                          R"(Z"})"));
+    ASSERT_TRUE(store_->Update(Pods(), pod, {}).ok());
+    Settle();
+  };
+  tell(10, "00:00");
+  tell(1010, "00:20");
+  tell(2010, "00:40");
+  EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1 job-worker-2");
+  EXPECT_EQ(StringField(JobNow(), {"status", "scaling", "rates", "1"}), "50");
+  EXPECT_THAT(StringField(JobNow(), {"status", "scaling", "reason"}), HasSubstr("there are 3"));
+}
+
+TEST(ElasticMetrics, AreChecked) {
+  for (const char* value : {"", "0", "2", "half"}) {
+    Json job = ScaledJob(1, 2);
+    SetField(&job, {"spec", "elasticPolicy", "metrics"}, GainMetric(value));
+    EXPECT_THAT(ParseTfJob(job, "job.yaml").status().message(),
+                HasSubstr("expected one metric of type External, named examples-per-cost"));
+  }
+}
+
+}  // namespace
+}  // namespace weft::platform
