@@ -247,8 +247,10 @@ void AddModelFlags(CLI::App* command, ServeFlags* flags) {
                       "How often a version that failed to load is tried again");
   command->add_option("--load_retry_interval_micros", flags->retry_micros,
                       "How long between two tries; a folder that changed is tried at once");
-  command->add_flag("--allow_version_labels_for_unavailable_models", flags->labels_for_unavailable,
-                    "Labels may name versions that are not served yet");
+  command->add_flag(
+      "--allow_version_labels_for_unavailable_models,"
+      "--force_allow_any_version_labels_for_unavailable_models",
+      flags->labels_for_unavailable, "Labels may name versions that are not served yet");
   command->add_option("--saved_model_tags", flags->tags, "Tags of the graph to load, with commas")
       ->capture_default_str();
   command->add_flag("--enable_model_warmup", flags->warm_up,
@@ -324,7 +326,8 @@ void AddRunFlags(CLI::App* command, ServeFlags* flags) {
         "num_tflite_interpreters_per_pool", "xla_cpu_compilation_enabled",
         "xla_gpu_compilation_enabled", "enable_profiler", "thread_pool_factory_config_file",
         "mixed_precision", "skip_initialize_tpu", "enable_serialization_as_tensor_content",
-        "enable_signature_method_name_check", "enable_per_model_batching_parameters"}) {
+        "enable_signature_method_name_check", "num_unload_threads", "enforce_session_run_timeout",
+        "enable_per_model_batching_parameters"}) {
     command
         ->add_option_function<std::string>(
             absl::StrCat("--", name),
@@ -339,6 +342,7 @@ void AddRunFlags(CLI::App* command, ServeFlags* flags) {
 void AddServe(CLI::App& app, Action* action) {
   CLI::App* command = app.add_subcommand(
       "serve", "Answer with SavedModels over gRPC and REST, as TensorFlow Serving does");
+  command->set_version_flag("--version", "weft " WEFT_VERSION);
   auto flags = std::make_shared<ServeFlags>();  // shared with the action, which outlives this call
   AddModelFlags(command, flags.get());
   AddPortFlags(command, flags.get());
