@@ -41,13 +41,28 @@ std::string WithDashes(const std::vector<std::string>& words, const CLI::App& ap
   return line;
 }
 
+// What is parsed of the words before the two dashes. Of a model server without the flags whose
+// value is empty ("--ssl_config_file="), as templates make them: TensorFlow Serving's are unset by
+// that.
+std::vector<const char*> ToParse(const std::vector<std::string>& words, size_t count) {
+  std::vector<const char*> parsed;
+  const bool serves = words.size() > 1 && words[1] == "serve";
+  for (size_t i = 0; i < count; ++i) {
+    const std::string& word = words[i];
+    const bool is_empty = word.starts_with("--") && word.find('=') == word.size() - 1;
+    if (!serves || !is_empty) parsed.push_back(word.c_str());
+  }
+  return parsed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   weft::apps::CommandLine line;
   line.words.assign(argv, argv + argc);
   const auto dashes = std::find(line.words.begin(), line.words.end(), "--");
-  const auto flag_count = static_cast<int>(dashes - line.words.begin());
+  const std::vector<const char*> parsed =
+      ToParse(line.words, static_cast<size_t>(dashes - line.words.begin()));
   if (dashes != line.words.end()) line.program.assign(dashes + 1, line.words.end());
 
   CLI::App app("weft: distributed training for TensorFlow graphs");
@@ -84,7 +99,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    app.parse(flag_count, argv);
+    app.parse(static_cast<int>(parsed.size()), parsed.data());
   } catch (const CLI::ExtrasError& error) {
     const std::string with_dashes = line.program.empty() ? WithDashes(line.words, app) : "";
     if (with_dashes.empty()) return app.exit(error);

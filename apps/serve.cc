@@ -67,6 +67,7 @@ struct ServeFlags {
   double drain_s = 0;
   bool insecure = false;
   uint64_t memory_limit = 0;
+  bool map_weights = false;
   uint64_t max_rest_body = uint64_t{64} << 20;
   double grace_s = 10;
   std::vector<std::string> op_libraries;
@@ -186,6 +187,7 @@ StatusOr<serving::ModelServerOptions> OptionsFrom(const ServeFlags& flags) {
   models.warm_up = flags.warm_up;
   models.warm_up_rounds = std::max(1, flags.warm_up_rounds);
   models.allow_labels_for_unavailable = flags.labels_for_unavailable;
+  options.maps_weights = flags.map_weights;
   options.bind = flags.bind;
   options.port = flags.port == 0 ? -1 : flags.port;
   options.rest_port = flags.rest_api_port == 0 ? -1 : flags.rest_api_port;
@@ -245,8 +247,10 @@ void AddModelFlags(CLI::App* command, ServeFlags* flags) {
                       "How often a version that failed to load is tried again");
   command->add_option("--load_retry_interval_micros", flags->retry_micros,
                       "How long between two tries; a folder that changed is tried at once");
-  command->add_flag("--allow_version_labels_for_unavailable_models", flags->labels_for_unavailable,
-                    "Labels may name versions that are not served yet");
+  command->add_flag(
+      "--allow_version_labels_for_unavailable_models,"
+      "--force_allow_any_version_labels_for_unavailable_models",
+      flags->labels_for_unavailable, "Labels may name versions that are not served yet");
   command->add_option("--saved_model_tags", flags->tags, "Tags of the graph to load, with commas")
       ->capture_default_str();
   command->add_flag("--enable_model_warmup", flags->warm_up,
@@ -311,6 +315,9 @@ void AddRunFlags(CLI::App* command, ServeFlags* flags) {
                    "Host memory that tensors may take, as 800MB or 16GB; 0: what the control group "
                    "leaves")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+  command->add_flag("--map_weights", flags->map_weights,
+                    "Leave weights in their files, mapped, which costs no memory of its own and a "
+                    "tenth of the start; files of a version must then never be changed in place");
   command->add_flag("--use_alts_credentials", flags->alts)->group("");
   command->add_option("--platform_config_file", flags->platform_config_file)->group("");
   for (const char* name :
@@ -319,7 +326,8 @@ void AddRunFlags(CLI::App* command, ServeFlags* flags) {
         "num_tflite_interpreters_per_pool", "xla_cpu_compilation_enabled",
         "xla_gpu_compilation_enabled", "enable_profiler", "thread_pool_factory_config_file",
         "mixed_precision", "skip_initialize_tpu", "enable_serialization_as_tensor_content",
-        "enable_signature_method_name_check", "enable_per_model_batching_parameters"}) {
+        "enable_signature_method_name_check", "num_unload_threads", "enforce_session_run_timeout",
+        "enable_per_model_batching_parameters"}) {
     command
         ->add_option_function<std::string>(
             absl::StrCat("--", name),
@@ -334,6 +342,7 @@ void AddRunFlags(CLI::App* command, ServeFlags* flags) {
 void AddServe(CLI::App& app, Action* action) {
   CLI::App* command = app.add_subcommand(
       "serve", "Answer with SavedModels over gRPC and REST, as TensorFlow Serving does");
+  command->set_version_flag("--version", "weft " WEFT_VERSION);
   auto flags = std::make_shared<ServeFlags>();  // shared with the action, which outlives this call
   AddModelFlags(command, flags.get());
   AddPortFlags(command, flags.get());

@@ -135,27 +135,32 @@ def throughput_row(bench, python, base):
     add(bench.table, 'time a request, 32 clients, batching', ours[1:], "TensorFlow's own server", theirs[1:], 'us', 1 / 1.5)
 
 
+FLAGS = {'weft': (), 'mapped': ('--map_weights',)}
+
+
 def load_rows(bench, python, base):
     """A server answers when it listens: its start is the load and what the program itself costs."""
-    starts, loads = {'weft': [], 'server': []}, {'weft': [], 'TensorFlow': []}
+    starts, loads = {'weft': [], 'mapped': [], 'server': []}, {'weft': [], 'mapped': [], 'TensorFlow': []}
     for _ in range(min(bench.rounds, 3)):
         for name in starts:
             port = free_port()
-            command = weft_command(bench, base, port) if name == 'weft' else [python, PEER, 'serve', str(port), base + '/1']
+            command = [python, PEER, 'serve', str(port), base + '/1'] if name == 'server' else weft_command(bench, base, port, *FLAGS[name])
             with started(command, port) as (_, seconds, cpu):
                 starts[name].append(dict(us=1e6 * seconds, cpu_us=cpu))
-        loads['weft'].append(weft_load(bench, base))
+        for name in FLAGS:
+            loads[name].append(weft_load(bench, base, *FLAGS[name]))
         loads['TensorFlow'].append(json.loads(subprocess.run([python, PEER, 'load', base + '/1'], env=QUIET, check=True, text=True,
                                                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout))
-    add(bench.table, 'load of 500 MB', loads['weft'], 'TensorFlow', loads['TensorFlow'], 'us', 0.3)
-    add(bench.table, 'start of a server with them', starts['weft'], "TensorFlow's own server", starts['server'], 'us', 0.3)
+    for name, what in ('weft', ''), ('mapped', ', --map_weights'):
+        add(bench.table, 'load of 500 MB' + what, loads[name], 'TensorFlow', loads['TensorFlow'], 'us', 0.3)
+        add(bench.table, 'start of a server with them' + what, starts[name], "TensorFlow's own server", starts['server'], 'us', 0.3)
 
 
-def weft_load(bench, base):
+def weft_load(bench, base, *flags):
     """What the log says of the time; CPU time with that of the program's start, which is little."""
     port = free_port()
     with tempfile.TemporaryFile(mode='w+') as log:
-        process = subprocess.Popen(weft_command(bench, base, port), env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL='0'), stderr=log)
+        process = subprocess.Popen(weft_command(bench, base, port, *flags), env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL='0'), stderr=log)
         try:
             found = None
             while found is None and process.poll() is None:

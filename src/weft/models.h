@@ -12,6 +12,7 @@
 #include "weft/estimator/dense.h"
 #include "weft/estimator/dropout.h"
 #include "weft/estimator/embedding_layer.h"
+#include "weft/estimator/image_layers.h"
 #include "weft/estimator/keras_files.h"
 #include "weft/estimator/merging.h"
 #include "weft/estimator/model.h"

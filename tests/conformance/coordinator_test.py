@@ -98,6 +98,24 @@ def equal_losses(cluster):
     expected = [here.step(own).numpy() for _ in range(40)]
     np.testing.assert_allclose(coordinator.fetch(scheduled), expected, rtol=1e-5, atol=1e-7)
     assert expected[-1] < expected[0] / 100, expected
+    datasets_as_objects(tf, coordinator)
+
+
+def datasets_as_objects(tf, coordinator):
+    """They travel as graphs, with the functions that they call: of functions, of captured tensors, with a shuffle."""
+    shift = tf.constant(5, tf.int64)
+    numbers = tf.data.Dataset.range(6).map(lambda x: x * x + shift).filter(lambda x: x % 2 == 0)
+    nested = tf.data.Dataset.range(3).interleave(lambda x: tf.data.Dataset.range(x, x + 2).map(lambda y: 10 * y), cycle_length=1)
+
+    @tf.function
+    def take(iterator):
+        return next(iterator)
+    for made in numbers, nested, tf.data.Dataset.range(6).map(lambda x: -x).shuffle(6, seed=3).batch(6).map(tf.sort):
+        iterator = iter(coordinator.create_per_worker_dataset(made))
+        expected = [x.tolist() for x in made.as_numpy_iterator()]
+        got = [coordinator.schedule(take, args=(iterator,)) for _ in expected]
+        coordinator.join()
+        assert [x.tolist() for x in coordinator.fetch(got)] == expected, (got, expected)
 
 
 def shards(cluster):

@@ -412,7 +412,7 @@ class Ports(Served):
         tokens = os.path.join(self.made, 'tokens')
         with open(tokens, 'w') as out:
             out.write('# ours\n0123456789abcdef\n')
-        with server('--model_name=line', '--model_base_path=' + base, '--token_file=' + tokens) as (channel, address):
+        with server('--model_name=line', '--model_base_path=' + base, '--token_file=' + tokens, '--ssl_config_file=', '--num_unload_threads=1') as (channel, address):
             self.fails(grpc.StatusCode.UNAUTHENTICATED, 'authorization: Bearer TOKEN', ask, channel, x=X)
             self.assertEqual(rest(address + '/v1/models/line')[0], 401)
             request = urllib.request.Request(address + '/v1/models/line', headers={'Authorization': 'Bearer 0123456789abcdef'})

@@ -12,11 +12,18 @@ def sequential(shape, *layers):
     return keras.Sequential([keras.Input(shape), *layers])
 
 
-def chain(shape, *layers, dtype='float32'):
-    x = first = keras.Input(shape, dtype=dtype)
+def chain(shape, *layers, dtype='float32', **of_input):
+    x = first = keras.Input(shape, dtype=dtype, **of_input) if shape else keras.Input(dtype=dtype, **of_input)
     for layer in layers:
         x = layer(x)
     return keras.Model(first, x)
+
+
+EXAMPLES = 7
+
+
+def stateful(shape, *layers):
+    return chain(None, *layers, batch_shape=(EXAMPLES,) + shape)
 
 
 def two(make, shape=(4,), other=None):
@@ -133,6 +140,18 @@ CASES = {
                                                                 recurrent_activation='sigmoid'), L.Flatten(), L.Dense(2)),
     'conv_lstm_backwards': lambda: sequential((3,) + IMAGE, L.ConvLSTM2D(2, 2, dilation_rate=2, go_backwards=True, use_bias=False,
                                                                         recurrent_activation='sigmoid', activation='relu')),
+    'conv_lstm3d': lambda: sequential((3,) + VOLUME, L.ConvLSTM3D(2, 2, strides=(1, 2, 1), recurrent_activation='sigmoid',
+                                                                 return_sequences=True), L.Flatten(), L.Dense(2)),
+    'rnn': lambda: sequential(SEQUENCE, L.RNN(L.GRUCell(3), return_sequences=True)),
+    'rnn_stacked': lambda: sequential(SEQUENCE, L.RNN([L.LSTMCell(3), L.GRUCell(4), L.LSTMCell(2)], go_backwards=True)),
+    'rnn_masked': lambda: chain((6,), L.Embedding(9, 4, mask_zero=True), L.RNN([L.SimpleRNNCell(3), L.LSTMCell(2)], return_sequences=True),
+                                dtype='int32'),
+    'stateful_lstm': lambda: stateful(SEQUENCE, L.LSTM(3, stateful=True, return_sequences=True), L.LSTM(2, stateful=True)),
+    'stateful_gru': lambda: stateful(SEQUENCE, L.GRU(3, stateful=True, go_backwards=True), L.Dense(2)),
+    'stateful_simple': lambda: stateful(SEQUENCE, L.Masking(0.5), L.SimpleRNN(3, stateful=True)),
+    'stateful_rnn': lambda: stateful(SEQUENCE, L.RNN(L.LSTMCell(3), stateful=True)),
+    'stateful_conv_lstm': lambda: stateful((3,) + IMAGE, L.ConvLSTM2D(2, 2, stateful=True, recurrent_activation='sigmoid'),
+                                           L.Flatten(), L.Dense(2)),
     'attention': lambda: two(lambda a, b: L.Attention(use_scale=True)([a, b]), (4, 6), (5, 6)),
     'additive_attention': lambda: two(lambda a, b: L.AdditiveAttention()([a, b]), (4, 6), (5, 6)),
     'multi_head': heads,
@@ -173,6 +192,21 @@ CASES = {
                                         L.Embedding(5, 3, mask_zero=True), L.LSTM(2), dtype='string'),
     'text_counts': lambda: chain((1,), L.TextVectorization(vocabulary=['sun', 'rain', 'the'], output_mode='count'), L.Dense(2),
                                  dtype='string'),
+    'einsum_dense': lambda: sequential((3, 5), L.EinsumDense('abc,cd->abd', output_shape=(None, 4), bias_axes='d', activation='tanh')),
+    'einsum_dense_heads': lambda: sequential((3, 5), L.EinsumDense('abc,cde->abde', output_shape=(None, 2, 3), bias_axes='de')),
+    'einsum_dense_open': lambda: sequential((3, 2, 5), L.EinsumDense('...x,xy->...y', output_shape=4, bias_axes='y')),
+    'einsum_dense_behind': lambda: sequential((5, 3), L.EinsumDense('ab...,bc->ac...', output_shape=4, bias_axes='c')),
+    'identity': lambda: sequential((5,), L.Dense(4), L.Identity(), L.ActivityRegularization(0.01, 0.02), L.AlphaDropout(0.0)),
+    'resizing': lambda: sequential(IMAGE, L.Resizing(5, 9), L.CenterCrop(4, 4), L.Conv2D(2, 2)),
+    'resizing_nearest': lambda: sequential(IMAGE, L.Resizing(10, 4, interpolation='nearest'), L.Dense(2)),
+    'resizing_bicubic': lambda: sequential(IMAGE, L.Resizing(10, 4, interpolation='bicubic'), L.Dense(2)),
+    # What is drawn is one number here, so that both draw the same.
+    'random_brightness': lambda: sequential(IMAGE, L.RandomBrightness((0.3, 0.3), value_range=(-2.0, 1.0)), L.Dense(2)),
+    'random_rotation': lambda: sequential(IMAGE, L.RandomRotation((0.1, 0.1)), L.Dense(2)),
+    'random_rotation_constant': lambda: sequential(IMAGE, L.RandomRotation((-0.2, -0.2), fill_mode='constant', fill_value=0.5), L.Dense(2)),
+    'random_translation': lambda: sequential(IMAGE, L.RandomTranslation((0.2, 0.2), (-0.3, -0.3)), L.Dense(2)),
+    'random_zoom': lambda: sequential(IMAGE, L.RandomZoom((-0.2, -0.2), fill_mode='wrap'), L.Dense(2)),
+    'random_zoom_two': lambda: sequential(IMAGE, L.RandomZoom((0.2, 0.2), (0.1, 0.1), interpolation='nearest'), L.Dense(2)),
     'dropout': lambda: sequential((5,), L.Dense(4), L.Dropout(0.0), L.SpatialDropout1D(0.0) if False else L.GaussianNoise(0.0)),
     'shared': shared,
     'nested': nested,
@@ -186,6 +220,13 @@ for name in ('relu', 'elu', 'selu', 'gelu', 'sigmoid', 'tanh', 'softplus', 'soft
     # Keras 2's hard_sigmoid and leaky_relu are others.
     if known is not None and (KERAS3 or name not in ('hard_sigmoid', 'leaky_relu')):
         CASES['activation_' + name] = lambda name=name: sequential((5,), L.Dense(4, activation=name))
+
+if KERAS3:
+    CASES['rms_normalization'] = lambda: sequential(SEQUENCE, L.Dense(4), L.RMSNormalization())
+    CASES['random_nothing'] = lambda: sequential(IMAGE, L.RandomContrast(0.0), L.Dense(2))
+    CASES['rms_normalization_2'] = lambda: sequential(SEQUENCE, L.Dense(4), L.RMSNormalization(axis=[1, 2], epsilon=1e-3))
+else:
+    CASES['thresholded'] = lambda: sequential((5,), L.Dense(4), L.ThresholdedReLU(0.2))
 
 S = keras.optimizers.schedules
 O = keras.optimizers

@@ -18,10 +18,10 @@ import h5py
 import numpy as np
 import tensorflow as tf
 
-from keras_cases import CASES, KERAS3, LOSSES, METRICS, OPTIMIZERS, keras, sequential, targets
+from keras_cases import CASES, EXAMPLES, KERAS3, LOSSES, METRICS, OPTIMIZERS, keras, sequential, targets
 
 TOOL = sys.argv[1]
-STEPS, EXAMPLES = 10, 7
+STEPS = 10
 LOOSE = {  # what float sums in another order may move further in ten steps
     'unit_normalization': 1e-4, 'activation_exponential': 5e-4, 'optimizer_adadelta': 1e-4, 'optimizer_nadam': 1e-4,
     'optimizer_adamax': 1e-4, 'optimizer_ftrl_l1_l2': 1e-4, 'small_resnet': 2e-4, 'transformer': 2e-4,
@@ -73,7 +73,8 @@ class Case:
         # Other values than zeros and ones.
         model.set_weights([w + 0.05 * np.abs(random.normal(size=w.shape)).astype('float32') for w in weights_of(model)])
         self.x = model_inputs(model, random)
-        if name == 'gru_masked':
+        self.stateful = name.startswith('stateful')
+        if name in ('gru_masked', 'stateful_simple'):
             self.x[0][1, 2:4] = 0.5
         model.save(base + '.keras')
         fed = given(self.x)
@@ -81,7 +82,8 @@ class Case:
         self.out = [np.array(out) for out in self.out]
         y = [targets(kind, out.shape, random) for out in self.out]
         losses = loss if isinstance(loss, list) else [loss]
-        settings = {'loss': losses, 'optimizer': optimizer, 'metrics': list(metrics), 'steps': steps, 'save': save}
+        batch = EXAMPLES if self.stateful else 3
+        settings = {'batch': batch, 'loss': losses, 'optimizer': optimizer, 'metrics': list(metrics), 'steps': steps, 'save': save}
         settings['texts'] = {'x%d' % i: [list(x.shape), x.ravel().tolist()] for i, x in enumerate(self.x) if x.dtype.kind == 'U'}
         with h5py.File(base + '.h5', 'w') as data:
             data.attrs['settings'] = json.dumps(settings)
@@ -94,7 +96,8 @@ class Case:
         model.compile(OPTIMIZERS[optimizer](), made if len(made) > 1 else made[0], metrics=self.keras_metrics(metrics),
                       run_eagerly=True)
         packed = (fed if len(fed) > 1 else fed[0], y if len(y) > 1 else y[0])
-        self.logs = model.evaluate(*packed, verbose=0, batch_size=3, return_dict=True)
+        self.reset_states(model)
+        self.logs = model.evaluate(*packed, verbose=0, batch_size=batch, return_dict=True)
         self.losses, self.first, self.names = [], None, [w.name for w in model.weights]
         for step in range(steps):
             logs = model.train_on_batch(*packed, return_dict=True)
@@ -102,7 +105,14 @@ class Case:
             if step == 0:
                 self.first = weights_of(model)
         self.last = weights_of(model)
+        self.reset_states(model)
         self.trained = [np.array(out) for out in as_list(model(packed[0], training=False))]
+
+    @staticmethod
+    def reset_states(model):
+        for layer in model.layers:
+            if getattr(layer, 'stateful', False):
+                layer.reset_states()
 
     @staticmethod
     def keras_metrics(names):
@@ -208,6 +218,7 @@ class Keras(unittest.TestCase):
             if form == '.weft.ckpt' and case.name == 'nested':
                 continue
             loaded = model.load_weights(base + form)
+            case.reset_states(model)
             if form == '.weft.ckpt':
                 loaded.assert_existing_objects_matched()
             for ours, theirs in zip(expected, as_list(model(x, training=False))):

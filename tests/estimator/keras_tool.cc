@@ -4,9 +4,9 @@
 //   keras_tool FOLDER NAME...
 //
 // For each NAME reads FOLDER/NAME.keras, FOLDER/NAME.h5 (x0, x1, ..., y0, ...; its attribute
-// "settings" is JSON: loss, optimizer, metrics, steps) and writes FOLDER/NAME.weft.h5: predictions
-// of inference before (out0, ...) and after (trained0, ...) the steps, losses, weights after the
-// first and the last step, metrics over all; and the trained model as NAME.weft2.keras,
+// "settings" is JSON: loss, optimizer, metrics, steps, batch) and writes FOLDER/NAME.weft.h5:
+// predictions of inference before (out0, ...) and after (trained0, ...) the steps, losses, weights
+// after the first and the last step, metrics over all; and the trained model as NAME.weft2.keras,
 // NAME.weft3.keras, NAME.weft2.h5 and NAME.weft3.h5, NAME.weft3.weights.h5 and NAME.weft.ckpt.
 // Prints one line a name: "NAME ok", or the error.
 #include <cstdio>
@@ -180,12 +180,14 @@ Status RunCase(const std::string& base) {
   examples.y = Numbered(*data, "y");
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, LoadModel(base + ".keras"));
   storage::Hdf5Group out;
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Tensor> before, model->Predict(examples.x, 3));
+  WEFT_ASSIGN_OR_RETURN(const Json* batch_json, settings.At("batch"));
+  WEFT_ASSIGN_OR_RETURN(const int64_t batch, batch_json->AsInt());
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Tensor> before, model->Predict(examples.x, batch));
   Put("out", before, &out);
   if (!examples.y.empty()) {
     WEFT_ASSIGN_OR_RETURN(const CompileOptions compile, ReadSettings(settings));
     WEFT_RETURN_IF_ERROR(model->Compile(compile));
-    WEFT_ASSIGN_OR_RETURN(const Logs logs, model->Evaluate(examples, 3));
+    WEFT_ASSIGN_OR_RETURN(const Logs logs, model->Evaluate(examples, batch));
     std::vector<std::string> names;
     std::vector<double> values;
     for (const auto& [name, value] : logs) {
@@ -205,6 +207,7 @@ Status RunCase(const std::string& base) {
     }
     out.datasets["losses"] = Tensor::FromSpan<double>(Shape{steps}, losses);
     if (steps > 0) WEFT_RETURN_IF_ERROR(PutWeights(*model, "last", &out));
+    WEFT_RETURN_IF_ERROR(model->ResetStates());
     WEFT_ASSIGN_OR_RETURN(const std::vector<Tensor> after, model->Predict(examples.x));
     Put("trained", after, &out);
   }

@@ -23,7 +23,9 @@ bool HasStateToKeep(const Node& node) {
   return node.schema().is_stateful && !absl::StartsWith(node.op(), "_");
 }
 
+// By name, or within the graph that it is given.
 bool TakesFunctions(const OpSchema& schema) {
+  if (schema.name == "DatasetFromGraph") return true;
   return std::any_of(schema.attrs.begin(), schema.attrs.end(), [](const AttrSchema& attr) {
     return attr.kind == "func" || attr.kind == "list(func)";
   });
@@ -256,11 +258,11 @@ StatusOr<std::unique_ptr<Plan>> Plan::CompileFunction(const FunctionRef& functio
   return Annotate(plan.status(), absl::StrCat("Function '", function.name, "'"));
 }
 
-std::shared_ptr<const Plan> Plan::LibraryAlone() const {
+std::shared_ptr<const Plan> Plan::LibraryAlone(const Graph& other) const {
   PlanOptions options = options_;
   options.cache = nullptr;
   options.scope.clear();
-  return std::shared_ptr<const Plan>(new Plan(graph_.EmptyTwin(), options));
+  return std::shared_ptr<const Plan>(new Plan(other.EmptyTwin(), options));
 }
 
 StatusOr<std::unique_ptr<Plan>> Plan::Compile(Graph graph, const PlanOptions& options) {

@@ -101,7 +101,9 @@ class Plan {
 
   // A plan that computes nothing and has the same library of functions. What it compiles shares no
   // kernels with anybody.
-  std::shared_ptr<const Plan> LibraryAlone() const;
+  std::shared_ptr<const Plan> LibraryAlone() const { return LibraryAlone(graph_); }
+  // The same with the library of `other`.
+  std::shared_ptr<const Plan> LibraryAlone(const Graph& other) const;
 
   const std::vector<Instruction>& instructions() const { return instructions_; }
   int num_slots() const { return num_slots_; }

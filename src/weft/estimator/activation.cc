@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "weft/estimator/activity.h"
 #include "weft/estimator/graph_writing.h"
 #include "weft/estimator/layer_classes.h"
 
@@ -96,6 +97,52 @@ class ReluLayer final : public Layer {
 
  private:
   ReluOptions o_;
+};
+
+class ThresholdedReluLayer final : public Layer {
+ public:
+  explicit ThresholdedReluLayer(double theta = 1) : theta_(theta) {}
+  const char* class_name() const override { return "ThresholdedReLU"; }
+  void Fields(ConfigFields& f) override { f.Field("theta", theta_); }
+  bool KeepsMask() const override { return true; }
+  std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
+    GraphBuilder& b = call.b();
+    const Endpoint x = in[0].tensor;
+    const Endpoint above = b.Op("Greater", {x, NumberLike(b, x, theta_)});
+    return {{b.Op("Mul", {x, CastTo(b, above, TypeOf(x))}), {}}};
+  }
+
+ private:
+  double theta_;
+};
+
+class IdentityLayer final : public Layer {
+ public:
+  const char* class_name() const override { return "Identity"; }
+  void Fields(ConfigFields&) override {}
+  bool KeepsMask() const override { return true; }
+  std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
+    return {{call.b().Op("Identity", {in[0].tensor}), {}}};
+  }
+};
+
+class ActivityRegularizationLayer final : public Layer {
+ public:
+  explicit ActivityRegularizationLayer(std::pair<double, double> factors = {})
+      : l1_(factors.first), l2_(factors.second) {}
+  const char* class_name() const override { return "ActivityRegularization"; }
+  void Fields(ConfigFields& f) override {
+    f.Field("l1", l1_);
+    f.Field("l2", l2_);
+  }
+  bool KeepsMask() const override { return true; }
+  std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
+    AddActivityLoss(call, Regularizer::L1L2(l1_, l2_), in[0].tensor, in[0].tensor);
+    return {{in[0].tensor, {}}};
+  }
+
+ private:
+  double l1_, l2_;
 };
 
 class LeakyReluLayer final : public Layer {
@@ -220,6 +267,17 @@ LayerRef Softmax(int64_t axis, const std::string& name) {
   return MakeLayer<SoftmaxLayer>(axis, name);
 }
 LayerRef PReLU(const PReluOptions& options) { return MakeLayer<PReluLayer>(options, options.name); }
+LayerRef ThresholdedReLU(double theta, const std::string& name) {
+  return MakeLayer<ThresholdedReluLayer>(theta, name);
+}
+LayerRef Identity(const std::string& name) {
+  LayerRef layer(std::make_shared<IdentityLayer>());
+  layer->set_name(name);
+  return layer;
+}
+LayerRef ActivityRegularization(double l1, double l2, const std::string& name) {
+  return MakeLayer<ActivityRegularizationLayer>(std::pair(l1, l2), name);
+}
 
 void AddActivationLayers(LayerClasses& classes) {
   classes.Add<ActivationLayer>();
@@ -228,6 +286,9 @@ void AddActivationLayers(LayerClasses& classes) {
   classes.Add<EluLayer>();
   classes.Add<SoftmaxLayer>();
   classes.Add<PReluLayer>();
+  classes.Add<ThresholdedReluLayer>();
+  classes.Add<IdentityLayer>();
+  classes.Add<ActivityRegularizationLayer>();
 }
 
 }  // namespace weft::estimator

@@ -36,5 +36,10 @@ struct PReluOptions {
   std::string name = {};
 };
 LayerRef PReLU(const PReluOptions& options = {});
+// x where it is above theta, else 0 (Keras 2 alone has it).
+LayerRef ThresholdedReLU(double theta = 1, const std::string& name = "");
+// What it gets; the second adds l1 * sum(|x|) + l2 * sum(x^2) of an example to the loss.
+LayerRef Identity(const std::string& name = "");
+LayerRef ActivityRegularization(double l1 = 0, double l2 = 0, const std::string& name = "");
 
 }  // namespace weft::estimator

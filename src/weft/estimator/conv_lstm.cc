@@ -7,6 +7,7 @@
 #include "weft/estimator/activation.h"
 #include "weft/estimator/graph_writing.h"
 #include "weft/estimator/layer_classes.h"
+#include "weft/estimator/running_states.h"
 #include "weft/estimator/scan.h"
 #include "weft/estimator/window.h"
 
@@ -27,7 +28,9 @@ class ConvLstmLayer final : public Layer {
  public:
   ConvLstmLayer() = default;
   explicit ConvLstmLayer(ConvLstmSettings settings) : s_(std::move(settings)) {}
-  const char* class_name() const override { return kRank == 1 ? "ConvLSTM1D" : "ConvLSTM2D"; }
+  const char* class_name() const override {
+    return kRank == 1 ? "ConvLSTM1D" : kRank == 2 ? "ConvLSTM2D" : "ConvLSTM3D";
+  }
 
   void Fields(ConfigFields& f) override {
     f.Field("filters", s_.filters);
@@ -52,7 +55,7 @@ class ConvLstmLayer final : public Layer {
     f.Field("return_sequences", s_.o.return_sequences);
     f.Field("return_state", s_.o.return_state);
     f.Field("go_backwards", s_.o.go_backwards);
-    f.Fixed("stateful", false);
+    f.Field("stateful", s_.o.stateful);
   }
 
   std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
@@ -98,17 +101,21 @@ class ConvLstmLayer final : public Layer {
     std::vector<int64_t> dims = {-1};
     if (kRank == 1) dims.push_back(1);
     for (int axis = 2; axis < shape.rank(); ++axis) dims.push_back(shape.dim(axis));
-    Endpoint steps = b.Op("Conv2D", {ReshapeTo(b, x, dims), Flat(b, kernel)},
+    Endpoint steps = b.Op(kConv, {ReshapeTo(b, x, dims), Flat(b, kernel)},
                           {{"strides", WholeWindow(*strides)},
                            {"padding", *padding},
                            {"dilations", WholeWindow(*dilations)}});
-    if (bias) steps = b.Op("BiasAdd", {steps, bias});
+    if (bias) steps = b.Op("AddV2", {steps, bias});
     if (!b.ok()) return {};
     const PartialShape made = b.ShapeOf(steps);
-    return Run(call, x, in[0].mask, steps, Flat(b, recurrent), made.dim(1), made.dim(2));
+    std::vector<int64_t> places;
+    for (int axis = 1; axis + 1 < made.rank(); ++axis) places.push_back(made.dim(axis));
+    return Run(call, x, in[0].mask, steps, Flat(b, recurrent), places);
   }
 
  private:
+  static constexpr const char* kConv = kRank == 3 ? "Conv3D" : "Conv2D";
+
   static Endpoint Flat(GraphBuilder& b, Endpoint kernel) {
     return kRank == 1 ? ExpandDim(b, kernel, 0) : kernel;
   }
@@ -126,14 +133,15 @@ class ConvLstmLayer final : public Layer {
     return call.WeightOf("bias", Shape{gates}, options);
   }
 
-  // `steps`: [batch * time, height, width, gates].
+  // `steps`: [batch * time, sizes..., gates].
   std::vector<Value> Run(LayerCall& call, Endpoint x, Endpoint mask, Endpoint steps,
-                         Endpoint recurrent, int64_t height, int64_t width) const {
+                         Endpoint recurrent, const std::vector<int64_t>& places) const {
     GraphBuilder& b = call.b();
-    const int64_t places = height * width, filters = s_.filters;
+    const int64_t filters = s_.filters;
     ScanInputs in;
-    in.width = places * 4 * filters;
-    in.units = places * filters;
+    in.units = filters;
+    for (const int64_t size : places) in.units *= size;
+    in.width = 4 * in.units;
     const Endpoint sizes =
         b.Op("Pack", {std::vector<Endpoint>{SizeOf(b, x, 0), SizeOf(b, x, 1),
                                             b.Scalar<int32_t>(static_cast<int32_t>(in.width))}});
@@ -143,42 +151,42 @@ class ConvLstmLayer final : public Layer {
       in.steps = b.Op("ReverseV2", {in.steps, IntVector(b, {0})});
       if (mask) in.mask = b.Op("ReverseV2", {in.mask, IntVector(b, {0})});
     }
-    const Endpoint state_shape =
-        b.Op("Pack", {std::vector<Endpoint>{SizeOf(b, x, 0),
-                                            b.Scalar<int32_t>(static_cast<int32_t>(in.units))}});
-    const Endpoint zeros = b.Op("Fill", {state_shape, Number(b, DType::kFloat, 0)});
-    in.states = {zeros, zeros};
+    const FirstStates first = StatesFor(call, x, in.units, 2, s_.o.stateful);
+    if (!b.ok()) return {};
+    in.states = first.values;
     in.constants = {recurrent};
     const ScanResults run = Scan(b, "conv_lstm", in,
                                  [&](GraphBuilder& f, Endpoint row, absl::Span<const Endpoint> now,
                                      absl::Span<const Endpoint> constants) {
-                                   return Step(f, row, now, constants[0], height, width);
+                                   return Step(f, row, now, constants[0], places);
                                  });
     if (!b.ok()) return {};
+    KeepStates(call, first, run.states);
+    // Steps of one size are made with a 1 before it, which their shape does not show.
+    const std::vector<int64_t> seen(places.begin() + (kRank == 1 ? 1 : 0), places.end());
     const auto shaped = [&](Endpoint flat, std::vector<int64_t> dims) {
-      if (kRank == 2) dims.push_back(height);
-      dims.push_back(width);
+      dims.insert(dims.end(), seen.begin(), seen.end());
       dims.push_back(filters);
       return ReshapeTo(b, flat, dims);
     };
     std::vector<Value> out;
+    const int64_t batch = b.ShapeOf(x).dim(0), time = b.ShapeOf(x).dim(1);
     if (s_.o.return_sequences) {
-      // One size may be left open: the batch, where the time is known.
-      const int64_t time = b.ShapeOf(x).dim(1);
+      // One size may be left open.
       std::vector<Endpoint> sizes_out = {SizeOf(b, x, 0), SizeOf(b, x, 1)};
       const Endpoint batch_first = TimeFirst(b, run.outputs);
-      if (time >= 0) {
-        out.push_back({shaped(batch_first, {-1, time}), mask});
+      if (time >= 0 || batch >= 0) {
+        out.push_back({shaped(batch_first, {batch, time}), mask});
       } else {
-        std::vector<int64_t> rest = {width, filters};
-        if (kRank == 2) rest.insert(rest.begin(), height);
+        std::vector<int64_t> rest = seen;
+        rest.push_back(filters);
         for (const int64_t size : rest) {
           sizes_out.push_back(b.Scalar<int32_t>(static_cast<int32_t>(size)));
         }
         out.push_back({b.Op("Reshape", {batch_first, b.Op("Pack", {sizes_out})}), mask});
       }
     } else {
-      out.push_back({shaped(run.last, {-1}), {}});
+      out.push_back({shaped(run.last, {batch}), {}});
     }
     for (size_t i = 0; s_.o.return_state && i < run.states.size(); ++i) {
       out.push_back({shaped(run.states[i], {-1}), {}});
@@ -189,13 +197,21 @@ class ConvLstmLayer final : public Layer {
   // One step of flat rows: input, forget, candidate and output gates lie behind each other in the
   // channels.
   std::vector<Endpoint> Step(GraphBuilder& f, Endpoint row, absl::Span<const Endpoint> now,
-                             Endpoint recurrent, int64_t height, int64_t width) const {
+                             Endpoint recurrent, const std::vector<int64_t>& places) const {
     const int64_t n = s_.filters;
-    const Endpoint h = ReshapeTo(f, now[0], {-1, height, width, n});
-    const Endpoint c = ReshapeTo(f, now[1], {-1, height, width, n});
-    const Endpoint again = f.Op("Conv2D", {h, recurrent},
-                                {{"strides", AttrValue::IntList{1, 1, 1, 1}}, {"padding", "SAME"}});
-    const Endpoint all = f.Op("AddV2", {ReshapeTo(f, row, {-1, height, width, 4 * n}), again});
+    int64_t units = n;
+    for (const int64_t size : places) units *= size;
+    const auto with = [&](Endpoint flat, int64_t channels) {
+      std::vector<int64_t> dims = {-1};
+      dims.insert(dims.end(), places.begin(), places.end());
+      dims.push_back(channels);
+      return ReshapeTo(f, flat, dims);
+    };
+    const Endpoint h = with(now[0], n), c = with(now[1], n);
+    const Endpoint again =
+        f.Op(kConv, {h, recurrent},
+             {{"strides", AttrValue::IntList(places.size() + 2, 1)}, {"padding", "SAME"}});
+    const Endpoint all = f.Op("AddV2", {with(row, 4 * n), again});
     const auto gate = [&](int i) { return SliceLast(f, all, i * n, n); };
     const auto open = [&](Endpoint e) { return Activate(f, s_.o.recurrent_activation, e); };
     const auto product = [&](Endpoint p, Endpoint q) { return f.Op("Mul", {p, q}); };
@@ -203,7 +219,6 @@ class ConvLstmLayer final : public Layer {
         "AddV2",
         {product(open(gate(1)), c), product(open(gate(0)), Activate(f, s_.o.activation, gate(2)))});
     const Endpoint out = product(open(gate(3)), Activate(f, s_.o.activation, cell));
-    const int64_t units = height * width * n;
     return {ReshapeTo(f, out, {-1, units}), ReshapeTo(f, cell, {-1, units})};
   }
 
@@ -218,10 +233,14 @@ LayerRef ConvLSTM1D(int64_t filters, const Sizes& kernel_size, const ConvLstmOpt
 LayerRef ConvLSTM2D(int64_t filters, const Sizes& kernel_size, const ConvLstmOptions& options) {
   return MakeLayer<ConvLstmLayer<2>>(ConvLstmSettings{filters, kernel_size, options}, options.name);
 }
+LayerRef ConvLSTM3D(int64_t filters, const Sizes& kernel_size, const ConvLstmOptions& options) {
+  return MakeLayer<ConvLstmLayer<3>>(ConvLstmSettings{filters, kernel_size, options}, options.name);
+}
 
 void AddConvLstmLayers(LayerClasses& classes) {
   classes.Add<ConvLstmLayer<1>>();
   classes.Add<ConvLstmLayer<2>>();
+  classes.Add<ConvLstmLayer<3>>();
 }
 
 }  // namespace weft::estimator

@@ -28,10 +28,12 @@ struct ConvLstmOptions {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
+  bool stateful = false;  // as in RecurrentOptions
   std::string name = {};
 };
 // All sizes but the batch and the time must be known.
 LayerRef ConvLSTM1D(int64_t filters, const Sizes& kernel_size, const ConvLstmOptions& options = {});
 LayerRef ConvLSTM2D(int64_t filters, const Sizes& kernel_size, const ConvLstmOptions& options = {});
+LayerRef ConvLSTM3D(int64_t filters, const Sizes& kernel_size, const ConvLstmOptions& options = {});
 
 }  // namespace weft::estimator

@@ -90,6 +90,9 @@ LayerRef Dense(int64_t units, const DenseOptions& options) {
   return MakeLayer<DenseLayer>(std::pair(units, options), options.name);
 }
 
-void AddDenseLayers(LayerClasses& classes) { classes.Add<DenseLayer>(); }
+void AddDenseLayers(LayerClasses& classes) {
+  classes.Add<DenseLayer>();
+  AddEinsumDense(classes);
+}
 
 }  // namespace weft::estimator

@@ -24,4 +24,22 @@ struct DenseOptions {
 };
 LayerRef Dense(int64_t units, const DenseOptions& options = {});
 
+// activation(einsum(equation, x, kernel) + bias): "abc,cd->abd", "...x,xy->...y". `output_shape` is
+// an example's, of the axes that the equation names, -1 where the input says it; the bias has the
+// axes `bias_axes`, none if that is empty.
+struct EinsumDenseOptions {
+  std::string bias_axes = {};
+  ActivationName activation = {};
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
+  std::string name = {};
+};
+LayerRef EinsumDense(const std::string& equation, const Sizes& output_shape,
+                     const EinsumDenseOptions& options = {});
+
 }  // namespace weft::estimator

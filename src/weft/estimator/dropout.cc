@@ -11,11 +11,12 @@
 namespace weft::estimator {
 namespace {
 
-enum class Kind { kDropout, kSpatial1D, kSpatial2D, kSpatial3D, kNoise, kGaussian };
+enum class Kind { kDropout, kSpatial1D, kSpatial2D, kSpatial3D, kNoise, kGaussian, kAlpha };
 
 const char* NameOfKind(Kind kind) {
   static const char* const kNames[] = {"Dropout",          "SpatialDropout1D", "SpatialDropout2D",
-                                       "SpatialDropout3D", "GaussianNoise",    "GaussianDropout"};
+                                       "SpatialDropout3D", "GaussianNoise",    "GaussianDropout",
+                                       "AlphaDropout"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -44,7 +45,7 @@ class RandomLayer final : public Layer {
   bool KeepsMask() const override { return true; }
   void Fields(ConfigFields& f) override {
     f.Field(kKind == Kind::kNoise ? "stddev" : "rate", rate_);
-    if (kKind == Kind::kDropout) f.Fixed("noise_shape", Json());
+    if (kKind == Kind::kDropout || kKind == Kind::kAlpha) f.Fixed("noise_shape", Json());
     Json seed = seed_ == 0 ? Json() : Json(seed_);
     f.Raw("seed", seed);
     if (seed.is_int()) seed_ = seed.AsInt().value_or(0);
@@ -63,6 +64,7 @@ class RandomLayer final : public Layer {
       const double deviation = std::sqrt(rate_ / (1 - rate_));
       return {{b.Op("Mul", {x, NormalNumbers(call, x, 1, deviation, seed_)}), {}}};
     }
+    if (kKind == Kind::kAlpha) return {{DropAlpha(call, x), {}}};
     Axes shared;
     for (int i = 1; i <= static_cast<int>(kKind); ++i) shared.push_back(i);
     if (!shared.empty() && !call.CheckRank(x, static_cast<int>(shared.size()) + 2)) return {};
@@ -70,6 +72,22 @@ class RandomLayer final : public Layer {
   }
 
  private:
+  Endpoint DropAlpha(LayerCall& call, Endpoint x) const {
+    if (!call.training() || rate_ == 0) return x;
+    GraphBuilder& b = call.b();
+    // Selu's limit at minus infinity; then the line that brings mean 0 and variance 1 back.
+    const double lowest = -1.6732632423543772848170429916717 * 1.0507009873554804934193349852946;
+    const double slope = 1 / std::sqrt((1 - rate_) * (1 + rate_ * lowest * lowest));
+    const int64_t seed = call.NextSeed(seed_);
+    const Endpoint drawn = b.Op("RandomUniform", {b.Op("Shape", {x})},
+                                {{"dtype", TypeOf(x)}, {"seed", seed}, {"seed2", seed}});
+    const Endpoint keep = b.Op("GreaterEqual", {drawn, NumberLike(b, x, rate_)});
+    const Endpoint low = b.Op("Mul", {b.Op("OnesLike", {x}), NumberLike(b, x, lowest)});
+    const Endpoint kept = b.Op("SelectV2", {keep, x, low});
+    return b.Op("AddV2", {b.Op("Mul", {kept, NumberLike(b, x, slope)}),
+                          NumberLike(b, x, -slope * lowest * rate_)});
+  }
+
   double rate_ = 0.5;
   int64_t seed_ = 0;
 };
@@ -119,6 +137,9 @@ LayerRef GaussianNoise(double stddev, const DropoutOptions& options) {
 LayerRef GaussianDropout(double rate, const DropoutOptions& options) {
   return MakeRandom<Kind::kGaussian>(rate, options);
 }
+LayerRef AlphaDropout(double rate, const DropoutOptions& options) {
+  return MakeRandom<Kind::kAlpha>(rate, options);
+}
 
 void AddRandomLayers(LayerClasses& classes) {
   classes.Add<RandomLayer<Kind::kDropout>>();
@@ -127,6 +148,7 @@ void AddRandomLayers(LayerClasses& classes) {
   classes.Add<RandomLayer<Kind::kSpatial3D>>();
   classes.Add<RandomLayer<Kind::kNoise>>();
   classes.Add<RandomLayer<Kind::kGaussian>>();
+  classes.Add<RandomLayer<Kind::kAlpha>>();
 }
 
 }  // namespace weft::estimator

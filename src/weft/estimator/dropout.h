@@ -21,6 +21,8 @@ LayerRef SpatialDropout3D(double rate, const DropoutOptions& options = {});
 // Plus normal numbers, times normal numbers of mean 1.
 LayerRef GaussianNoise(double stddev, const DropoutOptions& options = {});
 LayerRef GaussianDropout(double rate, const DropoutOptions& options = {});
+// Elements become selu's lowest value, and all are scaled so that mean and variance stay.
+LayerRef AlphaDropout(double rate, const DropoutOptions& options = {});
 
 // x with elements dropped, wherever a layer has a dropout of its own; x itself where `rate` is 0 or
 // nothing trains. `shared` are axes along which one draw counts for all.

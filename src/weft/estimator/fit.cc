@@ -206,7 +206,7 @@ Status Model::RunBatches(BatchSource& source, Totals* totals) {
     if (!more) return absl::OkStatus();
     WEFT_ASSIGN_OR_RETURN(const std::vector<session::Feed> feeds, Feeds(batch, true));
     std::vector<Tensor> fetched;
-    WEFT_RETURN_IF_ERROR(session->RunPlain(feeds, fetches, {}, &fetched));
+    WEFT_RETURN_IF_ERROR(session->RunPlain(feeds, fetches, keep_states_, &fetched));
     WEFT_RETURN_IF_ERROR(totals->Add(test_, fetched, static_cast<double>(batch.x[0].dim(0))));
   }
 }
@@ -345,7 +345,7 @@ StatusOr<std::vector<Tensor>> Model::Predict(const std::vector<Tensor>& x, int64
     if (!more) batch.x = x;  // of no examples: the outputs' shapes
     WEFT_ASSIGN_OR_RETURN(const std::vector<session::Feed> feeds, Feeds(batch, false));
     std::vector<Tensor> out;
-    WEFT_RETURN_IF_ERROR(session->RunPlain(feeds, predictions_, {}, &out));
+    WEFT_RETURN_IF_ERROR(session->RunPlain(feeds, predictions_, keep_states_, &out));
     if (batch.x[0].dim(0) == count) return out;
     for (size_t i = 0; i < out.size(); ++i) {
       WEFT_RETURN_IF_ERROR(AppendRows(out[i], done, count, &whole[i]));

@@ -28,8 +28,9 @@ Symbol LayerRef::operator()(const std::vector<Symbol>& inputs,
   return Symbol(std::make_shared<Symbol::Origin>(Symbol::Origin{*this, inputs, arguments}));
 }
 
-Symbol Input(const std::vector<int64_t>& shape, DType dtype, const std::string& name) {
-  PartialShape whole{-1};
+Symbol Input(const std::vector<int64_t>& shape, DType dtype, const std::string& name,
+             int64_t batch) {
+  PartialShape whole{batch < 0 ? -1 : batch};
   for (const int64_t size : shape) whole.AddDim(size < 0 ? -1 : size);
   LayerRef layer(std::make_shared<InputLayer>(std::move(whole), dtype));
   layer->set_name(name);

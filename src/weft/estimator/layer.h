@@ -105,8 +105,9 @@ struct Symbol::Origin {
 };
 
 // A model's input. `shape` is one example's: the batch is not in it; -1 is a size that varies.
+// `batch` fixes the batch's size, which stateful layers need.
 Symbol Input(const std::vector<int64_t>& shape, DType dtype = DType::kFloat,
-             const std::string& name = "");
+             const std::string& name = "", int64_t batch = -1);
 
 // The layer behind Input().
 class InputLayer final : public Layer {

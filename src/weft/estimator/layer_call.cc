@@ -52,6 +52,27 @@ Endpoint LayerCall::WeightOf(const std::string& name, const Shape& shape,
   return variable == nullptr ? Endpoint() : variable->value;
 }
 
+const train::Variable* LayerCall::StateOf(const std::string& name, const Shape& shape) {
+  if (!b().ok()) return nullptr;
+  const std::string full = absl::StrCat(b().name_prefix(), names_, name);
+  for (const RunningState& state : parts_.states) {
+    if (state.name == full) return &state.variable;
+  }
+  train::Variable variable = program_.AddVariable(names_ + name, DType::kFloat, shape,
+                                                  train::Constant(0), {.trainable = false});
+  if (!b().ok()) return nullptr;
+  parts_.states.push_back({full, std::move(variable)});
+  return &parts_.states.back().variable;
+}
+
+void LayerCall::KeepState(const train::Variable& state, Endpoint value) {
+  const std::string outer = b().device();
+  if (!state.device.empty()) b().set_device(state.device);
+  Node* update = b().AddNode("AssignVariableOp", {state.handle, value}, {{"dtype", state.dtype}});
+  b().set_device(outer);
+  if (update != nullptr) parts_.state_updates.push_back(update);
+}
+
 void LayerCall::set_arguments(const CallArguments& arguments) {
   arguments_ = arguments;
   if (arguments.training != 0) training_ = arguments.training > 0;

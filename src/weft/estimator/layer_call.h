@@ -46,15 +46,23 @@ struct WeightOptions {
   train::Initializer first = nullptr;  // instead of the initializer
 };
 
+// What a layer keeps from batch to batch, which is no weight: not in files, not in counts.
+struct RunningState {
+  std::string name;
+  train::Variable variable;
+};
+
 // All that is collected while the layers of one model are called.
 struct ModelParts {
   std::vector<Weight> weights;  // in order of creation
   std::map<std::string, size_t> by_name;
   std::vector<Endpoint> losses;  // scalars that layers add, of the last pass
   std::vector<Node*> updates;    // moving averages, run with each training step
-  int64_t seed = 0;              // 0: other first values at each start
-  int64_t num_random = 0;        // ops that draw, for seeds of their own
-  std::string failed_layer;      // the one that could not be called, "'dense' (Dense)"
+  std::vector<RunningState> states;
+  std::vector<Node*> state_updates;  // of the last pass, run with each of its batches
+  int64_t seed = 0;                  // 0: other first values at each start
+  int64_t num_random = 0;            // ops that draw, for seeds of their own
+  std::string failed_layer;          // the one that could not be called, "'dense' (Dense)"
 };
 
 // One call of a layer. The builder's prefix of names is the layer's path in the model ("dense/").
@@ -80,6 +88,10 @@ class LayerCall {
   // The same, for those that read or assign it by its handle.
   const train::Variable* VariableOf(const std::string& name, const Shape& shape,
                                     const WeightOptions& options);
+  // The running state `name` of this layer, float32 and at first 0; null after an error.
+  const train::Variable* StateOf(const std::string& name, const Shape& shape);
+  // Keeps `value` as the state for the next batch.
+  void KeepState(const train::Variable& state, Endpoint value);
   // Adds a scalar to the loss, of training or of evaluation.
   void AddLoss(Endpoint loss);
   // Runs with each training step.

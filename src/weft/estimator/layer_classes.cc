@@ -14,6 +14,7 @@ const LayerClasses& LayerClasses::Standard() {
     AddConvolutionLayers(*classes);
     AddDenseLayers(*classes);
     AddEmbeddingLayers(*classes);
+    AddImageLayers(*classes);
     AddMergingLayers(*classes);
     AddNormalizationLayers(*classes);
     AddPoolingLayers(*classes);

@@ -74,6 +74,7 @@ StatusOr<std::vector<Value>> Model::CallLayers(bool training) {
   for (const Endpoint& input : inputs_) inputs.push_back({input, {}});
   parts_.failed_layer.clear();
   parts_.losses.clear();
+  parts_.state_updates.clear();
   LayerCall call(*program_, parts_, "", training);
   call.set_trainable(network_->trainable());
   std::vector<Value> outputs = network_->Call(call, inputs);
@@ -100,6 +101,7 @@ Status Model::Build() {
   }
   WEFT_ASSIGN_OR_RETURN(const std::vector<Value> outputs, CallLayers(false));
   for (const Value& output : outputs) predictions_.push_back(output.tensor);
+  keep_states_ = parts_.state_updates;
   if (compiled_ != nullptr) {
     WEFT_RETURN_IF_ERROR(MakeTargets(outputs));
     WEFT_RETURN_IF_ERROR(MakeMetrics(outputs));
@@ -110,9 +112,10 @@ Status Model::Build() {
                                     [](const Weight& w) { return w.variable.trainable; });
     optimizer_ = Optimizer::Nodes();
     if (trains) {
-      WEFT_ASSIGN_OR_RETURN(
-          optimizer_,
-          compiled_->optimizer->Minimize(*program_, train_.loss, parts_.weights, parts_.updates));
+      std::vector<Node*> updates = parts_.updates;
+      updates.insert(updates.end(), parts_.state_updates.begin(), parts_.state_updates.end());
+      WEFT_ASSIGN_OR_RETURN(optimizer_, compiled_->optimizer->Minimize(*program_, train_.loss,
+                                                                       parts_.weights, updates));
     }
   }
   return MakeAssignments();
@@ -225,7 +228,24 @@ Status Model::MakeAssignments() {
     b.set_device(outer);
   }
   b.PopName();
+  reset_states_.clear();
+  b.PushName("reset_states");
+  for (const RunningState& state : parts_.states) {
+    const train::Variable& v = state.variable;
+    const std::string outer = b.device();
+    if (!v.device.empty()) b.set_device(v.device);
+    const Endpoint zeros = b.Op("Fill", {ShapeVector(b, v.shape), Number(b, v.dtype, 0)});
+    reset_states_.push_back(b.AddNode("AssignVariableOp", {v.handle, zeros}, {{"dtype", v.dtype}}));
+    b.set_device(outer);
+  }
+  b.PopName();
   return b.status();
+}
+
+Status Model::ResetStates() {
+  if (reset_states_.empty()) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(train::MonitoredSession * session, Session());
+  return session->RunPlain({}, {}, reset_states_, nullptr);
 }
 
 StatusOr<train::MonitoredSession*> Model::Session() {

@@ -107,6 +107,8 @@ class Model {
   StatusOr<std::vector<NamedWeight>> GetWeights();
   // By name; InvalidArgument names a weight of another shape, NotFound one that there is not.
   Status SetWeights(const std::vector<NamedWeight>& values);
+  // Stateful layers begin anew with the next batch.
+  Status ResetStates();
   StatusOr<double> LearningRate();
   // FailedPrecondition where the optimizer follows a schedule.
   Status SetLearningRate(double rate);
@@ -157,6 +159,7 @@ class Model {
   Optimizer::Nodes optimizer_;
   std::vector<Endpoint> fresh_weights_;  // fed
   std::vector<Node*> assignments_;
+  std::vector<Node*> keep_states_, reset_states_;  // of stateful layers
   std::unique_ptr<train::MonitoredSession> session_;
   std::vector<NamedWeight> kept_;  // of the graph before this one
   bool stop_training_ = false;

@@ -14,6 +14,7 @@
 #include "weft/estimator/dense.h"
 #include "weft/estimator/dropout.h"
 #include "weft/estimator/embedding_layer.h"
+#include "weft/estimator/image_layers.h"
 #include "weft/estimator/keras_files.h"
 #include "weft/estimator/recurrent.h"
 #include "weft/estimator/reshaping.h"
@@ -199,6 +200,57 @@ TEST(ModelTest, UnknownLayersAreAllNamed) {
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_THAT(std::string(Network::FromJson(*json).status().message()),
               HasSubstr("does not have: Mystery, Riddle"));
+}
+
+TEST(ModelTest, StatefulLayersGoOnUntilTheyAreReset) {
+  const auto without = Model::Sequential(Input({3, 2}), {GRU(2, {.stateful = true, .name = "g"})});
+  EXPECT_THAT(ErrorOf(without), HasSubstr("Layer 'g' (GRU): a stateful layer needs a batch"));
+  const auto model =
+      Model::Sequential(Input({3, 2}, DType::kFloat, "", 2),
+                        {RNN({LSTM(3), GRU(2)}, {.return_sequences = true, .stateful = true}),
+                         GRU(2, {.stateful = true})},
+                        {.seed = 3});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Tensor x = Tensor::FromSpan<float>({2, 3, 2}, {1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 1});
+  const auto first = [&] { return (*(*model)->Predict({x}))[0].data<float>()[0]; };
+  const float begun = first(), gone_on = first();
+  EXPECT_NE(begun, gone_on);
+  ASSERT_TRUE((*model)->ResetStates().ok());
+  EXPECT_EQ(first(), begun);
+  EXPECT_EQ((*model)->weights().size(), 9u);  // the states are none
+  const auto three = (*model)->Predict({Tensor::FromSpan<float>({1, 3, 2}, {1, 2, 3, 4, 5, 6})});
+  EXPECT_THAT(std::string(three.status().message()), HasSubstr("expected [2,3,2]"));
+}
+
+TEST(ModelTest, ImagesChangeWhileTrainingAlone) {
+  const auto model = Model::Sequential(
+      Input({4, 4, 1}),
+      {RandomFlip(), RandomContrast(0.5), RandomZoom(0.2), RandomTranslation(0.1, 0.1), Flatten(),
+       Dense(1, {.kernel_initializer = "ones"})},
+      {.seed = 3});
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::vector<float> values(32);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const Tensor x = Tensor::FromSpan<float>({2, 4, 4, 1}, values);
+  const auto predicted = (*model)->Predict({x});
+  ASSERT_TRUE(predicted.ok()) << predicted.status();
+  EXPECT_FLOAT_EQ((*predicted)[0].data<float>()[0], 120);
+  const Status compiled = (*model)->Compile({.optimizer = Sgd(1e-9), .loss = {"mse"}});
+  ASSERT_TRUE(compiled.ok()) << compiled;
+  const Examples examples{{x}, {Tensor::FromSpan<float>({2, 1}, {0, 0})}};
+  const auto one = (*model)->TrainOnBatch(examples), other = (*model)->TrainOnBatch(examples);
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_NE(LogOf(*one, "loss"), LogOf(*other, "loss"));
+}
+
+TEST(ModelTest, EquationsThatDoNotFitAreRefused) {
+  const auto message = [](const char* equation, const EinsumDenseOptions& options) {
+    return ErrorOf(Model::Sequential(Input({3}), {EinsumDense(equation, 4, options)}));
+  };
+  EXPECT_THAT(message("ab,bc", {}), HasSubstr("expected one like 'ab,bc->ac'"));
+  EXPECT_THAT(message("abc,cd->abd", {}), HasSubstr("does not fit an input of shape [?,3]"));
+  EXPECT_THAT(message("ab,bcd->acd", {}), HasSubstr("output_shape has 1 sizes"));
+  EXPECT_THAT(message("ab,bc->ac", {.bias_axes = "z"}), HasSubstr("has no axis 'z'"));
 }
 
 TEST(ModelTest, FitRunsOnAClusterUnchanged) {

@@ -53,14 +53,13 @@ Json ShapeJson(const PartialShape& shape) {
   return sizes;
 }
 
-// [null, 28, 28] without the batch.
+// [null, 28, 28], whose first is the batch.
 StatusOr<std::vector<int64_t>> ReadShape(const Json& json) {
   if (!json.is_array() || json.size() == 0 || json.size() > 64) {
     return InvalidArgument("expected a shape with the batch, found ", json.Describe());
   }
   std::vector<int64_t> shape;
-  for (size_t i = 1; i < json.size(); ++i) {
-    const Json& size = json.items()[i];
+  for (const Json& size : json.items()) {
     if (size.is_null()) {
       shape.push_back(-1);
       continue;
@@ -105,7 +104,7 @@ StatusOr<Symbol> ReadInput(const Json& config) {
   if (const Json* found = config.Find("name"); found != nullptr && found->is_string()) {
     WEFT_ASSIGN_OR_RETURN(name, found->AsString());
   }
-  return Input(sizes, dtype, name);
+  return Input({sizes.begin() + 1, sizes.end()}, dtype, name, sizes[0]);
 }
 
 Json Network::TensorJson(const CallOutput& from, int keras) const {

@@ -309,6 +309,50 @@ class UnitNormalizationLayer final : public Layer {
   Axes axes_;
 };
 
+class RmsNormalizationLayer final : public Layer {
+ public:
+  explicit RmsNormalizationLayer(RmsNormalizationOptions options = {}) : o_(std::move(options)) {}
+  const char* class_name() const override { return "RMSNormalization"; }
+  bool KeepsMask() const override { return true; }
+  void Fields(ConfigFields& f) override {
+    Sizes axis(o_.axis);
+    f.Field("axis", axis);
+    o_.axis = axis.values();
+    f.Field("epsilon", o_.epsilon);
+  }
+
+  std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
+    GraphBuilder& b = call.b();
+    const Endpoint x = in[0].tensor;
+    const PartialShape shape = b.ShapeOf(x);
+    std::vector<int64_t> axes, wide(std::max(shape.rank(), 1), 1);
+    for (const int64_t axis : o_.axis) {
+      axes.push_back(FrontAxis(call, axis, shape.rank()));
+      if (axes.back() < 0) return {};
+    }
+    std::sort(axes.begin(), axes.end());
+    Shape sizes;
+    for (const int64_t axis : axes) {
+      const int64_t size = shape.dim(static_cast<int>(axis));
+      if (size < 0) {
+        call.Fail(
+            InvalidArgument("size ", axis, " of the input must be known, got ", shape.ToString()));
+        return {};
+      }
+      sizes.AddDim(size);
+      wide[axis] = size;
+    }
+    const Endpoint scale = call.WeightOf("scale", sizes, {.initializer = "ones"});
+    const Endpoint mean = Reduce(b, "Mean", b.Op("Square", {x}), axes, true);
+    const Endpoint factor = b.Op("Rsqrt", {b.Op("AddV2", {mean, NumberLike(b, x, o_.epsilon)})});
+    const Endpoint y = b.Op("Mul", {x, factor});
+    return {{b.Op("Mul", {y, ReshapeTo(b, scale, wide)}), {}}};
+  }
+
+ private:
+  RmsNormalizationOptions o_;
+};
+
 }  // namespace
 
 LayerRef BatchNormalization(const BatchNormalizationOptions& options) {
@@ -323,12 +367,16 @@ LayerRef GroupNormalization(const GroupNormalizationOptions& options) {
 LayerRef UnitNormalization(const Axes& axis, const std::string& name) {
   return MakeLayer<UnitNormalizationLayer>(axis, name);
 }
+LayerRef RMSNormalization(const RmsNormalizationOptions& options) {
+  return MakeLayer<RmsNormalizationLayer>(options, options.name);
+}
 
 void AddNormalizationLayers(LayerClasses& classes) {
   classes.Add<BatchNormalizationLayer>();
   classes.Add<LayerNormalizationLayer>();
   classes.Add<GroupNormalizationLayer>();
   classes.Add<UnitNormalizationLayer>();
+  classes.Add<RmsNormalizationLayer>();
 }
 
 }  // namespace weft::estimator

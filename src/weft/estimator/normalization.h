@@ -65,5 +65,12 @@ LayerRef GroupNormalization(const GroupNormalizationOptions& options = {});
 
 // x / its length along `axis`.
 LayerRef UnitNormalization(const Axes& axis = {-1}, const std::string& name = "");
+// x by the root of the mean of its squares along `axis`, times a learned "scale" (Keras 3 has it).
+struct RmsNormalizationOptions {
+  Axes axis = {-1};
+  double epsilon = 1e-6;
+  std::string name = {};
+};
+LayerRef RMSNormalization(const RmsNormalizationOptions& options = {});
 
 }  // namespace weft::estimator

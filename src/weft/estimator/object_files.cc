@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights as TensorFlow's checkpoints of objects: what Keras 2's save_weights(path) writes.
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -18,6 +20,18 @@ using tensorflow::TrackableObjectGraph;
 constexpr char kGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
 constexpr char kValue[] = "VARIABLE_VALUE";
 
+// Lists have numbers among objects: "/cell/cells/lstm_cell" and "/cell/cells/gru_cell" of one layer
+// are "/cell/cells/0" and "/cell/cells/1". `seen` holds those of all layers so far, in order.
+std::string Numbered(const std::string& layer, const std::string& inner,
+                     std::map<std::string, std::vector<std::string>>* seen) {
+  static constexpr const char kCells[] = "/cell/cells/";
+  if (!absl::StartsWith(inner, kCells)) return inner;
+  std::vector<std::string>& cells = (*seen)[layer];
+  auto found = std::find(cells.begin(), cells.end(), inner);
+  if (found == cells.end()) found = cells.insert(cells.end(), inner);
+  return absl::StrCat(kCells, found - cells.begin());
+}
+
 // Where Keras 2 keeps a weight among objects, as names from object to object:
 // layer_with_weights-0, cell, kernel.
 std::map<const Weight*, std::string> ObjectPaths(Model& model) {
@@ -30,14 +44,15 @@ std::map<const Weight*, std::string> ObjectPaths(Model& model) {
     layer_at["layers/" + folders[i]] = absl::StrCat("layer_with_weights-", with_weights++);
   }
   std::map<const Weight*, std::string> paths;
+  std::map<std::string, std::vector<std::string>> cells;
   const auto places = ArchivePlaces(model, 2);
   for (const auto& [weight, place] : places) {
     const std::string folder = place.substr(0, place.rfind("/vars/"));
     const size_t end = folder.find('/', std::string("layers/").size());
     const std::string layer = folder.substr(0, end);
     const std::string inner = end == folder.npos ? "" : folder.substr(end);
-    paths[weight] =
-        absl::StrCat(layer_at[layer], inner, weight->name.substr(weight->name.rfind('/')));
+    paths[weight] = absl::StrCat(layer_at[layer], Numbered(layer, inner, &cells),
+                                 weight->name.substr(weight->name.rfind('/')));
   }
   return paths;
 }

@@ -9,6 +9,7 @@
 #include "weft/estimator/dropout.h"
 #include "weft/estimator/graph_writing.h"
 #include "weft/estimator/layer_classes.h"
+#include "weft/estimator/running_states.h"
 #include "weft/estimator/scan.h"
 
 namespace weft::estimator {
@@ -41,11 +42,11 @@ Endpoint TurnedAround(GraphBuilder& b, Endpoint x, int64_t axis) {
   return b.Op("ReverseV2", {x, IntVector(b, {axis})});
 }
 
-// [batch, time, units] of [time, batch, units], with what is known of the time.
+// [batch, time, units] of [time, batch, units], with what is known of batch and time.
 Endpoint BatchFirst(GraphBuilder& b, Endpoint outputs, Endpoint x, int64_t units) {
   const Endpoint swapped = Swapped(b, outputs);
-  const int64_t time = b.ShapeOf(x).dim(1);
-  return time < 0 ? swapped : ReshapeTo(b, swapped, {-1, time, units});
+  const int64_t batch = b.ShapeOf(x).dim(0), time = b.ShapeOf(x).dim(1);
+  return batch < 0 && time < 0 ? swapped : ReshapeTo(b, swapped, {batch, time, units});
 }
 
 template <Cell kCell>
@@ -56,13 +57,15 @@ class RecurrentLayer final : public RecurrentBase {
       : units_(settings.first), o_(std::move(settings.second)) {}
   const char* class_name() const override { return KindOfCell(kCell).class_name; }
   RecurrentOptions& options() override { return o_; }
+  int num_states() const override { return KindOfCell(kCell).states; }
+  const char* cell_name() const override { return KindOfCell(kCell).cell_name; }
 
   InputStyle input_style() const override { return InputStyle::kStates; }
   void Fields(ConfigFields& f) override {
     f.Field("return_sequences", o_.return_sequences);
     f.Field("return_state", o_.return_state);
     f.Field("go_backwards", o_.go_backwards);
-    f.Fixed("stateful", false);
+    f.Field("stateful", o_.stateful);
     if (o_.zero_output_for_mask || f.keras() != 2) {
       f.Field("zero_output_for_mask", o_.zero_output_for_mask);
     }
@@ -91,6 +94,12 @@ class RecurrentLayer final : public RecurrentBase {
 
   std::vector<Value> RunAs(LayerCall& call, const std::vector<Value>& in, const std::string& name,
                            const std::string& group) override {
+    const InnerLayer outer(call, name, group);
+    return RunCell(call, in, KindOfCell(kCell).cell_name, "cell");
+  }
+
+  std::vector<Value> RunCell(LayerCall& call, const std::vector<Value>& in, const std::string& cell,
+                             const std::string& group) override {
     GraphBuilder& b = call.b();
     Endpoint x = in[0].tensor;
     if (!call.CheckRank(x, 3)) return {};
@@ -106,29 +115,25 @@ class RecurrentLayer final : public RecurrentBase {
                                 kind.states));
       return {};
     }
-    const InnerLayer outer(call, name, group);
-    const InnerLayer inner(call, kind.cell_name, "cell");
+    const InnerLayer inner(call, cell, group);
     const CellWeights weights = MakeWeights(call, features);
     if (!b.ok()) return {};
     x = DropOut(call, x, o_.dropout, {1});
-    std::vector<Endpoint> states;
-    for (size_t i = 1; i < in.size(); ++i) states.push_back(in[i].tensor);
-    if (states.empty()) {
-      const Endpoint shape =
-          b.Op("Pack", {std::vector<Endpoint>{SizeOf(b, x, 0),
-                                              b.Scalar<int32_t>(static_cast<int32_t>(units_))}});
-      const Endpoint zeros = b.Op("Fill", {shape, Number(b, DType::kFloat, 0)});
-      states.assign(kind.states, zeros);
-    }
+    FirstStates first = StatesFor(call, x, units_, kind.states, o_.stateful);
+    if (!b.ok()) return {};
+    for (size_t i = 1; i < in.size(); ++i) first.values[i - 1] = in[i].tensor;
+    const std::vector<Endpoint>& states = first.values;
     const ScanResults run = IsPlainLstm(call, in[0])
                                 ? RunBlock(b, x, weights, states)
                                 : RunLoop(call, x, in[0].mask, weights, features, states);
     if (!b.ok()) return {};
+    KeepStates(call, first, run.states);
     std::vector<Value> out;
     if (o_.return_sequences) {
       out.push_back({BatchFirst(b, run.outputs, x, units_), in[0].mask});
     } else {
-      out.push_back({run.last, {}});
+      const int64_t batch = b.ShapeOf(x).dim(0);
+      out.push_back({batch < 0 ? run.last : ReshapeTo(b, run.last, {batch, units_}), {}});
     }
     for (size_t i = 0; o_.return_state && i < run.states.size(); ++i) {
       out.push_back({run.states[i], {}});
@@ -296,6 +301,7 @@ void AddRecurrentLayers(LayerClasses& classes) {
   classes.Add<RecurrentLayer<Cell::kGru>>();
   classes.Add<RecurrentLayer<Cell::kSimple>>();
   AddBidirectional(classes);
+  AddRnn(classes);
 }
 
 }  // namespace weft::estimator

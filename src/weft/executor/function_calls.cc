@@ -106,6 +106,11 @@ class PlanLibrary final : public FunctionLibrary, public std::enable_shared_from
   const FunctionDef* Definition(absl::string_view name) const override {
     return place_->plan->graph().FindFunction(name);
   }
+  std::shared_ptr<const FunctionLibrary> WithFunctionsOf(const Graph& graph) const override {
+    auto place = std::make_shared<LibraryPlace>(*place_);
+    place->plan = place_->plan->LibraryAlone(graph);
+    return std::make_shared<PlanLibrary>(std::move(place));
+  }
 
  private:
   const std::shared_ptr<const LibraryPlace> place_;

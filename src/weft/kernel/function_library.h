@@ -11,6 +11,8 @@
 
 namespace weft {
 
+class Graph;
+
 // The functions of a graph, apart from its steps. Thread-safe.
 class FunctionLibrary {
  public:
@@ -20,6 +22,8 @@ class FunctionLibrary {
   virtual std::unique_ptr<FunctionRunner> NewRunner() const = 0;
   // What the function of this name is; null if there is none.
   virtual const FunctionDef* Definition(absl::string_view name) const = 0;
+  // The functions of `graph` instead of these, called in the same place.
+  virtual std::shared_ptr<const FunctionLibrary> WithFunctionsOf(const Graph& graph) const = 0;
 };
 
 // What runs functions for kernels of a graph is one of these as well.

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/mapped_files.h"
 #include "base/metrics.h"
 #include "base/threads.h"
 #include "base/timers.h"
@@ -44,6 +45,11 @@ Status CheckWidePort(const ModelServerOptions& options) {
       "Others than this machine reach ", options.bind,
       ": give --ssl_config_file, and --token_file or client_verify in it, or say --insecure "
       "inside a private network");
+}
+
+std::unique_ptr<FileSystem> FilesFor(const ModelServerOptions& options) {
+  if (options.maps_weights) return std::make_unique<MappingFileSystem>();
+  return std::make_unique<RealFileSystem>();
 }
 
 class Server final : public ModelServer {
@@ -231,7 +237,7 @@ class Server final : public ModelServer {
   }
 
   ModelServerOptions options_;
-  storage::ObjectFileSystem files_{std::make_unique<RealFileSystem>()};
+  storage::ObjectFileSystem files_{FilesFor(options_)};
   MetricRegistry registry_;
   ServingMetrics metrics_{&registry_};
   TimerQueue timers_;

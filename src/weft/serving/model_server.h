@@ -19,6 +19,8 @@ namespace weft::serving {
 struct ModelServerOptions {
   // Its files, metrics, pool and timers are the server's own.
   ModelSetOptions models;
+  // Weights stay in their files, mapped, instead of being read.
+  bool maps_weights = false;
   bool batches = false;
   tensorflow::serving::ModelServerConfig config;
   // Read again every `config_poll` and followed, where both are set.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "base/mapped_files.h"
 #include "proto/tensorflow/tensor_bundle.pb.h"
 #include "weft/storage/bundle_format.h"
 #include "weft/storage/tensor_bundle.h"
@@ -11,7 +12,19 @@
 
 namespace weft::storage {
 namespace {
-constexpr size_t kPieceBytes = size_t{4} << 20;  // large enough for a request to an object store
+constexpr size_t kPieceBytes = size_t{4} << 20;    // large enough for a request to an object store
+constexpr size_t kLeastMapped = size_t{64} << 10;  // smaller ones are read, a page costs more
+
+// Null where the bytes have to be read.
+Ref<Buffer> MapPart(const ReadableFile& file, DType dtype, uint64_t offset, uint64_t size) {
+  const auto* mappable = dynamic_cast<const MappableFile*>(&file);
+  const bool fits = size >= kLeastMapped && offset % DTypeSize(dtype) == 0;
+  if (mappable == nullptr || !fits || dtype == DType::kBool) return nullptr;
+  std::shared_ptr<char> bytes = mappable->Map(offset, size);
+  if (bytes == nullptr) return nullptr;
+  auto* data = reinterpret_cast<std::byte*>(bytes.get());
+  return WrapMemory(data, size, [bytes]() mutable { bytes.reset(); });
+}
 }  // namespace
 
 struct BundleReader::Entry {
@@ -190,6 +203,11 @@ StatusOr<Tensor> BundleReader::ReadEntry(const Entry& entry, Allocator& allocato
         static_cast<uint64_t>(expected) != entry.size) {
       return damaged(absl::StrCat("it has ", entry.size, " bytes, its type is ",
                                   DTypeName(info.dtype), " ", info.shape.ToString()));
+    }
+    if (Ref<Buffer> part = MapPart(*shard.file, info.dtype, entry.offset, entry.size)) {
+      const auto* data = reinterpret_cast<const char*>(part->data());
+      if (Crc32cExtend(0, {data, entry.size}) != entry.crc) return damaged("bad checksum");
+      return Tensor(info.dtype, info.shape, std::move(part));
     }
     WEFT_ASSIGN_OR_RETURN(tensor, Tensor::Allocate(info.dtype, info.shape, allocator));
     target = absl::MakeSpan(reinterpret_cast<char*>(tensor.bytes()), entry.size);

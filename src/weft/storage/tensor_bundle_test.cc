@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 
 #include "base/faulty_files.h"
+#include "base/mapped_files.h"
 #include "base/memory_files.h"
 #include "weft/storage/bundle_format.h"
 #include "weft/tensor/tensor_proto.h"
@@ -57,6 +58,38 @@ StatusOr<std::string> Dump(FileSystem& files, const std::string& prefix) {
                     Bytes(tensor), "\n");
   }
   return all;
+}
+
+TEST(TensorBundleTest, LargeTensorsStayInAFileThatIsMapped) {
+  MappingFileSystem files;
+  const std::string prefix = ::testing::TempDir() + "/mapped/model";
+  auto writer = BundleWriter::Create(files, prefix).value();
+  const Tensor large = Iota({100, 300});
+  ASSERT_TRUE(writer->Add("a", Tensor::Scalar<int64_t>(7)).ok());
+  ASSERT_TRUE(writer->Add("b", large).ok());
+  ASSERT_TRUE(writer->Add("c", Tensor::Vector<std::string>({std::string(2, 'x')})).ok());
+  ASSERT_TRUE(writer->Add("d", large).ok());  // behind texts: at no multiple of its elements' size
+  ASSERT_TRUE(writer->Finish().ok());
+  auto reader = BundleReader::Open(files, prefix).value();
+  StatusOr<Tensor> mapped = reader->Read("b");
+  const StatusOr<Tensor> copied = reader->Read("d");
+  ASSERT_TRUE(mapped.ok() && copied.ok());
+  // Where it lies in the file, behind eight bytes; memory of the pool is aligned.
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(mapped->bytes()) % 64, 8u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(copied->bytes()) % 64, 0u);
+  EXPECT_EQ(Bytes(*mapped), Bytes(large));
+  EXPECT_EQ(Bytes(*copied), Bytes(large));
+  reader.reset();
+  EXPECT_EQ(Bytes(*mapped), Bytes(large));  // it outlives its reader
+  mapped->mutable_span<float>()[0] = -1;    // which the file does not see
+  EXPECT_EQ(Bytes(BundleReader::Open(files, prefix).value()->Read("b").value()), Bytes(large));
+  // A version that was written wrongly.
+  const std::string path = BundleDataPath(prefix, 0, 1);
+  std::string bytes = ReadFile(files, path).value();
+  bytes[5000] = static_cast<char>(bytes[5000] + 1);
+  ASSERT_TRUE(WriteFileAtomically(files, path, bytes).ok());
+  reader = BundleReader::Open(files, prefix).value();
+  EXPECT_THAT(std::string(reader->Read("b").status().message()), HasSubstr("'b' is damaged (bad"));
 }
 
 TEST(TensorBundleTest, EveryDTypeRoundTrips) {

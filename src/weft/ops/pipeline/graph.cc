@@ -9,6 +9,7 @@
 #include "weft/data/dataset_op.h"
 #include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
+#include "weft/kernel/function_library.h"
 #include "weft/kernel/make_op_kernel.h"
 #include "weft/ops/catalogue.h"
 #include "weft/ops/pipeline/fingerprint_kernel.h"
@@ -47,6 +48,20 @@ class FingerprintKernel final : public OpKernel {
   }
 };
 
+// The functions that stand in the graph of a pipeline, for the datasets that call them later.
+class OwnFunctions final : public FunctionRunner, public LibraryOwner {
+ public:
+  explicit OwnFunctions(std::shared_ptr<const FunctionLibrary> library)
+      : library_(std::move(library)) {}
+  void Run(const FunctionRef& function, std::vector<Tensor>, Cancellation*, Done done) override {
+    done(FailedPrecondition("Function '", function.name, "' is called while its dataset is made"));
+  }
+  std::shared_ptr<const FunctionLibrary> Library() override { return library_; }
+
+ private:
+  const std::shared_ptr<const FunctionLibrary> library_;
+};
+
 // Makes the nodes of a pipeline one after another: constants and datasets, which wait for nothing.
 class FromGraphKernel final : public OpKernel {
  public:
@@ -56,6 +71,16 @@ class FromGraphKernel final : public OpKernel {
     Graph graph(&StandardCatalogue().ops());
     WEFT_RETURN_IF_ERROR(ImportGraph(std::move(def), {.allow_internal = true}, &graph));
     WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> nodes, graph.TopologicalOrder());
+    StepEnvironment environment = c.environment();
+    std::unique_ptr<OwnFunctions> functions;
+    if (!graph.functions().empty()) {
+      auto* const owner = dynamic_cast<LibraryOwner*>(environment.functions);
+      if (owner == nullptr) {
+        return FailedPrecondition("DatasetFromGraph cannot be called where there is no graph");
+      }
+      functions = std::make_unique<OwnFunctions>(owner->Library()->WithFunctionsOf(graph));
+      environment.functions = functions.get();
+    }
     absl::flat_hash_map<Endpoint, Tensor> values;
     for (const Node* node : nodes) {
       std::vector<Tensor> inputs;
@@ -71,18 +96,19 @@ class FromGraphKernel final : public OpKernel {
         c.SetOutput(0, std::move(inputs[0]));
         return absl::OkStatus();
       }
-      WEFT_RETURN_IF_ERROR(Annotate(Make(c, *node, inputs, &values), node->name()));
+      WEFT_RETURN_IF_ERROR(Annotate(Make(environment, *node, inputs, &values), node->name()));
     }
     return InvalidArgument("The graph has no _Retval node that names its dataset");
   }
 
  private:
-  static Status Make(KernelContext& c, const Node& node, const std::vector<Tensor>& inputs,
+  static Status Make(const StepEnvironment& environment, const Node& node,
+                     const std::vector<Tensor>& inputs,
                      absl::flat_hash_map<Endpoint, Tensor>* values) {
     WEFT_ASSIGN_OR_RETURN(const KernelDef* def,
                           StandardCatalogue().kernels().Find(node.call(), "CPU"));
     WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<OpKernel> kernel,
-                          MakeOpKernel(*def, node.call(), c.environment().device));
+                          MakeOpKernel(*def, node.call(), environment.device));
     if (kernel->is_async()) {
       return InvalidArgument("Op ", node.op(), " may not stand in the graph of a dataset");
     }
@@ -97,7 +123,7 @@ class FromGraphKernel final : public OpKernel {
     }
     for (Value& value : made) binding.outputs.push_back(&value);
     KernelContext context(std::move(binding));
-    context.set_environment(&c.environment());
+    context.set_environment(&environment);
     WEFT_RETURN_IF_ERROR(kernel->Compute(context));
     for (int i = 0; i < node.num_outputs(); ++i) {
       values->emplace(Endpoint{const_cast<Node*>(&node), i},
@@ -135,7 +161,8 @@ void Register(Catalogue& catalogue) {
                     .Kernel(MakeKernel<ToGraphKernel>()));
   catalogue.Add(OpSpec("DatasetFromGraph")
                     .Doc("The dataset of a graph that DatasetToGraph gave. The functions that it "
-                         "calls are those of the graph that this node stands in.")
+                         "calls are those of that graph, or, where it has none, of the one that "
+                         "this node stands in.")
                     .Input("graph_def: string")
                     .Output("handle: variant")
                     .Shape(shapes::Scalar)
