@@ -140,7 +140,7 @@ bool LibraryProduct(const MatrixProduct<float>& p) {
 }
 
 // Rounds shares to whole register blocks.
-constexpr int64_t kRowUnit = 4;
+constexpr int64_t kRowUnit = 8;
 constexpr int64_t kColumnUnit = 32;
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by blocks of 4 rows and 2 vectors that stay in registers. Panels of b are copied when
-// they are transposed or too large to be read again from where they lie.
+// Products by blocks of some rows and 2 vectors that stay in registers. Panels of b are copied when
+// they are transposed or too large to be read again from where they lie, and so are rows of a that
+// many panels meet.
 #include "weft/device/cpu/gemm_block.h"
 
 #include <algorithm>
@@ -18,9 +19,12 @@ namespace weft::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int kRows = 4;
-constexpr int64_t kDepth = 256;      // of a packed panel: 256 x 2 vectors lie in the nearest cache
-constexpr int64_t kColumns = 512;    // of a packed block
+// As many as registers hold beside 2 vectors of b, so that few loads are waited for.
+constexpr int kRows = HWY_TARGET <= HWY_AVX3 ? 8 : 6;
+constexpr int64_t kFewRows = 4;    // up to which b is read where it lies
+constexpr int64_t kRowBlock = 64;  // rows of a at a time against all panels, so that they stay near
+constexpr int64_t kDepth = 256;    // of a packed panel: 256 x 2 vectors lie in the nearest cache
+constexpr int64_t kColumns = 512;  // of a packed block
 constexpr int64_t kSmall = 64 * 64;  // elements of b below which it is read where it lies
 
 // Rows and columns of one register block; b's rows are b_stride apart.
@@ -83,18 +87,59 @@ void MultiplyRows(D d, const Block<T>& x, int64_t columns) {
   return MultiplyBlock<rows, 1, true>(d, x, columns);
 }
 
-// All rows of one panel of at most 2 vectors.
+// How many of `left` rows go through registers together.
+HWY_INLINE int64_t RowsTogether(int64_t left) {
+  return left >= kRows ? kRows : left >= 4 ? 4 : left;
+}
+
+// All rows of one panel of at most 2 vectors. Rows of a lie as x says, or are packed: together as
+// they go through registers, column by column.
 template <typename D, typename T = hn::TFromD<D>>
-void MultiplyPanel(D d, Block<T> x, int64_t m, int64_t columns) {
-  int64_t i = 0;
-  for (; i + kRows <= m; i += kRows) {
-    MultiplyRows<kRows>(d, x, columns);
-    x.a += kRows * x.a_row;
-    x.c += kRows * x.c_stride;
+void MultiplyPanel(D d, Block<T> x, int64_t m, int64_t columns, bool is_packed) {
+  for (int64_t i = 0; i < m;) {
+    const int64_t rows = RowsTogether(m - i);
+    if (is_packed) {
+      x.a_row = 1;
+      x.a_depth = rows;
+    }
+    switch (rows) {
+      case kRows:
+        MultiplyRows<kRows>(d, x, columns);
+        break;
+      case 4:
+        MultiplyRows<4>(d, x, columns);
+        break;
+      case 3:
+        MultiplyRows<3>(d, x, columns);
+        break;
+      case 2:
+        MultiplyRows<2>(d, x, columns);
+        break;
+      default:
+        MultiplyRows<1>(d, x, columns);
+    }
+    x.a += rows * (is_packed ? x.k : x.a_row);
+    x.c += rows * x.c_stride;
+    i += rows;
   }
-  if (m - i == 3) MultiplyRows<3>(d, x, columns);
-  if (m - i == 2) MultiplyRows<2>(d, x, columns);
-  if (m - i == 1) MultiplyRows<1>(d, x, columns);
+}
+
+// Copies m rows of op(a), whose first x.a is, as MultiplyPanel takes packed ones.
+template <typename T>
+void PackRows(const Block<T>& x, int64_t m, T* to) {
+  for (int64_t i = 0; i < m;) {
+    const int64_t rows = RowsTogether(m - i);
+    const T* from = x.a + i * x.a_row;
+    if (x.a_row == 1) {
+      for (int64_t l = 0; l < x.k; ++l) std::copy_n(from + l * x.a_depth, rows, to + l * rows);
+    } else {
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t l = 0; l < x.k; ++l) to[l * rows + r] = from[r * x.a_row + l * x.a_depth];
+      }
+    }
+    to += rows * x.k;
+    i += rows;
+  }
 }
 
 // Copies rows [k0, k0 + depth) and columns [j, j + columns) of op(b), one row after the other.
@@ -146,7 +191,7 @@ void UnpackedProduct(D d, const MatrixProduct<T>& p, Block<T> x) {
     x.a = p.a;
     x.b = p.b + j;
     x.c = p.c + j;
-    MultiplyPanel(d, x, p.m, std::min(width, p.n - j));
+    MultiplyPanel(d, x, p.m, std::min(width, p.n - j), false);
   }
 }
 
@@ -179,12 +224,12 @@ void Product(const MatrixProduct<T>& p) {
   x.a_row = p.transpose_a ? 1 : p.a_stride;
   x.a_depth = p.transpose_a ? p.a_stride : 1;
   x.c_stride = p.c_stride;
-  if (!p.transpose_b && (p.k * p.n <= kSmall || p.m <= kRows)) {
+  if (!p.transpose_b && (p.k * p.n <= kSmall || p.m <= kFewRows)) {
     if (p.n <= 4) return UnpackedProduct(hn::CappedTag<T, 4>(), p, x);
     if (p.n <= 8) return UnpackedProduct(hn::CappedTag<T, 8>(), p, x);
     return UnpackedProduct(d, p, x);
   }
-  if (p.transpose_b && !p.transpose_a && p.m <= kRows && p.k >= width) return DotProducts(d, p);
+  if (p.transpose_b && !p.transpose_a && p.m <= kFewRows && p.k >= width) return DotProducts(d, p);
   HWY_ALIGN T small[1024];
   const int64_t padded = (std::min(kColumns, p.n) + width - 1) / width * width;
   std::vector<T> large;
@@ -193,6 +238,9 @@ void Product(const MatrixProduct<T>& p) {
     large.resize(padded * std::min(kDepth, p.k));
     packed = large.data();
   }
+  // Pays where each row is met by several panels.
+  const bool packs_rows = p.n >= 4 * width;
+  std::vector<T> rows(packs_rows ? std::min(kRowBlock, p.m) * std::min(kDepth, p.k) : 0);
   x.b_stride = width;
   for (int64_t k0 = 0; k0 < p.k; k0 += kDepth) {
     x.k = std::min(kDepth, p.k - k0);
@@ -202,14 +250,18 @@ void Product(const MatrixProduct<T>& p) {
       for (int64_t j = 0; j < block; j += width) {
         PackPanel(p, k0, x.k, j0 + j, std::min(width, block - j), width, packed + j * x.k);
       }
-      // A few rows at a time against all panels, so that their part of a stays near.
-      constexpr int64_t kRowBlock = 64;
       for (int64_t i = 0; i < p.m; i += kRowBlock) {
+        const int64_t height = std::min(kRowBlock, p.m - i);
+        Block<T> part = x;
+        part.a = p.a + i * x.a_row + k0 * x.a_depth;
+        if (packs_rows) {
+          PackRows(part, height, rows.data());
+          part.a = rows.data();
+        }
         for (int64_t j = 0; j < block; j += width) {
-          x.a = p.a + i * x.a_row + k0 * x.a_depth;
-          x.b = packed + j * x.k;
-          x.c = p.c + i * p.c_stride + j0 + j;
-          MultiplyPanel(d, x, std::min(kRowBlock, p.m - i), std::min(width, block - j));
+          part.b = packed + j * x.k;
+          part.c = p.c + i * p.c_stride + j0 + j;
+          MultiplyPanel(d, part, height, std::min(width, block - j), packs_rows);
         }
       }
     }
