@@ -159,6 +159,31 @@ void CheckDepthwise() {
   }
 }
 
+// Three rows of three neighbouring taps, which have code of their own at step 1.
+void CheckDepthwiseSquare(int64_t channels, int64_t step) {
+  constexpr int64_t kWidth = 15;
+  const int64_t count = (kWidth + step - 1) / step;
+  const auto pixels = Values<float>(3 * kWidth * channels, 13);
+  const auto weights = Values<float>(9 * channels, 14);
+  weft::DepthwiseTap taps[9];
+  for (int64_t t = 0; t < 9; ++t) {
+    taps[t] = {pixels.data() + t / 3 * kWidth * channels, weights.data() + t * channels, t % 3 - 1};
+  }
+  std::vector<float> out(static_cast<size_t>(count * channels), 9);
+  weft::GetDepthwiseFunctions().sum_row({taps, 9, step, kWidth, channels}, count, out.data(),
+                                        channels);
+  for (int64_t x = 0; x < count; ++x) {
+    for (int64_t c = 0; c < channels; ++c) {
+      double sum = 0;
+      for (const weft::DepthwiseTap& tap : taps) {
+        const int64_t at = x * step + tap.offset;
+        if (at >= 0 && at < kWidth) sum += double(tap.pixels[at * channels + c]) * tap.weights[c];
+      }
+      Expect("depthwise square", out[x * channels + c], sum, 5e-6);
+    }
+  }
+}
+
 // One image through all steps of a Winograd convolution: transforms, products by frequency,
 // outputs.
 void CheckWinograd(int64_t size, int64_t inputs, int64_t outputs) {
@@ -261,6 +286,9 @@ int main(int argc, char** argv) {
   CheckProducts();
   CheckNarrow();
   CheckDepthwise();
+  for (int64_t channels : {1, 3, 8, 21, 67}) {
+    for (int64_t step : {1, 2}) CheckDepthwiseSquare(channels, step);
+  }
   for (int64_t size : {3, 5}) {
     for (int64_t outputs : {1, 9, 33}) CheckWinograd(size, outputs == 9 ? 5 : 17, outputs);
   }
