@@ -15,8 +15,8 @@ objects=()
 for file in weft/device/cpu/{gemm_block,narrow_conv_kernel,depthwise_kernel,winograd_kernel} weft/ops/nn/row_kernel \
   ../tests/vectors/kernels_program; do
   object=$folder/$(basename "$file").o
-  # One instruction set is in the program, so nothing of Highway's own library is needed.
-  "$compiler" -std=c++20 -O3 -fno-math-errno -DHWY_COMPILE_ONLY_STATIC -DHWY_SHARED_DEFINE -I"$sources/src" \
+  # NEON is the only set in the program, so nothing of Highway's own library is needed.
+  "$compiler" -std=c++20 -O3 -fno-math-errno -DHWY_SHARED_DEFINE -I"$sources/src" \
     -c "$sources/src/$file.cc" -o "$object"
   objects+=("$object")
 done
