@@ -7,7 +7,9 @@
 #include "weft/ops/math/tile_loop.h"
 
 // Two targets are enough here: these loops wait for memory.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
+// SVE's vectors have no size, so they cannot stand in arrays as those of the other sets do.
+#define HWY_DISABLED_TARGETS \
+  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "weft/ops/math/simd_tiles_kernel.cc"
 #include "hwy/foreach_target.h"
