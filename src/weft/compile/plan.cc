@@ -25,10 +25,13 @@ bool HasStateToKeep(const Node& node) {
 
 // By name, or within the graph that it is given.
 bool TakesFunctions(const OpSchema& schema) {
-  if (schema.name == "DatasetFromGraph") return true;
-  return std::any_of(schema.attrs.begin(), schema.attrs.end(), [](const AttrSchema& attr) {
-    return attr.kind == "func" || attr.kind == "list(func)";
-  });
+  const bool takes_graph =
+      std::any_of(schema.inputs.begin(), schema.inputs.end(),
+                  [](const ArgSchema& input) { return input.name == "graph_def"; });
+  return takes_graph ||
+         std::any_of(schema.attrs.begin(), schema.attrs.end(), [](const AttrSchema& attr) {
+           return attr.kind == "func" || attr.kind == "list(func)";
+         });
 }
 
 }  // namespace

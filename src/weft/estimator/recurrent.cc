@@ -206,8 +206,9 @@ class RecurrentLayer final : public RecurrentBase {
     GraphBuilder& b = call.b();
     const int64_t columns = KindOfCell(kCell).gates * units_;
     ScanInputs in;
-    // All steps' products with the inputs at once.
-    Endpoint steps = b.Op("MatMul", {ReshapeTo(b, Swapped(b, x), {-1, features}), w.kernel});
+    // All steps' products with the inputs at once, the batch's rows in front, where they may be
+    // split.
+    Endpoint steps = b.Op("MatMul", {ReshapeTo(b, x, {-1, features}), w.kernel});
     Endpoint recurrent_bias;
     if (w.bias) {
       Endpoint bias = w.bias;
@@ -219,9 +220,9 @@ class RecurrentLayer final : public RecurrentBase {
       steps = b.Op("BiasAdd", {steps, bias});
     }
     const Endpoint sizes =
-        b.Op("Pack", {std::vector<Endpoint>{SizeOf(b, x, 1), SizeOf(b, x, 0),
+        b.Op("Pack", {std::vector<Endpoint>{SizeOf(b, x, 0), SizeOf(b, x, 1),
                                             b.Scalar<int32_t>(static_cast<int32_t>(columns))}});
-    in.steps = b.Op("Reshape", {steps, sizes});
+    in.steps = Swapped(b, b.Op("Reshape", {steps, sizes}));
     if (mask) in.mask = CastTo(b, Swapped(b, mask), DType::kFloat);
     if (o_.go_backwards) {
       in.steps = TurnedAround(b, in.steps, 0);

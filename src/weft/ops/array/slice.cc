@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slice: a box out of a tensor.
+#include <limits>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/array/strided_kernel.h"
@@ -97,9 +100,38 @@ Status SliceShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// How many zeros go before and after, where the cut and the sizes that it cuts are known.
+std::optional<Tensor> KnownPaddings(const GradientContext& c) {
+  const StatusOr<Tensor> begin = c.input(1).node->op() == "Const"
+                                     ? c.input(1).node->Attr<Tensor>("value")
+                                     : Unimplemented("not known");
+  const StatusOr<Tensor> size = c.input(2).node->op() == "Const"
+                                    ? c.input(2).node->Attr<Tensor>("value")
+                                    : Unimplemented("not known");
+  const PartialShape shape = c.builder().ShapeOf(c.input(0));
+  const int rank = shape.rank();
+  if (!begin.ok() || !size.ok() || begin->num_elements() != rank || size->num_elements() != rank)
+    return std::nullopt;
+  std::vector<int32_t> paddings;
+  for (int d = 0; d < rank; ++d) {
+    const int64_t before = IndexAt(*begin, d), cut = IndexAt(*size, d);
+    if (cut != -1 && shape.dim(d) < 0) return std::nullopt;
+    const int64_t after = cut == -1 ? 0 : shape.dim(d) - before - cut;
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    if (before < 0 || before > kMost || after < 0 || after > kMost) return std::nullopt;
+    paddings.push_back(static_cast<int32_t>(before));
+    paddings.push_back(static_cast<int32_t>(after));
+  }
+  return Tensor::FromSpan<int32_t>(Shape{rank, 2}, paddings);
+}
+
 // The gradient of a cut is the gradient with zeros around it: before `begin` and after the end.
 Status SliceGradient(GradientContext& c) {
   GraphBuilder& b = c.builder();
+  if (std::optional<Tensor> paddings = KnownPaddings(c)) {
+    c.set_input(0, c.Op("Pad", {c.gradient(), b.Constant(*std::move(paddings))}));
+    return absl::OkStatus();
+  }
   WEFT_ASSIGN_OR_RETURN(const DType index, c.Attr<DType>("Index"));
   const Endpoint whole = c.Op("Shape", {c.input(0)}, {{"out_type", index}});
   const Endpoint part = c.Op("Shape", {c.output(0)}, {{"out_type", index}});
