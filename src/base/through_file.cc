@@ -36,7 +36,7 @@ class ThroughFile : public WritableFile {
  public:
   ThroughFile(OwnedFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
 
-  ~ThroughFile() override { EndThread(/*write_queued=*/false); }
+  ~ThroughFile() override { EndThread(); }
 
   Status Append(absl::string_view data) override {
     if (!fd_.is_open()) return FailedPrecondition("The file is closed: '", path_, "'");
@@ -61,7 +61,7 @@ class ThroughFile : public WritableFile {
   Status Close() override {
     if (!fd_.is_open()) return absl::OkStatus();
     const Status written = WriteRest();
-    EndThread(/*write_queued=*/true);
+    EndThread();
     if (::close(fd_.Release()) != 0 && errno != EINTR && written.ok()) {
       return ErrnoStatus(errno, "close", path_);
     }
@@ -181,15 +181,13 @@ class ThroughFile : public WritableFile {
     direct_ = ::fcntl(fd_.get(), F_SETFL, wanted) == 0 && direct;
   }
 
-  void EndThread(bool write_queued) {
+  // What is still queued is given up; Close has waited for all of it.
+  void EndThread() {
     if (!thread_) return;
     {
       absl::MutexLock lock(&mutex_);
       ending_ = true;
-      if (!write_queued) {
-        under_way_ -= static_cast<int>(queue_.size());
-        queue_.clear();
-      }
+      queue_.clear();
     }
     thread_.reset();
   }

@@ -44,9 +44,8 @@ std::optional<double> NumberOf(const Json& object, absl::string_view name) {
 }
 
 std::optional<absl::Time> TimeOf(const Json& object, absl::string_view name) {
-  absl::Time time;
-  if (!absl::ParseTime(absl::RFC3339_full, StringField(object, {name}), &time, nullptr))
-    return std::nullopt;
+  const absl::Time time = ParseObjectTime(StringField(object, {name}));
+  if (time == absl::InfinitePast()) return std::nullopt;
   return time;
 }
 

@@ -28,6 +28,15 @@ bool PassesHandle(const Node& node) {
           node.LowersTo(InstructionKind::kNextIteration) || node.op() == "Identity");
 }
 
+// What a handle comes from, into loops and out of them; null if that is not found.
+const Node* Origin(Endpoint handle) {
+  for (int i = 0; i < kMostPassed && handle.node != nullptr; ++i) {
+    if (!PassesHandle(*handle.node)) return handle.node;
+    handle = handle.node->input(0);
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 StatusOr<Loops> Loops::Make(const std::vector<Node*>& order, int max_id) {
@@ -127,15 +136,10 @@ bool Stores::IsAccess(const Node& node) {
 
 std::optional<Stores::Key> Stores::KeyOf(Endpoint handle) {
   std::string whose;
-  for (int i = 0; i < kMostPassed && handle.node != nullptr; ++i) {
-    const Node& node = *handle.node;
-    if (IsStore(node)) return Key{&node, whose};
-    if (node.op() == "TensorArrayGradV3") {
-      absl::StrAppend(&whose, "/", FindAttrOr<std::string>(node.attrs(), "source", ""));
-    } else if (!PassesHandle(node)) {
-      break;
-    }
-    handle = node.input(0);
+  for (const Node* node = Origin(handle); node != nullptr; node = Origin(node->input(0))) {
+    if (IsStore(*node)) return Key{node, whose};
+    if (node->op() != "TensorArrayGradV3") break;
+    absl::StrAppend(&whose, "/", FindAttrOr<std::string>(node->attrs(), "source", ""));
   }
   return std::nullopt;
 }
@@ -193,12 +197,8 @@ std::optional<std::vector<Share>> Stores::Apply(const Node& node, const std::vec
 }
 
 const Node* VariableOf(Endpoint handle) {
-  for (int i = 0; i < kMostPassed && handle.node != nullptr; ++i) {
-    if (handle.node->op() == "VarHandleOp") return handle.node;
-    if (!PassesHandle(*handle.node)) return nullptr;
-    handle = handle.node->input(0);
-  }
-  return nullptr;
+  const Node* const origin = Origin(handle);
+  return origin != nullptr && origin->op() == "VarHandleOp" ? origin : nullptr;
 }
 
 Share ItemOfList(const Share& list) {

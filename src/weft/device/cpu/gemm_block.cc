@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <vector>
 
-// SVE's vectors have no size, so they cannot stand in arrays as those of the other sets do.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#include "base/vector_sets.h"
+
+#define HWY_DISABLED_TARGETS WEFT_UNUSED_VECTOR_SETS
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "weft/device/cpu/gemm_block.cc"
 #include "hwy/foreach_target.h"

@@ -102,12 +102,11 @@ Status SliceShape(ShapeContext& c) {
 
 // How many zeros go before and after, where the cut and the sizes that it cuts are known.
 std::optional<Tensor> KnownPaddings(const GradientContext& c) {
-  const StatusOr<Tensor> begin = c.input(1).node->op() == "Const"
-                                     ? c.input(1).node->Attr<Tensor>("value")
-                                     : Unimplemented("not known");
-  const StatusOr<Tensor> size = c.input(2).node->op() == "Const"
-                                    ? c.input(2).node->Attr<Tensor>("value")
-                                    : Unimplemented("not known");
+  const auto constant = [&](int i) -> StatusOr<Tensor> {
+    if (c.input(i).node->op() != "Const") return NotFound("Input ", i, " is no constant");
+    return c.input(i).node->Attr<Tensor>("value");
+  };
+  const StatusOr<Tensor> begin = constant(1), size = constant(2);
   const PartialShape shape = c.builder().ShapeOf(c.input(0));
   const int rank = shape.rank();
   if (!begin.ok() || !size.ok() || begin->num_elements() != rank || size->num_elements() != rank)

@@ -2,11 +2,10 @@
 // Loops of reductions, compiled once for each instruction set and vectorised by the compiler.
 #include <cstring>
 
+#include "base/vector_sets.h"
 #include "weft/ops/math/reduce_loop.h"
 
-// SVE's vectors have no size, so they cannot stand in arrays as those of the other sets do.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#define HWY_DISABLED_TARGETS (WEFT_UNUSED_VECTOR_SETS | HWY_AVX3)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "weft/ops/math/simd_reduce_kernel.cc"
 #include "hwy/foreach_target.h"
