@@ -152,6 +152,42 @@ def asking(how):
     return config
 
 
+def places_of(metadata):
+    """The task of each node that ran."""
+    return {node.node_name.split(':')[0]: device.device.split('/device')[0]
+            for device in metadata.step_stats.dev_stats for node in device.node_stats}
+
+
+def cutting(least_bytes):
+    """A configuration that cuts variables of so many bytes over the servers."""
+    config = asking('auto')
+    config.graph_options.rewrite_options.custom_optimizers[0].parameter_map['cut_bytes'].i = least_bytes
+    return config
+
+
+def changed_by_hand():
+    """Rows that are added to, overwritten and asked about by ops of one's own."""
+    ids = tf1.placeholder(tf.int32, [None, 3], 'ids')
+    table = tf1.get_variable('table', initializer=numbers(20, 2, 2), use_resource=True)
+    other = tf1.get_variable('other', initializer=numbers(20, 5), use_resource=False)
+    found = tf.reshape(tf.nn.embedding_lookup(table, ids), [-1, 12])
+    loss = cross_entropy(dense(tf.concat([found, tf.nn.embedding_lookup(other, ids[:, 0])], 1), 'last', 4), labels())
+    loss += .01 * tf.nn.l2_loss(table)
+    train = tf1.train.GradientDescentOptimizer(.1).minimize(loss)
+    with tf.control_dependencies([train]):
+        changes = [tf1.scatter_add(other, [[1, 19], [7, 1]], tf.ones([2, 2, 5])), tf1.scatter_update(other, [3, 12], 0.),
+                   table.scatter_sub(tf.IndexedSlices(tf.ones([2, 2, 2]), tf.constant([0, 19]))),
+                   tf1.assign_add(other, tf.ones([20, 5]))]
+    with tf.control_dependencies(changes):
+        after = [tf.reduce_sum(table.read_value()), tf.shape(table), tf1.is_variable_initialized(other),
+                 tf.gather(other, [[0], [19]]), tf.gather(other, tf.zeros([0], tf.int64))]
+    return loss, train, after
+
+
+# More than these with CUT=all in the environment.
+CUT = ['adam', 'ftrl', 'embeddings', 'embeddings_by_momentum', 'clipped_and_regularised', 'resource_variables', 'keras_lstm']
+
+
 class DistributionTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -168,14 +204,23 @@ class DistributionTest(unittest.TestCase):
         """What the log said of distribution since the last call."""
         return [line for line in self.log.read().splitlines() if 'Distribution:' in line]
 
-    def assert_same(self, build, **more):
-        expected, expected_variables = losses(build, **more)
+    def assert_same(self, build, config=None, **more):
         self.said()
-        found, variables = losses(build, self.target, **more)
-        np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
-        for name, value in expected_variables.items():
-            np.testing.assert_allclose(variables[name], value, rtol=1e-4, atol=1e-4, err_msg=name)
-        return self.said()
+        found = losses(build, self.target, config, **more)
+        said = self.said()
+        try:
+            self.assert_equal(found, losses(build, **more))
+        except AssertionError:
+            # TensorFlow's updates write into what its own step still reads: once in a thousand steps it has another result.
+            self.assert_equal(found, losses(build, **more))
+        return said
+
+    def assert_equal(self, found, expected):
+        for here, there in zip(found[0], expected[0]):
+            for value, wanted in zip(here, there):
+                np.testing.assert_allclose(value, wanted, rtol=TOLERANCE, atol=TOLERANCE)
+        for name, value in expected[1].items():
+            np.testing.assert_allclose(found[1][name], value, rtol=1e-4, atol=1e-4, err_msg=name)
 
     def test_batches_that_do_not_split(self):
         """The last batch of an epoch runs on one device."""
@@ -261,6 +306,54 @@ class DistributionTest(unittest.TestCase):
         with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "requires that its training is distributed.*is fixed"):
             losses(fixed, self.target, asking('required'))
 
+    def test_the_largest_variable_is_cut_and_saved_whole(self):
+        """A table of a megabyte, and a checkpoint that TensorFlow itself reads, and writes."""
+        def build():
+            table = tf1.get_variable('table', [9001, 32], initializer=tf1.random_uniform_initializer(seed=3))
+            ids = tf1.placeholder(tf.int32, [None], 'ids')
+            loss = cross_entropy(dense(tf.nn.embedding_lookup(table, ids), 'last', 4), labels())
+            return loss, tf1.train.AdagradOptimizer(.1).minimize(loss)
+        with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default() as graph, graph.container('saved'):
+            loss, train = build()
+            everything, saver = tf1.global_variables(), tf1.train.Saver()
+            feeds = {'ids:0': [0, 9000, 4501, 4500], 'labels:0': [0, 1, 2, 3]}
+            self.said()
+            with tf1.Session(self.target) as session:
+                session.run(tf1.global_variables_initializer())
+                metadata = tf1.RunMetadata()
+                for _ in range(3):
+                    session.run(train, feeds, tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE), metadata)
+                self.assertEqual([places_of(metadata)['Adagrad/update_table/SparseApplyAdagrad/of_server_%d' % part]
+                                  for part in range(2)], ['/job:ps/replica:0/task:0', '/job:ps/replica:0/task:1'])
+                path = saver.save(session, os.path.join(folder, 'ours'))
+                ours = session.run([loss, everything], feeds)
+                with self.assertRaisesRegex(tf.errors.InvalidArgumentError, r'indices\[0\] = .* is not in \[0, '):
+                    session.run(loss, {'ids:0': [9001], 'labels:0': [0]})
+            said = self.said()
+            self.assertEqual([re.search("variable '(.*)' of", line).group(1) for line in said[:2]], ['table', 'table/Adagrad'])
+            with tf1.Session() as session:
+                saver.restore(session, path)
+                theirs = session.run([loss, everything], feeds)
+                np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-6)
+                for one, other in zip(ours[1], theirs[1]):
+                    np.testing.assert_array_equal(one, other)
+                for _ in range(3):
+                    session.run(train, feeds)
+                path, theirs = saver.save(session, os.path.join(folder, 'theirs')), session.run(everything)
+            with tf1.Session(self.target) as session:
+                saver.restore(session, path)
+                for one, other in zip(session.run(everything), theirs):
+                    np.testing.assert_array_equal(one, other)
+
+    def test_nodes_that_come_later_cannot_take_what_is_cut(self):
+        with tf.Graph().as_default() as graph, graph.container('later'):
+            table = tf1.get_variable('table', initializer=numbers(20, 5))
+            with tf1.Session(self.target, config=cutting(1)) as session:
+                session.run(table.initializer)
+                changed = tf1.scatter_nd_update(table, [[1, 2]], [0.])
+                with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "takes the variable 'table', which is cut into 2 parts"):
+                    session.run(changed)
+
     def test_variables_lie_on_the_servers(self):
         with tf.Graph().as_default() as graph, graph.container('traced'):
             loss, train = SPLIT['descent']()
@@ -269,8 +362,7 @@ class DistributionTest(unittest.TestCase):
                 metadata = tf1.RunMetadata()
                 session.run([loss, train], feeds_of(graph, 0), run_metadata=metadata,
                             options=tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE))
-        ran = {node.node_name.split(':')[0]: device.device.split('/device')[0]
-               for device in metadata.step_stats.dev_stats for node in device.node_stats}
+        ran = places_of(metadata)
         updates = {name: ran[name] for name in ran if name.endswith('ApplyGradientDescent')}
         self.assertEqual({task.split('/')[1] for task in updates.values()}, {'job:ps'}, updates)
         computed = {ran[name] for name in ran if not re.search('_(send|recv)', name)}
@@ -285,8 +377,19 @@ def _add(name, build):
     setattr(DistributionTest, 'test_equals_one_device_' + name, test)
 
 
+def _add_cut(name, build):
+    def test(self):
+        said = self.assert_same(build, cutting(1))
+        self.assertRegex(said[0], "variable '.*' of [0-9]* bytes is cut by rows over 2 servers")
+        self.assertRegex(said[-1], 'nodes run on each of 3 workers, on a share of %d rows' % BATCH)
+    setattr(DistributionTest, 'test_cut_variables_' + name, test)
+
+
 for _name, _build in SPLIT.items():
     _add(_name, _build)
+    if _name in CUT or (os.environ.get('CUT') == 'all' and _name != 'regression'):  # that has no rows
+        _add_cut(_name, _build)
+_add_cut('changed_by_hand', changed_by_hand)
 
 
 class ProgramTest(unittest.TestCase):

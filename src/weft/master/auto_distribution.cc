@@ -6,12 +6,14 @@
 
 #include "base/log.h"
 #include "weft/graph/device_name.h"
+#include "weft/replicate/cut_choice.h"
 
 namespace weft::master {
 namespace {
 
 constexpr char kOptimizer[] = "weft";
 constexpr char kParameter[] = "distribution";
+constexpr char kCutBytes[] = "cut_bytes";
 // Then a signature is no longer compiled to see whether yet another size of its feeds splits.
 constexpr int kMostSizesTried = 4;
 
@@ -45,13 +47,6 @@ bool FollowsAnother(const NodeDef& node) {
   });
 }
 
-// Of what the node declares; of unknown shapes one element.
-int64_t BytesOf(const NodeDef& node) {
-  const auto dtype = FindAttrOr<DType>(node.attrs, "dtype", DType::kFloat);
-  const auto shape = FindAttrOr<PartialShape>(node.attrs, "shape", PartialShape());
-  return static_cast<int64_t>(DTypeSize(dtype)) * std::max<int64_t>(1, shape.num_elements());
-}
-
 }  // namespace
 
 StatusOr<Distribution> DistributionByName(absl::string_view name) {
@@ -69,20 +64,27 @@ void SetDistribution(const std::string& name, tensorflow::ConfigProto* config) {
   (*optimizer->mutable_parameter_map())[kParameter].set_s(name);
 }
 
-StatusOr<Distribution> DistributionOf(const tensorflow::ConfigProto& config) {
+StatusOr<DistributionWish> DistributionOf(const tensorflow::ConfigProto& config) {
   std::string name;
+  DistributionWish wish;
   for (const auto& optimizer : config.graph_options().rewrite_options().custom_optimizers()) {
     const auto found = optimizer.parameter_map().find(kParameter);
     if (optimizer.name() == kOptimizer && found != optimizer.parameter_map().end())
       name = found->second.s();
+    const auto bytes = optimizer.parameter_map().find(kCutBytes);
+    if (optimizer.name() != kOptimizer || bytes == optimizer.parameter_map().end()) continue;
+    if (bytes->second.value_case() != tensorflow::AttrValue::kI || bytes->second.i() < 0)
+      return InvalidArgument("Parameter cut_bytes of the optimizer weft is not a count of bytes");
+    wish.cut_bytes = bytes->second.i();
   }
-  return DistributionByName(name);
+  WEFT_ASSIGN_OR_RETURN(wish.mode, DistributionByName(name));
+  return wish;
 }
 
-AutoDistribution::AutoDistribution(Distribution mode, const OpRegistry* ops,
+AutoDistribution::AutoDistribution(DistributionWish wish, const OpRegistry* ops,
                                    const cluster::TaskId& self,
                                    const std::vector<cluster::TaskId>& others)
-    : mode_(mode), ops_(ops), is_on_(mode != Distribution::kWritten) {
+    : wish_(wish), ops_(ops), is_on_(wish.mode != Distribution::kWritten) {
   std::vector<cluster::TaskId> all = {self};  // this task is the first worker, if it is one
   all.insert(all.end(), others.begin(), others.end());
   const bool named = std::any_of(all.begin(), all.end(),
@@ -104,7 +106,7 @@ Status AutoDistribution::PlaceVariables(GraphDef* graph) {
   if (written != nullptr) {
     const std::string why = absl::StrCat("Node '", written->name, "' asks for ", written->device,
                                          ": the distribution of this graph is written");
-    if (mode_ == Distribution::kRequired) {
+    if (wish_.mode == Distribution::kRequired) {
       return InvalidArgument(why, ", and the session requires an automatic one");
     }
     WEFT_LOG(INFO) << "Distribution: " << why << ", and stays as it is";
@@ -112,17 +114,39 @@ Status AutoDistribution::PlaceVariables(GraphDef* graph) {
     return absl::OkStatus();
   }
   if (servers_.empty()) return absl::OkStatus();
+  CutVariables(graph);
   absl::MutexLock lock(&mutex_);
   for (NodeDef& node : graph->nodes) {
-    if (!IsVariable(*ops_, node) || FollowsAnother(node)) continue;
+    if (!IsVariable(*ops_, node)) continue;
+    const int64_t bytes = replicate::BytesOfVariable(node);
+    const bool is_cut = node.attrs.contains(replicate::kPartsAttr);
+    for (const std::string& server : servers_) {
+      if (is_cut) server_bytes_[server] += bytes / static_cast<int64_t>(servers_.size());
+    }
+    if (FollowsAnother(node)) continue;
     const std::string* least = &servers_.front();
     for (const std::string& server : servers_) {
       if (server_bytes_[server] < server_bytes_[*least]) least = &server;
     }
-    server_bytes_[*least] += BytesOf(node);
+    if (!is_cut) server_bytes_[*least] += bytes;
     node.device = *least;
   }
   return absl::OkStatus();
+}
+
+void AutoDistribution::CutVariables(GraphDef* graph) const {
+  const auto count = static_cast<int>(servers_.size());
+  if (count < 2) return;
+  replicate::CutWish how{.parts = count};
+  if (wish_.cut_bytes) how = {count, *wish_.cut_bytes, /*only_largest=*/false};
+  const std::set<std::string> cut = replicate::ChooseCuts(*ops_, graph->nodes, how);
+  for (NodeDef& node : graph->nodes) {
+    if (!cut.contains(node.name)) continue;
+    node.attrs[replicate::kPartsAttr] = servers_;
+    WEFT_LOG(INFO) << "Distribution: variable '" << node.name << "' of "
+                   << replicate::BytesOfVariable(node) << " bytes is cut by rows over " << count
+                   << " servers";
+  }
 }
 
 bool AutoDistribution::MaySplit(const std::string& key,
@@ -162,7 +186,8 @@ Status AutoDistribution::Note(const std::string& key, const replicate::Replicate
   }
   if (!outcome.is_training) return absl::OkStatus();
   if (is_new) WEFT_LOG(INFO) << "Distribution: a step " << outcome.Describe(num_workers());
-  if (mode_ != Distribution::kRequired || outcome.refusal.empty() || outcome.is_size_of_this_feed)
+  if (wish_.mode != Distribution::kRequired || outcome.refusal.empty() ||
+      outcome.is_size_of_this_feed)
     return absl::OkStatus();
   return InvalidArgument(
       "The session requires that its training is distributed, which this step "

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,20 @@ enum class Distribution {
   kRequired,  // the master; a step that cannot be distributed is an error
 };
 
+// What a session asks for.
+struct DistributionWish {
+  Distribution mode = Distribution::kWritten;
+  // Variables of at least so many bytes are cut by rows over the servers; if not given, those of a
+  // megabyte and more that hold more than one server's share of all.
+  std::optional<int64_t> cut_bytes;
+};
+
 // By its name: written, auto or required. InvalidArgument for another one.
 StatusOr<Distribution> DistributionByName(absl::string_view name);
 // In a configuration the name is the parameter "distribution" of a custom graph optimizer "weft"
-// (RewriterConfig.custom_optimizers); the last one counts.
+// (RewriterConfig.custom_optimizers), beside which "cut_bytes" may stand; the last one counts.
 void SetDistribution(const std::string& name, tensorflow::ConfigProto* config);
-StatusOr<Distribution> DistributionOf(const tensorflow::ConfigProto& config);
+StatusOr<DistributionWish> DistributionOf(const tensorflow::ConfigProto& config);
 
 // Where parameters and workers are, and what became of each signature. Thread-safe.
 class AutoDistribution {
@@ -40,7 +49,7 @@ class AutoDistribution {
   // `others` are the tasks that the session may use besides `self`. Tasks of job "ps" hold the
   // variables; those of chief, master and worker are workers, or, if there are none, all of the
   // job of `self`.
-  AutoDistribution(Distribution mode, const OpRegistry* ops, const cluster::TaskId& self,
+  AutoDistribution(DistributionWish wish, const OpRegistry* ops, const cluster::TaskId& self,
                    const std::vector<cluster::TaskId>& others);
 
   // Not written, and not found to be so.
@@ -49,8 +58,8 @@ class AutoDistribution {
   // Tasks besides `self` that take part.
   const std::vector<cluster::TaskId>& tasks() const { return tasks_; }
 
-  // Places new variables: by size over the servers. A graph that names tasks itself turns the
-  // distribution off; where it is required that is InvalidArgument.
+  // Places new variables: by size over the servers, large ones in parts. A graph that names tasks
+  // itself turns the distribution off; where it is required that is InvalidArgument.
   Status PlaceVariables(GraphDef* graph);
 
   // Whether a step should be compiled, or is there, as a replicated one.
@@ -68,7 +77,10 @@ class AutoDistribution {
     int refused_sizes = 0;
   };
 
-  const Distribution mode_;
+  // Which of the variables are cut, as an attribute of their nodes.
+  void CutVariables(GraphDef* graph) const;
+
+  const DistributionWish wish_;
   const OpRegistry* const ops_;
   std::atomic<bool> is_on_;
   std::vector<std::string> workers_;  // devices

@@ -51,7 +51,7 @@ struct ClusterSession::Executable {
 };
 
 ClusterSession::ClusterSession(std::string handle, tensorflow::ConfigProto config,
-                               SessionEnvironment environment, Distribution distribution)
+                               SessionEnvironment environment, DistributionWish distribution)
     : handle_(std::move(handle)),
       config_(std::move(config)),
       environment_(std::move(environment)),

@@ -42,7 +42,7 @@ struct SessionEnvironment {
 class ClusterSession final : public StepRunner {
  public:
   ClusterSession(std::string handle, tensorflow::ConfigProto config, SessionEnvironment environment,
-                 Distribution distribution);
+                 DistributionWish distribution);
   ~ClusterSession() override;
 
   // Opens the session at this task.

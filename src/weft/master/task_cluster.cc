@@ -40,7 +40,7 @@ StatusOr<std::unique_ptr<StepRunner>> TaskCluster::OpenSession(
     // A little less than the client's own, so that it is told who is missing.
     environment.patience = 0.9 * absl::Milliseconds(config.operation_timeout_in_ms());
   }
-  WEFT_ASSIGN_OR_RETURN(const Distribution distribution, DistributionOf(config));
+  WEFT_ASSIGN_OR_RETURN(const DistributionWish distribution, DistributionOf(config));
   auto session =
       std::make_unique<ClusterSession>(handle, config, std::move(environment), distribution);
   WEFT_RETURN_IF_ERROR(session->Open());

@@ -13,6 +13,7 @@
 #include "weft/graph/function_check.h"
 #include "weft/graph/import.h"
 #include "weft/replicate/batch_norm.h"
+#include "weft/replicate/cut_variables.h"
 #include "weft/step/partial_ends.h"
 
 namespace weft::step {
@@ -140,6 +141,7 @@ StatusOr<StepGraph> SessionGraph::Cut(const compile::Signature& signature,
       replication->options.feeds[i].declared = feed_shapes[i];
     WEFT_RETURN_IF_ERROR(Replicate(place, replication, &step));
   }
+  WEFT_RETURN_IF_ERROR(replicate::CutVariables(&step));
   WEFT_RETURN_IF_ERROR(compile::ReadAfterUpdates(&step));
   return StepGraph{std::move(step), std::move(feed_shapes)};
 }
