@@ -12,7 +12,6 @@ import math
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -20,9 +19,9 @@ import numpy as np
 import tensorflow as tf
 
 import placement_costs
-from placement_costs import MODELS, free_port, v1
+from placement_costs import MODELS, v1
+from placement_growth import Cluster
 
-HERE = pathlib.Path(__file__).resolve().parent
 PLACERS = ['greedy', 'critical_path', 'min_cut', 'local_search', 'annealing']
 
 
@@ -52,26 +51,6 @@ def place(weft, costs, placer, tasks, gigabits):
                               check=True, capture_output=True, text=True).stdout
     predicted = float(re.search(r'([0-9.]+) ms a step', text)[1])
     return predicted, {name: int(node) for node, name in re.findall(r'^  n(\d+)[^ ]* (\S+)$', text, re.M)}
-
-
-class Cluster:
-    def __init__(self, weft, tasks, gigabits):
-        ports, datas, proxies = ([free_port() for _ in range(tasks)] for _ in range(3))
-        spec = '{"worker": [%s]}' % ', '.join('"127.0.0.1:%d"' % port for port in ports)
-        self.started = [subprocess.Popen([sys.executable, HERE / 'slow_links.py', str(gigabits * 1e9 / 8)] +
-                                         ['%d:%d' % pair for pair in zip(proxies, datas)])]
-        for task, (data, proxy) in enumerate(zip(datas, proxies)):
-            self.started.append(subprocess.Popen(
-                [weft, 'server', '--cluster', spec, '--job_name', 'worker', '--task_index', str(task), '--threads', '1', '--shared_memory',
-                 'false', '--data_port', str(data), '--data_address', '127.0.0.1:%d' % proxy, '--status_port', '-1'],
-                stderr=subprocess.DEVNULL))
-        self.target = 'grpc://127.0.0.1:%d' % ports[0]
-
-    def close(self):
-        for process in self.started:
-            process.terminate()
-        for process in self.started:
-            process.wait()
 
 
 def seconds(cluster, model, places, steps):
@@ -105,11 +84,8 @@ def main():
             measured = []
             for placer in placers:
                 predicted, places = place(flags.weft, '%s/%s.json' % (folder, model), placer, flags.tasks, flags.gigabits)
-                cluster = Cluster(flags.weft, flags.tasks, flags.gigabits)
-                try:
+                with Cluster(flags.weft, {'worker': flags.tasks}, flags.gigabits) as cluster:
                     measured.append((seconds(cluster, model, places, flags.steps) * 1e3, predicted))
-                finally:
-                    cluster.close()
             print('| %s | %s |' % (model, ' | '.join('%.1f (%.1f)' % pair for pair in measured)), flush=True)
             by_placer = dict(zip(placers, measured))
             if 'greedy' in by_placer and 'annealing' in by_placer:

@@ -196,6 +196,7 @@ class Coarsener {
     readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
     const int added = AddTensor(from, tensor.bytes, coarse);
     coarse->tensors[added].delay = tensor.delay;
+    coarse->tensors[added].follows_batch = tensor.follows_batch;
     for (const int reader : readers) Connect(added, reader, coarse);
   }
 

@@ -35,6 +35,11 @@ int ModelBuilder::Input(const std::string& name, double elements) {
   const int tensor = Add({.op = "Placeholder"}, {}, elements);
   graph_.ops[graph_.tensors[tensor].producer].name = name;
   is_input_[tensor] = 1;
+  return OfBatch(tensor);
+}
+
+int ModelBuilder::OfBatch(int tensor) {
+  graph_.tensors[tensor].follows_batch = true;
   return tensor;
 }
 
@@ -57,7 +62,7 @@ int ModelBuilder::Op(const std::string& op, const std::vector<int>& inputs, int 
                      double flops, double elements) {
   std::vector<int> read = inputs;
   if (variable >= 0) read.push_back(variables_[variable]);
-  const int output = Add({.op = op, .flops = flops}, read, elements);
+  const int output = OfBatch(Add({.op = op, .flops = flops}, read, elements));
   layers_.push_back({graph_.tensors[output].producer, inputs, variable, output, false});
   return output;
 }
@@ -67,7 +72,7 @@ int ModelBuilder::Lookup(const std::vector<int>& inputs, int variable, double el
   read.push_back(variables_[variable]);
   const int group = graph_.ops[graph_.tensors[variables_[variable]].producer].group;
   const int output =
-      Add({.op = "GatherV2", .role = OpRole::kLookup, .group = group}, read, elements);
+      OfBatch(Add({.op = "GatherV2", .role = OpRole::kLookup, .group = group}, read, elements));
   StepOp& op = graph_.ops[graph_.tensors[output].producer];
   op.bytes = 2 * elements * kFloat;
   layers_.push_back({graph_.tensors[output].producer, inputs, variable, output, true});
@@ -96,8 +101,10 @@ int ModelBuilder::Convolution(int input, double size, double in, double out, dou
 int ModelBuilder::SumOf(const std::vector<int>& tensors) {
   if (tensors.size() == 1) return tensors[0];
   const double elements = graph_.tensors[tensors[0]].bytes / kFloat;
-  return Add({.op = "AddN", .flops = elements * static_cast<double>(tensors.size() - 1)}, tensors,
-             elements);
+  const int sum = Add({.op = "AddN", .flops = elements * static_cast<double>(tensors.size() - 1)},
+                      tensors, elements);
+  graph_.tensors[sum].follows_batch = graph_.tensors[tensors[0]].follows_batch;
+  return sum;
 }
 
 // As TensorFlow's gradients are: one op for that of each input, one for that of the variable; each
@@ -117,8 +124,8 @@ void ModelBuilder::AddGradients(const Layer& layer) {
     if (layer.variable >= 0) read.push_back(variables_[layer.variable]);
     // An element-wise op's gradient needs what it read.
     if (layer.variable < 0) read.push_back(input);
-    const int added =
-        Add({.op = name + "Grad", .flops = flops}, read, graph_.tensors[input].bytes / kFloat);
+    const int added = OfBatch(
+        Add({.op = name + "Grad", .flops = flops}, read, graph_.tensors[input].bytes / kFloat));
     gradients_[input].push_back(added);
   }
   if (layer.variable < 0) return;

@@ -42,6 +42,7 @@ class ModelBuilder {
     bool is_lookup = false;
   };
   int Add(StepOp op, const std::vector<int>& inputs, double elements);
+  int OfBatch(int tensor);  // which has rows of the batch
   int SumOf(const std::vector<int>& tensors);
   void AddGradients(const Layer& layer);
 

@@ -54,6 +54,40 @@ TEST(PlanTest, ABatchThatIsSpreadIsOneBatch) {
               1e-6 * 32 / plan->choice().seconds);
 }
 
+// Of a batch that is spread each worker reads its rows of tables, and is sent its rows of what is
+// fed.
+TEST(PlanTest, RowsOfASpreadBatchAreMovedOnce) {
+  const Cluster cluster = UniformCluster(12, 25);
+  const StatusOr<StepGraph> step = MakeModel("deepfm", 0);
+  ASSERT_TRUE(step.ok());
+  const auto moved = [](const StepGraph& graph, auto is_one) {
+    double bytes = 0;
+    for (const StepTensor& tensor : graph.tensors)
+      bytes += is_one(graph.ops[tensor.producer]) && tensor.follows_batch ? tensor.bytes : 0;
+    return bytes;
+  };
+  const auto is_lookup = [](const StepOp& op) { return op.role == OpRole::kLookup; };
+  const auto is_fed = [](const StepOp& op) { return op.op == "Placeholder"; };
+  EXPECT_GT(moved(*step, is_lookup), 0);
+  EXPECT_GT(moved(*step, is_fed), 0);
+  const auto made = [&](const ReplicatedStep& replicated, auto is_one) {
+    double bytes = 0;
+    for (const StepTensor& tensor : replicated.graph.tensors)
+      bytes += is_one(replicated.graph.ops[tensor.producer]) ? tensor.bytes : 0;
+    return bytes;
+  };
+  Replication spread{.workers = {0, 1, 2, 3}, .servers = {4, 5}, .spreads_batch = true};
+  const ReplicatedStep once = Replicate(*step, spread, cluster);
+  EXPECT_NEAR(made(once, is_lookup), moved(*step, is_lookup), 1);
+  EXPECT_NEAR(made(once, is_fed), moved(*step, is_fed), 1);
+  for (int op = 0; op < once.graph.num_ops(); ++op) {
+    const bool is_elsewhere = is_fed(once.graph.ops[op]) && once.device_of[op] != 0;
+    EXPECT_FALSE(is_elsewhere);
+  }
+  spread.spreads_batch = false;
+  EXPECT_NEAR(made(Replicate(*step, spread, cluster), is_lookup), 4 * moved(*step, is_lookup), 1);
+}
+
 TEST(PlanTest, CostsFollowFromPriceAndRate) {
   const Cluster cluster = UniformCluster(3, 10);
   const StatusOr<DistributionPlan> plan = PlanOf("mlp", cluster);

@@ -125,7 +125,9 @@ class Replicator {
 
   void Emit(int number) {
     const StepOp& base = step_.ops[number];
-    if (!IsState(base)) {
+    if (IsFed(base)) {
+      EmitFed(base);
+    } else if (!IsState(base)) {
       for (int worker = 0; worker < num_workers_; ++worker) EmitForWorker(base, worker);
     } else if (!has_servers_) {
       for (int worker = 0; worker < num_workers_; ++worker) EmitReplicatedState(base, worker);
@@ -134,13 +136,38 @@ class Replicator {
     }
   }
 
+  // What a worker has of a tensor.
+  double BytesOfWorker(int tensor) const {
+    const StepTensor& whole = step_.tensors[tensor];
+    return whole.follows_batch ? whole.bytes * WorkersPart() : whole.bytes;
+  }
+  double WorkersPart() const {
+    return replication_.spreads_batch ? 1 / static_cast<double>(num_workers_) : 1;
+  }
+  // The batch of a program for one device is fed to the first worker, which sends the others
+  // theirs.
+  bool IsFed(const StepOp& op) const {
+    return replication_.spreads_batch && op.inputs.empty() && op.role == OpRole::kCompute &&
+           std::any_of(op.outputs.begin(), op.outputs.end(),
+                       [&](int output) { return step_.tensors[output].follows_batch; });
+  }
+
+  void EmitFed(const StepOp& base) {
+    const int op = AddCopy(base, "", replication_.workers[0], 1);
+    for (const int output : base.outputs) {
+      made_[output].resize(num_workers_);
+      for (std::vector<int>& of_worker : made_[output])
+        of_worker = {AddTensor(op, BytesOfWorker(output), &result_.graph)};
+    }
+  }
+
   void EmitForWorker(const StepOp& base, int worker) {
-    const double part = replication_.spreads_batch ? 1 / static_cast<double>(num_workers_) : 1;
-    const int op = AddCopy(base, absl::StrCat("@", worker), replication_.workers[worker], part);
+    const int op =
+        AddCopy(base, absl::StrCat("@", worker), replication_.workers[worker], WorkersPart());
     for (const int input : base.inputs) ConnectAll(ForWorker(input, worker), op);
     for (const int output : base.outputs) {
       made_[output].resize(num_workers_);
-      made_[output][worker] = {AddTensor(op, step_.tensors[output].bytes, &result_.graph)};
+      made_[output][worker] = {AddTensor(op, BytesOfWorker(output), &result_.graph)};
     }
   }
 
@@ -185,7 +212,7 @@ class Replicator {
     const double factor = HasRows(update.group) ? n - 1 : 2 * (n - 1) / n;
     for (const int input : update.inputs) {
       if (!IsGradient(input) || summed_.contains(input)) continue;
-      const double bytes = step_.tensors[input].bytes;
+      const double bytes = BytesOfWorker(input);
       std::vector<int> moved;
       std::vector<int> ready;
       for (int worker = 0; worker < num_workers_; ++worker) {
@@ -228,7 +255,8 @@ class Replicator {
       for (size_t i = 0; i < parts.size(); ++i) {
         const std::string suffix = absl::StrCat(is_once ? "" : absl::StrCat("@", worker),
                                                 parts.size() > 1 ? absl::StrCat("/part_", i) : "");
-        const int op = AddCopy(base, suffix, replication_.servers[parts[i]], part);
+        const int op = AddCopy(base, suffix, replication_.servers[parts[i]],
+                               is_once ? part : part * WorkersPart());
         for (const int input : base.inputs) {
           if (is_once && base.role == OpRole::kUpdate) {
             ConnectUpdate(input, op, i, parts.size());
@@ -237,8 +265,8 @@ class Replicator {
           }
         }
         for (const int output : base.outputs) {
-          made_[output][worker].push_back(
-              AddTensor(op, step_.tensors[output].bytes * part, &result_.graph));
+          const double bytes = is_once ? step_.tensors[output].bytes : BytesOfWorker(output);
+          made_[output][worker].push_back(AddTensor(op, bytes * part, &result_.graph));
         }
       }
     }
@@ -267,7 +295,7 @@ class Replicator {
     // The gradients of all workers are summed here, one after another.
     const double more = IsGradient(input) ? static_cast<double>(copies.size() - 1) : 0;
     StepOp& update = result_.graph.ops[op];
-    const double bytes = step_.tensors[input].bytes / static_cast<double>(parts);
+    const double bytes = BytesOfWorker(input) / static_cast<double>(parts);
     update.flops += more * bytes / 4;
     update.bytes += more * bytes;
     if (update.seconds >= 0 && update.bytes > more * bytes && more > 0)

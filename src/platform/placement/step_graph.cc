@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
+#include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -70,6 +71,11 @@ class GraphMaker {
     graph_.batch = costs_.batch;
     if (costs_.steps > 0)
       graph_.step_seconds = time_ == OpTime::kLeast ? costs_.least_seconds : costs_.step_seconds;
+    for (const OpCost& cost : costs_.ops) {
+      if (cost.outputs.empty()) continue;
+      if (IsVariable(cost.op) || cost.op == "ReadVariableOp")
+        shapes_of_variables_.insert(cost.outputs[0].dims);
+    }
     for (const int op : TopologicalOrder(costs_, numbers_)) Add(op);
     return std::move(graph_);
   }
@@ -114,7 +120,10 @@ class GraphMaker {
     first_tensor_[number] = static_cast<int>(graph_.tensors.size());
     const bool is_variable = IsVariable(cost.op);
     for (const TensorCost& output : cost.outputs) {
-      AddTensor(added, is_variable ? 0 : static_cast<double>(output.bytes), &graph_);
+      const int tensor =
+          AddTensor(added, is_variable ? 0 : static_cast<double>(output.bytes), &graph_);
+      graph_.tensors[tensor].follows_batch =
+          (variable < 0 || IsLookup(cost.op)) && FollowsBatch(output);
     }
     // What is only waited for, and what readers name beyond the outputs that were seen.
     AddTensor(added, 0, &graph_);
@@ -132,6 +141,13 @@ class GraphMaker {
     if (found == numbers_.end() || at_[found->second] < 0) return -1;
     const int op = at_[found->second];
     return graph_.ops[op].role == OpRole::kVariable ? op : -1;
+  }
+
+  // As many rows as the batch, or so many times as many, and not a gradient of a variable, which
+  // has its shape.
+  bool FollowsBatch(const TensorCost& tensor) const {
+    return costs_.batch > 1 && !tensor.dims.empty() && tensor.dims[0] > 0 &&
+           tensor.dims[0] % costs_.batch == 0 && !shapes_of_variables_.contains(tensor.dims);
   }
 
   // A handle does not tell how large the variable is; who reads it does.
@@ -154,6 +170,7 @@ class GraphMaker {
   const OpTime time_;
   std::vector<int> at_;            // by number in the file: the op of the graph
   std::vector<int> first_tensor_;  // the same
+  std::set<std::vector<int64_t>> shapes_of_variables_;
   StepGraph graph_;
 };
 
@@ -174,7 +191,7 @@ int AddOp(StepOp op, const std::vector<int>& inputs, StepGraph* graph) {
 
 int AddTensor(int producer, double bytes, StepGraph* graph) {
   const int added = static_cast<int>(graph->tensors.size());
-  graph->tensors.push_back({producer, bytes, {}, 0});
+  graph->tensors.push_back({.producer = producer, .bytes = bytes});
   graph->ops[producer].outputs.push_back(added);
   return added;
 }

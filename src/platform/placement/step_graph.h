@@ -39,6 +39,7 @@ struct StepTensor {
   double bytes = 0;
   std::vector<int> consumers;  // ops, each once
   double delay = 0;            // seconds that it is on its way beyond what the link takes
+  bool follows_batch = false;  // has rows of the batch: of a share of it there are fewer
 };
 
 // Ops come after all that they read.

@@ -6,11 +6,15 @@
 #include <numeric>
 
 namespace weft::platform {
+namespace {
+constexpr double kNever = 1e300;
+}
 
 StepSimulator::StepSimulator(const PlacementProblem& problem)
     : problem_(problem),
       graph_(problem.graph()),
       num_devices_(problem.num_devices()),
+      links_(problem.cluster()),
       place_(graph_.num_ops()),
       ready_(num_devices_),
       by_place_(graph_.num_ops()) {
@@ -59,25 +63,27 @@ void StepSimulator::Send(int tensor, int from, double now) {
       Arrive(tensor, to, now);
       continue;
     }
-    const int from_node = cluster.devices[from].node;
-    const int to_node = cluster.devices[to].node;
-    const bool is_near = from_node == to_node;
-    double& out = is_near ? bus_out_[from] : network_out_[from_node];
-    double& in = is_near ? bus_in_[to] : network_in_[to_node];
-    const double link = problem_.TransferSeconds(0, from, to);
-    const double taken = problem_.TransferSeconds(sent.bytes, from, to) - link;
-    const double latency = link + sent.delay;
-    const double start = sent.bytes > 0 ? std::max({now, out, in}) : now;
-    if (sent.bytes > 0) out = in = start + taken;
-    Push({.at = start + taken + latency, .tensor = tensor, .device = to});
+    const double latency = problem_.TransferSeconds(0, from, to) + sent.delay;
+    if (sent.bytes <= 0) {
+      Push({.at = now + latency, .tensor = tensor, .device = to});
+      continue;
+    }
+    links_.Send(tensor, sent.bytes, from, to, latency, now);
     if (record_ == nullptr) continue;
     record_->bytes_moved += sent.bytes;
-    if (!is_near) {
-      record_->node_sent[from_node] += sent.bytes;
-      record_->node_sending[from_node] += taken;
-    }
-    record_->transfers.push_back({tensor, from, to, start, start + taken + latency});
+    const int node = cluster.devices[from].node;
+    if (node == cluster.devices[to].node) continue;
+    record_->node_sent[node] += sent.bytes;
+    record_->node_sending[node] += links_.SecondsAtSource(sent.bytes, from, to);
   }
+}
+
+void StepSimulator::EndTransfer() {
+  const SharedLinks::Transfer ended = links_.TakeNext();
+  const double arrival = ended.end + ended.delay;
+  Push({.at = arrival, .tensor = ended.tensor, .device = ended.to});
+  if (record_ != nullptr)
+    record_->transfers.push_back({ended.tensor, ended.from, ended.to, ended.start, arrival});
 }
 
 void StepSimulator::Arrive(int tensor, int device, double now) {
@@ -91,16 +97,12 @@ double StepSimulator::Play(const Assignment& assignment, double enough, Simulate
   assignment_ = &assignment;
   record_ = record;
   next_order_ = 0;
-  const size_t nodes = problem_.cluster().nodes.size();
   waiting_.resize(graph_.num_ops());
   for (int op = 0; op < graph_.num_ops(); ++op)
     waiting_[op] = static_cast<int>(graph_.ops[op].inputs.size());
   for (std::vector<int>& ready : ready_) ready.clear();
   is_running_.assign(num_devices_, 0);
-  bus_out_.assign(num_devices_, 0);
-  bus_in_.assign(num_devices_, 0);
-  network_out_.assign(nodes, 0);
-  network_in_.assign(nodes, 0);
+  links_.Reset();
   sent_to_.assign(num_devices_, -1);
   events_.clear();
   // All that may start at once stands ready before a device takes its first.
@@ -110,7 +112,16 @@ double StepSimulator::Play(const Assignment& assignment, double enough, Simulate
   }
   for (int device = 0; device < num_devices_; ++device) StartNext(device, 0);
   double now = 0;
-  while (!events_.empty()) {
+  while (true) {
+    const double next_event = events_.empty() ? kNever : events_.front().at;
+    const double next_transfer = links_.NextEnd();
+    if (next_event == kNever && next_transfer == kNever) break;
+    if (next_transfer < next_event) {
+      now = next_transfer;
+      if (now > enough) return now;
+      EndTransfer();
+      continue;
+    }
     std::pop_heap(events_.begin(), events_.end(), std::greater<>());
     const Event event = events_.back();
     events_.pop_back();

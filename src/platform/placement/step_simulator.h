@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step over devices and links, event by event: an op runs when its inputs are there and its
-// device is free; a tensor goes once to each device that reads it, when both ends of the link are
-// free.
+// device is free; a tensor goes once to each device that reads it, over links that it shares with
+// others (shared_links.h).
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "platform/placement/problem.h"
+#include "platform/placement/shared_links.h"
 
 namespace weft::platform {
 
@@ -66,11 +67,13 @@ class StepSimulator {
   void MakeReady(int op, double now);
   void StartNext(int device, double now);
   void Send(int tensor, int from, double now);
+  void EndTransfer();
   void Arrive(int tensor, int device, double now);
 
   const PlacementProblem& problem_;
   const StepGraph& graph_;
   const int num_devices_;
+  SharedLinks links_;
   std::vector<int> place_;  // by rank: 0 is the op with the longest way to the end
   const Assignment* assignment_ = nullptr;
   SimulatedStep* record_ = nullptr;
@@ -79,11 +82,8 @@ class StepSimulator {
   std::vector<std::vector<int>> ready_;  // by device: a heap of places
   std::vector<int> by_place_;
   std::vector<char> is_running_;  // by device
-  // When the ends of links are free. Devices of one node meet on its bus, others by its network.
-  std::vector<double> bus_out_, bus_in_;          // by device
-  std::vector<double> network_out_, network_in_;  // by node
-  std::vector<int> sent_to_;                      // by device: the last tensor that went there
-  std::vector<Event> events_;                     // a heap
+  std::vector<int> sent_to_;      // by device: the last tensor that went there
+  std::vector<Event> events_;     // a heap
 };
 
 }  // namespace weft::platform

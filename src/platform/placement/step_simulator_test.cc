@@ -51,7 +51,7 @@ TEST(StepSimulatorTest, BranchesOverlapAndTransfersTakeTheirTime) {
   EXPECT_EQ(told.transfers.size(), 2u);
 }
 
-TEST(StepSimulatorTest, AnEndOfALinkMovesOneTensorAtATime) {
+TEST(StepSimulatorTest, TensorsShareTheEndOfALink) {
   const Cluster cluster = UniformCluster(3, 8);
   StepGraph step;
   const int a = AddTimedOp("a", 0.001, {}, 1e7, &step);
@@ -63,8 +63,31 @@ TEST(StepSimulatorTest, AnEndOfALinkMovesOneTensorAtATime) {
     const std::string& name = problem.graph().ops[op].name;
     assignment[problem.unit_of(op)] = name == "a" ? 0 : name == "b" ? 1 : 2;
   }
-  // Both tensors come at once, and node 2 takes them in one after another.
+  // Both tensors come at once, and node 2 takes in half of each at a time.
   EXPECT_NEAR(StepSimulator(problem).Seconds(assignment), 0.001 + 0.020 + 25e-6 + 0.001, 1e-9);
+}
+
+// Connections have equal parts of the end that they share; on one of them tensors go in order.
+TEST(SharedLinksTest, ConnectionsShareEndsAndKeepTheirOrder) {
+  Cluster cluster = UniformCluster(4, 8);
+  cluster.nodes[3].bytes_per_second /= 4;
+  SharedLinks links(cluster);
+  for (int round = 0; round < 2; ++round) {
+    links.Reset();
+    links.Send(1, 1e7, 0, 1, 0, 0);        // 1 GB/s, until another one leaves node 0
+    links.Send(2, 1e7, 0, 1, 0, 0.001);    // after it
+    links.Send(3, 1e7, 0, 2, 0, 0.005);    // half of what leaves node 0
+    links.Send(4, 1e6, 3, 1, 0.5, 0.005);  // no more than node 3 has
+    const auto next_is = [&](int tensor, double end) {
+      EXPECT_NEAR(links.NextEnd(), end, 1e-9) << tensor;
+      EXPECT_EQ(links.TakeNext().tensor, tensor);
+    };
+    next_is(4, 0.009);
+    next_is(1, 0.015);
+    next_is(3, 0.025);
+    next_is(2, 0.030);
+    EXPECT_EQ(links.NextEnd(), 1e300);
+  }
 }
 
 // No placement is faster than its longest chain or its busiest device, and each takes the same time

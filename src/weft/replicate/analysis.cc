@@ -200,7 +200,8 @@ class Analyser {
     if (node.LowersTo(InstructionKind::kNextIteration)) {
       if (loops_.ComeRound(node, {inputs[0], shapes[0]})) return PassOn(node, inputs, shapes, use);
       return Stop(absl::StrCat("what comes round a loop by ", Quoted(node), ", ",
-                               inputs[0].ToString(), ", is not what its variable begins with"));
+                               inputs[0].ToString(), ", is not what its variable begins with, ",
+                               loops_.WhatItIs(node)));
     }
     if (node.LowersTo(InstructionKind::kEnter) || node.LowersTo(InstructionKind::kExit) ||
         node.LowersTo(InstructionKind::kLoopCondition)) {
@@ -340,7 +341,7 @@ class Analyser {
       outputs = stores_.Apply(node, inputs, shapes);
     } else if (const OpRule* const rule = FindRule(node.op()); rule != nullptr) {
       const std::vector<PartialShape> output_shapes = OutputShapes(node);
-      outputs = rule->rule({node, inputs, shapes, output_shapes});
+      outputs = ApplyRule(*rule, {node, inputs, shapes, output_shapes});
     }
     if (outputs && outputs->size() != static_cast<size_t>(node.num_outputs())) outputs.reset();
     return outputs;

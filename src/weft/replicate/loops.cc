@@ -125,6 +125,14 @@ bool Loops::ComeRound(const Node& next, const Variable& value) {
   });
 }
 
+std::string Loops::WhatItIs(const Node& next) const {
+  for (const Consumer& reader : next.consumers()) {
+    const auto found = variables_.find(reader.node);
+    if (found != variables_.end()) return found->second.share.ToString();
+  }
+  return "unknown";
+}
+
 bool Stores::IsStore(const Node& node) {
   return node.op() == "TensorArrayV3" || node.op() == "StackV2";
 }

@@ -38,6 +38,8 @@ class Loops {
   // What the variable is in any round, as far as is known, if it begins with `first`. None if that
   // has nothing in common with what comes round.
   std::optional<Variable> Begin(const Node& merge, const Variable& first);
+  // In words: what the variables are that `next` goes back to.
+  std::string WhatItIs(const Node& next) const;
   // What comes round to the variables that read `next`. False if it has nothing in common with what
   // they begin with.
   bool ComeRound(const Node& next, const Variable& value);

@@ -58,6 +58,28 @@ bool OpView::AnySlice() const {
   return std::any_of(inputs.begin(), inputs.end(), [](const Share& s) { return s.is_slice(); });
 }
 
+std::optional<Shares> ApplyRule(const OpRule& rule, const OpView& op) {
+  std::optional<Shares> outputs = rule.rule(op);
+  // If f(K x) = K f(x), then f(0) = 0: so says the rule itself, asked what becomes of the scale.
+  std::vector<Share> scaled(op.inputs.begin(), op.inputs.end());
+  bool has_zeros = false;
+  for (Share& input : scaled) {
+    if (!input.zero || input.is_list || !(input.is_slice() || input.is_part())) continue;
+    has_zeros = true;
+    input.zero = false;
+    ++input.scale;
+  }
+  if (!outputs || !has_zeros) return outputs;
+  const std::optional<Shares> probe = rule.rule({op.node, scaled, op.shapes, op.output_shapes});
+  if (!probe || probe->size() != outputs->size()) return outputs;
+  for (size_t i = 0; i < outputs->size(); ++i) {
+    Share& output = (*outputs)[i];
+    const bool follows = output.kind == (*probe)[i].kind && (output.is_slice() || output.is_part());
+    if (follows && !output.is_list && (*probe)[i].scale == output.scale + 1) output.zero = true;
+  }
+  return outputs;
+}
+
 const OpRule* FindRule(absl::string_view op) {
   const auto found = Table().find(op);
   return found == Table().end() ? nullptr : &found->second;

@@ -44,6 +44,10 @@ struct OpRule {
   bool is_heavy = false;
 };
 
+// The rule's outputs; those that are zero, because the op is linear in inputs that are, are told
+// so.
+std::optional<Shares> ApplyRule(const OpRule& rule, const OpView& op);
+
 // Null for an op of which nothing is known.
 const OpRule* FindRule(absl::string_view op);
 // May run once on a whole batch at little cost, or has an effect that must happen once.

@@ -343,14 +343,18 @@ std::optional<Shares> Slice(const OpView& op) {
 std::optional<Shares> Pad(const OpView& op) {
   const Share& x = op.inputs[0];
   const Node& amounts = *op.node.input(1).node;
-  if (!x.is_slice() || x.scale != 0 || amounts.traits().source != ValueSource::kConstant)
+  const bool pads_zeros = op.inputs.size() < 3 || op.inputs[2].zero;
+  if (!x.is_slice() || (x.scale != 0 && !pads_zeros) ||
+      amounts.traits().source != ValueSource::kConstant)
     return std::nullopt;
   const StatusOr<Tensor> table = amounts.Attr<Tensor>("value");
   if (!table.ok() || table->dtype() != DType::kInt32 || table->num_elements() <= 2 * x.dim + 1)
     return std::nullopt;
   const int32_t* const row = table->data<int32_t>() + 2 * x.dim;
   if (row[0] != 0 || row[1] != 0) return std::nullopt;
-  return Moved(x, x.dim);
+  std::optional<Shares> padded = Moved(x, x.dim);
+  if (!pads_zeros) padded->front().zero = false;
+  return padded;
 }
 
 // Rows of a table by the indices of a worker; or, of sizes, those that the indices name.

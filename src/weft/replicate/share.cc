@@ -90,6 +90,11 @@ std::optional<int> Share::UniformPower() const {
   return power;
 }
 
+std::string Share::Scaled() const {
+  return scale == 0 || zero ? ""
+                            : absl::StrCat(" times the workers' number to the power of ", scale);
+}
+
 std::string Share::ToString() const {
   if (is_list) {
     if (IsEmptyList(*this)) return "an empty list";
@@ -113,9 +118,9 @@ std::string Share::ToString() const {
       return absl::StrCat("sizes (", absl::StrJoin(sizes, ", "), ")");
     }
     case Kind::kSlice:
-      return absl::StrCat("rows of dimension ", dim);
+      return absl::StrCat("rows of dimension ", dim, Scaled());
     case Kind::kPart:
-      return "a part of a sum";
+      return absl::StrCat("a part of a sum", Scaled());
   }
   return "";
 }
