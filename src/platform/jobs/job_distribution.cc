@@ -4,26 +4,25 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 
+#include "platform/jobs/worker_room.h"
 #include "platform/object/fields.h"
 #include "platform/object/training_job_view.h"
 #include "platform/placement/cost_file.h"
 #include "platform/placement/plan.h"
 #include "platform/placement/price_file.h"
-#include "platform/resources/node_shape.h"
-#include "platform/resources/pod_needs.h"
 
 namespace weft::platform {
 namespace {
 
-// More workers of one job than these on a node are not planned for.
-constexpr int64_t kMostWorkersOfNode = 16;
 // Of status.distribution: seconds, over no fewer steps and seconds than these.
 constexpr char kMeasuredStep[] = "measuredStepSeconds";
 constexpr int64_t kLeastSteps = 20;
@@ -31,58 +30,12 @@ constexpr double kLeastSeconds = 10;
 // A step that takes so many times as long as expected, or as little, is told.
 constexpr double kMuchMore = 1.5;
 
-const ReplicaSpec* TrainingReplica(const TfJob& job) {
-  for (const ReplicaType type : {ReplicaType::kWorker, ReplicaType::kChief, ReplicaType::kMaster}) {
-    if (const ReplicaSpec* const replica = job.Find(type)) return replica;
-  }
-  return nullptr;
-}
-
 bool HasChief(const TfJob& job) {
   return job.Find(ReplicaType::kChief) != nullptr || job.Find(ReplicaType::kMaster) != nullptr;
 }
 
-// A node as so many equal ones as it has room for workers that ask for `needs`.
-void AddShapes(const NodeShape& node, const PodNeeds& needs, std::vector<NodeShape>* shapes) {
-  const double processors = static_cast<double>(AmountOf(needs.amounts, kCpu)) / 1000;
-  const int64_t memory = AmountOf(needs.amounts, kMemory);
-  int64_t room = kMostWorkersOfNode;
-  if (processors > 0) room = std::min(room, static_cast<int64_t>(node.processors / processors));
-  if (memory > 0) room = std::min(room, node.memory / memory);
-  if (needs.gpu.count > 0) room = std::min(room, node.gpus / needs.gpu.count);
-  if (processors <= 0 && memory <= 0 && needs.gpu.count <= 0) room = 1;
-  for (int64_t i = 0; i < room; ++i) {
-    NodeShape share = node;
-    share.name = absl::StrCat(node.name, "/", i);
-    share.processors = processors > 0 ? processors : node.processors / static_cast<double>(room);
-    share.memory = memory > 0 ? memory : node.memory / room;
-    share.gpus = static_cast<int>(needs.gpu.count);
-    share.price = node.price / static_cast<double>(room);
-    shapes->push_back(std::move(share));
-  }
-}
-
-StatusOr<Cluster> RoomFor(const TfJob& job, const std::vector<ObjectPtr>& nodes,
-                          const std::map<std::string, double>& prices) {
-  ResourceNames names;
-  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const PodNeeds> needs,
-                        ReadPodNeeds(TrainingReplica(job)->pod.written, &names));
-  std::vector<NodeShape> shapes;
-  for (const ObjectPtr& node : nodes) {
-    const StatusOr<NodeDescription> description = ReadNode(*node, &names);
-    if (!description.ok() || description->is_unschedulable) continue;
-    NodeShape shape = ShapeOfNode(*description);
-    const auto type = description->labels.find(kInstanceTypeLabel);
-    const auto price = type == description->labels.end() ? prices.end() : prices.find(type->second);
-    if (price != prices.end()) shape.price = price->second;
-    AddShapes(shape, *needs, &shapes);
-  }
-  if (shapes.empty()) return NotFound("no node has room for one worker");
-  return MakeCluster(shapes);
-}
-
 StatusOr<DistributionPlan> PlanFor(const TfJob& job, const StepGraph& step, const Cluster& cluster,
-                                   double factor) {
+                                   const DeviceProfile& measured_on, double factor) {
   PlanOptions options;
   options.measured_factor = factor;
   options.all_reduces = false;
@@ -99,8 +52,40 @@ StatusOr<DistributionPlan> PlanFor(const TfJob& job, const StepGraph& step, cons
     options.most_workers =
         static_cast<int>(std::min<int64_t>(options.most_workers, job.elastic->max_replicas));
   }
-  const CostModel model = CostModel::Fit({&step}, cluster.devices.front().profile);
+  const CostModel model = CostModel::Fit({&step}, measured_on);
   return MakePlan(step, cluster, model, options);
+}
+
+// The job with workers of one of the alternatives.
+struct Way {
+  std::string name;
+  DistributionPlan plan;
+};
+
+// Of the whole training; infinite where that is not known.
+double SecondsOf(const DistributionPolicy& policy, const PlanChoice& choice) {
+  if (choice.examples_per_second <= 0) return HUGE_VAL;
+  return static_cast<double>(std::max<int64_t>(policy.examples, 1)) / choice.examples_per_second;
+}
+double DollarsOf(const DistributionPolicy& policy, const PlanChoice& choice) {
+  return choice.price <= 0 ? HUGE_VAL : choice.price / 3600 * SecondsOf(policy, choice);
+}
+
+bool IsBetter(const DistributionPolicy& policy, const PlanChoice& one, const PlanChoice& other) {
+  const auto keeps_goal = [&](const PlanChoice& choice) {
+    return (policy.deadline_seconds == 0 ||
+            SecondsOf(policy, choice) <= static_cast<double>(policy.deadline_seconds)) &&
+           (policy.budget == 0 || DollarsOf(policy, choice) <= policy.budget);
+  };
+  if (policy.examples > 0 && keeps_goal(one) != keeps_goal(other)) return keeps_goal(one);
+  const bool wants_cheap = policy.wants_least_cost || (policy.examples > 0 && keeps_goal(one));
+  const double dollars = DollarsOf(policy, one), other_dollars = DollarsOf(policy, other);
+  if (wants_cheap && dollars != other_dollars) return dollars < other_dollars;
+  return SecondsOf(policy, one) < SecondsOf(policy, other);
+}
+
+std::string PriceInWords(const PlanChoice& choice) {
+  return choice.price > 0 ? absl::StrFormat(", $%.2f an hour", choice.price) : "";
 }
 
 DistributionChoice AsWritten(const std::string& why) {
@@ -119,7 +104,8 @@ bool NeedsDistribution(const TfJob& job, const Json& object) {
 
 DistributionChoice ChooseDistribution(const TfJob& job, const std::string& costs,
                                       const std::string& prices,
-                                      const std::vector<ObjectPtr>& nodes, double factor) {
+                                      const std::vector<ObjectPtr>& nodes,
+                                      const std::vector<ObjectPtr>& pods, double factor) {
   if (TrainingReplica(job) == nullptr) return AsWritten("the job has no workers");
   const std::string file = absl::StrCat("ConfigMap ", job.distribution.costs, ", ", kCostsKey);
   const StatusOr<CostFile> read = ParseCostFile(costs, file);
@@ -133,27 +119,62 @@ DistributionChoice ChooseDistribution(const TfJob& job, const std::string& costs
     if (!parsed.ok()) return AsWritten(std::string(parsed.status().message()));
     by_kind = *std::move(parsed);
   }
-  const StatusOr<Cluster> cluster = RoomFor(job, nodes, by_kind);
-  if (!cluster.ok()) return AsWritten(std::string(cluster.status().message()));
-  const StatusOr<DistributionPlan> plan = PlanFor(job, *step, *cluster, factor);
-  if (!plan.ok()) return AsWritten(std::string(plan.status().message()));
-  const PlanChoice& best = plan->choice();
+  PackingNodes room = ReadPackingNodes(nodes, pods);
+  std::optional<DeviceProfile> measured_on;
+  std::vector<Way> ways;
+  std::vector<std::string> misfits;
+  const auto try_with = [&](const std::string& name, const Json& pod) {
+    StatusOr<Cluster> cluster = RoomForWorkers(pod, by_kind, &room);
+    if (cluster.ok() && !measured_on) measured_on = cluster->devices.front().profile;
+    StatusOr<DistributionPlan> plan =
+        cluster.ok() ? PlanFor(job, *step, *cluster, *measured_on, factor) : cluster.status();
+    if (!plan.ok()) {
+      misfits.push_back(absl::StrCat(name, ": ", plan.status().message()));
+      return;
+    }
+    ways.push_back({name, *std::move(plan)});
+  };
+  const Json& written = TrainingReplica(job)->pod.written;
+  try_with(kWrittenAlternative, written);
+  for (const WorkerAlternative& alternative : job.distribution.alternatives)
+    try_with(alternative.name, WithAlternative(written, alternative));
+  if (ways.empty()) {
+    return AsWritten(job.distribution.alternatives.empty()
+                         ? misfits.front().substr(misfits.front().find(": ") + 2)
+                         : absl::StrJoin(misfits, "; "));
+  }
+  const Way* way = &ways.front();
+  for (const Way& other : ways) {
+    if (IsBetter(job.distribution, other.plan.choice(), way->plan.choice())) way = &other;
+  }
+  const DistributionPlan& plan = way->plan;
+  const PlanChoice& best = plan.choice();
   DistributionChoice choice{.is_planned = true,
                             .workers = static_cast<int64_t>(best.workers.size()),
                             .servers = static_cast<int64_t>(best.servers.size()),
                             .step_seconds = best.seconds,
                             .form = FormName(best.form),
-                            .graph = plan->fingerprint};
+                            .graph = plan.fingerprint};
+  if (!job.distribution.alternatives.empty()) choice.alternative = way->name;
   if (job.elastic.has_value()) choice.workers = std::max(choice.workers, job.elastic->min_replicas);
   choice.reason = absl::StrFormat(
       "%s, %.3g ms a step expected, one worker alone would take %.3g ms; limit: %s.",
-      best.Describe(), best.seconds * 1e3, plan->predicted_single * 1e3, best.limit);
+      best.Describe(), best.seconds * 1e3, plan.predicted_single * 1e3, best.limit);
   if (factor != 1) {
     absl::StrAppend(&choice.reason, absl::StrFormat(" Steps of several tasks took %.2f times as "
                                                     "long as expected, which is reckoned with.",
                                                     factor));
   }
-  if (!plan->goal.empty()) absl::StrAppend(&choice.reason, " Goal: ", plan->goal, ".");
+  if (!plan.goal.empty()) absl::StrAppend(&choice.reason, " Goal: ", plan.goal, ".");
+  if (choice.alternative.empty()) return choice;
+  absl::StrAppend(&choice.reason, " Workers ask for what '", way->name, "' says; others: ");
+  for (const Way& other : ways) {
+    if (&other == way) continue;
+    misfits.push_back(absl::StrFormat(
+        "%s: %s, %.3g examples a second%s", other.name, other.plan.choice().Describe(),
+        other.plan.choice().examples_per_second, PriceInWords(other.plan.choice())));
+  }
+  absl::StrAppend(&choice.reason, absl::StrJoin(misfits, "; "), ".");
   return choice;
 }
 
@@ -222,6 +243,19 @@ Json WithCounts(const TfJob& job, const Json& object, const DistributionChoice& 
     copy.Set("replicas", choice.servers);
     SetField(&changed, {"spec", "tfReplicaSpecs", "PS"}, std::move(copy));
   }
+  for (const WorkerAlternative& alternative : job.distribution.alternatives) {
+    if (alternative.name != choice.alternative) continue;
+    for (const ReplicaType type :
+         {ReplicaType::kWorker, ReplicaType::kChief, ReplicaType::kMaster}) {
+      const ReplicaSpec* const replica = job.Find(type);
+      if (replica == nullptr) continue;
+      const Json* const pod =
+          FindField(changed, {"spec", "tfReplicaSpecs", key(*replica), "template"});
+      if (pod == nullptr) continue;
+      SetField(&changed, {"spec", "tfReplicaSpecs", key(*replica), "template"},
+               WithAlternative(*pod, alternative));
+    }
+  }
   return changed;
 }
 
@@ -233,6 +267,7 @@ Json DistributionStatus(const DistributionChoice& choice) {
     status.Set("servers", choice.servers);
     status.Set("stepSeconds", absl::StrFormat("%.6g", choice.step_seconds));
     status.Set("graph", choice.graph);
+    if (!choice.alternative.empty()) status.Set("alternative", choice.alternative);
   }
   status.Set("reason", choice.reason);
   return status;

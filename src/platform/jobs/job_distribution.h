@@ -29,18 +29,20 @@ struct DistributionChoice {
   int64_t workers = 0;      // the chief among them
   int64_t servers = 0;
   double step_seconds = 0;
-  std::string form;    // "ps", "single"
-  std::string graph;   // whose costs those were: the fingerprint
-  std::string reason;  // a sentence for people
+  std::string form;         // "ps", "single"
+  std::string alternative;  // what workers ask for; empty: the job names none
+  std::string graph;        // whose costs those were: the fingerprint
+  std::string reason;       // a sentence for people
 };
 
 // `costs` is the text of a cost file, `prices` that of a price file or empty (docs/placement.md).
-// Each worker gets what its template asks for, or a node of its own. What cannot be read, and
-// graphs that fit nowhere, leave the counts as they are and say why. `factor` is kMeasuredFactor,
-// or 1.
+// Each worker gets what its template asks for, or one of the alternatives does, of what `pods`
+// leave free of the nodes, or a node of its own. What cannot be read, and graphs that fit nowhere,
+// leave the counts as they are and say why. `factor` is kMeasuredFactor, or 1.
 DistributionChoice ChooseDistribution(const TfJob& job, const std::string& costs,
                                       const std::string& prices,
-                                      const std::vector<ObjectPtr>& nodes, double factor = 1);
+                                      const std::vector<ObjectPtr>& nodes,
+                                      const std::vector<ObjectPtr>& pods, double factor = 1);
 
 // Notes in a job's status what a step takes, by how far status.progress has come since it was
 // first seen; once. A sentence for people where that is much more or less than was expected.

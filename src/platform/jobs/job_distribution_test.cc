@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/jobs/controller_fixture_test.h"
+#include "platform/jobs/worker_room.h"
 #include "platform/object/pod_view.h"
 #include "platform/resources/node_shape.h"
 
@@ -180,6 +181,56 @@ TEST_F(DistributionTest, WhatAStepTookIsReckonedWithWhenItGoesOn) {
   EXPECT_THAT(Reason(), HasSubstr("times as long as expected"));
 }
 
+// Ten nodes of eight processors, one of which another's pod has for the most part, and one with
+// GPUs.
+TEST_F(DistributionTest, AlternativesAreWeighedByTimeAndCost) {
+  AddNodes(10);
+  AddCosts(kCosts);
+  Json gpus = Json::Parse(R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpus",
+      "labels":{"node.kubernetes.io/instance-type":"p3.8xlarge","nvidia.com/gpu.product":"Tesla-V100"}},
+      "status":{"allocatable":{"cpu":"32","memory":"244Gi","pods":"20","nvidia.com/gpu":"2"}}})")
+                  .value();
+  ASSERT_TRUE(store_->Create(Nodes(), "", gpus, {}).ok());
+  Json tenant =
+      Json::Parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"t","namespace":"default"},
+      "spec":{"nodeName":"node-0","containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"5"}}}]}})")
+          .value();
+  ASSERT_TRUE(store_->Create(Pods(), "default", tenant, {}).ok());
+  Json job = AutoJob();
+  SetField(&job, {"spec", "distributionPolicy", "maxWorkers"}, 64);
+  SetField(&job, {"spec", "distributionPolicy", "alternatives"},
+           Json::Parse(R"([{"name":"gpu","resources":{"limits":{"nvidia.com/gpu":1}}},
+             {"name":"four","resources":{"requests":{"cpu":"4"}},"nodeSelector":{"pool":"none"}}])")
+               .value());
+  const Json workers = *FindField(job, {"spec", "tfReplicaSpecs", "Worker", "template"});
+  const auto choose = [&](const Json& object) {
+    const StatusOr<TfJob> parsed = ParseTfJob(object, "job.yaml");
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    const ObjectList nodes = *store_->List(Nodes(), {}), pods = *store_->List(Pods(), {});
+    return ChooseDistribution(*parsed, kCosts, "", nodes.items, pods.items);
+  };
+  const DistributionChoice fastest = choose(job);
+  EXPECT_TRUE(fastest.is_planned) << fastest.reason;
+  EXPECT_EQ(fastest.alternative, "gpu") << fastest.reason;
+  EXPECT_THAT(fastest.reason, HasSubstr("four: no node has room for one worker"));
+  const StatusOr<TfJob> parsed = ParseTfJob(job, "job.yaml");
+  const Json changed = WithCounts(*parsed, job, fastest);
+  const Json& container =
+      FindField(changed, {"spec", "tfReplicaSpecs", "Worker", "template", "spec", "containers"})
+          ->items()[0];
+  EXPECT_EQ(IntField(container, {"resources", "limits", "nvidia.com/gpu"}, 0), 1);
+  // Places of four processors: two of each node but the first, of which three processors are free.
+  SetField(&job, {"spec", "distributionPolicy", "alternatives"},
+           Json::Parse(R"([{"name":"four","resources":{"requests":{"cpu":"4"}}}])").value());
+  const TfJob four = *ParseTfJob(job, "job.yaml");
+  PackingNodes room =
+      ReadPackingNodes(store_->List(Nodes(), {})->items, store_->List(Pods(), {})->items);
+  const StatusOr<Cluster> places =
+      RoomForWorkers(WithAlternative(workers, four.distribution.alternatives[0]), {}, &room);
+  ASSERT_TRUE(places.ok()) << places.status();
+  EXPECT_EQ(places->nodes.size(), 18u + 8u);
+}
+
 TEST_F(DistributionTest, WithoutCostsTheCountsStay) {
   AddNodes(4);
   Submit(AutoJob(2));
@@ -190,13 +241,15 @@ TEST_F(DistributionTest, WithoutCostsTheCountsStay) {
 TEST(ChooseDistribution, SaysWhatIsWrongWithCostsAndNodes) {
   TfJob job;
   job.distribution = {.is_automatic = true, .costs = "c"};
-  EXPECT_THAT(ChooseDistribution(job, kCosts, "", {}).reason, HasSubstr("the job has no workers"));
+  EXPECT_THAT(ChooseDistribution(job, kCosts, "", {}, {}).reason,
+              HasSubstr("the job has no workers"));
   job.replicas.push_back({.path = "spec.tfReplicaSpecs.Worker"});
-  EXPECT_THAT(ChooseDistribution(job, "{}", "", {}).reason, HasSubstr("ConfigMap c, costs.json"));
-  EXPECT_THAT(ChooseDistribution(job, kCosts, "", {}).reason, HasSubstr("no node has room"));
+  EXPECT_THAT(ChooseDistribution(job, "{}", "", {}, {}).reason,
+              HasSubstr("ConfigMap c, costs.json"));
+  EXPECT_THAT(ChooseDistribution(job, kCosts, "", {}, {}).reason, HasSubstr("no node has room"));
   std::string other = kCosts;
   other.replace(other.find("\"version\":1"), 11, "\"version\":9");
-  EXPECT_THAT(ChooseDistribution(job, other, "", {}).reason, HasSubstr("version"));
+  EXPECT_THAT(ChooseDistribution(job, other, "", {}, {}).reason, HasSubstr("version"));
 }
 
 TEST(DistributionPolicy, IsChecked) {
@@ -208,6 +261,13 @@ TEST(DistributionPolicy, IsChecked) {
   SetField(&job, {"spec", "distributionPolicy", "maxWorkers"}, 0);
   EXPECT_THAT(ParseTfJob(job, "job.yaml").status().message(),
               HasSubstr("is for jobs whose distribution is auto or required"));
+  SetField(&job, {"spec", "distribution"}, "auto");
+  SetField(&job, {"spec", "distributionPolicy"},
+           Json::Parse(R"({"alternatives":[{"name":"template","resources":{}},{"resources":{}}]})")
+               .value());
+  EXPECT_THAT(ParseTfJob(job, "job.yaml").status().message(),
+              AllOf(HasSubstr("\"template\" is another alternative's name"),
+                    HasSubstr("spec.distributionPolicy.alternatives[1]")));
 }
 
 }  // namespace

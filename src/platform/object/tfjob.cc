@@ -198,6 +198,32 @@ void ReadTrainingGoal(const Json& policy, FieldReader* reader, Problems* problem
   }
 }
 
+void ReadAlternatives(FieldReader* policy, Problems* problems,
+                      std::vector<WorkerAlternative>* alternatives) {
+  int index = 0;
+  for (const Json& item : policy->ReadList("alternatives")) {
+    const std::string path = absl::StrCat("spec.distributionPolicy.alternatives[", index++, "]");
+    FieldReader reader(item, path, problems);
+    WorkerAlternative alternative;
+    if (reader.Require("name", "what status.distribution calls it"))
+      reader.ReadString("name", &alternative.name);
+    if (reader.Require("resources", "what a worker asks for, as a container does"))
+      alternative.resources = *reader.Find("resources");
+    std::vector<std::pair<std::string, std::string>> labels;
+    reader.ReadStringMap("nodeSelector", &labels);
+    if (!labels.empty()) alternative.node_selector = *item.Find("nodeSelector");
+    reader.Finish();
+    const bool is_twice =
+        std::any_of(alternatives->begin(), alternatives->end(),
+                    [&](const auto& other) { return other.name == alternative.name; });
+    if (is_twice || alternative.name == kWrittenAlternative) {
+      problems->Add(item, path + ".name",
+                    absl::StrCat("\"", alternative.name, "\" is another alternative's name"));
+    }
+    alternatives->push_back(std::move(alternative));
+  }
+}
+
 void ReadDistribution(FieldReader* spec, Problems* problems, TfJob* job) {
   int who = 0;
   spec->ReadChoice("distribution", {"written", "auto", "required"}, &who);
@@ -213,6 +239,7 @@ void ReadDistribution(FieldReader* spec, Problems* problems, TfJob* job) {
   reader.ReadChoice("objective", {"time", "cost"}, &objective);
   job->distribution.wants_least_cost = objective == 1;
   ReadTrainingGoal(*policy, &reader, problems, &job->distribution);
+  ReadAlternatives(&reader, problems, &job->distribution.alternatives);
   reader.Finish();
   if (who == 0) {
     problems->Add(*policy, "spec.distributionPolicy",

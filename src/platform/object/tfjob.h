@@ -108,6 +108,16 @@ struct ElasticPolicy {
   int64_t settle_seconds = 600;  // between two such changes
 };
 
+// The name of what the template itself asks for.
+inline constexpr char kWrittenAlternative[] = "template";
+
+// What a worker might ask for instead of what its template does.
+struct WorkerAlternative {
+  std::string name;
+  Json resources;      // of its first container
+  Json node_selector;  // beside the template's; null: none
+};
+
 // Who says how many tasks there are and what they compute.
 struct DistributionPolicy {
   bool is_automatic = false;  // the tasks' servers, and, with `costs`, the operator
@@ -120,6 +130,7 @@ struct DistributionPolicy {
   int64_t examples = 0;
   int64_t deadline_seconds = 0;
   double budget = 0;  // dollars
+  std::vector<WorkerAlternative> alternatives;
 };
 
 struct TfJob {

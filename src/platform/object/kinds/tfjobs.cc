@@ -108,6 +108,16 @@ properties:
           examples: {type: integer, description: "Examples to train on; with them the cheapest counts that keep deadline and budget are taken.", format: int64, minimum: 1}
           deadlineSeconds: {type: integer, description: From the start of the job on., format: int64, minimum: 1}
           budget: {type: string, description: 'Dollars, as "12.50".', pattern: '^[0-9]+([.][0-9]+)?$'}
+          alternatives:
+            type: array
+            description: What workers might ask for instead of what their template does; what ends first, or costs least, is taken.
+            items:
+              type: object
+              required: [name, resources]
+              properties:
+                name: {type: string, description: As status.distribution calls it.}
+                resources: {type: object, description: Of the worker's first container., x-kubernetes-preserve-unknown-fields: true}
+                nodeSelector: {type: object, description: Beside that of the template., additionalProperties: {type: string}}
       runPolicy:
         type: object
         description: How long it runs and what remains.

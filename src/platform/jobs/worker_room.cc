@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/jobs/worker_room.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "platform/object/fields.h"
+#include "platform/resources/fit.h"
+#include "platform/resources/node_shape.h"
+#include "platform/resources/pod_needs.h"
+
+namespace weft::platform {
+namespace {
+
+// More workers of one job than these on a node are not planned for.
+constexpr int kMostWorkersOfNode = 16;
+
+// How many such pods fit on the node; `room` counts them as if they were there.
+int CountPlaces(const std::shared_ptr<const PodNeeds>& needs, int node, ClusterState* room) {
+  const bool asks = AmountOf(needs->amounts, kCpu) > 0 || AmountOf(needs->amounts, kMemory) > 0 ||
+                    needs->gpu.count > 0;
+  const int most = asks ? kMostWorkersOfNode : 1;
+  int count = 0;
+  while (count < most && CheckNode(room->node(node), *needs) == Misfit::kNone) {
+    Place place{.node = node};
+    if (needs->gpu.count > 0 && !ChooseGpus(room->node(node), needs->gpu, &place.gpus)) break;
+    room->Occupy(needs, place);
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+const ReplicaSpec* TrainingReplica(const TfJob& job) {
+  for (const ReplicaType type : {ReplicaType::kWorker, ReplicaType::kChief, ReplicaType::kMaster}) {
+    if (const ReplicaSpec* const replica = job.Find(type)) return replica;
+  }
+  return nullptr;
+}
+
+Json WithAlternative(const Json& pod, const WorkerAlternative& alternative) {
+  Json changed = pod;
+  if (Json* const spec = changed.FindMutable("spec")) {
+    Json* const containers = spec->FindMutable("containers");
+    Json::Array* const items = containers == nullptr ? nullptr : containers->mutable_items();
+    if (items != nullptr && !items->empty()) items->front().Set("resources", alternative.resources);
+  }
+  if (!alternative.node_selector.is_null()) {
+    for (const auto& [label, value] : alternative.node_selector.members())
+      SetField(&changed, {"spec", "nodeSelector", label}, value);
+  }
+  return changed;
+}
+
+StatusOr<Cluster> RoomForWorkers(const Json& pod, const std::map<std::string, double>& prices,
+                                 PackingNodes* nodes) {
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const PodNeeds> needs,
+                        ReadPodNeeds(pod, &nodes->names));
+  const double processors = static_cast<double>(AmountOf(needs->amounts, kCpu)) / 1000;
+  const int64_t memory = AmountOf(needs->amounts, kMemory);
+  ClusterState room = nodes->now, empty = nodes->empty;
+  std::vector<NodeShape> shapes;
+  for (int number = 0; number < room.node_count(); ++number) {
+    if (room.node(number).description == nullptr) continue;
+    const NodeDescription& node = *room.node(number).description;
+    NodeShape shape = ShapeOfNode(node);
+    const auto type = node.labels.find(kInstanceTypeLabel);
+    const auto price = type == node.labels.end() ? prices.end() : prices.find(type->second);
+    if (price != prices.end()) shape.price = price->second;
+    const int places = CountPlaces(needs, number, &room);
+    if (places == 0) continue;
+    // Of a node's price a worker has the part that its place is of all that there would be.
+    const int of_all = std::max(places, CountPlaces(needs, number, &empty));
+    shape.processors = processors > 0 ? processors : shape.processors / of_all;
+    shape.memory = memory > 0 ? memory : shape.memory / of_all;
+    shape.gpus = static_cast<int>(needs->gpu.count);
+    shape.price /= of_all;
+    for (int i = 0; i < places; ++i) {
+      shapes.push_back(shape);
+      shapes.back().name = absl::StrCat(node.name, "/", i);
+    }
+  }
+  if (shapes.empty()) return NotFound("no node has room for one worker");
+  return MakeCluster(shapes);
+}
+
+}  // namespace weft::platform

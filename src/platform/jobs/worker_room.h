@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nodes as the planner of a job's distribution sees them: places for one worker each.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "platform/jobs/packing.h"
+#include "platform/object/tfjob.h"
+#include "platform/placement/cluster.h"
+
+namespace weft::platform {
+
+// Whose template the workers have; null: the job has none.
+const ReplicaSpec* TrainingReplica(const TfJob& job);
+
+// The pod of a worker that asks for the alternative's resources.
+Json WithAlternative(const Json& pod, const WorkerAlternative& alternative);
+
+// As many places as workers with this template fit on what is free of the nodes, each with what it
+// asks for, or with all of a node if it asks for nothing. `prices` are an hour's, by kind of node.
+// NotFound if there is none, InvalidArgument for a template that cannot be read.
+StatusOr<Cluster> RoomForWorkers(const Json& pod, const std::map<std::string, double>& prices,
+                                 PackingNodes* nodes);
+
+}  // namespace weft::platform
