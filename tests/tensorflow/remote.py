@@ -61,23 +61,62 @@ class Cluster:
         return tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec(self.spec), rpc_layer='grpc')
 
 
-class LocalServer(Cluster):
-    """Stands for Server.create_local_server()."""
+class LocalServers:
+    """Stands for Server.create_local_server(), which every case calls: the same few in turn. A weft server goes by one name, so that
+    it is started when a program says which, and again when it says another."""
 
-    def __init__(self, weft):
-        super().__init__(weft, {'localhost': 1})
-        self.target = 'grpc://' + self.spec['localhost'][0]
+    def __init__(self, binary, is_weft):
+        self.binary, self.is_weft, self.running, self.calls = binary, is_weft, {}, 0
+        self.ports = processes.free_ports(4)
+
+    def next(self):
+        port = self.ports[self.calls % len(self.ports)]
+        self.calls += 1
+        if not self.is_weft:
+            self.start(port, 'localhost', 0, {'localhost': {'0': '127.0.0.1:%d' % port}})
+        return type('Server', (), {'target': 'grpc://localhost:%d' % port})()
+
+    def start(self, port, job, task, cluster):
+        name, process = self.running.get(port, (None, None))
+        if name == (job, task, cluster) and process.poll() is None:
+            return
+        if process is not None:
+            process.kill()
+            process.wait()
+        process = subprocess.Popen([self.binary, 'server', '--cluster', json.dumps(cluster), '--job_name', job, '--task_index', str(task),
+                                    '--root', '/'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   preexec_fn=processes.die_with_parent)
+        processes.wait_for_port(port, process)
+        self.running[port] = (job, task, cluster), process
+
+    def named(self, server_def):
+        """Starts what of a program's cluster is among these, under the names that it gives."""
+        cluster = {job.name: {str(index): address.replace('localhost', '127.0.0.1') for index, address in job.tasks.items()}
+                   for job in server_def.cluster.job}
+        for job, tasks in cluster.items():
+            for index, address in tasks.items():
+                port = int(address.rsplit(':', 1)[-1] or 0)
+                if port in self.ports:
+                    self.start(port, job, int(index), cluster)
 
 
-def replace_servers(weft):
+def replace_servers(binary, is_weft):
     from tensorflow.python.distribute import multi_worker_test_base
+    from tensorflow.python.eager import context
     from tensorflow.python.training import server_lib
+    local = LocalServers(binary, is_weft)
 
     def cluster(num_workers, num_ps, has_chief=False, has_eval=False, **_):
-        return Cluster(weft, {'chief': int(has_chief), 'worker': num_workers, 'ps': num_ps, 'evaluator': int(has_eval)})
+        return Cluster(binary, {'chief': int(has_chief), 'worker': num_workers, 'ps': num_ps, 'evaluator': int(has_eval)})
     multi_worker_test_base.create_multi_process_cluster = cluster
     multi_worker_test_base.create_in_process_cluster = lambda *words, **named: cluster(*words, **named).spec
-    server_lib.Server.create_local_server = staticmethod(lambda *_, **__: LocalServer(weft))
+    server_lib.Server.create_local_server = staticmethod(lambda *_, **__: local.next())
+    if is_weft:
+        for name in 'set_server_def', 'update_server_def':
+            def told(server_def, *words, original=getattr(context, name), **named):
+                local.named(server_def)
+                return original(server_def, *words, **named)
+            setattr(context, name, told)
 
 
 class Report(unittest.TestResult):
@@ -121,7 +160,8 @@ def child(options):
     """Runs the cases of one file that are named on stdin, all if none are."""
     wanted = set(sys.stdin.read().split())
     folder, path = pathlib.Path(options.folder), options.file[0]
-    replace_servers(options.weft if options.backend == 'weft' else processes.binary_from(['']))
+    is_weft = options.backend == 'weft'
+    replace_servers(options.weft if is_weft else processes.binary_from(['']), is_weft)
     for helper in sorted((folder / path).parent.glob('*_test_base.py')):
         load(folder, str(helper.relative_to(folder)))
     module = load(folder, path)
