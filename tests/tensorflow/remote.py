@@ -158,13 +158,11 @@ def cases_of(suite):
 
 def child(options):
     """Runs the cases of one file that are named on stdin, all if none are."""
-    wanted = set(sys.stdin.read().split())
+    wanted = set(sys.stdin.read().splitlines())
     folder, path = pathlib.Path(options.folder), options.file[0]
     is_weft = options.backend == 'weft'
     replace_servers(options.weft if is_weft else processes.binary_from(['']), is_weft)
-    for helper in sorted((folder / path).parent.glob('*_test_base.py')):
-        load(folder, str(helper.relative_to(folder)))
-    module = load(folder, path)
+    module = load_file(folder, path)
 
     def run():
         for suite in unittest.defaultTestLoader.loadTestsFromModule(module):
@@ -179,6 +177,16 @@ def child(options):
     v2_compat.enable_v2_behavior()
     sys.argv = sys.argv[:1]
     app.run(lambda _: run())
+
+
+def load_file(folder, path):
+    """The file as a module, and before it what it imports from beside it and the wheel does not have."""
+    import tensorflow  # noqa: F401
+    for helper in sorted((folder / path).parent.glob('*_test_base.py')):
+        beside = str(helper.relative_to(folder))
+        if importlib.util.find_spec(beside[:-3].replace('/', '.')) is None:
+            load(folder, beside)
+    return load(folder, path)
 
 
 def load(folder, path):
@@ -245,13 +253,11 @@ sys.argv = ['x']
 sys.path.insert(0, %r)
 import remote, pathlib
 folder = pathlib.Path(%r)
-for helper in sorted((folder / %r).parent.glob('*_test_base.py')):
-    remote.load(folder, str(helper.relative_to(folder)))
-for suite in unittest.defaultTestLoader.loadTestsFromModule(remote.load(folder, %r)):
+for suite in unittest.defaultTestLoader.loadTestsFromModule(remote.load_file(folder, %r)):
     for case in remote.cases_of(suite):
         if not case.id().endswith('test_session'):
             print('@@' + case.id())
-''' % (os.path.dirname(os.path.abspath(__file__)), options.folder, path, path)
+''' % (os.path.dirname(os.path.abspath(__file__)), options.folder, path)
     done = subprocess.run([sys.executable, '-c', text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     found = [line[2:] for line in done.stdout.splitlines() if line.startswith('@@')]
     if not found:
