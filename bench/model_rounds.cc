@@ -106,8 +106,8 @@ StatusOr<Step> TapeMlp(int64_t batch, int threads, bool traced) {
       return b.Op("BiasAdd", {b.Op("MatMul", {rows, w[at].Read()}), w[at + 1].Read()});
     };
     const Array logits = layer(b.Op("Relu", {layer(in[0], 0)}), 2);
-    const Array loss = b.Op(
-        "Mean", {b.Op("SoftmaxCrossEntropyWithLogits", {logits, in[1]}), Array::Scalar<int32_t>(0)});
+    const Array loss = b.Op("Mean", {b.Op("SoftmaxCrossEntropyWithLogits", {logits, in[1]}),
+                                     Array::Scalar<int32_t>(0)});
     const std::vector<Array> gradients =
         tape.Gradient({loss}, {w[0].handle(), w[1].handle(), w[2].handle(), w[3].handle()});
     if (!b.ok()) return std::vector<Array>();

@@ -27,9 +27,9 @@ keras::Examples MakeMeetings(int count, unsigned seed) {
     const float liking = user[0] * item[0] + user[1] * item[1] + user[2] * item[2];
     clicks.push_back(random() % 1000 < 1000 / (1 + std::exp(-3 * liking)) ? 1.0f : 0.0f);
   }
-  return {{Tensor::FromSpan<int32_t>({count, 1}, users),
-           Tensor::FromSpan<int32_t>({count, 1}, items)},
-          {Tensor::FromSpan<float>({count, 1}, clicks)}};
+  return {
+      {Tensor::FromSpan<int32_t>({count, 1}, users), Tensor::FromSpan<int32_t>({count, 1}, items)},
+      {Tensor::FromSpan<float>({count, 1}, clicks)}};
 }
 
 weft::Status Learn(const weft::train::Task& task) {
@@ -39,14 +39,14 @@ weft::Status Learn(const weft::train::Task& task) {
     return keras::Flatten()(keras::Embedding(of, 8)(ids));
   };
   const keras::Symbol liking = keras::Dot(1)({rows(user, kUsers), rows(item, kItems)});
-  const keras::ModelOptions where = {.seed = 1, .target = task.target, .device = task.Device(),
-                                     .num_ps = task.num_ps, .split_from = 1024,  // small tables too
-                                     .is_chief = task.is_chief};
+  keras::ModelOptions where = {.seed = 1, .target = task.target, .device = task.Device()};
+  where.num_ps = task.num_ps;
+  where.split_from = 1024;  // bytes: these tables are small, and spread all the same
+  where.is_chief = task.is_chief;
   const keras::Symbol click = keras::Activation("sigmoid")(liking);
   WEFT_ASSIGN_OR_RETURN(const auto model, keras::Model::Make({user, item}, {click}, where));
-  WEFT_RETURN_IF_ERROR(model->Compile({.optimizer = keras::Adam(0.01),
-                                       .loss = {"binary_crossentropy"},
-                                       .metrics = {"auc"}}));
+  WEFT_RETURN_IF_ERROR(model->Compile(
+      {.optimizer = keras::Adam(0.01), .loss = {"binary_crossentropy"}, .metrics = {"auc"}}));
   const keras::Examples unseen = MakeMeetings(4000, 99);
   keras::FitOptions fit = {.batch_size = 256, .epochs = 8, .validation_data = &unseen};
   if (task.is_chief) fit.callbacks = {keras::Progress()};

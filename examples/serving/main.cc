@@ -33,8 +33,8 @@ weft::Status Fit(const std::string& folder, float slope_of_points) {
   const Tensor ys = Tensor::Vector<float>({2 - s, 2, 2 + s, 2 + 2 * s});
   std::vector<Tensor> now;
   for (int i = 0; i < 400; ++i) {
-    WEFT_RETURN_IF_ERROR(session->Run({{"x:0", xs}, {"y:0", ys}}, {train::NameOf(loss)},
-                                      {step->name()}, &now));
+    WEFT_RETURN_IF_ERROR(
+        session->Run({{"x:0", xs}, {"y:0", ys}}, {train::NameOf(loss)}, {step->name()}, &now));
     if (i % 5 == 0 && i <= 60)
       std::fprintf(stderr, "step %d loss %.6f\n", i, now[0].scalar<float>());
   }

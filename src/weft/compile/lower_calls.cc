@@ -414,7 +414,8 @@ class Lowering {
     }
     const std::string frame = graph_->UniqueName(absl::StrCat(node_->name(), "/frame"));
     NeedFinder::Memory memory;
-    WEFT_ASSIGN_OR_RETURN(const Graph whole_body, InstantiateWanted(functions[1], *graph_, &memory));
+    WEFT_ASSIGN_OR_RETURN(const Graph whole_body,
+                          InstantiateWanted(functions[1], *graph_, &memory));
     const std::vector<bool> passed = PassedThrough(whole_body);
     std::vector<Endpoint> merges;  // of a handle that stays the same: its constant Enter
     std::vector<bool> stays;
@@ -427,9 +428,9 @@ class Lowering {
           std::max<int64_t>(1, FindAttrOr<int64_t>(node_->attrs(), "parallel_iterations", 10));
       if (stays.back()) {
         attrs["is_constant"] = true;
-        WEFT_ASSIGN_OR_RETURN(Node * enter,
-                              here_.AddAt(OriginOf(first)->requested_device(), "Enter", attrs, {first},
-                                          node_->control_inputs()));
+        WEFT_ASSIGN_OR_RETURN(
+            Node * enter, here_.AddAt(OriginOf(first)->requested_device(), "Enter", attrs, {first},
+                                      node_->control_inputs()));
         merges.push_back({enter, 0});
         continue;
       }

@@ -124,8 +124,8 @@ class Placer {
     return absl::OkStatus();
   }
 
-  // A call, branch or loop that is given handles which were asked to be at several devices: its body
-  // says what runs where, and lowering takes the handles there as they are.
+  // A call, branch or loop that is given handles which were asked to be at several devices: its
+  // body says what runs where, and lowering takes the handles there as they are.
   bool TakesHandlesOfSeveral(const Node& node) const {
     if (!node.LowersTo(InstructionKind::kCall) && !node.LowersTo(InstructionKind::kBranch) &&
         !node.LowersTo(InstructionKind::kLoop) && graph_->FindFunction(node.op()) == nullptr)

@@ -9,7 +9,7 @@ namespace weft::data {
 
 // What becomes of handles, which name state outside of the pipeline.
 enum class StateInGraph {
-  kRefuse,  // FailedPrecondition names the dataset
+  kRefuse,    // FailedPrecondition names the dataset
   kLeaveOut,  // placeholders stand for them
   kName,      // constants hold them: where they lead to nothing, datasets make state of their own
 };

@@ -36,7 +36,8 @@ class ComponentFunctions {
     std::shared_ptr<Cancellation> cancellation;  // shared with who cancels late
   };
 
-  // `session` begins the names of the parts' sessions at the worker. Both pointers must outlive this.
+  // `session` begins the names of the parts' sessions at the worker. Both pointers must outlive
+  // this.
   ComponentFunctions(worker::Worker* worker, rendezvous::TensorSource* source, std::string session);
   ~ComponentFunctions();
   ComponentFunctions(const ComponentFunctions&) = delete;

@@ -77,12 +77,9 @@ class ConvLstmLayer final : public Layer {
       whole.AddDim(to);
       return whole;
     };
-    const Endpoint kernel =
-        call.WeightOf("kernel", with_sizes(channels, gates),
-                      KernelOf(s_.o));
-    const Endpoint recurrent = call.WeightOf(
-        "recurrent_kernel", with_sizes(s_.filters, gates),
-        RecurrentOf(s_.o));
+    const Endpoint kernel = call.WeightOf("kernel", with_sizes(channels, gates), KernelOf(s_.o));
+    const Endpoint recurrent =
+        call.WeightOf("recurrent_kernel", with_sizes(s_.filters, gates), RecurrentOf(s_.o));
     const Endpoint bias = s_.o.use_bias ? Bias(call, gates) : Endpoint();
     if (!b.ok()) return {};
     // All steps' convolutions of the inputs at once.

@@ -101,15 +101,10 @@ class ConvLayer : public Layer {
     for (const int64_t size : window->kernel) shape.AddDim(size);
     shape.AddDim(channels / groups);
     shape.AddDim(s_.filters);
-    const Endpoint kernel =
-        call.WeightOf("kernel", shape,
-                      KernelOf(s_.o));
+    const Endpoint kernel = call.WeightOf("kernel", shape, KernelOf(s_.o));
     Endpoint y = InGroups(b, x, kernel, *window, *attr);
     if (s_.o.use_bias) {
-      y = AddBias(
-          b, y,
-          call.WeightOf("bias", Shape{s_.filters},
-                        BiasOf(s_.o)));
+      y = AddBias(b, y, call.WeightOf("bias", Shape{s_.filters}, BiasOf(s_.o)));
     }
     y = Activate(b, s_.o.activation, y);
     AddActivityLoss(call, s_.o.activity_regularizer, y, x);
@@ -191,15 +186,10 @@ class ConvTransposeLayer final : public Layer {
     for (const int64_t size : window->kernel) shape.AddDim(size);
     shape.AddDim(s_.filters);
     shape.AddDim(b.ShapeOf(x).dim(kRank + 1));
-    const Endpoint kernel =
-        call.WeightOf("kernel", shape,
-                      KernelOf(s_.o));
+    const Endpoint kernel = call.WeightOf("kernel", shape, KernelOf(s_.o));
     Endpoint y = Spread(b, x, kernel, *window, *padding);
     if (s_.o.use_bias) {
-      y = AddBias(
-          b, y,
-          call.WeightOf("bias", Shape{s_.filters},
-                        BiasOf(s_.o)));
+      y = AddBias(b, y, call.WeightOf("bias", Shape{s_.filters}, BiasOf(s_.o)));
     }
     y = Activate(b, s_.o.activation, y);
     AddActivityLoss(call, s_.o.activity_regularizer, y, x);
@@ -305,10 +295,8 @@ class DepthwiseLayer final : public Layer {
     if (kSeparable) y = Pointwise(call, y, outputs);
     if (kRank == 1) y = DropHeight(b, y);
     if (s_.o.use_bias) {
-      y = b.Op(
-          "BiasAdd",
-          {y, call.WeightOf("bias", Shape{kSeparable ? s_.filters : outputs},
-                            BiasOf(s_.o))});
+      y = b.Op("BiasAdd",
+               {y, call.WeightOf("bias", Shape{kSeparable ? s_.filters : outputs}, BiasOf(s_.o))});
     }
     y = Activate(b, s_.o.activation, y);
     AddActivityLoss(call, s_.o.activity_regularizer, y, x);

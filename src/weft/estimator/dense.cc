@@ -40,14 +40,11 @@ class DenseLayer final : public Layer {
       return {};
     }
     const int64_t inputs = shape.dim(rank - 1);
-    const Endpoint kernel =
-        call.WeightOf("kernel", Shape{inputs, units_},
-                      KernelOf(o_));
+    const Endpoint kernel = call.WeightOf("kernel", Shape{inputs, units_}, KernelOf(o_));
     const Endpoint rows = rank == 2 ? x : ReshapeTo(b, x, {-1, inputs});
     Endpoint y = b.Op("MatMul", {rows, kernel});
     if (o_.use_bias) {
-      const Endpoint bias = call.WeightOf(
-          "bias", Shape{units_}, BiasOf(o_));
+      const Endpoint bias = call.WeightOf("bias", Shape{units_}, BiasOf(o_));
       y = b.Op("BiasAdd", {y, bias});
     }
     if (rank > 2) y = WithOuterSizes(b, y, x, units_);

@@ -95,9 +95,7 @@ class EinsumDenseLayer final : public Layer {
       }
       kernel_shape.AddDim(size->second);
     }
-    const Endpoint kernel =
-        call.WeightOf("kernel", kernel_shape,
-                      KernelOf(s_.o));
+    const Endpoint kernel = call.WeightOf("kernel", kernel_shape, KernelOf(s_.o));
     Endpoint y =
         b.Op("Einsum", {std::vector<Endpoint>{x, kernel}}, {{"equation", Lettered(e, *open)}});
     if (!s_.o.bias_axes.empty()) y = WithBias(call, e, sizes, *open, y);
@@ -166,8 +164,7 @@ class EinsumDenseLayer final : public Layer {
       shape.AddDim(axes.find(c) != axes.npos ? sizes.at(c) : 1);
     }
     for (int i = 0; e.open_behind && i < open; ++i) shape.AddDim(1);
-    const Endpoint bias = call.WeightOf(
-        "bias", shape, BiasOf(s_.o));
+    const Endpoint bias = call.WeightOf("bias", shape, BiasOf(s_.o));
     return call.b().Op("AddV2", {y, bias});
   }
 

@@ -41,7 +41,8 @@ class EmbeddingLayer final : public Layer {
         {s_.o.embeddings_initializer, s_.o.embeddings_regularizer, s_.o.embeddings_constraint});
     if (table.empty()) return {};
     Endpoint rows = train::EmbeddingLookup(b, table, ids);
-    if (table.size() > 1 && b.ok()) {  // of rows from several parts the shape is not known otherwise
+    if (table.size() > 1 &&
+        b.ok()) {  // of rows from several parts the shape is not known otherwise
       PartialShape shape = b.ShapeOf(ids);
       shape.AddDim(s_.output_dim);
       rows = b.Op("EnsureShape", {rows}, {{"shape", shape}});

@@ -128,9 +128,9 @@ class RandomCropLayer final : public Layer {
     const int64_t kept_rows = std::min(rows, columns * height / width);
     const int64_t kept_columns = std::min(columns, rows * width / height);
     const Endpoint middle = b.Op(
-        "Slice",
-        {x, IntVector(b, {0, (rows - kept_rows) / 2, (columns - kept_columns) / 2, 0}),
-         IntVector(b, {-1, std::max<int64_t>(kept_rows, 1), std::max<int64_t>(kept_columns, 1), -1})});
+        "Slice", {x, IntVector(b, {0, (rows - kept_rows) / 2, (columns - kept_columns) / 2, 0}),
+                  IntVector(b, {-1, std::max<int64_t>(kept_rows, 1),
+                                std::max<int64_t>(kept_columns, 1), -1})});
     return {{b.Op("ResizeBilinear", {middle, IntVector(b, {height, width})},
                   {{"half_pixel_centers", true}}),
              {}}};
@@ -141,10 +141,10 @@ class RandomCropLayer final : public Layer {
   Endpoint Place(LayerCall& call, int64_t last) const {
     GraphBuilder& b = call.b();
     const int64_t seed = call.NextSeed(s_.seed);
-    return b.Op("RandomUniformInt",
-                {IntVector(b, {}), b.Scalar<int32_t>(0),
-                 b.Scalar<int32_t>(static_cast<int32_t>(last + 1))},
-                {{"seed", seed}, {"seed2", seed}});
+    return b.Op(
+        "RandomUniformInt",
+        {IntVector(b, {}), b.Scalar<int32_t>(0), b.Scalar<int32_t>(static_cast<int32_t>(last + 1))},
+        {{"seed", seed}, {"seed2", seed}});
   }
 
   CropSettings s_;

@@ -7,8 +7,8 @@
 
 namespace weft::estimator {
 
-int LayerCall::FindOrAdd(const std::string& name, const Shape& shape,
-                         const WeightOptions& options, int num_parts) {
+int LayerCall::FindOrAdd(const std::string& name, const Shape& shape, const WeightOptions& options,
+                         int num_parts) {
   if (!b().ok()) return -1;
   const std::string full = FullName(name);
   const auto found = parts_.by_name.find(full);
@@ -36,7 +36,8 @@ int LayerCall::FindOrAdd(const std::string& name, const Shape& shape,
   weight.constraint = options.constraint;
   std::vector<train::Variable> made;
   if (num_parts > 1) {
-    made = program_.AddPartitionedVariable(names_ + name, DType::kFloat, shape, *initial, num_parts);
+    made =
+        program_.AddPartitionedVariable(names_ + name, DType::kFloat, shape, *initial, num_parts);
   } else {
     made.push_back(program_.AddVariable(names_ + name, DType::kFloat, shape, *initial,
                                         {.trainable = options.trainable && trainable_}));

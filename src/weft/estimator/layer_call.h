@@ -61,7 +61,7 @@ struct RunningState {
 
 // All that is collected while the layers of one model are called.
 struct ModelParts {
-  std::vector<Weight> weights;  // in order of creation
+  std::vector<Weight> weights;            // in order of creation
   std::map<std::string, size_t> by_name;  // the first part's place
   // Tables of at least so many bytes lie in so many parts.
   int table_parts = 1;
@@ -98,14 +98,14 @@ class LayerCall {
   // The same, for those that read or assign it by its handle.
   const train::Variable* VariableOf(const std::string& name, const Shape& shape,
                                     const WeightOptions& options);
-  // A table that rows are gathered from: its parts, more than one where it is large and the model is
-  // on parameter servers. One with a constraint or a regularizer stays whole.
+  // A table that rows are gathered from: its parts, more than one where it is large and the model
+  // is on parameter servers. One with a constraint or a regularizer stays whole.
   std::vector<train::Variable> TableOf(const std::string& name, const Shape& shape,
                                        const WeightOptions& options);
   // The weight `name` where an earlier call made it, else null.
   const train::Variable* FindWeight(const std::string& name) const;
-  // Sets the weight to `value` with each training step; WeightOf gives in this call what it is then,
-  // and gradients of that are the weight's.
+  // Sets the weight to `value` with each training step; WeightOf gives in this call what it is
+  // then, and gradients of that are the weight's.
   void Replace(const std::string& name, const train::Variable& weight, Endpoint value);
   // Sets a weight with each training step.
   Node* Assign(const train::Variable& weight, Endpoint value);

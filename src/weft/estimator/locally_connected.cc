@@ -53,21 +53,21 @@ class LocallyConnectedLayer final : public Layer {
     for (int i = 0; i < kRank; ++i) {
       const int64_t size = shape.dim(i + 1);
       if (size < (*kernel)[i] || window < 0 || s_.filters < 1) {
-        call.Fail(InvalidArgument("expected an input of known sizes that are at least the kernel's"
-                                  ", and 1 filter or more, got ",
-                                  shape.ToString(), " and ", s_.filters));
+        call.Fail(
+            InvalidArgument("expected an input of known sizes that are at least the kernel's"
+                            ", and 1 filter or more, got ",
+                            shape.ToString(), " and ", s_.filters));
         return {};
       }
       window *= (*kernel)[i];
       out.push_back((size - (*kernel)[i]) / (*strides)[i] + 1);
       places *= out.back();
     }
-    const Endpoint patches =
-        b.Op("ExtractImagePatches", {kRank == 1 ? AddHeight(b, x) : x},
-             {{"ksizes", WholeWindow(*kernel)},
-              {"strides", WholeWindow(*strides)},
-              {"rates", AttrValue::IntList{1, 1, 1, 1}},
-              {"padding", "VALID"}});
+    const Endpoint patches = b.Op("ExtractImagePatches", {kRank == 1 ? AddHeight(b, x) : x},
+                                  {{"ksizes", WholeWindow(*kernel)},
+                                   {"strides", WholeWindow(*strides)},
+                                   {"rates", AttrValue::IntList{1, 1, 1, 1}},
+                                   {"padding", "VALID"}});
     const Endpoint weights =
         call.WeightOf("kernel", Shape{places, window, s_.filters}, KernelOf(s_.o));
     // A product of matrices at each place.

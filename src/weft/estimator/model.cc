@@ -302,8 +302,7 @@ Status Model::SetWeights(const std::vector<NamedWeight>& values) {
       return NotFound("The model has no weight '", value.name, "'");
     }
     const Weight& first = parts_.weights[found->second];
-    if (value.value.dtype() != first.variable.dtype ||
-        value.value.shape() != first.whole_shape()) {
+    if (value.value.dtype() != first.variable.dtype || value.value.shape() != first.whole_shape()) {
       return InvalidArgument("Weight '", value.name, "' is ", DTypeName(first.variable.dtype), " ",
                              first.whole_shape().ToString(), ", the value ",
                              DTypeName(value.value.dtype()), " ", value.value.shape().ToString());

@@ -55,8 +55,8 @@ class RandomImageLayer final : public Layer {
   RandomImageLayer() = default;
   explicit RandomImageLayer(ImageSettings settings) : s_(std::move(settings)) {}
   const char* class_name() const override {
-    static const char* const kNames[] = {"RandomFlip", "RandomRotation",   "RandomTranslation",
-                                         "RandomZoom", "RandomBrightness", "RandomContrast",
+    static const char* const kNames[] = {"RandomFlip",   "RandomRotation",   "RandomTranslation",
+                                         "RandomZoom",   "RandomBrightness", "RandomContrast",
                                          "RandomHeight", "RandomWidth"};
     return kNames[static_cast<int>(kChange)];
   }
@@ -148,8 +148,9 @@ class RandomImageLayer final : public Layer {
     const Endpoint drawn = b.Op("RandomUniform", {IntVector(b, {})},
                                 {{"dtype", DType::kFloat}, {"seed", seed}, {"seed2", seed}});
     const Endpoint factor =
-        b.Op("AddV2", {b.Op("Mul", {drawn, Number(b, DType::kFloat, s_.first.highest - s_.first.lowest)}),
-                       Number(b, DType::kFloat, 1 + s_.first.lowest)});
+        b.Op("AddV2",
+             {b.Op("Mul", {drawn, Number(b, DType::kFloat, s_.first.highest - s_.first.lowest)}),
+              Number(b, DType::kFloat, 1 + s_.first.lowest)});
     const int axis = kChange == Change::kHeight ? 1 : 2;
     std::vector<Endpoint> sizes = {SizeOf(b, x, 1), SizeOf(b, x, 2)};
     Endpoint& size = sizes[axis - 1];
@@ -190,7 +191,7 @@ class RandomImageLayer final : public Layer {
       return {};
     }
     // As in Keras 3 an image turns along both axes or along none.
-    const std::vector<int64_t> axes = both                   ? std::vector<int64_t>{1, 2}
+    const std::vector<int64_t> axes = both                    ? std::vector<int64_t>{1, 2}
                                       : s_.mode == "vertical" ? std::vector<int64_t>{1}
                                                               : std::vector<int64_t>{2};
     const Endpoint turn =

@@ -137,11 +137,8 @@ class RecurrentLayer final : public RecurrentBase {
   CellWeights MakeWeights(LayerCall& call, int64_t features) {
     const int64_t columns = KindOfCell(kCell).gates * units_;
     CellWeights w;
-    w.kernel = call.WeightOf("kernel", Shape{features, columns},
-                             KernelOf(o_));
-    w.recurrent = call.WeightOf(
-        "recurrent_kernel", Shape{units_, columns},
-        RecurrentOf(o_));
+    w.kernel = call.WeightOf("kernel", Shape{features, columns}, KernelOf(o_));
+    w.recurrent = call.WeightOf("recurrent_kernel", Shape{units_, columns}, RecurrentOf(o_));
     if (!o_.use_bias) return w;
     WeightOptions options = BiasOf(o_);
     if (kCell == Cell::kLstm && o_.unit_forget_bias) {

@@ -26,8 +26,8 @@ LayerRef IntegerLookup(const std::vector<int64_t>& vocabulary, const LookupOptio
 
 // Texts or whole numbers to [0, num_bins).
 LayerRef Hashing(int64_t num_bins, const std::string& name = "");
-// Called on {a, b, ...}: each combination of the values that an example has in them to [0, num_bins),
-// as LookupOptions tells of output_mode.
+// Called on {a, b, ...}: each combination of the values that an example has in them to [0,
+// num_bins), as LookupOptions tells of output_mode.
 LayerRef HashedCrossing(int64_t num_bins, const std::string& output_mode = "int",
                         const std::string& name = "");
 // Ids below `num_tokens`, as LookupOptions tells of output_mode.

@@ -109,7 +109,8 @@ class SpectralNormalizationLayer final : public Wrapper {
   std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
     if (!Check(call)) return {};
     if (power_iterations_ < 1) {
-      call.Fail(InvalidArgument("power_iterations is ", power_iterations_, ", expected at least 1"));
+      call.Fail(
+          InvalidArgument("power_iterations is ", power_iterations_, ", expected at least 1"));
       return {};
     }
     const train::Variable* kernel = call.FindWeight("kernel");
@@ -148,15 +149,13 @@ class SpectralNormalizationLayer final : public Wrapper {
     const train::Variable* made = Largest(call, kernel);
     if (made == nullptr) return;
     const train::Variable vector = *made;
-    const Endpoint w =
-        ReshapeTo(b, kernel.value, {-1, kernel.shape.dim(kernel.shape.rank() - 1)});
+    const Endpoint w = ReshapeTo(b, kernel.value, {-1, kernel.shape.dim(kernel.shape.rank() - 1)});
     Endpoint u = vector.value, v;
     for (int64_t i = 0; i < power_iterations_; ++i) {
       v = UnitLength(b, b.Op("MatMul", {u, w}, {{"transpose_b", true}}));
       u = UnitLength(b, b.Op("MatMul", {v, w}));
     }
-    const Endpoint value =
-        b.Op("MatMul", {b.Op("MatMul", {v, w}), u}, {{"transpose_b", true}});
+    const Endpoint value = b.Op("MatMul", {b.Op("MatMul", {v, w}), u}, {{"transpose_b", true}});
     const Endpoint is_zero = Reduce(b, "All", b.Op("Equal", {w, NumberLike(b, w, 0)}), {0, 1});
     const Endpoint scale = b.Op("SelectV2", {is_zero, b.Op("OnesLike", {value}), value});
     const Endpoint divided = b.Op("RealDiv", {kernel.value, ReshapeTo(b, scale, {})});
