@@ -78,7 +78,7 @@ class LocalServers:
 
     def start(self, port, job, task, cluster):
         name, process = self.running.get(port, (None, None))
-        if name == (job, task, cluster) and process.poll() is None:
+        if name == (job, task) and process.poll() is None:
             return
         if process is not None:
             process.kill()
@@ -87,7 +87,7 @@ class LocalServers:
                                     '--root', '/'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    preexec_fn=processes.die_with_parent)
         processes.wait_for_port(port, process)
-        self.running[port] = (job, task, cluster), process
+        self.running[port] = (job, task), process
 
     def named(self, server_def):
         """Starts what of a program's cluster is among these, under the names that it gives."""
