@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 
+import high_level_rows
 import jobs
 import model_rows
 import op_rows
@@ -306,6 +307,15 @@ class Bench:
     def big(self):
         size_rows.big(self, Together, Side, measure)
 
+    def eager(self):
+        high_level_rows.eager(self, Side, measure)
+
+    def tape(self):
+        high_level_rows.tape(self, Side, measure)
+
+    def fit(self):
+        high_level_rows.fit(self, Side, measure)
+
     def ps(self):
         self.table.section("The seeds' MLP on 1 parameter server and 2 workers, asynchronous, batch 100 (row 7)")
         with self.cluster('weft', ps=1, worker=2) as (ours, _, _), \
@@ -398,7 +408,8 @@ class Bench:
 ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'ops': Bench.single_ops, 'products': Bench.products,
         'models': Bench.whole_models, 'ps': Bench.ps, 'wire': Bench.wire, 'first': Bench.first,
         'checkpoint': Bench.checkpoint, 'big': Bench.big, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs,
-        'serving': serving_rows.run, 'allreduce': together_rows.allreduce, 'recovery': together_rows.recovery}
+        'eager': Bench.eager, 'tape': Bench.tape, 'fit': Bench.fit, 'serving': serving_rows.run,
+        'allreduce': together_rows.allreduce, 'recovery': together_rows.recovery}
 
 
 def main():

@@ -5,7 +5,8 @@
     tensorflow_rounds.py dispatch (matmul|add) (chain|wide) THREADS (plain|fused) SETTING
     tensorflow_rounds.py kernels CHAINS THREADS DEVICES SETTING   chains of 50 kernels that do not share themselves out,
                                                                   the chains spread over CPU devices
-    tensorflow_rounds.py mlp BATCH THREADS SETTING
+    tensorflow_rounds.py mlp BATCH THREADS SETTING    SETTING eager too: each step by a tape
+    tensorflow_rounds.py eager OP SIZE                100 calls of an op on [SIZE, SIZE]
     tensorflow_rounds.py cluster TARGET WORKER BATCH [empty]
     tensorflow_rounds.py bounce TARGET WORKER ELEMENTS   float32 from the worker to the parameter server and back
 
@@ -103,12 +104,11 @@ def first_values():
 
 def mlp(batch, threads, setting):
     fed = batch_of(batch)
-    if setting == 'function':
+    if setting in ('function', 'eager'):
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         variables = [tf.Variable(v) for v in first_values()]
 
-        @tf.function
         def step(x, y):
             with tf.GradientTape() as tape:
                 loss = model(x, y, *variables)
@@ -116,7 +116,8 @@ def mlp(batch, threads, setting):
                 v.assign_sub(0.001 * g)
             return loss
         x, y = tf.constant(fed[0]), tf.constant(fed[1])
-        return lambda: step(x, y).numpy()
+        call = tf.function(step) if setting == 'function' else step
+        return lambda: call(x, y).numpy()
     tf1.disable_eager_execution()
     x, y = tf1.placeholder(tf.float32, [None, 784]), tf1.placeholder(tf.float32, [None, 10])
     variables = [tf1.get_variable('v%d' % i, initializer=v, use_resource=True) for i, v in enumerate(first_values())]
@@ -126,6 +127,24 @@ def mlp(batch, threads, setting):
     session.run(tf1.global_variables_initializer())
     call = session.make_callable([loss, train], [x, y])
     return lambda: call(*fed)[0]
+
+
+EAGER = {'add': tf.add, 'mul': tf.multiply, 'matmul': tf.matmul, 'relu': lambda x, _: tf.nn.relu(x),
+         'sum': lambda x, _: tf.reduce_sum(x, 1), 'softmax': lambda x, _: tf.nn.softmax(x),
+         'transpose': lambda x, _: tf.transpose(x), 'concat': lambda x, y: tf.concat([x, y], 1)}
+
+
+def eager(op, size):
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    call = EAGER[op]
+    x, y = tf.fill([size, size], 0.5), tf.fill([size, size], 0.25)
+
+    def step():
+        for _ in range(100):
+            z = call(x, y)
+        return z.numpy().ravel()[0]
+    return step
 
 
 def cluster(target, worker, batch, empty):
@@ -168,6 +187,8 @@ def main(args):
         return dispatch(args[1], args[2], int(args[3]), args[4] == 'fused', args[5])
     if args[0] == 'kernels':
         return kernels(int(args[1]), int(args[2]), int(args[3]), args[4])
+    if args[0] == 'eager':
+        return eager(args[1], int(args[2]))
     if args[0] == 'mlp':
         return mlp(int(args[1]), int(args[2]), args[3])
     if args[0] == 'bounce':

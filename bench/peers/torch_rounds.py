@@ -3,6 +3,7 @@
 """PyTorch's side of the session benchmarks.
 
     torch_rounds.py mlp BATCH THREADS
+    torch_rounds.py eager OP SIZE        100 calls of an op on [SIZE, SIZE]
 """
 import sys
 
@@ -31,5 +32,26 @@ def mlp(batch, threads):
     return step
 
 
+EAGER = {'add': torch.add, 'mul': torch.mul, 'matmul': torch.matmul, 'relu': lambda x, _: torch.relu(x),
+         'sum': lambda x, _: torch.sum(x, 1), 'softmax': lambda x, _: torch.softmax(x, 1),
+         'transpose': lambda x, _: torch.t(x).contiguous(), 'concat': lambda x, y: torch.cat([x, y], 1)}
+
+
+def eager(op, size):
+    torch.set_num_threads(1)
+    call = EAGER[op]
+    x, y = torch.full((size, size), 0.5), torch.full((size, size), 0.25)
+
+    @torch.no_grad()
+    def step():
+        for _ in range(100):
+            z = call(x, y)
+        return z.flatten()[0].item()
+    return step
+
+
 if __name__ == '__main__':
-    serve(mlp(int(sys.argv[2]), int(sys.argv[3])))
+    if sys.argv[1] == 'eager':
+        serve(eager(sys.argv[2], int(sys.argv[3])))
+    else:
+        serve(mlp(int(sys.argv[2]), int(sys.argv[3])))

@@ -6,7 +6,6 @@
 
 namespace eager = weft::imperative;
 using eager::Array;
-
 weft::Status Fit() {
   WEFT_ASSIGN_OR_RETURN(const auto runtime,
                         eager::Runtime::Make({.catalogue = &weft::StandardCatalogue(),
@@ -28,9 +27,10 @@ weft::Status Fit() {
     return std::vector<Array>{loss};
   };
   int steps = 0;
-  for (float loss = 1; loss > 0.01F && run.ok(); ++steps)
+  for (float loss = 1; loss > 0.01F && run.ok(); ++steps) {
     loss = step({x, y})[0].tensor().scalar<float>();
-  WEFT_RETURN_IF_ERROR(run.status());
+    std::printf("step %d loss %.4f\n", steps, loss);
+  }
   std::printf("%s after %d steps at once\n", steps > 5 ? "close" : "lucky", steps);
 
   eager::TracedFunction traced(run, step);

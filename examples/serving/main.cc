@@ -31,8 +31,13 @@ weft::Status Fit(const std::string& folder, float slope_of_points) {
   const float s = slope_of_points;
   const Tensor xs = Tensor::Vector<float>({-1, 0, 1, 2});
   const Tensor ys = Tensor::Vector<float>({2 - s, 2, 2 + s, 2 + 2 * s});
-  for (int i = 0; i < 400; ++i)
-    WEFT_RETURN_IF_ERROR(session->Run({{"x:0", xs}, {"y:0", ys}}, {}, {step->name()}, nullptr));
+  std::vector<Tensor> now;
+  for (int i = 0; i < 400; ++i) {
+    WEFT_RETURN_IF_ERROR(
+        session->Run({{"x:0", xs}, {"y:0", ys}}, {train::NameOf(loss)}, {step->name()}, &now));
+    if (i % 5 == 0 && i <= 60)
+      std::fprintf(stderr, "step %d loss %.6f\n", i, now[0].scalar<float>());
+  }
 
   train::ExportOptions options;
   options.signatures["serving_default"] = train::MakeSignature(b, {{"x", x}}, {{"y", line}});

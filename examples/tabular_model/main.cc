@@ -44,7 +44,8 @@ weft::Status Learn(const std::string& path) {
   WEFT_RETURN_IF_ERROR(model->Compile({.optimizer = keras::Adam(keras::CosineDecay(0.01, 30 * 32)),
                                        .loss = {"huber"},
                                        .metrics = {"mae", "r2_score"}}));
-  WEFT_RETURN_IF_ERROR(model->Fit(MakeFlats(1000, 1), {.epochs = 30}).status());
+  const keras::FitOptions fit = {.epochs = 30, .callbacks = {keras::Progress()}};
+  WEFT_RETURN_IF_ERROR(model->Fit(MakeFlats(1000, 1), fit).status());
   WEFT_ASSIGN_OR_RETURN(const keras::Logs logs, model->Evaluate(MakeFlats(300, 2)));
   std::printf("R2 %.4f\n", keras::LogOf(logs, "r2_score"));
   return keras::SaveWeights(*model, path);

@@ -7,7 +7,6 @@
 
 namespace keras = weft::estimator;
 using weft::Tensor;
-
 constexpr const char* kWords[] = {"",     "fine", "great", "lovely", "bad", "dull",
                                   "poor", "not",  "the",   "food",   "was", "room"};  // 0: none
 constexpr int kLength = 8, kNumWords = 12, kNot = 7;
@@ -42,7 +41,8 @@ weft::Status Learn() {
   WEFT_RETURN_IF_ERROR(model->Compile({.optimizer = keras::Adam(0.02),
                                        .loss = {"binary_crossentropy"},
                                        .metrics = {"accuracy", "auc"}}));
-  WEFT_RETURN_IF_ERROR(model->Fit(MakeRemarks(1500, 1), {.batch_size = 64, .epochs = 6}).status());
+  const keras::FitOptions fit = {.batch_size = 64, .epochs = 6, .callbacks = {keras::Progress()}};
+  WEFT_RETURN_IF_ERROR(model->Fit(MakeRemarks(1500, 1), fit).status());
   WEFT_ASSIGN_OR_RETURN(const keras::Logs logs, model->Evaluate(MakeRemarks(500, 2)));
   std::printf("Test accuracy: %.4f\n", keras::LogOf(logs, "accuracy"));
   const int32_t remark[kLength] = {8, 9, 10, kNot, 4, 2};

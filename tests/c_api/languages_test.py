@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in C, Go and Java ask a model through libweft_c: languages_test.py SOURCE LIBRARY SERVING_EXAMPLE.
+"""Programs in C, Go, Java and Python ask a model through libweft_c: languages_test.py SOURCE LIBRARY SERVING_EXAMPLE.
 
 What has no compiler on this machine is skipped, and said to be.
 """
@@ -74,6 +74,11 @@ class LanguagesTest(unittest.TestCase):
         self.built(run('javac', '-d', self.folder, os.path.join(self.examples, 'Predict.java')))
         out = self.asks('java', '-Xmx64m', '-XX:TieredStopAtLevel=1', '-Djava.library.path=' + self.folder, '-cp', self.folder,
                         'Predict')
+        self.assertEqual(out, 'y of x: 32.0 62.0\n')
+
+    def test_python(self):
+        """Without a package: ctypes, in this interpreter."""
+        out = self.asks(sys.executable, os.path.join(self.examples, 'predict.py'), env=dict(os.environ, LIBWEFT_C=LIBRARY))
         self.assertEqual(out, 'y of x: 32.0 62.0\n')
 
     def test_only_the_functions_of_the_header_are_visible(self):

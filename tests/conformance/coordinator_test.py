@@ -195,6 +195,60 @@ def keras(cluster):
     assert evaluated < losses[0], (evaluated, losses)
 
 
+def keras_steps(cluster):
+    """Several steps an execution: a loop over variables of both parameter servers, with metrics and dropout in it."""
+    tf, strategy, _ = connect(cluster)
+    x, y = data()
+    with strategy.scope():
+        model = tf.keras.Sequential([tf.keras.layers.Dense(8, 'relu', input_shape=(3,)), tf.keras.layers.Dropout(0.1),
+                                     tf.keras.layers.BatchNormalization(), tf.keras.layers.Dense(1)])
+        model.compile(tf.keras.optimizers.Adam(0.05), 'mse', metrics=['mae'], steps_per_execution=4)
+    assert len({variable.device for variable in model.variables}) == 2, [variable.device for variable in model.variables]
+    rows = tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(16)
+    history = model.fit(rows, epochs=2, steps_per_epoch=40, verbose=0)
+    losses = history.history['loss']
+    assert losses[-1] < 0.7 * losses[0], losses
+    assert model.optimizer.iterations.numpy() == 80, model.optimizer.iterations
+    assert model.evaluate(rows, steps=8, verbose=0)[0] < losses[0]
+
+
+def looping(cluster):
+    """Loops and branches over variables of several parameter servers: sums are those of the same program alone."""
+    tf, strategy, coordinator = connect(cluster)
+    with strategy.scope():
+        small, large, steps = tf.Variable(1.0), tf.Variable(2.0), tf.Variable(0)
+    assert len({variable.device for variable in (small, large, steps)}) == 2
+
+    @tf.function
+    def turn(count):
+        for i in tf.range(count):
+            if i % 3 == 0:
+                small.assign_add(large * 0.5)
+            elif large < 8.0:
+                large.assign_add(small)
+                steps.assign_add(1)
+            else:
+                large.assign(tf.sqrt(large))
+        while small > 4.0:
+            small.assign_sub(1.5)
+        return small + large
+    a, b, n = 1.0, 2.0, 0
+    for count in (4, 1, 7):
+        told = coordinator.schedule(turn, args=(count,))
+        coordinator.join()
+        for i in range(count):
+            if i % 3 == 0:
+                a += b * 0.5
+            elif b < 8.0:
+                b, n = b + a, n + 1
+            else:
+                b = b ** 0.5
+        while a > 4.0:
+            a -= 1.5
+        assert abs(told.fetch() - (a + b)) < 1e-4, (count, told.fetch(), a, b)
+    assert int(steps.numpy()) == n, (steps, n)
+
+
 def worker_killed(cluster):
     """A worker dies in the middle of the work and is started again: nothing is lost, and what it had is made anew."""
     tf, strategy, coordinator = connect(cluster)
@@ -274,6 +328,13 @@ class CoordinatorTest(unittest.TestCase):
     @unittest.skipIf('tfnew' in sys.prefix, 'Keras 3 has no ParameterServerStrategy')
     def test_keras_fits(self):
         self.run_case('keras')
+
+    @unittest.skipIf('tfnew' in sys.prefix, 'Keras 3 has no ParameterServerStrategy')
+    def test_keras_fits_several_steps_an_execution(self):
+        self.run_case('keras_steps')
+
+    def test_loops_and_branches_over_variables_of_several_servers(self):
+        self.run_case('looping')
 
     def test_a_worker_that_is_killed_comes_back(self):
         self.run_case('worker_killed')

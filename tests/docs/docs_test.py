@@ -11,7 +11,9 @@ import sys
 import tempfile
 import tomllib
 import unittest
+import xml.etree.ElementTree
 
+import training_pictures
 from extract import blocks
 
 WEFT, BIN, DOCS, REFERENCE, DEVICE, OP_LIBRARY = (pathlib.Path(word) for word in sys.argv[1:7])
@@ -59,6 +61,22 @@ class Pages(unittest.TestCase):
         program = (DOCS.parent / 'examples/horovod/train.py').read_text()
         (promised,) = blocks((DOCS / 'training_together.md').read_text(), 'python')
         self.assertEqual(program.split('"""\n', 1)[1], promised)
+
+    def test_six_programs_are_the_examples_with_pictures_of_runs(self):
+        """The page is what its maker makes of the examples; a picture has a line for each number that a run told, epoch by epoch."""
+        root = DOCS.parent
+        self.assertEqual((DOCS / 'six_programs.md').read_text(), training_pictures.page(root))
+        found, word = training_pictures.curves(run(BIN / 'eager'))
+        self.assertEqual(word, 'step')
+        self.assertGreater(len(found['loss']), 5)
+        for name, *_ in training_pictures.PROGRAMS:
+            picture = xml.etree.ElementTree.parse(DOCS / 'pictures' / ('training_%s.svg' % name)).getroot()
+            lines = picture.findall('{http://www.w3.org/2000/svg}polyline')
+            self.assertGreaterEqual(len(lines), 1, name)
+            for line in lines:
+                self.assertGreater(len(line.get('points').split()), 5, name)
+        # Of the program that draws nothing at random the picture is the run's.
+        self.assertEqual(training_pictures.picture(found, word), (DOCS / 'pictures/training_eager.svg').read_text())
 
     def test_links_lead_somewhere(self):
         readme = DOCS.parent / 'README.md'

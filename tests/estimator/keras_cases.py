@@ -31,6 +31,14 @@ def two(make, shape=(4,), other=None):
     return keras.Model([a, b], make(L.Dense(shape[-1])(a), b))
 
 
+def crossing(first, second, shape, output_mode='int'):
+    a, b = keras.Input(shape, dtype=first), keras.Input(shape, dtype=second)
+    crossed = L.HashedCrossing(7, output_mode=output_mode)([a, b])
+    if output_mode == 'int':
+        crossed = L.Flatten()(L.Embedding(7, 3)(crossed))
+    return keras.Model([a, b], L.Dense(2)(crossed))
+
+
 def shared():
     a, b = keras.Input((5,)), keras.Input((5,))
     dense = L.Dense(4, activation='tanh')
@@ -207,6 +215,9 @@ CASES = {
     'random_translation': lambda: sequential(IMAGE, L.RandomTranslation((0.2, 0.2), (-0.3, -0.3)), L.Dense(2)),
     'random_zoom': lambda: sequential(IMAGE, L.RandomZoom((-0.2, -0.2), fill_mode='wrap'), L.Dense(2)),
     'random_zoom_two': lambda: sequential(IMAGE, L.RandomZoom((0.2, 0.2), (0.1, 0.1), interpolation='nearest'), L.Dense(2)),
+    'hashed_crossing': lambda: crossing('int64', 'string', (1,)),
+    'hashed_crossing_hot': lambda: crossing('string', 'string', (1,), output_mode='one_hot'),
+    'hashed_crossing_numbers': lambda: crossing('int64', 'int32', (1,), output_mode='one_hot'),
     'dropout': lambda: sequential((5,), L.Dense(4), L.Dropout(0.0), L.SpatialDropout1D(0.0) if False else L.GaussianNoise(0.0)),
     'shared': shared,
     'nested': nested,
@@ -222,11 +233,56 @@ for name in ('relu', 'elu', 'selu', 'gelu', 'sigmoid', 'tanh', 'softplus', 'soft
         CASES['activation_' + name] = lambda name=name: sequential((5,), L.Dense(4, activation=name))
 
 if KERAS3:
+    if hasattr(L, 'AdaptiveMaxPooling2D'):
+        CASES['adaptive_pools'] = lambda: sequential(IMAGE, L.Dense(2), L.AdaptiveMaxPooling2D((4, 5)), L.AdaptiveAveragePooling2D(3))
+        CASES['adaptive_pools_1d'] = lambda: sequential(SEQUENCE, L.Dense(2), L.AdaptiveAveragePooling1D(4), L.AdaptiveMaxPooling1D(3))
+        CASES['adaptive_pools_3d'] = lambda: sequential(VOLUME, L.Dense(2), L.AdaptiveAveragePooling3D((2, 4, 3)), L.AdaptiveMaxPooling3D(2))
+    # Keras 2 keeps the kernel a second time.
+    CASES['spectral_dense'] = lambda: sequential((5,), L.SpectralNormalization(L.Dense(4, activation='tanh')), L.Dense(2))
+    CASES['spectral_convolution'] = lambda: sequential(IMAGE, L.SpectralNormalization(L.Conv2D(4, 3), power_iterations=2), L.Flatten(), L.Dense(2))
+    CASES['group_query'] = lambda: two(lambda a, b: L.GroupQueryAttention(3, 4, 2)(a, b), (4, 6), (5, 6))
+    CASES['group_query_causal'] = lambda: two(lambda a, b: L.GroupQueryAttention(2, 4, 1, use_bias=False)(a, b, use_causal_mask=True),
+                                              (4, 6), (4, 6))
     CASES['rms_normalization'] = lambda: sequential(SEQUENCE, L.Dense(4), L.RMSNormalization())
     CASES['random_nothing'] = lambda: sequential(IMAGE, L.RandomContrast(0.0), L.Dense(2))
     CASES['rms_normalization_2'] = lambda: sequential(SEQUENCE, L.Dense(4), L.RMSNormalization(axis=[1, 2], epsilon=1e-3))
 else:
+    CASES['locally_connected1d'] = lambda: sequential(SEQUENCE, L.LocallyConnected1D(3, 2, strides=2, activation='tanh'))
+    CASES['locally_connected2d'] = lambda: sequential(IMAGE, L.LocallyConnected2D(3, (3, 2), strides=(2, 1), kernel_regularizer='l2'))
+    CASES['locally_connected_plain'] = lambda: sequential(IMAGE, L.LocallyConnected2D(2, 2, use_bias=False))
+    CASES['random_height'] = lambda: sequential(IMAGE, L.RandomHeight((0.2, 0.2)), L.GlobalAveragePooling2D(), L.Dense(2))
+    CASES['random_width'] = lambda: sequential(IMAGE, L.RandomWidth((-0.4, -0.4), interpolation='nearest'), L.GlobalMaxPooling2D(),
+                                               L.Dense(2))
+    CASES['random_crop_small'] = lambda: sequential(IMAGE, L.RandomCrop(9, 5), L.Conv2D(2, 2))  # which Keras 3 crops while training only
     CASES['thresholded'] = lambda: sequential((5,), L.Dense(4), L.ThresholdedReLU(0.2))
+
+PIXELS = (5, 4, 2)
+
+
+def drawn(shape, layer):
+    first = keras.Input(shape)
+    return keras.Model(first, layer(first, training=True))
+
+
+# Layers that draw while training, and how many examples share what is drawn.
+DRAWN = {
+    'drawn_dropout': (1, lambda: drawn((20,), L.Dropout(0.3))),
+    'drawn_alpha_dropout': (1, lambda: drawn((20,), L.AlphaDropout(0.3))),
+    'drawn_gaussian_noise': (1, lambda: drawn((20,), L.GaussianNoise(0.5))),
+    'drawn_gaussian_dropout': (1, lambda: drawn((20,), L.GaussianDropout(0.3))),
+    'drawn_spatial_dropout': (1, lambda: drawn((5, 4), L.SpatialDropout1D(0.4))),
+    'drawn_flip': (1, lambda: drawn(PIXELS, L.RandomFlip('horizontal'))),
+    'drawn_flip_vertical': (1, lambda: drawn(PIXELS, L.RandomFlip('vertical'))),
+    'drawn_brightness': (1, lambda: drawn(PIXELS, L.RandomBrightness(0.3))),
+    'drawn_rotation': (1, lambda: drawn(PIXELS, L.RandomRotation(0.2))),
+    'drawn_translation': (1, lambda: drawn(PIXELS, L.RandomTranslation(0.3, 0.2, fill_mode='constant'))),
+    'drawn_zoom': (1, lambda: drawn(PIXELS, L.RandomZoom(0.4))),
+    'drawn_crop': (10, lambda: drawn(PIXELS, L.RandomCrop(3, 2))),
+}
+
+if KERAS3:  # in Keras 2 an image is turned along each axis by itself, and a batch shares its contrast
+    DRAWN['drawn_flip_both'] = 1, lambda: drawn(PIXELS, L.RandomFlip())
+    DRAWN['drawn_contrast'] = 1, lambda: drawn(PIXELS, L.RandomContrast(0.4))
 
 S = keras.optimizers.schedules
 O = keras.optimizers

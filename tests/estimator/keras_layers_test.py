@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers, losses, metrics and optimizers in C++ against the real Keras, and files both ways:
-keras_layers_test.py KERAS_TOOL [TEST ...]
+keras_layers_test.py KERAS_TOOL [--share I/N] [TEST ...]     of the layers every N-th from I on, 0 to N - 1
 
 Keras writes each model and data; keras_tool reads both, predicts, evaluates and takes ten steps, and saves what it trained.
 Compared are predictions, the change of every weight in the first step (its gradient), losses of ten steps, weights and
@@ -18,9 +18,13 @@ import h5py
 import numpy as np
 import tensorflow as tf
 
-from keras_cases import CASES, EXAMPLES, KERAS3, LOSSES, METRICS, OPTIMIZERS, keras, sequential, targets
+from keras_cases import CASES, DRAWN, EXAMPLES, KERAS3, LOSSES, METRICS, OPTIMIZERS, keras, sequential, targets
 
 TOOL = sys.argv[1]
+SHARE, SHARES = 0, 1
+if sys.argv[2:3] == ['--share']:
+    SHARE, SHARES = map(int, sys.argv[3].split('/'))
+    del sys.argv[2:4]
 STEPS = 10
 LOOSE = {  # what float sums in another order may move further in ten steps
     'unit_normalization': 1e-4, 'activation_exponential': 5e-4, 'optimizer_adadelta': 1e-4, 'optimizer_nadam': 1e-4,
@@ -155,7 +159,7 @@ class Case:
     def compare_weights(self, compare, when, ours, theirs):
         """By order where Keras has ours, else by shape and value: trained ones come first there."""
         values = [ours[str(i)][()] for i in range(len(ours))]
-        states = [i for i, name in enumerate(ours.attrs['names']) if name.rsplit('/', 1)[1].startswith('moving_')]
+        states = [i for i, name in enumerate(ours.attrs['names']) if name.rsplit('/', 1)[1].startswith(('moving_', 'vector_'))]
         if not KERAS3:
             values = [v for i, v in enumerate(values) if i not in states] + [values[i] for i in states]
         left = list(range(len(theirs)))
@@ -189,7 +193,7 @@ class Keras(unittest.TestCase):
     def test_layers(self):
         only = os.environ.get('CASES', '').split()
         cases = []
-        for name, make in CASES.items():
+        for name, make in list(CASES.items())[SHARE::SHARES]:
             if only and name not in only:
                 continue
             if KERAS3 is False and name == 'small_resnet':
@@ -223,6 +227,40 @@ class Keras(unittest.TestCase):
                 loaded.assert_existing_objects_matched()
             for ours, theirs in zip(expected, as_list(model(x, training=False))):
                 np.testing.assert_allclose(np.array(theirs), ours, rtol=1e-5, atol=1e-5, err_msg=form)
+
+    def test_draws(self):
+        """Of what is drawn while training means, squares and products of neighbours are Keras's, as far as so many draws tell."""
+        folder, count = self.folder.name, 4000
+        random = np.random.default_rng(5)
+        told = {}
+        for name, (shared, make) in DRAWN.items():
+            model = make()
+            one = random.uniform(0, 255, model.input_shape[1:])
+            if len(one.shape) < 3:
+                one = one / 128 - 1
+            x = np.repeat(one[None].astype('float32'), count, 0)
+            model.save('%s/%s.keras' % (folder, name))
+            with h5py.File('%s/%s.h5' % (folder, name), 'w') as data:
+                data.attrs['settings'] = json.dumps({'batch': shared if shared > 1 else count})
+                data['x0'] = x
+            size = shared if shared > 1 else count
+            told[name] = np.concatenate([np.array(model(x[i:i + size])) for i in range(0, count, size)]), shared
+        done = subprocess.run([TOOL, folder] + list(told), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=200)
+        self.assertEqual(done.stdout, ''.join('%s ok\n' % name for name in told), done.stderr[-3000:])
+        for name, (theirs, shared) in told.items():
+            with self.subTest(name), h5py.File('%s/%s.weft.h5' % (folder, name), 'r') as made:
+                ours = made['out0'][()]
+                self.assertEqual(ours.shape, theirs.shape)
+                self.compare_draws(ours[::shared], theirs[::shared])
+
+    def compare_draws(self, ours, theirs):
+        def features(y):
+            y = y.reshape(len(y), -1).astype('float64')
+            return np.concatenate([y, y * y, y * np.roll(y, 1, 1)], 1)
+        ours, theirs = features(ours), features(theirs)
+        self.assertGreater(ours.var(0).max(), 0)
+        error = np.sqrt((ours.var(0) + theirs.var(0)) / len(ours)) + 1e-4 * (1 + np.abs(theirs.mean(0)))
+        self.assertLess((np.abs(ours.mean(0) - theirs.mean(0)) / error).max(), 6)
 
     def test_optimizers(self):
         self.check([Case(self.folder.name, 'optimizer_' + name,

@@ -41,12 +41,24 @@ bool NamesAnother(const Graph& graph, const FunctionRef& function, const DeviceN
   return false;
 }
 
-// A call that is given handles of variables that lie elsewhere: its body reads them there.
+bool RunsFunctions(const Graph& graph, const Node& node) {
+  return node.LowersTo(InstructionKind::kCall) || node.LowersTo(InstructionKind::kBranch) ||
+         node.LowersTo(InstructionKind::kLoop) || graph.FindFunction(node.op()) != nullptr;
+}
+
+// What gives a handle, also where it has come into loops.
+const Node* OriginOf(Endpoint handle) {
+  while (handle.node != nullptr && handle.node->LowersTo(InstructionKind::kEnter))
+    handle = handle.node->input(0);
+  return handle.node;
+}
+
+// A call, branch or loop that is given handles of variables that lie elsewhere: its body reads them
+// there.
 bool TakesHandlesFromElsewhere(const Graph& graph, const Node& node) {
-  if (!node.LowersTo(InstructionKind::kCall) && graph.FindFunction(node.op()) == nullptr)
-    return false;
+  if (!RunsFunctions(graph, node)) return false;
   for (int i = 0; i < node.num_inputs(); ++i) {
-    const Node* const source = node.input(i).node;
+    const Node* const source = OriginOf(node.input(i));
     if (source != nullptr && source->traits().source == ValueSource::kVariable &&
         node.input_type(i).dtype == DType::kResource &&
         source->assigned_device() != node.assigned_device())
@@ -64,6 +76,31 @@ bool Spans(const Graph& graph, const Node& node) {
     if (NamesAnother(graph, function, *device, &seen)) return true;
   }
   return false;
+}
+
+// A variable's handle: the same node gives it in all that runs, so that it needs no switching.
+bool IsHandleOfVariable(const Endpoint& value) {
+  const Node* const origin = OriginOf(value);
+  return value.node->output_type(value.port).dtype == DType::kResource && origin != nullptr &&
+         origin->traits().source == ValueSource::kVariable;
+}
+
+// The results of a body that are its arguments of the same number.
+std::vector<bool> PassedThrough(const Graph& body) {
+  std::vector<bool> passed;
+  for (const Node* node : body.nodes()) {
+    if (!node->LowersTo(InstructionKind::kResult)) continue;
+    const Node* from = node->input(0).node;
+    while (from != nullptr && from->traits().passes_on == PassesOn::kItself)
+      from = from->input(0).node;
+    const auto index = static_cast<size_t>(FindAttrOr<int64_t>(node->attrs(), "index", -1));
+    if (from == nullptr || !from->LowersTo(InstructionKind::kArgument) ||
+        FindAttrOr<int64_t>(from->attrs(), "index", -1) != static_cast<int64_t>(index))
+      continue;
+    if (index >= passed.size()) passed.resize(index + 1);
+    passed[index] = true;
+  }
+  return passed;
 }
 
 AttrMap TypeOf(const Endpoint& value) {
@@ -126,9 +163,14 @@ class Inliner {
   // A node beside the call.
   StatusOr<Node*> Add(absl::string_view op, AttrMap attrs, const std::vector<Endpoint>& inputs,
                       const std::vector<Node*>& controls = {}) {
+    return AddAt(device_, op, std::move(attrs), inputs, controls);
+  }
+  StatusOr<Node*> AddAt(const std::string& device, absl::string_view op, AttrMap attrs,
+                        const std::vector<Endpoint>& inputs,
+                        const std::vector<Node*>& controls = {}) {
     NodeDef def{.name = graph_->UniqueName(absl::StrCat(prefix_, "/_", op)),
                 .op = std::string(op),
-                .device = device_};
+                .device = device};
     def.attrs = std::move(attrs);
     return graph_->AddNode(std::move(def), inputs, controls);
   }
@@ -295,6 +337,10 @@ class Lowering {
       };
       std::vector<Endpoint> mine;
       for (Endpoint& value : rest) {
+        if (IsHandleOfVariable(value)) {
+          mine.push_back(value);
+          continue;
+        }
         WEFT_ASSIGN_OR_RETURN(Node * turned, turn(value));
         mine.push_back({turned, 1});
         value = {turned, 0};
@@ -367,12 +413,27 @@ class Lowering {
                              "' needs a condition, a body and a variable to run as a loop");
     }
     const std::string frame = graph_->UniqueName(absl::StrCat(node_->name(), "/frame"));
-    std::vector<Endpoint> merges;
+    NeedFinder::Memory memory;
+    WEFT_ASSIGN_OR_RETURN(const Graph whole_body,
+                          InstantiateWanted(functions[1], *graph_, &memory));
+    const std::vector<bool> passed = PassedThrough(whole_body);
+    std::vector<Endpoint> merges;  // of a handle that stays the same: its constant Enter
+    std::vector<bool> stays;
     for (const Endpoint& first : node_->inputs()) {
+      const size_t index = stays.size();
+      stays.push_back(index < passed.size() && passed[index] && IsHandleOfVariable(first));
       AttrMap attrs = TypeOf(first);
       attrs["frame_name"] = frame;
       attrs["parallel_iterations"] =
           std::max<int64_t>(1, FindAttrOr<int64_t>(node_->attrs(), "parallel_iterations", 10));
+      if (stays.back()) {
+        attrs["is_constant"] = true;
+        WEFT_ASSIGN_OR_RETURN(
+            Node * enter, here_.AddAt(OriginOf(first)->requested_device(), "Enter", attrs, {first},
+                                      node_->control_inputs()));
+        merges.push_back({enter, 0});
+        continue;
+      }
       WEFT_ASSIGN_OR_RETURN(Node * enter,
                             here_.Add("Enter", attrs, {first}, node_->control_inputs()));
       AttrMap both = TypeOf(first);
@@ -389,7 +450,13 @@ class Lowering {
     WEFT_ASSIGN_OR_RETURN(Node * goes_on, here_.Add("LoopCond", {}, {asked.results[0]}));
     std::vector<Endpoint> arguments;
     std::vector<Endpoint> exits;
-    for (const Endpoint& merge : merges) {
+    for (size_t i = 0; i < merges.size(); ++i) {
+      const Endpoint& merge = merges[i];
+      if (stays[i]) {
+        arguments.push_back(merge);
+        exits.push_back(node_->input(static_cast<int>(i)));
+        continue;
+      }
       WEFT_ASSIGN_OR_RETURN(Node * turn, here_.Add("Switch", TypeOf(merge), {merge, {goes_on, 0}}));
       WEFT_ASSIGN_OR_RETURN(Node * value, here_.Add("Identity", TypeOf(merge), {{turn, 1}}));
       arguments.push_back({value, 0});
@@ -405,6 +472,7 @@ class Lowering {
       return InvalidArgument("Node '", node_->name(), "': While loop body returned ",
                              round.results.size(), " arguments. Expected: ", merges.size());
     for (size_t i = 0; i < merges.size(); ++i) {
+      if (stays[i]) continue;
       WEFT_ASSIGN_OR_RETURN(Node * next,
                             here_.Add("NextIteration", TypeOf(merges[i]), {round.results[i]}));
       WEFT_RETURN_IF_ERROR(graph_->SetInput(merges[i].node, 1, {next, 0}));

@@ -124,10 +124,11 @@ class Placer {
     return absl::OkStatus();
   }
 
-  // A call that is given handles which were asked to be at several devices: its body says what runs
-  // where. Branches and loops stay with their first handle, as what lowering makes of them has to.
+  // A call, branch or loop that is given handles which were asked to be at several devices: its
+  // body says what runs where, and lowering takes the handles there as they are.
   bool TakesHandlesOfSeveral(const Node& node) const {
-    if (!node.LowersTo(InstructionKind::kCall) && graph_->FindFunction(node.op()) == nullptr)
+    if (!node.LowersTo(InstructionKind::kCall) && !node.LowersTo(InstructionKind::kBranch) &&
+        !node.LowersTo(InstructionKind::kLoop) && graph_->FindFunction(node.op()) == nullptr)
       return false;
     const std::string* first = nullptr;
     for (int i = 0; i < node.num_inputs(); ++i) {

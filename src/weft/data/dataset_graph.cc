@@ -61,16 +61,14 @@ class Writer {
         return Add(**dataset);
       }
     }
+    if (value.dtype() == DType::kResource && state_ == StateInGraph::kRefuse) {
+      return FailedPrecondition(op, " depends on a resource, which is state outside of its graph");
+    }
     NodeDef node{.name = "", .op = "Const", .device = "", .inputs = {}, .attrs = {}};
-    if (value.dtype() == DType::kResource) {
-      if (state_ == StateInGraph::kRefuse) {
-        return FailedPrecondition(op,
-                                  " depends on a resource, which is state outside of its graph");
-      }
+    node.attrs = {{"dtype", value.dtype()}, {"value", value}};
+    if (value.dtype() == DType::kResource && state_ == StateInGraph::kLeaveOut) {
       node.op = "Placeholder";
       node.attrs = {{"dtype", value.dtype()}, {"shape", PartialShape(value.shape())}};
-    } else {
-      node.attrs = {{"dtype", value.dtype()}, {"value", value}};
     }
     node.name = absl::StrCat(node.op, "/_", def_.nodes.size());
     def_.nodes.push_back(node);

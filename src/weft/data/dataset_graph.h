@@ -9,8 +9,9 @@ namespace weft::data {
 
 // What becomes of handles, which name state outside of the pipeline.
 enum class StateInGraph {
-  kRefuse,  // FailedPrecondition names the dataset
-  kLeaveOut,
+  kRefuse,    // FailedPrecondition names the dataset
+  kLeaveOut,  // placeholders stand for them
+  kName,      // constants hold them: where they lead to nothing, datasets make state of their own
 };
 
 // The nodes in the order in which they are made, the last a _Retval of the dataset; what tensors

@@ -9,12 +9,12 @@ namespace weft::eager {
 
 ComponentFunctions::ComponentFunctions(worker::Worker* worker, rendezvous::TensorSource* source,
                                        std::string session)
-    : worker_(worker), source_(source), session_(std::move(session)) {
-  // Refused only for devices of its own, which it asks for none of.
-  worker_->CreateSession({.handle = session_}).IgnoreError();
-}
+    : worker_(worker), source_(source), session_(std::move(session)) {}
 
-ComponentFunctions::~ComponentFunctions() { worker_->DeleteSession(session_).IgnoreError(); }
+ComponentFunctions::~ComponentFunctions() {
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& session : sessions_) worker_->DeleteSession(session).IgnoreError();
+}
 
 Status ComponentFunctions::Add(tensorflow::eager::RegisterFunctionOp function) {
   worker::DropGuessedShapes(function.mutable_function_def());
@@ -35,7 +35,12 @@ Status ComponentFunctions::Add(tensorflow::eager::RegisterFunctionOp function) {
       worker_->DeregisterGraph(graph).IgnoreError();
     parts_.erase(old);
   }
-  parts_.emplace(name, Part{std::move(def), std::move(library), {}});
+  // Nodes of two functions may have one name, and in a session these would share their state.
+  const std::string session = absl::StrCat(session_, "/", sessions_.size());
+  // Refused only for devices of its own, which it asks for none of.
+  WEFT_RETURN_IF_ERROR(worker_->CreateSession({.handle = session}));
+  sessions_.push_back(session);
+  parts_.emplace(name, Part{std::move(def), std::move(library), session, {}});
   return absl::OkStatus();
 }
 
@@ -54,7 +59,7 @@ StatusOr<uint32_t> ComponentFunctions::GraphOf(const Call& call) {
     node->set_assigned_device(asked.empty() || node->IsCallEnd() ? call.device : asked);
   }
   WEFT_ASSIGN_OR_RETURN(const uint32_t graph,
-                        worker_->RegisterGraph(session_, std::move(body), step::PartOptions()));
+                        worker_->RegisterGraph(part.session, std::move(body), step::PartOptions()));
   part.graphs.emplace(call.device, graph);
   return graph;
 }

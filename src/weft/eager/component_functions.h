@@ -36,7 +36,8 @@ class ComponentFunctions {
     std::shared_ptr<Cancellation> cancellation;  // shared with who cancels late
   };
 
-  // `session` names what the parts share at the worker. Both pointers must outlive this.
+  // `session` begins the names of the parts' sessions at the worker. Both pointers must outlive
+  // this.
   ComponentFunctions(worker::Worker* worker, rendezvous::TensorSource* source, std::string session);
   ~ComponentFunctions();
   ComponentFunctions(const ComponentFunctions&) = delete;
@@ -53,6 +54,7 @@ class ComponentFunctions {
   struct Part {
     FunctionDef function;
     Graph library;
+    std::string session;                     // of its own
     std::map<std::string, uint32_t> graphs;  // of the worker, by device
   };
   StatusOr<uint32_t> GraphOf(const Call& call);
@@ -62,6 +64,7 @@ class ComponentFunctions {
   const std::string session_;
   absl::Mutex mutex_;
   std::map<std::string, Part> parts_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> sessions_ ABSL_GUARDED_BY(mutex_);  // of all parts there have been
 };
 
 }  // namespace weft::eager

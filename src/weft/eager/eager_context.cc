@@ -118,6 +118,17 @@ StatusOr<RendezvousKey> KeyOf(const AttrMap& attrs) {
   return key;
 }
 
+// A dataset lives where it was made: what another process sends of it is no more than its name.
+Status RefuseDataset(const Tensor& tensor) {
+  if (tensor.dtype() != DType::kVariant) return absl::OkStatus();
+  for (const Variant& variant : tensor.span<Variant>()) {
+    if (variant.value && variant.value->type_name() == "tensorflow::DatasetVariantWrapper")
+      return InvalidArgument("A dataset cannot be copied from one task to another: make it in a ",
+                             "function that runs where it is used");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 EagerContext::EagerContext(const EagerEnvironment& environment, uint64_t id,
@@ -221,6 +232,7 @@ Status EagerContext::Put(const proto::SendTensorOp& sent) {
   std::vector<Tensor> tensors;
   for (const tensorflow::TensorProto& tensor : sent.tensors()) {
     WEFT_ASSIGN_OR_RETURN(Tensor read, TensorFromProto(tensor));
+    WEFT_RETURN_IF_ERROR(RefuseDataset(read));
     tensors.push_back(std::move(read));
   }
   absl::MutexLock lock(&mutex_);

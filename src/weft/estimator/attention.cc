@@ -6,6 +6,7 @@
 
 #include "weft/estimator/dropout.h"
 #include "weft/estimator/graph_writing.h"
+#include "weft/estimator/kernel_fields.h"
 #include "weft/estimator/layer_classes.h"
 
 namespace weft::estimator {
@@ -102,31 +103,36 @@ class AttentionLayer final : public Layer {
 
 struct HeadSettings {
   int64_t num_heads = 1, key_dim = 1;
+  int64_t num_shared = 1;  // heads of key and value, of grouped ones
   MultiHeadAttentionOptions o;
 };
 
-class MultiHeadAttentionLayer final : public Layer {
+template <bool kGrouped>
+class HeadsLayer final : public Layer {
  public:
-  MultiHeadAttentionLayer() = default;
-  explicit MultiHeadAttentionLayer(HeadSettings settings) : s_(std::move(settings)) {}
-  const char* class_name() const override { return "MultiHeadAttention"; }
+  HeadsLayer() = default;
+  explicit HeadsLayer(HeadSettings settings) : s_(std::move(settings)) {}
+  const char* class_name() const override {
+    return kGrouped ? "GroupQueryAttention" : "MultiHeadAttention";
+  }
   InputStyle input_style() const override { return InputStyle::kArguments; }
   void Fields(ConfigFields& f) override {
+    f.Field("dropout", s_.o.dropout);
+    f.Field("use_bias", s_.o.use_bias);
+    KernelFields(f, s_.o);
+    if (kGrouped) {
+      f.Field("head_dim", s_.key_dim);
+      f.Field("num_query_heads", s_.num_heads);
+      f.Field("num_key_value_heads", s_.num_shared);
+      return;
+    }
     f.Field("num_heads", s_.num_heads);
     f.Field("key_dim", s_.key_dim);
     f.OptionalSize("value_dim", s_.o.value_dim);
-    f.Field("dropout", s_.o.dropout);
-    f.Field("use_bias", s_.o.use_bias);
     Json output = s_.o.output_dim < 0 ? Json() : Json(s_.o.output_dim);
     f.Raw("output_shape", output);
     if (output.is_array() && output.size() == 1) output = Json(output.items()[0]);
     if (output.is_int()) s_.o.output_dim = output.AsInt().value_or(-1);
-    f.Field("kernel_initializer", s_.o.kernel_initializer);
-    f.Field("bias_initializer", s_.o.bias_initializer);
-    f.Field("kernel_regularizer", s_.o.kernel_regularizer);
-    f.Field("bias_regularizer", s_.o.bias_regularizer);
-    f.Field("kernel_constraint", s_.o.kernel_constraint);
-    f.Field("bias_constraint", s_.o.bias_constraint);
     if (f.keras() != 2) return;
     // Keras 2 reads them and takes null for "when it is called".
     for (const char* name : {"query_shape", "key_shape", "value_shape"}) {
@@ -142,12 +148,18 @@ class MultiHeadAttentionLayer final : public Layer {
       call.Fail(InvalidArgument("num_heads and key_dim must be at least 1"));
       return {};
     }
+    const int64_t shared = kGrouped ? s_.num_shared : s_.num_heads;
+    if (shared < 1 || s_.num_heads % shared != 0) {
+      call.Fail(InvalidArgument("num_key_value_heads is ", shared, ", expected a divisor of the ",
+                                s_.num_heads, " heads of the query"));
+      return {};
+    }
     const Endpoint x = in[0].tensor, values = in[1].tensor;
     const Endpoint keys = in.size() == 3 ? in[2].tensor : values;
     const int64_t value_dim = s_.o.value_dim < 0 ? s_.key_dim : s_.o.value_dim;
-    Endpoint query = Heads(call, x, "query", s_.key_dim);
-    const Endpoint key = Heads(call, keys, "key", s_.key_dim);
-    const Endpoint value = Heads(call, values, "value", value_dim);
+    Endpoint query = Heads(call, x, "query", s_.num_heads, s_.key_dim);
+    const Endpoint key = Repeated(b, Heads(call, keys, "key", shared, s_.key_dim));
+    const Endpoint value = Repeated(b, Heads(call, values, "value", shared, value_dim));
     if (!b.ok()) return {};
     query = b.Op("Mul",
                  {query, Number(b, DType::kFloat, 1 / std::sqrt(static_cast<double>(s_.key_dim)))});
@@ -160,26 +172,28 @@ class MultiHeadAttentionLayer final : public Layer {
   }
 
  private:
-  WeightOptions KernelOptions() const {
-    return {s_.o.kernel_initializer, s_.o.kernel_regularizer, s_.o.kernel_constraint};
-  }
-  WeightOptions BiasOptions() const {
-    return {s_.o.bias_initializer, s_.o.bias_regularizer, s_.o.bias_constraint};
-  }
-
   // [batch, time, features] as [batch, heads, time, size].
-  Endpoint Heads(LayerCall& call, Endpoint x, const std::string& name, int64_t size) {
+  Endpoint Heads(LayerCall& call, Endpoint x, const std::string& name, int64_t heads,
+                 int64_t size) {
     GraphBuilder& b = call.b();
-    const int64_t features = b.ShapeOf(x).dim(2), heads = s_.num_heads;
+    const int64_t features = b.ShapeOf(x).dim(2);
     const InnerLayer inner(call, name, name + "_dense");
-    const Endpoint kernel = call.WeightOf("kernel", Shape{features, heads, size}, KernelOptions());
+    const Endpoint kernel = call.WeightOf("kernel", Shape{features, heads, size}, KernelOf(s_.o));
     Endpoint y = b.Op("MatMul", {ReshapeTo(b, x, {-1, features}),
                                  ReshapeTo(b, kernel, {features, heads * size})});
     if (s_.o.use_bias) {
-      const Endpoint bias = call.WeightOf("bias", Shape{heads, size}, BiasOptions());
+      const Endpoint bias = call.WeightOf("bias", Shape{heads, size}, BiasOf(s_.o));
       y = b.Op("BiasAdd", {y, ReshapeTo(b, bias, {-1})});
     }
     return TransposeTo(b, WithTime(b, y, x, {heads, size}), {0, 2, 1, 3});
+  }
+
+  // Heads that several of the query share, once for each of these.
+  Endpoint Repeated(GraphBuilder& b, Endpoint heads) const {
+    if (!kGrouped || s_.num_shared == s_.num_heads) return heads;
+    std::vector<int64_t> which;
+    for (int64_t i = 0; i < s_.num_heads; ++i) which.push_back(i * s_.num_shared / s_.num_heads);
+    return b.Op("GatherV2", {heads, IntVector(b, which), b.Scalar<int32_t>(1)});
   }
 
   // [batch * time, ...] as x's [batch, time] + `rest`.
@@ -200,11 +214,11 @@ class MultiHeadAttentionLayer final : public Layer {
     const int64_t width = s_.num_heads * value_dim;
     const InnerLayer inner(call, "attention_output", "output_dense");
     const Endpoint kernel =
-        call.WeightOf("kernel", Shape{s_.num_heads, value_dim, outputs}, KernelOptions());
+        call.WeightOf("kernel", Shape{s_.num_heads, value_dim, outputs}, KernelOf(s_.o));
     Endpoint y =
         b.Op("MatMul", {ReshapeTo(b, heads, {-1, width}), ReshapeTo(b, kernel, {width, outputs})});
     if (s_.o.use_bias) {
-      y = b.Op("BiasAdd", {y, call.WeightOf("bias", Shape{outputs}, BiasOptions())});
+      y = b.Op("BiasAdd", {y, call.WeightOf("bias", Shape{outputs}, BiasOf(s_.o))});
     }
     return WithTime(b, y, x, {outputs});
   }
@@ -222,14 +236,21 @@ LayerRef AdditiveAttention(const AttentionOptions& options) {
 }
 LayerRef MultiHeadAttention(int64_t num_heads, int64_t key_dim,
                             const MultiHeadAttentionOptions& options) {
-  return MakeLayer<MultiHeadAttentionLayer>(HeadSettings{num_heads, key_dim, options},
-                                            options.name);
+  return MakeLayer<HeadsLayer<false>>(HeadSettings{num_heads, key_dim, num_heads, options},
+                                      options.name);
+}
+LayerRef GroupQueryAttention(int64_t head_dim, int64_t num_query_heads, int64_t num_key_value_heads,
+                             const MultiHeadAttentionOptions& options) {
+  HeadSettings settings{num_query_heads, head_dim, num_key_value_heads, options};
+  settings.o.value_dim = settings.o.output_dim = -1;
+  return MakeLayer<HeadsLayer<true>>(std::move(settings), options.name);
 }
 
 void AddAttentionLayers(LayerClasses& classes) {
   classes.Add<AttentionLayer<false>>();
   classes.Add<AttentionLayer<true>>();
-  classes.Add<MultiHeadAttentionLayer>();
+  classes.Add<HeadsLayer<false>>();
+  classes.Add<HeadsLayer<true>>();
 }
 
 }  // namespace weft::estimator

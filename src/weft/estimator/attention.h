@@ -37,5 +37,9 @@ struct MultiHeadAttentionOptions {
 };
 LayerRef MultiHeadAttention(int64_t num_heads, int64_t key_dim,
                             const MultiHeadAttentionOptions& options = {});
+// Several heads of the query share one of key and value (Ainslie et al. 2023). Sizes are those of
+// the query: value_dim and output_dim say nothing here.
+LayerRef GroupQueryAttention(int64_t head_dim, int64_t num_query_heads, int64_t num_key_value_heads,
+                             const MultiHeadAttentionOptions& options = {});
 
 }  // namespace weft::estimator

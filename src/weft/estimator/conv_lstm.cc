@@ -6,6 +6,7 @@
 
 #include "weft/estimator/activation.h"
 #include "weft/estimator/graph_writing.h"
+#include "weft/estimator/kernel_fields.h"
 #include "weft/estimator/layer_classes.h"
 #include "weft/estimator/running_states.h"
 #include "weft/estimator/scan.h"
@@ -39,23 +40,10 @@ class ConvLstmLayer final : public Layer {
     f.Field("padding", s_.o.padding);
     f.Fixed("data_format", "channels_last");
     f.Field("dilation_rate", s_.o.dilation_rate);
-    f.Activation("activation", s_.o.activation);
+    CellFields(f, s_.o);
+    SequenceFields(f, s_.o);
     f.Activation("recurrent_activation", s_.o.recurrent_activation);
-    f.Field("use_bias", s_.o.use_bias);
-    f.Field("kernel_initializer", s_.o.kernel_initializer);
-    f.Field("recurrent_initializer", s_.o.recurrent_initializer);
-    f.Field("bias_initializer", s_.o.bias_initializer);
     f.Field("unit_forget_bias", s_.o.unit_forget_bias);
-    f.Field("kernel_regularizer", s_.o.kernel_regularizer);
-    f.Field("recurrent_regularizer", s_.o.recurrent_regularizer);
-    f.Field("bias_regularizer", s_.o.bias_regularizer);
-    f.Field("kernel_constraint", s_.o.kernel_constraint);
-    f.Field("recurrent_constraint", s_.o.recurrent_constraint);
-    f.Field("bias_constraint", s_.o.bias_constraint);
-    f.Field("return_sequences", s_.o.return_sequences);
-    f.Field("return_state", s_.o.return_state);
-    f.Field("go_backwards", s_.o.go_backwards);
-    f.Field("stateful", s_.o.stateful);
   }
 
   std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
@@ -89,12 +77,9 @@ class ConvLstmLayer final : public Layer {
       whole.AddDim(to);
       return whole;
     };
-    const Endpoint kernel =
-        call.WeightOf("kernel", with_sizes(channels, gates),
-                      {s_.o.kernel_initializer, s_.o.kernel_regularizer, s_.o.kernel_constraint});
-    const Endpoint recurrent = call.WeightOf(
-        "recurrent_kernel", with_sizes(s_.filters, gates),
-        {s_.o.recurrent_initializer, s_.o.recurrent_regularizer, s_.o.recurrent_constraint});
+    const Endpoint kernel = call.WeightOf("kernel", with_sizes(channels, gates), KernelOf(s_.o));
+    const Endpoint recurrent =
+        call.WeightOf("recurrent_kernel", with_sizes(s_.filters, gates), RecurrentOf(s_.o));
     const Endpoint bias = s_.o.use_bias ? Bias(call, gates) : Endpoint();
     if (!b.ok()) return {};
     // All steps' convolutions of the inputs at once.
@@ -121,7 +106,7 @@ class ConvLstmLayer final : public Layer {
   }
 
   Endpoint Bias(LayerCall& call, int64_t gates) const {
-    WeightOptions options{s_.o.bias_initializer, s_.o.bias_regularizer, s_.o.bias_constraint};
+    WeightOptions options = BiasOf(s_.o);
     if (s_.o.unit_forget_bias) {
       options.first = [filters = s_.filters](GraphBuilder& b, DType dtype, const Shape&) {
         const auto filled = [&](int64_t size, double value) {

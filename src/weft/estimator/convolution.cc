@@ -9,6 +9,7 @@
 #include "weft/estimator/activation.h"
 #include "weft/estimator/activity.h"
 #include "weft/estimator/graph_writing.h"
+#include "weft/estimator/kernel_fields.h"
 #include "weft/estimator/layer_classes.h"
 #include "weft/estimator/window.h"
 
@@ -51,18 +52,6 @@ Endpoint PadCausal(GraphBuilder& b, Endpoint x, const ConvWindow& window) {
   return b.Op("Pad", {x, sizes});
 }
 
-void CommonFields(ConfigFields& f, ConvOptions& o) {
-  f.Activation("activation", o.activation);
-  f.Field("use_bias", o.use_bias);
-  f.Field("kernel_initializer", o.kernel_initializer);
-  f.Field("bias_initializer", o.bias_initializer);
-  f.Field("kernel_regularizer", o.kernel_regularizer);
-  f.Field("bias_regularizer", o.bias_regularizer);
-  f.Field("activity_regularizer", o.activity_regularizer);
-  f.Field("kernel_constraint", o.kernel_constraint);
-  f.Field("bias_constraint", o.bias_constraint);
-}
-
 Endpoint AddBias(GraphBuilder& b, Endpoint y, Endpoint bias) {
   return b.ShapeOf(y).rank() == 5 ? b.Op("AddV2", {y, bias}) : b.Op("BiasAdd", {y, bias});
 }
@@ -83,7 +72,8 @@ class ConvLayer : public Layer {
     f.Fixed("data_format", "channels_last");
     f.Field("dilation_rate", s_.o.dilation_rate);
     f.Field("groups", s_.o.groups);
-    CommonFields(f, s_.o);
+    f.Field("use_bias", s_.o.use_bias);
+    ActivatedKernelFields(f, s_.o);
   }
 
   std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
@@ -111,15 +101,10 @@ class ConvLayer : public Layer {
     for (const int64_t size : window->kernel) shape.AddDim(size);
     shape.AddDim(channels / groups);
     shape.AddDim(s_.filters);
-    const Endpoint kernel =
-        call.WeightOf("kernel", shape,
-                      {s_.o.kernel_initializer, s_.o.kernel_regularizer, s_.o.kernel_constraint});
+    const Endpoint kernel = call.WeightOf("kernel", shape, KernelOf(s_.o));
     Endpoint y = InGroups(b, x, kernel, *window, *attr);
     if (s_.o.use_bias) {
-      y = AddBias(
-          b, y,
-          call.WeightOf("bias", Shape{s_.filters},
-                        {s_.o.bias_initializer, s_.o.bias_regularizer, s_.o.bias_constraint}));
+      y = AddBias(b, y, call.WeightOf("bias", Shape{s_.filters}, BiasOf(s_.o)));
     }
     y = Activate(b, s_.o.activation, y);
     AddActivityLoss(call, s_.o.activity_regularizer, y, x);
@@ -174,7 +159,8 @@ class ConvTransposeLayer final : public Layer {
     f.Fixed("data_format", "channels_last");
     f.Field("dilation_rate", s_.o.dilation_rate);
     f.Fixed("output_padding", Json());
-    CommonFields(f, s_.o);
+    f.Field("use_bias", s_.o.use_bias);
+    ActivatedKernelFields(f, s_.o);
   }
 
   std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
@@ -200,15 +186,10 @@ class ConvTransposeLayer final : public Layer {
     for (const int64_t size : window->kernel) shape.AddDim(size);
     shape.AddDim(s_.filters);
     shape.AddDim(b.ShapeOf(x).dim(kRank + 1));
-    const Endpoint kernel =
-        call.WeightOf("kernel", shape,
-                      {s_.o.kernel_initializer, s_.o.kernel_regularizer, s_.o.kernel_constraint});
+    const Endpoint kernel = call.WeightOf("kernel", shape, KernelOf(s_.o));
     Endpoint y = Spread(b, x, kernel, *window, *padding);
     if (s_.o.use_bias) {
-      y = AddBias(
-          b, y,
-          call.WeightOf("bias", Shape{s_.filters},
-                        {s_.o.bias_initializer, s_.o.bias_regularizer, s_.o.bias_constraint}));
+      y = AddBias(b, y, call.WeightOf("bias", Shape{s_.filters}, BiasOf(s_.o)));
     }
     y = Activate(b, s_.o.activation, y);
     AddActivityLoss(call, s_.o.activity_regularizer, y, x);
@@ -314,10 +295,8 @@ class DepthwiseLayer final : public Layer {
     if (kSeparable) y = Pointwise(call, y, outputs);
     if (kRank == 1) y = DropHeight(b, y);
     if (s_.o.use_bias) {
-      y = b.Op(
-          "BiasAdd",
-          {y, call.WeightOf("bias", Shape{kSeparable ? s_.filters : outputs},
-                            {s_.o.bias_initializer, s_.o.bias_regularizer, s_.o.bias_constraint})});
+      y = b.Op("BiasAdd",
+               {y, call.WeightOf("bias", Shape{kSeparable ? s_.filters : outputs}, BiasOf(s_.o))});
     }
     y = Activate(b, s_.o.activation, y);
     AddActivityLoss(call, s_.o.activity_regularizer, y, x);

@@ -65,4 +65,23 @@ LayerRef SeparableConv1D(int64_t filters, const Sizes& kernel_size,
 LayerRef SeparableConv2D(int64_t filters, const Sizes& kernel_size,
                          const DepthwiseOptions& options = {});
 
+// Another kernel and bias at each place of the output, without padding. Keras 3 has them no more.
+struct LocallyConnectedOptions {
+  Sizes strides = 1;
+  ActivationName activation = {};
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
+  std::string name = {};
+};
+LayerRef LocallyConnected1D(int64_t filters, const Sizes& kernel_size,
+                            const LocallyConnectedOptions& options = {});
+LayerRef LocallyConnected2D(int64_t filters, const Sizes& kernel_size,
+                            const LocallyConnectedOptions& options = {});
+
 }  // namespace weft::estimator

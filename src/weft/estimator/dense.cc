@@ -6,6 +6,7 @@
 #include "weft/estimator/activation.h"
 #include "weft/estimator/activity.h"
 #include "weft/estimator/graph_writing.h"
+#include "weft/estimator/kernel_fields.h"
 #include "weft/estimator/layer_classes.h"
 
 namespace weft::estimator {
@@ -20,15 +21,8 @@ class DenseLayer final : public Layer {
   bool KeepsMask() const override { return true; }
   void Fields(ConfigFields& f) override {
     f.Field("units", units_);
-    f.Activation("activation", o_.activation);
     f.Field("use_bias", o_.use_bias);
-    f.Field("kernel_initializer", o_.kernel_initializer);
-    f.Field("bias_initializer", o_.bias_initializer);
-    f.Field("kernel_regularizer", o_.kernel_regularizer);
-    f.Field("bias_regularizer", o_.bias_regularizer);
-    f.Field("activity_regularizer", o_.activity_regularizer);
-    f.Field("kernel_constraint", o_.kernel_constraint);
-    f.Field("bias_constraint", o_.bias_constraint);
+    ActivatedKernelFields(f, o_);
   }
 
   std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
@@ -46,14 +40,11 @@ class DenseLayer final : public Layer {
       return {};
     }
     const int64_t inputs = shape.dim(rank - 1);
-    const Endpoint kernel =
-        call.WeightOf("kernel", Shape{inputs, units_},
-                      {o_.kernel_initializer, o_.kernel_regularizer, o_.kernel_constraint});
+    const Endpoint kernel = call.WeightOf("kernel", Shape{inputs, units_}, KernelOf(o_));
     const Endpoint rows = rank == 2 ? x : ReshapeTo(b, x, {-1, inputs});
     Endpoint y = b.Op("MatMul", {rows, kernel});
     if (o_.use_bias) {
-      const Endpoint bias = call.WeightOf(
-          "bias", Shape{units_}, {o_.bias_initializer, o_.bias_regularizer, o_.bias_constraint});
+      const Endpoint bias = call.WeightOf("bias", Shape{units_}, BiasOf(o_));
       y = b.Op("BiasAdd", {y, bias});
     }
     if (rank > 2) y = WithOuterSizes(b, y, x, units_);

@@ -9,6 +9,7 @@
 #include "weft/estimator/activity.h"
 #include "weft/estimator/dense.h"
 #include "weft/estimator/graph_writing.h"
+#include "weft/estimator/kernel_fields.h"
 #include "weft/estimator/layer_classes.h"
 
 namespace weft::estimator {
@@ -68,17 +69,10 @@ class EinsumDenseLayer final : public Layer {
       shape.Append(size < 0 ? Json() : Json(size));
     f.Raw("output_shape", shape);
     if (f.keras() == 0) ReadShape(shape);
-    f.Activation("activation", s_.o.activation);
+    ActivatedKernelFields(f, s_.o);
     Json axes = s_.o.bias_axes.empty() ? Json() : Json(s_.o.bias_axes);
     f.Raw("bias_axes", axes);
     if (axes.is_string()) s_.o.bias_axes = axes.AsString().value_or("");
-    f.Field("kernel_initializer", s_.o.kernel_initializer);
-    f.Field("bias_initializer", s_.o.bias_initializer);
-    f.Field("kernel_regularizer", s_.o.kernel_regularizer);
-    f.Field("bias_regularizer", s_.o.bias_regularizer);
-    f.Field("activity_regularizer", s_.o.activity_regularizer);
-    f.Field("kernel_constraint", s_.o.kernel_constraint);
-    f.Field("bias_constraint", s_.o.bias_constraint);
   }
 
   std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
@@ -101,9 +95,7 @@ class EinsumDenseLayer final : public Layer {
       }
       kernel_shape.AddDim(size->second);
     }
-    const Endpoint kernel =
-        call.WeightOf("kernel", kernel_shape,
-                      {s_.o.kernel_initializer, s_.o.kernel_regularizer, s_.o.kernel_constraint});
+    const Endpoint kernel = call.WeightOf("kernel", kernel_shape, KernelOf(s_.o));
     Endpoint y =
         b.Op("Einsum", {std::vector<Endpoint>{x, kernel}}, {{"equation", Lettered(e, *open)}});
     if (!s_.o.bias_axes.empty()) y = WithBias(call, e, sizes, *open, y);
@@ -172,8 +164,7 @@ class EinsumDenseLayer final : public Layer {
       shape.AddDim(axes.find(c) != axes.npos ? sizes.at(c) : 1);
     }
     for (int i = 0; e.open_behind && i < open; ++i) shape.AddDim(1);
-    const Endpoint bias = call.WeightOf(
-        "bias", shape, {s_.o.bias_initializer, s_.o.bias_regularizer, s_.o.bias_constraint});
+    const Endpoint bias = call.WeightOf("bias", shape, BiasOf(s_.o));
     return call.b().Op("AddV2", {y, bias});
   }
 

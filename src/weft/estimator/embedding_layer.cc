@@ -36,11 +36,17 @@ class EmbeddingLayer final : public Layer {
       call.Fail(InvalidArgument("input_dim and output_dim must be at least 1"));
       return {};
     }
-    const train::Variable* table = call.VariableOf(
+    const std::vector<train::Variable> table = call.TableOf(
         "embeddings", Shape{s_.input_dim, s_.output_dim},
         {s_.o.embeddings_initializer, s_.o.embeddings_regularizer, s_.o.embeddings_constraint});
-    if (table == nullptr) return {};
-    const Endpoint rows = train::EmbeddingLookup(b, {*table}, ids);
+    if (table.empty()) return {};
+    Endpoint rows = train::EmbeddingLookup(b, table, ids);
+    if (table.size() > 1 &&
+        b.ok()) {  // of rows from several parts the shape is not known otherwise
+      PartialShape shape = b.ShapeOf(ids);
+      shape.AddDim(s_.output_dim);
+      rows = b.Op("EnsureShape", {rows}, {{"shape", shape}});
+    }
     if (!s_.o.mask_zero) return {{rows, {}}};
     return {{rows, b.Op("NotEqual", {ids, NumberLike(b, ids, 0)})}};
   }

@@ -8,7 +8,8 @@
 
 namespace weft::estimator {
 
-// Whole numbers of [0, input_dim) of any shape become rows of a table: [..., output_dim].
+// Whole numbers of [0, input_dim) of any shape become rows of a table: [..., output_dim]. On
+// parameter servers a large table is spread over all of them by rows (ModelOptions::split_from).
 struct EmbeddingOptions {
   Initializer embeddings_initializer = "random_uniform";
   Regularizer embeddings_regularizer = {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/estimator/image_layers.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "weft/estimator/graph_writing.h"
@@ -89,6 +90,66 @@ class CenterCropLayer final : public Layer {
   SizeSettings s_;
 };
 
+struct CropSettings {
+  SizeSettings size;
+  int64_t seed = 0;
+};
+
+class RandomCropLayer final : public Layer {
+ public:
+  explicit RandomCropLayer(CropSettings settings = {}) : s_(std::move(settings)) {}
+  const char* class_name() const override { return "RandomCrop"; }
+  void Fields(ConfigFields& f) override {
+    f.Field("height", s_.size.height);
+    f.Field("width", s_.size.width);
+    Json seed = s_.seed == 0 ? Json() : Json(s_.seed);
+    f.Raw("seed", seed);
+    if (seed.is_int()) s_.seed = seed.AsInt().value_or(0);
+    if (f.keras() != 2) f.Fixed("data_format", "channels_last");
+  }
+
+  std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
+    GraphBuilder& b = call.b();
+    const Endpoint x = CastTo(b, in[0].tensor, DType::kFloat);
+    if (!CheckSize(call, x, s_.size)) return {};
+    const PartialShape shape = b.ShapeOf(x);
+    const int64_t rows = shape.dim(1), columns = shape.dim(2);
+    if (rows < 1 || columns < 1) {
+      call.Fail(InvalidArgument("expected images of known sizes, got ", shape.ToString()));
+      return {};
+    }
+    const int64_t height = s_.size.height, width = s_.size.width;
+    if (call.training() && rows >= height && columns >= width) {
+      const std::vector<Endpoint> begin = {b.Scalar<int32_t>(0), Place(call, rows - height),
+                                           Place(call, columns - width), b.Scalar<int32_t>(0)};
+      return {
+          {b.Op("Slice", {x, b.Op("Pack", {begin}), IntVector(b, {-1, height, width, -1})}), {}}};
+    }
+    const int64_t kept_rows = std::min(rows, columns * height / width);
+    const int64_t kept_columns = std::min(columns, rows * width / height);
+    const Endpoint middle = b.Op(
+        "Slice", {x, IntVector(b, {0, (rows - kept_rows) / 2, (columns - kept_columns) / 2, 0}),
+                  IntVector(b, {-1, std::max<int64_t>(kept_rows, 1),
+                                std::max<int64_t>(kept_columns, 1), -1})});
+    return {{b.Op("ResizeBilinear", {middle, IntVector(b, {height, width})},
+                  {{"half_pixel_centers", true}}),
+             {}}};
+  }
+
+ private:
+  // From 0 to `last`.
+  Endpoint Place(LayerCall& call, int64_t last) const {
+    GraphBuilder& b = call.b();
+    const int64_t seed = call.NextSeed(s_.seed);
+    return b.Op(
+        "RandomUniformInt",
+        {IntVector(b, {}), b.Scalar<int32_t>(0), b.Scalar<int32_t>(static_cast<int32_t>(last + 1))},
+        {{"seed", seed}, {"seed2", seed}});
+  }
+
+  CropSettings s_;
+};
+
 }  // namespace
 
 LayerRef Resizing(int64_t height, int64_t width, const ResizingOptions& options) {
@@ -98,9 +159,14 @@ LayerRef CenterCrop(int64_t height, int64_t width, const std::string& name) {
   return MakeLayer<CenterCropLayer>(SizeSettings{height, width, ""}, name);
 }
 
+LayerRef RandomCrop(int64_t height, int64_t width, int64_t seed, const std::string& name) {
+  return MakeLayer<RandomCropLayer>(CropSettings{{height, width, ""}, seed}, name);
+}
+
 void AddImageLayers(LayerClasses& classes) {
   classes.Add<ResizingLayer>();
   classes.Add<CenterCropLayer>();
+  classes.Add<RandomCropLayer>();
   AddRandomImageLayers(classes);
 }
 

@@ -7,17 +7,17 @@
 
 namespace weft::estimator {
 
-const train::Variable* LayerCall::VariableOf(const std::string& name, const Shape& shape,
-                                             const WeightOptions& options) {
-  if (!b().ok()) return nullptr;
-  const std::string full = absl::StrCat(b().name_prefix(), names_, name);
+int LayerCall::FindOrAdd(const std::string& name, const Shape& shape, const WeightOptions& options,
+                         int num_parts) {
+  if (!b().ok()) return -1;
+  const std::string full = FullName(name);
   const auto found = parts_.by_name.find(full);
   if (found != parts_.by_name.end()) {
-    const train::Variable& variable = parts_.weights[found->second].variable;
-    if (variable.shape == shape) return &variable;
-    Fail(InvalidArgument("Weight '", full, "' has shape ", variable.shape.ToString(),
+    const Shape& known = parts_.weights[found->second].whole_shape();
+    if (known == shape) return static_cast<int>(found->second);
+    Fail(InvalidArgument("Weight '", full, "' has shape ", known.ToString(),
                          " from an earlier call; this one needs ", shape.ToString()));
-    return nullptr;
+    return -1;
   }
   // Each weight draws from a seed of its own.
   const int64_t seed =
@@ -27,34 +27,95 @@ const train::Variable* LayerCall::VariableOf(const std::string& name, const Shap
                                                    : options.initializer.Make(seed);
   if (!initial.ok()) {
     Fail(Annotate(initial.status(), absl::StrCat("Weight '", full, "'")));
-    return nullptr;
+    return -1;
   }
   Weight weight;
   weight.name = full;
   weight.store = store_;
   weight.is_state = !options.trainable;
   weight.constraint = options.constraint;
-  const bool trainable = options.trainable && trainable_;
-  weight.variable =
-      program_.AddVariable(names_ + name, DType::kFloat, shape, *initial, {.trainable = trainable});
-  if (!options.regularizer.empty()) {
-    weight.loss = options.regularizer.Loss(b(), weight.variable.value);
+  std::vector<train::Variable> made;
+  if (num_parts > 1) {
+    made =
+        program_.AddPartitionedVariable(names_ + name, DType::kFloat, shape, *initial, num_parts);
+  } else {
+    made.push_back(program_.AddVariable(names_ + name, DType::kFloat, shape, *initial,
+                                        {.trainable = options.trainable && trainable_}));
   }
-  if (!b().ok()) return nullptr;
-  parts_.by_name.emplace(full, parts_.weights.size());
-  parts_.weights.push_back(std::move(weight));
-  return &parts_.weights.back().variable;
+  if (!options.regularizer.empty()) weight.loss = options.regularizer.Loss(b(), made[0].value);
+  if (!b().ok()) return -1;
+  const size_t first = parts_.weights.size();
+  parts_.by_name.emplace(full, first);
+  for (train::Variable& variable : made) {
+    weight.variable = std::move(variable);
+    parts_.weights.push_back(weight);
+  }
+  return static_cast<int>(first);
+}
+
+const train::Variable* LayerCall::VariableOf(const std::string& name, const Shape& shape,
+                                             const WeightOptions& options) {
+  const int at = FindOrAdd(name, shape, options, 1);
+  return at < 0 ? nullptr : &parts_.weights[at].variable;
+}
+
+std::vector<train::Variable> LayerCall::TableOf(const std::string& name, const Shape& shape,
+                                                const WeightOptions& options) {
+  const auto bytes = shape.num_elements() * static_cast<int64_t>(sizeof(float));
+  const bool whole = bytes < parts_.split_from || shape.dim(0) < parts_.table_parts ||
+                     !options.regularizer.empty() || !options.constraint.empty() || !trainable_;
+  const int first = FindOrAdd(name, shape, options, whole ? 1 : parts_.table_parts);
+  std::vector<train::Variable> parts;
+  for (size_t at = first; first >= 0 && at < parts_.weights.size(); ++at) {
+    if (parts_.weights[at].name != parts_.weights[first].name) break;
+    parts.push_back(parts_.weights[at].variable);
+  }
+  return parts;
 }
 
 Endpoint LayerCall::WeightOf(const std::string& name, const Shape& shape,
                              const WeightOptions& options) {
   const train::Variable* variable = VariableOf(name, shape, options);
-  return variable == nullptr ? Endpoint() : variable->value;
+  if (variable == nullptr) return {};
+  const auto replaced = replaced_.find(FullName(name));
+  return replaced == replaced_.end() ? variable->value : replaced->second;
+}
+
+std::string LayerCall::FullName(const std::string& name) const {
+  return absl::StrCat(b().name_prefix(), names_, name);
+}
+
+const train::Variable* LayerCall::FindWeight(const std::string& name) const {
+  const auto found = parts_.by_name.find(FullName(name));
+  return found == parts_.by_name.end() ? nullptr : &parts_.weights[found->second].variable;
+}
+
+Node* LayerCall::Assign(const train::Variable& weight, Endpoint value) {
+  Node* assigned = AssignWhereItLies(weight, value);
+  AddUpdate(assigned);
+  return assigned;
+}
+
+void LayerCall::Replace(const std::string& name, const train::Variable& weight, Endpoint value) {
+  Node* assigned = Assign(weight, value);
+  if (assigned == nullptr) return;
+  b().set_control_inputs({assigned});
+  replaced_[FullName(name)] = b().Op("ReadVariableOp", {weight.handle}, {{"dtype", weight.dtype}});
+  b().set_control_inputs({});
+}
+
+Node* LayerCall::AssignWhereItLies(const train::Variable& variable, Endpoint value) {
+  const std::string outer = b().device();
+  if (!variable.device.empty()) b().set_device(variable.device);
+  Node* assigned =
+      b().AddNode("AssignVariableOp", {variable.handle, value}, {{"dtype", variable.dtype}});
+  b().set_device(outer);
+  return assigned;
 }
 
 const train::Variable* LayerCall::StateOf(const std::string& name, const Shape& shape) {
   if (!b().ok()) return nullptr;
-  const std::string full = absl::StrCat(b().name_prefix(), names_, name);
+  const std::string full = FullName(name);
   for (const RunningState& state : parts_.states) {
     if (state.name == full) return &state.variable;
   }
@@ -66,10 +127,7 @@ const train::Variable* LayerCall::StateOf(const std::string& name, const Shape& 
 }
 
 void LayerCall::KeepState(const train::Variable& state, Endpoint value) {
-  const std::string outer = b().device();
-  if (!state.device.empty()) b().set_device(state.device);
-  Node* update = b().AddNode("AssignVariableOp", {state.handle, value}, {{"dtype", state.dtype}});
-  b().set_device(outer);
+  Node* update = AssignWhereItLies(state, value);
   if (update != nullptr) parts_.state_updates.push_back(update);
 }
 
@@ -88,7 +146,7 @@ void LayerCall::AddUpdate(Node* update) {
 
 int64_t LayerCall::NextSeed(int64_t own) {
   ++parts_.num_random;
-  if (own != 0) return own;
+  if (own != 0) return own + own_draws_++;
   return parts_.seed == 0 ? 0 : parts_.seed + 104729 * parts_.num_random;
 }
 

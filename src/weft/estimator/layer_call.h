@@ -20,7 +20,8 @@ struct Value {
   Endpoint mask;
 };
 
-// One weight of a model.
+// One weight of a model, or one part of a table whose rows are spread: its parts follow each other
+// under one name, and files hold the whole.
 struct Weight {
   std::string name;  // "dense/kernel", as Keras calls it
   // The folder in Keras's archives: "layers/dense", "layers/bidirectional/forward_layer/cell".
@@ -29,6 +30,12 @@ struct Weight {
   bool is_state = false;  // never trained: moving averages
   Constraint constraint;
   Endpoint loss;  // what its regularizer adds; empty for none
+
+  const Shape& whole_shape() const {
+    return variable.IsPart() ? variable.whole_shape : variable.shape;
+  }
+  // Whether it stands for its table where that counts once.
+  bool is_first() const { return variable.part_begin == 0; }
 };
 
 // What a call says beside its inputs, under Keras's names.
@@ -54,8 +61,11 @@ struct RunningState {
 
 // All that is collected while the layers of one model are called.
 struct ModelParts {
-  std::vector<Weight> weights;  // in order of creation
-  std::map<std::string, size_t> by_name;
+  std::vector<Weight> weights;            // in order of creation
+  std::map<std::string, size_t> by_name;  // the first part's place
+  // Tables of at least so many bytes lie in so many parts.
+  int table_parts = 1;
+  int64_t split_from = 0;
   std::vector<Endpoint> losses;  // scalars that layers add, of the last pass
   std::vector<Node*> updates;    // moving averages, run with each training step
   std::vector<RunningState> states;
@@ -88,6 +98,17 @@ class LayerCall {
   // The same, for those that read or assign it by its handle.
   const train::Variable* VariableOf(const std::string& name, const Shape& shape,
                                     const WeightOptions& options);
+  // A table that rows are gathered from: its parts, more than one where it is large and the model
+  // is on parameter servers. One with a constraint or a regularizer stays whole.
+  std::vector<train::Variable> TableOf(const std::string& name, const Shape& shape,
+                                       const WeightOptions& options);
+  // The weight `name` where an earlier call made it, else null.
+  const train::Variable* FindWeight(const std::string& name) const;
+  // Sets the weight to `value` with each training step; WeightOf gives in this call what it is
+  // then, and gradients of that are the weight's.
+  void Replace(const std::string& name, const train::Variable& weight, Endpoint value);
+  // Sets a weight with each training step.
+  Node* Assign(const train::Variable& weight, Endpoint value);
   // The running state `name` of this layer, float32 and at first 0; null after an error.
   const train::Variable* StateOf(const std::string& name, const Shape& shape);
   // Keeps `value` as the state for the next batch.
@@ -96,7 +117,7 @@ class LayerCall {
   void AddLoss(Endpoint loss);
   // Runs with each training step.
   void AddUpdate(Node* update);
-  // A seed for the next op that draws, after the model's and `own`.
+  // A seed for the next op that draws, after the model's and `own`, another one each time.
   int64_t NextSeed(int64_t own);
   void Fail(const Status& status) const { program_.builder().Fail(status); }
   // The sizes of `x` from axis 1 on must be known; fails and gives false otherwise.
@@ -106,6 +127,12 @@ class LayerCall {
 
  private:
   friend class InnerLayer;
+  // A weight's name in this layer in the model.
+  std::string FullName(const std::string& name) const;
+  Node* AssignWhereItLies(const train::Variable& variable, Endpoint value);
+  // The place of the weight, or of its first part; -1 after an error.
+  int FindOrAdd(const std::string& name, const Shape& shape, const WeightOptions& options,
+                int num_parts);
   train::Program& program_;
   ModelParts& parts_;
   std::string store_;
@@ -113,6 +140,8 @@ class LayerCall {
   bool training_;
   bool trainable_ = true;
   CallArguments arguments_;
+  int64_t own_draws_ = 0;
+  std::map<std::string, Endpoint> replaced_;  // by the weight's whole name
 };
 
 // While it lives, weights belong to a layer inside the layer: `name` in their names, `group` its

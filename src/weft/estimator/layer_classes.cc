@@ -15,6 +15,7 @@ const LayerClasses& LayerClasses::Standard() {
     AddDenseLayers(*classes);
     AddEmbeddingLayers(*classes);
     AddImageLayers(*classes);
+    AddLocallyConnectedLayers(*classes);
     AddMergingLayers(*classes);
     AddNormalizationLayers(*classes);
     AddPoolingLayers(*classes);

@@ -33,6 +33,7 @@ class LayerClasses {
 
 // One function a file of layers.
 void AddActivationLayers(LayerClasses& classes);
+void AddAdaptivePools(LayerClasses& classes);
 void AddAttentionLayers(LayerClasses& classes);
 void AddBidirectional(LayerClasses& classes);
 void AddConvLstmLayers(LayerClasses& classes);
@@ -41,6 +42,7 @@ void AddDenseLayers(LayerClasses& classes);
 void AddEinsumDense(LayerClasses& classes);
 void AddEmbeddingLayers(LayerClasses& classes);
 void AddImageLayers(LayerClasses& classes);
+void AddLocallyConnectedLayers(LayerClasses& classes);
 void AddMergingLayers(LayerClasses& classes);
 void AddNormalizationLayers(LayerClasses& classes);
 void AddPoolingLayers(LayerClasses& classes);

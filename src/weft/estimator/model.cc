@@ -89,6 +89,8 @@ Status Model::Build() {
   program_ = std::make_unique<train::Program>();
   parts_ = ModelParts();
   parts_.seed = options_.seed;
+  parts_.table_parts = std::max(options_.num_ps, 1);
+  parts_.split_from = options_.split_from;
   inputs_.clear();
   predictions_.clear();
   GraphBuilder& b = program_->builder();
@@ -251,9 +253,12 @@ Status Model::ResetStates() {
 StatusOr<train::MonitoredSession*> Model::Session() {
   if (session_ != nullptr) return session_.get();
   train::MonitoredOptions options;
-  options.make_session = [target = options_.target] {
+  options.make_session = [this] {
     client::SessionOptions where;
-    where.target = target;
+    where.target = options_.target;
+    // Beside parameter servers no other worker is needed: each may come and go.
+    if (options_.num_ps > 0 && !options_.device.empty())
+      where.device_filters = {"/job:ps", options_.device};
     return client::NewSession(where);
   };
   options.is_chief = options_.is_chief;
@@ -275,7 +280,14 @@ StatusOr<std::vector<NamedWeight>> Model::GetWeights() {
   if (!fetches.empty()) WEFT_RETURN_IF_ERROR(session->RunPlain({}, fetches, {}, &values));
   std::vector<NamedWeight> named;
   for (size_t i = 0; i < values.size(); ++i) {
-    named.push_back({parts_.weights[i].name, std::move(values[i])});
+    const Weight& weight = parts_.weights[i];
+    if (!weight.variable.IsPart()) {
+      named.push_back({weight.name, std::move(values[i])});
+      continue;
+    }
+    if (weight.is_first()) named.push_back({weight.name, Tensor()});
+    WEFT_RETURN_IF_ERROR(AppendRows(values[i], weight.variable.part_begin,
+                                    weight.whole_shape().dim(0), &named.back().value));
   }
   return named;
 }
@@ -289,14 +301,23 @@ Status Model::SetWeights(const std::vector<NamedWeight>& values) {
     if (found == parts_.by_name.end()) {
       return NotFound("The model has no weight '", value.name, "'");
     }
-    const train::Variable& variable = parts_.weights[found->second].variable;
-    if (value.value.dtype() != variable.dtype || value.value.shape() != variable.shape) {
-      return InvalidArgument("Weight '", value.name, "' is ", DTypeName(variable.dtype), " ",
-                             variable.shape.ToString(), ", the value ",
+    const Weight& first = parts_.weights[found->second];
+    if (value.value.dtype() != first.variable.dtype || value.value.shape() != first.whole_shape()) {
+      return InvalidArgument("Weight '", value.name, "' is ", DTypeName(first.variable.dtype), " ",
+                             first.whole_shape().ToString(), ", the value ",
                              DTypeName(value.value.dtype()), " ", value.value.shape().ToString());
     }
-    feeds.emplace_back(fresh_weights_[found->second].node->name() + ":0", value.value);
-    targets.push_back(assignments_[found->second]);
+    for (size_t at = found->second; at < parts_.weights.size(); ++at) {
+      const Weight& part = parts_.weights[at];
+      if (part.name != value.name) break;
+      Tensor rows = value.value;
+      if (part.variable.IsPart()) {
+        const int64_t begin = part.variable.part_begin;
+        rows = value.value.SliceRows(begin, begin + part.variable.shape.dim(0));
+      }
+      feeds.emplace_back(fresh_weights_[at].node->name() + ":0", std::move(rows));
+      targets.push_back(assignments_[at]);
+    }
   }
   if (targets.empty()) return absl::OkStatus();
   return session->RunPlain(feeds, {}, targets, nullptr);

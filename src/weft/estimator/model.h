@@ -31,6 +31,9 @@ struct ModelOptions {
   // least loaded first (0: they lie where the steps run).
   std::string device = {};
   int num_ps = 0;
+  // Embeddings of at least so many bytes are spread by rows over all parameter servers, and only
+  // the rows of a batch travel. First values are drawn for each part.
+  int64_t split_from = 1 << 20;
   // The chief gives weights their first values; other workers of one cluster wait for that.
   bool is_chief = true;
 };

@@ -278,5 +278,71 @@ TEST(ModelTest, FitRunsOnAClusterUnchanged) {
   EXPECT_LT(history->values.at("loss").back(), history->values.at("loss").front());
 }
 
+TEST(ModelTest, LargeEmbeddingsAreSpreadByRowsAndOneTableInFiles) {
+  train::testing::LocalCluster cluster(1, 2);
+  const auto make = [&](const ModelOptions& options) {
+    return Model::Sequential(Input({3}, DType::kInt32),
+                             {Embedding(11, 4), Flatten(), Dense(1, {.activation = "sigmoid"})},
+                             options);
+  };
+  const auto spread = make({.seed = 4,
+                            .target = cluster.target(0),
+                            .device = "/job:worker/task:0",
+                            .num_ps = 2,
+                            .split_from = 1});
+  ASSERT_TRUE(spread.ok()) << spread.status();
+  ASSERT_TRUE((*spread)->Compile({.optimizer = Adam(0.05), .loss = {"binary_crossentropy"}}).ok());
+  std::vector<std::string> devices;
+  for (const Weight& weight : (*spread)->weights()) {
+    if (weight.name == "embedding/embeddings") devices.push_back(weight.variable.device);
+  }
+  EXPECT_THAT(devices, ::testing::UnorderedElementsAre("/job:ps/task:0", "/job:ps/task:1"));
+  std::vector<int32_t> words;
+  std::vector<float> holds;
+  for (int i = 0; i < 60; ++i) {
+    words.push_back(i * 7 % 11);
+    if (i % 3 == 2) holds.push_back(words[i] > 5 ? 1.0f : 0.0f);
+  }
+  const Tensor x = Tensor::FromSpan<int32_t>({20, 3}, words);
+  const auto history = (*spread)->Fit({{x}, {Tensor::FromSpan<float>({20, 1}, holds)}},
+                                      {.batch_size = 10, .epochs = 20});
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_LT(history->values.at("loss").back(), 0.8 * history->values.at("loss").front());
+
+  // One table of all rows, each drawn for itself; a model that is not spread opens it.
+  const auto weights = (*spread)->GetWeights();
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  ASSERT_EQ(weights->size(), 3u);
+  ASSERT_EQ((*weights)[0].value.shape(), (Shape{11, 4}));
+  const float* rows = (*weights)[0].value.data<float>();
+  EXPECT_FALSE(std::equal(rows, rows + 4, rows + 6 * 4));
+  const std::string path = ::testing::TempDir() + "/spread.weights.h5";
+  ASSERT_TRUE(SaveWeights(**spread, path).ok());
+  const auto whole = make({.seed = 5});
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const Status loaded = LoadWeights(**whole, path);
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  const auto expected = (*spread)->Predict({x}), predicted = (*whole)->Predict({x});
+  ASSERT_TRUE(expected.ok() && predicted.ok());
+  for (int64_t i = 0; i < 20; ++i)
+    EXPECT_NEAR((*predicted)[0].data<float>()[i], (*expected)[0].data<float>()[i], 1e-6);
+
+  // And the other way round.
+  const auto before = (*whole)->GetWeights();
+  ASSERT_TRUE(before.ok()) << before.status();
+  for (const NamedWeight& weight : *before) {
+    std::vector<float> values(weight.value.data<float>(),
+                              weight.value.data<float>() + weight.value.num_elements());
+    for (float& value : values) value *= 2;
+    const Tensor twice = Tensor::FromSpan<float>(weight.value.shape(), values);
+    ASSERT_TRUE((*whole)->SetWeights({{weight.name, twice}}).ok());
+    ASSERT_TRUE((*spread)->SetWeights({{weight.name, twice}}).ok());
+  }
+  const auto doubled = (*spread)->Predict({x}), same = (*whole)->Predict({x});
+  ASSERT_TRUE(doubled.ok() && same.ok());
+  for (int64_t i = 0; i < 20; ++i)
+    EXPECT_NEAR((*doubled)[0].data<float>()[i], (*same)[0].data<float>()[i], 1e-6);
+}
+
 }  // namespace
 }  // namespace weft::estimator

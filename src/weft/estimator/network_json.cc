@@ -111,7 +111,9 @@ Json Network::TensorJson(const CallOutput& from, int keras) const {
   const NetworkCall& call = calls_[from.call];
   Json history = Json::MakeArray();
   history.Append(call.layer->name());
-  history.Append(call.index);
+  // A model's own inputs are its call 0 in Keras 2, which waits for ever where that is named.
+  const bool is_model = dynamic_cast<const Network*>(call.layer.get()) != nullptr;
+  history.Append(call.index + (keras == 2 && is_model ? 1 : 0));
   history.Append(from.output);
   if (keras == 2) return history;
   Json config = Json::MakeObject();

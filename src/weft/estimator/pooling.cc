@@ -139,6 +139,7 @@ void AddPoolingLayers(LayerClasses& classes) {
   AddOfRank<1>(classes);
   AddOfRank<2>(classes);
   AddOfRank<3>(classes);
+  AddAdaptivePools(classes);
 }
 
 }  // namespace weft::estimator

@@ -32,4 +32,13 @@ LayerRef GlobalAveragePooling1D(const GlobalPoolOptions& options = {});
 LayerRef GlobalAveragePooling2D(const GlobalPoolOptions& options = {});
 LayerRef GlobalAveragePooling3D(const GlobalPoolOptions& options = {});
 
+// As many windows as `output_size` says, which share out the whole input. The newest Keras has
+// them.
+LayerRef AdaptiveMaxPooling1D(const Sizes& output_size, const std::string& name = "");
+LayerRef AdaptiveMaxPooling2D(const Sizes& output_size, const std::string& name = "");
+LayerRef AdaptiveMaxPooling3D(const Sizes& output_size, const std::string& name = "");
+LayerRef AdaptiveAveragePooling1D(const Sizes& output_size, const std::string& name = "");
+LayerRef AdaptiveAveragePooling2D(const Sizes& output_size, const std::string& name = "");
+LayerRef AdaptiveAveragePooling3D(const Sizes& output_size, const std::string& name = "");
+
 }  // namespace weft::estimator

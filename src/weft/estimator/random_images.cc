@@ -14,7 +14,16 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-enum class Change { kFlip, kRotation, kTranslation, kZoom, kBrightness, kContrast };
+enum class Change {
+  kFlip,
+  kRotation,
+  kTranslation,
+  kZoom,
+  kBrightness,
+  kContrast,
+  kHeight,
+  kWidth
+};
 
 struct ImageSettings {
   DrawnRange first = 0, second = 0;  // "factor" or "height_factor", and "width_factor"
@@ -46,8 +55,9 @@ class RandomImageLayer final : public Layer {
   RandomImageLayer() = default;
   explicit RandomImageLayer(ImageSettings settings) : s_(std::move(settings)) {}
   const char* class_name() const override {
-    static const char* const kNames[] = {"RandomFlip", "RandomRotation",   "RandomTranslation",
-                                         "RandomZoom", "RandomBrightness", "RandomContrast"};
+    static const char* const kNames[] = {"RandomFlip",   "RandomRotation",   "RandomTranslation",
+                                         "RandomZoom",   "RandomBrightness", "RandomContrast",
+                                         "RandomHeight", "RandomWidth"};
     return kNames[static_cast<int>(kChange)];
   }
 
@@ -62,9 +72,9 @@ class RandomImageLayer final : public Layer {
       s_.has_second = !pair.is_null();
       ReadRange(pair, &s_.second);
     }
+    if (Moves() || Stretches()) f.Field("interpolation", s_.o.interpolation);
     if (Moves()) {
       f.Field("fill_mode", s_.o.fill_mode);
-      f.Field("interpolation", s_.o.interpolation);
       f.Field("fill_value", s_.o.fill_value);
     }
     if (kChange == Change::kBrightness || (kChange == Change::kContrast && f.keras() != 2)) {
@@ -86,6 +96,7 @@ class RandomImageLayer final : public Layer {
     const Endpoint x = CastTo(b, in[0].tensor, DType::kFloat);
     if (!call.CheckRank(x, 4)) return {};
     if (!call.training()) return {{x, {}}};
+    if (Stretches()) return {{Stretched(call, x), {}}};
     const Endpoint changed = Changed(call, x);
     if (!b.ok()) return {};
     return {{b.Op("EnsureShape", {changed}, {{"shape", b.ShapeOf(x)}}), {}}};
@@ -116,6 +127,35 @@ class RandomImageLayer final : public Layer {
   static constexpr bool Moves() {
     return kChange == Change::kRotation || kChange == Change::kTranslation ||
            kChange == Change::kZoom;
+  }
+
+  static constexpr bool Stretches() {
+    return kChange == Change::kHeight || kChange == Change::kWidth;
+  }
+
+  // To a size that is drawn for the whole batch.
+  Endpoint Stretched(LayerCall& call, Endpoint x) const {
+    GraphBuilder& b = call.b();
+    const char* op = s_.o.interpolation == "bilinear"  ? "ResizeBilinear"
+                     : s_.o.interpolation == "nearest" ? "ResizeNearestNeighbor"
+                                                       : nullptr;
+    if (op == nullptr) {
+      call.Fail(Unimplemented("interpolation is '", s_.o.interpolation,
+                              "'; bilinear and nearest are there"));
+      return {};
+    }
+    const int64_t seed = call.NextSeed(s_.o.seed);
+    const Endpoint drawn = b.Op("RandomUniform", {IntVector(b, {})},
+                                {{"dtype", DType::kFloat}, {"seed", seed}, {"seed2", seed}});
+    const Endpoint factor =
+        b.Op("AddV2",
+             {b.Op("Mul", {drawn, Number(b, DType::kFloat, s_.first.highest - s_.first.lowest)}),
+              Number(b, DType::kFloat, 1 + s_.first.lowest)});
+    const int axis = kChange == Change::kHeight ? 1 : 2;
+    std::vector<Endpoint> sizes = {SizeOf(b, x, 1), SizeOf(b, x, 2)};
+    Endpoint& size = sizes[axis - 1];
+    size = CastTo(b, b.Op("Mul", {CastTo(b, size, DType::kFloat), factor}), DType::kInt32);
+    return b.Op(op, {x, b.Op("Pack", {sizes})}, {{"half_pixel_centers", true}});
   }
 
   static void RangeField(ConfigFields& f, const char* name, DrawnRange* range) {
@@ -150,13 +190,13 @@ class RandomImageLayer final : public Layer {
                                 "', expected horizontal, vertical or horizontal_and_vertical"));
       return {};
     }
-    for (const int axis : {1, 2}) {
-      if (!both && (s_.mode == "vertical") != (axis == 1)) continue;
-      const Endpoint turn =
-          b.Op("Less", {Draw(call, x, DrawnRange(0, 1), 4), Number(b, DType::kFloat, 0.5)});
-      x = b.Op("SelectV2", {turn, b.Op("ReverseV2", {x, IntVector(b, {axis})}), x});
-    }
-    return x;
+    // As in Keras 3 an image turns along both axes or along none.
+    const std::vector<int64_t> axes = both                    ? std::vector<int64_t>{1, 2}
+                                      : s_.mode == "vertical" ? std::vector<int64_t>{1}
+                                                              : std::vector<int64_t>{2};
+    const Endpoint turn =
+        b.Op("Less", {Draw(call, x, DrawnRange(0, 1), 4), Number(b, DType::kFloat, 0.5)});
+    return b.Op("SelectV2", {turn, b.Op("ReverseV2", {x, IntVector(b, axes)}), x});
   }
 
   // By the matrix that gives each new pixel's place in the old image.
@@ -240,6 +280,12 @@ LayerRef RandomTranslation(DrawnRange height_factor, DrawnRange width_factor,
 LayerRef RandomZoom(DrawnRange factor, const RandomImageOptions& options) {
   return MakeChange<Change::kZoom>(factor, 0, options);
 }
+LayerRef RandomHeight(DrawnRange factor, const RandomImageOptions& options) {
+  return MakeChange<Change::kHeight>(factor, 0, options);
+}
+LayerRef RandomWidth(DrawnRange factor, const RandomImageOptions& options) {
+  return MakeChange<Change::kWidth>(factor, 0, options);
+}
 LayerRef RandomBrightness(DrawnRange factor, int64_t seed, const std::string& name) {
   return MakeChange<Change::kBrightness>(factor, 0, Named(seed, name));
 }
@@ -252,6 +298,8 @@ void AddRandomImageLayers(LayerClasses& classes) {
   classes.Add<RandomImageLayer<Change::kRotation>>();
   classes.Add<RandomImageLayer<Change::kTranslation>>();
   classes.Add<RandomImageLayer<Change::kZoom>>();
+  classes.Add<RandomImageLayer<Change::kHeight>>();
+  classes.Add<RandomImageLayer<Change::kWidth>>();
   classes.Add<RandomImageLayer<Change::kBrightness>>();
   classes.Add<RandomImageLayer<Change::kContrast>>();
 }

@@ -8,6 +8,7 @@
 #include "weft/estimator/activation.h"
 #include "weft/estimator/dropout.h"
 #include "weft/estimator/graph_writing.h"
+#include "weft/estimator/kernel_fields.h"
 #include "weft/estimator/layer_classes.h"
 #include "weft/estimator/running_states.h"
 #include "weft/estimator/scan.h"
@@ -62,28 +63,15 @@ class RecurrentLayer final : public RecurrentBase {
 
   InputStyle input_style() const override { return InputStyle::kStates; }
   void Fields(ConfigFields& f) override {
-    f.Field("return_sequences", o_.return_sequences);
-    f.Field("return_state", o_.return_state);
-    f.Field("go_backwards", o_.go_backwards);
-    f.Field("stateful", o_.stateful);
+    SequenceFields(f, o_);
     if (o_.zero_output_for_mask || f.keras() != 2) {
       f.Field("zero_output_for_mask", o_.zero_output_for_mask);
     }
     f.Field("units", units_);
-    f.Activation("activation", o_.activation);
+    CellFields(f, o_);
     if (kCell != Cell::kSimple) f.Activation("recurrent_activation", o_.recurrent_activation);
-    f.Field("use_bias", o_.use_bias);
-    f.Field("kernel_initializer", o_.kernel_initializer);
-    f.Field("recurrent_initializer", o_.recurrent_initializer);
-    f.Field("bias_initializer", o_.bias_initializer);
     if (kCell == Cell::kLstm) f.Field("unit_forget_bias", o_.unit_forget_bias);
     if (kCell == Cell::kGru) f.Field("reset_after", o_.reset_after);
-    f.Field("kernel_regularizer", o_.kernel_regularizer);
-    f.Field("recurrent_regularizer", o_.recurrent_regularizer);
-    f.Field("bias_regularizer", o_.bias_regularizer);
-    f.Field("kernel_constraint", o_.kernel_constraint);
-    f.Field("recurrent_constraint", o_.recurrent_constraint);
-    f.Field("bias_constraint", o_.bias_constraint);
     f.Field("dropout", o_.dropout);
     f.Field("recurrent_dropout", o_.recurrent_dropout);
   }
@@ -149,13 +137,10 @@ class RecurrentLayer final : public RecurrentBase {
   CellWeights MakeWeights(LayerCall& call, int64_t features) {
     const int64_t columns = KindOfCell(kCell).gates * units_;
     CellWeights w;
-    w.kernel = call.WeightOf("kernel", Shape{features, columns},
-                             {o_.kernel_initializer, o_.kernel_regularizer, o_.kernel_constraint});
-    w.recurrent = call.WeightOf(
-        "recurrent_kernel", Shape{units_, columns},
-        {o_.recurrent_initializer, o_.recurrent_regularizer, o_.recurrent_constraint});
+    w.kernel = call.WeightOf("kernel", Shape{features, columns}, KernelOf(o_));
+    w.recurrent = call.WeightOf("recurrent_kernel", Shape{units_, columns}, RecurrentOf(o_));
     if (!o_.use_bias) return w;
-    WeightOptions options{o_.bias_initializer, o_.bias_regularizer, o_.bias_constraint};
+    WeightOptions options = BiasOf(o_);
     if (kCell == Cell::kLstm && o_.unit_forget_bias) {
       options.first = [units = units_](GraphBuilder& b, DType dtype, const Shape&) {
         const auto filled = [&](int64_t size, double value) {

@@ -7,6 +7,7 @@
 
 #include "weft/estimator/graph_writing.h"
 #include "weft/estimator/keras_object.h"
+#include "weft/estimator/kernel_fields.h"
 #include "weft/estimator/layer_classes.h"
 #include "weft/estimator/layer_names.h"
 #include "weft/estimator/recurrent.h"
@@ -55,10 +56,7 @@ class RnnLayer final : public Layer {
   InputStyle input_style() const override { return InputStyle::kStates; }
 
   void Fields(ConfigFields& f) override {
-    f.Field("return_sequences", o_.return_sequences);
-    f.Field("return_state", o_.return_state);
-    f.Field("go_backwards", o_.go_backwards);
-    f.Field("stateful", o_.stateful);
+    SequenceFields(f, o_);
     if (o_.zero_output_for_mask || f.keras() != 2) {
       f.Field("zero_output_for_mask", o_.zero_output_for_mask);
     }

@@ -191,6 +191,64 @@ class HashingLayer final : public Layer {
   int64_t num_bins_ = 1;
 };
 
+class HashedCrossingLayer final : public Layer {
+ public:
+  HashedCrossingLayer() = default;
+  explicit HashedCrossingLayer(std::pair<int64_t, std::string> s)
+      : num_bins_(s.first), output_mode_(std::move(s.second)) {}
+  const char* class_name() const override { return "HashedCrossing"; }
+  InputStyle input_style() const override { return InputStyle::kList; }
+  void Fields(ConfigFields& f) override {
+    f.Field("num_bins", num_bins_);
+    f.Field("output_mode", output_mode_);
+    f.Fixed("sparse", false);
+  }
+
+  std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
+    GraphBuilder& b = call.b();
+    std::vector<Endpoint> columns;
+    std::vector<DType> types;
+    bool all_text = true;
+    const int rank = in.empty() ? 0 : b.ShapeOf(in[0].tensor).rank();
+    for (const Value& value : in) {
+      Endpoint x = value.tensor;
+      const PartialShape shape = b.ShapeOf(x);
+      const bool fits = (rank == 1 || rank == 2) && shape.rank() == rank &&
+                        (rank == 1 || shape.dim(1) == 1) && (IsText(x) || IsWhole(x));
+      if (!fits || num_bins_ < 1 || in.size() < 2) {
+        call.Fail(InvalidArgument("num_bins is ", num_bins_, ", of ", in.size(),
+                                  " inputs one has shape ", shape.ToString(),
+                                  "; expected one or more, and two or more inputs of strings or "
+                                  "whole numbers, all [batch] or all [batch, 1]"));
+        return {};
+      }
+      if (!IsText(x)) x = CastTo(b, x, DType::kInt64);
+      all_text = all_text && IsText(x);
+      columns.push_back(rank == 1 ? ExpandDim(b, x, 1) : x);
+      types.push_back(TypeOf(x));
+    }
+    const std::vector<Endpoint> none;
+    Node* crossed = b.AddNode("SparseCross", {none, none, none, columns},
+                              {{"N", 0},
+                               {"hashed_output", true},
+                               {"num_buckets", num_bins_},
+                               {"hash_key", int64_t{0xDECAFCAFFE}},  // Keras's
+                               {"sparse_types", std::vector<DType>()},
+                               {"dense_types", types},
+                               {"out_type", DType::kInt64},
+                               {"internal_type", all_text ? DType::kString : DType::kInt64}});
+    if (crossed == nullptr) return {};
+    // One value an example: those of the sparse matrix are all there is.
+    const Endpoint flat = ReshapeTo(b, {crossed, 1}, {-1});
+    const Endpoint ids = rank == 1 ? flat : ExpandDim(b, flat, 1);
+    return {{Encoded(call, ids, num_bins_, output_mode_), {}}};
+  }
+
+ private:
+  int64_t num_bins_ = 1;
+  std::string output_mode_ = "int";
+};
+
 class CategoryEncodingLayer final : public Layer {
  public:
   CategoryEncodingLayer() = default;
@@ -378,6 +436,9 @@ LayerRef IntegerLookup(const std::vector<int64_t>& vocabulary, const LookupOptio
 LayerRef Hashing(int64_t num_bins, const std::string& name) {
   return MakeLayer<HashingLayer>(num_bins, name);
 }
+LayerRef HashedCrossing(int64_t num_bins, const std::string& output_mode, const std::string& name) {
+  return MakeLayer<HashedCrossingLayer>(std::pair(num_bins, output_mode), name);
+}
 LayerRef CategoryEncoding(int64_t num_tokens, const std::string& output_mode,
                           const std::string& name) {
   return MakeLayer<CategoryEncodingLayer>(std::pair(num_tokens, output_mode), name);
@@ -395,6 +456,7 @@ void AddTextLayers(LayerClasses& classes) {
   classes.Add<LookupLayer<true>>();
   classes.Add<LookupLayer<false>>();
   classes.Add<HashingLayer>();
+  classes.Add<HashedCrossingLayer>();
   classes.Add<CategoryEncodingLayer>();
   classes.Add<DiscretizationLayer>();
   classes.Add<TextVectorizationLayer>();

@@ -26,6 +26,10 @@ LayerRef IntegerLookup(const std::vector<int64_t>& vocabulary, const LookupOptio
 
 // Texts or whole numbers to [0, num_bins).
 LayerRef Hashing(int64_t num_bins, const std::string& name = "");
+// Called on {a, b, ...}: each combination of the values that an example has in them to [0,
+// num_bins), as LookupOptions tells of output_mode.
+LayerRef HashedCrossing(int64_t num_bins, const std::string& output_mode = "int",
+                        const std::string& name = "");
 // Ids below `num_tokens`, as LookupOptions tells of output_mode.
 LayerRef CategoryEncoding(int64_t num_tokens, const std::string& output_mode = "multi_hot",
                           const std::string& name = "");

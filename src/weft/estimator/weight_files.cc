@@ -52,7 +52,7 @@ std::vector<LayerWeights> WeightsByLayer(Model& model) {
         layer->name(), absl::StrCat("Layer '", layer->name(), "' (", layer->class_name(), ")"), {}};
     for (const bool state : {false, true}) {
       for (const Weight& weight : model.weights()) {
-        if (weight.is_state == state && LayerOf(weight) == layer->name()) {
+        if (weight.is_state == state && weight.is_first() && LayerOf(weight) == layer->name()) {
           one.weights.push_back(&weight);
         }
       }
@@ -67,7 +67,7 @@ std::map<const Weight*, std::string> ArchivePlaces(Model& model, int keras) {
   std::map<std::string, int> counts;
   for (const bool state : {false, true}) {
     for (const Weight& weight : model.weights()) {
-      if (weight.is_state != state) continue;
+      if (weight.is_state != state || !weight.is_first()) continue;
       const std::string folder = FolderFor(weight.store, keras);
       places[&weight] = absl::StrCat(folder, "/vars/", counts[folder]++);
     }
@@ -78,9 +78,10 @@ std::map<const Weight*, std::string> ArchivePlaces(Model& model, int keras) {
 StatusOr<NamedWeight> Fitting(const Weight& weight, const Tensor& value,
                               const std::string& description) {
   const train::Variable& v = weight.variable;
-  if (value.shape() != v.shape) {
+  if (value.shape() != weight.whole_shape()) {
     return InvalidArgument(description, ": weight '", weight.name, "' has shape ",
-                           v.shape.ToString(), ", the file's ", value.shape().ToString());
+                           weight.whole_shape().ToString(), ", the file's ",
+                           value.shape().ToString());
   }
   if (value.dtype() == v.dtype) return NamedWeight{weight.name, value};
   if (value.dtype() == DType::kDouble && v.dtype == DType::kFloat) {

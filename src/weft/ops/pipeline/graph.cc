@@ -25,7 +25,7 @@ class ToGraphKernel final : public OpKernel {
   explicit ToGraphKernel(KernelConstruction& c)
       : state_(c.AttrOr<int64_t>("external_state_policy", 0) == kFail
                    ? weft::data::StateInGraph::kRefuse
-                   : weft::data::StateInGraph::kLeaveOut) {}
+                   : weft::data::StateInGraph::kName) {}
   Status Compute(KernelContext& c) override {
     WEFT_ASSIGN_OR_RETURN(const weft::data::DatasetRef dataset, weft::data::DatasetOf(c.input(0)));
     WEFT_ASSIGN_OR_RETURN(const GraphDef graph, weft::data::GraphOf(*dataset, state_));
