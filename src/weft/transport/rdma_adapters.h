@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which adapters for RDMA (InfiniBand, RoCE) this machine could send through now.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft::transport {
+
+// Names as in /sys/class/infiniband, of those with an active port, in order. `root` is for tests.
+std::vector<std::string> ActiveRdmaAdapters(const std::string& root = "");
+
+}  // namespace weft::transport
