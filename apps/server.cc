@@ -36,6 +36,7 @@ struct ServerFlags {
   int task_index = 0;
   int data_port = 0;
   std::string data_address;
+  std::string transport;
   bool shared_memory = true;
   std::string bind;
   std::string root;
@@ -73,6 +74,7 @@ StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
                                 .hand_over_within = absl::Seconds(flags.hand_over_s),
                                 .data_port = flags.data_port,
                                 .data_address = flags.data_address,
+                                .transport = flags.transport,
                                 .share_memory = flags.shared_memory,
                                 .insecure = flags.insecure,
                                 .root = flags.root,
@@ -309,6 +311,13 @@ void AddServer(CLI::App& app, const CommandLine& line, Action* action) {
   command->add_option("--data_address", flags->data_address,
                       "host:port where other tasks reach that port, if not at this task's host: "
                       "behind a proxy");
+  command
+      ->add_option("--transport", flags->transport,
+                   "What carries tensors between tasks: tcp; ucx (InfiniBand and RoCE by RDMA, in "
+                   "the clear); auto: ucx where an RDMA adapter is here and the tasks speak no TLS. "
+                   "The same for all tasks (or WEFT_TRANSPORT)")
+      ->envname("WEFT_TRANSPORT")
+      ->check(CLI::IsMember({"auto", "tcp", "ucx"}));
   command
       ->add_option("--shared_memory", flags->shared_memory,
                    "Read tensors of tasks on the same host in place; false: copy them")

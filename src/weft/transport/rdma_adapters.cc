@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <unistd.h>
+
 #include "absl/strings/match.h"
 
 namespace weft::transport {
@@ -20,6 +22,16 @@ bool HasActivePort(const std::filesystem::path& adapter) {
   return false;
 }
 
+bool HasDeviceFile(const std::string& root, const std::filesystem::path& adapter) {
+  std::error_code error;
+  for (const auto& verbs :
+       std::filesystem::directory_iterator(adapter / "device" / "infiniband_verbs", error)) {
+    const std::string file = root + "/dev/infiniband/" + verbs.path().filename().string();
+    if (access(file.c_str(), R_OK | W_OK) == 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string> ActiveRdmaAdapters(const std::string& root) {
@@ -27,7 +39,8 @@ std::vector<std::string> ActiveRdmaAdapters(const std::string& root) {
   std::error_code error;
   for (const auto& adapter :
        std::filesystem::directory_iterator(root + "/sys/class/infiniband", error)) {
-    if (HasActivePort(adapter.path())) names.push_back(adapter.path().filename().string());
+    if (HasActivePort(adapter.path()) && HasDeviceFile(root, adapter.path()))
+      names.push_back(adapter.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;

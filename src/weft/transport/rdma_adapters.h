@@ -7,7 +7,9 @@
 
 namespace weft::transport {
 
-// Names as in /sys/class/infiniband, of those with an active port, in order. `root` is for tests.
+// Names as in /sys/class/infiniband, in order, of those with an active port and a device file here:
+// a container sees all adapters of its machine there, and has the files of its own. `root` is for
+// tests.
 std::vector<std::string> ActiveRdmaAdapters(const std::string& root = "");
 
 }  // namespace weft::transport
