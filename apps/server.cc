@@ -312,10 +312,11 @@ void AddServer(CLI::App& app, const CommandLine& line, Action* action) {
                       "host:port where other tasks reach that port, if not at this task's host: "
                       "behind a proxy");
   command
-      ->add_option("--transport", flags->transport,
-                   "What carries tensors between tasks: tcp; ucx (InfiniBand and RoCE by RDMA, in "
-                   "the clear); auto: ucx where an RDMA adapter is here and the tasks speak no TLS. "
-                   "The same for all tasks (or WEFT_TRANSPORT)")
+      ->add_option(
+          "--transport", flags->transport,
+          "What carries tensors between tasks: tcp; ucx (InfiniBand and RoCE by RDMA, in "
+          "the clear); auto: ucx where an RDMA adapter is here and the tasks speak no TLS. "
+          "The same for all tasks (or WEFT_TRANSPORT)")
       ->envname("WEFT_TRANSPORT")
       ->check(CLI::IsMember({"auto", "tcp", "ucx"}));
   command

@@ -5,8 +5,8 @@
 //
 //   transport_roundtrip [--spin=US] [--rounds=N] [--tls=1] [--across=WORKER,SERVER,ADDRESS]
 //
-// With --tls=1 the endpoints are tasks of one job with a secret, and the plain program speaks TLS by
-// OpenSSL with the same cipher. With --across the worker is in the network namespace of the file
+// With --tls=1 the endpoints are tasks of one job with a secret, and the plain program speaks TLS
+// by OpenSSL with the same cipher. With --across the worker is in the network namespace of the file
 // WORKER, and the server in that of SERVER, where ADDRESS is its own.
 #include <algorithm>
 #include <chrono>
@@ -283,8 +283,7 @@ bool EnterNetwork(const std::string& file) {
 }
 
 // Runs `serve` in a child that dies with us; returns the address that it writes.
-std::string Fork(const std::string& network, const std::function<void(int)>& serve,
-                 pid_t* child) {
+std::string Fork(const std::string& network, const std::function<void(int)>& serve, pid_t* child) {
   int ends[2];
   if (pipe(ends) != 0) return "";
   *child = fork();

@@ -31,8 +31,9 @@ StatusOr<CarrierChoice> ChooseCarrier(const CarrierFacts& facts) {
     }
     WEFT_RETURN_IF_ERROR(Annotate(facts.ucx, "--transport ucx"));
     if (facts.adapters.empty()) {
-      return Ucx("--transport says so, though no RDMA adapter with an active port is here; what it "
-                 "takes instead, UCX_TLS decides");
+      return Ucx(
+          "--transport says so, though no RDMA adapter with an active port is here; what it "
+          "takes instead, UCX_TLS decides");
     }
     return Ucx(absl::StrCat("--transport says so, adapters ", adapters));
   }

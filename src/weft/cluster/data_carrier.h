@@ -15,10 +15,10 @@ struct CarrierChoice {
 };
 
 struct CarrierFacts {
-  std::string wish;                       // "tcp", "ucx"; "auto" or empty: this function decides
-  bool needs_tls = false;                 // the job's tasks speak TLS, which UCX does not have
-  std::vector<std::string> adapters;      // that could send now
-  Status ucx;                             // OK where UCX can be used
+  std::string wish;                   // "tcp", "ucx"; "auto" or empty: this function decides
+  bool needs_tls = false;             // the job's tasks speak TLS, which UCX does not have
+  std::vector<std::string> adapters;  // that could send now
+  Status ucx;                         // OK where UCX can be used
 };
 
 // InvalidArgument for another wish; FailedPrecondition for UCX with TLS, never in the clear then;

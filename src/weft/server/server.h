@@ -97,8 +97,8 @@ struct ServerOptions {
 // WEFT_COLLECTIVE_TABLE (which TF_DETERMINISTIC_OPS=1 takes back),
 // WEFT_COST_FILE, WEFT_DISTRIBUTION, WEFT_FILE_ROOT, WEFT_TAKE_OVER, WEFT_TAKE_OVER_FROM,
 // WEFT_HAND_OVER (seconds), WEFT_LEASE_FOLDER,
-// WEFT_MEMBERSHIP ("1"), WEFT_TRANSPORT and WEFT_ELASTIC, which say it to programs that have no flags for it; an
-// insecure server needs no identity. InvalidArgument for a folder that holds none.
+// WEFT_MEMBERSHIP ("1"), WEFT_TRANSPORT and WEFT_ELASTIC, which say it to programs that have no
+// flags for it; an insecure server needs no identity. InvalidArgument for a folder that holds none.
 Status CompleteFromEnvironment(ServerOptions* options);
 
 // Thread-safe. The destructor shuts it down.

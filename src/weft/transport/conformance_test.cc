@@ -516,7 +516,7 @@ TEST_P(Transport, TheHandlersContextStaysWithThePeer) {
   EXPECT_EQ(record, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Wires, Transport, 
+INSTANTIATE_TEST_SUITE_P(Wires, Transport,
                          ::testing::Values("tcp", "shm", "tls", "tls_shm", "ucx_tcp", "ucx_memory",
                                            "ucx_tcp_shm"),
                          [](const auto& wire) { return wire.param; });

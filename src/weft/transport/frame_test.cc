@@ -84,9 +84,9 @@ TEST(FrameHeader, HoldsLimitsToTheByte) {
 }
 
 TEST(FrameHeader, TransportFramesCarryNoLoad) {
-  for (const FrameKind kind :
-       {FrameKind::kHello, FrameKind::kCredit, FrameKind::kPing, FrameKind::kPong,
-        FrameKind::kGoodbye, FrameKind::kShare, FrameKind::kShareReply, FrameKind::kLent, FrameKind::kWay}) {
+  for (const FrameKind kind : {FrameKind::kHello, FrameKind::kCredit, FrameKind::kPing,
+                               FrameKind::kPong, FrameKind::kGoodbye, FrameKind::kShare,
+                               FrameKind::kShareReply, FrameKind::kLent, FrameKind::kWay}) {
     FrameHeader header;
     header.kind = kind;
     EXPECT_TRUE(ParseHeader(Encoded(header)).ok()) << FrameKindName(kind);

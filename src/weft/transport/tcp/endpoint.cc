@@ -451,8 +451,8 @@ StatusOr<std::unique_ptr<Endpoint>> MakeEndpoint(const EndpointOptions& options,
   WEFT_ASSIGN_OR_RETURN(
       std::string hello,
       EncodeHello({options.token, options.task, options.incarnation, options.credit_bytes}));
-  auto endpoint = std::make_unique<TcpEndpoint>(options, handler, std::move(hello),
-                                                std::move(carrier));
+  auto endpoint =
+      std::make_unique<TcpEndpoint>(options, handler, std::move(hello), std::move(carrier));
   WEFT_RETURN_IF_ERROR(endpoint->Start());
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }

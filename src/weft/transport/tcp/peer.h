@@ -135,11 +135,11 @@ class TcpPeer final : public Peer,
   // The IO thread's.
   FrameReader reader_;
   std::unique_ptr<shm::Borrower> borrower_;
-  std::optional<Hello> hello_;           // said, where a Way has to come as well
-  bool is_way_known_ = false;            // that it has
-  std::optional<std::string> goodbye_;   // said, while frames before it are under way
-  uint64_t goodbye_after_ = 0;           // that many frames
-  bool heard_ = false;                   // through the passage, since the last tick
+  std::optional<Hello> hello_;          // said, where a Way has to come as well
+  bool is_way_known_ = false;           // that it has
+  std::optional<std::string> goodbye_;  // said, while frames before it are under way
+  uint64_t goodbye_after_ = 0;          // that many frames
+  bool heard_ = false;                  // through the passage, since the last tick
   bool announced_ = false;
   int64_t last_received_ns_ = 0, last_sent_ns_ = 0, last_ping_ns_ = 0;
   int64_t linger_end_ns_ = 0;

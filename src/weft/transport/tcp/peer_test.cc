@@ -30,9 +30,9 @@ class TcpPeerTest : public ::testing::Test, private PeerHost {
     options_.dead_after = absl::Seconds(1);
   }
   void ComeUp() {
-    peer_ =
-        std::make_shared<TcpPeer>(TcpPeer::Setting{&options_, &told_, this, &hello_, nullptr, epoll_.get()},
-                                  std::move(near_), "10.0.0.2:2222", false, INT64_MAX);
+    peer_ = std::make_shared<TcpPeer>(
+        TcpPeer::Setting{&options_, &told_, this, &hello_, nullptr, epoll_.get()}, std::move(near_),
+        "10.0.0.2:2222", false, INT64_MAX);
     ASSERT_EQ(peer_->Register(), absl::OkStatus());
     now_ns_ = MonotonicNanos();
     FrameHeader header;

@@ -2,8 +2,8 @@
 #include "weft/transport/ucx/library.h"
 
 #include <csignal>
-#include <type_traits>
 #include <string>
+#include <type_traits>
 
 #include <dlfcn.h>
 
@@ -12,8 +12,7 @@ namespace {
 
 // The handlers that UCX sets as it is loaded write to the terminal and wait for a debugger.
 void TakeBackSignals(void* handle) {
-  const auto disable =
-      reinterpret_cast<void (*)(int)>(dlsym(handle, "ucs_debug_disable_signal"));
+  const auto disable = reinterpret_cast<void (*)(int)>(dlsym(handle, "ucs_debug_disable_signal"));
   if (disable == nullptr) return;
   for (const int signal : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) disable(signal);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UCX, loaded when it is first needed: it changes how a process takes signals and maps memory, which
-// those that do not use it are spared.
+// UCX, loaded when it is first needed: it changes how a process takes signals and maps memory,
+// which those that do not use it are spared.
 #pragma once
 
 #include <ucp/api/ucp.h>

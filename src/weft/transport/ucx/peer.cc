@@ -8,7 +8,7 @@
 namespace weft::transport::ucx {
 namespace {
 
-constexpr uint64_t kMostAhead = 1 << 20;       // frames of a lane that may wait for an earlier one
+constexpr uint64_t kMostAhead = 1 << 20;    // frames of a lane that may wait for an earlier one
 constexpr double kSlowestBytes = 16 << 20;  // under way, that patience is given once more for
 
 // Bytes of a frame whose meta is among them.
@@ -226,9 +226,8 @@ ucs_status_t UcxPassage::Arrived(absl::Span<const std::byte> head, void* data, s
     return UCS_OK;
   }
   ++lane.begun;
-  const Status begun =
-      Begin(sequence, is_bulk, &arrival,
-            is_rendezvous ? nullptr : static_cast<const std::byte*>(data));
+  const Status begun = Begin(sequence, is_bulk, &arrival,
+                             is_rendezvous ? nullptr : static_cast<const std::byte*>(data));
   // What nobody fetches UCX drops when it is told so.
   const bool is_fetched = is_rendezvous && std::exchange(arrival.description, nullptr) == nullptr;
   if (begun.ok()) {
@@ -257,8 +256,7 @@ void UcxPassage::BeginKept(bool is_bulk) {
   }
 }
 
-Status UcxPassage::Begin(uint64_t sequence, bool is_bulk, Arrival* arrival,
-                         const std::byte* data) {
+Status UcxPassage::Begin(uint64_t sequence, bool is_bulk, Arrival* arrival, const std::byte* data) {
   if (arrival->bytes == 0) {
     arrival->is_whole = true;
     return absl::OkStatus();
@@ -303,8 +301,8 @@ Status UcxPassage::Fetch(uint64_t sequence, bool is_bulk, Arrival* arrival, Regi
   op.sequence = sequence;
   op.body = into;
   bool is_whole = false;
-  WEFT_RETURN_IF_ERROR(worker_->Receive(std::exchange(arrival->description, nullptr),
-                                        std::move(op), &is_whole));
+  WEFT_RETURN_IF_ERROR(
+      worker_->Receive(std::exchange(arrival->description, nullptr), std::move(op), &is_whole));
   if (!is_whole) return absl::OkStatus();
   if (arrival->has_meta_in_data) return TakeWhole(arrival, into.data);
   arrival->is_whole = true;
@@ -333,8 +331,7 @@ void UcxPassage::Deliver(bool is_bulk) {
     lane.arrivals.erase(next);
     ++lane.ended;
     if (arrival.is_dropped) continue;
-    const Status taken =
-        user_->FrameEnds(arrival.header, arrival.meta, std::move(arrival.body));
+    const Status taken = user_->FrameEnds(arrival.header, arrival.meta, std::move(arrival.body));
     if (!taken.ok()) Fail(taken);
   }
   if (lane.ended != before && !has_failed_) user_->PassageMoved();

@@ -86,9 +86,9 @@ class UcxPassage final : public Passage {
   bool is_knocked_ = false;
   bool is_started_ = false;
   bool has_failed_ = false;
-  std::array<Lane, 2> lanes_;                 // control, bulk
+  std::array<Lane, 2> lanes_;                   // control, bulk
   std::array<uint64_t, 2> next_sequence_ = {};  // of what is sent
-  int64_t moved_ns_ = 0;                      // when something left last, or nothing was under way
+  int64_t moved_ns_ = 0;  // when something left last, or nothing was under way
   uint64_t checked_frames_ = 0;
 
   absl::Mutex mutex_;

@@ -193,8 +193,7 @@ void Worker::SweepClosing() {
     library_->request_free(request);
     return true;
   });
-  if (closing_.empty())
-    std::erase_if(ended_, [](const auto& way) { return way->messages == 0; });
+  if (closing_.empty()) std::erase_if(ended_, [](const auto& way) { return way->messages == 0; });
 }
 
 void Worker::OnBroken(void* arg, ucp_ep_h, ucs_status_t status) {
@@ -323,9 +322,8 @@ ucs_status_t Worker::OnMessage(void* arg, const void* header, size_t header_byte
   // Else of a connection that has ended.
   if (passage == nullptr || header_bytes < sizeof(Envelope)) return UCS_OK;
   const bool is_rendezvous = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
-  return passage->Arrived(
-      absl::MakeConstSpan(static_cast<const std::byte*>(header), header_bytes), data, bytes,
-      is_rendezvous);
+  return passage->Arrived(absl::MakeConstSpan(static_cast<const std::byte*>(header), header_bytes),
+                          data, bytes, is_rendezvous);
 }
 
 UcxPassage* Worker::FindPassage(const void* header, size_t header_bytes) const {
@@ -342,8 +340,8 @@ Status Worker::Knock(Way* way, uint64_t passage) {
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.send = &Worker::OnKnocked;
   param.user_data = knock.get();
-  const ucs_status_ptr_t request = library_->am_send_nbx(
-      way->endpoint, kKnockMessage, knock.get(), sizeof(*knock), nullptr, 0, &param);
+  const ucs_status_ptr_t request = library_->am_send_nbx(way->endpoint, kKnockMessage, knock.get(),
+                                                         sizeof(*knock), nullptr, 0, &param);
   if (UCS_PTR_IS_ERR(request)) return Failure("does not send", UCS_PTR_STATUS(request));
   if (request != nullptr) {
     knock.release();  // OnKnocked's
@@ -353,9 +351,7 @@ Status Worker::Knock(Way* way, uint64_t passage) {
 }
 
 // One that cannot be sent comes with a way that breaks. The request goes with the next sweep.
-void Worker::OnKnocked(void*, ucs_status_t, void* knock) {
-  delete static_cast<uint64_t*>(knock);
-}
+void Worker::OnKnocked(void*, ucs_status_t, void* knock) { delete static_cast<uint64_t*>(knock); }
 
 ucs_status_t Worker::OnKnock(void* arg, const void* header, size_t header_bytes, void*, size_t,
                              const ucp_am_recv_param_t*) {

@@ -45,8 +45,8 @@ struct Way {
   // UCX tells when the other side is gone; if not, its socket does, and the way ends in peace.
   bool is_watched = true;
   int users = 0;
-  size_t messages = 0;      // that UCX has
-  int64_t left_ns = 0;      // when the last user left
+  size_t messages = 0;  // that UCX has
+  int64_t left_ns = 0;  // when the last user left
   Status broken;
 };
 
@@ -134,9 +134,9 @@ class Worker final : public Carrier {
   absl::flat_hash_map<uint64_t, UcxPassage*> passages_;
   std::list<SendOp> sending_;
   std::list<ReceiveOp> receiving_;
-  std::vector<uint64_t> knocked_;            // passages to be opened
-  bool any_left_ = false;                    // ways without users
-  bool can_watch_ = true;                    // ways
+  std::vector<uint64_t> knocked_;  // passages to be opened
+  bool any_left_ = false;          // ways without users
+  bool can_watch_ = true;          // ways
   bool any_broken_ = false;
 
   absl::Mutex mutex_;
