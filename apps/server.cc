@@ -293,17 +293,8 @@ void AddFlagsOfOthers(CLI::App* command, ServerFlags* flags) {
       ->check(CLI::NonNegativeNumber);
 }
 
-}  // namespace
-
-void AddServer(CLI::App& app, const CommandLine& line, Action* action) {
-  CLI::App* command =
-      app.add_subcommand("server", "Run one task of a cluster (or take it from TF_CONFIG)");
-  auto flags = std::make_shared<ServerFlags>();  // shared with the action, which outlives this call
-  command->add_option("--cluster", flags->cluster,
-                      R"({"ps": ["host:port"], "worker": ["host:port"]})");
-  command->add_option("--job_name", flags->job_name, "Which job of the cluster this task is of");
-  command->add_option("--task_index", flags->task_index, "Which task of the job");
-  command->add_option("--bind", flags->bind, "Host to listen at, instead of what the address says");
+// How tensors travel between tasks.
+void AddFlagsOfTensors(CLI::App* command, ServerFlags* flags) {
   command
       ->add_option("--data_port", flags->data_port,
                    "Port for tensors between tasks; 0: any free one")
@@ -323,6 +314,20 @@ void AddServer(CLI::App& app, const CommandLine& line, Action* action) {
       ->add_option("--shared_memory", flags->shared_memory,
                    "Read tensors of tasks on the same host in place; false: copy them")
       ->capture_default_str();
+}
+
+}  // namespace
+
+void AddServer(CLI::App& app, const CommandLine& line, Action* action) {
+  CLI::App* command =
+      app.add_subcommand("server", "Run one task of a cluster (or take it from TF_CONFIG)");
+  auto flags = std::make_shared<ServerFlags>();  // shared with the action, which outlives this call
+  command->add_option("--cluster", flags->cluster,
+                      R"({"ps": ["host:port"], "worker": ["host:port"]})");
+  command->add_option("--job_name", flags->job_name, "Which job of the cluster this task is of");
+  command->add_option("--task_index", flags->task_index, "Which task of the job");
+  command->add_option("--bind", flags->bind, "Host to listen at, instead of what the address says");
+  AddFlagsOfTensors(command, flags.get());
   command->add_option(
       "--file_root,--root", flags->root,
       "Directory that file ops of graphs stay under, \"/\" for none; where the port "

@@ -398,13 +398,12 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  using namespace weft::transport;
-  if (across.size() == 3) server_address = across[2];
+  if (across.size() == 3) weft::transport::server_address = across[2];
   if (tls != 0) {
     const auto made = weft::MakeJobIdentity("bench.weft-job", absl::Now(), absl::Hours(24));
     if (!made.ok()) return 1;
-    job = *made;
-    job_tls = *weft::MakeJobTls(*job);
+    weft::transport::job = *made;
+    weft::transport::job_tls = *weft::MakeJobTls(*made);
   }
-  return Main(spin_us, std::max(1, rounds), across[0], across[1]);
+  return weft::transport::Main(spin_us, std::max(1, rounds), across[0], across[1]);
 }
