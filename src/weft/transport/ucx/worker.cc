@@ -2,7 +2,6 @@
 #include "weft/transport/ucx/worker.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -10,6 +9,7 @@
 
 #include "base/log.h"
 #include "weft/transport/rdma_adapters.h"
+#include "weft/transport/tcp/peer.h"
 #include "weft/transport/ucx/peer.h"
 
 namespace weft::transport::ucx {
@@ -23,12 +23,6 @@ constexpr size_t kMostPieces = 8;
 constexpr int kMostRounds = 64;  // of progress, before sockets and deadlines have their turn
 constexpr int64_t kLeaveNs = 1'000'000'000;
 constexpr int64_t kDrainNs = 2'000'000'000;
-
-int64_t MonotonicNanos() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Where the data of a message lies, from the op's last place in memory.
 void FillPieces(SendOp* op) {
@@ -156,7 +150,7 @@ ucs_status_t Worker::MakeEndpoint(const std::string& address, Way* way) {
 
 void Worker::Leave(Way* way) {
   if (--way->users > 0) return;
-  way->left_ns = MonotonicNanos();
+  way->left_ns = tcp::MonotonicNanos();
   any_left_ = true;
 }
 
@@ -168,7 +162,7 @@ void Worker::SweepLeft() {
     const auto current = at++;
     Way* const way = current->second.get();
     if (way->users > 0) continue;
-    if (way->messages > 0 && way->broken.ok() && MonotonicNanos() - way->left_ns < kLeaveNs) {
+    if (way->messages > 0 && way->broken.ok() && tcp::MonotonicNanos() - way->left_ns < kLeaveNs) {
       any_left_ = true;
       continue;
     }
@@ -406,10 +400,10 @@ void Worker::FlushWaiting() {
 }
 
 void Worker::Drain() {
-  const int64_t end_ns = MonotonicNanos() + kDrainNs;
+  const int64_t end_ns = tcp::MonotonicNanos() + kDrainNs;
   any_left_ = true;
   while (!(sending_.empty() && receiving_.empty() && closing_.empty() && ways_.empty())) {
-    if (MonotonicNanos() > end_ns) {
+    if (tcp::MonotonicNanos() > end_ns) {
       WEFT_LOG(WARNING) << "UCX did not give back " << sending_.size() << " messages, "
                         << receiving_.size() << " fetched bodies and " << closing_.size()
                         << " connections before it ended";
