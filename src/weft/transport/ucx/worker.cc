@@ -99,9 +99,17 @@ Status Worker::SetHandler(unsigned message, ucp_am_recv_callback_t callback) {
 }
 
 Worker::~Worker() {
-  for (const auto& [address, way] : ways_) CloseEndpoint(*way);
+  if (!IsDrained()) {
+    // UCX 1.13 does not survive to be ended with these: it and what it has stay to the process's end.
+    new Remains{std::move(sending_), std::move(receiving_), std::move(ways_), std::move(ended_)};
+    return;
+  }
   if (worker_ != nullptr) library_->worker_destroy(worker_);
   if (context_ != nullptr) library_->cleanup(context_);
+}
+
+bool Worker::IsDrained() const {
+  return sending_.empty() && receiving_.empty() && closing_.empty() && ways_.empty();
 }
 
 std::unique_ptr<Passage> Worker::NewPassage(PassageUser* user, uint64_t max_body_bytes) {
@@ -402,7 +410,7 @@ void Worker::FlushWaiting() {
 void Worker::Drain() {
   const int64_t end_ns = tcp::MonotonicNanos() + kDrainNs;
   any_left_ = true;
-  while (!(sending_.empty() && receiving_.empty() && closing_.empty() && ways_.empty())) {
+  while (!IsDrained()) {
     if (tcp::MonotonicNanos() > end_ns) {
       WEFT_LOG(WARNING) << "UCX did not give back " << sending_.size() << " messages, "
                         << receiving_.size() << " fetched bodies and " << closing_.size()

@@ -101,6 +101,13 @@ class Worker final : public Carrier {
   void Release(void* description);
 
  private:
+  struct Remains {
+    std::list<SendOp> sending;
+    std::list<ReceiveOp> receiving;
+    std::map<std::string, std::unique_ptr<Way>> ways;
+    std::vector<std::unique_ptr<Way>> ended;
+  };
+
   explicit Worker(const Library* library) : library_(library) {}
   Status Start();
   Status Failure(absl::string_view what, ucs_status_t status) const;
@@ -115,6 +122,7 @@ class Worker final : public Carrier {
   static void OnReceived(void* request, ucs_status_t status, size_t bytes, void* op);
   static void OnBroken(void* way, ucp_ep_h endpoint, ucs_status_t status);
   void Sent(SendOp* op, ucs_status_t status);
+  bool IsDrained() const;
   void FlushWaiting();
   void OpenKnocked();
   void TellBroken();
