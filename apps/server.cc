@@ -36,6 +36,7 @@ struct ServerFlags {
   int task_index = 0;
   int data_port = 0;
   std::string data_address;
+  std::string transport;
   bool shared_memory = true;
   std::string bind;
   std::string root;
@@ -73,6 +74,7 @@ StatusOr<server::ServerOptions> OptionsFrom(const ServerFlags& flags) {
                                 .hand_over_within = absl::Seconds(flags.hand_over_s),
                                 .data_port = flags.data_port,
                                 .data_address = flags.data_address,
+                                .transport = flags.transport,
                                 .share_memory = flags.shared_memory,
                                 .insecure = flags.insecure,
                                 .root = flags.root,
@@ -291,6 +293,29 @@ void AddFlagsOfOthers(CLI::App* command, ServerFlags* flags) {
       ->check(CLI::NonNegativeNumber);
 }
 
+// How tensors travel between tasks.
+void AddFlagsOfTensors(CLI::App* command, ServerFlags* flags) {
+  command
+      ->add_option("--data_port", flags->data_port,
+                   "Port for tensors between tasks; 0: any free one")
+      ->check(CLI::Range(0, 65535));
+  command->add_option("--data_address", flags->data_address,
+                      "host:port where other tasks reach that port, if not at this task's host: "
+                      "behind a proxy");
+  command
+      ->add_option(
+          "--transport", flags->transport,
+          "What carries tensors between tasks: tcp; ucx (InfiniBand and RoCE by RDMA, in "
+          "the clear); auto: ucx where an RDMA adapter is here and the tasks speak no TLS. "
+          "The same for all tasks (or WEFT_TRANSPORT)")
+      ->envname("WEFT_TRANSPORT")
+      ->check(CLI::IsMember({"auto", "tcp", "ucx"}));
+  command
+      ->add_option("--shared_memory", flags->shared_memory,
+                   "Read tensors of tasks on the same host in place; false: copy them")
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void AddServer(CLI::App& app, const CommandLine& line, Action* action) {
@@ -302,17 +327,7 @@ void AddServer(CLI::App& app, const CommandLine& line, Action* action) {
   command->add_option("--job_name", flags->job_name, "Which job of the cluster this task is of");
   command->add_option("--task_index", flags->task_index, "Which task of the job");
   command->add_option("--bind", flags->bind, "Host to listen at, instead of what the address says");
-  command
-      ->add_option("--data_port", flags->data_port,
-                   "Port for tensors between tasks; 0: any free one")
-      ->check(CLI::Range(0, 65535));
-  command->add_option("--data_address", flags->data_address,
-                      "host:port where other tasks reach that port, if not at this task's host: "
-                      "behind a proxy");
-  command
-      ->add_option("--shared_memory", flags->shared_memory,
-                   "Read tensors of tasks on the same host in place; false: copy them")
-      ->capture_default_str();
+  AddFlagsOfTensors(command, flags.get());
   command->add_option(
       "--file_root,--root", flags->root,
       "Directory that file ops of graphs stay under, \"/\" for none; where the port "

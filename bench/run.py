@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import json
 import os
-import re
 import socket
 import statistics
 import subprocess
@@ -29,6 +28,7 @@ import product_rows
 import serving_rows
 import size_rows
 import together_rows
+import wire_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -179,12 +179,13 @@ class Bench:
         self.server_pids = []  # of the cluster that was started last
         self.table = Table()
 
-    def mine(self, *args, name='weft'):
-        return Side(name, [self.ours, *map(str, args)])
+    def mine(self, *args, name='weft', place=None):
+        return Side(name, wire_rows.placed(place, [self.ours, *map(str, args)]))
 
     @staticmethod
-    def tensorflow(*args, name='TensorFlow', **env):
-        return Side(name, [sys.executable, os.path.join(HERE, 'peers', 'tensorflow_rounds.py'), *map(str, args)], **env)
+    def tensorflow(*args, name='TensorFlow', place=None, **env):
+        return Side(name, wire_rows.placed(place, [sys.executable, os.path.join(HERE, 'peers', 'tensorflow_rounds.py'), *map(str, args)]),
+                    **env)
 
     @staticmethod
     def torch(*args, name='PyTorch'):
@@ -342,24 +343,12 @@ class Bench:
                                                                                      text_of(peer_empty.median)))
 
     def wire(self):
-        self.table.section('A tensor from the worker to the parameter server and back over TCP (row 8)')
-        with self.cluster('weft', ps=1, worker=1) as (ours, _, _), \
-                self.cluster('tensorflow', ps=1, worker=1) as (theirs, _, _):
-            for size, elements in ('1 KB', 256), ('1 MB', 262144), ('128 MB', 33554432):
-                sides = [self.mine('bounce', ours['worker'][0], '/job:worker/task:0', elements, name='weft, C++ client'),
-                         self.tensorflow('bounce', ours['worker'][0], '/job:worker/task:0', elements, name='weft, Python client'),
-                         self.tensorflow('bounce', theirs['worker'][0], '/job:worker/task:0', elements)]
-                measure(sides, self.rounds, tolerance=1e-6)
-                for side in sides[:2]:
-                    self.table.add('%s, %s' % (size, side.name), figures(side), sides[2].name, figures(sides[2]), 1 / 5)
-        out = subprocess.run([os.path.join(os.path.dirname(self.weft), 'transport_roundtrip'), '--rounds=%d' % self.rounds],
-                             stdout=subprocess.PIPE, text=True, check=True).stdout
-        found = re.findall(r'(\d+) KB +(plain sockets|weft, handler) +median +([\d.]+) us +p10 +([\d.]+)', out)
-        times = {(int(size), who): (float(median), float(least)) for size, who, median, least in found}
-        for size in sorted({size for size, _ in times}):
-            # Small ones cost a wake-up more than a socket program's; large ones have a goal.
-            self.table.add('%d KB, transport alone' % size, times[size, 'weft, handler'], 'a plain socket program',
-                           times[size, 'plain sockets'], 1 / 0.8 if size >= 1024 else 2)
+        def ours(cluster, job):
+            return [self.weft, 'server', '--cluster', json.dumps(cluster), '--job_name', job, '--insecure', '--transport', 'tcp']
+
+        def theirs(cluster, job):
+            return [sys.executable, os.path.join(HERE, 'peers', 'tensorflow_server.py'), json.dumps(cluster), job, '0']
+        wire_rows.run(self, measure, figures, (ours, theirs))
 
     def start(self):
         self.table.section('Start: server processes of a job of 1 parameter server and 2 workers, and its first step (row 16)')

@@ -3,9 +3,11 @@
 // plain program of blocking sockets that does the same with the same buffers. Prints one line a
 // size and way.
 //
-//   transport_roundtrip [--spin=US] [--rounds=N] [--tls=1]
+//   transport_roundtrip [--spin=US] [--rounds=N] [--tls=1] [--across=WORKER,SERVER,ADDRESS]
 //
-// With --tls=1 the endpoints are tasks of one job with a secret; the plain program stays plain.
+// With --tls=1 the endpoints are tasks of one job with a secret, and the plain program speaks TLS
+// by OpenSSL with the same cipher. With --across the worker is in the network namespace of the file
+// WORKER, and the server in that of SERVER, where ADDRESS is its own.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -15,8 +17,13 @@
 #include <string>
 #include <vector>
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -26,6 +33,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
@@ -56,6 +64,10 @@ class Memory final : public RefCounted {
   std::vector<std::byte> bytes_;
 };
 
+std::optional<JobIdentity> job;  // with --tls=1
+std::optional<JobTls> job_tls;
+std::string server_address = "127.0.0.1";
+
 // ---- The plain program: one blocking socket, a header of 16 bytes, the body.
 
 struct PlainHeader {
@@ -63,62 +75,103 @@ struct PlainHeader {
   uint64_t step = 0;
 };
 
-void SendPlain(int fd, const PlainHeader& header, std::byte* body) {
-  size_t sent = 0;
-  const size_t total = sizeof(header) + header.size;
-  while (sent < total) {
-    iovec pieces[2];
-    int count = 0;
-    if (sent < sizeof(header)) {
-      char* at = const_cast<char*>(reinterpret_cast<const char*>(&header));
-      pieces[count++] = {at + sent, sizeof(header) - sent};
-      pieces[count++] = {body, header.size};
-    } else {
-      const size_t done = sent - sizeof(header);
-      pieces[count++] = {body + done, header.size - done};
+// What was written or read wholly, or the end of this process.
+class PlainSocket {
+ public:
+  explicit PlainSocket(int fd) : fd_(fd) {
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  }
+
+  void StartTls(bool is_server) {
+    SSL_CTX* const context = SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method());
+    BIO* const text = BIO_new_mem_buf(job->certificate_pem.data(), -1);
+    BIO* const key = BIO_new_mem_buf(job->key_pem.data(), -1);
+    SSL_CTX_use_certificate(context, PEM_read_bio_X509(text, nullptr, nullptr, nullptr));
+    SSL_CTX_use_PrivateKey(context, PEM_read_bio_PrivateKey(key, nullptr, nullptr, nullptr));
+    SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256");
+    SSL_CTX_set_num_tickets(context, 0);
+    ssl_ = SSL_new(context);
+    SSL_set_fd(ssl_, fd_);
+    if ((is_server ? SSL_accept(ssl_) : SSL_connect(ssl_)) != 1) _exit(1);
+  }
+
+  void Send(const PlainHeader& header, std::byte* body) {
+    if (ssl_ != nullptr) return SendTls(header, body);
+    size_t sent = 0;
+    const size_t total = sizeof(header) + header.size;
+    while (sent < total) {
+      iovec pieces[2];
+      int count = 0;
+      if (sent < sizeof(header)) {
+        char* at = const_cast<char*>(reinterpret_cast<const char*>(&header));
+        pieces[count++] = {at + sent, sizeof(header) - sent};
+        pieces[count++] = {body, header.size};
+      } else {
+        const size_t done = sent - sizeof(header);
+        pieces[count++] = {body + done, header.size - done};
+      }
+      const ssize_t wrote = writev(fd_, pieces, count);
+      if (wrote <= 0) _exit(0);
+      sent += static_cast<size_t>(wrote);
     }
-    const ssize_t wrote = writev(fd, pieces, count);
-    if (wrote <= 0) _exit(0);
-    sent += static_cast<size_t>(wrote);
   }
-}
 
-PlainHeader ReceivePlain(int fd, std::byte* body) {
-  PlainHeader header;
-  if (recv(fd, &header, sizeof(header), MSG_WAITALL) != sizeof(header)) _exit(0);
-  size_t got = 0;
-  while (got < header.size) {
-    const ssize_t more = recv(fd, body + got, header.size - got, MSG_WAITALL);
-    if (more <= 0) _exit(0);
-    got += static_cast<size_t>(more);
+  PlainHeader Receive(std::byte* body) {
+    PlainHeader header;
+    Read(reinterpret_cast<std::byte*>(&header), sizeof(header));
+    Read(body, header.size);
+    return header;
   }
-  return header;
-}
 
-int PlainSocket() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  return fd;
-}
+ private:
+  // The header and what fits leave in one record.
+  void SendTls(const PlainHeader& header, std::byte* body) {
+    std::byte first[16384];
+    const size_t fits = std::min(sizeof(first) - sizeof(header), header.size);
+    std::memcpy(first, &header, sizeof(header));
+    std::memcpy(first + sizeof(header), body, fits);
+    size_t sent = 0;
+    if (SSL_write_ex(ssl_, first, sizeof(header) + fits, &sent) != 1) _exit(0);
+    if (fits < header.size && SSL_write_ex(ssl_, body + fits, header.size - fits, &sent) != 1)
+      _exit(0);
+  }
+
+  void Read(std::byte* at, size_t size) {
+    while (size > 0) {
+      size_t got = 0;
+      if (ssl_ != nullptr) {
+        if (SSL_read_ex(ssl_, at, size, &got) != 1) _exit(0);
+      } else {
+        const ssize_t more = recv(fd_, at, size, MSG_WAITALL);
+        if (more <= 0) _exit(0);
+        got = static_cast<size_t>(more);
+      }
+      at += got;
+      size -= got;
+    }
+  }
+
+  const int fd_;
+  SSL* ssl_ = nullptr;
+};
 
 void ServePlain(int address_pipe) {
   auto memory = MakeRef<Memory>(kLargest);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int listener = PlainSocket();
+  inet_pton(AF_INET, server_address.c_str(), &address.sin_addr);
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
   if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) _exit(1);
   if (listen(listener, 4) != 0) _exit(1);
   const std::string text = tcp::LocalText(listener);
   if (write(address_pipe, text.data(), text.size()) < 0) _exit(1);
   close(address_pipe);
-  const int fd = accept(listener, nullptr, nullptr);
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  PlainSocket socket(accept(listener, nullptr, nullptr));
+  if (job.has_value()) socket.StartTls(true);
   while (true) {
-    const PlainHeader header = ReceivePlain(fd, memory->data());
-    SendPlain(fd, header, memory->data());
+    const PlainHeader header = socket.Receive(memory->data());
+    socket.Send(header, memory->data());
   }
 }
 
@@ -200,8 +253,6 @@ class WorkerHandler final : public FrameHandler {
   int answers_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-std::optional<JobTls> job_tls;
-
 EndpointOptions Options(const std::string& task, int spin_us) {
   EndpointOptions options;
   options.tls = job_tls;
@@ -215,20 +266,31 @@ void ServeWeft(int address_pipe, int spin_us) {
   static EchoHandler handler;
   auto endpoint = tcp::MakeEndpoint(Options("/job:ps/task:0", spin_us), &handler);
   if (!endpoint.ok()) _exit(1);
-  const auto address = (*endpoint)->Listen("127.0.0.1:0");
+  const auto address = (*endpoint)->Listen(server_address + ":0");
   if (!address.ok() || write(address_pipe, address->data(), address->size()) < 0) _exit(1);
   close(address_pipe);
   while (true) pause();
 }
 
+// The calling thread, and those that it starts, are in the network of this file from now on.
+bool EnterNetwork(const std::string& file) {
+  if (file.empty()) return true;
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool is_in = fd >= 0 && setns(fd, CLONE_NEWNET) == 0;
+  if (!is_in) std::fprintf(stderr, "cannot enter the network namespace %s\n", file.c_str());
+  close(fd);
+  return is_in;
+}
+
 // Runs `serve` in a child that dies with us; returns the address that it writes.
-std::string Fork(const std::function<void(int)>& serve, pid_t* child) {
+std::string Fork(const std::string& network, const std::function<void(int)>& serve, pid_t* child) {
   int ends[2];
   if (pipe(ends) != 0) return "";
   *child = fork();
   if (*child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(ends[0]);
+    if (!EnterNetwork(network)) _exit(1);
     serve(ends[1]);
     _exit(0);
   }
@@ -254,20 +316,24 @@ void Print(const char* way, size_t size, const std::vector<double>& times, doubl
   std::printf("\n");
 }
 
-int Main(int spin_us, int rounds) {
+int Main(int spin_us, int rounds, const std::string& worker_network,
+         const std::string& server_network) {
   pid_t plain_child, weft_child;
-  const std::string plain_address = Fork(ServePlain, &plain_child);
-  const std::string weft_address =
-      Fork([spin_us](int pipe_end) { ServeWeft(pipe_end, spin_us); }, &weft_child);
+  const std::string plain_address = Fork(server_network, ServePlain, &plain_child);
+  const std::string weft_address = Fork(
+      server_network, [spin_us](int pipe_end) { ServeWeft(pipe_end, spin_us); }, &weft_child);
+  if (!EnterNetwork(worker_network)) return 1;
 
   auto out = MakeRef<Memory>(kLargest);
   auto in = MakeRef<Memory>(kLargest);
   const auto resolved = tcp::Resolve(plain_address);
-  const int fd = PlainSocket();
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
   if (!resolved.ok() || connect(fd, reinterpret_cast<const sockaddr*>(&resolved->front().storage),
                                 resolved->front().size) != 0) {
     return 1;
   }
+  PlainSocket plain_socket(fd);
+  if (job.has_value()) plain_socket.StartTls(false);
   WorkerHandler handler;
   auto endpoint = tcp::MakeEndpoint(Options("/job:worker/task:0", spin_us), &handler);
   if (!endpoint.ok()) return 1;
@@ -285,8 +351,8 @@ int Main(int spin_us, int rounds) {
       std::vector<double> times;
       for (int i = 0; i < (count + kTurns - 1) / kTurns; ++i) {
         const double start = Micros();
-        SendPlain(fd, {size, 0}, out->data());
-        ReceivePlain(fd, in->data());
+        plain_socket.Send({size, 0}, out->data());
+        plain_socket.Receive(in->data());
         times.push_back(Micros() - start);
       }
       const int share = static_cast<int>(times.size());
@@ -298,7 +364,7 @@ int Main(int spin_us, int rounds) {
       waiting.insert(waiting.end(), waited.begin(), waited.end());
     }
     const double base = Quantile(plain, 0.5);
-    Print("plain sockets", size, plain, 0);
+    Print(job.has_value() ? "OpenSSL sockets" : "plain sockets", size, plain, 0);
     Print("weft, handler", size, stepping, base);
     Print("weft, waiting", size, waiting, base);
   }
@@ -314,21 +380,30 @@ int Main(int spin_us, int rounds) {
 
 int main(int argc, char** argv) {
   int spin_us = 0, rounds = 20, tls = 0;
+  std::vector<std::string> across = {"", ""};
   for (int i = 1; i < argc; ++i) {
     absl::string_view flag = argv[i];
+    if (absl::ConsumePrefix(&flag, "--across=")) {
+      across = absl::StrSplit(flag, ',');
+      if (across.size() == 3) continue;
+    }
     int* target = nullptr;
     if (absl::ConsumePrefix(&flag, "--spin=")) target = &spin_us;
     if (absl::ConsumePrefix(&flag, "--rounds=")) target = &rounds;
     if (absl::ConsumePrefix(&flag, "--tls=")) target = &tls;
     if (target == nullptr || !absl::SimpleAtoi(flag, target) || *target < 0) {
-      std::fprintf(stderr, "usage: transport_roundtrip [--spin=US] [--rounds=N] [--tls=1]\n");
+      std::fprintf(stderr,
+                   "usage: transport_roundtrip [--spin=US] [--rounds=N] [--tls=1] "
+                   "[--across=WORKER,SERVER,ADDRESS]\n");
       return 2;
     }
   }
+  if (across.size() == 3) weft::transport::server_address = across[2];
   if (tls != 0) {
-    const auto job = weft::MakeJobIdentity("bench.weft-job", absl::Now(), absl::Hours(24));
-    if (!job.ok()) return 1;
-    weft::transport::job_tls = *weft::MakeJobTls(*job);
+    const auto made = weft::MakeJobIdentity("bench.weft-job", absl::Now(), absl::Hours(24));
+    if (!made.ok()) return 1;
+    weft::transport::job = *made;
+    weft::transport::job_tls = *weft::MakeJobTls(*made);
   }
-  return weft::transport::Main(spin_us, std::max(1, rounds));
+  return weft::transport::Main(spin_us, std::max(1, rounds), across[0], across[1]);
 }

@@ -23,19 +23,39 @@ find_package(Eigen3 REQUIRED)
 # Debian's libre2 has no CMake config.
 find_library(WEFT_RE2_LIBRARY re2 REQUIRED)
 
+# By which name programs that are linked against `library` ask for it.
+function(weft_soname library name)
+  execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${library} OUTPUT_VARIABLE headers)
+  string(REGEX MATCH "SONAME +([^ \n]+)" line "${headers}")
+  if(NOT line)
+    message(FATAL_ERROR "${library} tells no SONAME")
+  endif()
+  set(${name} ${CMAKE_MATCH_1} PARENT_SCOPE)
+endfunction()
+
 # oneDNN: headers only. The library is loaded when it is first needed (device/cpu/dnnl_library.h), by
 # the name that programs linked against it would ask for.
 find_library(WEFT_DNNL_LIBRARY dnnl REQUIRED)
 find_path(WEFT_DNNL_INCLUDE dnnl.h REQUIRED)
-execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${WEFT_DNNL_LIBRARY} OUTPUT_VARIABLE dnnl_headers)
-string(REGEX MATCH "SONAME +([^ \n]+)" dnnl_soname "${dnnl_headers}")
-if(NOT CMAKE_MATCH_1)
-  message(FATAL_ERROR "${WEFT_DNNL_LIBRARY} tells no SONAME")
-endif()
+weft_soname(${WEFT_DNNL_LIBRARY} dnnl_soname)
 add_library(weft_dnnl INTERFACE)
-target_compile_definitions(weft_dnnl INTERFACE WEFT_DNNL_SONAME="${CMAKE_MATCH_1}")
+target_compile_definitions(weft_dnnl INTERFACE WEFT_DNNL_SONAME="${dnnl_soname}")
 target_link_libraries(weft_dnnl INTERFACE ${CMAKE_DL_LIBS})
 target_include_directories(weft_dnnl SYSTEM INTERFACE ${WEFT_DNNL_INCLUDE})
+
+# UCX: headers only, for it is loaded where it is asked for (weft/transport/ucx/library.h). Without it
+# weft says that UCX is not in this build.
+find_library(WEFT_UCP_LIBRARY ucp)
+find_path(WEFT_UCP_INCLUDE ucp/api/ucp.h)
+if(WEFT_UCP_LIBRARY AND WEFT_UCP_INCLUDE)
+  weft_soname(${WEFT_UCP_LIBRARY} ucp_soname)
+  add_library(weft_ucx INTERFACE)
+  target_compile_definitions(weft_ucx INTERFACE WEFT_UCP_SONAME="${ucp_soname}")
+  target_link_libraries(weft_ucx INTERFACE ${CMAKE_DL_LIBS})
+  target_include_directories(weft_ucx SYSTEM INTERFACE ${WEFT_UCP_INCLUDE})
+else()
+  message(STATUS "UCX (libucx-dev) was not found: weft is built without it")
+endif()
 
 if(WEFT_TESTS)
   find_package(GTest REQUIRED)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/shared_memory.h"
 #include "weft/transport/tcp/endpoint.h"
+#include "weft/transport/ucx/endpoint.h"
 
 namespace weft::cluster {
 
@@ -46,7 +47,10 @@ StatusOr<std::unique_ptr<DataPlane>> DataPlane::Start(DataPlaneOptions options,
       WEFT_LOG(WARNING) << "Tensors for tasks of this host will be copied: " << enabled.message();
     }
   }
-  WEFT_ASSIGN_OR_RETURN(plane->endpoint_, transport::tcp::MakeEndpoint(endpoint, plane.get()));
+  WEFT_ASSIGN_OR_RETURN(plane->endpoint_,
+                        plane->options_.use_ucx
+                            ? transport::ucx::MakeEndpoint(endpoint, plane.get())
+                            : transport::tcp::MakeEndpoint(endpoint, plane.get()));
   WEFT_ASSIGN_OR_RETURN(plane->address_, plane->endpoint_->Listen(plane->options_.bind));
   return plane;
 }

@@ -57,6 +57,7 @@ struct DataPlaneOptions {
   std::string token;          // tasks of one cluster share it
   std::string bind;           // "host:port"
   std::optional<JobTls> tls;  // of the job that all tasks are of; none: in the clear
+  bool use_ucx = false;       // else TCP
   // Tensors for tasks on this host are read in place from memory that both map.
   bool share_memory = true;
   absl::Duration connect_timeout = absl::Seconds(10);

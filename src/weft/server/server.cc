@@ -17,6 +17,7 @@
 #include "base/timers.h"
 #include "base/waits.h"
 #include "net/socket_address.h"
+#include "weft/cluster/data_carrier.h"
 #include "weft/collective/engine.h"
 #include "weft/eager/eager_host.h"
 #include "weft/inspect/cost_recorder.h"
@@ -336,6 +337,10 @@ class TaskServer final : public Server {
       WEFT_ASSIGN_OR_RETURN(data.tls, MakeJobTls(*options.identity));
       tls_ = data.tls;
     }
+    WEFT_ASSIGN_OR_RETURN(const cluster::CarrierChoice carrier,
+                          cluster::ChooseCarrier(options.transport, data.tls.has_value()));
+    data.use_ucx = carrier.is_ucx;
+    WEFT_LOG(INFO) << carrier.why;
     StatusOr<std::unique_ptr<cluster::DataPlane>> plane =
         cluster::DataPlane::Start(data, &host_, &dial_);
     if (!plane.ok()) {

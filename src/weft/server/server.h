@@ -47,6 +47,9 @@ struct ServerOptions {
   // Where others reach that port, "host:port", where it is not the task's own host: behind a proxy
   // or a translation of addresses. Empty: there.
   std::string data_address;
+  // What carries tensors between tasks, "tcp" or "ucx"; "auto" or empty: UCX where an adapter for
+  // RDMA is here, TCP where none is or the tasks speak TLS. All tasks need the same.
+  std::string transport;
   // Tensors for tasks on the same host are read in place from memory that both map.
   bool share_memory = true;
   // What the job's tasks show each other and demand of each other. Needed where the port is not on
@@ -94,8 +97,8 @@ struct ServerOptions {
 // WEFT_COLLECTIVE_TABLE (which TF_DETERMINISTIC_OPS=1 takes back),
 // WEFT_COST_FILE, WEFT_DISTRIBUTION, WEFT_FILE_ROOT, WEFT_TAKE_OVER, WEFT_TAKE_OVER_FROM,
 // WEFT_HAND_OVER (seconds), WEFT_LEASE_FOLDER,
-// WEFT_MEMBERSHIP ("1") and WEFT_ELASTIC, which say it to programs that have no flags for it; an
-// insecure server needs no identity. InvalidArgument for a folder that holds none.
+// WEFT_MEMBERSHIP ("1"), WEFT_TRANSPORT and WEFT_ELASTIC, which say it to programs that have no
+// flags for it; an insecure server needs no identity. InvalidArgument for a folder that holds none.
 Status CompleteFromEnvironment(ServerOptions* options);
 
 // Thread-safe. The destructor shuts it down.

@@ -18,6 +18,7 @@ std::string Variable(const char* name) {
 Status CompleteFromEnvironment(ServerOptions* options) {
   if (options->root.empty()) options->root = Variable("WEFT_FILE_ROOT");
   if (options->cost_file.empty()) options->cost_file = Variable("WEFT_COST_FILE");
+  if (options->transport.empty()) options->transport = Variable("WEFT_TRANSPORT");
   if (options->lease_folder.empty()) options->lease_folder = Variable("WEFT_LEASE_FOLDER");
   options->membership = options->membership || Variable("WEFT_MEMBERSHIP") == "1" ||
                         !Variable("WEFT_ELASTIC").empty();

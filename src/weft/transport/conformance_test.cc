@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every way between two tasks must do: in the clear and inside TLS, with and without memory
-// that both map.
+// that both map, over the sockets themselves and over UCX's own ways.
+#include <cstdlib>
 #include <map>
 
 #include "absl/strings/match.h"
@@ -12,6 +13,7 @@
 #include "weft/transport/recorder.h"
 #include "weft/transport/shm/loan.h"
 #include "weft/transport/tcp/endpoint.h"
+#include "weft/transport/ucx/endpoint.h"
 
 namespace weft::transport {
 namespace {
@@ -37,6 +39,12 @@ void SendText(Peer& peer, FrameKind kind, absl::string_view text, uint32_t key =
 class Transport : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
+    if (IsUcx()) {
+      const Status there = ucx::IsThere();
+      if (!there.ok()) GTEST_SKIP() << there.message();
+      // Read by each endpoint as it is made.
+      setenv("UCX_TLS", absl::StartsWith(GetParam(), "ucx_memory") ? "sm,self" : "tcp", 1);
+    }
     worker_options_.task = "/job:worker/task:0";
     worker_options_.incarnation = 11;
     worker_options_.token = "secret";
@@ -64,9 +72,11 @@ class Transport : public ::testing::TestWithParam<std::string> {
     HeapBytes::shared = nullptr;
   }
 
+  static bool IsUcx() { return absl::StartsWith(GetParam(), "ucx"); }
   static bool LendsMemory() { return absl::EndsWith(GetParam(), "shm"); }
   std::unique_ptr<Endpoint> Make(const EndpointOptions& options, FrameHandler* handler) {
-    auto endpoint = tcp::MakeEndpoint(options, handler);
+    auto endpoint =
+        IsUcx() ? ucx::MakeEndpoint(options, handler) : tcp::MakeEndpoint(options, handler);
     EXPECT_TRUE(endpoint.ok()) << endpoint.status();
     return *std::move(endpoint);
   }
@@ -354,12 +364,16 @@ TEST_P(Transport, ConnectMayNotWaitOnTheIoThread) {
 TEST_P(Transport, ConnectCanBeCancelled) {
   Serve();
   // The server's IO thread is kept busy, so that nobody answers.
-  absl::Notification let_go;
-  ps_told_.on_frame = [&](const PeerRef&, const FrameHeader&) { let_go.WaitForNotification(); };
+  absl::Notification is_busy, let_go;
+  ps_told_.on_frame = [&](const PeerRef&, const FrameHeader&) {
+    is_busy.Notify();
+    let_go.WaitForNotification();
+  };
   worker_ = Make(worker_options_, &worker_told_);
   auto first = worker_->Connect(address_, Soon());
   ASSERT_TRUE(first.ok()) << first.status();
   (*first)->Send(Header(FrameKind::kStepStart), "", {}, nullptr);
+  is_busy.WaitForNotification();
   Cancellation cancellation;
   Thread canceller("canceller", [&] {
     absl::SleepFor(absl::Milliseconds(20));
@@ -502,7 +516,9 @@ TEST_P(Transport, TheHandlersContextStaysWithThePeer) {
   EXPECT_EQ(record, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Wires, Transport, ::testing::Values("tcp", "shm", "tls", "tls_shm"),
+INSTANTIATE_TEST_SUITE_P(Wires, Transport,
+                         ::testing::Values("tcp", "shm", "tls", "tls_shm", "ucx_tcp", "ucx_memory",
+                                           "ucx_tcp_shm"),
                          [](const auto& wire) { return wire.param; });
 
 }  // namespace

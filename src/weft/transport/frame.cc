@@ -49,7 +49,7 @@ bool IsPrintable(absl::string_view text) {
 // Only these carry more than a header.
 bool MayHaveMeta(FrameKind kind) {
   return kind == FrameKind::kHello || kind == FrameKind::kGoodbye || kind == FrameKind::kShare ||
-         kind == FrameKind::kLent || IsCallerKind(kind);
+         kind == FrameKind::kLent || kind == FrameKind::kWay || IsCallerKind(kind);
 }
 
 }  // namespace
@@ -82,6 +82,8 @@ absl::string_view FrameKindName(FrameKind kind) {
       return "ShareReply";
     case FrameKind::kLent:
       return "Lent";
+    case FrameKind::kWay:
+      return "Way";
   }
   return "Unknown";
 }

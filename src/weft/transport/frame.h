@@ -44,6 +44,7 @@ enum class FrameKind : uint8_t {
   kShare = 11,       // to a peer of this host: meta says how to map what is lent to it
   kShareReply = 12,  // `step` is the process that mapped it, 0 if that could not be done
   kLent = 13,        // a Tensor whose body lies in the sender's shared memory
+  kWay = 14,         // after Hello: meta says how the carrier of both reaches the sender
 };
 
 struct FrameHeader {
@@ -72,7 +73,8 @@ void EncodeHeader(const FrameHeader& header, std::span<std::byte, kHeaderBytes> 
 StatusOr<FrameHeader> ParseHeader(std::span<const std::byte, kHeaderBytes> bytes,
                                   uint64_t max_body_bytes = kMaxBodyBytes);
 
-// What the first frame of each direction says.
+// What the first frame of each direction says. Its header's `key` is the number of what carries the
+// frames that follow (carrier.h), 0 for the connection itself.
 struct Hello {
   std::string token;          // shared secret of the cluster, at most kMaxTokenBytes
   std::string task;           // "/job:worker/task:1", at most kMaxTaskBytes

@@ -64,7 +64,7 @@ TEST(FrameHeader, RefusesWhatItDoesNotKnow) {
   EXPECT_TRUE(absl::IsFailedPrecondition(with(4, 1)));
   EXPECT_TRUE(absl::IsFailedPrecondition(with(4, 0)));
   EXPECT_TRUE(absl::IsInvalidArgument(with(5, 0)));
-  EXPECT_TRUE(absl::IsInvalidArgument(with(5, 14)));
+  EXPECT_TRUE(absl::IsInvalidArgument(with(5, 15)));
   EXPECT_TRUE(absl::IsInvalidArgument(with(5, 255)));
   EXPECT_TRUE(absl::IsInvalidArgument(with(7, 1)));      // reserved flag
   EXPECT_TRUE(absl::IsInvalidArgument(with(39, 1)));     // reserved word
@@ -84,9 +84,9 @@ TEST(FrameHeader, HoldsLimitsToTheByte) {
 }
 
 TEST(FrameHeader, TransportFramesCarryNoLoad) {
-  for (const FrameKind kind :
-       {FrameKind::kHello, FrameKind::kCredit, FrameKind::kPing, FrameKind::kPong,
-        FrameKind::kGoodbye, FrameKind::kShare, FrameKind::kShareReply, FrameKind::kLent}) {
+  for (const FrameKind kind : {FrameKind::kHello, FrameKind::kCredit, FrameKind::kPing,
+                               FrameKind::kPong, FrameKind::kGoodbye, FrameKind::kShare,
+                               FrameKind::kShareReply, FrameKind::kLent, FrameKind::kWay}) {
     FrameHeader header;
     header.kind = kind;
     EXPECT_TRUE(ParseHeader(Encoded(header)).ok()) << FrameKindName(kind);

@@ -39,11 +39,13 @@ struct Dial {
 
 class TcpEndpoint final : public Endpoint, private PeerHost {
  public:
-  TcpEndpoint(EndpointOptions options, FrameHandler* handler, std::string hello)
+  TcpEndpoint(EndpointOptions options, FrameHandler* handler, std::string hello,
+              std::unique_ptr<Carrier> carrier)
       : Endpoint(options),
         options_(std::move(options)),
         handler_(handler),
-        hello_(std::move(hello)) {}
+        hello_(std::move(hello)),
+        carrier_(std::move(carrier)) {}
   ~TcpEndpoint() override { Shutdown(); }
 
   Status Start();
@@ -79,11 +81,16 @@ class TcpEndpoint final : public Endpoint, private PeerHost {
   void Drop(TcpPeer* peer, const Status& why);
   void PeerIsUp(TcpPeer* peer) override;
   void PeerRefused(TcpPeer* peer, const Status& why) override;
-  TcpPeer::Setting PeerSetting() { return {&options_, handler_, this, &hello_, epoll_.get()}; }
+  void PeerFailed(TcpPeer* peer, const Status& why) override { failed_.emplace_back(peer, why); }
+  void DropFailed();
+  TcpPeer::Setting PeerSetting() {
+    return {&options_, handler_, this, &hello_, carrier_.get(), epoll_.get()};
+  }
 
   const EndpointOptions options_;
   FrameHandler* const handler_;
   const std::string hello_;
+  std::unique_ptr<Carrier> carrier_;  // the IO thread's while there is one; null: the sockets
   int64_t tick_ns_ = 0;
   Fd epoll_, wake_;
   std::atomic<uint64_t> refused_{0};
@@ -99,7 +106,8 @@ class TcpEndpoint final : public Endpoint, private PeerHost {
   bool listener_paused_ = false;
   bool lingering_ = false;  // loans of ended connections are still out
   absl::flat_hash_map<TcpPeer*, Entry> peers_;
-  std::vector<std::shared_ptr<TcpPeer>> gone_;  // until the events at hand are done with
+  std::vector<std::pair<TcpPeer*, Status>> failed_;  // to be dropped in this round
+  std::vector<std::shared_ptr<TcpPeer>> gone_;       // until the events at hand are done with
   uint64_t next_number_ = 1;
   int64_t last_tick_ns_ = 0;
   int64_t shutdown_end_ns_ = 0;  // not zero: going down
@@ -118,6 +126,11 @@ Status TcpEndpoint::Start() {
   event.data.ptr = &wake_;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
     return ResourceExhausted("Cannot watch an event: ", ErrorText(errno));
+  }
+  event.data.ptr = &carrier_;
+  if (carrier_ != nullptr &&
+      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, carrier_->event_fd(), &event) != 0) {
+    return ResourceExhausted("Cannot watch UCX: ", ErrorText(errno));
   }
   const absl::Duration shortest = std::min(
       {options_.ping_interval, options_.dead_after, options_.hello_deadline, options_.linger});
@@ -224,6 +237,8 @@ void TcpEndpoint::Run() {
     const int64_t now_ns = MonotonicNanos();
     for (int i = 0; i < count; ++i) Dispatch(events[i], now_ns);
     const bool stop = RunPosted();
+    if (carrier_ != nullptr) carrier_->Progress();
+    DropFailed();
     if (now_ns - last_tick_ns_ >= tick_ns_) Tick(now_ns);
     gone_.clear();
     if (stop && shutdown_end_ns_ == 0) BeginShutdown();
@@ -238,6 +253,7 @@ int TcpEndpoint::Wait(epoll_event* events, int64_t next_tick_ns) {
     const int64_t end_ns = MonotonicNanos() + int64_t{options_.spin_us} * 1000;
     do {
       count = epoll_wait(epoll_.get(), events, kEventsPerWait, 0);
+      if (count == 0 && carrier_ != nullptr && carrier_->Progress()) return 0;
     } while (count == 0 && MonotonicNanos() < end_ns);
   }
   if (count != 0) return std::max(count, 0);
@@ -246,6 +262,7 @@ int TcpEndpoint::Wait(epoll_event* events, int64_t next_tick_ns) {
     const int64_t left_ns = std::max<int64_t>(0, next_tick_ns - MonotonicNanos());
     timeout_ms = static_cast<int>((left_ns + 999'999) / 1'000'000);
   }
+  if (carrier_ != nullptr && !carrier_->Arm()) timeout_ms = 0;
   // An error here is EINTR: the next round asks again.
   return std::max(0, epoll_wait(epoll_.get(), events, kEventsPerWait, timeout_ms));
 }
@@ -260,6 +277,7 @@ void TcpEndpoint::Dispatch(const epoll_event& event, int64_t now_ns) {
     AcceptAll(now_ns);
     return;
   }
+  if (event.data.ptr == &carrier_) return;  // each round looks there
   TcpPeer* const peer = static_cast<TcpPeer*>(event.data.ptr);
   if (!peers_.contains(peer)) return;  // dropped by an earlier event of this round
   const Status status = peer->OnEvents(event.events, now_ns);
@@ -292,6 +310,15 @@ void TcpEndpoint::Tick(int64_t now_ns) {
     if (!status.ok()) failed.emplace_back(peer, std::move(status));
   }
   for (const auto& [peer, status] : failed) Drop(peer, status);
+}
+
+void TcpEndpoint::DropFailed() {
+  // Dropping one may fail others.
+  while (!failed_.empty()) {
+    std::vector<std::pair<TcpPeer*, Status>> failed;
+    failed.swap(failed_);
+    for (const auto& [peer, status] : failed) Drop(peer, status);
+  }
 }
 
 void TcpEndpoint::AcceptAll(int64_t now_ns) {
@@ -405,16 +432,27 @@ void TcpEndpoint::FinishShutdown() {
     Drop(peers_.begin()->first, Cancelled("the endpoint shuts down"));
   }
   gone_.clear();
+  failed_.clear();
+  if (carrier_ == nullptr) return;
+  carrier_->Drain();
+  carrier_.reset();
 }
 
 }  // namespace
 
 StatusOr<std::unique_ptr<Endpoint>> MakeEndpoint(const EndpointOptions& options,
                                                  FrameHandler* handler) {
+  return MakeEndpoint(options, handler, nullptr);
+}
+
+StatusOr<std::unique_ptr<Endpoint>> MakeEndpoint(const EndpointOptions& options,
+                                                 FrameHandler* handler,
+                                                 std::unique_ptr<Carrier> carrier) {
   WEFT_ASSIGN_OR_RETURN(
       std::string hello,
       EncodeHello({options.token, options.task, options.incarnation, options.credit_bytes}));
-  auto endpoint = std::make_unique<TcpEndpoint>(options, handler, std::move(hello));
+  auto endpoint =
+      std::make_unique<TcpEndpoint>(options, handler, std::move(hello), std::move(carrier));
   WEFT_RETURN_IF_ERROR(endpoint->Start());
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "weft/transport/carrier.h"
 #include "weft/transport/endpoint.h"
 
 namespace weft::transport::tcp {
@@ -13,5 +14,10 @@ namespace weft::transport::tcp {
 // file descriptors.
 StatusOr<std::unique_ptr<Endpoint>> MakeEndpoint(const EndpointOptions& options,
                                                  FrameHandler* handler);
+
+// One whose connections greet and end here, and whose frames `carrier` takes.
+StatusOr<std::unique_ptr<Endpoint>> MakeEndpoint(const EndpointOptions& options,
+                                                 FrameHandler* handler,
+                                                 std::unique_ptr<Carrier> carrier);
 
 }  // namespace weft::transport::tcp

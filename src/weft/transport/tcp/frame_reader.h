@@ -11,21 +11,12 @@
 
 #include "base/status.h"
 #include "weft/transport/frame.h"
+#include "weft/transport/frame_sink.h"
 #include "weft/transport/region.h"
 #include "weft/transport/tcp/channel.h"
 
 namespace weft::transport::tcp {
 
-// What the reader tells. An error from either ends the reading and comes back from Read.
-class FrameSink {
- public:
-  virtual ~FrameSink() = default;
-  // A header and its meta are here and header.body_bytes follow: where to? Empty: drop the frame.
-  virtual StatusOr<Region> FrameBegins(const FrameHeader& header, absl::string_view meta) = 0;
-  virtual Status FrameEnds(const FrameHeader& header, absl::string_view meta, Region body) = 0;
-};
-
-// Not thread-safe: the IO thread's.
 class FrameReader {
  public:
   enum class Outcome { kDrained, kMore, kEnd };

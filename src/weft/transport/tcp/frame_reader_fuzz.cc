@@ -19,7 +19,7 @@ using weft::transport::tcp::FrameReader;
 
 constexpr uint64_t kMaxBody = 4096;
 
-class Sink final : public weft::transport::tcp::FrameSink {
+class Sink final : public weft::transport::FrameSink {
  public:
   weft::StatusOr<Region> FrameBegins(const FrameHeader& header, absl::string_view) override {
     if (header.body_bytes == 0 || header.body_bytes > kMaxBody) std::abort();

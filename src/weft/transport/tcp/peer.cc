@@ -19,6 +19,10 @@ constexpr uint64_t kGatherBytes = 1 << 20;  // frames are gathered into one call
 constexpr size_t kGatherFrames = 32;
 constexpr uint64_t kDripBytes = 64 * 1024;  // a begun frame makes this progress in `dead_after`
 
+absl::string_view CarrierName(uint32_t number) {
+  return number == 0 ? "TCP" : number == 1 ? "UCX" : "something else";
+}
+
 }  // namespace
 
 int64_t MonotonicNanos() {
@@ -38,6 +42,8 @@ TcpPeer::TcpPeer(const Setting& setting, Fd fd, std::string address, bool outgoi
       credit_return_(setting.options->credit_bytes),
       reader_(setting.options->max_body_bytes) {
   address_ = std::move(address);
+  if (setting_.carrier != nullptr)
+    passage_ = setting_.carrier->NewPassage(this, setting_.options->max_body_bytes);
 }
 
 bool TcpPeer::greeting() const {
@@ -73,6 +79,10 @@ void TcpPeer::Send(FrameHeader header, absl::string_view meta, std::span<Region>
     absl::MutexLock lock(&mutex_);
     if (state_.load() != State::kUp) {
       status = end_;
+    } else if (passage_ != nullptr &&
+               passage_->under_way() >= setting_.options->max_queued_frames) {
+      status = ResourceExhausted("Too many frames are under way: at most ",
+                                 setting_.options->max_queued_frames);
     } else {
       status = queue_.Push(frame);
       if (status.ok() && !armed_) Pump(1);
@@ -110,13 +120,24 @@ void TcpPeer::Close(absl::string_view reason, absl::StatusCode code) {
 void TcpPeer::FillWriter() {
   while (writer_.frames() < kGatherFrames && writer_.bytes() < kGatherBytes && queue_.Ready()) {
     OutFrame frame = queue_.Pop();
+    const bool is_bulk = IsBulk(frame.header.kind);
     if (lender_ != nullptr) lender_->Lend(frame);
-    writer_.Add(std::move(frame));
+    const bool is_callers = IsCallerKind(frame.header.kind) || is_bulk;
+    if (passage_ != nullptr && is_callers) {
+      passage_->Send(std::move(frame), is_bulk);
+    } else {
+      writer_.Add(std::move(frame));
+    }
   }
-  if (writer_.empty() && queue_.empty() && state_.load() == State::kClosing && !goodbye_queued_) {
-    goodbye_queued_ = true;
-    writer_.Add(MakeControl(FrameKind::kGoodbye, 0, end_.message()));
-  }
+  if (!IsGoodbyeDue() || !writer_.empty()) return;
+  goodbye_queued_ = true;
+  const uint64_t frames = passage_ == nullptr ? 0 : passage_->given();
+  writer_.Add(MakeControl(FrameKind::kGoodbye, frames, end_.message()));
+}
+
+bool TcpPeer::IsGoodbyeDue() const {
+  return state_.load() == State::kClosing && !goodbye_queued_ && queue_.empty() &&
+         (passage_ == nullptr || passage_->under_way() == 0);
 }
 
 void TcpPeer::Arm(bool want) {
@@ -134,8 +155,7 @@ bool TcpPeer::WantsRoom() const {
   if (channel_.has_output()) return true;
   // Else what the peer says next lets it go on, and OnReadable sees to that.
   if (!channel_.is_ready()) return false;
-  const bool goodbye_due = state_.load() == State::kClosing && !goodbye_queued_ && queue_.empty();
-  return !writer_.empty() || queue_.Ready() || goodbye_due;
+  return !writer_.empty() || queue_.Ready() || IsGoodbyeDue();
 }
 
 void TcpPeer::Pump(int max_writes) {
@@ -168,7 +188,9 @@ void TcpPeer::Pump(int max_writes) {
     lost = writer_.TakeAll();
     channel_.Close();
   } else {
-    if (goodbye_queued_ && writer_.empty() && !channel_.has_output() && !broken_.load()) {
+    // Where frames go another way, the other side closes when it has got them.
+    if (goodbye_queued_ && writer_.empty() && !channel_.has_output() && !broken_.load() &&
+        passage_ == nullptr) {
       shutdown(channel_.fd(), SHUT_WR);
     }
     Arm(WantsRoom());
@@ -187,6 +209,12 @@ PeerStats TcpPeer::stats() const {
   stats.bytes_received = bytes_received_.load(std::memory_order_relaxed);
   stats.queued_bytes = queue_.queued_bytes();
   if (lender_ != nullptr) stats.frames_lent = lender_->frames_lent();
+  if (passage_ != nullptr) {
+    const PassageStats passed = passage_->stats();
+    stats.frames_sent += passed.frames_sent;
+    stats.bytes_sent += passed.bytes_sent;
+    stats.bytes_received += passed.bytes_received;
+  }
   stats.round_trip = absl::Nanoseconds(round_trip_ns_.load(std::memory_order_relaxed));
   return stats;
 }
@@ -212,9 +240,20 @@ Status TcpPeer::FinishConnect() {
   WEFT_RETURN_IF_ERROR(ConnectError(channel_.fd()));
   absl::MutexLock lock(&mutex_);
   state_ = State::kGreeting;
-  queue_.PushOwn(MakeControl(FrameKind::kHello, 0, *setting_.hello));
+  QueueHello();
   Pump(1);
   return absl::OkStatus();
+}
+
+void TcpPeer::QueueHello() {
+  OutFrame hello = MakeControl(FrameKind::kHello, 0, *setting_.hello);
+  if (passage_ == nullptr) {
+    queue_.PushOwn(std::move(hello));
+    return;
+  }
+  hello.header.key = setting_.carrier->number();
+  queue_.PushOwn(std::move(hello));
+  queue_.PushOwn(MakeControl(FrameKind::kWay, 0, passage_->Offer()));
 }
 
 Status TcpPeer::OnReadable(int64_t now_ns) {
@@ -237,6 +276,7 @@ Status TcpPeer::OnReadable(int64_t now_ns) {
   }
   if (!outcome.ok()) return EndOrRefuse(outcome.status());
   if (!is_over) return absl::OkStatus();
+  if (goodbye_.has_value()) return Unavailable("it said goodbye: ", *goodbye_);
   return Unavailable(reader_.mid_frame() ? "it went away in the middle of a frame"
                                          : "it went away without a goodbye");
 }
@@ -329,7 +369,7 @@ Status TcpPeer::OwnFrame(const FrameHeader& header, absl::string_view meta) {
       return absl::OkStatus();
     }
     case FrameKind::kGoodbye:
-      return Unavailable("it said goodbye: ", meta);
+      return TakeGoodbye(header, meta);
     case FrameKind::kShare:
       return AcceptOffer(meta);
     case FrameKind::kShareReply:
@@ -351,15 +391,48 @@ Status TcpPeer::Greet(const FrameHeader& header, absl::string_view meta) {
     return Status(known ? code : absl::StatusCode::kUnavailable,
                   absl::StrCat("it refused us: ", meta));
   }
+  if (is_way_known_) return OwnFrame(header, meta);
+  if (hello_.has_value()) return TakeWay(header, meta);
   if (header.kind != FrameKind::kHello) {
     return InvalidArgument("Expected a Hello first, got kind ", FrameKindName(header.kind));
   }
+  return TakeHello(header, meta);
+}
+
+Status TcpPeer::TakeHello(const FrameHeader& header, absl::string_view meta) {
   WEFT_ASSIGN_OR_RETURN(const Hello hello, ParseHello(meta));
   if (!SameToken(setting_.options->token, hello.token)) {
     return PermissionDenied("Token of the cluster does not match, task ", hello.task,
                             ": were both started with the same cluster?");
   }
-  return ComeUp(hello);
+  const uint32_t ours = passage_ == nullptr ? 0 : setting_.carrier->number();
+  if (header.key != ours) {
+    return FailedPrecondition("Task ", hello.task, " sends its tensors by ",
+                              CarrierName(header.key), ", task ", setting_.options->task, " by ",
+                              CarrierName(ours), ": give all tasks the same --transport");
+  }
+  if (passage_ == nullptr) return ComeUp(hello);
+  hello_ = hello;
+  return absl::OkStatus();
+}
+
+Status TcpPeer::TakeWay(const FrameHeader& header, absl::string_view meta) {
+  if (header.kind != FrameKind::kWay) {
+    return InvalidArgument("Expected a Way after Hello, got kind ", FrameKindName(header.kind));
+  }
+  is_way_known_ = true;
+  if (!outgoing_) {
+    absl::MutexLock lock(&mutex_);
+    QueueHello();
+    Pump(1);
+  }
+  return passage_->Open(meta);
+}
+
+void TcpPeer::PassageOpened() {
+  if (state_.load() != State::kGreeting) return;
+  const Status up = ComeUp(*hello_);
+  if (!up.ok()) setting_.host->PeerFailed(this, up);
 }
 
 Status TcpPeer::ComeUp(const Hello& hello) {
@@ -370,15 +443,34 @@ Status TcpPeer::ComeUp(const Hello& hello) {
     absl::MutexLock lock(&mutex_);
     queue_.set_window(hello.credit_bytes);
     state_ = State::kUp;
-    if (!outgoing_) queue_.PushOwn(MakeControl(FrameKind::kHello, 0, *setting_.hello));
+    if (!outgoing_ && passage_ == nullptr) QueueHello();
     OfferMemory();
     if (!queue_.empty()) Pump(1);
   }
   announced_ = true;
   setting_.handler->PeerUp(shared_from_this());
   setting_.host->PeerIsUp(this);
+  if (passage_ != nullptr) passage_->Start();
   return absl::OkStatus();
 }
+
+Status TcpPeer::TakeGoodbye(const FrameHeader& header, absl::string_view meta) {
+  goodbye_ = std::string(meta);
+  goodbye_after_ = header.step;
+  if (passage_ != nullptr && passage_->delivered() < goodbye_after_) return absl::OkStatus();
+  return Unavailable("it said goodbye: ", meta);
+}
+
+void TcpPeer::PassageMoved() {
+  heard_ = true;
+  if (goodbye_.has_value() && passage_->delivered() >= goodbye_after_)
+    setting_.host->PeerFailed(this, Unavailable("it said goodbye: ", *goodbye_));
+  if (state_.load() != State::kClosing) return;
+  absl::MutexLock lock(&mutex_);
+  if (IsGoodbyeDue()) Pump(1);
+}
+
+void TcpPeer::PassageFailed(const Status& why) { setting_.host->PeerFailed(this, why); }
 
 void TcpPeer::OfferMemory() {
   if (setting_.options->shared_memory == nullptr || !SameHost(channel_.fd())) return;
@@ -442,6 +534,8 @@ Status TcpPeer::OnTick(int64_t now_ns) {
 
 Status TcpPeer::CheckAlive(int64_t now_ns) {
   const int64_t dead_ns = absl::ToInt64Nanoseconds(setting_.options->dead_after);
+  if (std::exchange(heard_, false)) last_received_ns_ = now_ns;
+  if (passage_ != nullptr) WEFT_RETURN_IF_ERROR(passage_->CheckMoving(now_ns, dead_ns));
   if (now_ns - last_received_ns_ > dead_ns) {
     return Unavailable("no byte came for ", absl::FormatDuration(setting_.options->dead_after));
   }
@@ -475,6 +569,11 @@ void TcpPeer::GoDown(const Status& why) {
     state_ = State::kDown;
     epoll_ctl(setting_.epoll_fd, EPOLL_CTL_DEL, channel_.fd(), nullptr);
     lost = queue_.TakeAll();
+  }
+  // Before the socket closes, by which the other side knows that this one is gone.
+  if (passage_ != nullptr) passage_->End(end);
+  {
+    absl::MutexLock lock(&mutex_);
     if (!writing_) {
       for (OutFrame& frame : writer_.TakeAll()) lost.push_back(std::move(frame));
       channel_.Close();

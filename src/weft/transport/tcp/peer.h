@@ -6,12 +6,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
+#include "weft/transport/carrier.h"
 #include "weft/transport/endpoint.h"
 #include "weft/transport/send_queue.h"
 #include "weft/transport/shm/loan.h"
@@ -30,15 +32,20 @@ class PeerHost {
   virtual void PeerIsUp(TcpPeer* peer) = 0;
   // Turned away with a reason; the connection ends by itself.
   virtual void PeerRefused(TcpPeer* peer, const Status& why) = 0;
+  // Has to go down, when the calls at hand are done with.
+  virtual void PeerFailed(TcpPeer* peer, const Status& why) = 0;
 };
 
-class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>, private FrameSink {
+class TcpPeer final : public Peer,
+                      public std::enable_shared_from_this<TcpPeer>,
+                      private PassageUser {
  public:
   struct Setting {
-    const EndpointOptions* options;  // these four outlive the connection, not the peer
+    const EndpointOptions* options;  // these five outlive the connection, not the peer
     FrameHandler* handler;
     PeerHost* host;
     const std::string* hello;  // encoded
+    Carrier* carrier;          // of the caller's frames; null: the socket
     int epoll_fd;
   };
 
@@ -67,6 +74,9 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
 
   StatusOr<Region> FrameBegins(const FrameHeader& header, absl::string_view meta) override;
   Status FrameEnds(const FrameHeader& header, absl::string_view meta, Region body) override;
+  void PassageOpened() override;
+  void PassageMoved() override;
+  void PassageFailed(const Status& why) override;
 
   Status FinishConnect();
   Status OnReadable(int64_t now_ns);
@@ -74,7 +84,11 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
   Status EndOrRefuse(const Status& why);
   Status DrainRefused();
   Status Greet(const FrameHeader& header, absl::string_view meta);
+  Status TakeHello(const FrameHeader& header, absl::string_view meta);
+  Status TakeWay(const FrameHeader& header, absl::string_view meta);
+  void QueueHello() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status ComeUp(const Hello& hello);
+  Status TakeGoodbye(const FrameHeader& header, absl::string_view meta);
   void Refuse(const Status& why);
   Status OwnFrame(const FrameHeader& header, absl::string_view meta);
   // Offers the memory that this side may lend, if the other side is on this host.
@@ -90,6 +104,8 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
   void Pump(int max_writes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillWriter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Arm(bool want) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // All that was queued has left, but for the Goodbye.
+  bool IsGoodbyeDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether room in the socket would let something leave.
   bool WantsRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -110,6 +126,7 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
   PeerStats sent_stats_ ABSL_GUARDED_BY(mutex_);
   FrameWriter writer_;                   // the writer role's
   std::unique_ptr<shm::Lender> lender_;  // set before it is up, or never
+  std::unique_ptr<Passage> passage_;     // the same
   std::atomic<bool> sent_something_{false};
   std::atomic<bool> broken_{false};  // a write failed
   std::atomic<uint64_t> frames_received_{0}, bytes_received_{0};
@@ -118,6 +135,11 @@ class TcpPeer final : public Peer, public std::enable_shared_from_this<TcpPeer>,
   // The IO thread's.
   FrameReader reader_;
   std::unique_ptr<shm::Borrower> borrower_;
+  std::optional<Hello> hello_;          // said, where a Way has to come as well
+  bool is_way_known_ = false;           // that it has
+  std::optional<std::string> goodbye_;  // said, while frames before it are under way
+  uint64_t goodbye_after_ = 0;          // that many frames
+  bool heard_ = false;                  // through the passage, since the last tick
   bool announced_ = false;
   int64_t last_received_ns_ = 0, last_sent_ns_ = 0, last_ping_ns_ = 0;
   int64_t linger_end_ns_ = 0;

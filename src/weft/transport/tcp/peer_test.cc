@@ -30,9 +30,9 @@ class TcpPeerTest : public ::testing::Test, private PeerHost {
     options_.dead_after = absl::Seconds(1);
   }
   void ComeUp() {
-    peer_ =
-        std::make_shared<TcpPeer>(TcpPeer::Setting{&options_, &told_, this, &hello_, epoll_.get()},
-                                  std::move(near_), "10.0.0.2:2222", false, INT64_MAX);
+    peer_ = std::make_shared<TcpPeer>(
+        TcpPeer::Setting{&options_, &told_, this, &hello_, nullptr, epoll_.get()}, std::move(near_),
+        "10.0.0.2:2222", false, INT64_MAX);
     ASSERT_EQ(peer_->Register(), absl::OkStatus());
     now_ns_ = MonotonicNanos();
     FrameHeader header;
@@ -72,6 +72,7 @@ class TcpPeerTest : public ::testing::Test, private PeerHost {
  private:
   void PeerIsUp(TcpPeer*) override { ++up_; }
   void PeerRefused(TcpPeer*, const Status& why) override { FAIL() << why; }
+  void PeerFailed(TcpPeer*, const Status&) override {}
 
   const std::string hello_ = *EncodeHello({"", "/job:worker/task:7", 1, 1 << 20});
   Fd epoll_{epoll_create1(EPOLL_CLOEXEC)};
