@@ -237,9 +237,6 @@ if KERAS3:
         CASES['adaptive_pools'] = lambda: sequential(IMAGE, L.Dense(2), L.AdaptiveMaxPooling2D((4, 5)), L.AdaptiveAveragePooling2D(3))
         CASES['adaptive_pools_1d'] = lambda: sequential(SEQUENCE, L.Dense(2), L.AdaptiveAveragePooling1D(4), L.AdaptiveMaxPooling1D(3))
         CASES['adaptive_pools_3d'] = lambda: sequential(VOLUME, L.Dense(2), L.AdaptiveAveragePooling3D((2, 4, 3)), L.AdaptiveMaxPooling3D(2))
-    # Keras 2 keeps the kernel a second time.
-    CASES['spectral_dense'] = lambda: sequential((5,), L.SpectralNormalization(L.Dense(4, activation='tanh')), L.Dense(2))
-    CASES['spectral_convolution'] = lambda: sequential(IMAGE, L.SpectralNormalization(L.Conv2D(4, 3), power_iterations=2), L.Flatten(), L.Dense(2))
     CASES['group_query'] = lambda: two(lambda a, b: L.GroupQueryAttention(3, 4, 2)(a, b), (4, 6), (5, 6))
     CASES['group_query_causal'] = lambda: two(lambda a, b: L.GroupQueryAttention(2, 4, 1, use_bias=False)(a, b, use_causal_mask=True),
                                               (4, 6), (4, 6))

@@ -63,7 +63,9 @@ def weights_of(model):
 
 def given(arrays):
     """As Keras takes them."""
-    return [tf.constant(x) if x.dtype.kind == 'U' else x for x in arrays]
+    if any(x.dtype.kind == 'U' for x in arrays):  # texts are tensors, and then all must be
+        return [tf.constant(x) for x in arrays]
+    return list(arrays)
 
 
 class Case:
@@ -159,7 +161,7 @@ class Case:
     def compare_weights(self, compare, when, ours, theirs):
         """By order where Keras has ours, else by shape and value: trained ones come first there."""
         values = [ours[str(i)][()] for i in range(len(ours))]
-        states = [i for i, name in enumerate(ours.attrs['names']) if name.rsplit('/', 1)[1].startswith(('moving_', 'vector_'))]
+        states = [i for i, name in enumerate(ours.attrs['names']) if name.rsplit('/', 1)[1].startswith('moving_')]
         if not KERAS3:
             values = [v for i, v in enumerate(values) if i not in states] + [values[i] for i in states]
         left = list(range(len(theirs)))
@@ -203,6 +205,8 @@ class Keras(unittest.TestCase):
             cases.append(Case(self.folder.name, name, make(), loss=['mse'] * outputs, save=True, steps=steps))
         self.check(cases)
         for case in cases:
+            if case.name.startswith('group_query'):
+                continue  # Keras builds it from shapes that weft's files do not tell (docs/layers.md)
             with self.subTest(case.name + ' opened by Keras'):
                 self.open_saved(case)
 

@@ -80,7 +80,10 @@ Status BlameTask(const Status& status, const std::vector<std::string>& places) {
   return Status(
       status.code(),
       absl::StrCat(status.message(), "\nAdditional GRPC error information from remote target ",
-                   blamed, ": it does not answer, or has been started again"));
+                   blamed,
+                   // In the words of gRPC's own library, which programs look for.
+                   ": failed to connect to all addresses: it does not answer, or has been started "
+                   "again"));
 }
 
 // How the program runs functions is the task's affair.

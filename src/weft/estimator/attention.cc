@@ -115,6 +115,9 @@ class HeadsLayer final : public Layer {
   const char* class_name() const override {
     return kGrouped ? "GroupQueryAttention" : "MultiHeadAttention";
   }
+  const char* named_after() const override {
+    return kGrouped ? "GroupedQueryAttention" : class_name();
+  }
   InputStyle input_style() const override { return InputStyle::kArguments; }
   void Fields(ConfigFields& f) override {
     f.Field("dropout", s_.o.dropout);

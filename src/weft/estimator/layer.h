@@ -28,6 +28,8 @@ class Layer {
 
   // Keras's name of the class, such as "Dense".
   virtual const char* class_name() const = 0;
+  // The class that its own name and its folder in archives come from.
+  virtual const char* named_after() const { return class_name(); }
   // The module of Keras that has it, by Keras's version.
   virtual std::string module(int /*keras*/) const { return "keras.layers"; }
   // Names every setting but the layer's name, once, for writing and reading.

@@ -76,41 +76,11 @@ std::vector<train::Variable> LayerCall::TableOf(const std::string& name, const S
 Endpoint LayerCall::WeightOf(const std::string& name, const Shape& shape,
                              const WeightOptions& options) {
   const train::Variable* variable = VariableOf(name, shape, options);
-  if (variable == nullptr) return {};
-  const auto replaced = replaced_.find(FullName(name));
-  return replaced == replaced_.end() ? variable->value : replaced->second;
+  return variable == nullptr ? Endpoint() : variable->value;
 }
 
 std::string LayerCall::FullName(const std::string& name) const {
   return absl::StrCat(b().name_prefix(), names_, name);
-}
-
-const train::Variable* LayerCall::FindWeight(const std::string& name) const {
-  const auto found = parts_.by_name.find(FullName(name));
-  return found == parts_.by_name.end() ? nullptr : &parts_.weights[found->second].variable;
-}
-
-Node* LayerCall::Assign(const train::Variable& weight, Endpoint value) {
-  Node* assigned = AssignWhereItLies(weight, value);
-  AddUpdate(assigned);
-  return assigned;
-}
-
-void LayerCall::Replace(const std::string& name, const train::Variable& weight, Endpoint value) {
-  Node* assigned = Assign(weight, value);
-  if (assigned == nullptr) return;
-  b().set_control_inputs({assigned});
-  replaced_[FullName(name)] = b().Op("ReadVariableOp", {weight.handle}, {{"dtype", weight.dtype}});
-  b().set_control_inputs({});
-}
-
-Node* LayerCall::AssignWhereItLies(const train::Variable& variable, Endpoint value) {
-  const std::string outer = b().device();
-  if (!variable.device.empty()) b().set_device(variable.device);
-  Node* assigned =
-      b().AddNode("AssignVariableOp", {variable.handle, value}, {{"dtype", variable.dtype}});
-  b().set_device(outer);
-  return assigned;
 }
 
 const train::Variable* LayerCall::StateOf(const std::string& name, const Shape& shape) {
@@ -127,7 +97,10 @@ const train::Variable* LayerCall::StateOf(const std::string& name, const Shape& 
 }
 
 void LayerCall::KeepState(const train::Variable& state, Endpoint value) {
-  Node* update = AssignWhereItLies(state, value);
+  const std::string outer = b().device();
+  if (!state.device.empty()) b().set_device(state.device);
+  Node* update = b().AddNode("AssignVariableOp", {state.handle, value}, {{"dtype", state.dtype}});
+  b().set_device(outer);
   if (update != nullptr) parts_.state_updates.push_back(update);
 }
 

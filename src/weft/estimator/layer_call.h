@@ -102,13 +102,6 @@ class LayerCall {
   // is on parameter servers. One with a constraint or a regularizer stays whole.
   std::vector<train::Variable> TableOf(const std::string& name, const Shape& shape,
                                        const WeightOptions& options);
-  // The weight `name` where an earlier call made it, else null.
-  const train::Variable* FindWeight(const std::string& name) const;
-  // Sets the weight to `value` with each training step; WeightOf gives in this call what it is
-  // then, and gradients of that are the weight's.
-  void Replace(const std::string& name, const train::Variable& weight, Endpoint value);
-  // Sets a weight with each training step.
-  Node* Assign(const train::Variable& weight, Endpoint value);
   // The running state `name` of this layer, float32 and at first 0; null after an error.
   const train::Variable* StateOf(const std::string& name, const Shape& shape);
   // Keeps `value` as the state for the next batch.
@@ -129,7 +122,6 @@ class LayerCall {
   friend class InnerLayer;
   // A weight's name in this layer in the model.
   std::string FullName(const std::string& name) const;
-  Node* AssignWhereItLies(const train::Variable& variable, Endpoint value);
   // The place of the weight, or of its first part; -1 after an error.
   int FindOrAdd(const std::string& name, const Shape& shape, const WeightOptions& options,
                 int num_parts);
@@ -141,7 +133,6 @@ class LayerCall {
   bool trainable_ = true;
   CallArguments arguments_;
   int64_t own_draws_ = 0;
-  std::map<std::string, Endpoint> replaced_;  // by the weight's whole name
 };
 
 // While it lives, weights belong to a layer inside the layer: `name` in their names, `group` its

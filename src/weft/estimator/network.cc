@@ -166,7 +166,7 @@ Status Network::GiveNames() {
     if (!layer->name().empty()) continue;
     std::string name;
     do {
-      name = counter.Next(SnakeCase(layer->class_name()));
+      name = counter.Next(SnakeCase(layer->named_after()));
     } while (!used.insert(name).second);
     layer->set_name(name);
   }
@@ -186,7 +186,7 @@ std::vector<std::string> Network::Folders() const {
   std::vector<std::string> folders;
   NameCounter counter;
   for (const LayerRef& layer : layers_)
-    folders.push_back(counter.Next(SnakeCase(layer->class_name())));
+    folders.push_back(counter.Next(SnakeCase(layer->named_after())));
   return folders;
 }
 

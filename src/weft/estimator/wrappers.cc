@@ -98,88 +98,12 @@ class TimeDistributedLayer final : public Wrapper {
   }
 };
 
-class SpectralNormalizationLayer final : public Wrapper {
- public:
-  SpectralNormalizationLayer() = default;
-  explicit SpectralNormalizationLayer(std::pair<LayerRef, int64_t> settings)
-      : Wrapper(std::move(settings.first)), power_iterations_(settings.second) {}
-  const char* class_name() const override { return "SpectralNormalization"; }
-  void Fields(ConfigFields& f) override { f.Field("power_iterations", power_iterations_); }
-
-  std::vector<Value> Call(LayerCall& call, const std::vector<Value>& in) override {
-    if (!Check(call)) return {};
-    if (power_iterations_ < 1) {
-      call.Fail(
-          InvalidArgument("power_iterations is ", power_iterations_, ", expected at least 1"));
-      return {};
-    }
-    const train::Variable* kernel = call.FindWeight("kernel");
-    if (kernel == nullptr) {  // the first call makes it
-      const std::vector<Value> out = CallInner(call, in);
-      kernel = call.FindWeight("kernel");
-      if (!call.b().ok()) return {};
-      if (kernel == nullptr || kernel->shape.rank() < 1) {
-        call.Fail(Unimplemented(layer_->class_name(), " has no kernel to normalize"));
-        return {};
-      }
-      Largest(call, *kernel);
-      return out;
-    }
-    if (call.training()) Normalize(call, *kernel);
-    return CallInner(call, in);
-  }
-
- private:
-  // The weight that the estimate is kept in.
-  static const train::Variable* Largest(LayerCall& call, const train::Variable& kernel) {
-    return call.VariableOf("vector_u", Shape{1, kernel.shape.dim(kernel.shape.rank() - 1)},
-                           {.initializer = TruncatedNormal(0, 0.02), .trainable = false});
-  }
-
-  static Endpoint UnitLength(GraphBuilder& b, Endpoint x) {
-    const Endpoint square = Reduce(b, "Sum", b.Op("Square", {x}), {0, 1}, true);
-    const Endpoint least = b.Op("Maximum", {square, NumberLike(b, x, 1e-12)});
-    return b.Op("Mul", {x, b.Op("Rsqrt", {least})});
-  }
-
-  // Divides the kernel where it lies; the layer reads it behind that.
-  void Normalize(LayerCall& call, const train::Variable& found) const {
-    GraphBuilder& b = call.b();
-    const train::Variable kernel = found;  // weights may move
-    const train::Variable* made = Largest(call, kernel);
-    if (made == nullptr) return;
-    const train::Variable vector = *made;
-    const Endpoint w = ReshapeTo(b, kernel.value, {-1, kernel.shape.dim(kernel.shape.rank() - 1)});
-    Endpoint u = vector.value, v;
-    for (int64_t i = 0; i < power_iterations_; ++i) {
-      v = UnitLength(b, b.Op("MatMul", {u, w}, {{"transpose_b", true}}));
-      u = UnitLength(b, b.Op("MatMul", {v, w}));
-    }
-    const Endpoint value = b.Op("MatMul", {b.Op("MatMul", {v, w}), u}, {{"transpose_b", true}});
-    const Endpoint is_zero = Reduce(b, "All", b.Op("Equal", {w, NumberLike(b, w, 0)}), {0, 1});
-    const Endpoint scale = b.Op("SelectV2", {is_zero, b.Op("OnesLike", {value}), value});
-    const Endpoint divided = b.Op("RealDiv", {kernel.value, ReshapeTo(b, scale, {})});
-    call.Assign(vector, b.Op("SelectV2", {is_zero, vector.value, u}));
-    call.Replace("kernel", kernel, divided);
-  }
-
-  int64_t power_iterations_ = 1;
-};
-
 }  // namespace
 
 LayerRef TimeDistributed(const LayerRef& layer, const std::string& name) {
   return MakeLayer<TimeDistributedLayer>(layer, name);
 }
 
-LayerRef SpectralNormalization(const LayerRef& layer, int64_t power_iterations,
-                               const std::string& name) {
-  return MakeLayer<SpectralNormalizationLayer>(std::pair(layer, power_iterations), name);
-}
-
-void AddWrappers(LayerClasses& classes) {
-  classes.Add<TimeDistributedLayer>();
-  classes.Add<SpectralNormalizationLayer>();
-}
+void AddWrappers(LayerClasses& classes) { classes.Add<TimeDistributedLayer>(); }
 
 }  // namespace weft::estimator
