@@ -108,10 +108,9 @@ TEST_P(UcxWay, AKilledPeerFailsItsWaitersAtOnce) {
   HeapBytes::live = 0;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, UcxWay, ::testing::Values("tcp", "sm,self"),
-                         [](const auto& way) {
-                           return way.param == std::string("tcp") ? "tcp" : "memory";
-                         });
+INSTANTIATE_TEST_SUITE_P(Ways, UcxWay, ::testing::Values("tcp", "sm,self"), [](const auto& way) {
+  return way.param == std::string("tcp") ? "tcp" : "memory";
+});
 
 TEST_F(Ucx, WhoSpeaksTcpIsToldSo) {
   auto ps = MakeEndpoint(Options("/job:ps/task:0"), &told_);

@@ -100,7 +100,8 @@ Status Worker::SetHandler(unsigned message, ucp_am_recv_callback_t callback) {
 
 Worker::~Worker() {
   if (!IsDrained()) {
-    // UCX 1.13 does not survive to be ended with these: it and what it has stay to the process's end.
+    // UCX 1.13 does not survive to be ended with these: it and what it has stay to the process's
+    // end.
     new Remains{std::move(sending_), std::move(receiving_), std::move(ways_), std::move(ended_)};
     return;
   }
