@@ -70,7 +70,7 @@ spec:
   capacity: {storage: 2Gi}
   accessModes: [ReadWriteOnce]
   persistentVolumeReclaimPolicy: Retain
-  hostPath: {path: %s}
+  hostPath: {path: %s, type: DirectoryOrCreate}
 '''
 
 
@@ -235,7 +235,6 @@ class ClusterTest(Cases, unittest.TestCase):
                               '--kubelet-preferred-address-types', 'InternalIP',
                               controllers=cluster.real_control_plane.CONTROLLERS + ',job-controller,persistentvolume-binder-controller,'
                               'persistentvolumeclaim-protection-controller,persistentvolume-protection-controller')
-            (folder / 'volume').mkdir()
             cls.cluster.k('apply', '-f', '-', stdin=VOLUME % (folder / 'volume'))
             cls.cluster.k('apply', '-f', str(DEPLOY / 'rbac' / 'tuning.yaml'))
             cls.cluster.spawn('operator', WEFT, 'operator', '--experiments', kubeconfig=cls.cluster.operator_config)
