@@ -7,6 +7,8 @@ import {stepIn} from './step_trace.js';
 
 const MOST_LINES = 5000;
 const MOST_POINTS = 20000;
+const WAITS_TO_START = 400;  // what an API server answers of a container that has not begun
+const ASK_AGAIN_MS = 1000;
 const STEP = /\b(?:global_?step|step|iteration|iter)[ =:]+(\d+)/i;
 const EPOCH = /\bepoch[ =:]+(\d+)/i;
 const NAMED = /([A-Za-z][A-Za-z0-9_./-]*)\s*(?:[=:]\s*|\s)([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])/g;
@@ -67,8 +69,21 @@ export class LogView {
     this.abort = new AbortController();
     this.heard = heard;
     this.traced = traced;
-    stream('/api/log', {namespace: pod.namespace, pod: pod.name, container, follow: '1', tail: MOST_LINES}, this.abort.signal, piece => this.take(piece))
-      .then(() => this.end('the log has ended'), error => this.abort.signal.aborted || this.end(error.message));
+    this.follow({namespace: pod.namespace, pod: pod.name, container, follow: '1', tail: MOST_LINES});
+  }
+
+  async follow(query) {
+    for (;;) {
+      try {
+        await stream('/api/log', query, this.abort.signal, piece => this.take(piece));
+        return this.end('the log has ended');
+      } catch (error) {
+        if (this.abort.signal.aborted) return undefined;
+        if (error.code !== WAITS_TO_START) return this.end(error.message);
+        this.state.textContent = error.message;
+      }
+      await new Promise(resolve => setTimeout(resolve, ASK_AGAIN_MS));
+    }
   }
 
   stop() {

@@ -62,6 +62,16 @@ EVENTS = '''  metricsCollectorSpec:
     collector: {kind: TensorFlowEvent}
     source: {fileSystemPath: {path: %(folder)s, kind: Directory}}
 '''
+# What a cluster's administrator gives: the claims of experiments name no class.
+VOLUME = '''apiVersion: v1
+kind: PersistentVolume
+metadata: {name: checkpoints}
+spec:
+  capacity: {storage: 2Gi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Retain
+  hostPath: {path: %s, type: DirectoryOrCreate}
+'''
 
 
 def experiment(name, template, trials=6, container='main', algorithm='tpe', version='v1beta1', pause='0', score=None):
@@ -134,6 +144,25 @@ class Cases:
         self.run_to_end('tfjobs', experiment('tfjobs', TFJOB, trials=3, container='tensorflow'))
         self.check('tfjobs', 3)
 
+    def test_checkpoints_are_handed_on(self):
+        """Each trial trains one step more than the one that it goes on from."""
+        folder = '/var/log/katib/checkpoints'
+        step = 'n=$(cat {0}/steps || echo 0); n=$((n + 1)); echo $n > {0}/steps; echo accuracy=$n loss=%(lr)s'.format(folder)
+        text = experiment('handed-on', POD, trials=9, algorithm='pbt', score=step).replace('goal: 0.99', 'goal: 9')
+        text = text.replace('algorithmName: pbt', 'algorithmName: pbt, algorithmSettings: [{name: n_population, value: "3"}, '
+                            '{name: suggestion_trial_dir, value: %s}]' % folder)
+        status = self.run_to_end('handed-on', text)['status']
+        self.assertEqual(status['conditions'][-1]['reason'], 'ExperimentMaxTrialsReached', status)
+        steps = {}
+        for trial in sorted(self.trials('handed-on'), key=lambda trial: int(trial['metadata']['labels']['weft.dev/trial-number'])):
+            labels = trial['metadata']['labels']
+            parent = labels.get('weft.dev/trial-parent')
+            steps[labels['weft.dev/trial-number']] = 1 + (steps[parent] if parent else 0)
+            self.assertEqual(float(trial['status']['observation']['metrics'][0]['latest']), steps[labels['weft.dev/trial-number']])
+        self.assertEqual(max(steps.values()), 3)
+        self.k('delete', 'experiment', 'handed-on')
+        cluster.wait_for(lambda: not self.get('pvc')['items'], 'deletion of the volume')
+
     def test_columns(self):
         self.run_to_end('columns', experiment('columns', POD, trials=3, algorithm='random', version='v1alpha3'))
         self.assertRegex(self.k('get', 'experiments.kubeflow.org'), r'NAME +TYPE +STATUS +AGE\n(?:.*\n)*columns +Succeeded +True +\d')
@@ -164,25 +193,6 @@ class UpTest(Cases, control_plane.PlaneTest):
     def test_compact_jobs(self):
         self.run_to_end('compact', experiment('compact', COMPACT, trials=3, container='tensorflow'))
         self.check('compact', 3)
-
-    def test_checkpoints_are_handed_on(self):
-        """Each trial trains one step more than the one that it goes on from."""
-        folder = '/var/log/katib/checkpoints'
-        step = 'n=$(cat {0}/steps || echo 0); n=$((n + 1)); echo $n > {0}/steps; echo accuracy=$n loss=%(lr)s'.format(folder)
-        text = experiment('handed-on', POD, trials=9, algorithm='pbt', score=step).replace('goal: 0.99', 'goal: 9')
-        text = text.replace('algorithmName: pbt', 'algorithmName: pbt, algorithmSettings: [{name: n_population, value: "3"}, '
-                            '{name: suggestion_trial_dir, value: %s}]' % folder)
-        status = self.run_to_end('handed-on', text)['status']
-        self.assertEqual(status['conditions'][-1]['reason'], 'ExperimentMaxTrialsReached', status)
-        steps = {}
-        for trial in sorted(self.trials('handed-on'), key=lambda trial: int(trial['metadata']['labels']['weft.dev/trial-number'])):
-            labels = trial['metadata']['labels']
-            parent = labels.get('weft.dev/trial-parent')
-            steps[labels['weft.dev/trial-number']] = 1 + (steps[parent] if parent else 0)
-            self.assertEqual(float(trial['status']['observation']['metrics'][0]['latest']), steps[labels['weft.dev/trial-number']])
-        self.assertEqual(max(steps.values()), 3)
-        self.k('delete', 'experiment', 'handed-on')
-        cluster.wait_for(lambda: not self.get('pvc')['items'], 'deletion of the volume')
 
     def test_a_control_plane_that_was_killed_goes_on(self):
         name = 'killed'
@@ -223,7 +233,9 @@ class ClusterTest(Cases, unittest.TestCase):
                 subprocess.run(['openssl', *words.split()], check=True, capture_output=True, cwd=folder)
             cls.cluster.start('--kubelet-client-certificate', str(folder / 'api.crt'), '--kubelet-client-key', str(folder / 'api.key'),
                               '--kubelet-preferred-address-types', 'InternalIP',
-                              controllers=cluster.real_control_plane.CONTROLLERS + ',job-controller')
+                              controllers=cluster.real_control_plane.CONTROLLERS + ',job-controller,persistentvolume-binder-controller,'
+                              'persistentvolumeclaim-protection-controller,persistentvolume-protection-controller')
+            cls.cluster.k('apply', '-f', '-', stdin=VOLUME % (folder / 'volume'))
             cls.cluster.k('apply', '-f', str(DEPLOY / 'rbac' / 'tuning.yaml'))
             cls.cluster.spawn('operator', WEFT, 'operator', '--experiments', kubeconfig=cls.cluster.operator_config)
             cls.cluster.spawn('node', WEFT, 'node', '--bind_pods', '--state', str(folder / 'node'), '--kubelet_port', '0',

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page in a real Chromium: each view, live, with hostile names, by keyboard, in a phone's width, with thousands of trials.
 
-    page_test.py WEFT
+    page_test.py WEFT DIGITS DIGITS.CSV
 """
 import http.client
 import json
@@ -17,7 +17,7 @@ import unittest
 import browser
 import cluster_stand_in as stand_in
 
-WEFT = sys.argv[1]
+WEFT, DIGITS, DIGITS_CSV = sys.argv[1:4]
 EVIL = '<img src=x onerror=alert(1)>"\'&${7*7}'
 # A step as a task tells it: the worker waits for a variable of the ps, then multiplies; something else runs meanwhile.
 STEP = {'step': 120, 'left': 3, 'devices': ['/job:worker/replica:0/task:0/device:CPU:0', '/job:ps/replica:0/task:1/device:CPU:0'], 'ops': [
@@ -349,11 +349,22 @@ spec:
         'for i in 1 2 3; do echo "step $i/3 accuracy=0.$i"; done; exec sleep 1000']}]}}}
 '''
 
+# The first example, whose tasks tell what a step does.
+TRACED = '''apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: traced, namespace: default}
+spec:
+  tfReplicaSpecs:
+    PS: {template: &task {spec: {containers: [{name: tensorflow, image: i, env: [{name: WEFT_SHOW_STEPS, value: "1"}],
+      command: [%s, --data, %s, --model_dir, %s, --steps, "1000000"]}]}}}
+    Worker: {template: *task}
+'''
+
 
 class UpTest(unittest.TestCase):
     """The page of `weft up`, which changes things."""
 
-    def test_an_experiment_from_the_form_to_its_end(self):
+    def test_an_experiment_from_the_form_to_its_end_and_a_step_of_a_job(self):
         with tempfile.TemporaryDirectory() as folder:
             up = subprocess.Popen([WEFT, 'up', '--state', folder], stdout=subprocess.PIPE, text=True)
             b = browser.Browser()
@@ -361,12 +372,30 @@ class UpTest(unittest.TestCase):
                 while not (match := re.search(r'page is (\S+) and asks for this key: (\S+)', up.stdout.readline())):
                     self.assertIsNone(up.poll())
                 self.walk(b, *match.groups())
+                self.watch_a_job(b, folder + '/model')
                 self.assertEqual(b.problems, [])
             finally:
                 b.close()
                 up.terminate()
                 up.wait(60)
                 up.stdout.close()
+
+    def watch_a_job(self, b, folder):
+        """A job is made on the page; while it runs, the page draws one of its steps."""
+        b.js('location.hash = "#/new"')
+        b.wait('document.querySelector("textarea")?.value')
+        self.write(b, TRACED % (DIGITS, DIGITS_CSV, folder), 'Create')
+        b.wait('location.hash.startsWith("#/jobs/TFJob/default/traced")')
+        b.wait('[...document.querySelectorAll("[role=tab]")].some(tab => tab.textContent === "Step")')
+        b.click('[role=tab]', 'Step')
+        # The first one that is told may be a look at the global step; a later one trains.
+        b.wait("""(picker => picker?.options.length > 1 && (picker.value = picker.options.length - 1, picker.dispatchEvent(new Event('change')),
+               document.querySelectorAll('svg.timeline rect.op').length > 20))(document.querySelector('select[aria-label=Step]'))""", 'a step that trains')
+        # The browser tells of each time that the log was asked for before the task began.
+        b.problems[:] = [problem for problem in b.problems if '/api/log?' not in problem]
+        self.assertEqual(b.js('[...document.querySelectorAll("svg.timeline .device")].map(e => e.textContent)'), ['ps 0, CPU:0', 'worker 0, CPU:0'])
+        self.assertIn('MatMul', b.js('document.querySelector("main").textContent'))
+        self.assertGreater(b.js('document.querySelectorAll("svg.timeline rect.path").length'), 1)
 
     def write(self, b, text, button):
         b.js('(e => { e.value = %s; e.dispatchEvent(new Event("input")); })(document.querySelector("textarea"))' % json.dumps(text))

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/posix_file.h"
 #include "platform/object/fields.h"
+#include "platform/pods/host_path.h"
 #include "platform/store/api_error.h"
 
 namespace weft::platform {
@@ -96,6 +97,9 @@ StatusOr<std::string> VolumeClaims::ClusterFolder(const Json& claim) {
   for (const char* kind : {"hostPath", "local"}) {
     const std::string path = StringField(*volume, {"spec", kind, "path"});
     if (path.empty()) continue;
+    // With a type it may be made; without one it has to be there, as no program would miss it.
+    if (!StringField(*volume, {"spec", kind, "type"}).empty())
+      WEFT_RETURN_IF_ERROR(CheckHostPath(*FindField(*volume, {"spec", kind})).status());
     if (::access(path.c_str(), F_OK) != 0) return ErrnoStatus(errno, "use", path);
     return path;
   }

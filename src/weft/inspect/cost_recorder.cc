@@ -21,7 +21,8 @@ constexpr int64_t kFirstSteps = 4;
 constexpr int64_t kMostTraced = 200;
 constexpr size_t kMostKinds = 64;
 constexpr size_t kMostNodes = 1000000;
-constexpr absl::Duration kShowPeriod = absl::Seconds(30);
+// Between two steps that are told: short at first, when a program still initialises.
+constexpr absl::Duration kFirstPeriod = absl::Seconds(1), kLastPeriod = absl::Seconds(32);
 
 // The same for all steps that run the same nodes, in whatever order.
 uint64_t KindOf(const std::vector<executor::NodeTrace>& trace) {
@@ -146,14 +147,14 @@ bool ShowsSteps() {
 }
 
 CostRecorder::CostRecorder(std::string path, bool shows_steps)
-    : path_(std::move(path)), shows_steps_(shows_steps) {}
+    : path_(std::move(path)), shows_steps_(shows_steps), period_(kFirstPeriod / 2) {}
 
 CostRecorder::~CostRecorder() {
   absl::MutexLock lock(&mutex_);
   if (traced_ > written_) Write();
 }
 
-bool CostRecorder::ShallShow() const { return shows_steps_ && absl::Now() - shown_ >= kShowPeriod; }
+bool CostRecorder::ShallShow() const { return shows_steps_ && absl::Now() - shown_ >= period_; }
 
 bool CostRecorder::Wants() {
   absl::MutexLock lock(&mutex_);
@@ -175,6 +176,7 @@ void CostRecorder::Add(const std::vector<executor::NodeTrace>& trace,
   absl::MutexLock lock(&mutex_);
   if (ShallShow()) {
     shown_ = absl::Now();
+    period_ = std::min(2 * period_, kLastPeriod);
     WEFT_LOG(INFO) << StepLine(trace, asked_);
   }
   if (path_.empty() || traced_ >= kMostTraced) return;

@@ -46,7 +46,8 @@ class StepKind {
 };
 
 // Whether WEFT_SHOW_STEPS is set: then a recorder tells of one of its steps in the log
-// (step_line.h), of the fifth, and then of one in half a minute.
+// (step_line.h), of the fifth, of one a second later, and then after pauses that double up to half
+// a minute.
 bool ShowsSteps();
 
 // Thread-safe. Writes the file now and then and when it goes, none where its path is empty; of the
@@ -74,6 +75,7 @@ class CostRecorder {
   RealFileSystem files_;
   absl::Mutex mutex_;
   absl::Time shown_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Duration period_ ABSL_GUARDED_BY(mutex_);
   int64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t traced_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t written_ ABSL_GUARDED_BY(mutex_) = 0;                   // traced_ at that time

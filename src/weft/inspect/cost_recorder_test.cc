@@ -148,7 +148,7 @@ TEST(CostRecorderTest, TellsOfAStepNowAndThenWithoutAFile) {
   EXPECT_TRUE(recorder.Wants());
   EXPECT_FALSE(recorder.WantsGraphs());
   recorder.Add({Traced("y", "MatMul", 200, 230, {}, "worker")}, {}, absl::Microseconds(30));
-  EXPECT_FALSE(recorder.Wants());  // for half a minute
+  EXPECT_FALSE(recorder.Wants());  // for a second
 }
 
 }  // namespace

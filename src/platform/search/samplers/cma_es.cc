@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evolution strategy whose normal distribution learns the shape of the valley, from what is worse
 // too. Hansen, "The CMA evolution strategy: a tutorial", 2016; restarts with twice the population,
-// Auger and Hansen, 2005.
+// Auger and Hansen, 2005. Of several draws that one is tried which a model of the trials nearby
+// holds for the best: Ulmer, Streichert and Zell, "Evolution strategies assisted by Gaussian
+// processes with improved preselection criterion", 2003.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "platform/search/gaussian_model.h"
 #include "platform/search/linear_algebra.h"
 #include "platform/search/random_numbers.h"
 #include "platform/search/sampler.h"
@@ -15,11 +18,20 @@ namespace {
 
 constexpr double kFirstStep = 1.0 / 6;
 constexpr double kLeastStep = 1e-5;  // of a range: smaller ones begin anew elsewhere
+// Fewer draws leave much of the model unused, more make the strategy as sure as the model is.
+constexpr int kDrawn = 8;
+constexpr double kWidth = 2;  // of the model's kernel, in standard deviations, by the root of n
+constexpr double kNoise = 1e-3;
+constexpr size_t kModelFrom = 3;
+constexpr size_t kModelled = 20, kModelledEach = 4;  // trials in the model, and more by parameter
 
 class CmaEs final : public Sampler {
  public:
   CmaEs(const SearchSpace& space, uint64_t seed)
-      : n_(space.parameters.size()), seed_(seed), covariance_(n_) {
+      : n_(space.parameters.size()),
+        seed_(seed),
+        covariance_(n_),
+        model_(std::vector<bool>(n_, false)) {
     Begin(4 + static_cast<size_t>(3 * std::log(static_cast<double>(n_))));
   }
 
@@ -30,7 +42,23 @@ class CmaEs final : public Sampler {
       Learn(trials, finished.subspan(used_, taken_));
     }
     RandomNumbers random(seed_, static_cast<uint64_t>(number));
-    std::vector<double> normal(n_), position(n_);
+    if (finished.size() <= std::max(n_, kModelFrom)) return Draw(random);
+    Model(trials, finished);
+    Position best;
+    double least = HUGE_VAL;
+    for (int i = 0; i < kDrawn; ++i) {
+      Position drawn = Draw(random);
+      const double mean = model_.At(Round(drawn)).mean;
+      if (mean >= least) continue;
+      least = mean;
+      best = std::move(drawn);
+    }
+    return best;
+  }
+
+ private:
+  Position Draw(RandomNumbers& random) const {
+    Position normal(n_), position(n_);
     for (double& z : normal) z = random.Normal();
     for (size_t i = 0; i < n_; ++i) {
       double sum = 0;
@@ -40,7 +68,54 @@ class CmaEs final : public Sampler {
     return position;
   }
 
- private:
+  // In coordinates where the distribution is round, with deviations of 1.
+  Position Round(const Position& position) const {
+    Position round(n_, 0);
+    for (size_t j = 0; j < n_; ++j) {
+      for (size_t i = 0; i < n_; ++i) round[j] += vectors_.at(i, j) * (position[i] - mean_[i]);
+      round[j] /= scales_[j] * step_;
+    }
+    return round;
+  }
+
+  // Learns the ranks of the trials nearest to the mean; of the latest, as the distribution moves
+  // on.
+  void Model(absl::Span<const TrialPoint> trials, absl::Span<const int> finished) {
+    if (modelled_ == finished.size()) return;
+    modelled_ = finished.size();
+    const size_t most = kModelled + kModelledEach * n_;
+    struct Known {
+      Position round;
+      double distance = 0, loss = 0;
+    };
+    std::vector<Known> near;
+    for (const int i : finished.last(std::min(finished.size(), 4 * most))) {
+      Known known{Round(trials[i].position), 0, trials[i].loss};
+      for (const double v : known.round) known.distance += v * v;
+      near.push_back(std::move(known));
+    }
+    std::stable_sort(near.begin(), near.end(),
+                     [](const Known& a, const Known& b) { return a.distance < b.distance; });
+    near.resize(std::min(near.size(), most));
+    std::stable_sort(near.begin(), near.end(),
+                     [](const Known& a, const Known& b) { return a.loss < b.loss; });
+    // Logarithms of the ranks, so that the best ones stand far apart, with mean 0 and spread 1.
+    const auto count = static_cast<double>(near.size());
+    std::vector<const Position*> points;
+    std::vector<double> values;
+    double mean = 0, spread = 0;
+    for (const Known& known : near) {
+      values.push_back(std::log((static_cast<double>(points.size()) + 0.5) / count));
+      mean += values.back() / count;
+      points.push_back(&known.round);
+    }
+    for (const double v : values) spread += (v - mean) * (v - mean) / count;
+    for (double& v : values) v = (v - mean) / std::sqrt(spread);
+    const double width = kWidth * std::sqrt(static_cast<double>(n_));
+    model_.SetShape({std::vector<double>(n_, width), kNoise});
+    model_.SetPoints(points, values);
+  }
+
   void Begin(size_t population) {
     population_ = population;
     weights_.resize(population);
@@ -169,6 +244,8 @@ class CmaEs final : public Sampler {
   double step_ = 0;
   std::vector<double> mean_, step_path_, path_, scales_;
   SquareMatrix covariance_, vectors_{0};
+  GaussianModel model_;
+  size_t modelled_ = 0;  // how many had finished then
 };
 
 }  // namespace
