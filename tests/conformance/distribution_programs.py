@@ -308,13 +308,12 @@ def dynamic_rnn():
 
 
 PROGRAMS = [attention, transformer, attention_by_einsum, attention_of_keras, language_model, moments, fused_batch_norm,
-            batch_norm_with_running_statistics, residual_net, dropout, metrics, deep_fm,
+            batch_norm_with_running_statistics, batch_norm_by_placeholder, residual_net, dropout, metrics, deep_fm,
             sorted_rows, weighted_rows, channels_to_pixels, gru_of_keras, loop_over_time, lstm_of_keras, loop_with_outputs, in_frames(loop_over_time), in_frames(loop_with_outputs), in_frames(dynamic_rnn), in_frames(conditional),
             dynamic_rnn, called_functions, conditional, transposed_convolutions, convolutions_over_time]
 
 # Run as they are, and why.
 REFUSED = {
-    batch_norm_by_placeholder: r"'batch_normalization/cond/_Merge_\d+' \(Merge\) needs .* of a list of .* of the workers",
     two_towers: r"the rows of 'MatMul_2' \(MatMul\) do not stay apart",
 }
 

@@ -177,10 +177,9 @@ StatusOr<Plan> TfJobKind::Distribute(const Observation& observation, const TfJob
     WEFT_ASSIGN_OR_RETURN(const ObjectList nodes, store_->List(Nodes(), {}));
     // Without a right to see all pods, nodes count as empty.
     const StatusOr<ObjectList> pods = store_->List(Pods(), {});
-    choice = ChooseDistribution(job, StringField(**map, {"data", kCostsKey}),
-                                StringField(**map, {"data", kPricesKey}), nodes.items,
-                                pods.ok() ? pods->items : std::vector<ObjectPtr>(),
-                                MeasuredFactor(object));
+    choice = ChooseDistribution(
+        job, StringField(**map, {"data", kCostsKey}), StringField(**map, {"data", kPricesKey}),
+        nodes.items, pods.ok() ? pods->items : std::vector<ObjectPtr>(), MeasuredFactor(object));
   }
   plan.status = object.Find("status") == nullptr ? Json::MakeObject() : *object.Find("status");
   plan.status.Set("distribution", DistributionStatus(choice));

@@ -163,14 +163,9 @@ class Inliner {
   // A node beside the call.
   StatusOr<Node*> Add(absl::string_view op, AttrMap attrs, const std::vector<Endpoint>& inputs,
                       const std::vector<Node*>& controls = {}) {
-    return AddAt(device_, op, std::move(attrs), inputs, controls);
-  }
-  StatusOr<Node*> AddAt(const std::string& device, absl::string_view op, AttrMap attrs,
-                        const std::vector<Endpoint>& inputs,
-                        const std::vector<Node*>& controls = {}) {
     NodeDef def{.name = graph_->UniqueName(absl::StrCat(prefix_, "/_", op)),
                 .op = std::string(op),
-                .device = device};
+                .device = device_};
     def.attrs = std::move(attrs);
     return graph_->AddNode(std::move(def), inputs, controls);
   }
@@ -426,16 +421,14 @@ class Lowering {
       attrs["frame_name"] = frame;
       attrs["parallel_iterations"] =
           std::max<int64_t>(1, FindAttrOr<int64_t>(node_->attrs(), "parallel_iterations", 10));
+      if (stays.back()) attrs["is_constant"] = true;
+      WEFT_ASSIGN_OR_RETURN(Node * enter,
+                            here_.Add("Enter", attrs, {first}, node_->control_inputs()));
       if (stays.back()) {
-        attrs["is_constant"] = true;
-        WEFT_ASSIGN_OR_RETURN(
-            Node * enter, here_.AddAt(OriginOf(first)->requested_device(), "Enter", attrs, {first},
-                                      node_->control_inputs()));
+        enter->set_requested_device(OriginOf(first)->requested_device());
         merges.push_back({enter, 0});
         continue;
       }
-      WEFT_ASSIGN_OR_RETURN(Node * enter,
-                            here_.Add("Enter", attrs, {first}, node_->control_inputs()));
       AttrMap both = TypeOf(first);
       both["N"] = int64_t{2};
       WEFT_ASSIGN_OR_RETURN(Node * merge, here_.Add("Merge", both, {{enter, 0}, {enter, 0}}));

@@ -353,10 +353,9 @@ class Analyser {
              NodeUse* use) {
     const auto any = [&](auto is) { return std::any_of(inputs.begin(), inputs.end(), is); };
     const bool has_slice = any([](const Share& share) { return share.is_slice(); });
-    const bool is_late = any([](const Share& share) { return share.late; });
     std::optional<Shares> outputs = SplitOutputs(node, inputs, shapes);
     use->sums.assign(inputs.size(), false);
-    if (!outputs && has_slice && !use->in_loop) {
+    if (!outputs && !use->in_loop) {
       for (size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i].is_part() || !CanBePutTogether(inputs[i], node, static_cast<int>(i)))
           continue;
@@ -379,6 +378,7 @@ class Analyser {
     if (!outputs) return false;
     // What is computed of sums alone runs where they are, unless rows or optionals are made
     // of it.
+    const bool is_late = any([](const Share& share) { return share.late; });
     if (is_late && !has_slice && !use->in_loop &&
         std::none_of(outputs->begin(), outputs->end(),
                      [](const Share& share) { return share.is_slice() || share.is_list; })) {

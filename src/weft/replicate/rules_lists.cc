@@ -104,9 +104,10 @@ std::optional<Shares> Resize(const OpView& op) {
              : std::nullopt;
 }
 
-// An optional is like a list of what it holds; of several values nothing is said.
+// An optional is like a list of what it holds; of several values nothing is said. A sum is put
+// together before, for another branch may hold what is no part of one.
 std::optional<Shares> OptionalOf(const OpView& op) {
-  if (op.inputs.size() != 1) return std::nullopt;
+  if (op.inputs.size() != 1 || op.inputs[0].is_part()) return std::nullopt;
   return Shares{ListOfItems(op.inputs[0], op.shapes[0])};
 }
 
