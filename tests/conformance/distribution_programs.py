@@ -241,7 +241,12 @@ def called_functions():
     def net(x, one, two):
         return layer(layer(x, one), two)
     y = net(rows(), weights('one', 10, 8), weights('two', 8, 8))
-    return descend(cross_entropy(dense(y, 'last', 4), labels()))
+    loss = cross_entropy(dense(y, 'last', 4), labels())
+    optimizer = tf1.train.GradientDescentOptimizer(.2)
+    gradients = optimizer.compute_gradients(loss)
+    # The functions' gradients read their variables anew: in TensorFlow also after an update, where nothing keeps that back.
+    with tf.control_dependencies([gradient for gradient, _ in gradients]):
+        return loss, optimizer.apply_gradients(gradients)
 
 
 def conditional():

@@ -470,6 +470,13 @@ class Lowering {
                             here_.Add("NextIteration", TypeOf(merges[i]), {round.results[i]}));
       WEFT_RETURN_IF_ERROR(graph_->SetInput(merges[i].node, 1, {next, 0}));
     }
+    // Who took such a handle from the loop stands beside its variable now.
+    for (const Consumer& reader : node_->consumers()) {
+      if (reader.port != kControlPort && stays[reader.port] &&
+          reader.node->LowersTo(InstructionKind::kKernel)) {
+        reader.node->set_assigned_device("");
+      }
+    }
     return Replace(exits, {});
   }
 
