@@ -16,6 +16,7 @@ import unittest
 
 import browser
 import cluster_stand_in as stand_in
+from browser import CONTRAST, NAMELESS
 
 WEFT, DIGITS, DIGITS_CSV = sys.argv[1:4]
 EVIL = '<img src=x onerror=alert(1)>"\'&${7*7}'
@@ -24,32 +25,6 @@ STEP = {'step': 120, 'left': 3, 'devices': ['/job:worker/replica:0/task:0/device
     [0, 5, 45, 'w/read/_recv_7', '_Recv', [4]], [0, 60, 30, 'layer/MatMul', 'MatMul', [0]], [0, 0, 20, EVIL, 'Other', [7, -1]],
     [1, 0, 10, 'w/read', 'ReadVariableOp', []], [1, 10, 1, 'w/read/_send_7', '_Send', [3]], [0, None, 1, 'no time', 'Add', []]]}
 VIEWS = ['overview', 'trials', 'parallel', 'slices', 'contour', 'curves', 'pareto', 'events', 'yaml']
-
-# Contrast as WCAG 2 counts it, of each text with what is behind it.
-CONTRAST = '''(() => {
-  const parse = text => text.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = element => {
-    for (; element; element = element.parentElement) {
-      const colour = parse(getComputedStyle(element).backgroundColor);
-      if (colour.length < 4 || colour[3] > 0) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const bad = [];
-  for (const element of document.querySelectorAll('body *')) {
-    const has = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
-    if (!has || !element.checkVisibility() || element.closest('.hidden, canvas, [disabled], datalist, option')) continue;
-    const [a, b] = [light(parse(getComputedStyle(element).color)), light(behind(element))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) bad.push(element.textContent.trim().slice(0, 30) + ' ' + contrast.toFixed(2));
-  }
-  return bad.join('; ');
-})()'''
-
-# What screen readers need of everything that can be used.
-NAMELESS = '''[...document.querySelectorAll('button, a[href], input, select, textarea, canvas, [role=tab]')].filter(e => e.checkVisibility() && !(
-  e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length || e.title)).map(e => e.outerHTML.slice(0, 120)).join('; ')'''
 
 
 class Page:

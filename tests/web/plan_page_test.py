@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import browser
-from page_test import CONTRAST, NAMELESS
+from browser import CONTRAST, NAMELESS
 
 WEFT = sys.argv[1]
 WIDER = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
