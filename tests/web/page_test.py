@@ -18,7 +18,7 @@ import browser
 import cluster_stand_in as stand_in
 from browser import CONTRAST, NAMELESS
 
-WEFT, DIGITS, DIGITS_CSV = sys.argv[1:4]
+WEFT = sys.argv[1]
 EVIL = '<img src=x onerror=alert(1)>"\'&${7*7}'
 # A step as a task tells it: the worker waits for a variable of the ps, then multiplies; something else runs meanwhile.
 STEP = {'step': 120, 'left': 3, 'devices': ['/job:worker/replica:0/task:0/device:CPU:0', '/job:ps/replica:0/task:1/device:CPU:0'], 'ops': [
@@ -359,7 +359,7 @@ class UpTest(unittest.TestCase):
         """A job is made on the page; while it runs, the page draws one of its steps."""
         b.js('location.hash = "#/new"')
         b.wait('document.querySelector("textarea")?.value')
-        self.write(b, TRACED % (DIGITS, DIGITS_CSV, folder), 'Create')
+        self.write(b, TRACED % (*sys.argv[2:4], folder), 'Create')
         b.wait('location.hash.startsWith("#/jobs/TFJob/default/traced")')
         b.wait('[...document.querySelectorAll("[role=tab]")].some(tab => tab.textContent === "Step")')
         b.click('[role=tab]', 'Step')
