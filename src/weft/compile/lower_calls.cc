@@ -474,7 +474,7 @@ class Lowering {
     for (const Consumer& reader : node_->consumers()) {
       if (reader.port != kControlPort && stays[reader.port] &&
           reader.node->LowersTo(InstructionKind::kKernel)) {
-        reader.node->set_assigned_device("");
+        reader.node->set_assigned_device(OriginOf(node_->input(reader.port))->assigned_device());
       }
     }
     return Replace(exits, {});
