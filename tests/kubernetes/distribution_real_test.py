@@ -67,8 +67,9 @@ class DistributionTest(unittest.TestCase):
     def test_4_a_whole_job_trains_on_the_tasks_that_were_chosen(self):
         job = self.job('whole')
         worker = job['spec']['tfReplicaSpecs']['Worker']['template']['spec']
-        # Processes of one node find each other on its loopback address.
+        # Processes of one node find each other on its loopback address; a worker that asks for nothing would have the node alone.
         worker['nodeSelector'] = {'kubernetes.io/hostname': 'one'}
+        worker['containers'][0]['resources'] = {'requests': {'cpu': '300m'}}
         self.apply(job)
         found = self.decided('whole')
         self.assertGreater(found['workers'], 1)

@@ -41,6 +41,9 @@ StatusOr<DistributionPlan> PlanFor(const TfJob& job, const StepGraph& step, cons
   options.all_reduces = false;
   options.splits = false;
   options.spreads_batch = true;
+  const ReplicaSpec* const servers = job.Find(ReplicaType::kPs);
+  options.servers_apart =
+      AsksForPlace(servers != nullptr ? servers->pod.written : TrainingReplica(job)->pod.written);
   options.most_workers = static_cast<int>(job.distribution.most_workers);
   options.most_servers = static_cast<int>(job.distribution.most_servers);
   options.goal.examples = static_cast<double>(job.distribution.examples);

@@ -229,6 +229,13 @@ TEST_F(DistributionTest, AlternativesAreWeighedByTimeAndCost) {
       RoomForWorkers(WithAlternative(workers, four.distribution.alternatives[0]), {}, &room);
   ASSERT_TRUE(places.ok()) << places.status();
   EXPECT_EQ(places->nodes.size(), 18u + 8u);
+  // Servers that ask for as much have places of their own.
+  SetField(&job, {"spec", "tfReplicaSpecs", "Worker", "template"},
+           WithAlternative(workers, four.distribution.alternatives[0]));
+  const DistributionChoice apart = choose(job);
+  EXPECT_EQ(apart.form, "ps") << apart.reason;
+  EXPECT_LE(apart.workers + apart.servers, 26) << apart.reason;
+  EXPECT_GT(apart.workers, 12) << apart.reason;
 }
 
 TEST_F(DistributionTest, WithoutCostsTheCountsStay) {

@@ -18,11 +18,14 @@ namespace {
 // More workers of one job than these on a node are not planned for.
 constexpr int kMostWorkersOfNode = 16;
 
+bool Asks(const PodNeeds& needs) {
+  return AmountOf(needs.amounts, kCpu) > 0 || AmountOf(needs.amounts, kMemory) > 0 ||
+         needs.gpu.count > 0;
+}
+
 // How many such pods fit on the node; `room` counts them as if they were there.
 int CountPlaces(const std::shared_ptr<const PodNeeds>& needs, int node, ClusterState* room) {
-  const bool asks = AmountOf(needs->amounts, kCpu) > 0 || AmountOf(needs->amounts, kMemory) > 0 ||
-                    needs->gpu.count > 0;
-  const int most = asks ? kMostWorkersOfNode : 1;
+  const int most = Asks(*needs) ? kMostWorkersOfNode : 1;
   int count = 0;
   while (count < most && CheckNode(room->node(node), *needs) == Misfit::kNone) {
     Place place{.node = node};
@@ -40,6 +43,12 @@ const ReplicaSpec* TrainingReplica(const TfJob& job) {
     if (const ReplicaSpec* const replica = job.Find(type)) return replica;
   }
   return nullptr;
+}
+
+bool AsksForPlace(const Json& pod) {
+  ResourceNames names;
+  const StatusOr<std::shared_ptr<const PodNeeds>> needs = ReadPodNeeds(pod, &names);
+  return needs.ok() && Asks(**needs);
 }
 
 Json WithAlternative(const Json& pod, const WorkerAlternative& alternative) {

@@ -16,6 +16,10 @@ namespace weft::platform {
 // Whose template the workers have; null: the job has none.
 const ReplicaSpec* TrainingReplica(const TfJob& job);
 
+// Whether a pod asks for a place of its own: any processors, memory or GPUs. False for one that
+// cannot be read.
+bool AsksForPlace(const Json& pod);
+
 // The pod of a worker that asks for the alternative's resources.
 Json WithAlternative(const Json& pod, const WorkerAlternative& alternative);
 

@@ -80,7 +80,10 @@ class Planner {
     for (const int workers : CountsUpTo(most_workers)) {
       if (workers > 1 && options_.all_reduces) TryReplicated(Form::kAllReduce, workers, 0);
       for (const int servers : CountsUpTo(most_servers)) {
-        if (servers <= std::max(workers, 2)) TryReplicated(Form::kServers, workers, servers);
+        const bool fits =
+            !options_.servers_apart || workers + servers <= static_cast<int>(cluster_.nodes.size());
+        if (fits && servers <= std::max(workers, 2))
+          TryReplicated(Form::kServers, workers, servers);
       }
     }
     if (options_.splits && cluster_.num_devices() > 1) TrySplit();

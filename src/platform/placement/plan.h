@@ -24,8 +24,9 @@ struct PlanOptions {
   int64_t examples = 0;                    // of an epoch; 0: not known
   int most_workers = 64;
   int most_servers = 16;
-  bool all_reduces = true;  // whether gradients may be summed without servers
-  bool splits = true;       // whether the model itself may be split over devices
+  bool servers_apart = false;  // no node holds a worker and a server
+  bool all_reduces = true;     // whether gradients may be summed without servers
+  bool splits = true;          // whether the model itself may be split over devices
   // The step's batch is spread over the workers, as masters do that distribute a program for one
   // device; else each worker has one as large.
   bool spreads_batch = false;
