@@ -126,6 +126,7 @@ def main():
             hand.round(), weft.round()
             times = [(hand.round(), weft.round()) for _ in range(flags.rounds)]
             np.testing.assert_allclose(weft.losses, hand.losses, rtol=1e-4)
+            hand.session.close(), weft.session.close()
         ratios = sorted(auto / written for written, auto in times)
         quarter = len(ratios) // 4
         print('| %s | %.2f | %.2f | %.2f | %.2f to %.2f |' % (
