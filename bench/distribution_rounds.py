@@ -14,7 +14,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from placement_growth import Cluster, v1
+from placement_growth import Cluster, asking, v1
 
 STEPS = 20  # a round
 
@@ -89,15 +89,12 @@ def by_hand(workers, servers):
 
 class Program:
     def __init__(self, name, model, build, batch, target, how):
-        config = v1.ConfigProto()
-        config.graph_options.rewrite_options.disable_meta_optimizer = True
-        config.graph_options.rewrite_options.custom_optimizers.add(name='weft').parameter_map['distribution'].s = how
         with tf.Graph().as_default() as graph, graph.container(name):
             x = v1.placeholder(batch.dtype, [None] + list(batch.shape[1:]), 'x')
             labels = v1.placeholder(tf.int32, [None], 'labels')
             self.wanted = build(model, x, labels)
             self.feeds = {x: batch, labels: np.arange(len(batch)) % 10}
-            self.session = v1.Session(target, config=config)
+            self.session = v1.Session(target, config=asking(how))
             self.session.run(v1.global_variables_initializer())
         self.losses = []
 

@@ -91,19 +91,24 @@ class Cluster:
             process.wait()
 
 
+def asking(how):
+    """The configuration of a session whose graph is distributed as `how` says."""
+    config = v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.rewrite_options.custom_optimizers.add(name='weft').parameter_map['distribution'].s = how
+    return config
+
+
 def run(target, model, steps):
     """The times of steps, in seconds, after the first two."""
     build, batch = MODELS[model]
-    config = v1.ConfigProto()
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    config.graph_options.rewrite_options.custom_optimizers.add(name='weft').parameter_map['distribution'].s = b'auto'
     with tf.Graph().as_default():
         v1.set_random_seed(1)
         np.random.seed(1)
         loss, feeds = build()
         train = v1.train.GradientDescentOptimizer(.01).minimize(loss)
         fed, times = feeds(batch), []
-        with v1.Session(target, config=config) as session:
+        with v1.Session(target, config=asking(b'auto')) as session:
             session.run(v1.global_variables_initializer())
             for _ in range(steps + 2):
                 begin = time.monotonic()

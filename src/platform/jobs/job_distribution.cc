@@ -132,7 +132,9 @@ DistributionChoice ChooseDistribution(const TfJob& job, const std::string& costs
     StatusOr<DistributionPlan> plan =
         cluster.ok() ? PlanFor(job, *step, *cluster, *measured_on, factor) : cluster.status();
     if (!plan.ok()) {
-      misfits.push_back(absl::StrCat(name, ": ", plan.status().message()));
+      misfits.push_back(job.distribution.alternatives.empty()
+                            ? std::string(plan.status().message())
+                            : absl::StrCat(name, ": ", plan.status().message()));
       return;
     }
     ways.push_back({name, *std::move(plan)});
@@ -141,11 +143,7 @@ DistributionChoice ChooseDistribution(const TfJob& job, const std::string& costs
   try_with(kWrittenAlternative, written);
   for (const WorkerAlternative& alternative : job.distribution.alternatives)
     try_with(alternative.name, WithAlternative(written, alternative));
-  if (ways.empty()) {
-    return AsWritten(job.distribution.alternatives.empty()
-                         ? misfits.front().substr(misfits.front().find(": ") + 2)
-                         : absl::StrJoin(misfits, "; "));
-  }
+  if (ways.empty()) return AsWritten(absl::StrJoin(misfits, "; "));
   const Way* way = &ways.front();
   for (const Way& other : ways) {
     if (IsBetter(job.distribution, other.plan.choice(), way->plan.choice())) way = &other;

@@ -112,7 +112,7 @@ void SharedLinks::DropStale() {
 
 double SharedLinks::NextEnd() {
   DropStale();
-  return due_.empty() ? 1e300 : due_.front().at;
+  return due_.empty() ? kNever : due_.front().at;
 }
 
 SharedLinks::Transfer SharedLinks::TakeNext() {

@@ -27,10 +27,12 @@ class SharedLinks {
     double delay = 0;  // to be added to that
   };
 
+  static constexpr double kNever = 1e300;
+
   void Reset();
   // A tensor of more than no bytes leaves; times never go back.
   void Send(int tensor, double bytes, int from, int to, double delay, double now);
-  // When the next transfer ends; 1e300 if none is on its way. If `Send` is called until then, it
+  // When the next transfer ends; kNever if none is on its way. If `Send` is called until then, it
   // may be another time.
   double NextEnd();
   // Takes that transfer out.

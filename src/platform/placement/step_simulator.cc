@@ -6,9 +6,6 @@
 #include <numeric>
 
 namespace weft::platform {
-namespace {
-constexpr double kNever = 1e300;
-}
 
 StepSimulator::StepSimulator(const PlacementProblem& problem)
     : problem_(problem),
@@ -113,9 +110,9 @@ double StepSimulator::Play(const Assignment& assignment, double enough, Simulate
   for (int device = 0; device < num_devices_; ++device) StartNext(device, 0);
   double now = 0;
   while (true) {
-    const double next_event = events_.empty() ? kNever : events_.front().at;
+    const double next_event = events_.empty() ? SharedLinks::kNever : events_.front().at;
     const double next_transfer = links_.NextEnd();
-    if (next_event == kNever && next_transfer == kNever) break;
+    if (std::min(next_event, next_transfer) == SharedLinks::kNever) break;
     if (next_transfer < next_event) {
       now = next_transfer;
       if (now > enough) return now;

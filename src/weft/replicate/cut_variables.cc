@@ -95,7 +95,7 @@ class Cutter {
   bool Follow(Node* node) {
     switch (CutUseOf(node->schema())) {
       case CutUse::kRead:
-        return OnEachPart(node, {.is_value = true});
+        return OnEachPart(node);
       case CutUse::kGather:
         return GatherRows(node);
       case CutUse::kUpdate:
@@ -116,7 +116,7 @@ class Cutter {
                               node->num_inputs() == 1 && !node->input_type(0).is_ref &&
                               !node->output_type(0).is_ref &&
                               node->LowersTo(InstructionKind::kKernel) && !IsHandle(node->input(0));
-    return passes_value && OnEachPart(node, {.is_value = true});
+    return passes_value && OnEachPart(node);
   }
 
   static bool IsHandle(const Endpoint& tensor) {
@@ -293,13 +293,13 @@ class Cutter {
     return rows;
   }
 
-  // The node of one input, part by part.
-  bool OnEachPart(Node* node, const Parts& result) {
+  // The node of one input that gives its value, part by part.
+  bool OnEachPart(Node* node) {
     const Parts from = *CutOf(node->input(0));
     PartNodes nodes;
     for (int i = 0; i < from.layout.size(); ++i)
       nodes.push_back(CopyForPart(*node, i, from.layout, {from.of[i]}));
-    const Parts like{.layout = from.layout, .is_value = result.is_value};
+    const Parts like{.layout = from.layout, .is_value = true};
     Replace(node, std::move(nodes), &like);
     return true;
   }

@@ -37,6 +37,12 @@ std::optional<int> PowerOfItems(Share share) {
   return share.UniformPower();
 }
 
+// What is said of a scale that is not 0.
+std::string Scaled(const Share& share) {
+  if (share.scale == 0 || share.zero) return "";
+  return absl::StrCat(" times the workers' number to the power of ", share.scale);
+}
+
 }  // namespace
 
 Share Share::OnWorkers() const {
@@ -90,11 +96,6 @@ std::optional<int> Share::UniformPower() const {
   return power;
 }
 
-std::string Share::Scaled() const {
-  return scale == 0 || zero ? ""
-                            : absl::StrCat(" times the workers' number to the power of ", scale);
-}
-
 std::string Share::ToString() const {
   if (is_list) {
     if (IsEmptyList(*this)) return "an empty list";
@@ -118,9 +119,9 @@ std::string Share::ToString() const {
       return absl::StrCat("sizes (", absl::StrJoin(sizes, ", "), ")");
     }
     case Kind::kSlice:
-      return absl::StrCat("rows of dimension ", dim, Scaled());
+      return absl::StrCat("rows of dimension ", dim, Scaled(*this));
     case Kind::kPart:
-      return absl::StrCat("a part of a sum", Scaled());
+      return absl::StrCat("a part of a sum", Scaled(*this));
   }
   return "";
 }

@@ -74,7 +74,6 @@ struct Share {
   // parts and lists.
   std::optional<int> UniformPower() const;
   std::string ToString() const;  // "rows of dimension 0", "a part of a sum"
-  std::string Scaled() const;    // what ToString adds for a scale that is not 0
 
   // As the output of a node that each worker computes.
   Share OnWorkers() const;
