@@ -11,7 +11,7 @@ export function jobProgress(job) {
   const progress = job.progress ?? {};
   if (progress.step === undefined) return {words: job.isSuspended ? 'suspended' : job.started ? 'for ' + duration(lasted(job)) : '', part: undefined};
   const part = progress.steps ? progress.step / progress.steps : undefined;
-  const words = [progress.steps ? 'step ' + progress.step + ' of ' + progress.steps : 'step ' + progress.step, progress.timeLeft && progress.timeLeft !== '0' && progress.timeLeft + ' left'];
+  const words = [progress.steps ? 'step ' + progress.step + ' of ' + progress.steps : 'step ' + progress.step, progress.timeLeft && progress.timeLeft !== '0' && progress.timeLeft + ' left', progress.lostSteps && progress.lostSteps + ' lost'];
   return {part, words: words.filter(Boolean).join(', ')};
 }
 

@@ -118,6 +118,36 @@ class StatusTest(unittest.TestCase):
             wait_until(lambda: ps.metrics()['weft_graphs'] == 0, 'the end of its graphs elsewhere')
             self.assertEqual(ps.metrics()['weft_open_steps'], 0)
 
+    def test_staleness_counts_updates_since_a_step_has_read(self):
+        with tasks() as cluster, tf.Graph().as_default():
+            with tf.device('/job:ps/task:0'):
+                w = tf1.get_variable('w', initializer=tf.zeros([]), use_resource=True)
+                go_on = tf1.FIFOQueue(1, [tf.float32], shapes=[[]], shared_name='go_on')
+                read = w.read_value()
+                has_read = tf1.get_variable('has_read', initializer=tf.zeros([]), use_resource=True)
+                with tf.control_dependencies([tf1.assign(has_read, read + 1.0)]):
+                    held = go_on.dequeue()
+                late = tf1.assign_add(w, held + 0 * read)
+                quick = tf1.assign_add(w, 1.0)
+            worker, ps = cluster['worker'], cluster['ps']
+            with tf1.Session(worker.target) as session:
+                session.run([w.initializer, has_read.initializer])
+                steps = threading.Thread(target=lambda: session.run(late))
+                steps.start()
+                wait_until(lambda: session.run(has_read) == 1, 'a step that has read')
+                before = ps.metrics()
+                for _ in range(3):
+                    session.run(quick)
+                session.run(go_on.enqueue(10.0))
+                steps.join()
+                self.assertEqual(session.run(w), 13)
+            now = ps.metrics()
+            grown = lambda name: now['weft_update_staleness' + name] - before['weft_update_staleness' + name]
+            self.assertEqual(grown('_sum'), 3)
+            self.assertEqual(grown('_count'), 4)
+            self.assertEqual(grown('_bucket{le="0"}'), 3)
+            self.assertEqual(worker.metrics()['weft_update_staleness_count'], 0)
+
     def test_waits_say_who_waits_for_whom(self):
         with tasks() as cluster, tf.Graph().as_default():
             with tf.device('/job:ps/task:0'):

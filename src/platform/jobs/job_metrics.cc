@@ -42,6 +42,14 @@ void JobMetrics::CountStatus(const Json& job, const Json* previous, const Json& 
   const bool restarts = after.AllRestarts() > before.AllRestarts() ||
                         (after.IsTrue("Restarting") && !before.IsTrue("Restarting"));
   if (restarts) Count("restarted", job);
+  const auto lost = [](const Json& json) { return IntField(json, {"progress", "lostSteps"}); };
+  const int64_t more = lost(status) - (previous == nullptr ? 0 : lost(*previous));
+  if (more <= 0) return;
+  metrics_
+      ->GetCounter("weft_job_lost_steps_total",
+                   "Steps of jobs that were done again after a restart from a checkpoint",
+                   {{"job_namespace", NamespaceOf(job)}})
+      .Add(more);
 }
 
 }  // namespace weft::platform

@@ -10,8 +10,8 @@
 namespace weft::platform {
 
 // training_operator_jobs_{created,deleted,successful,failed,restarted}_total by namespace and
-// framework, and failed_pods_total. Thread-safe; borrows the registry, which may be null: nothing
-// is counted then.
+// framework, failed_pods_total, and weft_job_lost_steps_total by namespace. Thread-safe; borrows
+// the registry, which may be null: nothing is counted then.
 class JobMetrics {
  public:
   explicit JobMetrics(MetricRegistry* metrics);

@@ -6,6 +6,7 @@
 
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/object/fields.h"
+#include "platform/object/job_annotations.h"
 #include "platform/reconcile/metered_store.h"
 #include "platform/store/embedded/embedded_store.h"
 
@@ -51,7 +52,18 @@ TEST(JobMetricsTest, TellsWhatBecameOfAJob) {
                        .value();
   ASSERT_TRUE(store->Create(TfJobs(), "default", job, {}).ok());
   settle();
+  const auto tell = [&](const char* report) {
+    Json pod = *store->Get(Pods(), {"default", "job-worker-0"}).value();
+    if (FindField(pod, {"metadata", "annotations"}) == nullptr) {
+      SetField(&pod, {"metadata", "annotations"}, Json::MakeObject());
+    }
+    SetField(&pod, {"metadata", "annotations", kProgressAnnotation}, report);
+    ASSERT_TRUE(store->Update(Pods(), pod, {}).ok());
+    settle();
+  };
+  tell(R"({"step":100})");
   end(137);
+  tell(R"({"step":80})");
   end(0);
   ASSERT_TRUE(store->Delete(TfJobs(), {"default", "job"}, {}).ok());
   settle();
@@ -61,6 +73,7 @@ TEST(JobMetricsTest, TellsWhatBecameOfAJob) {
                                              "_total{framework=\"tensorflow\",job_namespace="
                                              "\"default\"} 1\n")));
   }
+  EXPECT_THAT(text, HasSubstr("\nweft_job_lost_steps_total{job_namespace=\"default\"} 20\n"));
   EXPECT_THAT(text, HasSubstr("\ncreated_pods_total 2\n"));
   EXPECT_THAT(text, HasSubstr("\ndeleted_pods_total 1\n"));
   EXPECT_THAT(text, HasSubstr("\nfailed_pods_total 1\n"));

@@ -70,4 +70,9 @@ Json ProgressOf(const std::vector<ObjectPtr>& pods) {
   return best;
 }
 
+int64_t LostSteps(const Json& before, const Json& progress) {
+  if (StringField(before, {"task"}) != StringField(progress, {"task"})) return 0;
+  return std::max<int64_t>(0, IntField(before, {"step"}) - IntField(progress, {"step"}));
+}
+
 }  // namespace weft::platform

@@ -51,6 +51,22 @@ TEST_F(ProgressTest, StaysWhenTheJobIsOver) {
             R"("metrics":{"accuracy":0.97}})");
 }
 
+TEST_F(ProgressTest, StepsThatAreDoneAgainAreLost) {
+  Submit(JobOf({{"PS", Replica(1, "")}, {"Worker", Replica(2, "")}}));
+  Tell("job-worker-1", R"({"step":500,"steps":600})");
+  // Another task tells from now on: what it has done less is not lost.
+  Tell("job-worker-0", R"({"step":300,"steps":600})");
+  EXPECT_EQ(Progress(), R"({"task":"worker-0","step":300,"steps":600,"percent":"50%"})");
+  Tell("job-worker-0", R"({"step":240,"steps":600})");
+  Tell("job-worker-0", R"({"step":300,"steps":600})");
+  EXPECT_EQ(Progress(),
+            R"({"task":"worker-0","step":300,"steps":600,"percent":"50%","lostSteps":60})");
+  MakeController();
+  Tell("job-worker-0", R"({"step":270,"steps":600})");
+  EXPECT_EQ(Progress(),
+            R"({"task":"worker-0","step":270,"steps":600,"percent":"45%","lostSteps":90})");
+}
+
 TEST_F(ProgressTest, NonsenseIsNoProgress) {
   Submit(JobOf({{"Worker", Replica(1, "")}}));
   for (const char* text : {"", "no json", "[1]", R"({"step":"x"})", R"({"loss":1})", "{"}) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "platform/jobs/job_progress.h"
 #include "platform/object/fields.h"
 #include "platform/object/object_time.h"
 
@@ -94,7 +95,12 @@ int64_t JobStatus::Count(const std::string& type, absl::string_view field) const
 }
 
 void JobStatus::SetProgress(Json progress) {
-  if (!progress.is_null()) json_.Set("progress", std::move(progress));
+  if (progress.is_null()) return;
+  const Json* const before = json_.Find("progress");
+  const int64_t lost = IntField(json_, {"progress", "lostSteps"}) +
+                       (before == nullptr ? 0 : LostSteps(*before, progress));
+  if (lost > 0) progress.Set("lostSteps", lost);
+  json_.Set("progress", std::move(progress));
 }
 
 void JobStatus::CountRestart(const std::string& task, const std::string& uid,

@@ -51,6 +51,7 @@ properties:
       steps: {type: integer, description: Of so many.}
       percent: {type: string, description: The same as a share.}
       timeLeft: {type: string, description: At the speed so far.}
+      lostSteps: {type: integer, description: "Steps done twice, as it began again from a checkpoint."}
       metrics:
         {type: object, description: "The latest, by name.", additionalProperties: {type: number, description: Value}}
       time: {type: string, description: When it was told.}

@@ -239,7 +239,8 @@ class TaskServer final : public Server {
                                  .collectives = nullptr,
                                  .clock = &clock_,
                                  .single_threaded = compute_.num_threads() == 1,
-                                 .ran = {}};
+                                 .ran = {},
+                                 .updated = StalenessMetric(&metrics_)};
     if (options.devices == nullptr) return InvalidArgument("A server needs devices");
     WEFT_ASSIGN_OR_RETURN(devices_, options.devices->Make(device_task_, &compute_));
     if (devices_.empty()) return InvalidArgument("A server needs a device, its factory made none");

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/process_stats.h"
 #include "net/json.h"
@@ -55,6 +56,15 @@ void TellWork(const worker::Worker::Counts& counts, size_t sessions, MetricRegis
   set("weft_tensor_pool_bytes", "Host memory kept for the next tensors, for some seconds",
       memory.bytes_cached);
   set("weft_tensor_memory_limit_bytes", "The most that both may take together", HostMemoryLimit());
+}
+
+std::function<void(int64_t)> StalenessMetric(MetricRegistry* metrics) {
+  std::vector<double> bounds = ExponentialBounds(1, 2, 11);
+  bounds.insert(bounds.begin(), 0);
+  Histogram& staleness = metrics->GetHistogram(
+      "weft_update_staleness",
+      "Updates of other steps here between a step's read of variables and its own update", bounds);
+  return [&staleness](int64_t updates) { staleness.Observe(static_cast<double>(updates)); };
 }
 
 StatusOr<std::unique_ptr<StatusPage>> StatusPage::Start(int port, MetricRegistry* metrics,

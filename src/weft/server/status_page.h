@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -19,6 +20,9 @@ using GaugeUpdate = std::function<void(MetricRegistry*)>;
 
 // The gauges of what a task does, with the sessions that clients hold at it.
 void TellWork(const worker::Worker::Counts& counts, size_t sessions, MetricRegistry* metrics);
+
+// What a worker tells of the steps that change variables, as a histogram.
+std::function<void(int64_t)> StalenessMetric(MetricRegistry* metrics);
 
 // Thread-safe. /healthz answers 503 until SetReady and from SetStopping on; the others answer
 // always.

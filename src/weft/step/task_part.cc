@@ -3,6 +3,9 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
+
+#include "weft/compile/order.h"
 #include "weft/compile/partition.h"
 #include "weft/graph/device_name.h"
 #include "weft/graph/import.h"
@@ -46,6 +49,8 @@ StatusOr<std::unique_ptr<TaskPart>> CompileTaskPart(Graph part, const PartOption
   task->session = {.container = options.container, .resources = devices.resources.get()};
   task->definition = ExportGraph(part, {.assigned_devices = true});
   WEFT_RETURN_IF_ERROR(FindPeers(part, task.get()));
+  task->changes_variables = absl::c_any_of(
+      part.nodes(), [](const Node* node) { return compile::ChangesVariable(*node); });
   const auto incarnation_of = [&](const std::string& name) -> uint64_t {
     for (const Device* device : devices.devices) {
       if (device->name() == name) return device->attributes().incarnation;

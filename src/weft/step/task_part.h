@@ -47,7 +47,8 @@ struct TaskPart {
   std::vector<DevicePart> parts;
   std::set<std::string> peers;  // tasks that send to it or receive from it
   bool exchanges = false;       // has sends or receives at all
-  GraphDef definition;          // for RunOptions.output_partition_graphs
+  bool changes_variables = false;
+  GraphDef definition;  // for RunOptions.output_partition_graphs
   SessionScope session;
 };
 

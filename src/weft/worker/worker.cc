@@ -258,21 +258,26 @@ void Worker::RunStep(TaskStep step, Done done) {
                       .rendezvous = std::move(rendezvous),
                       .trace = step.trace,
                       .partition_graphs = step.partition_graphs};
-  step::RunTaskPart(environment_, std::move(call),
-                    [this, running, step = step.step, exchanges, is_pulled = step.source != nullptr,
-                     done = std::move(done)](step::PartReport report) mutable {
-                      if (options_.ran) options_.ran();
-                      if (exchanges) {
-                        if (is_pulled) {
-                          steps_.Finish(step);
-                        } else {
-                          steps_.Bury(step);
-                        }
-                        absl::MutexLock lock(&mutex_);
-                        running_.erase(step);
-                      }
-                      done(std::move(report));
-                    });
+  step::RunTaskPart(
+      environment_, std::move(call),
+      [this, running, step = step.step, exchanges, is_pulled = step.source != nullptr,
+       updates = updates_.load(), done = std::move(done)](step::PartReport report) mutable {
+        if (options_.ran) options_.ran();
+        if (running->graph->part->changes_variables && report.status.ok()) {
+          const int64_t before = updates_.fetch_add(1);
+          if (options_.updated) options_.updated(before - updates);
+        }
+        if (exchanges) {
+          if (is_pulled) {
+            steps_.Finish(step);
+          } else {
+            steps_.Bury(step);
+          }
+          absl::MutexLock lock(&mutex_);
+          running_.erase(step);
+        }
+        done(std::move(report));
+      });
 }
 
 void Worker::Cancel(const std::vector<std::shared_ptr<Running>>& steps, const Status& reason) {

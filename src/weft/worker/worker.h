@@ -3,6 +3,7 @@
 // steps.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -41,6 +42,9 @@ struct WorkerOptions {
   bool single_threaded = false;
   // Called when a part, or an op of eager, has run, before anybody hears of its end; may be empty.
   std::function<void()> ran;
+  // Called with the staleness of a step that has changed variables here: how many other such steps
+  // ended between its part's begin and end. May be empty.
+  std::function<void(int64_t updates)> updated;
 };
 
 struct WorkerSessionSpec {
@@ -128,6 +132,7 @@ class Worker {
   const std::string task_;
   const step::TaskEnvironment environment_;
   rendezvous::StepTable steps_;
+  std::atomic<int64_t> updates_{0};  // steps that changed variables here
   mutable absl::Mutex mutex_;
   Status refusal_ ABSL_GUARDED_BY(mutex_);
   uint32_t next_graph_ ABSL_GUARDED_BY(mutex_);
