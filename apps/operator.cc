@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "apps/command.h"
+#include "apps/plan_inputs.h"
 #include "apps/suggestion.h"
 #include "net/certificate.h"
 
@@ -24,6 +25,7 @@ struct OperatorFlags {
   ClusterFlags cluster;
   platform::OperatorOptions operates;
   bool is_dry_run = false;
+  std::string prices;          // a file; empty: none are known
   std::string log_period;      // empty: logs are not read
   std::optional<bool> elects;  // default: inside a cluster
   std::string lease_duration = "15s";
@@ -64,6 +66,9 @@ StatusOr<platform::OperatorOptions> ReadFlags(const OperatorFlags& flags) {
       ReadTime("--webhook_validity", flags.webhook_validity, &options.webhook.validity));
   if (!flags.log_period.empty())
     WEFT_RETURN_IF_ERROR(ReadTime("--progress_from_logs", flags.log_period, &options.log_period));
+  if (!flags.prices.empty()) {
+    WEFT_ASSIGN_OR_RETURN(options.prices, ReadPriceFile(flags.prices));
+  }
   if (const char* const domain = std::getenv("CUSTOM_CLUSTER_DOMAIN"))
     options.cluster_domain = domain;
   return options;
@@ -155,6 +160,10 @@ void AddOperator(CLI::App& app, Action* action) {
   command->add_option("--progress_from_logs", flags->log_period,
                       "Read the progress of jobs from the log of their first task, this often "
                       "(15s); needs deploy/rbac/logs.yaml. Default: never");
+  command->add_option(
+      "--prices", flags->prices,
+      "JSON file with an hour's price by kind of node, by which elastic jobs are "
+      "counted; needs deploy/rbac/distribution.yaml. Default: all tasks cost alike");
   command->add_option("-l,--job_selector", flags->operates.job_selector,
                       "Care for the jobs with these labels alone (operator=weft,team!=vision); "
                       "others are somebody else's");

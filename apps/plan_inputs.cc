@@ -33,9 +33,7 @@ platform::NodeShape ShapeOfThisMachine() {
 
 Status ReadPrices(const std::string& path, const std::vector<std::string>& types,
                   std::vector<platform::NodeShape>* nodes) {
-  RealFileSystem files;
-  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, kMostFileBytes));
-  WEFT_ASSIGN_OR_RETURN(const auto prices, platform::ParsePrices(text, path));
+  WEFT_ASSIGN_OR_RETURN(const auto prices, ReadPriceFile(path));
   for (size_t i = 0; i < nodes->size(); ++i) {
     const auto found = prices.find(types[i]);
     if (found != prices.end()) (*nodes)[i].price = found->second;
@@ -48,6 +46,12 @@ Status ReadPrices(const std::string& path, const std::vector<std::string>& types
 platform::DeviceProfile ThisMachine() {
   return platform::CpuProfile(static_cast<double>(UsableCores()),
                               static_cast<int64_t>(MachineMemory()));
+}
+
+StatusOr<std::map<std::string, double>> ReadPriceFile(const std::string& path) {
+  RealFileSystem files;
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, kMostFileBytes));
+  return platform::ParsePrices(text, path);
 }
 
 StatusOr<platform::Cluster> ReadCluster(const std::string& nodes, const std::string& shapes,

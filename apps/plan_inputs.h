@@ -2,6 +2,7 @@
 // What plans are made from, read from the files that users have.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "platform/placement/step_graph.h"
 
 namespace weft::apps {
+
+// Dollars an hour by kind of node (ParsePrices).
+StatusOr<std::map<std::string, double>> ReadPriceFile(const std::string& path);
 
 // Nodes of a file as `weft simulate` reads it (Node objects, or a table), or of shapes
 // ("p3.8xlarge*4"). Both empty: this machine. Nodes whose label node.kubernetes.io/instance-type is

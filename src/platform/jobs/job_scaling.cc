@@ -15,8 +15,10 @@
 
 #include "platform/jobs/job_status.h"
 #include "platform/jobs/task_objects.h"
+#include "platform/jobs/worker_room.h"
 #include "platform/object/fields.h"
 #include "platform/object/object_time.h"
+#include "platform/object/pod_view.h"
 #include "platform/placement/scale.h"
 
 namespace weft::platform {
@@ -96,8 +98,7 @@ double FitContention(const std::map<int64_t, double>& rates) {
   return best;
 }
 
-// By how many tasks there are: each worker costs as much as another, and as a server.
-std::vector<ScaleOption> OptionsOf(const TfJob& job, const Json& rates) {
+std::vector<ScaleOption> OptionsOf(const TfJob& job, const TaskPrices& prices, const Json& rates) {
   int servers = 0;
   for (const ReplicaSpec& replica : job.replicas) {
     if (replica.type != ReplicaType::kWorker) servers += static_cast<int>(replica.replicas);
@@ -110,11 +111,12 @@ std::vector<ScaleOption> OptionsOf(const TfJob& job, const Json& rates) {
   std::vector<ScaleOption> options;
   for (int64_t n = job.elastic->min_replicas; n <= job.elastic->max_replicas; ++n) {
     const auto known = measured.find(n);
-    options.push_back({.workers = static_cast<int>(n),
-                       .servers = servers,
-                       .dollars_per_hour = static_cast<double>(n + servers),
-                       .predicted = RateByLaw(n, contention),
-                       .measured = known == measured.end() ? 0 : known->second});
+    options.push_back(
+        {.workers = static_cast<int>(n),
+         .servers = servers,
+         .dollars_per_hour = static_cast<double>(n) * prices.worker + servers * prices.server,
+         .predicted = RateByLaw(n, contention),
+         .measured = known == measured.end() ? 0 : known->second});
   }
   return options;
 }
@@ -153,7 +155,22 @@ Json WithWorkers(const TfJob& job, const Json& object, int64_t workers) {
   return changed;
 }
 
-std::string DecideWorkers(const TfJob& job, absl::Time now, Json* status) {
+TaskPrices PricesOfTasks(const std::vector<ObjectPtr>& pods,
+                         const std::map<std::string, double>& prices, PackingNodes* nodes) {
+  std::optional<double> worker, server;
+  bool has_servers = false;
+  for (const ObjectPtr& pod : pods) {
+    const bool is_worker = PodView(*pod).label(kTypeLabel) == ReplicaTypeName(ReplicaType::kWorker);
+    has_servers = has_servers || !is_worker;
+    std::optional<double>* const known = is_worker ? &worker : &server;
+    if (!known->has_value()) *known = PriceOfPlace(*pod, prices, nodes);
+  }
+  if (!worker.has_value() || (has_servers && !server.has_value())) return {};
+  return {.worker = *worker, .server = server.value_or(0)};
+}
+
+std::string DecideWorkers(const TfJob& job, const TaskPrices& prices, absl::Time now,
+                          Json* status) {
   const Json* const progress = status->Find("progress");
   if (!IsScaled(job) || progress == nullptr || status->Find("completionTime") != nullptr) return "";
   const int64_t workers = job.Find(ReplicaType::kWorker)->replicas;
@@ -177,8 +194,9 @@ std::string DecideWorkers(const TfJob& job, absl::Time now, Json* status) {
     const ScaleGoal goal{.examples = steps > 0 ? std::max(left, 0.0) : kManySteps,
                          .objective = ScaleGoal::Objective::kTime,
                          .least_gain = *job.elastic->least_gain};
-    const StatusOr<ScaleDecision> decision = DecideScale(
-        OptionsOf(job, *scaling.Find("rates")), goal, StateOf(job, scaling, workers, now), rules);
+    const StatusOr<ScaleDecision> decision =
+        DecideScale(OptionsOf(job, prices, *scaling.Find("rates")), goal,
+                    StateOf(job, scaling, workers, now), rules);
     if (decision.ok() && decision->is_change) {
       const int64_t wanted = job.elastic->min_replicas + static_cast<int64_t>(decision->option);
       scaling.Set(kWanted, wanted);

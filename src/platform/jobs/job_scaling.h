@@ -4,13 +4,17 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 
 #include "net/json.h"
+#include "platform/jobs/packing.h"
 #include "platform/object/tfjob.h"
+#include "platform/store/object_store.h"
 
 namespace weft::platform {
 
@@ -21,9 +25,18 @@ std::optional<int64_t> WantedWorkers(const TfJob& job, const Json& object);
 // The job with that many workers.
 Json WithWorkers(const TfJob& job, const Json& object, int64_t workers);
 
+// What tasks cost: in dollars an hour, or one as much as another where that is not known.
+struct TaskPrices {
+  double worker = 1;
+  double server = 1;  // each other task
+};
+// By the nodes where the first worker and the first other task run (PriceOfPlace).
+TaskPrices PricesOfTasks(const std::vector<ObjectPtr>& pods,
+                         const std::map<std::string, double>& prices, PackingNodes* nodes);
+
 // Measures the rate of the count that runs, by status.progress, and decides about another when
 // there is news; both stand in status.scaling. A sentence for people when the count changes, else
 // empty.
-std::string DecideWorkers(const TfJob& job, absl::Time now, Json* status);
+std::string DecideWorkers(const TfJob& job, const TaskPrices& prices, absl::Time now, Json* status);
 
 }  // namespace weft::platform

@@ -39,11 +39,13 @@ struct ScaledRun {
   int changes = 0;
   int late_changes = 0;  // in the second half
 };
-ScaledRun Simulate(int64_t begin, int64_t most, double contention, double noise, int looks = 400) {
+ScaledRun Simulate(int64_t begin, int64_t most, double contention, double noise, int looks = 400,
+                   const TaskPrices& prices = {}, int64_t servers = 0) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> off(1 - noise, 1 + noise);
   absl::Time now = absl::FromUnixSeconds(1700000000);
   Json object = ScaledJob(begin, most);
+  if (servers > 0) SetField(&object, {"spec", "tfReplicaSpecs", "PS"}, Replica(servers, ""));
   Json status = Json::MakeObject();
   double step = 0;
   ScaledRun run{.workers = begin};
@@ -56,7 +58,7 @@ ScaledRun Simulate(int64_t begin, int64_t most, double contention, double noise,
     SetField(&status, {"progress", "step"}, static_cast<int64_t>(step));
     SetField(&status, {"progress", "steps"}, int64_t{10'000'000});
     SetField(&status, {"progress", "time"}, FormatObjectTime(now));
-    DecideWorkers(job, now, &status);
+    DecideWorkers(job, prices, now, &status);
     Json whole = object;
     whole.Set("status", status);
     if (const auto wanted = WantedWorkers(job, whole)) {
@@ -85,6 +87,52 @@ TEST(DecideWorkers, GrowsWhileItIsWorthItAndStays) {
   }
 }
 
+TEST(DecideWorkers, DearServersAreWorthMoreWorkers) {
+  // What counts is how the price of all tasks grows, of which the servers' part is fixed.
+  const auto workers = [](double worker, double server) {
+    return Simulate(1, 8, 0.2, 0, 400, {.worker = worker, .server = server}, 2).workers;
+  };
+  EXPECT_LT(workers(1, 0.1), workers(1, 1));
+  EXPECT_LT(workers(1, 1), workers(0.1, 1));
+  EXPECT_EQ(workers(2, 0.2), workers(1, 0.1));
+}
+
+TEST(PricesOfTasks, AreShareOfTheirNodes) {
+  const auto node = [](const char* name, const char* kind) {
+    return std::make_shared<const Json>(
+        Json::Parse(
+            absl::StrCat(
+                R"({"metadata":{"name":")", name, R"(","labels":{")", kInstanceTypeLabel, R"(":")",
+                kind, R"("}},"status":{"allocatable":{"cpu":"8","memory":"32Gi","pods":"110"}}})"))
+            .value());
+  };
+  const auto pod = [](const char* type, const char* cpu, const char* where) {
+    return std::make_shared<const Json>(
+        Json::Parse(
+            absl::StrCat(R"({"metadata":{"name":")", type, R"(","namespace":"default","labels":{")",
+                         kTypeLabel, R"(":")", type, R"("}},"spec":{"nodeName":")", where,
+                         R"(","containers":[{"name":"tensorflow","resources":{"requests":{"cpu":")",
+                         cpu, R"("}}}]}})"))
+            .value());
+  };
+  const std::map<std::string, double> hourly = {{"large", 4}, {"small", 1}};
+  const auto prices = [&](const std::vector<ObjectPtr>& pods) {
+    PackingNodes nodes =
+        ReadPackingNodes({node("a", "large"), node("b", "small"), node("c", "odd")}, pods);
+    return PricesOfTasks(pods, hourly, &nodes);
+  };
+  const TaskPrices both = prices({pod("worker", "4", "a"), pod("ps", "2", "b")});
+  EXPECT_DOUBLE_EQ(both.worker, 2);
+  EXPECT_DOUBLE_EQ(both.server, 0.25);
+  EXPECT_DOUBLE_EQ(prices({pod("worker", "4", "a")}).worker, 2);
+  // A pod without a node, and a node of a kind without a price: as if nothing was known.
+  for (const char* where : {"", "c", "gone"}) {
+    const TaskPrices unknown = prices({pod("worker", "4", "a"), pod("ps", "2", where)});
+    EXPECT_DOUBLE_EQ(unknown.worker, 1) << where;
+    EXPECT_DOUBLE_EQ(unknown.server, 1) << where;
+  }
+}
+
 TEST(DecideWorkers, AHandThatScalesIsNotFought) {
   Json object = ScaledJob(2, 8);
   const TfJob job = *ParseTfJob(object, "job.yaml");
@@ -93,7 +141,7 @@ TEST(DecideWorkers, AHandThatScalesIsNotFought) {
   SetField(&status, {"scaling", "wanted"}, 5);
   SetField(&status, {"progress", "step"}, 10);
   SetField(&status, {"replicaStatuses", "Worker", "active"}, 2);
-  EXPECT_EQ(DecideWorkers(job, absl::Now(), &status), "");
+  EXPECT_EQ(DecideWorkers(job, {}, absl::Now(), &status), "");
   object.Set("status", status);
   EXPECT_FALSE(WantedWorkers(job, object).has_value());
 }

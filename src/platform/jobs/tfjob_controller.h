@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -49,6 +50,8 @@ class TfJobController {
     // nobody asks.
     LogProgress::Read read_log;
     absl::Duration log_period = absl::Seconds(15);
+    // Dollars an hour by kind of node, for jobs whose workers the controller counts.
+    std::map<std::string, double> prices;
     std::function<JobPlan(const JobObservation&)> plan = &PlanTfJob;
   };
   explicit TfJobController(Options options);

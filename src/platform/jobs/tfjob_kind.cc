@@ -121,6 +121,12 @@ std::shared_ptr<PackingNodes> TfJobKind::ReadNodes() const {
   return std::make_shared<PackingNodes>(ReadPackingNodes(nodes->items, pods->items));
 }
 
+TaskPrices TfJobKind::PricesOf(const Observation& observation) const {
+  const std::shared_ptr<PackingNodes> nodes = options_.prices.empty() ? nullptr : ReadNodes();
+  if (nodes == nullptr) return {};
+  return PricesOfTasks(observation.owned[kPods], options_.prices, nodes.get());
+}
+
 StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {
   const ObjectPtr& object = observation.object;
   Problems problems("");
@@ -143,7 +149,8 @@ StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {
   // When it goes on there may be other nodes.
   if (is_suspended) ForgetDistribution(&plan.status);
   if (scaled_job.has_value()) {
-    const std::string scaled = DecideWorkers(*scaled_job, observation.now, &plan.status);
+    const std::string scaled =
+        DecideWorkers(*scaled_job, PricesOf(observation), observation.now, &plan.status);
     if (!scaled.empty()) plan.events.push_back({"Normal", "Scaled", scaled});
   }
   const std::string deviation = NoteStepTime(&plan.status);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "platform/jobs/job_metrics.h"
+#include "platform/jobs/job_scaling.h"
 #include "platform/jobs/tfjob_controller.h"
 #include "platform/jobs/tfjob_plan.h"
 #include "platform/reconcile/controller.h"
@@ -37,6 +38,7 @@ class TfJobKind : public Kind {
  private:
   JobObservation Observe(const Observation& observation, TfJob job) const;
   std::shared_ptr<PackingNodes> ReadNodes() const;
+  TaskPrices PricesOf(const Observation& observation) const;
   Plan Carry(const ObjectPtr& object, JobPlan plan) const;
   // How many tasks the job gets, written into it before any is made. Unavailable while what that
   // follows from cannot be read.

@@ -36,6 +36,15 @@ int CountPlaces(const std::shared_ptr<const PodNeeds>& needs, int node, ClusterS
   return count;
 }
 
+// An hour of the node, by its kind.
+std::optional<double> PriceOfNode(const NodeDescription& node,
+                                  const std::map<std::string, double>& prices) {
+  const auto type = node.labels.find(kInstanceTypeLabel);
+  if (type == node.labels.end()) return std::nullopt;
+  const auto price = prices.find(type->second);
+  return price == prices.end() ? std::nullopt : std::optional(price->second);
+}
+
 }  // namespace
 
 const ReplicaSpec* TrainingReplica(const TfJob& job) {
@@ -77,9 +86,7 @@ StatusOr<Cluster> RoomForWorkers(const Json& pod, const std::map<std::string, do
     if (room.node(number).description == nullptr) continue;
     const NodeDescription& node = *room.node(number).description;
     NodeShape shape = ShapeOfNode(node);
-    const auto type = node.labels.find(kInstanceTypeLabel);
-    const auto price = type == node.labels.end() ? prices.end() : prices.find(type->second);
-    if (price != prices.end()) shape.price = price->second;
+    shape.price = PriceOfNode(node, prices).value_or(shape.price);
     const int places = CountPlaces(needs, number, &room);
     if (places == 0) continue;
     // Of a node's price a worker has the part that its place is of all that there would be.
@@ -95,6 +102,18 @@ StatusOr<Cluster> RoomForWorkers(const Json& pod, const std::map<std::string, do
   }
   if (shapes.empty()) return NotFound("no node has room for one worker");
   return MakeCluster(shapes);
+}
+
+std::optional<double> PriceOfPlace(const Json& pod, const std::map<std::string, double>& prices,
+                                   PackingNodes* nodes) {
+  const std::string name = StringField(pod, {"spec", "nodeName"});
+  const int number = name.empty() ? -1 : nodes->empty.FindNode(name);
+  if (number < 0 || nodes->empty.node(number).description == nullptr) return std::nullopt;
+  const std::optional<double> price = PriceOfNode(*nodes->empty.node(number).description, prices);
+  const StatusOr<std::shared_ptr<const PodNeeds>> needs = ReadPodNeeds(pod, &nodes->names);
+  if (!price.has_value() || !needs.ok()) return std::nullopt;
+  ClusterState room = nodes->empty;
+  return *price / std::max(1, CountPlaces(*needs, number, &room));
 }
 
 }  // namespace weft::platform

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,10 @@ Json WithAlternative(const Json& pod, const WorkerAlternative& alternative);
 // NotFound if there is none, InvalidArgument for a template that cannot be read.
 StatusOr<Cluster> RoomForWorkers(const Json& pod, const std::map<std::string, double>& prices,
                                  PackingNodes* nodes);
+
+// Of an hour of the pod's node the part that its place is of all such places there; nothing where
+// the pod has no node, or no price is known for the node's kind.
+std::optional<double> PriceOfPlace(const Json& pod, const std::map<std::string, double>& prices,
+                                   PackingNodes* nodes);
 
 }  // namespace weft::platform

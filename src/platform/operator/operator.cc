@@ -177,6 +177,7 @@ StatusOr<TfJobController::Options> JobOptions(const OperatorOptions& options, Ob
   jobs.gang_scheduler = options.gang_scheduler;
   jobs.cluster_domain = options.cluster_domain;
   jobs.has_network = true;
+  jobs.prices = options.prices;
   return jobs;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 
 #include "absl/time/time.h"
@@ -26,7 +27,8 @@ struct OperatorOptions {
   int parallel_calls = 32;  // pods and services that are made together
   std::string gang_scheduler;
   std::string cluster_domain;
-  absl::Duration log_period;  // zero: logs are not read for the progress of jobs
+  absl::Duration log_period;             // zero: logs are not read for the progress of jobs
+  std::map<std::string, double> prices;  // dollars an hour by kind of node
   PortOptions metrics;
   PortOptions health;
   WebhookOptions webhook;     // no port: jobs are not checked before they are kept
