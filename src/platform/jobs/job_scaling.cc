@@ -130,6 +130,32 @@ ScaleState StateOf(const TfJob& job, const Json& scaling, int64_t workers, absl:
   return state;
 }
 
+// The count that is worth more than the one that runs.
+std::optional<int64_t> BetterCount(const TfJob& job, const std::vector<ScaleOption>& options,
+                                   const Json& progress, const ScaleState& state) {
+  const int64_t steps = IntField(progress, {"steps"});
+  const double left = static_cast<double>(steps - IntField(progress, {"step"}));
+  ScaleRules rules;
+  rules.restart_seconds = kChangeSeconds;
+  rules.settle_seconds = static_cast<double>(job.elastic->settle_seconds);
+  rules.most_savings = rules.most_changes;
+  const ScaleGoal goal{.examples = steps > 0 ? std::max(left, 0.0) : kManySteps,
+                       .objective = ScaleGoal::Objective::kTime,
+                       .least_gain = *job.elastic->least_gain};
+  const StatusOr<ScaleDecision> decision = DecideScale(options, goal, state, rules);
+  if (!decision.ok() || !decision->is_change) return std::nullopt;
+  return job.elastic->min_replicas + static_cast<int64_t>(decision->option);
+}
+
+// `counter` counts the decisions of a kind.
+void Want(int64_t workers, const char* counter, const std::string& why, absl::Time now,
+          Json* scaling) {
+  scaling->Set(kWanted, workers);
+  scaling->Set(counter, IntField(*scaling, {counter}) + 1);
+  scaling->Set("changedTime", FormatObjectTime(now));
+  scaling->Set("reason", why);
+}
+
 }  // namespace
 
 bool IsScaled(const TfJob& job) {
@@ -169,8 +195,8 @@ TaskPrices PricesOfTasks(const std::vector<ObjectPtr>& pods,
   return {.worker = *worker, .server = server.value_or(0)};
 }
 
-std::string DecideWorkers(const TfJob& job, const TaskPrices& prices, absl::Time now,
-                          Json* status) {
+std::string DecideWorkers(const TfJob& job, const std::function<ScaleSurroundings()>& surroundings,
+                          absl::Time now, Json* status) {
   const Json* const progress = status->Find("progress");
   if (!IsScaled(job) || progress == nullptr || status->Find("completionTime") != nullptr) return "";
   const int64_t workers = job.Find(ReplicaType::kWorker)->replicas;
@@ -185,26 +211,21 @@ std::string DecideWorkers(const TfJob& job, const TaskPrices& prices, absl::Time
     for (const char* name : {kWanted, "sinceStep", "sinceTime"}) scaling.Erase(name);
   } else if (const std::optional<double> rate = MeasuredRate(*progress, &scaling)) {
     SetField(&scaling, {"rates", absl::StrCat(workers)}, absl::StrFormat("%.6g", *rate));
-    const int64_t steps = IntField(*progress, {"steps"});
-    const double left = static_cast<double>(steps - IntField(*progress, {"step"}));
-    ScaleRules rules;
-    rules.restart_seconds = kChangeSeconds;
-    rules.settle_seconds = static_cast<double>(job.elastic->settle_seconds);
-    rules.most_savings = rules.most_changes;
-    const ScaleGoal goal{.examples = steps > 0 ? std::max(left, 0.0) : kManySteps,
-                         .objective = ScaleGoal::Objective::kTime,
-                         .least_gain = *job.elastic->least_gain};
-    const StatusOr<ScaleDecision> decision =
-        DecideScale(OptionsOf(job, prices, *scaling.Find("rates")), goal,
-                    StateOf(job, scaling, workers, now), rules);
-    if (decision.ok() && decision->is_change) {
-      const int64_t wanted = job.elastic->min_replicas + static_cast<int64_t>(decision->option);
-      scaling.Set(kWanted, wanted);
-      scaling.Set("changes", IntField(scaling, {"changes"}) + 1);
-      scaling.Set("changedTime", FormatObjectTime(now));
+    const ScaleSurroundings around = surroundings();
+    const ScaleState state = StateOf(job, scaling, workers, now);
+    const bool has_just_changed =
+        scaling.Find("changedTime") != nullptr &&
+        state.since_change < static_cast<double>(job.elastic->settle_seconds);
+    const int64_t wanted = has_just_changed ? workers : workers - around.wanted_by_others;
+    if (wanted < workers) {
+      told = absl::StrFormat("Others wait for the places of %d of %d workers; there are %d now.",
+                             workers - wanted, workers, wanted);
+      Want(wanted, "yields", told, now, &scaling);
+    } else if (const std::optional<int64_t> better = BetterCount(
+                   job, OptionsOf(job, around.prices, *scaling.Find("rates")), *progress, state)) {
       told = absl::StrFormat("%d workers bring %.4g a second; from now on there are %d.", workers,
-                             *rate, wanted);
-      scaling.Set("reason", told);
+                             *rate, *better);
+      Want(*better, "changes", told, now, &scaling);
     }
   }
   status->Set(kScaling, std::move(scaling));

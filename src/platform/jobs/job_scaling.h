@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,9 +35,17 @@ struct TaskPrices {
 TaskPrices PricesOfTasks(const std::vector<ObjectPtr>& pods,
                          const std::map<std::string, double>& prices, PackingNodes* nodes);
 
+// What a decision takes from the cluster.
+struct ScaleSurroundings {
+  TaskPrices prices;
+  int64_t wanted_by_others = 0;  // workers in whose places a pod of others that waits would fit
+};
+
 // Measures the rate of the count that runs, by status.progress, and decides about another when
-// there is news; both stand in status.scaling. A sentence for people when the count changes, else
-// empty.
-std::string DecideWorkers(const TfJob& job, const TaskPrices& prices, absl::Time now, Json* status);
+// there is news, for which it asks for the `surroundings`; all of it stands in status.scaling.
+// Where others wait for places, workers above minReplicas go, unless the count has just changed. A
+// sentence for people when the count changes, else empty.
+std::string DecideWorkers(const TfJob& job, const std::function<ScaleSurroundings()>& surroundings,
+                          absl::Time now, Json* status);
 
 }  // namespace weft::platform

@@ -58,7 +58,8 @@ ScaledRun Simulate(int64_t begin, int64_t most, double contention, double noise,
     SetField(&status, {"progress", "step"}, static_cast<int64_t>(step));
     SetField(&status, {"progress", "steps"}, int64_t{10'000'000});
     SetField(&status, {"progress", "time"}, FormatObjectTime(now));
-    DecideWorkers(job, prices, now, &status);
+    DecideWorkers(
+        job, [&] { return ScaleSurroundings{.prices = prices}; }, now, &status);
     Json whole = object;
     whole.Set("status", status);
     if (const auto wanted = WantedWorkers(job, whole)) {
@@ -141,7 +142,9 @@ TEST(DecideWorkers, AHandThatScalesIsNotFought) {
   SetField(&status, {"scaling", "wanted"}, 5);
   SetField(&status, {"progress", "step"}, 10);
   SetField(&status, {"replicaStatuses", "Worker", "active"}, 2);
-  EXPECT_EQ(DecideWorkers(job, {}, absl::Now(), &status), "");
+  EXPECT_EQ(DecideWorkers(
+                job, [] { return ScaleSurroundings(); }, absl::Now(), &status),
+            "");
   object.Set("status", status);
   EXPECT_FALSE(WantedWorkers(job, object).has_value());
 }
@@ -174,6 +177,67 @@ TEST(ElasticMetrics, AreChecked) {
     EXPECT_THAT(ParseTfJob(job, "job.yaml").status().message(),
                 HasSubstr("expected one metric of type External, named examples-per-cost"));
   }
+}
+
+TEST_F(ScalingTest, WorkersGoWhereOthersWaitForTheirPlaces) {
+  Json node = Json::Parse(R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"status":{
+      "allocatable":{"cpu":"8","memory":"16Gi","pods":"20"}}})")
+                  .value();
+  ASSERT_TRUE(store_->Create(Nodes(), "", node, {}).ok());
+  const auto ask = [](const char* cpu) {
+    return Json::Parse(
+               absl::StrCat(R"([{"name":"tensorflow","image":"i","resources":{"requests":{"cpu":")",
+                            cpu, R"("}}}])"))
+        .value();
+  };
+  Json job = ScaledJob(4, 4);
+  SetField(&job, {"spec", "tfReplicaSpecs", "Worker", "template", "spec", "containers"}, ask("2"));
+  Submit(job);
+  for (int i = 0; i < 4; ++i) {
+    Json pod = Pod(absl::StrCat("job-worker-", i));
+    SetField(&pod, {"spec", "nodeName"}, "n");
+    ASSERT_TRUE(store_->Update(Pods(), pod, {"binding"}).ok());
+    Fate(absl::StrCat("job-worker-", i), "Running", -1);
+  }
+  const auto tell = [&](int64_t step, const char* time) {
+    Json pod = Pod("job-worker-0");
+    SetField(&pod, {"metadata", "annotations", "weft.dev/progress"},
+             absl::StrCat(R"({"step":)", step, R"(,"steps":100000,"time":"2026-01-01T00:)", time,
+                          R"(Z"})"));
+    ASSERT_TRUE(store_->Update(Pods(), pod, {}).ok());
+    Settle();
+  };
+  tell(10, "00:00");
+  tell(1010, "00:20");
+  const std::string all = "job-worker-0 job-worker-1 job-worker-2 job-worker-3";
+  EXPECT_EQ(Names(Pods()), all);
+  // Fits nowhere, whoever goes; then one that needs the places of two.
+  const auto wait_for = [&](const char* name, const char* cpu) {
+    Json pod = Json::Parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{},"spec":{},"status":{
+        "phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}})")
+                   .value();
+    SetField(&pod, {"metadata", "name"}, name);
+    SetField(&pod, {"spec", "containers"}, ask(cpu));
+    const ObjectPtr made = store_->Create(Pods(), "default", pod, {}).value();
+    Json waiting = *made;
+    waiting.Set("status", *pod.Find("status"));
+    ASSERT_TRUE(store_->Update(Pods(), waiting, {"status"}).ok());
+  };
+  wait_for("huge", "9");
+  tell(2010, "00:40");
+  EXPECT_EQ(Names(Pods()), "huge " + all);
+  wait_for("other", "3");
+  tell(3010, "01:00");
+  for (int i = 0; i < 4; ++i) {
+    const std::string ends =
+        StringField(Pod(absl::StrCat("job-worker-", i)), {"metadata", "deletionTimestamp"});
+    EXPECT_EQ(!ends.empty(), i >= 2) << i;
+  }
+  EXPECT_THAT(StringField(JobNow(), {"status", "scaling", "reason"}),
+              HasSubstr("Others wait for the places of 2 of 4 workers"));
+  EXPECT_EQ(IntField(JobNow(), {"status", "scaling", "yields"}), 1);
+  // It keeps minReplicas, and what it has for a while after a change.
+  EXPECT_EQ(IntField(JobNow(), {"spec", "tfReplicaSpecs", "Worker", "replicas"}), 2);
 }
 
 }  // namespace

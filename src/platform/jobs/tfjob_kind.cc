@@ -2,6 +2,7 @@
 #include "platform/jobs/tfjob_kind.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -16,7 +17,9 @@
 #include "platform/jobs/pod_group.h"
 #include "platform/jobs/replica_failure.h"
 #include "platform/jobs/task_security.h"
+#include "platform/jobs/worker_room.h"
 #include "platform/object/fields.h"
+#include "platform/object/pod_view.h"
 #include "platform/object/training_job_view.h"
 #include "platform/store/api_error.h"
 
@@ -121,10 +124,30 @@ std::shared_ptr<PackingNodes> TfJobKind::ReadNodes() const {
   return std::make_shared<PackingNodes>(ReadPackingNodes(nodes->items, pods->items));
 }
 
-TaskPrices TfJobKind::PricesOf(const Observation& observation) const {
-  const std::shared_ptr<PackingNodes> nodes = options_.prices.empty() ? nullptr : ReadNodes();
-  if (nodes == nullptr) return {};
-  return PricesOfTasks(observation.owned[kPods], options_.prices, nodes.get());
+// Of whole pods: the copies that the controller keeps have neither nodes nor resources.
+ScaleSurroundings TfJobKind::SurroundingsOf(const TfJob& job) const {
+  const StatusOr<ObjectList> nodes = store_->List(Nodes(), {});
+  const StatusOr<ObjectList> pods = store_->List(Pods(), {});
+  if (!nodes.ok() || !pods.ok()) return {};
+  PackingNodes read = ReadPackingNodes(nodes->items, pods->items);
+  std::vector<ObjectPtr> own;
+  std::map<int64_t, ObjectPtr> may_go;
+  for (const ObjectPtr& pod : pods->items) {
+    const PodView view(*pod);
+    if (view.label(kJobLabel) != job.metadata.name ||
+        NamespaceOf(*pod) != job.metadata.namespace_name || IsFinishedPod(*pod))
+      continue;
+    own.push_back(pod);
+    int64_t index = 0;
+    if (view.label(kTypeLabel) == ReplicaTypeName(ReplicaType::kWorker) &&
+        absl::SimpleAtoi(view.label(kIndexLabel), &index) && index >= job.elastic->min_replicas)
+      may_go[index] = pod;
+  }
+  std::vector<ObjectPtr> workers;
+  for (const auto& [index, pod] : may_go) workers.push_back(pod);
+  return {
+      .prices = PricesOfTasks(own, options_.prices, &read),
+      .wanted_by_others = WorkersThatOthersWant(workers, job.metadata.name, pods->items, &read)};
 }
 
 StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {
@@ -149,8 +172,8 @@ StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {
   // When it goes on there may be other nodes.
   if (is_suspended) ForgetDistribution(&plan.status);
   if (scaled_job.has_value()) {
-    const std::string scaled =
-        DecideWorkers(*scaled_job, PricesOf(observation), observation.now, &plan.status);
+    const std::string scaled = DecideWorkers(
+        *scaled_job, [&] { return SurroundingsOf(*scaled_job); }, observation.now, &plan.status);
     if (!scaled.empty()) plan.events.push_back({"Normal", "Scaled", scaled});
   }
   const std::string deviation = NoteStepTime(&plan.status);

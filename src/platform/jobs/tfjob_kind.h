@@ -38,7 +38,7 @@ class TfJobKind : public Kind {
  private:
   JobObservation Observe(const Observation& observation, TfJob job) const;
   std::shared_ptr<PackingNodes> ReadNodes() const;
-  TaskPrices PricesOf(const Observation& observation) const;
+  ScaleSurroundings SurroundingsOf(const TfJob& job) const;
   Plan Carry(const ObjectPtr& object, JobPlan plan) const;
   // How many tasks the job gets, written into it before any is made. Unavailable while what that
   // follows from cannot be read.

@@ -5,9 +5,13 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
+#include "platform/jobs/task_objects.h"
 #include "platform/object/fields.h"
+#include "platform/object/pod_view.h"
 #include "platform/resources/fit.h"
 #include "platform/resources/node_shape.h"
 #include "platform/resources/pod_needs.h"
@@ -17,6 +21,8 @@ namespace {
 
 // More workers of one job than these on a node are not planned for.
 constexpr int kMostWorkersOfNode = 16;
+// Of those that wait for places no more are looked at.
+constexpr size_t kMostWaiting = 50;
 
 bool Asks(const PodNeeds& needs) {
   return AmountOf(needs.amounts, kCpu) > 0 || AmountOf(needs.amounts, kMemory) > 0 ||
@@ -43,6 +49,25 @@ std::optional<double> PriceOfNode(const NodeDescription& node,
   if (type == node.labels.end()) return std::nullopt;
   const auto price = prices.find(type->second);
   return price == prices.end() ? std::nullopt : std::optional(price->second);
+}
+
+bool WaitsInVain(const Json& pod) {
+  const Json* const status = pod.Find("status");
+  const Json* const condition =
+      status == nullptr ? nullptr : FindCondition(*status, "PodScheduled");
+  return !PodView(pod).is_bound() && condition != nullptr &&
+         StringField(*condition, {"reason"}) == "Unschedulable";
+}
+
+bool FitsSomewhere(const ClusterState& room, const PodNeeds& needs) {
+  for (int number = 0; number < room.node_count(); ++number) {
+    if (room.node(number).description == nullptr) continue;
+    absl::InlinedVector<int, 8> gpus;
+    if (CheckNode(room.node(number), needs) == Misfit::kNone &&
+        (needs.gpu.count == 0 || ChooseGpus(room.node(number), needs.gpu, &gpus)))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -114,6 +139,41 @@ std::optional<double> PriceOfPlace(const Json& pod, const std::map<std::string, 
   if (!price.has_value() || !needs.ok()) return std::nullopt;
   ClusterState room = nodes->empty;
   return *price / std::max(1, CountPlaces(*needs, number, &room));
+}
+
+int64_t WorkersThatOthersWant(const std::vector<ObjectPtr>& workers, const std::string& own,
+                              const std::vector<ObjectPtr>& pods, PackingNodes* nodes) {
+  if (workers.empty()) return 0;
+  const int64_t priority = PodView(*workers.back()).priority();
+  std::vector<std::shared_ptr<const PodNeeds>> waiting;
+  for (const ObjectPtr& pod : pods) {
+    const bool is_own =
+        PodView(*pod).label(kJobLabel) == own && NamespaceOf(*pod) == NamespaceOf(*workers.back());
+    if (is_own || !WaitsInVain(*pod) || PodView(*pod).priority() < priority) continue;
+    const auto needs = ReadPodNeeds(*pod, &nodes->names);
+    // What fits already only waits for the scheduler.
+    if (needs.ok() && !FitsSomewhere(nodes->now, **needs)) waiting.push_back(*needs);
+    if (waiting.size() == kMostWaiting) break;
+  }
+  if (waiting.empty()) return 0;
+  ClusterState room = nodes->now;
+  for (size_t gone = 1; gone <= workers.size(); ++gone) {
+    const Json& worker = *workers[workers.size() - gone];
+    const int number = room.FindNode(PodView(worker).node());
+    const auto its_needs = ReadPodNeeds(worker, &nodes->names);
+    if (number < 0 || !its_needs.ok()) continue;
+    const std::vector<NodeState::Tenant>& tenants = room.node(number).tenants;
+    const auto there = absl::c_find_if(tenants, [&](const NodeState::Tenant& tenant) {
+      return tenant.needs->namespace_name == (*its_needs)->namespace_name &&
+             tenant.needs->labels == (*its_needs)->labels;
+    });
+    if (there == tenants.end()) continue;
+    const NodeState::Tenant leaves = *there;
+    room.Vacate(leaves.needs, leaves.place);
+    if (absl::c_any_of(waiting, [&](const auto& needs) { return FitsSomewhere(room, *needs); }))
+      return static_cast<int64_t>(gone);
+  }
+  return 0;
 }
 
 }  // namespace weft::platform

@@ -35,4 +35,9 @@ StatusOr<Cluster> RoomForWorkers(const Json& pod, const std::map<std::string, do
 std::optional<double> PriceOfPlace(const Json& pod, const std::map<std::string, double>& prices,
                                    PackingNodes* nodes);
 
+// How many of `workers`, from the last, must go so that a pod that waits in vain fits on the nodes:
+// one that is not of the job `own`, of no lesser priority. 0: none waits that they keep away.
+int64_t WorkersThatOthersWant(const std::vector<ObjectPtr>& workers, const std::string& own,
+                              const std::vector<ObjectPtr>& pods, PackingNodes* nodes);
+
 }  // namespace weft::platform
