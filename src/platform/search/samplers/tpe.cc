@@ -5,7 +5,7 @@
 // "BOHB", 2018, for the joint density.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <deque>
 
 #include "platform/search/normal.h"
 #include "platform/search/random_numbers.h"
@@ -22,17 +22,18 @@ constexpr size_t kMostGood = 25;
 constexpr double kLeastWidth = 0.01;
 constexpr double kLeastOthers = 0.2;  // of a choice's draws: good trials alike must not end them
 
-// A mixture of one kernel at each point and one over the whole space.
+// A mixture of one kernel at each point and one over the whole space. A parameter that a point has
+// no value of, NaN, may have any under its kernel.
 class Density {
  public:
   Density(const SearchSpace& space, std::vector<const std::vector<double>*> points)
       : space_(space), points_(std::move(points)), widths_(space.parameters.size()) {
-    const auto n = static_cast<double>(points_.size());
-    const double shrink =
-        std::pow(n + 1, -1.0 / (static_cast<double>(space.parameters.size()) + 4));
+    const double power = -1.0 / (static_cast<double>(space.parameters.size()) + 4);
     for (size_t i = 0; i < widths_.size(); ++i) {
-      double sum = 0, squares = 0;
+      double n = 0, sum = 0, squares = 0;
       for (const auto* p : points_) {
+        if (std::isnan((*p)[i])) continue;
+        n += 1;
         sum += (*p)[i];
         squares += (*p)[i] * (*p)[i];
       }
@@ -42,9 +43,17 @@ class Density {
       // Of few whole numbers the next one stays in reach.
       const auto values = static_cast<double>(space.parameters[i].size());
       const double least = values > 0 ? std::max(kLeastWidth, 1.0 / values) : kLeastWidth;
+      const double shrink = std::pow(n + 1, power);
       widths_[i] = std::max(least, shrink * std::sqrt((n * variance + 1.0 / 12) / (n + 1)));
     }
-    for (const auto* p : points_) heights_.push_back(Height(*p));
+    for (const auto* p : points_) {
+      double sum = 0;
+      for (size_t i = 0; i < widths_.size(); ++i) {
+        parts_.push_back(Height(i, (*p)[i]));
+        sum += parts_.back();
+      }
+      heights_.push_back(sum);
+    }
     for (size_t i = 0; i < widths_.size(); ++i) {
       const auto count = static_cast<double>(space.parameters[i].choices.size());
       same_.push_back(IsChoice(i) ? std::log(Kept(i) * count + 1 - Kept(i)) : 0);
@@ -64,6 +73,7 @@ class Density {
       }
       if (kernel == points_.size()) continue;
       const double center = (*points_[kernel])[i];
+      if (std::isnan(center)) continue;
       if (IsChoice(i)) {
         if (random.Uniform() < Kept(i)) position[i] = center;
         continue;
@@ -85,7 +95,9 @@ class Density {
       double squares = 0, height = heights_[k];
       for (size_t i = 0; i < x.size(); ++i) {
         const double delta = x[i] - center[i];
-        if (IsChoice(i)) {
+        if (std::isnan(delta)) {
+          if (std::isnan(x[i])) height -= parts_[k * x.size() + i];
+        } else if (IsChoice(i)) {
           height += delta == 0 ? same_[i] : other_[i];
         } else {
           squares += delta * delta * scales_[i] * scales_[i];
@@ -103,24 +115,20 @@ class Density {
   // How likely a choice is kept as it is in a good trial.
   double Kept(size_t i) const { return 1 - std::clamp(2 * widths_[i], kLeastOthers, 0.9); }
 
-  // The logarithm of a kernel at its center, but for choices: what lies outside of the space is
-  // made up for inside.
-  double Height(const std::vector<double>& center) const {
-    double product = 1;
-    for (size_t i = 0; i < center.size(); ++i) {
-      if (IsChoice(i)) continue;
-      const double inside =
-          NormalShare((1 - center[i]) / widths_[i]) - NormalShare(-center[i] / widths_[i]);
-      product *= 0.3989422804014327 / (widths_[i] * inside);
-    }
-    return std::log(product);
+  // The logarithm of a kernel at its center along one parameter, but for choices: what lies outside
+  // of the space is made up for inside.
+  double Height(size_t i, double center) const {
+    if (IsChoice(i) || std::isnan(center)) return 0;
+    const double inside =
+        NormalShare((1 - center) / widths_[i]) - NormalShare(-center / widths_[i]);
+    return std::log(0.3989422804014327 / (widths_[i] * inside));
   }
 
   const SearchSpace& space_;
   const std::vector<const std::vector<double>*> points_;
   std::vector<double> widths_, scales_;  // by parameter
   std::vector<double> same_, other_;     // logarithms, of choices
-  std::vector<double> heights_;          // by point
+  std::vector<double> heights_, parts_;  // by point, and by point and parameter
 };
 
 class Tpe final : public Sampler {
@@ -131,7 +139,9 @@ class Tpe final : public Sampler {
     double good;
   };
   Tpe(const SearchSpace& space, uint64_t seed, const Settings& settings)
-      : space_(space), seed_(seed), settings_(settings) {}
+      : space_(space), seed_(seed), settings_(settings) {
+    for (const SearchParameter& p : space.parameters) has_conditions_ |= p.depends_on >= 0;
+  }
 
   StatusOr<NextPoint> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
                               absl::Span<const int> finished) override {
@@ -147,13 +157,19 @@ class Tpe final : public Sampler {
     const auto good = std::min(
         kMostGood,
         static_cast<size_t>(std::ceil(settings_.good * static_cast<double>(order.size()))));
+    std::deque<std::vector<double>> marked;
+    const auto known = [&](const TrialPoint& trial) {
+      if (!has_conditions_) return &trial.position;
+      marked.push_back(Marked(trial.position));
+      return const_cast<const std::vector<double>*>(&marked.back());
+    };
     std::vector<const std::vector<double>*> near, far;
     for (size_t i = 0; i < order.size(); ++i) {
-      (i < good ? near : far).push_back(&trials[order[i]].position);
+      (i < good ? near : far).push_back(known(trials[order[i]]));
     }
     // What runs now keeps the next away: it counts as not good.
     for (const TrialPoint& trial : trials) {
-      if (trial.is_running()) far.push_back(&trial.position);
+      if (trial.is_running()) far.push_back(known(trial));
     }
     const Density likely(space_, near), unlikely(space_, far);
     std::vector<double> best;
@@ -165,18 +181,30 @@ class Tpe final : public Sampler {
                          kLeastCandidates, kMostCandidates);
     for (int64_t i = 0; i < candidates; ++i) {
       std::vector<double> candidate = likely.Draw(random);
+      if (has_conditions_) candidate = Marked(candidate);
       const double score = likely.Log(candidate) - unlikely.Log(candidate);
       if (!best.empty() && score <= best_score) continue;
       best_score = score;
       best = std::move(candidate);
     }
+    for (double& p : best) p = std::isnan(p) ? 0.5 : p;
     return best;
   }
 
  private:
+  // The position with NaN for each parameter that its condition rules out there.
+  std::vector<double> Marked(std::vector<double> position) const {
+    const std::vector<double> values = space_.At(position);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (std::isnan(values[i])) position[i] = values[i];
+    }
+    return position;
+  }
+
   const SearchSpace& space_;
   const uint64_t seed_;
   const Settings settings_;
+  bool has_conditions_ = false;
 };
 
 }  // namespace
