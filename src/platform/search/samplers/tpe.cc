@@ -140,7 +140,10 @@ class Tpe final : public Sampler {
   };
   Tpe(const SearchSpace& space, uint64_t seed, const Settings& settings)
       : space_(space), seed_(seed), settings_(settings) {
-    for (const SearchParameter& p : space.parameters) has_conditions_ |= p.depends_on >= 0;
+    for (const SearchParameter& p : space.parameters) {
+      has_conditions_ |= p.depends_on >= 0;
+      is_plain_ &= p.depends_on < 0 && p.size() == 0;
+    }
   }
 
   StatusOr<NextPoint> Suggest(int64_t number, absl::Span<const TrialPoint> trials,
@@ -157,11 +160,11 @@ class Tpe final : public Sampler {
     const auto good = std::min(
         kMostGood,
         static_cast<size_t>(std::ceil(settings_.good * static_cast<double>(order.size()))));
-    std::deque<std::vector<double>> marked;
+    std::deque<std::vector<double>> tried;
     const auto known = [&](const TrialPoint& trial) {
       if (!has_conditions_) return &trial.position;
-      marked.push_back(Marked(trial.position));
-      return const_cast<const std::vector<double>*>(&marked.back());
+      tried.push_back(Tried(trial.position));
+      return const_cast<const std::vector<double>*>(&tried.back());
     };
     std::vector<const std::vector<double>*> near, far;
     for (size_t i = 0; i < order.size(); ++i) {
@@ -172,31 +175,74 @@ class Tpe final : public Sampler {
       if (trial.is_running()) far.push_back(known(trial));
     }
     const Density likely(space_, near), unlikely(space_, far);
-    std::vector<double> best;
-    double best_score = 0;
-    const int64_t candidates =
+    const int64_t count =
         settings_.candidates > 0
             ? settings_.candidates
             : std::clamp(kMostKernels / static_cast<int64_t>(near.size() + far.size()),
                          kLeastCandidates, kMostCandidates);
-    for (int64_t i = 0; i < candidates; ++i) {
-      std::vector<double> candidate = likely.Draw(random);
-      if (has_conditions_) candidate = Marked(candidate);
-      const double score = likely.Log(candidate) - unlikely.Log(candidate);
-      if (!best.empty() && score <= best_score) continue;
-      best_score = score;
-      best = std::move(candidate);
+    std::vector<std::vector<double>> candidates;
+    for (int64_t i = 0; i < count; ++i) {
+      candidates.push_back(likely.Draw(random));
+      if (!is_plain_) candidates.back() = Tried(std::move(candidates.back()));
     }
+    const auto score = [&](const std::vector<double>& x) {
+      return likely.Log(x) - unlikely.Log(x);
+    };
+    if (has_conditions_) KeepBestBranch(score, &candidates);
+    std::vector<double> best = Best(candidates, score);
     for (double& p : best) p = std::isnan(p) ? 0.5 : p;
     return best;
   }
 
  private:
-  // The position with NaN for each parameter that its condition rules out there.
-  std::vector<double> Marked(std::vector<double> position) const {
-    const std::vector<double> values = space_.At(position);
+  template <typename Score>
+  static std::vector<double> Best(const std::vector<std::vector<double>>& candidates,
+                                  const Score& score) {
+    size_t best = 0;
+    double best_score = score(candidates[0]);
+    for (size_t i = 1; i < candidates.size(); ++i) {
+      const double next = score(candidates[i]);
+      if (next <= best_score) continue;
+      best_score = next;
+      best = i;
+    }
+    return candidates[best];
+  }
+
+  // Those candidates alone that have values of the same parameters as the best one by what none
+  // goes without. Of a branch with more parameters the best by all would be better by chance alone.
+  template <typename Score>
+  void KeepBestBranch(const Score& score, std::vector<std::vector<double>>* candidates) const {
+    const auto common = [&](std::vector<double> x) {
+      for (size_t i = 0; i < x.size(); ++i) {
+        if (space_.parameters[i].depends_on >= 0) x[i] = std::nan("");
+      }
+      return score(x);
+    };
+    const std::vector<double> best = Best(*candidates, common);
+    std::erase_if(*candidates, [&](const std::vector<double>& x) {
+      for (size_t i = 0; i < x.size(); ++i) {
+        if (std::isnan(x[i]) != std::isnan(best[i])) return true;
+      }
+      return false;
+    });
+  }
+
+  // The position that a trial there has, with NaN for each parameter that its condition rules out.
+  std::vector<double> Tried(std::vector<double> position) const {
+    std::vector<double> values(position.size(), 0);
     for (size_t i = 0; i < values.size(); ++i) {
-      if (std::isnan(values[i])) position[i] = values[i];
+      const SearchParameter& p = space_.parameters[i];
+      if (p.size() > 0) values[i] = p.FromUnit(position[i]);
+    }
+    space_.DropInactive(&values);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const SearchParameter& p = space_.parameters[i];
+      if (std::isnan(values[i])) {
+        position[i] = values[i];
+      } else if (p.size() > 0) {
+        position[i] = p.ToUnit(values[i]);
+      }
     }
     return position;
   }
@@ -205,6 +251,7 @@ class Tpe final : public Sampler {
   const uint64_t seed_;
   const Settings settings_;
   bool has_conditions_ = false;
+  bool is_plain_ = true;  // every position is a point of the space
 };
 
 }  // namespace
