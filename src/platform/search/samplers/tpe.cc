@@ -20,6 +20,7 @@ constexpr int64_t kMostCandidates = 96, kLeastCandidates = 32, kMostKernels = 30
 constexpr double kGood = 0.1;  // of the finished trials count as good
 constexpr size_t kMostGood = 25;
 constexpr double kLeastWidth = 0.01;
+constexpr double kLeastValues = 1.4;  // of whole numbers: a width of so many of them
 constexpr double kLeastOthers = 0.2;  // of a choice's draws: good trials alike must not end them
 
 // A mixture of one kernel at each point and one over the whole space. A parameter that a point has
@@ -42,7 +43,9 @@ class Density {
       const double variance = std::max(0.0, squares / std::max(1.0, n) - mean * mean);
       // Of few whole numbers the next one stays in reach.
       const auto values = static_cast<double>(space.parameters[i].size());
-      const double least = values > 0 ? std::max(kLeastWidth, 1.0 / values) : kLeastWidth;
+      const double least = values > 0
+                               ? std::max(kLeastWidth, (IsChoice(i) ? 1 : kLeastValues) / values)
+                               : kLeastWidth;
       const double shrink = std::pow(n + 1, power);
       widths_[i] = std::max(least, shrink * std::sqrt((n * variance + 1.0 / 12) / (n + 1)));
     }
