@@ -110,7 +110,7 @@ def score(runs):
 
 
 def rows(runs):
-    """Each search beside HEBO on the problems and seeds that both have run, with 95% of the difference."""
+    """Of the page: each search beside HEBO on the problems and seeds that both have run, with 95% of the difference."""
     scores = score(runs)
     theirs = scores.get('hebo', {})
     lines = []
@@ -121,10 +121,27 @@ def rows(runs):
         differences = [ours[key] - theirs[key] for key in both]
         spread = 1.96 * statistics.stdev(differences) / math.sqrt(len(both)) if len(both) > 1 else math.inf
         middle = statistics.mean(differences)
-        lines.append('%s: score %.1f, HEBO %.1f, %+.1f (%+.1f to %+.1f) in %d runs' % (
-            name, statistics.mean(ours[key] for key in both), statistics.mean(theirs[key] for key in both), middle, middle - spread,
-            middle + spread, len(both)))
+        lines.append('| `%s` | %d | %d | %d | %.1f | %.1f | %+.1f (%+.1f to %+.1f) |' % (
+            name, len({problem for problem, _ in both}), len(both), sum(d > 0 for d in differences), statistics.mean(ours[key] for key in both),
+            statistics.mean(theirs[key] for key in both), middle, middle - spread, middle + spread))
     return lines
+
+
+def section(found):
+    """Of the page of search_quality.py."""
+    return SECTION % (BATCHES, BATCH, ', '.join('%s %s' % item for item in sorted(found['versions'].items())),
+                      '; '.join(sorted(found['runs'])), '\n'.join(rows(found['runs'])))
+
+
+SECTION = '''## Batches of eight beside HEBO
+
+%d batches of %d trials, of models of scikit-learn that bayesmark makes. 100 is the best value that any of the searches found, 0 the
+middle one of those that random search tries. With %s. Problems, as model, data set and metric: %s.
+
+| weft | Problems | Runs | Ahead | Score | HEBO's score | Difference (95%%) |
+|---|---|---|---|---|---|---|
+%s
+'''
 
 
 def main():

@@ -18,6 +18,7 @@ import random
 import statistics
 import time
 
+import search_batches
 import search_peers
 import search_problems
 
@@ -116,8 +117,10 @@ def row(ours, theirs, dimension, runs, at):
     even = sum(statistics.median(seeds) == 0 for seeds in ratios.values())
     middle, low, high = interval(ratios)
     word = 'ahead' if high < 0 else 'behind' if low > 0 else 'even'
-    return '| `%s` | %s | %s | %d | %d of %d%s | %.2f (%.2f to %.2f) | %s |' % (
-        ours, theirs, dimension, CHECKPOINTS[at], ahead, len(ratios), ', %d even' % even if even else '', 10 ** middle, 10 ** low, 10 ** high, word)
+    seeds = sorted({len(seeds) for seeds in ratios.values()})
+    return '| `%s` | %s | %s | %d | %s | %d of %d%s | %.2f (%.2f to %.2f) | %s |' % (
+        ours, theirs, dimension, CHECKPOINTS[at], ' to '.join(map(str, seeds[::max(1, len(seeds) - 1)])), ahead, len(ratios),
+        ', %d even' % even if even else '', 10 ** middle, 10 ** low, 10 ** high, word)
 
 
 def page(flags):
@@ -130,9 +133,10 @@ def page(flags):
         rows = [each for each in rows if each]
         if not rows:
             continue
-        seeds = {len(runs) for searches in dimensions.values() for functions in searches.values() for runs in functions.values()}
-        parts.append('## %s\n\n%s seeds of each.\n\n| weft | Peer | Parameters | Evaluations | Functions ahead | Distance, weft\'s by the peer\'s (95%%) | |\n'
-                     '|---|---|---|---|---|---|---|\n%s\n' % (about, '%d to %d' % (min(seeds), max(seeds)) if len(seeds) > 1 else min(seeds), '\n'.join(rows)))
+        parts.append('## %s\n\n| weft | Peer | Parameters | Evaluations | Seeds | Functions ahead | Distance, weft\'s by the peer\'s (95%%) | |\n'
+                     '|---|---|---|---|---|---|---|---|\n%s\n' % (about, '\n'.join(rows)))
+    if flags.batches.exists():
+        parts.append(search_batches.section(json.loads(flags.batches.read_text())))
     versions = ', '.join('%s %s' % item for item in sorted({(search_peers.PACKAGES[name.split('.')[0]], version)
                                                              for name, version in results['versions'].items()}))
     flags.page.write_text(INTRODUCTION % versions + '\n' + '\n'.join(parts))
@@ -140,13 +144,13 @@ def page(flags):
 
 INTRODUCTION = '''# How good the search is
 
-Written by `bench/search_quality.py` from `bench/search_quality.json`. What is compared is how far above the function's least value
+Written by `bench/search_quality.py` from `bench/search_quality.json` and `bench/search_batches.json`. What is compared is how far above the function's least value
 the best value found lies, one evaluation at a time. Both searches have the same instances of the same functions, and their defaults.
 The distance is the median over the functions of the median over the seeds, with the interval that holds 95%% of what it is
-when functions and seeds are drawn anew; *ahead* and *behind* say that the interval lies on one side of 1. So few seeds show which
+when functions and seeds are drawn anew; *ahead* and *behind* say that the interval lies on one side of 1. Few seeds show which
 algorithm is of use, not who is best by a tenth; two settings of `tpe` were chosen on the first two of them in 5 dimensions,
 those of `cmaes` on other seeds.
-Optuna's GPSampler takes some 0.3 s of the processor an evaluation, and stands here where somebody had the time. Peers: %s.
+Optuna's GPSampler takes some 0.2 s of the processor an evaluation, and stands here with few seeds. Peers: %s.
 '''
 
 
@@ -167,6 +171,7 @@ def main():
     command = commands.add_parser('page')
     command.add_argument('results', type=pathlib.Path)
     command.add_argument('page', type=pathlib.Path)
+    command.add_argument('--batches', type=pathlib.Path, default=pathlib.Path(__file__).with_name('search_batches.json'))
     flags = parser.parse_args()
     {'measure': measure, 'page': page}[flags.command](flags)
 

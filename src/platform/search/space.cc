@@ -211,6 +211,15 @@ StatusOr<double> SearchParameter::Parse(absl::string_view text) const {
   return number;
 }
 
+std::vector<double> SearchSpace::At(const std::vector<double>& position) const {
+  std::vector<double> values;
+  for (size_t i = 0; i < position.size(); ++i) {
+    values.push_back(parameters[i].FromUnit(position[i]));
+  }
+  DropInactive(&values);
+  return values;
+}
+
 void SearchSpace::DropInactive(std::vector<double>* values) const {
   for (size_t i = 0; i < values->size(); ++i) {
     const SearchParameter& p = parameters[i];

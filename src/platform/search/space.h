@@ -41,6 +41,8 @@ struct SearchParameter {
 struct SearchSpace {
   std::vector<SearchParameter> parameters;  // names differ
 
+  // The values at a position in [0, 1] each; NaN where the condition does not hold.
+  std::vector<double> At(const std::vector<double>& position) const;
   // Makes those values NaN whose condition does not hold.
   void DropInactive(std::vector<double>* values) const;
   // The parameters that have a value, by name and as text.

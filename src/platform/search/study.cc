@@ -48,12 +48,7 @@ StatusOr<SearchTrial> Study::Ask() {
   WEFT_ASSIGN_OR_RETURN(
       const NextPoint next,
       sampler_->Suggest(static_cast<int64_t>(trials_.size()), observations_, finished_));
-  std::vector<double> values;
-  for (size_t i = 0; i < next.position.size(); ++i) {
-    values.push_back(space_.parameters[i].FromUnit(next.position[i]));
-  }
-  space_.DropInactive(&values);
-  Add(std::move(values), next.parent);
+  Add(space_.At(next.position), next.parent);
   return trials_.back();
 }
 

@@ -56,6 +56,52 @@ TEST(StudyTest, AlgorithmsThatLearnFindMoreThanChance) {
 const std::map<std::string, std::string> kSettings = {
     {"resource_name", "epochs"}, {"eta", "2"}, {"n_population", "6"}, {"population_size", "6"}};
 
+// Most of the parameters are whole numbers of few values: what is weighed is what would be tried.
+TEST(StudyTest, TpeWeighsWholeNumbersAsTheyAreTried) {
+  std::string space = "x=-5.0..5.0 y=-5.0..5.0";
+  const std::vector<double> best = {1, 3, 2, 9, 0, 1, 6, 4}, last = {1, 3, 7, 15, 1, 3, 7, 15};
+  for (size_t i = 0; i < last.size(); ++i) absl::StrAppend(&space, " n", i, "=0..", last[i]);
+  std::vector<double> all;
+  for (uint64_t seed = 0; seed < 15; ++seed) {
+    const auto study = NewStudy(space.c_str(), {.algorithm = "tpe", .seed = seed});
+    for (int i = 0; i < 200; ++i) {
+      const SearchTrial t = study->Ask().value();
+      double loss = std::pow(t.values[0] - 1, 2) + std::pow(t.values[1] + 2, 2);
+      for (size_t j = 0; j < best.size(); ++j)
+        loss += std::pow(4 * (t.values[j + 2] - best[j]) / last[j], 2);
+      ASSERT_TRUE(study->Tell(t.number, loss).ok());
+    }
+    all.push_back(study->best()->objective);
+  }
+  std::nth_element(all.begin(), all.begin() + 7, all.end());
+  EXPECT_LT(all[7], 0.7);
+}
+
+// One choice has four parameters more and is a little worse: they must not make it look better, and
+// that they have no value with the other choice says nothing of where they are good.
+TEST(StudyTest, TpeKnowsWhatAConditionRulesOut) {
+  std::vector<double> all;
+  int asked = 0, near_the_middle = 0;
+  for (uint64_t seed = 0; seed < 15; ++seed) {
+    const auto study = NewStudy(
+        "z=0.0..1.0 w=0.0..1.0 o={a,b} p=0.0..1.0?o=b q=0.0..1.0?o=b r=0.0..1.0?o=b s=0.0..1.0?o=b",
+        {.algorithm = "tpe", .seed = seed});
+    for (int i = 0; i < 80; ++i) {
+      const SearchTrial t = study->Ask().value();
+      const double loss = std::pow(t.values[0] - 0.3, 2) + std::pow(t.values[1] - 0.8, 2);
+      ASSERT_TRUE(study->Tell(t.number, loss + 0.01 * t.values[2]).ok());
+      if (i < 15 || t.values[2] == 0) continue;
+      ++asked;
+      near_the_middle += std::abs(t.values[3] - 0.5) < 0.1 ? 1 : 0;
+    }
+    all.push_back(study->best()->objective);
+  }
+  std::nth_element(all.begin(), all.begin() + 7, all.end());
+  EXPECT_LT(all[7], 0.003);
+  EXPECT_GT(asked, 15);
+  EXPECT_LT(near_the_middle, 0.45 * asked);  // 0.2 by chance
+}
+
 TEST(StudyTest, FewValuesDoNotTrapTheSearch) {
   for (const char* algorithm : {"tpe", "bayesian"}) {
     std::vector<double> all;

@@ -216,11 +216,7 @@ class GaussianProcess final : public Sampler {
   // The position that a trial at `position` has.
   Position Tried(const Position& position) const {
     if (is_plain_) return position;
-    std::vector<double> values;
-    for (size_t i = 0; i < position.size(); ++i) {
-      values.push_back(space_.parameters[i].FromUnit(position[i]));
-    }
-    space_.DropInactive(&values);
+    const std::vector<double> values = space_.At(position);
     Position tried;
     for (size_t i = 0; i < values.size(); ++i) {
       tried.push_back(std::isnan(values[i]) ? 0.5 : space_.parameters[i].ToUnit(values[i]));
@@ -282,11 +278,7 @@ class GaussianProcess final : public Sampler {
   // Uphill from a candidate, by the coordinates that are numbers and count.
   Position Climb(Position position) const {
     Position low = position, high = position;
-    std::vector<double> values;
-    for (size_t i = 0; i < position.size(); ++i) {
-      values.push_back(space_.parameters[i].FromUnit(position[i]));
-    }
-    space_.DropInactive(&values);
+    const std::vector<double> values = space_.At(position);
     for (size_t i = 0; i < position.size(); ++i) {
       const SearchParameter& p = space_.parameters[i];
       if (p.kind == SearchParameter::Kind::kChoice || std::isnan(values[i])) continue;
