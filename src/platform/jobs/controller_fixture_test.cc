@@ -6,6 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 
+#include "platform/object/job_annotations.h"
+
 namespace weft::platform {
 
 Json Replica(int64_t replicas, const std::string& policy) {
@@ -91,6 +93,16 @@ void ControllerFixture::Fate(const std::string& name, const std::string& phase, 
     SetField(&pod, {"status", "containerStatuses"}, Json(Json::Array{std::move(status)}));
   }
   ASSERT_TRUE(store_->Update(Pods(), pod, {"status"}).ok());
+  Settle();
+}
+
+void ControllerFixture::Tell(const std::string& name, const std::string& report) {
+  Json pod = Pod(name);
+  if (FindField(pod, {"metadata", "annotations"}) == nullptr) {
+    SetField(&pod, {"metadata", "annotations"}, Json::MakeObject());
+  }
+  SetField(&pod, {"metadata", "annotations", kProgressAnnotation}, report);
+  ASSERT_TRUE(store_->Update(Pods(), pod, {}).ok());
   Settle();
 }
 

@@ -37,6 +37,8 @@ class ControllerFixture : public ::testing::Test {
   // What the kubelet would write; a negative code: no container status.
   void Fate(const std::string& name, const std::string& phase, int64_t code = 0,
             int64_t restarts = 0);
+  // What a node writes of the lines that the pod's program prints.
+  void Tell(const std::string& name, const std::string& report);
   // "Created+ Running-"
   std::string Conditions();
   Json TfConfig(const std::string& pod);

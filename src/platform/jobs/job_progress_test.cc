@@ -4,22 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "platform/jobs/controller_fixture_test.h"
-#include "platform/object/job_annotations.h"
 
 namespace weft::platform {
 namespace {
 
 class ProgressTest : public ControllerFixture {
  protected:
-  void Tell(const std::string& name, const std::string& report) {
-    Json pod = Pod(name);
-    if (FindField(pod, {"metadata", "annotations"}) == nullptr) {
-      SetField(&pod, {"metadata", "annotations"}, Json::MakeObject());
-    }
-    SetField(&pod, {"metadata", "annotations", kProgressAnnotation}, report);
-    ASSERT_TRUE(store_->Update(Pods(), pod, {}).ok());
-    Settle();
-  }
   std::string Progress() {
     const Json job = JobNow();
     const Json* const progress = FindField(job, {"status", "progress"});

@@ -183,6 +183,7 @@ Json WithWorkers(const TfJob& job, const Json& object, int64_t workers) {
 
 TaskPrices PricesOfTasks(const std::vector<ObjectPtr>& pods,
                          const std::map<std::string, double>& prices, PackingNodes* nodes) {
+  if (prices.empty()) return {};
   std::optional<double> worker, server;
   bool has_servers = false;
   for (const ObjectPtr& pod : pods) {

@@ -149,22 +149,20 @@ TEST(DecideWorkers, AHandThatScalesIsNotFought) {
   EXPECT_FALSE(WantedWorkers(job, object).has_value());
 }
 
-using ScalingTest = ControllerFixture;
+class ScalingTest : public ControllerFixture {
+ protected:
+  void TellStep(int64_t step, const char* time) {
+    Tell("job-worker-0", absl::StrCat(R"({"step":)", step,
+                                      R"(,"steps":100000,"time":"2026-01-01T00:)", time, R"(Z"})"));
+  }
+};
 
 TEST_F(ScalingTest, TheControllerFollowsWhatAJobTells) {
   Submit(ScaledJob(1, 3));
   Fate("job-worker-0", "Running", -1);
-  const auto tell = [&](int64_t step, const char* time) {
-    Json pod = Pod("job-worker-0");
-    SetField(&pod, {"metadata", "annotations", "weft.dev/progress"},
-             absl::StrCat(R"({"step":)", step, R"(,"steps":100000,"time":"2026-01-01T00:)", time,
-                          R"(Z"})"));
-    ASSERT_TRUE(store_->Update(Pods(), pod, {}).ok());
-    Settle();
-  };
-  tell(10, "00:00");
-  tell(1010, "00:20");
-  tell(2010, "00:40");
+  TellStep(10, "00:00");
+  TellStep(1010, "00:20");
+  TellStep(2010, "00:40");
   EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1 job-worker-2");
   EXPECT_EQ(StringField(JobNow(), {"status", "scaling", "rates", "1"}), "50");
   EXPECT_THAT(StringField(JobNow(), {"status", "scaling", "reason"}), HasSubstr("there are 3"));
@@ -199,16 +197,8 @@ TEST_F(ScalingTest, WorkersGoWhereOthersWaitForTheirPlaces) {
     ASSERT_TRUE(store_->Update(Pods(), pod, {"binding"}).ok());
     Fate(absl::StrCat("job-worker-", i), "Running", -1);
   }
-  const auto tell = [&](int64_t step, const char* time) {
-    Json pod = Pod("job-worker-0");
-    SetField(&pod, {"metadata", "annotations", "weft.dev/progress"},
-             absl::StrCat(R"({"step":)", step, R"(,"steps":100000,"time":"2026-01-01T00:)", time,
-                          R"(Z"})"));
-    ASSERT_TRUE(store_->Update(Pods(), pod, {}).ok());
-    Settle();
-  };
-  tell(10, "00:00");
-  tell(1010, "00:20");
+  TellStep(10, "00:00");
+  TellStep(1010, "00:20");
   const std::string all = "job-worker-0 job-worker-1 job-worker-2 job-worker-3";
   EXPECT_EQ(Names(Pods()), all);
   // Fits nowhere, whoever goes; then one that needs the places of two.
@@ -224,10 +214,10 @@ TEST_F(ScalingTest, WorkersGoWhereOthersWaitForTheirPlaces) {
     ASSERT_TRUE(store_->Update(Pods(), waiting, {"status"}).ok());
   };
   wait_for("huge", "9");
-  tell(2010, "00:40");
+  TellStep(2010, "00:40");
   EXPECT_EQ(Names(Pods()), "huge " + all);
   wait_for("other", "3");
-  tell(3010, "01:00");
+  TellStep(3010, "01:00");
   for (int i = 0; i < 4; ++i) {
     const std::string ends =
         StringField(Pod(absl::StrCat("job-worker-", i)), {"metadata", "deletionTimestamp"});

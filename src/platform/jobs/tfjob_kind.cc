@@ -117,22 +117,23 @@ JobObservation TfJobKind::Observe(const Observation& observation, TfJob job) con
 }
 
 // Once for each run of a job that asks for shared pods.
-std::shared_ptr<PackingNodes> TfJobKind::ReadNodes() const {
+std::shared_ptr<PackingNodes> TfJobKind::ReadNodes(ObjectList* all_pods) const {
   const StatusOr<ObjectList> nodes = store_->List(Nodes(), {});
-  const StatusOr<ObjectList> pods = store_->List(Pods(), {});
+  StatusOr<ObjectList> pods = store_->List(Pods(), {});
   if (!nodes.ok() || !pods.ok()) return nullptr;
-  return std::make_shared<PackingNodes>(ReadPackingNodes(nodes->items, pods->items));
+  auto read = std::make_shared<PackingNodes>(ReadPackingNodes(nodes->items, pods->items));
+  if (all_pods != nullptr) *all_pods = *std::move(pods);
+  return read;
 }
 
 // Of whole pods: the copies that the controller keeps have neither nodes nor resources.
 ScaleSurroundings TfJobKind::SurroundingsOf(const TfJob& job) const {
-  const StatusOr<ObjectList> nodes = store_->List(Nodes(), {});
-  const StatusOr<ObjectList> pods = store_->List(Pods(), {});
-  if (!nodes.ok() || !pods.ok()) return {};
-  PackingNodes read = ReadPackingNodes(nodes->items, pods->items);
+  ObjectList pods;
+  const std::shared_ptr<PackingNodes> nodes = ReadNodes(&pods);
+  if (nodes == nullptr) return {};
   std::vector<ObjectPtr> own;
   std::map<int64_t, ObjectPtr> may_go;
-  for (const ObjectPtr& pod : pods->items) {
+  for (const ObjectPtr& pod : pods.items) {
     const PodView view(*pod);
     if (view.label(kJobLabel) != job.metadata.name ||
         NamespaceOf(*pod) != job.metadata.namespace_name || IsFinishedPod(*pod))
@@ -145,9 +146,9 @@ ScaleSurroundings TfJobKind::SurroundingsOf(const TfJob& job) const {
   }
   std::vector<ObjectPtr> workers;
   for (const auto& [index, pod] : may_go) workers.push_back(pod);
-  return {
-      .prices = PricesOfTasks(own, options_.prices, &read),
-      .wanted_by_others = WorkersThatOthersWant(workers, job.metadata.name, pods->items, &read)};
+  return {.prices = PricesOfTasks(own, options_.prices, nodes.get()),
+          .wanted_by_others =
+              WorkersThatOthersWant(workers, job.metadata.name, pods.items, nodes.get())};
 }
 
 StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {

@@ -37,7 +37,8 @@ class TfJobKind : public Kind {
 
  private:
   JobObservation Observe(const Observation& observation, TfJob job) const;
-  std::shared_ptr<PackingNodes> ReadNodes() const;
+  // Null where they cannot be read. `all_pods`, if given, gets the pods too.
+  std::shared_ptr<PackingNodes> ReadNodes(ObjectList* all_pods = nullptr) const;
   ScaleSurroundings SurroundingsOf(const TfJob& job) const;
   Plan Carry(const ObjectPtr& object, JobPlan plan) const;
   // How many tasks the job gets, written into it before any is made. Unavailable while what that

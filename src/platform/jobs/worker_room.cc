@@ -52,9 +52,7 @@ std::optional<double> PriceOfNode(const NodeDescription& node,
 }
 
 bool WaitsInVain(const Json& pod) {
-  const Json* const status = pod.Find("status");
-  const Json* const condition =
-      status == nullptr ? nullptr : FindCondition(*status, "PodScheduled");
+  const Json* const condition = ConditionOf(pod, "PodScheduled");
   return !PodView(pod).is_bound() && condition != nullptr &&
          StringField(*condition, {"reason"}) == "Unschedulable";
 }
