@@ -164,10 +164,9 @@ class Tpe final : public Sampler {
         kMostGood,
         static_cast<size_t>(std::ceil(settings_.good * static_cast<double>(order.size()))));
     std::deque<std::vector<double>> tried;
-    const auto known = [&](const TrialPoint& trial) {
+    const auto known = [&](const TrialPoint& trial) -> const std::vector<double>* {
       if (!has_conditions_) return &trial.position;
-      tried.push_back(Tried(trial.position));
-      return const_cast<const std::vector<double>*>(&tried.back());
+      return &tried.emplace_back(Tried(trial.position));
     };
     std::vector<const std::vector<double>*> near, far;
     for (size_t i = 0; i < order.size(); ++i) {
