@@ -37,6 +37,8 @@ function alertOnce(text) {
   dialog.showModal();
 }
 
+const NO_CURVE = 'Nothing was printed yet that goes on as a curve: lines such as “step 120/600 loss 0.25” or “accuracy=0.93” do.';
+
 export const jobs = {
   title: 'Jobs',
   kinds: () => ['jobs', 'pods'],
@@ -114,11 +116,13 @@ export const job = {
       log = new LogView(pod, pod.containers[0], () => {
         own.update(log.curves);
         hint.hidden = log.curves.names().length > 0;
+        hint.textContent = log.problem ?? NO_CURVE;
+        shownSteps.tell(log.problem);
       }, step => shownSteps.take(step));
       log.pod = pod.name;
       return pod;
     };
-    const hint = h('p', {class: 'soft'}, 'Nothing was printed yet that goes on as a curve: lines such as “step 120/600 loss 0.25” or “accuracy=0.93” do.');
+    const hint = h('p', {class: 'soft'}, NO_CURVE);
     const views = {
       curves: () => [openLog() && card('Curves of ' + log.pod, [hint, plots.element], podPicker())],
       tasks: () => [taskTable()],

@@ -259,6 +259,7 @@ class StandInTest(unittest.TestCase):
         page = Page(self.kubeconfig)
         try:
             self.enter(other, page)
+            other.wait_text('not yours to see')
             other.js('location.hash = "#/cluster"')
             other.wait_text('nodes is forbidden')
             other.js('location.hash = "#/experiments/default/search?view=trials"')
@@ -266,6 +267,11 @@ class StandInTest(unittest.TestCase):
             other.click('tbody button', None)
             other.wait('!!document.querySelector("aside h2")')
             self.assertEqual(other.js('[...document.querySelectorAll("main button, main a.button")].filter(b => /Stop|Clone|Delete|New/.test(b.textContent)).length'), 0)
+            # Nothing at all, without a namespace of one's own.
+            self.cluster.refused = set(stand_in.PLURALS.values())
+            other.js('location.hash = "#/"')
+            other.wait_text('Write the name of a namespace that you may see')
+            other.wait_text('tfjobs is forbidden')
             self.assertEqual(other.problems, [])
         finally:
             self.cluster.is_allowed = True
