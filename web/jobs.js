@@ -37,6 +37,7 @@ function alertOnce(text) {
   dialog.showModal();
 }
 
+const noPod = () => h('p', {class: 'soft'}, 'No pod of this job is there (any more).');
 const NO_CURVE = 'Nothing was printed yet that goes on as a curve: lines such as “step 120/600 loss 0.25” or “accuracy=0.93” do.';
 
 export const jobs = {
@@ -124,10 +125,10 @@ export const job = {
     };
     const hint = h('p', {class: 'soft'}, NO_CURVE);
     const views = {
-      curves: () => [openLog() && card('Curves of ' + log.pod, [hint, plots.element], podPicker())],
+      curves: () => [openLog() ? card('Curves of ' + log.pod, [hint, plots.element], podPicker()) : card('Curves', noPod())],
       tasks: () => [taskTable()],
       step: () => [openLog() ? card('Steps of ' + log.pod, steps.element, podPicker()) : (steps ??= new StepView()).element],
-      log: () => [openLog() ? card('Log', log.element, podPicker()) : card('Log', h('p', {class: 'soft'}, 'No pod of this job is there (any more).'))],
+      log: () => [openLog() ? card('Log', log.element, podPicker()) : card('Log', noPod())],
       events: () => [card('Events', eventList(live))],
       yaml: () => [card('YAML', objectText(kind, namespace, name))],
     };
@@ -137,8 +138,8 @@ export const job = {
     }}}, podsOf(live, name, namespace).map(pod => h('option', {value: pod.name, selected: pod.name === log?.pod}, pod.name))));
     const taskTable = () => {
       const pods = podsOf(live, name, namespace).sort((a, b) => a.name.localeCompare(b.name, undefined, {numeric: true}));
-      if (!pods.length) return card('Tasks', h('p', {class: 'soft'}, 'No pod of this job is there (any more).'));
-      return h('section', {class: 'card flush'}, h('div', {class: 'scroll'}, h('table', {class: 'wrapping'}, h('thead', {}, h('tr', {}, ['Task', 'State', 'Node', 'GPUs', 'Restarts', 'Runs for', ''].map(title => h('th', {scope: 'col'}, title)))),
+      if (!pods.length) return card('Tasks', noPod());
+      return h('section', {class: 'card flush'}, h('div', {class: 'scroll'}, h('table', {class: 'wrapping'}, h('thead', {}, h('tr', {}, ['Task', 'State', 'Node', 'GPUs', 'Restarts', 'Runs for', ''].map(title => h('th', {scope: 'col', class: /^R/.test(title) ? 'num' : ''}, title)))),
         h('tbody', {}, pods.map(pod => h('tr', {}, h('th', {scope: 'row', class: 'wrap'}, pod.name), h('td', {}, chip(pod.state)),
           h('td', {class: 'wrap'}, pod.node ?? h('span', {class: 'soft'}, pod.why ?? '–')), h('td', {}, pod.gpus ?? (pod.gpuCount || '–')), h('td', {class: 'num'}, pod.restarts ?? 0),
           h('td', {class: 'num'}, duration(lasted(pod))), h('td', {}, h('button', {type: 'button', 'data-focus': 'log-' + pod.name, on: {click: () => {

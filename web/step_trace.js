@@ -250,7 +250,7 @@ export class StepView {
     this.noLog = h('p', {class: 'problem', role: 'status', hidden: true});
     this.problem = h('p', {class: 'problem', role: 'alert', hidden: true});
     this.picker = h('select', {'aria-label': 'Step', on: {change: event => this.choose(Number(event.target.value))}});
-    this.file = h('input', {type: 'file', accept: '.json,application/json', 'aria-label': 'Open a trace file', on: {change: () => this.open(this.file.files[0])}});
+    this.file = h('input', {type: 'file', style: {width: '19rem'}, accept: '.json,application/json', 'aria-label': 'Open a trace file', on: {change: () => this.open(this.file.files[0])}});
     this.body = h('div', {class: 'stack'});
     this.element = h('div', {class: 'stack'}, h('div', {class: 'row'}, this.picker, h('label', {class: 'row'}, h('span', {class: 'soft small'}, 'or a file'), this.file)), this.problem, this.noLog, this.hint, this.body);
     this.list();

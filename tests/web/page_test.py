@@ -169,6 +169,55 @@ class StandInTest(unittest.TestCase):
         self.browser.wait('document.querySelector("svg.timeline").viewBox.baseVal.width < 390')
         self.check('a step on a phone')
 
+    def test_what_is_not_there(self):
+        self.go('#/jobs/TFJob/default/none', 'No pod of this job is there')
+        self.go('#/experiments/default/none', 'is not there')
+        self.assertFalse(self.browser.js('document.querySelector("main input[type=search]").checkVisibility()'))
+        self.go('#/experiments/default/search?view=trials&filter=' + 'lrr%3C0.01', '0 of 60 trials: nothing is called lrr')
+        self.cluster.put(stand_in.experiment('empty', stand_in.PARAMETERS))
+        self.go('#/experiments/default/empty?view=trials', 'No trial has begun yet.')
+        self.cluster.remove('Experiment', 'default', 'empty')
+        self.assertEqual(self.browser.problems, [])
+
+    def test_on_a_phone(self):
+        """What is chosen is in sight, and names stand beside each other, not over each other."""
+        self.browser.resize(390, 844, mobile=True)
+        for view in VIEWS:
+            self.go('#/experiments/default/search?view=' + view, 'search')
+            self.browser.wait('(box => box && box.left >= 0 && box.right <= innerWidth)(document.querySelector("[role=tab][aria-selected=true]")?.getBoundingClientRect())', view)
+        self.go('#/experiments/default/search?view=parallel', 'better accuracy')
+        self.browser.wait('document.querySelector("main canvas").clientWidth >= 6 * 84', 'room for six axes')
+        self.check('parallel coordinates')
+        self.go('#/cluster', 'it needs 8 GPUs')
+        self.assertLess(self.browser.js('document.querySelector("tbody th").getBoundingClientRect().height'), 160)
+
+    def test_marked_on_an_axis(self):
+        self.go('#/experiments/default/search?view=parallel', 'better accuracy')
+        self.browser.wait('document.querySelector("main canvas").width > 600 && document.querySelector("main [role=status]").textContent === "60 trials"')
+        # Along the fourth of six axes, over two of the three optimizers: the words hold for both.
+        wide, tall = self.browser.js('(c => [c.clientWidth, c.clientHeight])(document.querySelector("main canvas"))')
+        for name, part in (('down', 0), ('up', 0.6)):
+            self.browser.js('((c, x, y) => { const box = c.getBoundingClientRect(); c.dispatchEvent(new PointerEvent("pointer%s", {bubbles: true, clientX: box.left + x, clientY: box.top + y})); })'
+                            '(document.querySelector("main canvas"), %f, %f)' % (name, 44 + 3 * (wide - 104) / 5, 34 + part * (tall - 60)))
+        self.assertEqual(self.browser.js('document.querySelector("main input[type=search]").value'), 'optimizer!=sgd')
+        self.assertRegex(self.browser.js('document.querySelector("main [role=status]").textContent'), r'^\d+ of 60 trials$')
+
+    def test_form_and_text(self):
+        self.go('#/new', 'As YAML')
+        self.browser.wait('document.querySelector("textarea").value.includes("name: search")')
+        write = '(e => { e.value = %s; e.dispatchEvent(new Event("input", {bubbles: true})); })(document.querySelector(%s))'
+        name = 'fieldset input'
+        self.browser.js(write % ('"first"', json.dumps(name)))
+        self.assertIn('name: first', self.browser.js('document.querySelector("textarea").value'))
+        self.browser.js(write % ('"# by hand"', '"textarea"'))
+        self.browser.js(write % ('"second"', json.dumps(name)))
+        self.assertEqual(self.browser.js('document.querySelector("textarea").value'), '# by hand')
+        self.browser.wait_text('The text was changed by hand')
+        self.check('the form')
+        self.browser.click('button', 'Write it from the form')
+        self.assertIn('name: second', self.browser.js('document.querySelector("textarea").value'))
+        self.assertNotIn('changed by hand', self.browser.text())
+
     def test_live_and_hostile(self):
         name = 'x' + EVIL
         self.go('#/experiments', 'search')
@@ -271,7 +320,7 @@ class StandInTest(unittest.TestCase):
             self.cluster.refused = set(stand_in.PLURALS.values())
             other.js('location.hash = "#/"')
             other.wait_text('Write the name of a namespace that you may see')
-            other.wait_text('tfjobs is forbidden')
+            other.wait_text('is forbidden')
             self.assertEqual(other.problems, [])
         finally:
             self.cluster.is_allowed = True
