@@ -58,9 +58,8 @@ StatusOr<OwnedFd> LockFolder(const std::string& folder) {
   OwnedFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Not all file systems know locks.
   if (!fd.is_open() || ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return fd;
-  return FailedPrecondition(
-      "Another weft tune works in ", folder,
-      ": wait for its end, stop it, or give another folder with --out");
+  return FailedPrecondition("Another weft tune works in ", folder,
+                            ": wait for its end, stop it, or give another folder with --out");
 }
 
 // Readable when the user wants us to stop.
@@ -160,7 +159,8 @@ StatusOr<LocalExperiment> ReadFlags(const TuneFlags& flags,
   return local;
 }
 
-// What the algorithm does not know is a mistake; in files, which others' algorithms read too, it is none.
+// What the algorithm does not know is a mistake; in files, which others' algorithms read too, it is
+// none.
 Status CheckSettings(const TuneFlags& flags, const LocalExperiment& local) {
   std::set<std::string> known;
   WEFT_RETURN_IF_ERROR(

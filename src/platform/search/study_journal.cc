@@ -25,8 +25,7 @@ Status CheckHeader(const Json& header, const Json& found, const std::string& pat
 
 // Of lines with the header first.
 bool HasResult(const std::vector<Json>& lines) {
-  return absl::c_any_of(lines,
-                        [](const Json& line) { return line.Find("objective") != nullptr; });
+  return absl::c_any_of(lines, [](const Json& line) { return line.Find("objective") != nullptr; });
 }
 
 // One line after the header.

@@ -77,6 +77,22 @@ TEST(StudyTest, TpeWeighsWholeNumbersAsTheyAreTried) {
   EXPECT_LT(all[7], 0.7);
 }
 
+// A pair of whole numbers that is good, but not the best, must not be tried for ever.
+TEST(StudyTest, TpeLeavesGoodWholeNumbersForBetterOnes) {
+  int stuck = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto study = NewStudy("a=0..15 b=0..7 x=-5.0..5.0", {.algorithm = "tpe", .seed = seed});
+    for (int i = 0; i < 120; ++i) {
+      const SearchTrial t = study->Ask().value();
+      const double loss = std::pow((t.values[0] - 12) / 2, 2) + std::pow(t.values[1] - 3, 2) +
+                          std::pow(t.values[2] - 2, 2);
+      ASSERT_TRUE(study->Tell(t.number, loss).ok());
+    }
+    stuck += study->best()->objective > 0.01 ? 1 : 0;
+  }
+  EXPECT_LE(stuck, 6);
+}
+
 // One choice has four parameters more and is a little worse: they must not make it look better, and
 // that they have no value with the other choice says nothing of where they are good.
 TEST(StudyTest, TpeKnowsWhatAConditionRulesOut) {
