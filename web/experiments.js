@@ -105,6 +105,7 @@ class ExperimentPage {
     this.study = new Study(trial => this.open(trial));
     this.marks = new Set((state.get('compare') ?? '').split(',').filter(Boolean));
     this.head = h('div', {class: 'head'});
+    this.problem = h('p', {class: 'problem', hidden: true});
     this.tiles = h('dl', {class: 'tiles', style: {margin: 0}});
     this.tabBar = h('div');
     this.filter = h('input', {type: 'search', value: state.get('filter') ?? '', placeholder: 'Filter: lr<0.01 optimizer=adam running', 'aria-label': 'Filter of trials', spellcheck: 'false',
@@ -114,7 +115,7 @@ class ExperimentPage {
     this.side = h('aside', {class: 'side', 'aria-label': 'Trial', hidden: true});
     this.split = h('div', {class: 'split'}, this.body, this.side);
     this.filterRow = h('div', {class: 'row'}, h('div', {style: {flex: '1 1 18rem', display: 'grid'}}, this.filter), this.count);
-    this.element = h('div', {class: 'stack'}, this.head, this.tiles, this.tabBar, this.filterRow, this.split);
+    this.element = h('div', {class: 'stack'}, this.head, this.problem, this.tiles, this.tabBar, this.filterRow, this.split);
     this.cards = [];
     this.element.addEventListener('keydown', event => {
       if (event.key === 'Escape' && this.panel) this.close();
@@ -173,7 +174,9 @@ class ExperimentPage {
           await write('/api/delete', {kind: 'Experiment', namespace: this.namespace, name: this.name}).then(() => { location.hash = '#/experiments'; }, failed);
         }}}, 'Delete'))));
     this.filterRow.hidden = !row || this.tab === 'events' || this.tab === 'yaml';
+    this.problem.hidden = row?.state !== 'Failed';
     if (!row) return;
+    this.problem.textContent = row.message + (study.all.some(trial => trial.lastOutput) ? '. A failed trial, opened from the table, tells what it printed last.' : '');
     const counts = row.counts ?? {};
     const lost = (counts.trialsFailed ?? 0) + (counts.trialMetricsUnavailable ?? 0);
     fill(this.tiles, tile('Best ' + study.objective, number(study.best?.value), study.best ? 'trial ' + study.best.order : ''),

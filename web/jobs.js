@@ -172,8 +172,10 @@ export const job = {
               if (await confirmed('Delete job ' + name + ' and its pods?', 'Delete')) await act('/api/delete').then(() => { location.hash = '#/jobs'; });
             }}}, 'Delete'))));
         const reason = row && waitsFor(live, row);
-        why.hidden = !reason;
-        why.textContent = reason ? 'Waits: ' + reason : '';
+        const failure = row?.state === 'Failed' ? row.message : '';
+        why.hidden = !reason && !failure;
+        why.className = failure ? 'problem' : 'banner';
+        why.textContent = failure || (reason ? 'Waits: ' + reason : '');
         if (row) {
           fill(tiles, tile('Progress', progress.part === undefined ? '–' : Math.round(progress.part * 100) + ' %', progress.words), tile('Runs for', duration(lasted(row))),
             Object.entries(row.progress?.metrics ?? {}).slice(0, 4).map(([metric, value]) => tile(metric, number(value))),

@@ -177,6 +177,16 @@ class StandInTest(unittest.TestCase):
         self.cluster.put(stand_in.experiment('empty', stand_in.PARAMETERS))
         self.go('#/experiments/default/empty?view=trials', 'No trial has begun yet.')
         self.cluster.remove('Experiment', 'default', 'empty')
+        # Of trials that failed it is told why, though their pods are gone.
+        failed = stand_in.trial('bad', 0, {'lr': '0.1'}, {}, 'Failed')
+        failed['status']['lastOutput'] = 'Traceback\n' + EVIL
+        self.cluster.put(stand_in.experiment('bad', stand_in.PARAMETERS, state='Failed'), failed)
+        self.go('#/experiments/default/bad', 'Experiment is failed. A failed trial, opened from the table, tells what it printed last.')
+        self.browser.wait_text('No trial has a value yet.')
+        self.go('#/experiments/default/bad?view=trials&trial=bad-00000', 'The last that it printed:')
+        self.assertEqual(self.browser.js('document.querySelector("aside pre").textContent'), 'Traceback\n' + EVIL)
+        self.check('a failed trial')
+        self.cluster.remove('Experiment', 'default', 'bad')
         self.assertEqual(self.browser.problems, [])
 
     def test_on_a_phone(self):
