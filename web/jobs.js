@@ -103,12 +103,13 @@ export const job = {
     const tabBar = h('div');
     const element = h('div', {class: 'stack'}, head, why, tiles, tabBar, body);
     let live, row, log, plots, steps, shownTab, podName;
+    let isPrevious = false;
 
     const act = (path, more) => write(path, {kind, namespace, name, ...more}).catch(failed);
     const openLog = () => {
       const pods = podsOf(live, name, namespace);
       const pod = pods.find(each => each.name === podName) ?? pods.find(each => /^(master|chief)$/i.test(each.type ?? '')) ?? pods.find(each => /worker/i.test(each.type ?? '')) ?? pods[0];
-      if (!pod || log?.pod === pod.name) return pod;
+      if (!pod || (log?.pod === pod.name && log.isPrevious === isPrevious)) return pod;
       log?.stop();
       plots = new CurvePlots();
       steps = new StepView();
@@ -119,8 +120,9 @@ export const job = {
         hint.hidden = log.curves.names().length > 0;
         hint.textContent = log.problem ?? NO_CURVE;
         shownSteps.tell(log.problem);
-      }, step => shownSteps.take(step));
+      }, step => shownSteps.take(step), isPrevious);
       log.pod = pod.name;
+      log.isPrevious = isPrevious;
       return pod;
     };
     const hint = h('p', {class: 'soft'}, NO_CURVE);
@@ -133,9 +135,10 @@ export const job = {
       yaml: () => [card('YAML', objectText(kind, namespace, name))],
     };
     const podPicker = () => h('label', {class: 'row'}, h('span', {class: 'soft small'}, 'Task'), h('select', {'aria-label': 'Task', on: {change: event => {
-      podName = event.target.value;
+      [podName, isPrevious] = [event.target.value.replace(/ before$/, ''), event.target.value.endsWith(' before')];
       show();
-    }}}, podsOf(live, name, namespace).map(pod => h('option', {value: pod.name, selected: pod.name === log?.pod}, pod.name))));
+    }}}, podsOf(live, name, namespace).flatMap(pod => (pod.restarts ? ['', ' before'] : ['']).map(before => h('option', {value: pod.name + before,
+      selected: pod.name === log?.pod && Boolean(before) === log.isPrevious}, pod.name + (before && ', before its restart'))))));
     const taskTable = () => {
       const pods = podsOf(live, name, namespace).sort((a, b) => a.name.localeCompare(b.name, undefined, {numeric: true}));
       if (!pods.length) return card('Tasks', noPod());
@@ -143,7 +146,7 @@ export const job = {
         h('tbody', {}, pods.map(pod => h('tr', {}, h('th', {scope: 'row', class: 'wrap'}, pod.name), h('td', {}, chip(pod.state)),
           h('td', {class: 'wrap'}, pod.node ?? h('span', {class: 'soft'}, pod.why ?? '–')), h('td', {}, pod.gpus ?? (pod.gpuCount || '–')), h('td', {class: 'num'}, pod.restarts ?? 0),
           h('td', {class: 'num'}, duration(lasted(pod))), h('td', {}, h('button', {type: 'button', 'data-focus': 'log-' + pod.name, on: {click: () => {
-            podName = pod.name;
+            [podName, isPrevious] = [pod.name, false];
             state.set('tab', 'log');
             show();
           }}}, 'Log'))))))));

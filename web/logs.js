@@ -53,9 +53,9 @@ export class Curves {
 }
 
 // The log of one container, followed. `heard()` when numbers came or `problem`, why there is no log, changes; `traced(step)` for each step
-// that it tells. stop() when it is not looked at any more.
+// that it tells. stop() when it is not looked at any more. `isPrevious`: that of the container before its last restart.
 export class LogView {
-  constructor(pod, container, heard, traced) {
+  constructor(pod, container, heard, traced, isPrevious) {
     this.curves = new Curves();
     this.lines = [];
     this.rest = '';
@@ -70,7 +70,7 @@ export class LogView {
     this.abort = new AbortController();
     this.heard = heard;
     this.traced = traced;
-    this.follow({namespace: pod.namespace, pod: pod.name, container, follow: '1', tail: MOST_LINES});
+    this.follow({namespace: pod.namespace, pod: pod.name, container, ...(isPrevious ? {previous: '1'} : {follow: '1'}), tail: MOST_LINES});
   }
 
   async follow(query) {

@@ -228,6 +228,19 @@ class StandInTest(unittest.TestCase):
         self.assertIn('name: second', self.browser.js('document.querySelector("textarea").value'))
         self.assertNotIn('changed by hand', self.browser.text())
 
+    def test_the_log_before_a_restart(self):
+        pod = stand_in.pod('again-worker-0', 'again', owner_kind='TFJob')
+        pod['status']['containerStatuses'][0]['restartCount'] = 2
+        self.cluster.put(stand_in.job('again', 0, 0), pod)
+        self.cluster.logs.update({'again-worker-0': 'begins anew\n', 'again-worker-0 before': 'out of memory\n'})
+        self.go('#/jobs/TFJob/default/again?tab=log', 'begins anew')
+        self.browser.js('(s => { s.value = "again-worker-0 before"; s.dispatchEvent(new Event("change")); })(document.querySelector("select[aria-label=Task]"))')
+        self.browser.wait_text('out of memory')
+        self.assertEqual(self.browser.js('document.querySelector("select[aria-label=Task]").selectedOptions[0].textContent'), 'again-worker-0, before its restart')
+        self.check('the log before a restart')
+        self.cluster.remove('TFJob', 'default', 'again')
+        self.cluster.remove('Pod', 'default', 'again-worker-0')
+
     def test_live_and_hostile(self):
         name = 'x' + EVIL
         self.go('#/experiments', 'search')
