@@ -27,15 +27,15 @@ constexpr double kLeastOthers = 0.2;  // of a choice's draws: good trials alike 
 // no value of, NaN, may have any under its kernel.
 class Density {
  public:
-  // Along numbers the kernels are as wide as those of `other`, where there is one: a density of all
-  // trials that is smoother than that of the good ones calls the place where most good ones lie the
-  // best again and again, and what lies beside it is never tried.
+  // Along whole numbers the kernels are as wide as those of `other`, where there is one: a density
+  // of all trials that is smoother than that of the good ones calls the number that most good ones
+  // have the best again and again, and the numbers beside it are never tried.
   Density(const SearchSpace& space, std::vector<const std::vector<double>*> points,
           const Density* other = nullptr)
       : space_(space), points_(std::move(points)), widths_(space.parameters.size()) {
     const double power = -1.0 / (static_cast<double>(space.parameters.size()) + 4);
     for (size_t i = 0; i < widths_.size(); ++i) {
-      if (other != nullptr && !IsChoice(i)) {
+      if (other != nullptr && space.parameters[i].size() > 0 && !IsChoice(i)) {
         widths_[i] = other->widths_[i];
         continue;
       }
