@@ -13,6 +13,7 @@ import tempfile
 import unittest
 
 import browser
+import page_test
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'kubernetes'))
@@ -21,16 +22,6 @@ import real_control_plane  # noqa: E402
 
 WEFT, DIGITS, DATA = sys.argv[1:4]
 CONTROLLERS = real_control_plane.CONTROLLERS + ',deployment-controller,replicaset-controller,clusterrole-aggregation-controller'
-# The first example, whose tasks tell what a step does.
-TRACED = '''apiVersion: kubeflow.org/v1
-kind: TFJob
-metadata: {name: traced, namespace: default}
-spec:
-  tfReplicaSpecs:
-    PS: {template: &task {spec: {containers: [{name: tensorflow, image: i, env: [{name: WEFT_SHOW_STEPS, value: "1"}],
-      command: [%s, --data, %s, --model_dir, %s, --steps, "1000000"]}]}}}
-    Worker: {template: *task}
-'''
 # Everything that the page shows but what pods print.
 NO_LOGS = '''apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -74,7 +65,7 @@ class DeploymentTest(unittest.TestCase):
             assert before in manifests, manifests
             manifests = manifests.replace(before, after)
         cls.k('apply', '-f', '-', stdin=manifests)
-        cls.k('apply', '-f', '-', stdin=TRACED % (DIGITS, DATA, cls.temporary.name + '/model'))
+        cls.k('apply', '-f', '-', stdin=page_test.TRACED % (DIGITS, DATA, cls.temporary.name + '/model'))
         cls.k('apply', '-f', '-', stdin=NO_LOGS)
         cls.k('-n', 'weft-system', 'rollout', 'status', 'deployment/weft-page', '--timeout=60s')
         cls.forwarding = subprocess.Popen([cls.cluster.kubectl, '--kubeconfig', str(cls.cluster.plane.kubeconfig), '-n', 'weft-system', 'port-forward',
@@ -122,12 +113,8 @@ class DeploymentTest(unittest.TestCase):
         b.wait_text('not yours to see')
         b.click('main a', 'traced')
         b.click('[role=tab]', 'Step')
-        # The first one that is told may be a look at the global step; a later one trains.
-        b.wait("""(picker => picker?.options.length > 1 && (picker.value = picker.options.length - 1, picker.dispatchEvent(new Event('change')),
-               document.querySelectorAll('svg.timeline rect.op').length > 20))(document.querySelector('select[aria-label=Step]'))""", 'a step that trains', 60)
-        self.assertEqual(b.js('[...document.querySelectorAll("svg.timeline .device")].map(e => e.textContent)'), ['ps 0, CPU:0', 'worker 0, CPU:0'])
-        self.assertIn('MatMul', b.js('document.querySelector("main").textContent'))
-        self.assertGreater(b.js('document.querySelectorAll("svg.timeline rect.path").length'), 1)
+        page_test.wait_for_step(b)
+        page_test.check_step(self, b)
         # Who only looks is offered nothing else.
         self.assertEqual(b.js('document.querySelectorAll(".head .actions button").length'), 0)
 

@@ -414,6 +414,19 @@ spec:
 '''
 
 
+def wait_for_step(b):
+    """The first one that is told may be a look at the global step; a later one trains."""
+    b.wait("""(picker => picker?.options.length > 1 && (picker.value = picker.options.length - 1, picker.dispatchEvent(new Event('change')),
+           document.querySelectorAll('svg.timeline rect.op').length > 20))(document.querySelector('select[aria-label=Step]'))""", 'a step that trains', 60)
+
+
+def check_step(test, b):
+    """Of TRACED."""
+    test.assertEqual(b.js('[...document.querySelectorAll("svg.timeline .device")].map(e => e.textContent)'), ['ps 0, CPU:0', 'worker 0, CPU:0'])
+    test.assertIn('MatMul', b.js('document.querySelector("main").textContent'))
+    test.assertGreater(b.js('document.querySelectorAll("svg.timeline rect.path").length'), 1)
+
+
 class UpTest(unittest.TestCase):
     """The page of `weft up`, which changes things."""
 
@@ -441,14 +454,10 @@ class UpTest(unittest.TestCase):
         b.wait('location.hash.startsWith("#/jobs/TFJob/default/traced")')
         b.wait('[...document.querySelectorAll("[role=tab]")].some(tab => tab.textContent === "Step")')
         b.click('[role=tab]', 'Step')
-        # The first one that is told may be a look at the global step; a later one trains.
-        b.wait("""(picker => picker?.options.length > 1 && (picker.value = picker.options.length - 1, picker.dispatchEvent(new Event('change')),
-               document.querySelectorAll('svg.timeline rect.op').length > 20))(document.querySelector('select[aria-label=Step]'))""", 'a step that trains')
+        wait_for_step(b)
         # The browser tells of each time that the log was asked for before the task began.
         b.problems[:] = [problem for problem in b.problems if '/api/log?' not in problem]
-        self.assertEqual(b.js('[...document.querySelectorAll("svg.timeline .device")].map(e => e.textContent)'), ['ps 0, CPU:0', 'worker 0, CPU:0'])
-        self.assertIn('MatMul', b.js('document.querySelector("main").textContent'))
-        self.assertGreater(b.js('document.querySelectorAll("svg.timeline rect.path").length'), 1)
+        check_step(self, b)
 
     def write(self, b, text, button):
         b.js('(e => { e.value = %s; e.dispatchEvent(new Event("input")); })(document.querySelector("textarea"))' % json.dumps(text))
