@@ -164,7 +164,7 @@ What falls short of being ahead, and why:
 - `bayesian` is beside GPSampler with 1 or 2 seeds, since that takes 0.2 s of the processor an evaluation and more with each. scikit-optimize's
   `gp_minimize` took minutes for 100 evaluations here: it is installed and can be measured, and has no row.
 - Beside HEBO the intervals reach below 0 with so few runs. What `bayesian` lacks it lacks on "linear wine acc", whose best values are
-  plateaus: it leaves them every other time now, and has since come from 0.972 to between 0.979 and 0.986, which HEBO finds.
+  plateaus: it leaves them every other time now, which has brought it from 0.972 to 0.979; HEBO finds 0.986, as chance does.
 '''
 
 
