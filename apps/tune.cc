@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft tune`: a search for the best parameters of a program, with trials on this machine.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -24,6 +28,7 @@
 #include "base/posix_file.h"
 #include "platform/search/earlier_trials.h"
 #include "platform/search/local_trials.h"
+#include "platform/search/sampler.h"
 #include "platform/search/trial_table.h"
 
 namespace weft::apps {
@@ -47,6 +52,15 @@ struct TuneFlags {
   std::string out = "weft-tune";
   bool serves = false;
 };
+
+// While it is open, no other search has the folder.
+StatusOr<OwnedFd> LockFolder(const std::string& folder) {
+  OwnedFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Not all file systems know locks.
+  if (!fd.is_open() || ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return fd;
+  return FailedPrecondition("Another weft tune works in ", folder,
+                            ": wait for its end, stop it, or give another folder with --out");
+}
 
 // Readable when the user wants us to stop.
 StatusOr<OwnedFd> StopSignals() {
@@ -145,6 +159,22 @@ StatusOr<LocalExperiment> ReadFlags(const TuneFlags& flags,
   return local;
 }
 
+// What the algorithm does not know is a mistake; in files, which others' algorithms read too, it is
+// none.
+Status CheckSettings(const TuneFlags& flags, const LocalExperiment& local) {
+  std::set<std::string> known;
+  WEFT_RETURN_IF_ERROR(
+      platform::MakeSampler(local.study.algorithm, local.space, {1, local.study.settings, &known})
+          .status());
+  for (const std::string& text : flags.settings) {
+    const std::string name = text.substr(0, text.find('='));
+    if (known.contains(name)) continue;
+    return InvalidArgument("--setting '", text, "': ", local.study.algorithm, " has ",
+                           known.empty() ? "no settings" : absl::StrJoin(known, ", "));
+  }
+  return absl::OkStatus();
+}
+
 Status AddSettings(const TuneFlags& flags, LocalExperiment* local) {
   for (const std::string& text : flags.settings) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
@@ -157,6 +187,7 @@ Status AddSettings(const TuneFlags& flags, LocalExperiment* local) {
   } else if (!local->study.also_maximize.empty()) {
     local->study.algorithm = "nsga2";
   }
+  if (!flags.settings.empty()) WEFT_RETURN_IF_ERROR(CheckSettings(flags, *local));
   if (flags.study.seed != 0) local->study.seed = flags.study.seed;
   local->header.Set("algorithm", local->study.algorithm);
   local->header.Set("seed", static_cast<int64_t>(local->study.seed));
@@ -174,6 +205,7 @@ void TellFront(const platform::Study& study, const platform::LocalTrialsOptions&
   if (options.more_objectives.empty()) return;
   std::vector<std::string> names;
   for (const int64_t number : study.ParetoFront()) names.push_back(absl::StrCat("trial-", number));
+  if (names.empty()) return;
   std::fprintf(stderr, "no other trial beats %s\n", absl::StrJoin(names, ", ").c_str());
 }
 
@@ -195,6 +227,7 @@ Status Tune(TuneFlags flags, const std::vector<std::string>& program) {
   WEFT_ASSIGN_OR_RETURN(const auto study, platform::Study::Create(local.space, local.study));
   RealFileSystem files;
   WEFT_RETURN_IF_ERROR(files.MakeDirectories(flags.out));
+  WEFT_ASSIGN_OR_RETURN(const OwnedFd lock, LockFolder(flags.out));
   std::map<int64_t, platform::TrialMetrics> metrics;
   WEFT_ASSIGN_OR_RETURN(const auto journal,
                         platform::StudyJournal::Open(files, flags.out + "/study.jsonl",

@@ -117,6 +117,14 @@ async function learnRights() {
   document.getElementById('leave').hidden = false;
 }
 
+// Whose rights end at one namespace begins there, where its name is known.
+async function enter() {
+  await learnRights();
+  if (namespace) return;
+  namespace = who.namespace || (who.rights['see jobs'] === false && /^system:serviceaccount:([^:]+):/.exec(who.user)?.[1]) || '';
+  if (namespace) await learnRights();
+}
+
 // The one thing that is there before a key is.
 function askForKey(problem) {
   stop();
@@ -130,8 +138,7 @@ function askForKey(problem) {
     error.hidden = true;
     setKey(input.value.trim());
     try {
-      await learnRights();
-      namespace ||= who.namespace;
+      await enter();
       show();
     } catch (failure) {
       askForKey(failure.message);
@@ -183,8 +190,7 @@ async function begin() {
   }
   if (!hasKey()) return askForKey();
   try {
-    await learnRights();
-    namespace ||= who.namespace;
+    await enter();
   } catch (failure) {
     if (failure.code === 401) return;
     offline.textContent = failure.message;

@@ -61,10 +61,10 @@ export const cluster = {
       }
       keepFocus(body, () => fill(body,
         (live.errors.nodes || live.errors.pods) && h('p', {class: 'problem'}, live.errors.nodes ?? live.errors.pods),
-        h('section', {class: 'card flush'}, h('header', {}, h('h2', {}, 'Queue'), h('span', {class: 'soft small'}, waiting.length + ' pods wait for a node')),
-          waiting.length ? h('div', {class: 'scroll'}, h('table', {class: 'wrapping'}, h('thead', {}, h('tr', {}, ['Pod', 'Namespace', 'Priority', 'Asks for', 'Waits', 'Why'].map(title => h('th', {scope: 'col'}, title)))),
+        h('section', {class: 'card flush'}, h('header', {}, h('h2', {}, 'Queue'), h('span', {class: 'soft small'}, (waiting.length === 1 ? '1 pod waits' : waiting.length + ' pods wait') + ' for a node')),
+          waiting.length ? h('div', {class: 'scroll'}, h('table', {class: 'wrapping'}, h('thead', {}, h('tr', {}, ['Pod', 'Namespace', 'Priority', 'Asks for', 'Waits', 'Why'].map(title => h('th', {scope: 'col', class: title === 'Priority' ? 'num' : ''}, title)))),
             h('tbody', {}, waiting.slice(0, 500).map(pod => h('tr', {}, h('th', {scope: 'row', class: 'wrap'}, pod.name), h('td', {}, pod.namespace), h('td', {class: 'num'}, pod.priority ?? 0),
-              h('td', {}, [pod.cpu && number(pod.cpu) + ' CPU', pod.memory && bytes(pod.memory), pod.gpuCount && pod.gpuCount + ' GPU'].filter(Boolean).join(', ') || '–'),
+              h('td', {class: 'wrap'}, [pod.cpu && number(pod.cpu) + ' CPU', pod.memory && bytes(pod.memory), pod.gpuCount && pod.gpuCount + ' GPU'].filter(Boolean).join(', ') || '–'),
               h('td', {class: 'soft'}, ago(pod.created).replace(' ago', '')), h('td', {class: 'wrap'}, pod.why ?? 'nobody has looked at it yet')))))) : empty('Nothing waits.')),
         nodes.length ? h('div', {class: 'grid'}, nodes.slice(0, 300).map(node => nodeCard(node, byNode.get(node.name) ?? []))) : live.whole.has('nodes') && card('Nodes', empty('There are no nodes, or they may not be seen.'))));
     }};

@@ -96,6 +96,7 @@ export class Live {
     this.kinds = kinds;
     this.rows = Object.fromEntries(kinds.map(kind => [kind, new Map()]));
     this.errors = {};
+    this.refused = new Set();
     this.whole = new Set();
     this.changed = changed;
     this.connected = connected;
@@ -146,11 +147,15 @@ export class Live {
       // What is not there or may not be seen stays so; anything else is worth another try.
       if (code !== 403 && code !== 404) throw new Error(error);
       this.errors[kind] = error;
+      if (code === 403) this.refused.add(kind);
     }
     if (whole || error) {
       this.rows[kind] = this.fresh[kind];
       this.whole.add(kind);
-      if (whole) delete this.errors[kind];
+      if (whole) {
+        delete this.errors[kind];
+        this.refused.delete(kind);
+      }
       this.connected('');
     }
     if (this.whole.has(kind)) this.tell(kind);

@@ -5,7 +5,7 @@ import {read, write} from './connection.js';
 import {experimentHref, jobHref} from './overview.js';
 
 const ALGORITHMS = ['tpe', 'bayesianoptimization', 'cmaes', 'random', 'sobol', 'grid', 'hyperband', 'asha', 'bohb', 'pbt', 'annealing', 'nsga2'];
-const TYPES = [['double', 'number'], ['log', 'number, by powers'], ['int', 'whole number'], ['categorical', 'one of these']];
+const TYPES = [['double', 'number'], ['log', 'log scale'], ['int', 'whole number'], ['categorical', 'one of these']];
 
 // JSON texts are YAML texts.
 const quoted = text => /^[A-Za-z][A-Za-z0-9_./-]*$/.test(text) && !/^(true|false|null|yes|no|on|off|y|n)$/i.test(text) ? text : JSON.stringify(text);
@@ -47,10 +47,20 @@ export const create = {
     const form = structuredClone(FIRST);
     form.namespace = state.get('ns') || 'default';
     const from = state.get('from');
-    const text = h('textarea', {rows: 26, spellcheck: 'false', 'aria-label': 'The object in YAML', autocomplete: 'off', on: {input: () => { isEdited = true; }}});
+    const text = h('textarea', {rows: 26, spellcheck: 'false', 'aria-label': 'The object in YAML', autocomplete: 'off', on: {input: () => {
+      isEdited = true;
+      byHand.hidden = Boolean(from);
+    }}});
     const answer = h('div', {role: 'status', 'aria-live': 'polite'});
     let isEdited = false;
+    // What somebody wrote is not written over; but who goes on with the form shall know.
+    const byHand = h('p', {class: 'soft small row', hidden: true}, 'The text was changed by hand, so the form changes it no more.',
+      h('button', {type: 'button', on: {click: () => {
+        isEdited = false;
+        renew();
+      }}}, 'Write it from the form'));
     const renew = () => {
+      byHand.hidden = !isEdited || Boolean(from);
       if (!isEdited) text.value = textOfForm(form);
     };
     const field = (title, name, more = {}) => h('label', {class: 'field'}, h('span', {}, title), more.choices
@@ -95,7 +105,7 @@ export const create = {
     const buttons = h('div', {class: 'row'}, h('button', {type: 'button', on: {click: () => send('/api/check')}}, 'Check'),
       h('button', {type: 'button', class: 'main', disabled: !rights['create experiments'], on: {click: () => send('/api/create')}}, 'Create'),
       !rights['create experiments'] && h('span', {class: 'soft small'}, 'You may look, not create.'));
-    const yaml = card('As YAML', [text, h('div', {style: {display: 'grid', gap: '.8rem', 'margin-top': '.8rem'}}, buttons, answer)]);
+    const yaml = card('As YAML', [text, byHand, h('div', {style: {display: 'grid', gap: '.8rem', 'margin-top': '.8rem'}}, buttons, answer)]);
     const element = h('div', {class: 'stack'}, h('div', {class: 'head'}, h('h1', {}, from ? 'Clone ' + from.split('/').pop() : 'New experiment')));
     if (from) {
       const [kind, namespace, name] = from.split('/');

@@ -144,6 +144,8 @@ export function tabs(label, items, current, choose) {
         },
       }}, title));
   });
+  // On a phone the chosen one may stand beyond the edge.
+  requestAnimationFrame(() => list.querySelector('[aria-selected=true]')?.scrollIntoView({block: 'nearest', inline: 'nearest'}));
   return list;
 }
 

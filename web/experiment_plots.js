@@ -55,9 +55,11 @@ export function historyCard(study) {
       },
     };
   });
+  const nothing = h('p', {class: 'soft'}, 'No trial has a value yet.');
   return {
-    element: card('History', [plot.element, h('div', {class: 'legend'}, h('span', {}, h('i', {style: {background: 'var(--busy)'}}), 'a trial'), h('span', {}, h('i', {style: {background: 'var(--accent)'}}), 'the best so far'))]),
+    element: card('History', [nothing, plot.element, h('div', {class: 'legend'}, h('span', {}, h('i', {style: {background: 'var(--busy)'}}), 'a trial'), h('span', {}, h('i', {style: {background: 'var(--accent)'}}), 'the best so far'))]),
     update() {
+      nothing.hidden = study.shown.some(trial => trial.value !== undefined);
       plot.describe(study.best ? 'The best of ' + study.shown.length + ' trials is ' + study.objective + ' ' + number(study.best.value) + ' of trial ' + study.best.order : 'No trial has ended yet');
       plot.paint();
     },

@@ -6,7 +6,7 @@ import {bestOf, experimentHref, trialsDone} from './overview.js';
 import {eventList, failed, objectText} from './jobs.js';
 import {Table} from './table.js';
 import {TrialPanel, comparePanel} from './trials.js';
-import {axisOf, filterOf, isMaximized, metricNames, metricOf, objectiveName, violation} from './statistics.js';
+import {axisOf, filterOf, isMaximized, metricNames, metricOf, namesIn, objectiveName, violation} from './statistics.js';
 import {contourCard, curvesCards, historyCard, importanceCard, paretoCard, parallelCard, slicesCards} from './experiment_plots.js';
 
 export const experiments = {
@@ -105,6 +105,7 @@ class ExperimentPage {
     this.study = new Study(trial => this.open(trial));
     this.marks = new Set((state.get('compare') ?? '').split(',').filter(Boolean));
     this.head = h('div', {class: 'head'});
+    this.problem = h('p', {class: 'problem', hidden: true});
     this.tiles = h('dl', {class: 'tiles', style: {margin: 0}});
     this.tabBar = h('div');
     this.filter = h('input', {type: 'search', value: state.get('filter') ?? '', placeholder: 'Filter: lr<0.01 optimizer=adam running', 'aria-label': 'Filter of trials', spellcheck: 'false',
@@ -114,7 +115,7 @@ class ExperimentPage {
     this.side = h('aside', {class: 'side', 'aria-label': 'Trial', hidden: true});
     this.split = h('div', {class: 'split'}, this.body, this.side);
     this.filterRow = h('div', {class: 'row'}, h('div', {style: {flex: '1 1 18rem', display: 'grid'}}, this.filter), this.count);
-    this.element = h('div', {class: 'stack'}, this.head, this.tiles, this.tabBar, this.filterRow, this.split);
+    this.element = h('div', {class: 'stack'}, this.head, this.problem, this.tiles, this.tabBar, this.filterRow, this.split);
     this.cards = [];
     this.element.addEventListener('keydown', event => {
       if (event.key === 'Escape' && this.panel) this.close();
@@ -140,6 +141,7 @@ class ExperimentPage {
     const kinds = this.changed;
     this.changed = new Set();
     const live = this.live;
+    this.isWhole = live.whole.has('trials');
     const row = live.all('experiments').find(each => each.namespace === this.namespace && each.name === this.name);
     if (row) this.study.set(row, live.all('trials').filter(trial => trial.experiment === this.name), this.filter.value.trim());
     this.showHead(row);
@@ -164,36 +166,51 @@ class ExperimentPage {
   showHead(row) {
     const {study, rights} = this;
     keepFocus(this.head, () => fill(this.head, h('p', {class: 'crumb'}, h('a', {href: '#/experiments'}, 'Experiments'), ' / ' + this.namespace), h('h1', {}, this.name),
-      row ? chip(row.state) : this.live.whole.has('experiments') && h('span', {class: 'soft'}, 'is not there (any more)'),
+      row ? [chip(row.state), h('span', {class: 'soft'}, row.algorithm?.algorithmName)] : this.live.whole.has('experiments') && h('span', {class: 'soft'}, 'is not there (any more)'),
       row && h('div', {class: 'actions'},
         rights['create experiments'] && h('a', {class: 'button', href: '#/new?from=' + encodeURIComponent('Experiment/' + this.namespace + '/' + this.name)}, 'Clone'),
         rights['delete experiments'] && h('button', {type: 'button', class: 'danger', 'data-focus': 'delete', on: {click: async () => {
           if (!await confirmed('Delete experiment ' + this.name + ' and its ' + study.all.length + ' trials?', 'Delete')) return;
           await write('/api/delete', {kind: 'Experiment', namespace: this.namespace, name: this.name}).then(() => { location.hash = '#/experiments'; }, failed);
         }}}, 'Delete'))));
+    this.filterRow.hidden = !row || this.tab === 'events' || this.tab === 'yaml';
+    this.problem.hidden = row?.state !== 'Failed';
     if (!row) return;
+    this.problem.textContent = row.message + (study.all.some(trial => trial.lastOutput) ? '. A failed trial, opened from the table, tells what it printed last.' : '');
     const counts = row.counts ?? {};
     const lost = (counts.trialsFailed ?? 0) + (counts.trialMetricsUnavailable ?? 0);
     fill(this.tiles, tile('Best ' + study.objective, number(study.best?.value), study.best ? 'trial ' + study.best.order : ''),
       tile('Trials ended', trialsDone(row), row.maxTrialCount ? 'of ' + row.maxTrialCount : ''), tile('Running', counts.trialsRunning ?? 0, row.parallelTrialCount ? 'of ' + row.parallelTrialCount : ''),
-      tile('Stopped early', counts.trialsEarlyStopped ?? 0), tile('Failed', lost), tile('Runs for', duration(lasted(row)), row.algorithm?.algorithmName));
-    this.count.textContent = study.shown.length === study.all.length ? study.all.length + ' trials' : study.shown.length + ' of ' + study.all.length + ' trials';
+      tile('Stopped early', counts.trialsEarlyStopped ?? 0), tile('Failed', lost), tile('Runs for', duration(lasted(row))));
+    this.count.textContent = this.counted();
+  }
+
+  // How many trials are shown; where there are none, why.
+  counted() {
+    const {study, live} = this;
+    if (!this.isWhole) return 'loading…';
+    if (live.errors.trials) return live.errors.trials;
+    if (!study.all.length) return 'No trial has begun yet.';
+    const known = new Set([...Object.keys(study.all[0].values), ...study.axes.map(axis => axis.name), ...study.metrics, 'state', 'name', 'number', 'duration']);
+    const unknown = namesIn(this.filter.value).find(name => !known.has(name));
+    const count = study.shown.length === study.all.length ? study.all.length + ' trials' : study.shown.length + ' of ' + study.all.length + ' trials';
+    return unknown ? count + ': nothing is called ' + unknown : count;
   }
 
   refilter() {
     this.state.set('filter', this.filter.value.trim());
     this.study.refilter(this.filter.value.trim());
-    this.count.textContent = this.study.shown.length + ' of ' + this.study.all.length + ' trials';
+    this.count.textContent = this.counted();
     this.repaint();
   }
 
   // Words for what was marked on an axis, in place of earlier words about it.
   brush(axis, low, high, from, to) {
-    const others = this.filter.value.split(/\s+/).filter(word => word && !word.startsWith(axis.name + '<') && !word.startsWith(axis.name + '>') && !word.startsWith(axis.name + '='));
+    const others = this.filter.value.split(/\s+/).filter(word => word && !(word.startsWith(axis.name) && /^[<>=!]/.test(word.slice(axis.name.length))));
     let words;
     if (axis.choices) {
       const within = axis.choices.filter(choice => axis.place(choice) >= from - 0.05 && axis.place(choice) <= to + 0.05);
-      words = within.length ? [axis.name + '=' + within[0]] : [];
+      words = within.length === 1 ? [axis.name + '=' + within[0]] : within.length ? axis.choices.filter(choice => !within.includes(choice)).map(choice => axis.name + '!=' + choice) : [];
     } else {
       words = [axis.name + '>=' + +low.toPrecision(3), axis.name + '<=' + +high.toPrecision(3)];
     }
@@ -252,9 +269,10 @@ class ExperimentPage {
   trials() {
     const {study, state} = this;
     const parameters = study.experiment.parameters ?? [];
+    const nothing = h('p', {class: 'empty'});
     const table = this.table = new Table({
       label: 'Trials', sort: state.get('sort') ?? (study.isMaximized ? '-' : '') + study.objective, sorted: sort => state.set('sort', sort), open: row => this.open(row),
-      marks: this.marks, marked: (key, on) => this.mark(key, on), nothing: empty('No trial is like that.'),
+      marks: this.marks, marked: (key, on) => this.mark(key, on), nothing,
       columns: [
         {name: 'number', title: 'Trial', value: row => row.order, cell: row => (row.number >= 0 ? '#' + row.order : 'copy') + '  ' + row.name},
         {name: 'state', title: 'State', value: row => row.state, cell: row => chip(row.state)},
@@ -271,6 +289,7 @@ class ExperimentPage {
     const update = () => {
       const group = state.get('group');
       table.current = this.panel?.key;
+      nothing.textContent = study.all.length ? 'No trial is like that.' : this.counted();
       table.set(study.shown, group ? row => this.groupName(row, group) : undefined, rows => this.groupCells(rows));
       const marked = study.all.filter(trial => this.marks.has(trial.key));
       const now = marked.map(trial => trial.key + trial.state).join();

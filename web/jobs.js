@@ -37,6 +37,9 @@ function alertOnce(text) {
   dialog.showModal();
 }
 
+const noPod = () => h('p', {class: 'soft'}, 'No pod of this job is there (any more).');
+const NO_CURVE = 'Nothing was printed yet that goes on as a curve: lines such as “step 120/600 loss 0.25” or “accuracy=0.93” do.';
+
 export const jobs = {
   title: 'Jobs',
   kinds: () => ['jobs', 'pods'],
@@ -100,12 +103,13 @@ export const job = {
     const tabBar = h('div');
     const element = h('div', {class: 'stack'}, head, why, tiles, tabBar, body);
     let live, row, log, plots, steps, shownTab, podName;
+    let isPrevious = false;
 
     const act = (path, more) => write(path, {kind, namespace, name, ...more}).catch(failed);
     const openLog = () => {
       const pods = podsOf(live, name, namespace);
       const pod = pods.find(each => each.name === podName) ?? pods.find(each => /^(master|chief)$/i.test(each.type ?? '')) ?? pods.find(each => /worker/i.test(each.type ?? '')) ?? pods[0];
-      if (!pod || log?.pod === pod.name) return pod;
+      if (!pod || (log?.pod === pod.name && log.isPrevious === isPrevious)) return pod;
       log?.stop();
       plots = new CurvePlots();
       steps = new StepView();
@@ -114,31 +118,35 @@ export const job = {
       log = new LogView(pod, pod.containers[0], () => {
         own.update(log.curves);
         hint.hidden = log.curves.names().length > 0;
-      }, step => shownSteps.take(step));
+        hint.textContent = log.problem ?? NO_CURVE;
+        shownSteps.tell(log.problem);
+      }, step => shownSteps.take(step), isPrevious);
       log.pod = pod.name;
+      log.isPrevious = isPrevious;
       return pod;
     };
-    const hint = h('p', {class: 'soft'}, 'Nothing was printed yet that goes on as a curve: lines such as “step 120/600 loss 0.25” or “accuracy=0.93” do.');
+    const hint = h('p', {class: 'soft'}, NO_CURVE);
     const views = {
-      curves: () => [openLog() && card('Curves of ' + log.pod, [hint, plots.element], podPicker())],
+      curves: () => [openLog() ? card('Curves of ' + log.pod, [hint, plots.element], podPicker()) : card('Curves', noPod())],
       tasks: () => [taskTable()],
       step: () => [openLog() ? card('Steps of ' + log.pod, steps.element, podPicker()) : (steps ??= new StepView()).element],
-      log: () => [openLog() ? card('Log', log.element, podPicker()) : card('Log', h('p', {class: 'soft'}, 'No pod of this job is there (any more).'))],
+      log: () => [openLog() ? card('Log', log.element, podPicker()) : card('Log', noPod())],
       events: () => [card('Events', eventList(live))],
       yaml: () => [card('YAML', objectText(kind, namespace, name))],
     };
     const podPicker = () => h('label', {class: 'row'}, h('span', {class: 'soft small'}, 'Task'), h('select', {'aria-label': 'Task', on: {change: event => {
-      podName = event.target.value;
+      [podName, isPrevious] = [event.target.value.replace(/ before$/, ''), event.target.value.endsWith(' before')];
       show();
-    }}}, podsOf(live, name, namespace).map(pod => h('option', {value: pod.name, selected: pod.name === log?.pod}, pod.name))));
+    }}}, podsOf(live, name, namespace).flatMap(pod => (pod.restarts ? ['', ' before'] : ['']).map(before => h('option', {value: pod.name + before,
+      selected: pod.name === log?.pod && Boolean(before) === log.isPrevious}, pod.name + (before && ', before its restart'))))));
     const taskTable = () => {
       const pods = podsOf(live, name, namespace).sort((a, b) => a.name.localeCompare(b.name, undefined, {numeric: true}));
-      if (!pods.length) return card('Tasks', h('p', {class: 'soft'}, 'No pod of this job is there (any more).'));
-      return h('section', {class: 'card flush'}, h('div', {class: 'scroll'}, h('table', {class: 'wrapping'}, h('thead', {}, h('tr', {}, ['Task', 'State', 'Node', 'GPUs', 'Restarts', 'Runs for', ''].map(title => h('th', {scope: 'col'}, title)))),
+      if (!pods.length) return card('Tasks', noPod());
+      return h('section', {class: 'card flush'}, h('div', {class: 'scroll'}, h('table', {class: 'wrapping'}, h('thead', {}, h('tr', {}, ['Task', 'State', 'Node', 'GPUs', 'Restarts', 'Runs for', ''].map(title => h('th', {scope: 'col', class: /^R/.test(title) ? 'num' : ''}, title)))),
         h('tbody', {}, pods.map(pod => h('tr', {}, h('th', {scope: 'row', class: 'wrap'}, pod.name), h('td', {}, chip(pod.state)),
           h('td', {class: 'wrap'}, pod.node ?? h('span', {class: 'soft'}, pod.why ?? '–')), h('td', {}, pod.gpus ?? (pod.gpuCount || '–')), h('td', {class: 'num'}, pod.restarts ?? 0),
           h('td', {class: 'num'}, duration(lasted(pod))), h('td', {}, h('button', {type: 'button', 'data-focus': 'log-' + pod.name, on: {click: () => {
-            podName = pod.name;
+            [podName, isPrevious] = [pod.name, false];
             state.set('tab', 'log');
             show();
           }}}, 'Log'))))))));
@@ -167,8 +175,10 @@ export const job = {
               if (await confirmed('Delete job ' + name + ' and its pods?', 'Delete')) await act('/api/delete').then(() => { location.hash = '#/jobs'; });
             }}}, 'Delete'))));
         const reason = row && waitsFor(live, row);
-        why.hidden = !reason;
-        why.textContent = reason ? 'Waits: ' + reason : '';
+        const failure = row?.state === 'Failed' ? row.message : '';
+        why.hidden = !reason && !failure;
+        why.className = failure ? 'problem' : 'banner';
+        why.textContent = failure || (reason ? 'Waits: ' + reason : '');
         if (row) {
           fill(tiles, tile('Progress', progress.part === undefined ? '–' : Math.round(progress.part * 100) + ' %', progress.words), tile('Runs for', duration(lasted(row))),
             Object.entries(row.progress?.metrics ?? {}).slice(0, 4).map(([metric, value]) => tile(metric, number(value))),

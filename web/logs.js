@@ -52,9 +52,10 @@ export class Curves {
   }
 }
 
-// The log of one container, followed. `heard()` when numbers came, `traced(step)` for each step that it tells. stop() when it is not looked at any more.
+// The log of one container, followed. `heard()` when numbers came or `problem`, why there is no log, changes; `traced(step)` for each step
+// that it tells. stop() when it is not looked at any more. `isPrevious`: that of the container before its last restart.
 export class LogView {
-  constructor(pod, container, heard, traced) {
+  constructor(pod, container, heard, traced, isPrevious) {
     this.curves = new Curves();
     this.lines = [];
     this.rest = '';
@@ -69,7 +70,7 @@ export class LogView {
     this.abort = new AbortController();
     this.heard = heard;
     this.traced = traced;
-    this.follow({namespace: pod.namespace, pod: pod.name, container, follow: '1', tail: MOST_LINES});
+    this.follow({namespace: pod.namespace, pod: pod.name, container, ...(isPrevious ? {previous: '1'} : {follow: '1'}), tail: MOST_LINES});
   }
 
   async follow(query) {
@@ -79,6 +80,8 @@ export class LogView {
         return this.end('the log has ended');
       } catch (error) {
         if (this.abort.signal.aborted) return undefined;
+        this.problem = error.message;
+        this.heard?.();
         if (error.code !== WAITS_TO_START) return this.end(error.message);
         this.state.textContent = error.message;
       }
@@ -92,14 +95,17 @@ export class LogView {
   }
 
   end(words) {
+    const problem = this.problem;
     if (this.rest) this.take('\n');
+    this.problem = problem;
     this.state.textContent = words;
   }
 
   take(piece) {
     const lines = (this.rest + piece).split('\n');
     this.rest = lines.pop();
-    let isNews = false;
+    let isNews = this.problem !== undefined;
+    this.problem = undefined;
     for (const line of lines) {
       const step = stepIn(line);
       if (step) this.traced?.(step);

@@ -41,17 +41,21 @@ function content(live) {
   const gpus = nodes.flatMap(node => node.gpus ?? []);
   const waiting = waitingPods(live);
   const running = (rows, state) => rows.filter(row => row.state === state).length;
+  // Nodes belong to no namespace: many may not see them.
+  const refused = ['jobs', 'experiments', 'pods'].filter(kind => live.refused.has(kind)).map(kind => live.errors[kind]);
   const tiles = h('dl', {class: 'tiles', style: {margin: 0}},
     tile('Experiments running', running(experiments, 'Running'), 'of ' + experiments.length),
     tile('Jobs running', running(jobs, 'Running'), 'of ' + jobs.length),
     tile('Pods that wait', waiting.length),
-    tile('Nodes ready', running(nodes, 'Ready'), 'of ' + nodes.length),
-    tile('GPUs', gpus.length, gpus.some(gpu => !gpu.isHealthy) ? gpus.filter(gpu => !gpu.isHealthy).length + ' unhealthy' : ''));
+    tile('Nodes ready', live.refused.has('nodes') ? '–' : running(nodes, 'Ready'), live.refused.has('nodes') ? 'not yours to see' : 'of ' + nodes.length),
+    tile('GPUs', live.refused.has('nodes') ? '–' : gpus.length, gpus.some(gpu => !gpu.isHealthy) ? gpus.filter(gpu => !gpu.isHealthy).length + ' unhealthy' : ''));
   const head = h('div', {class: 'head'}, h('h1', {}, 'Overview'));
-  if (!jobs.length && !experiments.length && live.whole.has('jobs'))
+  if (refused.length === 3)
+    return [head, h('section', {class: 'card'}, h('p', {class: 'problem'}, refused[0]), h('p', {class: 'empty'}, 'Write the name of a namespace that you may see into the field at the top.'))];
+  if (!jobs.length && !experiments.length && live.whole.has('jobs') && !refused.length)
     return [head, tiles, h('section', {class: 'card'}, empty('Nothing was submitted yet. A job or an experiment begins with', EXAMPLE),
       h('p', {class: 'empty', style: {padding: 0}}, h('a', {href: '#/new'}, 'or write an experiment here')))];
-  return [head, tiles, h('div', {class: 'grid'},
+  return [head, refused.length > 0 && h('p', {class: 'problem'}, refused.join('\n')), tiles, h('div', {class: 'grid'},
     card('Experiments', experiments.length ? h('ul', {class: 'list'}, experiments.slice(0, 8).map(experimentLine)) : h('p', {class: 'soft'}, 'There are none.')),
     card('Jobs', jobs.length ? h('ul', {class: 'list'}, jobs.slice(0, 8).map(jobLine)) : h('p', {class: 'soft'}, 'There are none.')),
     waiting.length > 0 && card('What waits, and for what', h('ul', {class: 'list'}, waiting.slice(0, 6).map(pod => h('li', {},

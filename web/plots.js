@@ -265,9 +265,9 @@ export class ParallelPlot {
   constructor(label, get, brush) {
     Object.assign(this, {get, brush});
     this.plot = new Plot(label, 400, (c, width, height, style) => this.draw(c, width, height, style));
-    this.element = this.plot.element;
+    this.element = h('div', {class: 'beyond'}, this.plot.element);
     const canvas = this.plot.canvas;
-    canvas.style.touchAction = 'pan-y';
+    canvas.style.touchAction = 'pan-x pan-y';
     canvas.addEventListener('pointerdown', event => {
       const axis = this.axisAt(event.offsetX);
       if (axis) this.drag = {axis, from: event.offsetY};
@@ -283,7 +283,11 @@ export class ParallelPlot {
     });
   }
 
-  paint() { this.plot.paint(); }
+  paint() {
+    // Names of axes need room, which a phone has not got: it is moved along.
+    this.plot.element.style.minWidth = 84 * this.get().axes.length + 'px';
+    this.plot.paint();
+  }
 
   axisAt(x) {
     const i = this.places?.findIndex(place => Math.abs(place - x) < 22) ?? -1;

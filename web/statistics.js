@@ -165,6 +165,9 @@ const TERM = /^([^<>=~!]+)(<=|>=|!=|=|<|>|~)(.*)$/;
 
 // "lr<0.01 optimizer=adam running": all hold. A word alone stands anywhere in the name, state or values. Gives a function of a
 // trial; `field(trial, name)` knows more names than the trial's own.
+// What the comparisons of a filter are about.
+export const namesIn = text => text.split(/\s+/).map(word => TERM.exec(word)?.[1]).filter(Boolean);
+
 export function filterOf(text, field) {
   const terms = text.split(/\s+/).filter(Boolean).map(word => {
     const match = TERM.exec(word);

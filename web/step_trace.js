@@ -244,12 +244,15 @@ function longestTable(step) {
 export class StepView {
   constructor() {
     this.steps = [];
-    this.hint = h('p', {class: 'soft'}, 'No step was traced yet. A job whose tasks have WEFT_SHOW_STEPS=1 in their environment tells of one now and then; a file that TensorFlow\'s timeline or weft wrote (trace-100.json) can be opened here.');
+    this.hint = h('div', {class: 'stack close'}, h('p', {class: 'soft'}, 'No step was traced yet. A task tells of one now and then if its container has'),
+      h('pre', {class: 'text'}, h('code', {}, 'env: [{name: WEFT_SHOW_STEPS, value: "1"}]')),
+      h('p', {class: 'soft'}, 'A file that TensorFlow\'s timeline or weft wrote (trace-100.json) can be opened here too.'));
+    this.noLog = h('p', {class: 'problem', role: 'status', hidden: true});
     this.problem = h('p', {class: 'problem', role: 'alert', hidden: true});
     this.picker = h('select', {'aria-label': 'Step', on: {change: event => this.choose(Number(event.target.value))}});
-    this.file = h('input', {type: 'file', accept: '.json,application/json', 'aria-label': 'Open a trace file', on: {change: () => this.open(this.file.files[0])}});
+    this.file = h('input', {type: 'file', style: {width: '19rem'}, accept: '.json,application/json', 'aria-label': 'Open a trace file', on: {change: () => this.open(this.file.files[0])}});
     this.body = h('div', {class: 'stack'});
-    this.element = h('div', {class: 'stack'}, h('div', {class: 'row'}, this.picker, h('label', {class: 'row'}, h('span', {class: 'soft small'}, 'or a file'), this.file)), this.problem, this.hint, this.body);
+    this.element = h('div', {class: 'stack'}, h('div', {class: 'row'}, this.picker, h('label', {class: 'row'}, h('span', {class: 'soft small'}, 'or a file'), this.file)), this.problem, this.noLog, this.hint, this.body);
     this.list();
   }
 
@@ -259,6 +262,13 @@ export class StepView {
     // Who looks at one is not taken away from it.
     if (!this.shown) this.choose(this.steps.length - 1);
     else this.list();
+  }
+
+  // Why the log cannot be read, if so.
+  tell(problem) {
+    this.noLog.hidden = !problem;
+    this.noLog.textContent = problem ?? '';
+    this.hint.hidden = this.steps.length > 0 || Boolean(problem);
   }
 
   list() {

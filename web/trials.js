@@ -15,6 +15,7 @@ export class TrialPanel {
     this.facts = h('dl', {class: 'facts'});
     this.actions = h('div', {class: 'row'});
     this.message = h('p', {class: 'soft small wrap'});
+    this.output = h('div', {class: 'stack close'});
     this.plots = h('div', {class: 'stack close'});
     this.log = h('details', {on: {toggle: () => this.toggleLog()}}, h('summary', {}, 'Log'));
     this.text = h('details', {on: {toggle: () => {
@@ -22,7 +23,7 @@ export class TrialPanel {
     }}}, h('summary', {}, 'YAML'));
     this.element = h('section', {class: 'card stack close'}, h('header', {class: 'line'}, this.title, this.state,
       h('button', {type: 'button', class: 'icon end', 'aria-label': 'Close this trial', on: {click: close}}, icon('close'))),
-    h('p', {class: 'mono wrap'}, trial.name), this.message, this.facts, this.actions, this.plots, this.log, this.text);
+    h('p', {class: 'mono wrap'}, trial.name), this.message, this.output, this.facts, this.actions, this.plots, this.log, this.text);
     this.update(trial, live);
   }
 
@@ -40,6 +41,7 @@ export class TrialPanel {
     const {study, rights} = this;
     fill(this.state, chip(trial.state));
     this.message.textContent = trial.message ?? '';
+    fill(this.output, trial.lastOutput && [h('p', {class: 'soft small'}, 'The last that it printed:'), h('pre', {class: 'text wrap', style: {'white-space': 'pre-wrap'}, tabindex: 0, 'aria-label': 'The last output of trial ' + trial.order}, trial.lastOutput)]);
     const facts = [...study.metrics.map(name => [name, number(study.metric(trial, name))]), ...Object.entries(trial.values).map(([name, value]) => [name, number(value)]),
       ['Began', clock(trial.started)], ['Ran for', duration(lasted(trial))], ...(trial.parent !== undefined ? [['Goes on from', 'trial ' + trial.parent]] : [])];
     fill(this.facts, facts.map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]));

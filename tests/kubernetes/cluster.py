@@ -64,6 +64,20 @@ class Cluster:
         self.operator_config.write_text(self.plane.kubeconfig.read_text().replace(self.plane.token, token))
         self.operator_config.chmod(0o600)
 
+    def node_trust(self):
+        """Flags of kube-apiserver, which goes to the nodes for the output of pods, and the authority that nodes trust for it."""
+        for words in ('req -x509 -newkey rsa:2048 -nodes -subj /CN=kubelets -keyout ca.key -out ca.crt',
+                      'req -newkey rsa:2048 -nodes -subj /CN=kube-apiserver-kubelet-client -keyout api.key -out api.csr',
+                      'x509 -req -in api.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out api.crt'):
+            subprocess.run(['openssl', *words.split()], check=True, capture_output=True, cwd=self.folder)
+        return ('--kubelet-client-certificate', str(self.folder / 'api.crt'), '--kubelet-client-key', str(self.folder / 'api.key'),
+                '--kubelet-preferred-address-types', 'InternalIP'), self.folder / 'ca.crt'
+
+    def spawn_node(self, weft, authority):
+        """One whose output of pods the API server may ask for."""
+        return self.spawn('node', weft, 'node', '--bind_pods', '--state', str(self.folder / 'node'), '--kubelet_port', '0',
+                          '--kubelet_client_ca', str(authority))
+
     def has_kinds(self):
         # `kubectl wait` stumbles over a definition whose status nobody has begun.
         items = self.api.request('GET', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions')['items']

@@ -226,20 +226,14 @@ class ClusterTest(Cases, unittest.TestCase):
         cls.cluster = cluster.Cluster(cls.temporary.name)
         folder = pathlib.Path(cls.temporary.name)
         try:
-            # For the output of pods the API server goes to the node, as somebody whom that trusts.
-            for words in ('req -x509 -newkey rsa:2048 -nodes -subj /CN=kubelets -keyout ca.key -out ca.crt',
-                          'req -newkey rsa:2048 -nodes -subj /CN=kube-apiserver-kubelet-client -keyout api.key -out api.csr',
-                          'x509 -req -in api.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out api.crt'):
-                subprocess.run(['openssl', *words.split()], check=True, capture_output=True, cwd=folder)
-            cls.cluster.start('--kubelet-client-certificate', str(folder / 'api.crt'), '--kubelet-client-key', str(folder / 'api.key'),
-                              '--kubelet-preferred-address-types', 'InternalIP',
+            flags, authority = cls.cluster.node_trust()
+            cls.cluster.start(*flags,
                               controllers=cluster.real_control_plane.CONTROLLERS + ',job-controller,persistentvolume-binder-controller,'
                               'persistentvolumeclaim-protection-controller,persistentvolume-protection-controller')
             cls.cluster.k('apply', '-f', '-', stdin=VOLUME % (folder / 'volume'))
             cls.cluster.k('apply', '-f', str(DEPLOY / 'rbac' / 'tuning.yaml'))
             cls.cluster.spawn('operator', WEFT, 'operator', '--experiments', kubeconfig=cls.cluster.operator_config)
-            cls.cluster.spawn('node', WEFT, 'node', '--bind_pods', '--state', str(folder / 'node'), '--kubelet_port', '0',
-                              '--kubelet_client_ca', str(folder / 'ca.crt'))
+            cls.cluster.spawn_node(WEFT, authority)
         except BaseException:
             cls.tearDownClass()
             raise

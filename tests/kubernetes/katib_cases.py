@@ -9,7 +9,7 @@ GRID = ['0.01', '0.02', '0.03', '0.04']
 NOW = '2026-01-01T00:00:00Z'
 CLOCK = {'startTime', 'completionTime', 'lastReconcileTime', 'lastTransitionTime', 'lastUpdateTime', 'runCompletionTime'}
 # What is of no matter to who searches, or differs by nature.
-SKIPPED = {'reported'}
+SKIPPED = {'reported', 'lastOutput'}
 
 
 def experiment(name, values=GRID, algorithm='grid', objective=(), template=(), **spec):

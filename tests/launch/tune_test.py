@@ -357,6 +357,24 @@ class TuneTest(unittest.TestCase):
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([len(answers[0]['trials']), answers[1], answers[2]['value']], [2, {}, 0.5])
 
+    def test_two_at_once_in_one_folder(self):
+        folder = tempfile.mkdtemp(dir=self.folder)
+        words = [WEFT, 'tune', '--space', 'lr=1..7', '--maximize', 'score', '--trials', '1', '--out', folder, '--', 'sh', '-c']
+        with subprocess.Popen([*words, 'echo score={lr}; exec sleep 60'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:
+            while not os.path.exists(folder + '/trial-0.log'):
+                self.assertIsNone(first.poll())
+                time.sleep(0.02)
+            second = subprocess.run([*words, 'echo score={lr}; exec sleep 60'], capture_output=True, text=True, timeout=60)
+            first.kill()
+        self.assertEqual(second.returncode, 1)
+        self.assertIn('Another weft tune works in ' + folder, second.stderr)
+        # A killed one keeps nobody out. Nothing of it has succeeded, so that other words begin anew.
+        third = subprocess.run([*words, 'echo score={lr}'], capture_output=True, text=True, timeout=60)
+        self.assertEqual(third.returncode, 0, third.stderr)
+        self.assertNotIn('goes on', third.stderr)
+        fourth = subprocess.run([*words, 'echo other={lr} score={lr}'], capture_output=True, text=True, timeout=60)
+        self.assertIn('holds another study', fourth.stderr)
+
     def test_refusals_name_what_is_wrong(self):
         for flags, words in (
                 (['--space', 'lr=7', '--minimize', 'loss', '--', 'true'], "parameter 'lr': '7' is no range"),
@@ -371,6 +389,8 @@ class TuneTest(unittest.TestCase):
                 (['--space', 'lr=1..7 layers=1..3', '--minimize', 'loss', '--', 'true', '{lr}'], 'no word of the program has {layers}'),
                 (['--space', 'lr=1..7', '--minimize', 'loss', '--', 'no-such-program-anywhere'],
                  "trial-0 cannot begin: There is no program 'no-such-program-anywhere'"),
+                (['--space', 'lr=1..7', '--minimize', 'loss', '--setting', 'gama=0.2', '--', 'true'],
+                 "--setting 'gama=0.2': tpe has gamma, n_ei_candidates, n_startup_trials"),
                 (['--space', 'lr=1..7', '--minimize', 'loss', '--max_failed', '0', '--', 'sh', '-c', 'kill -9 $$'], 'killed by SIGKILL'),
                 (['--space', 'lr=1..7', '--minimize', 'loss', '--max_failed', '0', '--', 'sh', '-c', 'echo loss=nan'],
                  'printed only inf or nan as loss=number'),

@@ -111,7 +111,7 @@ class StandIn:
             self.writes.append((request.command, path, json.loads(body) if body else None))
             return request.answer(200, self.writes[-1][2] or {})
         if sub == 'log':
-            return request.answer(200, self.logs.get(name, '').encode(), 'text/plain')
+            return request.answer(200, self.logs.get(name + (' before' if query.get('previous') == 'true' else ''), '').encode(), 'text/plain')
         if name:
             found = self.objects[plural].get((namespace, name))
             return request.answer(200, found) if found else request.refuse(404, plural + ' not found')

@@ -169,6 +169,78 @@ class StandInTest(unittest.TestCase):
         self.browser.wait('document.querySelector("svg.timeline").viewBox.baseVal.width < 390')
         self.check('a step on a phone')
 
+    def test_what_is_not_there(self):
+        self.go('#/jobs/TFJob/default/none', 'No pod of this job is there')
+        self.go('#/experiments/default/none', 'is not there')
+        self.assertFalse(self.browser.js('document.querySelector("main input[type=search]").checkVisibility()'))
+        self.go('#/experiments/default/search?view=trials&filter=' + 'lrr%3C0.01', '0 of 60 trials: nothing is called lrr')
+        self.cluster.put(stand_in.experiment('empty', stand_in.PARAMETERS))
+        self.go('#/experiments/default/empty?view=trials', 'No trial has begun yet.')
+        self.cluster.remove('Experiment', 'default', 'empty')
+        # Of trials that failed it is told why, though their pods are gone.
+        failed = stand_in.trial('bad', 0, {'lr': '0.1'}, {}, 'Failed')
+        failed['status']['lastOutput'] = 'Traceback\n' + EVIL
+        self.cluster.put(stand_in.experiment('bad', stand_in.PARAMETERS, state='Failed'), failed)
+        self.go('#/experiments/default/bad', 'Experiment is failed. A failed trial, opened from the table, tells what it printed last.')
+        self.browser.wait_text('No trial has a value yet.')
+        self.go('#/experiments/default/bad?view=trials&trial=bad-00000', 'The last that it printed:')
+        self.assertEqual(self.browser.js('document.querySelector("aside pre").textContent'), 'Traceback\n' + EVIL)
+        self.check('a failed trial')
+        self.cluster.remove('Experiment', 'default', 'bad')
+        self.assertEqual(self.browser.problems, [])
+
+    def test_on_a_phone(self):
+        """What is chosen is in sight, and names stand beside each other, not over each other."""
+        self.browser.resize(390, 844, mobile=True)
+        for view in VIEWS:
+            self.go('#/experiments/default/search?view=' + view, 'search')
+            self.browser.wait('(box => box && box.left >= 0 && box.right <= innerWidth)(document.querySelector("[role=tab][aria-selected=true]")?.getBoundingClientRect())', view)
+        self.go('#/experiments/default/search?view=parallel', 'better accuracy')
+        self.browser.wait('document.querySelector("main canvas").clientWidth >= 6 * 84', 'room for six axes')
+        self.check('parallel coordinates')
+        self.go('#/cluster', 'it needs 8 GPUs')
+        self.assertLess(self.browser.js('document.querySelector("tbody th").getBoundingClientRect().height'), 160)
+
+    def test_marked_on_an_axis(self):
+        self.go('#/experiments/default/search?view=parallel', 'better accuracy')
+        self.browser.wait('document.querySelector("main canvas").width > 600 && document.querySelector("main [role=status]").textContent === "60 trials"')
+        # Along the fourth of six axes, over two of the three optimizers: the words hold for both.
+        wide, tall = self.browser.js('(c => [c.clientWidth, c.clientHeight])(document.querySelector("main canvas"))')
+        for name, part in (('down', 0), ('up', 0.6)):
+            self.browser.js('((c, x, y) => { const box = c.getBoundingClientRect(); c.dispatchEvent(new PointerEvent("pointer%s", {bubbles: true, clientX: box.left + x, clientY: box.top + y})); })'
+                            '(document.querySelector("main canvas"), %f, %f)' % (name, 44 + 3 * (wide - 104) / 5, 34 + part * (tall - 60)))
+        self.assertEqual(self.browser.js('document.querySelector("main input[type=search]").value'), 'optimizer!=sgd')
+        self.assertRegex(self.browser.js('document.querySelector("main [role=status]").textContent'), r'^\d+ of 60 trials$')
+
+    def test_form_and_text(self):
+        self.go('#/new', 'As YAML')
+        self.browser.wait('document.querySelector("textarea").value.includes("name: search")')
+        write = '(e => { e.value = %s; e.dispatchEvent(new Event("input", {bubbles: true})); })(document.querySelector(%s))'
+        name = 'fieldset input'
+        self.browser.js(write % ('"first"', json.dumps(name)))
+        self.assertIn('name: first', self.browser.js('document.querySelector("textarea").value'))
+        self.browser.js(write % ('"# by hand"', '"textarea"'))
+        self.browser.js(write % ('"second"', json.dumps(name)))
+        self.assertEqual(self.browser.js('document.querySelector("textarea").value'), '# by hand')
+        self.browser.wait_text('The text was changed by hand')
+        self.check('the form')
+        self.browser.click('button', 'Write it from the form')
+        self.assertIn('name: second', self.browser.js('document.querySelector("textarea").value'))
+        self.assertNotIn('changed by hand', self.browser.text())
+
+    def test_the_log_before_a_restart(self):
+        pod = stand_in.pod('again-worker-0', 'again', owner_kind='TFJob')
+        pod['status']['containerStatuses'][0]['restartCount'] = 2
+        self.cluster.put(stand_in.job('again', 0, 0), pod)
+        self.cluster.logs.update({'again-worker-0': 'begins anew\n', 'again-worker-0 before': 'out of memory\n'})
+        self.go('#/jobs/TFJob/default/again?tab=log', 'begins anew')
+        self.browser.js('(s => { s.value = "again-worker-0 before"; s.dispatchEvent(new Event("change")); })(document.querySelector("select[aria-label=Task]"))')
+        self.browser.wait_text('out of memory')
+        self.assertEqual(self.browser.js('document.querySelector("select[aria-label=Task]").selectedOptions[0].textContent'), 'again-worker-0, before its restart')
+        self.check('the log before a restart')
+        self.cluster.remove('TFJob', 'default', 'again')
+        self.cluster.remove('Pod', 'default', 'again-worker-0')
+
     def test_live_and_hostile(self):
         name = 'x' + EVIL
         self.go('#/experiments', 'search')
@@ -259,6 +331,7 @@ class StandInTest(unittest.TestCase):
         page = Page(self.kubeconfig)
         try:
             self.enter(other, page)
+            other.wait_text('not yours to see')
             other.js('location.hash = "#/cluster"')
             other.wait_text('nodes is forbidden')
             other.js('location.hash = "#/experiments/default/search?view=trials"')
@@ -266,6 +339,11 @@ class StandInTest(unittest.TestCase):
             other.click('tbody button', None)
             other.wait('!!document.querySelector("aside h2")')
             self.assertEqual(other.js('[...document.querySelectorAll("main button, main a.button")].filter(b => /Stop|Clone|Delete|New/.test(b.textContent)).length'), 0)
+            # Nothing at all, without a namespace of one's own.
+            self.cluster.refused = set(stand_in.PLURALS.values())
+            other.js('location.hash = "#/"')
+            other.wait_text('Write the name of a namespace that you may see')
+            other.wait_text('is forbidden')
             self.assertEqual(other.problems, [])
         finally:
             self.cluster.is_allowed = True
@@ -336,6 +414,19 @@ spec:
 '''
 
 
+def wait_for_step(b):
+    """The first one that is told may be a look at the global step; a later one trains."""
+    b.wait("""(picker => picker?.options.length > 1 && (picker.value = picker.options.length - 1, picker.dispatchEvent(new Event('change')),
+           document.querySelectorAll('svg.timeline rect.op').length > 20))(document.querySelector('select[aria-label=Step]'))""", 'a step that trains', 60)
+
+
+def check_step(test, b):
+    """Of TRACED."""
+    test.assertEqual(b.js('[...document.querySelectorAll("svg.timeline .device")].map(e => e.textContent)'), ['ps 0, CPU:0', 'worker 0, CPU:0'])
+    test.assertIn('MatMul', b.js('document.querySelector("main").textContent'))
+    test.assertGreater(b.js('document.querySelectorAll("svg.timeline rect.path").length'), 1)
+
+
 class UpTest(unittest.TestCase):
     """The page of `weft up`, which changes things."""
 
@@ -363,14 +454,10 @@ class UpTest(unittest.TestCase):
         b.wait('location.hash.startsWith("#/jobs/TFJob/default/traced")')
         b.wait('[...document.querySelectorAll("[role=tab]")].some(tab => tab.textContent === "Step")')
         b.click('[role=tab]', 'Step')
-        # The first one that is told may be a look at the global step; a later one trains.
-        b.wait("""(picker => picker?.options.length > 1 && (picker.value = picker.options.length - 1, picker.dispatchEvent(new Event('change')),
-               document.querySelectorAll('svg.timeline rect.op').length > 20))(document.querySelector('select[aria-label=Step]'))""", 'a step that trains')
+        wait_for_step(b)
         # The browser tells of each time that the log was asked for before the task began.
         b.problems[:] = [problem for problem in b.problems if '/api/log?' not in problem]
-        self.assertEqual(b.js('[...document.querySelectorAll("svg.timeline .device")].map(e => e.textContent)'), ['ps 0, CPU:0', 'worker 0, CPU:0'])
-        self.assertIn('MatMul', b.js('document.querySelector("main").textContent'))
-        self.assertGreater(b.js('document.querySelectorAll("svg.timeline rect.path").length'), 1)
+        check_step(self, b)
 
     def write(self, b, text, button):
         b.js('(e => { e.value = %s; e.dispatchEvent(new Event("input")); })(document.querySelector("textarea"))' % json.dumps(text))

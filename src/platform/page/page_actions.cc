@@ -27,7 +27,8 @@ struct Right {
   const char* group;
   const char* resource;
 };
-constexpr Right kRights[] = {{"create experiments", "create", "kubeflow.org", "experiments"},
+constexpr Right kRights[] = {{"see jobs", "list", "kubeflow.org", "tfjobs"},
+                             {"create experiments", "create", "kubeflow.org", "experiments"},
                              {"delete experiments", "delete", "kubeflow.org", "experiments"},
                              {"create trials", "create", "kubeflow.org", "trials"},
                              {"stop trials", "patch", "kubeflow.org", "trials"},

@@ -203,6 +203,7 @@ Json TrialRow(const Json& trial) {
     if (values.size() > 1) curves.Set(metric, Thin(values));
   }
   if (curves.size() > 0) row.Set("curves", std::move(curves));
+  SetText("lastOutput", StringField(trial, {"status", "lastOutput"}), &row);
   SetTime("started", TimeField(trial, {"status", "startTime"}), &row);
   SetTime("ended", TimeField(trial, {"status", "completionTime"}), &row);
   return row;

@@ -18,11 +18,12 @@ size_t Budget::RungOf(const TrialPoint& trial) const {
 }
 
 StatusOr<Budget> ReadBudget(const SearchSpace& space, const SamplerOptions& options) {
+  if (options.asked != nullptr) options.asked->insert("resource_name");
   const auto name = options.settings.find("resource_name");
   if (name == options.settings.end() || name->second.empty()) {
     return InvalidArgument(
-        "the algorithm needs the setting resource_name: the parameter that says "
-        "how long a trial runs, as in epochs");
+        "the algorithm needs the setting resource_name, as in resource_name=epochs: the "
+        "parameter that says how long a trial runs");
   }
   const auto found = absl::c_find_if(
       space.parameters, [&](const SearchParameter& p) { return p.name == name->second; });

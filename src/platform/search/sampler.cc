@@ -40,6 +40,7 @@ const NamedSampler* FindSampler(absl::string_view name) {
 
 StatusOr<double> SamplerOptions::Number(const std::string& name, double missing, double low,
                                         double high) const {
+  if (asked != nullptr) asked->insert(name);
   const auto found = settings.find(name);
   if (found == settings.end() || found->second.empty() || found->second == "None") return missing;
   double value = 0;
@@ -52,6 +53,7 @@ StatusOr<double> SamplerOptions::Number(const std::string& name, double missing,
 
 StatusOr<std::string> SamplerOptions::Text(const std::string& name, const std::string& missing,
                                            const std::vector<std::string>& allowed) const {
+  if (asked != nullptr) asked->insert(name);
   const auto found = settings.find(name);
   if (found == settings.end() || found->second.empty()) return missing;
   if (absl::c_linear_search(allowed, found->second)) return found->second;

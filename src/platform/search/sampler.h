@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,8 @@ struct SamplerOptions {
   uint64_t seed = 0;
   // By the algorithm's own names, which are Katib's where it has them.
   std::map<std::string, std::string> settings = {};
+  // Where it is set, the names of all settings that the algorithm asks for.
+  std::set<std::string>* asked = nullptr;
 
   // InvalidArgument that names the setting when it is no number, or lies outside of [low, high].
   StatusOr<double> Number(const std::string& name, double missing, double low, double high) const;

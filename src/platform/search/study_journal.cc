@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/search/study_journal.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 
@@ -20,6 +21,11 @@ Status CheckHeader(const Json& header, const Json& found, const std::string& pat
                               ". Give --out another folder, or the same words as before.");
   }
   return absl::OkStatus();
+}
+
+// Of lines with the header first.
+bool HasResult(const std::vector<Json>& lines) {
+  return absl::c_any_of(lines, [](const Json& line) { return line.Find("objective") != nullptr; });
 }
 
 // One line after the header.
@@ -77,21 +83,28 @@ StatusOr<std::unique_ptr<StudyJournal>> StudyJournal::Open(
   const size_t whole = text.rfind('\n') == text.npos ? 0 : text.rfind('\n') + 1;
   const bool is_torn = whole < text.size();
   text.resize(whole);
-  int number = 0;
+  std::vector<Json> lines;
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    ++number;
-    const std::string place = absl::StrCat(path, ":", number);
     StatusOr<Json> json = Json::Parse(line);
-    if (!json.ok()) return Annotate(json.status(), place);
-    const Status status = number == 1 ? CheckHeader(header, *json, path)
-                                      : Annotate(Replay(*json, study, metrics), place);
-    if (!status.ok()) return status;
+    if (!json.ok()) return Annotate(json.status(), absl::StrCat(path, ":", lines.size() + 1));
+    lines.push_back(*std::move(json));
   }
-  if (is_torn) WEFT_RETURN_IF_ERROR(WriteFile(files, path, text));
+  const Status is_same = lines.empty() ? absl::OkStatus() : CheckHeader(header, lines[0], path);
+  if (!is_same.ok()) {
+    // Nothing is lost of a study whose program, say, could not be found.
+    if (HasResult(lines)) return is_same;
+    lines.clear();
+    text.clear();
+  }
+  for (size_t i = 1; i < lines.size(); ++i) {
+    WEFT_RETURN_IF_ERROR(
+        Annotate(Replay(lines[i], study, metrics), absl::StrCat(path, ":", i + 1)));
+  }
+  if (is_torn || !is_same.ok()) WEFT_RETURN_IF_ERROR(WriteFile(files, path, text));
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
                         files.OpenWrite(path, WriteMode::kAppend));
   std::unique_ptr<StudyJournal> journal(new StudyJournal(std::move(file)));
-  if (number == 0) WEFT_RETURN_IF_ERROR(journal->Write(header));
+  if (lines.empty()) WEFT_RETURN_IF_ERROR(journal->Write(header));
   return journal;
 }
 

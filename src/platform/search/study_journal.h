@@ -25,8 +25,8 @@ class StudyJournal {
  public:
   // Opens `path` or begins it with `header`, which says what the study is. What stands there
   // already is told to `study`, and the metrics of its ended trials put into `metrics`; a torn last
-  // line is dropped. FailedPrecondition when it is of another study, naming what differs;
-  // InvalidArgument when it is no journal.
+  // line is dropped. Of another study none of whose trials has succeeded nothing is kept;
+  // FailedPrecondition when some have, naming what differs; InvalidArgument when it is no journal.
   static StatusOr<std::unique_ptr<StudyJournal>> Open(FileSystem& files, const std::string& path,
                                                       const Json& header, Study* study,
                                                       std::map<int64_t, TrialMetrics>* metrics);

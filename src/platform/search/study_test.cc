@@ -77,6 +77,22 @@ TEST(StudyTest, TpeWeighsWholeNumbersAsTheyAreTried) {
   EXPECT_LT(all[7], 0.7);
 }
 
+// A pair of whole numbers that is good, but not the best, must not be tried for ever.
+TEST(StudyTest, TpeLeavesGoodWholeNumbersForBetterOnes) {
+  int stuck = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto study = NewStudy("a=0..15 b=0..7 x=-5.0..5.0", {.algorithm = "tpe", .seed = seed});
+    for (int i = 0; i < 120; ++i) {
+      const SearchTrial t = study->Ask().value();
+      const double loss = std::pow((t.values[0] - 12) / 2, 2) + std::pow(t.values[1] - 3, 2) +
+                          std::pow(t.values[2] - 2, 2);
+      ASSERT_TRUE(study->Tell(t.number, loss).ok());
+    }
+    stuck += study->best()->objective > 0.01 ? 1 : 0;
+  }
+  EXPECT_LE(stuck, 6);
+}
+
 // One choice has four parameters more and is a little worse: they must not make it look better, and
 // that they have no value with the other choice says nothing of where they are good.
 TEST(StudyTest, TpeKnowsWhatAConditionRulesOut) {
@@ -100,6 +116,23 @@ TEST(StudyTest, TpeKnowsWhatAConditionRulesOut) {
   EXPECT_LT(all[7], 0.003);
   EXPECT_GT(asked, 15);
   EXPECT_LT(near_the_middle, 0.45 * asked);  // 0.2 by chance
+}
+
+// A stair whose top is wide, and a small place that is better: of what counts right answers.
+TEST(StudyTest, ThePlateauOfTheBestDoesNotTakeAllTrials) {
+  int found = 0;
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const auto study = NewStudy("x=0.0..1.0 y=0.0..1.0", {.algorithm = "bayesian", .seed = seed});
+    for (int i = 0; i < 100; ++i) {
+      const SearchTrial t = study->Ask().value();
+      const double x = t.values[0], y = t.values[1];
+      const double height = std::exp(-4 * (std::pow(x - 0.3, 2) + std::pow(y - 0.3, 2)));
+      const bool is_better = std::hypot(x - 0.75, y - 0.7) < 0.08;
+      ASSERT_TRUE(study->Tell(t.number, is_better ? -1.1 : -std::floor(10 * height) / 10).ok());
+    }
+    found += study->best()->objective < -1.05 ? 1 : 0;
+  }
+  EXPECT_GE(found, 7);
 }
 
 TEST(StudyTest, FewValuesDoNotTrapTheSearch) {

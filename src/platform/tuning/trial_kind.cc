@@ -173,12 +173,19 @@ class TrialPlanner {
            WithWords(message, "message", StringField(condition, {"message"})));
   }
 
+  // Its pods go with its end, and with them what they printed.
+  void KeepLastOutput() {
+    const std::string output = metrics_.LastOutput(trial_);
+    if (!output.empty()) plan_.status.Set("lastOutput", output);
+  }
+
   Status Fail(const Json& condition) {
     plan_.events.push_back(
         {"Normal", "JobFailed", absl::StrCat("Job ", NameOf(trial_), " has failed")});
     // What it said until then may tell why.
     const StatusOr<MetricSeries> series = metrics_.Read(trial_);
     if (series.ok() && !series->empty()) plan_.status.Set("reported", ReportedJson(*series));
+    KeepLastOutput();
     FinishWith(condition, "Failed", "TrialFailed", "Trial has failed");
     return absl::OkStatus();
   }
@@ -204,6 +211,7 @@ class TrialPlanner {
       plan_.status.Set("reported", ReportedJson(*series));
     }
     if (!series.ok() || found == series->end() || found->second.empty()) {
+      KeepLastOutput();
       const std::string why = series.ok() ? absl::StrCat("it reported no ", objective.metric)
                                           : std::string(series.status().message());
       plan_.events.push_back(

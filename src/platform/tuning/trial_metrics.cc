@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 #include "net/http_client.h"
+#include "net/utf8.h"
 #include "platform/object/fields.h"
 #include "platform/object/trial_template.h"
 #include "platform/search/metric_reader.h"
@@ -15,6 +17,7 @@
 namespace weft::platform {
 namespace {
 
+constexpr size_t kMostLastOutput = 1024;
 constexpr char kTrainingJobLabel[] = "training.kubeflow.org/job-name";
 
 bool HasLabels(const Json& pod, const Json* labels) {
@@ -112,14 +115,32 @@ StatusOr<MetricSeries> TrialMetricsReader::Read(const Json& trial) const {
     for (const auto& [name, values] : *page) series[name].push_back(values[0]);
     return series;
   }
-  Json copy = *pod;
-  const Json* const container =
-      PrimaryContainer(&copy, StringField(trial, {"spec", "primaryContainerName"}));
-  if (container == nullptr)
-    return NotFound("pod '", NameOf(*pod), "' has no container '",
-                    StringField(trial, {"spec", "primaryContainerName"}), "'");
-  WEFT_ASSIGN_OR_RETURN(const std::string output, read_(pod, StringField(*container, {"name"})));
+  WEFT_ASSIGN_OR_RETURN(const std::string output, OutputOf(trial, pod));
   return ReadOutput(collector, names, output);
+}
+
+StatusOr<std::string> TrialMetricsReader::OutputOf(const Json& trial, const ObjectPtr& pod) const {
+  Json copy = *pod;
+  const std::string name = StringField(trial, {"spec", "primaryContainerName"});
+  const Json* const container = PrimaryContainer(&copy, name);
+  if (container == nullptr)
+    return NotFound("pod '", NameOf(*pod), "' has no container '", name, "'");
+  return read_(pod, StringField(*container, {"name"}));
+}
+
+std::string TrialMetricsReader::LastOutput(const Json& trial) const {
+  const StatusOr<ObjectPtr> pod = FindPod(trial);
+  if (!pod.ok()) return "";
+  const StatusOr<std::string> output = OutputOf(trial, *pod);
+  if (!output.ok()) return "";
+  absl::string_view text = absl::StripTrailingAsciiWhitespace(*output);
+  if (text.size() > kMostLastOutput) {
+    text.remove_prefix(text.size() - kMostLastOutput);
+    // Whole lines, where they are no longer than that.
+    const size_t line = text.find('\n');
+    if (line != text.npos) text.remove_prefix(line + 1);
+  }
+  return EscapeBadUtf8(text);
 }
 
 }  // namespace weft::platform

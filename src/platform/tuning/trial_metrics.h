@@ -26,8 +26,12 @@ class TrialMetricsReader {
   // All that was reported so far. Unavailable while the output cannot be read yet, PermissionDenied
   // where it may not be.
   StatusOr<MetricSeries> Read(const Json& trial) const;
+  // The last lines that its program printed, a kilobyte at most; empty where there are none, or
+  // they cannot be read.
+  std::string LastOutput(const Json& trial) const;
 
  private:
+  StatusOr<std::string> OutputOf(const Json& trial, const ObjectPtr& pod) const;
   StatusOr<ObjectPtr> FindPod(const Json& trial) const;
   StatusOr<MetricSeries> ReadPage(const Json& pod, const MetricsCollector& collector,
                                   const std::vector<std::string>& names) const;

@@ -190,8 +190,12 @@ TEST_F(TuningTest, TheGoalEndsIt) {
 TEST_F(TuningTest, FailuresEndItAndMissingMetricsAreFailures) {
   Submit(Yaml(kExperiment));
   const std::string first = Active()[0];
+  MakePod(first, absl::StrCat(std::string(3000, 'x'), "\nepoch 1\nTraceback: no module 'm'\n\n"));
   EndJob(first, /*succeeds=*/false);
   EXPECT_EQ(LastCondition(Read(Trials(), first)), "TrialFailed. Job reason: BackoffLimitExceeded");
+  // Its pod goes; why it failed stays.
+  EXPECT_EQ(StringField(Read(Trials(), first), {"status", "lastOutput"}),
+            "epoch 1\nTraceback: no module 'm'");
   const std::string second = Active()[0];
   MakePod(second, "no number here\n");
   EndJob(second);

@@ -21,6 +21,7 @@ constexpr double kModelFrom = 8;      // random points before the first model
 constexpr size_t kMostPoints = 200;   // of a model: the best half and the latest, and what is newer
 constexpr size_t kShapePoints = 100;  // that the kernel's shape is learned from
 constexpr size_t kMostAlike = 25;     // finished trials under one shape
+constexpr size_t kPlateau = 4;        // places with the same best value
 constexpr int kAnywhere = 128;        // candidates
 constexpr int kNearGoodOnes = 112;
 constexpr size_t kGoodOnes = 4;
@@ -94,6 +95,7 @@ class GaussianProcess final : public Sampler {
     RandomNumbers random(seed_, static_cast<uint64_t>(number));
     Position position = Anywhere(random);
     if (finished.size() < from_ || position.empty()) return position;
+    if (number % 2 == 1 && IsOnPlateau(trials, finished)) return position;
     Learn(trials, finished);
     acquisition_ = acquisitions_[static_cast<size_t>(number) % acquisitions_.size()];
     return Best(trials, random);
@@ -104,6 +106,23 @@ class GaussianProcess final : public Sampler {
     Position position;
     double value = -HUGE_VAL;
   };
+
+  // Whether several places share the best value, as where an accuracy counts right answers. The
+  // model, which is smooth, expects more of each of its edges, again and again.
+  static bool IsOnPlateau(absl::Span<const TrialPoint> trials, absl::Span<const int> finished) {
+    double least = HUGE_VAL;
+    for (const int i : finished) least = std::min(least, trials[i].loss);
+    std::vector<const Position*> places;
+    for (const int i : finished) {
+      const bool is_new =
+          trials[i].loss == least && absl::c_none_of(places, [&](const Position* place) {
+            return *place == trials[i].position;
+          });
+      if (is_new) places.push_back(&trials[i].position);
+      if (places.size() >= kPlateau) return true;
+    }
+    return false;
+  }
 
   static std::vector<bool> Choices(const SearchSpace& space) {
     std::vector<bool> choices;

@@ -27,10 +27,18 @@ constexpr double kLeastOthers = 0.2;  // of a choice's draws: good trials alike 
 // no value of, NaN, may have any under its kernel.
 class Density {
  public:
-  Density(const SearchSpace& space, std::vector<const std::vector<double>*> points)
+  // Along whole numbers the kernels are as wide as those of `other`, where there is one: a density
+  // of all trials that is smoother than that of the good ones calls the number that most good ones
+  // have the best again and again, and the numbers beside it are never tried.
+  Density(const SearchSpace& space, std::vector<const std::vector<double>*> points,
+          const Density* other = nullptr)
       : space_(space), points_(std::move(points)), widths_(space.parameters.size()) {
     const double power = -1.0 / (static_cast<double>(space.parameters.size()) + 4);
     for (size_t i = 0; i < widths_.size(); ++i) {
+      if (other != nullptr && space.parameters[i].size() > 0 && !IsChoice(i)) {
+        widths_[i] = other->widths_[i];
+        continue;
+      }
       double n = 0, sum = 0, squares = 0;
       for (const auto* p : points_) {
         if (std::isnan((*p)[i])) continue;
@@ -176,7 +184,7 @@ class Tpe final : public Sampler {
     for (const TrialPoint& trial : trials) {
       if (trial.is_running()) far.push_back(known(trial));
     }
-    const Density likely(space_, near), unlikely(space_, far);
+    const Density likely(space_, near), unlikely(space_, far, &likely);
     const int64_t count =
         settings_.candidates > 0
             ? settings_.candidates
