@@ -21,6 +21,7 @@ import control_plane
 
 BINARY = None
 RECORDS = 3000
+SCALED_RECORDS = 2000
 JOB = '''apiVersion: kubeflow.org/v1
 kind: TFJob
 metadata: {name: moving}
@@ -104,11 +105,11 @@ class MovingTest(unittest.TestCase):
         print(re.search(r'the longest step took.*', text)[0], 'of', RECORDS, 'with two moves')
 
     def scale(self, pods, check=True):
-        return self.weft('scale', 'tfjob/scaled', '--replicas', str(pods), '--type', 'PS', check=check)
+        return self.weft('scale', 'tfjob/scaled', '--replicas', str(pods), '--replica_type', 'PS', check=check)
 
     def test_two_servers_go_into_one_pod_and_apart_again(self):
         program = str(pathlib.Path(processes.HERE) / 'moving_program.py')
-        self.weft('apply', '-f', '-', stdin=SCALED_JOB % {'python': sys.executable, 'program': program, 'records': RECORDS})
+        self.weft('apply', '-f', '-', stdin=SCALED_JOB % {'python': sys.executable, 'program': program, 'records': SCALED_RECORDS})
         self.wait_for_steps(20, 'scaled')
         for pods, place in [(1, ['scaled-ps-0-to-1']), (2, ['scaled-ps-0', 'scaled-ps-1'])]:
             self.scale(pods)
@@ -127,11 +128,11 @@ class MovingTest(unittest.TestCase):
             self.assertIn('PS.replicas: holds %d, its elasticPolicy allows 1 to 2' % wrong, text)
         self.weft('wait', '--for=condition=Succeeded', 'tfjob/scaled', '--timeout=120s')
         text = self.weft('logs', 'scaled-worker-0')
-        self.assertIn('%d steps of %d, all weights %d to %d, %d records counted' % ((RECORDS,) * 5), text)
+        self.assertIn('%d steps of %d, all weights %d to %d, %d records counted' % ((SCALED_RECORDS,) * 5), text)
         told = self.weft('describe', 'tfjob', 'scaled')
         for event in ('ServersScaled', 'ServersMove', 'ServersMoved'):
             self.assertIn(event, told)
-        print(re.search(r'the longest step took.*', text)[0], 'of', RECORDS, 'with four moves')
+        print(re.search(r'the longest step took.*', text)[0], 'of', SCALED_RECORDS, 'with four moves')
 
 
 if __name__ == '__main__':
