@@ -21,7 +21,7 @@ import control_plane
 
 BINARY = None
 RECORDS = 3000
-SCALED_RECORDS = 2000
+SCALED_RECORDS = 1000
 JOB = '''apiVersion: kubeflow.org/v1
 kind: TFJob
 metadata: {name: moving}
@@ -44,9 +44,25 @@ spec:
       template: *template
 '''
 # Programs know two parameter servers, in as many pods as replicas says.
-SCALED_JOB = JOB.replace('  elasticPolicy: {minReplicas: 1, maxReplicas: 2}\n', '').replace('name: moving', 'name: scaled').replace(
-    '      replicas: 1\n      restartPolicy: OnFailure\n',
-    '      replicas: 2\n      elasticPolicy: {maxReplicas: 2}\n      restartPolicy: OnFailure\n')
+SCALED_JOB = '''apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: scaled}
+spec:
+  runPolicy: {cleanPodPolicy: Running}
+  tfReplicaSpecs:
+    PS:
+      replicas: 2
+      elasticPolicy: {maxReplicas: 2}
+      restartPolicy: OnFailure
+      template: {spec: {containers: [{name: tensorflow, image: i, command: [weft, server]}]}}
+    Worker:
+      template:
+        spec:
+          containers:
+          - name: tensorflow
+            image: i
+            command: [%(python)s, -m, weft, %(program)s, "%(records)d"]
+'''
 
 
 class MovingTest(unittest.TestCase):

@@ -55,8 +55,8 @@ class JobStatus {
   int64_t Restarts(const std::string& task) const;
   int64_t AllRestarts() const;
   bool HasCounted(const std::string& task, const std::string& uid) const;
-  // When the task's next pod may be made: one that has failed before waits, twice as long each time,
-  // but for the first in a row.
+  // When the task's next pod may be made: one that has failed before waits, twice as long each
+  // time, but for the first in a row.
   absl::Time NextStart(const std::string& task, absl::Duration first_wait,
                        absl::Duration longest_wait) const;
 

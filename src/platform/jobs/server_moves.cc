@@ -154,8 +154,7 @@ void ServerMoves::TakeOver(const TaskPack& tasks, JobPlan* plan) const {
   const JobStatus status(plan->status, told_.view.job.kind, told_.now);
   absl::Time due = absl::InfinitePast();
   for (const TaskId& task : tasks)
-    due = std::max(due,
-                   status.NextStart(NameOfTask(task), told_.first_wait, told_.longest_wait));
+    due = std::max(due, status.NextStart(NameOfTask(task), told_.first_wait, told_.longest_wait));
   if (due > told_.now) {
     plan->look_again = std::min(plan->look_again, due - told_.now);
     return;
@@ -173,10 +172,9 @@ void ServerMoves::TakeOver(const TaskPack& tasks, JobPlan* plan) const {
     JoinPodGroup(view, told_.gang_scheduler, ReplicaType::kPs, &pod);
     plan->needs_admission = !MayStart(nullptr, told_.gang_scheduler);
   }
-  plan->events.push_back(
-      {"Normal", "ServersMove",
-       absl::StrCat(name, " takes ", FormatPack(tasks), " over from ",
-                    absl::StrJoin(from, " and "), " while steps go on.")});
+  plan->events.push_back({"Normal", "ServersMove",
+                          absl::StrCat(name, " takes ", FormatPack(tasks), " over from ",
+                                       absl::StrJoin(from, " and "), " while steps go on.")});
   plan->create_pods.push_back(std::move(pod));
 }
 
@@ -204,12 +202,12 @@ void ServerMoves::Finish(JobPlan* plan) const {
     });
     if (!is_held) continue;
     // The planner, who does not see it whole, may have thought that the tasks begin.
-    plan->create_pods.erase(
-        std::remove_if(plan->create_pods.begin(), plan->create_pods.end(),
-                       [&](const Json& pod) {
-                         return IsServer(pod) && TasksOf(pod).front() == tasks.front();
-                       }),
-        plan->create_pods.end());
+    plan->create_pods.erase(std::remove_if(plan->create_pods.begin(), plan->create_pods.end(),
+                                           [&](const Json& pod) {
+                                             return IsServer(pod) &&
+                                                    TasksOf(pod).front() == tasks.front();
+                                           }),
+                            plan->create_pods.end());
     TakeOver(tasks, plan);
   }
   for (const Holder& holder : holders_) EndPod(holder, plan);
@@ -218,11 +216,9 @@ void ServerMoves::Finish(JobPlan* plan) const {
 }
 
 void ServerMoves::Tell(JobPlan* plan) const {
-  const bool was_moving =
-      FindField(*told_.view.object, {"status", kServers, "moving"}) != nullptr;
-  const bool is_moving = absl::c_any_of(holders_, [](const Holder& each) {
-    return !each.is_wanted && each.runs;
-  });
+  const bool was_moving = FindField(*told_.view.object, {"status", kServers, "moving"}) != nullptr;
+  const bool is_moving =
+      absl::c_any_of(holders_, [](const Holder& each) { return !each.is_wanted && each.runs; });
   Json servers;
   servers.Set("tasks", servers_.replicas);
   servers.Set("pods", count_);
@@ -237,11 +233,11 @@ void ServerMoves::Tell(JobPlan* plan) const {
   if (FindField(plan->status, {"replicaStatuses", "PS", "active"}) != nullptr)
     SetField(&plan->status, {"replicaStatuses", "PS", "active"},
              static_cast<int64_t>(running.size()));
-  const std::string share = absl::StrCat(CountOf(servers_.replicas, "parameter server"), " in ",
-                                         CountOf(count_, "pod"));
+  const std::string share =
+      absl::StrCat(CountOf(servers_.replicas, "parameter server"), " in ", CountOf(count_, "pod"));
   if (known_ > 0 && known_ != count_) {
-    plan->events.push_back({"Normal", "ServersScaled",
-                            absl::StrCat(share, " instead of ", known_, ".")});
+    plan->events.push_back(
+        {"Normal", "ServersScaled", absl::StrCat(share, " instead of ", known_, ".")});
     // The next look goes by it, whatever happens before the pods are there.
     plan->status_first = true;
   } else if (was_moving && !is_moving) {

@@ -21,8 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 Json ServerJob(int64_t pods, int64_t tasks) {
-  Json job =
-      JobOf({{"PS", Replica(pods, "OnFailure")}, {"Worker", Replica(1, "")}});
+  Json job = JobOf({{"PS", Replica(pods, "OnFailure")}, {"Worker", Replica(1, "")}});
   Json* const servers = job.FindMutable("spec")->FindMutable("tfReplicaSpecs")->FindMutable("PS");
   SetField(servers, {"elasticPolicy", "maxReplicas"}, tasks);
   Json& container = servers->FindMutable("template")
@@ -64,9 +63,7 @@ class ServerMovesTest : public ControllerFixture {
     Settle();
   }
   bool Ends(const std::string& name) { return IsTerminating(Pod(name)); }
-  std::string Servers() {
-    return FindField(JobNow(), {"status", "servers"})->Dump();
-  }
+  std::string Servers() { return FindField(JobNow(), {"status", "servers"})->Dump(); }
   int64_t Active() { return IntField(JobNow(), {"status", "replicaStatuses", "PS", "active"}); }
   std::string Told() {
     std::string all;
@@ -320,8 +317,10 @@ TEST_F(ServerMovesTest, WrongCountsAndServersThatCannotMoveAreRefused) {
   EXPECT_THAT(std::string(store_->Update(TfJobs(), none, {}).status().message()),
               HasSubstr("holds 0"));
   Json without = JobNow();
-  without.FindMutable("spec")->FindMutable("tfReplicaSpecs")->FindMutable("PS")->Erase(
-      "elasticPolicy");
+  without.FindMutable("spec")
+      ->FindMutable("tfReplicaSpecs")
+      ->FindMutable("PS")
+      ->Erase("elasticPolicy");
   EXPECT_THAT(std::string(store_->Update(TfJobs(), without, {}).status().message()),
               HasSubstr("there was 2, now it is none"));
   EXPECT_EQ(Names(Pods()), "job-ps-0 job-ps-1 job-worker-0");

@@ -104,10 +104,11 @@ void ReadServerPods(const Json& value, const std::string& path, Problems* proble
     problems->Add(value, path,
                   absl::StrCat("minReplicas is ", pods.least, " and maxReplicas only ", tasks));
   } else if (pods.count < pods.least || pods.count > tasks) {
-    problems->Add(value, absl::StrCat(replica->path, ".replicas"),
-                  absl::StrCat("holds ", pods.count, ", its elasticPolicy allows ", pods.least,
-                               " to ", tasks, ": ", tasks,
-                               " parameter servers are what programs know, and each is in one pod"));
+    problems->Add(
+        value, absl::StrCat(replica->path, ".replicas"),
+        absl::StrCat("holds ", pods.count, ", its elasticPolicy allows ", pods.least, " to ", tasks,
+                     ": ", tasks,
+                     " parameter servers are what programs know, and each is in one pod"));
   }
   replica->replicas = tasks;
   replica->server_pods = pods;
@@ -491,10 +492,11 @@ void CheckJobUpdate(const Json& old, const Json& document, Problems* problems) {
   const int64_t before = tasks_of(old);
   const int64_t after = tasks_of(document);
   if (before == after || !known.empty()) return;
-  problems->Add(document, "spec.tfReplicaSpecs.PS.elasticPolicy.maxReplicas",
-                absl::StrCat("does not change, as programs know that many parameter servers: there ",
-                             "was ", before == 0 ? "none" : absl::StrCat(before), ", now it is ",
-                             after == 0 ? "none" : absl::StrCat(after)));
+  problems->Add(
+      document, "spec.tfReplicaSpecs.PS.elasticPolicy.maxReplicas",
+      absl::StrCat("does not change, as programs know that many parameter servers: there ", "was ",
+                   before == 0 ? "none" : absl::StrCat(before), ", now it is ",
+                   after == 0 ? "none" : absl::StrCat(after)));
 }
 
 std::vector<Json> UnrollLists(const std::vector<Json>& documents) {
