@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A parameter server's pod is deleted on `weft up` while a job trains on it: moving_test.py WEFT.
+"""A parameter server's pod is deleted on `weft up` while a job trains on it, and the number of these pods changes: moving_test.py WEFT.
 
 The job has an elasticPolicy, so another pod takes the task over. No step of the program fails, none is lost, none counts twice; nor
-does a record that is leased.
+does a record that is leased. A program that knows two parameter servers goes on while these go into one pod and apart again.
 """
+import json
 import os
 import pathlib
 import re
@@ -20,6 +21,7 @@ import control_plane
 
 BINARY = None
 RECORDS = 3000
+SCALED_RECORDS = 1000
 JOB = '''apiVersion: kubeflow.org/v1
 kind: TFJob
 metadata: {name: moving}
@@ -41,6 +43,26 @@ spec:
       restartPolicy: Never
       template: *template
 '''
+# Programs know two parameter servers, in as many pods as replicas says.
+SCALED_JOB = '''apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: scaled}
+spec:
+  runPolicy: {cleanPodPolicy: Running}
+  tfReplicaSpecs:
+    PS:
+      replicas: 2
+      elasticPolicy: {maxReplicas: 2}
+      restartPolicy: OnFailure
+      template: {spec: {containers: [{name: tensorflow, image: i, command: [weft, server]}]}}
+    Worker:
+      template:
+        spec:
+          containers:
+          - name: tensorflow
+            image: i
+            command: [%(python)s, -m, weft, %(program)s, "%(records)d"]
+'''
 
 
 class MovingTest(unittest.TestCase):
@@ -56,25 +78,28 @@ class MovingTest(unittest.TestCase):
     def weft(self, *words, **options):
         return self.plane.run(BINARY, *words, **options)
 
-    def step(self):
-        code, text = self.weft('logs', 'moving-worker-0', check=False)
+    def step(self, job='moving'):
+        code, text = self.weft('logs', job + '-worker-0', check=False)
         return max([0] + [int(one) for one in re.findall(r'step (\d+)/', text)]) if code == 0 else 0
+
+    def pods(self):
+        return re.findall(r'^(\w+-(?:ps|worker)\S*) ', self.weft('get', 'pods'), re.M)
 
     def wait_for(self, condition, what, seconds=90):
         deadline = time.monotonic() + seconds
         while not condition():
-            for pod in ('moving-ps-0', 'moving-ps-0-next', 'moving-worker-0'):
+            for pod in self.pods():
                 code, text = self.weft('logs', pod, check=False)
                 if code == 0:
                     self.logs[pod] = text  # of the last that had the name
             if time.monotonic() > deadline:
                 logs = ['%s:\n%s' % (pod, text[-3000:]) for pod, text in self.logs.items()]
-                self.fail('\n'.join([what, self.weft('get', 'pods'), self.weft('describe', 'tfjob', 'moving')] + logs))
+                self.fail('\n'.join([what, self.weft('get', 'pods'), self.weft('describe', 'tfjob')] + logs))
             time.sleep(0.2)
 
-    def wait_for_steps(self, more):
-        wanted = self.step() + more
-        self.wait_for(lambda: self.step() >= wanted, 'step %d' % wanted)
+    def wait_for_steps(self, more, job='moving'):
+        wanted = self.step(job) + more
+        self.wait_for(lambda: self.step(job) >= wanted, 'step %d' % wanted)
 
     def test_its_pod_is_deleted_while_steps_go_on(self):
         program = str(pathlib.Path(processes.HERE) / 'moving_program.py')
@@ -94,6 +119,36 @@ class MovingTest(unittest.TestCase):
         self.assertLess(time.monotonic() - ended, 15)
         self.assertIn('ServerMoves', self.weft('describe', 'tfjob', 'moving'))
         print(re.search(r'the longest step took.*', text)[0], 'of', RECORDS, 'with two moves')
+
+    def scale(self, pods, check=True):
+        return self.weft('scale', 'tfjob/scaled', '--replicas', str(pods), '--replica_type', 'PS', check=check)
+
+    def test_two_servers_go_into_one_pod_and_apart_again(self):
+        program = str(pathlib.Path(processes.HERE) / 'moving_program.py')
+        self.weft('apply', '-f', '-', stdin=SCALED_JOB % {'python': sys.executable, 'program': program, 'records': SCALED_RECORDS})
+        self.wait_for_steps(20, 'scaled')
+        for pods, place in [(1, ['scaled-ps-0-to-1']), (2, ['scaled-ps-0', 'scaled-ps-1'])]:
+            self.scale(pods)
+            self.wait_for(lambda: self.pods() == place + ['scaled-worker-0'], 'the servers are in %s' % ', '.join(place))
+            log = ''.join(self.weft('logs', pod) for pod in place)
+            self.assertEqual(log.count('was taken over'), 2, log)
+            print('into %d: ' % pods + ', '.join(re.findall('steps waited for [^ ]+', log)))
+            job = json.loads(self.weft('get', 'tfjob', 'scaled', '-o', 'json'))
+            self.assertEqual(job['status']['servers']['pods'], pods)
+            self.assertEqual(job['status']['replicaStatuses']['PS']['active'], pods)
+            self.assertNotIn('restarts', job['status'])
+            self.wait_for_steps(50, 'scaled')
+        for wrong in (0, 3):
+            code, text = self.scale(wrong, check=False)
+            self.assertNotEqual(code, 0)
+            self.assertIn('PS.replicas: holds %d, its elasticPolicy allows 1 to 2' % wrong, text)
+        self.weft('wait', '--for=condition=Succeeded', 'tfjob/scaled', '--timeout=120s')
+        text = self.weft('logs', 'scaled-worker-0')
+        self.assertIn('%d steps of %d, all weights %d to %d, %d records counted' % ((SCALED_RECORDS,) * 5), text)
+        told = self.weft('describe', 'tfjob', 'scaled')
+        for event in ('ServersScaled', 'ServersMove', 'ServersMoved'):
+            self.assertIn(event, told)
+        print(re.search(r'the longest step took.*', text)[0], 'of', SCALED_RECORDS, 'with four moves')
 
 
 if __name__ == '__main__':

@@ -137,6 +137,15 @@ bool JobStatus::HasCounted(const std::string& task, const std::string& uid) cons
   return StringField(json_, {"restarts", task, "podUID"}) == uid;
 }
 
+absl::Time JobStatus::NextStart(const std::string& task, absl::Duration first_wait,
+                                absl::Duration longest_wait) const {
+  const int64_t restarts = RestartsInARow(task);
+  if (restarts <= 1) return absl::InfinitePast();
+  absl::Duration wait = first_wait;
+  for (int64_t i = 2; i < restarts && wait < longest_wait; ++i) wait *= 2;
+  return LastRestart(task) + std::min(wait, longest_wait);
+}
+
 absl::Time JobStatus::LastRestart(const std::string& task) const {
   return ParseObjectTime(StringField(json_, {"restarts", task, "time"}));
 }

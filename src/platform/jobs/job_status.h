@@ -55,7 +55,10 @@ class JobStatus {
   int64_t Restarts(const std::string& task) const;
   int64_t AllRestarts() const;
   bool HasCounted(const std::string& task, const std::string& uid) const;
-  absl::Time LastRestart(const std::string& task) const;
+  // When the task's next pod may be made: one that has failed before waits, twice as long each
+  // time, but for the first in a row.
+  absl::Time NextStart(const std::string& task, absl::Duration first_wait,
+                       absl::Duration longest_wait) const;
 
   // The limit of the run policy that ended the job.
   void SetExceeded(absl::string_view limit) { json_.Set("exceeded", limit); }
@@ -65,6 +68,8 @@ class JobStatus {
   const std::string& kind() const { return kind_; }
 
  private:
+  absl::Time LastRestart(const std::string& task) const;
+
   Json json_;
   const std::string kind_;
   const absl::Time now_;

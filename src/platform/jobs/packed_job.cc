@@ -2,7 +2,6 @@
 #include "platform/jobs/packed_job.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "platform/jobs/packed_pod.h"
@@ -64,16 +63,7 @@ void PackedJob::Decide() {
 }
 
 void PackedJob::Finish(JobPlan* plan) const {
-  std::vector<ObjectPtr> deleted;
-  std::set<std::string> names;
-  for (const ObjectPtr& task : plan->delete_pods) {
-    if (!names.insert(NameOf(*task)).second) continue;
-    const auto pod = std::find_if(told_.pods.begin(), told_.pods.end(), [&](const ObjectPtr& each) {
-      return NameOf(*each) == NameOf(*task);
-    });
-    deleted.push_back(pod == told_.pods.end() ? task : *pod);
-  }
-  plan->delete_pods = std::move(deleted);
+  plan->delete_pods = PodsOfTasks(plan->delete_pods, told_.pods);
   packing_.is_null() ? (void)plan->status.Erase("packing") : plan->status.Set("packing", packing_);
   if (reason_.empty()) return;
   plan->events.push_back({"Normal", seen_.view.packs.empty() ? "NotPacked" : "Packed", reason_});

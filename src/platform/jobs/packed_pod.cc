@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -70,6 +71,12 @@ Json WordList(const std::vector<std::string>& words) {
   return list;
 }
 
+// Whether the tasks are parameter servers that share the pod for a while: it asks for what one pod
+// does, however many they are, and goes when they have gone elsewhere.
+bool AreMovingServers(const JobView& view, const TaskPack& pack) {
+  return view.job.Find(pack.front().type)->server_pods.has_value();
+}
+
 // As WEFT_PROCESSES lists it.
 Json ProcessOf(const JobView& view, const TaskId& task, const Json& common) {
   const ReplicaSpec& replica = *view.job.Find(task.type);
@@ -95,6 +102,7 @@ Json ProcessOf(const JobView& view, const TaskId& task, const Json& common) {
   process.Set("env", std::move(environment));
   if (!container.working_directory.empty()) process.Set("workingDir", container.working_directory);
   process.Set("restart", RestartWord(view, replica.restart_policy));
+  if (replica.server_pods.has_value()) return process;
   if (task.type == ReplicaType::kPs) process.Set("serves", true);
   const int64_t gpus = GpuCountOf(written);
   if (gpus > 0) process.Set("gpus", gpus);
@@ -200,12 +208,21 @@ void DressSharedContainer(const JobView& view, const TaskPack& pack, Json* conta
   variable.Set("value", processes.Dump());
   common.Append(std::move(variable));
   const int64_t limit = view.job.run_policy.backoff_limit.value_or(kMostRestarts);
-  container->Set("command", WordList({"weft", "exec", "--restart_limit",
-                                      absl::StrCat(std::min(limit, kMostRestarts))}));
+  std::vector<std::string> command = {"weft", "exec", "--restart_limit",
+                                      absl::StrCat(std::min(limit, kMostRestarts))};
+  const bool are_moving = AreMovingServers(view, pack);
+  if (are_moving) {
+    // All of the pod's own but a second: they wait in it for those that take them over.
+    const Json& written = view.job.Find(pack.front().type)->pod.written;
+    const int64_t grace = GraceOf(written);
+    command.insert(command.end(), {"--grace", absl::StrCat(std::max<int64_t>(grace - 1, 0))});
+  }
+  container->Set("command", WordList(command));
   container->Erase("args");
   container->Erase("workingDir");
   container->Set("env", std::move(common));
   container->Set("ports", PortsOf(view, pack));
+  if (are_moving) return;
   Json resources = SumOfResources(view, pack);
   if (resources.size() > 0) container->Set("resources", std::move(resources));
 }
@@ -237,6 +254,20 @@ std::vector<ObjectPtr> UnpackTasks(const std::vector<ObjectPtr>& pods) {
     }
   }
   return unpacked;
+}
+
+std::vector<ObjectPtr> PodsOfTasks(const std::vector<ObjectPtr>& tasks,
+                                   const std::vector<ObjectPtr>& pods) {
+  std::vector<ObjectPtr> whole;
+  std::set<std::string> names;
+  for (const ObjectPtr& task : tasks) {
+    if (!names.insert(NameOf(*task)).second) continue;
+    const auto pod = std::find_if(pods.begin(), pods.end(), [&](const ObjectPtr& each) {
+      return NameOf(*each) == NameOf(*task);
+    });
+    whole.push_back(pod == pods.end() ? task : *pod);
+  }
+  return whole;
 }
 
 }  // namespace weft::platform

@@ -17,5 +17,8 @@ void DressSharedContainer(const JobView& view, const TaskPack& pack, Json* conta
 // the task's own end. Where a task was ended only because another one failed the phase is "Ended",
 // which is no pod's. The others as they are.
 std::vector<ObjectPtr> UnpackTasks(const std::vector<ObjectPtr>& pods);
+// In place of such tasks those of `pods` that they are in, each once.
+std::vector<ObjectPtr> PodsOfTasks(const std::vector<ObjectPtr>& tasks,
+                                   const std::vector<ObjectPtr>& pods);
 
 }  // namespace weft::platform

@@ -27,6 +27,7 @@ constexpr int64_t kDefaultPort = 2222;
 constexpr int64_t kDefaultGrace = 30;
 constexpr int64_t kGraceForEnd = 3;
 constexpr char kNextSuffix[] = "-next";
+constexpr char kPodAddress[] = "WEFT_POD_IP";
 
 using LabelPairs = std::vector<std::pair<std::string, std::string>>;
 
@@ -43,6 +44,11 @@ LabelPairs TaskLabels(const JobView& view, ReplicaType type, int64_t index) {
   labels.emplace_back(kTypeLabel, ReplicaTypeName(type));
   labels.emplace_back(kIndexLabel, absl::StrCat(index));
   return labels;
+}
+
+// Of the pod that has the parameter server, whichever tasks are there too.
+std::pair<std::string, std::string> ServerLabel(const TaskId& task) {
+  return {absl::StrCat("weft.dev/", NameOfTask(task)), "true"};
 }
 
 int64_t PortOf(const ReplicaSpec& replica) {
@@ -108,6 +114,20 @@ void DressContainer(const JobView& view, const ReplicaSpec& replica, int64_t ind
   port.Set("containerPort", kDefaultPort);
   port.Set("protocol", "TCP");
   ports->Append(std::move(port));
+}
+
+// Before the variables that name it: of a pod that takes tasks over on a network.
+void TellPodAddress(const JobView& view, const TaskPack& tasks, Json* container) {
+  const bool takes = std::any_of(tasks.begin(), tasks.end(), [&](const TaskId& task) {
+    return view.taken_from.count(task) != 0;
+  });
+  if (!takes || !view.has_network) return;
+  Json own;
+  own.Set("name", kPodAddress);
+  SetField(&own, {"valueFrom", "fieldRef", "fieldPath"}, "status.podIP");
+  Json variables = Json(Json::Array{std::move(own)});
+  for (Json& each : *ListOf(container, "env")->mutable_items()) variables.Append(std::move(each));
+  container->Set("env", std::move(variables));
 }
 
 std::string PodRestartPolicy(RestartPolicy policy) {
@@ -207,6 +227,10 @@ bool IsMasterRole(const TfJob& job, ReplicaType type, int64_t index) {
   return !has_chief && type == ReplicaType::kWorker && index == 0;
 }
 
+int64_t GraceOf(const Json& pod) {
+  return IntField(pod, {"spec", "terminationGracePeriodSeconds"}, kDefaultGrace);
+}
+
 std::string TypeSelector(const JobView& view, ReplicaType type) {
   return absl::StrCat(kJobLabel, "=", view.job.metadata.name, ",", kOperatorLabel, "=",
                       OperatorName(view.job.kind), ",", kTypeLabel, "=", ReplicaTypeName(type));
@@ -221,13 +245,21 @@ TaskWords WordsOf(const JobView& view, ReplicaType type, int64_t index) {
     words.variables.emplace_back("WEFT_DISTRIBUTION",
                                  view.job.distribution.is_required ? "required" : "auto");
   }
-  if (view.job.elastic.has_value()) words.variables.emplace_back("WEFT_MEMBERSHIP", "1");
+  if (view.job.HasMovingTasks()) words.variables.emplace_back("WEFT_MEMBERSHIP", "1");
   if (view.job.CanMove(type)) {
     const ReplicaSpec* const replica = view.job.Find(type);
-    const int64_t grace =
-        IntField(replica->pod.written, {"spec", "terminationGracePeriodSeconds"}, kDefaultGrace);
+    const int64_t grace = GraceOf(replica->pod.written);
     if (grace > kGraceForEnd)
       words.variables.emplace_back("WEFT_HAND_OVER", absl::StrCat(grace - kGraceForEnd));
+  }
+  if (const auto from = view.taken_from.find({type, index}); from != view.taken_from.end()) {
+    // The name of the service leads to pods that are not ended; others hear of this one's address
+    // from the process before.
+    words.variables.emplace_back(
+        "WEFT_TAKE_OVER", view.has_network
+                              ? absl::StrCat("$(", kPodAddress, "):", TaskPort(view, type, index))
+                              : "127.0.0.1:0");
+    words.variables.emplace_back("WEFT_TAKE_OVER_FROM", from->second);
   }
   // Ranks: how many of those in TF_CONFIG are enough, and how many the most.
   if (view.job.IsElastic(type) && view.job.Find(ReplicaType::kPs) == nullptr) {
@@ -247,20 +279,45 @@ int64_t TaskPort(const JobView& view, ReplicaType type, int64_t index) {
     const ReplicaSpec* const replica = view.job.Find(of);
     return replica == nullptr ? kDefaultPort : PortOf(*replica);
   };
+  // It stays, whoever the task shares its pod with.
+  if (type == ReplicaType::kPs && view.job.ElasticServers() != nullptr)
+    return port_of(type) + index;
   const TaskPack* const pack = FindPack(view.packs, {type, index});
   if (pack == nullptr) return port_of(type);
   const auto at = std::find(pack->begin(), pack->end(), TaskId{type, index});
   return port_of(pack->front().type) + (at - pack->begin());
 }
 
+std::string TaskPodName(const JobView& view, const TaskPack& tasks) {
+  const TaskId& first = tasks.front();
+  const std::string name = TaskObjectName(view, first.type, first.index);
+  const ReplicaSpec* const replica = view.job.Find(first.type);
+  if (tasks.size() == 1 || replica == nullptr || !replica->server_pods.has_value()) return name;
+  return absl::StrCat(name, "-to-", tasks.back().index);
+}
+
+std::string NextPodName(const std::string& first, const std::string& before) {
+  return before == first ? absl::StrCat(first, kNextSuffix) : first;
+}
+
+std::string AddressIn(const JobView& view, const TaskId& task, const Json& pod) {
+  if (!view.has_network) return ClusterOf(view).host_of(task.type, task.index);
+  const int64_t port = TaskPort(view, task.type, task.index);
+  return SocketAddress{StringField(pod, {"status", "podIP"}), static_cast<int>(port)}.ToString();
+}
+
 Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index) {
   const TaskPack* const pack = FindPack(view.packs, {replica.type, index});
+  const TaskPack tasks = pack == nullptr ? TaskPack{{replica.type, index}} : *pack;
   Json pod = replica.pod.written;
   pod.Set("apiVersion", "v1");
   pod.Set("kind", "Pod");
-  SetField(&pod, {"metadata", "name"}, TaskObjectName(view, replica.type, index));
+  SetField(&pod, {"metadata", "name"}, TaskPodName(view, tasks));
   SetField(&pod, {"metadata", "namespace"}, NamespaceOf(*view.object));
   AddLabels(&pod, TaskLabels(view, replica.type, index));
+  if (replica.server_pods.has_value()) {
+    for (const TaskId& task : tasks) AddLabels(&pod, {ServerLabel(task)});
+  }
   if (IsMasterRole(view.job, replica.type, index)) {
     AddLabels(&pod, {{kRoleLabel, "master"}});
     if (view.is_v1beta1) AddLabels(&pod, {{"tf-job-role", "master"}});
@@ -276,6 +333,7 @@ Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index)
     if (StringField(container, {"name"}) != kTrainingContainer) continue;
     pack == nullptr ? DressContainer(view, replica, index, &container)
                     : DressSharedContainer(view, *pack, &container);
+    TellPodAddress(view, tasks, &container);
   }
   if (pack != nullptr) {
     SetField(&pod, {"metadata", "annotations", kTasksAnnotation}, FormatPack(*pack));
@@ -289,30 +347,13 @@ Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index)
 
 Json MakeNextTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index,
                      const Json& before) {
-  Json pod = MakeTaskPod(view, replica, index);
-  const std::string name = TaskObjectName(view, replica.type, index);
-  SetField(&pod, {"metadata", "name"},
-           NameOf(before) == name ? absl::StrCat(name, kNextSuffix) : name);
+  JobView moving = view;
+  const TaskId task{replica.type, index};
+  moving.taken_from = {{task, AddressIn(view, task, before)}};
+  Json pod = MakeTaskPod(moving, replica, index);
+  SetField(&pod, {"metadata", "name"}, NextPodName(NameOf(pod), NameOf(before)));
   // One that ends has nobody to take the task over from when it is started again.
   SetField(&pod, {"spec", "restartPolicy"}, "Never");
-  for (Json& container : *pod.FindMutable("spec")->FindMutable("containers")->mutable_items()) {
-    if (StringField(container, {"name"}) != kTrainingContainer) continue;
-    if (!view.has_network) {
-      AddVariable(&container, "WEFT_TAKE_OVER", "127.0.0.1:0");
-      continue;
-    }
-    // The name of the service leads to pods that are not ended; others hear of this one's address
-    // from the process before.
-    const int64_t port = TaskPort(view, replica.type, index);
-    Json own;
-    own.Set("name", "WEFT_POD_IP");
-    SetField(&own, {"valueFrom", "fieldRef", "fieldPath"}, "status.podIP");
-    ListOf(&container, "env")->Append(std::move(own));
-    AddVariable(&container, "WEFT_TAKE_OVER", absl::StrCat("$(WEFT_POD_IP):", port));
-    AddVariable(
-        &container, "WEFT_TAKE_OVER_FROM",
-        SocketAddress{StringField(before, {"status", "podIP"}), static_cast<int>(port)}.ToString());
-  }
   return pod;
 }
 
@@ -326,11 +367,15 @@ Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t in
   SetField(&service, {"metadata", "ownerReferences"}, Json(Json::Array{OwnerReference(view)}));
   SetField(&service, {"spec", "clusterIP"}, "None");
   const TaskPack* const pack = FindPack(view.packs, {replica.type, index});
-  const TaskId pod = pack == nullptr ? TaskId{replica.type, index} : pack->front();
-  for (const auto& [name, value] : TaskLabels(view, pod.type, pod.index))
-    SetField(&service, {"spec", "selector", name}, value);
+  const TaskId task{replica.type, index};
+  const TaskId pod = pack == nullptr || replica.server_pods.has_value() ? task : pack->front();
+  // Which pod the parameter server is in changes.
+  LabelPairs labels = JobLabels(view);
+  labels.push_back(ServerLabel(pod));
+  if (!replica.server_pods.has_value()) labels = TaskLabels(view, pod.type, pod.index);
+  for (const auto& [name, value] : labels) SetField(&service, {"spec", "selector", name}, value);
   Json ports = ServicePorts(replica);
-  if (pack != nullptr) {
+  if (pack != nullptr || replica.server_pods.has_value()) {
     Json port;
     port.Set("name", kPortName);
     port.Set("port", TaskPort(view, replica.type, index));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,8 @@ struct JobView {
   bool has_network = false;      // on which others may reach the tasks; else all are on loopback
   bool has_short_names = false;  // "digits-ps-0:2222", which only the job's namespace knows
   std::vector<TaskPack> packs;   // tasks that share pods; all others have their own
+  // Of tasks that a pod to be made takes over: where each is, as "host:port".
+  std::map<TaskId, std::string> taken_from;
 };
 
 // Of every object that a job becomes.
@@ -57,19 +60,28 @@ bool IsMasterRole(const TfJob& job, ReplicaType type, int64_t index);
 // "training.kubeflow.org/job-name=...,..." of one type, as the status shows it.
 std::string TypeSelector(const JobView& view, ReplicaType type);
 
+// Seconds between the signal to end and the end of a pod, or of one of this template.
+int64_t GraceOf(const Json& pod);
+
 // Of the container that trains, beside what its template says.
 struct TaskWords {
   std::vector<std::pair<std::string, std::string>> variables;
   std::vector<std::string> flags;
 };
 TaskWords WordsOf(const JobView& view, ReplicaType type, int64_t index);
-// At which others find it: that of its template, or in a shared pod one of its own.
+// At which others find it: that of its template, or, where it may share a pod, one of its own.
 int64_t TaskPort(const JobView& view, ReplicaType type, int64_t index);
 
+// Of the pod of these tasks: "digits-worker-1", or of parameter servers that share one for a while
+// "digits-ps-0-to-2".
+std::string TaskPodName(const JobView& view, const TaskPack& tasks);
+// The other of the two names that pods of the same tasks have, in turn.
+std::string NextPodName(const std::string& first, const std::string& before);
+// Where the task is while this pod has it.
+std::string AddressIn(const JobView& view, const TaskId& task, const Json& pod);
 // The pod of the task, or of the tasks that it leads.
 Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index);
-// The pod that takes the task of a parameter server over from `before`, which is being ended: by
-// the other of the two names that such a task's pods have, in turn.
+// The pod that takes the task of a parameter server over from `before`, which is being ended.
 Json MakeNextTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index,
                      const Json& before);
 Json MakeTaskService(const JobView& view, const ReplicaSpec& replica, int64_t index);

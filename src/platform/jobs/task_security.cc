@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 
 #include "net/job_identity.h"
 #include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
+#include "platform/object/runs_weft.h"
 
 namespace weft::platform {
 namespace {
@@ -38,10 +38,6 @@ Json MakeOwned(const JobView& view, const char* api_version, const char* kind, c
   return object;
 }
 
-bool IsProgram(absl::string_view word, absl::string_view name) {
-  return word.substr(word.rfind('/') + 1) == name;
-}
-
 Json* ListIn(Json* object, const char* name) {
   if (object->Find(name) == nullptr) object->Set(name, Json::MakeArray());
   return object->FindMutable(name);
@@ -60,23 +56,6 @@ const ResourceType& NetworkPolicies() {
   static const auto* const type = new ResourceType(MakeResourceType(
       "networking.k8s.io", "v1", "networkpolicies", "networkpolicy", "NetworkPolicy", true));
   return *type;
-}
-
-bool RunsWeft(const Container& container) {
-  // The image of weft has it as its entry point.
-  if (container.command.empty()) return !container.args.empty() && container.args[0] == "server";
-  std::vector<std::string> words = container.command;
-  words.insert(words.end(), container.args.begin(), container.args.end());
-  for (size_t i = 0; i + 1 < words.size(); ++i) {
-    if (IsProgram(words[i], "weft") && words[i + 1] == "server") return true;
-    if (words[i] == "-m" && words[i + 1] == "weft") return true;
-    // In a line for a shell.
-    if (absl::StrContains(words[i + 1], "weft server ") ||
-        absl::StrContains(words[i + 1], " -m weft ")) {
-      return true;
-    }
-  }
-  return false;
 }
 
 TaskSecurity SecurityOf(const JobView& view) {

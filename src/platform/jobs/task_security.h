@@ -19,9 +19,6 @@ const ResourceType& NetworkPolicies();
 // What the job asks for (weft.dev/task-security), or kTls where a task's command runs weft; kNone
 // where nobody but the job's own host reaches its tasks.
 TaskSecurity SecurityOf(const JobView& view);
-// Whether a container runs `weft server`, by itself or as the image's entry point, or a program
-// under `python -m weft`.
-bool RunsWeft(const Container& container);
 
 // What a task's pod needs for it: the secret's volume and where it is, or leave to be insecure.
 void SecurePod(const JobView& view, Json* pod);

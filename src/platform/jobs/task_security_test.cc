@@ -10,6 +10,7 @@
 #include "net/job_identity.h"
 #include "platform/jobs/controller_fixture_test.h"
 #include "platform/object/fields.h"
+#include "platform/object/runs_weft.h"
 #include "platform/store/passing_store.h"
 
 namespace weft::platform {

@@ -16,6 +16,7 @@
 #include "platform/jobs/packed_job.h"
 #include "platform/jobs/pod_group.h"
 #include "platform/jobs/replica_failure.h"
+#include "platform/jobs/server_moves.h"
 #include "platform/jobs/task_security.h"
 #include "platform/jobs/tensorboard_objects.h"
 #include "platform/object/fields.h"
@@ -283,7 +284,8 @@ class Planner {
 
   // A parameter server whose pod must go is taken over by another, while steps go on.
   void MoveTask(const ReplicaSpec& replica, int64_t index, const ObjectPtr& pod) {
-    if (!job_.CanMove(replica.type) || !IsTerminating(*pod) || !PodView(*pod).is_running()) return;
+    if (!job_.CanMove(replica.type) || replica.server_pods.has_value()) return;
+    if (!IsTerminating(*pod) || !PodView(*pod).is_running()) return;
     Event("Normal", "ServerMoves",
           absl::StrCat(NameOf(*pod), " is to end: another pod takes ",
                        TaskName(replica.type, index), " over from it."));
@@ -337,7 +339,6 @@ class Planner {
     if (!job_.extras.restarts_whole) DeletePod(pod);
   }
 
-  // A task that has failed before waits, twice as long each time, but for the first in a row.
   void CreateTask(const ReplicaSpec& replica, int64_t index) {
     TaskPack tasks = {{replica.type, index}};
     if (const TaskPack* const pack = FindPack(seen_.view.packs, tasks.front())) {
@@ -346,11 +347,7 @@ class Planner {
     }
     for (const TaskId& each : tasks) {
       const std::string task = job_.extras.restarts_whole ? kWholeJob : NameOfTask(each);
-      const int64_t restarts = status_.RestartsInARow(task);
-      if (restarts <= 1) continue;
-      absl::Duration wait = seen_.first_wait;
-      for (int64_t i = 2; i < restarts && wait < seen_.longest_wait; ++i) wait *= 2;
-      const absl::Time due = status_.LastRestart(task) + std::min(wait, seen_.longest_wait);
+      const absl::Time due = status_.NextStart(task, seen_.first_wait, seen_.longest_wait);
       if (due > seen_.now) return LookAgain(due - seen_.now);
     }
     if (TemplateHasRestartPolicy(replica)) {
@@ -574,6 +571,12 @@ class Planner {
 
 JobPlan PlanTfJob(const JobObservation& observation) {
   const TfJob& job = observation.view.job;
+  if (job.ElasticServers() != nullptr) {
+    const ServerMoves servers(observation);
+    JobPlan plan = Planner(servers.seen()).Plan();
+    servers.Finish(&plan);
+    return plan;
+  }
   const Json* const known = FindField(*observation.view.object, {"status", "packing"});
   if (job.extras.packing == Packing::kNever && known == nullptr) return Planner(observation).Plan();
   PackedJob packed(observation);

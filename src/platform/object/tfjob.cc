@@ -15,6 +15,7 @@
 #include "net/yaml.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
+#include "platform/object/runs_weft.h"
 #include "platform/object/tensorflow.h"
 
 namespace weft::platform {
@@ -23,6 +24,7 @@ namespace {
 constexpr char kV1[] = "kubeflow.org/v1";
 constexpr char kV1Beta1[] = "kubeflow.org/v1beta1";
 constexpr int64_t kMostReplicas = 10000;
+constexpr int64_t kMostServers = 256;  // what `weft exec` runs at most
 constexpr int64_t kMostSettleSeconds = 86400;
 // Of an elasticPolicy.
 constexpr char kGainMetric[] = "examples-per-cost";
@@ -83,6 +85,35 @@ void CheckContainers(const ReplicaSpec& replica, const Json& value, Problems* pr
                    "'; the one that trains must have that name"));
 }
 
+// The written number is that of pods; the tasks are as many as there may be pods.
+void ReadServerPods(const Json& value, const std::string& path, Problems* problems,
+                    ReplicaSpec* replica) {
+  if (replica->type != ReplicaType::kPs) {
+    problems->Add(value, path,
+                  "is for PS here; how many workers there may be stands in spec.elasticPolicy");
+    return;
+  }
+  FieldReader reader(value, path, problems);
+  ServerPods pods{.count = replica->replicas};
+  int64_t tasks = pods.count;
+  reader.ReadInt("minReplicas", 1, kMostServers, &pods.least);
+  if (reader.Require("maxReplicas", "how many parameter servers programs know"))
+    reader.ReadInt("maxReplicas", 1, kMostServers, &tasks);
+  reader.Finish();
+  if (pods.least > tasks) {
+    problems->Add(value, path,
+                  absl::StrCat("minReplicas is ", pods.least, " and maxReplicas only ", tasks));
+  } else if (pods.count < pods.least || pods.count > tasks) {
+    problems->Add(
+        value, absl::StrCat(replica->path, ".replicas"),
+        absl::StrCat("holds ", pods.count, ", its elasticPolicy allows ", pods.least, " to ", tasks,
+                     ": ", tasks,
+                     " parameter servers are what programs know, and each is in one pod"));
+  }
+  replica->replicas = tasks;
+  replica->server_pods = pods;
+}
+
 ReplicaSpec ParseReplica(ReplicaType type, const Json& value, const std::string& path,
                          Problems* problems) {
   ReplicaSpec replica;
@@ -97,6 +128,8 @@ ReplicaSpec ParseReplica(ReplicaType type, const Json& value, const std::string&
     replica.pod = ParsePodTemplate(*reader.Find("template"), reader.PathOf("template"), problems);
     CheckContainers(replica, value, problems);
   }
+  if (const Json* const elastic = reader.Find("elasticPolicy"))
+    ReadServerPods(*elastic, reader.PathOf("elasticPolicy"), problems, &replica);
   reader.Finish();
   return replica;
 }
@@ -262,6 +295,31 @@ void CheckElasticWorkers(const TfJob& job, const Json& value, Problems* problems
   }
 }
 
+// What else the job says must leave tasks the possibility to go from pod to pod.
+void CheckElasticServers(const TfJob& job, const Json& value, Problems* problems) {
+  const ReplicaSpec* const servers = job.ElasticServers();
+  if (servers == nullptr) return;
+  const std::string path = absl::StrCat(servers->path, ".elasticPolicy");
+  const auto refuse = [&](absl::string_view why) { problems->Add(value, path, std::string(why)); };
+  const Container* const container = servers->TensorFlowContainer();
+  if (container != nullptr && container->command.empty()) {
+    refuse(
+        "needs a command in the container 'tensorflow': a pod of several servers runs it once for "
+        "each, and what an image would run is not known");
+  } else if (container != nullptr && !RunsWeft(*container) &&
+             job.extras.security == TaskSecurity::kNone) {
+    refuse(
+        "is for weft's servers, which hand over what they hold: run 'weft server' or 'python -m "
+        "weft', or say weft.dev/task-security for a program that starts one itself");
+  }
+  if (job.version != TfJobVersion::kV1) refuse("is for kubeflow.org/v1");
+  if (job.enable_dynamic_worker) refuse("does not go together with enableDynamicWorker");
+  if (job.extras.restarts_whole) refuse("does not go together with weft.dev/restart: job");
+  if (job.extras.packing != Packing::kNever) refuse("does not go together with weft.dev/packing");
+  if (!job.distribution.costs.empty())
+    refuse("does not go together with a distributionPolicy that chooses counts");
+}
+
 void ParseSpec(const Json& value, Problems* problems, TfJob* job) {
   FieldReader spec(value, "spec", problems);
   const bool is_v1 = job->version == TfJobVersion::kV1;
@@ -282,6 +340,7 @@ void ParseSpec(const Json& value, Problems* problems, TfJob* job) {
   if (spec.Require("tfReplicaSpecs", "the tasks of the job, by type: PS, Worker, Chief, ...")) {
     ParseReplicas(*spec.Find("tfReplicaSpecs"), "spec.tfReplicaSpecs", problems, job);
     CheckElasticWorkers(*job, value, problems);
+    CheckElasticServers(*job, value, problems);
   }
   spec.Finish();
 }
@@ -354,6 +413,11 @@ void CheckTaskNames(const TfJob& job, const Json& document, Problems* problems) 
                                    size - kLongestName, " shorter")));
 }
 
+const ReplicaSpec* TfJob::ElasticServers() const {
+  const ReplicaSpec* const servers = Find(ReplicaType::kPs);
+  return servers != nullptr && servers->server_pods.has_value() ? servers : nullptr;
+}
+
 StatusOr<TfJob> ParseTfJob(const Json& document, const std::string& file) {
   Problems problems(file);
   TfJob job = ParseTfJob(document, &problems);
@@ -419,6 +483,20 @@ void CheckJobUpdate(const Json& old, const Json& document, Problems* problems) {
   check({"spec", "runPolicy", "managedBy"}, "spec.runPolicy.managedBy");
   check({"spec", "runPolicy", "schedulingPolicy", "queue"},
         "spec.runPolicy.schedulingPolicy.queue");
+  Problems known("");
+  const auto tasks_of = [&known](const Json& job) {
+    const TfJob parsed = ParseTfJob(job, &known);
+    const ReplicaSpec* const servers = parsed.ElasticServers();
+    return servers == nullptr ? 0 : servers->replicas;
+  };
+  const int64_t before = tasks_of(old);
+  const int64_t after = tasks_of(document);
+  if (before == after || !known.empty()) return;
+  problems->Add(
+      document, "spec.tfReplicaSpecs.PS.elasticPolicy.maxReplicas",
+      absl::StrCat("does not change, as programs know that many parameter servers: there ", "was ",
+                   before == 0 ? "none" : absl::StrCat(before), ", now it is ",
+                   after == 0 ? "none" : absl::StrCat(after)));
 }
 
 std::vector<Json> UnrollLists(const std::vector<Json>& documents) {

@@ -30,9 +30,17 @@ enum class TfJobVersion { kV1, kV1Beta1 };
 inline constexpr char kTfJobKind[] = "TFJob";
 inline constexpr char kTensorflowKind[] = "Tensorflow";
 
+// Of parameter servers whose number changes while the job runs: the tasks that programs name stay,
+// and share fewer pods.
+struct ServerPods {
+  int64_t count = 1;  // wanted now
+  int64_t least = 1;
+};
+
 struct ReplicaSpec {
   ReplicaType type = ReplicaType::kWorker;
-  int64_t replicas = 1;
+  int64_t replicas = 1;  // tasks; with server_pods its maxReplicas
+  std::optional<ServerPods> server_pods;
   RestartPolicy restart_policy = RestartPolicy::kNever;
   PodTemplate pod;
   std::string path;  // "spec.tfReplicaSpecs.Worker", as the file writes it
@@ -150,8 +158,12 @@ struct TfJob {
   bool IsElastic(ReplicaType type) const {
     return elastic.has_value() && type == ReplicaType::kWorker;
   }
+  // Its parameter servers, where several of them may share a pod and the number of these changes.
+  const ReplicaSpec* ElasticServers() const;
+  // Whether tasks come, go or move while others run.
+  bool HasMovingTasks() const { return elastic.has_value() || ElasticServers() != nullptr; }
   // Whether tasks of the type go from pod to pod with what they hold.
-  bool CanMove(ReplicaType type) const { return elastic.has_value() && type == ReplicaType::kPs; }
+  bool CanMove(ReplicaType type) const { return HasMovingTasks() && type == ReplicaType::kPs; }
 };
 
 // Of either kind. InvalidArgument lists every problem of the document, one a line, as

@@ -61,6 +61,13 @@ properties:
     properties:
       pods: {type: array, description: Tasks of one pod., items: {type: string, description: "worker-0,..."}}
       reason: {type: string, description: "Why, in words."}
+  servers:
+    type: object
+    description: Parameter servers whose number changes.
+    properties:
+      tasks: {type: integer, description: What programs know.}
+      pods: {type: integer, description: What they share.}
+      moving: {type: boolean, description: Some go from pod to pod.}
   distribution:
     type: object
     description: How many tasks the operator chose.

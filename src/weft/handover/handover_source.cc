@@ -89,6 +89,8 @@ std::string HandoverSource::moved_to() const {
   return moved_to_;
 }
 
+void HandoverSource::AwaitCall() { absl::MutexLock calls(&calls_); }
+
 void HandoverSource::SetTookOver(std::vector<uint64_t> incarnations) {
   absl::MutexLock lock(&mutex_);
   took_over_ = std::move(incarnations);

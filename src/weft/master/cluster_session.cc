@@ -5,6 +5,7 @@
 #include <atomic>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 
 #include "weft/compile/partition.h"
@@ -309,6 +310,13 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(
         executable->parts.by_calls = true;
     }
   }
+  std::vector<std::string> others;
+  for (const auto& [task, part] : parts) {
+    if (task != environment_.worker->task()) others.push_back(task);
+  }
+  // A task that goes to another process knows nothing of what is registered meanwhile.
+  WEFT_RETURN_IF_ERROR(environment_.gate->EnterSetup(others, request.cancellation.get()));
+  const absl::Cleanup leave = [&] { environment_.gate->LeaveSetup(others); };
   // Before any of them hears where the others are.
   for (const auto& [task, part] : parts) {
     if (task != environment_.worker->task())

@@ -16,6 +16,8 @@ namespace {
 // For steps that run to end.
 constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr absl::Duration kMostLease = absl::Minutes(2);
+// Between two looks whether nobody waits for the step any more.
+constexpr absl::Duration kLook = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -84,10 +86,30 @@ void StepGate::Cancelled(const std::string& task, int64_t number, const Status& 
 
 void StepGate::Leave(const Tasks& tasks) {
   absl::MutexLock lock(&mutex_);
-  for (const StepParts::Remote& one : tasks) {
-    const auto found = running_.find(one.task);
-    if (found != running_.end() && --found->second == 0) running_.erase(found);
+  for (const StepParts::Remote& one : tasks) End(one.task);
+}
+
+void StepGate::End(const std::string& task) {
+  const auto found = running_.find(task);
+  if (found != running_.end() && --found->second == 0) running_.erase(found);
+}
+
+Status StepGate::EnterSetup(const std::vector<std::string>& tasks, Cancellation* cancellation) {
+  absl::MutexLock lock(&mutex_);
+  const auto free = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return std::none_of(tasks.begin(), tasks.end(),
+                        [&](const std::string& task) { return held_.contains(task); });
+  };
+  while (!mutex_.AwaitWithTimeout(absl::Condition(&free), kLook)) {
+    if (cancellation->IsCancelled()) return cancellation->status();
   }
+  for (const std::string& task : tasks) ++running_[task];
+  return absl::OkStatus();
+}
+
+void StepGate::LeaveSetup(const std::vector<std::string>& tasks) {
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& task : tasks) End(task);
 }
 
 Status StepGate::Hold(const std::string& task, absl::Duration lease) {

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
+#include "base/cancellation.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "base/timers.h"
@@ -38,6 +39,11 @@ class StepGate {
   bool Enter(const Tasks& tasks, StepRunner::Step* step, StepRunner::Done* done, Again again);
   void Leave(const Tasks& tasks);
 
+  // The same for what a master does at these tasks before a step: blocks until none of them is on
+  // its way. LeaveSetup follows where it is OK.
+  Status EnterSetup(const std::vector<std::string>& tasks, Cancellation* cancellation);
+  void LeaveSetup(const std::vector<std::string>& tasks);
+
   // Steps that need the task wait from now on, for at most `lease`; waits until none runs.
   // DeadlineExceeded, with all as before, when one runs on.
   Status Hold(const std::string& task, absl::Duration lease);
@@ -50,6 +56,8 @@ class StepGate {
   void Moved(const std::string& task);
 
  private:
+  void End(const std::string& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   struct Waiting {
     StepRunner::Step step;
     StepRunner::Done done;

@@ -107,6 +107,36 @@ TEST_F(StepGateTest, ReleasesAndCancellationsRace) {
   EXPECT_EQ(ended + ran_, 2000);  // each of them once
 }
 
+TEST_F(StepGateTest, WhatIsSetUpAtATaskAndItsWayToAnotherProcessWaitForEachOther) {
+  Cancellation mine;
+  ASSERT_TRUE(gate_.EnterSetup({kPs, kOther}, &mine).ok());
+  std::atomic<bool> held{false};
+  Thread holder("holder", [&] {
+    EXPECT_TRUE(gate_.Hold(kPs, absl::Seconds(60)).ok());
+    held = true;
+  });
+  while (Enter(kPs)) gate_.Leave(At(kPs));  // until it holds
+  EXPECT_FALSE(held);
+  gate_.LeaveSetup({kPs, kOther});
+  holder.Join();
+  std::atomic<bool> entered{false};
+  Thread setup("setup", [&] {
+    EXPECT_TRUE(gate_.EnterSetup({kOther, kPs}, &mine).ok());
+    entered = true;
+  });
+  Cancellation late;
+  late.Cancel(DeadlineExceeded("its time is over"));
+  EXPECT_THAT(gate_.EnterSetup({kPs}, &late).message(), HasSubstr("its time is over"));
+  EXPECT_FALSE(entered);
+  // Nothing of one that waits counts.
+  EXPECT_TRUE(gate_.Hold(kOther, absl::Seconds(60)).ok());
+  gate_.Release(kOther);
+  gate_.Release(kPs);
+  setup.Join();
+  EXPECT_TRUE(entered);
+  WaitForRuns(1);
+}
+
 TEST_F(StepGateTest, SessionsHearWhichTaskHasMoved) {
   std::string heard;
   gate_.Watch(this, [&](const std::string& task) { heard = task; });

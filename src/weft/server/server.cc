@@ -142,7 +142,8 @@ class TaskServer final : public Server {
     if (!options.take_over.empty()) {
       WEFT_RETURN_IF_ERROR(TakeOver(options));
       // Where the name leads here by itself nothing is to be waited for.
-      if (options.take_over_from.empty()) handover_->ServeAtListed(std::move(methods));
+      if (options.take_over_from.empty() || options.take_over_from == at)
+        handover_->ServeAtListed(std::move(methods));
     }
     ScheduleSweep();
     local_.emplace(target(), &*master_, &step_metrics_);

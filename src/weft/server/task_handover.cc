@@ -30,7 +30,7 @@ void TaskHandover::Tell(wire::GetStatusExtension* status) const {
   for (uint64_t incarnation : source_.took_over()) status->add_took_over(incarnation);
 }
 
-void TaskHandover::AwaitTaker(absl::Duration within, const std::function<bool()>& is_used) const {
+void TaskHandover::AwaitTaker(absl::Duration within, const std::function<bool()>& is_used) {
   const absl::Time end = absl::Now() + within;
   bool is_told = false;
   for (int unused = 0; moved_to().empty() && absl::Now() < end;) {
@@ -43,6 +43,8 @@ void TaskHandover::AwaitTaker(absl::Duration within, const std::function<bool()>
     }
     absl::SleepFor(kLookForOther);
   }
+  // Steps wait at the masters until they hear where the task is.
+  source_.AwaitCall();
 }
 
 Status TaskHandover::TakeOver(const std::string& address,

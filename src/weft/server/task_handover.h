@@ -48,7 +48,7 @@ class TaskHandover {
   void Tell(wire::GetStatusExtension* status) const;
 
   // Blocks until another process has the task, `is_used` says no for a while, or `within` is over.
-  void AwaitTaker(absl::Duration within, const std::function<bool()>& is_used) const;
+  void AwaitTaker(absl::Duration within, const std::function<bool()>& is_used);
   // Takes the task over from the process that has it; this one answers at `address`.
   Status TakeOver(const std::string& address,
                   std::function<Status(const std::string& leases)> have_all,

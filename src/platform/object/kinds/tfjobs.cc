@@ -52,6 +52,25 @@ properties:
                 Never when left out.
               enum: [Always, OnFailure, Never, ExitCode]
             template: {}
+            elasticPolicy:
+              type: object
+              description: >-
+                Of PS: programs know maxReplicas parameter servers, which share as many pods as replicas says. When
+                that changes, they go from pod to pod with what they hold.
+              required: [maxReplicas]
+              properties:
+                minReplicas: {type: integer, description: The fewest pods; 1 when left out., format: int32, minimum: 1, maximum: 256}
+                maxReplicas:
+                  type: integer
+                  description: How many parameter servers programs know.
+                  format: int32
+                  minimum: 1
+                  maximum: 256
+                  x-kubernetes-validations:
+                  - {rule: self == oldSelf, message: maxReplicas of parameter servers does not change}
+          x-kubernetes-validations:
+          - rule: has(self.elasticPolicy) == has(oldSelf.elasticPolicy)
+            message: the elasticPolicy of parameter servers neither comes nor goes
       cleanPodPolicy: &clean
         type: string
         description: Which pods are deleted when the job has ended.
@@ -158,6 +177,16 @@ properties:
         !has(self.tfReplicaSpecs[t].replicas) || self.tfReplicaSpecs[t].replicas <= self.elasticPolicy.maxReplicas
         && (!has(self.elasticPolicy.minReplicas) || self.tfReplicaSpecs[t].replicas >= self.elasticPolicy.minReplicas))
       message: the workers must be minReplicas to maxReplicas of the elasticPolicy
+      fieldPath: .tfReplicaSpecs
+    - rule: self.tfReplicaSpecs.all(t, !has(self.tfReplicaSpecs[t].elasticPolicy) || t.lowerAscii() == 'ps')
+      message: the elasticPolicy of workers stands in spec.elasticPolicy
+      fieldPath: .tfReplicaSpecs
+    - rule: >-
+        self.tfReplicaSpecs.all(t, !has(self.tfReplicaSpecs[t].elasticPolicy) || !has(self.tfReplicaSpecs[t].replicas)
+        || self.tfReplicaSpecs[t].replicas <= self.tfReplicaSpecs[t].elasticPolicy.maxReplicas &&
+        self.tfReplicaSpecs[t].replicas >= (has(self.tfReplicaSpecs[t].elasticPolicy.minReplicas) ?
+        self.tfReplicaSpecs[t].elasticPolicy.minReplicas : 1))
+      message: the parameter servers must be minReplicas to maxReplicas of their elasticPolicy
       fieldPath: .tfReplicaSpecs
     - rule: "!has(self.distributionPolicy) || has(self.distribution) && self.distribution in ['auto', 'required']"
       message: is for jobs whose distribution is auto or required
