@@ -25,6 +25,7 @@ import jobs
 import model_rows
 import op_rows
 import product_rows
+import record
 import serving_rows
 import size_rows
 import together_rows
@@ -109,32 +110,6 @@ class Together:
         return statistics.mean(side.least for side in self.sides)
 
 
-def text_of(us):
-    return '%.1f us' % us if us < 1e4 else '%.2f ms' % (us / 1e3) if us < 1e6 else '%.2f s' % (us / 1e6)
-
-
-class Table:
-    def __init__(self):
-        self.lines = []
-
-    def section(self, title):
-        print('\n%s' % title, flush=True)
-
-    def add(self, what, ours, peer_name, peers, goal, note=''):
-        """`ours` and `peers`: (median, least) in us. The goal: ours is at most this part of the peer's time."""
-        ratio, ratio_least = ours[0] / peers[0], ours[1] / peers[1]
-        met = max(ratio, ratio_least) <= goal
-        line = '  %-40s %11s  |  %-28s %11s  |  %7.3fx (min %.3fx)  goal %.3gx  %s%s' % (
-            what, text_of(ours[0]), peer_name, text_of(peers[0]), ratio, ratio_least, goal, 'met' if met else 'MISSED',
-            '  ' + note if note else '')
-        print(line, flush=True)
-        self.lines.append(dict(what=what, us=ours[0], peer=peer_name, peer_us=peers[0], ratio=ratio, ratio_least=ratio_least,
-                               goal=goal, met=met, note=note))
-
-    def say(self, text):
-        print('  ' + text, flush=True)
-
-
 def measure(sides, rounds, tolerance=1e-3):
     """Rounds of all sides in turn; refuses a side whose result differs from the first's."""
     try:
@@ -177,7 +152,13 @@ class Bench:
         self.torch_python = arguments.torch if model_rows.version_of(arguments.torch, 'torch') else None
         self.megabytes, self.scale = arguments.megabytes, arguments.scale
         self.server_pids = []  # of the cluster that was started last
-        self.table = Table()
+        self.table = record.Table()
+
+    def peer_versions(self):
+        found = {'TensorFlow': ' and '.join(version for version, _ in self.tensorflows)}
+        if self.torch_python is not None:
+            found['PyTorch'] = model_rows.version_of(self.torch_python, 'torch')
+        return {name: version for name, version in found.items() if version}
 
     def mine(self, *args, name='weft', place=None):
         return Side(name, wire_rows.placed(place, [self.ours, *map(str, args)]))
@@ -339,8 +320,8 @@ class Bench:
         self.table.add('less an empty RunStep of each', (python.median - empty.median, python.least - empty.least), peer.name,
                        (peer.median - peer_empty.median, peer.least - peer_empty.least), 1 / 5)
         self.table.add('C++ workers', figures(native), peer.name, figures(peer), 1 / 10)
-        self.table.say('an empty step of the Python client: %s (weft), %s (TensorFlow)' % (text_of(empty.median),
-                                                                                     text_of(peer_empty.median)))
+        self.table.say('an empty step of the Python client: %s (weft), %s (TensorFlow)' % (
+            record.text_of(empty.median), record.text_of(peer_empty.median)))
 
     def wire(self):
         def ours(cluster, job):
@@ -391,7 +372,7 @@ class Bench:
                             str(min(self.rounds, 3)), '--json', out], check=True)
             with open(out) as file:
                 lines = jobs.verdicts(json.load(file))
-        self.table.lines += [dict(what=what, ratio=ratio, goal=goal, met=met) for what, ratio, goal, met in lines]
+        self.table.lines += [dict(section=self.table.title, what=what, ratio=ratio, goal=goal, met=met) for what, ratio, goal, met in lines]
 
 
 ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 'ops': Bench.single_ops, 'products': Bench.products,
@@ -416,19 +397,20 @@ def main():
     parser.add_argument('--tf215', default=os.path.join(ROOT, 'build', 'venv-tf215', 'bin', 'python'),
                         help="an interpreter with TensorFlow 2.15, beside this one's")
     parser.add_argument('--torch', default=sys.executable, help='an interpreter with PyTorch')
-    parser.add_argument('--json', help='also write the figures here')
+    parser.add_argument('--json', help='also keep the figures here, row by row (bench/record.py writes the page from it)')
     arguments = parser.parse_args()
     unknown = set(arguments.rows) - set(ROWS)
     if unknown:
         parser.error('there is no row %s: expected some of %s' % (', '.join(sorted(unknown)), ', '.join(ROWS)))
     bench = Bench(arguments)
     for row in arguments.rows:
+        before, waiting = len(bench.table.lines), record.others()
         ROWS[row](bench)
+        lines = bench.table.lines[before:]
+        if arguments.json and lines:
+            record.keep(arguments.json, row, lines, bench.rounds, bench.peer_versions(), waiting)
     met = sum(line['met'] for line in bench.table.lines)
     print('\n%d of %d goals met on %d cores' % (met, len(bench.table.lines), os.cpu_count()))
-    if arguments.json:
-        with open(arguments.json, 'w') as out:
-            json.dump(bench.table.lines, out, indent=1)
 
 
 if __name__ == '__main__':

@@ -40,6 +40,7 @@ class Folder {
         WEFT_RETURN_IF_ERROR(Replace(node, *values));
       } else {
         shapes_.Infer(*node).IgnoreError();  // the kernel says what is wrong
+        if (IsItsInput(node)) Skip(node);
       }
     }
     return absl::OkStatus();
@@ -145,6 +146,56 @@ class Folder {
     return values;
   }
 
+  // Whether the node passes its first input on as it is: a reduction over no axes, a view of the
+  // same shape.
+  bool IsItsInput(Node* at) {
+    const Node& node = *at;
+    const OpTraits& traits = node.traits();
+    if (node.num_outputs() != 1 || node.schema().is_stateful || !node.control_inputs().empty() ||
+        node.num_inputs() == 0 || node.input_type(0).is_ref || node.input(0).node == nullptr ||
+        node.input_type(0).dtype != node.output_type(0).dtype) {
+      return false;
+    }
+    if (has_branches_) {
+      // Something waits for exactly this node.
+      for (const Consumer& consumer : node.consumers()) {
+        if (consumer.input == kControlPort) return false;
+      }
+    }
+    if (traits.passes_on_without > 0) {
+      const Tensor* value = ConstantOf(node.input(traits.passes_on_without));
+      return value != nullptr && value->num_elements() == 0;
+    }
+    if (traits.passes_on != PassesOn::kView) return false;
+    const StatusOr<Shape> before = shapes_.Of(node.input(0)).ToShape();
+    const StatusOr<Shape> after = shapes_.Of({at, 0}).ToShape();
+    return before.ok() && after.ok() && *before == *after;
+  }
+
+  // Lets readers of the node, and who waits for it, turn to its first input.
+  void Skip(Node* node) {
+    const Endpoint source = node->input(0);
+    graph_->RedirectConsumers({node, 0}, source);
+    for (const Consumer& consumer : std::vector<Consumer>(node->consumers())) {
+      if (consumer.input == kControlPort) graph_->AddControlEdge(source.node, consumer.node);
+    }
+    Remove(node);
+  }
+
+  // Constants that lose their last reader go with the node: nothing else asks for them.
+  void Remove(Node* node) {
+    std::vector<Node*> sources;
+    for (const Endpoint& input : node->inputs()) sources.push_back(input.node);
+    graph_->RemoveNode(node);
+    for (Node* source : sources) {
+      if (removed_.contains(source) || !IsConstant(*source) || !source->consumers().empty())
+        continue;
+      constants_.erase({source, 0});
+      removed_.insert(source);
+      graph_->RemoveNode(source);
+    }
+  }
+
   bool Fits(const Node& node, const std::vector<Tensor>& values) const {
     size_t made = 0;
     size_t given = 0;
@@ -180,17 +231,7 @@ class Folder {
         if (consumer.input == kControlPort) graph_->AddControlEdge(constant, consumer.node);
       }
     }
-    // A node that lost its last reader goes too: nothing else asks for it.
-    std::vector<Node*> sources;
-    for (const Endpoint& input : node->inputs()) sources.push_back(input.node);
-    graph_->RemoveNode(node);
-    for (Node* source : sources) {
-      if (removed_.contains(source) || !IsConstant(*source) || !source->consumers().empty())
-        continue;
-      constants_.erase({source, 0});
-      removed_.insert(source);
-      graph_->RemoveNode(source);
-    }
+    Remove(node);
     return absl::OkStatus();
   }
 

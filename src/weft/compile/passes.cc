@@ -21,6 +21,8 @@ Status RunPasses(const PlanOptions& options, Graph* graph) {
   if (options.fold) {
     WEFT_RETURN_IF_ERROR(SkipIdentities(options, graph));
     WEFT_RETURN_IF_ERROR(DropUnread(options, graph));
+    WEFT_RETURN_IF_ERROR(OpenGates(options, graph));
+    WEFT_RETURN_IF_ERROR(SkipIdentities(options, graph));  // those that waited behind gates
     WEFT_RETURN_IF_ERROR(FoldConstants(options, graph));
     WEFT_RETURN_IF_ERROR(MergeEqualNodes(options, graph));
   }

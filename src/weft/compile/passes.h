@@ -18,6 +18,9 @@ Status SkipIdentities(const PlanOptions& options, Graph* graph);
 // drop_unread.cc: what nobody reads is not computed, though others wait for it, as the gates of
 // TensorFlow's optimizers wait for the gradient of a first layer's input.
 Status DropUnread(const PlanOptions& options, Graph* graph);
+// open_gates.cc: who waits behind a gate of an optimizer for what changes nothing that it could see
+// waits no longer.
+Status OpenGates(const PlanOptions& options, Graph* graph);
 // fold.cc: nodes of constants become constants; so do Shape, ShapeN, Size and Rank of what has a
 // known shape. What fails, or makes much of little, is left for the step.
 Status FoldConstants(const PlanOptions& options, Graph* graph);
@@ -25,7 +28,8 @@ Status FoldConstants(const PlanOptions& options, Graph* graph);
 Status MergeEqualNodes(const PlanOptions& options, Graph* graph);
 // fuse_products.cc: MatMul + bias + activation become one call (_FusedProduct).
 Status FuseProducts(const PlanOptions& options, Graph* graph);
-// fuse_elementwise.cc: trees of element-wise nodes become one pass over tiles (_FusedElementwise).
+// fuse_elementwise.cc: element-wise nodes that read each other become one pass over tiles
+// (_FusedElementwise).
 Status FuseElementwise(const PlanOptions& options, Graph* graph);
 
 // Lets readers of `from` and those that wait for it turn to `to`, of as many outputs, and removes

@@ -18,7 +18,7 @@ class Cutter {
   explicit Cutter(const Graph& graph)
       : graph_(graph), cut_(graph.EmptyTwin()), twins_(graph.max_id()) {}
 
-  Status AddFeed(const std::string& name, int index) {
+  Status AddFeed(const std::string& name, int index, const PartialShape& shape) {
     WEFT_ASSIGN_OR_RETURN(Endpoint fed, Find(name, "fed"));
     NodeDef arg;
     arg.name = cut_.UniqueName(absl::StrCat("_arg_", fed.node->name(), "_", fed.port));
@@ -26,6 +26,7 @@ class Cutter {
     arg.device = fed.node->requested_device();
     arg.attrs["T"] = fed.node->output_type(fed.port).dtype;
     arg.attrs["index"] = static_cast<int64_t>(index);
+    if (shape.known_rank()) arg.attrs["_output_shapes"] = AttrValue::ShapeList{shape};
     arg.attrs["_fed"] = absl::StrCat(fed.node->name(), ":", fed.port);
     WEFT_ASSIGN_OR_RETURN(Node * node, cut_.AddNode(std::move(arg), {}));
     if (!fed_.emplace(fed, Endpoint{node, 0}).second) {
@@ -159,7 +160,9 @@ std::string Signature::SortedKey() const {
 StatusOr<Graph> CutStepGraph(const Graph& graph, const Signature& signature) {
   Cutter cutter(graph);
   for (size_t i = 0; i < signature.feeds.size(); ++i) {
-    WEFT_RETURN_IF_ERROR(cutter.AddFeed(signature.feeds[i], static_cast<int>(i)));
+    const bool is_known = i < signature.shapes.size();
+    WEFT_RETURN_IF_ERROR(cutter.AddFeed(signature.feeds[i], static_cast<int>(i),
+                                        is_known ? signature.shapes[i] : PartialShape()));
   }
   std::vector<Endpoint> fetches;
   for (const std::string& name : signature.fetches) {

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "weft/graph/graph.h"
+#include "weft/tensor/shape.h"
 
 namespace weft::compile {
 
@@ -16,6 +17,8 @@ struct Signature {
   std::vector<std::string> feeds;
   std::vector<std::string> fetches;
   std::vector<std::string> targets;
+  // Of the feeds, where the step is for these alone; empty is for any.
+  std::vector<PartialShape> shapes;
 
   // Equal for signatures that differ in order only.
   std::string SortedKey() const;

@@ -71,6 +71,8 @@ struct OpTraits {
   bool names_device = false;
   ValueSource source = ValueSource::kNone;
   PassesOn passes_on = PassesOn::kNo;
+  // The first output is the first input itself where this input has no elements; 0 is none.
+  int passes_on_without = 0;
   // The op that does the same to a reference; empty if there is none.
   std::string reference_form;
   // Takes a reference and neither reads nor writes what is behind it.

@@ -47,6 +47,7 @@ struct ClusterSession::Executable {
   const SessionEnvironment& environment;
   StepParts parts;
   std::vector<PartialShape> feed_shapes;  // what placeholders demand, by feed
+  std::vector<PartialShape> made_for;     // the feeds' own, where it is for these alone
   std::vector<std::pair<cluster::TaskId, std::string>> registered;
   std::atomic<bool> retired = false;
 };
@@ -261,11 +262,13 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Prepare(
   std::shared_ptr<Executable> executable = Known(key, /*suspects_too=*/true);
   if (executable != nullptr) return executable;
   if (key == signature) {
-    WEFT_ASSIGN_OR_RETURN(executable, Compile(step, nullptr));
+    WEFT_ASSIGN_OR_RETURN(executable, Compile(step, step::FeedShapes::kThese, nullptr));
+  } else if (key == step::AnyShapesKey(signature)) {
+    WEFT_ASSIGN_OR_RETURN(executable, Compile(step, step::FeedShapes::kAny, nullptr));
   } else {
     step::Replication replication;
     replication.options = distribution_.OptionsFor(step.feeds, client_device_.ToString());
-    WEFT_ASSIGN_OR_RETURN(executable, Compile(step, &replication));
+    WEFT_ASSIGN_OR_RETURN(executable, Compile(step, step::FeedShapes::kAny, &replication));
     WEFT_RETURN_IF_ERROR(distribution_.Note(signature, replication.outcome));
     if (!replication.outcome.refusal.empty()) {
       absl::MutexLock lock(&mutex_);
@@ -280,15 +283,17 @@ StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Prepare(
 }
 
 StatusOr<std::shared_ptr<ClusterSession::Executable>> ClusterSession::Compile(
-    const Step& request, step::Replication* replication) {
+    const Step& request, step::FeedShapes shapes, step::Replication* replication) {
   auto executable = std::make_shared<Executable>(environment_);
   WEFT_ASSIGN_OR_RETURN(const compile::PlaceOptions places, Places());
   const compile::Signature signature =
-      step::SignatureOf(request.feeds, request.fetches, request.targets);
+      step::SignatureOf(request.feeds, request.fetches, request.targets,
+                        request.started ? step::FeedShapes::kAny : shapes);
   WEFT_ASSIGN_OR_RETURN(step::StepGraph cut, request.started
                                                  ? graph_.CutPartial(signature, places)
                                                  : graph_.Cut(signature, places, replication));
   executable->feed_shapes = std::move(cut.feed_shapes);
+  executable->made_for = std::move(cut.made_for);
   std::map<std::string, uint64_t> incarnations;
   {
     absl::MutexLock lock(&mutex_);
@@ -406,7 +411,12 @@ void ClusterSession::Run(Step step, Done done) {
                                        step::SignatureKey(step.feeds, step.fetches, step.targets));
   const bool is_split = !step.started && distribution_.MaySplit(signature, step.feeds);
   std::string key = is_split ? absl::StrCat(kReplicated, signature) : signature;
-  if (std::shared_ptr<Executable> known = Known(key, /*suspects_too=*/false)) {
+  std::shared_ptr<Executable> known = Known(key, /*suspects_too=*/false);
+  if (known != nullptr && !step::TakesShapes(known->made_for, step.feeds)) {
+    key = step::AnyShapesKey(signature);
+    known = Known(key, /*suspects_too=*/false);
+  }
+  if (known != nullptr) {
     Start(std::move(known), std::move(step), std::move(done));
     return;
   }
@@ -417,6 +427,9 @@ void ClusterSession::Run(Step step, Done done) {
     {
       absl::MutexLock setup(&setup_mutex_);
       executable = Prepare(signature, key, step);
+      // Another step of other shapes may have come first.
+      if (executable.ok() && !step::TakesShapes((*executable)->made_for, step.feeds))
+        executable = Prepare(signature, step::AnyShapesKey(signature), step);
     }
     if (executable.ok()) {
       Start(*std::move(executable), std::move(step), std::move(done));

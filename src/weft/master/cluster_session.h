@@ -77,11 +77,12 @@ class ClusterSession final : public StepRunner {
   void Forget(const std::string& task);
   // Where nodes may be: the devices of the tasks that are open.
   StatusOr<compile::PlaceOptions> Places() const;
-  // `signature` names the step, `key` also whether it is replicated.
+  // `signature` names the step, `key` also whether it is replicated or for feeds of any shapes.
   StatusOr<std::shared_ptr<Executable>> Prepare(const std::string& signature,
                                                 const std::string& key, const Step& step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
-  StatusOr<std::shared_ptr<Executable>> Compile(const Step& step, step::Replication* replication)
+  StatusOr<std::shared_ptr<Executable>> Compile(const Step& step, step::FeedShapes shapes,
+                                                step::Replication* replication)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
   Status RegisterPart(const std::string& task, Graph part, Cancellation* cancellation,
                       Executable* executable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);

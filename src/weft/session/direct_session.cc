@@ -30,6 +30,7 @@ namespace {
 // A signature as first seen, compiled.
 struct Executable {
   std::vector<PartialShape> feed_shapes;
+  std::vector<PartialShape> made_for;
   std::shared_ptr<const step::TaskPart> part;  // shared with running steps
 };
 
@@ -177,13 +178,24 @@ class DirectSession final : public Session {
                                                       const std::vector<std::string>& fetches,
                                                       const std::vector<std::string>& targets) {
     std::string key = step::SignatureKey(feeds, fetches, targets);
-    if (std::shared_ptr<const Executable> known = Known(key)) return known;
+    std::shared_ptr<const Executable> known = Known(key, feeds);
+    if (known != nullptr) return known;
     absl::MutexLock compiling(&compile_mutex_);  // steps of known signatures go on meanwhile
-    if (std::shared_ptr<const Executable> known = Known(key)) return known;
+    known = Known(key, feeds);
+    if (known != nullptr) return known;
+    step::FeedShapes shapes = step::FeedShapes::kThese;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (executables_.contains(key)) {
+        shapes = step::FeedShapes::kAny;
+        key = step::AnyShapesKey(key);
+      }
+    }
     WEFT_ASSIGN_OR_RETURN(step::StepGraph cut,
-                          graph_->Cut(step::SignatureOf(feeds, fetches, targets), place_));
+                          graph_->Cut(step::SignatureOf(feeds, fetches, targets, shapes), place_));
     auto executable = std::make_shared<Executable>();
     executable->feed_shapes = std::move(cut.feed_shapes);
+    executable->made_for = std::move(cut.made_for);
     WEFT_ASSIGN_OR_RETURN(executable->part,
                           step::CompileTaskPart(std::move(cut.graph), part_options_, catalogue_,
                                                 session_devices_, &pool_));
@@ -192,9 +204,12 @@ class DirectSession final : public Session {
     return executable;
   }
 
-  std::shared_ptr<const Executable> Known(const std::string& key) {
+  // Null where none has been made that takes feeds of these shapes.
+  std::shared_ptr<const Executable> Known(const std::string& key, const std::vector<Feed>& feeds) {
     absl::MutexLock lock(&mutex_);
-    const auto found = executables_.find(key);
+    auto found = executables_.find(key);
+    if (found != executables_.end() && !step::TakesShapes(found->second->made_for, feeds))
+      found = executables_.find(step::AnyShapesKey(key));
     return found == executables_.end() ? nullptr : found->second;
   }
 

@@ -126,7 +126,13 @@ StatusOr<StepGraph> SessionGraph::Cut(const compile::Signature& signature,
     // A feed of what is not there is refused by the cut.
     feed_shapes.push_back(fed.ok() ? FeedShape(graph_, *fed) : PartialShape());
   }
-  WEFT_ASSIGN_OR_RETURN(Graph step, compile::CutStepGraph(graph_, signature));
+  compile::Signature wanted = signature;
+  for (size_t i = 0; i < wanted.shapes.size(); ++i) {
+    // A value that will be refused, and a part of a batch, are no shapes to build on.
+    if (replication == nullptr && wanted.shapes[i].IsCompatibleWith(feed_shapes[i])) continue;
+    wanted.shapes.clear();
+  }
+  WEFT_ASSIGN_OR_RETURN(Graph step, compile::CutStepGraph(graph_, wanted));
   WEFT_RETURN_IF_ERROR(CheckCalledFunctions(step));
   for (Node* node : step.nodes()) {
     if (node->IsCallEnd()) node->set_assigned_device(client_device_);
@@ -143,7 +149,7 @@ StatusOr<StepGraph> SessionGraph::Cut(const compile::Signature& signature,
   }
   WEFT_RETURN_IF_ERROR(replicate::CutVariables(&step));
   WEFT_RETURN_IF_ERROR(compile::ReadAfterUpdates(&step));
-  return StepGraph{std::move(step), std::move(feed_shapes)};
+  return StepGraph{std::move(step), std::move(feed_shapes), std::move(wanted.shapes)};
 }
 
 StatusOr<StepGraph> SessionGraph::CutPartial(const compile::Signature& signature,

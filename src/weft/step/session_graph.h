@@ -23,6 +23,7 @@ namespace weft::step {
 struct StepGraph {
   Graph graph;
   std::vector<PartialShape> feed_shapes;  // what placeholders demand, by feed
+  std::vector<PartialShape> made_for;     // the signature's, where they are what is demanded
 };
 
 // A wish that a step is replicated over workers, and what became of it.

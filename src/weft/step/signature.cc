@@ -4,6 +4,15 @@
 #include "absl/strings/str_cat.h"
 
 namespace weft::step {
+namespace {
+
+// Unknown of what is no value yet: a tensor without bytes, the handle of a tensor kept elsewhere.
+PartialShape ShapeOf(const Tensor& value) {
+  if (!value.IsInitialized() || value.dtype() == DType::kResource) return PartialShape();
+  return value.shape();
+}
+
+}  // namespace
 
 std::string SignatureKey(const std::vector<Feed>& feeds, const std::vector<std::string>& fetches,
                          const std::vector<std::string>& targets) {
@@ -18,10 +27,23 @@ std::string SignatureKey(const std::vector<Feed>& feeds, const std::vector<std::
 
 compile::Signature SignatureOf(const std::vector<Feed>& feeds,
                                const std::vector<std::string>& fetches,
-                               const std::vector<std::string>& targets) {
+                               const std::vector<std::string>& targets, FeedShapes shapes) {
   compile::Signature signature{.fetches = fetches, .targets = targets};
-  for (const Feed& feed : feeds) signature.feeds.push_back(feed.first);
+  for (const Feed& feed : feeds) {
+    signature.feeds.push_back(feed.first);
+    if (shapes == FeedShapes::kThese) signature.shapes.push_back(ShapeOf(feed.second));
+  }
   return signature;
 }
+
+bool TakesShapes(absl::Span<const PartialShape> shapes, const std::vector<Feed>& feeds) {
+  for (size_t i = 0; i < shapes.size() && i < feeds.size(); ++i) {
+    // What is unknown was the handle of a tensor, and takes any.
+    if (shapes[i].known_rank() && shapes[i] != ShapeOf(feeds[i].second)) return false;
+  }
+  return true;
+}
+
+std::string AnyShapesKey(absl::string_view key) { return absl::StrCat("any;", key); }
 
 }  // namespace weft::step

@@ -149,7 +149,7 @@ void AddLogic(Catalogue& catalogue, const char* name, const char* doc) {
       .HostInput("reduction_indices")
       .Output("output: bool");
   spec.Attr("keep_dims: bool = false").Attr("Tidx: {int32, int64} = DT_INT32");
-  spec.Shape(ReductionShape).NoGradient();
+  spec.Traits({.passes_on_without = 1}).Shape(ReductionShape).NoGradient();
   spec.Kernel([](KernelConstruction& k) -> StatusOr<std::unique_ptr<OpKernel>> {
     return MakeReductionKernel(MakeReduction<R, Plain, bool>(), k.AttrOr<bool>("keep_dims", false));
   });
@@ -160,14 +160,17 @@ void AddLogic(Catalogue& catalogue, const char* name, const char* doc) {
 
 void Register(Catalogue& catalogue) {
   constexpr char kNumbers[] = "T: numbertype";
+  const OpTraits no_axes_no_change{.passes_on_without = 1};
   OpSpec sum = Reduce("Sum", "The sum over the given axes; 0 of nothing.", kNumbers);
-  AddKernels<SumReduction, Plain>(sum.Gradient(SumGradient), Numbers());
+  AddKernels<SumReduction, Plain>(sum.Traits(no_axes_no_change).Gradient(SumGradient), Numbers());
   catalogue.Add(std::move(sum));
   OpSpec mean = Reduce("Mean", "The mean over the given axes; NaN of nothing.", kNumbers);
-  AddKernels<MeanReduction, Average>(mean.Gradient(MeanGradient), Numbers());
+  AddKernels<MeanReduction, Average>(mean.Traits(no_axes_no_change).Gradient(MeanGradient),
+                                     Numbers());
   catalogue.Add(std::move(mean));
   OpSpec prod = Reduce("Prod", "The product over the given axes; 1 of nothing.", kNumbers);
-  AddKernels<ProdReduction, Plain>(prod.Gradient(ProdGradient), Numbers());
+  AddKernels<ProdReduction, Plain>(prod.Traits(no_axes_no_change).Gradient(ProdGradient),
+                                   Numbers());
   catalogue.Add(std::move(prod));
   OpSpec norm =
       Reduce("EuclideanNorm", "The root of the sum of squares over the given axes.", kNumbers);
@@ -178,10 +181,12 @@ void Register(Catalogue& catalogue) {
       "uint64, "
       "qint8, quint8, qint32, qint16, quint16}";
   OpSpec max = Reduce("Max", "The largest element over the given axes.", kOrdered);
-  AddKernels<MaxReduction, Plain>(max.Gradient(ExtremumGradient), RealNumbers());
+  AddKernels<MaxReduction, Plain>(max.Traits(no_axes_no_change).Gradient(ExtremumGradient),
+                                  RealNumbers());
   catalogue.Add(std::move(max));
   OpSpec min = Reduce("Min", "The smallest element over the given axes.", kOrdered);
-  AddKernels<MinReduction, Plain>(min.Gradient(ExtremumGradient), RealNumbers());
+  AddKernels<MinReduction, Plain>(min.Traits(no_axes_no_change).Gradient(ExtremumGradient),
+                                  RealNumbers());
   catalogue.Add(std::move(min));
   AddLogic<AllReduction>(catalogue, "All", "True if all elements over the given axes are.");
   AddLogic<AnyReduction>(catalogue, "Any", "True if one element over the given axes is.");

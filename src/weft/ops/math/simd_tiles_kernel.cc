@@ -7,8 +7,7 @@
 #include "weft/ops/math/simd_table_kernel.h"
 #include "weft/ops/math/tile_loop.h"
 
-// Two targets are enough here: these loops wait for memory.
-#define HWY_DISABLED_TARGETS (WEFT_UNUSED_VECTOR_SETS | HWY_AVX3)
+#define HWY_DISABLED_TARGETS WEFT_UNUSED_VECTOR_SETS
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "weft/ops/math/simd_tiles_kernel.cc"
 #include "hwy/foreach_target.h"
