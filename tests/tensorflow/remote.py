@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+import types
 import unittest
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
@@ -182,6 +183,8 @@ def child(options):
 def load_file(folder, path):
     """The file as a module, and before it what it imports from beside it and the wheel does not have."""
     import tensorflow  # noqa: F401
+    if 'portpicker' not in sys.modules and importlib.util.find_spec('portpicker') is None:
+        sys.modules['portpicker'] = types.SimpleNamespace(pick_unused_port=lambda: processes.free_ports(1)[0])
     for helper in sorted((folder / path).parent.glob('*_test_base.py')):
         beside = str(helper.relative_to(folder))
         if importlib.util.find_spec(beside[:-3].replace('/', '.')) is None:
