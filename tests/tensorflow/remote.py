@@ -9,6 +9,7 @@ tensorflow/python/eager/remote_test.py. Each server that a file starts (in-proce
 a process of its own instead, of TensorFlow's server or of `weft server`. A case counts if it passes on TensorFlow's servers. Each line of the results is one case.
 """
 import argparse
+import concurrent.futures
 import importlib.util
 import json
 import os
@@ -28,6 +29,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'conformanc
 import processes  # noqa: E402
 
 
+# A server dies with the thread that started it, and a test's own threads end before the test.
+STARTER = concurrent.futures.ThreadPoolExecutor(1)
+
+
 class Cluster:
     """Stands for TensorFlow's MultiProcessCluster."""
 
@@ -41,9 +46,9 @@ class Cluster:
     def start_task(self, task_type, task_id):
         address = self.spec[task_type][task_id]
         listed = {job: [one.replace('localhost', '127.0.0.1') for one in addresses] for job, addresses in self.spec.items()}
-        process = subprocess.Popen([self.weft, 'server', '--cluster', json.dumps(listed), '--job_name', task_type, '--task_index',
-                                    str(task_id), '--root', '/'], stdout=subprocess.DEVNULL,
-                                   stderr=open(os.environ.get('SERVER_LOG', os.devnull), 'a'), preexec_fn=processes.die_with_parent)
+        command = [self.weft, 'server', '--cluster', json.dumps(listed), '--job_name', task_type, '--task_index', str(task_id), '--root', '/']
+        process = STARTER.submit(subprocess.Popen, command, stdout=subprocess.DEVNULL,
+                                 stderr=open(os.environ.get('SERVER_LOG', os.devnull), 'a'), preexec_fn=processes.die_with_parent).result()
         processes.wait_for_port(int(address.rsplit(':', 1)[1]), process)
         self.tasks[task_type, task_id] = process
 
