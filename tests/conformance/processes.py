@@ -22,7 +22,7 @@ def free_ports(count):
         ports = []
         while len(ports) < count:
             one = stack.enter_context(socket.socket())
-            port = random.randrange(10000, 32768)
+            port = random.SystemRandom().randrange(10000, 32768)  # whatever seed a test sets
             with contextlib.suppress(OSError):
                 one.bind(('127.0.0.1', port))
                 ports.append(port)

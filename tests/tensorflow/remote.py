@@ -9,6 +9,7 @@ tensorflow/python/eager/remote_test.py. Each server that a file starts (in-proce
 a process of its own instead, of TensorFlow's server or of `weft server`. A case counts if it passes on TensorFlow's servers. Each line of the results is one case.
 """
 import argparse
+import concurrent.futures
 import importlib.util
 import json
 import os
@@ -19,12 +20,17 @@ import sys
 import tempfile
 import time
 import traceback
+import types
 import unittest
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'conformance'))
 import processes  # noqa: E402
+
+
+# A server dies with the thread that started it, and a test's own threads end before the test.
+STARTER = concurrent.futures.ThreadPoolExecutor(1)
 
 
 class Cluster:
@@ -40,9 +46,9 @@ class Cluster:
     def start_task(self, task_type, task_id):
         address = self.spec[task_type][task_id]
         listed = {job: [one.replace('localhost', '127.0.0.1') for one in addresses] for job, addresses in self.spec.items()}
-        process = subprocess.Popen([self.weft, 'server', '--cluster', json.dumps(listed), '--job_name', task_type, '--task_index',
-                                    str(task_id), '--root', '/'], stdout=subprocess.DEVNULL,
-                                   stderr=open(os.environ.get('SERVER_LOG', os.devnull), 'a'), preexec_fn=processes.die_with_parent)
+        command = [self.weft, 'server', '--cluster', json.dumps(listed), '--job_name', task_type, '--task_index', str(task_id), '--root', '/']
+        process = STARTER.submit(subprocess.Popen, command, stdout=subprocess.DEVNULL,
+                                 stderr=open(os.environ.get('SERVER_LOG', os.devnull), 'a'), preexec_fn=processes.die_with_parent).result()
         processes.wait_for_port(int(address.rsplit(':', 1)[1]), process)
         self.tasks[task_type, task_id] = process
 
@@ -182,6 +188,8 @@ def child(options):
 def load_file(folder, path):
     """The file as a module, and before it what it imports from beside it and the wheel does not have."""
     import tensorflow  # noqa: F401
+    if 'portpicker' not in sys.modules and importlib.util.find_spec('portpicker') is None:
+        sys.modules['portpicker'] = types.SimpleNamespace(pick_unused_port=lambda: processes.free_ports(1)[0])
     for helper in sorted((folder / path).parent.glob('*_test_base.py')):
         beside = str(helper.relative_to(folder))
         if importlib.util.find_spec(beside[:-3].replace('/', '.')) is None:

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/eager/eager_context.h"
 
-#include <set>
-
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 
@@ -144,8 +141,8 @@ EagerContext::EagerContext(const EagerEnvironment& environment, uint64_t id,
                                                       environment.worker->options().waits)),
       library_(&environment.worker->options().catalogue->ops()),
       last_used_(absl::Now()),
-      components_(environment.worker, environment.tasks, absl::StrCat("eager_", id)) {
-  rendezvous_->PullFrom(environment_.tasks);
+      components_(environment.worker, environment.tasks->source(), absl::StrCat("eager_", id)) {
+  rendezvous_->PullFrom(environment_.tasks->source());
 }
 
 EagerContext::~EagerContext() {
@@ -159,24 +156,6 @@ EagerContext::~EagerContext() {
 Status EagerContext::Open() {
   absl::MutexLock lock(&mutex_);
   return SessionOver({}, &cancellation_).status();
-}
-
-StatusOr<EagerContext::Session*> EagerContext::SessionOver(const std::vector<std::string>& places,
-                                                           Cancellation* caller) {
-  std::set<std::string> tasks = {FilterOf(environment_.worker->options().task)};
-  for (const std::string& place : places) {
-    if (place.empty()) continue;
-    WEFT_ASSIGN_OR_RETURN(const DeviceName device, DeviceName::Parse(place));
-    tasks.insert(FilterOf(device));
-  }
-  Session& session = sessions_[absl::StrJoin(tasks, ",")];
-  if (session.session != nullptr) return &session;
-  tensorflow::ConfigProto config;
-  config.set_allow_soft_placement(true);
-  for (const std::string& task : tasks) config.add_device_filters(task);
-  WEFT_ASSIGN_OR_RETURN(session.handle, environment_.master->CreateSession({}, config, caller));
-  WEFT_ASSIGN_OR_RETURN(session.session, environment_.master->Find(session.handle));
-  return &session;
 }
 
 void EagerContext::Touch() {
@@ -330,13 +309,14 @@ StatusOr<std::shared_ptr<const EagerContext::Compiled>> EagerContext::Compile(
   const std::string name = absl::StrCat("call_", next_call_);
   int num_outputs = 0;
   WEFT_ASSIGN_OR_RETURN(NodeDef node, MakeNode(call, name, &num_outputs));
-  WEFT_ASSIGN_OR_RETURN(Session* const session, SessionOver(call.places, caller));
+  WEFT_ASSIGN_OR_RETURN(Session* const session, SessionOver(DevicesOf(call, node), caller));
   GraphDef graph;
   graph.versions.producer = kGraphVersion;
   graph.functions.assign(functions_.begin() + static_cast<int64_t>(session->functions),
                          functions_.end());
   auto compiled = std::make_shared<Compiled>();  // shared by the table and running calls
   compiled->session = session->session;
+  compiled->addresses = session->addresses;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     NodeDef input = MakeInput(call.inputs[i], call.places[i], call.device);
     input.name = absl::StrCat(name, "/input_", i);
@@ -450,7 +430,11 @@ Status EagerContext::Run(const proto::Operation& operation, Cancellation* caller
       const StatusOr<std::shared_ptr<const Compiled>> compiled = Compile(call, &both);
       if (!compiled.ok()) return BlameTask(compiled.status(), call.places);
       StatusOr<std::vector<Tensor>> ran = RunCompiled(**compiled, std::move(call.inputs), &both);
-      if (!ran.ok()) return BlameTask(ran.status(), call.places);
+      if (!ran.ok()) {
+        const Status gone =
+            both.IsCancelled() ? absl::OkStatus() : WhyGone(**compiled, ran.status());
+        return gone.ok() ? BlameTask(ran.status(), call.places) : gone;
+      }
       outputs = *std::move(ran);
     }
     // Where a function's outputs lie the program is told; of an op it knows, and takes it ill.

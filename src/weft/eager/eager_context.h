@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,6 +71,9 @@ class EagerContext {
   // differs from the one of its name.
   Status AddFunctions(const tensorflow::eager::RegisterFunctionOp& functions);
 
+  // The program's tasks are others now: what runs over tasks that are gone or elsewhere ends, and
+  // calls of it are compiled again.
+  void FollowTasks();
   // Someone spoke of it.
   void Touch();
   bool IsExpired() const;
@@ -79,9 +83,11 @@ class EagerContext {
   void Cancel(const Status& why) { cancellation_.Cancel(why); }
 
  private:
+  using Addresses = std::map<cluster::TaskId, std::string>;
   // A call of one kind, as nodes of a session.
   struct Compiled {
     std::shared_ptr<master::MasterSession> session;
+    Addresses addresses;   // of its other tasks
     std::vector<int> fed;  // the inputs that are; others are nodes
     std::vector<std::string> feeds, fetches, targets;
   };
@@ -89,6 +95,7 @@ class EagerContext {
   struct Session {
     std::string handle;
     std::shared_ptr<master::MasterSession> session;  // shared with the master's table
+    Addresses addresses;                             // of its other tasks
     int64_t version = 0;                             // of its graph
     size_t functions = 0;                            // of those known, that it has
   };
@@ -105,8 +112,12 @@ class EagerContext {
   // Asks the task where it lies, if that is another one.
   StatusOr<Tensor> Find(const tensorflow::eager::RemoteTensorHandle& handle, Cancellation* caller);
   StatusOr<std::shared_ptr<const Compiled>> Compile(const Call& call, Cancellation* caller);
-  // The session over this task and those of `places`, opened when first needed.
-  StatusOr<Session*> SessionOver(const std::vector<std::string>& places, Cancellation* caller)
+  // The session over this task and those of `devices` that the program has, opened when first
+  // needed.
+  StatusOr<Session*> SessionOver(const std::set<std::string>& devices, Cancellation* caller)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Where the call's inputs are and what its functions ask for.
+  std::set<std::string> DevicesOf(const Call& call, const NodeDef& node) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<NodeDef> MakeNode(const Call& call, const std::string& name, int* num_outputs)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -116,6 +127,9 @@ class EagerContext {
   StatusOr<Tensor> Receive(const Call& call, Cancellation* caller);
   StatusOr<tensorflow::eager::RunComponentFunctionResponse> AnswerComponent(
       int64_t op_id, const std::vector<int>& ports, std::vector<Tensor> results);
+  // Says it where `error`, of a call, comes of the program's tasks having changed meanwhile; else
+  // OK.
+  Status WhyGone(const Compiled& compiled, const Status& error) const;
   Status Answer(int64_t op_id, const std::string& device, std::vector<Tensor> outputs,
                 tensorflow::eager::QueueResponse* response);
 

@@ -110,8 +110,10 @@ Status EagerHost::Update(const proto::UpdateContextRequest& request,
                          proto::UpdateContextResponse* response) {
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<EagerContext> context, Find(request.context_id()));
   context->set_view(request.context_view_id());
-  if (request.has_server_def())
+  if (request.has_server_def()) {
     WEFT_RETURN_IF_ERROR(tasks_.Describe(request.context_id(), request.server_def()));
+    context->FollowTasks();
+  }
   for (const DeviceAttributes& device : environment_.worker->devices())
     wire::DeviceToProto(device, response->add_device_attributes());
   return absl::OkStatus();

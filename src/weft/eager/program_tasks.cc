@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "weft/graph/device_name.h"
 #include "weft/tensor/tensor_proto.h"
 #include "weft/wire/step_messages.h"
@@ -15,35 +17,19 @@ constexpr absl::Duration kFetchTimeout = absl::Seconds(60);
 }  // namespace
 
 Status ProgramTasks::Describe(uint64_t context, const tensorflow::ServerDef& server) {
-  WEFT_ASSIGN_OR_RETURN(cluster::ClusterSpec spec,
-                        cluster::ClusterSpec::FromProto(server.cluster()));
-  const cluster::TaskId self{server.job_name(), server.task_index()};
-  auto tasks = std::make_shared<cluster::TaskDirectory>(std::move(spec), self, waits_, identity_);
-  absl::MutexLock lock(&mutex_);
-  tasks_[context] = std::move(tasks);
+  WEFT_RETURN_IF_ERROR(steps_.Describe(absl::StrCat(context), server));
+  Begin(static_cast<int64_t>(context), context);
   return absl::OkStatus();
 }
 
-void ProgramTasks::Forget(uint64_t context) {
-  absl::MutexLock lock(&mutex_);
-  tasks_.erase(context);
-  absl::erase_if(contexts_, [&](const auto& entry) { return entry.second == context; });
-}
+void ProgramTasks::Forget(uint64_t context) { steps_.Forget(absl::StrCat(context)); }
 
 void ProgramTasks::Begin(int64_t step, uint64_t context) {
-  absl::MutexLock lock(&mutex_);
-  contexts_[step] = context;
-}
-
-void ProgramTasks::End(int64_t step) {
-  absl::MutexLock lock(&mutex_);
-  contexts_.erase(step);
+  steps_.Begin(step, absl::StrCat(context));
 }
 
 std::shared_ptr<cluster::TaskDirectory> ProgramTasks::TasksOf(uint64_t context) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = tasks_.find(context);
-  return found == tasks_.end() ? nullptr : found->second;
+  return steps_.TasksOf(absl::StrCat(context));
 }
 
 StatusOr<Tensor> ProgramTasks::Fetch(uint64_t context,
@@ -68,19 +54,6 @@ StatusOr<Tensor> ProgramTasks::Fetch(uint64_t context,
   if (response.queue_response_size() != 1 || response.queue_response(0).tensor_size() != 1)
     return Internal("The task at ", handle.device(), " sent no tensor back");
   return TensorFromProto(response.queue_response(0).tensor(0));
-}
-
-void ProgramTasks::Pull(int64_t step, const RendezvousKey& key,
-                        std::shared_ptr<Cancellation> cancellation, ReceiveCallback done) {
-  uint64_t context = static_cast<uint64_t>(step);
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto found = contexts_.find(step);
-    if (found != contexts_.end()) context = found->second;
-  }
-  const std::shared_ptr<cluster::TaskDirectory> tasks = TasksOf(context);
-  rendezvous::TensorSource& source = tasks != nullptr ? *tasks : *known_;
-  source.Pull(step, key, std::move(cancellation), std::move(done));
 }
 
 }  // namespace weft::eager

@@ -135,30 +135,41 @@ Status ClusterSession::EnsureTasks(const std::vector<cluster::TaskId>& tasks,
   return absl::OkStatus();
 }
 
-Status ClusterSession::OpenTask(const cluster::TaskStatus& task, Cancellation* cancellation) {
+Status ClusterSession::OpenTask(cluster::TaskStatus task, Cancellation* cancellation) {
   tensorflow::CreateWorkerSessionRequest request;
   request.set_session_handle(handle_);
   request.set_isolate_session_state(config_.isolate_session_state());
-  request.set_master_task(environment_.worker->task());
-  request.set_master_incarnation(static_cast<int64_t>(environment_.self.incarnation));
-  const bool is_ours = !task.data.address.empty();
-  // A task of TensorFlow's own takes a definition for a cluster of the session's own.
-  if (is_ours) {
-    request.mutable_server_def()->set_protocol("grpc");
-    request.mutable_server_def()->set_job_name(task.id.job);
-    request.mutable_server_def()->set_task_index(task.id.index);
-    TellOwnAddress(&request);
+  const bool is_stranger =
+      environment_.own_tasks != nullptr && environment_.cluster != nullptr &&
+      !environment_.cluster->CheckSameTasks(task.id.ToString(), task.cluster).ok();
+  // TensorFlow's own tasks end all sessions of another process that has this one's name.
+  if (!is_stranger || !task.data.address.empty()) {
+    request.set_master_task(environment_.worker->task());
+    request.set_master_incarnation(static_cast<int64_t>(environment_.self.incarnation));
   }
+  // A task of TensorFlow's own takes a definition for a cluster of the session's own.
+  if (!task.data.address.empty()) TellCluster(task.id, is_stranger, &request);
   WEFT_RETURN_IF_ERROR(environment_.directory->CreateWorkerSession(task.id, request, cancellation));
-  if (is_ours) environment_.host->Know(task.data);
+  // Tasks of different clusters do not greet each other on data connections: their steps go
+  // TensorFlow's way.
+  if (is_stranger) task.data.address.clear();
+  if (!task.data.address.empty()) environment_.host->Know(task.data);
   absl::MutexLock lock(&mutex_);
-  tasks_[task.id.DeviceTask()] = task;
+  tasks_[task.id.DeviceTask()] = std::move(task);
   return absl::OkStatus();
 }
 
 // Its cluster need not have this task, where tasks come and go, and it has to ask masters now and
-// then: whether they live, to hold steps while it moves.
-void ClusterSession::TellOwnAddress(tensorflow::CreateWorkerSessionRequest* request) const {
+// then: whether they live, to hold steps while it moves. A stranger is told of all tasks.
+void ClusterSession::TellCluster(const cluster::TaskId& task, bool is_stranger,
+                                 tensorflow::CreateWorkerSessionRequest* request) const {
+  request->mutable_server_def()->set_protocol("grpc");
+  request->mutable_server_def()->set_job_name(task.job);
+  request->mutable_server_def()->set_task_index(task.index);
+  if (is_stranger) {
+    environment_.directory->cluster().ToProto(request->mutable_server_def()->mutable_cluster());
+    return;
+  }
   const cluster::TaskId& self = environment_.directory->self();
   const StatusOr<std::string> address = environment_.directory->cluster().AddressOf(self);
   if (!address.ok()) return;

@@ -32,6 +32,10 @@ struct SessionEnvironment {
   worker::Worker* worker = nullptr;  // this task's
   worker::StepHost* host = nullptr;
   cluster::TaskDirectory* directory = nullptr;
+  // That the server was started with; null where tasks come and go.
+  const cluster::ClusterSpec* cluster = nullptr;
+  // Keeps `directory` where the session's tasks are others than the server's.
+  std::shared_ptr<cluster::TaskDirectory> own_tasks;
   StepGate* gate = nullptr;
   ThreadPool* setup = nullptr;                  // for work that may wait for other tasks
   cluster::TaskAddress self;                    // this task's data connection
@@ -63,8 +67,10 @@ class ClusterSession final : public StepRunner {
   std::vector<cluster::TaskId> OtherTasks() const;  // that the device filters let in
   std::vector<cluster::TaskId> TasksNamedBy(const GraphDef& graph) const;
   Status EnsureTasks(const std::vector<cluster::TaskId>& tasks, Cancellation* cancellation);
-  Status OpenTask(const cluster::TaskStatus& task, Cancellation* cancellation);
-  void TellOwnAddress(tensorflow::CreateWorkerSessionRequest* request) const;
+  Status OpenTask(cluster::TaskStatus task, Cancellation* cancellation);
+  // A stranger was started with another cluster.
+  void TellCluster(const cluster::TaskId& task, bool is_stranger,
+                   tensorflow::CreateWorkerSessionRequest* request) const;
   // After `why` befell a step or its set-up: before they are used again, tasks are asked who they
   // are.
   void Suspect(const std::vector<std::string>& tasks, const Status& why);

@@ -73,12 +73,14 @@ void Master::CollectExpired() {
 }
 
 StatusOr<std::string> Master::CreateSession(GraphDef graph, const tensorflow::ConfigProto& config,
-                                            Cancellation* cancellation) {
+                                            Cancellation* cancellation,
+                                            std::shared_ptr<cluster::TaskDirectory> tasks) {
   tensorflow::ConfigProto merged = options_.default_config;
   merged.MergeFrom(config);
   WEFT_RETURN_IF_ERROR(CheckConfig(merged));
   std::string handle = NewHandle();
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<StepRunner> runner, cluster_->OpenSession(handle, merged));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<StepRunner> runner,
+                        cluster_->OpenSession(handle, merged, std::move(tasks)));
   auto session = std::make_shared<MasterSession>(handle, std::move(merged), std::move(runner),
                                                  timers_, options_.cost_file);
   WEFT_RETURN_IF_ERROR(session->Create(std::move(graph), cancellation));

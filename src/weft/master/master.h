@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "base/timers.h"
+#include "weft/cluster/task_directory.h"
 #include "weft/kernel/device.h"
 #include "weft/master/master_session.h"
 
@@ -24,9 +25,11 @@ namespace weft::master {
 class ClusterAccess {
  public:
   virtual ~ClusterAccess() = default;
-  // Runs steps of a session whose merged configuration is `config`.
+  // Runs steps of a session whose merged configuration is `config`, over `tasks` if it is given,
+  // else over those that the server was started with.
   virtual StatusOr<std::unique_ptr<StepRunner>> OpenSession(
-      const std::string& handle, const tensorflow::ConfigProto& config) = 0;
+      const std::string& handle, const tensorflow::ConfigProto& config,
+      std::shared_ptr<cluster::TaskDirectory> tasks) = 0;
   virtual std::vector<DeviceAttributes> LocalDevices() = 0;
   // Devices of the other tasks that `filters` match (all if empty); waits for them.
   virtual StatusOr<std::vector<DeviceAttributes>> RemoteDevices(
@@ -52,9 +55,11 @@ class Master {
   Master(MasterOptions options, ClusterAccess* cluster, TimerQueue* timers);
   ~Master();
 
-  // The handle. InvalidArgument for a configuration that cannot be had.
+  // The handle. The session knows `tasks` if they are given, else the server's cluster.
+  // InvalidArgument for a configuration that cannot be had.
   StatusOr<std::string> CreateSession(GraphDef graph, const tensorflow::ConfigProto& config,
-                                      Cancellation* cancellation);
+                                      Cancellation* cancellation,
+                                      std::shared_ptr<cluster::TaskDirectory> tasks = nullptr);
   // Aborted "Session H is not found.": the client makes a new one.
   StatusOr<std::shared_ptr<MasterSession>> Find(const std::string& handle);
   // `closed` runs when its steps have ended.

@@ -9,6 +9,10 @@ namespace weft::master {
 
 namespace {
 
+// For tasks that a program names: it found them all itself, so that one which does not answer is
+// gone.
+constexpr absl::Duration kProgramPatience = absl::Seconds(10);
+
 // InvalidArgument unless the tasks that a session names are those of this cluster.
 Status CheckSameCluster(const cluster::ClusterSpec& named, const cluster::ClusterSpec& own) {
   for (const auto& [task, address] : named.tasks()) {
@@ -33,9 +37,15 @@ Status TaskCluster::CheckCluster(const tensorflow::ConfigProto& config) const {
 }
 
 StatusOr<std::unique_ptr<StepRunner>> TaskCluster::OpenSession(
-    const std::string& handle, const tensorflow::ConfigProto& config) {
+    const std::string& handle, const tensorflow::ConfigProto& config,
+    std::shared_ptr<cluster::TaskDirectory> tasks) {
   WEFT_RETURN_IF_ERROR(CheckCluster(config));
   SessionEnvironment environment = environment_;
+  if (tasks != nullptr) {
+    environment.directory = tasks.get();
+    environment.own_tasks = std::move(tasks);
+    environment.patience = kProgramPatience;
+  }
   if (config.operation_timeout_in_ms() > 0) {
     // A little less than the client's own, so that it is told who is missing.
     environment.patience = 0.9 * absl::Milliseconds(config.operation_timeout_in_ms());

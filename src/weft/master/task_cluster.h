@@ -16,8 +16,9 @@ class TaskCluster final : public ClusterAccess {
  public:
   explicit TaskCluster(SessionEnvironment environment) : environment_(std::move(environment)) {}
 
-  StatusOr<std::unique_ptr<StepRunner>> OpenSession(const std::string& handle,
-                                                    const tensorflow::ConfigProto& config) override;
+  StatusOr<std::unique_ptr<StepRunner>> OpenSession(
+      const std::string& handle, const tensorflow::ConfigProto& config,
+      std::shared_ptr<cluster::TaskDirectory> tasks) override;
   std::vector<DeviceAttributes> LocalDevices() override;
   StatusOr<std::vector<DeviceAttributes>> RemoteDevices(const std::vector<std::string>& filters,
                                                         Cancellation* cancellation) override;

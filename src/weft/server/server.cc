@@ -88,6 +88,7 @@ class TaskServer final : public Server {
         waits_(&clock_),
         watchdog_(&waits_, WatchdogOptions(options.report_waits_after), nullptr),
         directory_(options.cluster, options.task, &waits_, options.identity),
+        session_tasks_(&directory_, &waits_, options.identity),
         hand_over_within_(options.hand_over_within),
         master_patience_(std::min(options.session_lease, kMasterPatience)),
         host_(device_task_.TaskName(), &compute_),
@@ -127,7 +128,8 @@ class TaskServer final : public Server {
     master::AddMasterMethods({.master = &*master_, .graphs = &graphs_, .metrics = &step_metrics_},
                              &methods);
     const auto tell = [this](wire::GetStatusExtension* status) { handover_->Tell(status); };
-    worker::AddWorkerMethods(&*worker_, plane_.get(), self_, &directory_, tell, &methods);
+    worker::AddWorkerMethods(&*worker_, plane_.get(), self_, &directory_, &session_tasks_, tell,
+                             &methods);
     master::AddGateMethods(&gate_, &directory_, &methods);
     handover_->AddMethods(&methods);
     if (members_) worker::AddMembershipMethods(&*members_, &*collectives_, &methods);
@@ -251,8 +253,9 @@ class TaskServer final : public Server {
     worker.collectives = &*collectives_;
     for (const auto& device : devices_) OfferCollectives(device.get(), &*collectives_);
     worker_.emplace(std::move(worker), &host_);
-    master_watch_.emplace(&*worker_, &clock_, master_patience_,
-                          [this](const std::string& master) { return ProbeMaster(master); });
+    master_watch_.emplace(&*worker_, &clock_, master_patience_, [this](const std::string& master) {
+      return worker::ProbeMaster(master, &directory_, session_tasks_, kProbePatience, &stopping_);
+    });
     return absl::OkStatus();
   }
 
@@ -467,13 +470,14 @@ class TaskServer final : public Server {
   }
 
   void MakeMaster(const ServerOptions& options) {
-    cluster_ =
-        std::make_unique<master::TaskCluster>(master::SessionEnvironment{.worker = &*worker_,
-                                                                         .host = &host_,
-                                                                         .directory = &directory_,
-                                                                         .gate = &gate_,
-                                                                         .setup = &setup_,
-                                                                         .self = self_});
+    cluster_ = std::make_unique<master::TaskCluster>(
+        master::SessionEnvironment{.worker = &*worker_,
+                                   .host = &host_,
+                                   .directory = &directory_,
+                                   .cluster = members_ ? nullptr : &directory_.cluster(),
+                                   .gate = &gate_,
+                                   .setup = &setup_,
+                                   .self = self_});
     master::MasterOptions master{.lease = options.session_lease};
     if (!options.cost_file.empty()) {
       master.cost_file = options.cluster.tasks().size() > 1
@@ -497,6 +501,8 @@ class TaskServer final : public Server {
           if (!checking_masters_.exchange(true)) {
             setup_.Schedule([this] {
               master_watch_->Check();
+              session_tasks_.ForgetUnless(
+                  [this](const std::string& handle) { return worker_->HasSession(handle); });
               if (eager_) eager_->Sweep();
               checking_masters_ = false;
             });
@@ -513,16 +519,6 @@ class TaskServer final : public Server {
       last = std::exchange(sweep_, 0);
     }
     if (last != 0) timers_.Cancel(last);
-  }
-
-  StatusOr<uint64_t> ProbeMaster(const std::string& master) {
-    WEFT_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(master));
-    if (!name.job || !name.task) return InvalidArgument("Not a task: ", master);
-    WEFT_ASSIGN_OR_RETURN(
-        const std::vector<cluster::TaskStatus> answers,
-        directory_.GetStatus({cluster::TaskId{*name.job, *name.task}}, kProbePatience, &stopping_));
-    if (answers.empty()) return Unavailable("No answer from ", master);
-    return answers.front().data.incarnation;
   }
 
   Status StartStatusPage(int port) {
@@ -557,6 +553,7 @@ class TaskServer final : public Server {
   std::optional<worker::MembershipLink> members_;
   std::optional<worker::Worker> worker_;
   cluster::TaskDirectory directory_;
+  cluster::StepTasks session_tasks_;
   const absl::Duration hand_over_within_;
   const absl::Duration master_patience_;
   Cancellation stopping_;

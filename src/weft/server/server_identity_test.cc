@@ -124,7 +124,7 @@ TEST_F(ServerIdentityTest, OnlyTheJobAndItsOwnHostMayCallAnything) {
   wire::MethodTable methods;
   master::AddMasterMethods({}, &methods);
   cluster::TaskDirectory directory(cluster::ClusterSpec(), {}, nullptr);
-  worker::AddWorkerMethods(nullptr, nullptr, {}, &directory, nullptr, &methods);
+  worker::AddWorkerMethods(nullptr, nullptr, {}, &directory, nullptr, nullptr, &methods);
   master::AddGateMethods(nullptr, &directory, &methods);
   handover::HandoverSource source({});
   source.AddMethods(&methods);

@@ -14,6 +14,7 @@
 
 #include "net/socket_address.h"
 #include "proto/tensorflow/error_payloads.pb.h"
+#include "weft/wire/idle_streams.h"
 #include "weft/wire/listen_check.h"
 #include "weft/wire/mixed_listener.h"
 
@@ -144,8 +145,8 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
  public:
   // `refusal` is not OK for a client that is not let in.
   Reactor(const grpc::GenericCallbackServerContext& context, const Method* method, ThreadPool* pool,
-          const Status& refusal)
-      : served_(method), pool_(pool), state_(std::make_shared<CallState>()) {
+          IdleStreams* idle, const Status& refusal)
+      : served_(method), pool_(pool), idle_(idle), state_(std::make_shared<CallState>()) {
     {
       absl::MutexLock lock(&mutex_);
       state_->method = context.method();
@@ -160,7 +161,7 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
                           absl::StrCat("No such method: ", context.method())));
       return;
     }
-    StartRead(&request_);
+    Read();
   }
 
   void Answer(const Status& status, Payload response) {
@@ -177,6 +178,7 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
   }
 
   void OnReadDone(bool ok) override {
+    if (served_->streams && !idle_->Came(this)) return;
     if (!ok) {
       Finish(served_->streams
                  ? grpc::Status::OK  // the client has said all
@@ -199,7 +201,7 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
   void OnWriteDone(bool ok) override {
     if (!served_->streams) return;
     if (ok) {
-      StartRead(&request_);
+      Read();
     } else {
       Finish(grpc::Status(grpc::StatusCode::CANCELLED, "The client went away"));
     }
@@ -214,6 +216,11 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
   void OnDone() override { delete this; }
 
  private:
+  void Read() {
+    if (!served_->streams) return StartRead(&request_);
+    idle_->Await(this, [this] { StartRead(&request_); });
+  }
+
   void CancelLater(std::shared_ptr<CallState> state) {
     pool_->Schedule([state = std::move(state)] {
       state->cancellation.Cancel(Cancelled("The client went away, cancelled or ran out of time"));
@@ -234,6 +241,7 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
 
   const Method* const served_;
   ThreadPool* const pool_;
+  IdleStreams* const idle_;
   absl::Mutex mutex_;
   // Shared with the handler's call, which may live longer.
   std::shared_ptr<CallState> state_ ABSL_GUARDED_BY(mutex_);
@@ -300,9 +308,11 @@ class Service final : public grpc::CallbackGenericService {
     const auto found = methods_.find(context->method());
     const Method* method = found == methods_.end() ? nullptr : &found->second;
     return new Reactor(*context, method,
-                       method != nullptr && method->may_block ? blocking_pool_ : pool_,
+                       method != nullptr && method->may_block ? blocking_pool_ : pool_, &idle_,
                        Check(*context));
   }
+
+  void EndIdleStreams() { idle_.End(); }
 
  private:
   Status Check(const grpc::GenericCallbackServerContext& context) const {
@@ -315,6 +325,7 @@ class Service final : public grpc::CallbackGenericService {
   ThreadPool* const blocking_pool_;
   const std::string job_;                  // whose identity clients show; empty: anybody is served
   const std::vector<std::string> tokens_;  // of which they name one; none: the same
+  IdleStreams idle_;
 };
 
 std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const JobIdentity& identity) {
@@ -366,6 +377,7 @@ class Server final : public GrpcServer {
   void Shutdown(absl::Duration grace) override {
     if (server_ == nullptr || shut_down_.exchange(true)) return;
     if (listener_ != nullptr) listener_->Stop();
+    service_.EndIdleStreams();
     server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
     server_->Wait();
   }

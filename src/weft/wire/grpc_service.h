@@ -85,7 +85,7 @@ class GrpcServer {
                                                            const PortSecurity& security);
   virtual int port() const = 0;
   // Refuses new calls, gives running ones `grace`, then cancels them, and returns when all have
-  // ended.
+  // ended. Streams that wait for their clients end at once.
   virtual void Shutdown(absl::Duration grace) = 0;
 };
 

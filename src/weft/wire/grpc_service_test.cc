@@ -2,6 +2,8 @@
 #include "weft/wire/grpc_service.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include "absl/synchronization/blocking_counter.h"
@@ -83,6 +85,43 @@ TEST_F(GrpcServiceTest, ErrorsKeepCodeAndPayloadAndAreCut) {
   EXPECT_TRUE(
       status.GetPayload("type.googleapis.com/tensorflow.distributed_runtime.X").has_value());
   EXPECT_EQ(Call("/a.B/Drop", "").status().code(), absl::StatusCode::kInternal);
+}
+
+// A client holds its stream open for as long as it may want to say something.
+TEST_F(GrpcServiceTest, AnIdleStreamDoesNotHoldUpTheServersEnd) {
+  Method echo([](std::unique_ptr<ServerCall> call) {
+    call->Reply(absl::OkStatus(), Payload(Join(call->request())));
+  });
+  echo.streams = true;
+  Start({{"/a.B/Stream", echo}});
+  grpc::GenericStub stub(grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->port()),
+                                             grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto next = [&] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  const auto stream = stub.PrepareCall(&context, "/a.B/Stream", &queue);
+  stream->StartCall(nullptr);
+  ASSERT_TRUE(next());
+  grpc::ByteBuffer answer;
+  for (int i = 0; i < 2; ++i) {
+    const grpc::Slice hello("hello");
+    stream->Write(grpc::ByteBuffer(&hello, 1), nullptr);
+    ASSERT_TRUE(next());
+    stream->Read(&answer, nullptr);
+    ASSERT_TRUE(next());
+    EXPECT_EQ(answer.Length(), 5u);
+  }
+  const absl::Time start = absl::Now();
+  server_->Shutdown(absl::Minutes(10));
+  EXPECT_LT(absl::Now() - start, absl::Minutes(1));
+  grpc::Status status;
+  stream->Finish(&status, nullptr);
+  ASSERT_TRUE(next());
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
 }
 
 TEST_F(GrpcServiceTest, WaitingCallsHoldNoThread) {

@@ -55,14 +55,20 @@ struct Wanted {
 // One RunGraph from its request to its answer.
 class GraphRun : public std::enable_shared_from_this<GraphRun> {
  public:
-  GraphRun(Worker* worker, Call call)
-      : worker_(worker), call_(std::move(call)), cancellation_(std::make_shared<Cancellation>()) {}
+  GraphRun(Worker* worker, cluster::StepTasks* tasks, Call call)
+      : worker_(worker),
+        tasks_(tasks),
+        call_(std::move(call)),
+        cancellation_(std::make_shared<Cancellation>()) {}
 
-  void Start(rendezvous::TensorSource* source) {
+  void Start() {
     TaskStep step;
     const Status ready = Prepare(&step);
-    if (!ready.ok()) return call_->Reply(ready, wire::Payload());
-    step.source = source;
+    if (!ready.ok()) {
+      tasks_->End(step_);
+      return call_->Reply(ready, wire::Payload());
+    }
+    step.source = tasks_;
     step.cancellation = cancellation_;
     watching_ = call_->cancellation().Register(
         &token_, [weak = std::weak_ptr<Cancellation>(cancellation_)](const Status& why) {
@@ -85,7 +91,8 @@ class GraphRun : public std::enable_shared_from_this<GraphRun> {
     if (!absl::SimpleAtoi(request.graph_handle(), &step->graph)) {
       return Aborted("Graph handle is not found: ", request.graph_handle());
     }
-    step->step = request.step_id();
+    step->step = step_ = request.step_id();
+    tasks_->Begin(step_, request.session_handle());
     step->trace = request.exec_opts().record_timeline() || request.exec_opts().record_costs();
     step->partition_graphs = request.exec_opts().record_partition_graphs();
     if (message.sends.empty() && request.recv_key().empty()) return absl::OkStatus();
@@ -109,6 +116,7 @@ class GraphRun : public std::enable_shared_from_this<GraphRun> {
 
   void End(step::PartReport report) {
     if (watching_) call_->cancellation().Deregister(token_);
+    tasks_->End(step_);
     wire::Payload payload;
     Status status = report.status;
     if (status.ok()) status = Answer(report, &payload);
@@ -135,7 +143,9 @@ class GraphRun : public std::enable_shared_from_this<GraphRun> {
   }
 
   Worker* const worker_;
+  cluster::StepTasks* const tasks_;
   const Call call_;
+  int64_t step_ = 0;
   const std::shared_ptr<Cancellation> cancellation_;  // shared with who cancels the step late
   Cancellation::Token token_ = 0;
   bool watching_ = false;
@@ -214,9 +224,9 @@ void AnswerRecvTensor(const Worker& worker, const tensorflow::RecvTensorRequest&
   });
 }
 
-void AddForeignSteps(Worker* worker, rendezvous::TensorSource* source, wire::MethodTable* methods) {
+void AddForeignSteps(Worker* worker, cluster::StepTasks* tasks, wire::MethodTable* methods) {
   AddHandler("RunGraph", methods, [=](Call call) {
-    std::make_shared<GraphRun>(worker, std::move(call))->Start(source);
+    std::make_shared<GraphRun>(worker, tasks, std::move(call))->Start();
   });
   AddHandler("RecvTensor", methods, [=](Call call) { SendTensor(worker, std::move(call)); });
   AddHandler("CleanupGraph", methods, [=](Call call) {

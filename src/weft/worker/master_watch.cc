@@ -2,10 +2,32 @@
 #include "weft/worker/master_watch.h"
 
 #include <set>
+#include <utility>
+
+#include "absl/strings/str_split.h"
 
 #include "base/log.h"
 
 namespace weft::worker {
+
+StatusOr<uint64_t> ProbeMaster(const std::string& master, cluster::TaskDirectory* known,
+                               const cluster::StepTasks& sessions, absl::Duration patience,
+                               Cancellation* cancellation) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(master, '@');
+  WEFT_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(parts.first));
+  if (!name.job || !name.task) return InvalidArgument("Not a task: ", master);
+  const cluster::TaskId task{*name.job, *name.task};
+  std::shared_ptr<cluster::TaskDirectory> others;  // of its cluster
+  if (!parts.second.empty()) {
+    others = sessions.FindCluster(task, parts.second);
+    if (others == nullptr) return Unavailable("No cluster with ", master, " is known");
+    known = others.get();
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::vector<cluster::TaskStatus> answers,
+                        known->GetStatus({task}, patience, cancellation));
+  if (answers.empty()) return Unavailable("No answer from ", master);
+  return answers.front().data.incarnation;
+}
 
 void MasterWatch::Check() {
   const std::set<Process> masters = worker_->masters();

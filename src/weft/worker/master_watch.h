@@ -14,15 +14,22 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "weft/cluster/step_tasks.h"
+#include "weft/cluster/task_directory.h"
 #include "weft/worker/worker.h"
 
 namespace weft::worker {
 
+// The number of the process that is `master` (as in WorkerSessionSpec) now: `known` finds those of
+// this task's own cluster, `sessions` the others. Unavailable if none answers within `patience`.
+StatusOr<uint64_t> ProbeMaster(const std::string& master, cluster::TaskDirectory* known,
+                               const cluster::StepTasks& sessions, absl::Duration patience,
+                               Cancellation* cancellation);
+
 // Thread-safe. Borrows worker and clock.
 class MasterWatch {
  public:
-  // The number of the process that is `master` ("/job:worker/replica:0/task:0") now; an error if
-  // none answers.
+  // The number of the process that is `master` now; an error if none answers.
   using Probe = std::function<StatusOr<uint64_t>(const std::string& master)>;
 
   // A master that does not answer for `patience` is gone; one that was started again is gone at

@@ -113,6 +113,11 @@ std::set<std::pair<std::string, uint64_t>> Worker::masters() const {
   return all;
 }
 
+bool Worker::HasSession(const std::string& handle) const {
+  absl::MutexLock lock(&mutex_);
+  return sessions_.contains(handle);
+}
+
 bool Worker::has_isolated_sessions() const {
   absl::MutexLock lock(&mutex_);
   return std::any_of(sessions_.begin(), sessions_.end(),

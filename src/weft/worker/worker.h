@@ -50,7 +50,9 @@ struct WorkerOptions {
 struct WorkerSessionSpec {
   std::string handle;
   bool isolate = false;  // variables and queues of its own
-  std::string master;    // "/job:worker/replica:0/task:0"; empty if it is this process's
+  // "/job:worker/replica:0/task:0", one of another cluster with "@host:port"; empty if it is this
+  // process's.
+  std::string master;
   uint64_t master_incarnation = 0;
 };
 
@@ -87,6 +89,7 @@ class Worker {
   Status DeleteSession(const std::string& handle);
   // The processes, task and incarnation, whose masters have sessions here; without this one.
   std::set<std::pair<std::string, uint64_t>> masters() const;
+  bool HasSession(const std::string& handle) const;
   // Whether a session has variables of its own here.
   bool has_isolated_sessions() const;
   // New sessions, graphs and parts are refused with this error from now on; OK: no longer.

@@ -2,6 +2,7 @@
 #include "weft/worker/worker_service.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -70,8 +71,48 @@ void AddGraphMethods(Worker* worker, cluster::DataPlane* plane, wire::MethodTabl
       });
 }
 
+// A master of another cluster says all that the session's tasks are, the one that it asks too.
+bool KnowsItself(const tensorflow::ServerDef& server) {
+  for (const tensorflow::JobDef& job : server.cluster().job()) {
+    if (job.name() == server.job_name() && job.tasks().contains(server.task_index())) return true;
+  }
+  return false;
+}
+
+// The task of that name with its address; none if the cluster there has no such task.
+std::optional<std::pair<cluster::TaskId, std::string>> FindMaster(
+    const tensorflow::CreateWorkerSessionRequest& request) {
+  for (const tensorflow::JobDef& job : request.server_def().cluster().job()) {
+    for (const auto& [index, address] : job.tasks()) {
+      cluster::TaskId task{job.name(), index};
+      if (task.DeviceTask() == request.master_task()) return {{std::move(task), address}};
+    }
+  }
+  return std::nullopt;
+}
+
+Status CreateSession(const tensorflow::CreateWorkerSessionRequest& request, Worker* worker,
+                     cluster::TaskDirectory* directory, cluster::StepTasks* sessions) {
+  WorkerSessionSpec spec{.handle = request.session_handle(),
+                         .isolate = request.isolate_session_state(),
+                         .master = request.master_task(),
+                         .master_incarnation = static_cast<uint64_t>(request.master_incarnation())};
+  const bool is_strangers = KnowsItself(request.server_def());
+  if (const auto master = FindMaster(request)) {
+    if (is_strangers) {
+      absl::StrAppend(&spec.master, "@", master->second);
+    } else {
+      directory->Learn(master->first, master->second);
+    }
+  }
+  WEFT_RETURN_IF_ERROR(worker->CreateSession(spec));
+  if (!is_strangers) return absl::OkStatus();
+  // After the worker has it: it is forgotten with the worker's.
+  return sessions->Describe(spec.handle, request.server_def());
+}
+
 void AddSessionMethods(Worker* worker, const cluster::TaskAddress& data,
-                       cluster::TaskDirectory* directory,
+                       cluster::TaskDirectory* directory, cluster::StepTasks* sessions,
                        std::function<void(wire::GetStatusExtension*)> more,
                        wire::MethodTable* methods) {
   methods->emplace("/tensorflow.WorkerService/GetStatus",
@@ -95,22 +136,12 @@ void AddSessionMethods(Worker* worker, const cluster::TaskAddress& data,
   AddMethod<tensorflow::CreateWorkerSessionRequest, tensorflow::CreateWorkerSessionResponse>(
       "CreateWorkerSession", methods,
       [=](const auto& request, const wire::ServerCall&, auto*) -> Status {
-        // Where its master answers: the only task of the cluster there that weft's masters name.
-        for (const tensorflow::JobDef& job : request.server_def().cluster().job()) {
-          for (const auto& [index, address] : job.tasks()) {
-            const cluster::TaskId task{job.name(), index};
-            if (task.DeviceTask() == request.master_task()) directory->Learn(task, address);
-          }
-        }
-        return worker->CreateSession(
-            {.handle = request.session_handle(),
-             .isolate = request.isolate_session_state(),
-             .master = request.master_task(),
-             .master_incarnation = static_cast<uint64_t>(request.master_incarnation())});
+        return CreateSession(request, worker, directory, sessions);
       });
   AddMethod<tensorflow::DeleteWorkerSessionRequest, tensorflow::DeleteWorkerSessionResponse>(
       "DeleteWorkerSession", methods,
       [=](const auto& request, const wire::ServerCall&, auto*) -> Status {
+        sessions->Forget(request.session_handle());
         return worker->DeleteSession(request.session_handle());
       });
   AddMethod<tensorflow::CleanupAllRequest, tensorflow::CleanupAllResponse>(
@@ -130,12 +161,12 @@ void AddSessionMethods(Worker* worker, const cluster::TaskAddress& data,
 }  // namespace
 
 void AddWorkerMethods(Worker* worker, cluster::DataPlane* plane, const cluster::TaskAddress& data,
-                      cluster::TaskDirectory* directory,
+                      cluster::TaskDirectory* directory, cluster::StepTasks* sessions,
                       std::function<void(wire::GetStatusExtension*)> more,
                       wire::MethodTable* methods) {
-  AddSessionMethods(worker, data, directory, std::move(more), methods);
+  AddSessionMethods(worker, data, directory, sessions, std::move(more), methods);
   AddGraphMethods(worker, plane, methods);
-  AddForeignSteps(worker, directory, methods);
+  AddForeignSteps(worker, sessions, methods);
 }
 
 }  // namespace weft::worker
