@@ -450,8 +450,9 @@ class NetworkReader {
     for (const Symbol& input : inputs) {
       if (!input) return false;
     }
-    // Keras 3 notes the default, training=False, of recurrent layers; only there it says nothing.
-    if (pending.layer->input_style() == InputStyle::kStates) arguments_.training = 0;
+    // Keras 3 (whose nodes have `args`) notes training=False where it is a layer's default, and its
+    // fit trains a layer all the same, whoever wrote it.
+    if (node.Find("args") != nullptr && arguments_.training < 0) arguments_.training = 0;
     pending.called.push_back(pending.layer(inputs, arguments_));
     return true;
   }
