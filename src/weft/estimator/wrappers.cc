@@ -9,6 +9,7 @@
 #include "weft/estimator/graph_writing.h"
 #include "weft/estimator/keras_object.h"
 #include "weft/estimator/layer_classes.h"
+#include "weft/estimator/layer_names.h"
 
 namespace weft::estimator {
 namespace {
@@ -17,7 +18,10 @@ namespace {
 class Wrapper : public Layer {
  public:
   Wrapper() = default;
-  explicit Wrapper(LayerRef layer) : layer_(std::move(layer)) {}
+  // The layer's name is for files, in which it may not be empty.
+  explicit Wrapper(LayerRef layer) : layer_(std::move(layer)) {
+    if (layer_ && layer_->name().empty()) layer_->set_name(SnakeCase(layer_->class_name()));
+  }
 
   Json Config(int keras) override {
     Json config = Layer::Config(keras);
