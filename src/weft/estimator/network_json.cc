@@ -227,7 +227,7 @@ void NoteUnknown(const Json& json, std::set<std::string>* unknown) {
   const Json* class_name = json.Find("class_name");
   if (class_name == nullptr || *class_name == Json("InputLayer")) return;
   const StatusOr<std::string> name = class_name->AsString();
-  if (name.ok() && !LayerClasses::Standard().Has(*name)) unknown->insert(*name);
+  if (name.ok() && !IsMaskOp(*name) && !LayerClasses::Standard().Has(*name)) unknown->insert(*name);
   for (const char* held : {"layer", "backward_layer"}) {
     if (const Json* inner = config->Find(held)) NoteUnknown(*inner, unknown);
   }
