@@ -126,7 +126,7 @@ class BatchPredictTest(unittest.TestCase):
 
     def test_wrong_records_are_named(self):
         path = os.path.join(self.work, 'in.jsonl')
-        for text, word in ('[1, 2]\n[1]\n', 'in.jsonl'), ('no json\n', 'in.jsonl'), ('{"z": [1, 2]}\n', 'z'):
+        for text, word in ('[1, 2]\n[1]\n', 'in.jsonl: Record 1 (the first is 0)'), ('no json\n', 'in.jsonl'), ('{"z": [1, 2]}\n', 'z'):
             with self.subTest(text):
                 with open(path, 'w') as out:
                     out.write(text)

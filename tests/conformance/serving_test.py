@@ -284,6 +284,20 @@ class Versions(Served):
             self.assertLessEqual(set(seen), {(1, 5.0), (2, 10.0)})
             wait_until(lambda: ask(channel, x=X[:1]).model_spec.version.value == 2)
 
+    def test_a_server_that_starts_answers_with_the_newest_whole_version(self):
+        base = os.path.join(self.made, 'starts')
+        self.put(base, 1, 2)
+        self.put(base, 2, 1)
+        self.put(base, 3, 2, whole=False)
+        os.makedirs(base + '/4/variables')  # as one that is being copied
+        with server('--model_name=line', '--model_base_path=' + base, '--load_retry_interval_micros=0', '--max_num_load_retries=1') as (channel, _):
+            reply = ask(channel, x=X[:1])  # when it listens
+            self.assertEqual((reply.model_spec.version.value, float(tf.make_ndarray(reply.outputs['y'])[0, 0])), (2, 5.0))
+            self.assertEqual((states(channel).get(2), states(channel).get(4)), ('AVAILABLE', 'START'))
+            self.put(base, 5, 2)
+            wait_until(lambda: states(channel).get(5) == 'AVAILABLE' and states(channel).get(2) == 'END')
+            self.assertEqual(ask(channel, x=X[:1]).model_spec.version.value, 5)
+
     def test_several_models_labels_and_reload(self):
         base = os.path.join(self.made, 'several')
         self.put(base, 1, 1)
@@ -348,9 +362,7 @@ class Batches(Served):
             with tf.io.TFRecordWriter('%s/%d/assets.extra/tf_serving_warmup_requests' % (base, version)) as out:
                 out.write(record.SerializeToString())
         with server('--model_name=line', '--model_base_path=' + base, '--enable_batching', '--max_num_load_retries=0') as (channel, _):
-            self.assertEqual(states(channel), {2: 'END'})
-            shutil.rmtree(base + '/2')
-            wait_until(lambda: states(channel).get(1) == 'AVAILABLE')
+            self.assertEqual(states(channel), {1: 'AVAILABLE', 2: 'END'})
             np.testing.assert_array_equal(tf.make_ndarray(ask(channel, x=X).outputs['y']), X @ [[1.0], [2.0]])
 
 
@@ -417,7 +429,8 @@ class Ports(Served):
             self.assertEqual(rest(address + '/v1/models/line')[0], 401)
             request = urllib.request.Request(address + '/v1/models/line', headers={'Authorization': 'Bearer 0123456789abcdef'})
             self.assertEqual(urllib.request.urlopen(request).status, 200)
-        for flags, words in [(['--bind=0.0.0.0'], '--ssl_config_file'), (['--batching_parameters_file=x'], '--enable_batching')]:
+        for flags, words in [(['--bind=0.0.0.0'], '--ssl_config_file or --tls_folder, and --token_file'),
+                             (['--bind=0.0.0.0', '--token_file=' + tokens], 'give --ssl_config_file or --tls_folder, or say'), (['--batching_parameters_file=x'], '--enable_batching')]:
             refused = subprocess.run([WEFT, 'serve', '--model_base_path=' + base, '--port=%d' % processes.free_ports(1)[0], *flags],
                                      capture_output=True, text=True, timeout=60)
             self.assertIn(refused.returncode, (1, 2))

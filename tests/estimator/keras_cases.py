@@ -45,6 +45,12 @@ def shared():
     return keras.Model([a, b], L.Subtract()([dense(a), dense(b)]))
 
 
+def spectral_shared():
+    a, b = keras.Input((5,)), keras.Input((5,))
+    dense = L.SpectralNormalization(L.Dense(4))
+    return keras.Model([a, b], L.Subtract()([dense(a), dense(b)]))
+
+
 def nested():
     inner = keras.Sequential([keras.Input((6,)), L.Dense(5, activation='relu'), L.Dense(4)])
     x = keras.Input((6,))
@@ -143,6 +149,10 @@ CASES = {
     'time_distributed': lambda: sequential(SEQUENCE, L.TimeDistributed(L.Dense(3, activation='tanh')), L.LSTM(2)),
     'time_distributed_images': lambda: sequential((3,) + IMAGE, L.TimeDistributed(L.Conv2D(4, 3, strides=2)),
                                                   L.TimeDistributed(L.Flatten()), L.TimeDistributed(L.Dense(2))),
+    'spectral_dense': lambda: sequential((5,), L.SpectralNormalization(L.Dense(4, activation='tanh', kernel_regularizer='l2')), L.Dense(2)),
+    'spectral_conv': lambda: sequential(IMAGE, L.SpectralNormalization(L.Conv2D(4, (3, 2), strides=2), power_iterations=3),
+                                        L.SpectralNormalization(L.Conv2DTranspose(2, 2)), L.Flatten(), L.Dense(2)),
+    'spectral_shared': spectral_shared,
     'conv_lstm1d': lambda: sequential((3,) + SEQUENCE, L.ConvLSTM1D(2, 3, recurrent_activation='sigmoid')),
     'conv_lstm2d': lambda: sequential((3,) + IMAGE, L.ConvLSTM2D(3, (3, 2), strides=2, padding='same', return_sequences=True,
                                                                 recurrent_activation='sigmoid'), L.Flatten(), L.Dense(2)),
@@ -219,6 +229,8 @@ CASES = {
     'hashed_crossing_hot': lambda: crossing('string', 'string', (1,), output_mode='one_hot'),
     'hashed_crossing_numbers': lambda: crossing('int64', 'int32', (1,), output_mode='one_hot'),
     'dropout': lambda: sequential((5,), L.Dense(4), L.Dropout(0.0), L.SpatialDropout1D(0.0) if False else L.GaussianNoise(0.0)),
+    # Next to nothing is left while training, whatever is drawn.
+    'dropout_of_all': lambda: chain((5,), L.Dense(4), L.Dropout(1 - 1e-7), L.Dense(2)),
     'shared': shared,
     'nested': nested,
     'several_outputs': several_outputs,
@@ -226,7 +238,8 @@ CASES = {
     'small_resnet': small_resnet,
 }
 for name in ('relu', 'elu', 'selu', 'gelu', 'sigmoid', 'tanh', 'softplus', 'softsign', 'swish', 'exponential', 'softmax',
-             'mish', 'relu6', 'leaky_relu', 'log_softmax', 'hard_sigmoid'):
+             'mish', 'relu6', 'leaky_relu', 'log_softmax', 'hard_sigmoid', 'celu', 'glu', 'hard_shrink', 'hard_silu', 'hard_tanh',
+             'log_sigmoid', 'soft_shrink', 'sparse_plus', 'sparse_sigmoid', 'squareplus', 'tanh_shrink'):
     known = getattr(keras.activations, name, None)
     # Keras 2's hard_sigmoid and leaky_relu are others.
     if known is not None and (KERAS3 or name not in ('hard_sigmoid', 'leaky_relu')):
@@ -240,6 +253,7 @@ if KERAS3:
     CASES['group_query'] = lambda: two(lambda a, b: L.GroupQueryAttention(3, 4, 2)(a, b), (4, 6), (5, 6))
     CASES['group_query_causal'] = lambda: two(lambda a, b: L.GroupQueryAttention(2, 4, 1, use_bias=False)(a, b, use_causal_mask=True),
                                               (4, 6), (4, 6))
+    CASES['spectral_depthwise'] = lambda: sequential(IMAGE, L.SpectralNormalization(L.DepthwiseConv2D(3)), L.Flatten(), L.Dense(2))
     CASES['rms_normalization'] = lambda: sequential(SEQUENCE, L.Dense(4), L.RMSNormalization())
     CASES['random_nothing'] = lambda: sequential(IMAGE, L.RandomContrast(0.0), L.Dense(2))
     CASES['rms_normalization_2'] = lambda: sequential(SEQUENCE, L.Dense(4), L.RMSNormalization(axis=[1, 2], epsilon=1e-3))
@@ -251,6 +265,8 @@ else:
     CASES['random_width'] = lambda: sequential(IMAGE, L.RandomWidth((-0.4, -0.4), interpolation='nearest'), L.GlobalMaxPooling2D(),
                                                L.Dense(2))
     CASES['random_crop_small'] = lambda: sequential(IMAGE, L.RandomCrop(9, 5), L.Conv2D(2, 2))  # which Keras 3 crops while training only
+    # In Keras 3 what is embedded becomes whole numbers, as the ids are.
+    CASES['spectral_embedding'] = lambda: chain((4,), L.SpectralNormalization(L.Embedding(9, 3)), L.Flatten(), dtype='int32')
     CASES['thresholded'] = lambda: sequential((5,), L.Dense(4), L.ThresholdedReLU(0.2))
 
 PIXELS = (5, 4, 2)
@@ -297,6 +313,7 @@ OPTIMIZERS = {
     'nadam': lambda: O.Nadam(0.01),
     'adagrad': lambda: O.Adagrad(0.1),
     'adadelta': lambda: O.Adadelta(1.0),
+    'lion': lambda: O.Lion(0.01),
     'ftrl': lambda: O.Ftrl(0.1),
     'ftrl_l1_l2': lambda: O.Ftrl(0.1, l1_regularization_strength=0.01, l2_regularization_strength=0.01,
                                  l2_shrinkage_regularization_strength=0.01, beta=0.1),
@@ -315,6 +332,7 @@ OPTIMIZERS = {
     'restarts': lambda: O.SGD(S.CosineDecayRestarts(0.1, 3)),
 }
 if KERAS3:
+    OPTIMIZERS['lamb'] = lambda: O.Lamb(0.01)
     # Averages begin otherwise in Keras 2.
     OPTIMIZERS['ema'] = lambda: O.SGD(0.1, use_ema=True, ema_momentum=0.9, ema_overwrite_frequency=5)
 
@@ -337,10 +355,33 @@ LOSSES = {
     ('MeanSquaredError', 'reduction', 'sum'): ('real', None),
 }
 METRICS = {
-    'binary': ['binary_accuracy', 'precision', 'recall', 'auc'],
-    'one_hot': ['accuracy', 'categorical_accuracy', 'top_k_categorical_accuracy'],
-    'class': ['accuracy', 'sparse_categorical_accuracy', 'sparse_top_k_categorical_accuracy'],
+    'binary': ['binary_accuracy', 'precision', 'recall', 'auc', 'binary_io_u', 'sensitivity_at_specificity',
+               'specificity_at_sensitivity', 'precision_at_recall', 'recall_at_precision'],
+    'one_hot': ['accuracy', 'categorical_accuracy', 'top_k_categorical_accuracy', 'one_hot_io_u', 'fbeta_score', 'f1_weighted',
+                'f1_micro'],
+    'class': ['accuracy', 'sparse_categorical_accuracy', 'sparse_top_k_categorical_accuracy', 'mean_io_u'],
     'real': ['mse', 'mae', 'root_mean_squared_error'],
+}
+if KERAS3:
+    METRICS['real'].append('pearson_correlation')
+    LOSSES['dice'] = LOSSES['tversky'] = 'binary', 'sigmoid'
+    LOSSES['Dice', 'axis', (1,)] = LOSSES['Tversky', 'axis', (1,)] = LOSSES['Tversky', 'alpha', 0.8] = 'binary', 'sigmoid'
+    LOSSES['CategoricalGeneralizedCrossEntropy', 'q', 0.7] = 'class', 'softmax'
+
+M = keras.metrics
+NAMED_METRICS = {  # name -> what makes it with that name
+    'precision': M.Precision, 'recall': M.Recall, 'auc': M.AUC, 'root_mean_squared_error': M.RootMeanSquaredError,
+    'mean_io_u': lambda name: M.MeanIoU(6, sparse_y_pred=False, name=name),
+    'one_hot_io_u': lambda name: M.OneHotIoU(6, [1, 4], name=name),
+    'binary_io_u': lambda name: M.BinaryIoU(threshold=0.4, name=name),
+    'fbeta_score': lambda name: M.FBetaScore('macro', beta=2.0, name=name),
+    'f1_weighted': lambda name: M.F1Score('weighted', threshold=0.15, name=name),
+    'f1_micro': lambda name: M.F1Score('micro', name=name),
+    'pearson_correlation': lambda name: M.PearsonCorrelation(name=name),
+    'sensitivity_at_specificity': lambda name: M.SensitivityAtSpecificity(0.6, 20, name=name),
+    'specificity_at_sensitivity': lambda name: M.SpecificityAtSensitivity(0.6, 20, name=name),
+    'precision_at_recall': lambda name: M.PrecisionAtRecall(0.6, 20, name=name),
+    'recall_at_precision': lambda name: M.RecallAtPrecision(0.5, 20, name=name),
 }
 
 

@@ -59,6 +59,8 @@ const std::map<std::string, OptimizerMaker>& Optimizers() {
       {"nadam", [] { return Nadam(0.01); }},
       {"adagrad", [] { return Adagrad(0.1); }},
       {"adadelta", [] { return Adadelta(1.0); }},
+      {"lion", [] { return Lion(0.01); }},
+      {"lamb", [] { return Lamb(0.01); }},
       {"ftrl", [] { return Ftrl(0.1); }},
       {"ftrl_l1_l2",
        [] {
@@ -87,6 +89,26 @@ const std::map<std::string, OptimizerMaker>& Optimizers() {
       {"restarts", [] { return Sgd(CosineDecayRestarts(0.1, 3)); }},
   };
   return *makers;
+}
+
+// Metrics that are no names, as keras_layers_test.py makes them. Null for another name.
+std::shared_ptr<Metric> MetricOf(const std::string& name) {
+  if (name == "mean_io_u") return MeanIou(6, {.sparse_y_pred = false});
+  if (name == "one_hot_io_u") {
+    return Iou(6, {1, 4}, {.sparse_y_true = false, .sparse_y_pred = false, .name = name});
+  }
+  if (name == "binary_io_u") return BinaryIou(0.4);
+  if (name == "fbeta_score") return FBetaScore({.beta = 2});
+  if (name == "f1_weighted") {
+    return FBetaScore({.average = "weighted", .threshold = 0.15, .name = name});
+  }
+  if (name == "f1_micro") return FBetaScore({.average = "micro", .name = name});
+  if (name == "pearson_correlation") return PearsonCorrelation();
+  if (name == "sensitivity_at_specificity") return SensitivityAtSpecificity(0.6, 20);
+  if (name == "specificity_at_sensitivity") return SpecificityAtSensitivity(0.6, 20);
+  if (name == "precision_at_recall") return PrecisionAtRecall(0.6, 20);
+  if (name == "recall_at_precision") return RecallAtPrecision(0.5, 20);
+  return nullptr;
 }
 
 std::vector<Tensor> Numbered(const storage::Hdf5Group& group, const std::string& prefix) {
@@ -141,7 +163,11 @@ StatusOr<CompileOptions> ReadSettings(const Json& settings) {
   WEFT_ASSIGN_OR_RETURN(const Json* metrics, settings.At("metrics"));
   for (const Json& metric : metrics->items()) {
     WEFT_ASSIGN_OR_RETURN(std::string name, metric.AsString());
-    compile.metrics.push_back(std::move(name));
+    if (auto made = MetricOf(name)) {
+      compile.output_metrics.emplace_back(0, std::move(made));
+    } else {
+      compile.metrics.push_back(std::move(name));
+    }
   }
   WEFT_ASSIGN_OR_RETURN(const Json* named, settings.At("optimizer"));
   WEFT_ASSIGN_OR_RETURN(const std::string optimizer, named->AsString());

@@ -7,6 +7,7 @@
 
 #include "weft/estimator/activity.h"
 #include "weft/estimator/graph_writing.h"
+#include "weft/estimator/keras3_activations.h"
 #include "weft/estimator/layer_classes.h"
 
 namespace weft::estimator {
@@ -251,7 +252,8 @@ Endpoint Activate(GraphBuilder& b, const ActivationName& name, Endpoint x) {
   if (name == "hard_sigmoid") return HardSigmoid(b, x);
   if (name == "mish") return b.Op("Mul", {x, b.Op("Tanh", {b.Op("Softplus", {x})})});
   if (name == "leaky_relu") return b.Op("LeakyRelu", {x}, {{"alpha", 0.2f}});
-  b.Fail(InvalidArgument("There is no activation '", name, "'"));
+  if (const Endpoint newer = ActivateAsKeras3(b, name, x)) return newer;
+  if (b.ok()) b.Fail(InvalidArgument("There is no activation '", name, "'"));
   return {};
 }
 

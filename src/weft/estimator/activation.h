@@ -10,7 +10,8 @@ namespace weft::estimator {
 
 // The activation `name` of x: linear (or ""), relu, relu6, elu, selu, gelu (the exact one),
 // sigmoid, hard_sigmoid (Keras 3's, x/6 + 1/2 cut at 0 and 1), tanh, softmax, log_softmax,
-// softplus, softsign, swish (silu), exponential, leaky_relu, mish. InvalidArgument in the builder's
+// softplus, softsign, swish (silu), exponential, leaky_relu, mish, and those of
+// keras3_activations.h. InvalidArgument in the builder's
 // status for another one.
 Endpoint Activate(GraphBuilder& b, const ActivationName& name, Endpoint x);
 

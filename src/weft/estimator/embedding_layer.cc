@@ -40,7 +40,12 @@ class EmbeddingLayer final : public Layer {
         "embeddings", Shape{s_.input_dim, s_.output_dim},
         {s_.o.embeddings_initializer, s_.o.embeddings_regularizer, s_.o.embeddings_constraint});
     if (table.empty()) return {};
-    Endpoint rows = train::EmbeddingLookup(b, table, ids);
+    Endpoint rows;
+    if (table.size() == 1 && call.IsChanged(table[0])) {
+      rows = b.Op("GatherV2", {call.ValueOf(table[0]), ids, b.Scalar<int32_t>(0)});
+    } else {
+      rows = train::EmbeddingLookup(b, table, ids);
+    }
     if (table.size() > 1 &&
         b.ok()) {  // of rows from several parts the shape is not known otherwise
       PartialShape shape = b.ShapeOf(ids);

@@ -42,6 +42,7 @@ int LayerCall::FindOrAdd(const std::string& name, const Shape& shape, const Weig
     made.push_back(program_.AddVariable(names_ + name, DType::kFloat, shape, *initial,
                                         {.trainable = options.trainable && trainable_}));
   }
+  weight.regularizer = options.regularizer;
   if (!options.regularizer.empty()) weight.loss = options.regularizer.Loss(b(), made[0].value);
   if (!b().ok()) return -1;
   const size_t first = parts_.weights.size();
@@ -76,7 +77,52 @@ std::vector<train::Variable> LayerCall::TableOf(const std::string& name, const S
 Endpoint LayerCall::WeightOf(const std::string& name, const Shape& shape,
                              const WeightOptions& options) {
   const train::Variable* variable = VariableOf(name, shape, options);
-  return variable == nullptr ? Endpoint() : variable->value;
+  return variable == nullptr ? Endpoint() : ValueOf(*variable);
+}
+
+const train::Variable* LayerCall::FindWeight(const std::string& name) const {
+  const auto found = parts_.by_name.find(FullName(name));
+  return found == parts_.by_name.end() ? nullptr : &parts_.weights[found->second].variable;
+}
+
+void LayerCall::KeepTwice(const std::string& name, const std::string& folder) {
+  const auto found = parts_.by_name.find(FullName(name));
+  if (found != parts_.by_name.end()) parts_.weights[found->second].also_in = folder;
+}
+
+bool LayerCall::IsChanged(const train::Variable& weight) const {
+  return parts_.changed.count(weight.handle.node) > 0;
+}
+
+Endpoint LayerCall::ValueOf(const train::Variable& weight) const {
+  const auto found = parts_.changed.find(weight.handle.node);
+  return found == parts_.changed.end() ? weight.value : found->second;
+}
+
+void LayerCall::Change(const std::vector<std::pair<train::Variable, Endpoint>>& values) {
+  const std::string device = b().device();
+  const std::vector<Node*> controls = b().control_inputs();
+  std::vector<Node*> assigned = controls;
+  for (const auto& [variable, value] : values) {
+    if (!variable.device.empty()) b().set_device(variable.device);
+    assigned.push_back(
+        b().AddNode("AssignVariableOp", {variable.handle, value}, {{"dtype", variable.dtype}}));
+    b().set_device(device);
+  }
+  for (const auto& [variable, value] : values) {
+    if (!b().ok()) break;
+    if (!variable.device.empty()) b().set_device(variable.device);
+    b().set_control_inputs(assigned);
+    const Endpoint now = b().Op("ReadVariableOp", {variable.handle}, {{"dtype", variable.dtype}});
+    b().set_control_inputs(controls);
+    b().set_device(device);
+    parts_.changed[variable.handle.node] = now;
+    for (Weight& weight : parts_.weights) {
+      if (weight.variable.handle.node != variable.handle.node || weight.regularizer.empty())
+        continue;
+      weight.loss = weight.regularizer.Loss(b(), now);
+    }
+  }
 }
 
 std::string LayerCall::FullName(const std::string& name) const {

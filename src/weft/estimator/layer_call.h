@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -26,9 +27,12 @@ struct Weight {
   std::string name;  // "dense/kernel", as Keras calls it
   // The folder in Keras's archives: "layers/dense", "layers/bidirectional/forward_layer/cell".
   std::string store;
+  // A second folder that has it too; empty for none.
+  std::string also_in = {};
   train::Variable variable;
   bool is_state = false;  // never trained: moving averages
   Constraint constraint;
+  Regularizer regularizer;
   Endpoint loss;  // what its regularizer adds; empty for none
 
   const Shape& whole_shape() const {
@@ -69,10 +73,11 @@ struct ModelParts {
   std::vector<Endpoint> losses;  // scalars that layers add, of the last pass
   std::vector<Node*> updates;    // moving averages, run with each training step
   std::vector<RunningState> states;
-  std::vector<Node*> state_updates;  // of the last pass, run with each of its batches
-  int64_t seed = 0;                  // 0: other first values at each start
-  int64_t num_random = 0;            // ops that draw, for seeds of their own
-  std::string failed_layer;          // the one that could not be called, "'dense' (Dense)"
+  std::vector<Node*> state_updates;         // of the last pass, run with each of its batches
+  std::map<const Node*, Endpoint> changed;  // by handle: values that the last pass gave to weights
+  int64_t seed = 0;                         // 0: other first values at each start
+  int64_t num_random = 0;                   // ops that draw, for seeds of their own
+  std::string failed_layer;                 // the one that could not be called, "'dense' (Dense)"
 };
 
 // One call of a layer. The builder's prefix of names is the layer's path in the model ("dense/").
@@ -98,6 +103,16 @@ class LayerCall {
   // The same, for those that read or assign it by its handle.
   const train::Variable* VariableOf(const std::string& name, const Shape& shape,
                                     const WeightOptions& options);
+  // A weight that an earlier call has made; null if none has.
+  const train::Variable* FindWeight(const std::string& name) const;
+  // That archives hold `name`, a weight of the inner layer, among those of this one too.
+  void KeepTwice(const std::string& name, const std::string& folder);
+  // The weight's value in this pass: the one from before it, or what Change gave it.
+  Endpoint ValueOf(const train::Variable& weight) const;
+  bool IsChanged(const train::Variable& weight) const;
+  // Gives weights other values before they are used: what reads them later in this pass reads
+  // these, and gradients are those at these. Regularizers too see these.
+  void Change(const std::vector<std::pair<train::Variable, Endpoint>>& values);
   // A table that rows are gathered from: its parts, more than one where it is large and the model
   // is on parameter servers. One with a constraint or a regularizer stays whole.
   std::vector<train::Variable> TableOf(const std::string& name, const Shape& shape,

@@ -39,6 +39,9 @@ const std::map<std::string, std::string>& LossNames() {
       {"binary_crossentropy", "BinaryCrossentropy"},
       {"categorical_crossentropy", "CategoricalCrossentropy"},
       {"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy"},
+      {"dice", "Dice"},
+      {"tversky", "Tversky"},
+      {"categorical_generalized_cross_entropy", "CategoricalGeneralizedCrossEntropy"},
       {"binary_focal_crossentropy", "BinaryFocalCrossentropy"},
       {"categorical_focal_crossentropy", "CategoricalFocalCrossentropy"}};
   return *names;
@@ -229,6 +232,41 @@ Endpoint Loss::Focal(GraphBuilder& b, Endpoint t, Endpoint p) const {
   return w.mean(loss);
 }
 
+// 1 - the share of what both have in what either has, along "axis": a scalar without one.
+Endpoint Loss::Overlap(GraphBuilder& b, Endpoint t, Endpoint p) const {
+  const Writer w{b, p};
+  std::vector<int64_t> axes;
+  const Json* given = config_.Find("axis");
+  if (given != nullptr && given->is_array()) {
+    for (const Json& axis : given->items()) axes.push_back(axis.AsInt().value_or(0));
+  } else {
+    for (int i = 0; i < b.ShapeOf(p).rank(); ++i) axes.push_back(i);
+  }
+  const auto sum = [&](Endpoint x) { return Reduce(b, "Sum", x, axes); };
+  const Endpoint both = sum(w.mul(t, p));
+  Endpoint share;
+  if (class_name_ == "Dice") {
+    share = w.div(w.mul(both, w.n(2)), w.add(w.add(sum(t), sum(p)), w.n(kEpsilon)));
+  } else {
+    const Endpoint missed = w.mul(sum(w.mul(t, w.sub(w.n(1), p))), w.n(NumberOf("alpha", 0.5)));
+    const Endpoint wrong = w.mul(sum(w.mul(p, w.sub(w.n(1), t))), w.n(NumberOf("beta", 0.5)));
+    share = w.div(both, w.add(w.add(both, w.add(missed, wrong)), w.n(kEpsilon)));
+  }
+  return w.sub(w.n(1), share);
+}
+
+// (1 - p^q) / q of the probability of the right class.
+Endpoint Loss::Generalized(GraphBuilder& b, Endpoint t, Endpoint p) const {
+  const Writer w{b, p};
+  const PartialShape shape = b.ShapeOf(p);
+  const double q = NumberOf("q", 0.5);
+  const Endpoint depth = b.Scalar<int32_t>(static_cast<int32_t>(shape.dim(shape.rank() - 1)));
+  const Endpoint right = b.Op("OneHot", {t, depth, w.n(1), w.n(0)});
+  const Endpoint of_right = w.sum(w.mul(p, right));
+  const Endpoint power = w.two("Pow", of_right, w.n(q));
+  return w.mul(w.sub(w.n(1), power), w.n(1 / q));
+}
+
 Endpoint Loss::OfEach(GraphBuilder& b, Endpoint t, Endpoint p) const {
   if (!b.ok()) return {};
   const Writer w{b, p};
@@ -251,6 +289,8 @@ Endpoint Loss::OfEach(GraphBuilder& b, Endpoint t, Endpoint p) const {
     const Endpoint far = w.sub(w.mul(off, w.n(delta)), w.n(0.5 * delta * delta));
     return w.mean(b.Op("SelectV2", {b.Op("LessEqual", {off, w.n(delta)}), near, far}));
   }
+  if (class_name_ == "Dice" || class_name_ == "Tversky") return Overlap(b, t, p);
+  if (class_name_ == "CategoricalGeneralizedCrossEntropy") return Generalized(b, t, p);
   if (class_name_ == "BinaryCrossentropy") return w.mean(BinaryEach(b, t, p));
   if (class_name_ == "CategoricalCrossentropy" || TakesClasses()) return CrossEntropy(b, t, p);
   if (class_name_ == "BinaryFocalCrossentropy" || class_name_ == "CategoricalFocalCrossentropy") {
@@ -270,6 +310,10 @@ Endpoint Loss::OfBatch(GraphBuilder& b, Endpoint targets, Endpoint predictions,
     reduction = found->AsString().value_or(reduction);
   std::vector<int64_t> axes;
   for (int i = 0; i < b.ShapeOf(each).rank(); ++i) axes.push_back(i);
+  if (weights && axes.empty()) {  // one loss of the whole batch counts for each of its examples
+    each = w.mul(each, b.Op("OnesLike", {CastTo(b, weights, TypeOf(each))}));
+    for (int i = 0; i < b.ShapeOf(each).rank(); ++i) axes.push_back(i);
+  }
   const Endpoint count = CastTo(b, b.Op("Size", {each}), TypeOf(each));
   Endpoint total = count;
   if (weights) {
@@ -302,6 +346,13 @@ Loss LossWith(const char* class_name,
   return Loss(class_name, std::move(config));
 }
 
+Loss Along(const Loss& loss, const std::vector<int64_t>& axes) {
+  if (axes.empty()) return loss;
+  Json list = Json::MakeArray();
+  for (const int64_t axis : axes) list.Append(axis);
+  return loss.With("axis", list);
+}
+
 }  // namespace
 
 Loss WithReduction(const Loss& loss, const std::string& reduction) {
@@ -318,6 +369,13 @@ Loss CategoricalCrossentropy(bool from_logits, double label_smoothing) {
 }
 Loss SparseCategoricalCrossentropy(bool from_logits) {
   return LossWith("SparseCategoricalCrossentropy", {{"from_logits", from_logits}});
+}
+Loss Dice(const std::vector<int64_t>& axis) { return Along(Loss("Dice"), axis); }
+Loss Tversky(double alpha, double beta, const std::vector<int64_t>& axis) {
+  return Along(LossWith("Tversky", {{"alpha", alpha}, {"beta", beta}}), axis);
+}
+Loss CategoricalGeneralizedCrossEntropy(double q) {
+  return LossWith("CategoricalGeneralizedCrossEntropy", {{"q", q}});
 }
 Loss BinaryFocalCrossentropy(double alpha, double gamma, bool from_logits) {
   return LossWith("BinaryFocalCrossentropy",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "net/json.h"
@@ -26,7 +27,10 @@ class Loss {
   // Keras's name of its function: "mean_squared_error".
   std::string function_name() const;
   // Whether targets are numbers of classes (int64), one axis fewer than predictions.
-  bool TakesClasses() const { return class_name_ == "SparseCategoricalCrossentropy"; }
+  bool TakesClasses() const {
+    return class_name_ == "SparseCategoricalCrossentropy" ||
+           class_name_ == "CategoricalGeneralizedCrossEntropy";
+  }
   // The loss of each example (or step): predictions' shape without the last axis. InvalidArgument
   // in the builder's status for a loss that there is not.
   Endpoint OfEach(GraphBuilder& b, Endpoint targets, Endpoint predictions) const;
@@ -46,6 +50,8 @@ class Loss {
   Endpoint CrossEntropy(GraphBuilder& b, Endpoint targets, Endpoint predictions) const;
   Endpoint BinaryEach(GraphBuilder& b, Endpoint targets, Endpoint predictions) const;
   Endpoint Focal(GraphBuilder& b, Endpoint targets, Endpoint predictions) const;
+  Endpoint Overlap(GraphBuilder& b, Endpoint targets, Endpoint predictions) const;
+  Endpoint Generalized(GraphBuilder& b, Endpoint targets, Endpoint predictions) const;
 
   std::string class_name_;
   Json config_ = Json::MakeObject();
@@ -57,6 +63,12 @@ Loss Huber(double delta = 1);
 Loss BinaryCrossentropy(bool from_logits = false, double label_smoothing = 0);
 Loss CategoricalCrossentropy(bool from_logits = false, double label_smoothing = 0);
 Loss SparseCategoricalCrossentropy(bool from_logits = false);
+// Of masks: along `axis` (with none one loss of the whole batch). Tversky's alpha weighs what is
+// missed, beta what is too much.
+Loss Dice(const std::vector<int64_t>& axis = {});
+Loss Tversky(double alpha = 0.5, double beta = 0.5, const std::vector<int64_t>& axis = {});
+// For labels that may be wrong: between cross entropy (q toward 0) and absolute error (1).
+Loss CategoricalGeneralizedCrossEntropy(double q = 0.5);
 Loss BinaryFocalCrossentropy(double alpha = 0.25, double gamma = 2, bool from_logits = false);
 Loss CategoricalFocalCrossentropy(double alpha = 0.25, double gamma = 2, bool from_logits = false);
 

@@ -176,6 +176,41 @@ class AucMetric final : public Confusion {
   const bool by_precision_;
 };
 
+std::vector<float> InnerThresholds(int count) {
+  if (count < 2) return {0.5f};
+  std::vector<float> levels = EvenThresholds(count);
+  levels.front() = 0;
+  levels.back() = 1;
+  return levels;
+}
+
+// Two rates, of counts at one threshold.
+struct Rates {
+  double best, kept;
+};
+
+class BestRateMetric final : public Confusion {
+ public:
+  using Of = std::function<Rates(double tp, double fp, double tn, double fn)>;
+  BestRateMetric(std::string name, int num_thresholds, double least, Of of)
+      : Confusion(std::move(name), InnerThresholds(num_thresholds)),
+        least_(least),
+        of_(std::move(of)) {}
+
+  double Result(const BatchSums& s) const override {
+    double best = 0;
+    for (size_t i = 0; i < s[0].size(); ++i) {
+      const Rates rates = of_(s[0][i], s[1][i], s[2][i], s[3][i]);
+      if (rates.kept >= least_) best = std::max(best, rates.best);
+    }
+    return best;
+  }
+
+ private:
+  const double least_;
+  const Of of_;
+};
+
 // 1 - (squared errors) / (squares around the mean), the mean over the outputs.
 class R2Metric final : public Metric {
  public:
@@ -245,6 +280,34 @@ std::shared_ptr<Metric> Precision(double threshold, const std::string& name) {
 std::shared_ptr<Metric> Recall(double threshold, const std::string& name) {
   return std::make_shared<CountMetric>(
       name, threshold, [](double tp, double, double, double fn) { return Ratio(tp, tp + fn); });
+}
+std::shared_ptr<Metric> SensitivityAtSpecificity(double least, int num_thresholds,
+                                                 const std::string& name) {
+  return std::make_shared<BestRateMetric>(name, num_thresholds, least,
+                                          [](double tp, double fp, double tn, double fn) {
+                                            return Rates{Ratio(tp, tp + fn), Ratio(tn, tn + fp)};
+                                          });
+}
+std::shared_ptr<Metric> SpecificityAtSensitivity(double least, int num_thresholds,
+                                                 const std::string& name) {
+  return std::make_shared<BestRateMetric>(name, num_thresholds, least,
+                                          [](double tp, double fp, double tn, double fn) {
+                                            return Rates{Ratio(tn, tn + fp), Ratio(tp, tp + fn)};
+                                          });
+}
+std::shared_ptr<Metric> PrecisionAtRecall(double least, int num_thresholds,
+                                          const std::string& name) {
+  return std::make_shared<BestRateMetric>(name, num_thresholds, least,
+                                          [](double tp, double fp, double, double fn) {
+                                            return Rates{Ratio(tp, tp + fp), Ratio(tp, tp + fn)};
+                                          });
+}
+std::shared_ptr<Metric> RecallAtPrecision(double least, int num_thresholds,
+                                          const std::string& name) {
+  return std::make_shared<BestRateMetric>(name, num_thresholds, least,
+                                          [](double tp, double fp, double, double fn) {
+                                            return Rates{Ratio(tp, tp + fn), Ratio(tp, tp + fp)};
+                                          });
 }
 std::shared_ptr<Metric> BinaryAccuracy(double threshold, const std::string& name) {
   return Mean(name, AccuracyAbove(threshold));

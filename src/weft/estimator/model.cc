@@ -75,6 +75,7 @@ StatusOr<std::vector<Value>> Model::CallLayers(bool training) {
   parts_.failed_layer.clear();
   parts_.losses.clear();
   parts_.state_updates.clear();
+  parts_.changed.clear();
   LayerCall call(*program_, parts_, "", training);
   call.set_trainable(network_->trainable());
   std::vector<Value> outputs = network_->Call(call, inputs);

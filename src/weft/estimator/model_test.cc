@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
+
 #include "base/files.h"
 #include "weft/estimator/callback.h"
 #include "weft/estimator/convolution.h"
@@ -18,6 +20,7 @@
 #include "weft/estimator/keras_files.h"
 #include "weft/estimator/recurrent.h"
 #include "weft/estimator/reshaping.h"
+#include "weft/estimator/wrappers.h"
 #include "weft/train/testing/local_cluster_test.h"
 
 namespace weft::estimator {
@@ -192,14 +195,46 @@ TEST(ModelTest, FilesOfAnotherModelAreRefusedByLayer) {
             (*model->GetWeights())[0].value.data<float>()[0]);
 }
 
+TEST(ModelTest, SpectralNormalizationKeepsKernelsAtOneOnParameterServers) {
+  train::testing::LocalCluster cluster(1, 2);
+  const auto model = Model::Sequential(
+      Input({2}, DType::kInt32),
+      {SpectralNormalization(Embedding(9, 1)), Flatten(), SpectralNormalization(Dense(1))},
+      {.seed = 3,
+       .target = cluster.target(0),
+       .device = "/job:worker/task:0",
+       .num_ps = 2,
+       .split_from = 1});
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_TRUE((*model)->Compile({.optimizer = Sgd(0.0), .loss = {"mse"}}).ok());
+  const Tensor x = Tensor::FromSpan<int32_t>({2, 2}, {1, 2, 3, 4});
+  const auto learn = (*model)->TrainOnBatch({{x}, {Tensor::FromSpan<float>({2, 1}, {0, 1})}});
+  ASSERT_TRUE(learn.ok()) << learn.status();
+  const auto weights = (*model)->GetWeights();
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  int normalized = 0;
+  for (const NamedWeight& weight : *weights) {  // of one column: the length is the singular value
+    if (!absl::EndsWith(weight.name, "kernel") && !absl::EndsWith(weight.name, "embeddings"))
+      continue;
+    double squares = 0;
+    for (const float value : weight.value.span<float>()) squares += value * value;
+    EXPECT_NEAR(squares, 1, 1e-5) << weight.name;
+    ++normalized;
+  }
+  EXPECT_EQ(normalized, 2);
+  EXPECT_THAT(ErrorOf(Model::Sequential(Input({3, 2}), {SpectralNormalization(GRU(2))})),
+              HasSubstr("(SpectralNormalization): the GRU in it has no kernel"));
+}
+
 TEST(ModelTest, UnknownLayersAreAllNamed) {
   const auto json = Json::Parse(
       R"({"class_name":"Sequential","config":{"layers":[{"class_name":"InputLayer","config":
-      {"batch_shape":[null,3]}},{"class_name":"Mystery","config":{}},{"class_name":"Riddle",
-      "config":{}}]}})");
+      {"batch_shape":[null,3]}},{"class_name":"Riddle","config":{}},{"class_name":"TimeDistributed",
+      "config":{"layer":{"class_name":"Mystery","config":{}}}},{"class_name":"Sequential","config":
+      {"layers":[{"class_name":"Puzzle","config":{}}]}}]}})");
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_THAT(std::string(Network::FromJson(*json).status().message()),
-              HasSubstr("does not have: Mystery, Riddle"));
+              HasSubstr("does not have: Mystery, Puzzle, Riddle"));
 }
 
 TEST(ModelTest, StatefulLayersGoOnUntilTheyAreReset) {

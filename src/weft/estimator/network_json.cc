@@ -215,6 +215,24 @@ Json Network::Config(int keras) {
   return config;
 }
 
+// Notes the classes of layers that weft does not have: those of the network that `json` describes,
+// of networks in it, and of layers in layers.
+void NoteUnknown(const Json& json, std::set<std::string>* unknown) {
+  const Json* config = json.Find("config");
+  if (config == nullptr) return;
+  if (const Json* layers = config->Find("layers"); layers != nullptr && layers->is_array()) {
+    for (const Json& layer : layers->items()) NoteUnknown(layer, unknown);
+    return;
+  }
+  const Json* class_name = json.Find("class_name");
+  if (class_name == nullptr || *class_name == Json("InputLayer")) return;
+  const StatusOr<std::string> name = class_name->AsString();
+  if (name.ok() && !IsMaskOp(*name) && !LayerClasses::Standard().Has(*name)) unknown->insert(*name);
+  for (const char* held : {"layer", "backward_layer"}) {
+    if (const Json* inner = config->Find(held)) NoteUnknown(*inner, unknown);
+  }
+}
+
 // Reads what Config writes, and what both versions of Keras write.
 class NetworkReader {
  public:
@@ -239,7 +257,6 @@ class NetworkReader {
   }
 
  private:
-  // Null for an unknown class, which is noted.
   StatusOr<LayerRef> ReadLayer(const Json& json) {
     WEFT_ASSIGN_OR_RETURN(const Json* class_json, json.At("class_name"));
     WEFT_ASSIGN_OR_RETURN(const std::string class_name, class_json->AsString());
@@ -248,18 +265,8 @@ class NetworkReader {
       WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Network> network, inner.Read(json));
       return LayerRef(std::move(network));
     }
-    if (!LayerClasses::Standard().Has(class_name)) {
-      unknown_.insert(class_name);
-      return LayerRef();
-    }
     WEFT_ASSIGN_OR_RETURN(const Json* config, json.At("config"));
     return LayerClasses::Standard().Make(class_name, *config);
-  }
-
-  Status Unknown() const {
-    if (unknown_.empty()) return absl::OkStatus();
-    return Unimplemented("The model has layers of classes that weft does not have: ",
-                         absl::StrJoin(unknown_, ", "));
   }
 
   static bool IsInputLayer(const Json& json) {
@@ -282,7 +289,6 @@ class NetworkReader {
       WEFT_ASSIGN_OR_RETURN(LayerRef layer, ReadLayer(json));
       layers.push_back(std::move(layer));
     }
-    WEFT_RETURN_IF_ERROR(Unknown());
     if (!input) {
       return InvalidArgument(
           "The Sequential model says no shape of its input: build it before it "
@@ -327,7 +333,6 @@ class NetworkReader {
   StatusOr<std::shared_ptr<Network>> ReadFunctional(const Json& config, const Json& list,
                                                     const std::string& name) {
     for (const Json& json : list.items()) WEFT_RETURN_IF_ERROR(AddPending(json));
-    WEFT_RETURN_IF_ERROR(Unknown());
     FindFirstCalls(config);
     // A call can be made once what it reads has been; layers stand in no certain order.
     for (bool moved = true; moved;) {
@@ -450,8 +455,9 @@ class NetworkReader {
     for (const Symbol& input : inputs) {
       if (!input) return false;
     }
-    // Keras 3 notes the default, training=False, of recurrent layers; only there it says nothing.
-    if (pending.layer->input_style() == InputStyle::kStates) arguments_.training = 0;
+    // Keras 3 (whose nodes have `args`) notes training=False where it is a layer's default, and its
+    // fit trains a layer all the same, whoever wrote it.
+    if (node.Find("args") != nullptr && arguments_.training < 0) arguments_.training = 0;
     pending.called.push_back(pending.layer(inputs, arguments_));
     return true;
   }
@@ -467,13 +473,18 @@ class NetworkReader {
   }
 
   const int depth_;
-  std::set<std::string> unknown_;
   std::vector<Pending> pending_;
   std::map<std::string, size_t> by_name_;
   CallArguments arguments_;  // of the call that is read
 };
 
 StatusOr<std::shared_ptr<Network>> Network::FromJson(const Json& json) {
+  std::set<std::string> unknown;
+  NoteUnknown(json, &unknown);
+  if (!unknown.empty()) {
+    return Unimplemented("The model has layers of classes that weft does not have: ",
+                         absl::StrJoin(unknown, ", "));
+  }
   return NetworkReader(0).Read(json);
 }
 

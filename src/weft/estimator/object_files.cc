@@ -47,7 +47,7 @@ std::map<const Weight*, std::string> ObjectPaths(Model& model) {
   std::map<std::string, std::vector<std::string>> cells;
   const auto places = ArchivePlaces(model, 2);
   for (const auto& [weight, place] : places) {
-    const std::string folder = place.substr(0, place.rfind("/vars/"));
+    const std::string folder = place.place.substr(0, place.place.rfind("/vars/"));
     const size_t end = folder.find('/', std::string("layers/").size());
     const std::string layer = folder.substr(0, end);
     const std::string inner = end == folder.npos ? "" : folder.substr(end);

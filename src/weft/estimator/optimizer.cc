@@ -52,6 +52,13 @@ Endpoint WeightUpdate::Blend(Endpoint old, Endpoint fresh, double decay) const {
   return Op("AddV2", Op("Mul", old, n(decay)), Op("Mul", fresh, n(1 - decay)));
 }
 
+Endpoint WeightUpdate::Weight() {
+  std::vector<Node*> before = b.control_inputs();
+  before.push_back(gradient.node);
+  const Placed after(b, variable, std::move(before));
+  return ReadNow(b, variable);
+}
+
 void WeightUpdate::Assign(const train::Variable& to, Endpoint value) {
   nodes.push_back(AssignTo(b, to, value));
 }
@@ -99,7 +106,7 @@ Node* Optimizer::UpdateOne(train::Program& program, const One& one, Nodes* nodes
     const Endpoint share =
         b.Op("Mul", {nodes->rate, Number(b, variable.dtype, options_.weight_decay)});
     before.push_back(b.AddNode("AssignSubVariableOp",
-                               {variable.handle, b.Op("Mul", {variable.value, share})},
+                               {variable.handle, b.Op("Mul", {ReadNow(b, variable), share})},
                                {{"dtype", variable.dtype}}));
   }
   std::vector<Node*> done;

@@ -44,6 +44,8 @@ struct WeightUpdate {
   Endpoint Op(const char* op, Endpoint x, Endpoint y) const { return b.Op(op, {x, y}); }
   // decay * old + (1 - decay) * new
   Endpoint Blend(Endpoint old, Endpoint fresh, double decay) const;
+  // The weight, which a layer may have changed before the gradient.
+  Endpoint Weight();
   void Assign(const train::Variable& to, Endpoint value);
   void Subtract(Endpoint step);
 };
@@ -118,6 +120,12 @@ std::unique_ptr<Optimizer> Adam(const Schedule& rate = 0.001, const AdamOptions&
 std::unique_ptr<Optimizer> AdamW(const Schedule& rate = 0.001, const AdamOptions& options = {});
 std::unique_ptr<Optimizer> Adamax(const Schedule& rate = 0.001, const AdamOptions& options = {});
 std::unique_ptr<Optimizer> Nadam(const Schedule& rate = 0.001, const AdamOptions& options = {});
+struct LionOptions {
+  double beta_1 = 0.9, beta_2 = 0.99;
+  OptimizerOptions all = {};
+};
+std::unique_ptr<Optimizer> Lion(const Schedule& rate = 0.001, const LionOptions& options = {});
+std::unique_ptr<Optimizer> Lamb(const Schedule& rate = 0.001, const AdamOptions& options = {});
 struct AdagradOptions {
   double initial_accumulator_value = 0.1, epsilon = 1e-7;
   OptimizerOptions all = {};

@@ -176,6 +176,54 @@ class NadamOptimizer final : public Optimizer {
   Endpoint now_, next_, product_now_, product_next_;
 };
 
+// Steps of one length, by the sign of an average of gradients (Chen et al. 2023).
+class LionOptimizer final : public Optimizer {
+ public:
+  LionOptimizer(const Schedule& rate, const LionOptions& o)
+      : Optimizer("Lion", rate, o.all), o_(o) {}
+
+ protected:
+  void Update(WeightUpdate& u) override {
+    const train::Variable m = u.Slot("momentum");
+    u.Subtract(u.Op("Mul", u.b.Op("Sign", {u.Blend(m.value, u.gradient, o_.beta_1)}), u.rate));
+    u.Assign(m, u.Blend(m.value, u.gradient, o_.beta_2));
+  }
+
+ private:
+  const LionOptions o_;
+};
+
+// Adam's step, as long as the weight itself times the rate (You et al. 2019).
+class LambOptimizer final : public Optimizer {
+ public:
+  LambOptimizer(const Schedule& rate, const AdamOptions& o)
+      : Optimizer("Lamb", rate, o.all), o_(o) {}
+
+ protected:
+  void Update(WeightUpdate& u) override {
+    const train::Variable m = u.Slot("momentum"), v = u.Slot("velocity");
+    const Endpoint mean = u.Blend(m.value, u.gradient, o_.beta_1);
+    const Endpoint squares = u.Blend(v.value, u.b.Op("Square", {u.gradient}), o_.beta_2);
+    const Endpoint spread = u.Op("RealDiv", squares, OneMinus(u, PowerOf(u, o_.beta_2)));
+    const Endpoint step = u.Op("RealDiv", u.Op("RealDiv", mean, OneMinus(u, PowerOf(u, o_.beta_1))),
+                               u.Op("AddV2", u.b.Op("Sqrt", {spread}), u.n(o_.epsilon)));
+    const auto length = [&](Endpoint x) {
+      return u.b.Op("Sqrt", {u.Op("Mul", u.b.Op("L2Loss", {x}), u.n(2))});
+    };
+    const Endpoint of_weight = length(u.Weight()), of_step = length(step);
+    // 1 where either is 0.
+    const Endpoint both = u.Op("Greater", u.Op("Minimum", of_weight, of_step), u.n(0));
+    const Endpoint ratio =
+        u.b.Op("SelectV2", {both, u.b.Op("DivNoNan", {of_weight, of_step}), u.n(1)});
+    u.Assign(m, mean);
+    u.Assign(v, squares);
+    u.Subtract(u.Op("Mul", step, u.Op("Mul", ratio, u.rate)));
+  }
+
+ private:
+  const AdamOptions o_;
+};
+
 class AdagradOptimizer final : public Optimizer {
  public:
   AdagradOptimizer(const Schedule& rate, const AdagradOptions& o)
@@ -227,7 +275,7 @@ class FtrlOptimizer final : public Optimizer {
   void Update(WeightUpdate& u) override {
     const train::Variable sum = u.Slot("accumulator", o_.initial_accumulator_value);
     const train::Variable linear = u.Slot("linear");
-    const Endpoint weight = u.variable.value;
+    const Endpoint weight = u.Weight();
     const auto power = [&](Endpoint x) { return u.Op("Pow", x, u.n(-o_.learning_rate_power)); };
     Endpoint gradient = u.gradient;
     if (o_.l2_shrinkage_regularization_strength != 0) {
@@ -281,6 +329,12 @@ std::unique_ptr<Optimizer> Adagrad(const Schedule& rate, const AdagradOptions& o
 std::unique_ptr<Optimizer> Adadelta(const Schedule& rate, const AdadeltaOptions& options) {
   return std::make_unique<AdadeltaOptimizer>(rate, options);
 }
+std::unique_ptr<Optimizer> Lion(const Schedule& rate, const LionOptions& options) {
+  return std::make_unique<LionOptimizer>(rate, options);
+}
+std::unique_ptr<Optimizer> Lamb(const Schedule& rate, const AdamOptions& options) {
+  return std::make_unique<LambOptimizer>(rate, options);
+}
 std::unique_ptr<Optimizer> Ftrl(const Schedule& rate, const FtrlOptions& options) {
   return std::make_unique<FtrlOptimizer>(rate, options);
 }
@@ -292,7 +346,8 @@ StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const std::string& name) {
       {"adam", [] { return Adam(); }},       {"adamw", [] { return AdamW(); }},
       {"adamax", [] { return Adamax(); }},   {"nadam", [] { return Nadam(); }},
       {"adagrad", [] { return Adagrad(); }}, {"adadelta", [] { return Adadelta(); }},
-      {"ftrl", [] { return Ftrl(); }}};
+      {"ftrl", [] { return Ftrl(); }},       {"lion", [] { return Lion(); }},
+      {"lamb", [] { return Lamb(); }}};
   const auto found = makers->find(name);
   if (found == makers->end()) return NotFound("There is no optimizer '", name, "'");
   return found->second();

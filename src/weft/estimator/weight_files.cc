@@ -62,14 +62,18 @@ std::vector<LayerWeights> WeightsByLayer(Model& model) {
   return layers;
 }
 
-std::map<const Weight*, std::string> ArchivePlaces(Model& model, int keras) {
-  std::map<const Weight*, std::string> places;
+std::map<const Weight*, ArchivePlace> ArchivePlaces(Model& model, int keras) {
+  std::map<const Weight*, ArchivePlace> places;
   std::map<std::string, int> counts;
   for (const bool state : {false, true}) {
     for (const Weight& weight : model.weights()) {
       if (weight.is_state != state || !weight.is_first()) continue;
-      const std::string folder = FolderFor(weight.store, keras);
-      places[&weight] = absl::StrCat(folder, "/vars/", counts[folder]++);
+      const auto place_in = [&](const std::string& folder) {
+        return absl::StrCat(folder, "/vars/", counts[folder]++);
+      };
+      ArchivePlace& place = places[&weight];
+      place.place = place_in(FolderFor(weight.store, keras));
+      if (!weight.also_in.empty()) place.also = place_in(weight.also_in);
     }
   }
   return places;
@@ -99,9 +103,13 @@ void StoreInArchive(Model& model, const WeightValues& values, int keras, storage
   for (const std::string& folder : model.network().Folders()) {
     root->Make(absl::StrCat("layers/", folder, "/vars"));
   }
-  for (const auto& [weight, place] : ArchivePlaces(model, keras)) {
-    const size_t slash = place.rfind('/');
-    root->Make(place.substr(0, slash)).datasets[place.substr(slash + 1)] = values.at(weight->name);
+  for (const auto& [weight, places] : ArchivePlaces(model, keras)) {
+    for (const std::string& place : {places.place, places.also}) {
+      if (place.empty()) continue;
+      const size_t slash = place.rfind('/');
+      root->Make(place.substr(0, slash)).datasets[place.substr(slash + 1)] =
+          values.at(weight->name);
+    }
   }
 }
 
@@ -110,11 +118,12 @@ StatusOr<std::vector<NamedWeight>> ReadFromArchive(Model& model, const storage::
   std::vector<NamedWeight> read;
   for (const LayerWeights& layer : WeightsByLayer(model)) {
     for (const Weight* weight : layer.weights) {
-      const Tensor* value = root.FindDataset(new_places.at(weight));
-      if (value == nullptr) value = root.FindDataset(old_places.at(weight));
+      const std::string& place = new_places.at(weight).place;
+      const Tensor* value = root.FindDataset(place);
+      if (value == nullptr) value = root.FindDataset(old_places.at(weight).place);
       if (value == nullptr) {
-        return NotFound(layer.description, ": the file has no '", new_places.at(weight),
-                        "' for weight '", weight->name, "'");
+        return NotFound(layer.description, ": the file has no '", place, "' for weight '",
+                        weight->name, "'");
       }
       WEFT_ASSIGN_OR_RETURN(NamedWeight fitting, Fitting(*weight, *value, layer.description));
       read.push_back(std::move(fitting));

@@ -21,10 +21,12 @@ struct LayerWeights {
 };
 std::vector<LayerWeights> WeightsByLayer(Model& model);
 
-// Archives: folder and number, "layers/dense/vars/0". Older Kerases name folders of
-// MultiHeadAttention with
-// "_" before.
-std::map<const Weight*, std::string> ArchivePlaces(Model& model, int keras);
+// In archives: folder and number, "layers/dense/vars/0", and a second place that holds the same, or
+// "". Older Kerases name folders of MultiHeadAttention with "_" before.
+struct ArchivePlace {
+  std::string place, also;
+};
+std::map<const Weight*, ArchivePlace> ArchivePlaces(Model& model, int keras);
 
 // By weight's name.
 using WeightValues = std::map<std::string, Tensor>;

@@ -16,8 +16,10 @@
 namespace weft::imperative {
 namespace {
 
-std::vector<Array> Flat(const std::vector<Input>& inputs) {
-  std::vector<Array> all;
+using Arrays = absl::InlinedVector<Array, 4>;
+
+Arrays Flat(absl::Span<const Input> inputs) {
+  Arrays all;
   for (const Input& input : inputs)
     all.insert(all.end(), input.arrays().begin(), input.arrays().end());
   return all;
@@ -103,15 +105,15 @@ void Runtime::Fail(Status status) {
   if (status_.ok()) status_ = std::move(status);
 }
 
-Array Runtime::Op(absl::string_view op, const std::vector<Input>& inputs, Attrs attrs) {
+Array Runtime::Op(absl::string_view op, absl::Span<const Input> inputs, Attrs attrs) {
   std::vector<Array> outputs = Outputs(op, inputs, attrs);
   return outputs.empty() ? Array() : std::move(outputs[0]);
 }
 
-std::vector<Array> Runtime::Outputs(absl::string_view op, const std::vector<Input>& inputs,
+std::vector<Array> Runtime::Outputs(absl::string_view op, absl::Span<const Input> inputs,
                                     Attrs attrs) {
   if (!ok()) return {};
-  const std::vector<Array> arrays = Flat(inputs);
+  const Arrays arrays = Flat(inputs);
   for (const Array& array : arrays) {
     if (array) continue;
     Fail(InvalidArgument(op, " got an array of nothing"));
@@ -128,7 +130,7 @@ std::vector<Array> Runtime::Outputs(absl::string_view op, const std::vector<Inpu
   return {};
 }
 
-StatusOr<const OpKind*> Runtime::KindOf(absl::string_view op, const std::vector<Input>& inputs,
+StatusOr<const OpKind*> Runtime::KindOf(absl::string_view op, absl::Span<const Input> inputs,
                                         Attrs attrs) {
   key_.assign(op.data(), op.size());
   key_ += static_cast<char>(device_);
@@ -147,7 +149,7 @@ StatusOr<const OpKind*> Runtime::KindOf(absl::string_view op, const std::vector<
 }
 
 StatusOr<const OpKind*> Runtime::MakeKind(std::string key, absl::string_view op,
-                                          const std::vector<Input>& inputs, Attrs attrs) {
+                                          absl::Span<const Input> inputs, Attrs attrs) {
   // A graph of placeholders and the op finds the attributes that are not said.
   Graph graph(&catalogue_.ops());
   GraphBuilder builder(&graph);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 
 #include "base/cancellation.h"
@@ -32,14 +33,14 @@ class GraphCall;
 // An argument of an op: one array, or a list of them.
 class Input {
  public:
-  Input(Array one) : arrays_{std::move(one)} {}  // NOLINT(google-explicit-constructor): is one
-  Input(std::vector<Array> list)                 // NOLINT(google-explicit-constructor): is one
-      : arrays_(std::move(list)), is_list_(true) {}
-  const std::vector<Array>& arrays() const { return arrays_; }
+  Input(Array one) { arrays_.push_back(std::move(one)); }  // NOLINT(google-explicit-constructor)
+  Input(const std::vector<Array>& list)                    // NOLINT(google-explicit-constructor)
+      : arrays_(list.begin(), list.end()), is_list_(true) {}
+  absl::Span<const Array> arrays() const { return arrays_; }
   bool is_list() const { return is_list_; }
 
  private:
-  std::vector<Array> arrays_;
+  absl::InlinedVector<Array, 1> arrays_;  // most inputs are one: a call allocates nothing for them
   bool is_list_ = false;
 };
 
@@ -61,9 +62,9 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   // Output 0. Type attributes and counts are taken from the inputs where `attrs` does not say.
-  Array Op(absl::string_view op, const std::vector<Input>& inputs, Attrs attrs = {});
+  Array Op(absl::string_view op, absl::Span<const Input> inputs, Attrs attrs = {});
   // All outputs.
-  std::vector<Array> Outputs(absl::string_view op, const std::vector<Input>& inputs,
+  std::vector<Array> Outputs(absl::string_view op, absl::Span<const Input> inputs,
                              Attrs attrs = {});
 
   const Status& status() const { return status_; }
@@ -87,10 +88,9 @@ class Runtime {
 
   explicit Runtime(const RuntimeOptions& options);
   Status MakeDevices(DeviceFactory& factory);
-  StatusOr<const OpKind*> KindOf(absl::string_view op, const std::vector<Input>& inputs,
-                                 Attrs attrs);
+  StatusOr<const OpKind*> KindOf(absl::string_view op, absl::Span<const Input> inputs, Attrs attrs);
   StatusOr<const OpKind*> MakeKind(std::string key, absl::string_view op,
-                                   const std::vector<Input>& inputs, Attrs attrs);
+                                   absl::Span<const Input> inputs, Attrs attrs);
   StatusOr<const OpKind*> KindOfCall(const OpCall& call);
   StatusOr<const OpKind*> AddKind(std::string key, OpCall call);
   // Runs it, or adds it to what is traced, and tells the tapes.

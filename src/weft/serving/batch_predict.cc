@@ -182,13 +182,26 @@ class BatchRun {
       WEFT_RETURN_IF_ERROR(reader->Read(static_cast<size_t>(options_.batch_size), &batch));
       if (batch.empty()) break;
       const StatusOr<std::vector<std::string>> rows = Predictions(*reader, batch);
-      if (!rows.ok())
-        return Annotate(rows.status(), absl::StrCat("Records from ", *records, " on"));
+      if (!rows.ok()) return WhichRecord(*reader, batch, *records, rows.status());
       for (const std::string& row : *rows) WEFT_RETURN_IF_ERROR(sink->Append(row + "\n"));
       *records += static_cast<int64_t>(batch.size());
     }
     WEFT_RETURN_IF_ERROR(sink->Sync());
     return sink->Close();
+  }
+
+  // `failed`, with the record of the batch that it is of, if one alone fails too.
+  Status WhichRecord(const ShardReader& reader, const std::vector<std::string>& batch,
+                     int64_t first, const Status& failed) {
+    for (size_t i = 0; i < batch.size() && failed.code() == absl::StatusCode::kInvalidArgument;
+         ++i) {
+      const auto alone = Predictions(reader, {batch[i]});
+      if (alone.ok()) continue;
+      return Annotate(alone.status(), absl::StrCat("Record ", first + static_cast<int64_t>(i),
+                                                   " (the first is 0)"));
+    }
+    return Annotate(failed, absl::StrCat("Records from ", first, " to ",
+                                         first + static_cast<int64_t>(batch.size()) - 1));
   }
 
   StatusOr<std::vector<std::string>> Predictions(const ShardReader& reader,

@@ -41,10 +41,13 @@ Status CheckWidePort(const ModelServerOptions& options) {
                          "models and change which are served. Keep them inside a private network.";
     return absl::OkStatus();
   }
-  return FailedPrecondition(
-      "Others than this machine reach ", options.bind,
-      ": give --ssl_config_file, and --token_file or client_verify in it, or say --insecure "
-      "inside a private network");
+  const char* missing = security.certificate_pem.empty()
+                            ? knows_clients ? "--ssl_config_file or --tls_folder"
+                                            : "--ssl_config_file or --tls_folder, and --token_file "
+                                              "or client_verify in the former"
+                            : "--token_file, or client_verify in --ssl_config_file";
+  return FailedPrecondition("Others than this machine reach ", options.bind, ": give ", missing,
+                            ", or say --insecure inside a private network");
 }
 
 std::unique_ptr<FileSystem> FilesFor(const ModelServerOptions& options) {

@@ -17,6 +17,7 @@ namespace {
 namespace proto = tensorflow::serving;
 using Version = proto::ModelVersionStatus;
 
+constexpr int kMostEarlier = 8;    // tries of versions before those that failed, at a start
 constexpr size_t kMostEnded = 16;  // versions of a model that are remembered when they have gone
 
 Status CheckConfig(const proto::ModelServerConfig& config) {
@@ -36,6 +37,16 @@ Status CheckConfig(const proto::ModelServerConfig& config) {
                              model.model_platform(), "', expected 'tensorflow'");
   }
   return absl::OkStatus();
+}
+
+// What to say of a model that has no versions: what keeps them from being seen.
+std::string WhyNone(FileSystem& files, const std::string& base_path, const Status& listed) {
+  if (!listed.ok()) return absl::StrCat(": ", listed.message());
+  const StatusOr<FolderState> state = LookAt(files, base_path);
+  if (!state.ok() || !state->has_graph) return "";
+  return ": it is a version itself, expected the folder of the model, in which versions are "
+         "folders "
+         "named by numbers";
 }
 
 }  // namespace
@@ -139,10 +150,12 @@ void ModelSet::Watch() {
 }
 
 void ModelSet::Poll(bool is_first) {
-  // What is being written settles soon: a start waits for it once.
-  for (int round = 0; round < 2; ++round) {
+  // What is being written settles soon: a start waits for it once. Where a version fails to load,
+  // one before it may be taken.
+  int earlier = 0, waits = 0;
+  while (true) {
     std::vector<Load> loads;
-    bool is_young = false;
+    bool is_young = false, has_failed = false;
     {
       absl::MutexLock lock(&mutex_);
       for (auto& [name, model] : models_) Look(&model, &loads, &is_young);
@@ -155,7 +168,11 @@ void ModelSet::Poll(bool is_first) {
     {
       absl::MutexLock lock(&mutex_);
       Retire();
-      if (!is_first || !is_young) return;
+      for (const Load& load : loads)
+        has_failed |= !models_[load.model].versions[load.version].status.ok();
+      if (!is_first || stopping_) return;
+      if (has_failed && earlier++ < kMostEarlier) continue;
+      if (!is_young || waits++ > 0) return;
       mutex_.AwaitWithTimeout(absl::Condition(&stopping_), options_.settle);
       if (stopping_) return;
     }
@@ -164,18 +181,20 @@ void ModelSet::Poll(bool is_first) {
 
 void ModelSet::Look(Model* model, std::vector<Load>* loads, bool* is_young) {
   const std::string& name = model->config.name();
-  const StatusOr<std::map<int64_t, std::string>> wanted = WantedVersions(
+  StatusOr<std::map<int64_t, std::string>> wanted = WantedVersions(
       *options_.load.files, model->config.base_path(), model->config.model_version_policy());
   if (!wanted.ok() || wanted->empty()) {
     if (model->is_listed)
       WEFT_LOG(WARNING) << "No versions of servable " << name << " found under base path "
                         << model->config.base_path()
-                        << (wanted.ok() ? "" : absl::StrCat(": ", wanted.status().message()));
+                        << WhyNone(*options_.load.files, model->config.base_path(),
+                                   wanted.status());
     model->is_listed = false;
     // A file system that does not answer takes nothing away.
     if (!wanted.ok()) return;
   } else {
     model->is_listed = true;
+    AddEarlier(*model, &*wanted);
   }
   for (auto& [version, entry] : model->versions) entry.wanted = wanted->contains(version);
   for (const auto& [version, folder] : *wanted) {
@@ -187,6 +206,34 @@ void ModelSet::Look(Model* model, std::vector<Load>* loads, bool* is_young) {
     if (entry.state != Version::AVAILABLE && IsDue(&entry, is_young))
       loads->push_back({name, version, folder});
   }
+}
+
+void ModelSet::AddEarlier(const Model& model, std::map<int64_t, std::string>* wanted) {
+  const VersionPolicy& policy = model.config.model_version_policy();
+  if (policy.has_all() || policy.has_specific()) return;
+  const auto serves = [](const auto& entry) { return entry.second.state == Version::AVAILABLE; };
+  if (std::any_of(model.versions.begin(), model.versions.end(), serves)) return;
+  for (const auto& [version, folder] : *wanted) {
+    if (!IsHopeless(model, version, folder)) return;
+  }
+  VersionPolicy everything;
+  everything.mutable_all();
+  const StatusOr<std::map<int64_t, std::string>> all =
+      WantedVersions(*options_.load.files, model.config.base_path(), everything);
+  if (!all.ok()) return;
+  for (auto one = all->rbegin(); one != all->rend(); ++one) {
+    if (wanted->contains(one->first) || IsHopeless(model, one->first, one->second)) continue;
+    wanted->insert(*one);
+    return;
+  }
+}
+
+bool ModelSet::IsHopeless(const Model& model, int64_t version, const std::string& folder) const {
+  const auto known = model.versions.find(version);
+  if (known != model.versions.end() && known->second.attempts > 0)
+    return !known->second.status.ok();
+  const StatusOr<FolderState> state = LookAt(*options_.load.files, folder);
+  return !state.ok() || !state->has_graph;
 }
 
 bool ModelSet::IsDue(Entry* entry, bool* is_young) {

@@ -95,6 +95,13 @@ class ModelSet {
   void Poll(bool is_first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(poll_mutex_);
   void Look(Model* model, std::vector<Load>* loads, bool* is_young)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(poll_mutex_, mutex_);
+  // Adds to `wanted` the newest earlier version that may be whole, where nothing of the model is
+  // served and nothing of `wanted` can be.
+  void AddEarlier(const Model& model, std::map<int64_t, std::string>* wanted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(poll_mutex_, mutex_);
+  // Whether a version cannot be served as it is now: it has no graph yet, or failed to load.
+  bool IsHopeless(const Model& model, int64_t version, const std::string& folder) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(poll_mutex_, mutex_);
   bool IsDue(Entry* entry, bool* is_young) ABSL_EXCLUSIVE_LOCKS_REQUIRED(poll_mutex_, mutex_);
   void LoadOne(const Load& load);
   void Finish(const Load& load, StatusOr<std::shared_ptr<const ModelVersion>> loaded);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joining tensors along a dimension, old (Concat) or new (Pack).
+#include <cstring>
 #include <memory>
 
 #include "weft/kernel/op_spec.h"
@@ -11,6 +12,24 @@ namespace {
 
 constexpr int64_t kParallelBytes = 256 << 10;
 
+// Rows [begin, end) of `input`, of `part` elements each, to columns from `column` on of the
+// output's.
+void CopyRows(const Tensor& input, int64_t begin, int64_t end, int64_t part, Tensor* output,
+              int64_t width, int64_t column) {
+  if (IsPlain(input.dtype())) {
+    const size_t size = DTypeSize(input.dtype()), bytes = part * size, step = width * size;
+    const std::byte* from = input.bytes() + begin * bytes;
+    std::byte* to = output->bytes() + begin * step + column * size;
+    for (int64_t row = begin; row < end; ++row, from += bytes, to += step) {
+      std::memcpy(to, from, bytes);
+    }
+    return;
+  }
+  for (int64_t row = begin; row < end; ++row) {
+    CopyElements(input, row * part, part, output, row * width + column);
+  }
+}
+
 // Writes inputs [first, first + count) side by side: each is a matrix of `rows` rows, and a row of
 // the output is a row of each input in turn.
 void JoinRows(KernelContext& c, int first, int count, int64_t rows, Tensor* output) {
@@ -21,9 +40,7 @@ void JoinRows(KernelContext& c, int first, int count, int64_t rows, Tensor* outp
     for (int i = first; i < first + count; ++i) {
       const Tensor& input = c.input(i);
       const int64_t part = input.num_elements() / rows;
-      for (int64_t row = begin; row < end && part > 0; ++row) {
-        CopyElements(input, row * part, part, output, row * width + column);
-      }
+      if (part > 0) CopyRows(input, begin, end, part, output, width, column);
       column += part;
     }
   };

@@ -90,7 +90,13 @@ class ReductionKernel final : public OpKernel {
     };
     const int64_t rows = loops.num_rows();
     const auto* last = loops.outer.empty() ? nullptr : &loops.outer.back();
-    if (last != nullptr && last->stride[1] != 0) {
+    if (is_row && loops.outer.size() == 1 && last->stride[1] == 1) {
+      const int64_t stride = last->stride[0];
+      c.ParallelFor(last->size, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
+        r_.loops.rows(in.bytes() + begin * stride * in_size, n, end - begin, stride,
+                      accumulators + begin * size_);
+      });
+    } else if (last != nullptr && last->stride[1] != 0) {
       // The outermost dimension is kept: its parts write to places of their own.
       const int64_t step = rows / last->size;
       c.ParallelFor(last->size, std::max<int64_t>(1, kGrain / (step * n)),

@@ -115,6 +115,9 @@ struct ReduceLoops {
   void (*row)(const std::byte* in, int64_t n, std::byte* accumulator);
   // accumulator[i] = join(accumulator[i], in[i])
   void (*column)(const std::byte* in, int64_t n, std::byte* accumulators);
+  // The first for each of `count` rows, `stride` elements from one to the next.
+  void (*rows)(const std::byte* in, int64_t n, int64_t count, int64_t stride,
+               std::byte* accumulators);
 };
 
 // Many lanes at once, and blocks whose results are joined, so that float sums lose few bits.
@@ -150,6 +153,15 @@ WEFT_INLINE void ReduceRow(const std::byte* in_bytes, int64_t n, std::byte* accu
 }
 
 template <typename R, typename T>
+WEFT_INLINE void ReduceRows(const std::byte* in, int64_t n, int64_t count, int64_t stride,
+                            std::byte* accumulators) {
+  for (int64_t i = 0; i < count; ++i) {
+    ReduceRow<R, T>(in + i * stride * static_cast<int64_t>(sizeof(T)), n, accumulators);
+    accumulators += sizeof(typename R::template Acc<T>);
+  }
+}
+
+template <typename R, typename T>
 WEFT_INLINE void ReduceColumn(const std::byte* in_bytes, int64_t n, std::byte* accumulators) {
   using A = typename R::template Acc<T>;
   const T* __restrict in = reinterpret_cast<const T*>(in_bytes);
@@ -166,7 +178,8 @@ template <typename R, typename T>
 ReduceLoops MakeReduceLoops() {
   if (const ReduceLoops* simd = FindSimdReduce(R::kName, DTypeOf<T>)) return *simd;
   return {[](const std::byte* in, int64_t n, std::byte* a) { ReduceRow<R, T>(in, n, a); },
-          [](const std::byte* in, int64_t n, std::byte* a) { ReduceColumn<R, T>(in, n, a); }};
+          [](const std::byte* in, int64_t n, std::byte* a) { ReduceColumn<R, T>(in, n, a); },
+          ReduceRows<R, T>};
 }
 
 }  // namespace weft::ops
