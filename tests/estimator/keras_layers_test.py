@@ -200,6 +200,7 @@ class Keras(unittest.TestCase):
             if KERAS3 is False and name == 'small_resnet':
                 continue  # Keras 2 scales the moving variance of images
             outputs = 2 if name == 'several_outputs' else 1
+            keras.utils.set_random_seed(len(name))  # a pool whose two largest are all but equal may choose the other
             steps = 0 if name == 'activation_exponential' else STEPS  # which grows without bounds
             cases.append(Case(self.folder.name, name, make(), loss=['mse'] * outputs, save=True, steps=steps))
         self.check(cases)
