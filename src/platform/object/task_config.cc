@@ -88,7 +88,8 @@ std::string MakeTfConfig(const TaskCluster& cluster, ReplicaType type, int64_t i
   const TfJob& job = *cluster.job;
   int64_t tasks = 0;
   for (const ReplicaSpec& replica : job.replicas) tasks += CountOf(cluster, replica);
-  if (tasks <= 1) return "";
+  // A program that is to be spread asks a server for its step, though the plan says one task.
+  if (tasks <= 1 && !job.distribution.is_automatic) return "";
   Json task;
   task.Set("type", ReplicaTypeName(type));
   task.Set("index", index);

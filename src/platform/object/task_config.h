@@ -22,7 +22,7 @@ struct TaskCluster {
 // By type in the order of their names, as the reference operator writes it; with dynamic workers
 // the sparse form: a worker knows itself and the parameter servers, so that others may come and go.
 // A trial adds task.trial, and job with the container's arguments. Empty when the job has one task
-// alone: nobody is to be found.
+// alone, unless its distribution is automatic: nobody is to be found.
 std::string MakeTfConfig(const TaskCluster& cluster, ReplicaType type, int64_t index);
 
 // --job_name=worker --task_index=1 --worker_hosts=... --ps_hosts=..., when the job asks for them.

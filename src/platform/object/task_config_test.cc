@@ -72,6 +72,16 @@ TEST(TaskConfigTest, ATrialAddsTheKeysOfTheFirstGeneration) {
       R"("environment":"cloud"})");
 }
 
+// Its program asks a server for its steps, however many tasks the plan came to.
+TEST(TaskConfigTest, OneTaskHasAClusterWhereTheDistributionIsAutomatic) {
+  TfJob job = Job("", {{"Worker", 1}});
+  EXPECT_EQ(MakeTfConfig(ClusterOf(job), ReplicaType::kWorker, 0), "");
+  job.distribution.is_automatic = true;
+  EXPECT_THAT(
+      MakeTfConfig(ClusterOf(job), ReplicaType::kWorker, 0),
+      HasSubstr(R"({"cluster":{"worker":["worker0:1"]},"task":{"type":"worker","index":0})"));
+}
+
 TEST(TaskConfigTest, TheJobKeyRepeatsTheFlags) {
   const TfJob job = Job("weft.dev/trial: \"1\", weft.dev/task-flags: \"true\"", {{"Worker", 2}});
   EXPECT_THAT(MakeTfConfig(ClusterOf(job), ReplicaType::kWorker, 1),

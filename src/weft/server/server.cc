@@ -177,6 +177,7 @@ class TaskServer final : public Server {
   void Shutdown(absl::Duration grace) override {
     if (shut_down_.exchange(true)) return;
     if (status_page_) status_page_->SetStopping();
+    if (leases_) leases_->Drain();
     stopping_.Cancel(Cancelled("The server is shutting down"));
     StopSweeps();
     if (eager_) eager_->Shutdown();

@@ -18,6 +18,13 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 // Within this time a task that lives is known to live.
 constexpr absl::Duration kBecomesKnown = absl::Seconds(5);
 
+// What ends does not wait longer for answers to others.
+constexpr absl::Duration kDrain = absl::Seconds(2);
+// The answer of a process that ends, and in it the address where the keeper is.
+constexpr char kMoved[] = "moved";
+// So many of these one after another are followed.
+constexpr int kMostNames = 8;
+
 std::string Flat(absl::Span<const absl::string_view> parts) {
   std::string bytes;
   for (absl::string_view part : parts) absl::StrAppend(&bytes, part);
@@ -78,31 +85,87 @@ void LeaseService::AnswerHere(std::unique_ptr<wire::ServerCall> call, const Json
   call->Reply(answer.status(), answer.ok() ? wire::Payload(answer->Dump()) : wire::Payload());
 }
 
-void LeaseService::HandOn(std::unique_ptr<wire::ServerCall> call, const Json& request) {
-  std::shared_ptr<wire::GrpcChannel> keeper;
+struct LeaseService::Asked {
+  ~Asked() {
+    absl::MutexLock lock(&count->mutex);
+    --count->calls;
+  }
+  std::shared_ptr<Count> count;
+  std::unique_ptr<wire::ServerCall> call;
+  std::string request;
   std::string address;
+  std::shared_ptr<wire::GrpcChannel> keeper;
+  const std::optional<JobIdentity>* identity = nullptr;  // the service's, which outlives its calls
+  Cancellation* stopping = nullptr;
+};
+
+void LeaseService::HandOn(std::unique_ptr<wire::ServerCall> call, const Json& request) {
+  auto asked = std::make_shared<Asked>();
+  asked->count = in_flight_;
+  {
+    absl::MutexLock lock(&in_flight_->mutex);
+    ++in_flight_->calls;
+  }
+  bool is_ending = false;
   {
     absl::MutexLock lock(&mutex_);
-    address = address_;
-    if (keeper_ == nullptr) {
+    asked->address = address_;
+    is_ending = is_ending_;
+    if (keeper_ == nullptr && !is_ending) {
       keeper_ = wire::GrpcChannel::Connect(
-          address, options_.identity.has_value() ? &*options_.identity : nullptr);
+          address_, options_.identity.has_value() ? &*options_.identity : nullptr);
     }
-    keeper = keeper_;
+    asked->keeper = keeper_;
   }
-  wire::ClientCall asked{.method = kMethod,
-                         .request = wire::Payload(request.Dump()),
-                         .deadline = absl::Now() + kPatience,
-                         .wait_for_ready = true,
-                         .cancellation = stopping_};
-  keeper->Call(std::move(asked), [call = std::move(call), address = std::move(address)](
-                                     StatusOr<std::unique_ptr<wire::ClientReply>> reply) mutable {
+  if (is_ending) {
+    Json answer;
+    answer.Set(kMoved, asked->address);
+    return call->Reply(absl::OkStatus(), wire::Payload(answer.Dump()));
+  }
+  asked->call = std::move(call);
+  asked->request = request.Dump();
+  asked->identity = &options_.identity;
+  asked->stopping = stopping_;
+  Ask(std::move(asked), kMostNames);
+}
+
+void LeaseService::Ask(std::shared_ptr<Asked> asked, int names_left) {
+  wire::ClientCall ask{.method = kMethod,
+                       .request = wire::Payload(asked->request),
+                       .deadline = absl::Now() + kPatience,
+                       .wait_for_ready = true,
+                       .cancellation = asked->stopping};
+  wire::GrpcChannel* const keeper = asked->keeper.get();
+  keeper->Call(std::move(ask), [asked = std::move(asked), names_left](
+                                   StatusOr<std::unique_ptr<wire::ClientReply>> reply) mutable {
     if (!reply.ok()) {
-      return call->Reply(Annotate(reply.status(), absl::StrCat("The keeper of leases, ", address)),
-                         wire::Payload());
+      return asked->call->Reply(
+          Annotate(reply.status(), absl::StrCat("The keeper of leases, ", asked->address)),
+          wire::Payload());
     }
-    call->Reply(absl::OkStatus(), wire::Payload(Flat((*reply)->response())));
+    std::string answer = Flat((*reply)->response());
+    const StatusOr<Json> told = Json::Parse(answer);
+    const Json* const moved = told.ok() ? told->Find(kMoved) : nullptr;
+    if (moved != nullptr && moved->is_string() && names_left > 0) {
+      asked->address = *moved->text();
+      asked->keeper = wire::GrpcChannel::Connect(
+          asked->address, asked->identity->has_value() ? &**asked->identity : nullptr);
+      return Ask(std::move(asked), names_left - 1);
+    }
+    asked->call->Reply(absl::OkStatus(), wire::Payload(std::move(answer)));
   });
+}
+
+void LeaseService::Drain() {
+  {
+    absl::MutexLock lock(&mutex_);
+    is_ending_ = true;
+  }
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(in_flight_->mutex) {
+    return in_flight_->calls == 0;
+  };
+  absl::MutexLock lock(&in_flight_->mutex);
+  in_flight_->mutex.AwaitWithTimeout(absl::Condition(&none), kDrain);
 }
 
 std::string LeaseService::Leave() {

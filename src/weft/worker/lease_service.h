@@ -50,6 +50,10 @@ class LeaseService {
   void Stay();
   // Calls go to the keeper at "host:port" from now on.
   void GoTo(const std::string& keeper);
+  // This process ends. What it asks the keeper for others is answered first, for a moment at most;
+  // who comes later is told where the keeper is, and asks there: an answer that is lost would leave
+  // a range with a worker that does not know of it.
+  void Drain();
   // What Leave of the process before gave.
   Status Take(absl::string_view queues);
   // It is dead, or left.
@@ -64,6 +68,10 @@ class LeaseService {
   void AnswerHere(std::unique_ptr<wire::ServerCall> call, const Json& request);
   void HandOn(std::unique_ptr<wire::ServerCall> call, const Json& request);
   void GoOn();
+  // Calls that were handed on and have no answer yet. Outlives the service with the last of them.
+  struct Asked;
+  // Asks the keeper, and whom it names where it has left.
+  static void Ask(std::shared_ptr<Asked> asked, int names_left);
 
   const LeaseServiceOptions options_;
   Cancellation* const stopping_;
@@ -73,6 +81,12 @@ class LeaseService {
   std::string address_ ABSL_GUARDED_BY(mutex_);  // of the keeper; empty: this process
   std::shared_ptr<wire::GrpcChannel> keeper_ ABSL_GUARDED_BY(mutex_);  // shared with its calls
   bool is_leaving_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
+  struct Count {
+    absl::Mutex mutex;
+    int calls ABSL_GUARDED_BY(mutex) = 0;
+  };
+  const std::shared_ptr<Count> in_flight_ = std::make_shared<Count>();
   std::vector<std::pair<std::unique_ptr<wire::ServerCall>, Json>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
