@@ -28,8 +28,7 @@ Status FoldConstants(const PlanOptions& options, Graph* graph);
 Status MergeEqualNodes(const PlanOptions& options, Graph* graph);
 // fuse_products.cc: MatMul + bias + activation become one call (_FusedProduct).
 Status FuseProducts(const PlanOptions& options, Graph* graph);
-// fuse_elementwise.cc: element-wise nodes that read each other become one pass over tiles
-// (_FusedElementwise).
+// fuse_elementwise.cc: trees of element-wise nodes become one pass over tiles (_FusedElementwise).
 Status FuseElementwise(const PlanOptions& options, Graph* graph);
 
 // Lets readers of `from` and those that wait for it turn to `to`, of as many outputs, and removes

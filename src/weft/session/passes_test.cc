@@ -226,38 +226,12 @@ TEST_F(PassesTest, ChainsRunAsOneNode) {
   EXPECT_THAT(run.ops, ElementsAre("Const", "_FusedElementwise"));
 }
 
-TEST_F(PassesTest, WhatIsReadInsideAChainIsGivenByIt) {
-  const Endpoint x = Feed("x");
-  const Endpoint row = Feed("row");
-  const Endpoint inner = b_.Op("Exp", {x}, {}, "inner");
-  const Endpoint small = b_.Op("Sqrt", {row}, {}, "small");
-  b_.Op("Neg", {b_.Op("Mul", {inner, small})}, {}, "out");
-  for (const Shape& shape : {Shape{1500}, Shape{2, 1500}, Shape{1}, Shape{}, Shape{0}}) {
-    Tensor values = *Tensor::Zeros(DType::kFloat, shape);
-    float next = 0.5f;
-    for (float& value : values.mutable_span<float>()) value = next += 1e-3f;
-    const Outcome same = Run({{"x:0", values}, {"row:0", values}}, {"out:0", "inner:0", "small:0"});
-    EXPECT_THAT(same.ops, ElementsAre("_FusedElementwise")) << shape.ToString();
-    // The root of the row has another shape than what is made of it.
-    const Outcome other = Run({{"x:0", values}, {"row:0", Tensor::Vector<float>({4})}},
-                              {"out:0", "inner:0", "small:0"});
-    EXPECT_THAT(other.ops, ElementsAre("_FusedElementwise")) << shape.ToString();
-    ASSERT_EQ(other.results.size(), 3u);
-    EXPECT_EQ(other.results[2].shape(), Shape{1});
-    EXPECT_EQ(other.results[2].span<float>()[0], 2.0f);
-  }
-}
-
-TEST_F(PassesTest, WhoReadsAResultBeforeTheChainEndsKeepsItApart) {
+TEST_F(PassesTest, WhatIsFetchedInsideAChainStays) {
   const Endpoint x = Feed("x");
   const Endpoint inner = b_.Op("Exp", {x}, {}, "inner");
-  const Endpoint product = b_.Op("MatMul", {inner, x});
-  b_.Op("Mul", {b_.Op("Neg", {inner}), product}, {}, "out");
-  const Tensor square = Tensor::FromSpan<float>(Shape{2, 2}, {1.f, 2.f, -3.f, 4.f});
-  const Outcome run = Run({{"x:0", square}}, {"out:0", "inner:0"});
-  EXPECT_TRUE(run.status.ok()) << run.status;
-  EXPECT_THAT(run.ops, Contains("Exp"));
-  EXPECT_EQ(std::count(run.ops.begin(), run.ops.end(), "MatMul"), 1);
+  b_.Op("Neg", {inner}, {}, "out");
+  const Outcome run = Run({{"x:0", Tensor::Vector<float>({1, 2})}}, {"out:0", "inner:0"});
+  EXPECT_THAT(run.ops, ElementsAre("Exp", "Neg"));
 }
 
 // Behind a gate stand results of which neither sees what the other changes.
