@@ -7,16 +7,8 @@ namespace {
 // Whether the node does nothing but compute outputs of its inputs. Those with one input may be
 // there to check it.
 bool OnlyComputes(const Node& node) {
-  const OpTraits& traits = node.traits();
-  if (node.schema().is_stateful || traits.lowers_to != InstructionKind::kKernel ||
-      traits.exchange != Exchange::kNone || traits.passes_on != PassesOn::kNo ||
-      traits.changes_variable || node.num_inputs() < 2) {
-    return false;
-  }
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    if (node.input_type(i).is_ref) return false;
-  }
-  return true;
+  return !HasEffect(node) && !node.IsCallEnd() && node.traits().passes_on == PassesOn::kNo &&
+         node.num_inputs() >= 2;
 }
 
 // Whether others wait for the node and none reads it. What nobody waits for either was asked for.

@@ -26,10 +26,7 @@ class Folder {
 
   Status Run() {
     WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_->TopologicalOrder());
-    for (const Node* node : order) {
-      has_branches_ = has_branches_ || node->LowersTo(InstructionKind::kSwitch) ||
-                      node->LowersTo(InstructionKind::kEnter);
-    }
+    has_branches_ = HasBranches(order);
     for (Node* node : order) {
       if (IsConstant(*node)) {
         Remember(node);

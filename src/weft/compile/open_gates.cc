@@ -17,23 +17,6 @@ bool IsGate(const Node& node) {
          node.LowersTo(InstructionKind::kKernel);
 }
 
-// Whether it matters what the node comes before and after: it may read or change what others see.
-bool HasEffect(const Node& node) {
-  const OpTraits& traits = node.traits();
-  if (node.IsCallEnd()) return false;
-  if (node.schema().is_stateful || traits.lowers_to != InstructionKind::kKernel ||
-      traits.exchange != Exchange::kNone || traits.changes_variable) {
-    return true;
-  }
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    if (node.input_type(i).is_ref) return true;
-  }
-  for (const ArgType& type : node.output_types()) {
-    if (type.is_ref) return true;
-  }
-  return false;
-}
-
 // For each node, the nodes with effects that come before it whatever the threads do.
 class EffectSets {
  public:
@@ -92,11 +75,10 @@ bool GuardsReaders(const Node& gate, const Node& waiting) {
 
 Status OpenGates(const PlanOptions&, Graph* graph) {
   WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
+  // Who waits for a dead node is dead too: there gates tell more than an order.
+  if (HasBranches(order)) return absl::OkStatus();
   int64_t num_effects = 0;
   for (const Node* node : order) {
-    // Who waits for a dead node is dead too: there gates tell more than an order.
-    if (node->LowersTo(InstructionKind::kSwitch) || node->LowersTo(InstructionKind::kEnter))
-      return absl::OkStatus();
     for (const Endpoint& input : node->inputs()) {
       if (input.node == nullptr) return absl::OkStatus();
     }

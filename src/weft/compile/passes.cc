@@ -1,9 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/compile/passes.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace weft::compile {
+
+bool HasEffect(const Node& node) {
+  const OpTraits& traits = node.traits();
+  if (node.IsCallEnd()) return false;
+  if (node.schema().is_stateful || traits.lowers_to != InstructionKind::kKernel ||
+      traits.exchange != Exchange::kNone || traits.changes_variable) {
+    return true;
+  }
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (node.input_type(i).is_ref) return true;
+  }
+  for (const ArgType& type : node.output_types()) {
+    if (type.is_ref) return true;
+  }
+  return false;
+}
+
+bool HasBranches(const std::vector<Node*>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
+    return node->LowersTo(InstructionKind::kSwitch) || node->LowersTo(InstructionKind::kEnter);
+  });
+}
 
 void ReplaceNode(Graph* graph, Node* from, Node* to) {
   for (Node* control : std::vector<Node*>(from->control_inputs()))

@@ -3,6 +3,8 @@
 // as they are, bit for bit, and what it cannot improve as it found it.
 #pragma once
 
+#include <vector>
+
 #include "base/status.h"
 #include "weft/compile/plan.h"
 
@@ -31,6 +33,10 @@ Status FuseProducts(const PlanOptions& options, Graph* graph);
 // fuse_elementwise.cc: trees of element-wise nodes become one pass over tiles (_FusedElementwise).
 Status FuseElementwise(const PlanOptions& options, Graph* graph);
 
+// Whether it matters what the node comes before and after: it may read or change what others see.
+bool HasEffect(const Node& node);
+// Whether conditionals or loops in version-1 form are among the nodes, where some may be dead.
+bool HasBranches(const std::vector<Node*>& nodes);
 // Lets readers of `from` and those that wait for it turn to `to`, of as many outputs, and removes
 // it. `to` inherits what `from` waits for.
 void ReplaceNode(Graph* graph, Node* from, Node* to);

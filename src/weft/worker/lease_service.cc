@@ -31,6 +31,11 @@ std::string Flat(absl::Span<const absl::string_view> parts) {
   return bytes;
 }
 
+std::shared_ptr<wire::GrpcChannel> ConnectTo(const std::string& keeper,
+                                             const std::optional<JobIdentity>& identity) {
+  return wire::GrpcChannel::Connect(keeper, identity.has_value() ? &*identity : nullptr);
+}
+
 void Tell(int ranges, absl::string_view holder) {
   if (ranges > 0)
     WEFT_LOG(WARNING) << ranges << " ranges of data that " << holder << " held are to do again";
@@ -112,8 +117,7 @@ void LeaseService::HandOn(std::unique_ptr<wire::ServerCall> call, const Json& re
     asked->address = address_;
     is_ending = is_ending_;
     if (keeper_ == nullptr && !is_ending) {
-      keeper_ = wire::GrpcChannel::Connect(
-          address_, options_.identity.has_value() ? &*options_.identity : nullptr);
+      keeper_ = ConnectTo(address_, options_.identity);
     }
     asked->keeper = keeper_;
   }
@@ -148,8 +152,7 @@ void LeaseService::Ask(std::shared_ptr<Asked> asked, int names_left) {
     const Json* const moved = told.ok() ? told->Find(kMoved) : nullptr;
     if (moved != nullptr && moved->is_string() && names_left > 0) {
       asked->address = *moved->text();
-      asked->keeper = wire::GrpcChannel::Connect(
-          asked->address, asked->identity->has_value() ? &**asked->identity : nullptr);
+      asked->keeper = ConnectTo(asked->address, *asked->identity);
       return Ask(std::move(asked), names_left - 1);
     }
     asked->call->Reply(absl::OkStatus(), wire::Payload(std::move(answer)));

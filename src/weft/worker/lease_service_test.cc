@@ -73,7 +73,7 @@ TEST_F(LeaseServiceTest, OneThatEndsNamesTheKeeperAndWhoAsksGoesThere) {
 }
 
 TEST_F(LeaseServiceTest, WhatIsAskedForOthersIsAnsweredBeforeTheEnd) {
-  absl::Notification came, go_on;
+  absl::Notification came;
   std::vector<std::unique_ptr<wire::ServerCall>> held;
   wire::MethodTable slow;
   slow.emplace(kMethod, wire::Method{[&](std::unique_ptr<wire::ServerCall> call) {
