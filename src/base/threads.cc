@@ -8,6 +8,7 @@
 #include <deque>
 #include <exception>
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include <pthread.h>
@@ -72,20 +73,23 @@ struct ThreadPool::State {
     return true;
   }
 
-  // Polls until `ready` or the budget is spent.
+  // Polls until `ready` or the budget is spent. Whoever else could use the processor has it first.
   template <typename Ready>
   void Spin(Ready ready) const {
     if (spin_us <= 0) return;
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(spin_us);
     while (!ready() && std::chrono::steady_clock::now() < end) {
-      for (int i = 0; i < 32; ++i) Pause();
+      for (int i = 0; i < 32 && !ready(); ++i) Pause();
+      sched_yield();
     }
   }
 
   void SpinForWork() {
     if (most_spinners == 0) return;
     if (spinners.fetch_add(1, std::memory_order_relaxed) < most_spinners) {
-      Spin([this] { return queued.load(std::memory_order_relaxed) > 0; });
+      // Nothing comes soon where nobody computes.
+      Spin(
+          [this] { return queued.load(std::memory_order_relaxed) > 0 || ComputingThreads() == 0; });
     }
     spinners.fetch_sub(1, std::memory_order_relaxed);
   }
@@ -143,8 +147,9 @@ class SharedLoop {
              absl::FunctionRef<void(int64_t, int64_t)> body)
       : total_(total), block_(block), num_blocks_(num_blocks), body_(body) {}
 
-  // Runs the next block; false when there was none left.
-  bool RunBlock() {
+  // Runs the next block; false when there was none left. The claim of a helper ends with its last
+  // block, before the caller hears of it: the caller's next loop may want it at once.
+  bool RunBlock(std::optional<ClaimedThread>* claim) {
     const int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
     if (index >= num_blocks_) return false;
     try {
@@ -154,6 +159,7 @@ class SharedLoop {
       absl::MutexLock lock(&mutex_);
       if (exception_ == nullptr) exception_ = std::current_exception();
     }
+    if (claim != nullptr && next_.load(std::memory_order_relaxed) >= num_blocks_) claim->reset();
     if (blocks_done_.fetch_add(1, std::memory_order_acq_rel) + 1 == num_blocks_) {
       absl::MutexLock lock(&mutex_);
       done_.SignalAll();
@@ -215,15 +221,15 @@ void ThreadPool::ParallelFor(int64_t total, int64_t min_block,
     helpers += more;
     for (int i = 0; i < more; ++i) {
       Schedule([loop] {
-        const ClaimedThread claim;
-        while (loop->RunBlock()) {
+        std::optional<ClaimedThread> claim(std::in_place);
+        while (loop->RunBlock(&claim)) {
         }
       });
     }
   };
   do {
     call_helpers();
-  } while (loop->RunBlock());
+  } while (loop->RunBlock(nullptr));
   const auto all_done = [&] { return loop->IsDone(); };
   state_->Spin(all_done);
   if (!all_done()) {
@@ -232,6 +238,14 @@ void ThreadPool::ParallelFor(int64_t total, int64_t min_block,
   }
   loop->RethrowException();
 }
+
+namespace {
+constexpr int kComputeSpin = 40;  // microseconds
+}  // namespace
+
+ComputePool::ComputePool(std::string name, int num_threads)
+    : ThreadPool(std::move(name), num_threads > 0 ? num_threads : UsableCores(),
+                 num_threads <= UsableCores() ? kComputeSpin : 0) {}
 
 Thread::Thread(std::string name, absl::AnyInvocable<void()> body)
     : thread_([name = std::move(name), body = std::move(body)]() mutable {

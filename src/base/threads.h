@@ -40,6 +40,14 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
+// The pool that kernels share their loops over. One loop follows another within microseconds, so an
+// idle thread polls a while for the next, unless there are more threads than cores.
+class ComputePool final : public ThreadPool {
+ public:
+  // `num_threads`: zero or less for as many as there are cores.
+  ComputePool(std::string name, int num_threads);
+};
+
 // A thread with a name, joined by its destructor: for the few loops that own one (IO, watchdogs).
 class Thread {
  public:

@@ -10,7 +10,7 @@ namespace weft::executor {
 
 // What a kernel takes less than is computed where it becomes ready: to hand it to another thread
 // costs as much.
-inline constexpr int64_t kWorthHandingOver = 15'000;  // nanoseconds
+inline constexpr int64_t kWorthHandingOver = 6'000;  // nanoseconds
 // What it costs to hand a kernel over, in nanoseconds.
 inline constexpr int64_t kHandOver = 2'000;
 

@@ -58,7 +58,7 @@ StatusOr<std::unique_ptr<Runtime>> Runtime::Make(const RuntimeOptions& options) 
 
 Runtime::Runtime(const RuntimeOptions& options)
     : catalogue_(*options.catalogue),
-      pool_("weft-eager", options.num_threads > 0 ? options.num_threads : UsableCores()),
+      pool_("weft-eager", options.num_threads),
       waits_(&clock_),
       task_{.pool = &pool_, .files = &files_, .waits = &waits_} {}
 

@@ -99,7 +99,7 @@ class Runtime {
   int64_t NextName() { return next_name_++; }
 
   const Catalogue& catalogue_;
-  ThreadPool pool_;
+  ComputePool pool_;
   RealClock clock_;
   WaitRegistry waits_;
   RealFileSystem files_;

@@ -93,7 +93,7 @@ class TaskServer final : public Server {
         master_patience_(std::min(options.session_lease, kMasterPatience)),
         host_(device_task_.TaskName(), &compute_),
         dial_("weft-dial", kDialThreads),
-        compute_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores()),
+        compute_("weft-compute", options.num_threads),
         setup_("weft-setup", kSetupThreads),
         calls_("weft-calls", std::max(kCallThreads, compute_.num_threads())) {}
 
@@ -574,7 +574,7 @@ class TaskServer final : public Server {
   std::optional<eager::EagerHost> eager_;
   std::optional<TaskHandover> handover_;
   ThreadPool dial_;
-  ThreadPool compute_;
+  ComputePool compute_;
   ThreadPool setup_;
   ThreadPool calls_;
   std::unique_ptr<wire::GrpcServer> grpc_;

@@ -41,8 +41,7 @@ class DirectSession final : public Session {
       : catalogue_(*options.catalogue),
         part_options_{
             .fold = options.fold, .fuse = options.fuse, .deterministic = options.deterministic},
-        pool_("weft-compute", options.num_threads > 0 ? options.num_threads : UsableCores(),
-              options.num_threads <= UsableCores() ? kSpinMicros : 0),
+        pool_("weft-compute", options.num_threads),
         own_waits_(&clock_),
         watchdog_(&own_waits_),
         environment_{.pool = &pool_,
@@ -213,16 +212,13 @@ class DirectSession final : public Session {
     return found == executables_.end() ? nullptr : found->second;
   }
 
-  // A thread that has just worked polls this long for more: about what it costs to be woken.
-  static constexpr int kSpinMicros = 40;
-
   const DeviceName task_{.job = "localhost", .replica = 0, .task = 0};
   const Catalogue& catalogue_;
   const step::PartOptions part_options_;
   // Outlives the threads, which may still work on a collective whose step has ended.
   collective::LocalNetwork network_{task_.TaskName(), &pool_};
   collective::Engine collectives_{collective::EngineOptions(), &network_};
-  ThreadPool pool_;
+  ComputePool pool_;
   storage::ObjectFileSystem real_files_{std::make_unique<RealFileSystem>()};
   RealClock clock_;
   TimerQueue timers_;  // ends steps that take too long

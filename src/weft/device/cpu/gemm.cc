@@ -7,14 +7,18 @@
 
 #include "weft/device/cpu/dnnl_library.h"
 #include "weft/device/cpu/gemm_block.h"
+#include "weft/device/cpu/scratch.h"
 
 namespace weft {
 namespace {
 
-// Multiply-adds below which a call of oneDNN costs more than it saves, and those that one thread
-// should at least get.
-constexpr int64_t kLibraryWork = 64 * 64 * 64;
-constexpr int64_t kShareWork = 1 << 21;
+// Multiply-adds that one thread should at least get.
+constexpr int64_t kShareWork = 1 << 20;
+
+// Few rows with a b larger than this wait for memory, which oneDNN reads best.
+constexpr int64_t kStreamedElements = 1 << 19;
+constexpr int64_t kFewestStreamedRows = 5;
+constexpr int64_t kMostStreamedRows = 64;
 
 // Unsigned for integers, so that they wrap.
 template <typename T, bool integer = std::is_integral_v<T>>
@@ -110,55 +114,34 @@ void Finish(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, int64_t 
   }
 }
 
-// oneDNN's code for AVX-512 copies a transposed b unless a has at most this many rows, which costs
-// a third of the product where a has few more: such products are computed by slices.
-constexpr int64_t kSliceRows = 8;
-bool PaysToSlice(const MatrixProduct<float>& p) {
-#if defined(__x86_64__)
-  static const bool has_avx512 = __builtin_cpu_supports("avx512f");
-#else
-  constexpr bool has_avx512 = false;
-#endif
-  constexpr int64_t kMostElements = 1 << 18;  // of b, which is read for each slice
-  return has_avx512 && p.transpose_b && !p.transpose_a && p.m > kSliceRows &&
-         p.m <= 8 * kSliceRows && p.n >= 128 && p.n * p.k <= kMostElements;
+template <typename T>
+bool IsStreamed(const MatrixProduct<T>& p) {
+  return std::is_same_v<T, float> && !p.transpose_b && p.m >= kFewestStreamedRows &&
+         p.m <= kMostStreamedRows && p.n * p.k > kStreamedElements;
 }
 
 // False where the library is missing or refuses.
 bool LibraryProduct(const MatrixProduct<float>& p) {
   const DnnlSgemm sgemm = LoadDnnlSgemm();
-  if (sgemm == nullptr) return false;
-  const int64_t rows = PaysToSlice(p) ? kSliceRows : p.m;
-  for (int64_t i = 0; i < p.m; i += rows) {
-    const MatrixProduct<float> part = RowsOf(p, i, std::min(p.m, i + rows));
-    if (sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', part.m, p.n, p.k, 1.0f, part.a,
-              p.a_stride, p.b, p.b_stride, 0.0f, part.c, p.c_stride) != 0) {
-      return false;
-    }
-  }
-  return true;
+  return sgemm != nullptr &&
+         sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, 1.0f, p.a,
+               p.a_stride, p.b, p.b_stride, 0.0f, p.c, p.c_stride) == 0;
 }
 
-// Rounds shares to whole register blocks.
-constexpr int64_t kRowUnit = 8;
-constexpr int64_t kColumnUnit = 32;
-
-}  // namespace
-
+// `is_streamed` is said of the whole product, so that no part of it is computed otherwise than the
+// rest.
 template <typename T>
-void Multiply(const MatrixProduct<T>& p) {
+void MultiplyHere(const MatrixProduct<T>& p, bool is_streamed) {
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) {
     for (int64_t i = 0; i < p.m; ++i) std::fill_n(p.c + i * p.c_stride, p.n, T(0.0f));
     return;
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (p.m > 4 && p.n > 4 && p.m * p.n * p.k > kLibraryWork) {
-      if (LibraryProduct(p)) return;
-    }
-    GetBlockProducts().of_float(p);
-  } else if constexpr (std::is_same_v<T, double>) {
-    GetBlockProducts().of_double(p);
+    if (is_streamed && LibraryProduct(p)) return;
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    GetBlockProducts().of<T>().whole(p);
   } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>) {
     NarrowProduct(p);
   } else {
@@ -166,14 +149,75 @@ void Multiply(const MatrixProduct<T>& p) {
   }
 }
 
+// Rounds shares to whole register blocks.
+constexpr int64_t kRowUnit = 8;
+constexpr int64_t kColumnUnit = 32;
+// Up to this many rows threads take columns, and each packs what it needs of b.
+constexpr int64_t kFewRows = 128;
+constexpr int64_t kMostPacked = 1 << 20;   // elements of b at a time
+constexpr int64_t kPackedShare = 1 << 16;  // elements that a thread should at least pack
+constexpr int64_t kPanelsAtOnce = 2;
+
+// Packs op(b) once for all threads, which then share tiles of c. False if memory is short.
+template <typename T>
+bool SharePanels(const MatrixProduct<T>& product, const ProductEpilogue& epilogue,
+                 WorkSharer share) {
+  const BlockCode<T>& code = GetBlockProducts().of<T>();
+  const int64_t strip = code.panel * product.k;
+  const int64_t most_panels = std::max(kPanelsAtOnce, kMostPacked / strip);
+  const int64_t all_panels = (product.n + code.panel - 1) / code.panel;
+  const Scratch<T> packed(std::min(all_panels, most_panels) * strip);
+  if (packed.data() == nullptr) return false;
+  const int64_t height = std::clamp(product.m / 8 / code.rows * code.rows, code.rows, kRowsAtOnce);
+  const int64_t blocks = (product.m + height - 1) / height;
+  for (int64_t done = 0; done < all_panels; done += most_panels) {
+    const int64_t first_column = done * code.panel;
+    const MatrixProduct<T> p = ColumnsOf(
+        product, first_column, std::min(product.n, first_column + most_panels * code.panel));
+    const int64_t panels = std::min(most_panels, all_panels - done);
+    share(panels, std::max<int64_t>(1, kPackedShare / strip),
+          [&](int64_t begin, int64_t end) { code.pack(p, begin, end, packed.data()); });
+    const int64_t groups = (panels + kPanelsAtOnce - 1) / kPanelsAtOnce;
+    const int64_t least = kShareWork / (height * kPanelsAtOnce * strip) + 1;
+    share(blocks * groups, least, [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t row = begin / groups * height;
+        const int64_t first = begin % groups;
+        const int64_t last = std::min(groups, first + end - begin);
+        const MatrixProduct<T> rows = RowsOf(p, row, std::min(p.m, row + height));
+        const int64_t last_panel = std::min(panels, last * kPanelsAtOnce);
+        code.multiply_packed(rows, first * kPanelsAtOnce, last_panel, packed.data());
+        const int64_t column = first * kPanelsAtOnce * code.panel;
+        Finish(ColumnsOf(rows, column, std::min(p.n, last_panel * code.panel)), epilogue,
+               first_column + column);
+        begin += last - first;
+      }
+    });
+  }
+  return true;
+}
+
+}  // namespace
+
+template <typename T>
+void Multiply(const MatrixProduct<T>& p) {
+  MultiplyHere(p, IsStreamed(p));
+}
+
 template <typename T>
 void Multiply(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, WorkSharer share) {
   const int64_t work = p.m * p.n * std::max<int64_t>(1, p.k);
-  if (work <= 2 * kShareWork) {
+  if (work < 2 * kShareWork) {
     Multiply(p);
     Finish(p, epilogue, 0);
     return;
   }
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!IsStreamed(p) && (p.m > kFewRows || p.n < 8 * kColumnUnit)) {
+      if (SharePanels(p, epilogue, share)) return;
+    }
+  }
+  const bool is_streamed = IsStreamed(p);
   // Whoever has a few rows packs all of b for them: of wide products threads share the columns.
   if (p.m >= p.n || (p.m >= 64 && p.n < 2 * p.m)) {
     const int64_t units = (p.m + kRowUnit - 1) / kRowUnit;
@@ -181,7 +225,7 @@ void Multiply(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, WorkSh
           [&](int64_t begin, int64_t end) {
             const MatrixProduct<T> part =
                 RowsOf(p, begin * kRowUnit, std::min(p.m, end * kRowUnit));
-            Multiply(part);
+            MultiplyHere(part, is_streamed);
             Finish(part, epilogue, 0);
           });
     return;
@@ -191,7 +235,7 @@ void Multiply(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, WorkSh
         [&](int64_t begin, int64_t end) {
           const MatrixProduct<T> part =
               ColumnsOf(p, begin * kColumnUnit, std::min(p.n, end * kColumnUnit));
-          Multiply(part);
+          MultiplyHere(part, is_streamed);
           Finish(part, epilogue, begin * kColumnUnit);
         });
 }

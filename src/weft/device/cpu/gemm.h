@@ -39,7 +39,8 @@ struct ProductEpilogue {
 using WorkSharer =
     absl::FunctionRef<void(int64_t, int64_t, absl::FunctionRef<void(int64_t, int64_t)>)>;
 
-// float and double: vector code for the machine's instruction set; large float products go to
+// float and double: vector code for the machine's instruction set, in which what is transposed or
+// large is packed once for all threads; float products of a few rows that wait for memory go to
 // oneDNN, loaded when first needed. Half and Bfloat16 are computed in float. Other types: plain
 // loops; integers wrap. Safe to call on any thread. Every share computes whole elements of c in one
 // order, so results do not depend on the number of threads.

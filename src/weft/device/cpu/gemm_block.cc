@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by blocks of some rows and 2 vectors that stay in registers. Panels of b are copied when
-// they are transposed or too large to be read again from where they lie, and so are rows of a that
-// many panels meet.
+// Products by blocks of some rows and 2 vectors that stay in registers. Columns of b are taken in
+// panels as wide as a block, and copied where they are transposed or too many to be read again from
+// where they lie. Each element is summed up in the order of k, whichever way is taken, but for up
+// to four rows times a transposed b: the same product has the same bits on any number of threads.
 #include "weft/device/cpu/gemm_block.h"
 
 #include <algorithm>
-#include <vector>
+#include <optional>
 
 #include "base/vector_sets.h"
+#include "weft/device/cpu/scratch.h"
 
 #define HWY_DISABLED_TARGETS WEFT_UNUSED_VECTOR_SETS
 #undef HWY_TARGET_INCLUDE
@@ -24,10 +26,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 // As many as registers hold beside 2 vectors of b, so that few loads are waited for.
 constexpr int kRows = HWY_TARGET <= HWY_AVX3 ? 8 : 6;
 constexpr int64_t kFewRows = 4;    // up to which b is read where it lies
-constexpr int64_t kRowBlock = 64;  // rows of a at a time against all panels, so that they stay near
-constexpr int64_t kDepth = 256;    // of a packed panel: 256 x 2 vectors lie in the nearest cache
-constexpr int64_t kColumns = 512;  // of a packed block
-constexpr int64_t kSmall = 64 * 64;  // elements of b below which it is read where it lies
+constexpr int64_t kDepth = 256;    // of a panel at a time: 256 x 2 vectors lie in the nearest cache
+constexpr int64_t kColumns = 512;  // of b that are copied before many rows meet them
+constexpr int64_t kNarrowDepth = 1024;  // of up to 8 columns that are read where they lie
 
 // Rows and columns of one register block; b's rows are b_stride apart.
 template <typename T>
@@ -41,26 +42,43 @@ struct Block {
   T* c;
   int64_t c_stride;
   bool add;  // to what c holds
+  T* copy;   // where Reading::kCopies leaves what it has read of b, for further rows
 };
 
-// kVectors vectors wide; the last has `rest` columns, all of them unless masked.
-template <int rows, int vectors, bool masked, typename D, typename T = hn::TFromD<D>>
+// How b is read: where it lies, the same with a copy left behind, or packed and padded.
+enum class Reading { kInPlace, kCopies, kPacked };
+
+// `vectors` wide; the last has `rest` columns, all of them unless masked.
+template <int rows, int vectors, bool masked, Reading reading, typename D,
+          typename T = hn::TFromD<D>>
 HWY_INLINE void MultiplyBlock(D d, const Block<T>& x, int64_t rest) {
+  constexpr bool copies = reading == Reading::kCopies;
+  constexpr bool masks_b = masked && reading != Reading::kPacked;
   using V = hn::Vec<D>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto mask = hn::FirstN(d, static_cast<size_t>(rest));
   V sums[rows][vectors];
   for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) sums[r][v] = hn::Zero(d);
+    for (int v = 0; v < vectors; ++v) {
+      const T* c = x.c + r * x.c_stride + v * lanes;
+      if (!x.add) {
+        sums[r][v] = hn::Zero(d);
+      } else {
+        sums[r][v] = masked && v == vectors - 1 ? hn::MaskedLoad(mask, d, c) : hn::LoadU(d, c);
+      }
+    }
   }
   const T* b = x.b;
   const T* a = x.a;
+  T* copy = x.copy;
   for (int64_t i = 0; i < x.k; ++i, b += x.b_stride, a += x.a_depth) {
     V columns[vectors];
     for (int v = 0; v < vectors; ++v) {
-      columns[v] = masked && v == vectors - 1 ? hn::MaskedLoad(mask, d, b + v * lanes)
-                                              : hn::LoadU(d, b + v * lanes);
+      columns[v] = masks_b && v == vectors - 1 ? hn::MaskedLoad(mask, d, b + v * lanes)
+                                               : hn::LoadU(d, b + v * lanes);
+      if constexpr (copies) hn::StoreU(columns[v], d, copy + v * lanes);
     }
+    if constexpr (copies) copy += 2 * lanes;
     for (int r = 0; r < rows; ++r) {
       const V factor = hn::Set(d, a[r * x.a_row]);
       for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(factor, columns[v], sums[r][v]);
@@ -70,23 +88,21 @@ HWY_INLINE void MultiplyBlock(D d, const Block<T>& x, int64_t rest) {
     for (int v = 0; v < vectors; ++v) {
       T* c = x.c + r * x.c_stride + v * lanes;
       if (masked && v == vectors - 1) {
-        if (x.add) sums[r][v] = hn::Add(sums[r][v], hn::MaskedLoad(mask, d, c));
         hn::BlendedStore(sums[r][v], mask, d, c);
       } else {
-        if (x.add) sums[r][v] = hn::Add(sums[r][v], hn::LoadU(d, c));
         hn::StoreU(sums[r][v], d, c);
       }
     }
   }
 }
 
-template <int rows, typename D, typename T = hn::TFromD<D>>
+template <int rows, Reading reading, typename D, typename T = hn::TFromD<D>>
 void MultiplyRows(D d, const Block<T>& x, int64_t columns) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  if (columns == 2 * lanes) return MultiplyBlock<rows, 2, false>(d, x, lanes);
-  if (columns > lanes) return MultiplyBlock<rows, 2, true>(d, x, columns - lanes);
-  if (columns == lanes) return MultiplyBlock<rows, 1, false>(d, x, lanes);
-  return MultiplyBlock<rows, 1, true>(d, x, columns);
+  if (columns == 2 * lanes) return MultiplyBlock<rows, 2, false, reading>(d, x, lanes);
+  if (columns > lanes) return MultiplyBlock<rows, 2, true, reading>(d, x, columns - lanes);
+  if (columns == lanes) return MultiplyBlock<rows, 1, false, reading>(d, x, lanes);
+  return MultiplyBlock<rows, 1, true, reading>(d, x, columns);
 }
 
 // How many of `left` rows go through registers together.
@@ -94,70 +110,135 @@ HWY_INLINE int64_t RowsTogether(int64_t left) {
   return left >= kRows ? kRows : left >= 4 ? 4 : left;
 }
 
-// All rows of one panel of at most 2 vectors. Rows of a lie as x says, or are packed: together as
-// they go through registers, column by column.
+template <Reading reading, typename D, typename T = hn::TFromD<D>>
+void MultiplyTogether(D d, const Block<T>& x, int64_t rows, int64_t columns) {
+  switch (rows) {
+    case kRows:
+      return MultiplyRows<kRows, reading>(d, x, columns);
+    case 4:
+      return MultiplyRows<4, reading>(d, x, columns);
+    case 3:
+      return MultiplyRows<3, reading>(d, x, columns);
+    case 2:
+      return MultiplyRows<2, reading>(d, x, columns);
+    default:
+      return MultiplyRows<1, reading>(d, x, columns);
+  }
+}
+
+// All rows of one panel of at most 2 vectors.
 template <typename D, typename T = hn::TFromD<D>>
-void MultiplyPanel(D d, Block<T> x, int64_t m, int64_t columns, bool is_packed) {
+void MultiplyPanel(D d, Reading reading, Block<T> x, int64_t m, int64_t columns) {
   for (int64_t i = 0; i < m;) {
     const int64_t rows = RowsTogether(m - i);
-    if (is_packed) {
-      x.a_row = 1;
-      x.a_depth = rows;
+    if (reading == Reading::kInPlace) {
+      MultiplyTogether<Reading::kInPlace>(d, x, rows, columns);
+    } else if (reading == Reading::kPacked) {
+      MultiplyTogether<Reading::kPacked>(d, x, rows, columns);
+    } else {
+      MultiplyTogether<Reading::kCopies>(d, x, rows, columns);
+      x.b = x.copy;
+      x.b_stride = 2 * static_cast<int64_t>(hn::Lanes(d));
+      reading = Reading::kPacked;
     }
-    switch (rows) {
-      case kRows:
-        MultiplyRows<kRows>(d, x, columns);
-        break;
-      case 4:
-        MultiplyRows<4>(d, x, columns);
-        break;
-      case 3:
-        MultiplyRows<3>(d, x, columns);
-        break;
-      case 2:
-        MultiplyRows<2>(d, x, columns);
-        break;
-      default:
-        MultiplyRows<1>(d, x, columns);
-    }
-    x.a += rows * (is_packed ? x.k : x.a_row);
+    x.a += rows * x.a_row;
     x.c += rows * x.c_stride;
     i += rows;
   }
 }
 
-// Copies m rows of op(a), whose first x.a is, as MultiplyPanel takes packed ones.
+// Where op(a) is transposed, its rows lie beside each other in `rows` from now on.
 template <typename T>
-void PackRows(const Block<T>& x, int64_t m, T* to) {
-  for (int64_t i = 0; i < m;) {
-    const int64_t rows = RowsTogether(m - i);
-    const T* from = x.a + i * x.a_row;
-    if (x.a_row == 1) {
-      for (int64_t l = 0; l < x.k; ++l) std::copy_n(from + l * x.a_depth, rows, to + l * rows);
-    } else {
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t l = 0; l < x.k; ++l) to[l * rows + r] = from[r * x.a_row + l * x.a_depth];
-      }
+void TakePackedRows(int64_t height, bool is_packed, T* rows, Block<T>* x) {
+  if (!is_packed) {
+    for (int64_t l = 0; l < x->k; ++l) {
+      std::copy_n(x->a + l * x->a_depth, height, rows + l * height);
     }
-    to += rows * x.k;
-    i += rows;
+  }
+  x->a = rows;
+  x->a_row = 1;
+  x->a_depth = height;
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// The 4 x 4 or, of doubles, 2 x 2 elements at `from`, rows and columns exchanged.
+template <typename T>
+HWY_INLINE void TransposeSquare(const T* from, int64_t stride, int64_t width, T* to) {
+  const hn::Full128<T> d;
+  const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + stride);
+  if constexpr (sizeof(T) == 8) {
+    hn::StoreU(hn::InterleaveLower(d, r0, r1), d, to);
+    hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, to + width);
+  } else {
+    const auto r2 = hn::LoadU(d, from + 2 * stride), r3 = hn::LoadU(d, from + 3 * stride);
+    const auto l02 = hn::InterleaveLower(d, r0, r2), u02 = hn::InterleaveUpper(d, r0, r2);
+    const auto l13 = hn::InterleaveLower(d, r1, r3), u13 = hn::InterleaveUpper(d, r1, r3);
+    hn::StoreU(hn::InterleaveLower(d, l02, l13), d, to);
+    hn::StoreU(hn::InterleaveUpper(d, l02, l13), d, to + width);
+    hn::StoreU(hn::InterleaveLower(d, u02, u13), d, to + 2 * width);
+    hn::StoreU(hn::InterleaveUpper(d, u02, u13), d, to + 3 * width);
+  }
+}
+template <typename T>
+constexpr int64_t kSide = 16 / sizeof(T);
+#else
+template <typename T>
+HWY_INLINE void TransposeSquare(const T* from, int64_t, int64_t, T* to) {
+  *to = *from;
+}
+template <typename T>
+constexpr int64_t kSide = 1;
+#endif
+
+// Copies `columns` rows of memory, `stride` apart and `depth` long, to columns `width` apart.
+template <typename T>
+void Transpose(const T* from, int64_t stride, int64_t columns, int64_t depth, int64_t width,
+               T* to) {
+  constexpr int64_t side = kSide<T>;
+  const int64_t squares = columns / side * side;
+  const int64_t whole = depth / side * side;
+  for (int64_t c = 0; c < squares; c += side) {
+    for (int64_t i = 0; i < whole; i += side) {
+      TransposeSquare(from + c * stride + i, stride, width, to + i * width + c);
+    }
+  }
+  for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t i = c < squares ? whole : 0; i < depth; ++i) {
+      to[i * width + c] = from[c * stride + i];
+    }
   }
 }
 
-// Copies rows [k0, k0 + depth) and columns [j, j + columns) of op(b), one row after the other.
+// Copies rows [k0, k0 + depth) and columns [j, j + columns) of op(b), one row after the other, with
+// zeros behind.
 template <typename T>
 void PackPanel(const MatrixProduct<T>& p, int64_t k0, int64_t depth, int64_t j, int64_t columns,
                int64_t width, T* to) {
-  if (!p.transpose_b) {
-    for (int64_t i = 0; i < depth; ++i) {
-      std::copy_n(p.b + (k0 + i) * p.b_stride + j, columns, to + i * width);
-    }
-    return;
+  for (int64_t i = 0; i < depth && columns < width; ++i) {
+    std::fill(to + i * width + columns, to + (i + 1) * width, T(0));
   }
-  for (int64_t c = 0; c < columns; ++c) {
-    const T* from = p.b + (j + c) * p.b_stride + k0;
-    for (int64_t i = 0; i < depth; ++i) to[i * width + c] = from[i];
+  if (p.transpose_b) {
+    return Transpose(p.b + j * p.b_stride + k0, p.b_stride, columns, depth, width, to);
   }
+  for (int64_t i = 0; i < depth; ++i) {
+    std::copy_n(p.b + (k0 + i) * p.b_stride + j, columns, to + i * width);
+  }
+}
+
+// The rows of a from column k0 of op(a) on, as far as a panel goes at a time.
+template <typename T>
+Block<T> BlockOf(const MatrixProduct<T>& p, int64_t k0) {
+  const int64_t a_depth = p.transpose_a ? p.a_stride : 1;
+  return {.a = p.a + k0 * a_depth,
+          .a_row = p.transpose_a ? 1 : p.a_stride,
+          .a_depth = a_depth,
+          .b = nullptr,
+          .b_stride = 0,
+          .k = std::min(kDepth, p.k - k0),
+          .c = p.c,
+          .c_stride = p.c_stride,
+          .add = k0 > 0,
+          .copy = nullptr};
 }
 
 // One row: wide blocks, because a single chain of sums would wait for itself.
@@ -168,17 +249,17 @@ void MultiplyRow(D d, const Block<T>& x, int64_t columns) {
   if constexpr (vectors > 1) {
     if (rest <= 0) return MultiplyRow<vectors - 1>(d, x, columns);
   }
-  MultiplyBlock<1, vectors, true>(d, x, rest);
+  MultiplyBlock<1, vectors, true, Reading::kInPlace>(d, x, rest);
 }
 
 // b as it lies. Narrow ones with narrow vectors: a masked load whose hidden lanes reach into a page
 // that nobody has touched costs hundreds of nanoseconds.
 template <typename D, typename T = hn::TFromD<D>>
-void UnpackedProduct(D d, const MatrixProduct<T>& p, Block<T> x) {
+void UnpackedProduct(D d, const MatrixProduct<T>& p) {
   const int64_t width = 2 * static_cast<int64_t>(hn::Lanes(d));
+  Block<T> x = BlockOf(p, 0);
   x.b_stride = p.b_stride;
   x.k = p.k;
-  x.a = p.a;
   if (p.m == 1 && p.n > width) {
     constexpr int kWide = 8;
     const int64_t wide = kWide / 2 * width;
@@ -193,7 +274,7 @@ void UnpackedProduct(D d, const MatrixProduct<T>& p, Block<T> x) {
     x.a = p.a;
     x.b = p.b + j;
     x.c = p.c + j;
-    MultiplyPanel(d, x, p.m, std::min(width, p.n - j), false);
+    MultiplyPanel(d, Reading::kInPlace, x, p.m, std::min(width, p.n - j));
   }
 }
 
@@ -218,59 +299,98 @@ void DotProducts(D d, const MatrixProduct<T>& p) {
   }
 }
 
-template <typename T>
-void Product(const MatrixProduct<T>& p) {
-  const hn::ScalableTag<T> d;
+// Panels are copied one by one where a few rows meet them, by the first of those rows if they lie
+// that way, and many at a time for many rows.
+template <typename D, typename T = hn::TFromD<D>>
+void MultiplyByPanels(D d, const MatrixProduct<T>& p) {
   const int64_t width = 2 * static_cast<int64_t>(hn::Lanes(d));
-  Block<T> x{};
-  x.a_row = p.transpose_a ? 1 : p.a_stride;
-  x.a_depth = p.transpose_a ? p.a_stride : 1;
-  x.c_stride = p.c_stride;
-  if (!p.transpose_b && (p.k * p.n <= kSmall || p.m <= kFewRows)) {
-    if (p.n <= 4) return UnpackedProduct(hn::CappedTag<T, 4>(), p, x);
-    if (p.n <= 8) return UnpackedProduct(hn::CappedTag<T, 8>(), p, x);
-    return UnpackedProduct(d, p, x);
-  }
-  if (p.transpose_b && !p.transpose_a && p.m <= kFewRows && p.k >= width) return DotProducts(d, p);
-  HWY_ALIGN T small[1024];
-  const int64_t padded = (std::min(kColumns, p.n) + width - 1) / width * width;
-  std::vector<T> large;
-  T* packed = small;
-  if (padded * std::min(kDepth, p.k) > 1024) {
-    large.resize(padded * std::min(kDepth, p.k));
-    packed = large.data();
-  }
-  // Pays where each row is met by several panels.
-  const bool packs_rows = p.n >= 4 * width;
-  std::vector<T> rows(packs_rows ? std::min(kRowBlock, p.m) * std::min(kDepth, p.k) : 0);
-  x.b_stride = width;
+  const int64_t all = (p.n + width - 1) / width * width;
+  const bool is_low = p.m <= kRowsAtOnce;
+  std::optional<Scratch<T>> far;
+  if (!is_low) far.emplace(std::min(all, kColumns) * std::min(kDepth, p.k));
+  HWY_ALIGN T near[2 * hn::MaxLanes(hn::ScalableTag<T>()) * kDepth];
+  HWY_ALIGN T rows[kRowsAtOnce * kDepth];
+  const bool one_by_one = is_low || far->data() == nullptr;
+  T* const packed = one_by_one ? near : far->data();
+  const int64_t together = one_by_one ? width : kColumns;
+  const bool is_read_in_place = is_low && !p.transpose_b;
+  const Reading reading = !is_read_in_place ? Reading::kPacked
+                          : p.m <= kRows    ? Reading::kInPlace
+                                            : Reading::kCopies;
   for (int64_t k0 = 0; k0 < p.k; k0 += kDepth) {
-    x.k = std::min(kDepth, p.k - k0);
-    x.add = k0 > 0;
-    for (int64_t j0 = 0; j0 < p.n; j0 += kColumns) {
-      const int64_t block = std::min(kColumns, p.n - j0);
-      for (int64_t j = 0; j < block; j += width) {
-        PackPanel(p, k0, x.k, j0 + j, std::min(width, block - j), width, packed + j * x.k);
+    const Block<T> at = BlockOf(p, k0);
+    for (int64_t j0 = 0; j0 < p.n; j0 += together) {
+      const int64_t block = std::min(together, p.n - j0);
+      for (int64_t j = 0; j < block && !is_read_in_place; j += width) {
+        PackPanel(p, k0, at.k, j0 + j, std::min(width, block - j), width, packed + j * at.k);
       }
-      for (int64_t i = 0; i < p.m; i += kRowBlock) {
-        const int64_t height = std::min(kRowBlock, p.m - i);
-        Block<T> part = x;
-        part.a = p.a + i * x.a_row + k0 * x.a_depth;
-        if (packs_rows) {
-          PackRows(part, height, rows.data());
-          part.a = rows.data();
-        }
+      for (int64_t i = 0; i < p.m; i += kRowsAtOnce) {
+        const int64_t height = std::min(kRowsAtOnce, p.m - i);
+        Block<T> x = at;
+        x.a += i * x.a_row;
+        if (p.transpose_a) TakePackedRows(height, /*is_packed=*/is_low && j0 > 0, rows, &x);
         for (int64_t j = 0; j < block; j += width) {
-          part.b = packed + j * x.k;
-          part.c = p.c + i * p.c_stride + j0 + j;
-          MultiplyPanel(d, part, height, std::min(width, block - j), packs_rows);
+          x.b = is_read_in_place ? p.b + k0 * p.b_stride + j0 : packed + j * x.k;
+          x.b_stride = is_read_in_place ? p.b_stride : width;
+          x.copy = near;
+          x.c = p.c + i * p.c_stride + j0 + j;
+          MultiplyPanel(d, reading, x, height, std::min(width, block - j));
         }
       }
     }
   }
 }
 
-BlockProducts Products() { return {Product<float>, Product<double>}; }
+template <typename T>
+void Product(const MatrixProduct<T>& p) {
+  const hn::ScalableTag<T> d;
+  const int64_t width = 2 * static_cast<int64_t>(hn::Lanes(d));
+  if (!p.transpose_b && (p.m <= kFewRows || (p.n <= 8 && p.k <= kNarrowDepth))) {
+    if (p.n <= 4) return UnpackedProduct(hn::CappedTag<T, 4>(), p);
+    if (p.n <= 8) return UnpackedProduct(hn::CappedTag<T, 8>(), p);
+    return UnpackedProduct(d, p);
+  }
+  if (p.transpose_b && !p.transpose_a && p.m <= kFewRows && p.k >= width) return DotProducts(d, p);
+  MultiplyByPanels(d, p);
+}
+
+// Rows of p, which are few, times panels [first, last) of op(b).
+template <typename T>
+void MultiplyPacked(const MatrixProduct<T>& p, int64_t first, int64_t last, const T* packed) {
+  const hn::ScalableTag<T> d;
+  const int64_t width = 2 * static_cast<int64_t>(hn::Lanes(d));
+  HWY_ALIGN T rows[kRowsAtOnce * kDepth];
+  for (int64_t k0 = 0; k0 < p.k; k0 += kDepth) {
+    Block<T> x = BlockOf(p, k0);
+    x.b_stride = width;
+    if (p.transpose_a) TakePackedRows(p.m, /*is_packed=*/false, rows, &x);
+    for (int64_t panel = first; panel < last; ++panel) {
+      x.b = packed + (panel * p.k + k0) * width;
+      x.c = p.c + panel * width;
+      MultiplyPanel(d, Reading::kPacked, x, p.m, std::min(width, p.n - panel * width));
+    }
+  }
+}
+
+template <typename T>
+void PackPanels(const MatrixProduct<T>& p, int64_t first, int64_t last, T* packed) {
+  const int64_t width = 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  for (int64_t panel = first; panel < last; ++panel) {
+    const int64_t j = panel * width;
+    PackPanel(p, 0, p.k, j, std::min(width, p.n - j), width, packed + j * p.k);
+  }
+}
+
+template <typename T>
+BlockCode<T> Code() {
+  return {.whole = Product<T>,
+          .rows = kRows,
+          .panel = 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>())),
+          .pack = PackPanels<T>,
+          .multiply_packed = MultiplyPacked<T>};
+}
+
+BlockProducts Products() { return {Code<float>(), Code<double>()}; }
 
 }  // namespace
 }  // namespace weft::HWY_NAMESPACE

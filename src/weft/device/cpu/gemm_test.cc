@@ -61,6 +61,8 @@ TEST(GemmTest, FloatOfEverySizeClass) {
       Check<float>(70, 65, 600, ta, tb);
       Check<float>(130, 120, 100, ta, tb);
       Check<float>(8, 1100, 90, ta, tb);
+      Check<float>(20, 700, 800, ta, tb);  // waits for memory
+      Check<float>(200, 45, 300, ta, tb);  // packed for all threads
     }
   }
 }
@@ -71,6 +73,7 @@ TEST(GemmTest, DoubleByBlocks) {
       Check<double>(4, 4, 4, ta, tb);
       Check<double>(7, 13, 5, ta, tb);
       Check<double>(70, 530, 300, ta, tb);
+      Check<double>(150, 70, 270, ta, tb);
     }
   }
 }
@@ -84,6 +87,40 @@ TEST(GemmTest, OtherTypes) {
       Check<int64_t>(5, 6, 7, ta, tb);
       Check<Complex64>(5, 6, 7, ta, tb);
       Check<Complex128>(5, 6, 7, ta, tb);
+    }
+  }
+}
+
+// The same product in one piece and in as many as there can be.
+template <typename T>
+void CheckBits(int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
+  SCOPED_TRACE(testing::Message() << m << "x" << n << "x" << k << " " << ta << tb);
+  std::vector<T> a = Filled<T>(m * k, 1);
+  const std::vector<T> b = Filled<T>(k * n, 2);
+  for (T& value : a) value /= 7;  // so that sums round
+  std::vector<T> whole(m * n), pieces(m * n), alone(m * n);
+  MatrixProduct<T> p{ta, tb, m, n, k, a.data(), ta ? m : k, b.data(), tb ? k : n, whole.data(), n};
+  Multiply<T>(p, {}, [](int64_t total, int64_t, absl::FunctionRef<void(int64_t, int64_t)> body) {
+    body(0, total);
+  });
+  p.c = pieces.data();
+  Multiply<T>(p, {}, [](int64_t total, int64_t, absl::FunctionRef<void(int64_t, int64_t)> body) {
+    for (int64_t i = total; i > 0; --i) body(i - 1, i);
+  });
+  EXPECT_EQ(whole, pieces);
+  p.c = alone.data();
+  Multiply(p);
+  EXPECT_EQ(whole, alone);
+}
+
+TEST(GemmTest, BitsDoNotDependOnHowWorkIsShared) {
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      CheckBits<float>(300, 130, 520, ta, tb);
+      CheckBits<float>(50, 600, 300, ta, tb);
+      CheckBits<float>(2000, 10, 300, ta, tb);
+      CheckBits<float>(129, 4200, 300, ta, tb);  // more of b than is packed at a time
+      CheckBits<double>(200, 150, 300, ta, tb);
     }
   }
 }
