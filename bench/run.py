@@ -379,7 +379,7 @@ ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 
         'models': Bench.whole_models, 'ps': Bench.ps, 'wire': Bench.wire, 'first': Bench.first,
         'checkpoint': Bench.checkpoint, 'big': Bench.big, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs,
         'eager': Bench.eager, 'tape': Bench.tape, 'fit': Bench.fit, 'serving': serving_rows.run,
-        'allreduce': together_rows.allreduce, 'recovery': together_rows.recovery}
+        'allreduce': together_rows.allreduce, 'backup': together_rows.backup, 'recovery': together_rows.recovery}
 
 
 def main():

@@ -155,6 +155,39 @@ def _worker(program, cluster, index, steps, **env):
                             stderr=subprocess.DEVNULL, text=True, env=dict(os.environ, TF_CONFIG=config, **env))
 
 
+def _quantiles(bench, backups, slow_percent, steps=200):
+    """(median, p99) of the steps in us of four workers that compute 100 ms each; the last is slow in some of its steps."""
+    held = [socket.create_server(('127.0.0.1', 0)) for _ in range(5)]
+    addresses = ['127.0.0.1:%d' % one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    cluster = {'ps': addresses[:1], 'worker': addresses[1:]}
+    tasks = [{'type': 'worker', 'index': index} for index in range(4)] + [{'type': 'ps', 'index': 0}]
+    program = os.path.join(os.path.dirname(bench.weft), 'backup_rounds')
+    started = [subprocess.Popen([program, str(steps), str(backups), '100', str(slow_percent)], text=True, stderr=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE if index == 0 else subprocess.DEVNULL,
+                                env=dict(os.environ, TF_CONFIG=json.dumps({'cluster': cluster, 'task': task})))
+               for index, task in enumerate(tasks)]
+    try:
+        micros = sorted(float(line) for line in started[0].communicate(timeout=600)[0].split()[5:])  # the first wait for others to start
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    return micros[len(micros) // 2], micros[len(micros) * 99 // 100]
+
+
+def backup(bench):
+    """Of four workers one takes five times as long in a tenth of its steps, and three are waited for."""
+    bench.table.section('A step of four workers, one of which is slow in a tenth of its steps')
+    rounds = [[_quantiles(bench, *case) for case in ((0, 0), (0, 10), (1, 10))] for _ in range(max(1, bench.rounds // 3))]
+    even = [one[0][0] for one in rounds]
+    for what, case, goal in ('p99, all are waited for', 1, 5), ('p99, one is a backup', 2, 1.15):
+        p99 = [one[case][1] for one in rounds]
+        bench.table.add(what, (statistics.median(p99), min(p99)), 'median of a step where none is slow', (statistics.median(even), min(even)),
+                        goal)
+
+
 def recovery(bench):
     """From SIGKILL to the next step of the others, of three ranks that average their gradients, two of which are enough."""
     bench.table.section('What a killed rank costs the others')
