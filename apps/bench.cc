@@ -206,10 +206,9 @@ StatusOr<double> Measure(Rank* rank, const BenchFlags& flags, int64_t bytes,
 // The fastest algorithm of each size. Of one host: a hierarchy would be of one level.
 StatusOr<collective::AlgorithmTable> MeasureTable(Rank* rank, const BenchFlags& flags,
                                                   std::vector<int64_t> sizes) {
-  constexpr collective::Algorithm kAlgorithms[] = {collective::Algorithm::kDirect,
-                                                   collective::Algorithm::kParts,
-                                                   collective::Algorithm::kRing,
-                                                   collective::Algorithm::kHalvingDoubling};
+  constexpr collective::Algorithm kAlgorithms[] = {
+      collective::Algorithm::kDirect, collective::Algorithm::kParts, collective::Algorithm::kRing,
+      collective::Algorithm::kHalvingDoubling};
   std::sort(sizes.begin(), sizes.end());
   collective::AlgorithmTable table;
   for (size_t i = 0; i < sizes.size(); ++i) {

@@ -47,8 +47,7 @@ void Sum(const std::vector<float*>& in, const std::vector<float*>& out, size_t b
   for (size_t at = begin; at < end; at += 16) {
     Four sums[4] = {};
     for (const float* const term : in) {
-      for (size_t k = 0; k < 4; ++k)
-        sums[k] += *reinterpret_cast<const Four*>(term + at + 4 * k);
+      for (size_t k = 0; k < 4; ++k) sums[k] += *reinterpret_cast<const Four*>(term + at + 4 * k);
     }
     for (float* const result : out) {
       for (size_t k = 0; k < 4; ++k) Write(result + at + 4 * k, sums[k]);

@@ -158,6 +158,7 @@ class Bench:
         found = {'TensorFlow': ' and '.join(version for version, _ in self.tensorflows)}
         if self.torch_python is not None:
             found['PyTorch'] = model_rows.version_of(self.torch_python, 'torch')
+        found['Open MPI'] = together_rows.mpi_version()
         return {name: version for name, version in found.items() if version}
 
     def mine(self, *args, name='weft', place=None):

@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -21,6 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
+#include "base/threads.h"
 #include "bench/plain_socket.h"
 
 namespace weft::bench {
@@ -41,7 +41,8 @@ class Half {
   Half(int me, int to, int from, const std::optional<JobIdentity>& job)
       : me_(me), to_(to), from_(from) {
     if (!job.has_value()) return;
-    // Who receives is the server. The connection from the second to the first greets before the other.
+    // Who receives is the server. The connection from the second to the first greets before the
+    // other.
     if (me == 0) from_.StartTls(*job, true);
     to_.StartTls(*job, false);
     if (me != 0) from_.StartTls(*job, true);
@@ -68,9 +69,9 @@ class Half {
       from_.Receive(reinterpret_cast<std::byte*>(in));
       return;
     }
-    std::thread sender(send);
+    Thread sender("sender", send);
     from_.Receive(reinterpret_cast<std::byte*>(in));
-    sender.join();
+    sender.Join();
   }
 
   const int me_;

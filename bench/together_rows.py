@@ -57,6 +57,13 @@ def _ours(bench, ranks, sizes, *options):
     return _times(re.compile(r'^ *(\d+)  \S+ +([\d.]+) +([\d.]+) ', re.M), out)
 
 
+def mpi_version():
+    if shutil.which('mpirun') is None:
+        return None
+    found = re.search(r'[\d.]+', subprocess.run(['mpirun', '--version'], stdout=subprocess.PIPE, text=True).stdout)
+    return found and found[0]
+
+
 def _mpi(program, ranks, settings):
     pairs = [word for at in range(0, len(settings), 2) for word in ('--mca', *settings[at:at + 2])]
     return _run(['mpirun', '--allow-run-as-root', '--oversubscribe', '--bind-to', 'none', *pairs, '-n', str(ranks), program, *_words(SIZES)])
@@ -218,3 +225,23 @@ def recovery(bench):
                 worker.wait()
             workers[0].stdout.close()
     bench.table.add('a rank of three is killed', (statistics.median(times), min(times)), 'a step, at most', (0.2e6, 0.2e6), 1)
+    _faults(bench)
+
+
+def _faults(bench):
+    """The same in network namespaces, by tests/examples/together_faults_test.py: a rank is killed, stands still or is cut off for 6 s."""
+    test = os.path.join(os.path.dirname(PEERS), '..', 'tests', 'examples', 'together_faults_test.py')
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, 'recoveries.json')
+        subprocess.run([sys.executable, test, os.path.dirname(bench.weft), '--kills', str(3 * bench.rounds), '--json', out, '-k', 'elastic'],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if not os.path.exists(out):
+            return bench.table.say('no network namespaces to be had (unshare, ip): stops and cuts are not measured')
+        with open(out, encoding='utf-8') as file:
+            recoveries = json.load(file)
+    for kind, times in recoveries.items():
+        times.sort()
+        p50, p99 = times[len(times) // 2] * 1e6, times[len(times) * 99 // 100] * 1e6
+        wanted, at_most = (0.2e6, 3e6) if kind == 'SIGKILL' else (2e6, 5e6)
+        bench.table.add('%s, p50 of %d' % (kind, len(times)), (p50, times[0] * 1e6), 'a step, at most', (wanted, wanted), 1)
+        bench.table.add('%s, p99' % kind, (p99, p99), 'a step, at most', (at_most, at_most), 1)

@@ -102,8 +102,7 @@ template <typename T, typename Op>
 void ReduceTile(Op op, absl::Span<const Tensor> terms, int divisor, T* out, int64_t at,
                 int64_t count) {
   Combine(op, terms[0].data<T>() + at, terms[1].data<T>() + at, out, count);
-  for (size_t i = 2; i < terms.size(); ++i)
-    Combine(op, out, terms[i].data<T>() + at, out, count);
+  for (size_t i = 2; i < terms.size(); ++i) Combine(op, out, terms[i].data<T>() + at, out, count);
   if (divisor > 1) DivideRange(out, count, divisor);
 }
 
@@ -172,21 +171,19 @@ Status ReduceInto(ReductionOp op, absl::Span<const Tensor> terms, int divisor, T
 void CopyInto(const Tensor& from, ThreadPool* pool, Tensor* to) {
   std::byte* const target = to->bytes();
   const std::byte* const source = from.bytes();
-  Share(static_cast<int64_t>(from.size_bytes()), kCopyShare, pool,
-        [&](int64_t begin, int64_t end) {
-          const auto size = static_cast<size_t>(end - begin);
-          if (from.size_bytes() >= kStreamed) {
-            StreamCopy(target + begin, source + begin, size);
-          } else {
-            std::memcpy(target + begin, source + begin, size);
-          }
-        });
+  Share(static_cast<int64_t>(from.size_bytes()), kCopyShare, pool, [&](int64_t begin, int64_t end) {
+    const auto size = static_cast<size_t>(end - begin);
+    if (from.size_bytes() >= kStreamed) {
+      StreamCopy(target + begin, source + begin, size);
+    } else {
+      std::memcpy(target + begin, source + begin, size);
+    }
+  });
 }
 
 void Divide(Tensor* tensor, int count) {
-  VisitDType(tensor->dtype(), RealNumbers(), [&]<typename T>() {
-    DivideRange(tensor->data<T>(), tensor->num_elements(), count);
-  });
+  VisitDType(tensor->dtype(), RealNumbers(),
+             [&]<typename T>() { DivideRange(tensor->data<T>(), tensor->num_elements(), count); });
 }
 
 }  // namespace weft::collective

@@ -91,9 +91,8 @@ TEST(ScheduleTest, AllReduceGivesEverybodyEverythingOnce) {
 
 // What was reduced is reduced again in its place: that works for two terms, not for more.
 TEST(ScheduleTest, NoChunkIsReducedAgainWithSeveral) {
-  for (const Algorithm algorithm :
-       {Algorithm::kDirect, Algorithm::kParts, Algorithm::kRing, Algorithm::kHalvingDoubling,
-        Algorithm::kHierarchical}) {
+  for (const Algorithm algorithm : {Algorithm::kDirect, Algorithm::kParts, Algorithm::kRing,
+                                    Algorithm::kHalvingDoubling, Algorithm::kHierarchical}) {
     for (const Topology& topology :
          {OneHostEach(7), OneHostEach(8), Topology{{"a", "a", "a", "b", "b", "b"}}}) {
       for (const Schedule& schedule : SchedulesOf(CollectiveKind::kReduce, algorithm, topology)) {

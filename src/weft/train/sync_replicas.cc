@@ -144,15 +144,15 @@ Status SyncReplicas::BuildChief(Program& program, const std::vector<GradientAndV
     // A worker that is lost does not fill memory.
     const Endpoint has_room = builder.Op(
         "Less", {builder.Op("QueueSizeV2", {queue}), builder.Scalar<int32_t>(kMostTokens)});
-    const Endpoint count = builder.Op("Reshape", {builder.Op("Cast", {has_room}, {{"DstT", DType::kInt32}}),
-                                                  builder.Constant(Tensor::Vector<int32_t>({1}))});
+    const Endpoint count =
+        builder.Op("Reshape", {builder.Op("Cast", {has_room}, {{"DstT", DType::kInt32}}),
+                               builder.Constant(Tensor::Vector<int32_t>({1}))});
     const Endpoint token = builder.Op("Fill", {count, step_now});
-    given.push_back(
-        builder.AddNode("QueueEnqueueManyV2", {queue, std::vector<Endpoint>{token}}));
+    given.push_back(builder.AddNode("QueueEnqueueManyV2", {queue, std::vector<Endpoint>{token}}));
     // A chief that was lost may have taken gradients without handing out tokens: let those who
     // wait go on.
-    chief_resume_.push_back(builder.AddNode(
-        "QueueEnqueueV2", {queue, std::vector<Endpoint>{global_step.value}}));
+    chief_resume_.push_back(
+        builder.AddNode("QueueEnqueueV2", {queue, std::vector<Endpoint>{global_step.value}}));
   }
   const std::vector<Node*> before = With(builder, given);
   apply_ = builder.AddNode("NoOp", {}, {}, "chief_apply");

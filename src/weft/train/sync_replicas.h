@@ -51,7 +51,7 @@ class SyncReplicas {
   const int total_;
   const int worker_;
   std::vector<Endpoint> queues_;  // of the workers' tokens
-  Node* apply_ = nullptr;  // takes means, applies them, hands out tokens
+  Node* apply_ = nullptr;         // takes means, applies them, hands out tokens
   std::vector<Node*> chief_init_;
   std::vector<Node*> chief_resume_;
 };

@@ -28,7 +28,8 @@ class Replica {
   };
 
   Replica(LocalCluster& cluster, int worker, const Options& options)
-      : options_(options), sync_(GradientDescent(0.5), options.to_aggregate, options.total, worker) {
+      : options_(options),
+        sync_(GradientDescent(0.5), options.to_aggregate, options.total, worker) {
     const std::string device = absl::StrCat("/job:worker/task:", worker);
     program_.set_placement(RoundRobinPlacement(1));
     program_.builder().set_device(device);
