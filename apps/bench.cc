@@ -208,7 +208,8 @@ StatusOr<collective::AlgorithmTable> MeasureTable(Rank* rank, const BenchFlags& 
                                                   std::vector<int64_t> sizes) {
   constexpr collective::Algorithm kAlgorithms[] = {
       collective::Algorithm::kDirect, collective::Algorithm::kParts, collective::Algorithm::kRing,
-      collective::Algorithm::kHalvingDoubling};
+      collective::Algorithm::kHalvingDoubling,
+                                                   collective::Algorithm::kHub};
   std::sort(sizes.begin(), sizes.end());
   collective::AlgorithmTable table;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -290,6 +291,8 @@ Status RunRank(const BenchFlags& flags) {
     WEFT_ASSIGN_OR_RETURN(table, MeasureTable(rank.get(), flags, sizes));
   }
   WEFT_RETURN_IF_ERROR(rank->Reduce(Tensor::Vector<float>({0}), CollectiveKind::kBarrier));
+  // Who is through first does not take along what it sent last: links may be slow.
+  if (flags.rank != 0) absl::SleepFor(absl::Milliseconds(500));
   for (const auto& other : others) {
     WEFT_RETURN_IF_ERROR(other->Wait(absl::Seconds(30)).status());
   }
@@ -313,7 +316,7 @@ void AddBench(CLI::App& app, Action* action) {
       ->capture_default_str();
   command
       ->add_option("--algorithm", flags->algorithm,
-                   "direct, parts, ring, halving-doubling, hierarchical, or auto by size")
+                   "direct, parts, ring, halving-doubling, hub, hierarchical, or auto by size")
       ->capture_default_str();
   command->add_option("--table", flags->table,
                       "Time all algorithms and write which is the fastest by size to this file, "

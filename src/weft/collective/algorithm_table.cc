@@ -17,7 +17,7 @@ constexpr size_t kMostRows = 10000;
 constexpr int kMostTasks = 100000;
 // Those that a reduction of any group can take.
 constexpr Algorithm kMeasurable[] = {Algorithm::kDirect, Algorithm::kParts, Algorithm::kRing,
-                                     Algorithm::kHalvingDoubling, Algorithm::kHierarchical};
+                                     Algorithm::kHalvingDoubling, Algorithm::kHub, Algorithm::kHierarchical};
 
 StatusOr<Algorithm> AlgorithmOf(absl::string_view name) {
   for (const Algorithm algorithm : kMeasurable) {

@@ -154,7 +154,7 @@ std::vector<float> ValuesOf(const StatusOr<Tensor>& tensor) {
 
 TEST_F(EngineTest, ReducesOverTasksAndTheirDevices) {
   for (const char* algorithm :
-       {"auto", "direct", "parts", "ring", "halving-doubling", "hierarchical"}) {
+       {"auto", "direct", "parts", "ring", "halving-doubling", "hub", "hierarchical"}) {
     for (const auto& [tasks, devices] : {std::pair(1, 1), {1, 3}, {2, 1}, {3, 2}, {5, 1}}) {
       SCOPED_TRACE(absl::StrCat(algorithm, " ", tasks, " x ", devices));
       const int ranks = tasks * devices;

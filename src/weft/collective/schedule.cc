@@ -221,7 +221,7 @@ bool Has(CollectiveKind kind, Algorithm algorithm) {
 
 constexpr Algorithm kAlgorithms[] = {
     Algorithm::kNone, Algorithm::kDirect,          Algorithm::kParts,
-    Algorithm::kRing, Algorithm::kHalvingDoubling, Algorithm::kHierarchical,
+    Algorithm::kRing, Algorithm::kHalvingDoubling, Algorithm::kHub, Algorithm::kHierarchical,
     Algorithm::kTree};
 
 }  // namespace
@@ -238,6 +238,8 @@ absl::string_view AlgorithmName(Algorithm algorithm) {
       return "ring";
     case Algorithm::kHalvingDoubling:
       return "halving-doubling";
+    case Algorithm::kHub:
+      return "hub";
     case Algorithm::kHierarchical:
       return "hierarchical";
     case Algorithm::kTree:
@@ -292,6 +294,9 @@ Schedule MakeSchedule(CollectiveKind kind, Algorithm algorithm, const Topology& 
       if (algorithm == Algorithm::kRing) return RingReduce(n, me);
       if (algorithm == Algorithm::kHalvingDoubling) return HalvingDoubling(n, me);
       if (algorithm == Algorithm::kHierarchical) return Hierarchical(topology, me);
+      if (algorithm == Algorithm::kHub) {  // as if all were of one host
+        return Hierarchical({std::vector<std::string>(topology.hosts.size())}, me);
+      }
       return Direct(n, me, 1, /*reduces=*/true);
     case CollectiveKind::kReduceScatter: {
       if (algorithm != Algorithm::kRing) return DirectScatter(n, me);

@@ -85,6 +85,7 @@ TEST(ScheduleTest, AllReduceGivesEverybodyEverythingOnce) {
     CheckReduce(Algorithm::kDirect, OneHostEach(n));
     CheckReduce(Algorithm::kParts, OneHostEach(n));
     CheckReduce(Algorithm::kRing, OneHostEach(n));
+    CheckReduce(Algorithm::kHub, OneHostEach(n));
     CheckReduce(Algorithm::kHalvingDoubling, OneHostEach(n));
   }
 }

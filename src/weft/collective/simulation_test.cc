@@ -62,8 +62,8 @@ class World {
   explicit World(uint64_t seed) : random_(seed) {
     size_ = {.tasks = Pick(1, 5), .devices = Pick(1, 2)};
     constexpr const char* kAlgorithms[] = {"auto", "direct",           "parts",
-                                           "ring", "halving-doubling", "hierarchical"};
-    algorithm_ = kAlgorithms[Pick(0, 5)];
+                                           "ring", "halving-doubling", "hub", "hierarchical"};
+    algorithm_ = kAlgorithms[Pick(0, 6)];
     fault_rate_ = Pick(0, 3);
     for (int task = 0; task < size_.tasks; ++task) Start(task);
     for (int i = 0; i < fault_rate_; ++i) {
