@@ -208,8 +208,7 @@ StatusOr<collective::AlgorithmTable> MeasureTable(Rank* rank, const BenchFlags& 
                                                   std::vector<int64_t> sizes) {
   constexpr collective::Algorithm kAlgorithms[] = {
       collective::Algorithm::kDirect, collective::Algorithm::kParts, collective::Algorithm::kRing,
-      collective::Algorithm::kHalvingDoubling,
-                                                   collective::Algorithm::kHub};
+      collective::Algorithm::kHalvingDoubling, collective::Algorithm::kHub};
   std::sort(sizes.begin(), sizes.end());
   collective::AlgorithmTable table;
   for (size_t i = 0; i < sizes.size(); ++i) {

@@ -219,10 +219,14 @@ bool Has(CollectiveKind kind, Algorithm algorithm) {
   return false;
 }
 
-constexpr Algorithm kAlgorithms[] = {
-    Algorithm::kNone, Algorithm::kDirect,          Algorithm::kParts,
-    Algorithm::kRing, Algorithm::kHalvingDoubling, Algorithm::kHub, Algorithm::kHierarchical,
-    Algorithm::kTree};
+constexpr Algorithm kAlgorithms[] = {Algorithm::kNone,
+                                     Algorithm::kDirect,
+                                     Algorithm::kParts,
+                                     Algorithm::kRing,
+                                     Algorithm::kHalvingDoubling,
+                                     Algorithm::kHub,
+                                     Algorithm::kHierarchical,
+                                     Algorithm::kTree};
 
 }  // namespace
 
