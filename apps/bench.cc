@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -10,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "absl/strings/numbers.h"
@@ -19,7 +22,9 @@
 
 #include "apps/command.h"
 #include "base/files.h"
+#include "base/posix_file.h"
 #include "base/subprocess.h"
+#include "net/job_identity.h"
 #include "weft/cluster/data_plane.h"
 #include "weft/collective/engine.h"
 #include "weft/collective/schedule.h"
@@ -35,11 +40,32 @@ struct BenchFlags {
   double seconds = 0.3;  // for each size
   bool copy = false;
   std::string table;  // where to write which algorithm is the fastest
+  // "FILE,ADDRESS": network namespaces, and this host's address in each; the ranks go in turn.
+  std::vector<std::string> networks;
+  std::string task_tls;  // folder of the job's secret
   int rank = 0;
   std::string leader;  // "host:port incarnation" of rank 0
 };
 
 std::string TaskOf(int rank) { return absl::StrCat("/job:bench/replica:0/task:", rank); }
+
+// "/run/netns/a,10.0.0.1": the rank's network namespace, and its address there.
+StatusOr<std::pair<std::string, std::string>> NetworkOf(const BenchFlags& flags, int rank) {
+  if (flags.networks.empty()) return std::make_pair(std::string(), std::string("127.0.0.1"));
+  const std::string& text = flags.networks[static_cast<size_t>(rank) % flags.networks.size()];
+  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits(',', 1));
+  if (parts.first.empty() || parts.second.empty())
+    return InvalidArgument("--networks takes FILE,ADDRESS, got ", text);
+  return parts;
+}
+
+// This thread, and those that it starts, are in the namespace of this file from now on.
+Status EnterNetwork(const std::string& file) {
+  if (file.empty()) return absl::OkStatus();
+  const OwnedFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() >= 0 && setns(fd.get(), CLONE_NEWNET) == 0) return absl::OkStatus();
+  return Unavailable("Cannot enter the network namespace ", file, ": ", std::strerror(errno));
+}
 
 // "32K", "1M", "100".
 StatusOr<int64_t> BytesOf(const std::string& text) {
@@ -59,12 +85,21 @@ class Rank final : public cluster::FrameReceiver {
   static StatusOr<std::unique_ptr<Rank>> Start(const BenchFlags& flags, std::string* address) {
     std::random_device random;
     const uint64_t incarnation = (uint64_t{random()} << 32 | random()) | 1;
+    WEFT_ASSIGN_OR_RETURN(const auto network, NetworkOf(flags, flags.rank));
+    WEFT_RETURN_IF_ERROR(EnterNetwork(network.first));
+    std::optional<JobTls> tls;
+    if (!flags.task_tls.empty()) {
+      RealFileSystem files;
+      WEFT_ASSIGN_OR_RETURN(const JobIdentity identity,
+                            ReadJobIdentity(files, flags.task_tls, absl::Now()));
+      WEFT_ASSIGN_OR_RETURN(tls, MakeJobTls(identity));
+    }
     auto rank = std::make_unique<Rank>(flags, incarnation);
     cluster::DataPlaneOptions data{.task = TaskOf(flags.rank),
                                    .incarnation = incarnation,
                                    .token = "weft bench",
-                                   .bind = "127.0.0.1:0",
-                                   .tls = std::nullopt,
+                                   .bind = absl::StrCat(network.second, ":0"),
+                                   .tls = std::move(tls),
                                    .share_memory = !flags.copy};
     WEFT_ASSIGN_OR_RETURN(rank->plane_, cluster::DataPlane::Start(data, rank.get(), &rank->setup_));
     rank->link_.Attach(&rank->engine_, rank->plane_.get(), rank->plane_->address());
@@ -153,8 +188,11 @@ StatusOr<double> Measure(Rank* rank, const BenchFlags& flags, int64_t bytes,
   if (flags.rank != 0) return 0.0;
   std::sort(micros.begin(), micros.end());
   const double median = micros[micros.size() / 2];
-  const collective::Topology topology{
-      std::vector<std::string>(static_cast<size_t>(flags.ranks), "127.0.0.1")};
+  collective::Topology topology;
+  for (int other = 0; other < flags.ranks; ++other) {
+    WEFT_ASSIGN_OR_RETURN(const auto network, NetworkOf(flags, other));
+    topology.hosts.push_back(network.second);
+  }
   const auto algorithm =
       collective::ChooseAlgorithm(CollectiveKind::kReduce, elements * 4, topology, hint);
   const double moved = 2.0 * (flags.ranks - 1) / flags.ranks * static_cast<double>(elements) * 4;
@@ -168,9 +206,9 @@ StatusOr<double> Measure(Rank* rank, const BenchFlags& flags, int64_t bytes,
 // The fastest algorithm of each size. Of one host: a hierarchy would be of one level.
 StatusOr<collective::AlgorithmTable> MeasureTable(Rank* rank, const BenchFlags& flags,
                                                   std::vector<int64_t> sizes) {
-  constexpr collective::Algorithm kAlgorithms[] = {collective::Algorithm::kDirect,
-                                                   collective::Algorithm::kRing,
-                                                   collective::Algorithm::kHalvingDoubling};
+  constexpr collective::Algorithm kAlgorithms[] = {
+      collective::Algorithm::kDirect, collective::Algorithm::kParts, collective::Algorithm::kRing,
+      collective::Algorithm::kHalvingDoubling, collective::Algorithm::kHub};
   std::sort(sizes.begin(), sizes.end());
   collective::AlgorithmTable table;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -226,6 +264,10 @@ Status RunRank(const BenchFlags& flags) {
                     absl::StrCat(other),       "--leader",    address};
       spawn.environment = CurrentEnvironment();
       if (flags.copy) spawn.argv.push_back("--copy");
+      for (const std::string& network : flags.networks)
+        spawn.argv.insert(spawn.argv.end(), {"--networks", network});
+      if (!flags.task_tls.empty())
+        spawn.argv.insert(spawn.argv.end(), {"--task_tls", flags.task_tls});
       if (!flags.table.empty()) spawn.argv.insert(spawn.argv.end(), {"--table", flags.table});
       for (const std::string& size : flags.sizes) {
         spawn.argv.push_back("--size");
@@ -248,6 +290,8 @@ Status RunRank(const BenchFlags& flags) {
     WEFT_ASSIGN_OR_RETURN(table, MeasureTable(rank.get(), flags, sizes));
   }
   WEFT_RETURN_IF_ERROR(rank->Reduce(Tensor::Vector<float>({0}), CollectiveKind::kBarrier));
+  // Who is through first does not take along what it sent last: links may be slow.
+  if (flags.rank != 0) absl::SleepFor(absl::Milliseconds(500));
   for (const auto& other : others) {
     WEFT_RETURN_IF_ERROR(other->Wait(absl::Seconds(30)).status());
   }
@@ -271,12 +315,17 @@ void AddBench(CLI::App& app, Action* action) {
       ->capture_default_str();
   command
       ->add_option("--algorithm", flags->algorithm,
-                   "direct, ring, halving-doubling, hierarchical, or auto by size")
+                   "direct, parts, ring, halving-doubling, hub, hierarchical, or auto by size")
       ->capture_default_str();
   command->add_option("--table", flags->table,
                       "Time all algorithms and write which is the fastest by size to this file, "
                       "for --collective_table of `weft server`");
   command->add_flag("--copy", flags->copy, "Through sockets, not through shared memory");
+  command->add_option("--networks", flags->networks,
+                      "FILE,ADDRESS: a network namespace and an address in it; repeated, the ranks "
+                      "take them in turn");
+  command->add_option("--task_tls", flags->task_tls,
+                      "Folder with a job's secret, which `weft secret` makes: ranks speak TLS");
   command->add_option("--rank", flags->rank, "Of the program's own processes")->group("");
   command->add_option("--leader", flags->leader, "Of the program's own processes")->group("");
   SetAction(command, action, [flags] { return RunRank(*flags); });

@@ -158,6 +158,7 @@ class Bench:
         found = {'TensorFlow': ' and '.join(version for version, _ in self.tensorflows)}
         if self.torch_python is not None:
             found['PyTorch'] = model_rows.version_of(self.torch_python, 'torch')
+        found['Open MPI'] = together_rows.mpi_version()
         return {name: version for name, version in found.items() if version}
 
     def mine(self, *args, name='weft', place=None):
@@ -379,7 +380,7 @@ ROWS = {'dispatch': Bench.dispatch, 'kernels': Bench.kernels, 'mlp': Bench.mlp, 
         'models': Bench.whole_models, 'ps': Bench.ps, 'wire': Bench.wire, 'first': Bench.first,
         'checkpoint': Bench.checkpoint, 'big': Bench.big, 'start': Bench.start, 'data': Bench.data, 'jobs': Bench.jobs,
         'eager': Bench.eager, 'tape': Bench.tape, 'fit': Bench.fit, 'serving': serving_rows.run,
-        'allreduce': together_rows.allreduce, 'recovery': together_rows.recovery}
+        'allreduce': together_rows.allreduce, 'backup': together_rows.backup, 'recovery': together_rows.recovery}
 
 
 def main():

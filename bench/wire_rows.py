@@ -104,20 +104,32 @@ def servers(networks, command_of, ports):
             process.wait(20)
 
 
-def across(bench, measure, figures, commands):
-    """`commands`: (cluster as a dict, job) -> command, of weft's and of TensorFlow's servers."""
-    bench.table.section('The same between two network namespaces (row 9)')
+@contextlib.contextmanager
+def made(bench, title):
+    """Begins a section and yields its two networks, or says why there are none and yields nothing."""
+    bench.table.section(title)
     if os.geteuid() != 0 or shutil.which('ip') is None:
         bench.table.say('not measured: namespaces need root and the program ip (Debian: iproute2)')
+        yield None
         return
+    networks = Networks()
     try:
-        networks = Networks().__enter__()
+        networks.__enter__()
     except OSError as error:
-        Networks().leave()
+        networks.leave()
         bench.table.say('not measured: no namespaces can be made here (%s)' % error)
+        yield None
         return
     with contextlib.ExitStack() as stack:
         stack.push(networks)
+        yield networks
+
+
+def across(bench, measure, figures, commands):
+    """`commands`: (cluster as a dict, job) -> command, of weft's and of TensorFlow's servers."""
+    with made(bench, 'The same between two network namespaces (row 9)') as networks, contextlib.ExitStack() as stack:
+        if networks is None:
+            return
         alone(bench, 'transport alone', 'a plain socket program', 'plain sockets', 1 / 0.9, networks.option)
         alone(bench, 'transport alone with TLS', 'an OpenSSL socket program', 'OpenSSL sockets', 1 / 0.8, '--tls=1', networks.option)
         ours = stack.enter_context(servers(networks, commands[0], (2222, 2223)))

@@ -90,7 +90,7 @@ Status Train(const Flags& flags, const train::Task& task) {
   const bool sync = task.num_workers > 1 && !flags.async;
   const train::LearningRate rate = train::LearningRate::Line(flags.learning_rate, 0, flags.steps);
   const int needed = std::max<int>(1, task.num_workers - static_cast<int>(flags.backups));
-  train::SyncReplicas replicas(train::Adam(rate), needed, task.num_workers);
+  train::SyncReplicas replicas(train::Adam(rate), needed, task.num_workers, task.worker);
   std::unique_ptr<train::Optimizer> adam = train::Adam(rate);
   Node* train_node = nullptr;
   if (sync) {

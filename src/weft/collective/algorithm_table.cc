@@ -16,8 +16,9 @@ constexpr absl::string_view kTitle = "weft all-reduce table 1";
 constexpr size_t kMostRows = 10000;
 constexpr int kMostTasks = 100000;
 // Those that a reduction of any group can take.
-constexpr Algorithm kMeasurable[] = {Algorithm::kDirect, Algorithm::kRing,
-                                     Algorithm::kHalvingDoubling, Algorithm::kHierarchical};
+constexpr Algorithm kMeasurable[] = {Algorithm::kDirect, Algorithm::kParts,
+                                     Algorithm::kRing,   Algorithm::kHalvingDoubling,
+                                     Algorithm::kHub,    Algorithm::kHierarchical};
 
 StatusOr<Algorithm> AlgorithmOf(absl::string_view name) {
   for (const Algorithm algorithm : kMeasurable) {

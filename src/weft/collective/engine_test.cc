@@ -153,7 +153,8 @@ std::vector<float> ValuesOf(const StatusOr<Tensor>& tensor) {
 }
 
 TEST_F(EngineTest, ReducesOverTasksAndTheirDevices) {
-  for (const char* algorithm : {"auto", "direct", "ring", "halving-doubling", "hierarchical"}) {
+  for (const char* algorithm :
+       {"auto", "direct", "parts", "ring", "halving-doubling", "hub", "hierarchical"}) {
     for (const auto& [tasks, devices] : {std::pair(1, 1), {1, 3}, {2, 1}, {3, 2}, {5, 1}}) {
       SCOPED_TRACE(absl::StrCat(algorithm, " ", tasks, " x ", devices));
       const int ranks = tasks * devices;

@@ -410,7 +410,12 @@ Status Exchange::TakeRound() {
   for (auto& [chunk, terms] : parts) {
     Tensor& own = chunks_[static_cast<size_t>(chunk)];
     if (!round.reduces) {
-      own = std::move(terms.front().second);
+      if (kind_ != CollectiveKind::kReduce || chunks_.size() == 1) {
+        own = std::move(terms.front().second);
+        continue;
+      }
+      WEFT_ASSIGN_OR_RETURN(own, RoomFor(chunk));
+      CopyInto(terms.front().second, pool_, &own);
       continue;
     }
     terms.emplace_back(group_->me, std::move(own));
@@ -418,11 +423,36 @@ Status Exchange::TakeRound() {
               [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Tensor> ordered;
     for (auto& [task, term] : terms) ordered.push_back(std::move(term));
-    WEFT_ASSIGN_OR_RETURN(
-        own, Reduce(calls_.front()->what.reduction, absl::MakeConstSpan(ordered), pool_));
+    WEFT_ASSIGN_OR_RETURN(own, ReduceTerms(chunk, ordered, IsLastReduction()));
   }
   taken_.clear();
   return absl::OkStatus();
+}
+
+// Where the chunk has its place in the result, so that nothing is joined at the end.
+StatusOr<Tensor> Exchange::RoomFor(int chunk) {
+  if (!out_.IsInitialized()) {
+    WEFT_ASSIGN_OR_RETURN(out_, Tensor::Allocate(dtype_, Shape{elements_}));
+  }
+  const int64_t n = schedule_.num_chunks;
+  return out_.SliceRows(elements_ * chunk / n, elements_ * (chunk + 1) / n);
+}
+
+// What a task reduces last is whole: others take it as it is.
+bool Exchange::IsLastReduction() const {
+  for (size_t later = round_ + 1; later < schedule_.rounds.size(); ++later) {
+    if (schedule_.rounds[later].reduces && !schedule_.rounds[later].receives.empty()) return false;
+  }
+  return true;
+}
+
+StatusOr<Tensor> Exchange::ReduceTerms(int chunk, absl::Span<const Tensor> terms, bool is_whole) {
+  const CollectiveCall& first = calls_.front()->what;
+  if (kind_ != CollectiveKind::kReduce) return Reduce(first.reduction, terms, pool_);
+  const int divisor = is_whole && first.mean ? group_->num_ranks() : 1;
+  WEFT_ASSIGN_OR_RETURN(Tensor out, RoomFor(chunk));
+  WEFT_RETURN_IF_ERROR(ReduceInto(first.reduction, terms, divisor, pool_, &out));
+  return out;
 }
 
 Status Exchange::Finish() {
@@ -448,10 +478,14 @@ Status Exchange::Finish() {
 }
 
 Status Exchange::FinishReduce() {
-  WEFT_ASSIGN_OR_RETURN(Tensor all, Concat(dtype_, chunks_));
+  Tensor all = std::move(out_);
+  if (!all.IsInitialized()) {
+    WEFT_ASSIGN_OR_RETURN(all, Concat(dtype_, chunks_));
+  }
   chunks_.clear();
   const CollectiveCall& first = calls_.front()->what;
-  if (first.mean && kind_ == CollectiveKind::kReduce && group_->num_ranks() > 1) {
+  const bool is_alone = schedule_.rounds.empty();
+  if (is_alone && first.mean && kind_ == CollectiveKind::kReduce && group_->num_ranks() > 1) {
     if (!all.HasOneRef()) {
       WEFT_ASSIGN_OR_RETURN(all, all.Clone());
     }

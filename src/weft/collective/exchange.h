@@ -114,6 +114,9 @@ class Exchange {
   void MakeSends();
   StatusOr<Tensor> Part(const Packet& packet, const Transfer& transfer, int chunk) const;
   Status TakeRound();
+  StatusOr<Tensor> RoomFor(int chunk);
+  StatusOr<Tensor> ReduceTerms(int chunk, absl::Span<const Tensor> terms, bool is_whole);
+  bool IsLastReduction() const;
   Status Finish();
   Status FinishReduce();
   StatusOr<Tensor> Assemble(int local) const;
@@ -139,6 +142,7 @@ class Exchange {
   int64_t row_ = 0;       // elements that one rank has for another, or gets
   std::vector<int64_t> chunk_elements_;
   std::vector<Tensor> chunks_;  // flat; those that are here
+  Tensor out_;                  // of an all-reduce in chunks, which are then parts of it
   std::vector<Send> sends_;
   std::vector<Tensor> results_;
 };

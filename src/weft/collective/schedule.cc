@@ -87,6 +87,20 @@ Schedule HalvingDoubling(int n, int me) {
   return schedule;
 }
 
+// Chunk i is reduced by task i from what all have.
+Schedule PartsReduce(int n, int me) {
+  Schedule schedule{.num_chunks = n, .rounds = {Round{.reduces = true}, Round()}};
+  for (int step = 1; step < n; ++step) {
+    const int to = (me + step) % n;
+    const int from = (me - step + n) % n;
+    schedule.rounds[0].sends.push_back({to, to, 1});
+    schedule.rounds[0].receives.push_back({from, me, 1});
+    schedule.rounds[1].sends.push_back({to, me, 1});
+    schedule.rounds[1].receives.push_back({from, from, 1});
+  }
+  return schedule;
+}
+
 // The tasks of each host, first its leader; hosts in the order of their leaders.
 std::vector<std::vector<int>> TasksOfHosts(const Topology& topology) {
   std::map<std::string, size_t> number;
@@ -205,9 +219,14 @@ bool Has(CollectiveKind kind, Algorithm algorithm) {
   return false;
 }
 
-constexpr Algorithm kAlgorithms[] = {Algorithm::kNone,         Algorithm::kDirect,
-                                     Algorithm::kRing,         Algorithm::kHalvingDoubling,
-                                     Algorithm::kHierarchical, Algorithm::kTree};
+constexpr Algorithm kAlgorithms[] = {Algorithm::kNone,
+                                     Algorithm::kDirect,
+                                     Algorithm::kParts,
+                                     Algorithm::kRing,
+                                     Algorithm::kHalvingDoubling,
+                                     Algorithm::kHub,
+                                     Algorithm::kHierarchical,
+                                     Algorithm::kTree};
 
 }  // namespace
 
@@ -217,10 +236,14 @@ absl::string_view AlgorithmName(Algorithm algorithm) {
       return "none";
     case Algorithm::kDirect:
       return "direct";
+    case Algorithm::kParts:
+      return "parts";
     case Algorithm::kRing:
       return "ring";
     case Algorithm::kHalvingDoubling:
       return "halving-doubling";
+    case Algorithm::kHub:
+      return "hub";
     case Algorithm::kHierarchical:
       return "hierarchical";
     case Algorithm::kTree:
@@ -245,9 +268,12 @@ Algorithm ChooseAlgorithm(CollectiveKind kind, int64_t bytes, const Topology& to
   switch (kind) {
     case CollectiveKind::kReduce:
     case CollectiveKind::kBarrier: {
-      if (is_small || n == 2) return bytes <= kDirectBytes ? Algorithm::kDirect : Algorithm::kRing;
+      if (is_small) return Algorithm::kDirect;
       size_t num_hosts = 0;
-      if (SeveralOnAHost(topology, &num_hosts) && num_hosts > 1) return Algorithm::kHierarchical;
+      const bool several = SeveralOnAHost(topology, &num_hosts);
+      if (num_hosts == 1) return Algorithm::kParts;  // each other's memory is near
+      if (n == 2) return Algorithm::kRing;
+      if (several) return Algorithm::kHierarchical;
       return bytes >= kRingBytes ? Algorithm::kRing : Algorithm::kHalvingDoubling;
     }
     case CollectiveKind::kReduceScatter:
@@ -268,9 +294,13 @@ Schedule MakeSchedule(CollectiveKind kind, Algorithm algorithm, const Topology& 
     case CollectiveKind::kReduce:
     case CollectiveKind::kBarrier:
       if (n == 1) return Schedule();
+      if (algorithm == Algorithm::kParts) return PartsReduce(n, me);
       if (algorithm == Algorithm::kRing) return RingReduce(n, me);
       if (algorithm == Algorithm::kHalvingDoubling) return HalvingDoubling(n, me);
       if (algorithm == Algorithm::kHierarchical) return Hierarchical(topology, me);
+      if (algorithm == Algorithm::kHub) {  // as if all were of one host
+        return Hierarchical({std::vector<std::string>(topology.hosts.size())}, me);
+      }
       return Direct(n, me, 1, /*reduces=*/true);
     case CollectiveKind::kReduceScatter: {
       if (algorithm != Algorithm::kRing) return DirectScatter(n, me);

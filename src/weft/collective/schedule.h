@@ -39,8 +39,10 @@ struct Schedule {
 enum class Algorithm : uint8_t {
   kNone,             // one task
   kDirect,           // everybody sends to everybody: one round
+  kParts,            // everybody reduces a part for all and hands it to all: two rounds
   kRing,             // to the next task only: least bytes
   kHalvingDoubling,  // few rounds, and as few bytes where the number is a power of two
+  kHub,              // to one task and back: as with one parameter server
   kHierarchical,     // to a leader of each host, between leaders, back
   kTree,             // a broadcast: who has it passes it on
 };

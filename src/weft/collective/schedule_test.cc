@@ -83,8 +83,34 @@ void CheckReduce(Algorithm algorithm, const Topology& topology) {
 TEST(ScheduleTest, AllReduceGivesEverybodyEverythingOnce) {
   for (int n = 2; n <= 17; ++n) {
     CheckReduce(Algorithm::kDirect, OneHostEach(n));
+    CheckReduce(Algorithm::kParts, OneHostEach(n));
     CheckReduce(Algorithm::kRing, OneHostEach(n));
+    CheckReduce(Algorithm::kHub, OneHostEach(n));
     CheckReduce(Algorithm::kHalvingDoubling, OneHostEach(n));
+  }
+}
+
+// What was reduced is reduced again in its place: that works for two terms, not for more.
+TEST(ScheduleTest, NoChunkIsReducedAgainWithSeveral) {
+  for (const Algorithm algorithm : {Algorithm::kDirect, Algorithm::kParts, Algorithm::kRing,
+                                    Algorithm::kHalvingDoubling, Algorithm::kHierarchical}) {
+    for (const Topology& topology :
+         {OneHostEach(7), OneHostEach(8), Topology{{"a", "a", "a", "b", "b", "b"}}}) {
+      for (const Schedule& schedule : SchedulesOf(CollectiveKind::kReduce, algorithm, topology)) {
+        std::set<int> reduced;
+        for (const Round& round : schedule.rounds) {
+          std::map<int, int> terms;
+          for (const Transfer& receive : round.receives) {
+            for (int c = receive.first; c < receive.first + receive.count; ++c) ++terms[c];
+          }
+          for (const auto& [chunk, count] : terms) {
+            if (!round.reduces) continue;
+            EXPECT_TRUE(count == 1 || !reduced.contains(chunk)) << AlgorithmName(algorithm);
+            reduced.insert(chunk);
+          }
+        }
+      }
+    }
   }
 }
 
@@ -177,7 +203,7 @@ TEST(ScheduleTest, SizeAndTopologyChoose) {
   EXPECT_EQ(reduce(128 << 10, OneHostEach(4)), Algorithm::kHalvingDoubling);
   EXPECT_EQ(reduce(8 << 20, OneHostEach(4)), Algorithm::kRing);
   EXPECT_EQ(reduce(8 << 20, {{"a", "a", "b", "b"}}), Algorithm::kHierarchical);
-  EXPECT_EQ(reduce(8 << 20, {{"a", "a", "a", "a"}}), Algorithm::kRing);
+  EXPECT_EQ(reduce(8 << 20, {{"a", "a", "a", "a"}}), Algorithm::kParts);
   EXPECT_EQ(reduce(1024, OneHostEach(4), "ring"), Algorithm::kRing);
   EXPECT_EQ(reduce(1024, OneHostEach(4), "nccl"), Algorithm::kDirect);
   EXPECT_EQ(ChooseAlgorithm(CollectiveKind::kBroadcast, 1, OneHostEach(3), "ring"),

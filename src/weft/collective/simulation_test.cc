@@ -61,9 +61,9 @@ class World {
  public:
   explicit World(uint64_t seed) : random_(seed) {
     size_ = {.tasks = Pick(1, 5), .devices = Pick(1, 2)};
-    constexpr const char* kAlgorithms[] = {"auto", "direct", "ring", "halving-doubling",
-                                           "hierarchical"};
-    algorithm_ = kAlgorithms[Pick(0, 4)];
+    constexpr const char* kAlgorithms[] = {
+        "auto", "direct", "parts", "ring", "halving-doubling", "hub", "hierarchical"};
+    algorithm_ = kAlgorithms[Pick(0, 6)];
     fault_rate_ = Pick(0, 3);
     for (int task = 0; task < size_.tasks; ++task) Start(task);
     for (int i = 0; i < fault_rate_; ++i) {

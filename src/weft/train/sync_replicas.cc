@@ -11,6 +11,10 @@
 namespace weft::train {
 namespace {
 
+// Of a worker's queue. One that was away for more steps gives a gradient that is too old, and then
+// takes what came meanwhile.
+constexpr int32_t kMostTokens = 8;
+
 // Runs the chief's apply node again and again beside the training thread.
 class ChiefRunner final : public Hook {
  public:
@@ -135,21 +139,24 @@ Status SyncReplicas::BuildChief(Program& program, const std::vector<GradientAndV
   const Endpoint step_now =
       builder.Op("ReadVariableOp", {global_step.handle}, {{"dtype", DType::kInt64}});
   builder.set_control_inputs(outer);
-  const Endpoint count = builder.Constant(Tensor::Vector<int32_t>({total_}));
-  const Endpoint tokens = builder.Op("Fill", {count, step_now});
-  apply_ = builder.AddNode("QueueEnqueueManyV2", {queue_, std::vector<Endpoint>{tokens}}, {},
-                           "chief_apply");
-  // A chief that was lost may have taken gradients without handing out tokens: let those who wait
-  // go on.
-  const Endpoint waiting = builder.Op("QueueSizeV2", {queue_});
-  const Endpoint absent = builder.Op(
-      "Maximum",
-      {builder.Op("Sub", {builder.Scalar<int32_t>(total_), waiting}), builder.Scalar<int32_t>(0)});
-  const Endpoint shape =
-      builder.Op("Reshape", {absent, builder.Constant(Tensor::Vector<int32_t>({1}))});
-  const Endpoint more = builder.Op("Fill", {shape, global_step.value});
-  chief_resume_.push_back(
-      builder.AddNode("QueueEnqueueManyV2", {queue_, std::vector<Endpoint>{more}}));
+  std::vector<Node*> given;
+  for (const Endpoint queue : queues_) {
+    // A worker that is lost does not fill memory.
+    const Endpoint has_room = builder.Op(
+        "Less", {builder.Op("QueueSizeV2", {queue}), builder.Scalar<int32_t>(kMostTokens)});
+    const Endpoint count =
+        builder.Op("Reshape", {builder.Op("Cast", {has_room}, {{"DstT", DType::kInt32}}),
+                               builder.Constant(Tensor::Vector<int32_t>({1}))});
+    const Endpoint token = builder.Op("Fill", {count, step_now});
+    given.push_back(builder.AddNode("QueueEnqueueManyV2", {queue, std::vector<Endpoint>{token}}));
+    // A chief that was lost may have taken gradients without handing out tokens: let those who
+    // wait go on.
+    chief_resume_.push_back(
+        builder.AddNode("QueueEnqueueV2", {queue, std::vector<Endpoint>{global_step.value}}));
+  }
+  const std::vector<Node*> before = With(builder, given);
+  apply_ = builder.AddNode("NoOp", {}, {}, "chief_apply");
+  builder.set_control_inputs(before);
   builder.set_device(worker);
   return builder.status();
 }
@@ -158,6 +165,10 @@ StatusOr<Node*> SyncReplicas::Minimize(Program& program, Endpoint loss) {
   if (to_aggregate_ < 1 || total_ < to_aggregate_) {
     return InvalidArgument("Synchronous training needs 1 <= to_aggregate <= total, got ",
                            to_aggregate_, " and ", total_);
+  }
+  if (worker_ < 0 || worker_ >= total_) {
+    return InvalidArgument("Worker ", worker_, " is none of the ", total_,
+                           " that train synchronously");
   }
   GraphBuilder& builder = program.builder();
   const Variable global_step = program.GlobalStep();
@@ -173,10 +184,12 @@ StatusOr<Node*> SyncReplicas::Minimize(Program& program, Endpoint loss) {
                                                   {.local = true, .device = builder.device()});
   const std::string worker = builder.device();
   builder.set_device(global_step.device);
-  queue_ = builder.Op("FIFOQueueV2", {},
-                      {{"component_types", AttrValue::TypeList{DType::kInt64}},
-                       {"shapes", AttrValue::ShapeList{Shape()}},
-                       {"shared_name", "sync_token_q"}});
+  for (int other = 0; other < total_; ++other) {
+    queues_.push_back(builder.Op("FIFOQueueV2", {},
+                                 {{"component_types", AttrValue::TypeList{DType::kInt64}},
+                                  {"shapes", AttrValue::ShapeList{Shape()}},
+                                  {"shared_name", absl::StrCat("sync_token_q_", other)}}));
+  }
   builder.set_device(worker);
   std::vector<Node*> sent;
   std::vector<GradientAndVariable> means;
@@ -185,8 +198,14 @@ StatusOr<Node*> SyncReplicas::Minimize(Program& program, Endpoint loss) {
   }
   std::vector<Node*> outer = With(builder, sent);
   builder.set_device(global_step.device);
-  const Endpoint token = builder.Op("QueueDequeueV2", {queue_},
-                                    {{"component_types", AttrValue::TypeList{DType::kInt64}}});
+  // The newest token counts: those of steps that this worker was too late for are of no use. Nobody
+  // else takes from its queue.
+  const Endpoint queue = queues_[static_cast<size_t>(worker_)];
+  const Endpoint waiting =
+      builder.Op("Maximum", {builder.Op("QueueSizeV2", {queue}), builder.Scalar<int32_t>(1)});
+  const Endpoint tokens = builder.Op("QueueDequeueManyV2", {queue, waiting},
+                                     {{"component_types", AttrValue::TypeList{DType::kInt64}}});
+  const Endpoint token = builder.Op("Max", {tokens, builder.Scalar<int32_t>(0)});
   builder.set_device(worker);
   builder.set_control_inputs(outer);
   Node* train = builder.AddNode("AssignVariableOp", {local_step.handle, token},
