@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many workers a job has while it runs, where its elasticPolicy leaves that to the operator: as
-// many as are worth their price, by what the job tells of its progress (DecideScale). Pure.
+// How many workers and pods of parameter servers a job has while it runs, where its elasticPolicies
+// leave that to the operator: as many as are worth their price, by what the job tells of its
+// progress (DecideScale). Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +20,30 @@
 
 namespace weft::platform {
 
-// The operator chooses the job's count.
+// The operator chooses the job's number of workers, of pods of its parameter servers, any of them.
+bool ScalesWorkers(const TfJob& job);
+bool ScalesServers(const TfJob& job);
 bool IsScaled(const TfJob& job);
-// A count that was decided and that the job's spec does not hold yet.
-std::optional<int64_t> WantedWorkers(const TfJob& job, const Json& object);
-// The job with that many workers.
-Json WithWorkers(const TfJob& job, const Json& object, int64_t workers);
+
+struct JobCounts {
+  int64_t workers = 0;
+  int64_t servers = 0;  // pods
+
+  bool operator==(const JobCounts& other) const {
+    return workers == other.workers && servers == other.servers;
+  }
+};
+JobCounts CountsOf(const TfJob& job);
+// Counts that were decided and that the job's spec does not hold yet.
+std::optional<JobCounts> WantedCounts(const TfJob& job, const Json& object);
+// The job with what differs from its counts.
+Json WithScale(const TfJob& job, const Json& object, const JobCounts& counts);
 
 // What tasks cost: in dollars an hour, or one as much as another where that is not known.
 struct TaskPrices {
   double worker = 1;
   double server = 1;  // each other task
+  bool are_dollars = false;
 };
 // By the nodes where the first worker and the first other task run (PriceOfPlace).
 TaskPrices PricesOfTasks(const std::vector<ObjectPtr>& pods,
@@ -41,11 +55,11 @@ struct ScaleSurroundings {
   int64_t wanted_by_others = 0;  // workers in whose places a pod of others that waits would fit
 };
 
-// Measures the rate of the count that runs, by status.progress, and decides about another when
+// Measures the rate of the counts that run, by status.progress, and decides about others when
 // there is news, for which it asks for the `surroundings`; all of it stands in status.scaling.
-// Where others wait for places, workers above minReplicas go, unless the count has just changed. A
-// sentence for people when the count changes, else empty.
-std::string DecideWorkers(const TfJob& job, const std::function<ScaleSurroundings()>& surroundings,
-                          absl::Time now, Json* status);
+// Where others wait for places, workers above minReplicas go, unless the counts have just changed.
+// A sentence for people when the counts change, else empty.
+std::string DecideCounts(const TfJob& job, const std::function<ScaleSurroundings()>& surroundings,
+                         absl::Time now, Json* status);
 
 }  // namespace weft::platform
