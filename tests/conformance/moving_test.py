@@ -200,7 +200,9 @@ class MovingTest(unittest.TestCase):
                 return json.loads(self.weft('get', 'tfjob', name, '-o', 'json'))['status']['scaling']
             self.wait_for(lambda: counts in scaling()['rates'], '%s is measured' % counts)
             self.assertEqual(scaling()['changes'], 1, scaling())
-            print(name, scaling()['rates'])
+            told = self.weft('plan', 'tfjob/' + name)
+            self.assertIn('It stays at ' + {'limited': '2 workers and 2 pods', 'scaled': '1 worker and 1 pod'}[name], told)
+            print(told)
 
 
 if __name__ == '__main__':

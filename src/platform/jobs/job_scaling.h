@@ -15,36 +15,17 @@
 
 #include "net/json.h"
 #include "platform/jobs/packing.h"
+#include "platform/jobs/scale_choices.h"
 #include "platform/object/tfjob.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
 
-// The operator chooses the job's number of workers, of pods of its parameter servers, any of them.
-bool ScalesWorkers(const TfJob& job);
-bool ScalesServers(const TfJob& job);
-bool IsScaled(const TfJob& job);
-
-struct JobCounts {
-  int64_t workers = 0;
-  int64_t servers = 0;  // pods
-
-  bool operator==(const JobCounts& other) const {
-    return workers == other.workers && servers == other.servers;
-  }
-};
-JobCounts CountsOf(const TfJob& job);
 // Counts that were decided and that the job's spec does not hold yet.
 std::optional<JobCounts> WantedCounts(const TfJob& job, const Json& object);
 // The job with what differs from its counts.
 Json WithScale(const TfJob& job, const Json& object, const JobCounts& counts);
 
-// What tasks cost: in dollars an hour, or one as much as another where that is not known.
-struct TaskPrices {
-  double worker = 1;
-  double server = 1;  // each other task
-  bool are_dollars = false;
-};
 // By the nodes where the first worker and the first other task run (PriceOfPlace).
 TaskPrices PricesOfTasks(const std::vector<ObjectPtr>& pods,
                          const std::map<std::string, double>& prices, PackingNodes* nodes);
@@ -54,6 +35,10 @@ struct ScaleSurroundings {
   TaskPrices prices;
   int64_t wanted_by_others = 0;  // workers in whose places a pod of others that waits would fit
 };
+// `pods` are those of all jobs, `prices` an hour's, by kind of node.
+ScaleSurroundings SurroundingsOfJob(const TfJob& job, const std::vector<ObjectPtr>& pods,
+                                    const std::map<std::string, double>& prices,
+                                    PackingNodes* nodes);
 
 // Measures the rate of the counts that run, by status.progress, and decides about others when
 // there is news, for which it asks for the `surroundings`; all of it stands in status.scaling.
@@ -61,5 +46,10 @@ struct ScaleSurroundings {
 // A sentence for people when the counts change, else empty.
 std::string DecideCounts(const TfJob& job, const std::function<ScaleSurroundings()>& surroundings,
                          absl::Time now, Json* status);
+
+// For people: the counts that the job may have, what was measured and is expected of each, and what
+// would be decided now. FailedPrecondition for a job whose counts nobody measures.
+StatusOr<std::string> DescribeScaling(const TfJob& job, const Json& object,
+                                      const TaskPrices& prices, absl::Time now);
 
 }  // namespace weft::platform

@@ -242,6 +242,27 @@ TEST(DecideCounts, DeadlinesAndBudgetsOfTheJobDecide) {
   EXPECT_EQ(StringField(AfterAnHour(R"({"examples":720000,"budget":"8.00"})", {}), {"spent"}), "");
 }
 
+TEST(DescribeScaling, ListsWhatRanAndWhatIsExpected) {
+  Json object = ScaledServers({4, 1}, {4, 2}, false);
+  const TfJob job = *ParseTfJob(object, "job.yaml");
+  const auto describe = [&] { return DescribeScaling(job, object, {}, absl::Now()); };
+  EXPECT_THAT(describe().status().message(), HasSubstr("Nothing was measured of job yet"));
+  object.Set("status", Json::Parse(R"({"progress":{"step":10,"steps":1000000},
+      "scaling":{"workers":4,"servers":1,"rates":{"4+1":"100"},"examplesPerStep":"1"}})")
+                           .value());
+  const std::string text = describe().value();
+  EXPECT_THAT(text, HasSubstr("job now has 4 workers and 1 pod of parameter servers"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("4 workers and 1 pod of parameter servers +100 +5\n"));
+  EXPECT_THAT(text, HasSubstr("It would change to 4 workers and 2 pods of parameter servers"));
+  EXPECT_THAT(text, HasSubstr("changes so far: 0 of 12 at most"));
+  // What was measured of the other one decides.
+  SetField(&object, {"status", "scaling", "rates", "4+2"}, "101");
+  EXPECT_THAT(describe().value(), HasSubstr("It stays at 4 workers and 1 pod"));
+  const TfJob plain = *ParseTfJob(ServerJob(1, 2), "job.yaml");
+  EXPECT_THAT(DescribeScaling(plain, object, {}, absl::Now()).status().message(),
+              HasSubstr("an elasticPolicy with metrics"));
+}
+
 TEST(DecideCounts, DearServersAreWorthMoreWorkers) {
   // What counts is how the price of all tasks grows, of which the servers' part is fixed.
   const auto workers = [](double worker, double server) {

@@ -130,25 +130,8 @@ std::shared_ptr<PackingNodes> TfJobKind::ReadNodes(ObjectList* all_pods) const {
 ScaleSurroundings TfJobKind::SurroundingsOf(const TfJob& job) const {
   ObjectList pods;
   const std::shared_ptr<PackingNodes> nodes = ReadNodes(&pods);
-  if (nodes == nullptr) return {};
-  std::vector<ObjectPtr> own;
-  std::map<int64_t, ObjectPtr> may_go;
-  for (const ObjectPtr& pod : pods.items) {
-    const PodView view(*pod);
-    if (view.label(kJobLabel) != job.metadata.name ||
-        NamespaceOf(*pod) != job.metadata.namespace_name || IsFinishedPod(*pod))
-      continue;
-    own.push_back(pod);
-    int64_t index = 0;
-    if (view.label(kTypeLabel) == ReplicaTypeName(ReplicaType::kWorker) && ScalesWorkers(job) &&
-        absl::SimpleAtoi(view.label(kIndexLabel), &index) && index >= job.elastic->min_replicas)
-      may_go[index] = pod;
-  }
-  std::vector<ObjectPtr> workers;
-  for (const auto& [index, pod] : may_go) workers.push_back(pod);
-  return {.prices = PricesOfTasks(own, options_.prices, nodes.get()),
-          .wanted_by_others =
-              WorkersThatOthersWant(workers, job.metadata.name, pods.items, nodes.get())};
+  return nodes == nullptr ? ScaleSurroundings()
+                          : SurroundingsOfJob(job, pods.items, options_.prices, nodes.get());
 }
 
 StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {
