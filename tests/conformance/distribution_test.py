@@ -273,7 +273,7 @@ class DistributionTest(unittest.TestCase):
             x = dense(rows(), 'one', 5)
             loss = tf.reduce_mean(tf.square(tf.matmul(x, x, transpose_b=True) - 1))
             return loss, tf1.train.GradientDescentOptimizer(.1).minimize(loss)
-        self.assertRegex(self.refusal(build), r"the rows of 'MatMul_1' \(MatMul\) do not stay apart")
+        self.assertRegex(self.refusal(build), r"'MatMul_1' \(MatMul\) brings each row of the batch together with all of its rows \('add' with 'add'\)")
 
     def test_programs_that_are_refused(self):
         for program, why in distribution_programs.REFUSED.items():

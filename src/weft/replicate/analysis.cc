@@ -462,6 +462,17 @@ class Analyser {
     if (FindRule(node.op()) == nullptr) {
       return absl::StrCat("nothing is known of how ", Quoted(node), " treats rows of a batch");
     }
+    std::vector<std::string> rows;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].is_slice())
+        rows.push_back(absl::StrCat("'", node.input(static_cast<int>(i)).node->name(), "'"));
+    }
+    if (rows.size() > 1) {
+      return absl::StrCat(
+          Quoted(node), " brings each row of the batch together with all of its rows (",
+          absl::StrJoin(rows, " with "),
+          "), as a softmax over the batch and contrastive losses do: a worker has only its own");
+    }
     return absl::StrCat("the rows of ", Quoted(node), " do not stay apart: its inputs are ",
                         ToString(inputs));
   }

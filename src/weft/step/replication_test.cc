@@ -180,12 +180,14 @@ TEST(ReplicateStep, NamesWhatItRefuses) {
     EXPECT_EQ(s.graph.num_nodes(), before) << "left alone";
     return why;
   };
-  EXPECT_THAT(refusal([](Step& s) {
-                const Endpoint x = s.Feed({-1, 3}, {4, 3});
-                s.Descend(s.Variable({4, 4}),
-                          s.b.Op("MatMul", {x, x}, {{"transpose_b", true}}, "all_pairs"));
-              }),
-              HasSubstr("the rows of 'all_pairs' (MatMul) do not stay apart"));
+  EXPECT_THAT(
+      refusal([](Step& s) {
+        const Endpoint x = s.Feed({-1, 3}, {4, 3});
+        s.Descend(s.Variable({4, 4}),
+                  s.b.Op("MatMul", {x, x}, {{"transpose_b", true}}, "all_pairs"));
+      }),
+      HasSubstr("'all_pairs' (MatMul) brings each row of the batch together with all of its "
+                "rows ('arg' with 'arg')"));
   EXPECT_THAT(refusal([](Step& s) {
                 const Endpoint x = s.Feed({-1, 3}, {4, 3});
                 s.Descend(s.Variable({4, 3}), s.b.Op("Cholesky", {x}, {}, "unknown"));
