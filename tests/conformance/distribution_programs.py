@@ -305,6 +305,12 @@ def sampled_softmax():
     return descend(tf.reduce_mean(tf.nn.sampled_softmax_loss(w, b, true, dense(rows(), 'one', 6), 5, 20, sampled_values=drawn)))
 
 
+def row_by_row():
+    """What is done to each row, by tf.map_fn."""
+    scaled = tf.map_fn(lambda row: tf.tanh(row) * 1.5, dense(rows(), 'one', 5))
+    return descend(cross_entropy(dense(scaled, 'two', 4), labels()))
+
+
 def sorted_rows():
     """Hard examples: the rows with the greatest losses."""
     losses = tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=labels(), logits=dense(rows(), 'one', 4))
@@ -347,6 +353,7 @@ PROGRAMS = [attention, transformer, attention_by_einsum, attention_of_keras, lan
 REFUSED = {
     two_towers: r"'MatMul_2' \(MatMul\) brings each row of the batch together with all of its rows \('add' with 'add_1'\)",
     contrastive: r"'similarities' \(MatMul\) would have to run on the whole batch, .* because of 'concat' \(ConcatV2\)",
+    row_by_row: r"'map/while/\S+' \(Less\) counts the rows of the batch: its loop runs once for each of them",
     sampled_softmax: r"'sampled_softmax_loss/MatMul_1' \(MatMul\) .* because of 'LogUniformCandidateSampler'",
 }
 

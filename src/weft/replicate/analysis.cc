@@ -243,6 +243,16 @@ class Analyser {
     if (IsRandom(node) || node.schema().is_stateful) {
       return absl::StrCat(Quoted(node), " draws numbers or has an effect in a loop over the batch");
     }
+    const bool counts_rows = std::any_of(inputs.begin(), inputs.end(), [](const Share& share) {
+      return share.is_equal() && share.elements &&
+             std::any_of(share.elements->begin(), share.elements->end(),
+                         [](const Element& element) { return element.power < 0; });
+    });
+    if (counts_rows) {
+      return absl::StrCat(Quoted(node),
+                          " counts the rows of the batch: its loop runs once for each of them, as "
+                          "that of tf.map_fn does, and each worker has only some");
+    }
     return absl::StrCat("in a loop over the batch, ", WhyNotSplit(node, inputs));
   }
 
