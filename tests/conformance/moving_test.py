@@ -192,8 +192,8 @@ class MovingTest(unittest.TestCase):
             self.assertEqual(scaling['changes'], 1, scaling)
             counted[name] = scaling['reason']
             self.assertIn('Scaled', self.weft('describe', 'tfjob', name))
-        self.assertRegex(counted['limited'], '2 workers and 1 pod of parameter servers bring .* there are 2 workers and 2 pods')
-        self.assertRegex(counted['scaled'], '1 worker and 2 pods of parameter servers bring .* there are 1 worker and 1 pod')
+        self.assertRegex(counted['limited'], '2 workers and 1 pod of parameter servers brought .* there are 2 workers and 2 pods')
+        self.assertRegex(counted['scaled'], '1 worker and 2 pods of parameter servers brought .* there are 1 worker and 1 pod')
         # What was expected is so: it stays.
         for name, counts in [('limited', '2+2'), ('scaled', '1+1')]:
             def scaling():

@@ -127,7 +127,7 @@ std::string Decide(const TfJob& job, const ScaleSurroundings& around, const Meas
   if (!decision.ok() || !decision->is_change) return "";
   const JobCounts better = choices.counts(decision->option);
   const std::string told = absl::StrFormat(
-      "%s bring %.4g a second; from now on there are %s.", InWords(job, counts), measured.rate,
+      "%s brought %.4g a second; from now on there are %s.", InWords(job, counts), measured.rate,
       job.ElasticServers() == nullptr ? absl::StrCat(better.workers) : InWords(job, better));
   Want(job, better, "changes", told, now, scaling);
   return told;
