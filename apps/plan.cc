@@ -9,10 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 
 #include "apps/command.h"
 #include "apps/plan_inputs.h"
+#include "apps/plan_job.h"
 #include "apps/plan_program.h"
 #include "apps/temporary_folder.h"
 #include "base/files.h"
@@ -30,6 +32,7 @@ struct PlanFlags {
   std::string nodes;
   std::string shapes;
   bool is_live = false;
+  std::string namespace_name;
   ClusterFlags cluster;
   std::string prices;
   double gigabits = 0;
@@ -164,6 +167,12 @@ Status RunPlan(const PlanFlags& given) {
     PrintShapes();
     return absl::OkStatus();
   }
+  if (absl::StartsWith(given.source.path, kJobPrefix)) {
+    return PrintJobPlan({.cluster = given.cluster,
+                         .name = given.source.path.substr(sizeof(kJobPrefix) - 1),
+                         .namespace_name = given.namespace_name,
+                         .prices = given.prices});
+  }
   TemporaryFolder folder("weft-plan");
   WEFT_ASSIGN_OR_RETURN(const PlanFlags flags, WithMeasured(given, &folder));
   if (flags.fit) return PrintFit(flags);
@@ -238,13 +247,16 @@ void AddPlan(CLI::App& app, const CommandLine& line, Action* action) {
   flags->program = line.program;
   command->add_option("step", flags->source.path,
                       "A cost file (.json), as WEFT_COST_FILE and `weft run --cost_file` make it, "
-                      "or a graph in whatever form TensorFlow writes");
+                      "or a graph in whatever form TensorFlow writes; or tfjob/NAME, a job that "
+                      "runs: which counts it should have by what was measured");
   command->add_option("--model", flags->model, "Instead: a well-known model by its name");
   command->add_option("--nodes", flags->nodes,
                       "Node objects in YAML or JSON, or a table (.csv), as for `weft simulate`");
   command->add_option("--shape", flags->shapes, "Instead: nodes of clouds, as p3.8xlarge*4");
   command->add_flag("--live", flags->is_live, "Instead: the nodes that a cluster has now");
   AddClusterFlags(command, &flags->cluster);
+  command->add_option("-n,--namespace", flags->namespace_name,
+                      "Of tfjob/NAME (default: the context's)");
   command->add_flag("--shapes", flags->lists_shapes, "List the shapes of clouds");
   command->add_option("--gigabits", flags->gigabits, "Instead: a second, of each node's network")
       ->check(CLI::PositiveNumber);

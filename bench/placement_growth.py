@@ -4,21 +4,23 @@
   placement_growth.py WEFT [--gigabits 0.1] [--workers 4] [--servers 3] [--steps 8] [MODEL ...]    (a Python with TensorFlow)
 
 Each model is written for one device. Its step is measured on one task and predicted for each count; then a session that asks for
-automatic distribution runs it on that many tasks, whose data connections go through proxies (slow_links.py). Of each the least step
-is taken: on a busy machine means are mostly the others' work. Prints a table a model: milliseconds measured, and predicted.
+automatic distribution runs it on that many tasks, whose data connections go through proxies (slow_links.py). The column "ring" has no
+servers: each worker has a session, a copy of the variables and a batch of its own, and gradients are reduced among them. Of each the least
+step is taken: on a busy machine means are mostly the others' work. Prints a table a model: milliseconds measured, and predicted.
 """
 import argparse
 import json
-import math
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.ops import gen_collective_ops as collective_ops
 
 from placement_costs import dense, free_port, v1
 
@@ -79,7 +81,8 @@ class Cluster:
                 nodes.append('%d:%d:%d' % (proxy, data, self.started[-1].pid))
         if gigabits:
             self.started.append(subprocess.Popen([sys.executable, HERE / 'slow_links.py', str(gigabits * 1e9 / 8)] + nodes))
-        self.target = 'grpc://127.0.0.1:%d' % addresses['worker'][0]
+        self.targets = ['grpc://127.0.0.1:%d' % port for port in addresses['worker']]
+        self.target = self.targets[0]
 
     def __enter__(self):
         return self
@@ -117,13 +120,72 @@ def run(target, model, steps):
     return times[2:]
 
 
-def predictions(weft, costs, nodes, gigabits):
-    """Milliseconds of each (workers, servers)."""
+def reduced(gradient, ranks, number):
+    """The mean of what the ranks have; of rows, all rows."""
+    def keys(instance):
+        return tf.constant(ranks), tf.constant(1), tf.constant(instance), []
+    if isinstance(gradient, tf.IndexedSlices):
+        values, indices = (collective_ops.collective_gather_v2(part, *keys(2 * number + i))
+                           for i, part in enumerate((gradient.values, gradient.indices)))
+        return tf.IndexedSlices(values / ranks, indices, gradient.dense_shape)
+    return tf.reshape(collective_ops.collective_reduce_v2(gradient, *keys(2 * number), merge_op='Add', final_op='Div'), gradient.shape)
+
+
+def run_rank(targets, rank, model, steps, times, failures):
+    build, batch = MODELS[model]
+    config = v1.ConfigProto(device_filters=['/job:worker/task:%d' % rank])
+    config.experimental.collective_group_leader = '/job:worker/replica:0/task:0'
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    try:
+        with tf.Graph().as_default():
+            v1.set_random_seed(1)
+            loss, feeds = build()
+            optimizer = v1.train.GradientDescentOptimizer(.01)
+            gradients = [(reduced(gradient, len(targets), number), variable)
+                         for number, (gradient, variable) in enumerate(optimizer.compute_gradients(loss))]
+            train = optimizer.apply_gradients(gradients)
+            fed = feeds(batch)
+            with v1.Session(targets[rank], config=config) as session:
+                session.run(v1.global_variables_initializer())
+                for _ in range(steps + 2):
+                    begin = time.monotonic()
+                    session.run(train, fed, options=v1.RunOptions(timeout_in_ms=60000))
+                    times[rank].append(time.monotonic() - begin)
+    except tf.errors.OpError as error:
+        failures.append(error)
+
+
+def run_ring(targets, model, steps):
+    """The times of steps of the slowest rank, in seconds, after the first two."""
+    times, failures = [[] for _ in targets], []
+    np.random.seed(1)
+    ranks = [threading.Thread(target=run_rank, args=(targets, rank, model, steps, times, failures)) for rank in range(len(targets))]
+    for thread in ranks:
+        thread.start()
+    for thread in ranks:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return [max(of_ranks) for of_ranks in zip(*times)][2:]
+
+
+def predicted_rings(weft, costs, nodes, gigabits):
+    """Milliseconds by workers, each with a batch of its own."""
+    text = explained(weft, costs, nodes, gigabits)
+    return {int(workers): float(time_of) for workers, time_of in re.findall(r'all_reduce: (\d+) workers +([0-9.]+) ms', text)}
+
+
+def explained(weft, costs, nodes, gigabits, *more):
     with tempfile.NamedTemporaryFile('w', suffix='.csv') as table:
         table.write('sn,cpu_milli,memory_mib,gpu,model\n' + ''.join('n%d,1000,4096,0,\n' % i for i in range(nodes)))
         table.flush()
-        text = subprocess.run([weft, 'plan', costs, '--least', '--nodes', table.name, '--gigabits', str(gigabits), '--spread_batch', '--explain'],
-                              check=True, capture_output=True, text=True).stdout
+        command = [weft, 'plan', costs, '--least', '--nodes', table.name, '--gigabits', str(gigabits), '--explain', *more]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def predictions(weft, costs, nodes, gigabits):
+    """Milliseconds of each (workers, servers)."""
+    text = explained(weft, costs, nodes, gigabits, '--spread_batch')
     found = {(1, 0): float(re.search(r'single: 1 worker +([0-9.]+) ms', text)[1])}
     for workers, servers, time_of in re.findall(r'ps: (\d+) workers?, (\d+) servers? +([0-9.]+) ms', text):
         found[int(workers), int(servers)] = float(time_of)
@@ -139,16 +201,17 @@ def main():
     parser.add_argument('--servers', type=int, default=3)
     parser.add_argument('--steps', type=int, default=8)
     flags = parser.parse_args()
-    errors = []
+    errors, ring_errors = [], []
     for model in flags.models:
         with tempfile.TemporaryDirectory() as folder:
             costs = folder + '/costs.json'
             with Cluster(flags.weft, {'worker': 1}, flags=['--cost_file', costs]) as alone:
                 one = min(run(alone.target, model, 120)) * 1e3
             predicted = predictions(flags.weft, costs, flags.workers + flags.servers, flags.gigabits)
+            rings = predicted_rings(flags.weft, costs, flags.workers, flags.gigabits)
         print('\n%s, batch %d; alone %.1f (%.1f)\n' % (model, MODELS[model][1], one, predicted[1, 0]))
-        print('| workers | ' + ' | '.join('%d servers' % n if n > 1 else '1 server' for n in range(1, flags.servers + 1)) + ' |')
-        print('|--:|' + '--:|' * flags.servers, flush=True)
+        print('| workers | ' + ' | '.join('%d servers' % n if n > 1 else '1 server' for n in range(1, flags.servers + 1)) + ' | ring |')
+        print('|--:|' + '--:|' * (flags.servers + 1), flush=True)
         for workers in range(1, flags.workers + 1):
             cells = []
             for servers in range(1, flags.servers + 1):
@@ -158,9 +221,16 @@ def main():
                 cells.append('%.1f (%s)' % (measured, '%.1f' % said if said else 'not tried'))
                 if said:
                     errors.append(abs(said / measured - 1))
+            if workers > 1:
+                with Cluster(flags.weft, {'worker': workers}, flags.gigabits) as cluster:
+                    measured = min(run_ring(cluster.targets, model, flags.steps)) * 1e3
+                cells.append('%.1f (%.1f)' % (measured, rings[workers]))
+                ring_errors.append(abs(rings[workers] / measured - 1))
             print('| %d | %s |' % (workers, ' | '.join(cells)), flush=True)
-    print('\nmean absolute error of %d predictions: %.0f%%, geometric mean of the ratio to measured: %.2f' %
-          (len(errors), 100 * sum(errors) / len(errors), math.exp(sum(math.log(1 + e) for e in errors) / len(errors))))
+    if errors:
+        print('\nmean absolute error of %d predictions with servers: %.0f%%' % (len(errors), 100 * sum(errors) / len(errors)))
+    if ring_errors:
+        print('of %d rings: %.0f%%' % (len(ring_errors), 100 * sum(ring_errors) / len(ring_errors)))
 
 
 if __name__ == '__main__':

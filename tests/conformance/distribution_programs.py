@@ -279,6 +279,38 @@ def two_towers():
     return descend(cross_entropy(logits, tf.range(tf.shape(logits)[0])))
 
 
+def contrastive():
+    """Two views of each example, which are to find each other among the views of all (NT-Xent, as SimCLR has it)."""
+    views = [tf.math.l2_normalize(dense(x, name, 6), 1)
+             for x, name in ((rows(), 'a'), (tf1.placeholder(tf.float32, [None, 7], 'other'), 'b'))]
+    both = tf.concat(views, 0)
+    similarities = tf.matmul(both, both, transpose_b=True, name='similarities') / .5
+    half, count = tf.shape(views[0])[0], tf.shape(both)[0]
+    pairs = tf.math.floormod(tf.range(count) + half, count)
+    return descend(cross_entropy(similarities - 1e9 * tf.eye(count), pairs))
+
+
+def pairwise_ranking():
+    """Each row's score against each other's."""
+    scores, wanted = dense(rows(), 'one', 1), labels()
+    better = tf.nn.relu(1 - (scores - tf.transpose(scores)))
+    return descend(tf.reduce_mean(better * tf.cast(wanted[:, None] > wanted[None, :], tf.float32)))
+
+
+def sampled_softmax():
+    """Rows of the weights of the true classes and of some that are drawn once for all rows."""
+    w, b = weights('w', 20, 6), weights('b', 20)
+    true = tf.cast(tf1.placeholder(tf.int32, [None, 3], 'ids')[:, :1], tf.int64)
+    drawn = tf.random.log_uniform_candidate_sampler(true, 1, 5, True, 20, seed=8)
+    return descend(tf.reduce_mean(tf.nn.sampled_softmax_loss(w, b, true, dense(rows(), 'one', 6), 5, 20, sampled_values=drawn)))
+
+
+def row_by_row():
+    """What is done to each row, by tf.map_fn."""
+    scaled = tf.map_fn(lambda row: tf.tanh(row) * 1.5, dense(rows(), 'one', 5))
+    return descend(cross_entropy(dense(scaled, 'two', 4), labels()))
+
+
 def sorted_rows():
     """Hard examples: the rows with the greatest losses."""
     losses = tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=labels(), logits=dense(rows(), 'one', 4))
@@ -314,12 +346,15 @@ def dynamic_rnn():
 
 PROGRAMS = [attention, transformer, attention_by_einsum, attention_of_keras, language_model, moments, fused_batch_norm,
             batch_norm_with_running_statistics, batch_norm_by_placeholder, residual_net, dropout, metrics, deep_fm,
-            sorted_rows, weighted_rows, channels_to_pixels, gru_of_keras, loop_over_time, lstm_of_keras, loop_with_outputs, in_frames(loop_over_time), in_frames(loop_with_outputs), in_frames(dynamic_rnn), in_frames(conditional),
+            sorted_rows, weighted_rows, pairwise_ranking, channels_to_pixels, gru_of_keras, loop_over_time, lstm_of_keras, loop_with_outputs, in_frames(loop_over_time), in_frames(loop_with_outputs), in_frames(dynamic_rnn), in_frames(conditional),
             dynamic_rnn, called_functions, conditional, transposed_convolutions, convolutions_over_time]
 
 # Run as they are, and why.
 REFUSED = {
-    two_towers: r"the rows of 'MatMul_2' \(MatMul\) do not stay apart",
+    two_towers: r"'MatMul_2' \(MatMul\) brings each row of the batch together with all of its rows \('add' with 'add_1'\)",
+    contrastive: r"'similarities' \(MatMul\) would have to run on the whole batch, .* because of 'concat' \(ConcatV2\)",
+    row_by_row: r"'map/while/\S+' \(Less\) counts the rows of the batch: its loop runs once for each of them",
+    sampled_softmax: r"'sampled_softmax_loss/MatMul_1' \(MatMul\) .* because of 'LogUniformCandidateSampler'",
 }
 
 # Layers of version 1 and Keras' variables within a graph: with Keras 3 they do not come.

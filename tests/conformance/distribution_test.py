@@ -273,12 +273,35 @@ class DistributionTest(unittest.TestCase):
             x = dense(rows(), 'one', 5)
             loss = tf.reduce_mean(tf.square(tf.matmul(x, x, transpose_b=True) - 1))
             return loss, tf1.train.GradientDescentOptimizer(.1).minimize(loss)
-        self.assertRegex(self.refusal(build), r"the rows of 'MatMul_1' \(MatMul\) do not stay apart")
+        self.assertRegex(self.refusal(build), r"'MatMul_1' \(MatMul\) brings each row of the batch together with all of its rows \('add' with 'add'\)")
 
     def test_programs_that_are_refused(self):
         for program, why in distribution_programs.REFUSED.items():
             with self.subTest(program.__name__):
                 self.assertRegex(self.refusal(program), why)
+
+    def test_loops_on_threads_of_their_own_are_traced(self):
+        """Two loops that run side by side: each has its beginning, from which plans take what it costs."""
+        with tf.Graph().as_default():
+            x = distribution_programs.series()
+            cell = weights('cell', 13, 7)
+
+            def tower(x):
+                first = tf.zeros([tf.shape(x)[0], 7])
+                return tf.while_loop(lambda t, _: t < 4, lambda t, h: (t + 1, tf.tanh(tf.matmul(tf.concat([x[:, t], h], 1), cell))), (0, first))[1]
+            loss = tf.reduce_mean(tf.square(tower(x) - tower(-x)))
+            train = tf1.train.GradientDescentOptimizer(.1).minimize(loss)
+            fed, traced = {x: numbers(240, 4, 6)}, set()
+            with tf1.Session(self.target, config=asking('written')) as session:
+                session.run(tf1.global_variables_initializer())
+                for _ in range(40):
+                    metadata = tf1.RunMetadata()
+                    session.run(train, fed, options=tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE), run_metadata=metadata)
+                    for node in (node for device in metadata.step_stats.dev_stats for node in device.node_stats):
+                        self.assertLess(node.all_end_rel_micros, 60e6, node)
+                        if 'While(' in node.timeline_label:
+                            traced.add(node.node_name)
+            self.assertEqual(len(traced), 4, traced)
 
     def test_written_distributions_stay(self):
         def build():

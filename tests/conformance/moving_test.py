@@ -63,6 +63,30 @@ spec:
             image: i
             command: [%(python)s, -m, weft, %(program)s, "%(records)d"]
 '''
+# The operator chooses how many pods they share.
+CHOSEN = '''{maxReplicas: 2, stabilizationWindowSeconds: 10, metrics: [{type: External, external: {metric: {name: examples-per-cost},
+        target: {type: Value, value: "0.5"}}}]}'''
+# Its worker is as fast as a file says, which the test writes as if the servers were what it waits for.
+LIMITED_JOB = '''apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: limited}
+spec:
+  runPolicy: {cleanPodPolicy: Running}
+  tfReplicaSpecs:
+    PS:
+      replicas: 1
+      elasticPolicy: %(chosen)s
+      restartPolicy: OnFailure
+      template: {spec: {containers: [{name: tensorflow, image: i, command: [weft, server]}]}}
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers:
+          - name: tensorflow
+            image: i
+            command: [sh, -c, 'n=0; while sleep $(cat %(delay)s); do n=$((n+1)); echo step $n/100000; done']
+'''
 
 
 class MovingTest(unittest.TestCase):
@@ -149,6 +173,36 @@ class MovingTest(unittest.TestCase):
         for event in ('ServersScaled', 'ServersMove', 'ServersMoved'):
             self.assertIn(event, told)
         print(re.search(r'the longest step took.*', text)[0], 'of', SCALED_RECORDS, 'with four moves')
+
+    def test_the_operator_follows_what_servers_bring(self):
+        program = str(pathlib.Path(processes.HERE) / 'moving_program.py')
+        delay = pathlib.Path(self.temporary.name) / 'delay'
+        delay.write_text('0.2')
+        job = SCALED_JOB.replace('{maxReplicas: 2}', CHOSEN) % {'python': sys.executable, 'program': program, 'records': 100000}
+        self.assertIn('examples-per-cost', job)
+        self.weft('apply', '-f', '-', stdin=job)
+        self.weft('apply', '-f', '-', stdin=LIMITED_JOB % {'chosen': CHOSEN, 'delay': delay})
+        # A second pod brings the first job nothing, on this machine, and would double the other.
+        self.wait_for(lambda: self.pods() == ['limited-ps-0', 'limited-ps-1', 'limited-worker-0', 'limited-worker-1', 'scaled-ps-0-to-1',
+                                              'scaled-worker-0'], 'the pods that are worth their price')
+        delay.write_text('0.1')
+        counted = {}
+        for name in ('limited', 'scaled'):
+            scaling = json.loads(self.weft('get', 'tfjob', name, '-o', 'json'))['status']['scaling']
+            self.assertEqual(scaling['changes'], 1, scaling)
+            counted[name] = scaling['reason']
+            self.assertIn('Scaled', self.weft('describe', 'tfjob', name))
+        self.assertRegex(counted['limited'], '2 workers and 1 pod of parameter servers brought .* there are 2 workers and 2 pods')
+        self.assertRegex(counted['scaled'], '1 worker and 2 pods of parameter servers brought .* there are 1 worker and 1 pod')
+        # What was expected is so: it stays.
+        for name, counts in [('limited', '2+2'), ('scaled', '1+1')]:
+            def scaling():
+                return json.loads(self.weft('get', 'tfjob', name, '-o', 'json'))['status']['scaling']
+            self.wait_for(lambda: counts in scaling()['rates'], '%s is measured' % counts)
+            self.assertEqual(scaling()['changes'], 1, scaling())
+            told = self.weft('plan', 'tfjob/' + name)
+            self.assertIn('It stays at ' + {'limited': '2 workers and 2 pods', 'scaled': '1 worker and 1 pod'}[name], told)
+            print(told)
 
 
 if __name__ == '__main__':

@@ -147,7 +147,7 @@ class UpTest(unittest.TestCase):
         while json.loads(self.weft('get', 'tfjob', 'growing', '-o', 'json'))['spec']['tfReplicaSpecs']['Worker']['replicas'] != 3:
             self.assertLess(time.monotonic(), deadline, self.weft('describe', 'tfjob', 'growing'))
             time.sleep(0.5)
-        self.assertRegex(self.weft('describe', 'tfjob', 'growing'), r'Scaled .*1 workers bring [0-9.]+ a second; from now on there are 3')
+        self.assertRegex(self.weft('describe', 'tfjob', 'growing'), r'Scaled .*1 worker brought [0-9.]+ a second; from now on there are 3')
         # Measured with three too, which stay.
         while '3' not in json.loads(self.weft('get', 'tfjob', 'growing', '-o', 'json'))['status']['scaling']['rates']:
             self.assertLess(time.monotonic(), deadline, self.weft('describe', 'tfjob', 'growing'))

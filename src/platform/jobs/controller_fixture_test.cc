@@ -35,6 +35,20 @@ Json JobOf(std::initializer_list<std::pair<const char*, Json>> replicas,
   return job;
 }
 
+Json ServerJob(int64_t pods, int64_t tasks) {
+  Json job = JobOf({{"PS", Replica(pods, "OnFailure")}, {"Worker", Replica(1, "")}});
+  Json* const servers = job.FindMutable("spec")->FindMutable("tfReplicaSpecs")->FindMutable("PS");
+  SetField(servers, {"elasticPolicy", "maxReplicas"}, tasks);
+  Json& container = servers->FindMutable("template")
+                        ->FindMutable("spec")
+                        ->FindMutable("containers")
+                        ->mutable_items()
+                        ->front();
+  container.Set("command", Json(Json::Array{Json("weft"), Json("server")}));
+  SetField(&container, {"resources", "requests", "memory"}, "1Gi");
+  return job;
+}
+
 ControllerFixture::ControllerFixture() {
   EmbeddedStore::Options options;
   options.clock = &clock_;

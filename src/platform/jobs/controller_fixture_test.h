@@ -22,6 +22,8 @@ Json Replica(int64_t replicas, const std::string& policy);
 Json Job(const std::string& version = "v1");
 Json JobOf(std::initializer_list<std::pair<const char*, Json>> replicas,
            const std::string& version = "v1");
+// With a worker, and parameter servers that programs know as so many tasks, in so many pods.
+Json ServerJob(int64_t pods, int64_t tasks);
 
 class ControllerFixture : public ::testing::Test {
  protected:

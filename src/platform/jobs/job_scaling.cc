@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,43 +22,30 @@
 namespace weft::platform {
 namespace {
 
-constexpr char kScaling[] = "scaling";
+constexpr char kWorkers[] = "workers";
+constexpr char kServers[] = "servers";
 constexpr char kWanted[] = "wanted";
+constexpr char kWantedServers[] = "wantedServers";
+constexpr char kSpentTime[] = "spentTime";
 // A rate is taken over no fewer steps and seconds than these.
 constexpr int64_t kWindowSteps = 20;
 constexpr double kWindowSeconds = 10;
-// Workers come and go without a restart of the others; those that come load their program.
-constexpr double kChangeSeconds = 10;
-// What a worker takes from the others (Gunther's law) until two counts were measured, and how much
-// that may be.
-constexpr double kContention = 0.03;
-constexpr double kMostContention = 1;
-constexpr double kContentionStep = 0.01;
-// Of jobs that do not tell how many steps they have.
-constexpr double kManySteps = 1e12;
-
-std::optional<double> NumberOf(const Json& object, absl::string_view name) {
-  double number = 0;
-  if (!absl::SimpleAtod(StringField(object, {name}), &number) || number <= 0) return std::nullopt;
-  return number;
-}
-
-std::optional<absl::Time> TimeOf(const Json& object, absl::string_view name) {
-  const absl::Time time = ParseObjectTime(StringField(object, {name}));
-  if (time == absl::InfinitePast()) return std::nullopt;
-  return time;
-}
-
+// Of a window, in the rate of counts that were measured before.
+constexpr double kNewsWeight = 0.25;
 void BeginWindow(const Json& progress, Json* scaling) {
   scaling->Set("sinceStep", IntField(progress, {"step"}));
   scaling->Set("sinceTime", StringField(progress, {"time"}));
 }
 
-// Steps a second of the window, or what the program says itself, once that is long enough; then
-// another window begins.
-std::optional<double> MeasuredRate(const Json& progress, Json* scaling) {
-  const std::optional<absl::Time> since = TimeOf(*scaling, "sinceTime");
-  const std::optional<absl::Time> now = TimeOf(progress, "time");
+struct MeasuredRate {
+  double rate = 0;               // examples a second if the program tells them, else steps
+  double examples_per_step = 1;  // in the same unit
+};
+
+// Of the window, once that is long enough; then another window begins.
+std::optional<MeasuredRate> MeasureRate(const Json& progress, Json* scaling) {
+  const std::optional<absl::Time> since = ScalingTime(*scaling, "sinceTime");
+  const std::optional<absl::Time> now = ScalingTime(progress, "time");
   const int64_t first = IntField(*scaling, {"sinceStep"}, -1);
   const int64_t step = IntField(progress, {"step"}, -1);
   if (!now.has_value() || step < 0) return std::nullopt;
@@ -71,113 +56,114 @@ std::optional<double> MeasuredRate(const Json& progress, Json* scaling) {
   const double seconds = absl::ToDoubleSeconds(*now - *since);
   if (step - first < kWindowSteps || seconds < kWindowSeconds) return std::nullopt;
   BeginWindow(progress, scaling);
+  const double steps = static_cast<double>(step - first) / seconds;
   const Json* const told = FindField(progress, {"metrics", "examples_per_second"});
   const double rate = told == nullptr ? 0 : told->AsDouble().value_or(0);
-  return rate > 0 ? rate : static_cast<double>(step - first) / seconds;
+  if (rate > 0) return MeasuredRate{rate, rate / steps};
+  return MeasuredRate{steps, 1};
 }
 
-double RateByLaw(int64_t workers, double contention) {
-  const auto n = static_cast<double>(workers);
-  return n / (1 + contention * (n - 1));
+// Mostly what was measured of these counts before: windows are short.
+void NoteRate(const std::string& name, double rate, Json* scaling) {
+  const Json* const rates = scaling->Find("rates");
+  const double before = rates == nullptr ? rate : ScalingNumber(*rates, name).value_or(rate);
+  SetField(scaling, {"rates", name},
+           absl::StrFormat("%.6g", before + kNewsWeight * (rate - before)));
 }
 
-// That by which the law is nearest to all rates that were measured, whatever one worker's is.
-double FitContention(const std::map<int64_t, double>& rates) {
-  if (rates.size() < 2) return kContention;
-  double best = kContention, least = std::numeric_limits<double>::infinity();
-  for (double contention = 0; contention <= kMostContention; contention += kContentionStep) {
-    double sum = 0, squares = 0;
-    for (const auto& [workers, rate] : rates) {
-      const double off = std::log(rate / RateByLaw(workers, contention));
-      sum += off;
-      squares += off * off;
-    }
-    const double error = squares - sum * sum / static_cast<double>(rates.size());
-    if (error < least) std::tie(best, least) = std::pair(contention, error);
-  }
-  return best;
-}
-
-std::vector<ScaleOption> OptionsOf(const TfJob& job, const TaskPrices& prices, const Json& rates) {
-  int servers = 0;
-  for (const ReplicaSpec& replica : job.replicas) {
-    if (replica.type != ReplicaType::kWorker) servers += static_cast<int>(replica.replicas);
-  }
-  std::map<int64_t, double> measured;
-  for (int64_t n = job.elastic->min_replicas; n <= job.elastic->max_replicas; ++n) {
-    if (const std::optional<double> rate = NumberOf(rates, absl::StrCat(n))) measured[n] = *rate;
-  }
-  const double contention = FitContention(measured);
-  std::vector<ScaleOption> options;
-  for (int64_t n = job.elastic->min_replicas; n <= job.elastic->max_replicas; ++n) {
-    const auto known = measured.find(n);
-    options.push_back(
-        {.workers = static_cast<int>(n),
-         .servers = servers,
-         .dollars_per_hour = static_cast<double>(n) * prices.worker + servers * prices.server,
-         .predicted = RateByLaw(n, contention),
-         .measured = known == measured.end() ? 0 : known->second});
-  }
-  return options;
-}
-
-ScaleState StateOf(const TfJob& job, const Json& scaling, int64_t workers, absl::Time now) {
-  ScaleState state{.current = static_cast<size_t>(workers - job.elastic->min_replicas),
-                   .savings = static_cast<int>(IntField(scaling, {"changes"})),
-                   .changes = static_cast<int>(IntField(scaling, {"changes"}))};
-  if (const std::optional<absl::Time> changed = TimeOf(scaling, "changedTime"))
-    state.since_change = absl::ToDoubleSeconds(now - *changed);
-  return state;
-}
-
-// The count that is worth more than the one that runs.
-std::optional<int64_t> BetterCount(const TfJob& job, const std::vector<ScaleOption>& options,
-                                   const Json& progress, const ScaleState& state) {
-  const int64_t steps = IntField(progress, {"steps"});
-  const double left = static_cast<double>(steps - IntField(progress, {"step"}));
-  ScaleRules rules;
-  rules.restart_seconds = kChangeSeconds;
-  rules.settle_seconds = static_cast<double>(job.elastic->settle_seconds);
-  rules.most_savings = rules.most_changes;
-  const ScaleGoal goal{.examples = steps > 0 ? std::max(left, 0.0) : kManySteps,
-                       .objective = ScaleGoal::Objective::kTime,
-                       .least_gain = *job.elastic->least_gain};
-  const StatusOr<ScaleDecision> decision = DecideScale(options, goal, state, rules);
-  if (!decision.ok() || !decision->is_change) return std::nullopt;
-  return job.elastic->min_replicas + static_cast<int64_t>(decision->option);
+// Since the last look the job has paid for the counts that it has.
+void Pay(const Json& status, double dollars_per_hour, absl::Time now, Json* scaling) {
+  const absl::Time last =
+      ScalingTime(*scaling, kSpentTime).value_or(ScalingTime(status, "startTime").value_or(now));
+  const double seconds = std::max(0.0, absl::ToDoubleSeconds(now - last));
+  const double spent =
+      ScalingNumber(*scaling, kSpent).value_or(0) + seconds * dollars_per_hour / kSecondsAnHour;
+  scaling->Set(kSpent, absl::StrFormat("%.6g", spent));
+  scaling->Set(kSpentTime, FormatObjectTime(now));
 }
 
 // `counter` counts the decisions of a kind.
-void Want(int64_t workers, const char* counter, const std::string& why, absl::Time now,
-          Json* scaling) {
-  scaling->Set(kWanted, workers);
+void Want(const TfJob& job, const JobCounts& counts, const char* counter, const std::string& why,
+          absl::Time now, Json* scaling) {
+  scaling->Set(kWanted, counts.workers);
+  if (job.ElasticServers() != nullptr) scaling->Set(kWantedServers, counts.servers);
   scaling->Set(counter, IntField(*scaling, {counter}) + 1);
   scaling->Set("changedTime", FormatObjectTime(now));
   scaling->Set("reason", why);
 }
 
-}  // namespace
-
-bool IsScaled(const TfJob& job) {
-  return job.elastic.has_value() && job.elastic->least_gain.has_value() &&
-         job.Find(ReplicaType::kWorker) != nullptr;
+// The status tells of the job's counts, and all of their pods run.
+bool AreThere(const TfJob& job, const Json& status, const JobCounts& counts) {
+  const auto active = [&](ReplicaType type) {
+    return IntField(status, {"replicaStatuses", TypeSpelling(type), "active"});
+  };
+  if (active(ReplicaType::kWorker) != counts.workers) return false;
+  return job.ElasticServers() == nullptr ||
+         (active(ReplicaType::kPs) == counts.servers &&
+          IntField(status, {kServers, "pods"}) == counts.servers &&
+          FindField(status, {kServers, "moving"}) == nullptr);
 }
 
-std::optional<int64_t> WantedWorkers(const TfJob& job, const Json& object) {
+// The decision about what was just measured.
+std::string Decide(const TfJob& job, const ScaleSurroundings& around, const MeasuredRate& measured,
+                   const Json& status, absl::Time now, Json* scaling) {
+  const JobCounts counts = CountsOf(job);
+  const ScaleChoices choices(job, around.prices, *scaling);
+  if (around.prices.are_dollars)
+    Pay(status, choices.options()[choices.current()].dollars_per_hour, now, scaling);
+  scaling->Set(kExamplesPerStep, absl::StrFormat("%.6g", measured.examples_per_step));
+  const ScaleQuestion question = QuestionOf(job, status, *scaling, choices.current(), now);
+  const bool has_just_changed = question.state.since_change < question.rules.settle_seconds;
+  if (around.wanted_by_others > 0 && !has_just_changed) {
+    const JobCounts fewer = {counts.workers - around.wanted_by_others, counts.servers};
+    const std::string told =
+        absl::StrFormat("Others wait for the places of %d of %d workers; there are %d now.",
+                        around.wanted_by_others, counts.workers, fewer.workers);
+    Want(job, fewer, "yields", told, now, scaling);
+    return told;
+  }
+  const StatusOr<ScaleDecision> decision =
+      DecideScale(choices.options(), question.goal, question.state, question.rules);
+  if (!decision.ok() || !decision->is_change) return "";
+  const JobCounts better = choices.counts(decision->option);
+  const std::string told = absl::StrFormat(
+      "%s brought %.4g a second; from now on there are %s.", InWords(job, counts), measured.rate,
+      job.ElasticServers() == nullptr ? absl::StrCat(better.workers) : InWords(job, better));
+  Want(job, better, "changes", told, now, scaling);
+  return told;
+}
+
+}  // namespace
+
+std::optional<JobCounts> WantedCounts(const TfJob& job, const Json& object) {
   if (!IsScaled(job) || FindField(object, {"status", "completionTime"}) != nullptr)
     return std::nullopt;
-  const int64_t wanted = IntField(object, {"status", kScaling, kWanted}, -1);
-  const bool is_allowed =
-      wanted >= job.elastic->min_replicas && wanted <= job.elastic->max_replicas;
-  if (!is_allowed || wanted == job.Find(ReplicaType::kWorker)->replicas) return std::nullopt;
+  const JobCounts now = CountsOf(job);
+  JobCounts wanted = now;
+  if (ScalesWorkers(job)) {
+    const int64_t told = IntField(object, {"status", kScaling, kWanted}, now.workers);
+    if (told >= job.elastic->min_replicas && told <= job.elastic->max_replicas)
+      wanted.workers = told;
+  }
+  if (ScalesServers(job)) {
+    const ReplicaSpec& servers = *job.ElasticServers();
+    const int64_t told = IntField(object, {"status", kScaling, kWantedServers}, now.servers);
+    if (told >= servers.server_pods->least && told <= servers.replicas) wanted.servers = told;
+  }
+  if (wanted == now) return std::nullopt;
   return wanted;
 }
 
-Json WithWorkers(const TfJob& job, const Json& object, int64_t workers) {
-  const std::string& path = job.Find(ReplicaType::kWorker)->path;
+Json WithScale(const TfJob& job, const Json& object, const JobCounts& counts) {
+  const JobCounts now = CountsOf(job);
   Json changed = object;
-  SetField(&changed, {"spec", "tfReplicaSpecs", path.substr(path.rfind('.') + 1), "replicas"},
-           workers);
+  const auto set = [&](ReplicaType type, int64_t count) {
+    const std::string& path = job.Find(type)->path;
+    SetField(&changed, {"spec", "tfReplicaSpecs", path.substr(path.rfind('.') + 1), "replicas"},
+             count);
+  };
+  if (counts.workers != now.workers) set(ReplicaType::kWorker, counts.workers);
+  if (counts.servers != now.servers) set(ReplicaType::kPs, counts.servers);
   return changed;
 }
 
@@ -193,41 +179,51 @@ TaskPrices PricesOfTasks(const std::vector<ObjectPtr>& pods,
     if (!known->has_value()) *known = PriceOfPlace(*pod, prices, nodes);
   }
   if (!worker.has_value() || (has_servers && !server.has_value())) return {};
-  return {.worker = *worker, .server = server.value_or(0)};
+  return {.worker = *worker, .server = server.value_or(0), .are_dollars = true};
 }
 
-std::string DecideWorkers(const TfJob& job, const std::function<ScaleSurroundings()>& surroundings,
-                          absl::Time now, Json* status) {
+ScaleSurroundings SurroundingsOfJob(const TfJob& job, const std::vector<ObjectPtr>& pods,
+                                    const std::map<std::string, double>& prices,
+                                    PackingNodes* nodes) {
+  std::vector<ObjectPtr> own;
+  std::map<int64_t, ObjectPtr> may_go;
+  for (const ObjectPtr& pod : pods) {
+    const PodView view(*pod);
+    if (view.label(kJobLabel) != job.metadata.name ||
+        NamespaceOf(*pod) != job.metadata.namespace_name || IsFinishedPod(*pod))
+      continue;
+    own.push_back(pod);
+    int64_t index = 0;
+    if (ScalesWorkers(job) && view.label(kTypeLabel) == ReplicaTypeName(ReplicaType::kWorker) &&
+        absl::SimpleAtoi(view.label(kIndexLabel), &index) && index >= job.elastic->min_replicas)
+      may_go[index] = pod;
+  }
+  std::vector<ObjectPtr> workers;
+  for (const auto& [index, pod] : may_go) workers.push_back(pod);
+  return {.prices = PricesOfTasks(own, prices, nodes),
+          .wanted_by_others = WorkersThatOthersWant(workers, job.metadata.name, pods, nodes)};
+}
+
+std::string DecideCounts(const TfJob& job, const std::function<ScaleSurroundings()>& surroundings,
+                         absl::Time now, Json* status) {
   const Json* const progress = status->Find("progress");
   if (!IsScaled(job) || progress == nullptr || status->Find("completionTime") != nullptr) return "";
-  const int64_t workers = job.Find(ReplicaType::kWorker)->replicas;
+  const JobCounts counts = CountsOf(job);
   const Json* const known = status->Find(kScaling);
   Json scaling = known == nullptr ? Json::MakeObject() : *known;
-  const int64_t active =
-      IntField(*status, {"replicaStatuses", TypeSpelling(ReplicaType::kWorker), "active"});
   std::string told;
-  if (IntField(scaling, {"workers"}, -1) != workers || active != workers) {
+  const bool has_servers = job.ElasticServers() != nullptr;
+  if (IntField(scaling, {kWorkers}, -1) != counts.workers ||
+      (has_servers && IntField(scaling, {kServers}, -1) != counts.servers) ||
+      !AreThere(job, *status, counts)) {
     // Others than those that were measured, or not all of them: a new window.
-    scaling.Set("workers", workers);
-    for (const char* name : {kWanted, "sinceStep", "sinceTime"}) scaling.Erase(name);
-  } else if (const std::optional<double> rate = MeasuredRate(*progress, &scaling)) {
-    SetField(&scaling, {"rates", absl::StrCat(workers)}, absl::StrFormat("%.6g", *rate));
-    const ScaleSurroundings around = surroundings();
-    const ScaleState state = StateOf(job, scaling, workers, now);
-    const bool has_just_changed =
-        scaling.Find("changedTime") != nullptr &&
-        state.since_change < static_cast<double>(job.elastic->settle_seconds);
-    const int64_t wanted = has_just_changed ? workers : workers - around.wanted_by_others;
-    if (wanted < workers) {
-      told = absl::StrFormat("Others wait for the places of %d of %d workers; there are %d now.",
-                             workers - wanted, workers, wanted);
-      Want(wanted, "yields", told, now, &scaling);
-    } else if (const std::optional<int64_t> better = BetterCount(
-                   job, OptionsOf(job, around.prices, *scaling.Find("rates")), *progress, state)) {
-      told = absl::StrFormat("%d workers bring %.4g a second; from now on there are %d.", workers,
-                             *rate, *better);
-      Want(*better, "changes", told, now, &scaling);
-    }
+    scaling.Set(kWorkers, counts.workers);
+    if (has_servers) scaling.Set(kServers, counts.servers);
+    for (const char* name : {kWanted, kWantedServers, "sinceStep", "sinceTime"})
+      scaling.Erase(name);
+  } else if (const std::optional<MeasuredRate> measured = MeasureRate(*progress, &scaling)) {
+    NoteRate(NameOfRate(job, counts), measured->rate, &scaling);
+    told = Decide(job, surroundings(), *measured, *status, now, &scaling);
   }
   status->Set(kScaling, std::move(scaling));
   return told;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many workers a job has while it runs, where its elasticPolicy leaves that to the operator: as
-// many as are worth their price, by what the job tells of its progress (DecideScale). Pure.
+// How many workers and pods of parameter servers a job has while it runs, where its elasticPolicies
+// leave that to the operator: as many as are worth their price, by what the job tells of its
+// progress (DecideScale). Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +15,17 @@
 
 #include "net/json.h"
 #include "platform/jobs/packing.h"
+#include "platform/jobs/scale_choices.h"
 #include "platform/object/tfjob.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
 
-// The operator chooses the job's count.
-bool IsScaled(const TfJob& job);
-// A count that was decided and that the job's spec does not hold yet.
-std::optional<int64_t> WantedWorkers(const TfJob& job, const Json& object);
-// The job with that many workers.
-Json WithWorkers(const TfJob& job, const Json& object, int64_t workers);
+// Counts that were decided and that the job's spec does not hold yet.
+std::optional<JobCounts> WantedCounts(const TfJob& job, const Json& object);
+// The job with what differs from its counts.
+Json WithScale(const TfJob& job, const Json& object, const JobCounts& counts);
 
-// What tasks cost: in dollars an hour, or one as much as another where that is not known.
-struct TaskPrices {
-  double worker = 1;
-  double server = 1;  // each other task
-};
 // By the nodes where the first worker and the first other task run (PriceOfPlace).
 TaskPrices PricesOfTasks(const std::vector<ObjectPtr>& pods,
                          const std::map<std::string, double>& prices, PackingNodes* nodes);
@@ -40,12 +35,21 @@ struct ScaleSurroundings {
   TaskPrices prices;
   int64_t wanted_by_others = 0;  // workers in whose places a pod of others that waits would fit
 };
+// `pods` are those of all jobs, `prices` an hour's, by kind of node.
+ScaleSurroundings SurroundingsOfJob(const TfJob& job, const std::vector<ObjectPtr>& pods,
+                                    const std::map<std::string, double>& prices,
+                                    PackingNodes* nodes);
 
-// Measures the rate of the count that runs, by status.progress, and decides about another when
+// Measures the rate of the counts that run, by status.progress, and decides about others when
 // there is news, for which it asks for the `surroundings`; all of it stands in status.scaling.
-// Where others wait for places, workers above minReplicas go, unless the count has just changed. A
-// sentence for people when the count changes, else empty.
-std::string DecideWorkers(const TfJob& job, const std::function<ScaleSurroundings()>& surroundings,
-                          absl::Time now, Json* status);
+// Where others wait for places, workers above minReplicas go, unless the counts have just changed.
+// A sentence for people when the counts change, else empty.
+std::string DecideCounts(const TfJob& job, const std::function<ScaleSurroundings()>& surroundings,
+                         absl::Time now, Json* status);
+
+// For people: the counts that the job may have, what was measured and is expected of each, and what
+// would be decided now. FailedPrecondition for a job whose counts nobody measures.
+StatusOr<std::string> DescribeScaling(const TfJob& job, const Json& object,
+                                      const TaskPrices& prices, absl::Time now);
 
 }  // namespace weft::platform

@@ -32,6 +32,20 @@ Json ScaledJob(int64_t workers, int64_t most) {
   return job;
 }
 
+// With pods of parameter servers, of which `most.servers` tasks are known.
+Json ScaledServers(JobCounts begin, JobCounts most, bool scales_workers) {
+  Json job = ServerJob(begin.servers, most.servers);
+  SetField(&job, {"spec", "tfReplicaSpecs", "Worker"}, Replica(begin.workers, "OnFailure"));
+  if (scales_workers) {
+    SetField(&job, {"spec", "elasticPolicy"},
+             *ScaledJob(begin.workers, most.workers).Find("spec")->Find("elasticPolicy"));
+  }
+  SetField(&job, {"spec", "tfReplicaSpecs", "PS", "elasticPolicy", "metrics"}, GainMetric("0.5"));
+  SetField(&job, {"spec", "tfReplicaSpecs", "PS", "elasticPolicy", "stabilizationWindowSeconds"},
+           60);
+  return job;
+}
+
 // A training under a clock of the test's: how many workers it has after so many looks, ten seconds
 // apart. `contention` is what each worker takes from the others (Gunther).
 struct ScaledRun {
@@ -58,13 +72,13 @@ ScaledRun Simulate(int64_t begin, int64_t most, double contention, double noise,
     SetField(&status, {"progress", "step"}, static_cast<int64_t>(step));
     SetField(&status, {"progress", "steps"}, int64_t{10'000'000});
     SetField(&status, {"progress", "time"}, FormatObjectTime(now));
-    DecideWorkers(
+    DecideCounts(
         job, [&] { return ScaleSurroundings{.prices = prices}; }, now, &status);
     Json whole = object;
     whole.Set("status", status);
-    if (const auto wanted = WantedWorkers(job, whole)) {
-      object = WithWorkers(job, object, *wanted);
-      run.workers = *wanted;
+    if (const auto wanted = WantedCounts(job, whole)) {
+      object = WithScale(job, object, *wanted);
+      run.workers = wanted->workers;
       ++run.changes;
       run.late_changes += look > looks / 2 ? 1 : 0;
     }
@@ -72,7 +86,7 @@ ScaledRun Simulate(int64_t begin, int64_t most, double contention, double noise,
   return run;
 }
 
-TEST(DecideWorkers, GrowsWhileItIsWorthItAndStays) {
+TEST(DecideCounts, GrowsWhileItIsWorthItAndStays) {
   // Each brings nearly as much as the first.
   EXPECT_EQ(Simulate(1, 8, 0.01, 0.05).workers, 8);
   // The second brings two thirds of the first, the third a third of it.
@@ -88,10 +102,171 @@ TEST(DecideWorkers, GrowsWhileItIsWorthItAndStays) {
   }
 }
 
-TEST(DecideWorkers, DearServersAreWorthMoreWorkers) {
+// The same with pods of parameter servers: `contention` and `servers` are those of the law that the
+// job follows, `gain` what a task must bring.
+struct ServersRun {
+  JobCounts counts;
+  int changes = 0;
+  int late_changes = 0;
+  double worth = 0;  // of the best counts' worth, at the end
+};
+struct ServersTruth {
+  double contention = 0;
+  double servers = 0;
+  double noise = 0.05;
+};
+ServersRun SimulateServers(JobCounts begin, JobCounts most, const ServersTruth& truth,
+                           bool scales_workers = true, uint64_t seed = 7) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> off(1 - truth.noise, 1 + truth.noise);
+  const auto rate_of = [&](const JobCounts& counts) {
+    const auto n = static_cast<double>(counts.workers);
+    const auto busiest = static_cast<double>((most.servers + counts.servers - 1) / counts.servers);
+    return 100 * n /
+           (1 + truth.contention * (n - 1) +
+            truth.servers * n * busiest / static_cast<double>(most.servers));
+  };
+  absl::Time now = absl::FromUnixSeconds(1700000000);
+  Json object = ScaledServers(begin, most, scales_workers);
+  Json status = Json::MakeObject();
+  double step = 0;
+  const int looks = 300;
+  ServersRun run{.counts = begin};
+  for (int look = 0; look < looks; ++look) {
+    const TfJob job = *ParseTfJob(object, "job.yaml");
+    step += rate_of(run.counts) * off(random);
+    now += absl::Seconds(10);
+    SetField(&status, {"replicaStatuses", "Worker", "active"}, run.counts.workers);
+    SetField(&status, {"replicaStatuses", "PS", "active"}, run.counts.servers);
+    SetField(&status, {"servers", "pods"}, run.counts.servers);
+    SetField(&status, {"progress", "step"}, static_cast<int64_t>(step));
+    SetField(&status, {"progress", "steps"}, int64_t{10'000'000});
+    SetField(&status, {"progress", "time"}, FormatObjectTime(now));
+    DecideCounts(
+        job, [&] { return ScaleSurroundings(); }, now, &status);
+    Json whole = object;
+    whole.Set("status", status);
+    if (const auto wanted = WantedCounts(job, whole)) {
+      object = WithScale(job, object, *wanted);
+      EXPECT_TRUE(CountsOf(*ParseTfJob(object, "job.yaml")) == *wanted);
+      run.counts = *wanted;
+      ++run.changes;
+      run.late_changes += look > looks / 2 ? 1 : 0;
+    }
+  }
+  // What the rule wants: examples, less half of what the dearer tasks would bring at the price of
+  // the cheapest counts.
+  std::vector<JobCounts> all;
+  for (int64_t w = scales_workers ? 1 : begin.workers; w <= most.workers; ++w) {
+    for (int64_t s = 1; s <= most.servers; ++s) all.push_back({w, s});
+  }
+  const auto price = [](const JobCounts& c) { return static_cast<double>(c.workers + c.servers); };
+  double per_dollar = 0, best = 0;
+  for (const JobCounts& c : all) per_dollar = std::max(per_dollar, rate_of(c) / price(c));
+  const auto worth = [&](const JobCounts& c) { return rate_of(c) - 0.5 * per_dollar * price(c); };
+  for (const JobCounts& c : all) best = std::max(best, worth(c));
+  run.worth = worth(run.counts) / best;
+  return run;
+}
+
+TEST(DecideCounts, ServersBecomeMoreWhereTheyLimitAndFewerWhereTheyDoNot) {
+  // Of four workers that servers hardly cost anything.
+  EXPECT_TRUE(SimulateServers({4, 2}, {4, 4}, {0.03, 0.0}, false).counts == (JobCounts{4, 1}));
+  // Of eight that wait for them most of the time.
+  EXPECT_TRUE(SimulateServers({8, 1}, {8, 4}, {0.03, 0.6}, false).counts == (JobCounts{8, 4}));
+  // Three pods of four servers are as slow as two.
+  for (const int64_t begin : {1, 2, 3, 4})
+    EXPECT_NE(SimulateServers({4, begin}, {4, 4}, {0.03, 0.2}, false).counts.servers, 3) << begin;
+}
+
+TEST(DecideCounts, WorkersAndServersComeNearTheBestAndStay) {
+  double sum = 0;
+  int runs = 0;
+  for (const bool scales_workers : {false, true}) {
+    for (const JobCounts begin : {JobCounts{1, 1}, JobCounts{2, 4}, JobCounts{4, 2}}) {
+      for (const double contention : {0.0, 0.1, 0.3}) {
+        for (const double servers : {0.0, 0.2, 0.6}) {
+          const ServersRun run =
+              SimulateServers(begin, {scales_workers ? 8 : begin.workers, 4}, {contention, servers},
+                              scales_workers, static_cast<uint64_t>(runs));
+          const std::string which = absl::StrCat(begin.workers, "+", begin.servers, ", ",
+                                                 contention, ", ", servers, ", ", scales_workers);
+          EXPECT_LE(run.changes, 6) << which;
+          EXPECT_EQ(run.late_changes, 0) << which;
+          EXPECT_GE(run.worth, 0.75)
+              << which << ": " << run.counts.workers << "+" << run.counts.servers;
+          sum += run.worth;
+          ++runs;
+        }
+      }
+    }
+  }
+  EXPECT_GE(sum / runs, 0.95);
+}
+
+// What is decided of a job that has run at 4+1 for an hour, 100 steps a second.
+Json AfterAnHour(const char* policy, const TaskPrices& prices) {
+  Json object = ScaledServers({4, 1}, {8, 4}, true);
+  SetField(&object, {"spec", "distributionPolicy"}, Json::Parse(policy).value());
+  const absl::Time start = absl::FromUnixSeconds(1700000000);
+  Json status =
+      Json::Parse(R"({"scaling":{"workers":4,"servers":1,"sinceStep":359000,"rates":{"1+1":"60"}},
+      "replicaStatuses":{"Worker":{"active":4},"PS":{"active":1}},"servers":{"pods":1},
+      "progress":{"step":360000,"steps":720000}})")
+          .value();
+  status.Set("startTime", FormatObjectTime(start));
+  SetField(&status, {"scaling", "sinceTime"}, FormatObjectTime(start + absl::Seconds(3590)));
+  SetField(&status, {"progress", "time"}, FormatObjectTime(start + absl::Hours(1)));
+  const StatusOr<TfJob> job = ParseTfJob(object, "job.yaml");
+  EXPECT_TRUE(job.ok()) << job.status();
+  DecideCounts(
+      *job, [&] { return ScaleSurroundings{.prices = prices}; }, start + absl::Hours(1), &status);
+  return *status.Find("scaling");
+}
+
+TEST(DecideCounts, DeadlinesAndBudgetsOfTheJobDecide) {
+  const TaskPrices dollars = {.worker = 1, .server = 1, .are_dollars = true};
+  // Another hour is left to do, three are to be had: as cheap as can be.
+  const Json easy = AfterAnHour(R"({"examples":720000,"deadlineSeconds":14400})", dollars);
+  EXPECT_LT(IntField(easy, {"wanted"}, 4), 4);
+  EXPECT_EQ(StringField(easy, {"spent"}), "5") << "an hour of five tasks";
+  // Half an hour is.
+  const Json hard = AfterAnHour(R"({"examples":720000,"deadlineSeconds":5400})", dollars);
+  EXPECT_EQ(IntField(hard, {"wanted"}), 4) << "what workers lose may all be for lack of servers";
+  EXPECT_EQ(IntField(hard, {"wantedServers"}), 4);
+  // The budget comes before the deadline: 5 dollars are spent.
+  const Json poor =
+      AfterAnHour(R"({"examples":720000,"deadlineSeconds":5400,"budget":"8.00"})", dollars);
+  EXPECT_LT(IntField(poor, {"wanted"}, 4), 4);
+  // Whose price is not known, of that no budget is kept.
+  EXPECT_EQ(StringField(AfterAnHour(R"({"examples":720000,"budget":"8.00"})", {}), {"spent"}), "");
+}
+
+TEST(DescribeScaling, ListsWhatRanAndWhatIsExpected) {
+  Json object = ScaledServers({4, 1}, {4, 2}, false);
+  const TfJob job = *ParseTfJob(object, "job.yaml");
+  const auto describe = [&] { return DescribeScaling(job, object, {}, absl::Now()); };
+  EXPECT_THAT(describe().status().message(), HasSubstr("Nothing was measured of job yet"));
+  object.Set("status", Json::Parse(R"({"progress":{"step":10,"steps":1000000},
+      "scaling":{"workers":4,"servers":1,"rates":{"4+1":"100"},"examplesPerStep":"1"}})")
+                           .value());
+  const std::string text = describe().value();
+  EXPECT_THAT(text, HasSubstr("job now has 4 workers and 1 pod of parameter servers"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("4 workers and 1 pod of parameter servers +100 +5\n"));
+  EXPECT_THAT(text, HasSubstr("It would change to 4 workers and 2 pods of parameter servers"));
+  EXPECT_THAT(text, HasSubstr("changes so far: 0 of 12 at most"));
+  // What was measured of the other one decides.
+  SetField(&object, {"status", "scaling", "rates", "4+2"}, "101");
+  EXPECT_THAT(describe().value(), HasSubstr("It stays at 4 workers and 1 pod"));
+  const TfJob plain = *ParseTfJob(ServerJob(1, 2), "job.yaml");
+  EXPECT_THAT(DescribeScaling(plain, object, {}, absl::Now()).status().message(),
+              HasSubstr("an elasticPolicy with metrics"));
+}
+
+TEST(DecideCounts, DearServersAreWorthMoreWorkers) {
   // What counts is how the price of all tasks grows, of which the servers' part is fixed.
   const auto workers = [](double worker, double server) {
-    return Simulate(1, 8, 0.2, 0, 400, {.worker = worker, .server = server}, 2).workers;
+    return Simulate(1, 8, 0.4, 0, 400, {.worker = worker, .server = server}, 2).workers;
   };
   EXPECT_LT(workers(1, 0.1), workers(1, 1));
   EXPECT_LT(workers(1, 1), workers(0.1, 1));
@@ -134,7 +309,7 @@ TEST(PricesOfTasks, AreShareOfTheirNodes) {
   }
 }
 
-TEST(DecideWorkers, AHandThatScalesIsNotFought) {
+TEST(DecideCounts, AHandThatScalesIsNotFought) {
   Json object = ScaledJob(2, 8);
   const TfJob job = *ParseTfJob(object, "job.yaml");
   Json status = Json::MakeObject();
@@ -142,11 +317,11 @@ TEST(DecideWorkers, AHandThatScalesIsNotFought) {
   SetField(&status, {"scaling", "wanted"}, 5);
   SetField(&status, {"progress", "step"}, 10);
   SetField(&status, {"replicaStatuses", "Worker", "active"}, 2);
-  EXPECT_EQ(DecideWorkers(
+  EXPECT_EQ(DecideCounts(
                 job, [] { return ScaleSurroundings(); }, absl::Now(), &status),
             "");
   object.Set("status", status);
-  EXPECT_FALSE(WantedWorkers(job, object).has_value());
+  EXPECT_FALSE(WantedCounts(job, object).has_value());
 }
 
 class ScalingTest : public ControllerFixture {
@@ -166,6 +341,26 @@ TEST_F(ScalingTest, TheControllerFollowsWhatAJobTells) {
   EXPECT_EQ(Names(Pods()), "job-worker-0 job-worker-1 job-worker-2");
   EXPECT_EQ(StringField(JobNow(), {"status", "scaling", "rates", "1"}), "50");
   EXPECT_THAT(StringField(JobNow(), {"status", "scaling", "reason"}), HasSubstr("there are 3"));
+}
+
+TEST(ElasticMetrics, OfServersAreCheckedToo) {
+  const auto problem = [](const Json& job) {
+    return std::string(ParseTfJob(job, "job.yaml").status().message());
+  };
+  Json job = ScaledServers({2, 1}, {4, 2}, true);
+  EXPECT_EQ(problem(job), "");
+  SetField(&job, {"spec", "elasticPolicy", "metrics"}, GainMetric("0.4"));
+  EXPECT_THAT(problem(job), HasSubstr("another examples-per-cost than spec.elasticPolicy"));
+  SetField(&job, {"spec", "tfReplicaSpecs", "PS", "elasticPolicy", "metrics"}, GainMetric("3"));
+  EXPECT_THAT(problem(job), HasSubstr("PS.elasticPolicy.metrics"));
+  // A goal is for jobs whose counts are chosen.
+  const Json goal = Json::Parse(R"({"examples":1000,"deadlineSeconds":60})").value();
+  job = ScaledServers({2, 1}, {4, 2}, false);
+  SetField(&job, {"spec", "distributionPolicy"}, goal);
+  EXPECT_EQ(problem(job), "");
+  job = ServerJob(1, 2);
+  SetField(&job, {"spec", "distributionPolicy"}, goal);
+  EXPECT_THAT(problem(job), HasSubstr("or whose counts an elasticPolicy leaves to metrics"));
 }
 
 TEST(ElasticMetrics, AreChecked) {

@@ -20,20 +20,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Json ServerJob(int64_t pods, int64_t tasks) {
-  Json job = JobOf({{"PS", Replica(pods, "OnFailure")}, {"Worker", Replica(1, "")}});
-  Json* const servers = job.FindMutable("spec")->FindMutable("tfReplicaSpecs")->FindMutable("PS");
-  SetField(servers, {"elasticPolicy", "maxReplicas"}, tasks);
-  Json& container = servers->FindMutable("template")
-                        ->FindMutable("spec")
-                        ->FindMutable("containers")
-                        ->mutable_items()
-                        ->front();
-  container.Set("command", Json(Json::Array{Json("weft"), Json("server")}));
-  SetField(&container, {"resources", "requests", "memory"}, "1Gi");
-  return job;
-}
-
 class ServerMovesTest : public ControllerFixture {
  protected:
   void SetUp() override {

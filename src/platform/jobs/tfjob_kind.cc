@@ -130,25 +130,8 @@ std::shared_ptr<PackingNodes> TfJobKind::ReadNodes(ObjectList* all_pods) const {
 ScaleSurroundings TfJobKind::SurroundingsOf(const TfJob& job) const {
   ObjectList pods;
   const std::shared_ptr<PackingNodes> nodes = ReadNodes(&pods);
-  if (nodes == nullptr) return {};
-  std::vector<ObjectPtr> own;
-  std::map<int64_t, ObjectPtr> may_go;
-  for (const ObjectPtr& pod : pods.items) {
-    const PodView view(*pod);
-    if (view.label(kJobLabel) != job.metadata.name ||
-        NamespaceOf(*pod) != job.metadata.namespace_name || IsFinishedPod(*pod))
-      continue;
-    own.push_back(pod);
-    int64_t index = 0;
-    if (view.label(kTypeLabel) == ReplicaTypeName(ReplicaType::kWorker) &&
-        absl::SimpleAtoi(view.label(kIndexLabel), &index) && index >= job.elastic->min_replicas)
-      may_go[index] = pod;
-  }
-  std::vector<ObjectPtr> workers;
-  for (const auto& [index, pod] : may_go) workers.push_back(pod);
-  return {.prices = PricesOfTasks(own, options_.prices, nodes.get()),
-          .wanted_by_others =
-              WorkersThatOthersWant(workers, job.metadata.name, pods.items, nodes.get())};
+  return nodes == nullptr ? ScaleSurroundings()
+                          : SurroundingsOfJob(job, pods.items, options_.prices, nodes.get());
 }
 
 StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {
@@ -157,11 +140,11 @@ StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {
   TfJob job = ParseTfJob(*object, &problems);
   if (problems.empty() && NeedsDistribution(job, *object)) return Distribute(observation, job);
   const bool is_suspended = job.run_policy.suspend;
-  if (const std::optional<int64_t> wanted = WantedWorkers(job, *object);
+  if (const std::optional<JobCounts> wanted = WantedCounts(job, *object);
       problems.empty() && wanted.has_value() && !is_suspended) {
     // The status follows at the next look, of the object as it then is.
     Plan change;
-    change.changes.push_back({.type = &type_, .object = WithWorkers(job, *object, *wanted)});
+    change.changes.push_back({.type = &type_, .object = WithScale(job, *object, *wanted)});
     return change;
   }
   const std::optional<TfJob> scaled_job =
@@ -173,7 +156,7 @@ StatusOr<Plan> TfJobKind::MakePlan(const Observation& observation) {
   // When it goes on there may be other nodes.
   if (is_suspended) ForgetDistribution(&plan.status);
   if (scaled_job.has_value()) {
-    const std::string scaled = DecideWorkers(
+    const std::string scaled = DecideCounts(
         *scaled_job, [&] { return SurroundingsOf(*scaled_job); }, observation.now, &plan.status);
     if (!scaled.empty()) plan.events.push_back({"Normal", "Scaled", scaled});
   }

@@ -85,6 +85,30 @@ void CheckContainers(const ReplicaSpec& replica, const Json& value, Problems* pr
                    "'; the one that trains must have that name"));
 }
 
+// A list of metrics in the form of HorizontalPodAutoscalers, of which there is one, and how seldom
+// the count changes by it.
+void ReadGain(const std::string& path, FieldReader* reader, Problems* problems,
+              std::optional<ChosenByGain>* chosen) {
+  ChosenByGain by;
+  reader->ReadInt("stabilizationWindowSeconds", 10, kMostSettleSeconds, &by.settle_seconds);
+  const Json* const metrics = reader->Find("metrics");
+  if (metrics == nullptr) return;
+  const Json* const metric =
+      metrics->is_array() && metrics->size() == 1 ? &metrics->items()[0] : nullptr;
+  const std::string value =
+      metric == nullptr ? "" : StringField(*metric, {"external", "target", "value"});
+  if (metric == nullptr || StringField(*metric, {"type"}) != "External" ||
+      StringField(*metric, {"external", "metric", "name"}) != kGainMetric ||
+      StringField(*metric, {"external", "target", "type"}) != "Value" ||
+      !absl::SimpleAtod(value, &by.least_gain) || !(by.least_gain > 0 && by.least_gain <= 1)) {
+    problems->Add(*metrics, path + ".metrics",
+                  absl::StrCat("expected one metric of type External, named ", kGainMetric,
+                               ", with a target of type Value above 0 and up to 1, as \"0.5\""));
+    return;
+  }
+  *chosen = by;
+}
+
 // The written number is that of pods; the tasks are as many as there may be pods.
 void ReadServerPods(const Json& value, const std::string& path, Problems* problems,
                     ReplicaSpec* replica) {
@@ -99,6 +123,7 @@ void ReadServerPods(const Json& value, const std::string& path, Problems* proble
   reader.ReadInt("minReplicas", 1, kMostServers, &pods.least);
   if (reader.Require("maxReplicas", "how many parameter servers programs know"))
     reader.ReadInt("maxReplicas", 1, kMostServers, &tasks);
+  ReadGain(path, &reader, problems, &pods.chosen);
   reader.Finish();
   if (pods.least > tasks) {
     problems->Add(value, path,
@@ -172,35 +197,13 @@ void ParseReplicas(const Json& value, const std::string& path, Problems* problem
                    [](const ReplicaSpec& a, const ReplicaSpec& b) { return a.type < b.type; });
 }
 
-// A list of metrics in the form of HorizontalPodAutoscalers, of which there is one.
-void ReadGain(const Json& metrics, const std::string& path, Problems* problems,
-              ElasticPolicy* policy) {
-  const Json* const metric =
-      metrics.is_array() && metrics.size() == 1 ? &metrics.items()[0] : nullptr;
-  const std::string value =
-      metric == nullptr ? "" : StringField(*metric, {"external", "target", "value"});
-  double gain = 0;
-  if (metric == nullptr || StringField(*metric, {"type"}) != "External" ||
-      StringField(*metric, {"external", "metric", "name"}) != kGainMetric ||
-      StringField(*metric, {"external", "target", "type"}) != "Value" ||
-      !absl::SimpleAtod(value, &gain) || !(gain > 0 && gain <= 1)) {
-    problems->Add(metrics, path,
-                  absl::StrCat("expected one metric of type External, named ", kGainMetric,
-                               ", with a target of type Value above 0 and up to 1, as \"0.5\""));
-    return;
-  }
-  policy->least_gain = gain;
-}
-
 void ReadElasticPolicy(const Json& value, const std::string& path, Problems* problems, TfJob* job) {
   FieldReader reader(value, path, problems);
   ElasticPolicy policy;
   reader.ReadInt("minReplicas", 1, kMostReplicas, &policy.min_replicas);
   if (reader.Require("maxReplicas", "the most workers that the job may have"))
     reader.ReadInt("maxReplicas", 1, kMostReplicas, &policy.max_replicas);
-  reader.ReadInt("stabilizationWindowSeconds", 10, kMostSettleSeconds, &policy.settle_seconds);
-  if (const Json* const metrics = reader.Find("metrics"))
-    ReadGain(*metrics, path + ".metrics", problems, &policy);
+  ReadGain(path, &reader, problems, &policy.chosen);
   reader.Finish();
   if (policy.min_replicas > policy.max_replicas) {
     problems->Add(value, path,
@@ -274,10 +277,20 @@ void ReadDistribution(FieldReader* spec, Problems* problems, TfJob* job) {
   ReadTrainingGoal(*policy, &reader, problems, &job->distribution);
   ReadAlternatives(&reader, problems, &job->distribution.alternatives);
   reader.Finish();
-  if (who == 0) {
-    problems->Add(*policy, "spec.distributionPolicy",
-                  "is for jobs whose distribution is auto or required");
-  }
+}
+
+// Who chooses no counts has no use for a goal.
+void CheckDistributionPolicy(const TfJob& job, const Json& spec, Problems* problems) {
+  const Json* const policy = spec.Find("distributionPolicy");
+  const ReplicaSpec* const servers = job.ElasticServers();
+  const bool is_scaled = (job.elastic.has_value() && job.elastic->chosen.has_value()) ||
+                         (servers != nullptr && servers->server_pods->chosen.has_value());
+  if (policy == nullptr || job.distribution.is_automatic ||
+      (is_scaled && job.distribution.costs.empty()))
+    return;
+  problems->Add(*policy, "spec.distributionPolicy",
+                "is for jobs whose distribution is auto or required, or whose counts an "
+                "elasticPolicy leaves to metrics");
 }
 
 void CheckElasticWorkers(const TfJob& job, const Json& value, Problems* problems) {
@@ -318,6 +331,10 @@ void CheckElasticServers(const TfJob& job, const Json& value, Problems* problems
   if (job.extras.packing != Packing::kNever) refuse("does not go together with weft.dev/packing");
   if (!job.distribution.costs.empty())
     refuse("does not go together with a distributionPolicy that chooses counts");
+  const auto& chosen = servers->server_pods->chosen;
+  if (chosen && job.elastic.has_value() && job.elastic->chosen &&
+      chosen->least_gain != job.elastic->chosen->least_gain)
+    refuse("has another examples-per-cost than spec.elasticPolicy, and both are decided together");
 }
 
 void ParseSpec(const Json& value, Problems* problems, TfJob* job) {
@@ -341,6 +358,7 @@ void ParseSpec(const Json& value, Problems* problems, TfJob* job) {
     ParseReplicas(*spec.Find("tfReplicaSpecs"), "spec.tfReplicaSpecs", problems, job);
     CheckElasticWorkers(*job, value, problems);
     CheckElasticServers(*job, value, problems);
+    if (is_v1) CheckDistributionPolicy(*job, value, problems);
   }
   spec.Finish();
 }

@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "net/json.h"
+#include "platform/object/elastic_policy.h"
 #include "platform/object/pod.h"
 
 namespace weft::platform {
@@ -29,13 +30,6 @@ enum class TfJobVersion { kV1, kV1Beta1 };
 
 inline constexpr char kTfJobKind[] = "TFJob";
 inline constexpr char kTensorflowKind[] = "Tensorflow";
-
-// Of parameter servers whose number changes while the job runs: the tasks that programs name stay,
-// and share fewer pods.
-struct ServerPods {
-  int64_t count = 1;  // wanted now
-  int64_t least = 1;
-};
 
 struct ReplicaSpec {
   ReplicaType type = ReplicaType::kWorker;
@@ -104,16 +98,6 @@ struct JobExtras {
   std::vector<std::pair<std::string, std::string>> insecure_clients;
   Packing packing = Packing::kNever;
   TaskCosts costs;
-};
-
-// The workers of a job may become fewer and more while it runs.
-struct ElasticPolicy {
-  int64_t min_replicas = 1;
-  int64_t max_replicas = 1;
-  // The operator chooses how many: another worker must bring this much of the examples per cost
-  // that the cheapest count brings. Empty: people choose.
-  std::optional<double> least_gain;
-  int64_t settle_seconds = 600;  // between two such changes
 };
 
 // The name of what the template itself asks for.

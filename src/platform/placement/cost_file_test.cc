@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/placement/cost_file.h"
 
+#include <map>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -105,6 +108,29 @@ TEST(CostFileTest, TwoOpsOfOneNameAreRefusedAndLoopsAreCut) {
   costs.ops[1].name = "a";
   EXPECT_THAT(std::string(MakeStepGraph(costs, "twice").status().message()),
               HasSubstr("twice: two ops have the name 'a'"));
+}
+
+TEST(StepGraph, SlotsLieWhereTheirVariablesDo) {
+  CostFile costs;
+  const auto variable = [&](const char* name, int64_t bytes) {
+    costs.ops.push_back({.name = name, .op = "VarHandleOp", .state_bytes = bytes});
+  };
+  variable("w/Adam", 80);
+  variable("w", 80);
+  variable("other", 80);
+  variable("power", 4);
+  costs.ops.push_back(
+      {.name = "update", .op = "ResourceApplyAdam", .inputs = {{"w"}, {"w/Adam"}, {"power"}}});
+  costs.ops.push_back({.name = "update_other", .op = "ResourceApplyAdam", .inputs = {{"other"}}});
+  const StatusOr<StepGraph> step = MakeStepGraph(costs, "step");
+  ASSERT_TRUE(step.ok()) << step.status();
+  std::map<std::string, int> group;
+  for (const StepOp& op : step->ops) group[op.name] = op.group;
+  EXPECT_EQ(step->num_groups, 3);
+  EXPECT_EQ(group["w/Adam"], group["w"]);
+  EXPECT_EQ(group["update"], group["w"]);
+  EXPECT_NE(group["other"], group["w"]);
+  EXPECT_NE(group["power"], group["w"]);
 }
 
 }  // namespace

@@ -346,7 +346,11 @@ StatusOr<StepGraph> MakeModel(const std::string& name, int64_t batch) {
   if (batch < 0 || batch > kMostBatch)
     return InvalidArgument("A batch is from 1 to ", kMostBatch, ", found ", batch);
   for (const Model& model : kModels) {
-    if (name == model.name) return model.make(batch == 0 ? model.batch : batch);
+    if (name != model.name) continue;
+    const int64_t used = batch == 0 ? model.batch : batch;
+    StepGraph step = model.make(used);
+    step.fingerprint = absl::StrCat("model ", name, ", batch ", used);
+    return step;
   }
   return InvalidArgument("There is no model '", name, "', expected one of ",
                          absl::StrJoin(ModelNames(), ", "));

@@ -146,6 +146,8 @@ TEST(PlanTest, PlansAreForTheirGraphAndVersion) {
   const Cluster cluster = UniformCluster(2, 10);
   StatusOr<StepGraph> step = MakeModel("mlp", 0);
   ASSERT_TRUE(step.ok());
+  EXPECT_NE(step->fingerprint, MakeModel("vgg16", 0)->fingerprint);
+  EXPECT_NE(step->fingerprint, MakeModel("mlp", 7)->fingerprint);
   step->fingerprint = "0123";
   const StatusOr<DistributionPlan> plan = MakePlan(*step, cluster, CostModel(), QuickPlan());
   ASSERT_TRUE(plan.ok());

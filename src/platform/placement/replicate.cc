@@ -64,7 +64,10 @@ class Replicator {
     for (const StepOp& op : step_.ops) {
       if (!IsState(op)) continue;
       held[op.group] += op.state_bytes;
-      if (op.role == OpRole::kVariable) names[op.group] = op.name;
+      // Of a variable and its slots the shortest name is the variable's.
+      std::string& name = names[op.group];
+      if (op.role == OpRole::kVariable && (name.empty() || op.name.size() < name.size()))
+        name = op.name;
     }
     if (!has_servers_) return;
     const std::vector<double> traffic = TrafficOfGroups();

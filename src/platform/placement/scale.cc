@@ -25,6 +25,9 @@ class Decider {
           const ScaleRules& rules)
       : options_(options), goal_(goal), state_(state), rules_(rules) {
     Correct();
+    if (!Check().ok()) return;
+    if (const auto cheapest = Cheapest())
+      per_dollar_ = Rate(*cheapest) / std::max(1e-9, options_[*cheapest].dollars_per_hour);
   }
 
   Status Check() const {
@@ -100,11 +103,21 @@ class Decider {
   bool Keeps(size_t i) const { return SecondsAt(i, Low(i)) <= goal_.seconds; }
   bool Affords(size_t i) const { return Dollars(i) <= goal_.dollars; }
 
+  bool IsCheaper(size_t a, size_t b) const {
+    return Dollars(a) != Dollars(b) ? Dollars(a) < Dollars(b) : Seconds(a) < Seconds(b);
+  }
+  // Examples a second beyond those that its price must bring, by what the cheapest count does.
+  double Worth(size_t i) const {
+    return Rate(i) - goal_.least_gain * per_dollar_ * options_[i].dollars_per_hour;
+  }
+
   bool Saves(size_t wanted, size_t current) const {
-    if (goal_.objective == ScaleGoal::Objective::kTime)
-      return Seconds(wanted) <= (1 - rules_.least_saving) * Seconds(current) ||
-             Dollars(wanted) <= (1 - rules_.least_saving) * Dollars(current);
-    return Dollars(wanted) <= (1 - rules_.least_saving) * Dollars(current);
+    const bool is_cheaper = Dollars(wanted) <= (1 - rules_.least_saving) * Dollars(current);
+    if (goal_.objective == ScaleGoal::Objective::kCost) return is_cheaper;
+    // What is about as good both ways would go to and fro: less for less, and more for more.
+    const double better = Worth(wanted) - Worth(current);
+    return better >= rules_.least_better * Rate(current) &&
+           (is_cheaper || Seconds(wanted) <= (1 - rules_.least_saving) * Seconds(current));
   }
 
   // The best by `less` of those that `is` holds for; none if there are none.
@@ -117,36 +130,25 @@ class Decider {
     return best;
   }
 
-  size_t Wanted() const {
-    const auto cheaper = [&](size_t a, size_t b) {
-      return Dollars(a) != Dollars(b) ? Dollars(a) < Dollars(b) : Seconds(a) < Seconds(b);
-    };
-    const auto faster = [&](size_t a, size_t b) { return Seconds(a) < Seconds(b); };
-    const auto in_money = [&](size_t i) { return Affords(i); };
-    const auto is_good = [&](size_t i) { return Affords(i) && Keeps(i); };
-    if (const auto good = Best(is_good, cheaper)) {
-      return goal_.objective == ScaleGoal::Objective::kCost ? *good : WorthIt(*good);
-    }
-    // The deadline is in danger: as fast as the money lets.
-    if (const auto fastest = Best(in_money, faster)) return *fastest;
-    return *Best([](size_t) { return true; }, cheaper);
+  std::optional<size_t> Cheapest() const {
+    return Best([&](size_t i) { return Affords(i) && Keeps(i); },
+                [&](size_t a, size_t b) { return IsCheaper(a, b); });
   }
 
-  // From the cheapest on more and more, as long as what is added brings enough for its price.
-  size_t WorthIt(size_t cheapest) const {
-    std::vector<size_t> order;
-    for (size_t i = 0; i < options_.size(); ++i) {
-      if (Affords(i) && Keeps(i)) order.push_back(i);
+  size_t Wanted() const {
+    const auto faster = [&](size_t a, size_t b) { return Seconds(a) < Seconds(b); };
+    if (const auto good = Cheapest()) {
+      if (goal_.objective == ScaleGoal::Objective::kCost) return *good;
+      // From the cheapest on more and more, as long as what is added brings enough for its price.
+      return *Best([&](size_t i) { return Affords(i) && Keeps(i); },
+                   [&](size_t a, size_t b) {
+                     const double more = Worth(a) - Worth(b);
+                     return more != 0 ? more > 0 : Rate(a) > Rate(b);
+                   });
     }
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return Rate(a) < Rate(b); });
-    const double per_dollar = Rate(cheapest) / std::max(1e-9, options_[cheapest].dollars_per_hour);
-    size_t taken = cheapest;
-    for (const size_t i : order) {
-      const double more = Rate(i) - Rate(taken);
-      const double price = options_[i].dollars_per_hour - options_[taken].dollars_per_hour;
-      if (more > 0 && more >= goal_.least_gain * per_dollar * price) taken = i;
-    }
-    return taken;
+    // The deadline is in danger: as fast as the money lets.
+    if (const auto fastest = Best([&](size_t i) { return Affords(i); }, faster)) return *fastest;
+    return *Best([](size_t) { return true; }, [&](size_t a, size_t b) { return IsCheaper(a, b); });
   }
 
   ScaleDecision Describe(size_t i, bool is_saving) const {
@@ -180,6 +182,7 @@ class Decider {
   const ScaleRules& rules_;
   bool has_run_ = false;
   double correction_ = 1;
+  double per_dollar_ = 0;  // examples a second that the cheapest count brings for a dollar an hour
 };
 
 }  // namespace

@@ -46,8 +46,11 @@ struct ScaleRules {
   double restart_seconds = 60;  // without work, of a change
   double settle_seconds = 600;  // no change to save money sooner after another change
   double least_saving = 0.1;    // of what is left to pay, for such a change
-  int most_savings = 4;         // such changes of one training
-  int most_changes = 12;        // changes of one training, whatever they are for
+  // Of the rate, by which other counts must be worth more than these, where more money is to buy
+  // more speed: less than that is noise.
+  double least_better = 0.04;
+  int most_savings = 4;   // such changes of one training
+  int most_changes = 12;  // changes of one training, whatever they are for
 };
 
 struct ScaleState {

@@ -22,12 +22,20 @@ constexpr char kScalingFormat[] = "weft.dev/scaling";
 // Trainings of more decisions than this are given up.
 constexpr int64_t kMostDecisions = 10'000'000;
 
-// The option with so many workers, or the most below; else the least there is.
-size_t OptionWith(const ScaleJob& job, int workers) {
+// Of two counts that are not what is wanted, whether the first is nearer: the most below, else the
+// least.
+bool IsNearer(int one, int other, int wanted) {
+  return other > wanted ? one < other : one <= wanted && one > other;
+}
+
+// The option with so many workers, or the nearest, and of those that with so many servers.
+size_t OptionWith(const ScaleJob& job, int workers, int servers) {
   size_t best = 0;
   for (size_t i = 1; i < job.options.size(); ++i) {
-    const int mine = job.options[i].workers, other = job.options[best].workers;
-    if (other > workers ? mine < other : (mine <= workers && mine > other)) best = i;
+    const ScaleOption &mine = job.options[i], &other = job.options[best];
+    if (mine.workers == other.workers ? IsNearer(mine.servers, other.servers, servers)
+                                      : IsNearer(mine.workers, other.workers, workers))
+      best = i;
   }
   return best;
 }
@@ -69,7 +77,14 @@ Status ReadOption(const Json& json, const std::map<std::string, double>& prices,
   if (workers > 1e6 || servers > 1e6) return InvalidArgument(where, ": more than a million tasks");
   option.workers = static_cast<int>(workers);
   option.servers = static_cast<int>(servers);
-  option.dollars_per_hour = price->second * (option.workers + option.servers);
+  auto server_price = price;
+  if (json.Find("server_kind") != nullptr) {
+    WEFT_ASSIGN_OR_RETURN(const std::string kind, TextIn(json, "server_kind", where));
+    server_price = prices.find(kind);
+    if (server_price == prices.end())
+      return InvalidArgument(where, ".server_kind: there is no price of '", kind, "'");
+  }
+  option.dollars_per_hour = price->second * option.workers + server_price->second * option.servers;
   WEFT_ASSIGN_OR_RETURN(const double rate, PositiveIn(json, "rate", where));
   WEFT_ASSIGN_OR_RETURN(option.predicted, NumberIn(json, "predicted", rate, where));
   if (option.predicted == 0) option.predicted = rate;
@@ -160,15 +175,15 @@ const FixedCount* ScaledMix::BestFixed() const {
 StatusOr<ScaledMix> SimulateScaling(const std::vector<ScaleJob>& jobs,
                                     const ScaleSimulationOptions& options) {
   ScaledMix mix{.jobs = static_cast<int64_t>(jobs.size())};
-  std::set<int> counts;
+  std::set<std::pair<int, int>> counts;
   for (const ScaleJob& job : jobs) {
-    for (const ScaleOption& option : job.options) counts.insert(option.workers);
+    for (const ScaleOption& option : job.options) counts.insert({option.workers, option.servers});
   }
   std::vector<bool> can_be_kept(jobs.size(), false);
-  for (const int workers : counts) {
-    FixedCount count{.workers = workers};
+  for (const auto& [workers, servers] : counts) {
+    FixedCount count{.workers = workers, .servers = servers};
     for (size_t i = 0; i < jobs.size(); ++i) {
-      const ScaledJob run = RunFixed(jobs[i], OptionWith(jobs[i], workers));
+      const ScaledJob run = RunFixed(jobs[i], OptionWith(jobs[i], workers, servers));
       count.dollars += run.dollars;
       count.in_time += run.in_time ? 1 : 0;
       can_be_kept[i] = can_be_kept[i] || (run.in_time && run.in_budget);
@@ -224,22 +239,29 @@ StatusOr<std::vector<ScaleJob>> ParseScaleJobs(const std::string& text, const st
 }
 
 std::string FormatScaling(const ScaledMix& mix) {
-  std::string text = absl::StrFormat("%d trainings\n%-20s %12s %10s %16s\n", mix.jobs, "workers",
-                                     "dollars", "in time", "$ a model in time");
+  const bool has_servers = std::any_of(mix.fixed.begin(), mix.fixed.end(),
+                                       [](const auto& count) { return count.servers > 0; });
+  const auto name_of = [&](const FixedCount& count) {
+    return has_servers ? absl::StrCat(count.workers, "+", count.servers)
+                       : absl::StrCat(count.workers);
+  };
+  std::string text = absl::StrFormat("%d trainings\n%-20s %12s %10s %16s\n", mix.jobs,
+                                     has_servers ? "workers+servers" : "workers", "dollars",
+                                     "in time", "$ a model in time");
   for (const FixedCount& count : mix.fixed) {
-    absl::StrAppendFormat(&text, "%-20d %12.2f %10d %16.3f\n", count.workers, count.dollars,
+    absl::StrAppendFormat(&text, "%-20s %12.2f %10d %16.3f\n", name_of(count), count.dollars,
                           count.in_time, count.DollarsPerModel());
   }
   absl::StrAppendFormat(&text, "%-20s %12.2f %10d %16.3f\n", "as they go", mix.dollars, mix.in_time,
                         mix.DollarsPerModel());
   if (const FixedCount* const best = mix.BestFixed(); best != nullptr && mix.in_time > 0) {
-    absl::StrAppendFormat(&text, "%.1f%% less a model in time than %d workers, the best for that\n",
+    absl::StrAppendFormat(&text, "%.1f%% less a model in time than %s workers, the best for that\n",
                           (1 - mix.DollarsPerModel() / best->DollarsPerModel()) * 100,
-                          best->workers);
+                          name_of(*best));
   }
   if (const FixedCount* const most = mix.MostInTime(); most != nullptr && most->dollars > 0) {
-    absl::StrAppendFormat(&text, "%.1f%% less in all than %d workers, which keep %d deadlines\n",
-                          (1 - mix.dollars / most->dollars) * 100, most->workers, most->in_time);
+    absl::StrAppendFormat(&text, "%.1f%% less in all than %s workers, which keep %d deadlines\n",
+                          (1 - mix.dollars / most->dollars) * 100, name_of(*most), most->in_time);
   }
   absl::StrAppendFormat(&text, "at most %d changes of a training\n", mix.most_changes);
   if (!mix.missed.empty()) {

@@ -38,9 +38,11 @@ struct ScaledJob {
 StatusOr<ScaledJob> RunScaled(const ScaleJob& job, const ScaleSimulationOptions& options);
 ScaledJob RunFixed(const ScaleJob& job, size_t option);
 
-// All trainings of a mix with so many workers each, or the nearest that they can have below.
+// All trainings of a mix with so many workers and servers each, or the nearest that they can have
+// below.
 struct FixedCount {
   int workers = 0;
+  int servers = 0;
   double dollars = 0;
   int64_t in_time = 0;
   double DollarsPerModel() const {
@@ -49,7 +51,7 @@ struct FixedCount {
 };
 struct ScaledMix {
   int64_t jobs = 0;
-  std::vector<FixedCount> fixed;  // by workers
+  std::vector<FixedCount> fixed;  // by workers and servers
   double dollars = 0;
   int64_t in_time = 0;
   int most_changes = 0;
@@ -69,9 +71,11 @@ StatusOr<ScaledMix> SimulateScaling(const std::vector<ScaleJob>& jobs,
 
 // {"format": "weft.dev/scaling", "version": 1, "prices": {"V100": 3.06}, "jobs": [
 //   {"name": "bert", "examples": 1e6, "deadline": 7200, "budget": 50, "options":
-//     [{"kind": "V100", "workers": 1, "servers": 0, "rate": 8.6, "predicted": 9}]}]}
-// A worker and a server are one node of the kind each; deadline (seconds), budget, servers and
-// predicted may be left out. InvalidArgument names the place.
+//     [{"kind": "V100", "workers": 1, "servers": 2, "server_kind": "c5.2xlarge", "rate": 8.6,
+//       "predicted": 9}]}]}
+// A worker is one node of the kind, and so is a server, unless server_kind says which; deadline
+// (seconds), budget, servers, their kind and predicted may be left out. InvalidArgument names the
+// place.
 StatusOr<std::vector<ScaleJob>> ParseScaleJobs(const std::string& text, const std::string& file);
 
 // A table for people.

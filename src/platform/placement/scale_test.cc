@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/placement/price_file.h"
+#include "platform/placement/scale_law.h"
 #include "platform/placement/scale_simulation.h"
 
 namespace weft::platform {
@@ -161,6 +162,59 @@ TEST(ParseScaleJobs, NamesWhatIsWrong) {
   ASSERT_TRUE(jobs.ok()) << jobs.status();
   EXPECT_EQ(jobs->front().options.front().dollars_per_hour, 3);
   EXPECT_EQ(RunFixed(jobs->front(), 0).seconds, 2);
+  const std::string with =
+      R"({"name":"x","examples":10,"options":[{"kind":"a","workers":2,"servers":1,"server_kind":)";
+  EXPECT_THAT(error(begin + with + R"("b","rate":5}]}]})"), HasSubstr("server_kind: there is no"));
+}
+
+// The same jobs with one, two and four servers, of which more help those that wait for them.
+TEST(SimulateScaling, ServersFollowTheirGainAsWorkersDo) {
+  std::vector<ScaleJob> jobs = DrawJobs(200, 4);
+  std::mt19937_64 random(4);
+  for (ScaleJob& job : jobs) {
+    const double part = std::exp(std::uniform_real_distribution<double>(-5, -1)(random));
+    ScaleJob with{.name = job.name, .goal = job.goal};
+    for (size_t i = 0; i < job.options.size(); ++i) {
+      for (const int servers : {1, 2, 4}) {
+        ScaleOption option = job.options[i];
+        const double slower = 1 + part * option.workers / servers;
+        option.servers = servers;
+        option.dollars_per_hour += servers;
+        option.predicted /= slower;
+        with.options.push_back(option);
+        with.rates.push_back(job.rates[i] / slower);
+      }
+    }
+    const double fastest = *std::max_element(with.rates.begin(), with.rates.end());
+    with.goal.seconds = std::max(with.goal.seconds, 1.1 * job.goal.examples / fastest);
+    job = std::move(with);
+  }
+  const StatusOr<ScaledMix> mix = SimulateScaling(jobs, {});
+  ASSERT_TRUE(mix.ok()) << mix.status();
+  EXPECT_EQ(mix->fixed.size(), 24u);
+  EXPECT_THAT(mix->missed, IsEmpty()) << FormatScaling(*mix);
+  EXPECT_LE(mix->dollars, 0.8 * mix->MostInTime()->dollars) << FormatScaling(*mix);
+  EXPECT_LE(mix->most_changes, ScaleRules().most_changes);
+  EXPECT_THAT(FormatScaling(*mix), HasSubstr("workers+servers"));
+}
+
+TEST(ScaleLaw, TellsServersFromWorkers) {
+  const auto rate = [](double workers, double load) {
+    return 50 * workers / (1 + 0.1 * (workers - 1) + 0.5 * workers * load);
+  };
+  const auto ratio = [](const ScaleLaw& law) { return law.Rate(8, 0.5) / law.Rate(4, 1); };
+  const double truth = rate(8, 0.5) / rate(4, 1);
+  std::vector<MeasuredScale> measured;
+  for (const auto& [workers, load] : {std::pair(1., 1.), std::pair(4., 1.), std::pair(4., 0.5)})
+    measured.push_back({workers, load, rate(workers, load)});
+  EXPECT_NEAR(ratio(ScaleLaw(measured, 1)) / truth, 1, 0.05);
+  // Of one load alone: fewer places cost nothing, more take away what workers lose.
+  measured.pop_back();
+  const ScaleLaw hopeful(measured, 1);
+  EXPECT_NEAR(hopeful.Rate(4, 1) / hopeful.Rate(1, 1), rate(4, 1) / rate(1, 1), 0.05);
+  EXPECT_GT(ratio(hopeful), truth);
+  const ScaleLaw of_half(measured, 0.5);
+  EXPECT_EQ(of_half.Rate(4, 1), of_half.Rate(4, 0.5));
 }
 
 TEST(ParsePrices, TakesItsVersionAndPlainOnes) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <queue>
 #include <set>
 #include <utility>
@@ -76,11 +77,40 @@ class GraphMaker {
       if (IsVariable(cost.op) || cost.op == "ReadVariableOp")
         shapes_of_variables_.insert(cost.outputs[0].dims);
     }
+    FindSlots();
     for (const int op : TopologicalOrder(costs_, numbers_)) Add(op);
     return std::move(graph_);
   }
 
  private:
+  // What an optimizer keeps for each element of a variable lies where the variable does.
+  void FindSlots() {
+    const auto variable_of = [&](const OpCost& update, size_t input) {
+      const auto found = numbers_.find(update.inputs[input].op);
+      return found != numbers_.end() && IsVariable(costs_.ops[found->second].op) ? found->second
+                                                                                 : -1;
+    };
+    for (const OpCost& update : costs_.ops) {
+      if (!IsUpdate(update.op) || update.inputs.empty()) continue;
+      const int variable = variable_of(update, 0);
+      for (size_t i = 1; i < update.inputs.size() && variable >= 0; ++i) {
+        const int slot = variable_of(update, i);
+        if (slot >= 0 && slot != variable &&
+            costs_.ops[slot].state_bytes == costs_.ops[variable].state_bytes)
+          slot_of_[slot] = variable;
+      }
+    }
+  }
+
+  // The variable's own, which its slots share, whichever of them comes first.
+  int GroupOf(int number) {
+    const auto slot = slot_of_.find(number);
+    const int variable = slot == slot_of_.end() ? number : slot->second;
+    const auto [found, is_new] = groups_.try_emplace(variable, graph_.num_groups);
+    if (is_new) ++graph_.num_groups;
+    return found->second;
+  }
+
   // Null where it is not known.
   const TensorCost* Find(const OpInput& input) const {
     const auto found = numbers_.find(input.op);
@@ -106,7 +136,7 @@ class GraphMaker {
     const int variable = VariableOf(cost);
     if (IsVariable(cost.op)) {
       op.role = OpRole::kVariable;
-      op.group = graph_.num_groups++;
+      op.group = GroupOf(number);
     } else if (variable >= 0) {
       op.group = graph_.ops[variable].group;
       op.role = IsUpdate(cost.op) ? OpRole::kUpdate : OpRole::kLookup;
@@ -171,6 +201,8 @@ class GraphMaker {
   std::vector<int> at_;            // by number in the file: the op of the graph
   std::vector<int> first_tensor_;  // the same
   std::set<std::vector<int64_t>> shapes_of_variables_;
+  std::map<int, int> slot_of_;  // by number in the file: of which variable
+  std::map<int, int> groups_;   // by number in the file of a variable
   StepGraph graph_;
 };
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/compile/partition.h"
 
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 
 #include "weft/compile/drive_loops.h"
 
@@ -93,6 +95,8 @@ class Partitioner {
       inputs.push_back({receive, 0});
     }
     std::vector<Node*> controls;
+    absl::flat_hash_set<const Node*> joined;
+    WEFT_RETURN_IF_ERROR(JoinControls(node, &controls, &joined));
     bool is_driven = false;
     for (const Node* control : node.control_inputs()) {
       // As alive as the driver of the same loop here.
@@ -101,6 +105,7 @@ class Partitioner {
         is_driven = true;
         continue;
       }
+      if (joined.contains(control)) continue;
       WEFT_ASSIGN_OR_RETURN(Node * local, LocalControl(*control, node, node));
       controls.push_back(local);
     }
@@ -142,6 +147,32 @@ class Partitioner {
     return receive;
   }
 
+  // Of several nodes of one place that the node waits for one token comes, when all have run: a
+  // step ends with the updates of all variables. `joined` are those, `controls` what stands for
+  // them.
+  Status JoinControls(const Node& node, std::vector<Node*>* controls,
+                      absl::flat_hash_set<const Node*>* joined) {
+    if (has_branches_ || drivers_ != nullptr) return absl::OkStatus();
+    const std::string& place = places_[node.id()];
+    std::map<std::string, std::vector<const Node*>> elsewhere;
+    for (const Node* control : node.control_inputs()) {
+      if (places_[control->id()] != place && !controls_.contains({control, kControlPort, place}))
+        elsewhere[places_[control->id()]].push_back(control);
+    }
+    for (const auto& [from, waited] : elsewhere) {
+      if (waited.size() < 2) continue;
+      std::vector<Node*> twins;
+      for (const Node* control : waited) twins.push_back(twins_[control->id()]);
+      Node*& receive = joined_[{place, waited}];
+      if (receive == nullptr) {
+        WEFT_ASSIGN_OR_RETURN(receive, CrossToken(*waited.front(), twins, node, node));
+      }
+      controls->push_back(receive);
+      joined->insert(waited.begin(), waited.end());
+    }
+    return absl::OkStatus();
+  }
+
   // What stands for `control` where `at` is, in the loop that `reader` runs in.
   StatusOr<Node*> LocalControl(const Node& control, const Node& reader, const Node& at) {
     const std::string& place = places_[at.id()];
@@ -149,19 +180,24 @@ class Partitioner {
     const Crossing crossing{&control, kControlPort, place};
     const auto known = controls_.find(crossing);
     if (known != controls_.end()) return AsControl(crossing, known->second);
-    Graph& source_part = part(places_[control.id()]);
-    NodeDef token{.name = source_part.UniqueName(absl::StrCat(control.name(), "/_token")),
+    WEFT_ASSIGN_OR_RETURN(Node * receive, CrossToken(control, {twins_[control.id()]}, reader, at));
+    controls_.emplace(crossing, receive);
+    return AsControl(crossing, receive);
+  }
+
+  // The receive of a token that is sent from where `source` is after the nodes there.
+  StatusOr<Node*> CrossToken(const Node& source, const std::vector<Node*>& after,
+                             const Node& reader, const Node& at) {
+    Graph& source_part = part(places_[source.id()]);
+    NodeDef token{.name = source_part.UniqueName(absl::StrCat(source.name(), "/_token")),
                   .op = "Const",
-                  .device = control.assigned_device()};
+                  .device = source.assigned_device()};
     WEFT_ASSIGN_OR_RETURN(Tensor nothing, Tensor::Zeros(DType::kFloat, Shape{0}));
     token.attrs["dtype"] = DType::kFloat;
     token.attrs["value"] = std::move(nothing);
-    Node* const after[] = {twins_[control.id()]};
     WEFT_ASSIGN_OR_RETURN(Node * made, source_part.AddNode(std::move(token), {}, after));
-    made->set_assigned_device(control.assigned_device());
-    WEFT_ASSIGN_OR_RETURN(Node * receive, Cross({made, 0}, DType::kFloat, control, reader, at, {}));
-    controls_.emplace(crossing, receive);
-    return AsControl(crossing, receive);
+    made->set_assigned_device(source.assigned_device());
+    return Cross({made, 0}, DType::kFloat, source, reader, at, {});
   }
 
   // What may be waited for in place of the node whose output `receive` gives. A receive of a dead
@@ -228,6 +264,8 @@ class Partitioner {
   bool has_branches_ = false;
   absl::flat_hash_map<Crossing, Node*> receives_;
   absl::flat_hash_map<Crossing, Node*> controls_;
+  // By the place of those who wait, and the nodes that they wait for.
+  std::map<std::pair<std::string, std::vector<const Node*>>, Node*> joined_;
   std::vector<std::pair<const Node*, int>> open_inputs_;
   std::vector<std::pair<Node*, const Node*>>
       driven_;  // of a part, and the driver that it waits for

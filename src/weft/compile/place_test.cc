@@ -217,6 +217,25 @@ TEST(Partition, ControlEdgesCrossAsEmptyTensors) {
   EXPECT_EQ(Count(parts->parts.find(kWorker)->second, "_Recv"), 1);
 }
 
+TEST(Partition, OfSeveralControlsOfAPlaceOneTokenComes) {
+  Graph graph = Import({N("a", "NoOp", {}, "/job:ps/task:0"), N("b", "NoOp", {}, "/job:ps/task:0"),
+                        N("c", "NoOp", {}, "/job:ps/task:0"),
+                        N("all", "NoOp", {"^a", "^b", "^c"}, "/job:worker"),
+                        N("again", "NoOp", {"^a", "^b", "^c"}, "/job:worker")});
+  ASSERT_EQ(Place(&graph), absl::OkStatus());
+  StatusOr<Partitioned> parts = PartitionGraph(graph, ByDevice());
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  const Graph& ps = parts->parts.find(kPs0)->second;
+  const Graph& worker = parts->parts.find(kWorker)->second;
+  EXPECT_EQ(Count(ps, "_Send"), 1);
+  for (const Node* node : ps.nodes()) {
+    if (node->op() != "Const") continue;
+    EXPECT_EQ(node->control_inputs().size(), 3u);
+  }
+  EXPECT_EQ(Count(worker, "_Recv"), 1);
+  EXPECT_EQ(worker.Find("again")->control_inputs(), worker.Find("all")->control_inputs());
+}
+
 TEST(Partition, ControlRidesOnData) {
   Graph graph =
       Import({N("a", "Make", {}, "/job:ps/task:0"), N("b", "Add", {"a", "a"}, "/job:worker"),

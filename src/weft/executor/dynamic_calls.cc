@@ -46,6 +46,8 @@ void DynamicStep::RunChild(Task task, const Plan* child, std::vector<Tensor> arg
 
 // On any thread: starts a call, branch or loop, which completes by itself.
 void DynamicStep::RunChildren(Task task) {
+  // What goes to a thread of its own comes here past Execute.
+  if (!task.at->starts.empty()) task.at->starts[task.index] = absl::Now();
   switch (plan_.instructions()[task.index].kind) {
     case InstructionKind::kBranch:
       return ExecuteBranch(task);

@@ -243,6 +243,16 @@ class Analyser {
     if (IsRandom(node) || node.schema().is_stateful) {
       return absl::StrCat(Quoted(node), " draws numbers or has an effect in a loop over the batch");
     }
+    const bool counts_rows = std::any_of(inputs.begin(), inputs.end(), [](const Share& share) {
+      return share.is_equal() && share.elements &&
+             std::any_of(share.elements->begin(), share.elements->end(),
+                         [](const Element& element) { return element.power < 0; });
+    });
+    if (counts_rows) {
+      return absl::StrCat(Quoted(node),
+                          " counts the rows of the batch: its loop runs once for each of them, as "
+                          "that of tf.map_fn does, and each worker has only some");
+    }
     return absl::StrCat("in a loop over the batch, ", WhyNotSplit(node, inputs));
   }
 
@@ -461,6 +471,17 @@ class Analyser {
     }
     if (FindRule(node.op()) == nullptr) {
       return absl::StrCat("nothing is known of how ", Quoted(node), " treats rows of a batch");
+    }
+    std::vector<std::string> rows;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].is_slice())
+        rows.push_back(absl::StrCat("'", node.input(static_cast<int>(i)).node->name(), "'"));
+    }
+    if (rows.size() > 1) {
+      return absl::StrCat(
+          Quoted(node), " brings each row of the batch together with all of its rows (",
+          absl::StrJoin(rows, " with "),
+          "), as a softmax over the batch and contrastive losses do: a worker has only its own");
     }
     return absl::StrCat("the rows of ", Quoted(node), " do not stay apart: its inputs are ",
                         ToString(inputs));

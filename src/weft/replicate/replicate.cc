@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/replicate/replicate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+
+#include "weft/replicate/rules.h"
 
 namespace weft::replicate {
 namespace {
@@ -21,6 +25,7 @@ class Rewriter {
         workers_(static_cast<int>(options.workers.size())) {}
 
   Status Run() {
+    FindConstants();
     for (Node* node : analysis_.order) {
       if (Use(node).is_split) {
         WEFT_RETURN_IF_ERROR(Copy(node));
@@ -135,28 +140,44 @@ class Rewriter {
     const auto split = copies_.find(source.node);
     if (split != copies_.end()) return Endpoint{split->second[worker], source.port};
     if (share.cut) return RowsOf(source, worker);
-    if (source.node->traits().source == ValueSource::kConstant &&
-        source.node->control_inputs().empty()) {
-      return ConstantOf(source.node, worker);
-    }
-    return source;
+    if (!of_constants_.contains(source.node)) return source;
+    WEFT_ASSIGN_OR_RETURN(Node * own, ConstantOf(source.node, worker));
+    return Endpoint{own, source.port};
   }
 
-  // Constants are not sent: each worker has its own.
-  StatusOr<Endpoint> ConstantOf(Node* constant, int worker) {
+  // Constants, or what follows from such alone, in order.
+  void FindConstants() {
+    for (const Node* node : analysis_.order) {
+      if (!node->control_inputs().empty() || Use(node).is_split || Use(node).in_loop) continue;
+      const bool follows =
+          node->num_inputs() > 0 && node->LowersTo(InstructionKind::kKernel) &&
+          !node->schema().is_stateful && !IsRandom(*node) &&
+          std::all_of(node->inputs().begin(), node->inputs().end(),
+                      [&](const Endpoint& input) { return of_constants_.contains(input.node); });
+      if (follows || node->traits().source == ValueSource::kConstant) of_constants_.insert(node);
+    }
+  }
+
+  // Of FindConstants; they are not sent, each worker has its own.
+  StatusOr<Node*> ConstantOf(Node* constant, int worker) {
     if (constant->assigned_device() != options_.default_device ||
         options_.workers[worker] == options_.default_device) {
-      return Endpoint{constant, 0};
+      return constant;
     }
-    Node*& copy = constants_[{constant, worker}];
-    if (copy == nullptr) {
-      AttrMap attrs = constant->attrs();
-      attrs.erase("_class");
-      WEFT_ASSIGN_OR_RETURN(
-          copy, Add(absl::StrCat(constant->name(), "/of_worker_", worker), constant->op(),
-                    std::move(attrs), {}, options_.workers[worker]));
+    const auto known = constants_.find({constant, worker});
+    if (known != constants_.end()) return known->second;
+    std::vector<Endpoint> inputs;
+    for (const Endpoint& input : constant->inputs()) {
+      WEFT_ASSIGN_OR_RETURN(Node * own, ConstantOf(input.node, worker));
+      inputs.push_back({own, input.port});
     }
-    return Endpoint{copy, 0};
+    AttrMap attrs = constant->attrs();
+    attrs.erase("_class");
+    WEFT_ASSIGN_OR_RETURN(Node * copy,
+                          Add(absl::StrCat(constant->name(), "/of_worker_", worker), constant->op(),
+                              std::move(attrs), inputs, options_.workers[worker]));
+    constants_[{constant, worker}] = copy;
+    return copy;
   }
 
   StatusOr<Endpoint> Constant(const std::string& name, Tensor value, const std::string& device) {
@@ -295,6 +316,7 @@ class Rewriter {
   int sums_ = 0;
   absl::flat_hash_map<const Node*, std::vector<Node*>> copies_;  // by worker
   std::map<std::pair<Node*, int>, Node*> constants_;
+  absl::flat_hash_set<const Node*> of_constants_;
   absl::flat_hash_map<Endpoint, Node*> rows_;
   absl::flat_hash_map<Endpoint, Endpoint> unscaled_;  // by a worker's
   absl::flat_hash_map<std::pair<Endpoint, std::string>, Endpoint> wholes_;

@@ -171,6 +171,21 @@ TEST(ReplicateStep, GivesEachWorkerALoopOfItsOwn) {
   EXPECT_EQ(*other->input(0).node->Attr<std::string>("frame_name"), "loop/of_worker_1");
 }
 
+TEST(ReplicateStep, WhatFollowsFromConstantsIsEachWorkersOwn) {
+  Step s;
+  const Endpoint x = s.Feed({-1, 3}, {4, 3}), w = s.Variable({3, 2});
+  const Endpoint three =
+      s.b.Op("AddV2", {s.b.Scalar<float>(1), s.b.Scalar<float>(2)}, {}, "of_constants");
+  const Endpoint y = s.b.Op("MatMul", {s.b.Op("Mul", {x, three}, {}, "scaled"), w}, {}, "y");
+  s.Descend(w, s.b.Op("MatMul", {x, y}, {{"transpose_a", true}}, "gradient"));
+  EXPECT_EQ(s.Replicate().refusal, "");
+  const Node* const own = s.graph.Find("scaled/of_worker_1")->input(1).node;
+  EXPECT_EQ(own->name(), "of_constants/of_worker_1");
+  EXPECT_EQ(own->assigned_device(), kDevices[1]);
+  for (const Endpoint& input : own->inputs())
+    EXPECT_EQ(input.node->assigned_device(), kDevices[1]) << input.node->name();
+}
+
 TEST(ReplicateStep, NamesWhatItRefuses) {
   const auto refusal = [](auto build) {
     Step s;
@@ -180,12 +195,14 @@ TEST(ReplicateStep, NamesWhatItRefuses) {
     EXPECT_EQ(s.graph.num_nodes(), before) << "left alone";
     return why;
   };
-  EXPECT_THAT(refusal([](Step& s) {
-                const Endpoint x = s.Feed({-1, 3}, {4, 3});
-                s.Descend(s.Variable({4, 4}),
-                          s.b.Op("MatMul", {x, x}, {{"transpose_b", true}}, "all_pairs"));
-              }),
-              HasSubstr("the rows of 'all_pairs' (MatMul) do not stay apart"));
+  EXPECT_THAT(
+      refusal([](Step& s) {
+        const Endpoint x = s.Feed({-1, 3}, {4, 3});
+        s.Descend(s.Variable({4, 4}),
+                  s.b.Op("MatMul", {x, x}, {{"transpose_b", true}}, "all_pairs"));
+      }),
+      HasSubstr("'all_pairs' (MatMul) brings each row of the batch together with all of its "
+                "rows ('arg' with 'arg')"));
   EXPECT_THAT(refusal([](Step& s) {
                 const Endpoint x = s.Feed({-1, 3}, {4, 3});
                 s.Descend(s.Variable({4, 3}), s.b.Op("Cholesky", {x}, {}, "unknown"));

@@ -68,6 +68,15 @@ properties:
                   maximum: 256
                   x-kubernetes-validations:
                   - {rule: self == oldSelf, message: maxReplicas of parameter servers does not change}
+                metrics: &metrics
+                  type: array
+                  description: >-
+                    The operator chooses the count: one metric of type External, named examples-per-cost, whose target
+                    value says how much of the examples per cost that the cheapest counts bring one more must bring.
+                  maxItems: 1
+                  items: {type: object, x-kubernetes-preserve-unknown-fields: true}
+                stabilizationWindowSeconds: &window
+                  {type: integer, description: Between two such changes; 600 when left out., format: int32, minimum: 10, maximum: 86400}
           x-kubernetes-validations:
           - rule: has(self.elasticPolicy) == has(oldSelf.elasticPolicy)
             message: the elasticPolicy of parameter servers neither comes nor goes
@@ -99,16 +108,8 @@ properties:
           minReplicas:
             {type: integer, description: Fewer workers than these do not go on; 1 when left out., format: int32, minimum: 1}
           maxReplicas: {type: integer, description: The most workers., format: int32, minimum: 1, maximum: 10000}
-          metrics:
-            type: array
-            description: >-
-              The operator chooses how many workers there are: one metric of type External, named
-              examples-per-cost, whose target value says how much of the examples per cost that the cheapest count
-              brings another worker must bring.
-            maxItems: 1
-            items: {type: object, x-kubernetes-preserve-unknown-fields: true}
-          stabilizationWindowSeconds:
-            {type: integer, description: Between two such changes; 600 when left out., format: int32, minimum: 10, maximum: 86400}
+          metrics: *metrics
+          stabilizationWindowSeconds: *window
       distribution:
         type: string
         description: >-
@@ -188,8 +189,12 @@ properties:
         self.tfReplicaSpecs[t].elasticPolicy.minReplicas : 1))
       message: the parameter servers must be minReplicas to maxReplicas of their elasticPolicy
       fieldPath: .tfReplicaSpecs
-    - rule: "!has(self.distributionPolicy) || has(self.distribution) && self.distribution in ['auto', 'required']"
-      message: is for jobs whose distribution is auto or required
+    - rule: >-
+        !has(self.distributionPolicy) || has(self.distribution) && self.distribution in ['auto', 'required'] ||
+        !has(self.distributionPolicy.costs) && (has(self.elasticPolicy) && has(self.elasticPolicy.metrics) ||
+        self.tfReplicaSpecs.exists(t, has(self.tfReplicaSpecs[t].elasticPolicy) &&
+        has(self.tfReplicaSpecs[t].elasticPolicy.metrics)))
+      message: is for jobs whose distribution is auto or required, or whose counts an elasticPolicy leaves to metrics
       fieldPath: .distributionPolicy
 )yaml";
 
