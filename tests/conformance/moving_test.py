@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A parameter server's pod is deleted on `weft up` while a job trains on it, and the number of these pods changes: moving_test.py WEFT.
+"""A parameter server's pod is deleted on `weft up` while a job trains on it, and the number of these pods changes: moving_test.py WEFT
+[--megabytes N].
 
 The job has an elasticPolicy, so another pod takes the task over. No step of the program fails, none is lost, none counts twice; nor
 does a record that is leased. A program that knows two parameter servers goes on while these go into one pod and apart again.
@@ -21,6 +22,8 @@ import control_plane
 
 BINARY = None
 RECORDS = 3000
+MEGABYTES = 1  # of a table of which each step writes some rows
+LONGEST_PAUSE = 1000  # milliseconds: what a step may take while more than that moves
 SCALED_RECORDS = 1000
 JOB = '''apiVersion: kubeflow.org/v1
 kind: TFJob
@@ -37,7 +40,7 @@ spec:
           containers:
           - name: tensorflow
             image: i
-            command: [%(python)s, -m, weft, %(program)s, "%(records)d"]
+            command: [%(python)s, -m, weft, %(program)s, "%(records)d", "%(megabytes)d"]
     Worker:
       replicas: 1
       restartPolicy: Never
@@ -61,8 +64,13 @@ spec:
           containers:
           - name: tensorflow
             image: i
-            command: [%(python)s, -m, weft, %(program)s, "%(records)d"]
+            command: [%(python)s, -m, weft, %(program)s, "%(records)d", "%(megabytes)d"]
 '''
+
+
+def every_step_once(records):
+    """What the program says at its end."""
+    return '%d steps of %d, all weights %d to %d, %d rows written, %d records counted' % ((records,) * 4 + (records * 64, records))
 
 
 class MovingTest(unittest.TestCase):
@@ -101,9 +109,16 @@ class MovingTest(unittest.TestCase):
         wanted = self.step(job) + more
         self.wait_for(lambda: self.step(job) >= wanted, 'step %d' % wanted)
 
+    def check_pause(self, text, what):
+        longest = re.search(r'the longest step took (\d+) ms', text)
+        print(longest[0], 'of', what)
+        if MEGABYTES > 1:
+            self.assertLess(int(longest[1]), LONGEST_PAUSE)
+
     def test_its_pod_is_deleted_while_steps_go_on(self):
         program = str(pathlib.Path(processes.HERE) / 'moving_program.py')
-        self.weft('apply', '-f', '-', stdin=JOB % {'python': sys.executable, 'program': program, 'records': RECORDS})
+        self.weft('apply', '-f', '-', stdin=JOB % {'python': sys.executable, 'program': program, 'records': RECORDS,
+                                                        'megabytes': MEGABYTES})
         self.wait_for_steps(20)
         for old, new in [('moving-ps-0', 'moving-ps-0-next'), ('moving-ps-0-next', 'moving-ps-0')]:
             self.weft('delete', 'pod', old, '--wait=false')
@@ -112,20 +127,21 @@ class MovingTest(unittest.TestCase):
             self.wait_for_steps(50)
         self.weft('wait', '--for=condition=Succeeded', 'tfjob/moving', '--timeout=120s')
         text = self.weft('logs', 'moving-worker-0')
-        self.assertIn('%d steps of %d, all weights %d to %d, %d records counted' % ((RECORDS,) * 5), text)
+        self.assertIn(every_step_once(RECORDS), text)
         # With the job's end the server goes, though nobody takes it over.
         ended = time.monotonic()
         self.wait_for(lambda: 'moving-ps' not in self.weft('get', 'pods'), 'the server ends with the job')
         self.assertLess(time.monotonic() - ended, 15)
         self.assertIn('ServerMoves', self.weft('describe', 'tfjob', 'moving'))
-        print(re.search(r'the longest step took.*', text)[0], 'of', RECORDS, 'with two moves')
+        self.check_pause(text, '%d with two moves' % RECORDS)
 
     def scale(self, pods, check=True):
         return self.weft('scale', 'tfjob/scaled', '--replicas', str(pods), '--replica_type', 'PS', check=check)
 
     def test_two_servers_go_into_one_pod_and_apart_again(self):
         program = str(pathlib.Path(processes.HERE) / 'moving_program.py')
-        self.weft('apply', '-f', '-', stdin=SCALED_JOB % {'python': sys.executable, 'program': program, 'records': SCALED_RECORDS})
+        self.weft('apply', '-f', '-', stdin=SCALED_JOB % {'python': sys.executable, 'program': program, 'records': SCALED_RECORDS,
+                                                         'megabytes': MEGABYTES})
         self.wait_for_steps(20, 'scaled')
         for pods, place in [(1, ['scaled-ps-0-to-1']), (2, ['scaled-ps-0', 'scaled-ps-1'])]:
             self.scale(pods)
@@ -144,13 +160,17 @@ class MovingTest(unittest.TestCase):
             self.assertIn('PS.replicas: holds %d, its elasticPolicy allows 1 to 2' % wrong, text)
         self.weft('wait', '--for=condition=Succeeded', 'tfjob/scaled', '--timeout=120s')
         text = self.weft('logs', 'scaled-worker-0')
-        self.assertIn('%d steps of %d, all weights %d to %d, %d records counted' % ((SCALED_RECORDS,) * 5), text)
+        self.assertIn(every_step_once(SCALED_RECORDS), text)
         told = self.weft('describe', 'tfjob', 'scaled')
         for event in ('ServersScaled', 'ServersMove', 'ServersMoved'):
             self.assertIn(event, told)
-        print(re.search(r'the longest step took.*', text)[0], 'of', SCALED_RECORDS, 'with four moves')
+        self.check_pause(text, '%d with four moves' % SCALED_RECORDS)
 
 
 if __name__ == '__main__':
     BINARY = processes.binary_from(sys.argv)
+    if '--megabytes' in sys.argv:
+        at = sys.argv.index('--megabytes')
+        MEGABYTES = int(sys.argv[at + 1])
+        del sys.argv[at:at + 2]
     unittest.main()
