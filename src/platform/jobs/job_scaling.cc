@@ -101,7 +101,10 @@ double FitContention(const std::map<int64_t, double>& rates) {
 std::vector<ScaleOption> OptionsOf(const TfJob& job, const TaskPrices& prices, const Json& rates) {
   int servers = 0;
   for (const ReplicaSpec& replica : job.replicas) {
-    if (replica.type != ReplicaType::kWorker) servers += static_cast<int>(replica.replicas);
+    if (replica.type == ReplicaType::kWorker) continue;
+    // A pod is paid for, however many parameter servers share it.
+    servers += static_cast<int>(replica.server_pods.has_value() ? replica.server_pods->count
+                                                                : replica.replicas);
   }
   std::map<int64_t, double> measured;
   for (int64_t n = job.elastic->min_replicas; n <= job.elastic->max_replicas; ++n) {

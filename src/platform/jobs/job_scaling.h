@@ -29,7 +29,7 @@ Json WithWorkers(const TfJob& job, const Json& object, int64_t workers);
 // What tasks cost: in dollars an hour, or one as much as another where that is not known.
 struct TaskPrices {
   double worker = 1;
-  double server = 1;  // each other task
+  double server = 1;  // each other task, or the pod that parameter servers share for a while
 };
 // By the nodes where the first worker and the first other task run (PriceOfPlace).
 TaskPrices PricesOfTasks(const std::vector<ObjectPtr>& pods,

@@ -58,6 +58,7 @@ Status TaskHandover::TakeOver(const std::string& address,
   const handover::TakeOverOptions options{
       .stream = source.stream,
       .from = begins_anew ? options_.from : options_.listed,
+      .has_begun = begins_anew,
       .address = address,
       .identity = options_.identity,
       .devices = source.devices,
