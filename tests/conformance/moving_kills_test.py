@@ -82,7 +82,7 @@ class KillsTest(unittest.TestCase):
         self.plane.environment.update(PYTHONPATH=os.path.join(processes.ROOT, 'python'), WEFT_BINARY=BINARY, PYTHONUNBUFFERED='1')
         self.plane.start()
         self.addCleanup(self.plane.stop)
-        self.said = {}  # of each pod that there was, by uid
+        self.said = {}  # of each container that there was, by its pod's name and uid and its first line, which has a time
 
     def weft(self, *words, **options):
         return self.plane.run(BINARY, *words, **options)
@@ -94,8 +94,8 @@ class KillsTest(unittest.TestCase):
             name, uid = pod['metadata']['name'], pod['metadata']['uid']
             there[name] = uid
             code, text = self.weft('logs', name, check=False)
-            if code == 0 and len(text) >= len(self.said.get((name, uid), '')):
-                self.said[name, uid] = text
+            if code == 0 and '\n' in text:
+                self.said[name, uid, text.split('\n')[0]] = text
         return there
 
     def wait_for(self, condition, what):
@@ -104,12 +104,12 @@ class KillsTest(unittest.TestCase):
             if time.monotonic() > deadline:
                 self.pods()
                 self.fail('\n'.join([what, self.weft('get', 'pods'), self.weft('describe', 'tfjob')] +
-                                    ['%s:\n%s' % (name, text[-2500:]) for (name, _), text in self.said.items()]))
+                                    ['%s:\n%s' % (name, text[-2500:]) for (name, *_), text in self.said.items()]))
             time.sleep(0.1)
 
     def worker_says(self):
         self.pods()
-        return ''.join(text for (name, _), text in self.said.items() if name.startswith('kills-worker'))
+        return ''.join(text for (name, *_), text in self.said.items() if name.startswith('kills-worker'))
 
     def lines(self):
         return len(re.findall(r'^step \d+/', self.worker_says(), re.M))
@@ -173,7 +173,7 @@ class KillsTest(unittest.TestCase):
 
     def is_begun(self, name, uid):
         there = self.pods()
-        said = self.said.get((name, uid), '')
+        said = ''.join(text for key, text in self.said.items() if key[:2] == (name, uid))
         return 'Another process, at' in said or there.get(name) != uid
 
     def check(self, records):

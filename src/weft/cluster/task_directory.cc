@@ -231,8 +231,10 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::AskAll(const std::vector<TaskId
     if (status.ok()) {
       if (!clusters_may_differ_)
         WEFT_RETURN_IF_ERROR(cluster_.CheckSameTasks(task.ToString(), status->cluster));
-      if (status->is_where_listed && status->moved_to.empty())
-        Moved(task, cluster_.AddressOf(task).value());
+      if (status->is_where_listed && status->moved_to.empty()) {
+        WEFT_ASSIGN_OR_RETURN(const std::string listed, cluster_.AddressOf(task));
+        Moved(task, listed);
+      }
       all.push_back(*std::move(status));
     } else if (absl::IsDeadlineExceeded(status.status()) || absl::IsUnavailable(status.status())) {
       const bool is_late = absl::IsDeadlineExceeded(status.status());
