@@ -276,7 +276,7 @@ void AddFlagsOfOthers(CLI::App* command, ServerFlags* flags) {
   command
       ->add_option("--hand_over", flags->hand_over_s,
                    "Seconds after SIGTERM in which a task that others use waits for a process that "
-                   "takes it over (or WEFT_HAND_OVER)")
+                   "begins to take it over (or WEFT_HAND_OVER)")
       ->envname("WEFT_HAND_OVER");
   command
       ->add_option(

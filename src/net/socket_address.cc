@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -156,6 +157,16 @@ StatusOr<OwnedFd> ListenTcp(const SocketAddress& address, int backlog) {
     return ErrnoStatus(errno, "listen on", address.ToString());
   }
   return fd;
+}
+
+bool IsRefused(const SocketAddress& address) {
+  AnyAddress any;
+  const StatusOr<socklen_t> size = FillAddress(address, &any);
+  if (!size.ok()) return false;
+  const OwnedFd fd(::socket(any.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval patience{.tv_sec = 1, .tv_usec = 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+  return ::connect(fd.get(), &any.any, *size) != 0 && errno == ECONNREFUSED;
 }
 
 StatusOr<int> LocalPort(int fd) {

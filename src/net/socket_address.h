@@ -35,6 +35,10 @@ StatusOr<OwnedFd> ListenTcp(const SocketAddress& address, int backlog = 128);
 // The port that a socket got.
 StatusOr<int> LocalPort(int fd);
 
+// Whether the host says that nobody listens there, as when the process has ended. False also where
+// it has a name instead of an address, or says nothing. Blocks, for a second at most.
+bool IsRefused(const SocketAddress& address);
+
 // Ports of 127.0.0.1 that were free a moment ago, all different, and below those that outgoing
 // connections get. Another process may take one before it is used.
 StatusOr<std::vector<int>> FindFreeLoopbackPorts(int count);

@@ -56,5 +56,17 @@ TEST(SocketAddressTest, FreePortsDiffer) {
   EXPECT_TRUE(ListenTcp({"127.0.0.1", ports[3]}).ok());
 }
 
+TEST(SocketAddressTest, IsRefusedWhereNobodyListens) {
+  const StatusOr<OwnedFd> listens = ListenTcp({"127.0.0.1", 0});
+  ASSERT_TRUE(listens.ok()) << listens.status();
+  const StatusOr<int> port = LocalPort(listens->get());
+  ASSERT_TRUE(port.ok()) << port.status();
+  EXPECT_FALSE(IsRefused({"127.0.0.1", *port}));
+  const StatusOr<std::vector<int>> free = FindFreeLoopbackPorts(1);
+  ASSERT_TRUE(free.ok()) << free.status();
+  EXPECT_TRUE(IsRefused({"127.0.0.1", (*free)[0]}));
+  EXPECT_FALSE(IsRefused({"ps-0.job", (*free)[0]}));
+}
+
 }  // namespace
 }  // namespace weft

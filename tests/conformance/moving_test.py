@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A parameter server's pod is deleted on `weft up` while a job trains on it, and the number of these pods changes: moving_test.py WEFT.
+"""A parameter server's pod is deleted on `weft up` while a job trains on it, and the number of these pods changes: moving_test.py WEFT
+[--megabytes N].
 
 The job has an elasticPolicy, so another pod takes the task over. No step of the program fails, none is lost, none counts twice; nor
 does a record that is leased. A program that knows two parameter servers goes on while these go into one pod and apart again.
@@ -21,6 +22,7 @@ import control_plane
 
 BINARY = None
 RECORDS = 3000
+MEGABYTES = 1  # of a table of which each step writes some rows
 SCALED_RECORDS = 1000
 JOB = '''apiVersion: kubeflow.org/v1
 kind: TFJob
@@ -37,7 +39,7 @@ spec:
           containers:
           - name: tensorflow
             image: i
-            command: [%(python)s, -m, weft, %(program)s, "%(records)d"]
+            command: [%(python)s, -m, weft, %(program)s, "%(records)d", "%(megabytes)d"]
     Worker:
       replicas: 1
       restartPolicy: Never
@@ -61,7 +63,7 @@ spec:
           containers:
           - name: tensorflow
             image: i
-            command: [%(python)s, -m, weft, %(program)s, "%(records)d"]
+            command: [%(python)s, -m, weft, %(program)s, "%(records)d", "%(megabytes)d"]
 '''
 # The operator chooses how many pods they share.
 CHOSEN = '''{maxReplicas: 2, stabilizationWindowSeconds: 10, metrics: [{type: External, external: {metric: {name: examples-per-cost},
@@ -87,6 +89,11 @@ spec:
             image: i
             command: [sh, -c, 'n=0; while sleep $(cat %(delay)s); do n=$((n+1)); echo step $n/100000; done']
 '''
+
+
+def every_step_once(records):
+    """What the program says at its end."""
+    return '%d steps of %d, all weights %d to %d, %d rows written, %d records counted' % ((records,) * 4 + (records * 64, records))
 
 
 class MovingTest(unittest.TestCase):
@@ -125,18 +132,27 @@ class MovingTest(unittest.TestCase):
         wanted = self.step(job) + more
         self.wait_for(lambda: self.step(job) >= wanted, 'step %d' % wanted)
 
+    def check_pauses(self, log, moves, what):
+        pauses = re.findall(r'was taken over: .*steps waited for (\S+) while', log)
+        self.assertEqual(len(pauses), moves, log)
+        print('%s: steps waited for %s' % (what, ', '.join(pauses)))
+        for pause in pauses:  # Under a second it is told in parts of one.
+            self.assertRegex(pause, r'^[\d.]+[mun]s$')
+
     def test_its_pod_is_deleted_while_steps_go_on(self):
         program = str(pathlib.Path(processes.HERE) / 'moving_program.py')
-        self.weft('apply', '-f', '-', stdin=JOB % {'python': sys.executable, 'program': program, 'records': RECORDS})
+        self.weft('apply', '-f', '-', stdin=JOB % {'python': sys.executable, 'program': program, 'records': RECORDS,
+                                                        'megabytes': MEGABYTES})
         self.wait_for_steps(20)
         for old, new in [('moving-ps-0', 'moving-ps-0-next'), ('moving-ps-0-next', 'moving-ps-0')]:
             self.weft('delete', 'pod', old, '--wait=false')
             self.wait_for(lambda: 'was taken over' in self.weft('logs', new, check=False)[1], '%s takes the task over' % new)
+            self.check_pauses(self.weft('logs', new), 1, 'into ' + new)
             self.wait_for(lambda: not re.search(r'^%s ' % old, self.weft('get', 'pods'), re.M), '%s ends' % old)
             self.wait_for_steps(50)
         self.weft('wait', '--for=condition=Succeeded', 'tfjob/moving', '--timeout=120s')
         text = self.weft('logs', 'moving-worker-0')
-        self.assertIn('%d steps of %d, all weights %d to %d, %d records counted' % ((RECORDS,) * 5), text)
+        self.assertIn(every_step_once(RECORDS), text)
         # With the job's end the server goes, though nobody takes it over.
         ended = time.monotonic()
         self.wait_for(lambda: 'moving-ps' not in self.weft('get', 'pods'), 'the server ends with the job')
@@ -149,14 +165,14 @@ class MovingTest(unittest.TestCase):
 
     def test_two_servers_go_into_one_pod_and_apart_again(self):
         program = str(pathlib.Path(processes.HERE) / 'moving_program.py')
-        self.weft('apply', '-f', '-', stdin=SCALED_JOB % {'python': sys.executable, 'program': program, 'records': SCALED_RECORDS})
+        self.weft('apply', '-f', '-', stdin=SCALED_JOB % {'python': sys.executable, 'program': program, 'records': SCALED_RECORDS,
+                                                         'megabytes': MEGABYTES})
         self.wait_for_steps(20, 'scaled')
         for pods, place in [(1, ['scaled-ps-0-to-1']), (2, ['scaled-ps-0', 'scaled-ps-1'])]:
             self.scale(pods)
             self.wait_for(lambda: self.pods() == place + ['scaled-worker-0'], 'the servers are in %s' % ', '.join(place))
             log = ''.join(self.weft('logs', pod) for pod in place)
-            self.assertEqual(log.count('was taken over'), 2, log)
-            print('into %d: ' % pods + ', '.join(re.findall('steps waited for [^ ]+', log)))
+            self.check_pauses(log, 2, 'into %d' % pods)
             job = json.loads(self.weft('get', 'tfjob', 'scaled', '-o', 'json'))
             self.assertEqual(job['status']['servers']['pods'], pods)
             self.assertEqual(job['status']['replicaStatuses']['PS']['active'], pods)
@@ -168,7 +184,7 @@ class MovingTest(unittest.TestCase):
             self.assertIn('PS.replicas: holds %d, its elasticPolicy allows 1 to 2' % wrong, text)
         self.weft('wait', '--for=condition=Succeeded', 'tfjob/scaled', '--timeout=120s')
         text = self.weft('logs', 'scaled-worker-0')
-        self.assertIn('%d steps of %d, all weights %d to %d, %d records counted' % ((SCALED_RECORDS,) * 5), text)
+        self.assertIn(every_step_once(SCALED_RECORDS), text)
         told = self.weft('describe', 'tfjob', 'scaled')
         for event in ('ServersScaled', 'ServersMove', 'ServersMoved'):
             self.assertIn(event, told)
@@ -207,4 +223,8 @@ class MovingTest(unittest.TestCase):
 
 if __name__ == '__main__':
     BINARY = processes.binary_from(sys.argv)
+    if '--megabytes' in sys.argv:
+        at = sys.argv.index('--megabytes')
+        MEGABYTES = int(sys.argv[at + 1])
+        del sys.argv[at:at + 2]
     unittest.main()

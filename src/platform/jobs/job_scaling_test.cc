@@ -54,12 +54,23 @@ struct ScaledRun {
   int late_changes = 0;  // in the second half
 };
 ScaledRun Simulate(int64_t begin, int64_t most, double contention, double noise, int looks = 400,
-                   const TaskPrices& prices = {}, int64_t servers = 0) {
+                   const TaskPrices& prices = {}, int64_t servers = 0, int64_t sharing = 0) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> off(1 - noise, 1 + noise);
   absl::Time now = absl::FromUnixSeconds(1700000000);
   Json object = ScaledJob(begin, most);
   if (servers > 0) SetField(&object, {"spec", "tfReplicaSpecs", "PS"}, Replica(servers, ""));
+  if (sharing > 0) {
+    SetField(&object, {"spec", "tfReplicaSpecs", "PS", "elasticPolicy", "maxReplicas"}, sharing);
+    Json* const containers = object.FindMutable("spec")
+                                 ->FindMutable("tfReplicaSpecs")
+                                 ->FindMutable("PS")
+                                 ->FindMutable("template")
+                                 ->FindMutable("spec")
+                                 ->FindMutable("containers");
+    containers->mutable_items()->front().Set("command",
+                                             Json(Json::Array{Json("weft"), Json("server")}));
+  }
   Json status = Json::MakeObject();
   double step = 0;
   ScaledRun run{.workers = begin};
@@ -271,6 +282,12 @@ TEST(DecideCounts, DearServersAreWorthMoreWorkers) {
   EXPECT_LT(workers(1, 0.1), workers(1, 1));
   EXPECT_LT(workers(1, 1), workers(0.1, 1));
   EXPECT_EQ(workers(2, 0.2), workers(1, 0.1));
+  // Pods are paid for: two that ten servers share cost what two servers do.
+  const auto sharing = [](int64_t pods, int64_t servers) {
+    return Simulate(1, 8, 0.2, 0, 400, {.worker = 1, .server = 1}, pods, servers).workers;
+  };
+  EXPECT_EQ(sharing(2, 10), workers(1, 1));
+  EXPECT_LT(sharing(2, 10), sharing(10, 10));
 }
 
 TEST(PricesOfTasks, AreShareOfTheirNodes) {

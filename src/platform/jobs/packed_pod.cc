@@ -214,7 +214,7 @@ void DressSharedContainer(const JobView& view, const TaskPack& pack, Json* conta
   if (are_moving) {
     // All of the pod's own but a second: they wait in it for those that take them over.
     const Json& written = view.job.Find(pack.front().type)->pod.written;
-    const int64_t grace = GraceOf(written);
+    const int64_t grace = GraceOfMoving(written);
     command.insert(command.end(), {"--grace", absl::StrCat(std::max<int64_t>(grace - 1, 0))});
   }
   container->Set("command", WordList(command));

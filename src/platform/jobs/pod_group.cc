@@ -38,11 +38,21 @@ bool IsBinary(const std::string& resource) {
          absl::StartsWith(resource, "hugepages-");
 }
 
-// Of the first `members` tasks, by type.
-Json SumOfRequests(const TfJob& job, int64_t members) {
+// Places of the type: parameter servers that share a pod for a while ask for one together.
+int64_t PlacesOf(const JobView& view, const ReplicaSpec& replica) {
+  int64_t places = replica.replicas;
+  if (!replica.server_pods.has_value()) return places;
+  for (const TaskPack& pack : view.packs) {
+    if (pack.front().type == replica.type) places -= static_cast<int64_t>(pack.size()) - 1;
+  }
+  return places;
+}
+
+// Of the first `members` places, by type.
+Json SumOfRequests(const JobView& view, int64_t members) {
   std::map<std::string, int64_t> sums;
-  for (const ReplicaSpec& replica : job.replicas) {
-    const int64_t count = std::min(replica.replicas, members);
+  for (const ReplicaSpec& replica : view.job.replicas) {
+    const int64_t count = std::min(PlacesOf(view, replica), members);
     members -= count;
     for (const auto& [name, amount] : RequestsOf(replica.pod)) sums[name] += amount * count;
   }
@@ -62,8 +72,11 @@ const ResourceType& PodGroupType(const std::string& scheduler) {
 Json MakePodGroup(const JobView& view, const std::string& scheduler) {
   const ResourceType& type = PodGroupType(scheduler);
   const SchedulingPolicy& policy = view.job.run_policy.scheduling;
-  int64_t tasks = 0;
-  for (const ReplicaSpec& replica : view.job.replicas) tasks += replica.replicas;
+  int64_t tasks = 0, places = 0;
+  for (const ReplicaSpec& replica : view.job.replicas) {
+    tasks += replica.replicas;
+    places += PlacesOf(view, replica);
+  }
   int64_t pods = tasks;
   for (const TaskPack& pack : view.packs) pods -= static_cast<int64_t>(pack.size()) - 1;
   int64_t needed = pods;
@@ -82,7 +95,7 @@ Json MakePodGroup(const JobView& view, const std::string& scheduler) {
   SetField(&group, {"metadata", "ownerReferences"}, Json(Json::Array{OwnerReference(view)}));
   SetField(&group, {"spec", "minMember"}, members);
   Json resources = policy.min_resources.is_null()
-                       ? SumOfRequests(view.job, pods == tasks ? members : tasks)
+                       ? SumOfRequests(view, pods == places ? members : places)
                        : policy.min_resources;
   if (resources.size() > 0) SetField(&group, {"spec", "minResources"}, std::move(resources));
   if (scheduler == kVolcano) {

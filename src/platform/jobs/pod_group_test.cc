@@ -69,6 +69,25 @@ TEST_F(GangTest, VolcanoAdmitsBeforePodsAreMade) {
             R"({"scheduling.k8s.io/group-name":"job","volcano.sh/task-spec":"worker"})");
 }
 
+TEST_F(GangTest, ServersThatShareAPodForAWhileAskForOnePlace) {
+  UseScheduler("volcano");
+  Json job = GangJob();
+  Json* const replicas = job.FindMutable("spec")->FindMutable("tfReplicaSpecs");
+  Json servers = *replicas->Find("Worker");
+  SetField(&servers, {"replicas"}, 2);
+  SetField(&servers, {"elasticPolicy", "maxReplicas"}, 5);
+  Json* const containers =
+      servers.FindMutable("template")->FindMutable("spec")->FindMutable("containers");
+  SetField(&(*containers->mutable_items())[0], {"command"},
+           Json::Parse(R"(["weft","server"])").value());
+  replicas->Set("PS", std::move(servers));
+  Submit(job);
+  // Two pods for five servers, and two workers.
+  EXPECT_EQ(Group(VolcanoPodGroups()).Find("spec")->Dump(),
+            R"({"minMember":4,"minResources":{"cpu":"2","memory":"4Gi","nvidia.com/gpu":"4"},)"
+            R"("queue":"default"})");
+}
+
 TEST_F(GangTest, TheGroupFollowsTheJob) {
   UseScheduler("volcano");
   Submit(GangJob());

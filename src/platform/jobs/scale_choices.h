@@ -32,7 +32,7 @@ JobCounts CountsOf(const TfJob& job);
 // What tasks cost: in dollars an hour, or one as much as another where that is not known.
 struct TaskPrices {
   double worker = 1;
-  double server = 1;  // each other task
+  double server = 1;  // each other task, or the pod that parameter servers share
   bool are_dollars = false;
 };
 

@@ -113,7 +113,7 @@ TEST_F(ServerMovesTest, TwoGoIntoOnePodAndApartAgainByHandover) {
   const Json& container = FindField(shared, {"spec", "containers"})->items()[0];
   EXPECT_EQ(StringField(container, {"resources", "requests", "memory"}), "1Gi");
   EXPECT_EQ(container.Find("command")->Dump(),
-            R"(["weft","exec","--restart_limit","3","--grace","29"])");
+            R"(["weft","exec","--restart_limit","3","--grace","599"])");
   // `$(WEFT_POD_IP)` is known to what comes after it.
   EXPECT_EQ(StringField(container.Find("env")->items()[0], {"name"}), "WEFT_POD_IP");
   for (const char* label : {"weft.dev/ps-0", "weft.dev/ps-1"})

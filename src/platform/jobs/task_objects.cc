@@ -22,10 +22,13 @@ namespace {
 
 constexpr char kPortName[] = "tfjob-port";
 constexpr int64_t kDefaultPort = 2222;
-// Seconds that a pod has to end where its template does not say, and those of them that a server
-// needs for its end itself.
-constexpr int64_t kDefaultGrace = 30;
+// Seconds that a pod with a task that can move has to end where its template does not say: the copy
+// of all that the task holds is to end within it. Autoscalers of nodes wait as long for a pod.
+constexpr int64_t kGraceForMove = 600;
+// Of a pod's grace, what a server needs for its end itself; and for how long at most it waits for a
+// process that begins to take its task over.
 constexpr int64_t kGraceForEnd = 3;
+constexpr int64_t kUsualWait = 30 - kGraceForEnd;
 constexpr char kNextSuffix[] = "-next";
 constexpr char kPodAddress[] = "WEFT_POD_IP";
 
@@ -227,8 +230,8 @@ bool IsMasterRole(const TfJob& job, ReplicaType type, int64_t index) {
   return !has_chief && type == ReplicaType::kWorker && index == 0;
 }
 
-int64_t GraceOf(const Json& pod) {
-  return IntField(pod, {"spec", "terminationGracePeriodSeconds"}, kDefaultGrace);
+int64_t GraceOfMoving(const Json& written) {
+  return IntField(written, {"spec", "terminationGracePeriodSeconds"}, kGraceForMove);
 }
 
 std::string TypeSelector(const JobView& view, ReplicaType type) {
@@ -248,9 +251,11 @@ TaskWords WordsOf(const JobView& view, ReplicaType type, int64_t index) {
   if (view.job.HasMovingTasks()) words.variables.emplace_back("WEFT_MEMBERSHIP", "1");
   if (view.job.CanMove(type)) {
     const ReplicaSpec* const replica = view.job.Find(type);
-    const int64_t grace = GraceOf(replica->pod.written);
-    if (grace > kGraceForEnd)
-      words.variables.emplace_back("WEFT_HAND_OVER", absl::StrCat(grace - kGraceForEnd));
+    const Json* const grace =
+        FindField(replica->pod.written, {"spec", "terminationGracePeriodSeconds"});
+    const int64_t wait =
+        grace == nullptr ? kUsualWait : GraceOfMoving(replica->pod.written) - kGraceForEnd;
+    if (wait > 0) words.variables.emplace_back("WEFT_HAND_OVER", absl::StrCat(wait));
   }
   if (const auto from = view.taken_from.find({type, index}); from != view.taken_from.end()) {
     // The name of the service leads to pods that are not ended; others hear of this one's address
@@ -326,6 +331,9 @@ Json MakeTaskPod(const JobView& view, const ReplicaSpec& replica, int64_t index)
   SetField(&pod, {"metadata", "ownerReferences"}, Json(Json::Array{OwnerReference(view)}));
   SetField(&pod, {"spec", "restartPolicy"},
            view.job.extras.restarts_whole ? "Never" : PodRestartPolicy(replica.restart_policy));
+  if (view.job.CanMove(replica.type)) {
+    SetField(&pod, {"spec", "terminationGracePeriodSeconds"}, GraceOfMoving(replica.pod.written));
+  }
   Json* const spec = pod.FindMutable("spec");
   Json* const containers = spec->FindMutable("containers");
   if (containers == nullptr || !containers->is_array()) return pod;

@@ -60,8 +60,8 @@ bool IsMasterRole(const TfJob& job, ReplicaType type, int64_t index);
 // "training.kubeflow.org/job-name=...,..." of one type, as the status shows it.
 std::string TypeSelector(const JobView& view, ReplicaType type);
 
-// Seconds between the signal to end and the end of a pod, or of one of this template.
-int64_t GraceOf(const Json& pod);
+// Seconds between the signal to end and the end of a pod of this template whose tasks can move.
+int64_t GraceOfMoving(const Json& written);
 
 // Of the container that trains, beside what its template says.
 struct TaskWords {

@@ -392,6 +392,9 @@ TEST_F(MovingTest, AParameterServerThatMustGoIsTakenOver) {
   Submit(MovableJob({{"PS", Replica(1, "OnFailure")}, {"Worker", Replica(2, "")}}));
   EXPECT_EQ(EnvironmentOf(Pod("job-ps-0"), "WEFT_HAND_OVER"), "27");
   EXPECT_EQ(EnvironmentOf(Pod("job-worker-0"), "WEFT_HAND_OVER"), "none");
+  // The copy has longer than the wait for its beginning.
+  EXPECT_EQ(IntField(Pod("job-ps-0"), {"spec", "terminationGracePeriodSeconds"}), 600);
+  EXPECT_EQ(IntField(Pod("job-worker-0"), {"spec", "terminationGracePeriodSeconds"}), 30);
   for (const char* pod : {"job-ps-0", "job-worker-0", "job-worker-1"}) Fate(pod, "Running");
   BeginToEnd(store_.get(), Pod("job-ps-0"));
   Settle();

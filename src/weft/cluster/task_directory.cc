@@ -2,6 +2,7 @@
 #include "weft/cluster/task_directory.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr absl::Duration kCleanupTimeout = absl::Seconds(10);
 constexpr absl::Duration kNagEvery = absl::Seconds(10);
+// A task that has moved and says nothing for so long is also looked for where the cluster lists it.
+constexpr absl::Duration kLookElsewhere = absl::Seconds(1);
 // From process to process of a task that has moved.
 constexpr int kMostMoves = 16;
 
@@ -142,39 +145,85 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::GetStatus(const std::vector<Tas
   return Unavailable("Tasks move faster than they can be found");
 }
 
+// Shared with calls that end after the one who asked has left.
+struct TaskDirectory::Answers {
+  explicit Answers(Cancellation* parent) : cancellation(parent) {}
+
+  void Take(const TaskId& task, StatusOr<TaskStatus> status) {
+    absl::MutexLock lock(&mutex);
+    by_task.emplace(task, std::move(status));
+  }
+  std::vector<TaskId> Late(const std::vector<TaskId>& tasks) {
+    std::vector<TaskId> late;
+    absl::MutexLock lock(&mutex);
+    for (const TaskId& task : tasks) {
+      if (!by_task.contains(task)) late.push_back(task);
+    }
+    return late;
+  }
+  bool AwaitAll(size_t count, absl::Duration within) {
+    absl::MutexLock lock(&mutex);
+    const auto all_in = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return by_task.size() == count; };
+    return mutex.AwaitWithTimeout(absl::Condition(&all_in), within);
+  }
+
+  Cancellation cancellation;  // of the questions
+  absl::Mutex mutex;
+  std::map<TaskId, StatusOr<TaskStatus>> by_task ABSL_GUARDED_BY(mutex);
+  std::set<TaskId> looked_for ABSL_GUARDED_BY(mutex);  // where the cluster lists them, just now
+};
+
+void TaskDirectory::AskWhereListed(const TaskId& task, absl::Time deadline,
+                                   const std::shared_ptr<Answers>& answers) {
+  const StatusOr<std::string> listed = cluster_.AddressOf(task);
+  const StatusOr<std::string> known = AddressOf(task);
+  if (!listed.ok() || !known.ok() || *listed == *known) return;
+  {
+    absl::MutexLock lock(&answers->mutex);
+    if (!answers->looked_for.insert(task).second) return;
+  }
+  AskForStatus(wire::GrpcChannel::Connect(*listed, identity_.has_value() ? &*identity_ : nullptr),
+               std::min(deadline, absl::Now() + kNagEvery), &answers->cancellation, /*more=*/0,
+               [answers, task, known = *known](StatusOr<std::unique_ptr<wire::ClientReply>> reply) {
+                 StatusOr<TaskStatus> status =
+                     reply.ok() ? ReadStatus(task, **reply) : reply.status();
+                 absl::MutexLock lock(&answers->mutex);
+                 answers->looked_for.erase(task);
+                 // The process that the task left says what is known.
+                 if (!status.ok() || status->moved_to == known) return;
+                 status->is_where_listed = true;
+                 answers->by_task.emplace(task, *std::move(status));
+               });
+}
+
 StatusOr<std::vector<TaskStatus>> TaskDirectory::AskAll(const std::vector<TaskId>& tasks,
                                                         absl::Duration patience,
                                                         Cancellation* cancellation) {
-  struct Answers {
-    absl::Mutex mutex;
-    std::map<TaskId, StatusOr<TaskStatus>> by_task ABSL_GUARDED_BY(mutex);
-  };
-  auto answers = std::make_shared<Answers>();  // shared with calls that end after we left
+  const auto answers = std::make_shared<Answers>(cancellation);
+  const absl::Time deadline = absl::Now() + patience;
   std::vector<Wait> waits;
   for (const TaskId& task : tasks) {
     WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<wire::GrpcChannel> channel, ChannelTo(task));
     waits.push_back(waits_->Begin(WaitSubject{
         .waiter = self_.ToString(), .what = "the task to answer", .on = task.ToString()}));
-    AskForStatus(channel, absl::Now() + patience, cancellation, /*more=*/1,
+    AskForStatus(channel, deadline, &answers->cancellation, /*more=*/1,
                  [answers, task](StatusOr<std::unique_ptr<wire::ClientReply>> reply) {
-                   StatusOr<TaskStatus> status =
-                       reply.ok() ? ReadStatus(task, **reply) : reply.status();
-                   absl::MutexLock lock(&answers->mutex);
-                   answers->by_task.emplace(task, std::move(status));
+                   answers->Take(task, reply.ok() ? ReadStatus(task, **reply) : reply.status());
                  });
   }
-  absl::MutexLock lock(&answers->mutex);
-  const auto all_in = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return answers->by_task.size() == tasks.size();
-  };
-  while (!answers->mutex.AwaitWithTimeout(absl::Condition(&all_in), kNagEvery)) {
-    for (const TaskId& task : tasks) {
-      if (!answers->by_task.contains(task)) {
-        WEFT_LOG(INFO) << "CreateSession still waiting for response from worker: "
-                       << task.DeviceTask();
-      }
+  for (absl::Time nag = absl::Now() + kNagEvery;
+       !answers->AwaitAll(tasks.size(), kLookElsewhere);) {
+    const std::vector<TaskId> late = answers->Late(tasks);
+    for (const TaskId& task : late) AskWhereListed(task, deadline, answers);
+    if (absl::Now() < nag) continue;
+    nag = absl::Now() + kNagEvery;
+    for (const TaskId& task : late) {
+      WEFT_LOG(INFO) << "CreateSession still waiting for response from worker: "
+                     << task.DeviceTask();
     }
   }
+  answers->cancellation.Cancel(Cancelled("All tasks have answered"));
+  absl::MutexLock lock(&answers->mutex);
   std::vector<TaskStatus> all;
   std::vector<std::string> missing;
   bool waited_in_vain = true;
@@ -182,6 +231,10 @@ StatusOr<std::vector<TaskStatus>> TaskDirectory::AskAll(const std::vector<TaskId
     if (status.ok()) {
       if (!clusters_may_differ_)
         WEFT_RETURN_IF_ERROR(cluster_.CheckSameTasks(task.ToString(), status->cluster));
+      if (status->is_where_listed && status->moved_to.empty()) {
+        WEFT_ASSIGN_OR_RETURN(const std::string listed, cluster_.AddressOf(task));
+        Moved(task, listed);
+      }
       all.push_back(*std::move(status));
     } else if (absl::IsDeadlineExceeded(status.status()) || absl::IsUnavailable(status.status())) {
       const bool is_late = absl::IsDeadlineExceeded(status.status());

@@ -35,6 +35,7 @@ struct TaskStatus {
   std::vector<std::string> cluster;  // "/job:ps/task:0": the tasks that it was told of
   std::string moved_to;              // where the task is instead, "host:port"
   std::vector<uint64_t> took_over;   // processes of the task whose variables this one has
+  bool is_where_listed = false;      // not where the task was known to have moved
 };
 
 // Thread-safe. Calls block; all have a deadline, register their wait and end when `cancellation`
@@ -57,9 +58,9 @@ class TaskDirectory final : public rendezvous::TensorSource {
   // The task is another process now, which answers at "host:port".
   void Moved(const TaskId& task, const std::string& address);
 
-  // Asks all of them at once, those that have moved where they are now; waits for those that are
-  // not up yet. Unavailable names who did not answer and why; InvalidArgument says how their
-  // clusters differ from this one.
+  // Asks all of them at once, those that have moved where they are now, and where the cluster lists
+  // them if they say nothing there; waits for those that are not up yet. Unavailable names who did
+  // not answer and why; InvalidArgument says how their clusters differ from this one.
   StatusOr<std::vector<TaskStatus>> GetStatus(const std::vector<TaskId>& tasks,
                                               absl::Duration patience, Cancellation* cancellation);
   Status CreateWorkerSession(const TaskId& task,
@@ -89,6 +90,10 @@ class TaskDirectory final : public rendezvous::TensorSource {
                     Cancellation* cancellation);
 
  private:
+  struct Answers;
+  // A task that has moved may have begun anew, as its process was lost.
+  void AskWhereListed(const TaskId& task, absl::Time deadline,
+                      const std::shared_ptr<Answers>& answers);
   StatusOr<std::vector<TaskStatus>> AskAll(const std::vector<TaskId>& tasks,
                                            absl::Duration patience, Cancellation* cancellation);
   StatusOr<std::string> AddressOf(const TaskId& task);

@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "net/socket_address.h"
+#include "weft/wire/step_messages.h"
+
 namespace weft::cluster {
 namespace {
 
@@ -76,6 +79,40 @@ TEST(TaskDirectory, SaysWhyATaskDidNotAnswer) {
       directory.GetStatus({{"ps", 0}}, absl::Minutes(10), nullptr).status().message());
   EXPECT_THAT(refused, HasSubstr("Connection refused"));
   EXPECT_THAT(refused, ::testing::Not(HasSubstr("10m")));
+}
+
+// Where it went to nobody is any more, and the task has begun anew where the cluster lists it.
+TEST(TaskDirectory, LooksForATaskThatHasMovedWhereItIsListedToo) {
+  const StatusOr<std::vector<int>> ports = FindFreeLoopbackPorts(2);
+  ASSERT_TRUE(ports.ok()) << ports.status();
+  const std::string listed = absl::StrCat("127.0.0.1:", (*ports)[0]);
+  const std::string left = absl::StrCat("127.0.0.1:", (*ports)[1]);
+  const StatusOr<ClusterSpec> cluster =
+      ClusterSpec::FromJson(absl::StrCat(R"({"ps": [")", listed, R"("]})"));
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  RealClock clock;
+  WaitRegistry waits(&clock);
+  TaskDirectory directory(*cluster, {"worker", 0}, &waits);
+  directory.Moved({"ps", 0}, left);
+  ThreadPool pool("test", 2);
+  std::atomic<bool> is_anew{false};
+  // At first the process that the task has left is there, which knows no better.
+  StatusOr<std::unique_ptr<wire::GrpcServer>> server =
+      wire::GrpcServer::Start(listed,
+                              {{"/tensorflow.WorkerService/GetStatus",
+                                wire::Method{[&](std::unique_ptr<wire::ServerCall> call) {
+                                  wire::GetStatusExtension status;
+                                  if (!is_anew.exchange(true)) status.set_moved_to(left);
+                                  call->Reply(absl::OkStatus(), wire::SerializeMessage(status));
+                                }}}},
+                              &pool, &pool);
+  ASSERT_TRUE(server.ok()) << server.status();
+  for (int i = 0; i < 2; ++i) {  // and then it is known
+    const auto status = directory.GetStatus({{"ps", 0}}, absl::Minutes(1), nullptr);
+    ASSERT_TRUE(status.ok()) << status.status();
+    EXPECT_EQ(status->front().is_where_listed, i == 0);
+    EXPECT_EQ(status->front().moved_to, "");
+  }
 }
 
 }  // namespace

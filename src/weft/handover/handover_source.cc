@@ -89,6 +89,11 @@ std::string HandoverSource::moved_to() const {
   return moved_to_;
 }
 
+bool HandoverSource::is_leaving() const {
+  absl::MutexLock lock(&mutex_);
+  return state_ == State::kCopying || state_ == State::kHeld;
+}
+
 void HandoverSource::AwaitCall() { absl::MutexLock calls(&calls_); }
 
 void HandoverSource::SetTookOver(std::vector<uint64_t> incarnations) {

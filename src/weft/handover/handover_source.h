@@ -61,6 +61,8 @@ class HandoverSource {
   void Shutdown();
   // "host:port" of the process that has the task; empty while that is this one.
   std::string moved_to() const;
+  // Another process is taking the task over.
+  bool is_leaving() const;
   // Until what the other process asks now is done: when the task has left, all masters were told.
   void AwaitCall();
   // Incarnations of processes whose variables this one took over.

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 
 #include "base/log.h"
+#include "net/socket_address.h"
 #include "proto/weft/handover.pb.h"
 #include "weft/kernel/variable.h"
 #include "weft/wire/grpc_service.h"
@@ -25,11 +26,23 @@ constexpr absl::Duration kCallTimeout = absl::Minutes(2);
 // When the answer to Commit is lost.
 constexpr absl::Duration kDoubt = absl::Seconds(20);
 constexpr absl::Duration kAskAgain = absl::Milliseconds(200);
+constexpr int kAsksForEnd = 5;
 // What goes over in a moment anyway.
 constexpr uint64_t kLittle = uint64_t{16} << 20;
 constexpr int kMostRounds = 8;
 // From process to process of a task that has moved.
 constexpr int kMostMoves = 16;
+
+// Asked some times, in case that it listens again in a moment.
+bool HasEnded(const std::string& address) {
+  const StatusOr<SocketAddress> parsed = ParseSocketAddress(address);
+  if (!parsed.ok()) return false;
+  for (int i = 0; i < kAsksForEnd; ++i) {
+    if (i > 0) absl::SleepFor(kAskAgain);
+    if (!IsRefused(*parsed)) return false;
+  }
+  return true;
+}
 
 class Taker {
  public:
@@ -37,6 +50,7 @@ class Taker {
 
   StatusOr<TakenOver> Run() {
     wire::HandoverBegun begun;
+    if (options_.has_begun && HasEnded(from_)) return Unavailable("Nobody listens at ", from_);
     Status found = Ask("Begin", &begun, kFindPatience);
     // Another that tried to may not have been given up yet.
     for (const absl::Time end = absl::Now() + kFindPatience;
@@ -199,6 +213,7 @@ StatusOr<TakenOver> TakeOver(const TakeOverOptions& options) {
 }
 
 bool IsSourceThere(const TakeOverOptions& options) {
+  if (options.has_begun && HasEnded(options.from)) return false;
   const auto channel = wire::GrpcChannel::Connect(
       options.from, options.identity.has_value() ? &*options.identity : nullptr);
   return channel

@@ -19,8 +19,9 @@ namespace weft::handover {
 
 struct TakeOverOptions {
   StreamOptions stream;
-  std::string from;     // "host:port" where the process answers that has the task now
-  std::string address;  // the same of this one
+  std::string from;        // "host:port" where the process answers that has the task now
+  bool has_begun = false;  // it has, so that it has ended where nobody listens there
+  std::string address;     // the same of this one
   std::optional<JobIdentity> identity;
   std::vector<Device*> devices;
   Cancellation* stopping = nullptr;

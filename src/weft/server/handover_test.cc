@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 
 #include "base/threads.h"
@@ -144,6 +145,7 @@ class HandoverTest : public ::testing::Test {
                                                               .catalogue = &StandardCatalogue(),
                                                               .devices = &StandardDevices(),
                                                               .take_over = take_over,
+                                                              .hand_over_within = kWithin,
                                                               .num_threads = 2});
     EXPECT_TRUE(server.ok()) << server.status();
     return server.ok() ? *std::move(server) : nullptr;
@@ -159,6 +161,7 @@ class HandoverTest : public ::testing::Test {
   }
 
   static constexpr int64_t kElements = 300000;
+  static constexpr absl::Duration kWithin = absl::Milliseconds(500);
   std::string address_;
   cluster::ClusterSpec spec_;
   std::unique_ptr<Server> ps_, worker_;
@@ -220,6 +223,22 @@ TEST_F(HandoverTest, TwoAtATimeAreRefusedAndSoIsOneThatDoesNotLead) {
   EXPECT_THAT(second.Ask("Commit", &answer).message(), HasSubstr("another"));
   EXPECT_THAT(first.Ask("Commit", &answer).message(), HasSubstr("at another point"));
   Grow();
+}
+
+TEST_F(HandoverTest, OneThatEndsWaitsAsLongAsACopyTakes) {
+  std::optional<Taker> taker(std::in_place, address_, 1);
+  ASSERT_EQ(taker->Run(1), absl::OkStatus());
+  absl::Notification has_ended;
+  Thread end("end", [&] {
+    ps_->HandOver();
+    has_ended.Notify();
+  });
+  EXPECT_FALSE(has_ended.WaitForNotificationWithTimeout(kWithin * 4));
+  Grow();
+  // One that fails leaves time for another; nobody comes.
+  taker.reset();
+  EXPECT_FALSE(has_ended.WaitForNotificationWithTimeout(kWithin / 2));
+  EXPECT_TRUE(has_ended.WaitForNotificationWithTimeout(kWithin * 20));
 }
 
 TEST_F(HandoverTest, AStepThatDoesNotEndKeepsTheTaskWhereItIs) {

@@ -37,7 +37,7 @@ struct ServerOptions {
   // Where that process is, "host:port", where the address in the cluster may lead elsewhere by now;
   // when nobody is there, the task begins here. Empty: at its address in the cluster.
   std::string take_over_from;
-  // HandOver waits at most so long for a process that takes the task over.
+  // HandOver waits at most so long for a process that begins to take the task over.
   absl::Duration hand_over_within;
   int data_port = 0;  // of the connections between tasks; 0: any
   // Keeps what this task's variables hold for the process that its supervisor starts after it;
@@ -121,7 +121,8 @@ class Server {
   // Whether others wait to come into the open group of this key, or it is over.
   virtual bool HasGroupChanged(int32_t group_key) = 0;
   // Of a task that others use: blocks until another process has taken it over, nobody uses it any
-  // more, or `hand_over_within` is over; at once where that is zero. Comes before Shutdown.
+  // more, or `hand_over_within` is over and none is about to; at once where that is zero. Comes
+  // before Shutdown.
   virtual void HandOver() = 0;
   // Refuses new calls, cancels sessions, waits at most `grace` for running calls. Once; blocks.
   virtual void Shutdown(absl::Duration grace) = 0;

@@ -31,15 +31,18 @@ void TaskHandover::Tell(wire::GetStatusExtension* status) const {
 }
 
 void TaskHandover::AwaitTaker(absl::Duration within, const std::function<bool()>& is_used) {
-  const absl::Time end = absl::Now() + within;
+  absl::Time end = absl::Now() + within;
   bool is_told = false;
   for (int unused = 0; moved_to().empty() && absl::Now() < end;) {
+    // What has been copied is not to be lost, however long the rest takes.
+    const bool is_leaving = source_.is_leaving();
+    if (is_leaving) end = absl::Now() + within + kLookForOther;
     // One look may miss a master that is busy.
-    unused = is_used() ? 0 : unused + 1;
+    unused = is_leaving || is_used() ? 0 : unused + 1;
     if (unused == kUnusedLooks) return;
     if (unused == 0 && !std::exchange(is_told, true)) {
       WEFT_LOG(INFO) << options_.source.stream.task << " waits for a process that takes it over, "
-                     << absl::FormatDuration(within) << " at most";
+                     << absl::FormatDuration(within) << " at most for its beginning";
     }
     absl::SleepFor(kLookForOther);
   }
@@ -55,6 +58,7 @@ Status TaskHandover::TakeOver(const std::string& address,
   const handover::TakeOverOptions options{
       .stream = source.stream,
       .from = begins_anew ? options_.from : options_.listed,
+      .has_begun = begins_anew,
       .address = address,
       .identity = options_.identity,
       .devices = source.devices,

@@ -47,7 +47,8 @@ class TaskHandover {
   // What GetStatus says of it.
   void Tell(wire::GetStatusExtension* status) const;
 
-  // Blocks until another process has the task, `is_used` says no for a while, or `within` is over.
+  // Blocks until another process has the task, `is_used` says no for a while, or `within` is over
+  // and no process is taking the task over. The time begins again when one has tried in vain.
   void AwaitTaker(absl::Duration within, const std::function<bool()>& is_used);
   // Takes the task over from the process that has it; this one answers at `address`.
   Status TakeOver(const std::string& address,
