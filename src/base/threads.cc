@@ -73,14 +73,15 @@ struct ThreadPool::State {
     return true;
   }
 
-  // Polls until `ready` or the budget is spent. Whoever else could use the processor has it first.
+  // Polls until `ready` or the budget is spent. With `yields`, whoever else could use the processor
+  // has it first.
   template <typename Ready>
-  void Spin(Ready ready) const {
+  void Spin(bool yields, Ready ready) const {
     if (spin_us <= 0) return;
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(spin_us);
     while (!ready() && std::chrono::steady_clock::now() < end) {
       for (int i = 0; i < 32 && !ready(); ++i) Pause();
-      sched_yield();
+      if (yields) sched_yield();
     }
   }
 
@@ -88,8 +89,9 @@ struct ThreadPool::State {
     if (most_spinners == 0) return;
     if (spinners.fetch_add(1, std::memory_order_relaxed) < most_spinners) {
       // Nothing comes soon where nobody computes.
-      Spin(
-          [this] { return queued.load(std::memory_order_relaxed) > 0 || ComputingThreads() == 0; });
+      Spin(/*yields=*/true, [this] {
+        return queued.load(std::memory_order_relaxed) > 0 || ComputingThreads() == 0;
+      });
     }
     spinners.fetch_sub(1, std::memory_order_relaxed);
   }
@@ -231,7 +233,7 @@ void ThreadPool::ParallelFor(int64_t total, int64_t min_block,
     call_helpers();
   } while (loop->RunBlock(nullptr));
   const auto all_done = [&] { return loop->IsDone(); };
-  state_->Spin(all_done);
+  state_->Spin(/*yields=*/false, all_done);
   if (!all_done()) {
     const ComputePause waiting;
     loop->Wait();
