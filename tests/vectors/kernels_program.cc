@@ -43,7 +43,8 @@ void Expect(const std::string& what, double got, double expected, double toleran
 
 // One element behind the last column of c must stay what it was.
 template <typename T>
-void CheckProduct(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double tolerance) {
+void CheckProduct(bool packed, int64_t m, int64_t n, int64_t k, bool ta, bool tb,
+                  double tolerance) {
   const int64_t as = (ta ? m : k) + 3, bs = (tb ? k : n) + 1, cs = n + 1;
   const auto a = Values<T>((ta ? k : m) * as, 1), b = Values<T>((tb ? n : k) * bs, 2);
   std::vector<T> c(static_cast<size_t>(m * cs), T(77));
@@ -59,14 +60,19 @@ void CheckProduct(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double tole
   p.b_stride = bs;
   p.c = c.data();
   p.c_stride = cs;
-  if constexpr (sizeof(T) == 4) {
-    weft::GetBlockProducts().of_float(p);
+  const weft::BlockCode<T>& code = weft::GetBlockProducts().of<T>();
+  if (packed) {
+    const int64_t panels = (n + code.panel - 1) / code.panel;
+    std::vector<T> right(static_cast<size_t>(panels * code.panel * k));
+    code.pack(p, 0, panels / 2, right.data());
+    code.pack(p, panels / 2, panels, right.data());
+    code.multiply_packed(p, 0, panels, right.data());
   } else {
-    weft::GetBlockProducts().of_double(p);
+    code.whole(p);
   }
-  const std::string what = "product " + std::to_string(m) + "x" + std::to_string(n) + "x" +
-                           std::to_string(k) + (ta ? " a'" : "") + (tb ? " b'" : "") +
-                           (sizeof(T) == 4 ? " float" : " double");
+  const std::string what = (packed ? "packed product " : "product ") + std::to_string(m) + "x" +
+                           std::to_string(n) + "x" + std::to_string(k) + (ta ? " a'" : "") +
+                           (tb ? " b'" : "") + (sizeof(T) == 4 ? " float" : " double");
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
@@ -79,12 +85,16 @@ void CheckProduct(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double tole
 }
 
 void CheckProducts() {
-  const int64_t sizes[][3] = {{1, 1, 1},   {4, 16, 8},   {3, 5, 7},     {5, 17, 1},   {13, 33, 65},
-                              {66, 31, 9}, {7, 70, 300}, {65, 130, 70}, {9, 530, 270}};
+  const int64_t sizes[][3] = {{1, 1, 1},     {4, 16, 8},    {3, 5, 7},    {5, 17, 1},
+                              {13, 33, 65},  {66, 31, 9},   {7, 70, 300}, {65, 130, 70},
+                              {9, 530, 270}, {150, 90, 270}};
   for (const auto& s : sizes) {
     for (int form = 0; form < 4; ++form) {
-      CheckProduct<float>(s[0], s[1], s[2], form & 1, form & 2, 2e-7);
-      CheckProduct<double>(s[0], s[1], s[2], form & 1, form & 2, 4e-16);
+      for (const bool packed : {false, true}) {
+        if (packed && s[0] > weft::kRowsAtOnce) continue;
+        CheckProduct<float>(packed, s[0], s[1], s[2], form & 1, form & 2, 2e-7);
+        CheckProduct<double>(packed, s[0], s[1], s[2], form & 1, form & 2, 4e-16);
+      }
     }
   }
 }

@@ -6,10 +6,10 @@
 #include "weft/device/cpu/gemm_block.h"
 
 #include <algorithm>
-#include <optional>
+#include <memory>
+#include <new>
 
 #include "base/vector_sets.h"
-#include "weft/device/cpu/scratch.h"
 
 #define HWY_DISABLED_TARGETS WEFT_UNUSED_VECTOR_SETS
 #undef HWY_TARGET_INCLUDE
@@ -306,12 +306,12 @@ void MultiplyByPanels(D d, const MatrixProduct<T>& p) {
   const int64_t width = 2 * static_cast<int64_t>(hn::Lanes(d));
   const int64_t all = (p.n + width - 1) / width * width;
   const bool is_low = p.m <= kRowsAtOnce;
-  std::optional<Scratch<T>> far;
-  if (!is_low) far.emplace(std::min(all, kColumns) * std::min(kDepth, p.k));
+  const auto most = static_cast<size_t>(std::min(all, kColumns) * std::min(kDepth, p.k));
+  const std::unique_ptr<T[]> far(is_low ? nullptr : new (std::nothrow) T[most]);
   HWY_ALIGN T near[2 * hn::MaxLanes(hn::ScalableTag<T>()) * kDepth];
   HWY_ALIGN T rows[kRowsAtOnce * kDepth];
-  const bool one_by_one = is_low || far->data() == nullptr;
-  T* const packed = one_by_one ? near : far->data();
+  const bool one_by_one = far == nullptr;
+  T* const packed = one_by_one ? near : far.get();
   const int64_t together = one_by_one ? width : kColumns;
   const bool is_read_in_place = is_low && !p.transpose_b;
   const Reading reading = !is_read_in_place ? Reading::kPacked
