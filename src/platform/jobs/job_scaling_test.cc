@@ -80,6 +80,10 @@ ScaledRun Simulate(int64_t begin, int64_t most, double contention, double noise,
     step += 100 * n / (1 + contention * (n - 1)) * off(random);
     now += absl::Seconds(10);
     SetField(&status, {"replicaStatuses", "Worker", "active"}, run.workers);
+    if (sharing > 0) {
+      SetField(&status, {"replicaStatuses", "PS", "active"}, servers);
+      SetField(&status, {"servers", "pods"}, servers);
+    }
     SetField(&status, {"progress", "step"}, static_cast<int64_t>(step));
     SetField(&status, {"progress", "steps"}, int64_t{10'000'000});
     SetField(&status, {"progress", "time"}, FormatObjectTime(now));
