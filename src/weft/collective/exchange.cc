@@ -92,6 +92,7 @@ Membership Membership::Of(const CollectiveMessage& group, const std::string& own
     all.members.push_back(member);
   }
   all.topology.measured = AlgorithmTable::Told(group, all.topology);
+  all.epoch = group.epoch();
   return all;
 }
 
@@ -159,6 +160,7 @@ Status Exchange::AddPacket(const std::string& task, Packet packet) {
     return InvalidArgument("A part of instance ", std::get<0>(key_), " from ", task,
                            " is of round ", packet.message.round(), ", which there is not");
   }
+  turn.fetch_add(1, std::memory_order_relaxed);
   inbox_.try_emplace({packet.message.round(), static_cast<int>(found - group_->tasks.begin())},
                      std::move(packet));
   return absl::OkStatus();
@@ -202,6 +204,8 @@ bool Exchange::HasWork() const {
 
 void Exchange::TakeWork() {
   busy = true;
+  turn.fetch_add(1, std::memory_order_relaxed);
+  if (std::exchange(asleep_, false)) group_->boards->Wake();
   taken_.clear();
   if (stage_ == Stage::kGathering) {
     root_ = Root();
@@ -269,6 +273,10 @@ Status Exchange::LayOut() {
   WEFT_ASSIGN_OR_RETURN(bytes, MultiplySizes(bytes, static_cast<int64_t>(DTypeSize(dtype_))));
   const Algorithm algorithm = ChooseAlgorithm(kind_, bytes, group_->topology, first.algorithm);
   schedule_ = MakeSchedule(kind_, algorithm, group_->topology, group_->me, root_);
+  // Of these, every task hears of every other in each round, and keeps nothing as it came.
+  on_boards_ = group_->boards != nullptr && n > 1 && bytes <= kMostBytesOfNote &&
+               (kind_ == CollectiveKind::kReduce || kind_ == CollectiveKind::kBarrier) &&
+               (algorithm == Algorithm::kDirect || algorithm == Algorithm::kParts);
   if (n == 1) schedule_.rounds.clear();
   row_ = kind_ == CollectiveKind::kGather ? elements_ : elements_ / ranks;
   const auto count = [&](int task) {
@@ -355,7 +363,9 @@ Status Exchange::FillChunks(const std::vector<Tensor>& inputs) {
 }
 
 void Exchange::MakeSends() {
+  const uint64_t told = on_boards_ ? Pin() : 0;
   for (const Transfer& transfer : schedule_.rounds[round_].sends) {
+    if (on_boards_ && (told >> transfer.peer & 1) != 0) continue;
     Send send{.peer = transfer.peer, .message = {}, .body = {}};
     CollectiveMessage& message = send.message;
     message.set_kind(CollectiveMessage::DATA);
@@ -374,6 +384,76 @@ void Exchange::MakeSends() {
   }
 }
 
+NoteKey Exchange::NoteKeyOf(size_t round) const {
+  return {.epoch = group_->epoch,
+          .instance = std::get<0>(key_),
+          .ordinal = std::get<1>(key_),
+          .frame = std::get<2>(key_),
+          .iteration = std::get<3>(key_),
+          .round = RoundLabel(round)};
+}
+
+// Puts this round's chunks on the board. Returns the tasks, as bits, that find them there.
+uint64_t Exchange::Pin() {
+  uint64_t tasks = 0;
+  std::set<int> chunks;
+  for (const Transfer& send : schedule_.rounds[round_].sends) {
+    tasks |= uint64_t{1} << send.peer;
+    for (int i = send.first; i < send.first + send.count; ++i) chunks.insert(i);
+  }
+  const auto size = static_cast<int64_t>(DTypeSize(dtype_));
+  std::vector<Boards::Piece> pieces;
+  for (const int i : chunks) {
+    pieces.push_back({.offset = elements_ * i / schedule_.num_chunks * size,
+                      .bytes = chunks_[static_cast<size_t>(i)]});
+  }
+  return group_->boards->Post(NoteKeyOf(round_), signature_, elements_ * size, pieces, tasks);
+}
+
+bool Exchange::LooksAtBoards() const {
+  return !busy && !over && on_boards_ && stage_ == Stage::kExchanging &&
+         round_ < schedule_.rounds.size();
+}
+
+Exchange::Lookout Exchange::Missing() const {
+  Lookout lookout{.boards = group_->boards, .key = NoteKeyOf(round_), .tasks = {}, .turn = turn};
+  for (const Transfer& receive : schedule_.rounds[round_].receives) {
+    if (!inbox_.contains({RoundLabel(round_), receive.peer})) lookout.tasks.push_back(receive.peer);
+  }
+  return lookout;
+}
+
+bool Exchange::Lookout::IsAllThere() const {
+  return std::all_of(tasks.begin(), tasks.end(),
+                     [this](int task) { return boards->Has(task, key); });
+}
+
+Status Exchange::Collect() {
+  if (!LooksAtBoards()) return absl::OkStatus();
+  const Lookout lookout = Missing();
+  for (const int task : lookout.tasks) {
+    std::optional<Boards::Note> note = lookout.boards->Find(task, lookout.key);
+    if (!note.has_value()) continue;
+    WEFT_RETURN_IF_ERROR(Check(note->signature, group_->tasks[static_cast<size_t>(task)]));
+    inbox_.try_emplace({lookout.key.round, task},
+                       Packet{.message = {}, .body = {}, .note = std::move(note)});
+  }
+  return absl::OkStatus();
+}
+
+void Exchange::Sleep() {
+  if (!std::exchange(asleep_, true)) group_->boards->Sleep();
+}
+
+uint64_t Exchange::Sleepers() const {
+  uint64_t sleepers = 0;
+  if (!on_boards_ || round_ >= schedule_.rounds.size()) return sleepers;
+  for (const Transfer& send : schedule_.rounds[round_].sends) {
+    if (group_->boards->IsAsleep(send.peer)) sleepers |= uint64_t{1} << send.peer;
+  }
+  return sleepers;
+}
+
 // Chunk `chunk` of what came.
 StatusOr<Tensor> Exchange::Part(const Packet& packet, const Transfer& transfer, int chunk) const {
   int64_t before = 0;
@@ -382,9 +462,14 @@ StatusOr<Tensor> Exchange::Part(const Packet& packet, const Transfer& transfer, 
     if (i == chunk) before = total;
     total += chunk_elements_[static_cast<size_t>(i)];
   }
+  if (packet.note.has_value()) {
+    total = elements_;
+    before = elements_ * chunk / schedule_.num_chunks;
+  }
+  const Tensor& body = packet.note.has_value() ? packet.note->whole : packet.body;
   const size_t size = DTypeSize(dtype_);
   const size_t expected = static_cast<size_t>(total) * size;
-  const size_t there = packet.body.IsInitialized() ? packet.body.size_bytes() : 0;
+  const size_t there = body.IsInitialized() ? body.size_bytes() : 0;
   if (there != expected) {
     return InvalidArgument("A part of instance ", std::get<0>(key_), " from ",
                            group_->tasks[static_cast<size_t>(transfer.peer)], " has ", there,
@@ -392,9 +477,9 @@ StatusOr<Tensor> Exchange::Part(const Packet& packet, const Transfer& transfer, 
   }
   const Shape shape{chunk_elements_[static_cast<size_t>(chunk)]};
   if (shape.num_elements() == 0) return Tensor::Allocate(dtype_, shape);
-  const auto offset = static_cast<size_t>(packet.body.bytes() - packet.body.buffer()->data()) +
+  const auto offset = static_cast<size_t>(body.bytes() - body.buffer()->data()) +
                       static_cast<size_t>(before) * size;
-  return Tensor(dtype_, shape, packet.body.buffer(), offset);
+  return Tensor(dtype_, shape, body.buffer(), offset);
 }
 
 Status Exchange::TakeRound() {
@@ -424,6 +509,9 @@ Status Exchange::TakeRound() {
     std::vector<Tensor> ordered;
     for (auto& [task, term] : terms) ordered.push_back(std::move(term));
     WEFT_ASSIGN_OR_RETURN(own, ReduceTerms(chunk, ordered, IsLastReduction()));
+  }
+  for (const auto& [from, packet] : taken_) {
+    if (packet.note.has_value()) group_->boards->Return(from.second, *packet.note);
   }
   taken_.clear();
   return absl::OkStatus();
