@@ -2,6 +2,7 @@
 // A task's part in all collectives: its groups, their exchanges, and for some groups the leader.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -188,6 +189,9 @@ class Engine final : public CollectiveRunner {
   std::deque<Letter> letters_ ABSL_GUARDED_BY(mutex_);
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;
   Ends ends_ ABSL_GUARDED_BY(mutex_);
+  // Until when callers that look at boards do not yield, as that took long, and how long it was.
+  std::atomic<int64_t> crowded_until_ns_{0};
+  std::atomic<int64_t> rest_ns_{0};
 };
 
 }  // namespace weft::collective

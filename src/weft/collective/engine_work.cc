@@ -17,6 +17,10 @@ namespace {
 constexpr size_t kFinishedKept = 4096;
 // Looks that cost less than to let others run.
 constexpr int kQuickLooks = 100;
+// Who yields for so long has others than ranks beside it, and is woken sooner than it comes back.
+constexpr int64_t kLongYieldNs = 1000000;
+constexpr int64_t kLeastRestNs = 20000000;
+constexpr int64_t kMostRestNs = 1000000000;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -136,6 +140,7 @@ Engine::ExchangeRef Engine::TakeReady() {
     ready_.pop_front();
     if (!exchange->HasWork()) continue;
     exchange->TakeWork();
+    exchange->crowded = absl::GetCurrentTimeNanos() < crowded_until_ns_;
     // Who has all that it needs tells those who sleep: all may be there for them, too.
     const auto found = groups_.find(key);
     const uint64_t sleepers = exchange->Sleepers();
@@ -157,19 +162,29 @@ void Engine::Watch(const ExchangeRef& exchange) {
   Exchange::Lookout lookout;
   {
     absl::MutexLock lock(&mutex_);
-    if (!exchange->LooksAtBoards()) return;
+    if (!exchange->LooksAtBoards() || exchange->crowded) {
+      const auto sleeps = GroupOf(exchange);
+      if (sleeps != groups_.end()) Sleep(sleeps->first, &sleeps->second, exchange);
+      return;
+    }
     lookout = exchange->Missing();
   }
-  const absl::Time end =
-      absl::Now() + options_.patience * static_cast<int64_t>(lookout.tasks.size());
+  const int64_t end = absl::GetCurrentTimeNanos() + absl::ToInt64Nanoseconds(options_.patience) *
+                                                        static_cast<int64_t>(lookout.tasks.size());
   for (int looks = 0; !lookout.IsAllThere() && exchange->turn == lookout.turn && !exchange->over;
        ++looks) {
     if (looks < kQuickLooks) {
       Pause();
       continue;
     }
-    if (absl::Now() >= end) break;
+    const int64_t before = absl::GetCurrentTimeNanos();
+    if (before >= end || before < crowded_until_ns_) break;
     sched_yield();
+    const int64_t after = absl::GetCurrentTimeNanos();
+    if (after - before < kLongYieldNs) continue;
+    rest_ns_ = std::clamp(2 * rest_ns_.load(), kLeastRestNs, kMostRestNs);
+    crowded_until_ns_ = after + rest_ns_;
+    break;
   }
   absl::MutexLock lock(&mutex_);
   const auto found = GroupOf(exchange);

@@ -12,6 +12,9 @@
 namespace weft::collective {
 namespace {
 
+// On all boards: what a cache has room for, and copies cost less than messages.
+constexpr int64_t kMostBytesOfRound = int64_t{4} << 20;
+
 absl::string_view ReductionName(const CollectiveCall& call) {
   if (call.mean && call.reduction == ReductionOp::kSum) return "mean";
   switch (call.reduction) {
@@ -275,6 +278,7 @@ Status Exchange::LayOut() {
   schedule_ = MakeSchedule(kind_, algorithm, group_->topology, group_->me, root_);
   // Of these, every task hears of every other in each round, and keeps nothing as it came.
   on_boards_ = group_->boards != nullptr && n > 1 && bytes <= kMostBytesOfNote &&
+               bytes * n <= kMostBytesOfRound &&
                (kind_ == CollectiveKind::kReduce || kind_ == CollectiveKind::kBarrier) &&
                (algorithm == Algorithm::kDirect || algorithm == Algorithm::kParts);
   if (n == 1) schedule_.rounds.clear();
@@ -363,7 +367,7 @@ Status Exchange::FillChunks(const std::vector<Tensor>& inputs) {
 }
 
 void Exchange::MakeSends() {
-  const uint64_t told = on_boards_ ? Pin() : 0;
+  const uint64_t told = on_boards_ && !crowded ? Pin() : 0;
   for (const Transfer& transfer : schedule_.rounds[round_].sends) {
     if (on_boards_ && (told >> transfer.peer & 1) != 0) continue;
     Send send{.peer = transfer.peer, .message = {}, .body = {}};
@@ -382,76 +386,6 @@ void Exchange::MakeSends() {
     }
     sends_.push_back(std::move(send));
   }
-}
-
-NoteKey Exchange::NoteKeyOf(size_t round) const {
-  return {.epoch = group_->epoch,
-          .instance = std::get<0>(key_),
-          .ordinal = std::get<1>(key_),
-          .frame = std::get<2>(key_),
-          .iteration = std::get<3>(key_),
-          .round = RoundLabel(round)};
-}
-
-// Puts this round's chunks on the board. Returns the tasks, as bits, that find them there.
-uint64_t Exchange::Pin() {
-  uint64_t tasks = 0;
-  std::set<int> chunks;
-  for (const Transfer& send : schedule_.rounds[round_].sends) {
-    tasks |= uint64_t{1} << send.peer;
-    for (int i = send.first; i < send.first + send.count; ++i) chunks.insert(i);
-  }
-  const auto size = static_cast<int64_t>(DTypeSize(dtype_));
-  std::vector<Boards::Piece> pieces;
-  for (const int i : chunks) {
-    pieces.push_back({.offset = elements_ * i / schedule_.num_chunks * size,
-                      .bytes = chunks_[static_cast<size_t>(i)]});
-  }
-  return group_->boards->Post(NoteKeyOf(round_), signature_, elements_ * size, pieces, tasks);
-}
-
-bool Exchange::LooksAtBoards() const {
-  return !busy && !over && on_boards_ && stage_ == Stage::kExchanging &&
-         round_ < schedule_.rounds.size();
-}
-
-Exchange::Lookout Exchange::Missing() const {
-  Lookout lookout{.boards = group_->boards, .key = NoteKeyOf(round_), .tasks = {}, .turn = turn};
-  for (const Transfer& receive : schedule_.rounds[round_].receives) {
-    if (!inbox_.contains({RoundLabel(round_), receive.peer})) lookout.tasks.push_back(receive.peer);
-  }
-  return lookout;
-}
-
-bool Exchange::Lookout::IsAllThere() const {
-  return std::all_of(tasks.begin(), tasks.end(),
-                     [this](int task) { return boards->Has(task, key); });
-}
-
-Status Exchange::Collect() {
-  if (!LooksAtBoards()) return absl::OkStatus();
-  const Lookout lookout = Missing();
-  for (const int task : lookout.tasks) {
-    std::optional<Boards::Note> note = lookout.boards->Find(task, lookout.key);
-    if (!note.has_value()) continue;
-    WEFT_RETURN_IF_ERROR(Check(note->signature, group_->tasks[static_cast<size_t>(task)]));
-    inbox_.try_emplace({lookout.key.round, task},
-                       Packet{.message = {}, .body = {}, .note = std::move(note)});
-  }
-  return absl::OkStatus();
-}
-
-void Exchange::Sleep() {
-  if (!std::exchange(asleep_, true)) group_->boards->Sleep();
-}
-
-uint64_t Exchange::Sleepers() const {
-  uint64_t sleepers = 0;
-  if (!on_boards_ || round_ >= schedule_.rounds.size()) return sleepers;
-  for (const Transfer& send : schedule_.rounds[round_].sends) {
-    if (group_->boards->IsAsleep(send.peer)) sleepers |= uint64_t{1} << send.peer;
-  }
-  return sleepers;
 }
 
 // Chunk `chunk` of what came.

@@ -113,7 +113,9 @@ class Exchange {
   // Without it.
   Status Do();
 
-  bool busy = false;              // somebody is between TakeWork and the end of Do
+  bool busy = false;  // somebody is between TakeWork and the end of Do
+  bool crowded =
+      false;  // others run beside the ranks: messages wake sooner than who looks comes back
   std::atomic<bool> over{false};  // ended or given up
   std::atomic<uint32_t> turn{0};  // changes with what came by messages, and with TakeWork
 

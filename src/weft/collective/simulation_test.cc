@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks that compute together over a network in which messages come late, twice and in another
 // order, tasks die and start again, and steps are cancelled: 10,000 schedules, each the same by its
-// number. In half of them tasks of a host have boards.
+// number. In a quarter of them tasks of a host have boards.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -65,7 +65,7 @@ class World {
         "auto", "direct", "parts", "ring", "halving-doubling", "hub", "hierarchical"};
     algorithm_ = kAlgorithms[Pick(0, 6)];
     fault_rate_ = Pick(0, 3);
-    boards_ = Pick(0, 1) == 1;
+    boards_ = Pick(0, 3) == 0;
     for (int task = 0; task < size_.tasks; ++task) Start(task);
     for (int i = 0; i < fault_rate_; ++i) {
       At(Pick(1, static_cast<int>(kFaultsEnd)), [this] { Fault(); });
