@@ -111,7 +111,12 @@ class Rank final : public cluster::FrameReceiver {
         link_(
             TaskOf(flags.rank), incarnation, [this](const std::string&) { return Leader(); },
             &setup_, &pool_),
-        engine_({.leader = TaskOf(0), .tasks = {}, .pool = &pool_}, &link_) {}
+        engine_({.leader = TaskOf(0),
+                 .tasks = {},
+                 .pool = &pool_,
+                 .boards = !flags.copy,
+                 .patience = collective::kPatience},
+                &link_) {}
   ~Rank() override {
     link_.Stop();
     if (plane_ != nullptr) plane_->Shutdown();

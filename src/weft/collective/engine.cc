@@ -9,7 +9,6 @@ namespace weft::collective {
 namespace {
 
 constexpr size_t kRecentSteps = 64;
-constexpr size_t kFinishedKept = 4096;
 constexpr size_t kDeadEpochsKept = 4096;
 constexpr size_t kEarlyEpochs = 64;
 constexpr size_t kEarlyPackets = 4096;  // of one epoch
@@ -122,6 +121,7 @@ void Engine::Ask(int32_t key, Group* group, const CollectiveCall& call) {
   *member = network_->self();
   member->set_device(call.device);
   member->set_rank(call.rank);
+  if (call.group_size != 1 && !call.is_local) OfferBoard(group, member);
   group->leader = LeaderOf(call);
   Post(group->leader, std::move(join), {});
 }
@@ -216,6 +216,7 @@ void Engine::EndEpoch(int32_t key, Group* group, const Status& own, const Status
   group->finished.clear();
   group->finished_order.clear();
   group->members.reset();
+  group->board.reset();
 }
 
 void Engine::Received(const std::string& from, CollectiveMessage message, Tensor body) {
@@ -233,6 +234,9 @@ void Engine::Received(const std::string& from, CollectiveMessage message, Tensor
         break;
       case CollectiveMessage::CHANGED:
         TakeChanged(message);
+        break;
+      case CollectiveMessage::LOOK:
+        TakeLook(message);
         break;
       case CollectiveMessage::DATA:
         TakeData(from, std::move(message), std::move(body));
@@ -314,6 +318,7 @@ void Engine::TakeGroup(const CollectiveMessage& message) {
   }
   group.epoch = epoch;
   group.questions = 0;
+  OpenBoards(key, group, members.get());
   group.members = std::move(members);
   group.changed = group.is_open && HasStrangers(group);
   group.joining.clear();
@@ -390,7 +395,7 @@ void Engine::TakeData(const std::string& from, CollectiveMessage message, Tensor
     NoteMissed(&group, refused);
     return EndEpoch(key, &group, refused, refused, /*tell=*/true);
   }
-  if (exchange->HasWork()) ready_.emplace_back(key, exchange);
+  Look(key, &group, exchange);
 }
 
 void Engine::TaskLost(const std::string& task, const Status& why) {
@@ -487,8 +492,9 @@ void Engine::CallLate(const CallRef& call, bool again) {
       std::string awaited;
       for (const auto& [number, exchange] : group.exchanges) {
         const auto& calls = exchange->calls();
-        if (std::find(calls.begin(), calls.end(), call) != calls.end())
-          awaited = exchange->Awaited();
+        if (std::find(calls.begin(), calls.end(), call) == calls.end()) continue;
+        exchange->Collect().IgnoreError();
+        awaited = exchange->Awaited();
       }
       const Status late =
           DeadlineExceeded("Instance ", call->what.instance_key, " of group ", key,
@@ -498,99 +504,6 @@ void Engine::CallLate(const CallRef& call, bool again) {
     }
   }
   Work();
-}
-
-void Engine::AfterWork(const ExchangeRef& exchange, const Status& done) {
-  exchange->busy = false;
-  if (exchange->over) return;
-  const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const auto& entry) {
-    const auto at = entry.second.exchanges.find(exchange->key());
-    return at != entry.second.exchanges.end() && at->second == exchange;
-  });
-  if (found == groups_.end()) return;
-  auto& [key, group] = *found;
-  if (!done.ok()) return EndEpoch(key, &group, done, done, /*tell=*/true);
-  for (Exchange::Send& send : exchange->TakeSends()) {
-    send.message.set_group_key(key);
-    send.message.set_epoch(group.epoch);
-    Post(group.members->tasks[static_cast<size_t>(send.peer)], std::move(send.message),
-         std::move(send.body));
-  }
-  if (!exchange->is_finished()) {
-    if (exchange->HasWork()) ready_.emplace_back(key, exchange);
-    return;
-  }
-  exchange->over = true;
-  for (size_t i = 0; i < exchange->calls().size(); ++i)
-    End(exchange->calls()[i], exchange->result(i));
-  group.finished.insert(exchange->key());
-  group.finished_order.push_back(exchange->key());
-  if (group.finished_order.size() > kFinishedKept) {
-    group.finished.erase(group.finished_order.front());
-    group.finished_order.pop_front();
-  }
-  group.exchanges.erase(exchange->key());
-}
-
-void Engine::Work(const PendingCall* own) {
-  while (true) {
-    Flush(own);
-    ExchangeRef exchange;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (ready_.empty()) return;
-      exchange = std::move(ready_.front().second);
-      ready_.pop_front();
-      if (!exchange->HasWork()) continue;
-      exchange->TakeWork();
-    }
-    const Status done = exchange->Do();
-    absl::MutexLock lock(&mutex_);
-    AfterWork(exchange, done);
-  }
-}
-
-void Engine::Finish(const CallRef& call, StatusOr<Tensor> result) {
-  call->wait.End();
-  if (call->is_registered) call->what.cancellation->Deregister(call->token);
-  call->done(std::move(result));
-}
-
-void Engine::Flush(const PendingCall* own) {
-  while (true) {
-    Letter letter;
-    Ends ends;
-    {
-      absl::MutexLock lock(&mutex_);
-      ends.swap(ends_);
-      if (!sending_ && !letters_.empty()) {
-        sending_ = true;
-        letter = std::move(letters_.front());
-        letters_.pop_front();
-      } else if (ends.empty()) {
-        return;
-      }
-    }
-    if (!letter.task.empty()) {
-      // Whoever sends does it for all, so that the order stays.
-      if (letter.task == self()) {
-        Received(self(), std::move(letter.message), Tensor());
-      } else {
-        network_->Send(letter.task, std::move(letter.message), std::move(letter.body));
-      }
-      absl::MutexLock lock(&mutex_);
-      sending_ = false;
-    }
-    for (auto& [call, result] : ends) {
-      if (call.get() == own) {
-        Finish(call, std::move(result));
-      } else {
-        network_->Execute([call = std::move(call), result = std::move(result)]() mutable {
-          Finish(call, std::move(result));
-        });
-      }
-    }
-  }
 }
 
 }  // namespace weft::collective

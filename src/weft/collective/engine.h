@@ -2,6 +2,7 @@
 // A task's part in all collectives: its groups, their exchanges, and for some groups the leader.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -24,6 +25,9 @@
 
 namespace weft::collective {
 
+// What a message between two tasks of a host takes, twice.
+inline constexpr absl::Duration kPatience = absl::Microseconds(100);
+
 struct EngineOptions {
   // "/job:worker/replica:0/task:0": who forms groups; empty: this task.
   std::string leader;
@@ -31,6 +35,9 @@ struct EngineOptions {
   ThreadPool* pool = nullptr;      // shares large reductions; may be null
   AlgorithmTable table;            // of the groups that this task leads
   bool open_groups = false;        // whose ranks come and go: needs SetRanks
+  bool boards = false;             // tasks of one host meet in shared memory
+  // How long a caller looks at them, for each task that it waits for, before messages tell it.
+  absl::Duration patience = absl::ZeroDuration();
 };
 
 // Thread-safe. A group is formed when its first call comes: every member asks the leader, who tells
@@ -83,6 +90,7 @@ class Engine final : public CollectiveRunner {
     int reminders = 0;                            // since the group was formed last
     bool reminds = false;                         // a reminder is due
     std::shared_ptr<const Membership> members;    // shared with exchanges
+    std::shared_ptr<Board> board;                 // shared with members: of this forming
     std::set<std::string> joining;                // devices for which the leader was asked
     std::vector<CallRef> waiting;                 // until it is formed
     std::map<std::string, const void*> sessions;  // of this epoch, by device
@@ -147,8 +155,23 @@ class Engine final : public CollectiveRunner {
   void Work(const PendingCall* own = nullptr);
   void Flush(const PendingCall* own);
   static void Finish(const CallRef& call, StatusOr<Tensor> result);
-  void AfterWork(const ExchangeRef& exchange, const Status& done)
+  // True if the exchange waits for what comes to boards, for `own` to look there.
+  bool AfterWork(const ExchangeRef& exchange, const Status& done, const PendingCall* own)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ExchangeRef TakeReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OfferBoard(Group* group, CollectiveMember* member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OpenBoards(int32_t key, const Group& group, Membership* members)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeLook(const CollectiveMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes from boards what is there. True if there is something to do now.
+  bool Look(int32_t key, Group* group, const ExchangeRef& exchange)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // From now on messages must say that there is something to see.
+  void Sleep(int32_t key, Group* group, const ExchangeRef& exchange)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::map<int32_t, Group>::iterator GroupOf(const ExchangeRef& exchange)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Watch(const ExchangeRef& exchange);
 
   const EngineOptions options_;
   Network* const network_;
@@ -166,6 +189,9 @@ class Engine final : public CollectiveRunner {
   std::deque<Letter> letters_ ABSL_GUARDED_BY(mutex_);
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;
   Ends ends_ ABSL_GUARDED_BY(mutex_);
+  // Until when callers that look at boards do not yield, as that took long, and how long it was.
+  std::atomic<int64_t> crowded_until_ns_{0};
+  std::atomic<int64_t> rest_ns_{0};
 };
 
 }  // namespace weft::collective

@@ -62,7 +62,10 @@ class Tasks {
       me.set_incarnation(100 + static_cast<uint64_t>(number));
       me.set_rank(-1);
       engine = std::make_unique<Engine>(
-          EngineOptions{.leader = NameOf(0), .tasks = {NameOf(0), NameOf(1), NameOf(2)}}, this);
+          EngineOptions{.leader = NameOf(0),
+                        .tasks = {NameOf(0), NameOf(1), NameOf(2)},
+                        .boards = testing::WithParamInterface<bool>::GetParam()},
+          this);
     }
     const CollectiveMember& self() const override { return me; }
     void Send(const std::string& to, CollectiveMessage message, std::vector<Tensor> body) override {
@@ -115,7 +118,8 @@ CollectiveCall CallOf(CollectiveKind kind, int size, const std::string& device, 
   return call;
 }
 
-class EngineTest : public testing::Test {
+// Of tasks of one host, which have boards or send messages only.
+class EngineTest : public testing::TestWithParam<bool> {
  protected:
   // Runs a call of each rank, `per_task` of them at a task, and gives what each got.
   std::vector<StatusOr<Tensor>> RunRanks(Tasks& tasks, std::vector<CollectiveCall> calls,
@@ -152,7 +156,7 @@ std::vector<float> ValuesOf(const StatusOr<Tensor>& tensor) {
   return std::vector<float>(span.begin(), span.end());
 }
 
-TEST_F(EngineTest, ReducesOverTasksAndTheirDevices) {
+TEST_P(EngineTest, ReducesOverTasksAndTheirDevices) {
   for (const char* algorithm :
        {"auto", "direct", "parts", "ring", "halving-doubling", "hub", "hierarchical"}) {
     for (const auto& [tasks, devices] : {std::pair(1, 1), {1, 3}, {2, 1}, {3, 2}, {5, 1}}) {
@@ -191,7 +195,7 @@ TEST_F(EngineTest, ReducesOverTasksAndTheirDevices) {
   }
 }
 
-TEST_F(EngineTest, MovesRowsToTheirRanks) {
+TEST_P(EngineTest, MovesRowsToTheirRanks) {
   for (const auto& [tasks, devices] : {std::pair(1, 2), {2, 1}, {3, 2}}) {
     const int ranks = tasks * devices;
     const auto rows = [ranks = ranks](int rank) {
@@ -221,7 +225,7 @@ TEST_F(EngineTest, MovesRowsToTheirRanks) {
   }
 }
 
-TEST_F(EngineTest, BroadcastsFromAnyRank) {
+TEST_P(EngineTest, BroadcastsFromAnyRank) {
   for (int root = 0; root < 5; ++root) {
     const Tensor value = Tensor::Vector<float>({3, 4});
     int rank = 0;
@@ -234,7 +238,7 @@ TEST_F(EngineTest, BroadcastsFromAnyRank) {
   }
 }
 
-TEST_F(EngineTest, RanksThatDisagreeAreBothNamed) {
+TEST_P(EngineTest, RanksThatDisagreeAreBothNamed) {
   Tasks tasks(2);
   std::vector<CollectiveCall> calls{
       CallOf(CollectiveKind::kReduce, 2, DeviceOf(0, 0), Tensor::Vector<float>({1, 2})),
@@ -255,7 +259,7 @@ TEST_F(EngineTest, RanksThatDisagreeAreBothNamed) {
     EXPECT_EQ(ValuesOf(result), (std::vector<float>{2, 4}));
 }
 
-TEST_F(EngineTest, SizesThatDisagreeAreToldToBoth) {
+TEST_P(EngineTest, SizesThatDisagreeAreToldToBoth) {
   Tasks tasks(2);
   std::vector<CollectiveCall> calls{
       CallOf(CollectiveKind::kReduce, 2, DeviceOf(0, 0), Tensor::Vector<float>({1})),
@@ -266,7 +270,7 @@ TEST_F(EngineTest, SizesThatDisagreeAreToldToBoth) {
   }
 }
 
-TEST_F(EngineTest, AGroupThatDoesNotFillSaysWhoIsMissing) {
+TEST_P(EngineTest, AGroupThatDoesNotFillSaysWhoIsMissing) {
   Tasks tasks(3);
   CollectiveCall call =
       CallOf(CollectiveKind::kReduce, 3, DeviceOf(1, 0), Tensor::Vector<float>({1}));
@@ -282,7 +286,7 @@ TEST_F(EngineTest, AGroupThatDoesNotFillSaysWhoIsMissing) {
                         "/job:worker/replica:0/task:2"));
 }
 
-TEST_F(EngineTest, ALateRankIsNamed) {
+TEST_P(EngineTest, ALateRankIsNamed) {
   Tasks tasks(2);
   std::vector<CollectiveCall> first{
       CallOf(CollectiveKind::kReduce, 2, DeviceOf(0, 0), Tensor::Vector<float>({1})),
@@ -300,7 +304,7 @@ TEST_F(EngineTest, ALateRankIsNamed) {
   EXPECT_THAT(result.status().message(), HasSubstr("waiting for /job:worker/replica:0/task:1"));
 }
 
-TEST_F(EngineTest, ALostTaskEndsTheOthersCalls) {
+TEST_P(EngineTest, ALostTaskEndsTheOthersCalls) {
   Tasks tasks(3);
   const auto call = [](int task, int64_t step) {
     CollectiveCall one =
@@ -323,7 +327,7 @@ TEST_F(EngineTest, ALostTaskEndsTheOthersCalls) {
   }
 }
 
-TEST_F(EngineTest, ARankBetweenStepsHearsOfALossAtItsNext) {
+TEST_P(EngineTest, ARankBetweenStepsHearsOfALossAtItsNext) {
   Tasks tasks(2);
   const int session = 0;
   const auto call = [&](int task, int64_t step) {
@@ -349,7 +353,7 @@ TEST_F(EngineTest, ARankBetweenStepsHearsOfALossAtItsNext) {
   EXPECT_FALSE(ended);
 }
 
-TEST_F(EngineTest, ACancelledStepEndsTheOthersCalls) {
+TEST_P(EngineTest, ACancelledStepEndsTheOthersCalls) {
   Tasks tasks(2);
   Cancellation cancellation;
   CollectiveCall call =
@@ -367,7 +371,7 @@ TEST_F(EngineTest, ACancelledStepEndsTheOthersCalls) {
   EXPECT_TRUE(absl::IsCancelled(result.status())) << result.status();
 }
 
-TEST_F(EngineTest, RefusesWhatCannotBeSplit) {
+TEST_P(EngineTest, RefusesWhatCannotBeSplit) {
   const auto nothing = [](CollectiveCall*) {};
   for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {
     for (const auto& result : RunAlike(
@@ -384,6 +388,8 @@ TEST_F(EngineTest, RefusesWhatCannotBeSplit) {
     EXPECT_TRUE(absl::IsInvalidArgument(result.status())) << result.status();
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Boards, EngineTest, testing::Bool());
 
 }  // namespace
 }  // namespace weft::collective

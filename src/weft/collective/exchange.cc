@@ -12,6 +12,9 @@
 namespace weft::collective {
 namespace {
 
+// On all boards: what a cache has room for, and copies cost less than messages.
+constexpr int64_t kMostBytesOfRound = int64_t{4} << 20;
+
 absl::string_view ReductionName(const CollectiveCall& call) {
   if (call.mean && call.reduction == ReductionOp::kSum) return "mean";
   switch (call.reduction) {
@@ -92,6 +95,7 @@ Membership Membership::Of(const CollectiveMessage& group, const std::string& own
     all.members.push_back(member);
   }
   all.topology.measured = AlgorithmTable::Told(group, all.topology);
+  all.epoch = group.epoch();
   return all;
 }
 
@@ -159,6 +163,7 @@ Status Exchange::AddPacket(const std::string& task, Packet packet) {
     return InvalidArgument("A part of instance ", std::get<0>(key_), " from ", task,
                            " is of round ", packet.message.round(), ", which there is not");
   }
+  turn.fetch_add(1, std::memory_order_relaxed);
   inbox_.try_emplace({packet.message.round(), static_cast<int>(found - group_->tasks.begin())},
                      std::move(packet));
   return absl::OkStatus();
@@ -202,6 +207,8 @@ bool Exchange::HasWork() const {
 
 void Exchange::TakeWork() {
   busy = true;
+  turn.fetch_add(1, std::memory_order_relaxed);
+  if (std::exchange(asleep_, false)) group_->boards->Wake();
   taken_.clear();
   if (stage_ == Stage::kGathering) {
     root_ = Root();
@@ -269,6 +276,11 @@ Status Exchange::LayOut() {
   WEFT_ASSIGN_OR_RETURN(bytes, MultiplySizes(bytes, static_cast<int64_t>(DTypeSize(dtype_))));
   const Algorithm algorithm = ChooseAlgorithm(kind_, bytes, group_->topology, first.algorithm);
   schedule_ = MakeSchedule(kind_, algorithm, group_->topology, group_->me, root_);
+  // Of these, every task hears of every other in each round, and keeps nothing as it came.
+  on_boards_ = group_->boards != nullptr && n > 1 && bytes <= kMostBytesOfNote &&
+               bytes * n <= kMostBytesOfRound &&
+               (kind_ == CollectiveKind::kReduce || kind_ == CollectiveKind::kBarrier) &&
+               (algorithm == Algorithm::kDirect || algorithm == Algorithm::kParts);
   if (n == 1) schedule_.rounds.clear();
   row_ = kind_ == CollectiveKind::kGather ? elements_ : elements_ / ranks;
   const auto count = [&](int task) {
@@ -355,7 +367,9 @@ Status Exchange::FillChunks(const std::vector<Tensor>& inputs) {
 }
 
 void Exchange::MakeSends() {
+  const uint64_t told = on_boards_ && !crowded ? Pin() : 0;
   for (const Transfer& transfer : schedule_.rounds[round_].sends) {
+    if (on_boards_ && (told >> transfer.peer & 1) != 0) continue;
     Send send{.peer = transfer.peer, .message = {}, .body = {}};
     CollectiveMessage& message = send.message;
     message.set_kind(CollectiveMessage::DATA);
@@ -382,9 +396,14 @@ StatusOr<Tensor> Exchange::Part(const Packet& packet, const Transfer& transfer, 
     if (i == chunk) before = total;
     total += chunk_elements_[static_cast<size_t>(i)];
   }
+  if (packet.note.has_value()) {
+    total = elements_;
+    before = elements_ * chunk / schedule_.num_chunks;
+  }
+  const Tensor& body = packet.note.has_value() ? packet.note->whole : packet.body;
   const size_t size = DTypeSize(dtype_);
   const size_t expected = static_cast<size_t>(total) * size;
-  const size_t there = packet.body.IsInitialized() ? packet.body.size_bytes() : 0;
+  const size_t there = body.IsInitialized() ? body.size_bytes() : 0;
   if (there != expected) {
     return InvalidArgument("A part of instance ", std::get<0>(key_), " from ",
                            group_->tasks[static_cast<size_t>(transfer.peer)], " has ", there,
@@ -392,9 +411,9 @@ StatusOr<Tensor> Exchange::Part(const Packet& packet, const Transfer& transfer, 
   }
   const Shape shape{chunk_elements_[static_cast<size_t>(chunk)]};
   if (shape.num_elements() == 0) return Tensor::Allocate(dtype_, shape);
-  const auto offset = static_cast<size_t>(packet.body.bytes() - packet.body.buffer()->data()) +
+  const auto offset = static_cast<size_t>(body.bytes() - body.buffer()->data()) +
                       static_cast<size_t>(before) * size;
-  return Tensor(dtype_, shape, packet.body.buffer(), offset);
+  return Tensor(dtype_, shape, body.buffer(), offset);
 }
 
 Status Exchange::TakeRound() {
@@ -424,6 +443,9 @@ Status Exchange::TakeRound() {
     std::vector<Tensor> ordered;
     for (auto& [task, term] : terms) ordered.push_back(std::move(term));
     WEFT_ASSIGN_OR_RETURN(own, ReduceTerms(chunk, ordered, IsLastReduction()));
+  }
+  for (const auto& [from, packet] : taken_) {
+    if (packet.note.has_value()) group_->boards->Return(from.second, *packet.note);
   }
   taken_.clear();
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 // what becomes of both.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "base/waits.h"
+#include "weft/collective/board.h"
 #include "weft/collective/network.h"
 #include "weft/collective/schedule.h"
 #include "weft/kernel/collective_runner.h"
@@ -44,6 +46,8 @@ struct Membership {
   std::vector<std::pair<int, int>> place;       // of each rank: its task, and which rank of it
   Topology topology;
   int me = -1;  // of `tasks`; -1: this task is none of them
+  uint64_t epoch = 0;
+  std::shared_ptr<Boards> boards;  // shared with who looks at them; null: there are none
 
   static Membership Of(const CollectiveMessage& group, const std::string& own_task);
   int num_ranks() const { return static_cast<int>(members.size()); }
@@ -56,7 +60,8 @@ std::string SignatureOf(const CollectiveCall& call);
 // What arrived for an exchange.
 struct Packet {
   CollectiveMessage message;
-  Tensor body;  // bytes; not initialized if there are none
+  Tensor body;                            // bytes; not initialized if there are none
+  std::optional<Boards::Note> note = {};  // instead, from a board: the whole of which it is a part
 };
 
 // Not thread-safe: the engine guards what is public here, but for Do and what it says, which one
@@ -75,6 +80,22 @@ class Exchange {
   // True if there is something to do now: then TakeWork, Do without the lock, TakeSends and so on.
   bool HasWork() const;
   void TakeWork();
+  // True if what it needs next may be on boards: then Collect takes in what is.
+  bool LooksAtBoards() const;
+  Status Collect();
+  // What to look for there, without the lock.
+  struct Lookout {
+    std::shared_ptr<Boards> boards;  // shared with the group
+    NoteKey key;
+    std::vector<int> tasks;
+    uint32_t turn = 0;
+    bool IsAllThere() const;
+  };
+  Lookout Missing() const;
+  // Other tasks must tell this one by a message that it should look; until TakeWork.
+  void Sleep();
+  // Tasks, as bits, that do not look any more.
+  uint64_t Sleepers() const;
   struct Send {
     int peer = 0;
     CollectiveMessage message;
@@ -93,7 +114,10 @@ class Exchange {
   Status Do();
 
   bool busy = false;  // somebody is between TakeWork and the end of Do
-  bool over = false;  // ended or given up
+  bool crowded =
+      false;  // others run beside the ranks: messages wake sooner than who looks comes back
+  std::atomic<bool> over{false};  // ended or given up
+  std::atomic<uint32_t> turn{0};  // changes with what came by messages, and with TakeWork
 
  private:
   enum class Stage : uint8_t { kGathering, kExchanging, kFinished };
@@ -112,6 +136,8 @@ class Exchange {
   Status FillChunks(const std::vector<Tensor>& inputs);
   Tensor RowsFor(const Tensor& input, int task) const;
   void MakeSends();
+  NoteKey NoteKeyOf(size_t round) const;
+  uint64_t Pin();
   StatusOr<Tensor> Part(const Packet& packet, const Transfer& transfer, int chunk) const;
   Status TakeRound();
   StatusOr<Tensor> RoomFor(int chunk);
@@ -136,6 +162,8 @@ class Exchange {
   int root_ = -1;
   Schedule schedule_;
   size_t round_ = 0;
+  bool on_boards_ = false;
+  bool asleep_ = false;
   DType dtype_ = DType::kInvalid;
   Shape shape_;           // of each rank's input
   int64_t elements_ = 0;  // in it

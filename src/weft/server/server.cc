@@ -294,7 +294,9 @@ class TaskServer final : public Server {
                   &setup_, &compute_);
     collective::EngineOptions engine{.pool = &compute_,
                                      .table = ReadTable(options.collective_table),
-                                     .open_groups = options.membership};
+                                     .open_groups = options.membership,
+                                     .boards = options.share_memory && options.kept == nullptr,
+                                     .patience = collective::kPatience};
     for (const auto& [task, address] : options.cluster.tasks())
       engine.tasks.push_back(task.DeviceTask());
     if (!engine.tasks.empty()) engine.leader = engine.tasks.front();
