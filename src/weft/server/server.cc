@@ -323,8 +323,10 @@ class TaskServer final : public Server {
     WEFT_ASSIGN_OR_RETURN(
         const std::vector<cluster::TaskStatus> answers,
         directory_.GetStatus({cluster::TaskId{*name.job, *name.task}}, patience, &stopping_));
-    if (answers.empty() || answers.front().data.address.empty())
-      return Unavailable("No way to ", task, " is known");
+    if (answers.empty()) return Unavailable("No way to ", task, " is known");
+    if (answers.front().data.address.empty())
+      return Unimplemented("A collective group has weft's servers only, or TensorFlow's own only: ",
+                           task, ", who would form it, is TensorFlow's own");
     return answers.front().data;
   }
 
