@@ -244,7 +244,7 @@ class TaskServer final : public Server {
                                  .clock = &clock_,
                                  .single_threaded = compute_.num_threads() == 1,
                                  .ran = {},
-                                 .updated = StalenessMetric(&metrics_)};
+                                 .updated = StalenessMetric(&metrics_, &clock_)};
     if (options.devices == nullptr) return InvalidArgument("A server needs devices");
     WEFT_ASSIGN_OR_RETURN(devices_, options.devices->Make(device_task_, &compute_));
     if (devices_.empty()) return InvalidArgument("A server needs a device, its factory made none");
