@@ -11,7 +11,7 @@ export function jobProgress(job) {
   const progress = job.progress ?? {};
   if (progress.step === undefined) return {words: job.isSuspended ? 'suspended' : job.started ? 'for ' + duration(lasted(job)) : '', part: undefined};
   const part = progress.steps ? progress.step / progress.steps : undefined;
-  const words = [progress.steps ? 'step ' + progress.step + ' of ' + progress.steps : 'step ' + progress.step, progress.timeLeft && progress.timeLeft !== '0' && progress.timeLeft + ' left', progress.lostSteps && progress.lostSteps + ' lost'];
+  const words = [progress.steps ? 'step ' + progress.step + ' of ' + progress.steps : 'step ' + progress.step, progress.timeLeft && progress.timeLeft !== '0' && progress.timeLeft + ' left', progress.lostSteps && progress.lostSteps + ' lost', progress.staleness && progress.staleness.mean > 0 && 'updates ' + progress.staleness.mean + ' stale'];
   return {part, words: words.filter(Boolean).join(', ')};
 }
 

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -150,6 +151,23 @@ class MixedCluster(unittest.TestCase):
                     with self.assertRaisesRegex(tf.errors.InvalidArgumentError, 'not a number here'):
                         session.run(result, {x: [[1., np.nan]]})
                     self.assertEqual(session.run(result, {x: [[1., 2.]]}), 3)
+
+    def test_collectives_of_both_kinds_end_at_once(self):
+        """At TensorFlow's chief: our worker says why."""
+        with mixture(chief='tf', worker='weft') as cluster, tf.Graph().as_default():
+            sums = []
+            for job in 'chief', 'worker':
+                with tf.device('/job:%s/task:0/device:CPU:0' % job):
+                    sums.append(tf.raw_ops.CollectiveReduce(
+                        input=tf.ones([4]), group_size=2, group_key=1, instance_key=1, merge_op='Add', final_op='Id',
+                        subdiv_offsets=[0]))
+            config = unfused()
+            config.experimental.collective_group_leader = '/job:chief/replica:0/task:0'
+            with tf.Session(cluster['chief'], config=config) as session:
+                begun = time.monotonic()
+                with self.assertRaisesRegex(tf.errors.UnimplementedError, "weft's servers only, or TensorFlow's own"):
+                    session.run(sums)
+                self.assertLess(time.monotonic() - begun, 8)
 
     def test_a_step_that_waits_is_cancelled_at_all_tasks(self):
         for kinds in dict(chief='tf', ps='weft'), dict(chief='weft', ps='tf'):

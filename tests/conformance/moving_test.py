@@ -194,7 +194,8 @@ class MovingTest(unittest.TestCase):
         program = str(pathlib.Path(processes.HERE) / 'moving_program.py')
         delay = pathlib.Path(self.temporary.name) / 'delay'
         delay.write_text('0.2')
-        job = SCALED_JOB.replace('{maxReplicas: 2}', CHOSEN) % {'python': sys.executable, 'program': program, 'records': 100000}
+        job = SCALED_JOB.replace('{maxReplicas: 2}', CHOSEN) % {'python': sys.executable, 'program': program, 'records': 100000,
+                                                         'megabytes': MEGABYTES}
         self.assertIn('examples-per-cost', job)
         self.weft('apply', '-f', '-', stdin=job)
         self.weft('apply', '-f', '-', stdin=LIMITED_JOB % {'chosen': CHOSEN, 'delay': delay})

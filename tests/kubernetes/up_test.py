@@ -4,6 +4,7 @@
 
     up_test.py WEFT DIGITS EXAMPLE_FOLDER
 """
+import datetime
 import json
 import os
 import pathlib
@@ -123,6 +124,45 @@ class UpTest(unittest.TestCase):
         while (left := self.weft('get', 'pods')) != 'No resources found in default namespace.\n':
             self.assertLess(time.monotonic(), deadline, left)
             time.sleep(0.1)
+
+    def test_the_job_tells_how_stale_updates_are(self):
+        """Those of workers that do not wait for each other; those of workers that do are never stale."""
+        def train(flag):
+            text = self.plane.digits(EXAMPLE).replace('"400"]', '"1000000"%s]' % flag).replace(
+                str(self.plane.folder / 'model'), str(self.plane.folder / ('model' + flag[-1:])))
+            self.weft('apply', '-f', '-', stdin=text)
+
+        def time_of(progress):
+            return datetime.datetime.strptime(progress['time'], '%Y-%m-%dT%H:%M:%SZ')
+
+        def told(is_enough):
+            deadline = time.monotonic() + 60
+            while True:
+                progress = json.loads(self.weft('get', 'tfjob', 'digits', '-o', 'json')).get('status', {}).get('progress', {})
+                if is_enough(progress):
+                    return progress
+                self.assertLess(time.monotonic(), deadline, self.weft('logs', 'tfjob/digits')[-2000:])
+                time.sleep(0.1)
+
+        train(', --async')
+        progress = told(lambda progress: progress.get('staleness', {}).get('highest', 0) > 0 and progress.get('step', 0) > 0)
+        staleness = progress['staleness']
+        self.assertGreater(staleness['mean'], 0)
+        self.assertLessEqual(staleness['mean'], staleness['highest'])
+        self.assertGreaterEqual(staleness['updates'], staleness['highest'])
+        described = self.weft('describe', 'tfjob', 'digits')
+        self.assertRegex(described, r'[Ss]taleness')
+        self.assertRegex(self.weft('get', 'tfjob', '-o', 'wide'), r'STALENESS[^\n]*\ndigits .* \d+(\.\d+)?')
+        self.weft('delete', 'tfjob', 'digits')
+        wait = time.monotonic() + 60
+        while 'digits' in self.weft('get', 'pods'):
+            self.assertLess(time.monotonic(), wait)
+            time.sleep(0.1)
+        train('')
+        # For longer than a server's first window, by the times that the worker has told.
+        begun = time_of(told(lambda progress: progress.get('step', 0) > 0))
+        progress = told(lambda progress: time_of(progress) - begun > datetime.timedelta(seconds=2))
+        self.assertNotIn('staleness', progress)
 
     def test_the_compact_kind_trains(self):
         data = pathlib.Path(EXAMPLE).resolve() / 'digits.csv'

@@ -11,6 +11,7 @@
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
 #include "platform/object/pod_view.h"
+#include "platform/object/update_staleness.h"
 
 namespace weft::platform {
 namespace {
@@ -18,11 +19,15 @@ namespace {
 constexpr size_t kMostMetrics = 20;
 constexpr JsonLimits kLimits = {.max_bytes = 16 << 10, .max_depth = 4};
 
-// Null when the pod tells nothing that can be understood.
-Json ReportOf(const Json& pod) {
+// Null when the pod tells nothing that can be read.
+Json TextOf(const Json& pod) {
   const std::string text = PodView(pod).annotation(kProgressAnnotation);
-  if (text.empty()) return Json();
-  Json report = Json::Parse(text, kLimits).value_or(Json());
+  return text.empty() ? Json() : Json::Parse(text, kLimits).value_or(Json());
+}
+
+// Null when the pod tells no step.
+Json ReportOf(const Json& pod) {
+  Json report = TextOf(pod);
   return IntField(report, {"step"}, -1) < 0 ? Json() : report;
 }
 
@@ -68,6 +73,17 @@ Json ProgressOf(const std::vector<ObjectPtr>& pods) {
     best = Describe(*pod, report);
   }
   return best;
+}
+
+Json StalenessOf(const std::vector<ObjectPtr>& pods) {
+  UpdateStaleness all;
+  for (const ObjectPtr& pod : pods) {
+    const Json text = TextOf(*pod);
+    const Json* const told = FindField(text, {"staleness"});
+    if (told == nullptr) continue;
+    if (const auto staleness = UpdateStaleness::FromJson(*told)) all.Add(*staleness);
+  }
+  return all.updates == 0 ? Json() : all.Describe();
 }
 
 int64_t LostSteps(const Json& before, const Json& progress) {

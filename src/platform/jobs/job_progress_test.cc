@@ -57,6 +57,22 @@ TEST_F(ProgressTest, StepsThatAreDoneAgainAreLost) {
             R"({"task":"worker-0","step":270,"steps":600,"percent":"45%","lostSteps":90})");
 }
 
+TEST_F(ProgressTest, ParameterServersTellStaleness) {
+  Submit(JobOf({{"PS", Replica(2, "")}, {"Worker", Replica(2, "")}}));
+  // Programs that tell no step, and then one that does.
+  Tell("job-ps-0", R"({"staleness":{"mean":1.5,"highest":3,"updates":100}})");
+  EXPECT_EQ(Progress(), R"({"staleness":{"mean":1.5,"highest":3,"updates":100}})");
+  Tell("job-worker-0", R"({"step":300,"steps":600})");
+  Tell("job-ps-1", R"({"staleness":{"mean":0.5,"highest":7,"updates":300}})");
+  EXPECT_EQ(Progress(), R"({"task":"worker-0","step":300,"steps":600,"percent":"50%",)"
+                        R"("staleness":{"mean":0.75,"highest":7,"updates":400}})");
+  // A worker that begins anew and tells nothing yet.
+  Tell("job-worker-0", "");
+  Tell("job-ps-1", R"({"staleness":"none"})");
+  EXPECT_EQ(Progress(), R"({"task":"worker-0","step":300,"steps":600,"percent":"50%",)"
+                        R"("staleness":{"mean":1.5,"highest":3,"updates":100}})");
+}
+
 TEST_F(ProgressTest, NonsenseIsNoProgress) {
   Submit(JobOf({{"Worker", Replica(1, "")}}));
   for (const char* text : {"", "no json", "[1]", R"({"step":"x"})", R"({"loss":1})", "{"}) {

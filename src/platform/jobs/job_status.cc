@@ -94,12 +94,16 @@ int64_t JobStatus::Count(const std::string& type, absl::string_view field) const
   return IntField(json_, {"replicaStatuses", type, field});
 }
 
-void JobStatus::SetProgress(Json progress) {
-  if (progress.is_null()) return;
+void JobStatus::SetProgress(Json progress, Json staleness) {
   const Json* const before = json_.Find("progress");
+  if (progress.is_null()) {
+    if (!staleness.is_null()) SetField(&json_, {"progress", "staleness"}, std::move(staleness));
+    return;
+  }
   const int64_t lost = IntField(json_, {"progress", "lostSteps"}) +
                        (before == nullptr ? 0 : LostSteps(*before, progress));
   if (lost > 0) progress.Set("lostSteps", lost);
+  if (!staleness.is_null()) progress.Set("staleness", std::move(staleness));
   json_.Set("progress", std::move(progress));
 }
 

@@ -44,8 +44,8 @@ class JobStatus {
   void DropCounts(const std::string& type);
   int64_t Count(const std::string& type, absl::string_view field) const;
 
-  // Null leaves what was known.
-  void SetProgress(Json progress);
+  // Of ProgressOf and StalenessOf. No progress leaves what was known, with staleness added.
+  void SetProgress(Json progress, Json staleness);
 
   // How often a task ("worker-1") was started again with a new pod. `uid` is the pod that failed:
   // told twice, counted once. A failure that comes `steady_after` or later after the one before it

@@ -154,7 +154,7 @@ class Planner {
             absl::StrCat(kind_, " ", job_.metadata.name, " is resumed."));
     }
     status_.SetTimeOnce("startTime");
-    status_.SetProgress(ProgressOf(seen_.pods));
+    status_.SetProgress(ProgressOf(seen_.pods), StalenessOf(seen_.pods));
     if (ExceedsLimits()) return;
     if (job_.extras.restarts_whole) BeginAttempt();
     for (const ReplicaSpec& replica : job_.replicas) {

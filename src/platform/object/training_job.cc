@@ -52,6 +52,13 @@ properties:
       percent: {type: string, description: The same as a share.}
       timeLeft: {type: string, description: At the speed so far.}
       lostSteps: {type: integer, description: "Steps done twice, as it began again from a checkpoint."}
+      staleness:
+        type: object
+        description: Updates of others between what a worker reads and its own.
+        properties:
+          mean: {type: number, description: Of the last seconds.}
+          highest: {type: integer, description: Of the same.}
+          updates: {type: integer, description: Out of so many.}
       metrics:
         {type: object, description: "The latest, by name.", additionalProperties: {type: number, description: Value}}
       time: {type: string, description: When it was told.}

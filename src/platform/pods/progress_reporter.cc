@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
+
 #include "base/log.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
@@ -24,6 +26,12 @@ std::optional<int64_t> SecondsLeft(int64_t first, int64_t step, int64_t steps,
   return absl::ToInt64Seconds(absl::Ceil(left, absl::Seconds(1)));
 }
 
+// As `weft exec` prints the lines of several processes: "[ps-0] ..."; else empty.
+std::string SpeakerOf(absl::string_view line) {
+  const size_t close = absl::StartsWith(line, "[") ? line.find("] ") : absl::string_view::npos;
+  return close == absl::string_view::npos ? "" : std::string(line.substr(1, close - 1));
+}
+
 }  // namespace
 
 void ProgressReporter::Hear(const Json& pod, const std::vector<std::string>& lines) {
@@ -36,31 +44,44 @@ void ProgressReporter::Hear(const Json& pod, const std::vector<std::string>& lin
     return;
   }
   std::optional<Json> latest;
+  std::map<std::string, UpdateStaleness> staleness;
   for (const std::string& line : lines) {
     if (std::optional<Json> progress = ParseProgressLine(line)) latest = std::move(progress);
+    if (const auto told = UpdateStaleness::FromLine(line)) staleness[SpeakerOf(line)] = *told;
   }
-  if (!latest.has_value()) return;
-  const absl::Duration now = clock_->Monotonic();
+  if (!latest.has_value() && staleness.empty()) return;
   State* const state = &pods_[uid];
-  const int64_t step = IntField(*latest, {"step"});
+  if (latest.has_value()) HearStep(*std::move(latest), state);
+  for (const auto& [task, told] : staleness) state->staleness[task] = told;
+  state->is_written = false;
+  if (clock_->Monotonic() - state->written >= period_) Write(pod, state);
+}
+
+void ProgressReporter::HearStep(Json progress, State* state) const {
+  const absl::Duration now = clock_->Monotonic();
+  const int64_t step = IntField(progress, {"step"});
   if (state->latest.is_null() || step < state->first_step) {
     state->first_step = step;
     state->first_heard = now;
   }
   const std::optional<int64_t> left =
-      SecondsLeft(state->first_step, step, IntField(*latest, {"steps"}), now - state->first_heard);
-  if (left.has_value()) latest->Set("secondsLeft", *left);
-  latest->Set("time", FormatObjectTime(clock_->Now()));
-  state->latest = *std::move(latest);
-  state->is_written = false;
-  if (now - state->written >= period_) Write(pod, state);
+      SecondsLeft(state->first_step, step, IntField(progress, {"steps"}), now - state->first_heard);
+  if (left.has_value()) progress.Set("secondsLeft", *left);
+  progress.Set("time", FormatObjectTime(clock_->Now()));
+  state->latest = std::move(progress);
 }
 
 void ProgressReporter::Write(const Json& pod, State* state) {
   state->is_written = true;
   state->written = clock_->Monotonic();
+  Json report = state->latest;
+  if (!state->staleness.empty()) {
+    UpdateStaleness all;
+    for (const auto& [task, told] : state->staleness) all.Add(told);
+    report.Set("staleness", all.Describe());
+  }
   Json patch;
-  SetField(&patch, {"metadata", "annotations", kProgressAnnotation}, state->latest.Dump());
+  SetField(&patch, {"metadata", "annotations", kProgressAnnotation}, report.Dump());
   const Status status =
       store_
           ->Patch(Pods(), {NamespaceOf(pod), NameOf(pod)}, PatchKind::kMerge, patch, WriteOptions())

@@ -8,12 +8,14 @@
 
 #include "base/clock.h"
 #include "net/json.h"
+#include "platform/object/update_staleness.h"
 #include "platform/store/object_store.h"
 
 namespace weft::platform {
 
-// Reads lines such as "step 120/600  loss 0.25" (ParseProgressLine) and writes the annotation
-// weft.dev/progress. Of one thread, on which it calls the store. Borrows its arguments.
+// Reads lines such as "step 120/600  loss 0.25" (ParseProgressLine), and what parameter servers say
+// of stale updates (UpdateStaleness), and writes the annotation weft.dev/progress. Of one thread,
+// on which it calls the store. Borrows its arguments.
 class ProgressReporter {
  public:
   ProgressReporter(ObjectStore* store, const Clock* clock, absl::Duration period)
@@ -27,10 +29,12 @@ class ProgressReporter {
   struct State {
     int64_t first_step = 0;  // since the program began, or began again
     absl::Duration first_heard;
-    Json latest;
+    Json latest;                                       // null: no step yet
+    std::map<std::string, UpdateStaleness> staleness;  // by the task that several of a pod name
     bool is_written = true;
     absl::Duration written = -absl::InfiniteDuration();
   };
+  void HearStep(Json progress, State* state) const;
   void Write(const Json& pod, State* state);
 
   ObjectStore* const store_;

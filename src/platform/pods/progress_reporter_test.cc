@@ -54,6 +54,24 @@ TEST_F(ProgressReporterTest, WritesTheLatestOncePerPeriodAndAtTheEnd) {
                           R"("time":"2023-11-14T22:13:22Z"})");
 }
 
+TEST_F(ProgressReporterTest, ServersTellHowStaleUpdatesAre) {
+  reporter_->Hear(pod_,
+                  {"I1121 09:12:07.1 4711 a.cc:1] Staleness of 30 updates: mean 1.00, highest 2"});
+  EXPECT_EQ(Annotation(), R"({"staleness":{"mean":1.0,"highest":2,"updates":30}})");
+  clock_.Advance(absl::Seconds(10));
+  reporter_->Hear(pod_,
+                  {"I1121 09:12:17.1 4711 a.cc:1] Staleness of 60 updates: mean 0.00, highest 0"});
+  EXPECT_EQ(Annotation(), R"({"staleness":{"mean":0.0,"highest":0,"updates":60}})");
+}
+
+TEST_F(ProgressReporterTest, TasksOfOnePodTellTogether) {
+  reporter_->Hear(pod_, {"[ps-0] Staleness of 30 updates: mean 1.00, highest 2",
+                         "[ps-1] Staleness of 10 updates: mean 3.00, highest 9",
+                         "[worker-0] step 10/110  loss 0.5"});
+  EXPECT_EQ(Annotation(), R"({"step":10,"steps":110,"loss":0.5,"time":"2023-11-14T22:13:20Z",)"
+                          R"("staleness":{"mean":1.5,"highest":9,"updates":40}})");
+}
+
 TEST_F(ProgressReporterTest, AProgramThatStartsAgainIsTimedAnew) {
   reporter_->Hear(pod_, {"step 100/200"});
   clock_.Advance(absl::Seconds(10));

@@ -412,7 +412,8 @@ void Engine::TaskLost(const std::string& task, const Status& why) {
         NoteMissed(&group, why);
         EndEpoch(key, &group, why, why, /*tell=*/true);
       } else if (task == group.leader && !group.joining.empty()) {
-        if (++group.questions < kMostQuestions) {
+        // Who has no part in our collectives will not have one later.
+        if (!absl::IsUnimplemented(why) && ++group.questions < kMostQuestions) {
           asks = true;
         } else {
           FailWaiting(&group, Annotate(why, absl::StrCat("Group ", key, " cannot be formed")));

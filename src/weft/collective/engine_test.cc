@@ -371,6 +371,23 @@ TEST_P(EngineTest, ACancelledStepEndsTheOthersCalls) {
   EXPECT_TRUE(absl::IsCancelled(result.status())) << result.status();
 }
 
+// One that is not up yet is asked again; one of another kind never will be a leader.
+TEST_P(EngineTest, ALeaderThatHasNoPartInOurCollectivesEndsTheCallAtOnce) {
+  for (const bool is_foreign : {false, true}) {
+    Tasks tasks(2);
+    StatusOr<Tensor> result = Status(absl::StatusCode::kUnknown, "none");
+    tasks.engine(1).Run(
+        CallOf(CollectiveKind::kReduce, 2, DeviceOf(1, 0), Tensor::Vector<float>({1})),
+        [&](StatusOr<Tensor> got) { result = std::move(got); });
+    tasks.engine(1).TaskLost(
+        NameOf(0), is_foreign ? Unimplemented("another's server") : Unavailable("not there"));
+    tasks.RunAll();
+    EXPECT_EQ(absl::IsUnimplemented(result.status()), is_foreign) << result.status();
+    EXPECT_EQ(result.status().message(),
+              is_foreign ? "Group 3 cannot be formed: another's server" : "none");
+  }
+}
+
 TEST_P(EngineTest, RefusesWhatCannotBeSplit) {
   const auto nothing = [](CollectiveCall*) {};
   for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {

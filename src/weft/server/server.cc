@@ -244,7 +244,7 @@ class TaskServer final : public Server {
                                  .clock = &clock_,
                                  .single_threaded = compute_.num_threads() == 1,
                                  .ran = {},
-                                 .updated = StalenessMetric(&metrics_)};
+                                 .updated = StalenessMetric(&metrics_, &clock_)};
     if (options.devices == nullptr) return InvalidArgument("A server needs devices");
     WEFT_ASSIGN_OR_RETURN(devices_, options.devices->Make(device_task_, &compute_));
     if (devices_.empty()) return InvalidArgument("A server needs a device, its factory made none");
@@ -325,8 +325,10 @@ class TaskServer final : public Server {
     WEFT_ASSIGN_OR_RETURN(
         const std::vector<cluster::TaskStatus> answers,
         directory_.GetStatus({cluster::TaskId{*name.job, *name.task}}, patience, &stopping_));
-    if (answers.empty() || answers.front().data.address.empty())
-      return Unavailable("No way to ", task, " is known");
+    if (answers.empty()) return Unavailable("No way to ", task, " is known");
+    if (answers.front().data.address.empty())
+      return Unimplemented("A collective group has weft's servers only, or TensorFlow's own only: ",
+                           task, ", who would form it, is TensorFlow's own");
     return answers.front().data;
   }
 

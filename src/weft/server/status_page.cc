@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/process_stats.h"
 #include "net/json.h"
+#include "weft/server/staleness.h"
 #include "weft/tensor/pool_allocator.h"
 
 namespace weft::server {
@@ -58,13 +60,18 @@ void TellWork(const worker::Worker::Counts& counts, size_t sessions, MetricRegis
   set("weft_tensor_memory_limit_bytes", "The most that both may take together", HostMemoryLimit());
 }
 
-std::function<void(int64_t)> StalenessMetric(MetricRegistry* metrics) {
+std::function<void(int64_t)> StalenessMetric(MetricRegistry* metrics, const Clock* clock) {
   std::vector<double> bounds = ExponentialBounds(1, 2, 11);
   bounds.insert(bounds.begin(), 0);
   Histogram& staleness = metrics->GetHistogram(
       "weft_update_staleness",
       "Updates of other steps here between a step's read of variables and its own update", bounds);
-  return [&staleness](int64_t updates) { staleness.Observe(static_cast<double>(updates)); };
+  // Shared by the copies of the function.
+  const auto windows = std::make_shared<StalenessWindows>(clock);
+  return [&staleness, windows](int64_t updates) {
+    staleness.Observe(static_cast<double>(updates));
+    if (const std::string line = windows->Observe(updates); !line.empty()) WEFT_LOG(INFO) << line;
+  };
 }
 
 StatusOr<std::unique_ptr<StatusPage>> StatusPage::Start(int port, MetricRegistry* metrics,

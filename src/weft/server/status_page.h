@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/metrics.h"
 #include "base/status.h"
 #include "base/waits.h"
@@ -21,8 +22,9 @@ using GaugeUpdate = std::function<void(MetricRegistry*)>;
 // The gauges of what a task does, with the sessions that clients hold at it.
 void TellWork(const worker::Worker::Counts& counts, size_t sessions, MetricRegistry* metrics);
 
-// What a worker tells of the steps that change variables, as a histogram.
-std::function<void(int64_t)> StalenessMetric(MetricRegistry* metrics);
+// What a worker tells of the steps that change variables, as a histogram and, window by window, in
+// the log (StalenessWindows). Borrows its arguments.
+std::function<void(int64_t)> StalenessMetric(MetricRegistry* metrics, const Clock* clock);
 
 // Thread-safe. /healthz answers 503 until SetReady and from SetStopping on; the others answer
 // always.

@@ -231,6 +231,7 @@ KindSpec Spec() {
       .Column("State", ".status.conditions[-1:].type", "The last condition")
       .Column("Progress", ".status.progress.percent", "Of its steps")
       .Column("Left", ".status.progress.timeLeft", "Time that it still needs")
+      .Wide("Staleness", ".status.progress.staleness.mean")
       .Age();
 }
 
