@@ -411,10 +411,12 @@ std::shared_ptr<ClusterSession::Executable> ClusterSession::Known(const std::str
   absl::MutexLock lock(&mutex_);
   const auto found = executables_.find(key);
   if (found == executables_.end()) return nullptr;
-  for (const auto& [task, why] : suspects_) {
-    if (!suspects_too && found->second->RunsAt(task)) return nullptr;
-  }
-  return found->second;
+  return suspects_too || !HasSuspects(*found->second) ? found->second : nullptr;
+}
+
+bool ClusterSession::HasSuspects(const Executable& executable) const {
+  return std::any_of(suspects_.begin(), suspects_.end(),
+                     [&](const auto& suspect) { return executable.RunsAt(suspect.first); });
 }
 
 void ClusterSession::Run(Step step, Done done) {
@@ -467,6 +469,17 @@ void ClusterSession::Start(std::shared_ptr<Executable> executable, Step step, Do
             executable->parts.remote, &step, &done,
             [this](Step held, Done then) { Run(std::move(held), std::move(then)); }))
       return;
+    // From here on none of its tasks can go to another process; one may have gone since the parts
+    // were registered.
+    mutex_.Lock();
+    const bool is_stale = HasSuspects(*executable);
+    mutex_.Unlock();
+    if (is_stale) {
+      environment_.gate->Leave(executable->parts.remote);
+      executable.reset();
+      Run(std::move(step), std::move(done));
+      return;
+    }
     done = [this, executable, done = std::move(done)](StatusOr<StepResult> result) mutable {
       environment_.gate->Leave(executable->parts.remote);
       executable.reset();  // before the session, which `done` may end

@@ -94,6 +94,7 @@ class ClusterSession final : public StepRunner {
                       Executable* executable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mutex_);
   // Null if it is not registered; if not `suspects_too`, also if one of its tasks is suspect.
   std::shared_ptr<Executable> Known(const std::string& key, bool suspects_too);
+  bool HasSuspects(const Executable& executable) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Start(std::shared_ptr<Executable> executable, Step step, Done done);
   // Puts the tensors that this task keeps for the session in the place of their handles.
   Status FillInHandles(std::vector<step::Feed>* feeds) const;

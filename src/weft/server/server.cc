@@ -518,11 +518,9 @@ class TaskServer final : public Server {
 
   // None runs when this returns.
   void StopSweeps() {
-    TimerQueue::Id last = 0;
-    {
-      absl::MutexLock lock(&sweep_mutex_);
-      last = std::exchange(sweep_, 0);
-    }
+    sweep_mutex_.Lock();
+    const TimerQueue::Id last = std::exchange(sweep_, 0);
+    sweep_mutex_.Unlock();
     if (last != 0) timers_.Cancel(last);
   }
 
