@@ -288,7 +288,7 @@ TEST(DecideCounts, DearServersAreWorthMoreWorkers) {
   EXPECT_EQ(workers(2, 0.2), workers(1, 0.1));
   // Pods are paid for: two that ten servers share cost what two servers do.
   const auto sharing = [](int64_t pods, int64_t servers) {
-    return Simulate(1, 8, 0.2, 0, 400, {.worker = 1, .server = 1}, pods, servers).workers;
+    return Simulate(1, 8, 0.4, 0, 400, {.worker = 1, .server = 1}, pods, servers).workers;
   };
   EXPECT_EQ(sharing(2, 10), workers(1, 1));
   EXPECT_LT(sharing(2, 10), sharing(10, 10));
