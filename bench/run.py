@@ -154,11 +154,12 @@ class Bench:
         self.server_pids = []  # of the cluster that was started last
         self.table = record.Table()
 
-    def peer_versions(self):
+    def peer_versions(self, row):
         found = {'TensorFlow': ' and '.join(version for version, _ in self.tensorflows)}
         if self.torch_python is not None:
             found['PyTorch'] = model_rows.version_of(self.torch_python, 'torch')
-        found['Open MPI'] = together_rows.mpi_version()
+        if row == 'allreduce':
+            found['Open MPI'] = together_rows.mpi_version()
         return {name: version for name, version in found.items() if version}
 
     def mine(self, *args, name='weft', place=None):
@@ -409,7 +410,7 @@ def main():
         ROWS[row](bench)
         lines = bench.table.lines[before:]
         if arguments.json and lines:
-            record.keep(arguments.json, row, lines, bench.rounds, bench.peer_versions(), waiting)
+            record.keep(arguments.json, row, lines, bench.rounds, bench.peer_versions(row), waiting)
     met = sum(line['met'] for line in bench.table.lines)
     print('\n%d of %d goals met on %d cores' % (met, len(bench.table.lines), os.cpu_count()))
 
