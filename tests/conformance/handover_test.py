@@ -229,10 +229,5 @@ class HandoverTest(unittest.TestCase):
 
 if __name__ == '__main__':
     BINARY = processes.binary_from(sys.argv)
-    for name in 'MEGABYTES', 'TABLE_MEGABYTES', 'MOVES':
-        flag = '--' + name.lower()
-        if flag in sys.argv:
-            at = sys.argv.index(flag)
-            globals()[name] = int(sys.argv[at + 1])
-            del sys.argv[at:at + 2]
+    globals().update(processes.numbers_from(sys.argv, 'MEGABYTES', 'TABLE_MEGABYTES', 'MOVES'))
     unittest.main()

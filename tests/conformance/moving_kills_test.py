@@ -189,10 +189,5 @@ class KillsTest(unittest.TestCase):
 
 if __name__ == '__main__':
     BINARY = processes.binary_from(sys.argv)
-    for name in 'KILLS', 'SEED':
-        flag = '--' + name.lower()
-        if flag in sys.argv:
-            at = sys.argv.index(flag)
-            globals()[name] = int(sys.argv[at + 1])
-            del sys.argv[at:at + 2]
+    globals().update(processes.numbers_from(sys.argv, 'KILLS', 'SEED'))
     unittest.main()

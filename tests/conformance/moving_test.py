@@ -224,8 +224,5 @@ class MovingTest(unittest.TestCase):
 
 if __name__ == '__main__':
     BINARY = processes.binary_from(sys.argv)
-    if '--megabytes' in sys.argv:
-        at = sys.argv.index('--megabytes')
-        MEGABYTES = int(sys.argv[at + 1])
-        del sys.argv[at:at + 2]
+    globals().update(processes.numbers_from(sys.argv, 'MEGABYTES'))
     unittest.main()

@@ -50,6 +50,18 @@ def binary_from(argv):
     return wrapper
 
 
+def numbers_from(argv, *names):
+    """For each of the names for which argv has `--name N`: N. They are taken out of argv."""
+    found = {}
+    for name in names:
+        flag = '--' + name.lower()
+        if flag in argv:
+            at = argv.index(flag)
+            found[name] = int(argv[at + 1])
+            del argv[at:at + 2]
+    return found
+
+
 def with_flags(binary, *flags):
     """A server program that adds `flags` to its arguments."""
     wrapper = os.path.join(tempfile.mkdtemp(prefix='weft-flags-'), os.path.basename(binary))

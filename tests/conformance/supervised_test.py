@@ -188,10 +188,5 @@ class SupervisedTest(unittest.TestCase):
 
 if __name__ == '__main__':
     BINARY = processes.binary_from(sys.argv)
-    for name in 'KILLS', 'MEGABYTES':
-        flag = '--' + name.lower()
-        if flag in sys.argv:
-            at = sys.argv.index(flag)
-            globals()[name] = int(sys.argv[at + 1])
-            del sys.argv[at:at + 2]
+    globals().update(processes.numbers_from(sys.argv, 'KILLS', 'MEGABYTES'))
     unittest.main()

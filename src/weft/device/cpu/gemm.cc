@@ -212,12 +212,12 @@ void Multiply(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, WorkSh
     Finish(p, epilogue, 0);
     return;
   }
+  const bool is_streamed = IsStreamed(p);
   if constexpr (std::is_floating_point_v<T>) {
-    if (!IsStreamed(p) && (p.m > kFewRows || p.n < 8 * kColumnUnit)) {
+    if (!is_streamed && (p.m > kFewRows || p.n < 8 * kColumnUnit)) {
       if (SharePanels(p, epilogue, share)) return;
     }
   }
-  const bool is_streamed = IsStreamed(p);
   // Whoever has a few rows packs all of b for them: of wide products threads share the columns.
   if (p.m >= p.n || (p.m >= 64 && p.n < 2 * p.m)) {
     const int64_t units = (p.m + kRowUnit - 1) / kRowUnit;
