@@ -19,18 +19,11 @@
 
 #include "base/compute_threads.h"
 #include "base/denormals.h"
+#include "base/pause.h"
 
 namespace weft {
 namespace {
 thread_local const void* current_pool = nullptr;
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 void NameThisThread(const std::string& name) {
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());

@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 
+#include "base/pause.h"
 #include "weft/collective/engine.h"
 
 namespace weft::collective {
@@ -21,12 +22,6 @@ constexpr int kQuickLooks = 100;
 constexpr int64_t kLongYieldNs = 1000000;
 constexpr int64_t kLeastRestNs = 20000000;
 constexpr int64_t kMostRestNs = 1000000000;
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 }  // namespace
 
