@@ -2,6 +2,7 @@
 // A function of each element, one at a time or several at once.
 #include <utility>
 
+#include "weft/data/calls_ahead.h"
 #include "weft/data/map_dataset.h"
 
 namespace weft::data {
@@ -23,20 +24,15 @@ class OneByOne final : public TransformIterator<MapDataset> {
 class SeveralAtOnce final : public TransformIterator<MapDataset> {
  public:
   SeveralAtOnce(const MapDataset* dataset, ContextPtr context)
-      : TransformIterator(dataset, context), calls_(context, dataset->num_parallel()) {}
+      : TransformIterator(dataset, context),
+        calls_(context, dataset->num_parallel(),
+               [function = &dataset->function()](IteratorContext& calls, Element argument,
+                                                 FunctionRunner::Done done) {
+                 calls.Call(*function, std::move(argument), std::move(done));
+               }) {}
   StatusOr<bool> Next(Element* element) override {
-    CallsAhead::Start start = [this](FunctionRunner::Done done) -> StatusOr<bool> {
-      Element argument;
-      WEFT_ASSIGN_OR_RETURN(const bool found, input()->Next(&argument));
-      if (!found) return false;
-      context()->device().threads().Schedule(
-          [context = calls_.context(), function = &dataset().function(),
-           argument = std::move(argument), done = std::move(done)]() mutable {
-            context->Call(*function, std::move(argument), std::move(done));
-          });
-      return true;
-    };
-    const StatusOr<bool> found = calls_.Take(start, element);
+    const StatusOr<bool> found =
+        calls_.Take([this](Element* argument) { return input()->Next(argument); }, element);
     return found.ok() ? found : dataset().Ended(found.status());
   }
 

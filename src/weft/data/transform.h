@@ -52,24 +52,4 @@ StatusOr<IteratorPtr> Started(const D* dataset, const ContextPtr& context) {
   return IteratorPtr(std::move(iterator));
 }
 
-// Calls in flight: as many as `most` run ahead of who takes their results, in order. What is
-// running is cancelled and waited for before this goes.
-class CallsAhead {
- public:
-  CallsAhead(const ContextPtr& context, int64_t most);
-  ~CallsAhead();
-  // `start(done)` begins the next call and returns true, or returns false when there are no more,
-  // or an error, which comes out after the results before it.
-  using Start = absl::AnyInvocable<StatusOr<bool>(FunctionRunner::Done done)>;
-  // The next result; false at the end.
-  StatusOr<bool> Take(Start& start, Element* element);
-  const ContextPtr& context() const { return context_; }
-
- private:
-  struct State;
-  const ContextPtr context_;
-  const int64_t most_;
-  std::shared_ptr<State> state_;
-};
-
 }  // namespace weft::data

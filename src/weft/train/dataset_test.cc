@@ -88,6 +88,43 @@ TEST_F(DatasetTest, ComputesSeveralAtOnceInOrder) {
               ElementsAre("int64 [4] [100 101 102 103]"));
 }
 
+// Short calls run in groups that grow; what they give is what one at a time gives, with the errors
+// of single elements in their places.
+TEST_F(DatasetTest, GroupsOfCallsGiveWhatSingleOnesGive) {
+  const FunctionBody with_holes = [](GraphBuilder& b, Arguments x) {
+    const Endpoint hole = b.Op("FloorMod", {x[0], b.Scalar<int64_t>(250)});
+    return Bodies{b.Op("AddV2", {b.Op("FloorDiv", {b.Scalar<int64_t>(7), hole}), x[0]})};
+  };
+  // An op that ends on a thread of its own.
+  const FunctionBody apart = [](GraphBuilder& b, Arguments x) {
+    Node* one = b.AddNode("DatasetToSingleElement", {Dataset::Tensors(b, {x[0]}).variant()},
+                          {{"output_types", AttrValue::TypeList{DType::kInt64}},
+                           {"output_shapes", AttrValue::ShapeList{PartialShape(Shape())}}});
+    return one == nullptr ? Bodies{} : Bodies{{one, 0}};
+  };
+  const auto mapped = [&](const FunctionBody& body, int calls) {
+    const Dataset dataset = Range(900).Map(body, {.parallel_calls = calls});
+    return AddIterator(program_, dataset, absl::StrCat("of", calls));
+  };
+  for (const FunctionBody& body : {with_holes, apart}) {
+    const DatasetIterator one = mapped(body, 1), three = mapped(body, 3);
+    ASSERT_TRUE(program_.status().ok()) << program_.status();
+    const std::unique_ptr<session::Session> session = Start();
+    const Status begun =
+        session->Run({}, {}, {one.initializer->name(), three.initializer->name()}, nullptr);
+    ASSERT_TRUE(begun.ok()) << begun;
+    std::string expected, got;
+    int count = 0;
+    do {
+      expected = Next(*session, one);
+      got = Next(*session, three);
+      ASSERT_EQ(got, expected) << "element " << count;
+      ++count;
+    } while (expected != "OUT_OF_RANGE");
+    EXPECT_EQ(count, 901);
+  }
+}
+
 TEST_F(DatasetTest, RepeatsTakesSkipsShardsAndConcatenates) {
   const Dataset cached = Range(5).Cache().Repeat(2).Skip(1).Take(7).Shard(3, 1);
   EXPECT_THAT(All(cached.Concatenate(Range(1)).Batch(9)), ElementsAre("int64 [3] [2 0 0]"));

@@ -49,7 +49,8 @@ StatusOr<std::unique_ptr<OpKernel>> CreateSampled(KernelConstruction& c) {
   return std::make_unique<K>(sampling);
 }
 
-// Each pixel is a mix of mixes: of a few lines, each of a few columns.
+// Each pixel is a mix of mixes: of a few lines, each of a few columns. A line of the original is
+// mixed once for all lines that it is part of, one after another.
 template <MakeMixes mixes>
 class MixKernel final : public ResizeKernel {
  public:
@@ -64,10 +65,11 @@ class MixKernel final : public ResizeKernel {
     VisitDType(images.dtype(), PixelTypes(), [&]<typename T>() {
       c.ParallelFor(from.batch * height, std::max<int64_t>(1, 4096 / (width * from.channels)),
                     [&](int64_t begin, int64_t end) {
+                      MixedLines<T> mixed(from.channels, columns);
                       for (int64_t i = begin; i < end; ++i) {
                         const T* picture = images.data<T>() +
                                            i / height * from.height * from.width * from.channels;
-                        WriteLine(picture, from, lines[i % height], columns,
+                        WriteLine(picture, from, lines[i % height], &mixed,
                                   out->data<float>() + i * width * from.channels);
                       }
                     });
@@ -76,23 +78,95 @@ class MixKernel final : public ResizeKernel {
   }
 
  private:
+  // Lines of the original whose columns are mixed: the last few that were asked for.
+  template <typename T>
+  class MixedLines {
+   public:
+    MixedLines(int64_t channels, const std::vector<Mix>& columns)
+        : channels_(channels), columns_(columns) {
+      for (Line& line : lines_) line.values.resize(columns.size() * static_cast<size_t>(channels));
+    }
+    int64_t size() const { return static_cast<int64_t>(lines_[0].values.size()); }
+    // Valid until kLines others were asked for.
+    const float* Of(const T* line) {
+      Line* oldest = &lines_[0];
+      for (Line& known : lines_) {
+        if (known.of == line) {
+          known.asked = ++asked_;
+          return known.values.data();
+        }
+        if (known.asked < oldest->asked) oldest = &known;
+      }
+      oldest->of = line;
+      oldest->asked = ++asked_;
+      switch (channels_) {
+        case 1:
+          MixColumns<1>(line, oldest->values.data());
+          break;
+        case 3:
+          MixColumns<3>(line, oldest->values.data());
+          break;
+        default:
+          MixColumns<0>(line, oldest->values.data());
+      }
+      return oldest->values.data();
+    }
+
+   private:
+    static constexpr size_t kLines = 4;  // what a pixel is mixed from, at most
+    struct Line {
+      const T* of = nullptr;
+      int64_t asked = 0;  // when
+      std::vector<float> values;
+    };
+
+    // For as many channels, or for any number of them.
+    template <int64_t kChannels>
+    void MixColumns(const T* line, float* to) const {
+      const int64_t channels = kChannels > 0 ? kChannels : channels_;
+      for (const Mix& column : columns_) {
+        if (column.count == 2) {
+          const T* const left = line + column.at[0] * channels;
+          const T* const right = line + column.at[1] * channels;
+          for (int64_t k = 0; k < channels; ++k) {
+            *to++ = AsFloat(left[k]) * column.weight[0] + AsFloat(right[k]) * column.weight[1];
+          }
+          continue;
+        }
+        for (int64_t k = 0; k < channels; ++k) {
+          float sum = 0;
+          for (int x = 0; x < column.count; ++x) {
+            sum += AsFloat(line[column.at[x] * channels + k]) * column.weight[x];
+          }
+          *to++ = sum;
+        }
+      }
+    }
+
+    const int64_t channels_;
+    const std::vector<Mix>& columns_;
+    Line lines_[kLines];
+    int64_t asked_ = 0;
+  };
+
   template <typename T>
   static void WriteLine(const T* picture, const PictureSizes& from, const Mix& line,
-                        const std::vector<Mix>& columns, float* out) {
-    for (const Mix& column : columns) {
-      for (int64_t k = 0; k < from.channels; ++k) {
-        float sums[4];
-        for (int y = 0; y < line.count; ++y) {
-          const T* row = picture + line.at[y] * from.width * from.channels + k;
-          sums[y] = 0;
-          for (int x = 0; x < column.count; ++x) {
-            sums[y] += AsFloat(row[column.at[x] * from.channels]) * column.weight[x];
-          }
-        }
-        float sum = 0;
-        for (int y = 0; y < line.count; ++y) sum += sums[y] * line.weight[y];
-        *out++ = sum;
+                        MixedLines<T>* mixed, float* out) {
+    const float* rows[4];
+    for (int y = 0; y < line.count; ++y) {
+      rows[y] = mixed->Of(picture + line.at[y] * from.width * from.channels);
+    }
+    const int64_t size = mixed->size();
+    if (line.count == 2) {
+      for (int64_t i = 0; i < size; ++i) {
+        out[i] = rows[0][i] * line.weight[0] + rows[1][i] * line.weight[1];
       }
+      return;
+    }
+    for (int64_t i = 0; i < size; ++i) {
+      float sum = 0;
+      for (int y = 0; y < line.count; ++y) sum += rows[y][i] * line.weight[y];
+      out[i] = sum;
     }
   }
 };

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "weft/data/calls_ahead.h"
 #include "weft/data/transform.h"
 #include "weft/ops/io/parse_example_kernel.h"
 #include "weft/ops/ragged/ragged_value_kernel.h"
@@ -70,18 +71,13 @@ class Parsed final : public weft::data::TransformDataset {
   class Iterator final : public weft::data::TransformIterator<Parsed> {
    public:
     Iterator(const Parsed* dataset, ContextPtr context)
-        : TransformIterator(dataset, context), calls_(context, dataset->num_parallel_) {}
+        : TransformIterator(dataset, context),
+          calls_(context, dataset->num_parallel_,
+                 [features = &dataset->features_](
+                     weft::data::IteratorContext&, const Element& records,
+                     FunctionRunner::Done done) { done(Parse(*features, records)); }) {}
     StatusOr<bool> Next(Element* element) override {
-      weft::data::CallsAhead::Start start = [this](FunctionRunner::Done done) -> StatusOr<bool> {
-        Element records;
-        WEFT_ASSIGN_OR_RETURN(const bool found, input()->Next(&records));
-        if (!found) return false;
-        context()->device().threads().Schedule(
-            [features = &dataset().features_, records = std::move(records),
-             done = std::move(done)]() mutable { done(Parse(*features, records)); });
-        return true;
-      };
-      return calls_.Take(start, element);
+      return calls_.Take([this](Element* records) { return input()->Next(records); }, element);
     }
 
    private:
