@@ -18,6 +18,7 @@
 #include "apps/op_libraries.h"
 #include "apps/server_program.h"
 #include "base/files.h"
+#include "base/huge_pages.h"
 #include "base/log.h"
 #include "base/memory_limit.h"
 #include "net/job_identity.h"
@@ -209,6 +210,7 @@ int RunServer(const ServerFlags& flags) {
     log.task = options->task.index;
     ConfigureLog(log);
   }
+  WEFT_LOG(INFO) << Describe(HugePagesHere());
   StatusOr<std::unique_ptr<server::Server>> server = server::Server::Start(*options);
   if (!server.ok()) {
     std::fprintf(stderr, "weft server: %s\n", std::string(server.status().message()).c_str());

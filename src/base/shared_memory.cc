@@ -13,6 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "base/huge_pages.h"
+
 namespace weft {
 namespace {
 
@@ -38,6 +40,7 @@ StatusOr<std::unique_ptr<SharedMapping>> SharedMapping::Create(const char* name,
   if (data == MAP_FAILED) return ErrnoStatus(errno, "map shared memory", name);
   // A child that is forked would otherwise write into its parent's tensors.
   madvise(data, bytes, MADV_DONTFORK);
+  AskForHugePages(data, bytes);
   const SharedFile file{fd.get(), stat.st_ino, bytes};
   return std::unique_ptr<SharedMapping>(
       new SharedMapping(std::move(fd), file, static_cast<std::byte*>(data)));
@@ -58,6 +61,7 @@ StatusOr<std::unique_ptr<SharedMapping>> SharedMapping::Open(pid_t pid, const Sh
       mmap(nullptr, file.bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd.get(), 0);
   if (data == MAP_FAILED) return Unavailable(ErrnoStatus(errno, "map", path).message());
   madvise(data, file.bytes, MADV_DONTFORK);
+  AskForHugePages(data, file.bytes);
   return std::unique_ptr<SharedMapping>(
       new SharedMapping(OwnedFd(), file, static_cast<std::byte*>(data)));
 }
@@ -71,6 +75,7 @@ StatusOr<std::unique_ptr<SharedMapping>> SharedMapping::Adopt(OwnedFd fd) {
   void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (data == MAP_FAILED) return ErrnoStatus(errno, "map", "inherited memory");
   madvise(data, bytes, MADV_DONTFORK);
+  AskForHugePages(data, bytes);
   const SharedFile file{fd.get(), stat.st_ino, bytes};
   return std::unique_ptr<SharedMapping>(
       new SharedMapping(std::move(fd), file, static_cast<std::byte*>(data)));

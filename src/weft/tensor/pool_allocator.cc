@@ -20,6 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 
+#include "base/huge_pages.h"
 #include "base/memory_limit.h"
 #include "base/shared_memory.h"
 #include "base/threads.h"
@@ -66,7 +67,7 @@ std::byte* MapBlock(size_t size) {
   if (front > 0) munmap(begin, front);
   std::byte* const block = begin + front;
   munmap(block + size, alignment - front);
-  if (size >= kHugePage) madvise(block, size, MADV_HUGEPAGE);
+  AskForHugePages(block, size);
   return block;
 }
 
