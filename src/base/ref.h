@@ -20,7 +20,7 @@ class RefCounted {
   void DropRef() const {
     if (count_.load(std::memory_order_acquire) == 1 ||
         count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      delete this;
+      Dispose();
     }
   }
   // True when the caller's Ref is the only one: nobody else can see the object.
@@ -28,6 +28,10 @@ class RefCounted {
 
  protected:
   virtual ~RefCounted() = default;
+  // What becomes of an object whose last owner let go. One that is kept for later begins again
+  // without an owner by `Renew`.
+  virtual void Dispose() const { delete this; }
+  void Renew() const { count_.store(0, std::memory_order_relaxed); }
 
  private:
   mutable std::atomic<int32_t> count_{0};

@@ -66,7 +66,8 @@ struct PoolStatistics {
 };
 
 // Size-classed free lists over the system allocator: 4 classes a power of two, so that at most a
-// fifth is wasted. Blocks return here when their last owner lets go.
+// fifth is wasted. Blocks return here when their last owner lets go; of the process's pool each
+// thread keeps a few small ones for itself, which count as in use.
 class PoolAllocator : public Allocator {
  public:
   // Refuses to have more than `limit` bytes in use.

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 
 #include "base/process_stats.h"
+#include "base/threads.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
@@ -93,6 +94,26 @@ TEST(PoolAllocator, TheProcessesPoolGivesBackByItself) {
     absl::SleepFor(absl::Milliseconds(100));
   }
   EXPECT_LT(ReadProcessStats().resident_bytes, 200 * static_cast<int64_t>(kMegabyte));
+}
+
+// Small blocks stay with the thread that let them go, a few of each size, until it ends.
+TEST(PoolAllocator, AThreadTakesTheSmallBlocksAgainThatItLetGo) {
+  const int64_t before = HostPoolStatistics().bytes_in_use;
+  Thread("takes", [] {
+    std::vector<Ref<Buffer>> buffers;
+    for (int i = 0; i < 1000; ++i) buffers.push_back(HostAllocator().Allocate(100));
+    std::byte* const last = buffers.back()->data();
+    std::memset(last, 1, 100);
+    buffers.pop_back();
+    EXPECT_EQ(HostAllocator().Allocate(101)->data(), last);
+    // Two live ones never share a block.
+    const Ref<Buffer> one = HostAllocator().Allocate(100), two = HostAllocator().Allocate(100);
+    EXPECT_NE(one->data(), two->data());
+    EXPECT_TRUE(one->HasOneRef());
+    // Those of another thread stay where they are let go.
+    Thread("lets go", [given = std::move(buffers)]() mutable { given.clear(); }).Join();
+  }).Join();
+  EXPECT_EQ(HostPoolStatistics().bytes_in_use, before);
 }
 
 TEST(PoolAllocator, WhatIsNoPlainMemoryKeepsToTheLimitToo) {
