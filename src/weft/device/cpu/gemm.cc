@@ -240,6 +240,50 @@ void Multiply(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, WorkSh
         });
 }
 
+template <typename T>
+bool AddProducts(absl::Span<const MatrixProduct<T>> products, WorkSharer share) {
+  if (products.empty()) return true;
+  const int64_t m = products[0].m;
+  const int64_t n = products[0].n;
+  const auto goes_through_blocks = [](const MatrixProduct<T>& p) {
+    return p.k > 0 && !IsStreamed(p) && GetBlockProducts().of<T>().can_add(p);
+  };
+  int64_t work = 0;
+  bool needs_scratch = false;
+  for (const MatrixProduct<T>& p : products) {
+    work += m * n * p.k;
+    needs_scratch = needs_scratch || !goes_through_blocks(p);
+  }
+  const Scratch<T> scratch(needs_scratch ? m * n : 0);
+  if (needs_scratch && scratch.data() == nullptr) return false;
+  const auto add = [&](int64_t begin, int64_t end) {
+    for (const MatrixProduct<T>& p : products) {
+      MatrixProduct<T> part = ColumnsOf(p, begin, end);
+      if (goes_through_blocks(p)) {
+        part.is_added = true;
+        GetBlockProducts().of<T>().whole(part);
+        continue;
+      }
+      part.c = scratch.data() + begin;
+      part.c_stride = n;
+      MultiplyHere(part, IsStreamed(p));
+      for (int64_t i = 0; i < m; ++i) {
+        T* row = p.c + i * p.c_stride;
+        for (int64_t j = begin; j < end; ++j) row[j] += scratch.data()[i * n + j];
+      }
+    }
+  };
+  const int64_t units = (n + kColumnUnit - 1) / kColumnUnit;
+  share(units, std::max<int64_t>(1, kShareWork / (work / std::max<int64_t>(1, units) + 1)),
+        [&](int64_t begin, int64_t end) {
+          add(begin * kColumnUnit, std::min(n, end * kColumnUnit));
+        });
+  return true;
+}
+
+template bool AddProducts<float>(absl::Span<const MatrixProduct<float>>, WorkSharer);
+template bool AddProducts<double>(absl::Span<const MatrixProduct<double>>, WorkSharer);
+
 #define WEFT_MULTIPLY(T)                              \
   template void Multiply<T>(const MatrixProduct<T>&); \
   template void Multiply<T>(const MatrixProduct<T>&, const ProductEpilogue&, WorkSharer);
