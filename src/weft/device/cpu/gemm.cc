@@ -99,14 +99,21 @@ MatrixProduct<T> ColumnsOf(MatrixProduct<T> p, int64_t begin, int64_t end) {
 }
 
 template <typename T>
+void AddRow(const T* added, int64_t n, T* row) {
+  if constexpr (std::is_floating_point_v<T>) {
+    GetBlockProducts().of<T>().add(added, n, row);
+  } else {
+    for (int64_t j = 0; j < n; ++j) row[j] = static_cast<T>(row[j] + added[j]);
+  }
+}
+
+template <typename T>
 void Finish(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, int64_t first_column) {
   const T* bias = static_cast<const T*>(epilogue.bias);
   if (bias == nullptr && epilogue.activation == nullptr) return;
   for (int64_t i = 0; i < p.m; ++i) {
     T* row = p.c + i * p.c_stride;
-    if (bias != nullptr) {
-      for (int64_t j = 0; j < p.n; ++j) row[j] = static_cast<T>(row[j] + bias[first_column + j]);
-    }
+    if (bias != nullptr) AddRow(bias + first_column, p.n, row);
     if (epilogue.activation != nullptr) {
       auto* bytes = reinterpret_cast<std::byte*>(row);
       epilogue.activation(bytes, 1, nullptr, 0, bytes, p.n);
@@ -157,6 +164,8 @@ constexpr int64_t kFewRows = 128;
 constexpr int64_t kMostPacked = 1 << 20;   // elements of b at a time
 constexpr int64_t kPackedShare = 1 << 16;  // elements that a thread should at least pack
 constexpr int64_t kPanelsAtOnce = 2;
+// Units of columns of sums of products that a thread takes: it packs a transposed a for them.
+constexpr int64_t kFewestAdded = 3;
 
 // Packs op(b) once for all threads, which then share tiles of c. False if memory is short.
 template <typename T>
@@ -268,13 +277,13 @@ bool AddProducts(absl::Span<const MatrixProduct<T>> products, WorkSharer share) 
       part.c_stride = n;
       MultiplyHere(part, IsStreamed(p));
       for (int64_t i = 0; i < m; ++i) {
-        T* row = p.c + i * p.c_stride;
-        for (int64_t j = begin; j < end; ++j) row[j] += scratch.data()[i * n + j];
+        AddRow(scratch.data() + i * n + begin, end - begin, p.c + i * p.c_stride + begin);
       }
     }
   };
   const int64_t units = (n + kColumnUnit - 1) / kColumnUnit;
-  share(units, std::max<int64_t>(1, kShareWork / (work / std::max<int64_t>(1, units) + 1)),
+  const int64_t least = kShareWork / (work / std::max<int64_t>(1, units) + 1);
+  share(units, std::max({int64_t{1}, least, std::min(kFewestAdded, units / 2)}),
         [&](int64_t begin, int64_t end) {
           add(begin * kColumnUnit, std::min(n, end * kColumnUnit));
         });

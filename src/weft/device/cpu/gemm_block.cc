@@ -399,13 +399,25 @@ void PackPanels(const MatrixProduct<T>& p, int64_t first, int64_t last, T* packe
 }
 
 template <typename T>
+void AddRow(const T* added, int64_t n, T* row) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Add(hn::LoadU(d, row + i), hn::LoadU(d, added + i)), d, row + i);
+  }
+  for (; i < n; ++i) row[i] += added[i];
+}
+
+template <typename T>
 BlockCode<T> Code() {
   return {.whole = Product<T>,
           .can_add = CanAdd<T>,
           .rows = kRows,
           .panel = 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>())),
           .pack = PackPanels<T>,
-          .multiply_packed = MultiplyPacked<T>};
+          .multiply_packed = MultiplyPacked<T>,
+          .add = AddRow<T>};
 }
 
 BlockProducts Products() { return {Code<float>(), Code<double>()}; }

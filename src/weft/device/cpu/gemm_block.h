@@ -23,6 +23,8 @@ struct BlockCode {
   // Computes all rows of the product, and the columns of panels [first, last).
   void (*multiply_packed)(const MatrixProduct<T>& rows, int64_t first, int64_t last,
                           const T* packed);
+  // row[i] += added[i]
+  void (*add)(const T* added, int64_t n, T* row);
 };
 
 struct BlockProducts {
