@@ -17,6 +17,7 @@ struct LoopFrame {
   int parent = -1;  // -1 for the graph itself, which is frame 0
   int num_enters = 0;
   int parallel_iterations = 1;  // iterations that may be under way at once
+  std::vector<int> kernels;     // of a plan: the instructions in it that call kernels
 };
 
 struct FrameLayout {

@@ -50,6 +50,7 @@ Status RunPasses(const PlanOptions& options, Graph* graph) {
     WEFT_RETURN_IF_ERROR(MergeEqualNodes(options, graph));
   }
   if (options.fuse) {
+    WEFT_RETURN_IF_ERROR(SumProductsAfterLoops(options, graph));
     WEFT_RETURN_IF_ERROR(FuseProducts(options, graph));
     WEFT_RETURN_IF_ERROR(FuseElementwise(options, graph));
   }

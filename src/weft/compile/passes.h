@@ -28,6 +28,8 @@ Status OpenGates(const PlanOptions& options, Graph* graph);
 Status FoldConstants(const PlanOptions& options, Graph* graph);
 // merge_equal.cc: of nodes that compute the same of the same inputs, one stays.
 Status MergeEqualNodes(const PlanOptions& options, Graph* graph);
+// sum_products.cc: products of matrices that a loop adds up are added when it is over.
+Status SumProductsAfterLoops(const PlanOptions& options, Graph* graph);
 // fuse_products.cc: MatMul + bias + activation become one call (_FusedProduct).
 Status FuseProducts(const PlanOptions& options, Graph* graph);
 // fuse_elementwise.cc: trees of element-wise nodes become one pass over tiles (_FusedElementwise).

@@ -83,6 +83,10 @@ class PlanBuilder {
     WEFT_ASSIGN_OR_RETURN(layout_, LayOutFrames(order, plan_->graph_.max_id()));
     plan_->uses_.assign(plan_->num_slots_, 0);
     for (Node* node : order) WEFT_RETURN_IF_ERROR(AddInstruction(node));
+    for (size_t i = 0; i < order.size(); ++i) {
+      if (plan_->instructions_[i].kind != InstructionKind::kKernel) continue;
+      layout_.frames[layout_.runs_in[order[i]->id()]].kernels.push_back(static_cast<int>(i));
+    }
     plan_->frames_ = std::move(layout_.frames);
     FindLastUses();
     return CheckIndices();

@@ -29,22 +29,21 @@ void DynamicStep::Pass(int index, const Value& value, Iteration* to) {
 }
 
 Iteration* DynamicStep::AddIteration(Frame* frame, int64_t number) {
+  if (free_.empty()) free_ = runner_->TakeIterations();
   std::unique_ptr<Iteration> made;
   if (free_.empty()) {
-    made = std::make_unique<Iteration>(plan_, std::make_unique<StepState>(plan_));
-    made->state->environment() = request_.environment;
-    if (request_.trace != nullptr) made->starts.resize(made->progress.size());
+    made = std::make_unique<Iteration>(plan_, none_, std::make_unique<StepState>(plan_));
   } else {
     made = std::move(free_.back());
     free_.pop_back();
-    made->Reset(plan_);
+    made->Reset(plan_, none_);
   }
+  made->state->environment() = request_.environment;
+  made->starts.resize(request_.trace != nullptr ? made->progress.size() : 0);
   made->frame = frame;
   made->number = number;
-  for (size_t i = 0; i < plan_.instructions().size(); ++i) {
-    if (plan_.instructions()[i].kind == compile::InstructionKind::kKernel) {
-      made->state->context(static_cast<int>(i)).set_frame(frame->id, number);
-    }
+  for (const int kernel : plan_.frames()[frame->number].kernels) {
+    made->state->context(kernel).set_frame(frame->id, number);
   }
   frame->last = number;
   frame->dead_exits.clear();

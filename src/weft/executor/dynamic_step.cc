@@ -63,6 +63,7 @@ class DrivenScope {
 DynamicStep::DynamicStep(PlanRunner* runner, RunRequest request, RunDone done)
     : runner_(runner),
       plan_(runner->plan()),
+      none_(runner->none_),
       request_(std::move(request)),
       functions_(runner->functions(), &request_.environment, request_.trace),
       done_(std::move(done)),
@@ -74,7 +75,7 @@ DynamicStep::DynamicStep(PlanRunner* runner, RunRequest request, RunDone done)
                  : nullptr),
       is_measured_(costs_ != nullptr && costs_->BeginStep()) {
   if (runner->functions() != nullptr) request_.environment.functions = &functions_;
-  auto top = std::make_unique<Iteration>(plan_, runner->TakeState(request_.arguments));
+  auto top = std::make_unique<Iteration>(plan_, none_, runner->TakeState(request_.arguments));
   top_ = top.get();
   top_->frame = &root_;
   top_->state->environment() = request_.environment;
@@ -574,6 +575,7 @@ void DynamicStep::End() {
   if (status_.ok()) status_ = CollectResults(plan_, *top_->state, &results);
   top_->state->Clear();
   runner_->GiveBack(std::move(top_->state));
+  runner_->GiveBack(std::move(free_));
   RunDone done = std::move(done_);
   const Status status = std::move(status_);
   delete this;

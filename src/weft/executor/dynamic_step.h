@@ -98,6 +98,7 @@ class DynamicStep {
 
   PlanRunner* const runner_;
   const compile::Plan& plan_;
+  const std::vector<Progress>& none_;
   RunRequest request_;
   StepFunctions functions_;
   RunDone done_;

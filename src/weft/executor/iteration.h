@@ -25,20 +25,28 @@ struct Progress {
   bool started = false;
 };
 
+// How far instructions are when nothing has run, by instruction.
+inline std::vector<Progress> NoProgress(const compile::Plan& plan) {
+  std::vector<Progress> progress;
+  for (const compile::Instruction& instruction : plan.instructions()) {
+    progress.push_back({.pending = instruction.kind == compile::InstructionKind::kMerge
+                                       ? instruction.num_controls
+                                       : instruction.num_dependencies});
+  }
+  return progress;
+}
+
 // Used by the step's driver only.
 struct Iteration {
-  Iteration(const compile::Plan& plan, std::unique_ptr<StepState> slots) : state(std::move(slots)) {
-    Reset(plan);
+  Iteration(const compile::Plan& plan, const std::vector<Progress>& none,
+            std::unique_ptr<StepState> slots)
+      : state(std::move(slots)) {
+    Reset(plan, none);
   }
-  void Reset(const compile::Plan& plan) {
+  // `none`: NoProgress of the plan.
+  void Reset(const compile::Plan& plan, const std::vector<Progress>& none) {
     uses = plan.uses();
-    progress.assign(plan.instructions().size(), {});
-    for (size_t i = 0; i < progress.size(); ++i) {
-      const compile::Instruction& instruction = plan.instructions()[i];
-      progress[i].pending = instruction.kind == compile::InstructionKind::kMerge
-                                ? instruction.num_controls
-                                : instruction.num_dependencies;
-    }
+    progress = none;
   }
 
   Frame* frame = nullptr;

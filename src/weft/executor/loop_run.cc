@@ -14,9 +14,9 @@ void LoopRun::Advance() {
   Ref<LoopRun> self(this);
   while (true) {
     met_.store(false, std::memory_order_relaxed);
-    RunRequest request{.environment = request_.environment,
-                       .arguments = request_.arguments,
-                       .trace = request_.trace};
+    RunRequest request{.environment = request_.environment, .trace = request_.trace};
+    // The body's results take their place: it may write them where the values lie.
+    request.arguments = in_condition_ ? request_.arguments : std::move(request_.arguments);
     (in_condition_ ? condition_ : body_)
         ->Run(std::move(request), [self](Status status, std::vector<Tensor> results) {
           self->status_ = std::move(status);

@@ -21,7 +21,11 @@ using compile::InstructionKind;
 using compile::Plan;
 
 PlanRunner::PlanRunner(const Plan* plan, ThreadPool* pool, ScheduleOptions options)
-    : plan_(plan), pool_(pool), options_(options), choice_(plan, options) {
+    : plan_(plan),
+      pool_(pool),
+      options_(options),
+      choice_(plan, options),
+      none_(plan->is_straight_line() ? std::vector<Progress>() : NoProgress(*plan)) {
   if (plan->calls_functions()) {
     functions_ = std::make_unique<FunctionTable>(plan, pool, options);
   }
@@ -57,6 +61,16 @@ std::unique_ptr<StepState> PlanRunner::TakeState(const std::vector<Tensor>& argu
 void PlanRunner::GiveBack(std::unique_ptr<StepState> state) {
   absl::MutexLock lock(&mutex_);
   if (idle_.size() < kMostIdle) idle_.push_back(std::move(state));
+}
+
+std::vector<std::unique_ptr<Iteration>> PlanRunner::TakeIterations() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(iterations_, {});
+}
+
+void PlanRunner::GiveBack(std::vector<std::unique_ptr<Iteration>> iterations) {
+  absl::MutexLock lock(&mutex_);
+  if (iterations_.empty()) iterations_ = std::move(iterations);
 }
 
 Status CollectResults(const Plan& plan, StepState& state, std::vector<Tensor>* results) {

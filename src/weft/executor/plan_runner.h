@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "weft/compile/plan.h"
+#include "weft/executor/iteration.h"
 #include "weft/executor/parallel_choice.h"
 #include "weft/executor/step_state.h"
 
@@ -61,6 +62,9 @@ class PlanRunner {
   static constexpr size_t kMostIdle = 16;
   std::unique_ptr<StepState> TakeState(const std::vector<Tensor>& arguments);
   void GiveBack(std::unique_ptr<StepState> state);
+  // Iterations of loops that steps before have used; maybe none.
+  std::vector<std::unique_ptr<Iteration>> TakeIterations();
+  void GiveBack(std::vector<std::unique_ptr<Iteration>> iterations);
   Status RunIn(const ParallelChoice::Mode& mode, StepState& state, StepTrace* trace,
                std::vector<Tensor>* results);
 
@@ -72,6 +76,8 @@ class PlanRunner {
   absl::flat_hash_map<const compile::Plan*, std::unique_ptr<PlanRunner>> children_;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<StepState>> idle_ ABSL_GUARDED_BY(mutex_);
+  const std::vector<Progress> none_;  // empty if nothing waits
+  std::vector<std::unique_ptr<Iteration>> iterations_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Copies the results out of their slots; InvalidArgument for a dead one.

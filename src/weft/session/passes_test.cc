@@ -315,6 +315,87 @@ TEST_F(PassesTest, AProductPlusWhatIsNoRowStillBroadcasts) {
   EXPECT_THAT(std::string(flat.status.message()), HasSubstr("{{node product}}"));
 }
 
+// A loop of some iterations that adds products, the number of the iteration times `x` and then `y`,
+// to `start`. As in gradients, the sum is reached through a gate. Gives the sum.
+Node* AddUpInLoop(Graph* graph, GraphBuilder& b, float times, Endpoint start, Endpoint x,
+                  Endpoint y) {
+  const auto enter = [&](Endpoint value, bool is_constant) {
+    return b.Op("Enter", {value},
+                {{"frame_name", std::string("loop")},
+                 {"is_constant", is_constant},
+                 {"parallel_iterations", 4}});
+  };
+  const Endpoint first[] = {enter(b.Scalar(0.0f), false), enter(start, false)};
+  const Endpoint limit = enter(b.Scalar(times), true);
+  const Endpoint one = enter(b.Scalar(1.0f), true);
+  const Endpoint factor = enter(x, true);
+  const Endpoint other = enter(y, true);
+  Node* const number = b.AddNode("Merge", {std::vector<Endpoint>{first[0], first[0]}});
+  Node* const sum = b.AddNode("Merge", {std::vector<Endpoint>{first[1], first[1]}});
+  const Endpoint goes_on = b.Op("LoopCond", {b.Op("Less", {Endpoint{number, 0}, limit})});
+  const Endpoint at{b.AddNode("Switch", {Endpoint{number, 0}, goes_on}), 1};
+  Node* const turn = b.AddNode("Switch", {Endpoint{sum, 0}, goes_on});
+  const Endpoint product =
+      b.Op("MatMul", {b.Op("Mul", {factor, at}), other}, {{"transpose_a", true}}, "product");
+  const Endpoint gate = b.Op("NoOp", {});
+  graph->AddControlEdge(product.node, gate.node);
+  const Endpoint behind = b.Op("Identity", {product});
+  graph->AddControlEdge(gate.node, behind.node);
+  const Endpoint longer = b.Op("AddV2", {Endpoint{turn, 1}, behind}, {}, "longer");
+  EXPECT_TRUE(graph->SetInput(number, 1, b.Op("NextIteration", {b.Op("AddV2", {at, one})})).ok());
+  EXPECT_TRUE(graph->SetInput(sum, 1, b.Op("NextIteration", {longer})).ok());
+  return b.Op("Exit", {Endpoint{turn, 0}}, {}, "out").node;
+}
+
+TEST_F(PassesTest, ProductsThatALoopAddsUpAreAddedBehindIt) {
+  const Endpoint x = Feed("x");
+  const Endpoint y = Feed("y");
+  const Tensor start = Tensor::FromSpan<float>(Shape{2, 3}, {1.f, 2.f, 3.f, 4.f, 5.f, 6.f});
+  AddUpInLoop(&graph_, b_, 4, b_.Constant(start), x, y);
+  const Tensor left = Tensor::FromSpan<float>(Shape{2, 2}, {0.1f, 0.7f, -3.3f, 4.f});
+  const Tensor right = Tensor::FromSpan<float>(Shape{2, 3}, {.3f, 1.9f, 3.f, -.7f, .01f, 2.f});
+  const Outcome run = Run({{"x:0", left}, {"y:0", right}}, {"out:0"});
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(std::count(run.ops.begin(), run.ops.end(), "_AddProduct"), 4);
+  EXPECT_EQ(std::count(run.ops.begin(), run.ops.end(), "_ValueOfSum"), 1);
+  EXPECT_THAT(run.ops, Not(Contains("MatMul")));
+  // One row stands for all rows of the sum, and what does not fit is said of the user's nodes.
+  const Tensor column = Tensor::FromSpan<float>(Shape{2, 1}, {0.1f, 0.7f});
+  EXPECT_TRUE(Run({{"x:0", column}, {"y:0", right}}, {"out:0"}).status.ok());
+  const Outcome sizes = Run({{"x:0", left}, {"y:0", left}}, {"out:0"});
+  EXPECT_THAT(std::string(sizes.status.message()), HasSubstr("{{node longer}}"));
+  const Outcome inner = Run({{"x:0", right}, {"y:0", Tensor(column)}}, {"out:0"});
+  EXPECT_THAT(std::string(inner.status.message()), HasSubstr("{{node longer}}"));
+  const Outcome depth =
+      Run({{"x:0", left}, {"y:0", *Tensor::Zeros(DType::kFloat, Shape{3, 3})}}, {"out:0"});
+  EXPECT_THAT(std::string(depth.status.message()), HasSubstr("{{node product}}"));
+}
+
+// More than is put off.
+TEST_F(PassesTest, ALongLoopAddsItsProductsInBetween) {
+  const Endpoint x = Feed("x");
+  AddUpInLoop(&graph_, b_, 600, b_.Constant(*Tensor::Zeros(DType::kFloat, Shape{2, 2})), x, x);
+  const Tensor square = Tensor::FromSpan<float>(Shape{2, 2}, {0.1f, 0.7f, -3.3f, 4.f});
+  const Outcome run = Run({{"x:0", square}}, {"out:0"});
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(std::count(run.ops.begin(), run.ops.end(), "_AddProduct"), 600);
+}
+
+TEST_F(PassesTest, SumsOfProductsThatOthersReadOrThatMayGrowStayInTheirLoop) {
+  const Endpoint x = Feed("x");
+  const Endpoint y = Feed("y");
+  Node* const out = AddUpInLoop(&graph_, b_, 4, b_.Scalar(0.0f), x, y);
+  const Tensor square = Tensor::FromSpan<float>(Shape{2, 2}, {0.1f, 0.7f, -3.3f, 4.f});
+  const Outcome grows = Run({{"x:0", square}, {"y:0", square}}, {"out:0"});
+  ASSERT_TRUE(grows.status.ok()) << grows.status;
+  EXPECT_THAT(grows.ops, Contains("MatMul"));
+  Node* const turn = out->input(0).node;
+  b_.Op("Exit", {b_.Op("Neg", {Endpoint{turn, 0}})}, {}, "beside");
+  const Outcome read = Run({{"x:0", square}, {"y:0", square}}, {"out:0", "beside:0"});
+  ASSERT_TRUE(read.status.ok()) << read.status;
+  EXPECT_THAT(read.ops, Contains("MatMul"));
+}
+
 // Random graphs of element-wise ops over shapes that broadcast, with constants and shared parts.
 TEST_F(PassesTest, RandomGraphsGiveTheSameBits) {
   const std::vector<Shape> shapes = {Shape{},     Shape{1},    Shape{5},       Shape{3, 5},

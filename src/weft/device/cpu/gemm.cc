@@ -99,14 +99,21 @@ MatrixProduct<T> ColumnsOf(MatrixProduct<T> p, int64_t begin, int64_t end) {
 }
 
 template <typename T>
+void AddRow(const T* added, int64_t n, T* row) {
+  if constexpr (std::is_floating_point_v<T>) {
+    GetBlockProducts().of<T>().add(added, n, row);
+  } else {
+    for (int64_t j = 0; j < n; ++j) row[j] = static_cast<T>(row[j] + added[j]);
+  }
+}
+
+template <typename T>
 void Finish(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, int64_t first_column) {
   const T* bias = static_cast<const T*>(epilogue.bias);
   if (bias == nullptr && epilogue.activation == nullptr) return;
   for (int64_t i = 0; i < p.m; ++i) {
     T* row = p.c + i * p.c_stride;
-    if (bias != nullptr) {
-      for (int64_t j = 0; j < p.n; ++j) row[j] = static_cast<T>(row[j] + bias[first_column + j]);
-    }
+    if (bias != nullptr) AddRow(bias + first_column, p.n, row);
     if (epilogue.activation != nullptr) {
       auto* bytes = reinterpret_cast<std::byte*>(row);
       epilogue.activation(bytes, 1, nullptr, 0, bytes, p.n);
@@ -157,6 +164,8 @@ constexpr int64_t kFewRows = 128;
 constexpr int64_t kMostPacked = 1 << 20;   // elements of b at a time
 constexpr int64_t kPackedShare = 1 << 16;  // elements that a thread should at least pack
 constexpr int64_t kPanelsAtOnce = 2;
+// Units of columns of sums of products that a thread takes: it packs a transposed a for them.
+constexpr int64_t kFewestAdded = 3;
 
 // Packs op(b) once for all threads, which then share tiles of c. False if memory is short.
 template <typename T>
@@ -239,6 +248,50 @@ void Multiply(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, WorkSh
           Finish(part, epilogue, begin * kColumnUnit);
         });
 }
+
+template <typename T>
+bool AddProducts(absl::Span<const MatrixProduct<T>> products, WorkSharer share) {
+  if (products.empty()) return true;
+  const int64_t m = products[0].m;
+  const int64_t n = products[0].n;
+  const auto goes_through_blocks = [](const MatrixProduct<T>& p) {
+    return p.k > 0 && !IsStreamed(p) && GetBlockProducts().of<T>().can_add(p);
+  };
+  int64_t work = 0;
+  bool needs_scratch = false;
+  for (const MatrixProduct<T>& p : products) {
+    work += m * n * p.k;
+    needs_scratch = needs_scratch || !goes_through_blocks(p);
+  }
+  const Scratch<T> scratch(needs_scratch ? m * n : 0);
+  if (needs_scratch && scratch.data() == nullptr) return false;
+  const auto add = [&](int64_t begin, int64_t end) {
+    for (const MatrixProduct<T>& p : products) {
+      MatrixProduct<T> part = ColumnsOf(p, begin, end);
+      if (goes_through_blocks(p)) {
+        part.is_added = true;
+        GetBlockProducts().of<T>().whole(part);
+        continue;
+      }
+      part.c = scratch.data() + begin;
+      part.c_stride = n;
+      MultiplyHere(part, IsStreamed(p));
+      for (int64_t i = 0; i < m; ++i) {
+        AddRow(scratch.data() + i * n + begin, end - begin, p.c + i * p.c_stride + begin);
+      }
+    }
+  };
+  const int64_t units = (n + kColumnUnit - 1) / kColumnUnit;
+  const int64_t least = kShareWork / (work / std::max<int64_t>(1, units) + 1);
+  share(units, std::max({int64_t{1}, least, std::min(kFewestAdded, units / 2)}),
+        [&](int64_t begin, int64_t end) {
+          add(begin * kColumnUnit, std::min(n, end * kColumnUnit));
+        });
+  return true;
+}
+
+template bool AddProducts<float>(absl::Span<const MatrixProduct<float>>, WorkSharer);
+template bool AddProducts<double>(absl::Span<const MatrixProduct<double>>, WorkSharer);
 
 #define WEFT_MULTIPLY(T)                              \
   template void Multiply<T>(const MatrixProduct<T>&); \

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 
 #include "weft/kernel/tile.h"
 #include "weft/tensor/dtype.h"
@@ -27,6 +28,7 @@ struct MatrixProduct {
   int64_t b_stride = 0;
   T* c = nullptr;
   int64_t c_stride = 0;
+  bool is_added = false;  // to what c holds, when it is summed up: for AddProducts
 };
 
 // What is done to each row of c while it is still in the cache: c = activation(c + bias).
@@ -50,6 +52,11 @@ void Multiply(const MatrixProduct<T>& product, const ProductEpilogue& epilogue, 
 // One product on the calling thread.
 template <typename T>
 void Multiply(const MatrixProduct<T>& product);
+
+// Adds the products to what c holds, one after the other: they have one c and one m and n. Bits are
+// those of a Multiply and an addition for each. False if memory is short.
+template <typename T>
+bool AddProducts(absl::Span<const MatrixProduct<T>> products, WorkSharer share);
 
 // clang-format off
 #define WEFT_MULTIPLY_TYPES(X)                                                                   \

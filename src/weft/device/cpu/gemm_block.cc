@@ -41,8 +41,9 @@ struct Block {
   int64_t k;
   T* c;
   int64_t c_stride;
-  bool add;  // to what c holds
-  T* copy;   // where Reading::kCopies leaves what it has read of b, for further rows
+  bool add;      // to what c holds, from the first element on
+  bool add_sum;  // to what c holds, at the end
+  T* copy;       // where Reading::kCopies leaves what it has read of b, for further rows
 };
 
 // How b is read: where it lies, the same with a copy left behind, or packed and padded.
@@ -87,6 +88,10 @@ HWY_INLINE void MultiplyBlock(D d, const Block<T>& x, int64_t rest) {
   for (int r = 0; r < rows; ++r) {
     for (int v = 0; v < vectors; ++v) {
       T* c = x.c + r * x.c_stride + v * lanes;
+      if (x.add_sum) {
+        const bool is_masked = masked && v == vectors - 1;
+        sums[r][v] = hn::Add(is_masked ? hn::MaskedLoad(mask, d, c) : hn::LoadU(d, c), sums[r][v]);
+      }
       if (masked && v == vectors - 1) {
         hn::BlendedStore(sums[r][v], mask, d, c);
       } else {
@@ -238,6 +243,7 @@ Block<T> BlockOf(const MatrixProduct<T>& p, int64_t k0) {
           .c = p.c,
           .c_stride = p.c_stride,
           .add = k0 > 0,
+          .add_sum = p.is_added,
           .copy = nullptr};
 }
 
@@ -342,16 +348,27 @@ void MultiplyByPanels(D d, const MatrixProduct<T>& p) {
 }
 
 template <typename T>
+bool IsOfDots(const MatrixProduct<T>& p) {
+  const int64_t width = 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  return p.transpose_b && !p.transpose_a && p.m <= kFewRows && p.k >= width;
+}
+
+template <typename T>
 void Product(const MatrixProduct<T>& p) {
   const hn::ScalableTag<T> d;
-  const int64_t width = 2 * static_cast<int64_t>(hn::Lanes(d));
   if (!p.transpose_b && (p.m <= kFewRows || (p.n <= 8 && p.k <= kNarrowDepth))) {
     if (p.n <= 4) return UnpackedProduct(hn::CappedTag<T, 4>(), p);
     if (p.n <= 8) return UnpackedProduct(hn::CappedTag<T, 8>(), p);
     return UnpackedProduct(d, p);
   }
-  if (p.transpose_b && !p.transpose_a && p.m <= kFewRows && p.k >= width) return DotProducts(d, p);
+  if (IsOfDots(p)) return DotProducts(d, p);
   MultiplyByPanels(d, p);
+}
+
+// What goes through blocks in one piece.
+template <typename T>
+bool CanAdd(const MatrixProduct<T>& p) {
+  return p.k <= kDepth && !IsOfDots(p);
 }
 
 // Rows of p, which are few, times panels [first, last) of op(b).
@@ -382,12 +399,25 @@ void PackPanels(const MatrixProduct<T>& p, int64_t first, int64_t last, T* packe
 }
 
 template <typename T>
+void AddRow(const T* added, int64_t n, T* row) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Add(hn::LoadU(d, row + i), hn::LoadU(d, added + i)), d, row + i);
+  }
+  for (; i < n; ++i) row[i] += added[i];
+}
+
+template <typename T>
 BlockCode<T> Code() {
   return {.whole = Product<T>,
+          .can_add = CanAdd<T>,
           .rows = kRows,
           .panel = 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>())),
           .pack = PackPanels<T>,
-          .multiply_packed = MultiplyPacked<T>};
+          .multiply_packed = MultiplyPacked<T>,
+          .add = AddRow<T>};
 }
 
 BlockProducts Products() { return {Code<float>(), Code<double>()}; }

@@ -13,6 +13,8 @@ inline constexpr int64_t kRowsAtOnce = 120;
 template <typename T>
 struct BlockCode {
   void (*whole)(const MatrixProduct<T>& product);
+  // Whether `whole` heeds is_added.
+  bool (*can_add)(const MatrixProduct<T>& product);
   int64_t rows;   // that go through registers together
   int64_t panel;  // columns of op(b) that are packed together
   // Packs panels [first, last) of op(b), each to its place in `packed`: panel x k elements a panel,
@@ -21,6 +23,8 @@ struct BlockCode {
   // Computes all rows of the product, and the columns of panels [first, last).
   void (*multiply_packed)(const MatrixProduct<T>& rows, int64_t first, int64_t last,
                           const T* packed);
+  // row[i] += added[i]
+  void (*add)(const T* added, int64_t n, T* row);
 };
 
 struct BlockProducts {

@@ -125,6 +125,43 @@ TEST(GemmTest, BitsDoNotDependOnHowWorkIsShared) {
   }
 }
 
+// Products added one after the other, in pieces, beside a Multiply and an addition for each.
+template <typename T>
+void CheckSum(int64_t m, int64_t n, const std::vector<int64_t>& depths, bool ta, bool tb) {
+  SCOPED_TRACE(testing::Message() << m << "x" << n << " " << ta << tb);
+  const std::vector<T> b = Filled<T>(n * 700, 2);
+  std::vector<T> a = Filled<T>(m * 700, 1);
+  for (T& value : a) value /= 7;  // so that sums round
+  std::vector<T> wanted = Filled<T>(m * n, 3), got = wanted, alone(m * n);
+  std::vector<MatrixProduct<T>> products;
+  for (const int64_t k : depths) {
+    products.push_back(
+        {ta, tb, m, n, k, a.data(), ta ? m : k, b.data() + k, tb ? k : n, alone.data(), n});
+    Multiply<T>(products.back());
+    for (int64_t i = 0; i < m * n; ++i) wanted[i] += alone[i];
+    products.back().c = got.data();
+  }
+  const auto share = [](int64_t total, int64_t, absl::FunctionRef<void(int64_t, int64_t)> body) {
+    for (int64_t i = total; i > 0; --i) body(i - 1, i);
+  };
+  EXPECT_TRUE(AddProducts<T>(products, share));
+  EXPECT_EQ(wanted, got);
+}
+
+TEST(GemmTest, SumsOfProductsHaveTheBitsOfOneAfterTheOther) {
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      for (const int64_t m : {1, 2, 5, 40, 128, 300}) {
+        for (const int64_t n : {1, 5, 8, 31, 32, 100, 260}) {
+          CheckSum<float>(m, n, {32, 7, 0, 256, 300, 1}, ta, tb);
+        }
+      }
+      CheckSum<double>(70, 50, {32, 7, 300}, ta, tb);
+      CheckSum<float>(20, 1000, {600, 32}, ta, tb);  // one that waits for memory
+    }
+  }
+}
+
 TEST(GemmTest, NothingIsRead) {
   float c = 5;
   Multiply<float>({false, false, 0, 3, 2, nullptr, 2, nullptr, 3, &c, 3});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul, a bias and an activation in one call: what the compiler makes of the three.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ class FusedProductKernel final : public OpKernel {
     p.b = b.data<T>();
     p.b_stride = b.dim(1);
     p.c_stride = p.n;
+    if (!strict_ && bias.shape() == Shape{p.m, p.n}) return AddTo(c, p, bias);
     if (bias.rank() != 1 || bias.dim(0) != p.n) return Broadcast(c, p, bias);
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape{p.m, p.n}));
     p.c = out->data<T>();
@@ -69,6 +71,23 @@ class FusedProductKernel final : public OpKernel {
     return ErrorOf(names_[0],
                    InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(),
                                    ", In[1]: ", b.shape().ToString()));
+  }
+
+  // A matrix in place of the bias, as where two products are added.
+  Status AddTo(KernelContext& c, MatrixProduct<T> p, const Tensor& added) const {
+    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.ForwardOrAllocateOutput(2, 0, added.shape()));
+    p.c = out->data<T>();
+    if (p.c != added.data<T>()) std::copy_n(added.data<T>(), added.num_elements(), p.c);
+    const bool done = AddProducts<T>(
+        {p}, [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
+          c.ParallelFor(total, least, body);
+        });
+    if (!done) return ResourceExhausted("No memory for a product of ", out->shape().ToString());
+    if (activation_ != nullptr) {
+      auto* bytes = reinterpret_cast<std::byte*>(p.c);
+      activation_(bytes, 1, nullptr, 0, bytes, out->num_elements());
+    }
+    return absl::OkStatus();
   }
 
   // A bias that is no row: the parts one after the other.
