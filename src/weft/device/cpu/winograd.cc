@@ -216,21 +216,35 @@ ConvShape Transposed(const ConvShape& s) {
   return t;
 }
 
+bool HasForm(const ConvShape& s) {
+  // Few channels leave little to multiply between the transforms.
+  return s.filter_height == s.filter_width && (s.filter_height == 3 || s.filter_height == 5) &&
+         s.stride_height == 1 && s.stride_width == 1 && s.dilation_height == 1 &&
+         s.dilation_width == 1 && s.groups == 1 && s.in_channels >= 16 && s.out_channels >= 16 &&
+         s.out_pixels() > 0;
+}
+
+// Multiply-adds, for each pair of channels, that take as long as what a transformed filter costs
+// whatever the number of tiles, and more for each megabyte that it has: beyond the caches it is
+// written and read again. The gradient's sums are only read (docs/performance.md, Convolutions).
+constexpr int64_t kFilterWork = 400;
+constexpr int64_t kFilterWorkOfMegabyte = 70;
+constexpr int64_t kSumsWorkOfMegabyte = 25;
+
+// Images much smaller than their tiles waste products, few tiles a transformed filter.
+bool Saves(const ConvShape& s, int64_t work_of_megabyte) {
+  const int64_t tiles = Tiles(s).count();
+  const int64_t bytes = kFrequencies * s.in_channels * s.out_channels * int64_t{sizeof(float)};
+  const int64_t patches = s.out_pixels() * s.filter_height * s.filter_width;
+  return 10 * tiles * kFrequencies <= 7 * patches &&
+         tiles * kFrequencies + kFilterWork + work_of_megabyte * (bytes >> 20) < patches;
+}
+
 }  // namespace
 
-bool IsWinograd(const ConvShape& s) {
-  if (s.filter_height != s.filter_width || (s.filter_height != 3 && s.filter_height != 5) ||
-      s.stride_height != 1 || s.stride_width != 1 || s.dilation_height != 1 ||
-      s.dilation_width != 1 || s.groups != 1) {
-    return false;
-  }
-  // Few channels leave little to multiply between the transforms, few tiles little use of a
-  // transformed filter; images much smaller than their tiles waste products.
-  if (s.in_channels < 16 || s.out_channels < 16 || s.out_pixels() == 0) return false;
-  const Tiles tiles(s);
-  return tiles.count() >= 12 &&
-         10 * tiles.count() * kFrequencies <= 7 * s.out_pixels() * s.filter_height * s.filter_width;
-}
+bool IsWinograd(const ConvShape& s) { return HasForm(s) && Saves(s, kFilterWorkOfMegabyte); }
+
+bool IsWinogradFilter(const ConvShape& s) { return HasForm(s) && Saves(s, kSumsWorkOfMegabyte); }
 
 bool WinogradForward(const ConvShape& s, const float* input, const float* filter, float* output,
                      WorkSharer share) {

@@ -117,5 +117,18 @@ TEST(WinogradTest, OtherFormsAreLeftToPatches) {
   }
 }
 
+// A transformed filter larger than the caches needs many tiles to read it.
+TEST(WinogradTest, LargeFiltersOfFewTilesAreLeftToPatches) {
+  const auto same = [](int64_t batch, int64_t size, int64_t channels) {
+    return ConvShape{batch, size, size, channels, 3, 3, size, size, channels, 1, 1, 1, 1, 1, 1, 1};
+  };
+  EXPECT_FALSE(IsWinograd(same(4, 7, 512)));
+  EXPECT_FALSE(IsWinogradFilter(same(4, 7, 512)));
+  EXPECT_FALSE(IsWinograd(same(16, 4, 512)));
+  EXPECT_TRUE(IsWinogradFilter(same(16, 4, 512)));
+  EXPECT_TRUE(IsWinograd(same(64, 4, 512)));
+  EXPECT_TRUE(IsWinograd(same(1, 16, 128)));
+}
+
 }  // namespace
 }  // namespace weft::winograd_test
