@@ -216,13 +216,36 @@ void CheckWinograd(int64_t size, int64_t inputs, int64_t outputs) {
   std::vector<float> products(static_cast<size_t>(weft::kFrequencies * count * out));
   std::vector<float> result(static_cast<size_t>(side * side * outputs), 99);
   f.input(image.data(), {side, side, inputs}, from.data(), count, tiles.data(), in, count * in);
-  f.filter(size, filter.data(), inputs, outputs, false, 0, inputs, panels.data(), inputs * out);
+  weft::FilterPart part{.from = filter.data(),
+                        .inputs = inputs,
+                        .outputs = outputs,
+                        .last_input = inputs,
+                        .last_panel = out / f.panel,
+                        .to = panels.data(),
+                        .panel_stride = inputs * f.panel,
+                        .frequency_stride = inputs * out};
+  f.filter(size, part);
+  // The same filter as that of a gradient would be read.
+  std::vector<float> turned(filter.size()), others(panels.size());
+  for (int64_t tap = 0; tap < size * size; ++tap) {
+    for (int64_t i = 0; i < inputs; ++i) {
+      for (int64_t o = 0; o < outputs; ++o) {
+        turned[((size * size - 1 - tap) * outputs + o) * inputs + i] =
+            filter[(tap * inputs + i) * outputs + o];
+      }
+    }
+  }
+  part.from = turned.data();
+  part.rotated = true;
+  part.to = others.data();
+  f.filter(size, part);
+  for (size_t i = 0; i < panels.size(); ++i) Expect("turned filter", others[i], panels[i], 0);
   for (int64_t q = 0; q < weft::kFrequencies; ++q) {
     f.product({tiles.data() + q * count * in, in, 1, panels.data() + q * inputs * out, count,
                out / f.panel, inputs, products.data() + q * count * out, out, false});
   }
   f.output(size, products.data(), out, count * out, {side, side, outputs}, to.data(), count,
-           result.data());
+           outputs, result.data());
   for (int64_t y = 0; y < side; ++y) {
     for (int64_t x = 0; x < side; ++x) {
       for (int64_t o = 0; o < outputs; ++o) {

@@ -55,60 +55,164 @@ class Tiles {
   const int64_t columns_;
 };
 
-// A convolution of `input` whose filter is read as it lies, or for the gradient of an input,
-// `rotated`.
+// A convolution whose filter is read as it lies or, for the gradient of an input, `rotated`.
+class Convolution {
+ public:
+  Convolution(const ConvShape& s, const float* input, const float* filter, bool rotated,
+              float* output)
+      : s_(s),
+        input_(input),
+        filter_(filter),
+        rotated_(rotated),
+        output_(output),
+        tiles_(s),
+        inputs_(RoundUp(s.in_channels, functions_.panel)),
+        outputs_(RoundUp(s.out_channels, functions_.panel)) {}
+
+  // Transforms the filter once, then goes through blocks of tiles: false when memory is short.
+  bool ByBlocks(WorkSharer share) const {
+    const int64_t filter_stride = s_.in_channels * outputs_ + kStagger;
+    const Scratch<float> transformed(kFrequencies * filter_stride);
+    if (transformed.data() == nullptr) return false;
+    share(s_.in_channels, std::max<int64_t>(1, kWinogradShareWork / (kFrequencies * 8 * outputs_)),
+          [&](int64_t begin, int64_t end) {
+            FilterPart part = Filter(begin, end, 0, outputs_ / functions_.panel);
+            part.to = transformed.data() + begin * functions_.panel;
+            part.panel_stride = s_.in_channels * functions_.panel;
+            part.frequency_stride = filter_stride;
+            functions_.filter(s_.filter_height, part);
+          });
+    const int64_t bytes = kFrequencies * (inputs_ + outputs_) * static_cast<int64_t>(sizeof(float));
+    int64_t step = RoundUp(std::max(kLeastTiles, kBlockBytes / bytes), 6);
+    // Several blocks, so that threads can share them.
+    step = std::min(step, std::max<int64_t>(6, RoundUp((tiles_.count() + 3) / 4, 6)));
+    const int64_t blocks = (tiles_.count() + step - 1) / step;
+    const int64_t seen_stride = step * inputs_ + kStagger;
+    const int64_t product_stride = step * outputs_ + kStagger;
+    const int64_t block_work = step * kFrequencies * s_.in_channels * outputs_;
+    std::atomic<bool> ok{true};
+    share(blocks, std::max<int64_t>(1, kWinogradShareWork / block_work),
+          [&](int64_t begin, int64_t end) {
+            const Scratch<float> seen(kFrequencies * seen_stride);
+            const Scratch<float> products(kFrequencies * product_stride);
+            if (seen.data() == nullptr || products.data() == nullptr) {
+              ok = false;
+              return;
+            }
+            for (int64_t first = begin * step; first < std::min(end * step, tiles_.count());
+                 first += step) {
+              const int64_t count = std::min(step, tiles_.count() - first);
+              See(first, first + count, seen.data(), seen_stride);
+              for (int64_t f = 0; f < kFrequencies; ++f) {
+                functions_.product({seen.data() + f * seen_stride, inputs_, 1,
+                                    transformed.data() + f * filter_stride, count,
+                                    outputs_ / functions_.panel, s_.in_channels,
+                                    products.data() + f * product_stride, outputs_, false});
+              }
+              WriteOut(products.data(), outputs_, product_stride, first, count, 0);
+            }
+          });
+    return ok;
+  }
+
+  // Transforms all tiles once, then goes through panels of the filter's outputs, whose transforms
+  // never leave the second cache.
+  bool ByPanels(WorkSharer share) const {
+    const int64_t seen_stride = tiles_.count() * inputs_ + kStagger;
+    const Scratch<float> seen(kFrequencies * seen_stride);
+    if (seen.data() == nullptr) return false;
+    share(tiles_.count(), std::max<int64_t>(1, kWinogradShareWork / (kFrequencies * 8 * inputs_)),
+          [&](int64_t begin, int64_t end) {
+            See(begin, end, seen.data() + begin * inputs_, seen_stride);
+          });
+    const int64_t filter_stride = kDepth * functions_.panel + kStagger;
+    const int64_t product_stride = tiles_.count() * functions_.panel + kStagger;
+    const int64_t work = kFrequencies * s_.in_channels * functions_.panel * (tiles_.count() + 8);
+    std::atomic<bool> ok{true};
+    share(outputs_ / functions_.panel, std::max<int64_t>(1, kWinogradShareWork / work),
+          [&](int64_t begin, int64_t end) {
+            const Scratch<float> transformed(kFrequencies * filter_stride);
+            const Scratch<float> products(kFrequencies * product_stride);
+            if (transformed.data() == nullptr || products.data() == nullptr) {
+              ok = false;
+              return;
+            }
+            for (int64_t panel = begin; panel < end; ++panel) {
+              for (int64_t c = 0; c < s_.in_channels; c += kDepth) {
+                const int64_t depth = std::min(kDepth, s_.in_channels - c);
+                FilterPart part = Filter(c, c + depth, panel, panel + 1);
+                part.to = transformed.data();
+                part.frequency_stride = filter_stride;
+                functions_.filter(s_.filter_height, part);
+                for (int64_t f = 0; f < kFrequencies; ++f) {
+                  functions_.product({seen.data() + f * seen_stride + c, inputs_, 1,
+                                      transformed.data() + f * filter_stride, tiles_.count(), 1,
+                                      depth, products.data() + f * product_stride, functions_.panel,
+                                      c > 0});
+                }
+              }
+              WriteOut(products.data(), functions_.panel, product_stride, 0, tiles_.count(),
+                       panel * functions_.panel);
+            }
+          });
+    return ok;
+  }
+
+  // Few tiles that meet a large filter.
+  bool GoesByPanels() const {
+    const int64_t bytes = kFrequencies * int64_t{sizeof(float)};
+    return bytes * s_.in_channels * outputs_ > kBlockBytes &&
+           bytes * tiles_.count() * inputs_ <= kSeenBytes;
+  }
+
+ private:
+  static constexpr int64_t kDepth = 96;  // in channels whose transforms are made at a time
+  static constexpr int64_t kSeenBytes = 6 << 20;
+
+  FilterPart Filter(int64_t first_input, int64_t last_input, int64_t first_panel,
+                    int64_t last_panel) const {
+    return {.from = filter_,
+            .inputs = s_.in_channels,
+            .outputs = s_.out_channels,
+            .rotated = rotated_,
+            .first_input = first_input,
+            .last_input = last_input,
+            .first_panel = first_panel,
+            .last_panel = last_panel};
+  }
+
+  // Transforms tiles [first, last), the first to `to`.
+  void See(int64_t first, int64_t last, float* to, int64_t stride) const {
+    std::vector<TilePlace> from(last - first);
+    for (int64_t i = first; i < last; ++i) from[i - first] = tiles_.InputOf(i);
+    functions_.input(input_, tiles_.inputs(), from.data(), last - first, to, inputs_, stride);
+  }
+
+  // Writes the outputs from `channel` on of `count` tiles whose products have `padded` columns.
+  void WriteOut(const float* products, int64_t padded, int64_t stride, int64_t first, int64_t count,
+                int64_t channel) const {
+    std::vector<TilePlace> to(count);
+    for (int64_t i = 0; i < count; ++i) to[i] = tiles_.OutputOf(first + i);
+    const int64_t channels = std::min(padded, s_.out_channels - channel);
+    functions_.output(s_.filter_height, products, padded, stride, tiles_.outputs(), to.data(),
+                      count, channels, output_ + channel);
+  }
+
+  const WinogradFunctions& functions_ = GetWinogradFunctions();
+  const ConvShape& s_;
+  const float* const input_;
+  const float* const filter_;
+  const bool rotated_;
+  float* const output_;
+  const Tiles tiles_;
+  const int64_t inputs_;   // channels, filled up
+  const int64_t outputs_;  // channels, filled up
+};
+
 bool Convolve(const ConvShape& s, const float* input, const float* filter, bool rotated,
               float* output, WorkSharer share) {
-  const WinogradFunctions& functions = GetWinogradFunctions();
-  const Tiles tiles(s);
-  const int64_t inputs = RoundUp(s.in_channels, functions.panel);
-  const int64_t outputs = RoundUp(s.out_channels, functions.panel);
-  const int64_t filter_stride = s.in_channels * outputs + kStagger;
-  const Scratch<float> transformed(kFrequencies * filter_stride);
-  if (transformed.data() == nullptr) return false;
-  share(s.in_channels, std::max<int64_t>(1, kWinogradShareWork / (kFrequencies * 8 * outputs)),
-        [&](int64_t begin, int64_t end) {
-          functions.filter(s.filter_height, filter, s.in_channels, s.out_channels, rotated, begin,
-                           end, transformed.data(), filter_stride);
-        });
-  const int64_t bytes = kFrequencies * (inputs + outputs) * static_cast<int64_t>(sizeof(float));
-  int64_t step = RoundUp(std::max(kLeastTiles, kBlockBytes / bytes), 6);
-  // Several blocks, so that threads can share them.
-  step = std::min(step, std::max<int64_t>(6, RoundUp((tiles.count() + 3) / 4, 6)));
-  const int64_t blocks = (tiles.count() + step - 1) / step;
-  const int64_t seen_stride = step * inputs + kStagger;
-  const int64_t product_stride = step * outputs + kStagger;
-  const int64_t block_work = step * kFrequencies * s.in_channels * outputs;
-  std::atomic<bool> ok{true};
-  share(blocks, std::max<int64_t>(1, kWinogradShareWork / block_work),
-        [&](int64_t begin, int64_t end) {
-          const Scratch<float> seen(kFrequencies * seen_stride);
-          const Scratch<float> products(kFrequencies * product_stride);
-          if (seen.data() == nullptr || products.data() == nullptr) {
-            ok = false;
-            return;
-          }
-          std::vector<TilePlace> from(step), to(step);
-          for (int64_t block = begin; block < end; ++block) {
-            const int64_t first = block * step;
-            const int64_t count = std::min(step, tiles.count() - first);
-            for (int64_t i = 0; i < count; ++i) {
-              from[i] = tiles.InputOf(first + i);
-              to[i] = tiles.OutputOf(first + i);
-            }
-            functions.input(input, tiles.inputs(), from.data(), count, seen.data(), inputs,
-                            seen_stride);
-            for (int64_t f = 0; f < kFrequencies; ++f) {
-              functions.product({seen.data() + f * seen_stride, inputs, 1,
-                                 transformed.data() + f * filter_stride, count,
-                                 outputs / functions.panel, s.in_channels,
-                                 products.data() + f * product_stride, outputs, false});
-            }
-            functions.output(s.filter_height, products.data(), outputs, product_stride,
-                             tiles.outputs(), to.data(), count, output);
-          }
-        });
-  return ok;
+  const Convolution convolution(s, input, filter, rotated, output);
+  return convolution.GoesByPanels() ? convolution.ByPanels(share) : convolution.ByBlocks(share);
 }
 
 // One after another, the rounds of a filter's gradient: products of all tiles, summed in their
@@ -130,30 +234,39 @@ class FilterGradient {
         sum_stride_(s.in_channels * outputs_ + kStagger),
         seen_(kFrequencies * seen_stride_),
         gradients_(kFrequencies * gradient_stride_),
-        sums_(kFrequencies * sum_stride_) {}
+        sums_(is_one_round() ? 1 : kFrequencies * sum_stride_) {}
 
   bool has_memory() const {
     return seen_.data() != nullptr && gradients_.data() != nullptr && sums_.data() != nullptr;
   }
 
-  void Sum(WorkSharer share) {
+  // False when memory is short.
+  bool Run(float* filter_gradient, WorkSharer share) const {
+    if (is_one_round()) {
+      Transform(0, tiles_.count(), share);
+      return MultiplyAndFinish(filter_gradient, share);
+    }
     for (int64_t first = 0; first < tiles_.count(); first += step_) {
       const int64_t count = std::min(step_, tiles_.count() - first);
       Transform(first, count, share);
       Multiply(first > 0, count, share);
     }
+    Finish(filter_gradient, share);
+    return true;
   }
+
+ private:
+  bool is_one_round() const { return step_ >= tiles_.count(); }
 
   void Finish(float* filter_gradient, WorkSharer share) const {
     share(s_.in_channels, std::max<int64_t>(1, kWinogradShareWork / (kFrequencies * 8 * outputs_)),
           [&](int64_t begin, int64_t end) {
-            functions_.filter_gradient(s_.filter_height, sums_.data(), outputs_, sum_stride_,
-                                       s_.in_channels, s_.out_channels, begin, end,
-                                       filter_gradient);
+            functions_.filter_gradient(s_.filter_height, sums_.data() + begin * outputs_, outputs_,
+                                       sum_stride_, end - begin, s_.out_channels, s_.in_channels,
+                                       s_.out_channels, filter_gradient + begin * s_.out_channels);
           });
   }
 
- private:
   void Transform(int64_t first, int64_t count, WorkSharer share) const {
     const int64_t tile_work = kFrequencies * 8 * (inputs_ + outputs_);
     share(count, std::max<int64_t>(1, kWinogradShareWork / tile_work),
@@ -170,9 +283,46 @@ class FilterGradient {
           });
   }
 
+  // Where the sums of a few rows and columns need not wait for other rounds, they never leave the
+  // second cache.
+  bool MultiplyAndFinish(float* filter_gradient, WorkSharer share) const {
+    constexpr int64_t kPanels = 4;
+    const int64_t panel = functions_.panel;
+    const int64_t columns = kPanels * panel;
+    const int64_t column_parts = (outputs_ + columns - 1) / columns;
+    const int64_t row_parts = (s_.in_channels + kRowsOfShare - 1) / kRowsOfShare;
+    const int64_t stride = kRowsOfShare * columns + kStagger;
+    const int64_t work = kFrequencies * (tiles_.count() + 8) * kRowsOfShare * columns;
+    std::atomic<bool> ok{true};
+    share(row_parts * column_parts, std::max<int64_t>(1, kWinogradShareWork / work),
+          [&](int64_t begin, int64_t end) {
+            const Scratch<float> sums(kFrequencies * stride);
+            if (sums.data() == nullptr) {
+              ok = false;
+              return;
+            }
+            for (int64_t unit = begin; unit < end; ++unit) {
+              const int64_t row = unit / column_parts * kRowsOfShare;
+              const int64_t column = unit % column_parts * columns;
+              const int64_t rows = std::min(kRowsOfShare, s_.in_channels - row);
+              for (int64_t f = 0; f < kFrequencies; ++f) {
+                functions_.product(
+                    {seen_.data() + f * seen_stride_ + row, 1, inputs_,
+                     gradients_.data() + f * gradient_stride_ + column * tiles_.count(), rows,
+                     std::min(columns, outputs_ - column) / panel, tiles_.count(),
+                     sums.data() + f * stride, columns, false});
+              }
+              functions_.filter_gradient(s_.filter_height, sums.data(), columns, stride, rows,
+                                         std::min(columns, s_.out_channels - column),
+                                         s_.in_channels, s_.out_channels,
+                                         filter_gradient + row * s_.out_channels + column);
+            }
+          });
+    return ok;
+  }
+
   // Threads share frequencies and rows of sums.
   void Multiply(bool add, int64_t count, WorkSharer share) const {
-    constexpr int64_t kRowsOfShare = 24;
     const int64_t parts = (s_.in_channels + kRowsOfShare - 1) / kRowsOfShare;
     const int64_t work = count * std::min(kRowsOfShare, s_.in_channels) * outputs_;
     share(kFrequencies * parts, std::max<int64_t>(1, kWinogradShareWork / work),
@@ -188,6 +338,8 @@ class FilterGradient {
             }
           });
   }
+
+  static constexpr int64_t kRowsOfShare = 24;
 
   const WinogradFunctions& functions_ = GetWinogradFunctions();
   const ConvShape& s_;
@@ -216,20 +368,37 @@ ConvShape Transposed(const ConvShape& s) {
   return t;
 }
 
+bool HasForm(const ConvShape& s) {
+  // Few channels leave little to multiply between the transforms.
+  return s.filter_height == s.filter_width && (s.filter_height == 3 || s.filter_height == 5) &&
+         s.stride_height == 1 && s.stride_width == 1 && s.dilation_height == 1 &&
+         s.dilation_width == 1 && s.groups == 1 && s.in_channels >= 16 && s.out_channels >= 16 &&
+         s.out_pixels() > 0;
+}
+
+// Multiply-adds, for each pair of channels, that take as long as a filter's transform, and as its
+// gradient's, whose sums are written and read besides (docs/performance.md, Convolutions).
+constexpr int64_t kFilterWork = 400;
+constexpr int64_t kFilterGradientWork = 800;
+
+// Whether a transformed filter, or its gradient, is larger than the second cache.
+bool IsLarge(const ConvShape& s) {
+  return kFrequencies * s.in_channels * s.out_channels > int64_t{1} << 20;
+}
+
+// Images much smaller than their tiles waste products, few tiles a transformed filter.
+bool Saves(const ConvShape& s, int64_t work) {
+  const int64_t tiles = Tiles(s).count();
+  const int64_t patches = s.out_pixels() * s.filter_height * s.filter_width;
+  return 10 * tiles * kFrequencies <= 7 * patches && tiles * kFrequencies + work < patches;
+}
+
 }  // namespace
 
-bool IsWinograd(const ConvShape& s) {
-  if (s.filter_height != s.filter_width || (s.filter_height != 3 && s.filter_height != 5) ||
-      s.stride_height != 1 || s.stride_width != 1 || s.dilation_height != 1 ||
-      s.dilation_width != 1 || s.groups != 1) {
-    return false;
-  }
-  // Few channels leave little to multiply between the transforms, few tiles little use of a
-  // transformed filter; images much smaller than their tiles waste products.
-  if (s.in_channels < 16 || s.out_channels < 16 || s.out_pixels() == 0) return false;
-  const Tiles tiles(s);
-  return tiles.count() >= 12 &&
-         10 * tiles.count() * kFrequencies <= 7 * s.out_pixels() * s.filter_height * s.filter_width;
+bool IsWinograd(const ConvShape& s) { return HasForm(s) && Saves(s, kFilterWork); }
+
+bool IsWinogradFilter(const ConvShape& s) {
+  return HasForm(s) && Saves(s, IsLarge(s) ? kFilterGradientWork : kFilterWork);
 }
 
 bool WinogradForward(const ConvShape& s, const float* input, const float* filter, float* output,
@@ -244,11 +413,8 @@ bool WinogradBackwardInput(const ConvShape& s, const float* filter, const float*
 
 bool WinogradBackwardFilter(const ConvShape& s, const float* input, const float* output_gradient,
                             float* filter_gradient, WorkSharer share) {
-  FilterGradient gradient(s, input, output_gradient);
-  if (!gradient.has_memory()) return false;
-  gradient.Sum(share);
-  gradient.Finish(filter_gradient, share);
-  return true;
+  const FilterGradient gradient(s, input, output_gradient);
+  return gradient.has_memory() && gradient.Run(filter_gradient, share);
 }
 
 }  // namespace weft

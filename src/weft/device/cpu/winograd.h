@@ -14,8 +14,10 @@ namespace weft {
 // Whether a convolution of floats has the form (square filters of 3 or 5, strides and dilations of
 // 1, one group) and the size at which this way is the faster one. Depends on the shape alone.
 bool IsWinograd(const ConvShape& shape);
+// The same for the gradient of the filter.
+bool IsWinogradFilter(const ConvShape& shape);
 
-// As the functions of conv.h. The shape must be IsWinograd.
+// As the functions of conv.h. The shape must be IsWinograd, or IsWinogradFilter.
 [[nodiscard]] bool WinogradForward(const ConvShape& shape, const float* input, const float* filter,
                                    float* output, WorkSharer share);
 [[nodiscard]] bool WinogradBackwardInput(const ConvShape& shape, const float* filter,

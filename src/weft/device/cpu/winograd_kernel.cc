@@ -20,9 +20,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int kTile = static_cast<int>(kWinogradTile);
 constexpr int kRows = 6;     // of a register block of products
 constexpr int kVectors = 2;  // of a panel
-// The matrix G of the filter's transform: powers of the points, each row with its scale.
-constexpr float kPoints[kTile - 1] = {0, 1, -1, 2, -2};
-constexpr float kScales[kTile - 1] = {0.25f, -1.0f / 6, -1.0f / 6, 1.0f / 24, 1.0f / 24};
 
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
@@ -146,34 +143,32 @@ void TransformInput(const float* from, const TileImages& images, const TilePlace
   }
 }
 
+// One column of G g. Points of opposite signs share the sums of even and of odd taps.
 template <int size>
 HWY_INLINE void FilterColumn(const V (&g)[size], V (&x)[kTile]) {
-  for (int p = 0; p < kTile - 1; ++p) {
-    V sum = g[size - 1];
-    for (int i = size - 2; i >= 0; --i) sum = AddScaled(g[i], kPoints[p], sum);
-    x[p] = Scaled(kScales[p], sum);
+  V even = hn::Add(g[0], g[2]), odd = g[1];
+  V even2 = AddScaled(g[0], 4, g[2]), odd2 = Scaled(2, g[1]);
+  if constexpr (size == 5) {
+    even = hn::Add(even, g[4]);
+    odd = hn::Add(odd, g[3]);
+    even2 = AddScaled(even2, 16, g[4]);
+    odd2 = AddScaled(odd2, 8, g[3]);
   }
-  x[kTile - 1] = g[size - 1];
+  x[0] = Scaled(0.25f, g[0]);
+  x[1] = Scaled(-1.0f / 6, hn::Add(even, odd));
+  x[2] = Scaled(-1.0f / 6, hn::Sub(even, odd));
+  x[3] = Scaled(1.0f / 24, hn::Add(even2, odd2));
+  x[4] = Scaled(1.0f / 24, hn::Sub(even2, odd2));
+  x[5] = g[size - 1];
 }
 
-// A vector of outputs from k on of in channel c.
+// One vector of outputs of an in channel.
 template <int size>
-HWY_INLINE void TransformTaps(const float* from, int64_t inputs, int64_t outputs, bool rotated,
-                              int64_t c, int64_t k, float* out, int64_t frequency_stride) {
-  const int64_t n = std::clamp<int64_t>(outputs - k, 0, LaneCount());
+HWY_INLINE void TransformTaps(const V (&taps)[size][size], float* out, int64_t frequency_stride) {
   V half[kTile][size];
   for (int j = 0; j < size; ++j) {
     V column[size], result[kTile];
-    for (int i = 0; i < size; ++i) {
-      const int64_t tap = rotated ? (size - 1 - i) * size + (size - 1 - j) : i * size + j;
-      if (!rotated) {
-        column[i] = LoadPart(from + (tap * inputs + c) * outputs + k, n);
-      } else {
-        HWY_ALIGN float taps[hn::MaxLanes(D())] = {};
-        for (int64_t l = 0; l < n; ++l) taps[l] = from[(tap * outputs + k + l) * inputs + c];
-        column[i] = hn::Load(D(), taps);
-      }
-    }
+    for (int i = 0; i < size; ++i) column[i] = taps[i][j];
     FilterColumn<size>(column, result);
     for (int i = 0; i < kTile; ++i) half[i][j] = result[i];
   }
@@ -186,29 +181,61 @@ HWY_INLINE void TransformTaps(const float* from, int64_t inputs, int64_t outputs
   }
 }
 
+// Neighbours among the inputs of a rotated filter, which lie beside each other in memory.
+constexpr int64_t kNeighbours = 16;
+
+// Outputs from k on of in channels [first, last), at most kNeighbours. The filter is read in its
+// memory's order and turned in the nearest cache.
 template <int size>
-void TransformFilterOf(const float* from, int64_t inputs, int64_t outputs, bool rotated,
-                       int64_t begin, int64_t end, float* to, int64_t frequency_stride) {
+HWY_INLINE void TransformRotated(const FilterPart& p, int64_t k, int64_t first, int64_t last,
+                                 float* out, int64_t step) {
+  const int64_t lanes = LaneCount();
+  const int64_t n = std::clamp<int64_t>(p.outputs - k, 0, lanes);
+  HWY_ALIGN float seen[size * size][hn::MaxLanes(D()) * kNeighbours];
+  for (int64_t tap = 0; tap < size * size; ++tap) {
+    const float* const from = p.from + (size * size - 1 - tap) * p.outputs * p.inputs;
+    for (int64_t l = 0; l < n; ++l) {
+      const float* const row = from + (k + l) * p.inputs;
+      for (int64_t c = first; c < last; ++c) seen[tap][(c - first) * lanes + l] = row[c];
+    }
+  }
+  for (int64_t c = 0; c < last - first; ++c) {
+    V taps[size][size];
+    for (int i = 0; i < size; ++i) {
+      for (int j = 0; j < size; ++j) taps[i][j] = LoadPart(seen[i * size + j] + c * lanes, n);
+    }
+    TransformTaps<size>(taps, out + c * step, p.frequency_stride);
+  }
+}
+
+template <int size>
+void TransformFilterOf(const FilterPart& p) {
   const int64_t lanes = LaneCount();
   const int64_t panel = kVectors * lanes;
-  const int64_t padded = (outputs + panel - 1) / panel * panel;
-  // Neighbours among the inputs share lines of the cache, of a rotated filter too.
-  constexpr int64_t kNeighbours = 16;
-  for (int64_t first = begin; first < end; first += kNeighbours) {
-    const int64_t last = std::min(end, first + kNeighbours);
-    for (int64_t k = 0; k < padded; k += lanes) {
+  for (int64_t first = p.first_input; first < p.last_input; first += kNeighbours) {
+    const int64_t last = std::min(p.last_input, first + kNeighbours);
+    for (int64_t k = p.first_panel * panel; k < p.last_panel * panel; k += lanes) {
+      float* const out = p.to + (k / panel - p.first_panel) * p.panel_stride +
+                         (first - p.first_input) * panel + k % panel;
+      if (p.rotated) {
+        TransformRotated<size>(p, k, first, last, out, panel);
+        continue;
+      }
+      const int64_t n = std::clamp<int64_t>(p.outputs - k, 0, lanes);
       for (int64_t c = first; c < last; ++c) {
-        TransformTaps<size>(from, inputs, outputs, rotated, c, k,
-                            to + (k / panel * inputs + c) * panel + k % panel, frequency_stride);
+        V taps[size][size];
+        for (int i = 0; i < size; ++i) {
+          for (int j = 0; j < size; ++j) {
+            taps[i][j] = LoadPart(p.from + ((i * size + j) * p.inputs + c) * p.outputs + k, n);
+          }
+        }
+        TransformTaps<size>(taps, out + (c - first) * panel, p.frequency_stride);
       }
     }
   }
 }
-void TransformFilter(int64_t filter_size, const float* from, int64_t inputs, int64_t outputs,
-                     bool rotated, int64_t begin, int64_t end, float* to,
-                     int64_t frequency_stride) {
-  const auto run = filter_size == 3 ? TransformFilterOf<3> : TransformFilterOf<5>;
-  run(from, inputs, outputs, rotated, begin, end, to, frequency_stride);
+void TransformFilter(int64_t filter_size, const FilterPart& part) {
+  return filter_size == 3 ? TransformFilterOf<3>(part) : TransformFilterOf<5>(part);
 }
 
 template <int rows>
@@ -271,7 +298,7 @@ void MultiplyPanels(const PanelProduct& p) {
 template <int outputs>
 void TransformOutputOf(const float* from, int64_t padded_channels, int64_t frequency_stride,
                        const TileImages& images, const TilePlace* places, int64_t count,
-                       float* to) {
+                       int64_t channels, float* to) {
   const int64_t lanes = LaneCount();
   for (int64_t tile = 0; tile < count; ++tile) {
     const TilePlace& place = places[tile];
@@ -279,8 +306,8 @@ void TransformOutputOf(const float* from, int64_t padded_channels, int64_t frequ
     const int64_t columns = std::min<int64_t>(outputs, images.width - place.left);
     const float* in = from + tile * padded_channels;
     float* corner = to + place.image + (place.top * images.width + place.left) * images.channels;
-    for (int64_t c = 0; c < images.channels; c += lanes) {
-      const int64_t n = images.channels - c;
+    for (int64_t c = 0; c < channels; c += lanes) {
+      const int64_t n = channels - c;
       V half[outputs][kTile];
       for (int j = 0; j < kTile; ++j) {
         V column[kTile], result[outputs];
@@ -302,9 +329,9 @@ void TransformOutputOf(const float* from, int64_t padded_channels, int64_t frequ
 }
 void TransformOutput(int64_t filter_size, const float* from, int64_t padded_channels,
                      int64_t frequency_stride, const TileImages& images, const TilePlace* places,
-                     int64_t count, float* to) {
+                     int64_t count, int64_t channels, float* to) {
   const auto run = filter_size == 3 ? TransformOutputOf<4> : TransformOutputOf<2>;
-  run(from, padded_channels, frequency_stride, images, places, count, to);
+  run(from, padded_channels, frequency_stride, images, places, count, channels, to);
 }
 
 template <int outputs>
@@ -343,28 +370,29 @@ void TransformGradient(int64_t filter_size, const float* from, const TileImages&
   run(from, images, places, begin, end, count, to, frequency_stride);
 }
 
-// One column of G^T x.
+// One column of G^T x, the transpose of FilterColumn.
 template <int size>
 HWY_INLINE void FilterGradientColumn(const V (&x)[kTile], V (&g)[size]) {
-  float factors[kTile - 1];
-  for (int p = 0; p < kTile - 1; ++p) factors[p] = kScales[p];
-  for (int i = 0; i < size; ++i) {
-    V sum = hn::Zero(D());
-    for (int p = 0; p < kTile - 1; ++p) {
-      sum = AddScaled(sum, factors[p], x[p]);
-      factors[p] *= kPoints[p];
-    }
-    g[i] = i == size - 1 ? hn::Add(sum, x[kTile - 1]) : sum;
+  const V even = Scaled(-1.0f / 6, hn::Add(x[1], x[2]));
+  const V odd = Scaled(-1.0f / 6, hn::Sub(x[1], x[2]));
+  const V even2 = hn::Add(x[3], x[4]), odd2 = hn::Sub(x[3], x[4]);
+  g[0] = AddScaled(AddScaled(even, 1.0f / 24, even2), 0.25f, x[0]);
+  g[1] = AddScaled(odd, 1.0f / 12, odd2);
+  g[2] = AddScaled(even, 1.0f / 6, even2);
+  if constexpr (size == 5) {
+    g[3] = AddScaled(odd, 1.0f / 3, odd2);
+    g[4] = AddScaled(even, 2.0f / 3, even2);
   }
+  g[size - 1] = hn::Add(g[size - 1], x[5]);
 }
 
 template <int size>
-void FinishFilterOf(const float* from, int64_t padded_outputs, int64_t frequency_stride,
-                    int64_t inputs, int64_t outputs, int64_t begin, int64_t end, float* to) {
+void FinishFilterOf(const float* from, int64_t row_stride, int64_t frequency_stride, int64_t rows,
+                    int64_t columns, int64_t inputs, int64_t outputs, float* to) {
   const int64_t lanes = LaneCount();
-  for (int64_t c = begin; c < end; ++c) {
-    for (int64_t k = 0; k < outputs; k += lanes) {
-      const float* in = from + c * padded_outputs + k;
+  for (int64_t c = 0; c < rows; ++c) {
+    for (int64_t k = 0; k < columns; k += lanes) {
+      const float* in = from + c * row_stride + k;
       V half[size][kTile];
       for (int j = 0; j < kTile; ++j) {
         V column[kTile], result[size];
@@ -378,17 +406,17 @@ void FinishFilterOf(const float* from, int64_t padded_outputs, int64_t frequency
         V result[size];
         FilterGradientColumn<size>(half[i], result);
         for (int j = 0; j < size; ++j) {
-          StorePart(result[j], outputs - k, to + ((i * size + j) * inputs + c) * outputs + k);
+          StorePart(result[j], columns - k, to + ((i * size + j) * inputs + c) * outputs + k);
         }
       }
     }
   }
 }
-void FinishFilter(int64_t filter_size, const float* from, int64_t padded_outputs,
-                  int64_t frequency_stride, int64_t inputs, int64_t outputs, int64_t begin,
-                  int64_t end, float* to) {
+void FinishFilter(int64_t filter_size, const float* from, int64_t row_stride,
+                  int64_t frequency_stride, int64_t rows, int64_t columns, int64_t inputs,
+                  int64_t outputs, float* to) {
   const auto run = filter_size == 3 ? FinishFilterOf<3> : FinishFilterOf<5>;
-  run(from, padded_outputs, frequency_stride, inputs, outputs, begin, end, to);
+  run(from, row_stride, frequency_stride, rows, columns, inputs, outputs, to);
 }
 
 const WinogradFunctions* Functions() {

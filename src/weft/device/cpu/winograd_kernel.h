@@ -25,6 +25,24 @@ struct TileImages {
   int64_t channels = 0;
 };
 
+// Which pairs of channels of a filter to transform: `rotated` reads a filter [size, size, outputs,
+// inputs] from its last tap on. In channel i of panel p goes to frequency 0 of `to` + (p -
+// first_panel) * panel_stride + (i - first_input) * panel; frequencies lie `frequency_stride`
+// apart.
+struct FilterPart {
+  const float* from = nullptr;
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  bool rotated = false;
+  int64_t first_input = 0;
+  int64_t last_input = 0;
+  int64_t first_panel = 0;
+  int64_t last_panel = 0;
+  float* to = nullptr;
+  int64_t panel_stride = 0;
+  int64_t frequency_stride = 0;
+};
+
 // A product over one frequency: c = op(a) b, or c += op(a) b, where b lies in panels
 // [n / panel][k][panel]; rows of c hold a whole number of panels.
 struct PanelProduct {
@@ -48,23 +66,21 @@ struct WinogradFunctions {
   // elements apart, with zeros in what is filled up.
   void (*input)(const float* from, const TileImages& images, const TilePlace* places, int64_t count,
                 float* to, int64_t padded_channels, int64_t frequency_stride);
-  // Filter rows of in channels [begin, end), to panels [frequency][panel of outputs][in channel].
-  // `rotated` reads a filter [size, size, outputs, inputs] from its last tap on.
-  void (*filter)(int64_t filter_size, const float* from, int64_t inputs, int64_t outputs,
-                 bool rotated, int64_t begin, int64_t end, float* to, int64_t frequency_stride);
+  void (*filter)(int64_t filter_size, const FilterPart& part);
   void (*product)(const PanelProduct& product);
-  // Products [frequency][count][padded channels] to outputs.
+  // Products [frequency][count][padded channels] to `channels` channels of outputs from `to` on.
   void (*output)(int64_t filter_size, const float* from, int64_t padded_channels,
                  int64_t frequency_stride, const TileImages& images, const TilePlace* places,
-                 int64_t count, float* to);
+                 int64_t count, int64_t channels, float* to);
   // Tiles [begin, end) of `count` of an output's gradient, to panels [frequency][panel][tile].
   void (*gradient)(int64_t filter_size, const float* from, const TileImages& images,
                    const TilePlace* places, int64_t begin, int64_t end, int64_t count, float* to,
                    int64_t frequency_stride);
-  // Sums [frequency][inputs][padded outputs] of in channels [begin, end) to a filter's gradient.
-  void (*filter_gradient)(int64_t filter_size, const float* from, int64_t padded_outputs,
-                          int64_t frequency_stride, int64_t inputs, int64_t outputs, int64_t begin,
-                          int64_t end, float* to);
+  // Sums [frequency][rows][row_stride] to `columns` out channels of `rows` in channels of a
+  // filter's gradient [size, size, inputs, outputs], from `to` on.
+  void (*filter_gradient)(int64_t filter_size, const float* from, int64_t row_stride,
+                          int64_t frequency_stride, int64_t rows, int64_t columns, int64_t inputs,
+                          int64_t outputs, float* to);
 };
 
 // For this machine's instruction set.

@@ -117,5 +117,47 @@ TEST(WinogradTest, OtherFormsAreLeftToPatches) {
   }
 }
 
+// Tiles and channels that take the ways for few tiles of large filters.
+TEST(WinogradTest, FewTilesOfLargeFiltersGiveTheSameForAnyThreads) {
+  for (const auto& [batch, size, in, out, taps] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t>>{
+           {3, 8, 150, 130, 3}, {1, 14, 256, 200, 3}, {4, 6, 100, 170, 5}}) {
+    const ConvShape s{batch, size, size, in, taps, taps,     size,     size,
+                      out,   1,    1,    1,  1,    taps / 2, taps / 2, 1};
+    ASSERT_TRUE(IsWinograd(s));
+    const auto input = Numbers(batch * size * size * in, 1);
+    const auto filter = Numbers(s.patch() * out, 2);
+    const auto dy = Numbers(s.out_pixels() * out, 3);
+    std::vector<double> y(dy.size()), dx(input.size()), dw(filter.size());
+    ASSERT_TRUE(ConvForward(s, Wide(input).data(), Wide(filter).data(), y.data(), ShareAlone));
+    ASSERT_TRUE(ConvBackwardInput(s, Wide(filter).data(), Wide(dy).data(), dx.data(), ShareAlone));
+    ASSERT_TRUE(ConvBackwardFilter(s, Wide(input).data(), Wide(dy).data(), dw.data(), ShareAlone));
+    std::vector<std::vector<float>> first;
+    for (auto* share : {ShareAlone, ShareByThrees}) {
+      std::vector<float> a(y.size(), 77), b(dx.size(), 77), c(dw.size(), 77);
+      ASSERT_TRUE(WinogradForward(s, input.data(), filter.data(), a.data(), share));
+      ASSERT_TRUE(WinogradBackwardInput(s, filter.data(), dy.data(), b.data(), share));
+      ASSERT_TRUE(WinogradBackwardFilter(s, input.data(), dy.data(), c.data(), share));
+      EXPECT_LT(Error(a, y), 0x1p-15);
+      EXPECT_LT(Error(b, dx), 0x1p-15);
+      EXPECT_LT(Error(c, dw), 0x1p-15);
+      if (first.empty()) first = {a, b, c};
+      EXPECT_EQ(first, (std::vector<std::vector<float>>{a, b, c})) << "depends on the threads";
+    }
+  }
+}
+
+TEST(WinogradTest, AFewTilesThatNoTransformIsWorthAreLeftToPatches) {
+  const auto same = [](int64_t batch, int64_t size, int64_t channels) {
+    return ConvShape{batch, size, size, channels, 3, 3, size, size, channels, 1, 1, 1, 1, 1, 1, 1};
+  };
+  EXPECT_TRUE(IsWinograd(same(4, 7, 512)));
+  EXPECT_TRUE(IsWinogradFilter(same(4, 7, 512)));
+  EXPECT_FALSE(IsWinograd(same(1, 7, 512)));
+  EXPECT_FALSE(IsWinogradFilter(same(1, 8, 256)));
+  EXPECT_FALSE(IsWinograd(same(16, 2, 512)));
+  EXPECT_TRUE(IsWinograd(same(1, 16, 128)));
+}
+
 }  // namespace
 }  // namespace weft::winograd_test
