@@ -9,16 +9,19 @@ import subprocess
 import sys
 
 PEERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peers')
+sys.path.insert(0, PEERS)
+from rounds import megabytes  # noqa: E402
+
 # What the issue of speed asks for, as a part of the best peer's time.
 GOALS = {'vgg16': 0.5, 'lenet': 0.6, 'resnet18': 0.7, 'resnet50': 0.85, 'transformer': 0.6, 'lstm': 0.6, 'gru': 0.6, 'embedding': 0.35,
-         'wide_deep': 0.35}
+         'wide_deep': 0.35, 'deepfm': 0.35}
+MEMORY_GOAL = 0.8
 TOLERANCE = 2e-3  # of losses after three steps; ways to compute a convolution round differently
 # Batch norm of a few pixels magnifies that: TensorFlow's own two libraries differ by 1.5e-3 to 8e-3 in the third step.
 TOLERANCES = {'mobilenet': 2e-2}
 
 
 def names():
-    sys.path.insert(0, PEERS)
     from models import MODELS
     return MODELS
 
@@ -48,27 +51,39 @@ def run(bench, side, measure):
         for mode in bench.modes:
             with bench.cluster('weft', worker=1) as (targets, _, _):
                 server = bench.server_pids[0]
+                started = megabytes('VmRSS', server)
                 ours = side('weft', [bench.tensorflows[0][1], os.path.join(PEERS, 'tensorflow_models.py'), name, mode,
                                      targets['worker'][0], str(server)])
                 sides = measure([ours] + peers_of(bench, side, name, mode), bench.rounds, tolerance=TOLERANCES.get(name, TOLERANCE))
-                peak = peak_megabytes(server)
+                peak = megabytes('VmHWM', server)
             best = min(sides[1:], key=lambda one: one.median)
             least = min(sides[1:], key=cpu_of)
             spread = [one / statistics.median(best.times) for one in (min(ours.times), max(ours.times))]
             bench.table.add('%s, batch %d, %s' % (name, model.batch, mode), (ours.median, ours.least), best.name,
                             (best.median, best.least), GOALS.get(name, 0.9),
-                            'spread %.2f to %.2f, CPU %.2f of %s, server %d MB' % (*spread, cpu_of(ours) / cpu_of(least), least.name,
-                                                                                   peak))
-            bench.table.lines[-1].update(cpu_us=cpu_of(ours), cpu_peer=least.name, cpu_peer_us=cpu_of(least), server_megabytes=peak,
-                                         sides={one.name: dict(us=one.times, cpu_us=one.cpus) for one in sides})
+                            'spread %.2f to %.2f, CPU %.2f of %s' % (*spread, cpu_of(ours) / cpu_of(least), least.name))
+            memory = memory_of(peak, started, ours, sides[1:])
+            bench.table.lines[-1].update(cpu_us=cpu_of(ours), cpu_peer=least.name, cpu_peer_us=cpu_of(least), server_megabytes=round(peak),
+                                         memory=memory, sides={one.name: dict(us=one.times, cpu_us=one.cpus) for one in sides})
+            bench.table.say('    peak memory: server %d MB, with the client %d MB, %s %d MB; of the model alone %d MB beside %d MB: '
+                            '%.2f of it, goal %.1f (whole: server %.2f, with the client %.2f)' % (
+                                peak, peak + ours.answer['peak_mb'], memory['peer'], memory['peer_mb'], peak - started,
+                                memory['peer_model_mb'], memory['model_ratio'], MEMORY_GOAL, memory['server_ratio'],
+                                memory['whole_ratio']))
             for one in sides[1:]:
                 bench.table.say('    %-28s time %.2f, CPU %.2f' % (one.name, ours.median / one.median, cpu_of(ours) / cpu_of(one)))
 
 
-def peak_megabytes(pid):
-    """The most memory that a process has held."""
-    with open('/proc/%d/status' % pid) as file:
-        return next(int(line.split()[1]) >> 10 for line in file if line.startswith('VmHWM'))
+def memory_of(peak, started, ours, peers):
+    """Parts of the peak memory of the peer that holds least, in its own process. `server_ratio`: our server's, which is all that a
+    program in C++ has beside it; `whole_ratio`: with the Python client, which has imported TensorFlow too; `model_ratio`, for which
+    the goal is: both less what the server holds when it has started and the peer when it is imported."""
+    model = {one: one.answer['peak_mb'] - one.answer['imported_mb'] for one in peers}
+    peer = min(peers, key=model.get)
+    whole = peer.answer['peak_mb']
+    return dict(peer=peer.name, peer_mb=whole, peer_model_mb=model[peer], model_mb=peak - started, client_mb=ours.answer['peak_mb'],
+                model_ratio=(peak - started) / model[peer], server_ratio=peak / whole,
+                whole_ratio=(peak + ours.answer['peak_mb']) / whole)
 
 
 def version_of(python, package):

@@ -11,7 +11,10 @@ import model_rows
 
 # What row 6 names: above a megabyte memory is the limit, and the line tells which part of a plain copy's rate is reached.
 AT_MEMORY_SPEED = ('softmax', 'layer norm', 'batch norm', 'cross entropy', 'dropout', 'sum', 'mean', 'largest', 'transpose', 'join',
-                   'with a', 'relu', 'square', 'bias', 'norm of')
+                   'with a', 'relu', 'square', 'bias', 'norm of', 'update', 'clip', 'choice', 'split', 'tiles', 'stack')
+# Their limit is another: so many of an op's results, as fast as the fastest side makes them in this run.
+OF_A_RATE = {'softmax': 'exp of 1M', 'log softmax': 'exp of 1M', 'dropout': 'random uniform 1M'}
+LIMIT = 0.85
 
 PEERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peers')
 GOAL = 1.0  # ahead of both peers
@@ -44,6 +47,7 @@ def measure(bench, name, ours, peers, refuse):
 def run(bench, side, refuse):
     with bench.cluster('weft', worker=1) as (targets, _, _):
         ours, peers = server_and_peers(bench, side, targets['worker'][0])
+        gather = side('a plain loop of look-ups', [os.path.join(os.path.dirname(bench.weft), 'gather_floor')])
         stream = side('a plain copy', [bench.torch_python or sys.executable, os.path.join(PEERS, 'plain_copy.py')])
         try:
             for name, case in cases().items():
@@ -51,16 +55,39 @@ def run(bench, side, refuse):
                     continue
                 measure(bench, name, ours, peers, refuse)
                 add(bench.table, name, case.copies, ours, peers, GOAL)
-                if ours.answer['bytes'] > 1 << 20 and name.startswith(AT_MEMORY_SPEED):
-                    stream.times = []
-                    for _ in range(bench.rounds):
-                        stream.round(str(ours.answer['bytes']))
-                    part = stream.median / (ours.median / case.copies)
-                    bench.table.lines[-1]['part_of_copy'] = part
-                    bench.table.say('    %.2f of the rate of a plain copy over %.1f MB' % (part, ours.answer['bytes'] / 1e6))
+                beside_limit(bench, name, case, ours, stream, gather)
+                rate = next((rate for start, rate in OF_A_RATE.items() if name.startswith(start)), None)
+                if rate is not None and ours.answer['bytes'] > 1 << 20:
+                    beside_rate(bench, name, rate, ours, peers, refuse)
         finally:
-            for one in (ours, stream, *peers):
+            for one in (ours, stream, gather, *peers):
                 one.end()
+
+
+def beside_limit(bench, name, case, ours, stream, gather):
+    """A line for the limit of an op that memory bounds: a plain copy of as many bytes, or a plain loop of look-ups."""
+    moved = case.moved or ours.answer['bytes']
+    if case.gather is not None:
+        limit, line, what = gather, '%d %d %d' % case.gather, 'a plain loop of look-ups'
+    elif moved > 1 << 20 and name.startswith(AT_MEMORY_SPEED) and not name.startswith(tuple(OF_A_RATE)):
+        limit, line, what = stream, str(moved), 'a plain copy of %.1f MB' % (moved / 1e6)
+    else:
+        return
+    limit.times = []
+    for _ in range(bench.rounds):
+        limit.round(line)
+    bench.table.add(name, (ours.median / case.copies, ours.least / case.copies), what, (limit.median, limit.least), 1 / LIMIT,
+                    '%.2f of its rate' % (limit.median / (ours.median / case.copies)))
+
+
+def beside_rate(bench, name, rate, ours, peers, refuse):
+    """A line for an op whose results, half of its bytes, can come no faster than those of the case `rate`."""
+    figures, results = (ours.median / cases()[name].copies, ours.least / cases()[name].copies), ours.answer['bytes'] // 8
+    measure(bench, rate, ours, peers, refuse)
+    part = results / (1 << 20) / cases()[rate].copies
+    best = min((ours, *peers), key=lambda one: one.median)
+    limit = (best.median * part, best.least * part)
+    bench.table.add(name, figures, '%s, by %s' % (rate, best.name), limit, 1 / LIMIT, '%.2f of its rate' % (limit[0] / figures[0]))
 
 
 def add(table, name, copies, ours, peers, goal, note=''):

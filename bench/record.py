@@ -99,8 +99,10 @@ def number(value):
 def table_of(lines):
     timed, cpu = any('us' in line for line in lines), any(cpu_ratio(line) is not None for line in lines)
     memory = any('server_megabytes' in line for line in lines)
+    beside = any('memory' in line for line in lines)
     head = ['What'] + (['weft', 'best peer', 'its time'] if timed else []) + ['ratio'] + (['of the least'] if timed else []) + (
-        ['of CPU time'] if cpu else []) + (['peak MB'] if memory else []) + ['goal', '']
+        ['of CPU time'] if cpu else []) + (['peak MB'] if memory else []) + (
+        ['of the model, beside the least of a peer'] if beside else []) + ['goal', '']
     out = ['| %s |' % ' | '.join(head), '|' + '---|' * len(head)]
     for line in lines:
         cells = [line['what']]
@@ -113,6 +115,8 @@ def table_of(lines):
             cells.append(number(cpu_ratio(line)))
         if memory:
             cells.append(str(line.get('server_megabytes', '')))
+        if beside:
+            cells.append(number(line['memory']['model_ratio']) if 'memory' in line else '')
         cells += ['%.2g' % line['goal'], 'met' if line['met'] else 'missed']
         out.append('| %s |' % ' | '.join(cells))
     return '\n'.join(out) + '\n'

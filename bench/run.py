@@ -287,6 +287,7 @@ class Bench:
 
     def checkpoint(self):
         size_rows.checkpoint(self, Side, measure)
+        size_rows.stalls(self, Side, measure)
 
     def big(self):
         size_rows.big(self, Together, Side, measure)

@@ -49,6 +49,21 @@ def checkpoint(bench, side, measure):
         _add(bench.table, what, sides[0], sides[2], 1 / 0.9)
 
 
+def stalls(bench, side, measure):
+    """What a checkpoint in the background costs the steps beside it: their time beyond what as many take otherwise."""
+    size, every = int(bench.megabytes), 30.0
+    bench.table.section('Steps that go on while a checkpoint of %d MB is written: what they lose of %.0f s, with one save in them (row 12)' % (
+        size, every))
+    program = os.path.join(os.path.dirname(bench.weft), 'saving_rounds')
+    for what in 'in one process', 'on a server':
+        with tempfile.TemporaryDirectory() as folder, bench.cluster('weft', worker=1) as (ours, _, _):
+            mine = side('weft', [program, folder, str(size)] + ([ours['worker'][0]] if what == 'on a server' else []))
+            measure([mine], bench.rounds, tolerance=None)
+        bench.table.add(what, (mine.median, mine.least), 'what training has', (every * 1e6, every * 1e6), 0.03,
+                        'a step %.0f us, the longest %.0f ms, saved in %.1f s' % (
+                            mine.answer['step_us'], mine.answer['longest_us'] / 1e3, mine.answer['saving_us'] / 1e6))
+
+
 def big(bench, together, side, measure):
     """Steps of workers whose model is far larger than what a step reads of it."""
     bench.table.section('200 MB of dense weights and 2 GB of embeddings on 2 parameter servers, 2 workers (row 10)')

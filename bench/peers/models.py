@@ -189,5 +189,23 @@ class WideAndDeep(Embedding):
         return deep + b.wide([feeds['ids'][:, i] for i in range(self.tables)], 100000, self.classes)
 
 
+class DeepFM(Embedding):
+    """26 tables as above beside 13 numbers: their own weights, the products of all pairs of rows, and two layers; Adagrad."""
+    tables, width, numbers = 26, 16, 13
+
+    def feeds(self, g):
+        return {'numbers': g.random((self.batch, self.numbers), np.float32), **super().feeds(g)}
+
+    def build(self, b, feeds):
+        columns = [feeds['ids'][:, i] for i in range(self.tables)]
+        x = b.concat([b.embedding(ids, 100000, self.width) for ids in columns])
+        rows = b.split(x, self.tables, self.width)
+        pairs = b.sum(rows, 1) ** 2 - b.sum(rows * rows, 1)
+        first = b.concat([b.embedding(ids, 100000, 1) for ids in columns] + [feeds['numbers'], b.sum(pairs, -1, keep=True) * 0.5])
+        x = b.relu(b.dense(b.concat([x, feeds['numbers']]), 128))
+        return b.dense(b.relu(b.dense(x, 64)), self.classes) + b.dense(first, self.classes)
+
+
 MODELS = {'lenet': LeNet, 'vgg16': VGG16, 'resnet18': ResNet18, 'resnet50': ResNet50, 'mobilenet': MobileNetV2, 'unet': UNet,
-          'transformer': Transformer, 'lstm': LSTM, 'gru': GRU, 'embedding': Embedding, 'wide_deep': WideAndDeep}
+          'transformer': Transformer, 'lstm': LSTM, 'gru': GRU, 'embedding': Embedding, 'wide_deep': WideAndDeep,
+          'deepfm': DeepFM}

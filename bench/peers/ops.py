@@ -8,7 +8,8 @@ import collections
 
 import numpy as np
 
-Case = collections.namedtuple('Case', 'inputs build copies is_checked')
+# moved: bytes that are read and written, None for all inputs and outputs once. gather: rows, width and count of a look-up.
+Case = collections.namedtuple('Case', 'inputs build copies is_checked moved gather', defaults=(None, None))
 CASES = {}
 
 
@@ -24,8 +25,8 @@ def below(limit, *shape):
     return lambda generator: generator.integers(0, limit, shape).astype(np.int32)
 
 
-def add(name, inputs, build, copies=1, is_checked=True):
-    CASES[name] = Case(inputs, build, copies, is_checked)
+def add(name, inputs, build, copies=1, is_checked=True, **more):
+    CASES[name] = Case(inputs, build, copies, is_checked, **more)
 
 
 def gradients(function):
@@ -115,6 +116,7 @@ def rows():
     add('cross entropy 512x1000', [normal(512, 1000), below(1000, 512)], lambda tf, *v: [cross_entropy(tf, *v)], 8)
     add('its gradient 512x1000', [normal(512, 1000), below(1000, 512)], gradients(cross_entropy), 8)
     add('dropout 1024x1024', [x], lambda tf, x: [tf.nn.dropout(x, rate=0.5)], 3, is_checked=False)
+    add('random uniform 1M', [], lambda tf: [tf.random_uniform([1 << 20])], 3, is_checked=False)
     add('random normal 1M', [], lambda tf: [tf.random_normal([1 << 20])], 3, is_checked=False)
     add('sum of all 4M', [normal(1 << 22)], lambda tf, x: [tf.reduce_sum(x)], 5)
     add('sums of rows 1024x1024', [x], lambda tf, x: [tf.reduce_sum(x, 1)], 20)
@@ -166,8 +168,10 @@ def moves():
     add('join of 8 in rows', [normal(512, 128)] * 8, lambda tf, *v: [tf.concat(v, 1)], 10)
     add('split of 4 in rows', [normal(512, 1024)], lambda tf, x: tf.split(x, 4, 1), 10)
     add('slice of rows', [x], lambda tf, x: [x[:, 100:612]], 20)
-    add('rows of a million by 16', [normal(1000000, 16), below(1000000, 26 * 256)], lambda tf, t, i: [tf.gather(t, i)], 10)
-    add('rows of 100,000 by 64', [normal(100000, 64), below(100000, 8192)], lambda tf, t, i: [tf.gather(t, i)], 8)
+    for what, rows, width, count, copies in (('a million', 1000000, 16, 26 * 256, 10), ('100,000', 100000, 64, 8192, 8),
+                                             ('a million, cold,', 1000000, 16, 1 << 18, 1)):
+        add('rows of %s by %d' % (what, width), [normal(rows, width), below(rows, count)], lambda tf, t, i: [tf.gather(t, i)], copies,
+            gather=(rows, width, count))
     add('sums of segments 8192x64', [normal(8192, 64), below(1000, 8192)], lambda tf, x, i: [tf.unsorted_segment_sum(x, i, 1000)], 8)
     add('one hot 4096 of 1000', [below(1000, 4096)], lambda tf, i: [tf.one_hot(i, 1000)], 3)
     add('padding 8x28x28x128', [normal(8, 28, 28, 128)], lambda tf, x: [tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]])], 5)
@@ -176,7 +180,31 @@ def moves():
     add('distinct of 26,000', [below(5000, 26000)], lambda tf, i: [tf.unique(i)[0]], 10, is_checked=False)
 
 
+def update(op, slots, **scalars):
+    """An optimizer's op on a variable, its slots and a gradient; what it gives is the variable's first element."""
+    def build(tf, *values):
+        handles = [one.op.inputs[0].op.inputs[0] for one in values[:-1]]
+        names = dict(zip(('var',) + slots, handles))
+        run = getattr(tf.raw_ops, 'ResourceApply' + op)(**names, **{key: tf.constant(value) for key, value in scalars.items()},
+                                                        **{'delta' if op == 'GradientDescent' else 'grad': values[-1]})
+        with tf.control_dependencies([run]):
+            return [tf.raw_ops.ResourceGather(resource=handles[0], indices=[0], dtype=tf.float32)]
+    return build
+
+
+def updates():
+    count = 1 << 21
+    for op, slots, scalars in (('GradientDescent', (), dict(alpha=0.01)), ('Momentum', ('accum',), dict(lr=0.01, momentum=0.9)),
+                               ('Adagrad', ('accum',), dict(lr=0.01)),
+                               ('Adam', ('m', 'v'), dict(beta1_power=0.9, beta2_power=0.999, lr=0.01, beta1=0.9, beta2=0.999,
+                                                         epsilon=1e-8)),
+                               ('Ftrl', ('accum', 'linear'), dict(lr=0.05, l1=0.001, l2=0.0, lr_power=-0.5))):
+        add('update %s of 2M' % op, [positive(count)] * (1 + len(slots)) + [normal(count)], update(op, slots, **scalars), 5,
+            moved=4 * count * (2 * (1 + len(slots)) + 1))
+
+
 products()
+updates()
 convolutions()
 rows()
 element_wise()

@@ -19,6 +19,15 @@ def cpu_seconds(*servers):
     return total
 
 
+def megabytes(key, pid='self'):
+    """VmRSS, what a process holds, or VmHWM, the most that it has held."""
+    with open('/proc/%s/status' % pid) as file:
+        return next(int(line.split()[1]) / 1024 for line in file if line.startswith(key))
+
+
+IMPORTED = megabytes('VmRSS')  # before there is a model
+
+
 def measured(step, check, server=None, **more):
     """Calls `step` in bursts for a quarter of a second. Says the time of a step in the fastest burst, and its CPU time over all
     of them, that of the process `server` included; and `more`."""
@@ -43,4 +52,4 @@ def serve(step, checks=10, server=None):
     """Calls `step`, which gives a number, `checks` times for the check, then measures a round for each line of stdin."""
     check = [step() for _ in range(checks)][-1]
     for _ in sys.stdin:
-        measured(step, check, server)
+        measured(step, check, server, imported_mb=IMPORTED, peak_mb=megabytes('VmHWM'))

@@ -90,6 +90,14 @@ class Backend:
     def concat(parts):
         return tf1.concat(parts, -1)
 
+    @staticmethod
+    def split(x, parts, width):
+        return tf1.reshape(x, [-1, parts, width])
+
+    @staticmethod
+    def sum(x, axis, keep=False):
+        return tf1.reduce_sum(x, axis, keepdims=keep)
+
     def dense(self, x, units):
         kernel = self.variable((last(x), units), (1 / last(x)) ** 0.5)
         bias = self.variable((units,), (0.0,))

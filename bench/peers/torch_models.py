@@ -92,6 +92,14 @@ class Backend:
     def concat(parts):
         return torch.cat(parts, 1)
 
+    @staticmethod
+    def split(x, parts, width):
+        return x.view(-1, parts, width)
+
+    @staticmethod
+    def sum(x, axis, keep=False):
+        return x.sum(axis, keepdim=keep)
+
     def dense(self, x, units):
         kernel = self.variable((x.shape[-1], units), (1 / x.shape[-1]) ** 0.5, (1, 0))
         return functional.linear(x, kernel, self.variable((units,), (0.0,)))

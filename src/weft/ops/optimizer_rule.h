@@ -23,8 +23,7 @@
 #include <vector>
 
 #include "weft/kernel/op_spec.h"
-#include "weft/ops/elements.h"
-#include "weft/ops/rounded.h"
+#include "weft/ops/element_updates.h"
 
 namespace weft::rules {
 
@@ -88,103 +87,60 @@ struct OptimizerDescription {
 // Adds the optimizer's ops to the catalogue.
 void RegisterOptimizer(Catalogue& catalogue, const OptimizerDescription& optimizer);
 
-// What a value of storage type T is computed in.
-template <typename T>
-using ComputeType =
-    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>, Rounded<T>, T>;
-
-// Runs `rule(variable values..., gradient)` on elements [begin, end).
-template <typename Rule, typename T, size_t... I>
-[[gnu::always_inline]] inline void UpdateElements(const Rule& rule,
-                                                  T* const (&variables)[sizeof...(I)],
-                                                  const T* gradient, int64_t n,
-                                                  std::index_sequence<I...>) {
-  using C = ComputeType<T>;
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    C values[] = {static_cast<C>(variables[I][i])...};
-    rule(values[I]..., static_cast<C>(gradient[i]));
-    ((variables[I][i] = static_cast<T>(values[I])), ...);
-  }
-}
-
+// First elements of the variables, `begin` elements on.
 template <typename Rule, typename T>
-void UpdateRangePortable(const Rule& rule, T* const (&variables)[Rule::kVariables],
-                         const T* gradient, int64_t n) {
-  UpdateElements(rule, variables, gradient, n, std::make_index_sequence<Rule::kVariables>());
-}
-
-#if defined(__x86_64__)
-template <typename Rule, typename T>
-[[gnu::target("avx2")]] void UpdateRangeAvx2(const Rule& rule,
-                                             T* const (&variables)[Rule::kVariables],
-                                             const T* gradient, int64_t n) {
-  UpdateElements(rule, variables, gradient, n, std::make_index_sequence<Rule::kVariables>());
-}
-#endif
-
-// Elements [begin, begin + n) of the variables; the gradient starts at its own first element.
-template <typename Rule, typename T>
-void UpdateRange(const Rule& rule, const UpdateCall& call, const T* gradient, int64_t begin,
-                 int64_t n) {
-  T* variables[Rule::kVariables];
+void PlaceVariables(const UpdateCall& call, int64_t begin, T* (&variables)[Rule::kVariables]) {
   for (int k = 0; k < Rule::kVariables; ++k) {
     variables[k] = reinterpret_cast<T*>(call.variables[k]) + begin;
   }
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) {
-    UpdateRangeAvx2<Rule, T>(rule, variables, gradient, n);
-    return;
-  }
-#endif
-  UpdateRangePortable<Rule, T>(rule, variables, gradient, n);
 }
 
-// Rows with one index keep their order, so that repeated indices give what a plain loop gives.
-// Rows of large variables lie anywhere: they are asked for while those before them are updated.
 template <typename Rule, typename T, typename Index>
 void UpdateRows(const Rule& rule, const UpdateCall& call) {
   constexpr int64_t kMinElements = 64 << 10;
-  const Index* const indices = call.indices->data<Index>();
-  const int64_t num_rows = call.indices->num_elements();
-  const T* const gradient = reinterpret_cast<const T*>(call.gradient);
-  constexpr int64_t kAhead = 8;
-  const int64_t wanted = num_rows * call.row_size / kMinElements;
-  const auto shards = static_cast<int64_t>(
+  RowUpdates<T, Index, Rule::kVariables> rows;
+  PlaceVariables<Rule, T>(call, 0, rows.variables);
+  rows.gradient = reinterpret_cast<const T*>(call.gradient);
+  rows.indices = call.indices->data<Index>();
+  rows.num_rows = call.row_size > 0 ? call.indices->num_elements() : 0;
+  rows.row_size = call.row_size;
+  const int64_t wanted = rows.num_rows * call.row_size / kMinElements;
+  rows.num_shards = static_cast<int64_t>(
       std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(wanted, 1, 16))));
-  call.context->ParallelFor(shards, 1, [&](int64_t begin, int64_t end) {
+  call.context->ParallelFor(rows.num_shards, 1, [&](int64_t begin, int64_t end) {
     for (int64_t shard = begin; shard < end; ++shard) {
-      for (int64_t i = 0; i < num_rows; ++i) {
-        const int64_t later = static_cast<int64_t>(indices[std::min(i + kAhead, num_rows - 1)]);
-        for (int k = 0; k < Rule::kVariables && (later & (shards - 1)) == shard; ++k) {
-          const T* const values = reinterpret_cast<const T*>(call.variables[k]);
-          ops::PrefetchElements<true>(values + later * call.row_size, call.row_size);
-        }
-        const int64_t row = static_cast<int64_t>(indices[i]);
-        if ((row & (shards - 1)) != shard) continue;
-        UpdateRange<Rule, T>(rule, call, gradient + i * call.row_size, row * call.row_size,
-                             call.row_size);
-      }
+      UpdateRowsOf<Rule, T, Index>(shard, rule, rows);
     }
   });
 }
 
-// The update of one call, for elements of type T; `Rule<C>` computes in C.
-template <template <typename> typename Rule, typename T>
-void Update(const UpdateCall& call) {
+template <typename R, typename T>
+void UpdateBy(const R& rule, const UpdateCall& call) {
   constexpr int64_t kMinBlock = 16 << 10;
-  using R = Rule<ComputeType<T>>;
-  const R rule(call);
   if (call.indices == nullptr) {
     const T* const gradient = reinterpret_cast<const T*>(call.gradient);
     call.context->ParallelFor(call.num_elements, kMinBlock, [&](int64_t begin, int64_t end) {
-      UpdateRange<R, T>(rule, call, gradient + begin, begin, end - begin);
+      T* variables[R::kVariables];
+      PlaceVariables<R, T>(call, begin, variables);
+      UpdateRange<R, T>(rule, variables, gradient + begin, end - begin);
     });
   } else if (call.indices->dtype() == DType::kInt32) {
     UpdateRows<R, T, int32_t>(rule, call);
   } else {
     UpdateRows<R, T, int64_t>(rule, call);
   }
+}
+
+// The update of one call, for elements of type T; `Rule<C>` computes in C. A rule whose Usual() is
+// set has a simpler one for what its scalars say.
+template <template <typename> typename Rule, typename T>
+void Update(const UpdateCall& call) {
+  using R = Rule<ComputeType<T>>;
+  const R rule(call);
+  if constexpr (requires { rule.Usual(); }) {
+    if (const auto usual = rule.Usual()) return UpdateBy<typename R::UsualRule, T>(*usual, call);
+  }
+  UpdateBy<R, T>(rule, call);
 }
 
 // Update functions of a rule for each type of a list.

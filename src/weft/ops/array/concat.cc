@@ -6,6 +6,7 @@
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/index_values.h"
+#include "weft/ops/row_copy.h"
 
 namespace weft::ops::array::concat {
 namespace {
@@ -21,7 +22,7 @@ void CopyRows(const Tensor& input, int64_t begin, int64_t end, int64_t part, Ten
     const std::byte* from = input.bytes() + begin * bytes;
     std::byte* to = output->bytes() + begin * step + column * size;
     for (int64_t row = begin; row < end; ++row, from += bytes, to += step) {
-      std::memcpy(to, from, bytes);
+      CopyRowElements(from, static_cast<int64_t>(bytes), to);
     }
     return;
   }

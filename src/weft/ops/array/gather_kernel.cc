@@ -5,6 +5,7 @@
 
 #include "weft/ops/elements.h"
 #include "weft/ops/index_values.h"
+#include "weft/ops/row_copy.h"
 
 namespace weft::ops::array {
 namespace {
@@ -33,7 +34,7 @@ int64_t FindBad(const Index* indices, int64_t n, int64_t size) {
 template <typename T, typename Index>
 void GatherRows(const KernelContext& c, const Layout& at, const T* params, const Index* indices,
                 T* out) {
-  constexpr int64_t kAhead = 12;
+  constexpr int64_t kAhead = 16;
   const auto gather = [&](int64_t begin, int64_t end) {
     int64_t row = begin / at.count;  // of batch and outer
     int64_t i = begin % at.count;
@@ -50,7 +51,7 @@ void GatherRows(const KernelContext& c, const Layout& at, const T* params, const
         if (at.slice == 1) {
           out[begin] = *from;
         } else {
-          CopyElements(from, at.slice, out + begin * at.slice);
+          CopyRowElements(from, at.slice, out + begin * at.slice);
         }
       }
       i = 0;

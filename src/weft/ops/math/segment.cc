@@ -49,6 +49,17 @@ int64_t IdAt(const Tensor& ids, int64_t i) {
   }
 }
 
+// Where the first id of at least `limit` stands, or -1.
+int64_t FirstFrom(const Tensor& ids, int64_t limit) {
+  int64_t found = -1;
+  VisitDType(ids.dtype(), TypeList<int16_t, int32_t, int64_t>(), [&]<typename Id>() {
+    const absl::Span<const Id> all = ids.span<Id>();
+    const auto at = std::find_if(all.begin(), all.end(), [&](Id id) { return id >= limit; });
+    if (at != all.end()) found = at - all.begin();
+  });
+  return found;
+}
+
 // The reduction of T with a way to make the totals of a wider type.
 Status MakeTotals(KernelContext& c, const Reduction& r, const Tensor& out, Tensor* totals) {
   *totals = out;
@@ -146,11 +157,10 @@ class UnsortedKernel final : public OpKernel {
     Dims dims = {segments};
     for (int i = ids.rank(); i < data.rank(); ++i) dims.push_back(data.dim(i));
     WEFT_ASSIGN_OR_RETURN(Shape shape, Shape::Make(dims));
-    for (int64_t i = 0; i < ids.num_elements(); ++i) {
-      if (IdAt(ids, i) >= segments) {
-        return InvalidArgument("segment_ids", PositionText(ids.shape(), i), " = ", IdAt(ids, i),
-                               " is out of range [0, ", segments, ")");
-      }
+    const int64_t bad = FirstFrom(ids, segments);
+    if (bad >= 0) {
+      return InvalidArgument("segment_ids", PositionText(ids.shape(), bad), " = ", IdAt(ids, bad),
+                             " is out of range [0, ", segments, ")");
     }
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     if (out->num_elements() == 0) return absl::OkStatus();
@@ -160,11 +170,13 @@ class UnsortedKernel final : public OpKernel {
     const size_t in_row = width * DTypeSize(data.dtype());
     const size_t total_row = width * DTypeSize(r_.accumulator);
     r_.start(totals.bytes(), out->num_elements());
-    for (int64_t i = 0; i < ids.num_elements(); ++i) {
-      const int64_t id = IdAt(ids, i);
-      if (id >= 0)
-        r_.loops.column(data.bytes() + i * in_row, width, totals.bytes() + id * total_row);
-    }
+    VisitDType(ids.dtype(), TypeList<int16_t, int32_t, int64_t>(), [&]<typename Id>() {
+      for (const Id& id : ids.span<Id>()) {
+        if (id < 0) continue;
+        r_.loops.column(data.bytes() + (&id - ids.data<Id>()) * in_row, width,
+                        totals.bytes() + static_cast<int64_t>(id) * total_row);
+      }
+    });
     r_.finish(totals.bytes(), out->num_elements(), 1, out->bytes());
     return absl::OkStatus();
   }

@@ -2,32 +2,38 @@
 // FTRL-Proximal: follow the regularized leader, with weights that become exactly zero.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "weft/ops/train/optimizer_kernel.h"
 
 namespace weft::ops::train::ftrl {
 namespace {
 
-// The usual lr_power of -1/2 needs only square roots.
-template <typename C>
-struct FtrlState {
-  C lr;
-  C l1;
-  C l2;
-  C shrinkage;
-  C lr_power;
-  bool multiply_by_lr;
+// kUsual: lr_power is -1/2, which needs only square roots, and `linear` is not multiplied by lr.
+// Nothing branches then, so that the loop becomes vector code.
+template <typename C, bool kUsual>
+struct FtrlRule {
+  static constexpr int kVariables = 3;
+  using UsualRule = FtrlRule<C, true>;
 
-  [[gnu::always_inline]] C Root(C accum) const {
-    return lr_power == C(-0.5) ? sqrt(accum) : pow(accum, -lr_power);
+  std::optional<UsualRule> Usual() const requires(!kUsual) {
+    if (multiply_by_lr || !(lr_power == C(-0.5))) return std::nullopt;
+    return UsualRule{lr, l1, l2, shrinkage, lr_power, multiply_by_lr};
   }
-  [[gnu::always_inline]] void Step(C& var, C& accum, C& linear, C grad) const {
+  [[gnu::always_inline]] C Root(C accum) const {
+    if constexpr (kUsual) {
+      return sqrt(accum);
+    } else {
+      return lr_power == C(-0.5) ? sqrt(accum) : pow(accum, -lr_power);
+    }
+  }
+  [[gnu::always_inline]] void operator()(C& var, C& accum, C& linear, C grad) const {
     const C shrunk = grad + C(2) * shrinkage * var;
     const C new_accum = accum + grad * grad;
     const C new_root = Root(new_accum);
     const C grown = new_root - Root(accum);
     C threshold, quadratic;
-    if (multiply_by_lr) {
+    if (!kUsual && multiply_by_lr) {
       linear += shrunk * lr - grown * var;
       threshold = l1 * lr;
       quadratic = new_root + C(2) * l2 * lr;
@@ -36,34 +42,31 @@ struct FtrlState {
       threshold = l1;
       quadratic = new_root / lr + C(2) * l2;
     }
-    const C pulled = copysign(threshold, linear) - linear;
-    var = abs(linear) > threshold ? pulled / quadratic : C(0);
+    const C pulled = (copysign(threshold, linear) - linear) / quadratic;
+    var = abs(linear) > threshold ? pulled : C(0);
     accum = new_accum;
   }
+
+  C lr;
+  C l1;
+  C l2;
+  C shrinkage;
+  C lr_power;
+  bool multiply_by_lr;
 };
 
 template <typename C>
-struct Ftrl {
-  static constexpr int kVariables = 3;
+struct Ftrl : FtrlRule<C, false> {
   explicit Ftrl(const UpdateCall& call)
-      : state{call.Scalar<C>(0), call.Scalar<C>(1), call.Scalar<C>(2), C(0),
-              call.Scalar<C>(3), call.flag} {}
-  [[gnu::always_inline]] void operator()(C& var, C& accum, C& linear, C grad) const {
-    state.Step(var, accum, linear, grad);
-  }
-  const FtrlState<C> state;
+      : FtrlRule<C, false>{call.Scalar<C>(0), call.Scalar<C>(1), call.Scalar<C>(2), C(0),
+                           call.Scalar<C>(3), call.flag} {}
 };
 
 template <typename C>
-struct FtrlV2 {
-  static constexpr int kVariables = 3;
+struct FtrlV2 : FtrlRule<C, false> {
   explicit FtrlV2(const UpdateCall& call)
-      : state{call.Scalar<C>(0), call.Scalar<C>(1), call.Scalar<C>(2),
-              call.Scalar<C>(3), call.Scalar<C>(4), call.flag} {}
-  [[gnu::always_inline]] void operator()(C& var, C& accum, C& linear, C grad) const {
-    state.Step(var, accum, linear, grad);
-  }
-  const FtrlState<C> state;
+      : FtrlRule<C, false>{call.Scalar<C>(0), call.Scalar<C>(1), call.Scalar<C>(2),
+                           call.Scalar<C>(3), call.Scalar<C>(4), call.flag} {}
 };
 
 using Reals = TypeList<float, double, Half, Bfloat16>;

@@ -22,8 +22,6 @@ using rules::sqrt;
 using rules::Update;
 using rules::UpdateCall;
 using rules::UpdateFunction;
-using rules::UpdateRange;
-using rules::UpdateRows;
 using rules::UpdatesFor;
 
 }  // namespace weft::ops::train

@@ -133,6 +133,37 @@ TEST(SparseMomentumTest, LargeSparseUpdatesEqualOneRowAtATime) {
       expected);
 }
 
+TEST(SparseMomentumTest, ShortRowsThatRepeatEqualOneRowAtATime) {
+  const int64_t rows = 9000, count = 3000;
+  std::vector<int64_t> indices(count);
+  for (int64_t i = 0; i < count; ++i) {
+    indices[i] = i % 5 == 4 ? indices[i - 3] : i % 5 == 3 ? indices[i - 1] + 4096 : i * 37 % 4800;
+  }
+  for (const int64_t columns : {1, 2, 3, 4, 8, 15}) {
+    std::vector<float> gradients(count * columns);
+    for (size_t i = 0; i < gradients.size(); ++i) gradients[i] = static_cast<float>(i % 13) - 6;
+    auto var = MakeVariable(*Tensor::Zeros(DType::kFloat, Shape{rows, columns}));
+    auto accum = MakeVariable(*Tensor::Zeros(DType::kFloat, Shape{rows, columns}));
+    ASSERT_TRUE(RunOp("SparseApplyMomentum",
+                      {var, accum, Tensor::Scalar(0.5f),
+                       Tensor::FromSpan<float>(Shape{count, columns}, gradients),
+                       Tensor::FromSpan<int64_t>(Shape{count}, indices), Tensor::Scalar(0.5f)})
+                    .ok());
+    std::vector<float> expected(rows * columns), slot(rows * columns);
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        float& a = slot[indices[i] * columns + j];
+        a = a * 0.5f + gradients[i * columns + j];
+        expected[indices[i] * columns + j] -= a * 0.5f;
+      }
+    }
+    const Tensor result = *var->Read();
+    EXPECT_EQ(std::vector<float>(result.span<float>().begin(), result.span<float>().end()),
+              expected)
+        << columns;
+  }
+}
+
 TEST(OptimizerTest, OneVariableMayServeTwice) {
   auto var = MakeVariable(Tensor::Vector<float>({1}));
   ASSERT_TRUE(RunOp("ApplyMomentum", {var, var, Tensor::Scalar(1.0f), Tensor::Vector<float>({1}),
