@@ -46,14 +46,28 @@ class KeptBoard final : public RefCounted {
 
 }  // namespace
 
-// As it lies in memory, zeros at first. A note's number is zero while it is written.
+// As it lies in memory, zeros at first. Its owner alone writes, of any thread; others look whenever
+// they like, so each field says what orders it. No fences: thread sanitizer does not know them.
 struct BoardLayout {
+  // Set before the board is offered; who has the offer has it by a message, which orders both.
   Number nonce;
+  // Calls of the owner that wait for messages. Who sleeps adds to it and then looks at `numbers`;
+  // who posts stores a number and then looks at it. All four are sequentially consistent: one of
+  // the two sees what the other did, so that nobody sleeps beside a note that nobody tells of.
   alignas(64) std::atomic<uint32_t> asleep;
+  // Zero while the note is written; else larger than every number before. It is stored last, which
+  // releases the head and the bytes; a look begins with it, which acquires them. A note's bytes
+  // stay until all that it is for have returned it, so for these one look at the number is enough.
   alignas(64) Number numbers[kNotesOfBoard];
-  alignas(64) Number reads[kMostTasksOfBoards];  // nonces of the boards that the owner looks at
-  // Of each task's notes, the number that the owner has done with last.
+  // Nonces of the boards that the owner looks at. Only what is in it gets notes; the owner had
+  // opened the board before, and nothing else of it is asked for.
+  alignas(64) Number reads[kMostTasksOfBoards];
+  // Of each task's notes, the number that the owner has done with last. The release orders its last
+  // look at the bytes before, and the acquire of who wrote them the next bytes behind it.
   alignas(64) Number returned[kMostTasksOfBoards][kNotesOfBoard];
+  // May be written while somebody looks whom the last note here was not for. Each word is released
+  // after the zero in `numbers`, and acquired before the second look there: who has read a word of
+  // the next note finds another number, and takes nothing from it.
   alignas(64) Number heads[kNotesOfBoard][kHeadWords];
 };
 
@@ -169,11 +183,9 @@ uint64_t Boards::Post(const NoteKey& key, absl::string_view signature, int64_t s
   uint64_t words[kHeadWords];
   std::memcpy(words, &head, sizeof(head));
   BoardLayout& layout = own_->layout();
-  // Others, whom the last note here was not for, may be reading it.
   layout.numbers[place].store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
   for (size_t i = 0; i < kHeadWords; ++i)
-    layout.heads[place][i].store(words[i], std::memory_order_relaxed);
+    layout.heads[place][i].store(words[i], std::memory_order_release);
   for (const Piece& piece : pieces) {
     if (piece.bytes.size_bytes() > 0)
       std::memcpy(own_->RoomOf(place) + piece.offset, piece.bytes.bytes(),
@@ -194,8 +206,7 @@ std::optional<Boards::Seen> Boards::Look(int task, const NoteKey& key) const {
     if (number == 0 || number == returned[place].load(std::memory_order_relaxed)) continue;
     uint64_t words[kHeadWords];
     for (size_t i = 0; i < kHeadWords; ++i)
-      words[i] = theirs.heads[place][i].load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
+      words[i] = theirs.heads[place][i].load(std::memory_order_acquire);
     if (theirs.numbers[place].load(std::memory_order_relaxed) != number) continue;
     NoteHead head;
     std::memcpy(&head, words, sizeof(head));
