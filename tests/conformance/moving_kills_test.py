@@ -100,8 +100,8 @@ class KillsTest(unittest.TestCase):
                 self.said[name, uid, text.split('\n')[0]] = text
         return there
 
-    def wait_for(self, condition, what):
-        deadline = time.monotonic() + PATIENCE
+    def wait_for(self, condition, what, seconds=PATIENCE):
+        deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:
                 self.pods()
@@ -178,7 +178,7 @@ class KillsTest(unittest.TestCase):
             self.assertNotIn('records counted', self.worker_says(), 'it ended too early')
             print('%s after %.2f s: %d killed, %.1f s' % (role, wait, killed, time.monotonic() - begun), flush=True)
         (folder / 'model' / 'enough').touch()
-        self.wait_for(lambda: 'Succeeded' in self.weft('get', 'tfjob', 'kills'), 'the job does not end')
+        self.wait_for(lambda: 'Succeeded' in self.weft('get', 'tfjob', 'kills'), 'the job does not end', len(numbers) * PATIENCE)
         self.check(records)
         self.weft('delete', 'tfjob', 'kills')
         self.wait_for(lambda: not self.pods(), 'its pods stay')

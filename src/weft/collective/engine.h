@@ -147,6 +147,9 @@ class Engine final : public CollectiveRunner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CallCancelled(const CallRef& call, const Status& why);
   void CallLate(const CallRef& call, bool again);
+  static std::string Elsewhere(const Group& group, int32_t instance);
+  void RemarkLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remark();
   void AskAgain(int32_t key, Group* group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Bury(uint64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -171,7 +174,7 @@ class Engine final : public CollectiveRunner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::map<int32_t, Group>::iterator GroupOf(const ExchangeRef& exchange)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Watch(const ExchangeRef& exchange);
+  ExchangeRef Watch(const ExchangeRef& exchange);
 
   const EngineOptions options_;
   Network* const network_;
@@ -189,6 +192,9 @@ class Engine final : public CollectiveRunner {
   std::deque<Letter> letters_ ABSL_GUARDED_BY(mutex_);
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;
   Ends ends_ ABSL_GUARDED_BY(mutex_);
+  int64_t remarks_ ABSL_GUARDED_BY(mutex_) = 0;  // looks for calls that wait for long
+  int remarks_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool remark_is_due_ ABSL_GUARDED_BY(mutex_) = false;
   // Until when callers that look at boards do not yield, as that took long, and how long it was.
   std::atomic<int64_t> crowded_until_ns_{0};
   std::atomic<int64_t> rest_ns_{0};

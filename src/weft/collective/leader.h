@@ -52,6 +52,9 @@ class Leader {
   // A member's task has left this epoch, or is gone.
   void Left(int32_t group_key, uint64_t epoch);
   void TaskLost(const std::string& task, const Status& why, std::vector<Addressed>* out);
+  // Of groups that were forming at the last call of this, and still are: who is there, who is not.
+  std::vector<std::string> TakeLate();
+  bool IsForming() const;
 
  private:
   struct Group {
@@ -70,7 +73,8 @@ class Leader {
   Status Check(const Group& group, const CollectiveMessage& join) const;
   void Complete(int32_t group_key, Group* group, std::vector<Addressed>* out);
   CollectiveMessage GroupMessage(int32_t group_key, const Group& group) const;
-  std::string Missing(const Group& group) const;
+  // "1 of 2 members are there, ...; nothing came from ..."
+  std::string Present(const Group& group) const;
   // An open group is of all ranks that are alive, and before it began once, of all that may come.
   bool IsWhole(const Group& group) const;
   bool HasAllTasks(const Group& group) const;
@@ -82,6 +86,7 @@ class Leader {
 
   uint64_t next_epoch_;
   uint64_t next_number_ = 1;
+  uint64_t told_number_ = 0;  // of TakeLate
   const std::vector<std::string> tasks_;
   const AlgorithmTable table_;
   Groups groups_;
