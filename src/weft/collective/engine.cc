@@ -188,6 +188,7 @@ void Engine::PostAll(std::vector<Addressed> messages) {
 void Engine::End(const CallRef& call, StatusOr<Tensor> result) {
   if (call->ended) return;
   call->ended = true;
+  if (remarks_in_a_row_ == kMostRemarks) remarks_in_a_row_ = 0;  // it goes on
   ends_.emplace_back(call, std::move(result));
 }
 

@@ -333,7 +333,7 @@ TEST_P(EngineTest, RanksThatComeInAnotherOrderAreBothNamed) {
                         "instance 8, but no rank here"));
 }
 
-TEST_P(EngineTest, TheLeaderSaysWhichTasksAGroupStillLacks) {
+TEST(LeaderTest, SaysWhichTasksAGroupStillLacks) {
   Leader leader(1, {"/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"});
   CollectiveMessage join;
   join.set_group_key(3);
@@ -344,8 +344,8 @@ TEST_P(EngineTest, TheLeaderSaysWhichTasksAGroupStillLacks) {
   std::vector<Addressed> out;
   leader.Join(join, &out);
   EXPECT_TRUE(leader.IsForming());
-  EXPECT_TRUE(leader.TakeLate().empty());  // it has just begun
-  EXPECT_THAT(leader.TakeLate(),
+  EXPECT_TRUE(leader.Late(leader.next_number() - 1).empty());
+  EXPECT_THAT(leader.Late(leader.next_number()),
               testing::ElementsAre(HasSubstr("Group 3 still forms: 1 of 2 members are there, "
                                              "/job:worker/replica:0/task:0/device:CPU:0; nothing "
                                              "came from /job:worker/replica:0/task:1")));

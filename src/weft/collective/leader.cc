@@ -193,13 +193,12 @@ std::string Leader::Present(const Group& group) const {
       silent.empty() ? "" : absl::StrCat("; nothing came from ", absl::StrJoin(silent, ", ")));
 }
 
-std::vector<std::string> Leader::TakeLate() {
+std::vector<std::string> Leader::Late(uint64_t number) const {
   std::vector<std::string> late;
   for (const auto& [key, group] : groups_) {
-    if (group.epoch == 0 && group.number < told_number_)
+    if (group.epoch == 0 && group.number < number)
       late.push_back(absl::StrCat("Group ", key, " still forms: ", Present(group)));
   }
-  told_number_ = next_number_;
   return late;
 }
 

@@ -52,8 +52,9 @@ class Leader {
   // A member's task has left this epoch, or is gone.
   void Left(int32_t group_key, uint64_t epoch);
   void TaskLost(const std::string& task, const Status& why, std::vector<Addressed>* out);
-  // Of groups that were forming at the last call of this, and still are: who is there, who is not.
-  std::vector<std::string> TakeLate();
+  // Of groups that still form and began to before the `number`-th: who is there, who is not.
+  std::vector<std::string> Late(uint64_t number) const;
+  uint64_t next_number() const { return next_number_; }
   bool IsForming() const;
 
  private:
@@ -86,7 +87,6 @@ class Leader {
 
   uint64_t next_epoch_;
   uint64_t next_number_ = 1;
-  uint64_t told_number_ = 0;  // of TakeLate
   const std::vector<std::string> tasks_;
   const AlgorithmTable table_;
   Groups groups_;
