@@ -158,8 +158,9 @@ void AddOperator(CLI::App& app, Action* action) {
                       "Admit the pods of a job together: volcano, or a scheduler with the "
                       "coscheduling plugin");
   command->add_option("--progress_from_logs", flags->log_period,
-                      "Read the progress of jobs from the log of their first task, this often "
-                      "(15s); needs deploy/rbac/logs.yaml. Default: never");
+                      "Read the progress of jobs from the log of their first task, and how stale "
+                      "updates are from those of parameter servers, this often (15s); needs "
+                      "deploy/rbac/logs.yaml. Default: never");
   command->add_option(
       "--prices", flags->prices,
       "JSON file with an hour's price by kind of node, by which elastic jobs are "

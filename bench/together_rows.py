@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 
+import elastic_rows
 import wire_rows
 
 PEERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peers')
@@ -226,6 +227,7 @@ def recovery(bench):
             workers[0].stdout.close()
     bench.table.add('a rank of three is killed', (statistics.median(times), min(times)), 'a step, at most', (0.2e6, 0.2e6), 1)
     _faults(bench)
+    elastic_rows.elastic(bench)
 
 
 def _faults(bench):

@@ -21,12 +21,16 @@ state = "{folder}/run"
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "native"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "{folder}/cni"
 '''
 NODE = 'contained'
 
 
-def settings(folder):
+def settings(folder, name_server):
     return {
+        'clusterDNS': [name_server] if name_server else [], 'clusterDomain': 'cluster.local',
         'apiVersion': 'kubelet.config.k8s.io/v1beta1', 'kind': 'KubeletConfiguration',
         'containerRuntimeEndpoint': 'unix://%s/containerd.sock' % folder,
         'authentication': {'anonymous': {'enabled': False}, 'webhook': {'enabled': False},
@@ -45,6 +49,8 @@ class ContainerNode:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.processes = []
+        self.bridge = None
+        self.name_server = None
 
     def spawn(self, name, words):
         with (self.folder / (name + '.log')).open('a') as log:
@@ -74,6 +80,23 @@ class ContainerNode:
         done = self.ctr('run', '--rm', '--snapshotter', 'native', 'weft.local/pause:1', 'probe', '/usr/bin/sleep', '0')
         return '' if done.returncode == 0 else 'no container runs here: ' + done.stderr
 
+    def why_no_network(self):
+        """Gives each pod an address of its own behind a bridge; the reason why this machine cannot, or nothing. Before the kubelet starts."""
+        if not os.path.exists('/usr/lib/cni/bridge'):
+            return 'no networks for pods here: apt-get install containernetworking-plugins'
+        bridge, net = 'weft%d' % (os.getpid() % 100000), '10.%d.%d' % (200 + os.getpid() // 250 % 50, os.getpid() % 250)
+        made = subprocess.run(['ip', 'link', 'add', bridge, 'type', 'bridge'], capture_output=True, text=True)
+        if made.returncode:
+            return 'no bridge can be made here: ' + made.stderr
+        self.bridge, self.name_server = bridge, net + '.1'
+        subprocess.run(['ip', 'address', 'add', self.name_server + '/24', 'dev', bridge], check=True)
+        subprocess.run(['ip', 'link', 'set', bridge, 'up'], check=True)
+        (self.folder / 'cni').mkdir(exist_ok=True)
+        (self.folder / 'cni' / '10-pods.conf').write_text(json.dumps({
+            'cniVersion': '0.4.0', 'name': 'pods', 'type': 'bridge', 'bridge': bridge, 'isGateway': True,
+            'ipam': {'type': 'host-local', 'dataDir': str(self.folder / 'addresses'), 'ranges': [[{'subnet': net + '.0/24'}]]}}))
+        return ''
+
     def log(self, name):
         return (self.folder / (name + '.log')).read_text()[-3000:]
 
@@ -95,7 +118,7 @@ class ContainerNode:
 
     def start_kubelet(self, program, kubeconfig):
         config = self.folder / 'kubelet.json'
-        config.write_text(json.dumps(settings(self.folder)))
+        config.write_text(json.dumps(settings(self.folder, self.name_server)))
         self.spawn('kubelet', [program, '--config', str(config), '--kubeconfig', str(kubeconfig), '--root-dir',
                                str(self.folder / 'kubelet'), '--cert-dir', str(self.folder / 'certificates'),
                                '--hostname-override', NODE])
@@ -116,6 +139,8 @@ class ContainerNode:
             self.processes[0].terminate()
             self.processes[0].wait(30)
         self.processes = []
+        if self.bridge is not None:
+            subprocess.run(['ip', 'link', 'delete', self.bridge], check=False)
         mounts = pathlib.Path('/proc/self/mounts').read_text().splitlines()
         for mount in reversed([line.split()[1] for line in mounts]):
             if mount.startswith(str(self.folder) + '/'):

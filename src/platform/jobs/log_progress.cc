@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+
 #include "base/log.h"
 #include "platform/jobs/task_objects.h"
 #include "platform/object/fields.h"
@@ -13,11 +15,22 @@
 #include "platform/object/pod_view.h"
 
 namespace weft::platform {
+namespace {
+
+constexpr int64_t kServersAsked = 4;
+
+bool IsFirstServer(const PodView& view) {
+  int64_t index = 0;
+  return view.label(kTypeLabel) == ReplicaTypeName(ReplicaType::kPs) &&
+         absl::SimpleAtoi(view.label(kIndexLabel), &index) && index < kServersAsked;
+}
+
+}  // namespace
 
 bool LogProgress::IsWanted(const Json& pod) {
   const PodView view(pod);
-  return view.is_running() && !view.label(kRoleLabel).empty() &&
-         view.annotation(kProgressAnnotation).empty();
+  return view.is_running() && view.annotation(kProgressAnnotation).empty() &&
+         (!view.label(kRoleLabel).empty() || IsFirstServer(view));
 }
 
 bool LogProgress::Look(const Json& pod) {
@@ -28,26 +41,33 @@ bool LogProgress::Look(const Json& pod) {
     return false;
   }
   const int64_t step = IntField(*report, {"step"}, -1);
-  if (step < 0) return false;
+  const Json* const stale = FindField(*report, {"staleness"});
+  if (step < 0 && stale == nullptr) return false;
+  const std::string staleness = stale == nullptr ? "" : stale->Dump();
   absl::MutexLock lock(&mutex_);
   State& state = pods_[UidOf(pod)];
-  if (step == state.last_step) return false;
+  if (step == state.last_step && staleness == state.staleness) return false;
+  state.staleness = staleness;
+  if (step >= 0) AddTimes(step, &state, &*report);
+  state.report = report->Dump();
+  return true;
+}
+
+void LogProgress::AddTimes(int64_t step, State* state, Json* report) const {
   const absl::Duration now = clock_->Monotonic();
-  if (state.last_step < 0 || step < state.first_step) {
-    state.first_step = step;
-    state.first_seen = now;
+  if (state->last_step < 0 || step < state->first_step) {
+    state->first_step = step;
+    state->first_seen = now;
   }
-  state.last_step = step;
+  state->last_step = step;
   const int64_t steps = IntField(*report, {"steps"});
-  if (step > state.first_step && steps >= step) {
-    const double a_step = absl::ToDoubleSeconds(now - state.first_seen) /
-                          static_cast<double>(step - state.first_step);
+  if (step > state->first_step && steps >= step) {
+    const double a_step = absl::ToDoubleSeconds(now - state->first_seen) /
+                          static_cast<double>(step - state->first_step);
     report->Set("secondsLeft",
                 static_cast<int64_t>(std::ceil(a_step * static_cast<double>(steps - step))));
   }
   report->Set("time", FormatObjectTime(clock_->Now()));
-  state.report = report->Dump();
-  return true;
 }
 
 std::vector<ObjectPtr> LogProgress::Annotate(std::vector<ObjectPtr> pods) const {

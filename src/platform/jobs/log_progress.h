@@ -21,11 +21,13 @@ namespace weft::platform {
 // Thread-safe; borrows the clock.
 class LogProgress {
  public:
-  // What the end of a pod's log says: {"step": 120, "steps": 600, "loss": 0.25}; null: nothing.
+  // What the end of a pod's log says: {"step": 120, "steps": 600, "loss": 0.25}, of a parameter
+  // server {"staleness": ...}; null: nothing.
   using Read = std::function<StatusOr<Json>(const ObjectName& pod)>;
   LogProgress(Read read, const Clock* clock) : read_(std::move(read)), clock_(clock) {}
 
-  // Whether a look is worth the call: the task that tells for its job runs, and nobody else tells.
+  // Whether a look is worth the call: the task that tells for its job, or one of the first
+  // parameter servers, which all workers come to, runs, and nobody else tells.
   static bool IsWanted(const Json& pod);
   // Reads the log. True when there is news.
   bool Look(const Json& pod);
@@ -39,8 +41,12 @@ class LogProgress {
     int64_t first_step = 0;
     absl::Duration first_seen;
     int64_t last_step = -1;
+    std::string staleness;
     std::string report;
   };
+  // When it was, and how long the rest takes.
+  void AddTimes(int64_t step, State* state, Json* report) const;
+
   const Read read_;
   const Clock* const clock_;
   mutable absl::Mutex mutex_;

@@ -49,5 +49,26 @@ TEST(LogProgressTest, TellsTheRestByTheSpeed) {
   EXPECT_TRUE(ProgressOf(progress.Annotate({pod})).is_null());
 }
 
+TEST(LogProgressTest, TheFirstParameterServersTellOfStaleUpdates) {
+  const auto server = [](const std::string& index) {
+    Json pod = *Pod("ps-" + index, "Running", false);
+    SetField(&pod, {"metadata", "labels", "training.kubeflow.org/replica-type"}, "ps");
+    SetField(&pod, {"metadata", "labels", "training.kubeflow.org/replica-index"}, index);
+    return std::make_shared<const Json>(std::move(pod));
+  };
+  EXPECT_TRUE(LogProgress::IsWanted(*server("3")));
+  EXPECT_FALSE(LogProgress::IsWanted(*server("4")));
+  FakeClock clock(absl::FromUnixSeconds(1700000000));
+  StatusOr<Json> log = Json::Parse(R"({"staleness":{"mean":1.0,"highest":2,"updates":30}})");
+  LogProgress progress([&](const ObjectName&) { return log; }, &clock);
+  EXPECT_TRUE(progress.Look(*server("0")));
+  EXPECT_FALSE(progress.Look(*server("0")));
+  log = Json::Parse(R"({"staleness":{"mean":3.0,"highest":9,"updates":10}})");
+  EXPECT_TRUE(progress.Look(*server("1")));
+  const std::vector<ObjectPtr> told = progress.Annotate({server("0"), server("1")});
+  EXPECT_EQ(StalenessOf(told).Dump(), R"({"mean":1.5,"highest":9,"updates":40})");
+  EXPECT_TRUE(ProgressOf(told).is_null());
+}
+
 }  // namespace
 }  // namespace weft::platform

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -20,6 +21,12 @@ constexpr absl::string_view kBegins = "Staleness of ";
 bool MakesSense(const UpdateStaleness& staleness) {
   return staleness.updates > 0 && staleness.highest >= 0 && staleness.mean >= 0 &&
          staleness.mean <= static_cast<double>(staleness.highest);
+}
+
+// As `weft exec` prints the lines of several processes: "[ps-0] ..."; else empty.
+std::string SpeakerOf(absl::string_view line) {
+  const size_t close = absl::StartsWith(line, "[") ? line.find("] ") : absl::string_view::npos;
+  return close == absl::string_view::npos ? "" : std::string(line.substr(1, close - 1));
 }
 
 }  // namespace
@@ -63,6 +70,18 @@ Json UpdateStaleness::Describe() const {
   json.Set("highest", highest);
   json.Set("updates", updates);
   return json;
+}
+
+bool ToldStaleness::Hear(absl::string_view line) {
+  const std::optional<UpdateStaleness> told = UpdateStaleness::FromLine(line);
+  if (told.has_value()) by_task_[SpeakerOf(line)] = *told;
+  return told.has_value();
+}
+
+Json ToldStaleness::Describe() const {
+  UpdateStaleness all;
+  for (const auto& [task, told] : by_task_) all.Add(told);
+  return all.Describe();
 }
 
 }  // namespace weft::platform

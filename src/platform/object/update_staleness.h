@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "absl/strings/string_view.h"
 
@@ -26,6 +28,19 @@ struct UpdateStaleness {
 
   void Add(const UpdateStaleness& other);
   Json Describe() const;  // {"mean": 1.25, "highest": 4, "updates": 240}
+};
+
+// What the tasks of a pod have told last.
+class ToldStaleness {
+ public:
+  // True if the line tells any. Those of several processes begin with a name, as `weft exec` prints
+  // them: "[ps-0] ...".
+  bool Hear(absl::string_view line);
+  bool empty() const { return by_task_.empty(); }
+  Json Describe() const;  // of all of them
+
+ private:
+  std::map<std::string, UpdateStaleness> by_task_;
 };
 
 }  // namespace weft::platform

@@ -7,6 +7,7 @@
 
 #include "base/cancellation.h"
 #include "platform/object/fields.h"
+#include "platform/object/update_staleness.h"
 #include "platform/pods/process_report.h"
 #include "platform/store/api_error.h"
 
@@ -41,9 +42,12 @@ StatusOr<Json> ReadProgress(KubernetesStore* cluster, const ObjectName& pod) {
   options.tail_lines = kLastLines;
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadLog(cluster, pod, options, kMostLastBytes));
   Json latest;
+  ToldStaleness staleness;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     if (auto progress = ParseProgressLine(line)) latest = *std::move(progress);
+    staleness.Hear(line);
   }
+  if (!staleness.empty()) latest.Set("staleness", staleness.Describe());
   return latest;
 }
 

@@ -9,7 +9,8 @@
 
 namespace weft::platform {
 
-// Of the last line of the task's container that tells a step; null: none of its last ones does.
+// What the last lines of the task's container tell of steps, and of stale updates by "staleness";
+// null: nothing.
 StatusOr<Json> ReadProgress(KubernetesStore* cluster, const ObjectName& pod);
 
 // All of it. PermissionDenied says which rights are missing. Borrows the store.

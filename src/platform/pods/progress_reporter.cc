@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
-
 #include "base/log.h"
 #include "platform/object/fields.h"
 #include "platform/object/job_annotations.h"
@@ -26,12 +24,6 @@ std::optional<int64_t> SecondsLeft(int64_t first, int64_t step, int64_t steps,
   return absl::ToInt64Seconds(absl::Ceil(left, absl::Seconds(1)));
 }
 
-// As `weft exec` prints the lines of several processes: "[ps-0] ..."; else empty.
-std::string SpeakerOf(absl::string_view line) {
-  const size_t close = absl::StartsWith(line, "[") ? line.find("] ") : absl::string_view::npos;
-  return close == absl::string_view::npos ? "" : std::string(line.substr(1, close - 1));
-}
-
 }  // namespace
 
 void ProgressReporter::Hear(const Json& pod, const std::vector<std::string>& lines) {
@@ -44,15 +36,16 @@ void ProgressReporter::Hear(const Json& pod, const std::vector<std::string>& lin
     return;
   }
   std::optional<Json> latest;
-  std::map<std::string, UpdateStaleness> staleness;
+  ToldStaleness staleness = found == pods_.end() ? ToldStaleness() : found->second.staleness;
+  bool has_news = false;
   for (const std::string& line : lines) {
     if (std::optional<Json> progress = ParseProgressLine(line)) latest = std::move(progress);
-    if (const auto told = UpdateStaleness::FromLine(line)) staleness[SpeakerOf(line)] = *told;
+    has_news = staleness.Hear(line) || has_news;
   }
-  if (!latest.has_value() && staleness.empty()) return;
+  if (!latest.has_value() && !has_news) return;
   State* const state = &pods_[uid];
   if (latest.has_value()) HearStep(*std::move(latest), state);
-  for (const auto& [task, told] : staleness) state->staleness[task] = told;
+  state->staleness = std::move(staleness);
   state->is_written = false;
   if (clock_->Monotonic() - state->written >= period_) Write(pod, state);
 }
@@ -75,11 +68,7 @@ void ProgressReporter::Write(const Json& pod, State* state) {
   state->is_written = true;
   state->written = clock_->Monotonic();
   Json report = state->latest;
-  if (!state->staleness.empty()) {
-    UpdateStaleness all;
-    for (const auto& [task, told] : state->staleness) all.Add(told);
-    report.Set("staleness", all.Describe());
-  }
+  if (!state->staleness.empty()) report.Set("staleness", state->staleness.Describe());
   Json patch;
   SetField(&patch, {"metadata", "annotations", kProgressAnnotation}, report.Dump());
   const Status status =

@@ -29,8 +29,8 @@ class ProgressReporter {
   struct State {
     int64_t first_step = 0;  // since the program began, or began again
     absl::Duration first_heard;
-    Json latest;                                       // null: no step yet
-    std::map<std::string, UpdateStaleness> staleness;  // by the task that several of a pod name
+    Json latest;  // null: no step yet
+    ToldStaleness staleness;
     bool is_written = true;
     absl::Duration written = -absl::InfiniteDuration();
   };

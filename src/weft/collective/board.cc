@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 
 #include <unistd.h>
@@ -23,6 +24,13 @@ struct NoteHead {
 };
 constexpr size_t kHeadWords = sizeof(NoteHead) / sizeof(uint64_t);
 static_assert(sizeof(NoteHead) % sizeof(uint64_t) == 0);
+constexpr size_t kWordsBeforeSignature = offsetof(NoteHead, signature) / sizeof(uint64_t);
+static_assert(offsetof(NoteHead, signature) % sizeof(uint64_t) == 0);
+
+// Those of the head that say anything.
+size_t WordsWith(uint64_t signature_size) {
+  return kWordsBeforeSignature + (signature_size + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+}
 
 struct OfferBytes {
   int32_t pid;
@@ -46,18 +54,51 @@ class KeptBoard final : public RefCounted {
 
 }  // namespace
 
-// As it lies in memory, zeros at first. A note's number is zero while it is written.
+// As it lies in memory, zeros at first. Its owner alone writes, of any thread; others look whenever
+// they like, so each field says what orders it. No fences: thread sanitizer does not know them.
 struct BoardLayout {
+  // Set before the board is offered; who has the offer has it by a message, which orders both.
   Number nonce;
+  // Calls of the owner that wait for messages. Who sleeps adds to it and then looks at `numbers`;
+  // who posts stores a number and then looks at it. All four are sequentially consistent: one of
+  // the two sees what the other did, so that nobody sleeps beside a note that nobody tells of.
   alignas(64) std::atomic<uint32_t> asleep;
+  // Zero while the note is written; else larger than every number before. It is stored last, which
+  // releases the head and the bytes; a look begins with it, which acquires them. A note's bytes
+  // stay until all that it is for have returned it, so for these one look at the number is enough.
   alignas(64) Number numbers[kNotesOfBoard];
-  alignas(64) Number reads[kMostTasksOfBoards];  // nonces of the boards that the owner looks at
-  // Of each task's notes, the number that the owner has done with last.
+  // Nonces of the boards that the owner looks at. Only what is in it gets notes; the owner had
+  // opened the board before, and nothing else of it is asked for.
+  alignas(64) Number reads[kMostTasksOfBoards];
+  // Of each task's notes, the number that the owner has done with last. The release orders its last
+  // look at the bytes before, and the acquire of who wrote them the next bytes behind it.
   alignas(64) Number returned[kMostTasksOfBoards][kNotesOfBoard];
+  // May be written while somebody looks whom the last note here was not for. Each word is released
+  // after the zero in `numbers`, and acquired before the second look there: who has read a word of
+  // the next note finds another number, and takes nothing from it.
   alignas(64) Number heads[kNotesOfBoard][kHeadWords];
 };
 
 namespace {
+
+// The number of the note at this place, as far as it is not in `returned` and of `key`, where one
+// is given, and its head; 0: there is none, or it is being written.
+uint64_t ReadHead(const BoardLayout& board, int place, const Number* returned, const NoteKey* key,
+                  bool with_signature, NoteHead* head) {
+  const uint64_t number = board.numbers[place].load(std::memory_order_seq_cst);
+  if (number == 0 || number == returned[place].load(std::memory_order_relaxed)) return 0;
+  uint64_t words[kHeadWords];
+  const auto read = [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i)
+      words[i] = board.heads[place][i].load(std::memory_order_acquire);
+    std::memcpy(head, words, end * sizeof(uint64_t));
+  };
+  read(0, kWordsBeforeSignature);
+  if (key != nullptr && !(head->key == *key)) return 0;
+  if (head->size > kMostBytesOfNote || head->signature_size > kMostSignatureOfNote) return 0;
+  if (with_signature) read(kWordsBeforeSignature, WordsWith(head->signature_size));
+  return board.numbers[place].load(std::memory_order_relaxed) == number ? number : 0;
+}
 
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kRoomsBegin = (sizeof(BoardLayout) + kPage - 1) / kPage * kPage;
@@ -169,11 +210,9 @@ uint64_t Boards::Post(const NoteKey& key, absl::string_view signature, int64_t s
   uint64_t words[kHeadWords];
   std::memcpy(words, &head, sizeof(head));
   BoardLayout& layout = own_->layout();
-  // Others, whom the last note here was not for, may be reading it.
   layout.numbers[place].store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  for (size_t i = 0; i < kHeadWords; ++i)
-    layout.heads[place][i].store(words[i], std::memory_order_relaxed);
+  for (size_t i = 0; i < WordsWith(signature.size()); ++i)
+    layout.heads[place][i].store(words[i], std::memory_order_release);
   for (const Piece& piece : pieces) {
     if (piece.bytes.size_bytes() > 0)
       std::memcpy(own_->RoomOf(place) + piece.offset, piece.bytes.bytes(),
@@ -184,45 +223,46 @@ uint64_t Boards::Post(const NoteKey& key, absl::string_view signature, int64_t s
   return tasks;
 }
 
-std::optional<Boards::Seen> Boards::Look(int task, const NoteKey& key) const {
+std::optional<uint64_t> Boards::Look(int task, const NoteKey& key, Note* note) const {
   const std::shared_ptr<Board>& board = boards_[static_cast<size_t>(task)];
   if (board == nullptr) return std::nullopt;
-  const BoardLayout& theirs = board->layout();
-  const Number* const returned = own_->layout().returned[task];
   for (int place = 0; place < kNotesOfBoard; ++place) {
-    const uint64_t number = theirs.numbers[place].load(std::memory_order_seq_cst);
-    if (number == 0 || number == returned[place].load(std::memory_order_relaxed)) continue;
-    uint64_t words[kHeadWords];
-    for (size_t i = 0; i < kHeadWords; ++i)
-      words[i] = theirs.heads[place][i].load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (theirs.numbers[place].load(std::memory_order_relaxed) != number) continue;
     NoteHead head;
-    std::memcpy(&head, words, sizeof(head));
-    if (!(head.key == key) || (head.tasks & BitOf(me_)) == 0) continue;
-    if (head.size > kMostBytesOfNote || head.signature_size > kMostSignatureOfNote) continue;
-    return Seen{.place = place,
-                .number = number,
-                .size = head.size,
-                .signature = std::string(head.signature, head.signature_size)};
+    const uint64_t number = ReadHead(board->layout(), place, own_->layout().returned[task], &key,
+                                     note != nullptr, &head);
+    if (number == 0 || (head.tasks & BitOf(me_)) == 0) continue;
+    if (note != nullptr) {
+      note->signature.assign(head.signature, head.signature_size);
+      note->place = place;
+      note->number = number;
+    }
+    return head.size;
   }
   return std::nullopt;
 }
 
 std::optional<Boards::Note> Boards::Find(int task, const NoteKey& key) const {
-  std::optional<Seen> seen = Look(task, key);
-  if (!seen.has_value()) return std::nullopt;
-  Note note{.signature = std::move(seen->signature),
-            .whole = {},
-            .place = seen->place,
-            .number = seen->number};
+  Note note;
+  const std::optional<uint64_t> size = Look(task, key, &note);
+  if (!size.has_value()) return std::nullopt;
   const std::shared_ptr<Board>& board = boards_[static_cast<size_t>(task)];
-  if (seen->size > 0) {
-    note.whole =
-        Tensor(DType::kUint8, Shape{static_cast<int64_t>(seen->size)},
-               WrapReadOnly(board->RoomOf(seen->place), seen->size, MakeRef<KeptBoard>(board)));
+  if (*size > 0) {
+    note.whole = Tensor(DType::kUint8, Shape{static_cast<int64_t>(*size)},
+                        WrapReadOnly(board->RoomOf(note.place), *size, MakeRef<KeptBoard>(board)));
   }
   return note;
+}
+
+std::vector<int32_t> Boards::Instances(int task) const {
+  std::vector<int32_t> instances;
+  const std::shared_ptr<Board>& board = boards_[static_cast<size_t>(task)];
+  for (int place = 0; board != nullptr && place < kNotesOfBoard; ++place) {
+    NoteHead head;
+    const uint64_t number = ReadHead(board->layout(), place, own_->layout().returned[task], nullptr,
+                                     /*with_signature=*/false, &head);
+    if (number != 0 && (head.tasks & BitOf(me_)) != 0) instances.push_back(head.key.instance);
+  }
+  return instances;
 }
 
 void Boards::Return(int task, const Note& note) {

@@ -88,8 +88,10 @@ class Boards {
   };
   // What `task` has up for this task. Its bytes stay until Return.
   std::optional<Note> Find(int task, const NoteKey& key) const;
-  bool Has(int task, const NoteKey& key) const { return Look(task, key).has_value(); }
+  bool Has(int task, const NoteKey& key) const { return Look(task, key, nullptr).has_value(); }
   void Return(int task, const Note& note);
+  // The instances of which `task` has notes up for this task.
+  std::vector<int32_t> Instances(int task) const;
 
   // A task that does not look any more, though it waits, is told by messages that it should.
   // Who waits looks once more after this; who posts asks after that.
@@ -98,14 +100,9 @@ class Boards {
   bool IsAsleep(int task) const;
 
  private:
-  struct Seen {
-    int place = 0;
-    uint64_t number = 0;
-    uint64_t size = 0;
-    std::string signature;
-  };
   Boards(std::shared_ptr<Board> own, int me, std::vector<std::shared_ptr<Board>> boards);
-  std::optional<Seen> Look(int task, const NoteKey& key) const;
+  // True if it is there; then `note`, which may be null, has all but its bytes. Returns their size.
+  std::optional<uint64_t> Look(int task, const NoteKey& key, Note* note) const;
   // Tasks that look at this task's board.
   uint64_t Readers() const;
   int FreePlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -5,12 +5,16 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "base/threads.h"
 
 namespace weft::collective {
 namespace {
@@ -90,6 +94,35 @@ TEST_F(BoardTest, WhoDoesNotLookGetsMessages) {
   EXPECT_TRUE(first->IsAsleep(1));
   second->Wake();
   EXPECT_FALSE(first->IsAsleep(1));
+}
+
+// Thread sanitizer looks at it, too.
+TEST_F(BoardTest, WhoLooksWhileOthersWriteFindsWholeNotesOrNone) {
+  constexpr uint64_t kNotes = 3000;
+  const auto first = Of(0), second = Of(1), third = Of(2);
+  const auto key_of = [](uint64_t n) {
+    return NoteKey{.epoch = n, .ordinal = n, .frame = n, .iteration = static_cast<int64_t>(n)};
+  };
+  // The third gets every other note only, and looks while the places of the rest are written again.
+  const auto read = [&](Boards* boards, uint64_t step) {
+    for (uint64_t n = 0; n < kNotes; n += step) {
+      std::optional<Boards::Note> note;
+      while (!(note = boards->Find(0, key_of(n))).has_value()) std::this_thread::yield();
+      EXPECT_EQ(note->signature, absl::StrCat("sum ", n));
+      EXPECT_EQ(BytesOf(note), std::vector<uint8_t>(700, static_cast<uint8_t>(n)));
+      boards->Return(0, *note);
+    }
+  };
+  Thread every("every", [&] { read(second.get(), 1); });
+  Thread other("other", [&] { read(third.get(), 2); });
+  for (uint64_t n = 0; n < kNotes; ++n) {
+    const std::vector<uint8_t> bytes(700, static_cast<uint8_t>(n));
+    const uint64_t tasks = n % 2 == 0 ? kOthers : 0b010;
+    while (first->Post(key_of(n), absl::StrCat("sum ", n), 700, Bytes(bytes), tasks) == 0)
+      std::this_thread::yield();
+  }
+  every.Join();
+  other.Join();
 }
 
 TEST_F(BoardTest, OffersThatAreNoneAreRefused) {

@@ -15,8 +15,6 @@ constexpr size_t kEarlyPackets = 4096;  // of one epoch
 constexpr int kMostQuestions = 30;
 // Another question to a leader that could not be reached.
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(500);
-// The leader knows better than its members who is missing: it gets this much longer to say so.
-constexpr absl::Duration kLeadersTurn = absl::Seconds(2);
 
 }  // namespace
 
@@ -52,6 +50,8 @@ void Engine::Run(CollectiveCall what, Done done) {
     absl::MutexLock lock(&mutex_);
     const int32_t key = call->what.group_key;
     Group& group = groups_[key];
+    call->since = remarks_;
+    RemarkLater();
     if (call->ended) {
       // Cancelled in between.
     } else if (call->what.group_size > 0 || !options_.open_groups) {
@@ -188,6 +188,7 @@ void Engine::PostAll(std::vector<Addressed> messages) {
 void Engine::End(const CallRef& call, StatusOr<Tensor> result) {
   if (call->ended) return;
   call->ended = true;
+  if (remarks_in_a_row_ == kMostRemarks) remarks_in_a_row_ = 0;  // it goes on
   ends_.emplace_back(call, std::move(result));
 }
 
@@ -255,6 +256,7 @@ void Engine::TakeJoin(const CollectiveMessage& message) {
   const std::optional<Leader::Forming> forming = leader_.Join(message, &out);
   PostAll(std::move(out));
   if (forming) Schedule(*forming);
+  RemarkLater();
 }
 
 void Engine::Schedule(const Leader::Forming& forming) {
@@ -468,43 +470,6 @@ void Engine::CallCancelled(const CallRef& call, const Status& why) {
   }
   // Not here: ending another call waits for its own callback, which may be doing the same.
   network_->Execute([this] { Work(); });
-}
-
-void Engine::CallLate(const CallRef& call, bool again) {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (call->ended) return;
-    const int32_t key = call->what.group_key;
-    Group& group = groups_[key];
-    const bool is_waiting =
-        std::find(group.waiting.begin(), group.waiting.end(), call) != group.waiting.end();
-    if (is_waiting && !again) {
-      network_->After(kLeadersTurn, [this, weak = std::weak_ptr<PendingCall>(call)] {
-        if (CallRef late = weak.lock()) CallLate(late, true);
-      });
-      return;
-    }
-    const std::string limit = absl::FormatDuration(call->what.timeout);
-    if (is_waiting) {
-      std::erase(group.waiting, call);
-      End(call, DeadlineExceeded("Group ", key, " was not formed within ", limit, " by ",
-                                 LeaderOf(call->what)));
-    } else {
-      std::string awaited;
-      for (const auto& [number, exchange] : group.exchanges) {
-        const auto& calls = exchange->calls();
-        if (std::find(calls.begin(), calls.end(), call) == calls.end()) continue;
-        exchange->Collect().IgnoreError();
-        awaited = exchange->Awaited();
-      }
-      const Status late =
-          DeadlineExceeded("Instance ", call->what.instance_key, " of group ", key,
-                           " did not end within ", limit, ": waiting for ", awaited);
-      EndEpoch(key, &group, late, late, /*tell=*/true);
-      End(call, late);
-    }
-  }
-  Work();
 }
 
 }  // namespace weft::collective

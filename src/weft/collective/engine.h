@@ -27,7 +27,7 @@ namespace weft::collective {
 
 // What a message between two tasks of a host takes, twice.
 inline constexpr absl::Duration kPatience = absl::Microseconds(100);
-
+inline constexpr int kMostRemarks = 10;  // on calls that wait
 struct EngineOptions {
   // "/job:worker/replica:0/task:0": who forms groups; empty: this task.
   std::string leader;
@@ -49,7 +49,6 @@ class Engine final : public CollectiveRunner {
  public:
   // `network` must outlive the last call of the engine, and may end before it does.
   Engine(EngineOptions options, Network* network);
-
   void Run(CollectiveCall call, Done done) override;
 
   // From the network, on any thread. `body` are bytes, not initialized if there are none.
@@ -139,7 +138,6 @@ class Engine final : public CollectiveRunner {
   void Post(const std::string& task, CollectiveMessage message, std::vector<Tensor> body)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostAll(std::vector<Addressed> messages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
   void TakeJoin(const CollectiveMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeGroup(const CollectiveMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeAbort(const CollectiveMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -147,6 +145,8 @@ class Engine final : public CollectiveRunner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CallCancelled(const CallRef& call, const Status& why);
   void CallLate(const CallRef& call, bool again);
+  void RemarkLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remark();
   void AskAgain(int32_t key, Group* group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Bury(uint64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -171,7 +171,7 @@ class Engine final : public CollectiveRunner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::map<int32_t, Group>::iterator GroupOf(const ExchangeRef& exchange)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Watch(const ExchangeRef& exchange);
+  ExchangeRef Watch(const ExchangeRef& exchange);
 
   const EngineOptions options_;
   Network* const network_;
@@ -189,6 +189,9 @@ class Engine final : public CollectiveRunner {
   std::deque<Letter> letters_ ABSL_GUARDED_BY(mutex_);
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;
   Ends ends_ ABSL_GUARDED_BY(mutex_);
+  int64_t remarks_ ABSL_GUARDED_BY(mutex_) = 0;       // looks for calls that wait for long
+  int remarks_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;  // that found some
+  uint64_t formings_ ABSL_GUARDED_BY(mutex_) = 0;     // before the one that is due; 0: none is
   // Until when callers that look at boards do not yield, as that took long, and how long it was.
   std::atomic<int64_t> crowded_until_ns_{0};
   std::atomic<int64_t> rest_ns_{0};

@@ -304,6 +304,53 @@ TEST_P(EngineTest, ALateRankIsNamed) {
   EXPECT_THAT(result.status().message(), HasSubstr("waiting for /job:worker/replica:0/task:1"));
 }
 
+TEST_P(EngineTest, RanksThatComeInAnotherOrderAreBothNamed) {
+  Tasks tasks(2);
+  std::vector<CollectiveCall> first{
+      CallOf(CollectiveKind::kReduce, 2, DeviceOf(0, 0), Tensor::Vector<float>({1})),
+      CallOf(CollectiveKind::kReduce, 2, DeviceOf(1, 0), Tensor::Vector<float>({1}))};
+  RunRanks(tasks, std::move(first), 1);
+  std::vector<CollectiveCall> crossed{
+      CallOf(CollectiveKind::kReduce, 2, DeviceOf(0, 0), Tensor::Vector<float>({1})),
+      CallOf(CollectiveKind::kReduce, 2, DeviceOf(1, 0), Tensor::Vector<float>({1}))};
+  for (CollectiveCall& call : crossed) {
+    call.step_id = 2;
+    call.timeout = absl::Seconds(5);
+  }
+  crossed[1].instance_key = 8;
+  std::vector<StatusOr<Tensor>> results(2, Status(absl::StatusCode::kUnknown, "none"));
+  for (size_t task = 0; task < 2; ++task) {
+    tasks.engine(static_cast<int>(task)).Run(std::move(crossed[task]), [&, task](auto result) {
+      results[task] = std::move(result);
+    });
+  }
+  tasks.RunAll();
+  tasks.Advance(absl::Seconds(5));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(results[0].status())) << results[0].status();
+  EXPECT_THAT(results[0].status().message(),
+              HasSubstr("Instance 7 of group 3 did not end within 5s: waiting for "
+                        "/job:worker/replica:0/task:1; /job:worker/replica:0/task:1 has come to "
+                        "instance 8, but no rank here"));
+}
+
+TEST(LeaderTest, SaysWhichTasksAGroupStillLacks) {
+  Leader leader(1, {"/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"});
+  CollectiveMessage join;
+  join.set_group_key(3);
+  join.set_group_size(2);
+  CollectiveMember* const member = join.add_member();
+  member->set_task("/job:worker/replica:0/task:0");
+  member->set_device(DeviceOf(0, 0));
+  std::vector<Addressed> out;
+  leader.Join(join, &out);
+  EXPECT_TRUE(leader.IsForming());
+  EXPECT_TRUE(leader.Late(leader.next_number() - 1).empty());
+  EXPECT_THAT(leader.Late(leader.next_number()),
+              testing::ElementsAre(HasSubstr("Group 3 still forms: 1 of 2 members are there, "
+                                             "/job:worker/replica:0/task:0/device:CPU:0; nothing "
+                                             "came from /job:worker/replica:0/task:1")));
+}
+
 TEST_P(EngineTest, ALostTaskEndsTheOthersCalls) {
   Tasks tasks(3);
   const auto call = [](int task, int64_t step) {

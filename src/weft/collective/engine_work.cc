@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine does without its lock, and how it waits for what tasks of its host put up.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -152,15 +153,16 @@ Engine::ExchangeRef Engine::TakeReady() {
   return nullptr;
 }
 
-// Looks for a while at boards for the caller's exchange; then others must tell it.
-void Engine::Watch(const ExchangeRef& exchange) {
+// Looks for a while at boards for the caller's exchange; then others must tell it. Returns what is
+// to do now, if nothing is to be sent or ended before.
+Engine::ExchangeRef Engine::Watch(const ExchangeRef& exchange) {
   Exchange::Lookout lookout;
   {
     absl::MutexLock lock(&mutex_);
     if (!exchange->LooksAtBoards() || exchange->crowded) {
       const auto sleeps = GroupOf(exchange);
       if (sleeps != groups_.end()) Sleep(sleeps->first, &sleeps->second, exchange);
-      return;
+      return nullptr;
     }
     lookout = exchange->Missing();
   }
@@ -183,27 +185,32 @@ void Engine::Watch(const ExchangeRef& exchange) {
   }
   absl::MutexLock lock(&mutex_);
   const auto found = GroupOf(exchange);
-  if (found == groups_.end() || Look(found->first, &found->second, exchange)) return;
-  Sleep(found->first, &found->second, exchange);
+  if (found != groups_.end() && !Look(found->first, &found->second, exchange))
+    Sleep(found->first, &found->second, exchange);
+  return letters_.empty() && ends_.empty() ? TakeReady() : nullptr;
 }
 
 void Engine::Work(const PendingCall* own) {
   ExchangeRef watched;  // the one that `own` is of, while it waits
+  ExchangeRef exchange;
+  bool is_flushed = false;
   while (true) {
-    Flush(own);
-    ExchangeRef exchange;
-    {
+    if (!std::exchange(is_flushed, false)) {
+      Flush(own);
       absl::MutexLock lock(&mutex_);
       exchange = TakeReady();
     }
     if (exchange == nullptr) {
       if (watched == nullptr) return;
-      Watch(std::exchange(watched, nullptr));
+      exchange = Watch(std::exchange(watched, nullptr));
+      is_flushed = exchange != nullptr;
       continue;
     }
     const Status done = exchange->Do();
     absl::MutexLock lock(&mutex_);
     if (AfterWork(exchange, done, own)) watched = exchange;
+    is_flushed = letters_.empty() && ends_.empty();
+    exchange = is_flushed ? TakeReady() : nullptr;
   }
 }
 
@@ -215,7 +222,7 @@ void Engine::Finish(const CallRef& call, StatusOr<Tensor> result) {
 
 void Engine::Flush(const PendingCall* own) {
   while (true) {
-    Letter letter;
+    std::optional<Letter> letter;
     Ends ends;
     {
       absl::MutexLock lock(&mutex_);
@@ -228,12 +235,12 @@ void Engine::Flush(const PendingCall* own) {
         return;
       }
     }
-    if (!letter.task.empty()) {
+    if (letter.has_value()) {
       // Whoever sends does it for all, so that the order stays.
-      if (letter.task == self()) {
-        Received(self(), std::move(letter.message), Tensor());
+      if (letter->task == self()) {
+        Received(self(), std::move(letter->message), Tensor());
       } else {
-        network_->Send(letter.task, std::move(letter.message), std::move(letter.body));
+        network_->Send(letter->task, std::move(letter->message), std::move(letter->body));
       }
       absl::MutexLock lock(&mutex_);
       sending_ = false;

@@ -198,7 +198,7 @@ bool Exchange::HasWork() const {
       // Where nobody else could be the source, that is for Begin to say.
       return kind_ != CollectiveKind::kBroadcast || Root() >= 0 || group_->tasks.size() == 1;
     case Stage::kExchanging:
-      return round_ == schedule_.rounds.size() || RoundIsIn();
+      return RoundIsIn();
     case Stage::kFinished:
       return false;
   }
@@ -214,7 +214,6 @@ void Exchange::TakeWork() {
     root_ = Root();
     return;
   }
-  if (round_ == schedule_.rounds.size()) return;
   for (const Transfer& receive : schedule_.rounds[round_].receives) {
     const auto found = inbox_.find({RoundLabel(round_), receive.peer});
     taken_.emplace(found->first, std::move(found->second));
@@ -226,15 +225,16 @@ Status Exchange::Do() {
   if (stage_ == Stage::kGathering) {
     WEFT_RETURN_IF_ERROR(Begin());
     stage_ = Stage::kExchanging;
-  } else if (round_ < schedule_.rounds.size()) {
+  } else {
     WEFT_RETURN_IF_ERROR(TakeRound());
     ++round_;
-  } else {
-    WEFT_RETURN_IF_ERROR(Finish());
-    stage_ = Stage::kFinished;
+  }
+  if (round_ < schedule_.rounds.size()) {
+    MakeSends();
     return absl::OkStatus();
   }
-  if (round_ < schedule_.rounds.size()) MakeSends();
+  WEFT_RETURN_IF_ERROR(Finish());
+  stage_ = Stage::kFinished;
   return absl::OkStatus();
 }
 
@@ -545,6 +545,16 @@ StatusOr<Tensor> Exchange::Assemble(int local) const {
     WEFT_ASSIGN_OR_RETURN(flat, flat.Clone());
   }
   return flat.Reshaped(shape);
+}
+
+std::vector<std::string> Exchange::CameAlone() const {
+  std::vector<std::string> tasks;
+  for (const auto& [from, packet] : inbox_) {
+    const std::string& task = group_->tasks[static_cast<size_t>(from.second)];
+    if (num_calls_ == 0 && std::find(tasks.begin(), tasks.end(), task) == tasks.end())
+      tasks.push_back(task);
+  }
+  return tasks;
 }
 
 std::string Exchange::Awaited() const {

@@ -35,6 +35,7 @@ struct PendingCall {
   bool is_registered = false;
   Wait wait;
   bool ended = false;  // guarded by the engine
+  int64_t since = 0;   // the engine's remarks when it came
 };
 using CallRef = std::shared_ptr<PendingCall>;  // shared with the cancellation's callback and timers
 
@@ -108,6 +109,8 @@ class Exchange {
   const Tensor& result(size_t i) const { return results_[i]; }
   // "waiting for ..." of the ranks or tasks that it needs next.
   std::string Awaited() const;
+  // Tasks of which something came, while no rank here has come.
+  std::vector<std::string> CameAlone() const;
   const Key& key() const { return key_; }
 
   // Without it.

@@ -2,7 +2,6 @@
 // What an exchange has on boards.
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -22,14 +21,16 @@ NoteKey Exchange::NoteKeyOf(size_t round) const {
 // Puts this round's chunks on the board. Returns the tasks, as bits, that find them there.
 uint64_t Exchange::Pin() {
   uint64_t tasks = 0;
-  std::set<int> chunks;
+  std::vector<bool> is_sent(chunks_.size());
   for (const Transfer& send : schedule_.rounds[round_].sends) {
     tasks |= uint64_t{1} << send.peer;
-    for (int i = send.first; i < send.first + send.count; ++i) chunks.insert(i);
+    for (int i = send.first; i < send.first + send.count; ++i)
+      is_sent[static_cast<size_t>(i)] = true;
   }
   const auto size = static_cast<int64_t>(DTypeSize(dtype_));
   std::vector<Boards::Piece> pieces;
-  for (const int i : chunks) {
+  for (int i = 0; i < schedule_.num_chunks; ++i) {
+    if (!is_sent[static_cast<size_t>(i)]) continue;
     pieces.push_back({.offset = elements_ * i / schedule_.num_chunks * size,
                       .bytes = chunks_[static_cast<size_t>(i)]});
   }

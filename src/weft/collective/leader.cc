@@ -2,6 +2,7 @@
 #include "weft/collective/leader.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <tuple>
 
@@ -180,13 +181,30 @@ CollectiveMessage Leader::GroupMessage(int32_t group_key, const Group& group) co
   return message;
 }
 
-std::string Leader::Missing(const Group& group) const {
+std::string Leader::Present(const Group& group) const {
   const std::set<std::string> joined = TasksOf(group.members);
   std::vector<std::string> silent;
   for (const std::string& task : tasks_) {
     if (!joined.contains(task)) silent.push_back(task);
   }
-  return silent.empty() ? "" : absl::StrCat("; nothing came from ", absl::StrJoin(silent, ", "));
+  return absl::StrCat(
+      group.members.size(), " of ", std::abs(group.size), " members are there, ",
+      DevicesOf(group.members),
+      silent.empty() ? "" : absl::StrCat("; nothing came from ", absl::StrJoin(silent, ", ")));
+}
+
+std::vector<std::string> Leader::Late(uint64_t number) const {
+  std::vector<std::string> late;
+  for (const auto& [key, group] : groups_) {
+    if (group.epoch == 0 && group.number < number)
+      late.push_back(absl::StrCat("Group ", key, " still forms: ", Present(group)));
+  }
+  return late;
+}
+
+bool Leader::IsForming() const {
+  return std::any_of(groups_.begin(), groups_.end(),
+                     [](const auto& entry) { return entry.second.epoch == 0; });
 }
 
 void Leader::Deadline(int32_t group_key, uint64_t number, std::vector<Addressed>* out) {
@@ -194,10 +212,8 @@ void Leader::Deadline(int32_t group_key, uint64_t number, std::vector<Addressed>
   if (found == groups_.end()) return;
   const Group& group = found->second;
   if (group.number != number || group.epoch != 0) return;
-  const Status late = DeadlineExceeded(
-      "Group ", group_key, " did not fill within ", absl::FormatDuration(group.deadline), ": ",
-      group.members.size(), " of ", group.size, " members are there, ", DevicesOf(group.members),
-      Missing(group));
+  const Status late = DeadlineExceeded("Group ", group_key, " did not fill within ",
+                                       absl::FormatDuration(group.deadline), ": ", Present(group));
   for (const std::string& task : TasksOf(group.members))
     out->push_back({task, AbortMessage(group_key, 0, late)});
   groups_.erase(found);

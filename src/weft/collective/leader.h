@@ -52,6 +52,10 @@ class Leader {
   // A member's task has left this epoch, or is gone.
   void Left(int32_t group_key, uint64_t epoch);
   void TaskLost(const std::string& task, const Status& why, std::vector<Addressed>* out);
+  // Of groups that still form and began to before the `number`-th: who is there, who is not.
+  std::vector<std::string> Late(uint64_t number) const;
+  uint64_t next_number() const { return next_number_; }
+  bool IsForming() const;
 
  private:
   struct Group {
@@ -70,7 +74,8 @@ class Leader {
   Status Check(const Group& group, const CollectiveMessage& join) const;
   void Complete(int32_t group_key, Group* group, std::vector<Addressed>* out);
   CollectiveMessage GroupMessage(int32_t group_key, const Group& group) const;
-  std::string Missing(const Group& group) const;
+  // "1 of 2 members are there, ...; nothing came from ..."
+  std::string Present(const Group& group) const;
   // An open group is of all ranks that are alive, and before it began once, of all that may come.
   bool IsWhole(const Group& group) const;
   bool HasAllTasks(const Group& group) const;

@@ -101,7 +101,11 @@ class Taker {
   }
 
   Status Copy(const wire::HandoverBegun& begun) {
-    WEFT_ASSIGN_OR_RETURN(stream_, StreamReceiver::Connect(options_.stream, begun.data_address()));
+    // Where it answers, whatever its own name leads to: that of a service may mean us already.
+    WEFT_ASSIGN_OR_RETURN(SocketAddress stream, ParseSocketAddress(begun.data_address()));
+    WEFT_ASSIGN_OR_RETURN(const SocketAddress source, ParseSocketAddress(from_));
+    stream.host = source.host;
+    WEFT_ASSIGN_OR_RETURN(stream_, StreamReceiver::Connect(options_.stream, stream.ToString()));
     // While steps go on, as long as it becomes less.
     uint64_t before = 0;
     do {

@@ -214,6 +214,33 @@ TEST_F(HandoverTest, TheTaskGoesFromProcessToProcess) {
   Grow();
 }
 
+// As with pods, whose service leads to the next one as soon as theirs is to end.
+TEST(HandoverAddressTest, TheNameOfTheTaskMayLeadElsewhereAlready) {
+  const StatusOr<std::vector<int>> ports = FindFreeLoopbackPorts(1);
+  ASSERT_TRUE(ports.ok()) << ports.status();
+  const auto spec = cluster::ClusterSpec::FromJson(
+      absl::StrCat(R"({"ps":["127.0.0.2:)", ports->front(), R"("]})"));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const std::string there = absl::StrCat("127.0.0.1:", ports->front());
+  const auto start = [&](const std::string& address, const std::string& from) {
+    return Server::Start({.cluster = *spec,
+                          .task = {"ps", 0},
+                          .catalogue = &StandardCatalogue(),
+                          .devices = &StandardDevices(),
+                          .bind = "127.0.0.1",
+                          .take_over = address,
+                          .take_over_from = from,
+                          .num_threads = 1});
+  };
+  const auto old = start("", "");
+  ASSERT_TRUE(old.ok()) << old.status();
+  const auto next = start("127.0.0.1:0", there);
+  ASSERT_TRUE(next.ok()) << next.status();
+  wire::HandoverBegun begun;
+  ASSERT_EQ(Taker(there, 1).Ask("Begin", &begun), absl::OkStatus());
+  EXPECT_THAT(begun.moved_to(), HasSubstr("127.0.0.1:"));
+}
+
 TEST_F(HandoverTest, TwoAtATimeAreRefusedAndSoIsOneThatDoesNotLead) {
   Taker first(address_, 1), second(address_, 2);
   ASSERT_EQ(first.Run(1), absl::OkStatus());

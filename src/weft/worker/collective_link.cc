@@ -19,6 +19,8 @@ constexpr uint16_t kIsCollective = 1;
 // The message itself is the body: it names more members than fit into a frame's meta.
 constexpr uint16_t kMessageInBody = 2;
 constexpr size_t kMostMessageInMeta = 32 << 10;
+// What is computed from so few bytes takes less than to wake a thread for it.
+constexpr size_t kLittle = 16 << 10;
 
 StatusOr<Region> RegionOf(const std::string& bytes) {
   WEFT_ASSIGN_OR_RETURN(Region region, wire::AllocateBody(bytes.size()));
@@ -149,7 +151,8 @@ void CollectiveLink::Received(const std::string& task, const FrameHeader& header
     if (!tensor.ok()) return TaskLost(task, tensor.status());
     news.body = *std::move(tensor);
   }
-  Tell(std::move(news));
+  const bool is_little = news.message.kind() == CollectiveMessage::DATA && body.size <= kLittle;
+  Tell(std::move(news), is_little);
 }
 
 void CollectiveLink::TaskLost(const std::string& task, const Status& why) {
@@ -157,10 +160,10 @@ void CollectiveLink::TaskLost(const std::string& task, const Status& why) {
     absl::MutexLock lock(&mutex_);
     known_.erase(task);
   }
-  Tell({.task = task, .lost = why, .message = {}, .body = {}});
+  Tell({.task = task, .lost = why, .message = {}, .body = {}}, /*is_little=*/false);
 }
 
-void CollectiveLink::Tell(News news) {
+void CollectiveLink::Tell(News news, bool is_little) {
   {
     absl::MutexLock lock(&mutex_);
     if (stopped_) return;
@@ -168,27 +171,29 @@ void CollectiveLink::Tell(News news) {
     if (telling_) return;
     telling_ = true;
   }
-  pool_->Schedule([this] { TellAll(); });
+  // At most one on the connection's thread, which others wait for.
+  if (!is_little || TellNext()) pool_->Schedule([this] { TellAll(); });
 }
 
 void CollectiveLink::TellAll() {
-  while (true) {
-    News news;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (news_.empty()) {
-        telling_ = false;
-        return;
-      }
-      news = std::move(news_.front());
-      news_.pop_front();
-    }
-    if (news.lost.ok()) {
-      engine_->Received(news.task, std::move(news.message), std::move(news.body));
-    } else {
-      engine_->TaskLost(news.task, news.lost);
-    }
+  while (TellNext()) continue;
+}
+
+bool CollectiveLink::TellNext() {
+  News news;
+  {
+    absl::MutexLock lock(&mutex_);
+    news = std::move(news_.front());
+    news_.pop_front();
   }
+  if (news.lost.ok()) {
+    engine_->Received(news.task, std::move(news.message), std::move(news.body));
+  } else {
+    engine_->TaskLost(news.task, news.lost);
+  }
+  absl::MutexLock lock(&mutex_);
+  telling_ = !news_.empty();
+  return telling_;
 }
 
 }  // namespace weft::worker

@@ -25,7 +25,8 @@
 
 namespace weft::worker {
 
-// Thread-safe. The engine is told on the pool, in the order in which things came from the network.
+// Thread-safe. The engine is told in the order in which things came from the network, on the pool;
+// of small parts on the connection's own thread.
 class CollectiveLink final : public collective::Network {
  public:
   // Asks a task that nothing is known of where it is; may block.
@@ -69,8 +70,11 @@ class CollectiveLink final : public collective::Network {
     collective::CollectiveMessage message;
     std::vector<Tensor> body;
   };
-  void Tell(News news);
+  // On this thread if it is little and no other is telling.
+  void Tell(News news, bool is_little);
   void TellAll();
+  // Tells the first of the news. True if there is more; else the next one has to see to it.
+  bool TellNext();
   void Post(const std::string& task, Letter letter);
   void LookUp(const std::string& task);
 
