@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loop that a peer's program runs: a line in, a measured round out (see session_rounds.cc)."""
-import glob
+import contextlib
 import json
 import sys
 import time
 
 
 def cpu_seconds(*servers):
-    """CPU time of this process so far, and of all threads of the processes `servers` (None is none)."""
+    """CPU time of this process so far, and of the processes `servers` (None is none), with that of threads which have ended."""
     total = time.process_time()
     for server in servers:
-        for path in glob.glob('/proc/%d/task/*/schedstat' % server) if server is not None else ():
-            try:
-                with open(path) as file:
-                    total += int(file.read().split()[0]) / 1e9
-            except OSError:  # a thread that just ended
-                pass
+        if server is not None:
+            with contextlib.suppress(OSError):  # it just ended
+                total += time.clock_gettime((~server << 3) | 2)  # CPU clock of a whole process, see clock_getcpuclockid(3)
     return total
 
 
