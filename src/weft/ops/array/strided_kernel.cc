@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "weft/ops/elements.h"
-#include "weft/ops/row_copy.h"
 
 namespace weft::ops::array {
 namespace {
@@ -54,7 +53,12 @@ void MoveDenseSource(StridedCopy* copy) {
 template <typename T>
 void CopyRow(const T* source, int64_t source_stride, int64_t n, T* target, int64_t target_stride) {
   if (target_stride == 1 && source_stride == 1) {
-    CopyRowElements(source, n, target);
+    // Short rows: a call to memcpy costs more than the bytes.
+    if (n <= 4) {
+      for (int64_t i = 0; i < n; ++i) target[i] = source[i];
+    } else {
+      CopyElements(source, n, target);
+    }
   } else if (target_stride == 1 && source_stride == 0) {
     std::fill_n(target, n, *source);
   } else {
