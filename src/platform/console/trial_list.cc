@@ -94,9 +94,12 @@ Status ShowTrials(const Console& console, const std::string& name, TableForm for
   WEFT_ASSIGN_OR_RETURN(const std::vector<ObjectPtr> trials, TrialsOf(console, name));
   std::vector<Ranked> ranked;
   for (const ObjectPtr& trial : trials) ranked.push_back(RankedRow(*trial, experiment));
+  // Of equal ones the experiment calls one the best.
+  const std::string best = StringField(*object, {"status", "currentOptimalTrial", "bestTrialName"});
   const auto rank = [&](const Ranked& one) {
     const double value = one.value.value_or(0);
-    return std::tuple(!one.value.has_value(), experiment.objective.maximize ? -value : value);
+    return std::tuple(!one.value.has_value(), experiment.objective.maximize ? -value : value,
+                      one.row[0] != best);
   };
   std::stable_sort(ranked.begin(), ranked.end(),
                    [&](const Ranked& a, const Ranked& b) { return rank(a) < rank(b); });

@@ -83,6 +83,20 @@ TEST(TrialListTest, ShowsTheBestFirst) {
   ASSERT_TRUE(ShowTrials(console, "mnist-experiment", TableForm::kText).ok());
   EXPECT_THAT(out, testing::StartsWith("Experiment Name: mnist-experiment\n\ntrialName "));
   EXPECT_TRUE(IsObjectNotFound(ShowTrials(console, "other", TableForm::kText)));
+  // One that is as good is the best where the experiment says so.
+  Json equal = **store->Get(*FindKind("kubeflow.org", "Trial"), {"default", "mnist-experiment-a"});
+  SetField(&equal, {"status", "observation", "metrics"},
+           ParseYaml("[{name: Validation-accuracy, max: '0.98'}]", "test").value()[0]);
+  ASSERT_TRUE(store->Update(*FindKind("kubeflow.org", "Trial"), equal, {"status"}).ok());
+  for (const char* best : {"mnist-experiment-a", "mnist-experiment-c"}) {
+    Json found =
+        **store->Get(*FindKind("kubeflow.org", "Experiment"), {"default", "mnist-experiment"});
+    SetField(&found, {"status", "currentOptimalTrial", "bestTrialName"}, best);
+    ASSERT_TRUE(store->Update(*FindKind("kubeflow.org", "Experiment"), found, {"status"}).ok());
+    out.clear();
+    ASSERT_TRUE(ShowTrials(console, "mnist-experiment", TableForm::kCsv).ok());
+    EXPECT_THAT(out, testing::HasSubstr(absl::StrCat("status\n", best, ",0.98")));
+  }
 }
 
 }  // namespace

@@ -86,7 +86,8 @@ bool FindSum(Node* enter, LoopSum* sum) {
   if (reader == nullptr || reader->node != sum->merge) return false;
   Endpoint added = sum->addition->input(1 - going_on->input);
   while (added.node != nullptr && added.node->traits().passes_on == PassesOn::kItself &&
-         !HasEffect(*added.node) && OnlyReader(*added.node) != nullptr) {
+         !added.node->LowersTo(Kind::kEnter) && !HasEffect(*added.node) &&
+         OnlyReader(*added.node) != nullptr) {
     sum->passing.push_back(added.node);
     added = added.node->input(0);
   }
@@ -196,10 +197,16 @@ class Mover {
 
 Status SumProductsAfterLoops(const PlanOptions& options, Graph* graph) {
   if (!options.kernels->HasKernel("_AddProduct")) return absl::OkStatus();
+  // Of these a move removes none but its own.
+  std::vector<Node*> enters;
   for (Node* node : graph->nodes()) {
-    if (!node->LowersTo(InstructionKind::kEnter) || node->input(0).node == nullptr) continue;
+    if (node->LowersTo(InstructionKind::kEnter) && node->input(0).node != nullptr) {
+      enters.push_back(node);
+    }
+  }
+  for (Node* enter : enters) {
     LoopSum sum;
-    if (!FindSum(node, &sum) || !CanBeMoved(sum)) continue;
+    if (!FindSum(enter, &sum) || !CanBeMoved(sum)) continue;
     WEFT_RETURN_IF_ERROR(Mover(graph, sum).Move());
   }
   return absl::OkStatus();
