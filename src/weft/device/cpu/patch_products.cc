@@ -117,9 +117,8 @@ class Part {
 };
 
 // Calls run(part, first pixel, pixels, patches, share) for all groups and pixels, in their order,
-// until it says false. Of
-// one group's pixels as many come together as memory allows, for all threads; several groups are
-// shared out, piece by piece of pixels.
+// until it says false. Of one group's pixels as many come together as memory allows, for all
+// threads; several groups are shared out, piece by piece of pixels.
 template <typename T, typename Run>
 bool ForPixels(const ConvShape& s, WorkSharer share, const Run& run) {
   if (s.groups == 1) {

@@ -5,17 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "weft/device/cpu/gemm.h"
-#include "weft/kernel/op_spec.h"
 #include "weft/ops/broadcast.h"
+#include "weft/ops/matrix_product.h"
 
 namespace weft::ops::math::fused_product {
 namespace {
-
-// An error of a part, under the name that the part has in the user's graph.
-Status ErrorOf(const std::string& name, const Status& status) {
-  return Status(status.code(), absl::StrCat(status.message(), "\n\t [[{{node ", name, "}}]]"));
-}
 
 template <typename T>
 class FusedProductKernel final : public OpKernel {
@@ -35,53 +29,23 @@ class FusedProductKernel final : public OpKernel {
     const Tensor& a = c.input(0);
     const Tensor& b = c.input(1);
     const Tensor& bias = c.input(2);
-    MatrixProduct<T> p{.transpose_a = transpose_a_, .transpose_b = transpose_b_};
-    WEFT_RETURN_IF_ERROR(CheckMatrices(a, b, &p));
-    p.a = a.data<T>();
-    p.a_stride = a.dim(1);
-    p.b = b.data<T>();
-    p.b_stride = b.dim(1);
-    p.c_stride = p.n;
+    WEFT_RETURN_IF_ERROR(ErrorOfPart(names_[0], CheckProduct(a, b, transpose_a_, transpose_b_)));
+    MatrixProduct<T> p = ProductOf<T>(a, b, transpose_a_, transpose_b_);
     if (!strict_ && bias.shape() == Shape{p.m, p.n}) return AddTo(c, p, bias);
     if (bias.rank() != 1 || bias.dim(0) != p.n) return Broadcast(c, p, bias);
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape{p.m, p.n}));
     p.c = out->data<T>();
-    Multiply<T>(p, {.bias = bias.data<T>(), .activation = activation_},
-                [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
-                  c.ParallelFor(total, least, body);
-                });
+    Multiply<T>(p, {.bias = bias.data<T>(), .activation = activation_}, SharerOf(c));
     return absl::OkStatus();
   }
 
  private:
-  Status CheckMatrices(const Tensor& a, const Tensor& b, MatrixProduct<T>* p) const {
-    if (a.rank() != b.rank()) {
-      return ErrorOf(names_[0],
-                     InvalidArgument("In[0] and In[1] has different ndims: ", a.shape().ToString(),
-                                     " vs. ", b.shape().ToString()));
-    }
-    if (a.rank() != 2) {
-      return ErrorOf(names_[0], InvalidArgument("In[0] is not a matrix. Instead it has shape ",
-                                                a.shape().ToString()));
-    }
-    p->m = a.dim(transpose_a_ ? 1 : 0);
-    p->k = a.dim(transpose_a_ ? 0 : 1);
-    p->n = b.dim(transpose_b_ ? 0 : 1);
-    if (b.dim(transpose_b_ ? 1 : 0) == p->k) return absl::OkStatus();
-    return ErrorOf(names_[0],
-                   InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(),
-                                   ", In[1]: ", b.shape().ToString()));
-  }
-
   // A matrix in place of the bias, as where two products are added.
   Status AddTo(KernelContext& c, MatrixProduct<T> p, const Tensor& added) const {
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.ForwardOrAllocateOutput(2, 0, added.shape()));
     p.c = out->data<T>();
     if (p.c != added.data<T>()) std::copy_n(added.data<T>(), added.num_elements(), p.c);
-    const bool done = AddProducts<T>(
-        {p}, [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
-          c.ParallelFor(total, least, body);
-        });
+    const bool done = AddProducts<T>({p}, SharerOf(c));
     if (!done) return ResourceExhausted("No memory for a product of ", out->shape().ToString());
     if (activation_ != nullptr) {
       auto* bytes = reinterpret_cast<std::byte*>(p.c);
@@ -95,9 +59,10 @@ class FusedProductKernel final : public OpKernel {
     const Shape product_shape{p.m, p.n};
     if (strict_) {
       if (bias.rank() != 1) {
-        return ErrorOf(names_[1], InvalidArgument("Biases must be 1D: ", bias.shape().ToString()));
+        return ErrorOfPart(names_[1],
+                           InvalidArgument("Biases must be 1D: ", bias.shape().ToString()));
       }
-      return ErrorOf(
+      return ErrorOfPart(
           names_[1],
           InvalidArgument("Must provide as many biases as the last dimension of the input tensor: ",
                           bias.shape().ToString(), " vs. ", product_shape.ToString()));
@@ -107,7 +72,7 @@ class FusedProductKernel final : public OpKernel {
     Multiply<T>(p);
     StatusOr<Shape> shape = bias_is_left_ ? BroadcastShapes(bias.shape(), product_shape)
                                           : BroadcastShapes(product_shape, bias.shape());
-    if (!shape.ok()) return ErrorOf(names_[1], shape.status());
+    if (!shape.ok()) return ErrorOfPart(names_[1], shape.status());
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, *shape));
     if (out->num_elements() == 0) return absl::OkStatus();
     const auto loops = MakeBroadcastLoops<2>(*shape, {&product_shape, &bias.shape()});

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The product of two matrices.
-#include "weft/device/cpu/gemm.h"
-#include "weft/kernel/op_spec.h"
 #include "weft/ops/gradients.h"
+#include "weft/ops/matrix_product.h"
 
 namespace weft::ops::math::matmul {
 namespace {
@@ -20,41 +19,19 @@ class MatMulKernel final : public OpKernel {
   Status Compute(KernelContext& c) override {
     const Tensor& a = c.input(0);
     const Tensor& b = c.input(1);
-    if (a.rank() != 2 || b.rank() != 2) return RankError(a, b);
-    MatrixProduct<T> p{.transpose_a = transpose_a_, .transpose_b = transpose_b_};
-    p.m = a.dim(transpose_a_ ? 1 : 0);
-    p.k = a.dim(transpose_a_ ? 0 : 1);
-    p.n = b.dim(transpose_b_ ? 0 : 1);
-    if (b.dim(transpose_b_ ? 1 : 0) != p.k) {
-      return InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(),
-                             ", In[1]: ", b.shape().ToString());
-    }
+    WEFT_RETURN_IF_ERROR(CheckProduct(a, b, transpose_a_, transpose_b_));
+    MatrixProduct<T> p = ProductOf<T>(a, b, transpose_a_, transpose_b_);
     WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape{p.m, p.n}));
-    p.a = a.data<T>();
-    p.a_stride = a.dim(1);
-    p.b = b.data<T>();
-    p.b_stride = b.dim(1);
     p.c = out->data<T>();
-    p.c_stride = p.n;
     if (p.m * p.n * p.k < 1 << 16) {
       Multiply(p);
       return absl::OkStatus();
     }
-    Multiply<T>(p, {},
-                [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
-                  c.ParallelFor(total, least, body);
-                });
+    Multiply<T>(p, {}, SharerOf(c));
     return absl::OkStatus();
   }
 
  private:
-  static Status RankError(const Tensor& a, const Tensor& b) {
-    if (a.rank() != b.rank()) {
-      return InvalidArgument("In[0] and In[1] has different ndims: ", a.shape().ToString(), " vs. ",
-                             b.shape().ToString());
-    }
-    return InvalidArgument("In[0] is not a matrix. Instead it has shape ", a.shape().ToString());
-  }
   const bool transpose_a_;
   const bool transpose_b_;
 };

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/device/cpu/gemm.h"
-#include "weft/kernel/op_spec.h"
+#include "weft/ops/matrix_product.h"
 #include "weft/tensor/variant.h"
 
 namespace weft::ops::math::sum_of_products {
@@ -58,19 +57,6 @@ Tensor TensorOf(Ref<Sum> sum) {
 }
 
 template <typename T>
-MatrixProduct<T> ProductOf(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
-  return {.transpose_a = transpose_a,
-          .transpose_b = transpose_b,
-          .m = a.dim(transpose_a ? 1 : 0),
-          .n = b.dim(transpose_b ? 0 : 1),
-          .k = a.dim(transpose_a ? 0 : 1),
-          .a = a.data<T>(),
-          .a_stride = a.dim(1),
-          .b = b.data<T>(),
-          .b_stride = b.dim(1)};
-}
-
-template <typename T>
 StatusOr<Tensor> CopyOf(const KernelContext& c, const Tensor& tensor) {
   WEFT_ASSIGN_OR_RETURN(Tensor copy, c.AllocateTemporary(DTypeOf<T>, tensor.shape()));
   std::copy_n(tensor.data<T>(), copy.num_elements(), copy.data<T>());
@@ -89,14 +75,8 @@ StatusOr<Tensor> ValueOf(const KernelContext& c, const Sum& sum, bool transpose_
   }
   if (products.empty()) return at->start();
   WEFT_ASSIGN_OR_RETURN(Tensor value, CopyOf<T>(c, at->start()));
-  for (MatrixProduct<T>& product : products) {
-    product.c = value.data<T>();
-    product.c_stride = product.n;
-  }
-  const bool done = AddProducts<T>(
-      products, [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
-        c.ParallelFor(total, least, body);
-      });
+  for (MatrixProduct<T>& product : products) product.c = value.data<T>();
+  const bool done = AddProducts<T>(products, SharerOf(c));
   if (!done) return ResourceExhausted("No memory for a product of ", value.shape().ToString());
   return value;
 }
@@ -123,7 +103,7 @@ class AddKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Ref<Sum> sum, SumOf(c));
     const Tensor& a = c.input(1);
     const Tensor& b = c.input(2);
-    WEFT_RETURN_IF_ERROR(CheckMatrices(a, b));
+    WEFT_RETURN_IF_ERROR(ErrorOfPart(names_[0], CheckProduct(a, b, transpose_a_, transpose_b_)));
     const MatrixProduct<T> product = ProductOf<T>(a, b, transpose_a_, transpose_b_);
     if (!(sum->shape() == Shape{product.m, product.n})) return Broadcast(c, *sum, product);
     auto longer = MakeRef<Sum>(std::move(sum), a, b);
@@ -136,37 +116,16 @@ class AddKernel final : public OpKernel {
   }
 
  private:
-  // An error of a part, under the name that the part has in the user's graph.
-  Status ErrorOf(int part, const Status& status) const {
-    return Status(status.code(),
-                  absl::StrCat(status.message(), "\n\t [[{{node ", names_[part], "}}]]"));
-  }
-
-  Status CheckMatrices(const Tensor& a, const Tensor& b) const {
-    if (a.rank() != b.rank()) {
-      return ErrorOf(0, InvalidArgument("In[0] and In[1] has different ndims: ",
-                                        a.shape().ToString(), " vs. ", b.shape().ToString()));
-    }
-    if (a.rank() != 2) {
-      return ErrorOf(
-          0, InvalidArgument("In[0] is not a matrix. Instead it has shape ", a.shape().ToString()));
-    }
-    if (a.dim(transpose_a_ ? 0 : 1) == b.dim(transpose_b_ ? 1 : 0)) return absl::OkStatus();
-    return ErrorOf(0, InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(),
-                                      ", In[1]: ", b.shape().ToString()));
-  }
-
   // A product with one row or column where the sum has several.
   Status Broadcast(KernelContext& c, const Sum& sum, MatrixProduct<T> p) const {
     const Shape shape = sum.shape();
     const Shape product_shape{p.m, p.n};
     if ((p.m != 1 && p.m != shape.dim(0)) || (p.n != 1 && p.n != shape.dim(1))) {
-      return ErrorOf(1, InvalidArgument("Incompatible shapes: ", shape.ToString(), " vs. ",
-                                        product_shape.ToString()));
+      return ErrorOfPart(names_[1], InvalidArgument("Incompatible shapes: ", shape.ToString(),
+                                                    " vs. ", product_shape.ToString()));
     }
     WEFT_ASSIGN_OR_RETURN(Tensor product, c.AllocateTemporary(DTypeOf<T>, product_shape));
     p.c = product.data<T>();
-    p.c_stride = p.n;
     Multiply<T>(p);
     WEFT_ASSIGN_OR_RETURN(const Tensor before, ValueOf<T>(c, sum, transpose_a_, transpose_b_));
     WEFT_ASSIGN_OR_RETURN(Tensor value, CopyOf<T>(c, before));

@@ -107,10 +107,10 @@ TEST(AdamTest, LargeVariablesFollowTheFormula) {
   }
 }
 
-TEST(SparseMomentumTest, LargeSparseUpdatesEqualOneRowAtATime) {
-  const int64_t rows = 64, columns = 4096, count = 200;
-  std::vector<int32_t> indices(count);
-  for (int64_t i = 0; i < count; ++i) indices[i] = static_cast<int32_t>((i * 37) % rows);
+// A sparse update of zeros gives what one row after the other gives.
+template <typename Index>
+void ExpectOneRowAtATime(int64_t rows, int64_t columns, const std::vector<Index>& indices) {
+  const auto count = static_cast<int64_t>(indices.size());
   std::vector<float> gradients(count * columns);
   for (size_t i = 0; i < gradients.size(); ++i) gradients[i] = static_cast<float>(i % 13) - 6;
   auto var = MakeVariable(*Tensor::Zeros(DType::kFloat, Shape{rows, columns}));
@@ -118,7 +118,7 @@ TEST(SparseMomentumTest, LargeSparseUpdatesEqualOneRowAtATime) {
   ASSERT_TRUE(RunOp("SparseApplyMomentum",
                     {var, accum, Tensor::Scalar(0.5f),
                      Tensor::FromSpan<float>(Shape{count, columns}, gradients),
-                     Tensor::FromSpan<int32_t>(Shape{count}, indices), Tensor::Scalar(0.5f)})
+                     Tensor::FromSpan<Index>(Shape{count}, indices), Tensor::Scalar(0.5f)})
                   .ok());
   std::vector<float> expected(rows * columns), slot(rows * columns);
   for (int64_t i = 0; i < count; ++i) {
@@ -128,9 +128,16 @@ TEST(SparseMomentumTest, LargeSparseUpdatesEqualOneRowAtATime) {
       expected[indices[i] * columns + j] -= a * 0.5f;
     }
   }
-  EXPECT_EQ(
-      std::vector<float>(var->Read()->span<float>().begin(), var->Read()->span<float>().end()),
-      expected);
+  const Tensor result = *var->Read();
+  EXPECT_EQ(std::vector<float>(result.span<float>().begin(), result.span<float>().end()), expected)
+      << columns;
+}
+
+TEST(SparseMomentumTest, LargeSparseUpdatesEqualOneRowAtATime) {
+  const int64_t rows = 64, columns = 4096, count = 200;
+  std::vector<int32_t> indices(count);
+  for (int64_t i = 0; i < count; ++i) indices[i] = static_cast<int32_t>((i * 37) % rows);
+  ExpectOneRowAtATime(rows, columns, indices);
 }
 
 TEST(SparseMomentumTest, ShortRowsThatRepeatEqualOneRowAtATime) {
@@ -139,29 +146,7 @@ TEST(SparseMomentumTest, ShortRowsThatRepeatEqualOneRowAtATime) {
   for (int64_t i = 0; i < count; ++i) {
     indices[i] = i % 5 == 4 ? indices[i - 3] : i % 5 == 3 ? indices[i - 1] + 4096 : i * 37 % 4800;
   }
-  for (const int64_t columns : {1, 2, 3, 4, 8, 15}) {
-    std::vector<float> gradients(count * columns);
-    for (size_t i = 0; i < gradients.size(); ++i) gradients[i] = static_cast<float>(i % 13) - 6;
-    auto var = MakeVariable(*Tensor::Zeros(DType::kFloat, Shape{rows, columns}));
-    auto accum = MakeVariable(*Tensor::Zeros(DType::kFloat, Shape{rows, columns}));
-    ASSERT_TRUE(RunOp("SparseApplyMomentum",
-                      {var, accum, Tensor::Scalar(0.5f),
-                       Tensor::FromSpan<float>(Shape{count, columns}, gradients),
-                       Tensor::FromSpan<int64_t>(Shape{count}, indices), Tensor::Scalar(0.5f)})
-                    .ok());
-    std::vector<float> expected(rows * columns), slot(rows * columns);
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t j = 0; j < columns; ++j) {
-        float& a = slot[indices[i] * columns + j];
-        a = a * 0.5f + gradients[i * columns + j];
-        expected[indices[i] * columns + j] -= a * 0.5f;
-      }
-    }
-    const Tensor result = *var->Read();
-    EXPECT_EQ(std::vector<float>(result.span<float>().begin(), result.span<float>().end()),
-              expected)
-        << columns;
-  }
+  for (const int64_t columns : {1, 2, 3, 4, 8, 15}) ExpectOneRowAtATime(rows, columns, indices);
 }
 
 TEST(OptimizerTest, OneVariableMayServeTwice) {
