@@ -17,8 +17,9 @@ GOALS = {'vgg16': 0.5, 'lenet': 0.6, 'resnet18': 0.7, 'resnet50': 0.85, 'transfo
          'wide_deep': 0.35, 'deepfm': 0.35}
 MEMORY_GOAL = 0.8
 TOLERANCE = 2e-3  # of losses after three steps; ways to compute a convolution round differently
-# Batch norm of a few pixels magnifies that: TensorFlow's own two libraries differ by 1.5e-3 to 8e-3 in the third step.
-TOLERANCES = {'mobilenet': 2e-2}
+# Batch norm of a few pixels magnifies that: TensorFlow's own two libraries differ by 1.5e-3 to 8e-3 in the third step. In 50 layers
+# signs of single activations turn: gradients of these two libraries are 4% apart in one step, as ours are of either's.
+TOLERANCES = {'mobilenet': 2e-2, 'resnet50': 2e-2}
 
 
 def names():

@@ -35,6 +35,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 
 
+SETTLED = 0.25  # seconds: threads of the side before still spin for 0.2 after their work, waiting for more
+
+
 class Side:
     """A program that measures a round for each line it reads."""
 
@@ -60,8 +63,14 @@ class Side:
         self.check, self.answer = answer['check'], answer
 
     def round(self, case=''):
+        time.sleep(SETTLED)
         self.start_round(case)
         self.end_round()
+
+    def forget(self):
+        """The rounds so far do not count."""
+        self.times.clear()
+        self.cpus.clear()
 
     def end(self):
         with contextlib.suppress(OSError):
@@ -93,6 +102,10 @@ class Together:
         for side in self.sides:
             side.end_round()
 
+    def forget(self):
+        for side in self.sides:
+            side.forget()
+
     def end(self):
         for side in self.sides:
             side.end()
@@ -111,8 +124,13 @@ class Together:
 
 
 def measure(sides, rounds, tolerance=1e-3):
-    """Rounds of all sides in turn; refuses a side whose result differs from the first's."""
+    """Rounds of all sides in turn; refuses a side whose result differs from the first's. One round before them is not counted: while
+    the first program measures in it, the others are still starting on the same processors."""
     try:
+        for side in sides:
+            side.round()
+        for side in sides:
+            side.forget()
         for _ in range(rounds):
             for side in sides:
                 side.round()

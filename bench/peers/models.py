@@ -91,6 +91,7 @@ class ResNet18(ResNet):
 
 
 class ResNet50(ResNet):
+    optimizer = ('momentum', 0.001)  # with 0.01 rounding alone moves the third loss by some percent
     batch, blocks, bottleneck = 8, (3, 4, 6, 3), True
 
 

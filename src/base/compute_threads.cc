@@ -50,6 +50,7 @@ ClaimedThread::~ClaimedThread() {
 }
 
 int ComputingThreads() { return computing.load(std::memory_order_relaxed); }
+bool ThisThreadComputes() { return depth > 0; }
 
 uint64_t LoopsSplitByThisThread() { return split_loops; }
 void CountSplitLoop() { ++split_loops; }

@@ -41,6 +41,8 @@ class ClaimedThread {
 
 // How many threads compute or are claimed.
 int ComputingThreads();
+// Whether the calling thread is in a ComputeScope or works for a claim.
+bool ThisThreadComputes();
 
 // Counts, on each thread, the loops that were split up to be shared with others. A caller that
 // compares two readings learns whether the code between them shares its work out by itself.

@@ -6,6 +6,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include <sched.h>
+
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
@@ -95,6 +98,57 @@ TEST(ComputeThreadsTest, WhatABlockThrowsIsThrownToTheCallerOfTheLoop) {
                  std::out_of_range);
     EXPECT_EQ(blocks, 12);
   }
+}
+
+// The calling thread and those that it makes may use only this one.
+void UseOnly(int processor) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+TEST(ComputeThreadsTest,
+     AHelperThatSleptOnTheCallersProcessorWakesOnAnotherAndMayUseAllAfterwards) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "This process may use one processor.";
+  ThreadPool pool("test", 2);
+  const int here = sched_getcpu();
+  Thread caller("caller", [&] {
+    UseOnly(here);
+    for (int round = 0; round < 20; ++round) {
+      // Both threads of the pool fall asleep here.
+      absl::BlockingCounter both(2);
+      std::atomic<int> arrived{0};
+      for (int i = 0; i < 2; ++i) {
+        pool.Schedule([&] {
+          UseOnly(here);
+          EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
+          ++arrived;
+          for (int wait = 0; wait < 10000 && arrived < 2; ++wait)
+            absl::SleepFor(absl::Milliseconds(1));
+          both.DecrementCount();
+        });
+      }
+      both.Wait();
+      absl::SleepFor(absl::Milliseconds(5));
+      std::atomic<int> elsewhere{0}, begun{0};
+      pool.ParallelFor(2, 1, [&](int64_t, int64_t) {
+        if (sched_getcpu() != here) ++elsewhere;
+        cpu_set_t allowed;
+        ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+        EXPECT_TRUE(!pool.IsWorker() || CPU_EQUAL(&allowed, &all));
+        ++begun;
+        // Busy, so that the helper has to find another processor.
+        const absl::Time end = absl::Now() + absl::Seconds(10);
+        while (begun < 2 && absl::Now() < end) {
+        }
+      });
+      EXPECT_EQ(begun, 2);
+      EXPECT_EQ(elsewhere, 1) << "round " << round;
+    }
+  });
 }
 
 }  // namespace

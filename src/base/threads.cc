@@ -41,10 +41,28 @@ void SkipLockCycleChecks() {
 }  // namespace
 
 struct ThreadPool::State {
+  // A worker that waits for work.
+  struct Sleeper {
+    const pthread_t thread = pthread_self();
+    const int processor = sched_getcpu();  // on which the system wakes it in most cases
+    absl::CondVar wake;
+    bool is_called = false;
+    std::optional<cpu_set_t> moved_from;  // its processors before it was moved
+
+    // So that it wakes on another processor than the one it sleeps on, if it may use another.
+    void Move() {
+      cpu_set_t allowed;
+      if (pthread_getaffinity_np(thread, sizeof(allowed), &allowed) != 0) return;
+      cpu_set_t others = allowed;
+      CPU_CLR(processor, &others);
+      if (CPU_COUNT(&others) == 0) return;
+      if (pthread_setaffinity_np(thread, sizeof(others), &others) == 0) moved_from = allowed;
+    }
+  };
+
   absl::Mutex mutex;
-  absl::CondVar wake;
   std::deque<absl::AnyInvocable<void()>> queue ABSL_GUARDED_BY(mutex);
-  int sleeping ABSL_GUARDED_BY(mutex) = 0;
+  std::vector<Sleeper*> sleepers ABSL_GUARDED_BY(mutex);
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   std::atomic<int64_t> queued{0};
   int spin_us = 0;
@@ -52,13 +70,46 @@ struct ThreadPool::State {
   std::atomic<int> spinners{0};
   std::vector<std::thread> threads;
 
+  void Sleep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Sleeper self;
+    sleepers.push_back(&self);
+    while (!self.is_called) self.wake.Wait(&mutex);
+    if (self.moved_from.has_value()) {
+      pthread_setaffinity_np(self.thread, sizeof(cpu_set_t), &*self.moved_from);
+    }
+  }
+
+  void Call(std::vector<Sleeper*>::iterator sleeper) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    (*sleeper)->is_called = true;
+    (*sleeper)->wake.Signal();
+    sleepers.erase(sleeper);
+  }
+
+  // Linux often wakes a thread where it ran last even if the caller goes on computing there and
+  // another processor is idle: of two processors, one was idle for a third of the time. So a caller
+  // that computes calls whoever slept elsewhere, or moves one if nobody did.
+  void CallOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (sleepers.empty()) return;
+    auto chosen = sleepers.end() - 1;
+    if (ThisThreadComputes()) {
+      const int here = sched_getcpu();
+      const auto elsewhere =
+          std::find_if(sleepers.begin(), sleepers.end(),
+                       [here](const Sleeper* one) { return one->processor != here; });
+      if (elsewhere != sleepers.end()) {
+        chosen = elsewhere;
+      } else {
+        (*chosen)->Move();
+      }
+    }
+    Call(chosen);
+  }
+
   bool Take(absl::AnyInvocable<void()>* work) {
     absl::MutexLock lock(&mutex);
     while (queue.empty()) {
       if (stopping) return false;
-      ++sleeping;
-      wake.Wait(&mutex);
-      --sleeping;
+      Sleep();
     }
     *work = std::move(queue.front());
     queue.pop_front();
@@ -119,7 +170,7 @@ ThreadPool::~ThreadPool() {
   {
     absl::MutexLock lock(&state_->mutex);
     state_->stopping = true;
-    state_->wake.SignalAll();
+    while (!state_->sleepers.empty()) state_->Call(state_->sleepers.begin());
   }
   for (std::thread& thread : state_->threads) thread.join();
 }
@@ -128,7 +179,7 @@ void ThreadPool::Schedule(absl::AnyInvocable<void()> work) {
   absl::MutexLock lock(&state_->mutex);
   state_->queue.push_back(std::move(work));
   state_->queued.fetch_add(1, std::memory_order_relaxed);
-  if (state_->sleeping > 0) state_->wake.Signal();
+  state_->CallOne();
 }
 
 bool ThreadPool::IsWorker() const { return current_pool == this; }
