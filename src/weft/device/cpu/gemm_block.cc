@@ -389,12 +389,30 @@ void MultiplyPacked(const MatrixProduct<T>& p, int64_t first, int64_t last, cons
   }
 }
 
+// Of a transposed b as many columns are copied at a time, so that what is written stays in the
+// nearest cache; others are copied row by row to all panels, as they lie in memory.
+constexpr int64_t kPackedRows = 64;
+
 template <typename T>
 void PackPanels(const MatrixProduct<T>& p, int64_t first, int64_t last, T* packed) {
-  const int64_t width = 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  for (int64_t panel = first; panel < last; ++panel) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t width = 2 * lanes;
+  const int64_t whole = p.transpose_b ? first : std::clamp(p.n / width, first, last);
+  for (int64_t i = 0; i < p.k; ++i) {
+    const T* from = p.b + i * p.b_stride + first * width;
+    T* to = packed + first * width * p.k + i * width;
+    for (int64_t panel = first; panel < whole; ++panel, from += width, to += width * p.k) {
+      hn::StoreU(hn::LoadU(d, from), d, to);
+      hn::StoreU(hn::LoadU(d, from + lanes), d, to + lanes);
+    }
+  }
+  for (int64_t panel = whole; panel < last; ++panel) {
     const int64_t j = panel * width;
-    PackPanel(p, 0, p.k, j, std::min(width, p.n - j), width, packed + j * p.k);
+    for (int64_t i = 0; i < p.k; i += kPackedRows) {
+      PackPanel(p, i, std::min(kPackedRows, p.k - i), j, std::min(width, p.n - j), width,
+                packed + j * p.k + i * width);
+    }
   }
 }
 
