@@ -113,7 +113,7 @@ TEST(ComputeThreadsTest,
   cpu_set_t all;
   ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
   if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "This process may use one processor.";
-  ThreadPool pool("test", 2);
+  ThreadPool pool("test", 2, /*spin_us=*/0, [] { return false; });
   const int here = sched_getcpu();
   Thread caller("caller", [&] {
     UseOnly(here);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the system says of this process.
+// What the system says of this process and of what others take of its processors.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,10 @@ struct ProcessStats {
 };
 // Thread-safe; reads /proc, so some 50 us.
 ProcessStats ReadProcessStats();
+
+// Whether others took more than a sixth of all processors' time since the last look, which is taken
+// by whoever asks 0.2 s after the one before (/proc/stat, tens of microseconds). False until there
+// were two looks, and where the system does not say. Thread-safe, waits for nobody.
+bool OthersAreBusy();
 
 }  // namespace weft

@@ -5,6 +5,11 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/time/clock.h"
 
 #include "base/threads.h"
 
@@ -28,6 +33,41 @@ TEST(ProcessStats, CountsWhatThisProcessHolds) {
   EXPECT_EQ(after.open_files, before.open_files + 1);
   EXPECT_GE(after.resident_bytes, before.resident_bytes + (32 << 20));
   EXPECT_GE(after.uptime, before.uptime);
+}
+
+// The answer to the second look from now on, which tells of nothing that was before.
+bool InTheEnd() {
+  for (int look = 0; look < 2; ++look) {
+    OthersAreBusy();
+    absl::SleepFor(absl::Milliseconds(250));
+  }
+  return OthersAreBusy();
+}
+
+// A process that computes until it is killed.
+class BusyProcess {
+ public:
+  BusyProcess() : pid_(fork()) {
+    if (pid_ == 0) {
+      while (getppid() > 0) {
+      }
+    }
+  }
+  ~BusyProcess() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  BusyProcess(const BusyProcess&) = delete;
+  BusyProcess& operator=(const BusyProcess&) = delete;
+
+ private:
+  const pid_t pid_;
+};
+
+TEST(ProcessStats, ProcessesOnAllProcessorsAreSeen) {
+  const int processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const std::vector<BusyProcess> busy(processors);
+  EXPECT_TRUE(InTheEnd());
 }
 
 }  // namespace

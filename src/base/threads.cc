@@ -65,6 +65,7 @@ struct ThreadPool::State {
   std::vector<Sleeper*> sleepers ABSL_GUARDED_BY(mutex);
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   std::atomic<int64_t> queued{0};
+  bool (*others_are_busy)() = nullptr;
   int spin_us = 0;
   int most_spinners = 0;  // the caller of ParallelFor has a core too
   std::atomic<int> spinners{0};
@@ -87,11 +88,13 @@ struct ThreadPool::State {
 
   // Linux often wakes a thread where it ran last even if the caller goes on computing there and
   // another processor is idle: of two processors, one was idle for a third of the time. So a caller
-  // that computes calls whoever slept elsewhere, or moves one if nobody did.
+  // that computes calls whoever slept elsewhere, or moves one if nobody did. Where others want the
+  // processors, the system chooses. Among equals the one that slept longest is called: with the one
+  // that slept last, steps of three servers on two processors took 1.1 times as long.
   void CallOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (sleepers.empty()) return;
-    auto chosen = sleepers.end() - 1;
-    if (ThisThreadComputes()) {
+    auto chosen = sleepers.begin();
+    if (ThisThreadComputes() && !others_are_busy()) {
       const int here = sched_getcpu();
       const auto elsewhere =
           std::find_if(sleepers.begin(), sleepers.end(),
@@ -151,10 +154,11 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(std::string name, int num_threads, int spin_us)
+ThreadPool::ThreadPool(std::string name, int num_threads, int spin_us, bool (*others_are_busy)())
     : num_threads_(std::max(1, num_threads)), state_(std::make_unique<State>()) {
   SkipLockCycleChecks();
   state_->spin_us = spin_us;
+  state_->others_are_busy = others_are_busy;
   state_->most_spinners = spin_us > 0 ? num_threads_ - 1 : 0;
   for (int i = 0; i < num_threads_; ++i) {
     state_->threads.emplace_back([this, name] {

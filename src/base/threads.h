@@ -11,6 +11,8 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 
+#include "base/process_stats.h"
+
 namespace weft {
 
 // A fixed set of worker threads with one queue each and stealing. Thread-safe.
@@ -18,8 +20,10 @@ namespace weft {
 class ThreadPool {
  public:
   // `spin` is how long an idle worker polls before it sleeps, in microseconds: zero unless the
-  // process owns its cores.
-  ThreadPool(std::string name, int num_threads, int spin_us = 0);
+  // process owns its cores. A caller that goes on computing has workers wake on other processors
+  // than its own, unless `others_are_busy` there.
+  ThreadPool(std::string name, int num_threads, int spin_us = 0,
+             bool (*others_are_busy)() = OthersAreBusy);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
