@@ -209,3 +209,10 @@ class DeepFM(Embedding):
 MODELS = {'lenet': LeNet, 'vgg16': VGG16, 'resnet18': ResNet18, 'resnet50': ResNet50, 'mobilenet': MobileNetV2, 'unet': UNet,
           'transformer': Transformer, 'lstm': LSTM, 'gru': GRU, 'embedding': Embedding, 'wide_deep': WideAndDeep,
           'deepfm': DeepFM}
+
+
+def model_of(name, mode):
+    """The model of a mode: `train`, or `infer` with the batch where it is not the model's own: `infer32`."""
+    model = MODELS[name]()
+    model.batch = int(mode.removeprefix('train').removeprefix('infer') or model.batch)
+    return model
