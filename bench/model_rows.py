@@ -13,13 +13,14 @@ sys.path.insert(0, PEERS)
 from rounds import megabytes  # noqa: E402
 
 # What the issue of speed asks for, as a part of the best peer's time.
-GOALS = {'vgg16': 0.5, 'lenet': 0.6, 'resnet18': 0.7, 'resnet50': 0.85, 'transformer': 0.6, 'lstm': 0.6, 'gru': 0.6, 'embedding': 0.35,
-         'wide_deep': 0.35, 'deepfm': 0.35}
+GOALS = {'vgg16': 0.5, 'vgg16_large': 0.5, 'lenet': 0.6, 'resnet18': 0.7, 'resnet50': 0.85, 'transformer': 0.6, 'lstm': 0.6, 'gru': 0.6,
+         'embedding': 0.35, 'wide_deep': 0.35, 'deepfm': 0.35}
 MEMORY_GOAL = 0.8
 INFERRED = (1, 32)  # batches of inference
 TOLERANCE = 2e-3  # of losses after three steps; ways to compute a convolution round differently
-# Batch norm of a few pixels magnifies that: TensorFlow's own two libraries differ by 1.5e-3 to 8e-3 in the third step.
-TOLERANCES = {'mobilenet': 2e-2}
+# Batch norm of a few pixels magnifies that in training: of MobileNetV2 TensorFlow's own two libraries differ by 1.5e-3 to 8e-3 in the
+# third step, of ResNet-50 by 1.6e-3, PyTorch from them by 1.7e-2.
+TOLERANCES = {'mobilenet': 2e-2, 'resnet50': 3e-2}
 
 
 def names():
@@ -61,7 +62,8 @@ def run(bench, side, measure):
                 started = megabytes('VmRSS', server)
                 ours = side('weft', [bench.tensorflows[0][1], os.path.join(PEERS, 'tensorflow_models.py'), name, mode,
                                      targets['worker'][0], str(server)])
-                sides = measure([ours] + peers_of(bench, side, name, mode), bench.rounds, tolerance=TOLERANCES.get(name, TOLERANCE))
+                sides = measure([ours] + peers_of(bench, side, name, mode), bench.rounds, 
+                                tolerance=TOLERANCES.get(name, TOLERANCE) if mode == 'train' else TOLERANCE)
                 peak = megabytes('VmHWM', server)
             best = min(sides[1:], key=lambda one: one.median)
             least = min(sides[1:], key=cpu_of)

@@ -99,7 +99,8 @@ bool CanBe(const OpSchema& fused, const char* attr, const Node& node) {
 // What follows a convolution, as far as its write-out can do it. Each reads the one before alone.
 class ConvChain {
  public:
-  ConvChain(const PlanOptions& options, const OpSchema& fused, Node* conv) : parts_{conv} {
+  ConvChain(const PlanOptions& options, const OpSchema& fused, Node* conv)
+      : op_(fused.name), parts_{conv} {
     inputs_ = {conv->input(0), conv->input(1)};
     attrs_["conv_op"] = conv->op();
     names_[0] = conv->name();
@@ -127,7 +128,7 @@ class ConvChain {
     if (parts_.size() < 2) return absl::OkStatus();
     const Node& conv = *parts_.front();
     NodeDef def{.name = graph->UniqueName(absl::StrCat(parts_.back()->name(), "/fused")),
-                .op = "_FusedConv",
+                .op = op_,
                 .device = conv.requested_device()};
     def.attrs = std::move(attrs_);
     for (const char* name : {"strides", "padding", "explicit_paddings", "dilations"}) {
@@ -176,6 +177,7 @@ class ConvChain {
     parts_.push_back(node);
   }
 
+  const std::string op_;
   std::vector<Node*> parts_;
   std::vector<Endpoint> inputs_;
   AttrMap attrs_;
@@ -187,8 +189,8 @@ class ConvChain {
 Status FuseProducts(const PlanOptions& options, Graph* graph) {
   const bool has_products = options.kernels->HasKernel("_FusedProduct");
   const OpDefinition* fused_conv = nullptr;
-  if (options.kernels->HasKernel("_FusedConv")) {
-    WEFT_ASSIGN_OR_RETURN(fused_conv, graph->FindOp("_FusedConv"));
+  if (const NodeDef made{.op = "_FusedConv"}; options.kernels->HasKernel(made.op)) {
+    WEFT_ASSIGN_OR_RETURN(fused_conv, graph->FindOp(made.op));
   }
   std::vector<Node*> products, convs;
   for (Node* node : graph->nodes()) {

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "weft/session/compiled_graph.h"
+#include "weft/session/compiled_graph_test.h"
 
 namespace weft::session {
 namespace {

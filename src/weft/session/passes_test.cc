@@ -9,7 +9,7 @@
 
 #include "base/threads.h"
 #include "weft/graph/import.h"
-#include "weft/session/compiled_graph.h"
+#include "weft/session/compiled_graph_test.h"
 
 namespace weft::session {
 namespace {
