@@ -62,7 +62,7 @@ def run(bench, side, measure):
                 started = megabytes('VmRSS', server)
                 ours = side('weft', [bench.tensorflows[0][1], os.path.join(PEERS, 'tensorflow_models.py'), name, mode,
                                      targets['worker'][0], str(server)])
-                sides = measure([ours] + peers_of(bench, side, name, mode), bench.rounds, 
+                sides = measure([ours] + peers_of(bench, side, name, mode), bench.rounds,
                                 tolerance=TOLERANCES.get(name, TOLERANCE) if mode == 'train' else TOLERANCE)
                 peak = megabytes('VmHWM', server)
             best = min(sides[1:], key=lambda one: one.median)

@@ -213,16 +213,24 @@ class Convolution {
       for (int64_t i = 0; i < part; ++i) to[i] = tiles_.OutputOf(first + done + i);
       functions_.output(s_.filter_height, products + done * padded, padded, stride,
                         tiles_.outputs(), to.data(), part, channels, output_ + channel);
-      for (int64_t i = 0; i < part && finish != nullptr; ++i) Finish(to[i], *finish);
+      for (int64_t i = 0; i < part && finish != nullptr;) {
+        int64_t last = i;
+        while (last + 1 < part && to[last + 1].image == to[i].image &&
+               to[last + 1].top == to[i].top)
+          ++last;
+        Finish(to[i], to[last], *finish);
+        i = last + 1;
+      }
     }
   }
 
-  void Finish(const TilePlace& place, const PartFinisher& finish) const {
-    const int64_t bottom = std::min(place.top + tiles_.height(), s_.out_height);
-    const int64_t columns = std::min(tiles_.height(), s_.out_width - place.left);
-    for (int64_t y = place.top; y < bottom; ++y) {
-      finish(output_ + place.image + (y * s_.out_width + place.left) * s_.out_channels, columns,
-             s_.out_channels);
+  // The outputs of tiles side by side.
+  void Finish(const TilePlace& first, const TilePlace& last, const PartFinisher& finish) const {
+    const int64_t bottom = std::min(first.top + tiles_.height(), s_.out_height);
+    const int64_t right = std::min(last.left + tiles_.height(), s_.out_width);
+    for (int64_t y = first.top; y < bottom; ++y) {
+      finish(output_ + first.image + (y * s_.out_width + first.left) * s_.out_channels,
+             right - first.left, s_.out_channels);
     }
   }
 

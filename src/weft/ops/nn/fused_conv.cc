@@ -12,16 +12,16 @@
 #include "weft/ops/nn/channel_kernel.h"
 #include "weft/ops/nn/conv_kernel.h"
 #include "weft/ops/nn/given_norm.h"
+#include "weft/ops/nn/row_kernel.h"
 #include "weft/ops/work_sharer.h"
 
 namespace weft::ops::nn::fused_conv {
 namespace {
 
-// What follows a convolution, in this order; each part may be missing. A bias is a normalization
-// that only shifts: the same bits.
+// What follows a convolution, in this order; each part may be missing.
 struct Follows {
   std::optional<GivenNorm> norm;
-  std::optional<GivenNorm> bias;
+  const float* bias = nullptr;
   const float* addend = nullptr;  // as large as the output
   decltype(TileBody::run) add = nullptr;
   decltype(TileBody::run) activation = nullptr;
@@ -40,12 +40,12 @@ struct Follows {
   void FinishRun(float* output, int64_t channels, float* part, int64_t rows,
                  int64_t columns) const {
     const int64_t channel = (part - output) % channels;
-    for (const auto* step : {&norm, &bias}) {
-      if (!step->has_value()) continue;
-      const GivenNorm& n = **step;
-      GetChannelFunctions().normalize(part, n.mean.data() + channel, n.factor.data() + channel,
-                                      n.shift.data() + channel, rows, columns, part);
+    if (norm.has_value()) {
+      GetChannelFunctions().normalize(part, norm->mean.data() + channel,
+                                      norm->factor.data() + channel, norm->shift.data() + channel,
+                                      rows, columns, part);
     }
+    if (bias != nullptr) Rows<float>().add_bias(part, bias + channel, rows, columns, part);
     auto* bytes = reinterpret_cast<std::byte*>(part);
     if (addend != nullptr) {
       add(bytes, 1, reinterpret_cast<const std::byte*>(addend + (part - output)), 1, bytes,
@@ -96,7 +96,7 @@ class FusedConvKernel final : public OpKernel {
                 "Must provide as many biases as the last dimension of the input tensor: ",
                 bias.shape().ToString(), " vs. ", shape.ToString()));
       }
-      follows.bias = Shift(bias);
+      follows.bias = bias.data<float>();
     }
     if (!has_sum_) return Convolve(c, *s, shape, follows, nullptr);
     const Tensor& other = c.input(next);
@@ -104,8 +104,8 @@ class FusedConvKernel final : public OpKernel {
       follows.addend = other.data<float>();
       return Convolve(c, *s, shape, follows, nullptr);
     }
-    if (other.rank() == 1 && other.dim(0) == s->out_channels && !follows.bias) {
-      follows.bias = Shift(other);
+    if (other.rank() == 1 && other.dim(0) == s->out_channels && follows.bias == nullptr) {
+      follows.bias = other.data<float>();
       return Convolve(c, *s, shape, follows, nullptr);
     }
     // What is neither a row nor as large: the parts one after the other.
@@ -116,13 +116,6 @@ class FusedConvKernel final : public OpKernel {
   }
 
  private:
-  static GivenNorm Shift(const Tensor& bias) {
-    const auto n = static_cast<size_t>(bias.num_elements());
-    return {std::vector<float>(n, 0),
-            std::vector<float>(n, 1),
-            {bias.span<float>().begin(), bias.span<float>().end()}};
-  }
-
   // To output 0, or `made`.
   Status Convolve(KernelContext& c, const ConvShape& s, const Shape& shape, const Follows& follows,
                   Tensor* made) const {
